@@ -1,0 +1,2 @@
+//! The `xc` program.
+fn main() {}

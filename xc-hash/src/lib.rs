@@ -1,0 +1,1 @@
+//! Hash functions and text to weighted features.

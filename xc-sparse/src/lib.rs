@@ -1,0 +1,9 @@
+//! Sparse rows, chunked weights, ranked lists and files: the ground floor of xc.
+
+pub mod chunked;
+pub mod io;
+pub mod matrix;
+pub mod rank;
+pub mod store;
+
+pub use matrix::{CscMatrix, CscView, CsrMatrix, CsrView, Dataset, LabelRows, LabelRowsError, Rows, SparseRow};

@@ -1,0 +1,84 @@
+//! Ranked lists of many queries in three arrays.
+
+use super::{Scored, rank_order};
+use thiserror::Error;
+
+/// One ranked list a query: best first. Lists may be shorter than the k that was asked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RankedBatch {
+    indptr: Vec<usize>,
+    items: Vec<Scored>,
+}
+
+/// Why a list is not ranked.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("row {row} is not ranked: position {position} stands before a better one")]
+pub struct RankedBatchError {
+    /// The row.
+    pub row: usize,
+    /// Position inside the row.
+    pub position: usize,
+}
+
+impl RankedBatch {
+    /// No rows yet.
+    pub fn new() -> Self {
+        Self { indptr: vec![0], items: Vec::new() }
+    }
+
+    /// Appends one ranked list.
+    pub fn push_row(&mut self, row: &[Scored]) {
+        if self.indptr.is_empty() {
+            self.indptr.push(0);
+        }
+        self.items.extend_from_slice(row);
+        self.indptr.push(self.items.len());
+    }
+
+    /// Appends all rows of another batch.
+    pub fn append(&mut self, other: &RankedBatch) {
+        for row in other.iter() {
+            self.push_row(row);
+        }
+    }
+
+    /// Number of lists.
+    pub fn len(&self) -> usize {
+        self.indptr.len().saturating_sub(1)
+    }
+
+    /// True when there is no list.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// List `i`, best first.
+    ///
+    /// # Panics
+    /// If `i >= len()`.
+    pub fn row(&self, i: usize) -> &[Scored] {
+        &self.items[self.indptr[i]..self.indptr[i + 1]]
+    }
+
+    /// All lists in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[Scored]> {
+        (0..self.len()).map(|i| self.row(i))
+    }
+
+    /// Sorts every list into ranking order.
+    pub fn sort(&mut self) {
+        for w in self.indptr.windows(2) {
+            self.items[w[0]..w[1]].sort_by(|&a, &b| rank_order(a, b));
+        }
+    }
+
+    /// Checks that every list is in ranking order.
+    pub fn check(&self) -> Result<(), RankedBatchError> {
+        for (row, list) in self.iter().enumerate() {
+            if let Some(position) = list.windows(2).position(|w| rank_order(w[0], w[1]).is_gt()) {
+                return Err(RankedBatchError { row, position });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,34 @@
+//! Ranked labels: the total order, the k best, and lists of lists.
+//!
+//! Order: larger score first; equal scores by ascending label. `-0.0` equals `0.0`. NaN has no place in
+//! a ranking: producers reject it at the door, and [`TopK`] ranks it below everything.
+
+mod batch;
+mod topk;
+
+pub use batch::{RankedBatch, RankedBatchError};
+pub use topk::TopK;
+
+use std::cmp::Ordering;
+
+/// Number of a label, from 0.
+pub type LabelId = u32;
+
+/// A label and its score.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Scored {
+    /// The label.
+    pub label: LabelId,
+    /// Larger is better.
+    pub score: f32,
+}
+
+/// The total order of a ranking: `Less` means that `a` stands before `b`.
+pub fn rank_order(a: Scored, b: Scored) -> Ordering {
+    // NaN last: it compares as smaller than every number.
+    match b.score.partial_cmp(&a.score) {
+        Some(Ordering::Equal) => a.label.cmp(&b.label),
+        Some(order) => order,
+        None => a.score.is_nan().cmp(&b.score.is_nan()).then(a.label.cmp(&b.label)),
+    }
+}

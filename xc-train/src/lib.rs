@@ -1,0 +1,1 @@
+//! Metrics and training loops that every xc system shares.

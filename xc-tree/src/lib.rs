@@ -1,0 +1,5 @@
+//! Label trees.
+
+mod topology;
+
+pub use topology::{Topology, TopologyError};
