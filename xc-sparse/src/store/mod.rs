@@ -1,1 +1,60 @@
-//! store
+//! Models on disk: a folder of named arrays beside one `config.json`.
+//!
+//! The saved file is the mapped file: opening reads the configuration and the headers, and an array is a slice of the
+//! mapping. `docs/formats/model.md` is the specification.
+//!
+//! ```text
+//!   MODEL/config.json             format_version, kind, parameters, pipeline; file, dtype, shape, xxh3 of each array
+//!   MODEL/model.safetensors       arrays handed over whole, each at a multiple of 64 bytes in the file
+//!   MODEL/model-NAME.safetensors  an array whose length was unknown while it was written
+//!   MODEL/labels.txt              one name a line, when labels have names
+//! ```
+//!
+//! ```
+//! use xc_sparse::store::{Container, ContainerWriter, OpenMode};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let model = folder.path().join("model");
+//! let mut writer = ContainerWriter::create(&model, "tree")?;
+//! writer.set_parameter("beam", 10);
+//! writer.add_slice("level0.values", &[0.5f32, -1.0, 2.0])?;
+//! writer.finish()?;
+//!
+//! let container = Container::open(&model, OpenMode::Map)?;
+//! let values = container.array::<f32>("level0.values")?;
+//! assert_eq!(values[1], -1.0);
+//! assert!(container.verify()?.is_empty());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # When not to use mapping
+//! A mapped file must not change while it is open: a file truncated by another program ends this one with SIGBUS.
+//! Saving never writes in place, so our own writers are safe; for files that others may rewrite, open with
+//! [`OpenMode::Read`].
+
+mod config;
+mod container;
+mod dtype;
+mod error;
+mod header;
+mod replace;
+mod verify;
+mod view;
+mod writer;
+
+pub use config::{ArrayEntry, FORMAT_VERSION};
+pub use container::{Advice, Container, OpenMode};
+pub use dtype::{Dtype, Element};
+pub use error::{OpenError, WriteError};
+pub use verify::{Damage, Mismatch};
+pub use view::MappedArray;
+pub use writer::{ArrayRef, ArrayStream, ContainerWriter};
+
+/// Every array starts at a multiple of this many bytes in its file.
+pub const ALIGNMENT: usize = 64;
+
+#[cfg(target_endian = "big")]
+compile_error!("model files are little-endian and mapped as they are: a big-endian machine cannot read them");
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! `config.json`.
+
+use super::{Dtype, OpenError};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::{collections::BTreeMap, path::Path};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The format version that is written, and the newest that is read.
+pub const FORMAT_VERSION: u64 = 1;
+
+/// The word that tells our `config.json` from those of other programs.
+pub(super) const FORMAT: &str = "xc-model";
+pub(super) const CONFIG_FILE: &str = "config.json";
+pub(super) const LABELS_FILE: &str = "labels.txt";
+const CONFIG_LIMIT: u64 = 100_000_000;
+const HASH_FIELD: &str = "xxh3";
+
+/// What `config.json` says about one array.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArrayEntry {
+    /// File in the model folder.
+    pub file: String,
+    /// Element type.
+    pub dtype: Dtype,
+    /// Extent of each dimension; row-major.
+    pub shape: Vec<usize>,
+    /// xxh3 (64 bits) of the array's bytes, 16 hexadecimal digits.
+    pub xxh3: String,
+}
+
+impl ArrayEntry {
+    /// Number of elements, or `None` when the product overflows.
+    pub fn n_elements(&self) -> Option<usize> {
+        self.shape.iter().try_fold(1usize, |n, &extent| n.checked_mul(extent))
+    }
+
+    /// Number of bytes, or `None` when the product overflows.
+    pub fn n_bytes(&self) -> Option<usize> {
+        self.n_elements()?.checked_mul(self.dtype.n_bytes())
+    }
+}
+
+/// What `config.json` says about `labels.txt`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LabelsEntry {
+    pub(super) count: usize,
+    pub(super) xxh3: String,
+}
+
+/// The whole file. The hash of the rest, under the name `xxh3`, is added last when it is written.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Config {
+    pub(super) format: String,
+    pub(super) format_version: u64,
+    pub(super) kind: String,
+    #[serde(default)]
+    pub(super) parameters: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) pipeline: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) labels: Option<LabelsEntry>,
+    pub(super) arrays: BTreeMap<String, ArrayEntry>,
+}
+
+/// A hash as it is written in `config.json`.
+pub(super) fn hex(hash: u64) -> String {
+    format!("{hash:016x}")
+}
+
+/// What a program that does not know the folder may learn from its `config.json`: is it ours?
+#[derive(Deserialize)]
+struct Head {
+    format: String,
+}
+
+/// True when `bytes` is a `config.json` of ours, of any version.
+pub(super) fn is_ours(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<Head>(bytes).is_ok_and(|head| head.format == FORMAT)
+}
+
+impl Config {
+    pub(super) fn new(kind: &str) -> Self {
+        Self {
+            format: FORMAT.to_owned(),
+            format_version: FORMAT_VERSION,
+            kind: kind.to_owned(),
+            parameters: Map::new(),
+            pipeline: None,
+            labels: None,
+            arrays: BTreeMap::new(),
+        }
+    }
+
+    /// The file's bytes, with the hash of everything else in it.
+    pub(super) fn to_bytes(&self) -> Result<Vec<u8>, serde_json::Error> {
+        let mut value = serde_json::to_value(self)?;
+        let hash = content_hash(&value)?;
+        if let Value::Object(fields) = &mut value {
+            fields.insert(HASH_FIELD.to_owned(), Value::String(hex(hash)));
+        }
+        let mut bytes = serde_json::to_vec_pretty(&value)?;
+        bytes.push(b'\n');
+        Ok(bytes)
+    }
+
+    /// Reads and checks the file of `folder`; also gives the hash written and the hash of what was met.
+    pub(super) fn read(folder: &Path) -> Result<(Self, ConfigHash), OpenError> {
+        let path = folder.join(CONFIG_FILE);
+        let io = |source| OpenError::Io { path: path.clone(), source };
+        let length = match std::fs::metadata(&path) {
+            Ok(meta) => meta.len(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && folder.is_dir() => {
+                return Err(OpenError::NotAModel { path: folder.to_owned(), why: "it holds no config.json" });
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
+                return Err(OpenError::NotAModel { path: folder.to_owned(), why: "it is no folder" });
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(OpenError::Io { path: folder.to_owned(), source: error });
+            }
+            Err(error) => return Err(io(error)),
+        };
+        if length > CONFIG_LIMIT {
+            return Err(OpenError::TooLarge { path, what: "configuration", met: length, limit: CONFIG_LIMIT });
+        }
+        let bytes = std::fs::read(&path).map_err(io)?;
+        Self::parse(&path, &bytes)
+    }
+
+    fn parse(path: &Path, bytes: &[u8]) -> Result<(Self, ConfigHash), OpenError> {
+        let malformed = |source| OpenError::Config { path: path.to_owned(), source };
+        let mut value: Value = serde_json::from_slice(bytes).map_err(malformed)?;
+        if value.get("format").and_then(Value::as_str) != Some(FORMAT) {
+            let why = "config.json does not say \"format\": \"xc-model\"";
+            return Err(OpenError::NotAModel { path: path.to_owned(), why });
+        }
+        // Before the rest is looked at: a later version may have changed any of it.
+        if let Some(met) = value.get("format_version").and_then(Value::as_u64)
+            && met > FORMAT_VERSION
+        {
+            return Err(OpenError::NewerVersion { path: path.to_owned(), met, supported: FORMAT_VERSION });
+        }
+        let written = value.as_object_mut().and_then(|fields| fields.remove(HASH_FIELD));
+        let written = written.and_then(|hash| hash.as_str().map(str::to_owned)).unwrap_or_default();
+        let met = hex(content_hash(&value).map_err(malformed)?);
+        let config: Self = serde_json::from_value(value).map_err(malformed)?;
+        Ok((config, ConfigHash { met, written }))
+    }
+}
+
+/// Hash of the configuration as met, and as its writer noted it.
+#[derive(Clone, Debug)]
+pub(super) struct ConfigHash {
+    pub(super) met: String,
+    pub(super) written: String,
+}
+
+/// Hash of the compact form, so that blanks and line ends do not count.
+fn content_hash(value: &Value) -> Result<u64, serde_json::Error> {
+    Ok(xxh3_64(&serde_json::to_vec(value)?))
+}

@@ -1,0 +1,329 @@
+//! Opening a model folder.
+
+use super::config::{ArrayEntry, Config, ConfigHash, LABELS_FILE};
+use super::header::{HEADER_LIMIT, PAD_PREFIX};
+use super::replace::is_model_file;
+use super::view::{FileBytes, MappedArray};
+use super::{Element, OpenError};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// How the bytes of a model come into memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum OpenMode {
+    /// Map the files; pages come in as they are touched. The files must not change meanwhile.
+    #[default]
+    Map,
+    /// Map the files and read all of them ahead.
+    MapPopulate,
+    /// Read the files into memory, for files that other programs may change.
+    Read,
+}
+
+/// What is said to the system about the coming use of mapped files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Advice {
+    /// Nothing special.
+    Normal,
+    /// Scattered reads: no reading ahead.
+    Random,
+    /// From front to back.
+    Sequential,
+    /// All of it soon.
+    WillNeed,
+}
+
+/// Where an array lies.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// Position in `Container::files`.
+    pub(super) file: usize,
+    /// Its bytes in that file.
+    pub(super) range: Range<usize>,
+}
+
+pub(super) struct OpenFile {
+    pub(super) path: PathBuf,
+    pub(super) bytes: Arc<FileBytes>,
+    /// Byte ranges that belong to padding.
+    pub(super) pads: Vec<Range<usize>>,
+}
+
+/// A model folder that is open.
+///
+/// # Cost
+/// Opening reads `config.json` and the headers, not the arrays: well below a millisecond, whatever the size (with
+/// [`OpenMode::Map`]). The content is checked by [`Container::verify`]; whether the arrays make sense together is the
+/// business of each model kind.
+pub struct Container {
+    folder: PathBuf,
+    pub(super) config: Config,
+    pub(super) config_hash: ConfigHash,
+    pub(super) files: Vec<OpenFile>,
+    pub(super) places: BTreeMap<String, Place>,
+}
+
+impl Container {
+    /// Opens the folder and checks that configuration, headers and file lengths agree.
+    ///
+    /// # Errors
+    /// Anything in the folder that the format does not allow; see [`OpenError`]. Never panics on what a file holds.
+    pub fn open(folder: &Path, mode: OpenMode) -> Result<Self, OpenError> {
+        let (config, config_hash) = Config::read(folder)?;
+        let mut by_file: BTreeMap<&str, Vec<(&String, &ArrayEntry)>> = BTreeMap::new();
+        for (name, entry) in &config.arrays {
+            if !is_model_file(&entry.file) {
+                let path = folder.join(super::config::CONFIG_FILE);
+                return Err(OpenError::FileName { path, array: name.clone(), file: entry.file.clone() });
+            }
+            by_file.entry(&entry.file).or_default().push((name, entry));
+        }
+        let (mut files, mut places) = (Vec::new(), BTreeMap::new());
+        for (file_name, wanted) in by_file {
+            let path = folder.join(file_name);
+            let bytes = open_file(&path, mode)?;
+            let (start, header) = read_header(&path, bytes.as_bytes())?;
+            let pads = place_arrays(&path, start, &header, &wanted, files.len(), &mut places)?;
+            files.push(OpenFile { path, bytes: Arc::new(bytes), pads });
+        }
+        Ok(Self { folder: folder.to_owned(), config, config_hash, files, places })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Which crate's model this is.
+    pub fn kind(&self) -> &str {
+        &self.config.kind
+    }
+
+    /// Fails when the model is of another kind.
+    pub fn expect_kind(&self, wanted: &str) -> Result<(), OpenError> {
+        if self.config.kind == wanted {
+            return Ok(());
+        }
+        let met = self.config.kind.clone();
+        Err(OpenError::Kind { path: self.folder.clone(), met, wanted: wanted.to_owned() })
+    }
+
+    /// Format version of the folder.
+    pub fn format_version(&self) -> u64 {
+        self.config.format_version
+    }
+
+    /// All parameters.
+    pub fn parameters(&self) -> &Map<String, Value> {
+        &self.config.parameters
+    }
+
+    /// One parameter as a value of type `T`. An absent one reads as `null`, so an `Option` may be asked for.
+    ///
+    /// # Errors
+    /// It is not there or of another type.
+    pub fn parameter<T: DeserializeOwned>(&self, key: &str) -> Result<T, OpenError> {
+        let value = self.config.parameters.get(key).unwrap_or(&Value::Null);
+        T::deserialize(value).map_err(|source| OpenError::Parameter {
+            path: self.folder.join(super::config::CONFIG_FILE),
+            key: key.to_owned(),
+            source,
+        })
+    }
+
+    /// The feature pipeline, if one was stored.
+    pub fn pipeline(&self) -> Option<&Value> {
+        self.config.pipeline.as_ref()
+    }
+
+    /// Every array with its description, by name.
+    pub fn arrays(&self) -> impl ExactSizeIterator<Item = (&str, &ArrayEntry)> {
+        self.config.arrays.iter().map(|(name, entry)| (name.as_str(), entry))
+    }
+
+    /// Description of one array.
+    pub fn entry(&self, name: &str) -> Option<&ArrayEntry> {
+        self.config.arrays.get(name)
+    }
+
+    /// Bytes of all array files.
+    pub fn n_bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes.as_bytes().len() as u64).sum()
+    }
+
+    /// Number of labels that have names, if any have.
+    pub fn n_label_names(&self) -> Option<usize> {
+        self.config.labels.as_ref().map(|labels| labels.count)
+    }
+
+    /// An array, flat, whatever its shape.
+    ///
+    /// # Errors
+    /// No such array, another element type, an offset that does not suit the type (files of other programs).
+    pub fn array<T: Element>(&self, name: &str) -> Result<MappedArray<T>, OpenError> {
+        let (Some(entry), Some(place)) = (self.config.arrays.get(name), self.places.get(name)) else {
+            return Err(OpenError::MissingArray { path: self.folder.clone(), name: name.to_owned() });
+        };
+        let file = &self.files[place.file];
+        if entry.dtype != T::DTYPE {
+            return Err(OpenError::Dtype {
+                path: file.path.clone(),
+                name: name.to_owned(),
+                met: entry.dtype.to_string(),
+                wanted: T::DTYPE,
+            });
+        }
+        MappedArray::of_file(Arc::clone(&file.bytes), place.range.clone()).ok_or_else(|| OpenError::Misaligned {
+            path: file.path.clone(),
+            name: name.to_owned(),
+            offset: place.range.start,
+            dtype: T::DTYPE,
+        })
+    }
+
+    /// An array that must have the given shape.
+    ///
+    /// # Errors
+    /// As [`Container::array`], or another shape.
+    pub fn array_shaped<T: Element>(&self, name: &str, shape: &[usize]) -> Result<MappedArray<T>, OpenError> {
+        let array = self.array(name)?;
+        let entry = &self.config.arrays[name];
+        if entry.shape != shape {
+            return Err(OpenError::Shape {
+                path: self.folder.join(&entry.file),
+                name: name.to_owned(),
+                met: entry.shape.clone(),
+                wanted: shape.to_vec(),
+            });
+        }
+        Ok(array)
+    }
+
+    /// The labels' names in label order, or `None` when labels have none. Reads the file at each call.
+    pub fn labels(&self) -> Result<Option<Vec<String>>, OpenError> {
+        let Some(entry) = &self.config.labels else { return Ok(None) };
+        let path = self.folder.join(LABELS_FILE);
+        let bytes = std::fs::read(&path).map_err(|source| OpenError::Io { path: path.clone(), source })?;
+        let text = match std::str::from_utf8(&bytes) {
+            Ok(text) => text,
+            Err(error) => {
+                let line = 1 + memchr::memchr_iter(b'\n', &bytes[..error.valid_up_to()]).count();
+                return Err(OpenError::LabelText { path, line });
+            }
+        };
+        let names: Vec<String> = text.lines().map(str::to_owned).collect();
+        if names.len() != entry.count {
+            return Err(OpenError::LabelCount { path, met: names.len(), wanted: entry.count });
+        }
+        Ok(Some(names))
+    }
+
+    /// Tells the system how the arrays will be used. Does nothing for files that were read, or where the system has no
+    /// such call.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn advise(&self, advice: Advice) -> Result<(), OpenError> {
+        #[cfg(unix)]
+        for file in &self.files {
+            let advice = match advice {
+                Advice::Normal => memmap2::Advice::Normal,
+                Advice::Random => memmap2::Advice::Random,
+                Advice::Sequential => memmap2::Advice::Sequential,
+                Advice::WillNeed => memmap2::Advice::WillNeed,
+            };
+            if let Some(map) = file.bytes.mapping().filter(|map| !map.is_empty()) {
+                map.advise(advice).map_err(|source| OpenError::Io { path: file.path.clone(), source })?;
+            }
+        }
+        #[cfg(not(unix))]
+        let _ = advice;
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Container {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Container").field("folder", &self.folder).field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+fn open_file(path: &Path, mode: OpenMode) -> Result<FileBytes, OpenError> {
+    let io = |source| OpenError::Io { path: path.to_owned(), source };
+    let mut file = File::open(path).map_err(io)?;
+    match mode {
+        OpenMode::Map => FileBytes::map(&file, false).map_err(io),
+        OpenMode::MapPopulate => FileBytes::map(&file, true).map_err(io),
+        OpenMode::Read => {
+            let length = file.metadata().map_err(io)?.len();
+            let length = usize::try_from(length).map_err(|_| io(std::io::ErrorKind::OutOfMemory.into()))?;
+            FileBytes::read(&mut file, length).map_err(io)
+        }
+    }
+}
+
+/// Reads the header; gives the position of the data part. The file is exactly as long as the header says.
+fn read_header(path: &Path, bytes: &[u8]) -> Result<(usize, safetensors::tensor::Metadata), OpenError> {
+    let length = |wanted: u64| OpenError::Length { path: path.to_owned(), met: bytes.len() as u64, wanted };
+    let Some((prefix, rest)) = bytes.split_first_chunk::<8>() else { return Err(length(8)) };
+    let n_header = u64::from_le_bytes(*prefix);
+    if n_header > HEADER_LIMIT {
+        return Err(OpenError::TooLarge { path: path.to_owned(), what: "header", met: n_header, limit: HEADER_LIMIT });
+    }
+    let n_header = n_header as usize;
+    let Some(text) = rest.get(..n_header) else { return Err(length(8 + n_header as u64)) };
+    // Checks that offsets leave no hole, that shapes do not overflow and that they agree with the offsets.
+    let header: safetensors::tensor::Metadata =
+        serde_json::from_slice(text).map_err(|source| OpenError::Header { path: path.to_owned(), source })?;
+    let wanted = (8 + n_header as u64).saturating_add(header.data_len() as u64);
+    if wanted != bytes.len() as u64 {
+        return Err(length(wanted));
+    }
+    Ok((8 + n_header, header))
+}
+
+/// Compares the arrays of one file with the configuration and notes where they lie; gives the padding.
+fn place_arrays(
+    path: &Path,
+    start: usize,
+    header: &safetensors::tensor::Metadata,
+    wanted: &[(&String, &ArrayEntry)],
+    file: usize,
+    places: &mut BTreeMap<String, Place>,
+) -> Result<Vec<Range<usize>>, OpenError> {
+    let mut tensors = header.tensors();
+    for &(name, entry) in wanted {
+        let fail_path = || path.to_owned();
+        let Some(info) = tensors.remove(name) else {
+            return Err(OpenError::MissingArray { path: fail_path(), name: name.clone() });
+        };
+        if info.dtype != entry.dtype.foreign() {
+            let met = format!("{:?}", info.dtype);
+            return Err(OpenError::Dtype { path: fail_path(), name: name.clone(), met, wanted: entry.dtype });
+        }
+        if info.shape != entry.shape {
+            let (met, wanted) = (info.shape.clone(), entry.shape.clone());
+            return Err(OpenError::Shape { path: fail_path(), name: name.clone(), met, wanted });
+        }
+        let (begin, end) = info.data_offsets;
+        places.insert(name.clone(), Place { file, range: start + begin..start + end });
+    }
+    let mut pads = Vec::new();
+    for (name, info) in tensors {
+        if !name.starts_with(PAD_PREFIX) {
+            return Err(OpenError::UnknownArray { path: path.to_owned(), name });
+        }
+        pads.push(start + info.data_offsets.0..start + info.data_offsets.1);
+    }
+    pads.sort_unstable_by_key(|range| range.start);
+    Ok(pads)
+}

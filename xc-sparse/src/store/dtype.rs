@@ -1,0 +1,104 @@
+//! Element types that a model file may hold.
+
+use half::{bf16, f16};
+use serde::{Deserialize, Serialize};
+
+/// The type of an array's elements, named as safetensors names it. All are little-endian.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Dtype {
+    /// `u8`
+    U8,
+    /// `i8`
+    I8,
+    /// `u16`
+    U16,
+    /// `i16`
+    I16,
+    /// IEEE half precision
+    F16,
+    /// The upper half of an `f32`
+    BF16,
+    /// `u32`
+    U32,
+    /// `i32`
+    I32,
+    /// `f32`
+    F32,
+    /// `u64`
+    U64,
+    /// `i64`
+    I64,
+    /// `f64`
+    F64,
+}
+
+impl Dtype {
+    /// Bytes of one element.
+    pub fn n_bytes(self) -> usize {
+        match self {
+            Self::U8 | Self::I8 => 1,
+            Self::U16 | Self::I16 | Self::F16 | Self::BF16 => 2,
+            Self::U32 | Self::I32 | Self::F32 => 4,
+            Self::U64 | Self::I64 | Self::F64 => 8,
+        }
+    }
+
+    /// The name in headers and in `config.json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::U8 => "U8",
+            Self::I8 => "I8",
+            Self::U16 => "U16",
+            Self::I16 => "I16",
+            Self::F16 => "F16",
+            Self::BF16 => "BF16",
+            Self::U32 => "U32",
+            Self::I32 => "I32",
+            Self::F32 => "F32",
+            Self::U64 => "U64",
+            Self::I64 => "I64",
+            Self::F64 => "F64",
+        }
+    }
+
+    /// The same type as the safetensors crate calls it.
+    pub(super) fn foreign(self) -> safetensors::Dtype {
+        use safetensors::Dtype as F;
+        match self {
+            Self::U8 => F::U8,
+            Self::I8 => F::I8,
+            Self::U16 => F::U16,
+            Self::I16 => F::I16,
+            Self::F16 => F::F16,
+            Self::BF16 => F::BF16,
+            Self::U32 => F::U32,
+            Self::I32 => F::I32,
+            Self::F32 => F::F32,
+            Self::U64 => F::U64,
+            Self::I64 => F::I64,
+            Self::F64 => F::F64,
+        }
+    }
+}
+
+impl std::fmt::Display for Dtype {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A Rust type that an array can be viewed as: any bit pattern is a value of it.
+pub trait Element: bytemuck::Pod + Send + Sync {
+    /// Its name on disk.
+    const DTYPE: Dtype;
+}
+
+macro_rules! elements {
+    ($($rust:ty => $dtype:ident),*) => {
+        $(impl Element for $rust { const DTYPE: Dtype = Dtype::$dtype; })*
+    };
+}
+
+elements!(u8 => U8, i8 => I8, u16 => U16, i16 => I16, f16 => F16, bf16 => BF16, u32 => U32, i32 => I32, f32 => F32,
+    u64 => U64, i64 => I64, f64 => F64);

@@ -1,0 +1,233 @@
+//! What can go wrong with a model folder.
+
+use super::Dtype;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why a model could not be saved.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// The destination holds something that is no model of ours; it is left alone.
+    #[error("{}: {why}; wanted a new path, an empty folder or an existing xc model", path.display())]
+    Occupied {
+        /// The destination.
+        path: PathBuf,
+        /// What stands there.
+        why: String,
+    },
+    /// The system refused (disk full, no permission, ...).
+    #[error("{}: cannot {doing}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was being done.
+        doing: &'static str,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// The array name cannot be used.
+    #[error("array name {name:?}: {why}")]
+    Name {
+        /// The name met.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Bytes, shape and dtype do not agree.
+    #[error("array {name:?}: {bytes} bytes do not hold shape {shape:?} of {dtype}")]
+    Shape {
+        /// The array.
+        name: String,
+        /// The element type.
+        dtype: Dtype,
+        /// The shape asked for.
+        shape: Vec<usize>,
+        /// Bytes met.
+        bytes: u64,
+    },
+    /// The writer was finished before this stream was.
+    #[error("array {name:?}: the model was finished before this array was")]
+    UnfinishedStream {
+        /// The array.
+        name: String,
+    },
+    /// A label name would break `labels.txt`.
+    #[error("label {label}: the name {name:?} holds a line break")]
+    LabelName {
+        /// The label.
+        label: usize,
+        /// Its name.
+        name: String,
+    },
+}
+
+/// Why a model could not be opened.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// No `config.json` of ours.
+    #[error("{}: not an xc model: {why}", path.display())]
+    NotAModel {
+        /// The folder or file.
+        path: PathBuf,
+        /// What was met.
+        why: &'static str,
+    },
+    /// `config.json` is malformed.
+    #[error("{}: {source}", path.display())]
+    Config {
+        /// The file.
+        path: PathBuf,
+        /// Where and what.
+        source: serde_json::Error,
+    },
+    /// A file is larger than any such file may be.
+    #[error("{}: {what} of {met} bytes, the limit is {limit}", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Which part.
+        what: &'static str,
+        /// Bytes met.
+        met: u64,
+        /// Bytes allowed.
+        limit: u64,
+    },
+    /// Written by a later version of this program.
+    #[error("{}: format version {met}, this program reads up to {supported}; use a newer xc", path.display())]
+    NewerVersion {
+        /// The file.
+        path: PathBuf,
+        /// Version met.
+        met: u64,
+        /// Newest version that is read.
+        supported: u64,
+    },
+    /// A model of another kind.
+    #[error("{}: a model of kind {met:?}, wanted {wanted:?}", path.display())]
+    Kind {
+        /// The folder.
+        path: PathBuf,
+        /// Kind met.
+        met: String,
+        /// Kind wanted.
+        wanted: String,
+    },
+    /// A parameter is missing or of the wrong type.
+    #[error("{}: parameter {key:?}: {source}", path.display())]
+    Parameter {
+        /// The file.
+        path: PathBuf,
+        /// The parameter.
+        key: String,
+        /// What was met and wanted.
+        source: serde_json::Error,
+    },
+    /// The configuration names a file that cannot belong to a model.
+    #[error("{}: array {array:?} names the file {file:?}; wanted model*.safetensors in the same folder", path.display())]
+    FileName {
+        /// The configuration file.
+        path: PathBuf,
+        /// The array.
+        array: String,
+        /// The file named.
+        file: String,
+    },
+    /// A safetensors header is malformed.
+    #[error("{}: header: {source}", path.display())]
+    Header {
+        /// The file.
+        path: PathBuf,
+        /// Where and what.
+        source: serde_json::Error,
+    },
+    /// A file is shorter or longer than its header says.
+    #[error("{}: {met} bytes, wanted {wanted}: truncated or damaged", path.display())]
+    Length {
+        /// The file.
+        path: PathBuf,
+        /// Bytes met.
+        met: u64,
+        /// Bytes that the header calls for.
+        wanted: u64,
+    },
+    /// An array is not there.
+    #[error("{}: no array {name:?}", path.display())]
+    MissingArray {
+        /// The file (or the folder, when the configuration does not name the array either).
+        path: PathBuf,
+        /// The array.
+        name: String,
+    },
+    /// An array that the configuration does not know.
+    #[error("{}: array {name:?} is unknown to config.json", path.display())]
+    UnknownArray {
+        /// The file.
+        path: PathBuf,
+        /// The array.
+        name: String,
+    },
+    /// An array has another element type.
+    #[error("{}: array {name:?} is of type {met}, wanted {wanted}", path.display())]
+    Dtype {
+        /// The file.
+        path: PathBuf,
+        /// The array.
+        name: String,
+        /// Type met.
+        met: String,
+        /// Type wanted.
+        wanted: Dtype,
+    },
+    /// An array has another shape.
+    #[error("{}: array {name:?} has shape {met:?}, wanted {wanted:?}", path.display())]
+    Shape {
+        /// The file.
+        path: PathBuf,
+        /// The array.
+        name: String,
+        /// Shape met.
+        met: Vec<usize>,
+        /// Shape wanted.
+        wanted: Vec<usize>,
+    },
+    /// An array does not start where its type needs it.
+    #[error("{}: array {name:?} starts at byte {offset}, which is not aligned for {dtype}", path.display())]
+    Misaligned {
+        /// The file.
+        path: PathBuf,
+        /// The array.
+        name: String,
+        /// Offset in the file.
+        offset: usize,
+        /// Type wanted.
+        dtype: Dtype,
+    },
+    /// `labels.txt` does not match the configuration.
+    #[error("{}: {met} label names, wanted {wanted}", path.display())]
+    LabelCount {
+        /// The file.
+        path: PathBuf,
+        /// Names met.
+        met: usize,
+        /// Names wanted.
+        wanted: usize,
+    },
+    /// `labels.txt` is not UTF-8.
+    #[error("{}: line {line}: not UTF-8", path.display())]
+    LabelText {
+        /// The file.
+        path: PathBuf,
+        /// Line, from 1.
+        line: usize,
+    },
+}

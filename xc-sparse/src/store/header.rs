@@ -1,0 +1,74 @@
+//! The header of a safetensors file: 8 bytes of length, then JSON, padded with blanks to a reserved size.
+
+use super::{ALIGNMENT, Dtype};
+use std::fmt::Write as _;
+
+/// Arrays of this prefix fill the gaps: safetensors wants arrays without holes between them.
+pub(super) const PAD_PREFIX: &str = "_pad.";
+/// Bytes of header, length field included, of a file that several arrays share.
+pub(super) const SHARED_RESERVE: usize = 16 * 1024;
+/// The same for the file of a streamed array.
+pub(super) const STREAM_RESERVE: usize = 512;
+/// What other readers of safetensors accept.
+pub(super) const HEADER_LIMIT: u64 = 100_000_000;
+/// Longest array name; with [`MAX_RANK`] it keeps one entry within [`STREAM_RESERVE`].
+pub(super) const MAX_NAME_BYTES: usize = 128;
+/// Most dimensions of an array.
+pub(super) const MAX_RANK: usize = 8;
+
+const _: () = assert!(SHARED_RESERVE.is_multiple_of(ALIGNMENT) && STREAM_RESERVE.is_multiple_of(ALIGNMENT));
+
+/// A header under construction.
+#[derive(Debug, Default)]
+pub(super) struct HeaderText {
+    entries: String,
+    n_pads: usize,
+}
+
+impl HeaderText {
+    /// Notes an array at `begin..begin + n_bytes` of the data part. Names need no escapes: the writer checked them.
+    pub(super) fn push(&mut self, name: &str, dtype: Dtype, shape: &[usize], begin: u64, n_bytes: u64) {
+        if !self.entries.is_empty() {
+            self.entries.push(',');
+        }
+        let end = begin + n_bytes;
+        let _infallible = write!(
+            self.entries,
+            "\"{name}\":{{\"dtype\":\"{dtype}\",\"shape\":{},\"data_offsets\":[{begin},{end}]}}",
+            format!("{shape:?}").replace(' ', "")
+        );
+    }
+
+    /// Notes padding, as an array of its own.
+    pub(super) fn push_pad(&mut self, begin: u64, n_bytes: u64) {
+        let name = format!("{PAD_PREFIX}{}", self.n_pads);
+        self.n_pads += 1;
+        self.push(&name, Dtype::U8, &[n_bytes as usize], begin, n_bytes);
+    }
+
+    /// True when one more array of that name, with padding before it, surely fits in `reserve` bytes.
+    pub(super) fn has_room(&self, name: &str, rank: usize, reserve: usize) -> bool {
+        // The fixed words of two entries, and every number at its longest (20 digits and a comma).
+        let entry = 2 * 64 + name.len() + 16 + 21 * (rank + 6);
+        8 + 2 + self.entries.len() + entry <= reserve
+    }
+
+    /// The first `reserve` bytes of the file.
+    ///
+    /// # Panics
+    /// If more was pushed than fits.
+    pub(super) fn to_bytes(&self, reserve: usize) -> Vec<u8> {
+        assert!(8 + 2 + self.entries.len() <= reserve, "header of {} bytes in {reserve}", self.entries.len());
+        let mut bytes = ((reserve - 8) as u64).to_le_bytes().to_vec();
+        bytes.push(b'{');
+        bytes.extend_from_slice(self.entries.as_bytes());
+        bytes.push(b'}');
+        bytes.resize(reserve, b' ');
+        bytes
+    }
+}
+
+/// Bytes from `length` up to the next multiple of [`ALIGNMENT`].
+pub(super) fn gap(length: u64) -> u64 {
+    length.next_multiple_of(ALIGNMENT as u64) - length
+}

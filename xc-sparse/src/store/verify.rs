@@ -1,0 +1,91 @@
+//! Comparing content hashes.
+
+use super::config::{CONFIG_FILE, LABELS_FILE, hex};
+use super::{Container, OpenError};
+use rayon::prelude::*;
+use std::path::PathBuf;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Which part of a model does not have the content that was saved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Damage {
+    /// The array of this name.
+    Array(String),
+    /// The bytes between arrays, which are zero in a sound file.
+    Padding,
+    /// `labels.txt`.
+    Labels,
+    /// `config.json`.
+    Config,
+}
+
+/// One finding of [`Container::verify`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// The file.
+    pub file: PathBuf,
+    /// Which part of it.
+    pub damage: Damage,
+    /// Hash met.
+    pub met: String,
+    /// Hash that `config.json` notes.
+    pub wanted: String,
+}
+
+impl std::fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: ", self.file.display())?;
+        match &self.damage {
+            Damage::Array(name) => write!(f, "array {name:?}")?,
+            Damage::Padding => return write!(f, "bytes between arrays are not zero"),
+            Damage::Labels => write!(f, "label names")?,
+            Damage::Config => write!(f, "configuration")?,
+        }
+        write!(f, " has xxh3 {}, wanted {}", self.met, self.wanted)
+    }
+}
+
+impl Container {
+    /// Hashes everything and lists what differs from what was saved: arrays by name, then padding, labels and
+    /// configuration. An empty list means that the folder is as it was written.
+    ///
+    /// # Errors
+    /// `labels.txt` cannot be read.
+    ///
+    /// # Cost
+    /// One read of all files, the arrays in parallel.
+    pub fn verify(&self) -> Result<Vec<Mismatch>, OpenError> {
+        let places: Vec<_> = self.places.iter().collect();
+        let mut found: Vec<Mismatch> = places
+            .par_iter()
+            .filter_map(|&(name, place)| {
+                let file = &self.files[place.file];
+                let met = hex(xxh3_64(&file.bytes.as_bytes()[place.range.clone()]));
+                let wanted = self.config.arrays.get(name)?.xxh3.clone();
+                let damage = Damage::Array(name.clone());
+                (met != wanted).then(|| Mismatch { file: file.path.clone(), damage, met, wanted })
+            })
+            .collect();
+        for file in &self.files {
+            let bytes = file.bytes.as_bytes();
+            if file.pads.iter().any(|pad| bytes[pad.clone()].iter().any(|&byte| byte != 0)) {
+                let (met, wanted) = (String::new(), String::new());
+                found.push(Mismatch { file: file.path.clone(), damage: Damage::Padding, met, wanted });
+            }
+        }
+        if let Some(labels) = &self.config.labels {
+            let file = self.folder().join(LABELS_FILE);
+            let bytes = std::fs::read(&file).map_err(|source| OpenError::Io { path: file.clone(), source })?;
+            let (met, wanted) = (hex(xxh3_64(&bytes)), labels.xxh3.clone());
+            if met != wanted {
+                found.push(Mismatch { file, damage: Damage::Labels, met, wanted });
+            }
+        }
+        if self.config_hash.met != self.config_hash.written {
+            let (met, wanted) = (self.config_hash.met.clone(), self.config_hash.written.clone());
+            found.push(Mismatch { file: self.folder().join(CONFIG_FILE), damage: Damage::Config, met, wanted });
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,138 @@
+//! Bytes of model files, mapped or read, and typed views of them. The only unsafe code of the store.
+
+use super::{ALIGNMENT, Element};
+use bytemuck::{Pod, Zeroable};
+use memmap2::{Mmap, MmapOptions};
+use std::{any::Any, fs::File, io, io::Read as _, ops::Deref, sync::Arc};
+
+/// One unit of an owned buffer: keeps the start aligned as it is in a mapping.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct Line([u8; ALIGNMENT]);
+
+// SAFETY: an array of bytes as large as its alignment: no padding, every bit pattern is a value.
+unsafe impl Pod for Line {}
+// SAFETY: as above; zero bytes are a value.
+unsafe impl Zeroable for Line {}
+
+/// A file's bytes, starting at a multiple of 64 in memory.
+pub(super) enum FileBytes {
+    Mapped(Mmap),
+    Owned { lines: Vec<Line>, length: usize },
+}
+
+impl FileBytes {
+    /// Maps the whole file, read-only. `populate` reads all of it ahead.
+    pub(super) fn map(file: &File, populate: bool) -> io::Result<Self> {
+        let mut options = MmapOptions::new();
+        if populate {
+            options.populate();
+        }
+        // SAFETY: the mapping is read-only and model files are never written in place: saving builds a new folder and
+        // renames it (see `replace`). That no other program changes the file is the documented condition of
+        // `OpenMode::Map`.
+        unsafe { options.map(file) }.map(Self::Mapped)
+    }
+
+    /// Reads the whole file of `length` bytes.
+    pub(super) fn read(file: &mut File, length: usize) -> io::Result<Self> {
+        let mut lines = Vec::new();
+        let n_lines = length.div_ceil(ALIGNMENT);
+        lines.try_reserve_exact(n_lines).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        lines.resize(n_lines, Line::zeroed());
+        file.read_exact(&mut bytemuck::cast_slice_mut(&mut lines)[..length])?;
+        Ok(Self::Owned { lines, length })
+    }
+
+    /// The file's content.
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Mapped(map) => map,
+            Self::Owned { lines, length } => &bytemuck::cast_slice(lines)[..*length],
+        }
+    }
+
+    /// The mapping, when the file is mapped.
+    pub(super) fn mapping(&self) -> Option<&Mmap> {
+        match self {
+            Self::Mapped(map) => Some(map),
+            Self::Owned { .. } => None,
+        }
+    }
+}
+
+/// An array of a model: a slice of a mapped file, of a file read whole, or of a vector.
+///
+/// Whatever it points into stays alive as long as one clone of it does. Cloning copies a pointer.
+pub struct MappedArray<T> {
+    start: *const T,
+    len: usize,
+    _owner: Arc<dyn Any + Send + Sync>,
+}
+
+// SAFETY: a shared view of immutable memory that the owner (itself `Send + Sync`) keeps alive; `T: Sync` makes sharing
+// its elements between threads sound, and no method gives them away by value.
+unsafe impl<T: Sync> Send for MappedArray<T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for MappedArray<T> {}
+
+impl<T: Element> MappedArray<T> {
+    /// The bytes `range` of `file` as elements; `None` when they are misaligned or no whole number of elements.
+    ///
+    /// # Panics
+    /// If the range lies outside the file.
+    pub(super) fn of_file(file: Arc<FileBytes>, range: std::ops::Range<usize>) -> Option<Self> {
+        let slice: &[T] = bytemuck::try_cast_slice(&file.as_bytes()[range]).ok()?;
+        let (start, len) = (slice.as_ptr(), slice.len());
+        Some(Self { start, len, _owner: file })
+    }
+}
+
+impl<T: Send + Sync + 'static> From<Vec<T>> for MappedArray<T> {
+    /// Wraps values that were never on disk, such as those of a model just trained.
+    fn from(values: Vec<T>) -> Self {
+        let owner = Arc::new(values);
+        Self { start: owner.as_ptr(), len: owner.len(), _owner: owner }
+    }
+}
+
+impl<T> Deref for MappedArray<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        // SAFETY: both constructors take pointer and length from a valid slice of the owner's memory. The owner is
+        // immutable behind the `Arc`, its heap block or mapping does not move, and it lives as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.start, self.len) }
+    }
+}
+
+impl<T> AsRef<[T]> for MappedArray<T> {
+    fn as_ref(&self) -> &[T] {
+        self
+    }
+}
+
+impl<T> Clone for MappedArray<T> {
+    fn clone(&self) -> Self {
+        Self { start: self.start, len: self.len, _owner: Arc::clone(&self._owner) }
+    }
+}
+
+impl<T: Send + Sync + 'static> Default for MappedArray<T> {
+    fn default() -> Self {
+        Vec::new().into()
+    }
+}
+
+impl<T: std::fmt::Debug> std::fmt::Debug for MappedArray<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl<T: PartialEq> PartialEq for MappedArray<T> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}

@@ -1,0 +1,392 @@
+//! Saving a model folder.
+
+use super::config::{ArrayEntry, CONFIG_FILE, Config, LABELS_FILE, LabelsEntry, hex};
+use super::header::{HeaderText, MAX_NAME_BYTES, MAX_RANK, PAD_PREFIX, SHARED_RESERVE, STREAM_RESERVE, gap};
+use super::replace::{self, io_error};
+use super::{Dtype, Element, WriteError};
+use serde_json::Value;
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, BufWriter, Seek as _, SeekFrom, Write},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use tempfile::TempDir;
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
+
+/// An array in memory that is to be saved.
+#[derive(Clone, Copy, Debug)]
+pub struct ArrayRef<'a> {
+    /// Element type.
+    pub dtype: Dtype,
+    /// Extent of each dimension, row-major.
+    pub shape: &'a [usize],
+    /// The elements, little-endian.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> ArrayRef<'a> {
+    /// Elements of a Rust type, in the given shape.
+    pub fn new<T: Element>(values: &'a [T], shape: &'a [usize]) -> Self {
+        Self { dtype: T::DTYPE, shape, bytes: bytemuck::cast_slice(values) }
+    }
+}
+
+/// Builds a model folder beside its destination and puts it there when it is complete.
+///
+/// The bytes written depend on what is added and on the order of the calls to [`ContainerWriter::add`], on nothing
+/// else: not on time, threads or paths. Dropping the writer before [`ContainerWriter::finish`] removes what was
+/// built; a program that is killed leaves a folder `.NAME.*.partial` beside the destination, never a half model in it.
+///
+/// # Cost
+/// One pass over each array: hash (xxh3) and write; memory for the headers only.
+#[derive(Debug)]
+pub struct ContainerWriter {
+    destination: PathBuf,
+    parent: PathBuf,
+    building: TempDir,
+    config: Config,
+    registry: Arc<Mutex<Registry>>,
+    shared: Option<SharedFile>,
+    n_shared: usize,
+}
+
+/// The arrays by name; `None` while a stream is being written.
+type Registry = BTreeMap<String, Option<ArrayEntry>>;
+
+/// The file that arrays handed over whole are appended to.
+#[derive(Debug)]
+struct SharedFile {
+    name: String,
+    path: PathBuf,
+    file: File,
+    header: HeaderText,
+    /// Bytes of the data part so far.
+    n_bytes: u64,
+}
+
+impl ContainerWriter {
+    /// Prepares a folder beside `destination`, on the same file system.
+    ///
+    /// # Errors
+    /// As [`ContainerWriter::check`]; no permission to write there.
+    pub fn create(destination: &Path, kind: &str) -> Result<Self, WriteError> {
+        let (destination, parent) = replace::resolve(destination)?;
+        replace::inspect(&destination)?;
+        let name = destination.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let prefix = format!(".{name}.");
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(&prefix).suffix(".partial");
+        // The folder will be the model's: readable as the user's umask says, not by its owner alone.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
+        let building = builder.tempdir_in(&parent).map_err(io_error(&parent, "create a folder in it"))?;
+        Ok(Self {
+            destination,
+            parent,
+            building,
+            config: Config::new(kind),
+            registry: Arc::default(),
+            shared: None,
+            n_shared: 0,
+        })
+    }
+
+    /// Says whether a model may be saved at `destination`, before any long work.
+    ///
+    /// # Errors
+    /// [`WriteError::Occupied`] when something stands there that is neither an empty folder nor a model of ours alone.
+    pub fn check(destination: &Path) -> Result<(), WriteError> {
+        let (destination, parent) = replace::resolve(destination)?;
+        replace::inspect(&destination)?;
+        std::fs::metadata(&parent).map_err(io_error(&parent, "look at the parent folder"))?;
+        Ok(())
+    }
+
+    /// Stores a value under `parameters` in `config.json`; the last value of a key counts.
+    pub fn set_parameter(&mut self, key: &str, value: impl Into<Value>) {
+        self.config.parameters.insert(key.to_owned(), value.into());
+    }
+
+    /// Stores the feature pipeline, which this crate does not look into.
+    pub fn set_pipeline(&mut self, pipeline: Value) {
+        self.config.pipeline = Some(pipeline);
+    }
+
+    /// Stores the labels' names, in label order.
+    ///
+    /// # Errors
+    /// A name with a line break; the system refuses to write.
+    pub fn labels(&mut self, names: &[String]) -> Result<(), WriteError> {
+        let mut text = Vec::with_capacity(names.iter().map(|name| name.len() + 1).sum());
+        for (label, name) in names.iter().enumerate() {
+            if name.contains(['\n', '\r']) {
+                return Err(WriteError::LabelName { label, name: name.clone() });
+            }
+            text.extend_from_slice(name.as_bytes());
+            text.push(b'\n');
+        }
+        self.write_file(LABELS_FILE, &text)?;
+        self.config.labels = Some(LabelsEntry { count: names.len(), xxh3: hex(xxh3_64(&text)) });
+        Ok(())
+    }
+
+    /// Writes an array at once.
+    ///
+    /// # Errors
+    /// A name that is taken, longer than 128 bytes, begins with `_` or holds anything but ASCII letters, digits, `.`,
+    /// `-` and `_`; more than 8 dimensions; bytes that do not fit the shape; the system refuses to write.
+    pub fn add(&mut self, name: &str, array: ArrayRef<'_>) -> Result<(), WriteError> {
+        let n_bytes = array.bytes.len() as u64;
+        check_shape(name, array.dtype, array.shape, n_bytes)?;
+        self.reserve_name(name)?;
+        let shared = self.shared_file(name, array.shape.len())?;
+        let padding = gap(shared.n_bytes);
+        let write = |shared: &mut SharedFile| {
+            shared.file.write_all(&[0; super::ALIGNMENT][..padding as usize])?;
+            shared.file.write_all(array.bytes)
+        };
+        write(shared).map_err(io_error(&shared.path, "write an array"))?;
+        if padding > 0 {
+            shared.header.push_pad(shared.n_bytes, padding);
+        }
+        shared.header.push(name, array.dtype, array.shape, shared.n_bytes + padding, n_bytes);
+        shared.n_bytes += padding + n_bytes;
+        let file = shared.name.clone();
+        let xxh3 = hex(xxh3_64(array.bytes));
+        let entry = ArrayEntry { file, dtype: array.dtype, shape: array.shape.to_vec(), xxh3 };
+        lock(&self.registry).insert(name.to_owned(), Some(entry));
+        Ok(())
+    }
+
+    /// Writes a one-dimensional array at once.
+    pub fn add_slice<T: Element>(&mut self, name: &str, values: &[T]) -> Result<(), WriteError> {
+        self.add(name, ArrayRef::new(values, &[values.len()]))
+    }
+
+    /// Begins an array whose length is not known yet, in a file of its own.
+    ///
+    /// Several streams may be open at once, and each may be moved to another thread; all must be finished before the
+    /// writer is.
+    ///
+    /// # Errors
+    /// As [`ContainerWriter::add`], of the name and the system.
+    pub fn stream(&mut self, name: &str, dtype: Dtype) -> Result<ArrayStream, WriteError> {
+        self.reserve_name(name)?;
+        let file_name = format!("model-{name}.safetensors");
+        let (path, file) = self.new_file(&file_name, STREAM_RESERVE)?;
+        Ok(ArrayStream {
+            name: name.to_owned(),
+            dtype,
+            file_name,
+            path,
+            file: BufWriter::with_capacity(1 << 20, file),
+            hash: Box::default(),
+            n_bytes: 0,
+            registry: Arc::clone(&self.registry),
+        })
+    }
+
+    /// Completes the files, has them written to the disk, and puts the folder in its place.
+    ///
+    /// Until the last step the destination is untouched. An existing model is exchanged with the new one in a single
+    /// step where the system can do that (Linux), then removed.
+    ///
+    /// # Errors
+    /// A stream that is not finished; the destination was filled meanwhile; the system refuses.
+    pub fn finish(mut self) -> Result<(), WriteError> {
+        self.close_shared()?;
+        for (name, entry) in lock(&self.registry).iter() {
+            let Some(entry) = entry else { return Err(WriteError::UnfinishedStream { name: name.clone() }) };
+            self.config.arrays.insert(name.clone(), entry.clone());
+        }
+        let path = self.building.path().join(CONFIG_FILE);
+        let bytes = self.config.to_bytes().map_err(|error| io_error(&path, "write the configuration")(error.into()))?;
+        self.write_file(CONFIG_FILE, &bytes)?;
+        replace::sync_folder(self.building.path())?;
+        let standing = replace::inspect(&self.destination)?;
+        replace::put(self.building.path(), &self.destination, standing)?;
+        replace::sync_folder(&self.parent)?;
+        match standing {
+            replace::Standing::Model => {
+                let path = self.building.path().to_owned();
+                self.building.close().map_err(io_error(&path, "remove the model that was replaced"))
+            }
+            replace::Standing::Nothing => {
+                // It was renamed: there is nothing left to remove.
+                let _moved = self.building.keep();
+                Ok(())
+            }
+        }
+    }
+
+    fn reserve_name(&self, name: &str) -> Result<(), WriteError> {
+        let fail = |why| Err(WriteError::Name { name: name.to_owned(), why });
+        if name.is_empty() || name.len() > MAX_NAME_BYTES {
+            return fail("it must have 1 to 128 bytes");
+        }
+        if !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b)) || name.starts_with('_') {
+            debug_assert!(PAD_PREFIX.starts_with('_'));
+            return fail("only ASCII letters, digits, '.', '-' and '_', and no '_' in front");
+        }
+        let mut registry = lock(&self.registry);
+        if registry.contains_key(name) {
+            return fail("it is taken");
+        }
+        registry.insert(name.to_owned(), None);
+        Ok(())
+    }
+
+    /// The open shared file, or a new one when the next header entry might not fit.
+    fn shared_file(&mut self, name: &str, rank: usize) -> Result<&mut SharedFile, WriteError> {
+        if self.shared.as_ref().is_some_and(|shared| !shared.header.has_room(name, rank, SHARED_RESERVE)) {
+            self.close_shared()?;
+        }
+        if self.shared.is_none() {
+            self.n_shared += 1;
+            let name = match self.n_shared {
+                1 => "model.safetensors".to_owned(),
+                n => format!("model.{n}.safetensors"),
+            };
+            let (path, file) = self.new_file(&name, SHARED_RESERVE)?;
+            self.shared = Some(SharedFile { name, path, file, header: HeaderText::default(), n_bytes: 0 });
+        }
+        // Just filled when it was empty.
+        Ok(self.shared.as_mut().expect("a shared file is open"))
+    }
+
+    fn close_shared(&mut self) -> Result<(), WriteError> {
+        match self.shared.take() {
+            Some(mut shared) => complete(&mut shared.file, &shared.path, &shared.header.to_bytes(SHARED_RESERVE)),
+            None => Ok(()),
+        }
+    }
+
+    /// A new file of the folder under construction, positioned behind the room for its header.
+    fn new_file(&self, name: &str, reserve: usize) -> Result<(PathBuf, File), WriteError> {
+        let path = self.building.path().join(name);
+        let mut file = File::create_new(&path).map_err(io_error(&path, "create it"))?;
+        file.seek(SeekFrom::Start(reserve as u64)).map_err(io_error(&path, "leave room for its header"))?;
+        Ok((path, file))
+    }
+
+    fn write_file(&self, name: &str, bytes: &[u8]) -> Result<(), WriteError> {
+        let path = self.building.path().join(name);
+        let mut file = File::create(&path).map_err(io_error(&path, "create it"))?;
+        file.write_all(bytes).map_err(io_error(&path, "write it"))?;
+        file.sync_all().map_err(io_error(&path, "write it to the disk"))
+    }
+}
+
+/// Writes the header into the room left for it and the whole file to the disk.
+fn complete(file: &mut File, path: &Path, header: &[u8]) -> Result<(), WriteError> {
+    let mut write = || {
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(header)?;
+        file.sync_all()
+    };
+    write().map_err(io_error(path, "write its header"))
+}
+
+/// A panic while the lock was held cannot leave the map half changed: single inserts only.
+fn lock(registry: &Mutex<Registry>) -> MutexGuard<'_, Registry> {
+    registry.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn check_shape(name: &str, dtype: Dtype, shape: &[usize], bytes: u64) -> Result<(), WriteError> {
+    let wanted = shape.iter().try_fold(dtype.n_bytes() as u64, |n, &extent| n.checked_mul(extent as u64));
+    if wanted != Some(bytes) || shape.len() > MAX_RANK {
+        return Err(WriteError::Shape { name: name.to_owned(), dtype, shape: shape.to_vec(), bytes });
+    }
+    Ok(())
+}
+
+/// An array that is written piece by piece; see [`ContainerWriter::stream`].
+pub struct ArrayStream {
+    name: String,
+    dtype: Dtype,
+    file_name: String,
+    path: PathBuf,
+    file: BufWriter<File>,
+    hash: Box<Xxh3Default>,
+    n_bytes: u64,
+    registry: Arc<Mutex<Registry>>,
+}
+
+impl ArrayStream {
+    /// Appends elements.
+    ///
+    /// # Errors
+    /// The system refuses to write.
+    ///
+    /// # Panics
+    /// If `T` is not the stream's element type.
+    pub fn extend<T: Element>(&mut self, values: &[T]) -> Result<(), WriteError> {
+        assert!(T::DTYPE == self.dtype, "array {:?} holds {}, met {}", self.name, self.dtype, T::DTYPE);
+        self.append(bytemuck::cast_slice(values)).map_err(io_error(&self.path, "write an array"))
+    }
+
+    /// Number of bytes so far.
+    pub fn n_bytes(&self) -> u64 {
+        self.n_bytes
+    }
+
+    /// Completes a one-dimensional array.
+    ///
+    /// # Errors
+    /// Bytes that are no whole number of elements; the system refuses to write.
+    pub fn finish(self) -> Result<(), WriteError> {
+        let n_elements = self.n_bytes as usize / self.dtype.n_bytes();
+        self.finish_shaped(&[n_elements])
+    }
+
+    /// Completes an array of the given shape.
+    ///
+    /// # Errors
+    /// Bytes that do not fit the shape; the system refuses to write.
+    pub fn finish_shaped(self, shape: &[usize]) -> Result<(), WriteError> {
+        check_shape(&self.name, self.dtype, shape, self.n_bytes)?;
+        let mut header = HeaderText::default();
+        header.push(&self.name, self.dtype, shape, 0, self.n_bytes);
+        let mut file =
+            self.file.into_inner().map_err(|error| io_error(&self.path, "write an array")(error.into_error()))?;
+        complete(&mut file, &self.path, &header.to_bytes(STREAM_RESERVE))?;
+        let entry = ArrayEntry {
+            file: self.file_name,
+            dtype: self.dtype,
+            shape: shape.to_vec(),
+            xxh3: hex(self.hash.digest()),
+        };
+        lock(&self.registry).insert(self.name, Some(entry));
+        Ok(())
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.hash.update(bytes);
+        self.n_bytes += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+impl Write for ArrayStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.append(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl std::fmt::Debug for ArrayStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ArrayStream")
+            .field("name", &self.name)
+            .field("dtype", &self.dtype)
+            .field("n_bytes", &self.n_bytes)
+            .finish_non_exhaustive()
+    }
+}
