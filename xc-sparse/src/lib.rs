@@ -1,9 +1,11 @@
 //! Sparse rows, chunked weights, ranked lists and files: the ground floor of xc.
 
+mod arch;
 pub mod chunked;
 pub mod io;
 pub mod matrix;
 pub mod rank;
 pub mod store;
 
+pub use arch::Isa;
 pub use matrix::{CscMatrix, CscView, CsrMatrix, CsrView, Dataset, LabelRows, LabelRowsError, Rows, SparseRow};

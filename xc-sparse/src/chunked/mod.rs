@@ -1,5 +1,44 @@
 //! Weights of one tree level, stored so that siblings are read together.
+//!
+//! A query that reaches a cluster scores *all* its children. Their weight columns therefore live in one chunk,
+//! and a chunk keeps only feature rows that matter to at least one child.
+//!
+//! ```text
+//!   children of 7:  14    15    16          chunk 7        key  offset  mask     values
+//!   feature  2     0.5     .   -1.0         row             2      0    101      0.5 -1.0
+//!   feature  9      .     2.0    .     =>   row             9      2    010      2.0
+//!   feature 40     0.1    0.2   0.3         row            40      3    111      0.1  0.2  0.3
+//! ```
+//!
+//! A row is found by one of four iterators ([`Intersect`]), then its mask spreads the packed values over
+//! the lanes of a vector register, where they are multiplied by the query's value and added to the children's sums.
+//! Implements [etter2022mscm, sections 4 and 5]. Differs in: sibling masks, half-precision values, a rank
+//! directory as the hash iterator, a choice of iterator for each (query, chunk) pair.
+//!
+//! # When not to use
+//! A level with one child a cluster: plain columns are smaller.
 
+mod check;
+mod choose;
+mod directory;
+mod intersect;
+mod multiply;
+mod pack;
+mod query;
 mod rows;
+mod view;
+mod weight;
 
+pub use check::ChunkedError;
+pub use choose::Choice;
+pub use directory::SlotMap;
+pub use intersect::{Intersect, Matches};
+pub use multiply::{ProductScratch, margins, margins_with, shared_margins};
+pub use pack::{ChunkedMatrix, PackError, Packer, count_features};
+pub use query::{DensePositions, QueryScratch, QueryView};
 pub use rows::{ChunkRows, ChunkRowsError};
+pub use view::{ChunkView, ChunkedArrays, ChunkedView, Values};
+pub use weight::{Precision, Weight};
+
+/// Children that one chunk can hold; wider families are cut into several chunks.
+pub const MAX_WIDTH: usize = 128;

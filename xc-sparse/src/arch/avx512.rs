@@ -1,0 +1,113 @@
+//! AVX-512 kernels: sixteen children, or eight directory probes, at a time.
+
+use crate::chunked::{Precision, Weight};
+use std::arch::x86_64::*;
+
+/// Sixteen packed weights in single precision.
+///
+/// # Safety
+/// AVX-512 F is present; sixteen weights can be read at `at`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+unsafe fn load16<W: Weight>(at: *const W) -> __m512 {
+    match W::PRECISION {
+        // SAFETY: `W` is f32; sixteen of them can be read.
+        Precision::F32 => unsafe { _mm512_loadu_ps(at.cast()) },
+        // SAFETY: `W` is two bytes wide; sixteen of them can be read.
+        Precision::F16 => unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(at.cast())) },
+        // SAFETY: `W` is two bytes wide; sixteen of them can be read.
+        Precision::Bf16 => unsafe {
+            _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(_mm256_loadu_si256(at.cast()))))
+        },
+    }
+}
+
+/// See [`super::scalar::accumulate`]. `GROUPS` is the number of sixteens of lanes.
+///
+/// The packed values are expanded in the register after a plain load: an expanding load is microcode on some
+/// processors. The first value of a row is at most 16 entries from the end of the padded array.
+///
+/// # Safety
+/// The instruction set is present. Each row's header lies inside `headers`; sixteen entries from each row's first
+/// value, and from the end of each of its groups, lie inside `values`; `sums` has `GROUPS * 16` entries and the header has `GROUPS / 2`
+/// masks (one for `GROUPS == 1`).
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+pub(crate) unsafe fn accumulate<W: Weight, const GROUPS: usize>(
+    headers: *const u32,
+    stride: usize,
+    values: *const W,
+    rows: &[u32],
+    xs: &[f32],
+    sums: &mut [f32],
+) {
+    debug_assert!(sums.len() >= GROUPS * 16);
+    let mut acc = [_mm512_setzero_ps(); GROUPS];
+    for (&row, &x) in rows.iter().zip(xs) {
+        // SAFETY: the caller vouches for the header and the values of each row.
+        unsafe {
+            let header = headers.add(row as usize * stride);
+            let mut at = values.add(*header.add(1) as usize);
+            let x = _mm512_set1_ps(x);
+            for group in 0..GROUPS {
+                let mask = (*header.add(2 + group / 2) >> (group % 2 * 16)) as u16;
+                let spread = _mm512_maskz_expand_ps(mask, load16(at));
+                acc[group] = _mm512_mask_add_ps(acc[group], mask, acc[group], _mm512_mul_ps(x, spread));
+                at = at.add(mask.count_ones() as usize);
+            }
+        }
+    }
+    for (group, lanes) in acc.iter().enumerate() {
+        // SAFETY: `sums` has sixteen entries a group.
+        unsafe { _mm512_storeu_ps(sums.as_mut_ptr().add(group * 16), *lanes) };
+    }
+}
+
+/// See [`super::scalar::probe`].
+///
+/// # Safety
+/// The instruction set is present. Each slot (after scaling by `n_bits` unless `direct`) is below `32 * words.len()`.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
+pub(crate) unsafe fn probe(
+    words: &[u64],
+    n_bits: u32,
+    direct: bool,
+    slots: &[u32],
+    rows: &mut Vec<u32>,
+    of: &mut Vec<u32>,
+) {
+    let start = rows.len();
+    // Whole vectors are stored at the end of what was found: room for one more of them.
+    rows.reserve(slots.len() + 8);
+    of.reserve(slots.len() + 8);
+    let one = _mm512_set1_epi64(1);
+    let scale = _mm512_set1_epi64(i64::from(n_bits));
+    let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    let mut n = start;
+    let mut i = 0;
+    while i < slots.len() {
+        let present: u8 = if slots.len() - i >= 8 { 0xff } else { (1u8 << (slots.len() - i)) - 1 };
+        // SAFETY: the masked load reads entries of `slots` only; gathered words exist by the caller's promise;
+        // both vectors have room for eight entries at `n`, which never exceeds the slots seen.
+        unsafe {
+            let fraction = _mm512_cvtepu32_epi64(_mm256_maskz_loadu_epi32(present, slots.as_ptr().add(i).cast()));
+            let slot = if direct { fraction } else { _mm512_srli_epi64::<32>(_mm512_mul_epu32(fraction, scale)) };
+            let word_at = _mm512_srli_epi64::<5>(slot);
+            let word =
+                _mm512_mask_i64gather_epi64::<8>(_mm512_setzero_si512(), present, word_at, words.as_ptr().cast());
+            let bit = _mm512_sllv_epi64(one, _mm512_and_si512(slot, _mm512_set1_epi64(31)));
+            let taken = _mm512_mask_test_epi64_mask(present, word, bit);
+            let below = _mm512_and_si512(word, _mm512_sub_epi64(bit, one));
+            let rank = _mm512_add_epi64(_mm512_srli_epi64::<32>(word), _mm512_popcnt_epi64(below));
+            let rank = _mm256_maskz_compress_epi32(taken, _mm512_cvtepi64_epi32(rank));
+            let at = _mm256_add_epi32(lanes, _mm256_set1_epi32(i as i32));
+            _mm256_storeu_si256(rows.as_mut_ptr().add(n).cast(), rank);
+            _mm256_storeu_si256(of.as_mut_ptr().add(n).cast(), _mm256_maskz_compress_epi32(taken, at));
+            n += taken.count_ones() as usize;
+        }
+        i += 8;
+    }
+    // SAFETY: `n` entries have been written, within the reserved capacity.
+    unsafe {
+        rows.set_len(n);
+        of.set_len(n);
+    }
+}

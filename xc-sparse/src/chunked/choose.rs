@@ -1,0 +1,30 @@
+//! Which iterator for which (query, chunk) pair.
+
+use super::Intersect;
+
+/// How the iterator of a pair is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Choice {
+    /// By the sizes of the two sides and, in a batch, by how many queries share the chunk.
+    #[default]
+    Auto,
+    /// Always the same one.
+    Fixed(Intersect),
+}
+
+/// A long query against a small chunk: below this share of the query's features, walking the chunk wins.
+const SMALL_CHUNK: usize = 4;
+
+/// Queries that must share a chunk before scattering it pays: a scatter and its undoing touch each row twice,
+/// and a look-up saves about as much as one such touch.
+const SHARED_BY: usize = 3;
+
+/// The iterator for a query of `nnz` features and a chunk of `n_rows` rows that `n_queries` queries of the batch visit.
+pub(crate) fn choose(choice: Choice, nnz: usize, n_rows: usize, n_queries: usize) -> Intersect {
+    match choice {
+        Choice::Fixed(how) => how,
+        Choice::Auto if n_rows * SMALL_CHUNK < nnz => Intersect::Galloping,
+        Choice::Auto if n_queries > 1 && n_queries * nnz > SHARED_BY * n_rows => Intersect::Lookup,
+        Choice::Auto => Intersect::Hashed,
+    }
+}

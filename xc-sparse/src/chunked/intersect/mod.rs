@@ -1,0 +1,115 @@
+//! Four ways to find the rows that a query and a chunk share, all with the same answer.
+//!
+//! | iterator | time for q query features and r rows | extra memory |
+//! |---|---|---|
+//! | marching | q + r | none |
+//! | galloping | min(q, r) log of the other | none |
+//! | hashed | q | 1/4 of the headers, see [`super::SlotMap`] |
+//! | lookup | q, and r to load a chunk once | one number a feature |
+
+mod galloping;
+mod hashed;
+mod lookup;
+mod marching;
+
+use super::query::{DensePositions, QueryView};
+use super::view::{ChunkView, ChunkedView};
+use crate::arch::Isa;
+
+pub(crate) use hashed::{confirm, probe};
+
+/// How the features of a query are matched with the rows of a chunk [etter2022mscm, section 4].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Intersect {
+    /// Two pointers, both moving forward.
+    Marching,
+    /// Binary search for each element of the shorter side, starting where the last one ended.
+    Galloping,
+    /// One probe of the chunk's directory for each feature of the query.
+    Hashed,
+    /// One read of a dense array for each feature of the query; the chunk is scattered into it beforehand.
+    Lookup,
+}
+
+impl Intersect {
+    /// All four.
+    pub const ALL: [Intersect; 4] = [Self::Marching, Self::Galloping, Self::Hashed, Self::Lookup];
+}
+
+impl std::fmt::Display for Intersect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Marching => "marching",
+            Self::Galloping => "galloping",
+            Self::Hashed => "hashed",
+            Self::Lookup => "lookup",
+        })
+    }
+}
+
+/// Rows that a query and a chunk share, features ascending, with the query's values.
+#[derive(Clone, Debug, Default)]
+pub struct Matches {
+    pub(crate) rows: Vec<u32>,
+    pub(crate) values: Vec<f32>,
+    // Hashed iterator: rows that may match, and the query positions that they may match.
+    pub(crate) candidate_rows: Vec<u32>,
+    pub(crate) candidate_of: Vec<u32>,
+}
+
+impl Matches {
+    /// Rows found.
+    pub fn rows(&self) -> &[u32] {
+        &self.rows
+    }
+
+    /// The query's value for each row found.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// Forgets everything, keeps the memory.
+    pub fn clear(&mut self) {
+        self.rows.clear();
+        self.values.clear();
+        self.candidate_rows.clear();
+        self.candidate_of.clear();
+    }
+
+    fn push(&mut self, row: u32, value: f32) {
+        self.rows.push(row);
+        self.values.push(value);
+    }
+}
+
+/// Appends the shared rows of a query and a chunk to `matches`.
+///
+/// For [`Intersect::Lookup`], `dense` holds the rows of this chunk.
+///
+/// # Panics
+/// If `how` is [`Intersect::Lookup`] and `dense` has fewer entries than the level has features.
+pub(crate) fn find(
+    isa: Isa,
+    level: &ChunkedView<'_>,
+    chunk: &ChunkView<'_>,
+    query: &QueryView<'_>,
+    how: Intersect,
+    dense: &DensePositions,
+    matches: &mut Matches,
+) {
+    if chunk.n_rows == 0 || query.indices.is_empty() {
+        return;
+    }
+    match how {
+        Intersect::Marching => marching::find(chunk, query, matches),
+        Intersect::Galloping => galloping::find(chunk, query, matches),
+        Intersect::Hashed => {
+            let start = matches.candidate_rows.len();
+            probe(isa, level, chunk, query, matches);
+            confirm(level, chunk, query, start..matches.candidate_rows.len(), matches);
+            matches.candidate_rows.truncate(start);
+            matches.candidate_of.truncate(start);
+        }
+        Intersect::Lookup => lookup::find(query, dense, matches),
+    }
+}

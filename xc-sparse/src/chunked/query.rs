@@ -1,0 +1,79 @@
+//! A query as the products want it.
+
+use super::view::ChunkView;
+use crate::matrix::SparseRow;
+
+/// A query with the image of each of its features under a tree's slot map.
+#[derive(Clone, Copy, Debug)]
+pub struct QueryView<'a> {
+    /// Features, ascending and unique, below the number of features of the level.
+    pub(crate) indices: &'a [u32],
+    /// Their values.
+    pub(crate) values: &'a [f32],
+    /// Their images under the slot map.
+    pub(crate) slots: &'a [u32],
+}
+
+impl QueryView<'_> {
+    /// Number of features of the query.
+    pub fn nnz(&self) -> usize {
+        self.indices.len()
+    }
+}
+
+/// Room for the part of a query that is computed once per tree.
+#[derive(Clone, Debug, Default)]
+pub struct QueryScratch {
+    slots: Vec<u32>,
+}
+
+impl QueryScratch {
+    /// Prepares a query for the levels that share `slot_map`. Features at or above the map's length cannot
+    /// match anything and are left out (they can only be at the end of the row).
+    pub fn prepare<'a>(&'a mut self, row: SparseRow<'a>, slot_map: &[u32]) -> QueryView<'a> {
+        let n = row.indices.partition_point(|&f| (f as usize) < slot_map.len());
+        self.slots.clear();
+        self.slots.extend(row.indices[..n].iter().map(|&f| slot_map[f as usize]));
+        QueryView { indices: &row.indices[..n], values: &row.values[..n], slots: &self.slots }
+    }
+}
+
+/// Row of each feature of one chunk, for the dense lookup iterator.
+///
+/// # Invariants
+/// Outside of [`DensePositions::load`] and [`DensePositions::clear`] pairs every entry is 0, which stands for
+/// "no row"; otherwise an entry is a row number plus 1.
+#[derive(Clone, Debug, Default)]
+pub struct DensePositions {
+    row_plus_one: Vec<u32>,
+}
+
+impl DensePositions {
+    /// Makes room for `n_features` features. *Cost*: O(`n_features`) the first time.
+    pub fn reserve(&mut self, n_features: usize) {
+        if self.row_plus_one.len() < n_features {
+            self.row_plus_one.resize(n_features, 0);
+        }
+    }
+
+    /// Scatters the rows of a chunk. *Cost*: O(rows).
+    ///
+    /// # Panics
+    /// If there is no room for a feature of the chunk.
+    pub fn load(&mut self, chunk: &ChunkView<'_>) {
+        for row in 0..chunk.n_rows() {
+            self.row_plus_one[chunk.feature(row) as usize] = row as u32 + 1;
+        }
+    }
+
+    /// Takes back what [`DensePositions::load`] wrote.
+    pub fn clear(&mut self, chunk: &ChunkView<'_>) {
+        for row in 0..chunk.n_rows() {
+            self.row_plus_one[chunk.feature(row) as usize] = 0;
+        }
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u32] {
+        &self.row_plus_one
+    }
+}

@@ -1,0 +1,346 @@
+//! Borrowed chunks: over memory or over a mapped file.
+
+use super::weight::Precision;
+use crate::arch::prefetch;
+use half::{bf16, f16};
+
+/// Packed weights in one of the stored precisions.
+#[derive(Clone, Copy, Debug)]
+pub enum Values<'a> {
+    /// Single precision.
+    F32(&'a [f32]),
+    /// IEEE half precision.
+    F16(&'a [f16]),
+    /// bfloat16.
+    Bf16(&'a [bf16]),
+}
+
+impl Values<'_> {
+    /// Number of stored values, padding included.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::F32(v) => v.len(),
+            Self::F16(v) => v.len(),
+            Self::Bf16(v) => v.len(),
+        }
+    }
+
+    /// True when nothing is stored.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The type they are stored in.
+    pub fn precision(&self) -> Precision {
+        match self {
+            Self::F32(_) => Precision::F32,
+            Self::F16(_) => Precision::F16,
+            Self::Bf16(_) => Precision::Bf16,
+        }
+    }
+
+    /// Value `i` in single precision.
+    ///
+    /// # Panics
+    /// If `i` is out of range.
+    pub fn get(&self, i: usize) -> f32 {
+        match self {
+            Self::F32(v) => v[i],
+            Self::F16(v) => v[i].to_f32(),
+            Self::Bf16(v) => v[i].to_f32(),
+        }
+    }
+}
+
+/// One level's weights: arrays that may lie in a mapped file.
+///
+/// | array | entries | meaning |
+/// |---|---|---|
+/// | `records` | 4 a chunk, and 4 closing ones | offset into `headers`; offset into `values`; offset into `directory`; first child, and `n_bits << 32` |
+/// | `headers` | 2 + mask words, for each row | feature, offset of its values inside the chunk, sibling mask in words of 32 |
+/// | `values` | one a weight | packed by row, then by child; 16 entries of padding at the end |
+/// | `directory` | one for 32 slots | rank and bits, see [`SlotMap`] |
+/// | `bias` | one a child | added after all features |
+/// | `slot_map` | one a feature | shared by the levels of a tree |
+/// | `part_ptr` | one a parent, and 1 | the chunks of a parent (more than one when it has over [`super::MAX_WIDTH`] children) |
+///
+/// # Invariants (established by [`ChunkedView::try_new`] in O(nnz))
+/// Offsets rise and stay in range; features ascend in a chunk and are below `n_features`; no mask is zero or wider
+/// than the chunk; offsets are the running sums of mask bits; the directory is the one that the features give; values finite.
+#[derive(Clone, Copy, Debug)]
+pub struct ChunkedView<'a> {
+    pub(crate) records: &'a [[u64; 4]],
+    pub(crate) headers: &'a [u32],
+    pub(crate) values: Values<'a>,
+    pub(crate) directory: &'a [u64],
+    pub(crate) bias: &'a [f32],
+    pub(crate) slot_map: &'a [u32],
+    pub(crate) part_ptr: &'a [u32],
+}
+
+/// The arrays of a level under the names that [`ChunkedView`] explains.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "the table of ChunkedView says what each array is")]
+pub struct ChunkedArrays<'a> {
+    pub records: &'a [[u64; 4]],
+    pub headers: &'a [u32],
+    pub values: Values<'a>,
+    pub directory: &'a [u64],
+    pub bias: &'a [f32],
+    pub part_ptr: &'a [u32],
+}
+
+/// One chunk with plain numbers instead of offsets.
+#[derive(Clone, Copy, Debug)]
+pub struct ChunkView<'a> {
+    pub(crate) headers: &'a [u32],
+    pub(crate) words: &'a [u64],
+    pub(crate) value_start: usize,
+    pub(crate) value_end: usize,
+    pub(crate) first_child: u32,
+    pub(crate) width: u32,
+    pub(crate) n_bits: u32,
+    pub(crate) n_rows: u32,
+    pub(crate) stride: u32,
+}
+
+/// Mask words of a row for a chunk of `width` children.
+#[inline(always)]
+pub(crate) fn mask_words(width: usize) -> usize {
+    width.div_ceil(32).max(1)
+}
+
+/// `u32` entries of a row header for a chunk of `width` children.
+#[inline(always)]
+pub(crate) fn stride(width: usize) -> usize {
+    2 + mask_words(width)
+}
+
+impl<'a> ChunkedView<'a> {
+    /// Wraps the arrays without looking at their content. Lengths alone are checked by slicing later.
+    ///
+    /// # Safety
+    /// The arrays satisfy the invariants of the type: they were packed by [`super::Packer`] or passed
+    /// [`ChunkedView::try_new`], and have not changed since.
+    pub unsafe fn new_unchecked(
+        records: &'a [[u64; 4]],
+        headers: &'a [u32],
+        values: Values<'a>,
+        directory: &'a [u64],
+        bias: &'a [f32],
+        slot_map: &'a [u32],
+        part_ptr: &'a [u32],
+    ) -> Self {
+        Self { records, headers, values, directory, bias, slot_map, part_ptr }
+    }
+
+    /// The arrays themselves, for saving. The slot map is apart: the levels of a tree share it.
+    pub fn arrays(&self) -> ChunkedArrays<'a> {
+        ChunkedArrays {
+            records: self.records,
+            headers: self.headers,
+            values: self.values,
+            directory: self.directory,
+            bias: self.bias,
+            part_ptr: self.part_ptr,
+        }
+    }
+
+    /// Number of features.
+    pub fn n_features(&self) -> usize {
+        self.slot_map.len()
+    }
+
+    /// Number of children (weight columns).
+    pub fn n_columns(&self) -> usize {
+        self.bias.len()
+    }
+
+    /// Number of parents.
+    pub fn n_parents(&self) -> usize {
+        self.part_ptr.len() - 1
+    }
+
+    /// Number of chunks: as many as parents, unless some have more than [`super::MAX_WIDTH`] children.
+    pub fn n_chunks(&self) -> usize {
+        self.records.len() - 1
+    }
+
+    /// Number of stored weights, biases not counted.
+    pub fn nnz(&self) -> usize {
+        self.records[self.n_chunks()][1] as usize
+    }
+
+    /// Number of stored rows over all chunks.
+    pub fn n_rows(&self) -> usize {
+        (0..self.n_chunks()).map(|c| self.chunk(c).n_rows()).sum()
+    }
+
+    /// Bytes of all arrays of this level, the shared slot map not counted.
+    pub fn n_bytes(&self) -> usize {
+        self.records.len() * 32
+            + self.headers.len() * 4
+            + self.values.len() * self.values.precision().bytes()
+            + self.directory.len() * 8
+            + self.bias.len() * 4
+            + self.part_ptr.len() * 4
+    }
+
+    /// Bias weights, one a child.
+    pub fn bias(&self) -> &'a [f32] {
+        self.bias
+    }
+
+    /// The packed values.
+    pub fn values(&self) -> Values<'a> {
+        self.values
+    }
+
+    /// Image of each feature under the slot map.
+    pub fn slot_map(&self) -> &'a [u32] {
+        self.slot_map
+    }
+
+    /// The chunks of parent `parent`.
+    #[inline(always)]
+    pub fn parts(&self, parent: usize) -> std::ops::Range<usize> {
+        self.part_ptr[parent] as usize..self.part_ptr[parent + 1] as usize
+    }
+
+    /// The children of parent `parent`.
+    #[inline(always)]
+    pub fn children(&self, parent: usize) -> std::ops::Range<u32> {
+        let parts = self.parts(parent);
+        self.records[parts.start][3] as u32..self.records[parts.end][3] as u32
+    }
+
+    /// Asks memory for the chunks of parent `parent` ahead of their use.
+    #[inline(always)]
+    pub fn prefetch_parent(&self, parent: usize) {
+        prefetch(self.part_ptr, parent);
+        // Nearly always one chunk a parent, so the record has the parent's number.
+        prefetch(self.records, parent);
+    }
+
+    #[inline(always)]
+    pub(crate) fn prefetch_value(&self, at: usize) {
+        match self.values {
+            Values::F32(v) => prefetch(v, at),
+            Values::F16(v) => prefetch(v, at),
+            Values::Bf16(v) => prefetch(v, at),
+        }
+    }
+
+    /// Chunk `chunk`.
+    ///
+    /// # Panics
+    /// If `chunk >= n_chunks()` or the record points outside the arrays.
+    #[inline(always)]
+    pub fn chunk(&self, chunk: usize) -> ChunkView<'a> {
+        let (a, b) = (&self.records[chunk], &self.records[chunk + 1]);
+        let first_child = a[3] as u32;
+        let width = b[3] as u32 - first_child;
+        let n_bits = (a[3] >> 32) as u32;
+        let stride = stride(width as usize);
+        let headers = &self.headers[a[0] as usize..b[0] as usize];
+        ChunkView {
+            headers,
+            words: &self.directory[a[2] as usize..b[2] as usize],
+            value_start: a[1] as usize,
+            value_end: b[1] as usize,
+            first_child,
+            width,
+            n_bits,
+            n_rows: (headers.len() / stride) as u32,
+            stride: stride as u32,
+        }
+    }
+
+    /// The weights of parent `parent` as plain rows: packing undone.
+    pub fn to_rows(&self, parent: usize) -> super::ChunkRows {
+        let parts = self.parts(parent);
+        let children = self.children(parent);
+        let mut entries = Vec::new();
+        for part in parts {
+            let chunk = self.chunk(part);
+            for row in 0..chunk.n_rows() {
+                chunk.for_each_in_row(row, |child, at| {
+                    let column = chunk.first_child + child - children.start;
+                    entries.push((chunk.feature(row), column, self.values.get(chunk.value_start + at)));
+                });
+            }
+        }
+        entries.sort_unstable_by_key(|&(feature, column, _)| (feature, column));
+        let bias = self.bias[children.start as usize..children.end as usize].to_vec();
+        let mut rows = super::ChunkRows { n_columns: children.len(), row_ptr: vec![0], bias, ..Default::default() };
+        for (feature, column, value) in entries {
+            if rows.features.last() != Some(&feature) {
+                if !rows.features.is_empty() {
+                    rows.row_ptr.push(rows.values.len() as u32);
+                }
+                rows.features.push(feature);
+            }
+            rows.columns.push(column);
+            rows.values.push(value);
+        }
+        if !rows.features.is_empty() {
+            rows.row_ptr.push(rows.values.len() as u32);
+        }
+        rows
+    }
+}
+
+impl<'a> ChunkView<'a> {
+    /// Number of feature rows.
+    pub fn n_rows(&self) -> usize {
+        self.n_rows as usize
+    }
+
+    /// Number of children.
+    pub fn width(&self) -> usize {
+        self.width as usize
+    }
+
+    /// Number of the first child in the level.
+    pub fn first_child(&self) -> u32 {
+        self.first_child
+    }
+
+    /// The feature of row `row`.
+    #[inline(always)]
+    pub fn feature(&self, row: usize) -> u32 {
+        self.headers[row * self.stride as usize]
+    }
+
+    /// Where the values of row `row` begin, counted inside the chunk.
+    #[inline(always)]
+    pub fn offset(&self, row: usize) -> usize {
+        self.headers[row * self.stride as usize + 1] as usize
+    }
+
+    /// The sibling mask of row `row`, in words of 32.
+    #[inline(always)]
+    pub fn mask(&self, row: usize) -> &'a [u32] {
+        let at = row * self.stride as usize;
+        &self.headers[at + 2..at + self.stride as usize]
+    }
+
+    /// True if each feature has its own slot.
+    #[inline(always)]
+    pub(crate) fn is_direct(&self, n_features: usize) -> bool {
+        self.n_bits as usize == n_features
+    }
+
+    /// Calls `f(child, offset of its value inside the chunk)` for each weight of a row, children ascending.
+    pub fn for_each_in_row(&self, row: usize, mut f: impl FnMut(u32, usize)) {
+        let mut at = self.offset(row);
+        for (word, &mask) in self.mask(row).iter().enumerate() {
+            let mut bits = mask;
+            while bits != 0 {
+                f(word as u32 * 32 + bits.trailing_zeros(), at);
+                bits &= bits - 1;
+                at += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Every iterator, instruction set and precision against plain columns, bit for bit.
+
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use xc_sparse::chunked::*;
+use xc_sparse::{Isa, SparseRow};
+
+/// The definition: one column at a time, products added in ascending feature order, then the bias.
+fn reference(parents: &[ChunkRows], precision: Precision, query: &[(u32, f32)], wanted: &[u32]) -> Vec<f32> {
+    let round = |w: f32| match precision {
+        Precision::F32 => w,
+        Precision::F16 => half::f16::from_f32(w).to_f32(),
+        Precision::Bf16 => half::bf16::from_f32(w).to_f32(),
+    };
+    let mut out = Vec::new();
+    for &parent in wanted {
+        let rows = &parents[parent as usize];
+        for column in 0..rows.n_columns {
+            let mut weights = BTreeMap::new();
+            for (row, &feature) in rows.features.iter().enumerate() {
+                for at in rows.row_ptr[row] as usize..rows.row_ptr[row + 1] as usize {
+                    if rows.columns[at] as usize == column {
+                        weights.insert(feature, round(rows.values[at]));
+                    }
+                }
+            }
+            let mut sum = 0.0f32;
+            for &(feature, x) in query {
+                if let Some(w) = weights.get(&feature) {
+                    sum += x * w;
+                }
+            }
+            out.push(sum + rows.bias[column]);
+        }
+    }
+    out
+}
+
+fn chunk_rows(n_features: u32, widths: impl Strategy<Value = usize>) -> impl Strategy<Value = ChunkRows> {
+    widths.prop_flat_map(move |width| {
+        let cells = if width == 0 || n_features == 0 { 0..1 } else { 0..(width * 12).min(400) };
+        let entry = (0..n_features.max(1), 0..width.max(1) as u32, -2.0f32..2.0);
+        (prop::collection::vec(entry, cells), prop::collection::vec(-1.0f32..1.0, width)).prop_map(
+            move |(mut entries, bias)| {
+                if width == 0 || n_features == 0 {
+                    entries.clear();
+                }
+                entries.sort_by_key(|e| (e.0, e.1));
+                entries.dedup_by_key(|e| (e.0, e.1));
+                ChunkRows::from_entries(width, entries, bias).unwrap()
+            },
+        )
+    })
+}
+
+fn query(n_features: u32) -> impl Strategy<Value = Vec<(u32, f32)>> {
+    // One feature past the end, which no chunk can have.
+    prop::collection::btree_map(0..n_features + 1, prop_oneof![-3.0f32..3.0, Just(0.0), Just(-0.0)], 0..60)
+        .prop_map(|map| map.into_iter().collect())
+}
+
+fn level() -> impl Strategy<Value = (Vec<ChunkRows>, usize, Vec<(u32, f32)>)> {
+    let n_features = prop_oneof![Just(0u32), Just(1), Just(33), Just(200), Just(5000)];
+    n_features.prop_flat_map(|d| {
+        let width = prop_oneof![
+            Just(0usize),
+            Just(1),
+            Just(2),
+            Just(7),
+            Just(16),
+            Just(17),
+            Just(32),
+            Just(33),
+            Just(65),
+            Just(100),
+            Just(128),
+            Just(129),
+            Just(300)
+        ];
+        (prop::collection::vec(chunk_rows(d, width), 1..6), Just(d as usize), query(d))
+    })
+}
+
+fn slot_map(parents: &[ChunkRows], n_features: usize) -> SlotMap {
+    SlotMap::new(&count_features(parents, n_features))
+}
+
+fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|v| v.to_bits()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn every_path_equals_plain_columns((parents, n_features, query) in level(), picks in prop::collection::vec(any::<prop::sample::Index>(), 0..8)) {
+        let wanted: Vec<u32> = picks.iter().map(|i| i.index(parents.len()) as u32).collect();
+        let (indices, values): (Vec<u32>, Vec<f32>) = query.iter().copied().unzip();
+        for precision in [Precision::F32, Precision::F16, Precision::Bf16] {
+            let level = ChunkedMatrix::pack(&parents, &slot_map(&parents, n_features), precision).unwrap();
+            let view = level.view();
+            let expected = reference(&parents, precision, &query, &wanted);
+            let (mut scratch, mut slots) = (ProductScratch::default(), QueryScratch::default());
+            let row = SparseRow { indices: &indices, values: &values };
+            let prepared = slots.prepare(row, view.slot_map());
+            for isa in Isa::available() {
+                for choice in Intersect::ALL.map(Choice::Fixed).into_iter().chain([Choice::Auto]) {
+                    let mut out = Vec::new();
+                    margins_with(isa, &view, &prepared, &wanted, choice, &mut scratch, &mut out);
+                    prop_assert_eq!(bits(&out), bits(&expected), "{} {:?} {:?}", isa, choice, precision);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn packing_is_undone_and_passes_the_check((parents, n_features, _) in level()) {
+        let level = ChunkedMatrix::pack(&parents, &slot_map(&parents, n_features), Precision::F32).unwrap();
+        let v = level.view();
+        for (parent, rows) in parents.iter().enumerate() {
+            prop_assert_eq!(&v.to_rows(parent), rows);
+        }
+        let arrays = v.arrays();
+        prop_assert!(ChunkedView::try_new(arrays.records, arrays.headers, arrays.values, arrays.directory, arrays.bias, v.slot_map(), arrays.part_ptr).is_ok());
+    }
+
+    #[test]
+    fn a_changed_array_fails_the_check((parents, n_features, _) in level(), which in 0usize..5, at in any::<prop::sample::Index>(), bit in 0u32..32) {
+        let level = ChunkedMatrix::pack(&parents, &slot_map(&parents, n_features), Precision::F32).unwrap();
+        let v = level.view();
+        let a = v.arrays();
+        let (mut records, mut headers, mut directory, mut part_ptr) = (a.records.to_vec(), a.headers.to_vec(), a.directory.to_vec(), a.part_ptr.to_vec());
+        let mut values = match a.values { Values::F32(v) => v.to_vec(), _ => unreachable!() };
+        let n = [records.len(), headers.len(), directory.len(), part_ptr.len(), values.len()][which];
+        prop_assume!(n > 0);
+        let at = at.index(n);
+        match which {
+            0 => records[at][bit as usize % 4] ^= 1 << bit,
+            1 => headers[at] ^= 1 << bit,
+            2 => directory[at] ^= 1 << bit,
+            3 => part_ptr[at] ^= 1 << bit,
+            _ => values[at] = f32::NAN,
+        }
+        let checked = ChunkedView::try_new(&records, &headers, Values::F32(&values), &directory, a.bias, v.slot_map(), &part_ptr);
+        // A header's feature or mask bit may change into another valid one: then the view must still be usable.
+        if let Ok(view) = checked {
+            prop_assert!(which == 1 || which == 3 || which == 0, "array {} entry {} bit {}", which, at, bit);
+            for parent in 0..view.n_parents() {
+                prop_assert!(view.to_rows(parent).check().is_ok());
+            }
+        }
+    }
+}
+
+#[test]
+fn crowded_features_are_found() {
+    // All rows at neighbouring ids: every slot but the first is pushed on.
+    let n_features = 1 << 20;
+    let entries = (500_000..500_300u32).map(|f| (f, f % 5, f as f32)).collect();
+    let rows = ChunkRows::from_entries(5, entries, vec![0.0; 5]).unwrap();
+    let parents = [rows];
+    let level = ChunkedMatrix::pack(&parents, &SlotMap::new(&vec![0; n_features]), Precision::F32).unwrap();
+    let view = level.view();
+    let (indices, values): (Vec<u32>, Vec<f32>) = (499_900..500_400u32).step_by(3).map(|f| (f, 1.0)).unzip();
+    let query: Vec<(u32, f32)> = indices.iter().copied().zip(values.iter().copied()).collect();
+    let expected = reference(&parents, Precision::F32, &query, &[0]);
+    let (mut scratch, mut slots) = (ProductScratch::default(), QueryScratch::default());
+    let prepared = slots.prepare(SparseRow { indices: &indices, values: &values }, view.slot_map());
+    for isa in Isa::available() {
+        let mut out = Vec::new();
+        margins_with(isa, &view, &prepared, &[0], Choice::Fixed(Intersect::Hashed), &mut scratch, &mut out);
+        assert_eq!(out, expected);
+    }
+}
