@@ -1,2 +1,110 @@
-//! The `xc` program.
-fn main() {}
+//! `xc`: extreme multi-label classification from the command line.
+//!
+//! Each subcommand stands in its own file under `cmd/` with a clap `Args` and a `run`. A command works in three
+//! steps: what was typed (clap), what it means (everything is opened, resolved and checked, and whatever can be
+//! refused is refused), and the work itself. Data goes to stdout, everything else to stderr, and an error is one
+//! line that begins with `xc: error:`.
+
+mod cmd;
+mod config;
+mod context;
+mod error;
+mod interrupt;
+mod output;
+mod progress;
+mod synth;
+
+use clap::{CommandFactory, FromArgMatches, Parser};
+use context::{CommonArgs, Context};
+use error::CliError;
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const LONG_ABOUT: &str = "\
+Extreme multi-label classification: sparse features or text in, the best few of very many labels out.
+
+Try it:            xc quickstart
+Train a model:     xc train tree --train train.txt --model my.model
+Ask it:            xc predict --model my.model --input test.txt --top-k 5 --output predictions.txt
+Score the answers: xc evaluate --truth test.txt --predictions predictions.txt
+
+Data goes to stdout; progress, notes and errors go to stderr.
+Exit codes: 0 done; 1 failed while working (disk full, output not writable); 2 a file or an option is at fault;
+3 a device, a feature or memory is missing; 130 stopped by Ctrl-C.";
+
+#[derive(Parser)]
+#[command(
+    name = "xc",
+    version,
+    about = "Extreme multi-label classification: sparse features or text in, ranked labels out",
+    long_about = LONG_ABOUT,
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+struct Cli {
+    #[command(flatten)]
+    common: CommonArgs,
+    #[command(subcommand)]
+    command: cmd::Command,
+}
+
+fn main() -> ExitCode {
+    report_panics_as_one_line();
+    let outcome = std::panic::catch_unwind(run).unwrap_or_else(|_| Err(CliError::reported_panic()));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            if let Some(line) = error.line() {
+                // Nothing can be done when stderr itself is gone.
+                let _ = writeln!(std::io::stderr(), "xc: error: {line}");
+            }
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run() -> Result<(), CliError> {
+    interrupt::install();
+    let typed: Vec<_> = std::env::args_os().collect();
+    let root = Cli::command();
+    let arguments = config::insert_config_file(&root, typed)?;
+    let matches = match root.try_get_matches_from(&arguments.all) {
+        Ok(matches) => matches,
+        Err(error) => return error::report_usage(&error, &arguments),
+    };
+    let cli = Cli::from_arg_matches(&matches).map_err(|e| CliError::usage(e.to_string()))?;
+    let context = Context::new(&cli.common)?;
+    cli.command.run(&context)
+}
+
+/// A panic is a defect of the program: it is said in one line, once, without a backtrace unless one was asked for.
+fn report_panics_as_one_line() {
+    static REPORTED: AtomicBool = AtomicBool::new(false);
+    let default = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if std::env::var_os("RUST_BACKTRACE").is_some_and(|v| v != "0") {
+            default(info);
+        }
+        if REPORTED.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let payload = info.payload();
+        let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(|s| &**s));
+        let what = text.unwrap_or("a panic without a text").replace('\n', " ");
+        let place = info.location().map(|l| format!(" at {}:{}", l.file(), l.line())).unwrap_or_default();
+        let _ =
+            writeln!(std::io::stderr(), "xc: error: internal error{place}: {what} (a defect of xc, not of the input)");
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,23 @@
+//! One file a subcommand: its clap `Args` and its `run(&Args, &Context) -> Result<(), CliError>`.
+
+mod completions;
+mod generate;
+
+use crate::context::Context;
+use crate::error::CliError;
+
+/// What `xc` can do.
+#[derive(clap::Subcommand, Debug)]
+pub(crate) enum Command {
+    Generate(generate::Args),
+    Completions(completions::Args),
+}
+
+impl Command {
+    pub(crate) fn run(&self, context: &Context) -> Result<(), CliError> {
+        match self {
+            Self::Generate(args) => generate::run(args, context),
+            Self::Completions(args) => completions::run(args, context),
+        }
+    }
+}

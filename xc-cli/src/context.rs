@@ -1,0 +1,164 @@
+//! What every command gets: the common options, resolved.
+
+use crate::error::CliError;
+use crate::interrupt;
+use crate::progress::{Progress, Task};
+use clap::{Args, ValueEnum};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Options that every command takes.
+#[derive(Args, Debug)]
+pub(crate) struct CommonArgs {
+    /// Threads to work with [default: all of the machine]
+    #[arg(long, global = true, value_name = "N", help_heading = "Common options")]
+    pub(crate) threads: Option<usize>,
+    /// Seed of everything random; the same seed gives the same bytes at any number of threads
+    #[arg(long, global = true, value_name = "S", default_value_t = 0, help_heading = "Common options")]
+    pub(crate) seed: u64,
+    /// Where to compute: cpu, cuda or auto
+    #[arg(long, global = true, value_name = "DEVICE", default_value = "auto", help_heading = "Common options")]
+    pub(crate) device: Device,
+    /// Refuse (exit code 3) what would need more memory than this, e.g. 8GiB or 500M
+    #[arg(long, global = true, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Common options")]
+    pub(crate) max_memory: Option<u64>,
+    /// Report as JSON on stdout
+    #[arg(long, global = true, help_heading = "Common options")]
+    pub(crate) json: bool,
+    /// No progress, notes or warnings; errors are still said
+    #[arg(long, global = true, help_heading = "Common options")]
+    pub(crate) quiet: bool,
+    /// Read options from a TOML file; what is typed wins over the file
+    ///
+    /// Names are those of the options, nested ones as tables: `top-k = 5`, `[tree]` and below it `branching = 32`
+    /// for `--tree.branching 32`. A switch is `true`.
+    #[arg(long, global = true, value_name = "FILE.toml", help_heading = "Common options")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// Where to compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Device {
+    Cpu,
+    Cuda,
+    Auto,
+}
+
+/// The common options, resolved; the thread pool is built.
+pub(crate) struct Context {
+    pub(crate) threads: usize,
+    pub(crate) seed: u64,
+    pub(crate) max_memory: Option<u64>,
+    pub(crate) json: bool,
+    pub(crate) quiet: bool,
+    pub(crate) progress: Progress,
+}
+
+impl Context {
+    pub(crate) fn new(args: &CommonArgs) -> Result<Self, CliError> {
+        let available = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = args.threads.unwrap_or(available);
+        if threads == 0 || threads > 4096 {
+            return Err(CliError::usage(format_args!("--threads {threads}: between 1 and 4096 are wanted")));
+        }
+        if args.device == Device::Cuda {
+            return Err(CliError::missing("--device cuda: this build of xc has no GPU support; use --device cpu"));
+        }
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build_global()
+            .map_err(|e| CliError::failed(format_args!("cannot start {threads} threads: {e}")))?;
+        Ok(Self {
+            threads,
+            seed: args.seed,
+            max_memory: args.max_memory,
+            json: args.json,
+            quiet: args.quiet,
+            progress: Progress::choose(args.quiet),
+        })
+    }
+
+    /// A line for a person, on stderr.
+    pub(crate) fn note(&self, line: impl std::fmt::Display) {
+        if !self.quiet {
+            let _ = writeln!(std::io::stderr(), "xc: {line}");
+        }
+    }
+
+    /// A line about something that may surprise, on stderr.
+    pub(crate) fn warn(&self, line: impl std::fmt::Display) {
+        if !self.quiet {
+            let _ = writeln!(std::io::stderr(), "xc: warning: {line}");
+        }
+    }
+
+    /// Starts a task of `total` steps.
+    pub(crate) fn task(&self, what: &str, total: u64) -> Task {
+        self.progress.task(what, total)
+    }
+
+    /// A safe point: after Ctrl-C the command ends here.
+    pub(crate) fn check_interrupt(&self) -> Result<(), CliError> {
+        if interrupt::interrupted() { Err(CliError::interrupted()) } else { Ok(()) }
+    }
+
+    /// Refuses work that would need more than `--max-memory`; `what` names the work.
+    pub(crate) fn check_memory(&self, what: &str, bytes: u64) -> Result<(), CliError> {
+        match self.max_memory {
+            Some(limit) if bytes > limit => Err(CliError::missing(format_args!(
+                "{what} needs about {}, more than --max-memory {}",
+                format_bytes(bytes),
+                format_bytes(limit)
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Bytes with an optional unit: `500M` and `500MB` are powers of 1000, `8GiB` of 1024.
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
+    let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let number: f64 = number.parse().map_err(|_| format!("{text:?} is no number of bytes, such as 8GiB or 500M"))?;
+    let factor: f64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "k" | "kb" => 1e3,
+        "m" | "mb" => 1e6,
+        "g" | "gb" => 1e9,
+        "t" | "tb" => 1e12,
+        "kib" => 1024.0,
+        "mib" => 1024.0 * 1024.0,
+        "gib" => 1024.0 * 1024.0 * 1024.0,
+        "tib" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+        other => return Err(format!("unknown unit {other:?}; wanted K, M, G, T or KiB, MiB, GiB, TiB")),
+    };
+    Ok((number * factor) as u64)
+}
+
+/// Bytes for a person.
+pub(crate) fn format_bytes(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    for unit in ["B", "KiB", "MiB", "GiB"] {
+        if value < 1024.0 {
+            return if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") };
+        }
+        value /= 1024.0;
+    }
+    format!("{value:.1} TiB")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn byte_counts_read_as_a_person_means_them() {
+        assert_eq!(parse_bytes("1024"), Ok(1024));
+        assert_eq!(parse_bytes("1.5k"), Ok(1500));
+        assert_eq!(parse_bytes("8GiB"), Ok(8 << 30));
+        assert!(parse_bytes("many").is_err());
+        assert!(parse_bytes("8 apples").is_err());
+        assert_eq!(format_bytes(3 << 29), "1.5 GiB");
+        assert_eq!(format_bytes(17), "17 B");
+    }
+}

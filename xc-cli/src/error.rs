@@ -1,0 +1,167 @@
+//! The one error type of the program: a line for a person and an exit code.
+
+use crate::config::Arguments;
+use std::error::Error;
+use std::fmt::Display;
+use std::io;
+use std::path::Path;
+
+/// Why a command ends, by exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// 1: failed while working.
+    Failed,
+    /// 2: something the user named is absent, malformed or impossible.
+    Input,
+    /// 3: a device, a feature or memory is missing.
+    Missing,
+    /// 130: Ctrl-C.
+    Interrupted,
+    /// 0: the reader of our output went away, which is success.
+    BrokenPipe,
+    /// 1: a panic whose line is already printed.
+    Panicked,
+}
+
+/// What went wrong and which exit code says so.
+#[derive(Debug)]
+pub(crate) struct CliError {
+    kind: Kind,
+    line: String,
+}
+
+impl CliError {
+    fn new(kind: Kind, line: impl Display) -> Self {
+        // One line, whatever the sources wrote.
+        let text = line.to_string();
+        let lines: Vec<_> = text.split(['\n', '\r']).map(str::trim).filter(|s| !s.is_empty()).collect();
+        Self { kind, line: lines.join(" ") }
+    }
+
+    /// Exit code 1: the work failed.
+    pub(crate) fn failed(line: impl Display) -> Self {
+        Self::new(Kind::Failed, line)
+    }
+
+    /// Exit code 2: an option that cannot be.
+    pub(crate) fn usage(line: impl Display) -> Self {
+        Self::new(Kind::Input, line)
+    }
+
+    /// Exit code 2: a named file is at fault.
+    pub(crate) fn input(path: &Path, error: &dyn Error) -> Self {
+        Self::new(Kind::Input, format_args!("{}: {}", path.display(), chain(error)))
+    }
+
+    /// Exit code 3: something the machine or this build lacks.
+    pub(crate) fn missing(line: impl Display) -> Self {
+        Self::new(Kind::Missing, line)
+    }
+
+    /// An output could not be written; a reader that went away is success.
+    pub(crate) fn write(what: &str, error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::new(Kind::BrokenPipe, "");
+        }
+        Self::new(Kind::Failed, format_args!("{what}: cannot write: {}", io_text(error)))
+    }
+
+    /// Exit code 130.
+    pub(crate) fn interrupted() -> Self {
+        Self::new(Kind::Interrupted, "interrupted")
+    }
+
+    pub(crate) fn reported_panic() -> Self {
+        Self::new(Kind::Panicked, "")
+    }
+
+    /// The line to print, unless there is nothing to say.
+    pub(crate) fn line(&self) -> Option<&str> {
+        (!matches!(self.kind, Kind::BrokenPipe | Kind::Panicked)).then_some(&*self.line)
+    }
+
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self.kind {
+            Kind::Failed | Kind::Panicked => 1,
+            Kind::Input => 2,
+            Kind::Missing => 3,
+            Kind::Interrupted => 130,
+            Kind::BrokenPipe => 0,
+        }
+    }
+}
+
+/// An error and its sources, each said once.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text.push_str(": ");
+            text.push_str(&inner_text);
+        }
+        source = inner.source();
+    }
+    text
+}
+
+/// The operating system's words without the number it appends.
+pub(crate) fn io_text(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(at) => text[..at].to_lowercase(),
+        None => text,
+    }
+}
+
+/// Help and version go to stdout; everything else clap has to say becomes one error line.
+pub(crate) fn report_usage(error: &clap::Error, arguments: &Arguments) -> Result<(), CliError> {
+    use clap::error::ErrorKind;
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            return match error.print() {
+                Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(CliError::write("standard output", &e)),
+                _ => Ok(()),
+            };
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            return Err(CliError::usage("a subcommand is wanted; the list is above"));
+        }
+        _ => {}
+    }
+    let text = error.render().to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    // The usage block is for `--help`; the line keeps what was met and the hints.
+    let mut parts = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if line.starts_with("Usage:") || line.starts_with("For more information") {
+            break;
+        }
+        if !line.is_empty() {
+            parts.push(line);
+        }
+    }
+    let command = arguments.command_path();
+    let place = arguments.config_file_of(error).map(|file| format!("{}: ", file.display())).unwrap_or_default();
+    Err(CliError::usage(format!("{place}{} (see '{command} --help')", parts.join(" "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_pipe_is_success_and_says_nothing() {
+        let error = CliError::write("x", &io::Error::from(io::ErrorKind::BrokenPipe));
+        assert_eq!((error.exit_code(), error.line()), (0, None));
+    }
+
+    #[test]
+    fn an_error_is_one_line_whatever_its_source_wrote() {
+        let error = CliError::failed("first\n  second\r\nthird\n");
+        assert_eq!(error.line(), Some("first second third"));
+        assert_eq!(error.exit_code(), 1);
+    }
+}

@@ -1,0 +1,75 @@
+//! Progress: a bar on a terminal, a log line now and then elsewhere, nothing with `--quiet`.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{IsTerminal, Write};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// How progress is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Bars,
+    Lines,
+    Quiet,
+}
+
+/// Between two log lines of one task.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+impl Progress {
+    pub(crate) fn choose(quiet: bool) -> Self {
+        match () {
+            () if quiet => Self::Quiet,
+            () if std::io::stderr().is_terminal() => Self::Bars,
+            () => Self::Lines,
+        }
+    }
+
+    /// Starts a task of `total` steps called `what` ("rows written").
+    pub(crate) fn task(self, what: &str, total: u64) -> Task {
+        let bar = ProgressBar::new(total);
+        bar.set_draw_target(match self {
+            Self::Bars => ProgressDrawTarget::stderr_with_hz(10),
+            _ => ProgressDrawTarget::hidden(),
+        });
+        let template = "{msg:>24} {bar:32} {human_pos}/{human_len} {per_sec:>12} {eta:>5} left";
+        bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.set_message(what.to_owned());
+        Task { bar, lines: self == Self::Lines, what: what.to_owned(), last: Mutex::new(Instant::now()) }
+    }
+}
+
+/// One task under way. Dropping it removes the bar.
+pub(crate) struct Task {
+    bar: ProgressBar,
+    lines: bool,
+    what: String,
+    last: Mutex<Instant>,
+}
+
+impl Task {
+    /// `steps` more are done.
+    pub(crate) fn advance(&self, steps: u64) {
+        self.set(self.bar.position() + steps);
+    }
+
+    /// `position` steps are done in all.
+    pub(crate) fn set(&self, position: u64) {
+        self.bar.set_position(position);
+        if self.lines
+            && let Ok(mut last) = self.last.try_lock()
+            && last.elapsed() >= LINE_EVERY
+        {
+            *last = Instant::now();
+            let total = self.bar.length().unwrap_or(0).max(1);
+            let percent = 100.0 * position as f64 / total as f64;
+            let _ = writeln!(std::io::stderr(), "xc: {}: {position} of {total} ({percent:.0}%)", self.what);
+        }
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
