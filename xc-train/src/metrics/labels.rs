@@ -1,0 +1,80 @@
+//! Counts of each label: what macro F1 and coverage are made of.
+
+use std::collections::BTreeMap;
+
+/// Weighted numbers of true, predicted and correctly predicted instances of each label, for each k.
+///
+/// ```text
+///   n_true      l0 l1 l2 ...
+///   tp          k0: l0 l1 l2 ...   k1: ...        predicted likewise
+/// ```
+/// True labels at or above `n_labels` are kept apart: no list can name them, so they are only counted.
+#[derive(Clone, Debug)]
+pub(super) struct LabelCounts {
+    n_labels: usize,
+    n_true: Vec<f64>,
+    tp: Vec<f64>,
+    predicted: Vec<f64>,
+    out_of_range: BTreeMap<u32, f64>,
+}
+
+impl LabelCounts {
+    pub(super) fn new(n_labels: usize, n_ks: usize) -> Self {
+        Self {
+            n_labels,
+            n_true: vec![0.0; n_labels],
+            tp: vec![0.0; n_labels * n_ks],
+            predicted: vec![0.0; n_labels * n_ks],
+            out_of_range: BTreeMap::new(),
+        }
+    }
+
+    /// Adds one instance; every label of `ranked` is below `n_labels`.
+    pub(super) fn add(&mut self, ks: &[usize], truth: &[u32], ranked: &[u32], hits: &[bool], weight: f64) {
+        for &label in truth {
+            match self.n_true.get_mut(label as usize) {
+                Some(count) => *count += weight,
+                None => *self.out_of_range.entry(label).or_default() += weight,
+            }
+        }
+        for (at, &k) in ks.iter().enumerate() {
+            let offset = at * self.n_labels;
+            for (&label, &hit) in ranked.iter().zip(hits).take(k) {
+                self.predicted[offset + label as usize] += weight;
+                if hit {
+                    self.tp[offset + label as usize] += weight;
+                }
+            }
+        }
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        assert_eq!(self.tp.len(), other.tp.len(), "label counts of different shapes");
+        let pairs =
+            [(&mut self.n_true, &other.n_true), (&mut self.tp, &other.tp), (&mut self.predicted, &other.predicted)];
+        for (mine, theirs) in pairs {
+            mine.iter_mut().zip(theirs).for_each(|(a, b)| *a += b);
+        }
+        for (&label, &count) in &other.out_of_range {
+            *self.out_of_range.entry(label).or_default() += count;
+        }
+    }
+
+    /// Covered (0 or 1) and F1 for each k, one row for each label of the truth in ascending order; and their number.
+    pub(super) fn table(&self, n_ks: usize) -> (Vec<f64>, usize) {
+        let mut table = Vec::new();
+        let mut n_present = 0;
+        for (label, &n_true) in self.n_true.iter().enumerate().filter(|&(_, &n)| n > 0.0) {
+            n_present += 1;
+            for at in 0..n_ks {
+                let tp = self.tp[at * self.n_labels + label];
+                let predicted = self.predicted[at * self.n_labels + label];
+                table.push(if tp > 0.0 { 1.0 } else { 0.0 });
+                table.push(2.0 * tp / (n_true + predicted));
+            }
+        }
+        let never = self.out_of_range.values().filter(|&&n| n > 0.0).count();
+        table.resize(table.len() + never * 2 * n_ks, 0.0);
+        (table, n_present + never)
+    }
+}
