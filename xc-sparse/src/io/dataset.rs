@@ -1,0 +1,428 @@
+//! Whole files into memory.
+
+use super::blocks::{BlockReader, Blocks, LineParser};
+use super::entries::IdKind;
+use super::error::{ReadError, ReadErrorKind};
+use super::fasttext::{FastTextParser, TextRows};
+use super::format::Format;
+use super::jsonl::{JsonlFeaturesParser, JsonlTextParser};
+use super::label::{LabelCollector, LabelNames};
+use super::options::ReadOptions;
+use super::row::{Limits, RowBlock};
+use super::source::Source;
+use super::svmlight::{SvmlightBases, SvmlightParser};
+use super::xc_text::{XcColumnsParser, XcHeader, XcParser};
+use crate::matrix::{CsrMatrix, Dataset, LabelRows};
+use std::path::Path;
+
+/// Instances with text and labels.
+#[derive(Clone, Debug)]
+pub struct TextDataset {
+    /// One text an instance.
+    pub texts: Vec<String>,
+    /// Labels, one list an instance.
+    pub labels: LabelRows,
+    /// Name of each label, when the source named them or a dictionary was given.
+    pub label_names: Option<Vec<String>>,
+}
+
+/// What a file held.
+#[derive(Clone, Debug)]
+pub enum Instances {
+    /// Sparse features.
+    Features(Dataset),
+    /// Text.
+    Text(TextDataset),
+}
+
+/// Label lists of a file.
+#[derive(Clone, Debug)]
+pub struct LabelLists {
+    /// One list an instance.
+    pub labels: LabelRows,
+    /// Name of each label, when the source named them or a dictionary was given.
+    pub label_names: Option<Vec<String>>,
+}
+
+/// Reads a file with sparse features: XC text, svmlight, JSONL with features, npz or npy.
+///
+/// Features come out sorted, entries of value 0 dropped, repeated labels once; rows without labels or without features
+/// are kept. *Cost*: the result, two blocks a thread beside it; text is parsed on all threads of the ambient pool.
+///
+/// # Errors
+/// File, line, what was met and what was wanted; a text format without features is [`ReadErrorKind::WrongFormat`].
+pub fn read_dataset(path: &Path, options: &ReadOptions) -> Result<Dataset, ReadError> {
+    let format = format_of(path, options)?;
+    let mut data = match format {
+        Format::Xc => read_xc(path, options)?,
+        Format::Svmlight => read_svmlight(path, options)?,
+        Format::Jsonl => read_jsonl_features(path, options)?,
+        Format::Npz | Format::Npy => super::npz::read_features(path, format, options)?,
+        Format::FastText => {
+            let kind = ReadErrorKind::WrongFormat { format: "fasttext", wanted: "sparse features" };
+            return Err(ReadError::path(path, kind));
+        }
+    };
+    if let Some(labels) = &options.labels {
+        let lists = read_labels(labels, &ReadOptions { format: None, labels: None, ..options.clone() })?;
+        check_rows(labels, &lists.labels, data.features.rows(), path)?;
+        data.labels = lists.labels;
+        data.label_names = lists.label_names;
+    }
+    Ok(data)
+}
+
+/// Reads a file with text: fastText or JSONL.
+///
+/// # Errors
+/// As [`read_dataset`].
+pub fn read_text(path: &Path, options: &ReadOptions) -> Result<TextDataset, ReadError> {
+    let mut labels = label_collector(options);
+    let mut texts = Vec::new();
+    let mut rows = open_text(path, options)?;
+    for block in &mut rows {
+        let block = block?;
+        for (instance, &line) in block.instances.into_iter().zip(&block.lines) {
+            labels.push(&instance.labels).map_err(|kind| ReadError::line(&path.display().to_string(), line, kind))?;
+            texts.push(instance.text);
+        }
+    }
+    let found = labels.finish();
+    let (mut labels, mut label_names) = (found.labels, found.names);
+    if let Some(path_labels) = &options.labels {
+        let lists = read_labels(path_labels, &ReadOptions { format: None, labels: None, ..options.clone() })?;
+        check_rows(path_labels, &lists.labels, texts.len(), path)?;
+        labels = lists.labels;
+        label_names = lists.label_names;
+    }
+    Ok(TextDataset { texts, labels, label_names })
+}
+
+/// Reads a file of either kind. JSONL holds features when its first object has the features field and none of the
+/// text fields.
+///
+/// # Errors
+/// As [`read_dataset`].
+pub fn read_instances(path: &Path, options: &ReadOptions) -> Result<Instances, ReadError> {
+    let format = format_of(path, options)?;
+    let options = ReadOptions { format: Some(format), ..options.clone() };
+    if holds_text(path, format, &options)? {
+        read_text(path, &options).map(Instances::Text)
+    } else {
+        read_dataset(path, &options).map(Instances::Features)
+    }
+}
+
+/// Whether a file of this format holds text (rather than features).
+///
+/// # Errors
+/// A file that cannot be opened or is empty.
+pub fn holds_text(path: &Path, format: Format, options: &ReadOptions) -> Result<bool, ReadError> {
+    match format {
+        Format::FastText => Ok(true),
+        Format::Jsonl => {
+            let mut reader = open_blocks(path, options)?;
+            let mut line = Vec::new();
+            if !reader.first_line(&mut line)? {
+                return Err(ReadError::path(path, ReadErrorKind::Empty { wanted: "one JSON object a line" }));
+            }
+            // A torn first line is for the reader to report.
+            let object: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&line).unwrap_or_default();
+            let has_text = options.fields.text.iter().any(|f| object.contains_key(f));
+            Ok(has_text || !object.contains_key(&options.fields.features))
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Reads the labels of a file in any format: XC text (one file, or `label:value` entries below `rows labels`),
+/// svmlight, JSONL, fastText, or an npz matrix whose entries other than 0 are labels.
+///
+/// # Errors
+/// As [`read_dataset`]; npy does not hold labels.
+pub fn read_labels(path: &Path, options: &ReadOptions) -> Result<LabelLists, ReadError> {
+    let format = format_of(path, options)?;
+    let from_data = |data: Dataset| LabelLists { labels: data.labels, label_names: data.label_names };
+    // Bounds on features are for the file with the features.
+    let options = &ReadOptions { format: Some(format), labels: None, n_features: None, ..options.clone() };
+    Ok(match format {
+        Format::Xc => read_xc_labels(path, options)?,
+        Format::Svmlight => from_data(read_svmlight(path, options)?),
+        Format::Jsonl | Format::FastText => match read_instances(path, options)? {
+            Instances::Features(data) => from_data(data),
+            Instances::Text(data) => LabelLists { labels: data.labels, label_names: data.label_names },
+        },
+        Format::Npz => LabelLists { labels: super::npz::read_label_lists(path, options)?, label_names: None },
+        Format::Npy => {
+            let kind = ReadErrorKind::WrongFormat { format: "npy", wanted: "label lists" };
+            return Err(ReadError::path(path, kind));
+        }
+    })
+}
+
+pub(crate) fn format_of(path: &Path, options: &ReadOptions) -> Result<Format, ReadError> {
+    match options.format {
+        Some(format) => Ok(format),
+        None => Format::detect(path),
+    }
+}
+
+fn check_rows(path: &Path, labels: &LabelRows, n_rows: usize, features: &Path) -> Result<(), ReadError> {
+    if labels.len() == n_rows {
+        return Ok(());
+    }
+    let kind = ReadErrorKind::LabelRows {
+        met: labels.len() as u64,
+        wanted: n_rows as u64,
+        features: features.display().to_string(),
+    };
+    Err(ReadError::path(path, kind))
+}
+
+pub(crate) fn open_blocks(path: &Path, options: &ReadOptions) -> Result<BlockReader, ReadError> {
+    let source = Source::open(path, options.max_expanded_bytes)?;
+    Ok(BlockReader::new(source, options.block_bytes, options.max_line_bytes))
+}
+
+pub(crate) fn label_collector(options: &ReadOptions) -> LabelCollector {
+    match &options.label_names {
+        Some(names) => LabelCollector::with_names(LabelNames::clone(names), options.unknown_labels),
+        None => LabelCollector::new(),
+    }
+    .with_bound(options.n_labels)
+}
+
+/// Text instances of a file, block by block in file order.
+pub struct TextBlocks(TextBlocksOf);
+
+enum TextBlocksOf {
+    FastText(Box<Blocks<FastTextParser>>),
+    Jsonl(Box<Blocks<JsonlTextParser>>),
+}
+
+impl Iterator for TextBlocks {
+    type Item = Result<TextRows, ReadError>;
+    fn next(&mut self) -> Option<Self::Item> {
+        match &mut self.0 {
+            TextBlocksOf::FastText(blocks) => blocks.next(),
+            TextBlocksOf::Jsonl(blocks) => blocks.next(),
+        }
+    }
+}
+
+/// Opens a file with text (fastText or JSONL) for reading block by block: what a caller uses that turns text into
+/// features without keeping the text.
+///
+/// # Errors
+/// A file that cannot be opened, is empty, or has another format.
+pub fn open_text(path: &Path, options: &ReadOptions) -> Result<TextBlocks, ReadError> {
+    let format = format_of(path, options)?;
+    let mut reader = open_blocks(path, options)?;
+    skip_mark(&mut reader, "one instance a line")?;
+    Ok(TextBlocks(match format {
+        Format::FastText => {
+            let parser = FastTextParser { labels: options.fasttext_labels };
+            TextBlocksOf::FastText(Box::new(Blocks::new(reader, parser)))
+        }
+        Format::Jsonl => {
+            let parser = JsonlTextParser { fields: options.fields.clone() };
+            TextBlocksOf::Jsonl(Box::new(Blocks::new(reader, parser)))
+        }
+        other => {
+            return Err(ReadError::path(path, ReadErrorKind::WrongFormat { format: other.name(), wanted: "text" }));
+        }
+    }))
+}
+
+// Checks that there is a first line, and takes a byte order mark off it.
+fn skip_mark(reader: &mut BlockReader, wanted: &'static str) -> Result<(), ReadError> {
+    let mut line = Vec::new();
+    if !reader.first_line(&mut line)? {
+        return Err(ReadError::file(reader.name(), ReadErrorKind::Empty { wanted }));
+    }
+    reader.put_back(&line);
+    Ok(())
+}
+
+/// Rows of all blocks in one piece.
+#[derive(Default)]
+struct Gathered {
+    feature_ends: Vec<usize>,
+    label_ends: Vec<usize>,
+    labels: Vec<u32>,
+    indices: Vec<u32>,
+    values: Vec<f32>,
+    max_feature: Option<u32>,
+    max_label: Option<u32>,
+}
+
+impl Gathered {
+    fn new() -> Self {
+        Self { feature_ends: vec![0], label_ends: vec![0], ..Self::default() }
+    }
+
+    fn len(&self) -> usize {
+        self.feature_ends.len() - 1
+    }
+
+    fn append(&mut self, block: &RowBlock) {
+        let (features, labels) = (self.indices.len(), self.labels.len());
+        self.feature_ends.extend(block.feature_ends.iter().map(|end| end + features));
+        self.label_ends.extend(block.label_ends.iter().map(|end| end + labels));
+        self.indices.extend_from_slice(&block.store.indices);
+        self.values.extend_from_slice(&block.store.values);
+        self.labels.extend_from_slice(&block.store.labels);
+        self.max_feature = self.max_feature.max(block.store.indices.iter().copied().max());
+        self.max_label = self.max_label.max(block.store.labels.iter().copied().max());
+    }
+
+    // True for a row with neither labels nor features.
+    fn is_bare(&self, row: usize) -> bool {
+        self.feature_ends[row] == self.feature_ends[row + 1] && self.label_ends[row] == self.label_ends[row + 1]
+    }
+
+    fn pop_row(&mut self) {
+        self.feature_ends.pop();
+        self.label_ends.pop();
+    }
+
+    fn into_labels(self, n_labels: Option<u64>) -> LabelRows {
+        let n_labels = n_labels.map_or(self.max_label.map_or(0, |l| l as usize + 1), |n| n as usize);
+        // Each parser bounds ids by n_labels, sorts a row's labels and drops repetitions.
+        LabelRows::try_new(self.label_ends, self.labels, n_labels).expect("parsers give sorted labels within bounds")
+    }
+
+    fn into_dataset(mut self, n_features: Option<u64>, n_labels: Option<u64>) -> Dataset {
+        let n_features = n_features.map_or(self.max_feature.map_or(0, |f| f as usize + 1), |n| n as usize);
+        let n_rows = self.len();
+        let indptr = std::mem::take(&mut self.feature_ends);
+        let (mut indices, mut values) = (std::mem::take(&mut self.indices), std::mem::take(&mut self.values));
+        indices.shrink_to_fit();
+        values.shrink_to_fit();
+        // Each parser bounds ids by n_features, sorts rows and refuses repetitions.
+        let features = CsrMatrix::new((n_rows, n_features), indptr, indices, values);
+        Dataset { features, labels: self.into_labels(n_labels), label_names: None }
+    }
+}
+
+fn gather<P: LineParser<Block = RowBlock>>(
+    blocks: Blocks<P>,
+    header: Option<XcHeader>,
+    file: &str,
+) -> Result<Gathered, ReadError> {
+    let mut all = Gathered::new();
+    let wanted = header.map(|h| h.n_rows);
+    for block in blocks {
+        let block = block?;
+        all.append(&block);
+        // Far more rows than promised: no need to read on.
+        if wanted.is_some_and(|n| all.len() as u64 > n.saturating_add(1 << 20)) {
+            break;
+        }
+    }
+    if let Some(wanted) = wanted {
+        // Blank lines at the end of the file are not rows.
+        while all.len() as u64 > wanted && all.is_bare(all.len() - 1) {
+            all.pop_row();
+        }
+        let met = all.len() as u64;
+        if met != wanted {
+            return Err(ReadError::line(file, 1, ReadErrorKind::RowCount { met, wanted }));
+        }
+    }
+    Ok(all)
+}
+
+struct XcOpened {
+    reader: BlockReader,
+    header: Option<XcHeader>,
+    file: String,
+}
+
+fn open_xc(path: &Path, options: &ReadOptions) -> Result<XcOpened, ReadError> {
+    let mut reader = open_blocks(path, options)?;
+    let file = reader.name().to_owned();
+    let mut line = Vec::new();
+    if !reader.first_line(&mut line)? {
+        return Err(ReadError::path(path, ReadErrorKind::Empty { wanted: "a header or a row" }));
+    }
+    let header = XcHeader::parse(&line, options.header).map_err(|e| e.locate(&file, 1))?;
+    if header.is_none() {
+        reader.put_back(&line);
+    }
+    Ok(XcOpened { reader, header, file })
+}
+
+fn read_xc(path: &Path, options: &ReadOptions) -> Result<Dataset, ReadError> {
+    let XcOpened { reader, header, file } = open_xc(path, options)?;
+    let limits = xc_limits(header, &options.limits(), &file)?;
+    let two_files = header.is_some_and(|h| h.n_labels.is_none());
+    let rows = if two_files {
+        gather(Blocks::new(reader, XcColumnsParser { limits, columns: IdKind::Feature }), header, &file)?
+    } else {
+        gather(Blocks::new(reader, XcParser { limits }), header, &file)?
+    };
+    Ok(rows.into_dataset(limits.features.map(|b| b.below), limits.labels.map(|b| b.below)))
+}
+
+fn xc_limits(header: Option<XcHeader>, given: &Limits, file: &str) -> Result<Limits, ReadError> {
+    match header {
+        Some(header) => header.limits(given).map_err(|e| e.locate(file, 1)),
+        None => Ok(*given),
+    }
+}
+
+fn read_xc_labels(path: &Path, options: &ReadOptions) -> Result<LabelLists, ReadError> {
+    let XcOpened { reader, header, file } = open_xc(path, options)?;
+    let given = options.limits();
+    let rows;
+    let n_labels;
+    match header {
+        Some(XcHeader { n_labels: None, n_features: columns, .. }) => {
+            // The columns of this file are labels.
+            let swapped = Limits { features: given.labels, labels: None };
+            let limits = xc_limits(header, &swapped, &file)?;
+            let parser = XcColumnsParser { limits, columns: IdKind::Label };
+            rows = gather(Blocks::new(reader, parser), header, &file)?;
+            n_labels = Some(columns);
+        }
+        _ => {
+            let limits = xc_limits(header, &given, &file)?;
+            rows = gather(Blocks::new(reader, XcParser { limits }), header, &file)?;
+            n_labels = limits.labels.map(|b| b.below);
+        }
+    }
+    Ok(LabelLists { labels: rows.into_labels(n_labels), label_names: None })
+}
+
+fn read_svmlight(path: &Path, options: &ReadOptions) -> Result<Dataset, ReadError> {
+    let Some(features) = options.svmlight_base else {
+        return Err(ReadError::path(path, ReadErrorKind::BaseNotStated));
+    };
+    let mut reader = open_blocks(path, options)?;
+    skip_mark(&mut reader, "rows of svmlight")?;
+    let file = reader.name().to_owned();
+    let limits = options.limits();
+    let bases = SvmlightBases { features, labels: options.svmlight_label_base };
+    let rows = gather(Blocks::new(reader, SvmlightParser { bases, limits }), None, &file)?;
+    Ok(rows.into_dataset(limits.features.map(|b| b.below), limits.labels.map(|b| b.below)))
+}
+
+fn read_jsonl_features(path: &Path, options: &ReadOptions) -> Result<Dataset, ReadError> {
+    let mut reader = open_blocks(path, options)?;
+    skip_mark(&mut reader, "one JSON object a line")?;
+    let limits = options.limits();
+    let parser = JsonlFeaturesParser { fields: options.fields.clone(), limits };
+    let mut rows = Gathered::new();
+    let mut labels = label_collector(options);
+    for block in Blocks::new(reader, parser) {
+        let block = block?;
+        for (list, &line) in block.labels.iter().zip(&block.rows.lines) {
+            labels.push(list).map_err(|kind| ReadError::line(&path.display().to_string(), line, kind))?;
+        }
+        rows.append(&block.rows);
+    }
+    let found = labels.finish();
+    let data = rows.into_dataset(limits.features.map(|b| b.below), None);
+    Ok(Dataset { labels: found.labels, label_names: found.names, ..data })
+}

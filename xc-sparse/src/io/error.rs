@@ -1,0 +1,366 @@
+//! What can be wrong with a file, and where.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use thiserror::Error;
+
+/// A file that could not be read: which file, where in it, what was met and what was wanted.
+///
+/// Prints as one line: `train.txt: line 3, column 17: met "x:1", wanted a feature id`.
+#[derive(Debug)]
+pub struct ReadError(Box<Located>);
+
+#[derive(Debug)]
+struct Located {
+    file: String,
+    line: Option<u64>,
+    column: Option<u64>,
+    kind: ReadErrorKind,
+}
+
+impl ReadError {
+    /// A problem of the whole file.
+    pub fn file(file: &str, kind: ReadErrorKind) -> Self {
+        Self(Box::new(Located { file: file.to_owned(), line: None, column: None, kind }))
+    }
+
+    /// A problem of the whole file at `path`.
+    pub fn path(path: &Path, kind: ReadErrorKind) -> Self {
+        Self::file(&path.display().to_string(), kind)
+    }
+
+    /// A problem of one line (counted from 1).
+    pub fn line(file: &str, line: u64, kind: ReadErrorKind) -> Self {
+        Self(Box::new(Located { file: file.to_owned(), line: Some(line), column: None, kind }))
+    }
+
+    /// The file as the caller named it.
+    pub fn file_name(&self) -> &str {
+        &self.0.file
+    }
+
+    /// The line, from 1, where there is one.
+    pub fn line_number(&self) -> Option<u64> {
+        self.0.line
+    }
+
+    /// The byte in the line, from 1, where it helps.
+    pub fn column(&self) -> Option<u64> {
+        self.0.column
+    }
+
+    /// What is wrong.
+    pub fn kind(&self) -> &ReadErrorKind {
+        &self.0.kind
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Located { file, line, column, kind } = &*self.0;
+        write!(f, "{file}: ")?;
+        if let Some(line) = line {
+            write!(f, "line {line}")?;
+            if let Some(column) = column {
+                write!(f, ", column {column}")?;
+            }
+            write!(f, ": ")?;
+        }
+        write!(f, "{kind}")
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+/// A problem inside one line whose file and number the caller knows.
+#[derive(Debug)]
+pub struct LineError {
+    /// The byte in the line, from 1; 0 when the whole line is meant.
+    pub column: u64,
+    /// What is wrong.
+    pub kind: ReadErrorKind,
+}
+
+impl LineError {
+    pub(crate) fn at(column: usize, kind: ReadErrorKind) -> Self {
+        Self { column: column as u64 + 1, kind }
+    }
+
+    pub(crate) fn whole(kind: ReadErrorKind) -> Self {
+        Self { column: 0, kind }
+    }
+
+    /// Adds the file's name and the line's number (from 1).
+    pub fn locate(self, file: &str, line: u64) -> ReadError {
+        let column = (self.column > 0).then_some(self.column);
+        ReadError(Box::new(Located { file: file.to_owned(), line: Some(line), column, kind: self.kind }))
+    }
+}
+
+/// What was met and what was wanted.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ReadErrorKind {
+    /// The operating system refused.
+    #[error("cannot be read: {0}")]
+    Io(io::Error),
+    /// Nothing in the file.
+    #[error("the file is empty, wanted {wanted}")]
+    Empty {
+        /// What should be there.
+        wanted: &'static str,
+    },
+    /// Text that is not what the format has here.
+    #[error("met {met}, wanted {wanted}")]
+    Malformed {
+        /// The text, shortened.
+        met: Snippet,
+        /// What should be there.
+        wanted: &'static str,
+    },
+    /// An id beyond its bound.
+    #[error("{what} {met} is out of range, wanted an id below {bound}")]
+    OutOfRange {
+        /// `feature` or `label`.
+        what: &'static str,
+        /// The id met.
+        met: u64,
+        /// The bound and who set it.
+        bound: Bound,
+    },
+    /// A header that promises more than the caller allows.
+    #[error("the header says {met} {what}s, wanted at most {wanted}")]
+    HeaderTooLarge {
+        /// `feature` or `label`.
+        what: &'static str,
+        /// The number in the header.
+        met: u64,
+        /// The most that is allowed.
+        wanted: u64,
+    },
+    /// A feature named twice in one row.
+    #[error("feature {feature} is named twice in this row, wanted each feature once")]
+    RepeatedFeature {
+        /// The feature.
+        feature: u64,
+    },
+    /// The header's number of rows is not the file's.
+    #[error("the header says {wanted} rows, met {met}")]
+    RowCount {
+        /// Rows in the file.
+        met: u64,
+        /// Rows that the header promises.
+        wanted: u64,
+    },
+    /// Features and labels of different numbers of instances.
+    #[error("met {met} rows of labels, wanted {wanted}: one for each row of {features}")]
+    LabelRows {
+        /// Rows of labels.
+        met: u64,
+        /// Rows of features.
+        wanted: u64,
+        /// The file with the features.
+        features: String,
+    },
+    /// Text that is not UTF-8.
+    #[error("bytes that are not UTF-8, met {met}")]
+    Utf8 {
+        /// The bytes, with replacement signs.
+        met: Snippet,
+    },
+    /// Text that is not the JSON wanted.
+    #[error("{problem}")]
+    Json {
+        /// What the JSON reader met and wanted.
+        problem: Box<str>,
+    },
+    /// A chosen field is missing.
+    #[error("the object has none of the fields {wanted}")]
+    MissingField {
+        /// The fields looked for.
+        wanted: Box<str>,
+    },
+    /// A label name that is not in the list given.
+    #[error("label name {met} is not among the {known} known names")]
+    UnknownLabel {
+        /// The name.
+        met: Snippet,
+        /// Number of known names.
+        known: usize,
+    },
+    /// A name that occurs twice in a list of names.
+    #[error("label name {met} was already given on line {first}")]
+    RepeatedName {
+        /// The name.
+        met: Snippet,
+        /// Line of its first occurrence.
+        first: u64,
+    },
+    /// Compressed bytes that do not decompress.
+    #[error("the {compression} data is truncated or damaged: {problem}")]
+    Compressed {
+        /// `gzip`, `zstd` or `zip`.
+        compression: &'static str,
+        /// What the decompressor said.
+        problem: Box<str>,
+    },
+    /// A small file that expands without measure.
+    #[error("the compressed data expands to more than {limit_bytes} bytes, the limit")]
+    Expands {
+        /// The limit.
+        limit_bytes: u64,
+    },
+    /// A line that is too long to be a row.
+    #[error("a line of more than {limit_bytes} bytes, the limit")]
+    LineTooLong {
+        /// The limit.
+        limit_bytes: usize,
+    },
+    /// The format is not known.
+    #[error(
+        "the format is not recognised: wanted xc, svmlight, fasttext, jsonl, npz or npy, named by the extension or stated"
+    )]
+    UnknownFormat,
+    /// The format cannot give what was asked.
+    #[error("{format} does not hold {wanted}")]
+    WrongFormat {
+        /// The format.
+        format: &'static str,
+        /// What was asked of it.
+        wanted: &'static str,
+    },
+    /// Base of svmlight's ids not stated.
+    #[error("svmlight files count features from 0 or from 1: state which")]
+    BaseNotStated,
+    /// A member of an npz archive is missing.
+    #[error("the archive has no member {member}, wanted {wanted}")]
+    MissingMember {
+        /// The member's name.
+        member: &'static str,
+        /// What the archive should be.
+        wanted: &'static str,
+    },
+    /// An array in npy form that is not as it should be.
+    #[error("array {array}: {problem}")]
+    Array {
+        /// Name of the array.
+        array: Box<str>,
+        /// What is wrong.
+        problem: ArrayProblem,
+    },
+}
+
+/// What is wrong with an array in npy form.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ArrayProblem {
+    /// Not an npy file.
+    #[error("the npy header is malformed: {0}")]
+    Header(&'static str),
+    /// A type we do not read.
+    #[error("type {met} is not read, wanted {wanted}")]
+    Type {
+        /// The type in the header.
+        met: Snippet,
+        /// Types that are read.
+        wanted: &'static str,
+    },
+    /// A shape we do not read.
+    #[error("shape {met}, wanted {wanted}")]
+    Shape {
+        /// The shape in the header.
+        met: Box<str>,
+        /// The shape wanted.
+        wanted: Box<str>,
+    },
+    /// Fewer bytes than the shape asks for.
+    #[error("{met} bytes of data, the shape asks for {wanted}")]
+    Length {
+        /// Bytes met.
+        met: u64,
+        /// Bytes wanted.
+        wanted: u128,
+    },
+    /// One entry that may not be there.
+    #[error("entry {at} is {met}, wanted {wanted}")]
+    Entry {
+        /// Position from 0.
+        at: usize,
+        /// The value met.
+        met: Box<str>,
+        /// What was wanted.
+        wanted: Box<str>,
+    },
+}
+
+/// A bound on ids, and who set it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// Ids must be below it.
+    pub below: u64,
+    /// Who set it.
+    pub from: BoundFrom,
+}
+
+/// Who set a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BoundFrom {
+    /// The header of the file.
+    Header,
+    /// The caller (a model, an option).
+    Caller,
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.from {
+            BoundFrom::Header => write!(f, "{} (said by the header)", self.below),
+            BoundFrom::Caller => write!(f, "{} (the number given)", self.below),
+        }
+    }
+}
+
+/// A piece of input for a message: quoted, control characters escaped, at most 40 characters.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Snippet(Box<str>);
+
+impl Snippet {
+    const MAX_CHARS: usize = 40;
+
+    /// Quotes the beginning of `bytes`.
+    pub fn new(bytes: &[u8]) -> Self {
+        use fmt::Write;
+        // Four bytes a character at most: no need to look further.
+        let head = &bytes[..bytes.len().min(4 * Self::MAX_CHARS + 4)];
+        let text = String::from_utf8_lossy(head);
+        let mut out = String::from("\"");
+        let mut chars = text.chars();
+        for c in chars.by_ref().take(Self::MAX_CHARS) {
+            match c {
+                '"' => out.push_str("\\\""),
+                c if c.is_control() => _ = write!(out, "{}", c.escape_default()),
+                c => out.push(c),
+            }
+        }
+        out.push_str(if chars.next().is_some() || head.len() < bytes.len() { "...\"" } else { "\"" });
+        Self(out.into())
+    }
+
+    /// Text of our own, not quoted.
+    pub(crate) fn bare(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
+impl fmt::Display for Snippet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Snippet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

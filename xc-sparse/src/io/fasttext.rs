@@ -1,0 +1,84 @@
+//! fastText: `__label__X __label__Y some words`.
+//!
+//! Every token that begins with the prefix is a label, wherever it stands; the other tokens, joined by single blanks,
+//! are the text. The specification is `docs/formats/fasttext.md`.
+
+use super::blocks::LineParser;
+use super::error::{LineError, ReadErrorKind, Snippet};
+use super::label::{LabelRef, TextInstance};
+
+/// Prefix that marks a label.
+pub const FASTTEXT_PREFIX: &str = "__label__";
+
+/// How the part after the prefix names a label.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FastTextLabels {
+    /// As a name, digits included.
+    #[default]
+    Names,
+    /// As a number.
+    Ids,
+}
+
+/// Reads one line.
+///
+/// # Errors
+/// Bytes that are not UTF-8, an empty label, a label that is no number under [`FastTextLabels::Ids`].
+pub fn parse_fasttext_line(line: &[u8], labels: FastTextLabels, into: &mut TextInstance) -> Result<(), LineError> {
+    into.text.clear();
+    into.labels.clear();
+    let text = std::str::from_utf8(line).map_err(|e| utf8_error(line, e.valid_up_to()))?;
+    let start = text.as_ptr() as usize;
+    for token in text.split_ascii_whitespace() {
+        let Some(name) = token.strip_prefix(FASTTEXT_PREFIX) else {
+            if !into.text.is_empty() {
+                into.text.push(' ');
+            }
+            into.text.push_str(token);
+            continue;
+        };
+        let malformed = |wanted| {
+            let column = token.as_ptr() as usize - start;
+            LineError::at(column, ReadErrorKind::Malformed { met: Snippet::new(token.as_bytes()), wanted })
+        };
+        into.labels.push(match labels {
+            _ if name.is_empty() => return Err(malformed("a label after __label__")),
+            FastTextLabels::Names => LabelRef::Name(name.to_owned()),
+            FastTextLabels::Ids => match name.parse() {
+                Ok(id) if name.as_bytes()[0].is_ascii_digit() => LabelRef::Id(id),
+                _ => return Err(malformed("a label id from 0 to 4294967295 after __label__")),
+            },
+        });
+    }
+    Ok(())
+}
+
+pub(crate) fn utf8_error(line: &[u8], valid: usize) -> LineError {
+    let met = Snippet::new(&line[valid..line.len().min(valid + 8)]);
+    LineError::at(valid, ReadErrorKind::Utf8 { met })
+}
+
+/// Instances of one block and the lines they stand on.
+#[derive(Clone, Debug, Default)]
+pub struct TextRows {
+    /// The instances.
+    pub instances: Vec<TextInstance>,
+    /// Line (from 1) of each instance.
+    pub lines: Vec<u64>,
+}
+
+pub(crate) struct FastTextParser {
+    pub(crate) labels: FastTextLabels,
+}
+
+impl LineParser for FastTextParser {
+    type Block = TextRows;
+
+    fn parse_line(&self, line: &[u8], line_no: u64, into: &mut TextRows) -> Result<(), LineError> {
+        let mut instance = TextInstance::default();
+        parse_fasttext_line(line, self.labels, &mut instance)?;
+        into.instances.push(instance);
+        into.lines.push(line_no);
+        Ok(())
+    }
+}

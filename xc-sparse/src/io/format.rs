@@ -1,0 +1,135 @@
+//! Which format a file has.
+
+use super::error::{ReadError, ReadErrorKind};
+use super::source::Source;
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// File formats of instances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// XC-repository text, in one file or two.
+    Xc,
+    /// Multilabel svmlight.
+    Svmlight,
+    /// fastText.
+    FastText,
+    /// One JSON object a line.
+    Jsonl,
+    /// scipy's sparse matrix archive.
+    Npz,
+    /// numpy's dense array.
+    Npy,
+}
+
+/// A format name that does not exist.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("format {met:?} does not exist, wanted xc, svmlight, fasttext, jsonl, npz or npy")]
+pub struct FormatNameError {
+    met: String,
+}
+
+impl FromStr for Format {
+    type Err = FormatNameError;
+    fn from_str(name: &str) -> Result<Self, FormatNameError> {
+        Ok(match name {
+            "xc" | "xc-text" => Self::Xc,
+            "svmlight" | "libsvm" => Self::Svmlight,
+            "fasttext" => Self::FastText,
+            "jsonl" => Self::Jsonl,
+            "npz" => Self::Npz,
+            "npy" => Self::Npy,
+            _ => return Err(FormatNameError { met: name.to_owned() }),
+        })
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Format {
+    /// The name that [`Format::from_str`] reads.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Xc => "xc",
+            Self::Svmlight => "svmlight",
+            Self::FastText => "fasttext",
+            Self::Jsonl => "jsonl",
+            Self::Npz => "npz",
+            Self::Npy => "npy",
+        }
+    }
+
+    /// True for formats whose instances are text; JSONL may hold either.
+    pub fn may_hold_text(self) -> bool {
+        matches!(self, Self::FastText | Self::Jsonl)
+    }
+
+    /// The format of a file, by extension (`.gz` and `.zst` taken off), else by content.
+    ///
+    /// Extensions: `jsonl`, `ndjson`; `npz`; `npy`; `svm`, `svmlight`, `libsvm`; `ft`, `fasttext`; `xc`. Others
+    /// (`txt`) are told by the first line: see [`Format::of_content`].
+    pub fn detect(path: &Path) -> Result<Self, ReadError> {
+        if let Some(format) = Self::of_name(path) {
+            return Ok(format);
+        }
+        let mut source = Source::open(path, None)?;
+        let mut head = Vec::new();
+        source.append(1 << 16, &mut head)?;
+        if head.is_empty() {
+            let wanted = "rows of instances";
+            return Err(ReadError::path(path, ReadErrorKind::Empty { wanted }));
+        }
+        Self::of_content(&head).ok_or_else(|| ReadError::path(path, ReadErrorKind::UnknownFormat))
+    }
+
+    /// The format that an extension names.
+    pub fn of_name(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+        let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
+        Some(match name.rsplit_once('.')?.1 {
+            "jsonl" | "ndjson" => Self::Jsonl,
+            "npz" => Self::Npz,
+            "npy" => Self::Npy,
+            "svm" | "svmlight" | "libsvm" => Self::Svmlight,
+            "ft" | "fasttext" => Self::FastText,
+            "xc" => Self::Xc,
+            _ => return None,
+        })
+    }
+
+    /// The format that the (decompressed) beginning of a file shows: npz and npy by their magic bytes, JSONL by an
+    /// opening brace, fastText by a label in its first line, XC text by a header or a colon. svmlight looks like
+    /// headerless XC text and is never guessed, except by its `qid:` or `#`.
+    pub fn of_content(head: &[u8]) -> Option<Self> {
+        let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+        if head.starts_with(b"PK\x03\x04") {
+            return Some(Self::Npz);
+        }
+        if head.starts_with(b"\x93NUMPY") {
+            return Some(Self::Npy);
+        }
+        let line = head.split(|&b| b == b'\n').next()?;
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.first() == Some(&b'{') {
+            return Some(Self::Jsonl);
+        }
+        let label = super::FASTTEXT_PREFIX.as_bytes();
+        if line.split(u8::is_ascii_whitespace).any(|t| t.starts_with(label)) {
+            return Some(Self::FastText);
+        }
+        if line.starts_with(b"#") || super::entries::tokens(line).any(|t| t.starts_with(b"qid:") || t.starts_with(b"#"))
+        {
+            return Some(Self::Svmlight);
+        }
+        let header = super::entries::numbers(line).is_some_and(|n| n.len() == 2 || n.len() == 3);
+        let rows = || line.contains(&b':') && line.iter().all(|b| b" \t,.:+-eE".contains(b) || b.is_ascii_digit());
+        (header || rows()).then_some(Self::Xc)
+    }
+}

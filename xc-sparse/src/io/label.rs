@@ -1,0 +1,261 @@
+//! Labels by id or by name, and the dictionary between them.
+
+use super::error::{ReadErrorKind, Snippet};
+use crate::matrix::LabelRows;
+use std::collections::HashMap;
+use xxhash_rust::xxh3::Xxh3Builder;
+
+/// A label as a text format gives it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LabelRef {
+    /// By number.
+    Id(u32),
+    /// By name.
+    Name(String),
+}
+
+/// One instance of a text format.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TextInstance {
+    /// The text.
+    pub text: String,
+    /// Labels in the order of the file; repetitions are kept.
+    pub labels: Vec<LabelRef>,
+}
+
+/// Names of labels: the name of label `i` is `names()[i]`.
+#[derive(Clone, Debug, Default)]
+pub struct LabelNames {
+    names: Vec<String>,
+    ids: HashMap<String, u32, Xxh3Builder>,
+}
+
+impl PartialEq for LabelNames {
+    fn eq(&self, other: &Self) -> bool {
+        self.names == other.names
+    }
+}
+
+impl LabelNames {
+    /// Numbers the names in the order given; the error is the position of a name that occurred before.
+    pub fn try_new(names: Vec<String>) -> Result<Self, usize> {
+        let mut ids = HashMap::with_capacity_and_hasher(names.len(), Xxh3Builder::new());
+        for (i, name) in names.iter().enumerate() {
+            if ids.insert(name.clone(), i as u32).is_some() {
+                return Err(i);
+            }
+        }
+        Ok(Self { names, ids })
+    }
+
+    /// All names in order of their ids.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Gives the names away.
+    pub fn into_names(self) -> Vec<String> {
+        self.names
+    }
+
+    /// Number of names.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// True when there is no name.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// Id of a name.
+    pub fn id(&self, name: &str) -> Option<u32> {
+        self.ids.get(name).copied()
+    }
+}
+
+/// What to do with a label name that a given dictionary does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnknownLabels {
+    /// Report it as an error.
+    #[default]
+    Refuse,
+    /// Number unknown names after the known ones, in ascending order of the name: truth for an evaluation keeps
+    /// labels that no model can predict.
+    Append,
+    /// Leave them out.
+    Drop,
+}
+
+/// Collects the label lists of instances and numbers their names.
+///
+/// Without a dictionary given, names are numbered in ascending byte order, so that ids do not depend on the order of
+/// the instances. Instances by id and instances by name do not mix.
+#[derive(Debug, Default)]
+pub struct LabelCollector {
+    known: LabelNames,
+    given: bool,
+    unknown: UnknownLabels,
+    fresh: HashMap<String, u32, Xxh3Builder>,
+    form: Option<Form>,
+    indptr: Vec<usize>,
+    ids: Vec<u32>,
+    max_id: Option<u32>,
+    below: Option<u64>,
+    dropped: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Ids,
+    Names,
+}
+
+/// Label lists, numbered.
+#[derive(Clone, Debug)]
+pub struct CollectedLabels {
+    /// One list an instance.
+    pub labels: LabelRows,
+    /// Names in order of the ids, when the source named its labels or a dictionary was given.
+    pub names: Option<Vec<String>>,
+    /// Different names that the given dictionary did not have (appended); 0 without a dictionary.
+    pub n_appended: usize,
+    /// Label entries left out.
+    pub n_dropped: u64,
+}
+
+impl LabelCollector {
+    /// Numbers names by first building the dictionary.
+    pub fn new() -> Self {
+        Self { indptr: vec![0], ..Self::default() }
+    }
+
+    /// Numbers names by a dictionary.
+    pub fn with_names(known: LabelNames, unknown: UnknownLabels) -> Self {
+        Self { known, given: true, unknown, ..Self::new() }
+    }
+
+    /// Refuses ids at or above `n_labels`.
+    pub fn with_bound(mut self, n_labels: Option<usize>) -> Self {
+        self.below = n_labels.map(|n| n as u64);
+        self
+    }
+
+    /// Number of instances so far.
+    pub fn len(&self) -> usize {
+        self.indptr.len() - 1
+    }
+
+    /// True before the first instance.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds one instance.
+    ///
+    /// # Errors
+    /// A name among ids or an id among names; an unknown name under [`UnknownLabels::Refuse`]; an id out of bounds.
+    pub fn push(&mut self, labels: &[LabelRef]) -> Result<(), ReadErrorKind> {
+        for label in labels {
+            let form = match label {
+                LabelRef::Id(_) => Form::Ids,
+                LabelRef::Name(_) => Form::Names,
+            };
+            if *self.form.get_or_insert(form) != form {
+                let (met, wanted) = match label {
+                    LabelRef::Id(id) => (Snippet::bare(&id.to_string()), "a label name, as in the labels before"),
+                    LabelRef::Name(name) => (Snippet::new(name.as_bytes()), "a label id, as in the labels before"),
+                };
+                return Err(ReadErrorKind::Malformed { met, wanted });
+            }
+            match label {
+                LabelRef::Id(id) => self.push_id(*id)?,
+                LabelRef::Name(name) => self.push_name(name)?,
+            }
+        }
+        self.indptr.push(self.ids.len());
+        Ok(())
+    }
+
+    fn push_id(&mut self, id: u32) -> Result<(), ReadErrorKind> {
+        use super::error::{Bound, BoundFrom};
+        let below = self.below.or(self.given.then_some(self.known.len() as u64));
+        if let Some(below) =
+            below.filter(|&b| u64::from(id) >= b && (self.below.is_some() || self.unknown == UnknownLabels::Refuse))
+        {
+            let bound = Bound { below, from: BoundFrom::Caller };
+            return Err(ReadErrorKind::OutOfRange { what: "label", met: u64::from(id), bound });
+        }
+        if self.given && self.unknown == UnknownLabels::Drop && id as usize >= self.known.len() {
+            self.dropped += 1;
+            return Ok(());
+        }
+        self.max_id = self.max_id.max(Some(id));
+        self.ids.push(id);
+        Ok(())
+    }
+
+    fn push_name(&mut self, name: &str) -> Result<(), ReadErrorKind> {
+        if let Some(id) = self.known.id(name) {
+            self.ids.push(id);
+            return Ok(());
+        }
+        if self.given {
+            match self.unknown {
+                UnknownLabels::Refuse => {
+                    let met = Snippet::new(name.as_bytes());
+                    return Err(ReadErrorKind::UnknownLabel { met, known: self.known.len() });
+                }
+                UnknownLabels::Drop => {
+                    self.dropped += 1;
+                    return Ok(());
+                }
+                UnknownLabels::Append => {}
+            }
+        }
+        // Fresh names are numbered after the known ones in the order met, and renumbered at the end.
+        let id = match self.fresh.get(name) {
+            Some(&id) => id,
+            None => {
+                let next = (self.known.len() + self.fresh.len()) as u64;
+                let id = u32::try_from(next).map_err(|_| ReadErrorKind::Malformed {
+                    met: Snippet::new(name.as_bytes()),
+                    wanted: "at most 4294967296 different label names",
+                })?;
+                self.fresh.insert(name.to_owned(), id);
+                id
+            }
+        };
+        self.ids.push(id);
+        Ok(())
+    }
+
+    /// Numbers the names and gives the lists. *Cost*: O(entries + names log names).
+    pub fn finish(mut self) -> CollectedLabels {
+        let n_known = self.known.len();
+        let n_fresh = self.fresh.len();
+        let mut fresh: Vec<(String, u32)> = self.fresh.into_iter().collect();
+        fresh.sort_unstable();
+        let mut renumbered = vec![0u32; n_fresh];
+        for (rank, (_, id)) in fresh.iter().enumerate() {
+            renumbered[*id as usize - n_known] = (n_known + rank) as u32;
+        }
+        for id in &mut self.ids {
+            if let Some(fresh) = (*id as usize).checked_sub(n_known).and_then(|i| renumbered.get(i)) {
+                *id = *fresh;
+            }
+        }
+        let from_ids = self.max_id.map_or(0, |id| id as usize + 1);
+        let n_labels = from_ids.max(n_known + n_fresh).max(self.below.map_or(0, |b| b as usize));
+        let named = self.given || n_fresh > 0;
+        let names = named.then(|| {
+            let mut names = self.known.into_names();
+            names.extend(fresh.into_iter().map(|(name, _)| name));
+            names
+        });
+        let lists = self.indptr.windows(2).map(|w| &self.ids[w[0]..w[1]]);
+        // Every id is below n_labels by construction, and from_lists sorts.
+        let labels = LabelRows::from_lists(lists, n_labels).expect("ids were bounded while collected");
+        CollectedLabels { labels, names, n_appended: if self.given { n_fresh } else { 0 }, n_dropped: self.dropped }
+    }
+}

@@ -1,0 +1,73 @@
+//! What a caller states about a file.
+
+use super::blocks::{BLOCK_BYTES, MAX_LINE_BYTES};
+use super::entries::IndexBase;
+use super::fasttext::FastTextLabels;
+use super::format::Format;
+use super::jsonl::JsonlFields;
+use super::label::{LabelNames, UnknownLabels};
+use super::row::Limits;
+use super::xc_text::HeaderRule;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Options of the readers. The default reads every format but svmlight, whose base has to be stated.
+#[derive(Clone, Debug)]
+pub struct ReadOptions {
+    /// The format; `None` tells it from name and content.
+    pub format: Option<Format>,
+    /// File with the labels, for npz, npy and the two-file form of XC text. Its format is told from its own name and
+    /// content.
+    pub labels: Option<PathBuf>,
+    /// Whether XC text begins with a header.
+    pub header: HeaderRule,
+    /// Base of svmlight's feature ids; there is no default.
+    pub svmlight_base: Option<IndexBase>,
+    /// Base of svmlight's label ids.
+    pub svmlight_label_base: IndexBase,
+    /// Number of features: larger ids are errors. `None`: the header's, else the largest id + 1.
+    pub n_features: Option<usize>,
+    /// Number of labels: larger ids are errors. `None`: the header's, else the largest id + 1.
+    pub n_labels: Option<usize>,
+    /// Fields of JSONL.
+    pub fields: JsonlFields,
+    /// How fastText's labels are numbered.
+    pub fasttext_labels: FastTextLabels,
+    /// Dictionary of label names; `None` builds one from the file.
+    pub label_names: Option<Arc<LabelNames>>,
+    /// What to do with names that `label_names` does not have.
+    pub unknown_labels: UnknownLabels,
+    /// What compressed input may expand to; `None`: the larger of 1 GiB and 200 times the file.
+    pub max_expanded_bytes: Option<u64>,
+    /// Longest line.
+    pub max_line_bytes: usize,
+    /// Size of the blocks that are parsed in parallel; the result does not depend on it.
+    pub block_bytes: usize,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self {
+            format: None,
+            labels: None,
+            header: HeaderRule::Detect,
+            svmlight_base: None,
+            svmlight_label_base: IndexBase::Zero,
+            n_features: None,
+            n_labels: None,
+            fields: JsonlFields::default(),
+            fasttext_labels: FastTextLabels::Names,
+            label_names: None,
+            unknown_labels: UnknownLabels::Refuse,
+            max_expanded_bytes: None,
+            max_line_bytes: MAX_LINE_BYTES,
+            block_bytes: BLOCK_BYTES,
+        }
+    }
+}
+
+impl ReadOptions {
+    pub(crate) fn limits(&self) -> Limits {
+        Limits::given(self.n_features, self.n_labels)
+    }
+}

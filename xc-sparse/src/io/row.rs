@@ -1,0 +1,196 @@
+//! One row being read, and many rows read.
+
+use super::error::{Bound, BoundFrom, LineError, ReadErrorKind};
+use crate::matrix::SparseRow;
+
+/// Bounds that ids of one file must keep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Bound on feature ids; ids up to `u32::MAX` when there is none.
+    pub features: Option<Bound>,
+    /// Bound on label ids; ids up to `u32::MAX` when there is none.
+    pub labels: Option<Bound>,
+}
+
+impl Limits {
+    /// Bounds set by the caller.
+    pub fn given(n_features: Option<usize>, n_labels: Option<usize>) -> Self {
+        let bound = |n: Option<usize>| n.map(|n| Bound { below: n as u64, from: BoundFrom::Caller });
+        Self { features: bound(n_features), labels: bound(n_labels) }
+    }
+
+    /// Bound as a plain number; 2^32 when there is none.
+    #[inline]
+    pub(crate) fn below(bound: Option<Bound>) -> u64 {
+        bound.map_or(1 << 32, |b| b.below)
+    }
+}
+
+/// Room for one row: its features and label ids. Reused from row to row, so reading allocates nothing once it is
+/// as large as the largest row.
+#[derive(Clone, Debug, Default)]
+pub struct RowBuffer {
+    pub(crate) store: RowStore,
+}
+
+impl RowBuffer {
+    /// An empty row.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Empties the row.
+    pub fn clear(&mut self) {
+        self.store.clear();
+    }
+
+    /// Features, ascending and unique, without entries of value 0.
+    pub fn features(&self) -> SparseRow<'_> {
+        SparseRow { indices: &self.store.indices, values: &self.store.values }
+    }
+
+    /// Label ids, ascending and unique.
+    pub fn labels(&self) -> &[u32] {
+        &self.store.labels
+    }
+}
+
+/// Growing arrays that a row parser appends to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RowStore {
+    pub(crate) labels: Vec<u32>,
+    pub(crate) indices: Vec<u32>,
+    pub(crate) values: Vec<f32>,
+    order: Vec<(u32, f32)>,
+}
+
+impl RowStore {
+    pub(crate) fn clear(&mut self) {
+        self.labels.clear();
+        self.indices.clear();
+        self.values.clear();
+    }
+
+    /// Where a row begins.
+    pub(crate) fn mark(&self) -> RowMark {
+        RowMark { label: self.labels.len(), feature: self.indices.len() }
+    }
+
+    /// Makes the row from `mark` on a proper row: sorts what is not sorted, refuses a repeated feature, drops
+    /// zeros and repeated labels. The caller says what it saw while appending.
+    #[inline]
+    pub(crate) fn finish_row(&mut self, mark: RowMark, seen: RowSeen) -> Result<(), LineError> {
+        if seen.labels_unsorted {
+            self.labels[mark.label..].sort_unstable();
+            let mut kept = mark.label;
+            for i in mark.label..self.labels.len() {
+                if i == mark.label || self.labels[i] != self.labels[kept - 1] {
+                    self.labels[kept] = self.labels[i];
+                    kept += 1;
+                }
+            }
+            self.labels.truncate(kept);
+        }
+        if seen.features_unsorted {
+            self.sort_features(mark.feature)?;
+        }
+        if seen.zeros {
+            let mut kept = mark.feature;
+            for i in mark.feature..self.indices.len() {
+                if self.values[i] != 0.0 {
+                    self.indices[kept] = self.indices[i];
+                    self.values[kept] = self.values[i];
+                    kept += 1;
+                }
+            }
+            self.indices.truncate(kept);
+            self.values.truncate(kept);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn sort_features(&mut self, start: usize) -> Result<(), LineError> {
+        self.order.clear();
+        self.order.extend(self.indices[start..].iter().copied().zip(self.values[start..].iter().copied()));
+        self.order.sort_unstable_by_key(|&(index, _)| index);
+        if let Some(w) = self.order.windows(2).find(|w| w[0].0 == w[1].0) {
+            return Err(LineError::whole(ReadErrorKind::RepeatedFeature { feature: u64::from(w[0].0) }));
+        }
+        for (i, &(index, value)) in self.order.iter().enumerate() {
+            self.indices[start + i] = index;
+            self.values[start + i] = value;
+        }
+        Ok(())
+    }
+}
+
+/// Lengths of the arrays where a row begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RowMark {
+    pub(crate) label: usize,
+    pub(crate) feature: usize,
+}
+
+/// What a parser met while appending a row.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RowSeen {
+    pub(crate) labels_unsorted: bool,
+    pub(crate) features_unsorted: bool,
+    pub(crate) zeros: bool,
+}
+
+/// Consecutive rows of one file.
+#[derive(Clone, Debug)]
+pub struct RowBlock {
+    /// Line (from 1) of each row.
+    pub(crate) lines: Vec<u64>,
+    pub(crate) feature_ends: Vec<usize>,
+    pub(crate) label_ends: Vec<usize>,
+    pub(crate) store: RowStore,
+}
+
+impl Default for RowBlock {
+    fn default() -> Self {
+        Self { lines: Vec::new(), feature_ends: Vec::new(), label_ends: Vec::new(), store: RowStore::default() }
+    }
+}
+
+impl RowBlock {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// True when there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Line (from 1) that row `i` stands on.
+    ///
+    /// # Panics
+    /// If `i >= len()`, like the methods below.
+    pub fn line(&self, i: usize) -> u64 {
+        self.lines[i]
+    }
+
+    /// Features of row `i`.
+    pub fn features(&self, i: usize) -> SparseRow<'_> {
+        let start = if i == 0 { 0 } else { self.feature_ends[i - 1] };
+        let range = start..self.feature_ends[i];
+        SparseRow { indices: &self.store.indices[range.clone()], values: &self.store.values[range] }
+    }
+
+    /// Label ids of row `i`.
+    pub fn labels(&self, i: usize) -> &[u32] {
+        let start = if i == 0 { 0 } else { self.label_ends[i - 1] };
+        &self.store.labels[start..self.label_ends[i]]
+    }
+
+    pub(crate) fn end_row(&mut self, line: u64) {
+        self.lines.push(line);
+        self.feature_ends.push(self.store.indices.len());
+        self.label_ends.push(self.store.labels.len());
+    }
+}

@@ -1,0 +1,172 @@
+//! Where bytes come from: files and streams, plain or compressed.
+
+use super::error::{ReadError, ReadErrorKind};
+use flate2::bufread::MultiGzDecoder;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::path::Path;
+
+/// How a stream is compressed, told by its first bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all.
+    Plain,
+    /// gzip, one or several members.
+    Gzip,
+    /// zstd, one or several frames.
+    Zstd,
+}
+
+impl Compression {
+    /// Recognises gzip and zstd by their magic bytes.
+    pub fn of(head: &[u8]) -> Self {
+        match head {
+            [0x1f, 0x8b, ..] => Self::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Zstd,
+            _ => Self::Plain,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+        }
+    }
+}
+
+/// Bytes of a file or stream, decompressed where they were compressed.
+pub struct Source {
+    name: String,
+    compression: Compression,
+    reader: Box<dyn BufRead + Send>,
+    left_bytes: u64,
+    limit_bytes: u64,
+}
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Source").field("name", &self.name).field("compression", &self.compression).finish()
+    }
+}
+
+// A compressed file may always expand to this, and beyond it to EXPANSION times its size.
+const FREE_EXPANSION_BYTES: u64 = 1 << 30;
+const EXPANSION: u64 = 200;
+const BUFFER_BYTES: usize = 1 << 16;
+
+impl Source {
+    /// Opens a file. `max_expanded_bytes` bounds what compressed data may expand to; by default that is the larger
+    /// of 1 GiB and 200 times the file.
+    pub fn open(path: &Path, max_expanded_bytes: Option<u64>) -> Result<Self, ReadError> {
+        let fail = |e| ReadError::path(path, ReadErrorKind::Io(e));
+        let file = File::open(path).map_err(fail)?;
+        let meta = file.metadata().map_err(fail)?;
+        if meta.is_dir() {
+            return Err(fail(io::Error::from(io::ErrorKind::IsADirectory)));
+        }
+        let expanded = FREE_EXPANSION_BYTES.max(meta.len().saturating_mul(EXPANSION));
+        Self::from_reader(&path.display().to_string(), file, Some(max_expanded_bytes.unwrap_or(expanded)))
+    }
+
+    /// Wraps a stream; `name` stands in messages. Without `max_expanded_bytes` compressed data may expand for ever.
+    pub fn from_reader(
+        name: &str,
+        mut reader: impl Read + Send + 'static,
+        max_expanded_bytes: Option<u64>,
+    ) -> Result<Self, ReadError> {
+        let fail = |e| ReadError::file(name, ReadErrorKind::Io(e));
+        // A pipe may hand over its first bytes one by one.
+        let mut head = Vec::with_capacity(4);
+        (&mut reader).take(4).read_to_end(&mut head).map_err(fail)?;
+        let compression = Compression::of(&head);
+        let whole = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(head).chain(reader));
+        let reader: Box<dyn BufRead + Send> = match compression {
+            Compression::Plain => Box::new(whole),
+            Compression::Gzip => Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(whole))),
+            Compression::Zstd => {
+                let decoder = zstd::stream::read::Decoder::with_buffer(whole).map_err(fail)?;
+                Box::new(BufReader::with_capacity(BUFFER_BYTES, decoder))
+            }
+        };
+        let limit_bytes = match compression {
+            Compression::Plain => u64::MAX,
+            _ => max_expanded_bytes.unwrap_or(u64::MAX),
+        };
+        Ok(Self { name: name.to_owned(), compression, reader, left_bytes: limit_bytes, limit_bytes })
+    }
+
+    /// The name that stands in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How the bytes were compressed.
+    pub fn compression(&self) -> Compression {
+        self.compression
+    }
+
+    fn fail(&self, error: io::Error) -> ReadError {
+        let damaged = matches!(
+            error.kind(),
+            io::ErrorKind::UnexpectedEof
+                | io::ErrorKind::InvalidData
+                | io::ErrorKind::InvalidInput
+                | io::ErrorKind::Other
+        );
+        let kind = match self.compression {
+            Compression::Plain => ReadErrorKind::Io(error),
+            compression if damaged => {
+                ReadErrorKind::Compressed { compression: compression.name(), problem: error.to_string().into() }
+            }
+            _ => ReadErrorKind::Io(error),
+        };
+        ReadError::file(&self.name, kind)
+    }
+
+    fn spend(&mut self, bytes: usize) -> Result<(), ReadError> {
+        match self.left_bytes.checked_sub(bytes as u64) {
+            Some(left) => self.left_bytes = left,
+            None => {
+                let kind = ReadErrorKind::Expands { limit_bytes: self.limit_bytes };
+                return Err(ReadError::file(&self.name, kind));
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends up to `bytes` bytes to `into`; gives the number appended, 0 at the end.
+    pub(crate) fn append(&mut self, bytes: usize, into: &mut Vec<u8>) -> Result<usize, ReadError> {
+        let met = (&mut self.reader).take(bytes as u64).read_to_end(into).map_err(|e| self.fail(e))?;
+        self.spend(met)?;
+        Ok(met)
+    }
+
+    /// Reads one line without its end (`\n` or `\r\n`) into `line`; false at the end of the input.
+    pub(crate) fn read_line(
+        &mut self,
+        line: &mut Vec<u8>,
+        line_no: u64,
+        max_line_bytes: usize,
+    ) -> Result<bool, ReadError> {
+        line.clear();
+        let limit = max_line_bytes as u64 + 2;
+        let met = (&mut self.reader).take(limit).read_until(b'\n', line).map_err(|e| self.fail(e))?;
+        self.spend(met)?;
+        if met == 0 {
+            return Ok(false);
+        }
+        if line.last() == Some(&b'\n') {
+            line.pop();
+            if line.last() == Some(&b'\r') {
+                line.pop();
+            }
+        }
+        if line.len() > max_line_bytes {
+            let kind = ReadErrorKind::LineTooLong { limit_bytes: max_line_bytes };
+            return Err(ReadError::line(&self.name, line_no, kind));
+        }
+        Ok(true)
+    }
+}

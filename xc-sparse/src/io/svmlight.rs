@@ -1,0 +1,81 @@
+//! Multilabel svmlight (libsvm): `l1,l2 qid:7 f:v f:v # comment`.
+//!
+//! The caller states the base of the feature ids. `qid:` is checked to be a whole number and not kept; a comment runs
+//! from `#` to the end of the line; a line with nothing else is no row. The specification is
+//! `docs/formats/svmlight.md`.
+
+use super::blocks::LineParser;
+use super::entries::{self, IndexBase};
+use super::error::{LineError, ReadErrorKind, Snippet};
+use super::number::{is_blank, parse_u64, token_end};
+use super::row::{Limits, RowBlock, RowBuffer, RowSeen, RowStore};
+
+/// Bases of the ids in an svmlight file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SvmlightBases {
+    /// Base of the feature ids.
+    pub features: IndexBase,
+    /// Base of the label ids.
+    pub labels: IndexBase,
+}
+
+/// Reads one line into `row`; false when the line holds no row (blank or only a comment).
+///
+/// # Errors
+/// Column and cause.
+pub fn parse_svmlight_line(
+    line: &[u8],
+    bases: SvmlightBases,
+    limits: &Limits,
+    row: &mut RowBuffer,
+) -> Result<bool, LineError> {
+    row.clear();
+    append_row(line, bases, limits, &mut row.store)
+}
+
+fn append_row(line: &[u8], bases: SvmlightBases, limits: &Limits, store: &mut RowStore) -> Result<bool, LineError> {
+    let comment = memchr::memchr(b'#', line);
+    let line = &line[..comment.unwrap_or(line.len())];
+    if comment.is_some() && line.iter().all(|&b| is_blank(b)) {
+        return Ok(false);
+    }
+    if line.is_empty() {
+        return Ok(false);
+    }
+    let mark = store.mark();
+    let mut seen = RowSeen::default();
+    let mut at = 0;
+    if !is_blank(line[0]) && !line.starts_with(b"qid:") {
+        at = entries::append_labels(line, 0, bases.labels, limits, store, &mut seen)?.unwrap_or(0);
+    }
+    while line.get(at).copied().is_some_and(is_blank) {
+        at += 1;
+    }
+    if line[at..].starts_with(b"qid:") {
+        let end = token_end(line, at);
+        if parse_u64(&line[at + 4..end]).is_none() {
+            let met = Snippet::new(&line[at..end]);
+            return Err(LineError::at(at, ReadErrorKind::Malformed { met, wanted: "qid:number" }));
+        }
+        at = end;
+    }
+    entries::append_features(line, at, bases.features, limits, store, &mut seen)?;
+    store.finish_row(mark, seen)?;
+    Ok(true)
+}
+
+pub(crate) struct SvmlightParser {
+    pub(crate) bases: SvmlightBases,
+    pub(crate) limits: Limits,
+}
+
+impl LineParser for SvmlightParser {
+    type Block = RowBlock;
+
+    fn parse_line(&self, line: &[u8], line_no: u64, into: &mut RowBlock) -> Result<(), LineError> {
+        if append_row(line, self.bases, &self.limits, &mut into.store)? {
+            into.end_row(line_no);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,153 @@
+//! XC-repository text: `labels feature:value ...` a line, below a header of counts.
+//!
+//! ```text
+//!   one file                    two files: features         labels
+//!   3 10 4                      3 10                        3 4
+//!   0,2 1:0.5 7:1               1:0.5 7:1                   0:1 2:1
+//!    3:2.5                      3:2.5
+//!   1                                                       1:1
+//! ```
+//!
+//! The specification is `docs/formats/xc-text.md`.
+
+use super::blocks::LineParser;
+use super::entries::{self, IdKind, IndexBase};
+use super::error::{Bound, BoundFrom, LineError, ReadErrorKind, Snippet};
+use super::row::{Limits, RowBlock, RowBuffer, RowSeen, RowStore};
+
+/// Whether the first line is a header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeaderRule {
+    /// It is one when it has three whole numbers (or two, in the two-file form) and nothing else. A first line that
+    /// is neither a header nor a row with features is an error.
+    #[default]
+    Detect,
+    /// It must be one.
+    Required,
+    /// It is a row.
+    Absent,
+}
+
+/// Counts in the first line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct XcHeader {
+    /// Number of rows.
+    pub n_rows: u64,
+    /// Number of features; number of columns in the two-file form.
+    pub n_features: u64,
+    /// Number of labels; `None` in the two-file form.
+    pub n_labels: Option<u64>,
+}
+
+const MAX_IDS: u64 = 1 << 32;
+
+impl XcHeader {
+    /// Reads the first line. `None` means that it is a row (only under [`HeaderRule::Detect`] and
+    /// [`HeaderRule::Absent`]).
+    ///
+    /// # Errors
+    /// A line that is no header where one is wanted; more than 2^32 features or labels.
+    pub fn parse(line: &[u8], rule: HeaderRule) -> Result<Option<Self>, LineError> {
+        if rule == HeaderRule::Absent {
+            return Ok(None);
+        }
+        let header = match entries::numbers(line).as_deref() {
+            Some(&[n_rows, n_features, n_labels]) => Self { n_rows, n_features, n_labels: Some(n_labels) },
+            Some(&[n_rows, n_features]) => Self { n_rows, n_features, n_labels: None },
+            _ if rule == HeaderRule::Detect && line.contains(&b':') => return Ok(None),
+            _ => {
+                let wanted = "a header of whole numbers: rows features labels (or rows columns)";
+                return Err(LineError::whole(ReadErrorKind::Malformed { met: Snippet::new(line), wanted }));
+            }
+        };
+        for (what, met) in [("feature", header.n_features), ("label", header.n_labels.unwrap_or(0))] {
+            if met > MAX_IDS {
+                return Err(LineError::whole(ReadErrorKind::HeaderTooLarge { what, met, wanted: MAX_IDS }));
+            }
+        }
+        Ok(Some(header))
+    }
+
+    /// Bounds that this header sets, within those that the caller gave.
+    ///
+    /// # Errors
+    /// The header promises more features or labels than the caller allows.
+    pub fn limits(&self, given: &Limits) -> Result<Limits, LineError> {
+        let narrow = |what, met: u64, given: Option<Bound>| match given {
+            Some(bound) if met > bound.below => {
+                Err(LineError::whole(ReadErrorKind::HeaderTooLarge { what, met, wanted: bound.below }))
+            }
+            _ => Ok(Some(Bound { below: met, from: BoundFrom::Header })),
+        };
+        Ok(Limits {
+            features: narrow("feature", self.n_features, given.features)?,
+            labels: match self.n_labels {
+                Some(n) => narrow("label", n, given.labels)?,
+                None => given.labels,
+            },
+        })
+    }
+}
+
+#[inline]
+fn append_row(line: &[u8], limits: &Limits, store: &mut RowStore) -> Result<(), LineError> {
+    let mark = store.mark();
+    let mut seen = RowSeen::default();
+    let mut at = 0;
+    if line.first().is_some_and(|&b| b != b' ' && b != b'\t') {
+        at = entries::append_labels(line, 0, IndexBase::Zero, limits, store, &mut seen)?.unwrap_or(0);
+    }
+    entries::append_features(line, at, IndexBase::Zero, limits, store, &mut seen)?;
+    store.finish_row(mark, seen)
+}
+
+/// Reads one row of the one-file form into `row` (which it empties first): `l1,l2 f1:v1 f2:v2`. A line that begins
+/// with a blank, or whose first token has a colon, has no labels.
+///
+/// # Errors
+/// Column and cause; [`LineError::locate`] adds file and line.
+pub fn parse_xc_line(line: &[u8], limits: &Limits, row: &mut RowBuffer) -> Result<(), LineError> {
+    row.clear();
+    append_row(line, limits, &mut row.store)
+}
+
+/// Rows of the one-file form.
+pub(crate) struct XcParser {
+    pub(crate) limits: Limits,
+}
+
+impl LineParser for XcParser {
+    type Block = RowBlock;
+
+    fn parse_line(&self, line: &[u8], line_no: u64, into: &mut RowBlock) -> Result<(), LineError> {
+        append_row(line, &self.limits, &mut into.store)?;
+        into.end_row(line_no);
+        Ok(())
+    }
+}
+
+/// Rows of the two-file form: `index:value` entries alone.
+pub(crate) struct XcColumnsParser {
+    pub(crate) limits: Limits,
+    /// What the columns are: entries of labels keep their ids and not their values.
+    pub(crate) columns: IdKind,
+}
+
+impl LineParser for XcColumnsParser {
+    type Block = RowBlock;
+
+    fn parse_line(&self, line: &[u8], line_no: u64, into: &mut RowBlock) -> Result<(), LineError> {
+        let mark = into.store.mark();
+        let mut seen = RowSeen::default();
+        entries::append_features(line, 0, IndexBase::Zero, &self.limits, &mut into.store, &mut seen)?;
+        into.store.finish_row(mark, seen)?;
+        if self.columns == IdKind::Label {
+            let RowStore { labels, indices, values, .. } = &mut into.store;
+            labels.extend_from_slice(&indices[mark.feature..]);
+            indices.truncate(mark.feature);
+            values.truncate(mark.feature);
+        }
+        into.end_row(line_no);
+        Ok(())
+    }
+}
