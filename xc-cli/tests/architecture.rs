@@ -1,0 +1,74 @@
+//! The crates depend on one another only downwards, as docs/ARCHITECTURE.md draws it.
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+/// What each crate of ours may use. A crate that is not here has no place in the house yet.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("xc-sparse", &[]),
+    ("xc-hash", &[]),
+    ("xc-kernels", &[]),
+    ("xc-tree", &["xc-sparse", "xc-kernels"]),
+    ("xc-mach", &["xc-sparse", "xc-hash", "xc-kernels"]),
+    ("xc-lsh", &["xc-sparse", "xc-hash", "xc-kernels"]),
+    ("xc-ann", &["xc-sparse", "xc-kernels"]),
+    ("xc-train", &["xc-sparse", "xc-hash", "xc-tree", "xc-mach", "xc-lsh", "xc-ann", "xc-kernels"]),
+    ("xc-cli", &["xc-sparse", "xc-hash", "xc-tree", "xc-mach", "xc-lsh", "xc-ann", "xc-train", "xc-kernels"]),
+];
+
+/// The crates of the workspace with what they name of each other (development dependencies included).
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--format-version", "1", "--manifest-path"])
+        .arg(&manifest)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let name = |value: &Value| value["name"].as_str().unwrap().to_owned();
+    let packages = metadata["packages"].as_array().unwrap();
+    packages
+        .iter()
+        .map(|package| {
+            let used = package["dependencies"].as_array().unwrap().iter();
+            let ours = used.filter(|d| d["path"].is_string()).map(name).filter(|n| *n != name(package));
+            (name(package), ours.collect())
+        })
+        .collect()
+}
+
+/// The pairs that the drawing does not allow.
+fn violations(met: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (name, used) in met {
+        if name == "xtask" {
+            continue;
+        }
+        match MAY_USE.iter().find(|(n, _)| n == name) {
+            None => wrong.push(format!("{name} has no place in the drawing")),
+            Some((_, allowed)) => {
+                wrong.extend(used.iter().filter(|u| !allowed.contains(&&***u)).map(|u| format!("{name} uses {u}")));
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn dependencies_point_down() {
+    let met = dependencies();
+    assert!(met.len() >= 5, "only {met:?}");
+    assert_eq!(violations(&met), Vec::<String>::new());
+}
+
+#[test]
+fn an_arrow_that_points_up_or_sideways_would_be_caught() {
+    let planted = |from: &str, to: &str| BTreeMap::from([(from.to_owned(), BTreeSet::from([to.to_owned()]))]);
+    for (from, to) in [("xc-sparse", "xc-tree"), ("xc-tree", "xc-mach"), ("xc-hash", "xc-sparse"), ("xc-tree", "xc-cli")] {
+        assert_eq!(violations(&planted(from, to)), [format!("{from} uses {to}")]);
+    }
+    assert_eq!(violations(&planted("xc-new", "xc-sparse")).len(), 1);
+}
