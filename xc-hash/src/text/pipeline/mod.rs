@@ -1,0 +1,258 @@
+//! Text to weighted features as one value: fitted in training, stored in the model, the same at serving.
+//!
+//! ```text
+//!   text ─▶ normalise ─▶ words, characters ─▶ n-grams of each block ─▶ feature ids ─▶ counts ─▶ weights ─▶ row
+//! ```
+
+mod fit;
+mod parts;
+
+pub use fit::{FitPipelineError, FitStreamError, TextSink};
+pub use parts::{FeatureMaker, OpenPipelineError, PartArray, PipelineParts};
+
+use super::Grams;
+use super::ngrams::Chars;
+use super::normalise::{Accents, Case, normalise};
+use super::tokenise::{TokenRule, Words};
+use super::vectorizer::{Block, BlockError, FittedBlock, FittedSlots, HashParams, HashSign, Slots};
+use super::vocabulary::Vocabulary;
+use super::weighting::{Idf, Norm, RowWeights, Tf, Weighting};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use sprs::CsMatI;
+
+/// What a pipeline does; the default is what extreme classification of text usually wants.
+///
+/// Default: lower case, words of two characters and more, unigrams that occur in two texts or more, tf-idf
+/// ((1 + ln tf) * (ln((1 + n)/(1 + df)) + 1)), rows of length 1.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PipelineParams {
+    /// What happens to capital letters.
+    pub case: Case,
+    /// What happens to accents.
+    pub accents: Accents,
+    /// What a word is.
+    pub tokens: TokenRule,
+    /// Words of fewer characters are dropped. Default 2, as scikit-learn; 1 keeps single letters and digits.
+    pub min_token_chars: u32,
+    /// Kinds of features, side by side.
+    pub blocks: Vec<Block>,
+    /// Counts to weights, over all blocks at once.
+    pub weighting: Weighting,
+}
+
+impl Default for PipelineParams {
+    fn default() -> Self {
+        Self {
+            case: Case::Lower,
+            accents: Accents::Keep,
+            tokens: TokenRule::Words,
+            min_token_chars: 2,
+            blocks: vec![Block::words(1, 1)],
+            weighting: Weighting::default(),
+        }
+    }
+}
+
+impl PipelineParams {
+    /// scikit-learn's `HashingVectorizer(n_features)`: unigrams hashed with alternate signs, counts, L2 rows.
+    pub fn hashing_vectorizer(n_features: u32) -> Self {
+        let slots = Slots::Hashed(HashParams { n_features, seed: 0, sign: HashSign::Alternate });
+        Self {
+            blocks: vec![Block { grams: Grams::Words { min: 1, max: 1 }, slots, scale: 1.0 }],
+            weighting: Weighting { tf: Tf::Raw, idf: Idf::None, norm: Norm::L2 },
+            ..Self::default()
+        }
+    }
+
+    /// Whether the values make sense together.
+    ///
+    /// # Errors
+    /// The first block that does not, and why.
+    pub fn check(&self) -> Result<(), BlockError> {
+        if self.blocks.is_empty() {
+            return Err(BlockError::None);
+        }
+        self.blocks.iter().enumerate().try_for_each(|(i, block)| block.check(i))
+    }
+}
+
+/// A fitted pipeline: text in, weighted feature rows out.
+///
+/// ```
+/// use xc_hash::text::{Pipeline, PipelineParams};
+/// let train = ["the cat sat", "the dog sat", "a dog and a cat"];
+/// let pipeline = Pipeline::fit(PipelineParams::default(), &train)?;
+/// assert_eq!(pipeline.n_features(), 4); // cat dog sat the: each in two texts
+/// let rows = pipeline.transform_batch(&train);
+/// assert_eq!((rows.rows(), rows.cols(), rows.nnz()), (3, 4, 8));
+///
+/// let mut scratch = pipeline.scratch();
+/// let (features, values) = pipeline.transform_one("The CAT, the hat", &mut scratch);
+/// assert_eq!(features, [0, 3]);
+/// assert!(values[1] > values[0]); // "the" twice
+/// # Ok::<(), xc_hash::text::FitPipelineError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pipeline {
+    params: PipelineParams,
+    blocks: Vec<FittedBlock>,
+    weights: RowWeights,
+}
+
+/// Memory that [`Pipeline::transform_one`] reuses; grows to the longest text seen, some 40 bytes a term.
+#[derive(Clone, Debug, Default)]
+pub struct PipelineScratch {
+    cut: Cut,
+    /// Feature * 2 + (1 if the term counts negatively).
+    keys: Vec<u32>,
+    features: Vec<u32>,
+    values: Vec<f32>,
+}
+
+/// One text, normal and cut.
+#[derive(Clone, Debug, Default)]
+struct Cut {
+    normal: String,
+    words: Words,
+    chars: Chars,
+}
+
+impl Cut {
+    fn cut(&mut self, params: &PipelineParams, text: &str) {
+        normalise(text, params.case, params.accents, &mut self.normal);
+        if params.blocks.iter().any(|b| b.grams.of_words()) {
+            self.words.cut(&self.normal, params.tokens, params.min_token_chars);
+        }
+        let plain = params.blocks.iter().any(|b| matches!(b.grams, Grams::Chars { .. }));
+        let in_words = params.blocks.iter().any(|b| matches!(b.grams, Grams::CharsInWords { .. }));
+        if plain || in_words {
+            self.chars.cut(&self.normal, plain, in_words);
+        }
+    }
+}
+
+impl Pipeline {
+    /// What the pipeline does.
+    pub fn params(&self) -> &PipelineParams {
+        &self.params
+    }
+
+    /// Width of a row.
+    pub fn n_features(&self) -> usize {
+        self.weights.n_features()
+    }
+
+    /// Number of texts fitted on.
+    pub fn n_texts(&self) -> u64 {
+        self.weights.n_instances()
+    }
+
+    /// The weighting with its idf.
+    pub fn weights(&self) -> &RowWeights {
+        &self.weights
+    }
+
+    /// The terms of a block; `None` if it is hashed.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    pub fn vocabulary(&self, block: usize) -> Option<&Vocabulary> {
+        match &self.blocks[block].slots {
+            FittedSlots::Vocabulary { vocabulary, .. } => Some(vocabulary),
+            FittedSlots::Hashed(_) => None,
+        }
+    }
+
+    /// First feature of a block; its terms have the features from there on.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    pub fn first_feature(&self, block: usize) -> u32 {
+        self.blocks[block].first
+    }
+
+    /// Empty memory for [`Self::transform_one`].
+    pub fn scratch(&self) -> PipelineScratch {
+        PipelineScratch::default()
+    }
+
+    /// One text: feature ids, ascending and unique, and as many weights.
+    ///
+    /// The same bits as the text's row in [`Self::transform_batch`]. A text without known terms is an empty row.
+    /// *Cost*: tens of nanoseconds a term; no allocation once the scratch has seen a text as long (accent stripping
+    /// aside, whose decomposition may allocate on long runs of combining marks).
+    pub fn transform_one<'s>(&self, text: &str, scratch: &'s mut PipelineScratch) -> (&'s [u32], &'s [f32]) {
+        self.count(text, scratch);
+        let PipelineScratch { features, values, .. } = scratch;
+        self.weights.weigh_scaled(features, values, |features, values| self.scale(features, values));
+        (features, values)
+    }
+
+    /// Many texts, in parallel. *Shapes*: texts x `n_features()`. *Determinism*: each row alone, at any number of threads.
+    pub fn transform_batch<T: AsRef<str> + Sync>(&self, texts: &[T]) -> CsMatI<f32, u32, usize> {
+        const PIECE: usize = 64;
+        let pieces: Vec<(Vec<usize>, Vec<u32>, Vec<f32>)> = texts
+            .par_chunks(PIECE)
+            .map_init(PipelineScratch::default, |scratch, texts| {
+                let (mut ends, mut features, mut values) = (Vec::with_capacity(texts.len()), Vec::new(), Vec::new());
+                for text in texts {
+                    let (f, v) = self.transform_one(text.as_ref(), scratch);
+                    features.extend_from_slice(f);
+                    values.extend_from_slice(v);
+                    ends.push(features.len());
+                }
+                (ends, features, values)
+            })
+            .collect();
+        let nnz = pieces.iter().map(|p| p.1.len()).sum();
+        let mut indptr = Vec::with_capacity(texts.len() + 1);
+        let (mut indices, mut data) = (Vec::with_capacity(nnz), Vec::with_capacity(nnz));
+        indptr.push(0);
+        for (ends, features, values) in pieces {
+            let base = indices.len();
+            indptr.extend(ends.into_iter().map(|end| base + end));
+            indices.extend_from_slice(&features);
+            data.extend_from_slice(&values);
+        }
+        CsMatI::new((texts.len(), self.n_features()), indptr, indices, data)
+    }
+
+    /// Fills `features` and `values` with ids and counts.
+    fn count(&self, text: &str, scratch: &mut PipelineScratch) {
+        let PipelineScratch { cut, keys, features, values } = scratch;
+        cut.cut(&self.params, text);
+        keys.clear();
+        for block in &self.blocks {
+            block.grams.visit(&cut.words, &cut.chars, |term| {
+                if let Some((feature, negative)) = block.slots.feature(term) {
+                    keys.push((block.first + feature) << 1 | negative as u32);
+                }
+            });
+        }
+        keys.sort_unstable();
+        features.clear();
+        values.clear();
+        for run in keys.chunk_by(|a, b| a >> 1 == b >> 1) {
+            // Sorted, so the negative ones stand at the end.
+            let positive = run.partition_point(|key| key & 1 == 0) as i64;
+            let count = 2 * positive - run.len() as i64;
+            if count != 0 {
+                features.push(run[0] >> 1);
+                values.push(count as f32);
+            }
+        }
+    }
+
+    fn scale(&self, features: &[u32], values: &mut [f32]) {
+        if self.blocks.iter().all(|b| b.scale == 1.0) {
+            return;
+        }
+        for block in &self.blocks {
+            let from = features.partition_point(|&f| f < block.first);
+            let to = features.partition_point(|&f| (f as u64) < block.first as u64 + block.slots.width());
+            values[from..to].iter_mut().for_each(|v| *v *= block.scale);
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Terms to feature ids: by vocabulary, by hashing, several blocks side by side.
+//!
+//! ```text
+//!   block 0  word unigrams, vocabulary of 3 terms, 2 slots for other words     features 0 1 2 | 3 4
+//!   block 1  character trigrams hashed to 8 slots                              features 5 .. 12
+//! ```
+
+use super::ngrams::Grams;
+use super::vocabulary::Vocabulary;
+use crate::murmur3_32;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Most features that all blocks have together: the lowest bit of a 32-bit key carries a sign.
+pub(super) const MAX_FEATURES: u64 = 1 << 31;
+
+/// Terms of one kind and where they go.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Block {
+    /// Which runs of words or characters are terms.
+    pub grams: Grams,
+    /// How a term becomes a feature.
+    pub slots: Slots,
+    /// Factor on the block's weights before the row is normed; finite and above 0.
+    #[serde(default = "one")]
+    pub scale: f32,
+}
+
+fn one() -> f32 {
+    1.0
+}
+
+/// How a term becomes a feature.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Slots {
+    /// The term's rank among the terms kept in training.
+    Vocabulary(VocabularyParams),
+    /// The term's hash.
+    Hashed(HashParams),
+}
+
+/// Which terms of the training texts are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct VocabularyParams {
+    /// In at least so many texts. Default: 2 texts (a guess: a term of one text can only be learned by heart).
+    pub min_df: DfBound,
+    /// In at most so many texts, if given.
+    pub max_df: Option<DfBound>,
+    /// At most so many terms, the most frequent ones (occurrences; equal counts: the smaller term).
+    pub max_features: Option<u32>,
+    /// Slots for terms that were not kept, by hash. Default 0: they are dropped.
+    pub oov_slots: u32,
+}
+
+impl Default for VocabularyParams {
+    fn default() -> Self {
+        Self { min_df: DfBound::Count(2), max_df: None, max_features: None, oov_slots: 0 }
+    }
+}
+
+/// A bound on the number of texts that have a term.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DfBound {
+    /// So many texts.
+    Count(u32),
+    /// This share of the texts, from 0 to 1.
+    Fraction(f64),
+}
+
+impl DfBound {
+    /// The smallest df that is not below this bound.
+    pub(super) fn at_least(self, n_texts: u64) -> u32 {
+        match self {
+            DfBound::Count(count) => count,
+            DfBound::Fraction(share) => (share * n_texts as f64).ceil() as u32,
+        }
+    }
+
+    /// The largest df that is not above this bound.
+    pub(super) fn at_most(self, n_texts: u64) -> u32 {
+        match self {
+            DfBound::Count(count) => count,
+            DfBound::Fraction(share) => (share * n_texts as f64).floor() as u32,
+        }
+    }
+}
+
+/// Feature hashing as scikit-learn's `HashingVectorizer` does it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HashParams {
+    /// Number of slots; any number above 0. Default 2^18 (a guess).
+    pub n_features: u32,
+    /// Seed of murmur3. Default 0, as scikit-learn.
+    pub seed: u32,
+    /// Whether half of the terms count negatively.
+    pub sign: HashSign,
+}
+
+impl Default for HashParams {
+    fn default() -> Self {
+        Self { n_features: 1 << 18, seed: 0, sign: HashSign::Positive }
+    }
+}
+
+/// Whether half of the terms count negatively, so that collisions cancel on average.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HashSign {
+    /// Every term counts 1. Default: df and tf-idf stay what they mean.
+    #[default]
+    Positive,
+    /// A term counts the sign of its hash. A slot whose terms cancel is absent from the row.
+    Alternate,
+}
+
+/// The slot of a hash value: |h as signed| mod n.
+#[inline]
+pub(super) fn slot_of(hash: u32, n_slots: u32) -> u32 {
+    // unsigned_abs gives 2^31 for -2^31, which is the case scikit-learn handles apart, to the same effect.
+    (hash as i32).unsigned_abs() % n_slots
+}
+
+/// Why blocks cannot be used.
+#[derive(Clone, Copy, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum BlockError {
+    /// No block at all.
+    #[error("there is no block of features; at least one is needed")]
+    None,
+    /// Lengths of terms out of order.
+    #[error("block {block}: terms of {min} to {max} words or characters; 1 <= min <= max is needed")]
+    Grams {
+        /// The block, from 0.
+        block: usize,
+        /// Shortest.
+        min: u32,
+        /// Longest.
+        max: u32,
+    },
+    /// No slot to hash to.
+    #[error("block {block}: n_features is 0; hashing needs at least one slot")]
+    NoSlots {
+        /// The block, from 0.
+        block: usize,
+    },
+    /// A share of texts outside 0 to 1.
+    #[error("block {block}: {name} is the fraction {value}; it must lie between 0 and 1")]
+    Fraction {
+        /// The block, from 0.
+        block: usize,
+        /// Which bound.
+        name: &'static str,
+        /// The value met.
+        value: f64,
+    },
+    /// A factor that is not finite and above 0.
+    #[error("block {block}: scale is {value}; it must be finite and above 0")]
+    Scale {
+        /// The block, from 0.
+        block: usize,
+        /// The value met.
+        value: f32,
+    },
+    /// Too many features.
+    #[error("the blocks have {n_features} features together; at most {MAX_FEATURES} are possible")]
+    TooWide {
+        /// Number of features.
+        n_features: u64,
+    },
+}
+
+impl Block {
+    /// Word n-grams of `min` to `max` words in a vocabulary of terms that occur in two texts or more.
+    pub fn words(min: u32, max: u32) -> Self {
+        Self { grams: Grams::Words { min, max }, slots: Slots::Vocabulary(VocabularyParams::default()), scale: 1.0 }
+    }
+
+    /// The same terms, hashed to `n_features` slots.
+    pub fn hashed(self, n_features: u32) -> Self {
+        Self { slots: Slots::Hashed(HashParams { n_features, ..HashParams::default() }), ..self }
+    }
+
+    pub(super) fn check(&self, block: usize) -> Result<(), BlockError> {
+        let (min, max) = self.grams.range();
+        if min == 0 || max < min {
+            return Err(BlockError::Grams { block, min, max });
+        }
+        if !(self.scale.is_finite() && self.scale > 0.0) {
+            return Err(BlockError::Scale { block, value: self.scale });
+        }
+        match self.slots {
+            Slots::Hashed(HashParams { n_features: 0, .. }) => return Err(BlockError::NoSlots { block }),
+            Slots::Hashed(_) => {}
+            Slots::Vocabulary(params) => {
+                for (name, bound) in [("min_df", Some(params.min_df)), ("max_df", params.max_df)] {
+                    if let Some(DfBound::Fraction(value)) = bound
+                        && !(0.0..=1.0).contains(&value)
+                    {
+                        return Err(BlockError::Fraction { block, name, value });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A block with what it learned.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct FittedBlock {
+    pub(super) grams: Grams,
+    pub(super) scale: f32,
+    pub(super) first: u32,
+    pub(super) slots: FittedSlots,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum FittedSlots {
+    Vocabulary { vocabulary: Vocabulary, oov_slots: u32 },
+    Hashed(HashParams),
+}
+
+impl FittedSlots {
+    pub(super) fn width(&self) -> u64 {
+        match self {
+            FittedSlots::Vocabulary { vocabulary, oov_slots } => vocabulary.len() as u64 + *oov_slots as u64,
+            FittedSlots::Hashed(params) => params.n_features as u64,
+        }
+    }
+
+    /// Feature of a term inside the block, and whether it counts negatively.
+    #[inline]
+    pub(super) fn feature(&self, term: &[u8]) -> Option<(u32, bool)> {
+        match self {
+            FittedSlots::Vocabulary { vocabulary, oov_slots } => {
+                let hash = murmur3_32(term, 0);
+                match vocabulary.find(term, hash) {
+                    Some(id) => Some((id, false)),
+                    None if *oov_slots > 0 => Some((vocabulary.len() as u32 + slot_of(hash, *oov_slots), false)),
+                    None => None,
+                }
+            }
+            FittedSlots::Hashed(params) => {
+                let hash = murmur3_32(term, params.seed);
+                let negative = params.sign == HashSign::Alternate && (hash as i32) < 0;
+                Some((slot_of(hash, params.n_features), negative))
+            }
+        }
+    }
+}
+
+/// Places the blocks one after another.
+pub(super) fn lay_out(fitted: Vec<(Block, FittedSlots)>) -> Result<(Vec<FittedBlock>, usize), BlockError> {
+    let n_features: u64 = fitted.iter().map(|(_, slots)| slots.width()).sum();
+    if n_features > MAX_FEATURES {
+        return Err(BlockError::TooWide { n_features });
+    }
+    let mut first = 0;
+    let blocks = fitted
+        .into_iter()
+        .map(|(block, slots)| {
+            let width = slots.width() as u32;
+            let fitted = FittedBlock { grams: block.grams, scale: block.scale, first, slots };
+            first += width;
+            fitted
+        })
+        .collect();
+    Ok((blocks, n_features as usize))
+}

@@ -1,0 +1,279 @@
+//! Terms that were seen in training, and their ids.
+//!
+//! All terms lie in one string of bytes in ascending byte order; the id of a term is its rank. A hash table of
+//! (hash, id) pairs finds them.
+//!
+//! ```text
+//!   bytes  ablebakercat     ends  4 9 12      able = 0   baker = 1   cat = 2
+//! ```
+//!
+//! *Memory*: the bytes, 4 bytes of `ends` and about 10 to 18 bytes of table a term.
+
+use crate::murmur3_32;
+use hashbrown::HashTable;
+use rayon::prelude::*;
+use thiserror::Error;
+
+/// Why arrays are not a vocabulary.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum VocabularyError {
+    /// An end is not above the one before it, or above the bytes.
+    #[error("term {term} ends at byte {end}, which must be above {previous} and at most {n_bytes}")]
+    End {
+        /// The term's id.
+        term: usize,
+        /// Its end.
+        end: u32,
+        /// The end of the term before it.
+        previous: u32,
+        /// Number of bytes.
+        n_bytes: usize,
+    },
+    /// The last end is not the number of bytes.
+    #[error("the last term ends at byte {end} of {n_bytes}")]
+    Tail {
+        /// The last end.
+        end: u32,
+        /// Number of bytes.
+        n_bytes: usize,
+    },
+    /// A term is not UTF-8.
+    #[error("term {term} is not UTF-8")]
+    Utf8 {
+        /// The term's id.
+        term: usize,
+    },
+    /// Terms are not ascending and unique.
+    #[error("term {term} is not above the term before it")]
+    Order {
+        /// The term's id.
+        term: usize,
+    },
+    /// The terms together are longer than ends can say.
+    #[error("the terms take {n_bytes} bytes together; at most {} can be stored", u32::MAX)]
+    TooLong {
+        /// Number of bytes.
+        n_bytes: u64,
+    },
+}
+
+/// Terms in ascending byte order; a term's id is its rank.
+#[derive(Clone, Default)]
+pub struct Vocabulary {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+    table: HashTable<(u32, u32)>,
+}
+
+impl std::fmt::Debug for Vocabulary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Vocabulary({} terms, {} bytes)", self.len(), self.bytes.len())
+    }
+}
+
+impl PartialEq for Vocabulary {
+    fn eq(&self, other: &Self) -> bool {
+        self.ends == other.ends && self.bytes == other.bytes
+    }
+}
+
+impl Vocabulary {
+    /// Checks stored arrays and builds the table. *Cost*: O(bytes), tens of nanoseconds a term.
+    ///
+    /// # Errors
+    /// Ends that do not rise to the number of bytes, an empty term, bad UTF-8, terms out of order or twice.
+    pub fn try_new(bytes: Vec<u8>, ends: Vec<u32>) -> Result<Self, VocabularyError> {
+        let n_bytes = bytes.len();
+        let mut previous = 0u32;
+        let mut before: &[u8] = &[];
+        for (term, &end) in ends.iter().enumerate() {
+            if end <= previous || end as usize > n_bytes {
+                return Err(VocabularyError::End { term, end, previous, n_bytes });
+            }
+            let this = &bytes[previous as usize..end as usize];
+            if std::str::from_utf8(this).is_err() {
+                return Err(VocabularyError::Utf8 { term });
+            }
+            if this <= before {
+                return Err(VocabularyError::Order { term });
+            }
+            (previous, before) = (end, this);
+        }
+        if previous as usize != n_bytes {
+            return Err(VocabularyError::Tail { end: previous, n_bytes });
+        }
+        Ok(Self::index(bytes, ends))
+    }
+
+    /// From terms that are ascending and unique.
+    fn from_sorted<'a>(terms: impl Iterator<Item = &'a [u8]>) -> Result<Self, VocabularyError> {
+        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+        for term in terms {
+            bytes.extend_from_slice(term);
+            let end =
+                u32::try_from(bytes.len()).map_err(|_| VocabularyError::TooLong { n_bytes: bytes.len() as u64 })?;
+            ends.push(end);
+        }
+        Ok(Self::index(bytes, ends))
+    }
+
+    fn index(bytes: Vec<u8>, ends: Vec<u32>) -> Self {
+        let mut table = HashTable::with_capacity(ends.len());
+        let mut start = 0;
+        for (id, &end) in ends.iter().enumerate() {
+            let hash = murmur3_32(&bytes[start..end as usize], 0);
+            table.insert_unique(spread(hash), (hash, id as u32), |&(hash, _)| spread(hash));
+            start = end as usize;
+        }
+        Self { bytes, ends, table }
+    }
+
+    /// Number of terms.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// True when there is no term.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The term of an id.
+    ///
+    /// # Panics
+    /// If `id >= len()`.
+    pub fn term(&self, id: u32) -> &str {
+        // Terms come from `&str` or passed the UTF-8 check in `try_new`.
+        std::str::from_utf8(self.term_bytes(id)).unwrap_or_default()
+    }
+
+    fn term_bytes(&self, id: u32) -> &[u8] {
+        let i = id as usize;
+        let start = if i == 0 { 0 } else { self.ends[i - 1] as usize };
+        &self.bytes[start..self.ends[i] as usize]
+    }
+
+    /// The id of a term, if it is known.
+    pub fn id(&self, term: &str) -> Option<u32> {
+        self.find(term.as_bytes(), murmur3_32(term.as_bytes(), 0))
+    }
+
+    /// As [`Self::id`], where the caller has the term's murmur3 under seed 0.
+    #[inline]
+    pub(super) fn find(&self, term: &[u8], hash: u32) -> Option<u32> {
+        self.table.find(spread(hash), |&(h, id)| h == hash && self.term_bytes(id) == term).map(|&(_, id)| id)
+    }
+
+    pub(super) fn into_arrays(self) -> (Vec<u8>, Vec<u32>) {
+        (self.bytes, self.ends)
+    }
+}
+
+/// 32 hash bits over 64, since the table takes its bucket from the low and its tag from the high ones.
+#[inline]
+fn spread(hash: u32) -> u64 {
+    (hash as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Counts of terms while a vocabulary is being fitted: an arena of bytes and one entry a term.
+#[derive(Default)]
+pub(super) struct TermCounts {
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+    table: HashTable<u32>,
+    /// Number of the text being read, from 1.
+    text: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    start: usize,
+    len: u32,
+    hash: u32,
+    /// Texts that have the term.
+    df: u32,
+    /// Occurrences; stops at the largest number, which keeps sums independent of their order.
+    count: u32,
+    /// The last text that counted into `df`.
+    last: u32,
+}
+
+impl TermCounts {
+    /// What follows belongs to another text. Holds for 2^32 - 1 texts, which the caller checks.
+    pub(super) fn next_text(&mut self) {
+        self.text = self.text.wrapping_add(1);
+    }
+
+    /// Counts one occurrence. Terms beyond 4 GiB each do not occur: texts are shorter.
+    #[inline]
+    pub(super) fn add(&mut self, term: &[u8]) {
+        let text = self.text;
+        let entry = self.entry(term, murmur3_32(term, 0));
+        entry.count = entry.count.saturating_add(1);
+        if entry.last != text {
+            entry.last = text;
+            entry.df += 1;
+        }
+    }
+
+    #[inline]
+    fn entry(&mut self, term: &[u8], hash: u32) -> &mut Entry {
+        let Self { bytes, entries, table, .. } = self;
+        let found = table.find(spread(hash), |&at| {
+            let e = &entries[at as usize];
+            e.hash == hash && e.len as usize == term.len() && &bytes[e.start..e.start + term.len()] == term
+        });
+        let at = match found {
+            Some(&at) => at,
+            None => {
+                let at = entries.len() as u32;
+                entries.push(Entry { start: bytes.len(), len: term.len() as u32, hash, df: 0, count: 0, last: 0 });
+                bytes.extend_from_slice(term);
+                table.insert_unique(spread(hash), at, |&at| spread(entries[at as usize].hash));
+                at
+            }
+        };
+        &mut entries[at as usize]
+    }
+
+    fn term(&self, e: &Entry) -> &[u8] {
+        &self.bytes[e.start..e.start + e.len as usize]
+    }
+
+    /// Adds the counts of other texts.
+    pub(super) fn merge(&mut self, other: TermCounts) {
+        if self.entries.len() < other.entries.len() {
+            let small = std::mem::replace(self, other);
+            return self.merge(small);
+        }
+        for e in &other.entries {
+            let mine = self.entry(other.term(e), e.hash);
+            mine.df += e.df;
+            mine.count = mine.count.saturating_add(e.count);
+        }
+    }
+
+    /// Number of different terms.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The terms with a df in `range`, the `most` frequent of them (ties: the smaller term), and their dfs by id.
+    pub(super) fn select(
+        self,
+        range: std::ops::RangeInclusive<u32>,
+        most: Option<u32>,
+    ) -> Result<(Vocabulary, Vec<u32>), VocabularyError> {
+        let mut kept: Vec<&Entry> = self.entries.iter().filter(|e| range.contains(&e.df)).collect();
+        if let Some(most) = most
+            && (most as usize) < kept.len()
+        {
+            kept.par_sort_unstable_by(|a, b| b.count.cmp(&a.count).then_with(|| self.term(a).cmp(self.term(b))));
+            kept.truncate(most as usize);
+        }
+        kept.par_sort_unstable_by(|a, b| self.term(a).cmp(self.term(b)));
+        let vocabulary = Vocabulary::from_sorted(kept.iter().map(|e| self.term(e)))?;
+        Ok((vocabulary, kept.iter().map(|e| e.df).collect()))
+    }
+}

@@ -1,0 +1,277 @@
+//! Counts to weights: tf-idf and norms, on rows from text and on rows that somebody else counted.
+//!
+//! With n the number of fitted rows, df the number of them that have a feature, tf a row's count of it:
+//!
+//! ```text
+//!   weight = tf part * idf part, then each row divided by its norm
+//!   tf     Sublinear 1 + ln tf      Raw tf                  Binary 1
+//!   idf    Smooth ln((1 + n)/(1 + df)) + 1      Plain ln(n / df) + 1      None 1
+//! ```
+//!
+//! The default is Sublinear, Smooth, L2: (1 + ln tf) * (ln((1 + n)/(1 + df)) + 1), rows of length 1.
+//!
+//! *Awkward cases*: a tf between 0 and 1 (not a count) is taken as it is by Sublinear, which joins 1 + ln tf at 1
+//! and stays positive; a negative value keeps its sign and is weighted by its size; a stored 0 stays 0 and does not count in df; Plain takes a df of 0 as 1
+//! and, with no fitted row, gives 1; a row of zeros keeps its zeros.
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use sprs::{CsMatI, CsMatViewI};
+use thiserror::Error;
+
+/// How a count enters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tf {
+    /// 1 + ln tf.
+    #[default]
+    Sublinear,
+    /// tf.
+    Raw,
+    /// 1.
+    Binary,
+}
+
+/// How the rarity of a feature enters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Idf {
+    /// ln((1 + n)/(1 + df)) + 1.
+    #[default]
+    Smooth,
+    /// ln(n / df) + 1.
+    Plain,
+    /// 1.
+    None,
+}
+
+/// What a row is divided by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Norm {
+    /// Square root of the sum of squares.
+    #[default]
+    L2,
+    /// Sum of sizes.
+    L1,
+    /// Nothing.
+    None,
+}
+
+/// A choice of the three parts; the default is the usual tf-idf.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Weighting {
+    /// How a count enters.
+    pub tf: Tf,
+    /// How rarity enters.
+    pub idf: Idf,
+    /// What a row is divided by.
+    pub norm: Norm,
+}
+
+/// Why rows cannot be weighted.
+#[derive(Clone, Copy, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum WeightRowsError {
+    /// A value is NaN or infinite.
+    #[error("row {row}, feature {feature}: value {value} is not finite")]
+    NotFinite {
+        /// The row, from 0.
+        row: usize,
+        /// The feature.
+        feature: u32,
+        /// The value met.
+        value: f32,
+    },
+    /// The rows have another width than the fitted ones.
+    #[error("rows of {met} features; the weights were fitted on {wanted}")]
+    Width {
+        /// Features of these rows.
+        met: usize,
+        /// Features of the fitted rows.
+        wanted: usize,
+    },
+    /// The matrix is stored by columns.
+    #[error("a matrix stored by rows is needed; this one is stored by columns")]
+    ByColumns,
+}
+
+/// Weighting with what it learned from training rows; applied to any further row.
+///
+/// ```
+/// use xc_hash::text::{RowWeights, Weighting};
+/// // Feature 0 is in both rows, feature 1 in one.
+/// let counts = sprs::CsMatI::<f32, u32, usize>::new((2, 2), vec![0, 2, 3], vec![0, 1, 0], vec![1.0, 3.0, 2.0]);
+/// let weights = RowWeights::fit(Weighting::default(), counts.view())?;
+/// assert_eq!(weights.idf()[0], 1.0);
+/// let mut rows = counts.clone();
+/// weights.apply(&mut rows)?;
+/// assert!((rows.data()[2] - 1.0).abs() < 1e-6); // a single feature: length 1
+/// # Ok::<(), xc_hash::text::WeightRowsError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowWeights {
+    weighting: Weighting,
+    n_instances: u64,
+    n_features: usize,
+    /// One number a feature; empty when `weighting.idf` is `None`.
+    idf: Vec<f32>,
+}
+
+impl RowWeights {
+    /// Learns from rows of counts. *Shapes*: instances x features. *Cost*: O(nnz), one `u32` and one `f32` a feature.
+    ///
+    /// # Errors
+    /// A value that is not finite; a matrix stored by columns.
+    pub fn fit(weighting: Weighting, counts: CsMatViewI<'_, f32, u32, usize>) -> Result<Self, WeightRowsError> {
+        check(counts)?;
+        let mut df = vec![0u32; if weighting.idf == Idf::None { 0 } else { counts.cols() }];
+        if weighting.idf != Idf::None {
+            for (&feature, &value) in counts.indices().iter().zip(counts.data()) {
+                df[feature as usize] += (value != 0.0) as u32;
+            }
+        }
+        Ok(Self::from_df(weighting, counts.rows() as u64, counts.cols(), &df))
+    }
+
+    /// From frequencies that were counted elsewhere.
+    ///
+    /// # Panics
+    /// If `df` has not one number a feature (none at all with [`Idf::None`]).
+    pub(super) fn from_df(weighting: Weighting, n_instances: u64, n_features: usize, df: &[u32]) -> Self {
+        let wanted = if weighting.idf == Idf::None { 0 } else { n_features };
+        assert_eq!(df.len(), wanted, "frequencies for {} features, wanted {wanted}", df.len());
+        let n = n_instances as f64;
+        let idf = df
+            .iter()
+            .map(|&df| match weighting.idf {
+                Idf::Smooth => ((1.0 + n) / (1.0 + df as f64)).ln() + 1.0,
+                Idf::Plain if n_instances > 0 => (n / df.max(1) as f64).ln() + 1.0,
+                Idf::Plain | Idf::None => 1.0,
+            })
+            .map(|idf| idf as f32)
+            .collect();
+        Self { weighting, n_instances, n_features, idf }
+    }
+
+    pub(super) fn from_raw(weighting: Weighting, n_instances: u64, n_features: usize, idf: Vec<f32>) -> Self {
+        Self { weighting, n_instances, n_features, idf }
+    }
+
+    pub(super) fn into_idf(self) -> Vec<f32> {
+        self.idf
+    }
+
+    /// The choice of parts.
+    pub fn weighting(&self) -> Weighting {
+        self.weighting
+    }
+
+    /// Number of rows fitted on.
+    pub fn n_instances(&self) -> u64 {
+        self.n_instances
+    }
+
+    /// Width of rows.
+    pub fn n_features(&self) -> usize {
+        self.n_features
+    }
+
+    /// The idf of each feature; empty with [`Idf::None`].
+    pub fn idf(&self) -> &[f32] {
+        &self.idf
+    }
+
+    /// Weights every row in place. *Determinism*: each row alone, at any number of threads.
+    ///
+    /// # Errors
+    /// Another width than the fitted rows; a value that is not finite; a matrix stored by columns. Nothing is changed then.
+    pub fn apply(&self, counts: &mut CsMatI<f32, u32, usize>) -> Result<(), WeightRowsError> {
+        if counts.cols() != self.n_features {
+            return Err(WeightRowsError::Width { met: counts.cols(), wanted: self.n_features });
+        }
+        check(counts.view())?;
+        let (n_rows, n_features) = counts.shape();
+        let whole = std::mem::replace(counts, CsMatI::empty(sprs::CompressedStorage::CSR, 0));
+        let (indptr, indices, mut values) = whole.into_raw_storage();
+        // Pieces of about equal nnz, cut at row borders.
+        const PIECE: usize = 1 << 15;
+        let mut pieces = Vec::new();
+        let (mut rest, mut first) = (values.as_mut_slice(), 0);
+        while first < n_rows {
+            let mut end = first + 1;
+            while end < n_rows && indptr[end] - indptr[first] < PIECE {
+                end += 1;
+            }
+            let (piece, after) = rest.split_at_mut(indptr[end] - indptr[first]);
+            pieces.push((first..end, piece));
+            (rest, first) = (after, end);
+        }
+        pieces.into_par_iter().for_each(|(rows, mut piece)| {
+            for row in rows {
+                let (values, after) = piece.split_at_mut(indptr[row + 1] - indptr[row]);
+                self.weigh(&indices[indptr[row]..indptr[row + 1]], values);
+                piece = after;
+            }
+        });
+        *counts = CsMatI::new((n_rows, n_features), indptr, indices, values);
+        Ok(())
+    }
+
+    /// Weights one row in place, without allocating.
+    ///
+    /// # Panics
+    /// If the slices differ in length, or a feature is not below `n_features()` (with an idf).
+    pub fn weigh(&self, features: &[u32], values: &mut [f32]) {
+        self.weigh_scaled(features, values, |_, _| {});
+    }
+
+    /// As [`Self::weigh`], with `scale` between the idf and the norm.
+    #[inline]
+    pub(super) fn weigh_scaled(&self, features: &[u32], values: &mut [f32], scale: impl Fn(&[u32], &mut [f32])) {
+        assert_eq!(features.len(), values.len(), "{} features, {} values", features.len(), values.len());
+        let tf = self.weighting.tf;
+        if self.weighting.idf == Idf::None {
+            values.iter_mut().for_each(|v| *v = tf_part(tf, *v) as f32);
+        } else {
+            for (&feature, v) in features.iter().zip(values.iter_mut()) {
+                *v = (tf_part(tf, *v) * self.idf[feature as usize] as f64) as f32;
+            }
+        }
+        scale(features, values);
+        // Sums run in ascending order of the feature: one row, one result.
+        let norm = match self.weighting.norm {
+            Norm::L2 => values.iter().map(|&v| v as f64 * v as f64).sum::<f64>().sqrt(),
+            Norm::L1 => values.iter().map(|&v| (v as f64).abs()).sum(),
+            Norm::None => return,
+        };
+        if norm > 0.0 {
+            values.iter_mut().for_each(|v| *v = (*v as f64 / norm) as f32);
+        }
+    }
+}
+
+#[inline]
+fn tf_part(tf: Tf, value: f32) -> f64 {
+    let size = value.abs() as f64;
+    match tf {
+        Tf::Raw => value as f64,
+        Tf::Binary if value == 0.0 => 0.0,
+        Tf::Binary => 1f64.copysign(value as f64),
+        Tf::Sublinear if size <= 1.0 => value as f64,
+        Tf::Sublinear => (1.0 + size.ln()).copysign(value as f64),
+    }
+}
+
+fn check(rows: CsMatViewI<'_, f32, u32, usize>) -> Result<(), WeightRowsError> {
+    if !rows.is_csr() {
+        return Err(WeightRowsError::ByColumns);
+    }
+    if let Some(at) = rows.data().iter().position(|v| !v.is_finite()) {
+        let base = rows.indptr().raw_storage()[0];
+        let row = rows.indptr().raw_storage().partition_point(|&p| p - base <= at) - 1;
+        return Err(WeightRowsError::NotFinite { row, feature: rows.indices()[at], value: rows.data()[at] });
+    }
+    Ok(())
+}

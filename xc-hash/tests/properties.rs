@@ -1,0 +1,272 @@
+//! What must hold for every text and every pipeline.
+
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use xc_hash::murmur3_32;
+use xc_hash::text::*;
+
+fn any_text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => "[abc ]{0,30}",
+        2 => "[ab_,.7 éΣ\u{301}\\t]{0,20}",
+        1 => "\\PC{0,12}",
+        1 => Just(String::new()),
+        1 => Just("?! … 😀".to_string()),
+        1 => Just("x".repeat(5000)),
+    ]
+}
+
+fn any_grams() -> impl Strategy<Value = Grams> {
+    (0..3, 1u32..4, 0u32..3).prop_map(|(kind, min, more)| match kind {
+        0 => Grams::Words { min, max: min + more },
+        1 => Grams::Chars { min, max: min + more },
+        _ => Grams::CharsInWords { min, max: min + more },
+    })
+}
+
+fn any_slots() -> impl Strategy<Value = Slots> {
+    prop_oneof![
+        (1u32..40, any::<u32>(), any::<bool>()).prop_map(|(n_features, seed, alternate)| {
+            let sign = if alternate { HashSign::Alternate } else { HashSign::Positive };
+            Slots::Hashed(HashParams { n_features, seed, sign })
+        }),
+        (0u32..4, prop::option::of(0.0f64..=1.0), prop::option::of(0u32..9), 0u32..5).prop_map(
+            |(min, max_df, max_features, oov_slots)| Slots::Vocabulary(VocabularyParams {
+                min_df: DfBound::Count(min),
+                max_df: max_df.map(DfBound::Fraction),
+                max_features,
+                oov_slots
+            })
+        ),
+    ]
+}
+
+fn any_weighting() -> impl Strategy<Value = Weighting> {
+    (
+        prop::sample::select(vec![Tf::Sublinear, Tf::Raw, Tf::Binary]),
+        prop::sample::select(vec![Idf::Smooth, Idf::Plain, Idf::None]),
+        prop::sample::select(vec![Norm::L2, Norm::L1, Norm::None]),
+    )
+        .prop_map(|(tf, idf, norm)| Weighting { tf, idf, norm })
+}
+
+fn any_params() -> impl Strategy<Value = PipelineParams> {
+    let block = (any_grams(), any_slots(), prop::sample::select(vec![1.0f32, 0.5, 3.0]))
+        .prop_map(|(grams, slots, scale)| Block { grams, slots, scale });
+    (any::<bool>(), any::<bool>(), any::<bool>(), 0u32..4, prop::collection::vec(block, 1..4), any_weighting())
+        .prop_map(|(lower, strip, words, min_token_chars, blocks, weighting)| PipelineParams {
+            case: if lower { Case::Lower } else { Case::Keep },
+            accents: if strip { Accents::Strip } else { Accents::Keep },
+            tokens: if words { TokenRule::Words } else { TokenRule::Whitespace },
+            min_token_chars,
+            blocks,
+            weighting,
+        })
+}
+
+/// The terms of one text, from the definition and with nothing shared but the words and the normal form.
+fn naive_terms(params: &PipelineParams, grams: Grams, text: &str) -> Vec<String> {
+    let mut normal = String::new();
+    normalise(text, params.case, params.accents, &mut normal);
+    let mut words = Words::default();
+    words.cut(&normal, params.tokens, params.min_token_chars);
+    let space = |c: char| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c);
+    let (min, max) = grams.range();
+    let mut out = Vec::new();
+    let runs = |chars: &[char], n: usize| chars.windows(n).map(|w| w.iter().collect()).collect::<Vec<String>>();
+    match grams {
+        Grams::Words { .. } => {
+            let list: Vec<&str> = (0..words.len()).map(|i| words.gram(i, 1)).collect();
+            (min..=max).for_each(|n| out.extend(list.windows(n as usize).map(|w| w.join(" "))));
+        }
+        Grams::Chars { .. } => {
+            let mut chars: Vec<char> = Vec::new();
+            for run in normal.chars().collect::<Vec<_>>().chunk_by(|&a, &b| space(a) && space(b)) {
+                if run.len() > 1 { chars.push(' ') } else { chars.push(run[0]) }
+            }
+            (min..=max).for_each(|n| out.extend(runs(&chars, n as usize)));
+        }
+        Grams::CharsInWords { .. } => {
+            for word in normal.split(space).filter(|w| !w.is_empty()) {
+                let chars: Vec<char> = format!(" {word} ").chars().collect();
+                for n in min as usize..=max as usize {
+                    if n >= chars.len() {
+                        out.push(chars.iter().collect());
+                        break;
+                    }
+                    out.extend(runs(&chars, n));
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Fits and transforms with maps and sets; `None` where no feature is left.
+fn naive_rows(params: &PipelineParams, train: &[String], texts: &[String]) -> Option<(usize, Vec<Vec<(u32, f64)>>)> {
+    enum Place {
+        Terms(BTreeMap<String, u32>, u32),
+        Hash(HashParams),
+    }
+    let n = train.len() as f64;
+    let mut places = Vec::new();
+    let mut width = 0;
+    for block in &params.blocks {
+        let place = match block.slots {
+            Slots::Hashed(h) => Place::Hash(h),
+            Slots::Vocabulary(v) => {
+                let mut stats: BTreeMap<String, (f64, u64)> = BTreeMap::new();
+                for text in train {
+                    let terms = naive_terms(params, block.grams, text);
+                    for term in terms.iter().collect::<BTreeSet<_>>() {
+                        stats.entry(term.clone()).or_default().0 += 1.0;
+                    }
+                    terms.into_iter().for_each(|term| stats.entry(term).or_default().1 += 1);
+                }
+                let DfBound::Count(min) = v.min_df else { unreachable!("the generator gives counts") };
+                let max = match v.max_df {
+                    Some(DfBound::Fraction(share)) => share * n,
+                    _ => f64::INFINITY,
+                };
+                let mut kept: Vec<_> =
+                    stats.into_iter().filter(|(_, (df, _))| *df >= min as f64 && *df <= max).collect();
+                if let Some(most) = v.max_features {
+                    kept.sort_by(|a, b| b.1.1.cmp(&a.1.1).then(a.0.cmp(&b.0)));
+                    kept.truncate(most as usize);
+                }
+                let terms: BTreeSet<String> = kept.into_iter().map(|(term, _)| term).collect();
+                Place::Terms(terms.into_iter().zip(0..).collect(), v.oov_slots)
+            }
+        };
+        let size = match &place {
+            Place::Terms(terms, oov) => terms.len() as u32 + oov,
+            Place::Hash(h) => h.n_features,
+        };
+        places.push((place, width));
+        width += size;
+    }
+    if width == 0 {
+        return None;
+    }
+    let count = |text: &String| {
+        let mut row: BTreeMap<u32, f64> = BTreeMap::new();
+        for (block, (place, first)) in params.blocks.iter().zip(&places) {
+            for term in naive_terms(params, block.grams, text) {
+                let signed = |seed| murmur3_32(term.as_bytes(), seed) as i32 as i64;
+                let (feature, value) = match place {
+                    Place::Terms(terms, oov) => match (terms.get(&term), oov) {
+                        (Some(&id), _) => (id, 1.0),
+                        (None, 0) => continue,
+                        (None, &oov) => (terms.len() as u32 + (signed(0).abs() % oov as i64) as u32, 1.0),
+                    },
+                    Place::Hash(h) => {
+                        let value = if h.sign == HashSign::Alternate && signed(h.seed) < 0 { -1.0 } else { 1.0 };
+                        ((signed(h.seed).abs() % h.n_features as i64) as u32, value)
+                    }
+                };
+                *row.entry(first + feature).or_default() += value;
+            }
+        }
+        row.retain(|_, v| *v != 0.0);
+        row
+    };
+    let mut df = vec![0f64; width as usize];
+    for text in train {
+        count(text).keys().for_each(|&f| df[f as usize] += 1.0);
+    }
+    let scale = |feature: u32| {
+        let block = places.iter().rposition(|(_, first)| *first <= feature).unwrap();
+        // Empty blocks share their first feature with the next one; the last of them owns it.
+        params.blocks[block].scale as f64
+    };
+    let weigh = |row: BTreeMap<u32, f64>| {
+        let mut row: Vec<(u32, f64)> = row
+            .into_iter()
+            .map(|(f, v)| {
+                let tf = match params.weighting.tf {
+                    Tf::Raw => v.abs(),
+                    Tf::Binary => 1.0,
+                    Tf::Sublinear => 1.0 + v.abs().ln(),
+                };
+                let idf = match params.weighting.idf {
+                    Idf::None => 1.0,
+                    Idf::Smooth => ((1.0 + n) / (1.0 + df[f as usize])).ln() + 1.0,
+                    Idf::Plain if train.is_empty() => 1.0,
+                    Idf::Plain => (n / df[f as usize].max(1.0)).ln() + 1.0,
+                };
+                (f, v.signum() * tf * idf * scale(f))
+            })
+            .collect();
+        let norm = match params.weighting.norm {
+            Norm::None => 1.0,
+            Norm::L1 => row.iter().map(|x| x.1.abs()).sum(),
+            Norm::L2 => row.iter().map(|x| x.1 * x.1).sum::<f64>().sqrt(),
+        };
+        row.iter_mut().for_each(|x| x.1 /= norm);
+        row
+    };
+    Some((width as usize, texts.iter().map(|t| weigh(count(t))).collect()))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn rows_are_those_of_the_definition_and_serving_equals_training(
+        params in any_params(),
+        train in prop::collection::vec(any_text(), 0..9),
+        new in prop::collection::vec(any_text(), 0..4),
+    ) {
+        let texts: Vec<String> = train.iter().chain(&new).cloned().collect();
+        let Some((width, want)) = naive_rows(&params, &train, &texts) else {
+            let no_features = matches!(Pipeline::fit(params, &train), Err(FitPipelineError::NoFeatures { .. }));
+            prop_assert!(no_features);
+            return Ok(());
+        };
+        let pipeline = Pipeline::fit(params, &train).unwrap();
+        let rows = pipeline.transform_batch(&texts);
+        prop_assert_eq!(rows.shape(), (texts.len(), width));
+        for (row, want) in rows.outer_iterator().zip(&want) {
+            let features: Vec<u32> = want.iter().map(|x| x.0).collect();
+            prop_assert_eq!(row.indices(), &features[..]);
+            for (met, (_, want)) in row.data().iter().zip(want) {
+                prop_assert!((*met as f64 - want).abs() <= 1e-5 * want.abs(), "{} {}", met, want);
+            }
+        }
+
+        // Stored and opened again: equal, and each text alone gives the bits of the batch.
+        let stored = pipeline.to_parts();
+        let json = serde_json::to_string(&stored.config).unwrap();
+        let opened = PipelineParts { config: serde_json::from_str(&json).unwrap(), arrays: stored.arrays };
+        let served = Pipeline::from_parts(opened).unwrap();
+        prop_assert_eq!(&served, &pipeline);
+        let mut scratch = served.scratch();
+        for (text, row) in texts.iter().zip(rows.outer_iterator()) {
+            let (features, values) = served.transform_one(text, &mut scratch);
+            prop_assert_eq!(features, row.indices());
+            let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            prop_assert_eq!(bits(values), bits(row.data()));
+        }
+    }
+
+    #[test]
+    fn threads_and_batches_do_not_show(train in prop::collection::vec(any_text(), 0..90), batch in 1usize..50) {
+        let params = PipelineParams {
+            blocks: vec![Block::words(1, 2), Block { grams: Grams::Chars { min: 2, max: 3 }, ..Block::words(1, 1).hashed(64) }],
+            ..PipelineParams::default()
+        };
+        let fit = |threads: usize| {
+            rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(|| {
+                let pipeline = Pipeline::fit_stream(params.clone(), |sink| {
+                    train.chunks(batch).for_each(|texts| sink.add(texts));
+                    Ok::<(), std::io::Error>(())
+                })
+                .unwrap();
+                (pipeline.transform_batch(&train), pipeline)
+            })
+        };
+        let (one, three) = (fit(1), fit(3));
+        prop_assert_eq!(&one.1, &three.1);
+        prop_assert_eq!(one.0, three.0);
+    }
+}
