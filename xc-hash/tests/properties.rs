@@ -102,8 +102,11 @@ fn naive_terms(params: &PipelineParams, grams: Grams, text: &str) -> Vec<String>
     out
 }
 
+/// Features and weights of one text.
+type Row = Vec<(u32, f64)>;
+
 /// Fits and transforms with maps and sets; `None` where no feature is left.
-fn naive_rows(params: &PipelineParams, train: &[String], texts: &[String]) -> Option<(usize, Vec<Vec<(u32, f64)>>)> {
+fn naive_rows(params: &PipelineParams, train: &[String], texts: &[String]) -> Option<(usize, Vec<Row>)> {
     enum Place {
         Terms(BTreeMap<String, u32>, u32),
         Hash(HashParams),
@@ -180,7 +183,7 @@ fn naive_rows(params: &PipelineParams, train: &[String], texts: &[String]) -> Op
         params.blocks[block].scale as f64
     };
     let weigh = |row: BTreeMap<u32, f64>| {
-        let mut row: Vec<(u32, f64)> = row
+        let mut row: Row = row
             .into_iter()
             .map(|(f, v)| {
                 let tf = match params.weighting.tf {
