@@ -72,10 +72,13 @@ impl RankedBatch {
         }
     }
 
-    /// Checks that every list is in ranking order.
+    /// Checks that no score rises inside a list. (Equal scores may stand in any order: a score that is returned can be
+    /// rounded from the finer scale that ranked it.)
     pub fn check(&self) -> Result<(), RankedBatchError> {
         for (row, list) in self.iter().enumerate() {
-            if let Some(position) = list.windows(2).position(|w| rank_order(w[0], w[1]).is_gt()) {
+            if let Some(position) =
+                list.windows(2).position(|w| w[0].score < w[1].score || (w[0].score.is_nan() && !w[1].score.is_nan()))
+            {
                 return Err(RankedBatchError { row, position });
             }
         }

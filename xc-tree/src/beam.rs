@@ -1,0 +1,228 @@
+//! Beam search of one query, online: no allocation once the scratch has grown.
+
+use crate::model::{Tree, TreeModel};
+use crate::post::PostProcessor;
+use crate::select::Select;
+use xc_sparse::SparseRow;
+use xc_sparse::chunked::{Choice, ProductScratch, QueryScratch, QueryView, margins};
+use xc_sparse::rank::Scored;
+
+/// What a prediction may be told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PredictParams {
+    /// Labels returned for a query; fewer where the beam reaches fewer.
+    pub top_k: usize,
+    /// Clusters kept per level.
+    pub beam: usize,
+    /// Which iterator multiplies.
+    pub choice: Choice,
+}
+
+impl PredictParams {
+    /// The model's own beam, widened to `top_k` where it is narrower.
+    pub fn new(model: &TreeModel, top_k: usize) -> Self {
+        Self { top_k, beam: model.info().beam.max(1), choice: Choice::Auto }
+    }
+
+    /// Another beam.
+    pub fn with_beam(self, beam: usize) -> Self {
+        Self { beam, ..self }
+    }
+
+    /// Another iterator.
+    pub fn with_choice(self, choice: Choice) -> Self {
+        Self { choice, ..self }
+    }
+}
+
+/// Memory of one thread's predictions, reused from query to query.
+#[derive(Default)]
+pub struct PredictScratch {
+    pub(crate) query: QueryScratch,
+    pub(crate) normalised: Vec<f32>,
+    pub(crate) product: ProductScratch,
+    pub(crate) parents: Vec<u32>,
+    pub(crate) parent_scores: Vec<f32>,
+    pub(crate) margins: Vec<f32>,
+    pub(crate) select: Select,
+    pub(crate) pooled: Vec<Pooled>,
+}
+
+/// What one tree says of a label, scores on the post-processor's own scale.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pooled {
+    pub(crate) label: u32,
+    pub(crate) tree: u32,
+    pub(crate) score: f32,
+}
+
+/// Labels that each tree of an ensemble offers for `top_k` wanted ones.
+///
+/// A label that one tree ranks high may stand a little below another tree's top k; its share of the mean
+/// would be lost. Further down scores are too small to matter.
+pub(crate) fn pool_size(top_k: usize, n_trees: usize) -> usize {
+    if n_trees == 1 { top_k } else { top_k.saturating_mul(3).max(top_k.saturating_add(20)) }
+}
+
+/// Scales the values of a row to length 1 where the model asks for it.
+pub(crate) fn normalised<'a>(row: SparseRow<'a>, wanted: bool, room: &'a mut Vec<f32>) -> SparseRow<'a> {
+    if !wanted {
+        return row;
+    }
+    let length = row.values.iter().map(|v| v * v).sum::<f32>().sqrt();
+    let scale = if length > 0.0 { 1.0 / length } else { 0.0 };
+    room.clear();
+    room.extend(row.values.iter().map(|v| v * scale));
+    SparseRow { indices: row.indices, values: room }
+}
+
+/// Turns the margins of one parent's children into ranking scores, in place.
+#[inline]
+pub(crate) fn rank_scores(post: PostProcessor, parent: f32, margins: &mut [f32]) {
+    // The cubic hinge is what trained models use: its loop is kept free of the choice and vectorises.
+    match post {
+        PostProcessor::Hinge { p: 3 } | PostProcessor::LogHinge { p: 3 } => {
+            for z in margins {
+                let gap = (1.0 - *z).max(0.0);
+                *z = parent - gap * gap * gap;
+            }
+        }
+        _ => {
+            for z in margins {
+                *z = post.accumulate(parent, *z);
+            }
+        }
+    }
+}
+
+impl TreeModel {
+    /// The best labels of one query, best first, into `out`.
+    ///
+    /// *Cost*: for each level, the products of the query with at most `beam` chunks; see
+    /// [`xc_sparse::chunked::Intersect`]. Allocates nothing once `scratch` and `out` have grown.
+    ///
+    /// *Determinism*: the same labels and score bits as [`TreeModel::predict_batch`], for any thread count.
+    pub fn predict_one(
+        &self,
+        row: SparseRow<'_>,
+        params: &PredictParams,
+        scratch: &mut PredictScratch,
+        out: &mut Vec<Scored>,
+    ) {
+        out.clear();
+        let PredictScratch { query, normalised: room, product, parents, parent_scores, margins, select, pooled } =
+            scratch;
+        let row = normalised(row, self.info.normalise_rows, room);
+        let per_tree = pool_size(params.top_k, self.trees.len());
+        pooled.clear();
+        for (number, tree) in self.trees.iter().enumerate() {
+            let view = query.prepare(row, tree.levels[0].view().slot_map());
+            let mut search = Search { post: self.info.post, params, product, parents, parent_scores, margins, select };
+            search.run(tree, &view, per_tree);
+            if self.trees.len() == 1 {
+                out.extend(select.ranked().iter().map(|s| self.finished(*s)));
+                return;
+            }
+            self.pool(number, select, pooled);
+        }
+        mean_of_trees(self.trees.len(), params.top_k, pooled, select, out);
+    }
+
+    /// Adds what tree `number` selected to a query's pool.
+    pub(crate) fn pool(&self, number: usize, select: &mut Select, pooled: &mut Vec<Pooled>) {
+        pooled.extend(select.best().iter().map(|s| {
+            let score = self.info.post.finish(s.score);
+            Pooled { label: s.label, tree: number as u32, score }
+        }));
+    }
+
+    /// A ranking score on the post-processor's own scale.
+    pub(crate) fn finished(&self, item: Scored) -> Scored {
+        Scored { label: item.label, score: self.info.post.finish(item.score) }
+    }
+}
+
+/// Means over trees: a tree that did not offer a label counts 0 for it.
+///
+/// Scores of one label are added in the order of the trees, whatever order they come in here.
+pub(crate) fn mean_of_trees(
+    n_trees: usize,
+    top_k: usize,
+    pooled: &mut [Pooled],
+    select: &mut Select,
+    out: &mut Vec<Scored>,
+) {
+    pooled.sort_unstable_by_key(|p| u64::from(p.label) << 32 | u64::from(p.tree));
+    select.reset(top_k);
+    let mut at = 0;
+    while at < pooled.len() {
+        let label = pooled[at].label;
+        let mut sum = 0.0f32;
+        while at < pooled.len() && pooled[at].label == label {
+            sum += pooled[at].score;
+            at += 1;
+        }
+        select.push(label, sum / n_trees as f32);
+    }
+    out.extend_from_slice(select.ranked());
+}
+
+struct Search<'s> {
+    post: PostProcessor,
+    params: &'s PredictParams,
+    product: &'s mut ProductScratch,
+    parents: &'s mut Vec<u32>,
+    parent_scores: &'s mut Vec<f32>,
+    margins: &'s mut Vec<f32>,
+    select: &'s mut Select,
+}
+
+impl Search<'_> {
+    /// Leaves the best `per_tree` labels in `select`, on the ranking scale.
+    fn run(&mut self, tree: &Tree, query: &QueryView<'_>, per_tree: usize) {
+        self.parents.clear();
+        self.parents.push(0);
+        self.parent_scores.clear();
+        self.parent_scores.push(0.0);
+        let last = tree.levels.len() - 1;
+        for (number, level) in tree.levels.iter().enumerate() {
+            let level = level.view();
+            self.margins.clear();
+            margins(&level, query, self.parents, self.params.choice, self.product, self.margins);
+            self.select.reset(if number == last { per_tree } else { self.params.beam });
+            let mut rest = &mut self.margins[..];
+            for (&parent, &score) in self.parents.iter().zip(self.parent_scores.iter()) {
+                let children = level.children(parent as usize);
+                let (here, others) = rest.split_at_mut(children.len());
+                rest = others;
+                rank_scores(self.post, score, here);
+                if number == last {
+                    let labels = &tree.labels()[children.start as usize..children.end as usize];
+                    for (&label, &score) in labels.iter().zip(here.iter()) {
+                        self.select.push(label, score);
+                    }
+                } else {
+                    for (child, &score) in children.zip(here.iter()) {
+                        self.select.push(child, score);
+                    }
+                }
+            }
+            if number < last {
+                self.descend(&tree.levels[number + 1].view());
+            }
+        }
+    }
+
+    /// Makes the selected nodes the parents of the next level, in ascending order.
+    fn descend(&mut self, next: &xc_sparse::chunked::ChunkedView<'_>) {
+        let best = self.select.best();
+        for node in best.iter() {
+            next.prefetch_parent(node.label as usize);
+        }
+        best.sort_unstable_by_key(|s| s.label);
+        self.parents.clear();
+        self.parents.extend(best.iter().map(|s| s.label));
+        self.parent_scores.clear();
+        self.parent_scores.extend(best.iter().map(|s| s.score));
+    }
+}

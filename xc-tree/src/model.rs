@@ -1,0 +1,262 @@
+//! A label-tree model in memory or mapped from its folder.
+
+use crate::{PostProcessor, TreeParts};
+use half::{bf16, f16};
+use std::sync::Arc;
+use thiserror::Error;
+use xc_sparse::chunked::{
+    ChunkedArrays, ChunkedMatrix, ChunkedView, PackError, Packer, Precision, SlotMap, Values, count_features,
+};
+use xc_sparse::store::MappedArray;
+
+/// What a model knows beside its trees.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelInfo {
+    /// Number of features of a query.
+    pub n_features: usize,
+    /// Number of labels; ids of answers are below it.
+    pub n_labels: usize,
+    /// How margins become scores.
+    pub post: PostProcessor,
+    /// Whether a query's row is scaled to length 1 before anything else.
+    pub normalise_rows: bool,
+    /// Clusters kept per level when the caller names no beam.
+    pub beam: usize,
+}
+
+/// Trees over one set of features and labels. Their scores are averaged.
+///
+/// Opening maps the arrays; a query touches only the chunks that it reaches.
+pub struct TreeModel {
+    pub(crate) info: ModelInfo,
+    pub(crate) trees: Vec<Tree>,
+}
+
+/// One packed tree.
+pub struct Tree {
+    pub(crate) levels: Vec<Level>,
+    pub(crate) labels: MappedArray<u32>,
+}
+
+/// Weights of one level: owned arrays, or arrays of a mapped file.
+pub(crate) enum Level {
+    Owned(ChunkedMatrix),
+    Mapped(MappedLevel),
+}
+
+pub(crate) enum MappedValues {
+    F32(MappedArray<f32>),
+    F16(MappedArray<f16>),
+    Bf16(MappedArray<bf16>),
+}
+
+/// # Invariants
+/// The arrays passed the check of [`ChunkedView::try_new`], or the caller of `open_trusted` vouches that they would.
+pub(crate) struct MappedLevel {
+    pub(crate) records: MappedArray<u64>,
+    pub(crate) headers: MappedArray<u32>,
+    pub(crate) values: MappedValues,
+    pub(crate) directory: MappedArray<u64>,
+    pub(crate) bias: MappedArray<f32>,
+    pub(crate) slot_map: Arc<MappedArray<u32>>,
+    pub(crate) part_ptr: MappedArray<u32>,
+}
+
+impl MappedLevel {
+    pub(crate) fn arrays(&self) -> ChunkedArrays<'_> {
+        let values = match &self.values {
+            MappedValues::F32(v) => Values::F32(v),
+            MappedValues::F16(v) => Values::F16(v),
+            MappedValues::Bf16(v) => Values::Bf16(v),
+        };
+        ChunkedArrays {
+            // The reader has checked that the length is a multiple of four.
+            records: bytemuck::cast_slice(&self.records),
+            headers: &self.headers,
+            values,
+            directory: &self.directory,
+            bias: &self.bias,
+            part_ptr: &self.part_ptr,
+        }
+    }
+}
+
+impl Level {
+    #[allow(unsafe_code, reason = "a constructor without checks, for arrays that were checked at opening")]
+    pub(crate) fn view(&self) -> ChunkedView<'_> {
+        match self {
+            Self::Owned(matrix) => matrix.view(),
+            Self::Mapped(level) => {
+                let a = level.arrays();
+                // SAFETY: by the invariant of `MappedLevel`; the file is replaced, never rewritten in place.
+                unsafe {
+                    ChunkedView::new_unchecked(
+                        a.records,
+                        a.headers,
+                        a.values,
+                        a.directory,
+                        a.bias,
+                        &level.slot_map,
+                        a.part_ptr,
+                    )
+                }
+            }
+        }
+    }
+}
+
+/// Why parts do not make a model.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// No tree at all.
+    #[error("a model needs at least one tree")]
+    NoTree,
+    /// Levels and topology differ.
+    #[error("tree {tree}: {met} levels of weights, the tree has {wanted}")]
+    Depth {
+        /// The tree.
+        tree: usize,
+        /// Levels of weights met.
+        met: usize,
+        /// Levels of the topology.
+        wanted: usize,
+    },
+    /// A level's chunks do not fit the topology.
+    #[error("tree {tree}, level {level}: chunk {parent} has {met} children, the tree has {wanted}")]
+    Children {
+        /// The tree.
+        tree: usize,
+        /// The level.
+        level: usize,
+        /// The parent.
+        parent: usize,
+        /// Children met.
+        met: usize,
+        /// Children wanted.
+        wanted: usize,
+    },
+    /// A leaf's label is too large.
+    #[error("tree {tree}: label {label}, there are only {n_labels}")]
+    Label {
+        /// The tree.
+        tree: usize,
+        /// The label.
+        label: u32,
+        /// Number of labels.
+        n_labels: usize,
+    },
+    /// A level cannot be packed.
+    #[error("tree {tree}, level {level}: {source}")]
+    Pack {
+        /// The tree.
+        tree: usize,
+        /// The level.
+        level: usize,
+        /// What is wrong.
+        source: PackError,
+    },
+}
+
+impl Tree {
+    /// Packs a tree's parts, which are used up level by level so that both forms never exist whole.
+    fn pack(tree: usize, parts: TreeParts, info: &ModelInfo, precision: Precision) -> Result<Self, BuildError> {
+        let TreeParts { topology, levels } = parts;
+        if levels.len() != topology.depth() {
+            return Err(BuildError::Depth { tree, met: levels.len(), wanted: topology.depth() });
+        }
+        if let Some(&label) = topology.labels().iter().find(|&&l| l as usize >= info.n_labels) {
+            return Err(BuildError::Label { tree, label, n_labels: info.n_labels });
+        }
+        for (level, chunks) in levels.iter().enumerate() {
+            let boundaries = topology.boundaries(level);
+            for parent in 0..chunks.len().max(boundaries.len() - 1) {
+                let met = chunks.get(parent).map_or(0, |c| c.n_columns);
+                let wanted = match (boundaries.get(parent), boundaries.get(parent + 1)) {
+                    (Some(a), Some(b)) => (b - a) as usize,
+                    _ => 0,
+                };
+                if met != wanted || parent >= chunks.len() {
+                    return Err(BuildError::Children { tree, level, parent, met, wanted });
+                }
+            }
+        }
+        let counts = count_features(levels.iter().flatten(), info.n_features);
+        let slot_map = Arc::new(SlotMap::new(&counts).into_vec());
+        let mut packed = Vec::with_capacity(levels.len());
+        for (level, chunks) in levels.into_iter().enumerate() {
+            let mut packer = Packer::with_shared_map(slot_map.clone(), precision);
+            let wrap = |source| BuildError::Pack { tree, level, source };
+            packer.extend(&chunks).map_err(wrap)?;
+            packed.push(Level::Owned(packer.finish().map_err(wrap)?));
+        }
+        Ok(Self { levels: packed, labels: topology.labels().to_vec().into() })
+    }
+
+    /// Number of levels, the root not counted.
+    pub fn depth(&self) -> usize {
+        self.levels.len()
+    }
+
+    /// Weights of level `level`.
+    ///
+    /// # Panics
+    /// If `level >= depth()`.
+    pub fn level(&self, level: usize) -> ChunkedView<'_> {
+        self.levels[level].view()
+    }
+
+    /// Label of each leaf.
+    pub fn labels(&self) -> &[u32] {
+        &self.labels
+    }
+}
+
+impl TreeModel {
+    /// Packs trees for prediction.
+    ///
+    /// *Cost*: O(nnz); one level of one tree exists in both forms at a time.
+    pub fn from_parts(info: ModelInfo, trees: Vec<TreeParts>, precision: Precision) -> Result<Self, BuildError> {
+        if trees.is_empty() {
+            return Err(BuildError::NoTree);
+        }
+        let trees: Result<Vec<Tree>, BuildError> =
+            trees.into_iter().enumerate().map(|(i, parts)| Tree::pack(i, parts, &info, precision)).collect();
+        Ok(Self { info, trees: trees? })
+    }
+
+    /// What the model knows beside its trees.
+    pub fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    /// The trees.
+    pub fn trees(&self) -> &[Tree] {
+        &self.trees
+    }
+
+    /// Number of stored weights over all trees, biases not counted.
+    pub fn nnz(&self) -> usize {
+        self.trees.iter().flat_map(|t| &t.levels).map(|l| l.view().nnz()).sum()
+    }
+
+    /// The weights of tree `tree` as plain parts: packing undone.
+    ///
+    /// # Panics
+    /// If there is no such tree.
+    pub fn to_parts(&self, tree: usize) -> TreeParts {
+        let tree = &self.trees[tree];
+        let (mut boundaries, mut levels) = (Vec::new(), Vec::new());
+        for level in &tree.levels {
+            let view = level.view();
+            let mut ptr = vec![0u32];
+            ptr.extend((0..view.n_parents()).map(|p| view.children(p).end));
+            boundaries.push(ptr);
+            levels.push((0..view.n_parents()).map(|p| view.to_rows(p)).collect());
+        }
+        let topology = crate::Topology::try_new(boundaries, tree.labels().to_vec(), self.info.n_labels);
+        // The tree was checked when it was packed or opened.
+        let topology = topology.unwrap_or_else(|e| panic!("a packed tree is no tree: {e}"));
+        TreeParts { topology, levels }
+    }
+}

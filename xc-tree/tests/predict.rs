@@ -1,0 +1,227 @@
+//! Beam search, online and in batch, against an exhaustive walk of plain columns.
+
+use proptest::prelude::*;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use xc_sparse::chunked::{Choice, ChunkRows, Intersect, Precision};
+use xc_sparse::rank::{Scored, rank_order};
+use xc_sparse::store::{Container, ContainerWriter, OpenMode};
+use xc_sparse::{CsrMatrix, Rows, SparseRow};
+use xc_tree::*;
+
+const D: usize = 400;
+
+fn random_tree(rng: &mut Xoshiro256PlusPlus, n_labels: usize, branching: usize) -> TreeParts {
+    // Boundaries from the leaves up, clusters of 1 to `branching` children.
+    let mut counts = vec![];
+    let mut nodes = n_labels;
+    loop {
+        let mut ptr = vec![0u32];
+        let mut at = 0;
+        while at < nodes {
+            at = (at + rng.random_range(1..=branching)).min(nodes);
+            ptr.push(at as u32);
+        }
+        let parents = ptr.len() - 1;
+        counts.push(ptr);
+        if parents <= branching {
+            counts.push(vec![0, parents as u32]);
+            break;
+        }
+        nodes = parents;
+    }
+    counts.reverse();
+    let mut labels: Vec<u32> = (0..n_labels as u32).collect();
+    for i in (1..labels.len()).rev() {
+        labels.swap(i, rng.random_range(0..=i));
+    }
+    let topology = Topology::try_new(counts, labels, n_labels).unwrap();
+    let levels = (0..topology.depth())
+        .map(|l| {
+            let boundaries = topology.boundaries(l).to_vec();
+            boundaries.windows(2).map(|w| random_chunk(rng, (w[1] - w[0]) as usize)).collect()
+        })
+        .collect();
+    TreeParts { topology, levels }
+}
+
+fn random_chunk(rng: &mut Xoshiro256PlusPlus, width: usize) -> ChunkRows {
+    let mut entries = vec![];
+    for column in 0..width as u32 {
+        for _ in 0..rng.random_range(0..12) {
+            entries.push((rng.random_range(0..D as u32), column, rng.random_range(-2.0f32..2.0)));
+        }
+    }
+    entries.sort_by_key(|e| (e.0, e.1));
+    entries.dedup_by_key(|e| (e.0, e.1));
+    let bias = (0..width).map(|_| rng.random_range(-1.0f32..1.0)).collect();
+    ChunkRows::from_entries(width, entries, bias).unwrap()
+}
+
+fn random_queries(rng: &mut Xoshiro256PlusPlus, n: usize) -> CsrMatrix {
+    let (mut indptr, mut indices, mut values) = (vec![0], vec![], vec![]);
+    for _ in 0..n {
+        let nnz = rng.random_range(0..60);
+        let mut row: Vec<u32> = (0..nnz).map(|_| rng.random_range(0..D as u32)).collect();
+        row.sort();
+        row.dedup();
+        values.extend(row.iter().map(|_| rng.random_range(0.0f32..1.0)));
+        indices.extend(row);
+        indptr.push(indices.len());
+    }
+    CsrMatrix::try_new((n, D), indptr, indices, values).unwrap()
+}
+
+fn margin(chunk: &ChunkRows, column: usize, row: SparseRow<'_>) -> f32 {
+    let mut sum = 0.0f32;
+    for (feature, x) in row.iter() {
+        if let Ok(r) = chunk.features.binary_search(&feature) {
+            for at in chunk.row_ptr[r] as usize..chunk.row_ptr[r + 1] as usize {
+                if chunk.columns[at] as usize == column {
+                    sum += x * chunk.values[at];
+                }
+            }
+        }
+    }
+    sum + chunk.bias[column]
+}
+
+/// The beam search as the paper states it, one column at a time.
+fn reference_tree(tree: &TreeParts, post: PostProcessor, row: SparseRow<'_>, beam: usize, k: usize) -> Vec<Scored> {
+    let mut nodes = vec![Scored { label: 0, score: 0.0 }];
+    for (l, chunks) in tree.levels.iter().enumerate() {
+        let last = l + 1 == tree.levels.len();
+        let boundaries = tree.topology.boundaries(l);
+        let mut next = vec![];
+        for node in &nodes {
+            let parent = node.label as usize;
+            for column in 0..chunks[parent].n_columns {
+                let child = boundaries[parent] + column as u32;
+                let score = post.accumulate(node.score, margin(&chunks[parent], column, row));
+                next.push(Scored { label: if last { tree.topology.labels()[child as usize] } else { child }, score });
+            }
+        }
+        next.sort_by(|&a, &b| rank_order(a, b));
+        next.truncate(if last { k } else { beam });
+        nodes = next;
+    }
+    nodes.iter().map(|s| Scored { label: s.label, score: post.finish(s.score) }).collect()
+}
+
+fn bits(row: &[Scored]) -> Vec<(u32, u32)> {
+    row.iter().map(|s| (s.label, s.score.to_bits())).collect()
+}
+
+fn info(n_labels: usize, post: PostProcessor) -> ModelInfo {
+    ModelInfo { n_features: D, n_labels, post, normalise_rows: false, beam: 10 }
+}
+
+const POSTS: [PostProcessor; 5] = [
+    PostProcessor::Hinge { p: 3 },
+    PostProcessor::LogHinge { p: 2 },
+    PostProcessor::Sigmoid,
+    PostProcessor::LogSigmoid,
+    PostProcessor::Noop,
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn online_and_batch_equal_the_plain_search(seed in any::<u64>(), n_labels in 1usize..400, branching in 2usize..40, beam in 1usize..20, k in 0usize..30, n in 0usize..12) {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let parts = random_tree(&mut rng, n_labels, branching);
+        let queries = random_queries(&mut rng, n);
+        let rows = Rows::new(queries.view());
+        for post in POSTS {
+            let model = TreeModel::from_parts(info(n_labels, post), vec![parts.clone()], Precision::F32).unwrap();
+            let (mut scratch, mut out) = (PredictScratch::default(), vec![]);
+            for choice in [Choice::Auto, Choice::Fixed(Intersect::Lookup), Choice::Fixed(Intersect::Marching)] {
+                let params = PredictParams { top_k: k, beam, choice };
+                let batch = model.predict_batch(queries.view(), &params);
+                prop_assert_eq!(batch.len(), n);
+                prop_assert!(batch.check().is_ok());
+                for i in 0..n {
+                    let expected = reference_tree(&parts, post, rows.row(i), beam, k);
+                    model.predict_one(rows.row(i), &params, &mut scratch, &mut out);
+                    prop_assert_eq!(bits(&out), bits(&expected), "{} query {}", post, i);
+                    prop_assert_eq!(bits(batch.row(i)), bits(&expected), "{} batch {}", post, i);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_ensemble_is_the_mean_of_its_trees(seed in any::<u64>(), n_labels in 1usize..100, n in 0usize..8) {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let trees: Vec<TreeParts> = (0..3).map(|_| random_tree(&mut rng, n_labels, 8)).collect();
+        let queries = random_queries(&mut rng, n);
+        let rows = Rows::new(queries.view());
+        let post = PostProcessor::Hinge { p: 3 };
+        let model = TreeModel::from_parts(info(n_labels, post), trees.clone(), Precision::F32).unwrap();
+        // A beam and a k as wide as the tree: nothing is cut off anywhere.
+        let params = PredictParams { top_k: n_labels, beam: n_labels, choice: Choice::Auto };
+        let batch = model.predict_batch(queries.view(), &params);
+        let (mut scratch, mut out) = (PredictScratch::default(), vec![]);
+        for i in 0..n {
+            let mut sums = vec![0.0f32; n_labels];
+            for tree in &trees {
+                for s in reference_tree(tree, post, rows.row(i), n_labels, n_labels) {
+                    sums[s.label as usize] += s.score;
+                }
+            }
+            let mut expected: Vec<Scored> =
+                sums.iter().enumerate().map(|(l, s)| Scored { label: l as u32, score: s / 3.0 }).collect();
+            expected.sort_by(|&a, &b| rank_order(a, b));
+            model.predict_one(rows.row(i), &params, &mut scratch, &mut out);
+            prop_assert_eq!(bits(&out), bits(&expected));
+            prop_assert_eq!(bits(batch.row(i)), bits(&expected));
+        }
+    }
+
+    #[test]
+    fn given_labels_get_the_scores_of_the_full_run(seed in any::<u64>(), n_labels in 1usize..200, picks in prop::collection::vec(any::<prop::sample::Index>(), 0..20), n_trees in 1usize..3) {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let trees: Vec<TreeParts> = (0..n_trees).map(|_| random_tree(&mut rng, n_labels, 6)).collect();
+        let queries = random_queries(&mut rng, 4);
+        let rows = Rows::new(queries.view());
+        let post = PostProcessor::Hinge { p: 3 };
+        let model = TreeModel::from_parts(info(n_labels, post), trees, Precision::F32).unwrap();
+        let wanted: Vec<u32> = picks.iter().map(|p| p.index(n_labels) as u32).collect();
+        let restriction = model.restrict(&wanted).unwrap();
+        let params = PredictParams { top_k: n_labels, beam: n_labels, choice: Choice::Auto };
+        let (mut scratch, mut full, mut out) = (PredictScratch::default(), vec![], vec![]);
+        for i in 0..4 {
+            model.predict_one(rows.row(i), &params, &mut scratch, &mut full);
+            full.retain(|s| wanted.contains(&s.label));
+            model.predict_restricted(rows.row(i), &restriction, n_labels, &mut scratch, &mut out);
+            prop_assert_eq!(bits(&out), bits(&full));
+        }
+        prop_assert!(model.restrict(&[n_labels as u32]).is_err());
+    }
+
+    #[test]
+    fn a_saved_model_answers_the_same(seed in any::<u64>(), n_labels in 1usize..100, half in any::<bool>()) {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let trees: Vec<TreeParts> = (0..2).map(|_| random_tree(&mut rng, n_labels, 6)).collect();
+        let queries = random_queries(&mut rng, 5);
+        let precision = if half { Precision::Bf16 } else { Precision::F32 };
+        let model = TreeModel::from_parts(info(n_labels, PostProcessor::Sigmoid), trees.clone(), precision).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("model");
+        let mut writer = ContainerWriter::create(&path, KIND).unwrap();
+        model.write(&mut writer).unwrap();
+        writer.finish().unwrap();
+        let params = PredictParams::new(&model, 5);
+        let expected = model.predict_batch(queries.view(), &params);
+        for check in [Check::Structure, Check::Trusted] {
+            let container = Container::open(&path, OpenMode::Map).unwrap();
+            let opened = TreeModel::open(&container, check).unwrap();
+            prop_assert_eq!(opened.info(), model.info());
+            prop_assert_eq!(&opened.predict_batch(queries.view(), &params), &expected);
+            if !half {
+                prop_assert_eq!(&opened.to_parts(1).levels, &trees[1].levels);
+            }
+        }
+    }
+}
