@@ -22,7 +22,7 @@ pub struct Block {
     pub grams: Grams,
     /// How a term becomes a feature.
     pub slots: Slots,
-    /// Factor on the block's weights before the row is normed; finite and above 0.
+    /// Factor on the block's weights before the row is normed, from 1e-6 to 1e6.
     #[serde(default = "one")]
     pub scale: f32,
 }
@@ -158,8 +158,8 @@ pub enum BlockError {
         /// The value met.
         value: f64,
     },
-    /// A factor that is not finite and above 0.
-    #[error("block {block}: scale is {value}; it must be finite and above 0")]
+    /// A factor out of bounds.
+    #[error("block {block}: scale is {value}; it must lie between 1e-6 and 1e6")]
     Scale {
         /// The block, from 0.
         block: usize,
@@ -190,7 +190,7 @@ impl Block {
         if min == 0 || max < min {
             return Err(BlockError::Grams { block, min, max });
         }
-        if !(self.scale.is_finite() && self.scale > 0.0) {
+        if !(1e-6..=1e6).contains(&self.scale) {
             return Err(BlockError::Scale { block, value: self.scale });
         }
         match self.slots {

@@ -233,10 +233,10 @@ impl RowWeights {
         assert_eq!(features.len(), values.len(), "{} features, {} values", features.len(), values.len());
         let tf = self.weighting.tf;
         if self.weighting.idf == Idf::None {
-            values.iter_mut().for_each(|v| *v = tf_part(tf, *v) as f32);
+            values.iter_mut().for_each(|v| *v = narrow(tf_part(tf, *v)));
         } else {
             for (&feature, v) in features.iter().zip(values.iter_mut()) {
-                *v = (tf_part(tf, *v) * self.idf[feature as usize] as f64) as f32;
+                *v = narrow(tf_part(tf, *v) * self.idf[feature as usize] as f64);
             }
         }
         scale(features, values);
@@ -250,6 +250,12 @@ impl RowWeights {
             values.iter_mut().for_each(|v| *v = (*v as f64 / norm) as f32);
         }
     }
+}
+
+/// To f32; a given value near its largest number stays finite.
+#[inline]
+fn narrow(weight: f64) -> f32 {
+    weight.clamp(f32::MIN as f64, f32::MAX as f64) as f32
 }
 
 #[inline]
@@ -274,4 +280,108 @@ fn check(rows: CsMatViewI<'_, f32, u32, usize>) -> Result<(), WeightRowsError> {
         return Err(WeightRowsError::NotFinite { row, feature: rows.indices()[at], value: rows.data()[at] });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    type Rows = CsMatI<f32, u32, usize>;
+
+    fn rows(n_features: usize, rows: &[Vec<(u32, f32)>]) -> Rows {
+        let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        for row in rows {
+            indices.extend(row.iter().map(|x| x.0));
+            values.extend(row.iter().map(|x| x.1));
+            indptr.push(indices.len());
+        }
+        Rows::new((rows.len(), n_features), indptr, indices, values)
+    }
+
+    fn weighting(tf: Tf, idf: Idf, norm: Norm) -> Weighting {
+        Weighting { tf, idf, norm }
+    }
+
+    #[test]
+    fn the_formula_by_hand() {
+        let counts = rows(3, &[vec![(0, 1.0), (1, 4.0)], vec![(0, 2.0)], vec![]]);
+        let weights = RowWeights::fit(weighting(Tf::Sublinear, Idf::Smooth, Norm::None), counts.view()).unwrap();
+        let idf = [(4f64 / 3.0).ln() + 1.0, 2f64.ln() + 1.0, 4f64.ln() + 1.0];
+        assert_eq!(weights.idf(), idf.map(|v| v as f32));
+        let mut out = counts.clone();
+        weights.apply(&mut out).unwrap();
+        let want = [idf[0], (1.0 + 4f64.ln()) * idf[1], (1.0 + 2f64.ln()) * idf[0]];
+        for (met, want) in out.data().iter().zip(want) {
+            assert!((*met as f64 - want).abs() < 1e-6, "{met} {want}");
+        }
+        let plain = RowWeights::fit(weighting(Tf::Raw, Idf::Plain, Norm::None), counts.view()).unwrap();
+        assert_eq!(plain.idf(), [1.5f64.ln() + 1.0, 3f64.ln() + 1.0, 3f64.ln() + 1.0].map(|v| v as f32));
+    }
+
+    #[test]
+    fn values_that_are_no_counts() {
+        let values = vec![(0, 0.5), (1, -2.0), (2, 0.0), (3, f32::MAX)];
+        let counts = rows(4, &[values]);
+        let run = |tf, norm| {
+            let mut out = counts.clone();
+            RowWeights::fit(weighting(tf, Idf::Smooth, norm), counts.view()).unwrap().apply(&mut out).unwrap();
+            out.data().to_vec()
+        };
+        let log = run(Tf::Sublinear, Norm::None);
+        assert_eq!((log[0], log[2]), (0.5, 0.0));
+        assert!((log[1] + 1.0 + 2f32.ln()).abs() < 1e-6 && log[3].is_finite());
+        assert_eq!(run(Tf::Binary, Norm::None)[..3], [1.0, -1.0, 0.0]);
+        assert!(run(Tf::Raw, Norm::L2).iter().all(|v| v.is_finite()));
+        let zero = rows(1, &[vec![(0, 0.0)]]);
+        let mut out = zero.clone();
+        RowWeights::fit(Weighting::default(), zero.view()).unwrap().apply(&mut out).unwrap();
+        assert_eq!(out.data(), [0.0]);
+    }
+
+    #[test]
+    fn bad_rows_are_refused_and_left_alone() {
+        let good = rows(2, &[vec![], vec![(0, 1.0)]]);
+        let weights = RowWeights::fit(Weighting::default(), good.view()).unwrap();
+        let mut bad = rows(2, &[vec![], vec![], vec![(0, 1.0), (1, f32::NAN)], vec![(0, 1.0)]]);
+        let error = weights.apply(&mut bad).unwrap_err();
+        assert_eq!(error.to_string(), "row 2, feature 1: value NaN is not finite");
+        assert_eq!(bad.data()[0], 1.0);
+        assert!(RowWeights::fit(Weighting::default(), bad.view()).is_err());
+        let slice = bad.slice_outer(1..3);
+        assert!(matches!(
+            RowWeights::fit(Weighting::default(), slice.view()),
+            Err(WeightRowsError::NotFinite { row: 1, feature: 1, .. })
+        ));
+        let mut wide = rows(3, &[]);
+        assert_eq!(weights.apply(&mut wide), Err(WeightRowsError::Width { met: 3, wanted: 2 }));
+        let columns = good.to_csc();
+        assert_eq!(RowWeights::fit(Weighting::default(), columns.view()), Err(WeightRowsError::ByColumns));
+        let mut none = rows(0, &[]);
+        RowWeights::fit(Weighting::default(), none.view()).unwrap().apply(&mut none).unwrap();
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn matrices_and_single_rows_get_the_same_bits(
+            lists in prop::collection::vec(prop::collection::btree_map(0u32..50, 0u8..9, 0..20), 0..40),
+            pieces in 1usize..4,
+        ) {
+            let one: Vec<Vec<(u32, f32)>> =
+                lists.iter().map(|row| row.iter().map(|(&f, &v)| (f, v as f32)).collect()).collect();
+            // Long enough for several pieces of work.
+            let many: Vec<_> = std::iter::repeat_n(one.clone(), pieces * 40).flatten().collect();
+            let counts = rows(50, &many);
+            let weights = RowWeights::fit(Weighting::default(), counts.view()).unwrap();
+            let mut out = counts.clone();
+            weights.apply(&mut out).unwrap();
+            for (row, counts) in out.outer_iterator().zip(&many) {
+                let features: Vec<u32> = counts.iter().map(|x| x.0).collect();
+                let mut values: Vec<f32> = counts.iter().map(|x| x.1).collect();
+                weights.weigh(&features, &mut values);
+                prop_assert_eq!(row.data(), &values[..]);
+            }
+        }
+    }
 }

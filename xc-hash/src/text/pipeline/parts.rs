@@ -123,8 +123,8 @@ pub enum OpenPipelineError {
         /// Length wanted.
         wanted: usize,
     },
-    /// An idf that cannot be.
-    #[error("idf of feature {feature} is {value}; it must be finite and at least 0")]
+    /// An idf that cannot be: ln of a number of texts never comes near 64.
+    #[error("idf of feature {feature} is {value}; it must lie between 0 and 64")]
     Idf {
         /// The feature.
         feature: usize,
@@ -153,6 +153,14 @@ pub enum OpenPipelineError {
 struct Shelf(Vec<(String, PartArray)>);
 
 impl Shelf {
+    fn new(arrays: Vec<(String, PartArray)>) -> Result<Self, OpenPipelineError> {
+        let mut seen = std::collections::HashSet::new();
+        match arrays.iter().find(|(name, _)| !seen.insert(name.as_str())) {
+            Some((name, _)) => Err(OpenPipelineError::ExtraArray { name: name.clone() }),
+            None => Ok(Self(arrays)),
+        }
+    }
+
     fn take(&mut self, name: &str) -> Result<PartArray, OpenPipelineError> {
         match self.0.iter().position(|(n, _)| n == name) {
             Some(at) => Ok(self.0.swap_remove(at).1),
@@ -197,7 +205,7 @@ impl Shelf {
         if idf.len() != n_features {
             return Err(OpenPipelineError::ArrayLength { name: "idf".into(), met: idf.len(), wanted: n_features });
         }
-        match idf.iter().position(|v| !v.is_finite() || *v < 0.0) {
+        match idf.iter().position(|v| !(0.0..=64.0).contains(v)) {
             Some(feature) => Err(OpenPipelineError::Idf { feature, value: idf[feature] }),
             None => Ok(idf),
         }
@@ -260,7 +268,7 @@ impl Pipeline {
         let config = read_config(&parts.config, Kind::Text)?;
         let params = config.params.ok_or(OpenPipelineError::MissingField { field: "params" })?;
         params.check()?;
-        let mut shelf = Shelf(parts.arrays);
+        let mut shelf = Shelf::new(parts.arrays)?;
         let mut fitted = Vec::new();
         for (i, &block) in params.blocks.iter().enumerate() {
             let slots = match block.slots {
@@ -313,7 +321,7 @@ impl RowWeights {
         let config = read_config(&parts.config, Kind::Rows)?;
         let weighting = config.weighting.ok_or(OpenPipelineError::MissingField { field: "weighting" })?;
         let n_features = config.n_features as usize;
-        let mut shelf = Shelf(parts.arrays);
+        let mut shelf = Shelf::new(parts.arrays)?;
         let idf = shelf.take_idf(weighting, n_features)?;
         shelf.close()?;
         Ok(Self::from_raw(weighting, config.n_texts, n_features, idf))
