@@ -2,6 +2,7 @@
 
 mod completions;
 mod generate;
+mod inspect;
 
 use crate::context::Context;
 use crate::error::CliError;
@@ -10,6 +11,7 @@ use crate::error::CliError;
 #[derive(clap::Subcommand, Debug)]
 pub(crate) enum Command {
     Generate(generate::Args),
+    Inspect(inspect::Args),
     Completions(completions::Args),
 }
 
@@ -17,6 +19,7 @@ impl Command {
     pub(crate) fn run(&self, context: &Context) -> Result<(), CliError> {
         match self {
             Self::Generate(args) => generate::run(args, context),
+            Self::Inspect(args) => inspect::run(args, context),
             Self::Completions(args) => completions::run(args, context),
         }
     }

@@ -1,0 +1,207 @@
+//! `xc inspect`: what a model folder holds.
+
+use crate::context::{Context, format_bytes};
+use crate::error::{CliError, chain};
+use crate::output;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use xc_sparse::store::{Container, Mismatch, OpenError, OpenMode};
+
+/// Show what a model holds: kind, version, parameters, arrays and their sizes
+///
+/// Reads the configuration and the headers only, whatever the size of the model. With --verify every byte is read
+/// and compared with the hashes noted when the model was saved; damage is exit code 2.
+///
+/// Examples:
+///   xc inspect my.model
+///   xc inspect my.model --verify
+///   xc inspect my.model --json
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// The model folder
+    #[arg(value_name = "DIR")]
+    model: PathBuf,
+    /// Compare the content of every file with the hashes in config.json
+    #[arg(long)]
+    verify: bool,
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
+    let container = Container::open(&args.model, OpenMode::Map).map_err(|e| open_error(&args.model, &e))?;
+    let found = if args.verify {
+        let task = context.task("model verified", 1);
+        let found = container.verify().map_err(|e| open_error(&args.model, &e))?;
+        task.advance(1);
+        Some(found)
+    } else {
+        None
+    };
+    let text = if context.json { as_json(&container, found.as_deref()) } else { as_text(&container, found.as_deref()) };
+    output::print(&text)?;
+    match found.as_deref() {
+        Some([first, others @ ..]) => {
+            let more = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
+            Err(CliError::usage(format_args!("{first}: damaged since it was saved{more}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The error names the file itself, except where the folder is not there at all.
+fn open_error(folder: &Path, error: &OpenError) -> CliError {
+    if !folder.exists() {
+        return CliError::usage(format_args!("{}: no such folder; a model folder is wanted", folder.display()));
+    }
+    if !folder.is_dir() {
+        return CliError::usage(format_args!("{}: not a folder; a model folder is wanted", folder.display()));
+    }
+    CliError::usage(chain(error))
+}
+
+fn as_json(container: &Container, found: Option<&[Mismatch]>) -> String {
+    let arrays: Vec<Value> = container
+        .arrays()
+        .map(|(name, entry)| {
+            json!({
+                "name": name,
+                "dtype": entry.dtype.name(),
+                "shape": entry.shape,
+                "bytes": entry.n_bytes(),
+                "file": entry.file,
+                "xxh3": entry.xxh3,
+            })
+        })
+        .collect();
+    let mut report = json!({
+        "model": container.folder().display().to_string(),
+        "kind": container.kind(),
+        "format_version": container.format_version(),
+        "model_bytes": container.n_bytes(),
+        "label_names": container.n_label_names(),
+        "parameters": container.parameters(),
+        "pipeline": container.pipeline(),
+        "arrays": arrays,
+    });
+    if let Some(found) = found {
+        report["damaged"] = found.iter().map(|m| Value::String(m.to_string())).collect();
+    }
+    report.to_string()
+}
+
+fn as_text(container: &Container, found: Option<&[Mismatch]>) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: &dyn std::fmt::Display| {
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "{name:<10}  {value}");
+    };
+    line("model", &container.folder().display());
+    line("kind", &format_args!("{} (format version {})", container.kind(), container.format_version()));
+    line("size", &format_args!("{} in {} arrays", format_bytes(container.n_bytes()), container.arrays().len()));
+    match container.n_label_names() {
+        Some(n) => line("labels", &format_args!("{n} names in labels.txt")),
+        None => line("labels", &"without names"),
+    }
+    line("features", &if container.pipeline().is_some() { "made by the stored pipeline" } else { "as they come" });
+    match found {
+        None => {}
+        Some([]) => line("content", &"as it was saved"),
+        Some(found) => found.iter().for_each(|m| line("damaged", m)),
+    }
+    if !container.parameters().is_empty() {
+        text.push_str("\nparameters\n");
+        let mut flat = Vec::new();
+        for (name, value) in container.parameters() {
+            flatten(name, value, &mut flat);
+        }
+        let rows: Vec<[String; 2]> = flat.into_iter().map(|(name, value)| [name, value]).collect();
+        push_columns(&mut text, &rows, [false, false]);
+    }
+    if container.arrays().len() > 0 {
+        text.push_str("\narrays\n");
+        let rows: Vec<[String; 4]> = container
+            .arrays()
+            .map(|(name, entry)| {
+                let shape: Vec<String> = entry.shape.iter().map(usize::to_string).collect();
+                let bytes = entry.n_bytes().map_or_else(String::new, |n| format_bytes(n as u64));
+                [name.to_owned(), entry.dtype.name().to_owned(), shape.join(" x "), bytes]
+            })
+            .collect();
+        push_columns(&mut text, &rows, [false, false, true, true]);
+    }
+    text
+}
+
+/// Nested objects as dotted names; everything else as compact JSON.
+fn flatten(name: &str, value: &Value, out: &mut Vec<(String, String)>) {
+    match value {
+        Value::Object(fields) if !fields.is_empty() => {
+            fields.iter().for_each(|(field, inner)| flatten(&format!("{name}.{field}"), inner, out));
+        }
+        Value::String(text) => out.push((name.to_owned(), text.clone())),
+        other => out.push((name.to_owned(), other.to_string())),
+    }
+}
+
+fn push_columns<const N: usize>(text: &mut String, rows: &[[String; N]], right: [bool; N]) {
+    let width = |c: usize| rows.iter().map(|row| row[c].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    for row in rows {
+        let mut line = String::new();
+        for c in 0..N {
+            let (cell, width) = (&row[c], widths[c]);
+            let _ = if right[c] { write!(line, "  {cell:>width$}") } else { write!(line, "  {cell:<width$}") };
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xc_sparse::store::ContainerWriter;
+
+    fn model(folder: &Path) -> Container {
+        let mut writer = ContainerWriter::create(folder, "tree").unwrap();
+        writer.set_parameter("beam", 10);
+        writer.set_parameter("tree", json!({"branching": 32, "kinds": ["a", "b"]}));
+        writer.add_slice("level0.values", &[0.5f32, -1.0, 2.0]).unwrap();
+        writer.add_slice("level0.row_ptr", &[0u64, 3]).unwrap();
+        writer.labels(&["one".to_owned(), "two".to_owned()]).unwrap();
+        writer.finish().unwrap();
+        Container::open(folder, OpenMode::Map).unwrap()
+    }
+
+    #[test]
+    fn the_text_shows_parameters_by_dotted_name_and_every_array() {
+        let folder = tempfile::tempdir().unwrap();
+        let container = model(&folder.path().join("m"));
+        let text = as_text(&container, Some(&[]));
+        for line in [
+            "kind        tree (format version 1)\n",
+            "labels      2 names in labels.txt\n",
+            "content     as it was saved\n",
+            "  beam            10\n",
+            "  tree.branching  32\n",
+            "  tree.kinds      [\"a\",\"b\"]\n",
+            "  level0.row_ptr  U64  2  16 B\n",
+            "  level0.values   F32  3  12 B\n",
+        ] {
+            assert!(text.contains(line), "{line:?} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn json_says_whether_anything_is_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let container = model(&folder.path().join("m"));
+        let value: Value = serde_json::from_str(&as_json(&container, Some(&[]))).unwrap();
+        assert_eq!(value["damaged"], json!([]));
+        assert_eq!(value["parameters"]["tree"]["branching"], 32);
+        assert_eq!(value["arrays"][0]["shape"], json!([2]));
+        let value: Value = serde_json::from_str(&as_json(&container, None)).unwrap();
+        assert_eq!(value.get("damaged"), None);
+    }
+}
