@@ -1,0 +1,168 @@
+//! Writing a model folder that PECOS loads for prediction.
+
+use super::PecosModel;
+use super::clusters::cluster_matrix;
+use super::error::{PecosError, io_error, json_error};
+use super::import::layer_folder;
+use super::npz::{Columns, write_columns};
+use crate::Topology;
+use serde_json::{Value, json};
+use std::{
+    fs::{self, File},
+    path::Path,
+};
+use xc_sparse::chunked::ChunkRows;
+
+/// Writes `model` as `XLinearModel.save` would: `XLinearModel.load(folder, is_predict_only=True)` reads it.
+///
+/// Bias weights, which are multiplied by the bias input here, are written for an input of 1. Labels without a leaf get
+/// an empty column. The folder appears complete or not at all.
+///
+/// # Errors
+/// The folder exists and is not empty; the system refuses.
+///
+/// # Panics
+/// If the parts do not fit together (see [`crate::TreeParts`]), or a label or feature is out of range.
+///
+/// # Cost
+/// O(nnz); memory for one level beside the model.
+pub fn export(model: &PecosModel, folder: &Path) -> Result<(), PecosError> {
+    let topology = &model.parts.topology;
+    let depth = topology.depth();
+    assert!(model.parts.levels.len() == depth, "{} levels of weights for {depth}", model.parts.levels.len());
+    replace_whole(folder, |folder| {
+        write_json(&folder.join("param.json"), json!({"__meta__": meta("pecos.xmc.xlinear.model###XLinearModel")}))?;
+        let ranker = folder.join("ranker");
+        fs::create_dir(&ranker).map_err(io_error(&ranker))?;
+        let n_codes = if depth > 1 { topology.n_nodes(depth - 2) } else { 1 };
+        let param = json!({
+            "__meta__": meta("pecos.xmc.base###HierarchicalMLModel"),
+            "model": "HierarchicalMLModel",
+            "depth": depth,
+            "nr_features": model.n_features,
+            "nr_codes": n_codes,
+            "nr_labels": model.n_labels,
+        });
+        write_json(&ranker.join("param.json"), param)?;
+        for level in 0..depth {
+            write_level(model, level, folder)?;
+        }
+        Ok(())
+    })
+}
+
+fn write_level(model: &PecosModel, level: usize, folder: &Path) -> Result<(), PecosError> {
+    let topology = &model.parts.topology;
+    let layer = layer_folder(folder, level);
+    fs::create_dir(&layer).map_err(io_error(&layer))?;
+    let clusters = cluster_matrix(topology, level, model.n_labels);
+    let only_topk = model.level_top_k.get(level).copied().unwrap_or(model.beam);
+    let param = json!({
+        "__meta__": meta("pecos.xmc.base###MLModel"),
+        "model": "MLModel",
+        "nr_labels": clusters.n_rows,
+        "nr_features": model.n_features,
+        "nr_codes": clusters.n_columns(),
+        "bias": 1.0,
+        "pred_kwargs": {
+            "__meta__": meta("pecos.xmc.base###MLModel.PredParams"),
+            "only_topk": only_topk,
+            "post_processor": model.post.to_string(),
+        },
+    });
+    write_json(&layer.join("param.json"), param)?;
+    write_columns(&layer.join("C.npz"), &clusters)?;
+    let weights = weight_matrix(topology, level, &model.parts.levels[level], model.n_features, clusters.n_rows);
+    write_columns(&layer.join("W.npz"), &weights)
+}
+
+/// The weights of one level by columns, the bias as the last row.
+fn weight_matrix(
+    topology: &Topology,
+    level: usize,
+    chunks: &[ChunkRows],
+    n_features: usize,
+    n_columns: usize,
+) -> Columns {
+    let boundaries = topology.boundaries(level);
+    assert!(chunks.len() + 1 == boundaries.len(), "{} chunks for {} parents", chunks.len(), boundaries.len() - 1);
+    let labels = (level + 1 == topology.depth()).then(|| topology.labels());
+    let column = |node: usize| labels.map_or(node, |labels| labels[node] as usize);
+    let mut indptr = vec![0u64; n_columns + 1];
+    for (chunk, &first) in chunks.iter().zip(boundaries) {
+        for &child in &chunk.columns {
+            indptr[column(first as usize + child as usize) + 1] += 1;
+        }
+        for (child, _) in chunk.bias.iter().enumerate().filter(|(_, bias)| **bias != 0.0) {
+            indptr[column(first as usize + child) + 1] += 1;
+        }
+    }
+    for c in 0..n_columns {
+        indptr[c + 1] += indptr[c];
+    }
+    let nnz = indptr[n_columns] as usize;
+    let (mut rows, mut values) = (vec![0u32; nnz], vec![0f32; nnz]);
+    let mut next = indptr.clone();
+    let mut put = |node: usize, row: u32, value: f32| {
+        let at = &mut next[column(node)];
+        (rows[*at as usize], values[*at as usize]) = (row, value);
+        *at += 1;
+    };
+    for (chunk, &first) in chunks.iter().zip(boundaries) {
+        // Features ascend, so each column comes out in order; the bias row is the last of all.
+        for (row, &feature) in chunk.features.iter().enumerate() {
+            assert!((feature as usize) < n_features, "feature {feature} of {n_features}");
+            for at in chunk.row_ptr[row] as usize..chunk.row_ptr[row + 1] as usize {
+                put(first as usize + chunk.columns[at] as usize, feature, chunk.values[at]);
+            }
+        }
+        for (child, &bias) in chunk.bias.iter().enumerate().filter(|(_, bias)| **bias != 0.0) {
+            put(first as usize + child, n_features as u32, bias);
+        }
+    }
+    Columns { n_rows: n_features + 1, indptr, rows, values }
+}
+
+fn meta(class: &str) -> Value {
+    json!({ "class_fullname": class })
+}
+
+fn write_json(path: &Path, value: Value) -> Result<(), PecosError> {
+    let mut text = serde_json::to_vec_pretty(&value).map_err(json_error(path))?;
+    text.push(b'\n');
+    fs::write(path, text).map_err(io_error(path))
+}
+
+/// Has a folder filled beside `destination` and renames it: it appears whole or not at all.
+pub(super) fn replace_whole(
+    destination: &Path,
+    fill: impl FnOnce(&Path) -> Result<(), PecosError>,
+) -> Result<(), PecosError> {
+    match fs::read_dir(destination).map(|mut entries| entries.next().is_some()) {
+        Ok(true) => return Err(PecosError::Occupied { path: destination.to_owned() }),
+        Ok(false) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
+            return Err(PecosError::Occupied { path: destination.to_owned() });
+        }
+        Err(error) => return Err(io_error(destination)(error)),
+    }
+    let parent = match destination.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let name = destination.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let prefix = format!(".{name}.");
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&prefix).suffix(".partial");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
+    let building = builder.tempdir_in(parent).map_err(io_error(parent))?;
+    fill(building.path())?;
+    fs::rename(building.path(), destination).map_err(io_error(destination))?;
+    let _moved = building.keep();
+    if cfg!(unix) {
+        File::open(parent).and_then(|folder| folder.sync_all()).map_err(io_error(parent))?;
+    }
+    Ok(())
+}
