@@ -60,8 +60,7 @@ fn jsonl_with_text_and_names() {
 
 #[test]
 fn jsonl_with_features() {
-    let text =
-        "{\"features\": {\"7\": 1, \"1\": 0.5, \"2\": 0}, \"labels\": [3]}\n{\"features\": [[4, -2]], \"labels\": null}\n";
+    let text = "{\"features\": {\"7\": 1, \"1\": 0.5, \"2\": 0}, \"labels\": [3]}\n{\"features\": [[4, -2]], \"labels\": null}\n";
     let data = read("a.jsonl", text, &ReadOptions::default());
     assert_eq!((row(&data, 0), row(&data, 1)), (vec![(1, 0.5), (7, 1.0)], vec![(4, -2.0)]));
     assert_eq!(labels(&data), [&[3][..], &[]]);

@@ -5,7 +5,7 @@ use super::entries::IdKind;
 use super::error::{ReadError, ReadErrorKind};
 use super::fasttext::{FastTextParser, TextRows};
 use super::format::Format;
-use super::jsonl::{JsonlFeaturesParser, JsonlTextParser};
+use super::jsonl::{JsonlFeaturesParser, JsonlFields, JsonlTextParser};
 use super::label::{LabelCollector, LabelNames};
 use super::options::ReadOptions;
 use super::row::{Limits, RowBlock};
@@ -13,6 +13,8 @@ use super::source::Source;
 use super::svmlight::{SvmlightBases, SvmlightParser};
 use super::xc_text::{XcColumnsParser, XcHeader, XcParser};
 use crate::matrix::{CsrMatrix, Dataset, LabelRows};
+use serde::de::IgnoredAny;
+use std::collections::HashMap;
 use std::path::Path;
 
 /// Instances with text and labels.
@@ -126,13 +128,16 @@ pub fn holds_text(path: &Path, format: Format, options: &ReadOptions) -> Result<
             if !reader.first_line(&mut line)? {
                 return Err(ReadError::path(path, ReadErrorKind::Empty { wanted: "one JSON object a line" }));
             }
-            // A torn first line is for the reader to report.
-            let object: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&line).unwrap_or_default();
-            let has_text = options.fields.text.iter().any(|f| object.contains_key(f));
-            Ok(has_text || !object.contains_key(&options.fields.features))
+            Ok(object_holds_text(&line, &options.fields))
         }
         _ => Ok(false),
     }
+}
+
+pub(crate) fn object_holds_text(line: &[u8], fields: &JsonlFields) -> bool {
+    // A torn first line is for the reader to report.
+    let object: HashMap<String, IgnoredAny> = serde_json::from_slice(line).unwrap_or_default();
+    fields.text.iter().any(|f| object.contains_key(f)) || !object.contains_key(&fields.features)
 }
 
 /// Reads the labels of a file in any format: XC text (one file, or `label:value` entries below `rows labels`),

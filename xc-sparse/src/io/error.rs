@@ -15,6 +15,7 @@ pub struct ReadError(Box<Located>);
 struct Located {
     file: String,
     line: Option<u64>,
+    row: Option<u64>,
     column: Option<u64>,
     kind: ReadErrorKind,
 }
@@ -22,7 +23,7 @@ struct Located {
 impl ReadError {
     /// A problem of the whole file.
     pub fn file(file: &str, kind: ReadErrorKind) -> Self {
-        Self(Box::new(Located { file: file.to_owned(), line: None, column: None, kind }))
+        Self(Box::new(Located { file: file.to_owned(), line: None, row: None, column: None, kind }))
     }
 
     /// A problem of the whole file at `path`.
@@ -32,7 +33,12 @@ impl ReadError {
 
     /// A problem of one line (counted from 1).
     pub fn line(file: &str, line: u64, kind: ReadErrorKind) -> Self {
-        Self(Box::new(Located { file: file.to_owned(), line: Some(line), column: None, kind }))
+        Self(Box::new(Located { file: file.to_owned(), line: Some(line), row: None, column: None, kind }))
+    }
+
+    /// A problem of one row (counted from 0) of a file without lines.
+    pub fn row(file: &str, row: u64, kind: ReadErrorKind) -> Self {
+        Self(Box::new(Located { file: file.to_owned(), line: None, row: Some(row), column: None, kind }))
     }
 
     /// The file as the caller named it.
@@ -58,7 +64,7 @@ impl ReadError {
 
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Located { file, line, column, kind } = &*self.0;
+        let Located { file, line, row, column, kind } = &*self.0;
         write!(f, "{file}: ")?;
         if let Some(line) = line {
             write!(f, "line {line}")?;
@@ -66,6 +72,9 @@ impl fmt::Display for ReadError {
                 write!(f, ", column {column}")?;
             }
             write!(f, ": ")?;
+        }
+        if let Some(row) = row {
+            write!(f, "row {row}: ")?;
         }
         write!(f, "{kind}")
     }
@@ -94,7 +103,7 @@ impl LineError {
     /// Adds the file's name and the line's number (from 1).
     pub fn locate(self, file: &str, line: u64) -> ReadError {
         let column = (self.column > 0).then_some(self.column);
-        ReadError(Box::new(Located { file: file.to_owned(), line: Some(line), column, kind: self.kind }))
+        ReadError(Box::new(Located { file: file.to_owned(), line: Some(line), row: None, column, kind: self.kind }))
     }
 }
 
@@ -144,6 +153,12 @@ pub enum ReadErrorKind {
     RepeatedFeature {
         /// The feature.
         feature: u64,
+    },
+    /// A label named twice in one ranked list.
+    #[error("label {label} is named twice in this row, wanted each label once")]
+    RepeatedLabel {
+        /// The label.
+        label: u32,
     },
     /// The header's number of rows is not the file's.
     #[error("the header says {wanted} rows, met {met}")]
@@ -281,6 +296,20 @@ pub enum ArrayProblem {
         met: u64,
         /// Bytes wanted.
         wanted: u128,
+    },
+    /// More bytes than the shape asks for.
+    #[error("more than the {wanted} bytes of data that the shape asks for")]
+    Trailing {
+        /// Bytes wanted.
+        wanted: u128,
+    },
+    /// An id twice in one row.
+    #[error("id {id} occurs twice in row (or column) {row}, wanted each id once")]
+    Repeated {
+        /// The row or column, from 0.
+        row: usize,
+        /// The id.
+        id: u32,
     },
     /// One entry that may not be there.
     #[error("entry {at} is {met}, wanted {wanted}")]

@@ -106,7 +106,7 @@ fn read_object(line: &[u8], seed: ObjectSeed<'_, '_>) -> Result<(), LineError> {
     seed.deserialize(&mut json).and_then(|()| json.end()).map_err(|e| json_error(&e))
 }
 
-fn json_error(error: &serde_json::Error) -> LineError {
+pub(crate) fn json_error(error: &serde_json::Error) -> LineError {
     let message = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     let problem = message.strip_suffix(&place).unwrap_or(&message);

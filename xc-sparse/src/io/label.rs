@@ -3,6 +3,7 @@
 use super::error::{ReadErrorKind, Snippet};
 use crate::matrix::LabelRows;
 use std::collections::HashMap;
+use thiserror::Error;
 use xxhash_rust::xxh3::Xxh3Builder;
 
 /// A label as a text format gives it.
@@ -30,6 +31,18 @@ pub struct LabelNames {
     ids: HashMap<String, u32, Xxh3Builder>,
 }
 
+/// A label name that occurs twice in a list.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("label name {name:?} is given twice, at {first} and {second}")]
+pub struct RepeatedName {
+    /// The name.
+    pub name: String,
+    /// Its first position.
+    pub first: usize,
+    /// Its second position.
+    pub second: usize,
+}
+
 impl PartialEq for LabelNames {
     fn eq(&self, other: &Self) -> bool {
         self.names == other.names
@@ -37,12 +50,15 @@ impl PartialEq for LabelNames {
 }
 
 impl LabelNames {
-    /// Numbers the names in the order given; the error is the position of a name that occurred before.
-    pub fn try_new(names: Vec<String>) -> Result<Self, usize> {
+    /// Numbers the names in the order given.
+    ///
+    /// # Errors
+    /// A name that occurs twice.
+    pub fn try_new(names: Vec<String>) -> Result<Self, RepeatedName> {
         let mut ids = HashMap::with_capacity_and_hasher(names.len(), Xxh3Builder::new());
         for (i, name) in names.iter().enumerate() {
-            if ids.insert(name.clone(), i as u32).is_some() {
-                return Err(i);
+            if let Some(first) = ids.insert(name.clone(), i as u32) {
+                return Err(RepeatedName { name: name.clone(), first: first as usize, second: i });
             }
         }
         Ok(Self { names, ids })

@@ -24,12 +24,18 @@ mod fasttext;
 mod format;
 mod jsonl;
 mod label;
+mod names;
+mod npy;
 mod npz;
 mod number;
 mod options;
+mod output;
+mod predictions;
 mod row;
 mod source;
+mod stream;
 mod svmlight;
+mod write;
 mod xc_text;
 
 pub use dataset::{
@@ -41,9 +47,23 @@ pub use error::{ArrayProblem, Bound, BoundFrom, LineError, ReadError, ReadErrorK
 pub use fasttext::{FASTTEXT_PREFIX, FastTextLabels, TextRows, parse_fasttext_line};
 pub use format::{Format, FormatNameError};
 pub use jsonl::{JsonlFields, parse_jsonl_features, parse_jsonl_text};
-pub use label::{CollectedLabels, LabelCollector, LabelNames, LabelRef, TextInstance, UnknownLabels};
+pub use label::{CollectedLabels, LabelCollector, LabelNames, LabelRef, RepeatedName, TextInstance, UnknownLabels};
+pub use names::{NameColumn, read_label_names, write_label_names};
+pub use npy::{DenseRows, read_npy, write_npy};
+pub use npz::{Layout, NpzMatrix, read_npz, read_npz_matrix, write_npz, write_npz_arrays};
 pub use options::ReadOptions;
+pub use output::{OutputFile, WriteFileError, push_f32, write_file};
+pub use predictions::{
+    PredictionFormat, push_prediction_json, push_prediction_line, push_prediction_names, read_predictions,
+    write_prediction_jsonl, write_prediction_lines, write_prediction_npz,
+};
 pub use row::{Limits, RowBlock, RowBuffer};
 pub use source::{Compression, Source};
+pub use stream::{Content, InstanceBuffer, InstanceReader};
 pub use svmlight::{SvmlightBases, parse_svmlight_line};
-pub use xc_text::{HeaderRule, XcHeader, parse_xc_line};
+pub use write::{
+    push_fasttext_row, push_jsonl_features, push_jsonl_text, push_svmlight_row, push_xc_header, push_xc_row,
+    write_fasttext, write_jsonl_features, write_jsonl_text, write_svmlight, write_xc, write_xc_features,
+    write_xc_labels,
+};
+pub use xc_text::{HeaderRule, XcHeader, parse_xc_columns_line, parse_xc_line};

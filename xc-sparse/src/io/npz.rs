@@ -1,13 +1,464 @@
-//! npz (being written).
-use super::error::{ReadError, ReadErrorKind};
-use super::format::Format;
-use super::options::ReadOptions;
-use crate::matrix::{Dataset, LabelRows};
-use std::path::Path;
+//! scipy's sparse matrix archives: a zip of `.npy` members.
+//!
+//! ```text
+//!   indices.npy  <i4 | <i8   ids of each row (csr) or column (csc)         coo instead: row.npy, col.npy, data.npy
+//!   indptr.npy   <i4 | <i8   where rows or columns begin
+//!   format.npy   |S3         csr, csc
+//!   shape.npy    <i8         rows, columns
+//!   data.npy     <f4 ...     values
+//! ```
+//!
+//! Members are read stored or deflated, and written stored, in this order, with their sizes in the local headers (some
+//! readers walk those and know no data descriptors). The specification is `docs/formats/npz.md`.
 
-pub(crate) fn read_features(path: &Path, _: Format, _: &ReadOptions) -> Result<Dataset, ReadError> {
-    Err(ReadError::path(path, ReadErrorKind::UnknownFormat))
+use super::error::{ArrayProblem, ReadError, ReadErrorKind};
+use super::format::Format;
+use super::npy::{self, Entry, NpyError, NpyHeader};
+use super::options::ReadOptions;
+use crate::matrix::{CsrMatrix, Dataset, LabelRows};
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, Write};
+use std::path::Path;
+use zip::result::ZipError;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
+
+/// How a matrix is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// By rows.
+    Csr,
+    /// By columns.
+    Csc,
 }
-pub(crate) fn read_label_lists(path: &Path, _: &ReadOptions) -> Result<LabelRows, ReadError> {
-    Err(ReadError::path(path, ReadErrorKind::UnknownFormat))
+
+/// A sparse matrix as its file has it: entries of a row (or column) in the order of the file, zeros kept.
+///
+/// # Invariants
+/// `indptr` rises from 0 to `indices.len() == values.len()` and has one entry more than rows (csr) or columns (csc);
+/// ids are below the other dimension; values are finite.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NpzMatrix {
+    /// By rows or by columns.
+    pub layout: Layout,
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns.
+    pub columns: usize,
+    /// Where rows (csr) or columns (csc) begin.
+    pub indptr: Vec<usize>,
+    /// Ids of columns (csr) or rows (csc).
+    pub indices: Vec<u32>,
+    /// Values.
+    pub values: Vec<f32>,
+}
+
+// Ids of the smaller side are u32, and row pointers of a transposed matrix are allocated from the shape alone, which
+// must therefore stand in some relation to the entries that are really there.
+const MAX_IDS: u64 = 1 << 32;
+const FREE_ROWS: u64 = 1 << 20;
+const ROWS_PER_ENTRY: u64 = 1 << 10;
+
+struct Archive<'a> {
+    file: &'a str,
+    zip: ZipArchive<BufReader<File>>,
+    left_bytes: u64,
+    limit_bytes: u64,
+}
+
+impl<'a> Archive<'a> {
+    fn open(path: &Path, file: &'a str, options: &ReadOptions) -> Result<Self, ReadError> {
+        let fail = |e| ReadError::file(file, ReadErrorKind::Io(e));
+        let opened = File::open(path).map_err(fail)?;
+        let meta = opened.metadata().map_err(fail)?;
+        if meta.is_dir() {
+            return Err(fail(io::Error::from(io::ErrorKind::IsADirectory)));
+        }
+        if meta.len() == 0 {
+            return Err(ReadError::file(file, ReadErrorKind::Empty { wanted: WANTED }));
+        }
+        let limit_bytes = options.max_expanded_bytes.unwrap_or_else(|| super::source::default_expansion(meta.len()));
+        let zip = ZipArchive::new(BufReader::new(opened)).map_err(|e| zip_error(file, e))?;
+        Ok(Self { file, zip, left_bytes: limit_bytes, limit_bytes })
+    }
+
+    fn has(&self, member: &str) -> bool {
+        self.zip.index_for_name(member).is_some()
+    }
+
+    /// Opens a member and reads its header; `read` gets the header and the entries that follow.
+    fn member<T>(
+        &mut self,
+        member: &'static str,
+        read: impl FnOnce(&mut dyn Read, NpyHeader) -> Result<T, NpyError>,
+    ) -> Result<T, ReadError> {
+        let (file, limit_bytes) = (self.file, self.limit_bytes);
+        let opened = match self.zip.by_name(member) {
+            Ok(opened) => opened,
+            Err(ZipError::FileNotFound) => {
+                return Err(ReadError::file(file, ReadErrorKind::MissingMember { member, wanted: WANTED }));
+            }
+            Err(e) => return Err(zip_error(file, e)),
+        };
+        let allowance = self.left_bytes;
+        // One byte more than allowed may pass, so that running into the limit is seen.
+        let mut reader = BufReader::with_capacity(1 << 16, opened.take(allowance.saturating_add(1)));
+        let outcome = NpyHeader::read(&mut reader).and_then(|header| read(&mut reader, header));
+        let unread = reader.into_inner().limit();
+        if unread == 0 {
+            return Err(ReadError::file(file, ReadErrorKind::Expands { limit_bytes }));
+        }
+        self.left_bytes = unread - 1;
+        outcome.map_err(|error| match error {
+            NpyError::Problem(problem) => ReadError::file(file, ReadErrorKind::Array { array: member.into(), problem }),
+            NpyError::Io(error) => damaged(file, error),
+        })
+    }
+
+    fn list<T: Entry>(&mut self, member: &'static str) -> Result<Vec<T>, ReadError> {
+        self.member(member, |reader, header| {
+            if header.shape.len() != 1 {
+                let met = format!("{:?}", header.shape).into();
+                return Err(NpyError::Problem(ArrayProblem::Shape { met, wanted: "one dimension".into() }));
+            }
+            let mut out = Vec::new();
+            npy::read_entries(&mut { reader }, &header, |entry| out.push(entry))?;
+            Ok(out)
+        })
+    }
+
+    // The one string in format.npy: bytes, or UTF-32 as older writers have it.
+    fn format(&mut self) -> Result<String, ReadError> {
+        self.member("format.npy", |reader, header| {
+            let met = |text: &str| ArrayProblem::Entry {
+                at: 0,
+                met: format!("{text:?}").into(),
+                wanted: "csr, csc or coo".into(),
+            };
+            let strange = !header.shape.is_empty() || !matches!(header.kind, b'S' | b'U');
+            if strange || header.item_bytes > 64 {
+                return Err(NpyError::Problem(met("not a short string")));
+            }
+            let bytes_each = if header.kind == b'U' { 4 } else { 1 };
+            let mut text = String::new();
+            let mut bytes = Vec::new();
+            reader.take((header.item_bytes * bytes_each) as u64).read_to_end(&mut bytes)?;
+            for unit in bytes.chunks_exact(bytes_each) {
+                let position = if header.big_endian { bytes_each - 1 } else { 0 };
+                text.push(char::from(unit[position]));
+            }
+            let text = text.trim_end_matches('\0').to_owned();
+            match text.as_str() {
+                "csr" | "csc" | "coo" => Ok(text),
+                other => Err(NpyError::Problem(met(other))),
+            }
+        })
+    }
+
+    fn wrong(&self, member: &str, at: usize, met: impl ToString, wanted: impl Into<String>) -> ReadError {
+        let problem = ArrayProblem::Entry { at, met: met.to_string().into(), wanted: wanted.into().into() };
+        ReadError::file(self.file, ReadErrorKind::Array { array: member.into(), problem })
+    }
+
+    fn length(&self, member: &str, met: usize, wanted: String) -> ReadError {
+        let problem = ArrayProblem::Shape { met: format!("[{met}]").into(), wanted: wanted.into() };
+        ReadError::file(self.file, ReadErrorKind::Array { array: member.into(), problem })
+    }
+}
+
+const WANTED: &str = "a sparse matrix as scipy.sparse.save_npz writes it";
+
+fn zip_error(file: &str, error: ZipError) -> ReadError {
+    match error {
+        ZipError::Io(error) => damaged(file, error),
+        other => {
+            let problem = other.to_string().into();
+            ReadError::file(file, ReadErrorKind::Compressed { compression: "zip", problem })
+        }
+    }
+}
+
+fn damaged(file: &str, error: io::Error) -> ReadError {
+    use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
+    let kind = match error.kind() {
+        UnexpectedEof | InvalidData | InvalidInput | Other => {
+            ReadErrorKind::Compressed { compression: "zip", problem: error.to_string().into() }
+        }
+        _ => ReadErrorKind::Io(error),
+    };
+    ReadError::file(file, kind)
+}
+
+/// Reads a sparse matrix (csr, csc, or coo which becomes csr) as its file has it.
+///
+/// # Errors
+/// A damaged archive, missing members, strange types, row pointers that fall, ids out of range, values that f32 cannot
+/// hold, an archive that expands beyond [`ReadOptions::max_expanded_bytes`].
+pub fn read_npz(path: &Path, options: &ReadOptions) -> Result<NpzMatrix, ReadError> {
+    let file = path.display().to_string();
+    let mut archive = Archive::open(path, &file, options)?;
+    if !archive.has("format.npy") && archive.has("indptr.npy") {
+        let kind = ReadErrorKind::MissingMember { member: "format.npy", wanted: WANTED };
+        return Err(ReadError::file(&file, kind));
+    }
+    let format = archive.format()?;
+    let shape: Vec<u64> = archive.list("shape.npy")?;
+    let [rows, columns] = shape[..] else {
+        return Err(archive.length("shape.npy", shape.len(), "[2]".into()));
+    };
+    let values: Vec<f32> = archive.list("data.npy")?;
+    if format == "coo" {
+        return read_coo(archive, rows, columns, values);
+    }
+    let layout = if format == "csr" { Layout::Csr } else { Layout::Csc };
+    let (outer, inner) = if layout == Layout::Csr { (rows, columns) } else { (columns, rows) };
+    let indices = ids(&mut archive, "indices.npy", inner, values.len())?;
+    let indptr: Vec<u64> = archive.list("indptr.npy")?;
+    if indptr.len() as u64 != outer.saturating_add(1) {
+        let wanted = format!("[{}]: one entry more than the shape's {outer}", outer.saturating_add(1));
+        return Err(archive.length("indptr.npy", indptr.len(), wanted));
+    }
+    if indptr[0] != 0 {
+        return Err(archive.wrong("indptr.npy", 0, indptr[0], "0"));
+    }
+    if let Some(at) = indptr.windows(2).position(|w| w[0] > w[1]) {
+        let wanted = format!("at least {}, the entry before", indptr[at]);
+        return Err(archive.wrong("indptr.npy", at + 1, indptr[at + 1], wanted));
+    }
+    let last = indptr[indptr.len() - 1];
+    if last != values.len() as u64 {
+        let wanted = format!("{}, the number of values", values.len());
+        return Err(archive.wrong("indptr.npy", indptr.len() - 1, last, wanted));
+    }
+    let indptr = indptr.into_iter().map(|p| p as usize).collect();
+    Ok(NpzMatrix { layout, rows: rows as usize, columns: columns as usize, indptr, indices, values })
+}
+
+fn ids(archive: &mut Archive<'_>, member: &'static str, below: u64, n_values: usize) -> Result<Vec<u32>, ReadError> {
+    if below > MAX_IDS {
+        return Err(archive.wrong("shape.npy", 0, below, "at most 4294967296 for ids of 32 bits"));
+    }
+    let ids: Vec<u32> = archive.list(member)?;
+    if ids.len() != n_values {
+        return Err(archive.length(member, ids.len(), format!("[{n_values}]: one for each value")));
+    }
+    match ids.iter().position(|&id| u64::from(id) >= below) {
+        Some(at) => Err(archive.wrong(member, at, ids[at], format!("an id below {below} (said by the shape)"))),
+        None => Ok(ids),
+    }
+}
+
+fn check_outer(archive: &Archive<'_>, outer: u64, n_values: usize) -> Result<(), ReadError> {
+    let most = FREE_ROWS + ROWS_PER_ENTRY.saturating_mul(n_values as u64);
+    if outer > most {
+        let wanted = format!("at most {most} for {n_values} entries that are not by rows");
+        return Err(archive.wrong("shape.npy", 0, outer, wanted));
+    }
+    Ok(())
+}
+
+fn read_coo(mut archive: Archive<'_>, rows: u64, columns: u64, values: Vec<f32>) -> Result<NpzMatrix, ReadError> {
+    check_outer(&archive, rows, values.len())?;
+    let row_ids = ids(&mut archive, "row.npy", rows, values.len())?;
+    let column_ids = ids(&mut archive, "col.npy", columns, values.len())?;
+    let mut indptr = vec![0usize; rows as usize + 1];
+    for &row in &row_ids {
+        indptr[row as usize + 1] += 1;
+    }
+    for i in 0..rows as usize {
+        indptr[i + 1] += indptr[i];
+    }
+    let mut next = indptr.clone();
+    let (mut indices, mut placed) = (vec![0u32; values.len()], vec![0.0f32; values.len()]);
+    for (at, &row) in row_ids.iter().enumerate() {
+        let to = &mut next[row as usize];
+        indices[*to] = column_ids[at];
+        placed[*to] = values[at];
+        *to += 1;
+    }
+    let (rows, columns) = (rows as usize, columns as usize);
+    Ok(NpzMatrix { layout: Layout::Csr, rows, columns, indptr, indices, values: placed })
+}
+
+impl NpzMatrix {
+    /// Sorts each row (or column), drops zeros, and gives the matrix by rows or by columns as it is.
+    ///
+    /// # Errors
+    /// `(row, id)` of an id that occurs twice in a row (or column).
+    pub fn into_sorted(mut self) -> Result<CsrMatrix, (usize, u32)> {
+        let mut order: Vec<(u32, f32)> = Vec::new();
+        let mut kept = 0;
+        let mut start = 0;
+        for row in 0..self.indptr.len() - 1 {
+            let range = start..self.indptr[row + 1];
+            start = range.end;
+            if self.indices[range.clone()].windows(2).any(|w| w[0] >= w[1]) {
+                order.clear();
+                order.extend(range.clone().map(|i| (self.indices[i], self.values[i])));
+                order.sort_unstable_by_key(|&(id, _)| id);
+                if let Some(w) = order.windows(2).find(|w| w[0].0 == w[1].0) {
+                    return Err((row, w[0].0));
+                }
+                for (i, &(id, value)) in range.clone().zip(&order) {
+                    self.indices[i] = id;
+                    self.values[i] = value;
+                }
+            }
+            for i in range {
+                if self.values[i] != 0.0 {
+                    self.indices[kept] = self.indices[i];
+                    self.values[kept] = self.values[i];
+                    kept += 1;
+                }
+            }
+            self.indptr[row + 1] = kept;
+        }
+        self.indices.truncate(kept);
+        self.values.truncate(kept);
+        // Sorted just now, and bounded when read.
+        Ok(match self.layout {
+            Layout::Csr => CsrMatrix::new((self.rows, self.columns), self.indptr, self.indices, self.values),
+            Layout::Csc => CsrMatrix::new_csc((self.rows, self.columns), self.indptr, self.indices, self.values),
+        })
+    }
+}
+
+/// Reads a sparse matrix with sorted rows (csr, coo) or columns (csc) and without zeros.
+///
+/// # Errors
+/// As [`read_npz`], and an id that occurs twice in a row or column.
+pub fn read_npz_matrix(path: &Path, options: &ReadOptions) -> Result<CsrMatrix, ReadError> {
+    read_npz(path, options)?.into_sorted().map_err(|(row, id)| {
+        let problem = ArrayProblem::Repeated { row, id };
+        ReadError::path(path, ReadErrorKind::Array { array: "indices.npy".into(), problem })
+    })
+}
+
+fn read_by_rows(path: &Path, options: &ReadOptions) -> Result<CsrMatrix, ReadError> {
+    let matrix = read_npz_matrix(path, options)?;
+    if matrix.is_csr() {
+        return Ok(matrix);
+    }
+    // Row pointers of the transposed matrix are allocated from the shape.
+    let most = FREE_ROWS + ROWS_PER_ENTRY.saturating_mul(matrix.nnz() as u64);
+    if matrix.rows() as u64 > most || matrix.cols() as u64 > MAX_IDS {
+        let problem = ArrayProblem::Shape {
+            met: format!("[{}, {}]", matrix.rows(), matrix.cols()).into(),
+            wanted: format!("at most {most} rows for {} entries stored by columns", matrix.nnz()).into(),
+        };
+        return Err(ReadError::path(path, ReadErrorKind::Array { array: "shape.npy".into(), problem }));
+    }
+    Ok(matrix.to_csr())
+}
+
+fn check_columns(path: &Path, met: usize, wanted: Option<usize>) -> Result<(), ReadError> {
+    match wanted {
+        Some(wanted) if met > wanted => {
+            let problem = ArrayProblem::Shape {
+                met: format!("with {met} columns").into(),
+                wanted: format!("at most {wanted} columns (the number given)").into(),
+            };
+            Err(ReadError::path(path, ReadErrorKind::Array { array: "shape".into(), problem }))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn widened(matrix: CsrMatrix, columns: Option<usize>) -> CsrMatrix {
+    match columns {
+        Some(columns) if columns > matrix.cols() => {
+            let rows = matrix.rows();
+            let (indptr, indices, values) = matrix.into_raw_storage();
+            CsrMatrix::new((rows, columns), indptr, indices, values)
+        }
+        _ => matrix,
+    }
+}
+
+pub(crate) fn read_features(path: &Path, format: Format, options: &ReadOptions) -> Result<Dataset, ReadError> {
+    let features = if format == Format::Npz {
+        read_by_rows(path, options)?
+    } else {
+        let dense = npy::read_npy_sparse(path, options)?;
+        let shape = (dense.rows, dense.columns);
+        if dense.by_columns {
+            CsrMatrix::new_csc(shape, dense.indptr, dense.indices, dense.values).to_csr()
+        } else {
+            CsrMatrix::new(shape, dense.indptr, dense.indices, dense.values)
+        }
+    };
+    check_columns(path, features.cols(), options.n_features)?;
+    let features = widened(features, options.n_features);
+    let labels = LabelRows::from_lists(std::iter::repeat_n([0u32; 0], features.rows()), options.n_labels.unwrap_or(0))
+        .expect("empty lists have no label out of range");
+    Ok(Dataset { features, labels, label_names: None })
+}
+
+pub(crate) fn read_label_lists(path: &Path, options: &ReadOptions) -> Result<LabelRows, ReadError> {
+    let matrix = read_by_rows(path, options)?;
+    check_columns(path, matrix.cols(), options.n_labels)?;
+    let n_labels = matrix.cols().max(options.n_labels.unwrap_or(0));
+    let (indptr, labels, _) = matrix.into_raw_storage();
+    // Sorted and bounded by the shape.
+    Ok(LabelRows::try_new(indptr, labels, n_labels).expect("rows of a CSR matrix are sorted and bounded"))
+}
+
+/// Writes a sparse matrix as `scipy.sparse.save_npz(compressed=False)` does: csr or csc as it is stored, `<i4` ids
+/// where they fit (else `<i8`), `<f4` values. The same matrix gives the same bytes.
+///
+/// # Errors
+/// What the writer met.
+pub fn write_npz(into: impl Write + Seek, matrix: sprs::CsMatViewI<'_, f32, u32, usize>) -> io::Result<()> {
+    let layout = if matrix.is_csr() { Layout::Csr } else { Layout::Csc };
+    let (rows, columns) = matrix.shape();
+    let (indptr, indices, values) = matrix.into_raw_storage();
+    write_npz_arrays(into, layout, rows, columns, indptr, indices, values)
+}
+
+/// Writes a sparse matrix from its arrays, which need not be sorted inside a row (ranked lists are not).
+///
+/// # Errors
+/// What the writer met.
+pub fn write_npz_arrays(
+    into: impl Write + Seek,
+    layout: Layout,
+    rows: usize,
+    columns: usize,
+    indptr: &[usize],
+    indices: &[u32],
+    values: &[f32],
+) -> io::Result<()> {
+    let base = indptr[0]; // a slice of a matrix keeps the pointers of the whole
+    let nnz = values.len();
+    let small = nnz <= i32::MAX as usize && rows.max(columns) <= i32::MAX as usize;
+    let mut zip = ZipWriter::new(into);
+    let begin = |zip: &mut ZipWriter<_>, name: &str, descr: &str, shape: &[usize], item: usize| {
+        let bytes = shape.iter().product::<usize>() * item;
+        let options = SimpleFileOptions::default()
+            .compression_method(CompressionMethod::Stored)
+            .last_modified_time(DateTime::default())
+            .large_file(bytes as u64 > u64::from(u32::MAX) - 4096);
+        zip.start_file(name, options)?;
+        let mut head = Vec::new();
+        npy::push_header(&mut head, descr, shape);
+        zip.write_all(&head)
+    };
+    if small {
+        begin(&mut zip, "indices.npy", "<i4", &[nnz], 4)?;
+        npy::write_items(&mut zip, indices.iter().map(|i| i.to_le_bytes()))?;
+        begin(&mut zip, "indptr.npy", "<i4", &[indptr.len()], 4)?;
+        npy::write_items(&mut zip, indptr.iter().map(|p| ((p - base) as u32).to_le_bytes()))?;
+    } else {
+        begin(&mut zip, "indices.npy", "<i8", &[nnz], 8)?;
+        npy::write_items(&mut zip, indices.iter().map(|&i| u64::from(i).to_le_bytes()))?;
+        begin(&mut zip, "indptr.npy", "<i8", &[indptr.len()], 8)?;
+        npy::write_items(&mut zip, indptr.iter().map(|p| ((p - base) as u64).to_le_bytes()))?;
+    }
+    begin(&mut zip, "format.npy", "|S3", &[], 3)?;
+    zip.write_all(if layout == Layout::Csr { b"csr" } else { b"csc" })?;
+    begin(&mut zip, "shape.npy", "<i8", &[2], 8)?;
+    npy::write_items(&mut zip, [rows, columns].into_iter().map(|n| (n as u64).to_le_bytes()))?;
+    begin(&mut zip, "data.npy", "<f4", &[nnz], 4)?;
+    npy::write_items(&mut zip, values.iter().map(|v| v.to_le_bytes()))?;
+    zip.finish()?.flush()
 }

@@ -18,11 +18,13 @@ pub enum Compression {
 }
 
 impl Compression {
+    const MAGIC: [&'static [u8]; 2] = [&[0x1f, 0x8b], &[0x28, 0xb5, 0x2f, 0xfd]];
+
     /// Recognises gzip and zstd by their magic bytes.
     pub fn of(head: &[u8]) -> Self {
-        match head {
-            [0x1f, 0x8b, ..] => Self::Gzip,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Zstd,
+        match Self::MAGIC.map(|magic| head.starts_with(magic)) {
+            [true, _] => Self::Gzip,
+            [_, true] => Self::Zstd,
             _ => Self::Plain,
         }
     }
@@ -56,6 +58,11 @@ const FREE_EXPANSION_BYTES: u64 = 1 << 30;
 const EXPANSION: u64 = 200;
 const BUFFER_BYTES: usize = 1 << 16;
 
+/// What a compressed file of this size may expand to unless told otherwise.
+pub(crate) fn default_expansion(file_bytes: u64) -> u64 {
+    FREE_EXPANSION_BYTES.max(file_bytes.saturating_mul(EXPANSION))
+}
+
 impl Source {
     /// Opens a file. `max_expanded_bytes` bounds what compressed data may expand to; by default that is the larger
     /// of 1 GiB and 200 times the file.
@@ -66,7 +73,7 @@ impl Source {
         if meta.is_dir() {
             return Err(fail(io::Error::from(io::ErrorKind::IsADirectory)));
         }
-        let expanded = FREE_EXPANSION_BYTES.max(meta.len().saturating_mul(EXPANSION));
+        let expanded = default_expansion(meta.len());
         Self::from_reader(&path.display().to_string(), file, Some(max_expanded_bytes.unwrap_or(expanded)))
     }
 
@@ -77,9 +84,13 @@ impl Source {
         max_expanded_bytes: Option<u64>,
     ) -> Result<Self, ReadError> {
         let fail = |e| ReadError::file(name, ReadErrorKind::Io(e));
-        // A pipe may hand over its first bytes one by one.
+        // Byte by byte, and no further than needed: a pipe may be waiting for an answer to a line of one byte.
         let mut head = Vec::with_capacity(4);
-        (&mut reader).take(4).read_to_end(&mut head).map_err(fail)?;
+        while Compression::MAGIC.iter().any(|magic| head.len() < magic.len() && magic.starts_with(&head)) {
+            if (&mut reader).take(1).read_to_end(&mut head).map_err(fail)? == 0 {
+                break;
+            }
+        }
         let compression = Compression::of(&head);
         let whole = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(head).chain(reader));
         let reader: Box<dyn BufRead + Send> = match compression {
@@ -107,7 +118,15 @@ impl Source {
         self.compression
     }
 
-    fn fail(&self, error: io::Error) -> ReadError {
+    /// The bytes as a plain reader; running over the limit on expansion is an error of it.
+    pub(crate) fn reading(&mut self) -> impl Read + '_ {
+        Reading(self)
+    }
+
+    pub(crate) fn fail(&self, error: io::Error) -> ReadError {
+        if self.left_bytes == 0 && error.kind() == io::ErrorKind::FileTooLarge {
+            return ReadError::file(&self.name, ReadErrorKind::Expands { limit_bytes: self.limit_bytes });
+        }
         let damaged = matches!(
             error.kind(),
             io::ErrorKind::UnexpectedEof
@@ -168,5 +187,21 @@ impl Source {
             return Err(ReadError::line(&self.name, line_no, kind));
         }
         Ok(true)
+    }
+}
+
+struct Reading<'a>(&'a mut Source);
+
+impl Read for Reading<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let met = self.0.reader.read(buffer)?;
+        match self.0.left_bytes.checked_sub(met as u64) {
+            Some(left) => self.0.left_bytes = left,
+            None => {
+                self.0.left_bytes = 0;
+                return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+            }
+        }
+        Ok(met)
     }
 }

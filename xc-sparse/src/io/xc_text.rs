@@ -111,6 +111,18 @@ pub fn parse_xc_line(line: &[u8], limits: &Limits, row: &mut RowBuffer) -> Resul
     append_row(line, limits, &mut row.store)
 }
 
+/// Reads one row of the two-file form: `index:value` entries alone. A row cannot have labels there.
+///
+/// # Errors
+/// As [`parse_xc_line`].
+pub fn parse_xc_columns_line(line: &[u8], limits: &Limits, row: &mut RowBuffer) -> Result<(), LineError> {
+    row.clear();
+    let mark = row.store.mark();
+    let mut seen = RowSeen::default();
+    entries::append_features(line, 0, IndexBase::Zero, limits, &mut row.store, &mut seen)?;
+    row.store.finish_row(mark, seen)
+}
+
 /// Rows of the one-file form.
 pub(crate) struct XcParser {
     pub(crate) limits: Limits,

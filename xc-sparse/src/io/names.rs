@@ -1,0 +1,74 @@
+//! Files of label names: one name a line, the line's number (from 0) is the label's id.
+
+use super::error::{ReadError, ReadErrorKind, Snippet};
+use super::fasttext::utf8_error;
+use super::label::LabelNames;
+use super::source::Source;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Which part of a line is the name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NameColumn {
+    /// The whole line, which then has no tab.
+    #[default]
+    Line,
+    /// What stands before the first tab (`name TAB count TAB text`); the whole line when there is no tab.
+    First,
+}
+
+const MAX_NAME_BYTES: usize = 1 << 20;
+
+/// Reads a file of label names.
+///
+/// # Errors
+/// An empty file, an empty name, a name given twice, a tab under [`NameColumn::Line`], bytes that are not UTF-8.
+pub fn read_label_names(path: &Path, column: NameColumn) -> Result<LabelNames, ReadError> {
+    let mut source = Source::open(path, None)?;
+    let file = source.name().to_owned();
+    let mut names: Vec<String> = Vec::new();
+    let mut line = Vec::new();
+    while source.read_line(&mut line, names.len() as u64 + 1, MAX_NAME_BYTES)? {
+        let line_no = names.len() as u64 + 1;
+        let text = std::str::from_utf8(&line).map_err(|e| utf8_error(&line, e.valid_up_to()).locate(&file, line_no))?;
+        let text = if line_no == 1 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
+        let malformed = |wanted| {
+            let met = Snippet::new(text.as_bytes());
+            Err(ReadError::line(&file, line_no, ReadErrorKind::Malformed { met, wanted }))
+        };
+        let name = match (text.split_once('\t'), column) {
+            (None, _) => text,
+            (Some((name, _)), NameColumn::First) => name,
+            (Some(_), NameColumn::Line) => return malformed("one label name a line, without a tab"),
+        };
+        if name.is_empty() {
+            return malformed("a label name, not an empty one");
+        }
+        names.push(name.to_owned());
+    }
+    if names.is_empty() {
+        return Err(ReadError::path(path, ReadErrorKind::Empty { wanted: "one label name a line" }));
+    }
+    LabelNames::try_new(names).map_err(|twice| {
+        let kind =
+            ReadErrorKind::RepeatedName { met: Snippet::new(twice.name.as_bytes()), first: twice.first as u64 + 1 };
+        ReadError::line(&file, twice.second as u64 + 1, kind)
+    })
+}
+
+/// Writes label names, one a line.
+///
+/// # Errors
+/// A name that is empty or has a tab or line break.
+pub fn write_label_names<S: AsRef<str>>(into: &mut impl Write, names: &[S]) -> io::Result<()> {
+    for (i, name) in names.iter().enumerate() {
+        let name = name.as_ref();
+        if name.is_empty() || name.contains(['\t', '\n', '\r']) {
+            let what = format!("the name {name:?} of label {i} is empty or has a tab or line break");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        into.write_all(name.as_bytes())?;
+        into.write_all(b"\n")?;
+    }
+    Ok(())
+}

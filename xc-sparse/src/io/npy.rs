@@ -1,0 +1,425 @@
+//! numpy arrays: the `.npy` form, alone in a file or as a member of an `.npz` archive.
+//!
+//! Integers, booleans and floats of 2, 4 and 8 bytes, either byte order. The header's shape is never believed for the
+//! size of an allocation: arrays grow with the bytes that are there. The specification is `docs/formats/npz.md`.
+
+use super::error::{ArrayProblem, ReadError, ReadErrorKind, Snippet};
+use super::options::ReadOptions;
+use super::source::Source;
+use half::f16;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+/// Dense rows: `values[i * columns + j]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DenseRows {
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns.
+    pub columns: usize,
+    /// Row after row.
+    pub values: Vec<f32>,
+}
+
+/// What an npy header says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NpyHeader {
+    pub(crate) kind: u8,
+    pub(crate) item_bytes: usize,
+    pub(crate) big_endian: bool,
+    pub(crate) fortran: bool,
+    pub(crate) shape: Vec<u64>,
+}
+
+/// Why an array could not be read, before its file is known.
+pub(crate) enum NpyError {
+    Io(io::Error),
+    Problem(ArrayProblem),
+}
+
+impl NpyError {
+    fn header(what: &'static str) -> Self {
+        Self::Problem(ArrayProblem::Header(what))
+    }
+}
+
+impl From<io::Error> for NpyError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+const MAX_HEADER_BYTES: usize = 1 << 16;
+const TYPES: &str = "bool, integers of 1 to 8 bytes, or floats of 2, 4 or 8 bytes";
+
+impl NpyHeader {
+    pub(crate) fn read(reader: &mut impl Read) -> Result<Self, NpyError> {
+        let mut start = [0u8; 8];
+        read_all(reader, &mut start)?;
+        if &start[..6] != b"\x93NUMPY" {
+            return Err(NpyError::header("it does not begin with the magic bytes of npy"));
+        }
+        let length = match start[6] {
+            1 => {
+                let mut bytes = [0u8; 2];
+                read_all(reader, &mut bytes)?;
+                usize::from(u16::from_le_bytes(bytes))
+            }
+            2 | 3 => {
+                let mut bytes = [0u8; 4];
+                read_all(reader, &mut bytes)?;
+                u32::from_le_bytes(bytes) as usize
+            }
+            _ => return Err(NpyError::header("its version is not 1, 2 or 3")),
+        };
+        if length > MAX_HEADER_BYTES {
+            return Err(NpyError::header("it is longer than 65536 bytes"));
+        }
+        let mut text = vec![0u8; length];
+        read_all(reader, &mut text)?;
+        let text = std::str::from_utf8(&text).map_err(|_| NpyError::header("it is not UTF-8"))?;
+        Self::parse(text)
+    }
+
+    // A Python dictionary with three known keys, each once.
+    fn parse(text: &str) -> Result<Self, NpyError> {
+        let torn = || NpyError::header("it is not a dictionary of descr, fortran_order and shape");
+        let mut rest = text.trim().strip_prefix('{').and_then(|t| t.strip_suffix('}')).ok_or_else(torn)?.trim();
+        let (mut descr, mut fortran, mut shape) = (None, None, None);
+        while !rest.is_empty() {
+            let (key, after) = quoted(rest).ok_or_else(torn)?;
+            let value = after.trim_start().strip_prefix(':').ok_or_else(torn)?.trim_start();
+            let after = match key {
+                "descr" if descr.is_none() => {
+                    if value.starts_with('[') {
+                        let met = Snippet::new(value.as_bytes());
+                        return Err(NpyError::Problem(ArrayProblem::Type { met, wanted: TYPES }));
+                    }
+                    let (met, after) = quoted(value).ok_or_else(torn)?;
+                    descr = Some(met);
+                    after
+                }
+                "fortran_order" if fortran.is_none() => {
+                    let (met, after) = match (value.strip_prefix("True"), value.strip_prefix("False")) {
+                        (Some(after), _) => (true, after),
+                        (_, Some(after)) => (false, after),
+                        _ => return Err(torn()),
+                    };
+                    fortran = Some(met);
+                    after
+                }
+                "shape" if shape.is_none() => {
+                    let (inside, after) = value.strip_prefix('(').and_then(|v| v.split_once(')')).ok_or_else(torn)?;
+                    let mut sizes = Vec::new();
+                    for size in inside.split(',').map(str::trim).filter(|s| !s.is_empty()) {
+                        // Python 2 wrote 3L.
+                        sizes.push(size.trim_end_matches('L').parse().map_err(|_| torn())?);
+                    }
+                    shape = Some(sizes);
+                    after
+                }
+                _ => return Err(torn()),
+            };
+            rest = after.trim_start();
+            rest = match rest.strip_prefix(',') {
+                Some(after) => after.trim_start(),
+                None if rest.is_empty() => rest,
+                None => return Err(torn()),
+            };
+        }
+        let (Some(descr), Some(fortran), Some(shape)) = (descr, fortran, shape) else { return Err(torn()) };
+        let strange = || NpyError::Problem(ArrayProblem::Type { met: Snippet::new(descr.as_bytes()), wanted: TYPES });
+        let (order, code) = match descr.as_bytes() {
+            [order @ (b'<' | b'>' | b'|' | b'='), code @ ..] => (*order, code),
+            _ => return Err(strange()),
+        };
+        let (&kind, size) = code.split_first().ok_or_else(strange)?;
+        let item_bytes: usize =
+            std::str::from_utf8(size).ok().and_then(|s| s.parse().ok()).filter(|&n| n <= 1024).ok_or_else(strange)?;
+        Ok(Self { kind, item_bytes, big_endian: order == b'>', fortran, shape })
+    }
+
+    /// Number of entries; `None` beyond `u64`.
+    pub(crate) fn n_entries(&self) -> Option<u64> {
+        self.shape.iter().try_fold(1u64, |n, &size| n.checked_mul(size))
+    }
+
+    fn descr(&self) -> String {
+        format!("{}{}{}", if self.big_endian { '>' } else { '<' }, self.kind as char, self.item_bytes)
+    }
+}
+
+// 'text' or "text" at the front, and what follows.
+fn quoted(text: &str) -> Option<(&str, &str)> {
+    let mark = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
+    text[1..].split_once(mark)
+}
+
+fn read_all(reader: &mut impl Read, bytes: &mut [u8]) -> Result<(), NpyError> {
+    reader.read_exact(bytes).map_err(|e| match e.kind() {
+        io::ErrorKind::UnexpectedEof => NpyError::header("it is cut off"),
+        _ => NpyError::Io(e),
+    })
+}
+
+/// A type that array entries are converted to.
+pub(crate) trait Entry: Sized {
+    /// What is wanted, in messages.
+    const WANTED: &'static str;
+    fn from_int(value: i128) -> Option<Self>;
+    fn from_float(value: f64) -> Option<Self>;
+}
+
+impl Entry for f32 {
+    const WANTED: &'static str = "a finite value that f32 can hold";
+    fn from_int(value: i128) -> Option<Self> {
+        Some(value as f32)
+    }
+    fn from_float(value: f64) -> Option<Self> {
+        let value = value as f32;
+        value.is_finite().then_some(value)
+    }
+}
+
+macro_rules! whole_entry {
+    ($type:ty, $wanted:literal) => {
+        impl Entry for $type {
+            const WANTED: &'static str = $wanted;
+            fn from_int(value: i128) -> Option<Self> {
+                value.try_into().ok()
+            }
+            // Some tools keep ids in float arrays: whole values are taken.
+            fn from_float(value: f64) -> Option<Self> {
+                (value.fract() == 0.0 && value.abs() < 9e15).then_some(value as i128).and_then(Self::from_int)
+            }
+        }
+    };
+}
+whole_entry!(u32, "a whole number from 0 to 4294967295");
+whole_entry!(u64, "a whole number that is not negative");
+
+/// Reads entries one after the other and hands each to `take`.
+pub(crate) fn read_entries<T: Entry>(
+    reader: &mut impl Read,
+    header: &NpyHeader,
+    mut take: impl FnMut(T),
+) -> Result<(), NpyError> {
+    let decode: fn(&[u8]) -> Result<i128, f64> = match (header.kind, header.item_bytes) {
+        (b'b' | b'u', 1) => |b| Ok(i128::from(b[0])),
+        (b'i', 1) => |b| Ok(i128::from(b[0] as i8)),
+        (b'u', 2) => |b| Ok(i128::from(u16::from_le_bytes(sized(b)))),
+        (b'i', 2) => |b| Ok(i128::from(i16::from_le_bytes(sized(b)))),
+        (b'u', 4) => |b| Ok(i128::from(u32::from_le_bytes(sized(b)))),
+        (b'i', 4) => |b| Ok(i128::from(i32::from_le_bytes(sized(b)))),
+        (b'u', 8) => |b| Ok(i128::from(u64::from_le_bytes(sized(b)))),
+        (b'i', 8) => |b| Ok(i128::from(i64::from_le_bytes(sized(b)))),
+        (b'f', 2) => |b| Err(f64::from(f16::from_le_bytes(sized(b)))),
+        (b'f', 4) => |b| Err(f64::from(f32::from_le_bytes(sized(b)))),
+        (b'f', 8) => |b| Err(f64::from_le_bytes(sized(b))),
+        _ => {
+            let met = Snippet::new(header.descr().as_bytes());
+            return Err(NpyError::Problem(ArrayProblem::Type { met, wanted: TYPES }));
+        }
+    };
+    let item = header.item_bytes;
+    let wanted_bytes = header.shape.iter().fold(item as u128, |n, &size| n.saturating_mul(u128::from(size)));
+    let mut left = wanted_bytes;
+    let mut chunk = vec![0u8; (1 << 16) / item * item];
+    let mut at = 0usize;
+    while left > 0 {
+        let want = chunk.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let met = fill(reader, &mut chunk[..want])?;
+        if met < want {
+            let met = (wanted_bytes - left) as u64 + met as u64;
+            return Err(NpyError::Problem(ArrayProblem::Length { met, wanted: wanted_bytes }));
+        }
+        for bytes in chunk[..want].chunks_exact_mut(item) {
+            if header.big_endian {
+                bytes.reverse();
+            }
+            let decoded = decode(bytes);
+            let entry = match decoded {
+                Ok(whole) => T::from_int(whole),
+                Err(float) => T::from_float(float),
+            };
+            let Some(entry) = entry else {
+                let met = match decoded {
+                    Ok(whole) => whole.to_string(),
+                    Err(float) => float.to_string(),
+                };
+                let problem = ArrayProblem::Entry { at, met: met.into(), wanted: T::WANTED.into() };
+                return Err(NpyError::Problem(problem));
+            };
+            take(entry);
+            at += 1;
+        }
+        left -= want as u128;
+    }
+    if fill(reader, &mut [0u8])? > 0 {
+        return Err(NpyError::Problem(ArrayProblem::Trailing { wanted: wanted_bytes }));
+    }
+    Ok(())
+}
+
+// The chunk's items have exactly the size that the header says.
+fn sized<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut out = [0; N];
+    out.copy_from_slice(bytes);
+    out
+}
+
+// As many bytes as there are, up to the buffer.
+fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut met = 0;
+    while met < buffer.len() {
+        match reader.read(&mut buffer[met..]) {
+            Ok(0) => break,
+            Ok(n) => met += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(met)
+}
+
+fn open_dense(path: &Path, options: &ReadOptions) -> Result<(Source, NpyHeader, [u64; 2]), ReadError> {
+    let mut source = Source::open(path, options.max_expanded_bytes)?;
+    let header = NpyHeader::read(&mut source.reading());
+    let header = header.map_err(|e| locate(&source, e))?;
+    let [rows, columns] = header.shape[..] else {
+        let problem =
+            ArrayProblem::Shape { met: format!("{:?}", header.shape).into(), wanted: "[rows, columns]".into() };
+        return Err(locate(&source, NpyError::Problem(problem)));
+    };
+    // Every row has bytes then, so the file bounds the number of rows.
+    if columns == 0 || columns > 1 << 32 || header.n_entries().is_none() {
+        let problem = ArrayProblem::Shape {
+            met: format!("{:?}", header.shape).into(),
+            wanted: "[rows, columns] with 1 to 4294967296 columns".into(),
+        };
+        return Err(locate(&source, NpyError::Problem(problem)));
+    }
+    Ok((source, header, [rows, columns]))
+}
+
+fn locate(source: &Source, error: NpyError) -> ReadError {
+    match error {
+        NpyError::Io(error) => source.fail(error),
+        NpyError::Problem(problem) => {
+            ReadError::file(source.name(), ReadErrorKind::Array { array: "npy".into(), problem })
+        }
+    }
+}
+
+/// Reads a two-dimensional `.npy` file as dense rows; Fortran order is converted.
+///
+/// # Errors
+/// A shape that has not two dimensions, a type that is not a number, values that f32 cannot hold, missing bytes.
+pub fn read_npy(path: &Path, options: &ReadOptions) -> Result<DenseRows, ReadError> {
+    let (mut source, header, [rows, columns]) = open_dense(path, options)?;
+    let mut values: Vec<f32> = Vec::new();
+    let outcome = read_entries(&mut source.reading(), &header, |value| values.push(value));
+    outcome.map_err(|e| locate(&source, e))?;
+    // All entries were there, so the sizes fit memory.
+    let (rows, columns) = (rows as usize, columns as usize);
+    if header.fortran {
+        let mut by_row = vec![0.0; values.len()];
+        for (at, &value) in values.iter().enumerate() {
+            by_row[at % rows * columns + at / rows] = value;
+        }
+        values = by_row;
+    }
+    Ok(DenseRows { rows, columns, values })
+}
+
+/// Rows of a dense file without their zeros, as CSR arrays or (Fortran order) as CSC arrays.
+pub(crate) struct CompressedDense {
+    pub(crate) by_columns: bool,
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    pub(crate) indptr: Vec<usize>,
+    pub(crate) indices: Vec<u32>,
+    pub(crate) values: Vec<f32>,
+}
+
+pub(crate) fn read_npy_sparse(path: &Path, options: &ReadOptions) -> Result<CompressedDense, ReadError> {
+    let (mut source, header, [rows, columns]) = open_dense(path, options)?;
+    let inner = if header.fortran { rows } else { columns };
+    if inner > 1 << 32 {
+        let problem = ArrayProblem::Shape {
+            met: format!("{:?}", header.shape).into(),
+            wanted: "at most 4294967296 rows in Fortran order".into(),
+        };
+        return Err(locate(&source, NpyError::Problem(problem)));
+    }
+    let mut out = CompressedDense {
+        by_columns: header.fortran,
+        rows: rows as usize,
+        columns: columns as usize,
+        indptr: vec![0],
+        indices: Vec::new(),
+        values: Vec::new(),
+    };
+    let mut at = 0u64;
+    let outcome = read_entries(&mut source.reading(), &header, |value: f32| {
+        if value != 0.0 {
+            out.indices.push(at as u32);
+            out.values.push(value);
+        }
+        at += 1;
+        if at == inner {
+            at = 0;
+            out.indptr.push(out.indices.len());
+        }
+    });
+    outcome.map_err(|e| locate(&source, e))?;
+    // No rows in Fortran order: columns without entries.
+    if header.fortran && rows == 0 {
+        out.by_columns = false;
+    }
+    Ok(out)
+}
+
+/// Appends an npy header (version 1) whose data begin at a multiple of 64 bytes.
+pub(crate) fn push_header(out: &mut Vec<u8>, descr: &str, shape: &[usize]) {
+    let sizes: String = match shape {
+        [one] => format!("{one},"),
+        many => many.iter().map(usize::to_string).collect::<Vec<_>>().join(", "),
+    };
+    let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({sizes}), }}");
+    let unpadded = 10 + text.len() + 1;
+    text.extend(std::iter::repeat_n(' ', unpadded.next_multiple_of(64) - unpadded));
+    text.push('\n');
+    out.extend_from_slice(b"\x93NUMPY\x01\x00");
+    // A few numbers: far below 65536 bytes.
+    out.extend_from_slice(&(text.len() as u16).to_le_bytes());
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// Writes dense rows as a `.npy` file of f32 in C order.
+///
+/// # Panics
+/// If `values` are not `rows * columns`.
+pub fn write_npy(into: &mut impl Write, rows: usize, columns: usize, values: &[f32]) -> io::Result<()> {
+    assert_eq!(values.len(), rows * columns, "{} values for {rows} rows of {columns}", values.len());
+    let mut head = Vec::new();
+    push_header(&mut head, "<f4", &[rows, columns]);
+    into.write_all(&head)?;
+    write_items(into, values.iter().map(|v| v.to_le_bytes()))
+}
+
+/// Writes items of fixed size through a buffer.
+pub(crate) fn write_items<const N: usize>(
+    into: &mut impl Write,
+    items: impl Iterator<Item = [u8; N]>,
+) -> io::Result<()> {
+    let mut buffer = Vec::with_capacity((1 << 16) + N);
+    for item in items {
+        buffer.extend_from_slice(&item);
+        if buffer.len() >= 1 << 16 {
+            into.write_all(&buffer)?;
+            buffer.clear();
+        }
+    }
+    into.write_all(&buffer)
+}

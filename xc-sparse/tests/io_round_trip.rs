@@ -1,0 +1,298 @@
+//! What is written reads back as the same rows: every format, any block size, plain or compressed.
+
+use proptest::prelude::*;
+use std::io::{Cursor, Write};
+use std::path::{Path, PathBuf};
+use xc_sparse::io::*;
+use xc_sparse::rank::{RankedBatch, Scored};
+use xc_sparse::{CsrMatrix, LabelRows, Rows};
+
+const N_FEATURES: u32 = 40;
+const N_LABELS: u32 = 9;
+
+type RawRow = (Vec<u32>, std::collections::BTreeMap<u32, f32>);
+
+fn value() -> impl Strategy<Value = f32> {
+    let any_bits = any::<u32>().prop_map(f32::from_bits).prop_filter("finite", |v| v.is_finite() && *v != 0.0);
+    prop_oneof![Just(1.0f32), (1u32..9).prop_map(|n| n as f32), any_bits]
+}
+
+fn rows() -> impl Strategy<Value = Vec<RawRow>> {
+    let row = (prop::collection::vec(0..N_LABELS, 0..4), prop::collection::btree_map(0..N_FEATURES, value(), 0..6));
+    prop::collection::vec(row, 1..12)
+}
+
+fn build(rows: &[RawRow]) -> (CsrMatrix, LabelRows) {
+    let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+    for (_, features) in rows {
+        indices.extend(features.keys());
+        values.extend(features.values());
+        indptr.push(indices.len());
+    }
+    let features = CsrMatrix::new((rows.len(), N_FEATURES as usize), indptr, indices, values);
+    let labels = LabelRows::from_lists(rows.iter().map(|r| &r.0), N_LABELS as usize).unwrap();
+    (features, labels)
+}
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+    fn put(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.0.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+}
+
+fn assert_same(
+    path: &Path,
+    options: &ReadOptions,
+    features: &CsrMatrix,
+    labels: &LabelRows,
+) -> Result<(), TestCaseError> {
+    let data = read_dataset(path, options).map_err(|e| TestCaseError::fail(e.to_string()))?;
+    prop_assert_eq!(&data.features, features);
+    let bits = |m: &CsrMatrix| m.data().iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+    prop_assert_eq!(bits(&data.features), bits(features));
+    prop_assert_eq!(&data.labels, labels);
+    Ok(())
+}
+
+fn with<T>(fill: impl FnOnce(&mut Vec<u8>) -> std::io::Result<T>) -> Vec<u8> {
+    let mut out = Vec::new();
+    fill(&mut out).unwrap();
+    out
+}
+
+fn bounded(format: Format, block_bytes: usize) -> ReadOptions {
+    ReadOptions {
+        format: Some(format),
+        block_bytes,
+        n_features: Some(N_FEATURES as usize),
+        n_labels: Some(N_LABELS as usize),
+        ..ReadOptions::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn xc_text(rows in rows(), block_bytes in 1usize..80) {
+        let (features, labels) = build(&rows);
+        let folder = Folder::new();
+        let text = with(|out| write_xc(out, features.view(), &labels));
+        let path = folder.put("a.txt", &text);
+        assert_same(&path, &bounded(Format::Xc, block_bytes), &features, &labels)?;
+
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&text).unwrap();
+        let path = folder.put("a.gz.txt", &gzip.finish().unwrap());
+        assert_same(&path, &bounded(Format::Xc, block_bytes), &features, &labels)?;
+        let path = folder.put("b.txt", &zstd::encode_all(&text[..], 1).unwrap());
+        assert_same(&path, &bounded(Format::Xc, block_bytes), &features, &labels)?;
+
+        // Without the header line, and with the other line end.
+        let body = text.splitn(2, |&b| b == b'\n').nth(1).unwrap();
+        let body = String::from_utf8(body.to_vec()).unwrap().replace('\n', "\r\n");
+        let path = folder.put("c.txt", body.as_bytes());
+        let options = ReadOptions { header: HeaderRule::Absent, ..bounded(Format::Xc, block_bytes) };
+        assert_same(&path, &options, &features, &labels)?;
+    }
+
+    #[test]
+    fn xc_text_in_two_files(rows in rows(), block_bytes in 1usize..80) {
+        let (features, labels) = build(&rows);
+        let folder = Folder::new();
+        let path = folder.put("X.txt", &with(|out| write_xc_features(out, features.view())));
+        let of_labels = folder.put("Y.txt", &with(|out| write_xc_labels(out, &labels)));
+        let options = ReadOptions { labels: Some(of_labels), ..bounded(Format::Xc, block_bytes) };
+        assert_same(&path, &options, &features, &labels)?;
+    }
+
+    #[test]
+    fn svmlight(rows in rows(), block_bytes in 1usize..80, one in any::<bool>()) {
+        let (features, labels) = build(&rows);
+        let base = if one { IndexBase::One } else { IndexBase::Zero };
+        let bases = SvmlightBases { features: base, labels: IndexBase::Zero };
+        let folder = Folder::new();
+        let path = folder.put("a.svm", &with(|out| write_svmlight(out, features.view(), &labels, bases)));
+        let options = ReadOptions { svmlight_base: Some(base), ..bounded(Format::Svmlight, block_bytes) };
+        assert_same(&path, &options, &features, &labels)?;
+    }
+
+    #[test]
+    fn jsonl_features(rows in rows(), block_bytes in 1usize..80) {
+        let (features, labels) = build(&rows);
+        let folder = Folder::new();
+        let path = folder.put("a.jsonl", &with(|out| write_jsonl_features(out, features.view(), &labels, None)));
+        assert_same(&path, &bounded(Format::Jsonl, block_bytes), &features, &labels)?;
+    }
+
+    #[test]
+    fn npz_and_npy(rows in rows()) {
+        let (features, labels) = build(&rows);
+        let folder = Folder::new();
+        let mut bytes = Cursor::new(Vec::new());
+        write_npz(&mut bytes, features.view()).unwrap();
+        let path = folder.put("a.npz", bytes.get_ref());
+        let of_labels = folder.put("Y.txt", &with(|out| write_xc_labels(out, &labels)));
+        let options = ReadOptions { labels: Some(of_labels), ..ReadOptions::default() };
+        assert_same(&path, &options, &features, &labels)?;
+
+        let columns = features.to_csc();
+        let mut bytes = Cursor::new(Vec::new());
+        write_npz(&mut bytes, columns.view()).unwrap();
+        let path = folder.put("b.npz", bytes.get_ref());
+        assert_same(&path, &options, &features, &labels)?;
+        prop_assert_eq!(read_npz_matrix(&path, &options).unwrap(), columns);
+
+        let dense: Vec<f32> = features.to_dense().iter().copied().collect();
+        let path = folder.put("a.npy", &with(|out| write_npy(out, rows.len(), N_FEATURES as usize, &dense)));
+        assert_same(&path, &options, &features, &labels)?;
+        prop_assert_eq!(read_npy(&path, &options).unwrap().values, dense);
+    }
+
+    #[test]
+    fn text_with_names(
+        rows in prop::collection::vec(("[a-zé\"\\\\{}:,☃]{0,6}( [a-z]{1,5}){0,3}", prop::collection::vec(0..N_LABELS, 0..4)), 1..10),
+        block_bytes in 1usize..80,
+    ) {
+        let names: Vec<String> = (0..N_LABELS).map(|i| format!("label\"{i}é")).collect();
+        let texts: Vec<String> = rows.iter().map(|r| r.0.trim().to_owned()).collect();
+        let labels = LabelRows::from_lists(rows.iter().map(|r| &r.1), names.len()).unwrap();
+        let folder = Folder::new();
+        let known = std::sync::Arc::new(LabelNames::try_new(names.clone()).unwrap());
+        let written = [
+            (Format::Jsonl, with(|out| write_jsonl_text(out, &texts, &labels, Some(&names)))),
+            (Format::FastText, with(|out| write_fasttext(out, &texts, &labels, Some(&names)))),
+        ];
+        for (format, bytes) in written {
+            let path = folder.put("a", &bytes);
+            let options = ReadOptions { label_names: Some(known.clone()), ..bounded(format, block_bytes) };
+            let data = read_text(&path, &options).map_err(|e| TestCaseError::fail(e.to_string()))?;
+            prop_assert_eq!(&data.texts, &texts);
+            prop_assert_eq!(&data.labels, &labels);
+            // Without a dictionary, ids follow the order of the names that occur.
+            let data = read_text(&path, &ReadOptions { label_names: None, n_labels: None, ..options }).unwrap();
+            let found = data.label_names.unwrap_or_default();
+            prop_assert!(found.is_sorted());
+            for (ours, truth) in data.labels.iter().zip(labels.iter()) {
+                let ours: Vec<&str> = ours.iter().map(|&l| found[l as usize].as_str()).collect();
+                let truth: Vec<&str> = truth.iter().map(|&l| names[l as usize].as_str()).collect();
+                prop_assert_eq!(ours, truth);
+            }
+        }
+    }
+
+    #[test]
+    fn predictions(rows in prop::collection::vec(prop::collection::btree_map(0..N_LABELS, value(), 0..6), 1..12), block_bytes in 1usize..80) {
+        let mut batch = RankedBatch::new();
+        for row in &rows {
+            batch.push_row(&row.iter().map(|(&label, &score)| Scored { label, score }).collect::<Vec<_>>());
+        }
+        batch.sort();
+        let folder = Folder::new();
+        let options = ReadOptions { block_bytes, n_labels: Some(N_LABELS as usize), ..ReadOptions::default() };
+        let names: Vec<String> = (0..N_LABELS).map(|i| format!("é{i}")).collect();
+        let lines = folder.put("a.txt", &with(|out| write_prediction_lines(out, &batch, None)));
+        let jsonl = folder.put("a.jsonl", &with(|out| write_prediction_jsonl(out, &batch, Some(&names))));
+        let mut bytes = Cursor::new(Vec::new());
+        write_prediction_npz(&mut bytes, &batch, N_LABELS as usize).unwrap();
+        let npz = folder.put("a.npz", bytes.get_ref());
+        for path in [lines, jsonl, npz] {
+            let found = read_predictions(&path, &options).map_err(|e| TestCaseError::fail(e.to_string()))?;
+            prop_assert_eq!(&found, &batch);
+        }
+    }
+
+    #[test]
+    fn a_stream_gives_the_rows_of_the_whole_file(rows in rows()) {
+        let (features, labels) = build(&rows);
+        let bases = SvmlightBases { features: IndexBase::One, labels: IndexBase::Zero };
+        let written = [
+            (None, with(|out| write_xc(out, features.view(), &labels))),
+            (None, with(|out| write_xc_features(out, features.view()))),
+            (Some(Format::Svmlight), with(|out| write_svmlight(out, features.view(), &labels, bases))),
+            (Some(Format::Jsonl), with(|out| write_jsonl_features(out, features.view(), &labels, None))),
+        ];
+        for (which, (format, bytes)) in written.into_iter().enumerate() {
+            let options = ReadOptions { format, svmlight_base: Some(IndexBase::One), ..ReadOptions::default() };
+            let mut reader = InstanceReader::new("stdin", Cursor::new(bytes), &options).unwrap();
+            let mut instance = InstanceBuffer::default();
+            let mut n = 0;
+            while reader.next_into(&mut instance).map_err(|e| TestCaseError::fail(e.to_string()))?.is_some() {
+                prop_assert_eq!(instance.row.features(), Rows::new(features.view()).row(n));
+                if matches!(which, 0 | 2) {
+                    prop_assert_eq!(instance.row.labels(), labels.row(n));
+                }
+                if which == 3 {
+                    let ids: Vec<LabelRef> = labels.row(n).iter().map(|&l| LabelRef::Id(l)).collect();
+                    prop_assert_eq!(&instance.labels, &ids);
+                }
+                n += 1;
+            }
+            prop_assert_eq!(n, rows.len());
+        }
+    }
+}
+
+#[test]
+fn threads_do_not_change_what_is_read() {
+    let rows: Vec<RawRow> = (0..500u32)
+        .map(|i| (vec![i % N_LABELS], (0..i % 7).map(|f| ((f * 5 + i) % N_FEATURES, 0.1 + i as f32)).collect()))
+        .collect();
+    let (features, labels) = build(&rows);
+    let folder = Folder::new();
+    let path = folder.put("a.txt", &with(|out| write_xc(out, features.view(), &labels)));
+    for threads in [1, 2, 5] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        for block_bytes in [1, 37, 1000, 1 << 20] {
+            let data = pool.install(|| read_dataset(&path, &bounded(Format::Xc, block_bytes))).unwrap();
+            assert_eq!(data.features, features);
+            assert_eq!(data.labels, labels);
+        }
+    }
+}
+
+#[test]
+fn npz_members_stand_in_scipys_order_stored_and_sized() {
+    let matrix = CsrMatrix::new((2, 3), vec![0, 1, 2], vec![2, 0], vec![0.5, -1.0]);
+    let mut bytes = Cursor::new(Vec::new());
+    write_npz(&mut bytes, matrix.view()).unwrap();
+    let bytes = bytes.into_inner();
+    // Walk the local headers, as readers do that do not know the central directory.
+    let (mut at, mut names) = (0, Vec::new());
+    let u16_at = |at: usize| u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap());
+    let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    while bytes[at..].starts_with(b"PK\x03\x04") {
+        let (flags, method, packed, size) = (u16_at(at + 6), u16_at(at + 8), u32_at(at + 18), u32_at(at + 22));
+        assert_eq!((flags & 8, method, packed), (0, 0, size), "no data descriptor, stored");
+        let name = &bytes[at + 30..at + 30 + usize::from(u16_at(at + 26))];
+        names.push(String::from_utf8(name.to_vec()).unwrap());
+        let data = at + 30 + name.len() + usize::from(u16_at(at + 28));
+        assert!(bytes[data..].starts_with(b"\x93NUMPY\x01\x00"));
+        at = data + size as usize;
+    }
+    assert_eq!(names, ["indices.npy", "indptr.npy", "format.npy", "shape.npy", "data.npy"]);
+}
+
+#[test]
+fn an_output_appears_only_when_it_is_complete() {
+    let folder = Folder::new();
+    let path = folder.put("a.txt", b"before");
+    let failed = write_file(&path, |out| {
+        out.write_all(b"half")?;
+        Err(std::io::Error::from(std::io::ErrorKind::StorageFull))
+    });
+    assert!(failed.unwrap_err().to_string().starts_with(&format!("{}: cannot be written: ", path.display())));
+    assert_eq!(std::fs::read(&path).unwrap(), b"before");
+    write_file(&path, |out| out.write_all(b"after")).unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), b"after");
+    assert_eq!(std::fs::read_dir(folder.0.path()).unwrap().count(), 1, "no temporary file is left");
+    let missing = folder.0.path().join("no/such/folder.txt");
+    assert!(OutputFile::create(&missing).is_err());
+}
