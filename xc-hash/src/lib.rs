@@ -1,4 +1,58 @@
 //! Hash functions, and text to weighted features.
+//!
+//! A text becomes a sparse row in five steps, all of them in one value that training stores and serving reads:
+//!
+//! ```text
+//!   "The Cat sat"  ─▶ the cat sat ─▶ the │ cat │ sat ─▶ 17 │ 3 │ 12 ─▶ counts ─▶ 3: 0.61  12: 0.52  17: 0.59
+//!                  normalise       words, n-grams     vocabulary or hash       tf-idf, norm
+//! ```
+//!
+//! A term finds its feature by its rank in a vocabulary learned from training texts, or by hash (no memory, but
+//! collisions). Several kinds of terms stand side by side, each with its own range of features.
+//!
+//! ```
+//! use xc_hash::text::{Block, Pipeline, PipelineParams};
+//!
+//! let train = ["rules of the transport committee", "the committee on fisheries", "fisheries and transport"];
+//! // Words known from two texts or more, then word pairs hashed to 1024 slots.
+//! let blocks = vec![Block::words(1, 1), Block::words(2, 2).hashed(1024)];
+//! let pipeline = Pipeline::fit(PipelineParams { blocks, ..PipelineParams::default() }, &train)?;
+//! let rows = pipeline.transform_batch(&train);
+//! assert_eq!((rows.rows(), rows.cols()), (3, 4 + 1024));
+//!
+//! // The model keeps `to_parts()`; what opens them again makes the same features, bit for bit.
+//! let served = Pipeline::from_parts(pipeline.to_parts())?;
+//! let mut scratch = served.scratch();
+//! let (features, values) = served.transform_one(train[0], &mut scratch);
+//! let end = rows.indptr().raw_storage()[1];
+//! assert_eq!((features, values), (&rows.indices()[..end], &rows.data()[..end]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # When not to use it
+//! Where word order or meaning beyond shared words decides, an encoder does better. Where the features are there
+//! already, only [`text::RowWeights`] (tf-idf and norms on sparse rows) is of use. Text that is not cut by blanks
+//! (Chinese, Thai) wants character n-grams ([`text::Grams::Chars`]), since a whole clause is one word here.
+//!
+//! # Main types
+//!
+//! | type | what it is |
+//! |---|---|
+//! | [`text::PipelineParams`] | what shall become a feature and how it is weighted |
+//! | [`text::Pipeline`] | the fitted value: texts in, rows out |
+//! | [`text::Block`] | one kind of terms ([`text::Grams`]) and where they go ([`text::Slots`]) |
+//! | [`text::Vocabulary`] | terms and their ids |
+//! | [`text::RowWeights`] | tf-idf and norms ([`text::Weighting`]) for rows of counts |
+//! | [`text::FeatureMaker`] | what a model stores: a pipeline or row weights |
+//! | [`murmur3_32`] | the hash |
+//!
+//! Speed on one core of a shared 2-core Zen 4 machine, 213 MB of English legal text: word unigrams are fitted at 105 MB/s
+//! and transformed at 83, hashed unigrams with idf at 74 and 61, uni- and bigrams at 36 and 34
+//! (`examples/02_time_a_file.rs`).
+//!
+//! # References
+//! Feature hashing: `[weinberger2009hashing]`. The formats and rules follow scikit-learn 1.9.1, against whose frozen
+//! rows they are tested; [`text`] states the rules and where they differ.
 
 pub mod murmur3;
 pub mod text;

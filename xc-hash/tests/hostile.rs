@@ -103,6 +103,7 @@ fn impossible_parameters_are_refused_before_any_text_is_read() {
     for (block, want) in [
         (Block::words(0, 1), "block 1: terms of 0 to 1"),
         (Block::words(3, 2), "block 1: terms of 3 to 2"),
+        (Block::words(1, 65), "block 1: terms of 1 to 65"),
         (good.hashed(0), "block 1: n_features is 0"),
         (Block { scale: f32::NAN, ..good }, "block 1: scale is NaN"),
         (Block { scale: -1.0, ..good }, "block 1: scale is -1"),

@@ -14,6 +14,9 @@ use thiserror::Error;
 /// Most features that all blocks have together: the lowest bit of a 32-bit key carries a sign.
 pub(super) const MAX_FEATURES: u64 = 1 << 31;
 
+/// Longest term, in words or characters: a text of n of them then has at most 64 n terms.
+pub(super) const MAX_GRAM: u32 = 64;
+
 /// Terms of one kind and where they go.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -132,8 +135,8 @@ pub enum BlockError {
     /// No block at all.
     #[error("there is no block of features; at least one is needed")]
     None,
-    /// Lengths of terms out of order.
-    #[error("block {block}: terms of {min} to {max} words or characters; 1 <= min <= max is needed")]
+    /// Lengths of terms out of order, or too large.
+    #[error("block {block}: terms of {min} to {max} words or characters; 1 <= min <= max <= {MAX_GRAM} is needed")]
     Grams {
         /// The block, from 0.
         block: usize,
@@ -187,7 +190,7 @@ impl Block {
 
     pub(super) fn check(&self, block: usize) -> Result<(), BlockError> {
         let (min, max) = self.grams.range();
-        if min == 0 || max < min {
+        if min == 0 || max < min || max > MAX_GRAM {
             return Err(BlockError::Grams { block, min, max });
         }
         if !(1e-6..=1e6).contains(&self.scale) {

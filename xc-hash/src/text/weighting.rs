@@ -84,8 +84,8 @@ pub enum WeightRowsError {
         /// The value met.
         value: f32,
     },
-    /// The rows have another width than the fitted ones.
-    #[error("rows of {met} features; the weights were fitted on {wanted}")]
+    /// The rows are wider than the fitted ones.
+    #[error("rows of {met} features; the weights were fitted on {wanted} and know no more")]
     Width {
         /// Features of these rows.
         met: usize,
@@ -186,9 +186,9 @@ impl RowWeights {
     /// Weights every row in place. *Determinism*: each row alone, at any number of threads.
     ///
     /// # Errors
-    /// Another width than the fitted rows; a value that is not finite; a matrix stored by columns. Nothing is changed then.
+    /// More features than the fitted rows had (fewer are fine); a value that is not finite; a matrix stored by columns. Nothing is changed then.
     pub fn apply(&self, counts: &mut CsMatI<f32, u32, usize>) -> Result<(), WeightRowsError> {
-        if counts.cols() != self.n_features {
+        if counts.cols() > self.n_features {
             return Err(WeightRowsError::Width { met: counts.cols(), wanted: self.n_features });
         }
         check(counts.view())?;
@@ -355,6 +355,9 @@ mod tests {
         ));
         let mut wide = rows(3, &[]);
         assert_eq!(weights.apply(&mut wide), Err(WeightRowsError::Width { met: 3, wanted: 2 }));
+        let mut narrow = rows(1, &[vec![(0, 2.0)]]);
+        weights.apply(&mut narrow).unwrap();
+        assert_eq!((narrow.cols(), narrow.data()), (1, &[1.0][..]));
         let columns = good.to_csc();
         assert_eq!(RowWeights::fit(Weighting::default(), columns.view()), Err(WeightRowsError::ByColumns));
         let mut none = rows(0, &[]);
