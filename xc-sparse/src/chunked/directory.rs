@@ -38,7 +38,7 @@ impl SlotMap {
             .enumerate()
             .map(|(f, &count)| {
                 let uniform = ((f as u128) << 32) / n;
-                let frequent = if total == 0 { uniform } else { (before << 32) / total };
+                let frequent = (before << 32).checked_div(total).unwrap_or(uniform);
                 before += u128::from(count);
                 // Both halves are below 2^32, so their mean is too.
                 ((uniform + frequent) / 2) as u32
