@@ -34,7 +34,7 @@ pub use choose::Choice;
 pub use directory::SlotMap;
 pub use intersect::{Intersect, Matches};
 pub use multiply::{ProductScratch, margins, margins_with, shared_margins};
-pub use pack::{ChunkedMatrix, PackError, Packer, count_features};
+pub use pack::{ChunkedMatrix, PackError, PackedPiece, Packer, count_features};
 pub use query::{DensePositions, QueryScratch, QueryView};
 pub use rows::{ChunkRows, ChunkRowsError};
 pub use view::{ChunkView, ChunkedArrays, ChunkedView, Values};

@@ -1,7 +1,7 @@
 //! From plain rows to packed chunks.
 
 use super::directory::{self, SlotMap};
-use super::view::{ChunkedView, Values, mask_words};
+use super::view::{ChunkedArrays, ChunkedView, Values, mask_words};
 use super::weight::{Precision, Weight};
 use super::{ChunkRows, ChunkRowsError, MAX_WIDTH};
 use half::{bf16, f16};
@@ -70,17 +70,12 @@ pub struct ChunkedMatrix {
 impl ChunkedMatrix {
     /// Borrows the arrays.
     pub fn view(&self) -> ChunkedView<'_> {
-        let values = match &self.values {
-            OwnedValues::F32(v) => Values::F32(v),
-            OwnedValues::F16(v) => Values::F16(v),
-            OwnedValues::Bf16(v) => Values::Bf16(v),
-        };
         // SAFETY: the arrays were made by `Packer`, which checks its input, and are private to this value.
         unsafe {
             ChunkedView::new_unchecked(
                 &self.records,
                 &self.headers,
-                values,
+                self.values.view(),
                 &self.directory,
                 &self.bias,
                 &self.slot_map,
@@ -119,6 +114,41 @@ struct Packed {
     n_bits: u32,
 }
 
+/// A stretch of a level's arrays; see [`Packer::take`].
+#[derive(Debug)]
+pub struct PackedPiece {
+    records: Vec<[u64; 4]>,
+    headers: Vec<u32>,
+    values: OwnedValues,
+    directory: Vec<u64>,
+    bias: Vec<f32>,
+    part_ptr: Vec<u32>,
+}
+
+impl PackedPiece {
+    /// The arrays of the stretch. They are no level by themselves: offsets count from the level's beginning.
+    pub fn arrays(&self) -> ChunkedArrays<'_> {
+        ChunkedArrays {
+            records: &self.records,
+            headers: &self.headers,
+            values: self.values.view(),
+            directory: &self.directory,
+            bias: &self.bias,
+            part_ptr: &self.part_ptr,
+        }
+    }
+}
+
+impl OwnedValues {
+    fn view(&self) -> Values<'_> {
+        match self {
+            Self::F32(v) => Values::F32(v),
+            Self::F16(v) => Values::F16(v),
+            Self::Bf16(v) => Values::Bf16(v),
+        }
+    }
+}
+
 /// Builds a [`ChunkedMatrix`] parent by parent.
 pub struct Packer {
     precision: Precision,
@@ -126,8 +156,11 @@ pub struct Packer {
     records: Vec<[u64; 4]>,
     headers: Vec<u32>,
     values: OwnedValues,
+    n_headers: u64,
     n_values: u64,
+    n_words: u64,
     n_children: u64,
+    n_parts: u64,
     directory: Vec<u64>,
     bias: Vec<f32>,
     part_ptr: Vec<u32>,
@@ -152,8 +185,11 @@ impl Packer {
             records: Vec::new(),
             headers: Vec::new(),
             values,
+            n_headers: 0,
             n_values: 0,
+            n_words: 0,
             n_children: 0,
+            n_parts: 0,
             directory: Vec::new(),
             bias: Vec::new(),
             part_ptr: vec![0],
@@ -172,7 +208,7 @@ impl Packer {
                     self.push_part(part)?;
                 }
                 self.bias.extend_from_slice(&rows.bias);
-                self.part_ptr.push(self.records.len() as u32);
+                self.part_ptr.push(self.n_parts as u32);
             }
         }
         Ok(())
@@ -229,8 +265,7 @@ impl Packer {
     }
 
     fn record(&self, first_child: u64, n_bits: u32) -> [u64; 4] {
-        let next = [self.headers.len() as u64, self.n_values, self.directory.len() as u64];
-        [next[0], next[1], next[2], first_child | u64::from(n_bits) << 32]
+        [self.n_headers, self.n_values, self.n_words, first_child | u64::from(n_bits) << 32]
     }
 
     fn push_part(&mut self, part: Packed) -> Result<(), PackError> {
@@ -240,6 +275,9 @@ impl Packer {
         if self.n_children > u64::from(u32::MAX) || part.values.len() as u64 > u64::from(u32::MAX) {
             return Err(PackError::TooLarge);
         }
+        self.n_parts += 1;
+        self.n_headers += part.headers.len() as u64;
+        self.n_words += part.words.len() as u64;
         self.headers.extend_from_slice(&part.headers);
         self.directory.extend_from_slice(&part.words);
         self.n_values += part.values.len() as u64;
@@ -251,23 +289,44 @@ impl Packer {
         Ok(())
     }
 
-    /// Ends the level.
-    pub fn finish(mut self) -> Result<ChunkedMatrix, PackError> {
-        let closing = self.record(self.bias.len() as u64, 0);
+    /// Takes what has been packed since the last call, for a level that is written while it is made. The pieces of
+    /// all calls, the last after [`Packer::close`], are the arrays of the level one after the other.
+    pub fn take(&mut self) -> PackedPiece {
+        let empty = match self.precision {
+            Precision::F32 => OwnedValues::F32(Vec::new()),
+            Precision::F16 => OwnedValues::F16(Vec::new()),
+            Precision::Bf16 => OwnedValues::Bf16(Vec::new()),
+        };
+        PackedPiece {
+            records: std::mem::take(&mut self.records),
+            headers: std::mem::take(&mut self.headers),
+            values: std::mem::replace(&mut self.values, empty),
+            directory: std::mem::take(&mut self.directory),
+            bias: std::mem::take(&mut self.bias),
+            part_ptr: std::mem::take(&mut self.part_ptr),
+        }
+    }
+
+    /// Appends the closing record and the padding. Nothing may follow.
+    pub fn close(&mut self) {
+        let closing = self.record(self.n_children, 0);
         self.records.push(closing);
         match &mut self.values {
             OwnedValues::F32(v) => v.resize(v.len() + VALUE_PADDING, 0.0),
             OwnedValues::F16(v) => v.resize(v.len() + VALUE_PADDING, f16::ZERO),
             OwnedValues::Bf16(v) => v.resize(v.len() + VALUE_PADDING, bf16::ZERO),
         }
-        Ok(ChunkedMatrix {
-            records: self.records,
-            headers: self.headers,
-            values: self.values,
-            directory: self.directory,
-            bias: self.bias,
-            slot_map: self.slot_map,
-            part_ptr: self.part_ptr,
-        })
+    }
+
+    /// Ends the level.
+    ///
+    /// # Panics
+    /// If pieces were taken: they are not here any more.
+    pub fn finish(mut self) -> Result<ChunkedMatrix, PackError> {
+        assert_eq!(self.n_parts, self.records.len() as u64, "a level that was taken in pieces cannot be finished whole");
+        self.close();
+        let slot_map = self.slot_map.clone();
+        let PackedPiece { records, headers, values, directory, bias, part_ptr } = self.take();
+        Ok(ChunkedMatrix { records, headers, values, directory, bias, slot_map, part_ptr })
     }
 }
