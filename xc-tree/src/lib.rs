@@ -22,6 +22,7 @@ mod post;
 mod restrict;
 mod select;
 mod topology;
+mod untrained;
 
 pub use beam::{PredictParams, PredictScratch};
 pub use file::{Check, KIND, OpenTreeError};
@@ -30,3 +31,4 @@ pub use parts::TreeParts;
 pub use post::{PostProcessor, UnknownPostProcessor};
 pub use restrict::{Restriction, UnknownLabel};
 pub use topology::{Topology, TopologyError};
+pub use untrained::{Untrained, UntrainedError, UntrainedParams};
