@@ -67,7 +67,9 @@ fn dependencies_point_down() {
 #[test]
 fn an_arrow_that_points_up_or_sideways_would_be_caught() {
     let planted = |from: &str, to: &str| BTreeMap::from([(from.to_owned(), BTreeSet::from([to.to_owned()]))]);
-    for (from, to) in [("xc-sparse", "xc-tree"), ("xc-tree", "xc-mach"), ("xc-hash", "xc-sparse"), ("xc-tree", "xc-cli")] {
+    for (from, to) in
+        [("xc-sparse", "xc-tree"), ("xc-tree", "xc-mach"), ("xc-hash", "xc-sparse"), ("xc-tree", "xc-cli")]
+    {
         assert_eq!(violations(&planted(from, to)), [format!("{from} uses {to}")]);
     }
     assert_eq!(violations(&planted("xc-new", "xc-sparse")).len(), 1);

@@ -81,7 +81,7 @@ impl BlockReader {
                     bytes.truncate(end + 1);
                     break;
                 }
-                None if bytes.len() > self.max_line_bytes => {
+                None if bytes.len() > self.max_line_bytes.saturating_add(2) => {
                     let kind = ReadErrorKind::LineTooLong { limit_bytes: self.max_line_bytes };
                     return Err(ReadError::line(self.name(), self.next_line, kind));
                 }
@@ -128,7 +128,7 @@ impl<P: LineParser> Blocks<P> {
         Self { reader, parser, unparsed: Vec::new(), ready: VecDeque::new(), stopped: None, started: false }
     }
 
-    fn parse(parser: &P, block: &TextBlock, file: &str) -> Result<P::Block, ReadError> {
+    fn parse(parser: &P, block: &TextBlock, file: &str, max_line_bytes: usize) -> Result<P::Block, ReadError> {
         let mut out = P::Block::default();
         let mut rest = block.bytes.as_slice();
         let mut line_no = block.first_line;
@@ -137,6 +137,9 @@ impl<P: LineParser> Blocks<P> {
             let mut line = &rest[..end];
             if let [head @ .., b'\r'] = line {
                 line = head;
+            }
+            if line.len() > max_line_bytes {
+                return Err(ReadError::line(file, line_no, ReadErrorKind::LineTooLong { limit_bytes: max_line_bytes }));
             }
             parser.parse_line(line, line_no, &mut out).map_err(|e| e.locate(file, line_no))?;
             line_no += 1;
@@ -156,9 +159,10 @@ impl<P: LineParser> Blocks<P> {
             return;
         }
         let file = self.reader.name().to_owned();
+        let longest = self.reader.max_line_bytes;
         let (parser, reader, stopped) = (&self.parser, &mut self.reader, self.stopped.is_some());
         let (parsed, (next, stop)) = rayon::join(
-            || batch.into_par_iter().map(|block| Self::parse(parser, &block, &file)).collect::<Vec<_>>(),
+            || batch.into_par_iter().map(|block| Self::parse(parser, &block, &file, longest)).collect::<Vec<_>>(),
             || if stopped { (Vec::new(), None) } else { reader.next_batch(n) },
         );
         self.ready.extend(parsed);

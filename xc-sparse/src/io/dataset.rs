@@ -223,7 +223,8 @@ impl Iterator for TextBlocks {
 pub fn open_text(path: &Path, options: &ReadOptions) -> Result<TextBlocks, ReadError> {
     let format = format_of(path, options)?;
     let mut reader = open_blocks(path, options)?;
-    skip_mark(&mut reader, "one instance a line")?;
+    let wanted = if format == Format::Jsonl { "one JSON object a line" } else { "one instance a line" };
+    skip_mark(&mut reader, wanted)?;
     Ok(TextBlocks(match format {
         Format::FastText => {
             let parser = FastTextParser { labels: options.fasttext_labels };

@@ -104,9 +104,10 @@ pub enum IndexBase {
     One,
 }
 
-/// Appends `feature:value` entries from `at` to the end of the line.
+/// Appends `feature:value` entries from `at` to the end of the line. `kind` says in messages what the ids are.
 #[inline]
 pub(crate) fn append_features(
+    kind: IdKind,
     line: &[u8],
     mut at: usize,
     base: IndexBase,
@@ -126,7 +127,7 @@ pub(crate) fn append_features(
         }
         let (written, colon) = match scan_id(line, at) {
             Ok((id, end)) if line.get(end) == Some(&b':') => (id, end),
-            _ => return Err(pair_error(IdKind::Feature, line, at)),
+            _ => return Err(pair_error(kind, line, at)),
         };
         let Some(id) = written.checked_sub(base_id) else {
             let met = Snippet::new(&line[at..token_end(line, at)]);
@@ -134,7 +135,7 @@ pub(crate) fn append_features(
         };
         let (value, end) = value_at(line, colon + 1)?;
         if u64::from(id) >= below {
-            return Err(range_error(IdKind::Feature, id, limits.features, at));
+            return Err(range_error(kind, id, limits.features, at));
         }
         seen.features_unsorted |= u64::from(id) < next_id;
         seen.zeros |= value == 0.0;

@@ -148,6 +148,14 @@ pub enum ReadErrorKind {
         /// The most that is allowed.
         wanted: u64,
     },
+    /// A matrix with more columns than the caller allows.
+    #[error("met {met} columns, wanted at most {wanted} (the number given)")]
+    TooManyColumns {
+        /// Columns of the matrix.
+        met: usize,
+        /// The most that is allowed.
+        wanted: usize,
+    },
     /// A feature named twice in one row.
     #[error("feature {feature} is named twice in this row, wanted each feature once")]
     RepeatedFeature {

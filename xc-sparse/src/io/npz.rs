@@ -353,13 +353,7 @@ fn read_by_rows(path: &Path, options: &ReadOptions) -> Result<CsrMatrix, ReadErr
 
 fn check_columns(path: &Path, met: usize, wanted: Option<usize>) -> Result<(), ReadError> {
     match wanted {
-        Some(wanted) if met > wanted => {
-            let problem = ArrayProblem::Shape {
-                met: format!("with {met} columns").into(),
-                wanted: format!("at most {wanted} columns (the number given)").into(),
-            };
-            Err(ReadError::path(path, ReadErrorKind::Array { array: "shape".into(), problem }))
-        }
+        Some(wanted) if met > wanted => Err(ReadError::path(path, ReadErrorKind::TooManyColumns { met, wanted })),
         _ => Ok(()),
     }
 }

@@ -180,7 +180,7 @@ pub fn push_f32(out: &mut Vec<u8>, value: f32) {
         return;
     }
     // Counts are the usual whole values.
-    if value >= 0.0 && value < 1e7 && value.fract() == 0.0 && !(value == 0.0 && value.is_sign_negative()) {
+    if (0.0..1e7).contains(&value) && value.fract() == 0.0 && !(value == 0.0 && value.is_sign_negative()) {
         push_u64(out, value as u64);
         return;
     }
@@ -208,7 +208,8 @@ mod tests {
             let text = text(value);
             prop_assert_eq!(text.parse::<f32>().unwrap().to_bits(), bits);
             let digits = |t: &str| t.split(['e', 'E']).next().unwrap().trim_start_matches('-').replace('.', "").trim_matches('0').len();
-            prop_assert!(digits(&text) <= digits(&format!("{value:e}")));
+            let standard = format!("{value:e}");
+            prop_assert!(digits(&text) <= digits(&standard), "{} against {}", text, standard);
         }
     }
 

@@ -141,19 +141,13 @@ pub(crate) struct RowSeen {
 }
 
 /// Consecutive rows of one file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RowBlock {
     /// Line (from 1) of each row.
     pub(crate) lines: Vec<u64>,
     pub(crate) feature_ends: Vec<usize>,
     pub(crate) label_ends: Vec<usize>,
     pub(crate) store: RowStore,
-}
-
-impl Default for RowBlock {
-    fn default() -> Self {
-        Self { lines: Vec::new(), feature_ends: Vec::new(), label_ends: Vec::new(), store: RowStore::default() }
-    }
 }
 
 impl RowBlock {

@@ -5,7 +5,7 @@
 //! `docs/formats/svmlight.md`.
 
 use super::blocks::LineParser;
-use super::entries::{self, IndexBase};
+use super::entries::{self, IdKind, IndexBase};
 use super::error::{LineError, ReadErrorKind, Snippet};
 use super::number::{is_blank, parse_u64, token_end};
 use super::row::{Limits, RowBlock, RowBuffer, RowSeen, RowStore};
@@ -59,7 +59,7 @@ fn append_row(line: &[u8], bases: SvmlightBases, limits: &Limits, store: &mut Ro
         }
         at = end;
     }
-    entries::append_features(line, at, bases.features, limits, store, &mut seen)?;
+    entries::append_features(IdKind::Feature, line, at, bases.features, limits, store, &mut seen)?;
     store.finish_row(mark, seen)?;
     Ok(true)
 }

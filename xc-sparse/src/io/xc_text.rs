@@ -97,7 +97,7 @@ fn append_row(line: &[u8], limits: &Limits, store: &mut RowStore) -> Result<(), 
     if line.first().is_some_and(|&b| b != b' ' && b != b'\t') {
         at = entries::append_labels(line, 0, IndexBase::Zero, limits, store, &mut seen)?.unwrap_or(0);
     }
-    entries::append_features(line, at, IndexBase::Zero, limits, store, &mut seen)?;
+    entries::append_features(IdKind::Feature, line, at, IndexBase::Zero, limits, store, &mut seen)?;
     store.finish_row(mark, seen)
 }
 
@@ -119,7 +119,7 @@ pub fn parse_xc_columns_line(line: &[u8], limits: &Limits, row: &mut RowBuffer) 
     row.clear();
     let mark = row.store.mark();
     let mut seen = RowSeen::default();
-    entries::append_features(line, 0, IndexBase::Zero, limits, &mut row.store, &mut seen)?;
+    entries::append_features(IdKind::Feature, line, 0, IndexBase::Zero, limits, &mut row.store, &mut seen)?;
     row.store.finish_row(mark, seen)
 }
 
@@ -151,7 +151,7 @@ impl LineParser for XcColumnsParser {
     fn parse_line(&self, line: &[u8], line_no: u64, into: &mut RowBlock) -> Result<(), LineError> {
         let mark = into.store.mark();
         let mut seen = RowSeen::default();
-        entries::append_features(line, 0, IndexBase::Zero, &self.limits, &mut into.store, &mut seen)?;
+        entries::append_features(self.columns, line, 0, IndexBase::Zero, &self.limits, &mut into.store, &mut seen)?;
         into.store.finish_row(mark, seen)?;
         if self.columns == IdKind::Label {
             let RowStore { labels, indices, values, .. } = &mut into.store;
