@@ -256,12 +256,12 @@ fn jsonl() {
                 "line 1, column 18: invalid value: string \"-1\", expected a feature id from 0 to 4294967295 in quotes",
             ),
             (b"{\"features\": {\"1\": \"x\"}}\n", "line 1, column 22: invalid type: string \"x\", expected f32"),
-            (b"{\"features\": {\"1\": 1e39}}\n", "line 1, column 23: feature 1: wanted a value that f32 can hold"),
+            (b"{\"features\": {\"1\": 1e39}}\n", "line 1, column 23: malformed JSON: number out of range"),
             (
                 b"{\"features\": {\"1\": 1, \"1\": 2}}\n",
                 "line 1: feature 1 is named twice in this row, wanted each feature once",
             ),
-            (b"{\"features\": [[1, 2, 3]]}\n", "line 1, column 19: malformed JSON: trailing characters"),
+            (b"{\"features\": [[1, 2, 3]]}\n", "line 1, column 22: malformed JSON: trailing characters"),
             (
                 b"{\"features\": 7}\n",
                 "line 1, column 14: invalid type: integer `7`, expected features: a map from id to value or a list of [id, value] pairs",
@@ -301,8 +301,8 @@ fn compressed_input() {
     assert!(met.starts_with(&format!("a.txt: the gzip data {torn}")), "{met}");
     check("a.txt", &format(Format::Xc), &[(&gzip(b""), "the file is empty, wanted a header or a row")]);
     let bomb = zstd::encode_all(std::io::repeat(b'\n').take(1 << 24), 3).unwrap();
-    let small = ReadOptions { max_expanded_bytes: Some(1 << 20), header: HeaderRule::Absent, ..format(Format::Xc) };
-    check("a.txt", &small, &[(&bomb, "the compressed data expands to more than 1048576 bytes, the limit")]);
+    let small = ReadOptions { max_expanded_bytes: Some(1 << 12), header: HeaderRule::Absent, ..format(Format::Xc) };
+    check("a.txt", &small, &[(&bomb, "the compressed data expands to more than 4096 bytes, the limit")]);
 }
 
 use std::io::Read;
