@@ -8,6 +8,7 @@
 mod cmd;
 mod config;
 mod context;
+mod data;
 mod error;
 mod interrupt;
 mod output;

@@ -1,0 +1,102 @@
+//! Files about labels: names, and sets of ids.
+
+use crate::error::CliError;
+use std::path::Path;
+use xc_sparse::io::LabelNames;
+
+fn read_lines(path: &Path) -> Result<Vec<String>, CliError> {
+    let bytes = std::fs::read(path).map_err(|e| CliError::input(path, &e))?;
+    let text = match std::str::from_utf8(&bytes) {
+        Ok(text) => text,
+        Err(e) => {
+            let line = 1 + bytes[..e.valid_up_to()].iter().filter(|&&b| b == b'\n').count();
+            return Err(CliError::usage(format_args!("{}: line {line}: not UTF-8", path.display())));
+        }
+    };
+    Ok(text.lines().map(str::to_owned).collect())
+}
+
+/// Names of labels, one a line in order of the ids; what follows a tab is not read.
+pub(crate) fn read_label_names(path: &Path) -> Result<LabelNames, CliError> {
+    let mut names = read_lines(path)?;
+    if names.is_empty() {
+        return Err(CliError::usage(format_args!("{}: empty; one label name a line is wanted", path.display())));
+    }
+    for name in &mut names {
+        if let Some(tab) = name.find('\t') {
+            name.truncate(tab);
+        }
+    }
+    if let Some(line) = names.iter().position(String::is_empty) {
+        return Err(CliError::usage(format_args!("{}: line {}: no label name", path.display(), line + 1)));
+    }
+    LabelNames::try_new(names.clone()).map_err(|at| {
+        let first = names.iter().position(|n| *n == names[at]).unwrap_or(at);
+        let place = format_args!("{}: line {}", path.display(), at + 1);
+        CliError::usage(format_args!("{place}: label {:?} has been named in line {}", names[at], first + 1))
+    })
+}
+
+/// A set of labels: ids, or names where the model knows some, separated by line breaks; ascending and unique.
+pub(crate) fn read_label_set(
+    path: &Path,
+    n_labels: usize,
+    names: Option<&LabelNames>,
+) -> Result<Vec<u32>, CliError> {
+    let mut labels = Vec::new();
+    for (at, line) in read_lines(path)?.iter().enumerate() {
+        let word = line.trim();
+        if word.is_empty() {
+            continue;
+        }
+        let named = names.and_then(|names| names.id(line).or_else(|| names.id(word)));
+        let id = named.or_else(|| word.parse::<u32>().ok().filter(|&id| (id as usize) < n_labels));
+        let Some(id) = id else {
+            let wanted = if names.is_some() { "a label name or an id" } else { "a label id" };
+            return Err(CliError::usage(format_args!(
+                "{}: line {}: met {word:?}, wanted {wanted} below {n_labels}",
+                path.display(),
+                at + 1
+            )));
+        };
+        labels.push(id);
+    }
+    if labels.is_empty() {
+        return Err(CliError::usage(format_args!("{}: no label; one a line is wanted", path.display())));
+    }
+    labels.sort_unstable();
+    labels.dedup();
+    Ok(labels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        file
+    }
+
+    #[test]
+    fn names_are_first_fields_and_a_repeated_one_names_both_lines() {
+        let names = read_label_names(file("cat\t12\tx\nbig dog\n").path()).unwrap();
+        assert_eq!(names.names(), ["cat", "big dog"]);
+        let error = read_label_names(file("cat\ndog\ncat\n").path()).unwrap_err();
+        assert!(error.line().unwrap().ends_with("line 3: label \"cat\" has been named in line 1"), "{error:?}");
+        for bad in ["", "a\n\nb\n", "\tx\n"] {
+            assert_eq!(read_label_names(file(bad).path()).unwrap_err().exit_code(), 2, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_label_set_takes_ids_and_names() {
+        let names = LabelNames::try_new(vec!["cat".into(), "7".into(), "big dog".into()]).unwrap();
+        assert_eq!(read_label_set(file("2\n0\n\n2\n").path(), 3, None).unwrap(), [0, 2]);
+        assert_eq!(read_label_set(file("big dog\n7\n").path(), 3, Some(&names)).unwrap(), [1, 2]);
+        let error = read_label_set(file("0\n3\n").path(), 3, None).unwrap_err();
+        assert!(error.line().unwrap().ends_with("line 2: met \"3\", wanted a label id below 3"), "{error:?}");
+        assert!(read_label_set(file("\n").path(), 3, None).is_err());
+    }
+}

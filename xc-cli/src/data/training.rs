@@ -1,0 +1,223 @@
+//! Instances with labels, for training, validation and conversion.
+
+use super::{InputArgs, read_label_names};
+use crate::context::Context;
+use crate::error::{CliError, chain};
+use std::path::Path;
+use std::sync::Arc;
+use xc_hash::text::{FeatureMaker, FitStreamError, Pipeline, PipelineParams, RowWeights, Weighting};
+use xc_sparse::io::{
+    Format, LabelCollector, LabelNames, ReadError, ReadOptions, UnknownLabels, holds_text, open_text, read_dataset,
+    read_labels,
+};
+use xc_sparse::{CsrMatrix, LabelRows};
+
+/// Features and labels of a file, made ready.
+pub(crate) struct Labelled {
+    pub(crate) features: CsrMatrix,
+    pub(crate) labels: LabelRows,
+    /// Name of each label where labels have names.
+    pub(crate) names: Option<Vec<String>>,
+    /// How the features were made, when they were not simply read.
+    pub(crate) maker: Option<FeatureMaker>,
+}
+
+/// How features are to be made.
+pub(crate) enum Making<'a> {
+    /// Learn it from this file: a text pipeline for text; tf-idf weights for features when `tfidf`.
+    Fit { text: &'a PipelineParams, tfidf: bool },
+    /// As it was learned before; `None` means features are used as they are.
+    Apply { maker: Option<&'a FeatureMaker>, n_features: usize },
+}
+
+/// Reads a training file and fits what makes its features.
+///
+/// # Errors
+/// Whatever is wrong with the files, and data that nothing can be learned from.
+pub(crate) fn read_training(
+    path: &Path,
+    labels: Option<&Path>,
+    label_names: Option<&Path>,
+    input: &InputArgs,
+    text: &PipelineParams,
+    tfidf: bool,
+    context: &Context,
+) -> Result<Labelled, CliError> {
+    let names = label_names.map(read_label_names).transpose()?;
+    let making = Making::Fit { text, tfidf };
+    let data = read_labelled(path, labels, names.as_ref(), UnknownLabels::Refuse, input, making, context)?;
+    let name = path.display();
+    if data.features.rows() == 0 {
+        return Err(CliError::usage(format_args!("{name}: no instance; at least one is wanted")));
+    }
+    if data.labels.nnz() == 0 {
+        let hint = match labels {
+            Some(_) => "",
+            None => " (a file without labels in it takes them from --train-labels)",
+        };
+        return Err(CliError::usage(format_args!("{name}: no instance has a label; at least one label is wanted{hint}")));
+    }
+    Ok(data)
+}
+
+/// Reads a file with features or text, and its labels.
+pub(crate) fn read_labelled(
+    path: &Path,
+    labels_path: Option<&Path>,
+    names: Option<&LabelNames>,
+    unknown: UnknownLabels,
+    input: &InputArgs,
+    making: Making<'_>,
+    context: &Context,
+) -> Result<Labelled, CliError> {
+    let mut options = input.options();
+    options.label_names = names.cloned().map(Arc::new);
+    options.unknown_labels = unknown;
+    let format = match options.format {
+        Some(format) => format,
+        None => Format::detect(path)?,
+    };
+    options.format = Some(format);
+    let is_text = holds_text(path, format, &options)?;
+    context.check_interrupt()?;
+    let mut data = if is_text {
+        read_text_rows(path, labels_path.is_none(), &options, making, context)?
+    } else {
+        read_feature_rows(path, labels_path.is_none(), options.clone(), making)?
+    };
+    if let Some(labels_path) = labels_path {
+        let lists = read_labels(labels_path, &ReadOptions { format: None, ..options.clone() })?;
+        let (met, wanted) = (lists.labels.len(), data.features.rows());
+        if met != wanted {
+            let (labels, name) = (labels_path.display(), path.display());
+            return Err(CliError::usage(format_args!(
+                "{labels}: {met} rows of labels; {name} has {wanted} instances, and as many rows are wanted"
+            )));
+        }
+        data.labels = lists.labels;
+        data.names = lists.label_names;
+    }
+    if let Some(names) = names {
+        if data.labels.n_labels() < names.len() {
+            data.labels = data.labels.with_n_labels(names.len());
+        }
+        if unknown == UnknownLabels::Refuse && data.labels.n_labels() > names.len() {
+            return Err(CliError::usage(format_args!(
+                "{}: {} labels; --label-names gives {} names, and one a label is wanted",
+                path.display(),
+                data.labels.n_labels(),
+                names.len()
+            )));
+        }
+        data.names = Some(names.names().to_vec());
+    }
+    Ok(data)
+}
+
+fn read_feature_rows(
+    path: &Path,
+    with_labels: bool,
+    mut options: ReadOptions,
+    making: Making<'_>,
+) -> Result<Labelled, CliError> {
+    if let Making::Apply { n_features, .. } = making {
+        options.n_features = Some(n_features);
+    }
+    let data = read_dataset(path, &options)?;
+    let mut features = data.features;
+    let wrong = |e: xc_hash::text::WeightRowsError| CliError::input(path, &e);
+    let maker = match making {
+        Making::Fit { tfidf: true, .. } => {
+            let weights = RowWeights::fit(Weighting::default(), features.view()).map_err(wrong)?;
+            weights.apply(&mut features).map_err(wrong)?;
+            Some(FeatureMaker::Rows(weights))
+        }
+        Making::Fit { tfidf: false, .. } | Making::Apply { maker: None, .. } => None,
+        Making::Apply { maker: Some(FeatureMaker::Rows(weights)), .. } => {
+            weights.apply(&mut features).map_err(wrong)?;
+            None
+        }
+        Making::Apply { maker: Some(_), .. } => {
+            let name = path.display();
+            return Err(CliError::usage(format_args!(
+                "{name}: holds features; text is wanted, since the model was trained on text"
+            )));
+        }
+    };
+    let labels = if with_labels { data.labels } else { no_labels(features.rows()) };
+    Ok(Labelled { features, labels, names: data.label_names, maker })
+}
+
+fn no_labels(n_instances: usize) -> LabelRows {
+    let indptr = vec![0; n_instances + 1];
+    // Empty lists satisfy every rule of label rows.
+    LabelRows::try_new(indptr, Vec::new(), 0).unwrap_or_else(|e| panic!("empty label lists are no label lists: {e}"))
+}
+
+/// Text is read once to learn the pipeline and once to apply it, rather than kept.
+fn read_text_rows(
+    path: &Path,
+    with_labels: bool,
+    options: &ReadOptions,
+    making: Making<'_>,
+    context: &Context,
+) -> Result<Labelled, CliError> {
+    let fitted;
+    let pipeline = match making {
+        Making::Fit { text, .. } => {
+            let fit = Pipeline::fit_stream(text.clone(), |sink| -> Result<(), ReadError> {
+                for block in open_text(path, options)? {
+                    let texts: Vec<String> = block?.instances.into_iter().map(|i| i.text).collect();
+                    sink.add(&texts);
+                }
+                Ok(())
+            });
+            fitted = fit.map_err(|e| match e {
+                FitStreamError::Source(e) => CliError::from(e),
+                FitStreamError::Fit(e) => CliError::input(path, &e),
+            })?;
+            &fitted
+        }
+        Making::Apply { maker: Some(FeatureMaker::Text(pipeline)), .. } => pipeline,
+        Making::Apply { .. } => {
+            let name = path.display();
+            return Err(CliError::usage(format_args!(
+                "{name}: holds text; features are wanted, since the model was trained on features"
+            )));
+        }
+    };
+    let mut labels = match &options.label_names {
+        Some(names) => LabelCollector::with_names(LabelNames::clone(names), options.unknown_labels),
+        None => LabelCollector::new(),
+    };
+    let (mut indptr, mut indices, mut values) = (vec![0usize], Vec::new(), Vec::new());
+    for block in open_text(path, options)? {
+        context.check_interrupt()?;
+        let block = block?;
+        let texts: Vec<&str> = block.instances.iter().map(|i| &*i.text).collect();
+        let rows = pipeline.transform_batch(&texts);
+        let base = indices.len();
+        indptr.extend(rows.indptr().raw_storage()[1..].iter().map(|end| base + end));
+        indices.extend_from_slice(rows.indices());
+        values.extend_from_slice(rows.data());
+        for (instance, &line) in block.instances.iter().zip(&block.lines) {
+            let list = if with_labels { &*instance.labels } else { &[] };
+            labels.push(list).map_err(|kind| ReadError::line(&path.display().to_string(), line, kind))?;
+        }
+    }
+    let n_instances = indptr.len() - 1;
+    let features = CsrMatrix::new((n_instances, pipeline.n_features()), indptr, indices, values);
+    let found = labels.finish();
+    let maker = match making {
+        Making::Fit { .. } => Some(FeatureMaker::Text(pipeline.clone())),
+        Making::Apply { .. } => None,
+    };
+    Ok(Labelled { features, labels: found.labels, names: found.names, maker })
+}
+
+impl From<ReadError> for CliError {
+    fn from(error: ReadError) -> Self {
+        // The error names its file itself.
+        CliError::usage(chain(&error))
+    }
+}
