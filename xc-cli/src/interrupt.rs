@@ -1,28 +1,31 @@
-//! Ctrl-C: commands stop at the next safe point; if none comes soon, temporary files are removed and the program ends.
+//! Ctrl-C: commands stop at the next safe point; if none comes soon, what is half saved is removed and the program ends.
 
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-static AT_ONCE: AtomicBool = AtomicBool::new(false);
-static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+static SAVING: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// How long a command may take to reach a safe point.
-const GRACE: Duration = Duration::from_secs(3);
+const GRACE: Duration = Duration::from_secs(5);
+/// How often a wait looks whether Ctrl-C was pressed.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Starts to listen. Without a handler (no signal support) the operating system's own behaviour remains.
 pub(crate) fn install() {
     let _ = ctrlc::set_handler(|| {
-        if INTERRUPTED.swap(true, Ordering::SeqCst) || AT_ONCE.load(Ordering::SeqCst) {
+        if INTERRUPTED.swap(true, Ordering::SeqCst) {
             leave();
         }
         // The main thread ends the program when it meets a safe point; otherwise this thread does.
         std::thread::spawn(|| {
             let start = Instant::now();
             while start.elapsed() < GRACE {
-                std::thread::sleep(Duration::from_millis(20));
+                std::thread::sleep(LOOK_EVERY);
             }
             leave();
         });
@@ -34,27 +37,96 @@ pub(crate) fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
-/// From now on Ctrl-C ends the program at once: the command waits for input that may never come.
-pub(crate) fn leave_at_once() {
-    AT_ONCE.store(true, Ordering::SeqCst);
+/// Says that the model `folder` is being saved (`None`: no longer), so that a sudden end can clean up beside it.
+pub(crate) fn saving(folder: Option<&Path>) {
+    *SAVING.lock().unwrap_or_else(|e| e.into_inner()) = folder.map(Path::to_owned);
 }
 
-/// Names a temporary file or folder that must not outlive the program.
-pub(crate) fn remember(path: &Path) {
-    TEMPORARY.lock().unwrap_or_else(|e| e.into_inner()).push(path.to_owned());
-}
-
-/// The temporary file has been renamed or removed.
-pub(crate) fn forget(path: &Path) {
-    TEMPORARY.lock().unwrap_or_else(|e| e.into_inner()).retain(|p| p != path);
+/// Removes the folder `.NAME.*.partial` that the model container builds beside its destination.
+fn remove_partial(folder: &Path) {
+    let Some(name) = folder.file_name().map(|n| format!(".{}.", n.to_string_lossy())) else { return };
+    let parent = folder.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
+        let met = entry.file_name().to_string_lossy().into_owned();
+        if met.starts_with(&name) && met.ends_with(".partial") {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 #[expect(clippy::exit, reason = "Ctrl-C ends the program from the signal thread")]
 fn leave() -> ! {
-    for path in TEMPORARY.lock().unwrap_or_else(|e| e.into_inner()).drain(..) {
-        let _ = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+    if let Some(folder) = SAVING.lock().unwrap_or_else(|e| e.into_inner()).take() {
+        remove_partial(&folder);
     }
     use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "xc: error: interrupted");
+    let _ = writeln!(io::stderr(), "xc: error: interrupted");
     std::process::exit(130)
+}
+
+/// Stdin whose reads end with an error when Ctrl-C is pressed: a plain read would wait for a line that may never come.
+pub(crate) struct Stdin {
+    blocks: Receiver<io::Result<Vec<u8>>>,
+    block: Vec<u8>,
+    at: usize,
+}
+
+impl Stdin {
+    /// Starts the thread that reads; it ends with the input or the program.
+    pub(crate) fn open() -> io::Result<Self> {
+        let (sender, blocks) = sync_channel(4);
+        std::thread::Builder::new().name("xc-stdin".into()).spawn(move || {
+            let mut stdin = io::stdin().lock();
+            loop {
+                let mut block = vec![0; 1 << 16];
+                let outcome = stdin.read(&mut block).map(|n| {
+                    block.truncate(n);
+                    block
+                });
+                let done = !matches!(&outcome, Ok(block) if !block.is_empty());
+                if sender.send(outcome).is_err() || done {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self { blocks, block: Vec::new(), at: 0 })
+    }
+}
+
+impl Read for Stdin {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while self.at == self.block.len() {
+            match self.blocks.recv_timeout(LOOK_EVERY) {
+                Ok(block) => (self.block, self.at) = (block?, 0),
+                Err(RecvTimeoutError::Timeout) if interrupted() => return Err(io::Error::other("interrupted")),
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => return Ok(0),
+            }
+            if self.block.is_empty() {
+                return Ok(0);
+            }
+        }
+        let n = into.len().min(self.block.len() - self.at);
+        into[..n].copy_from_slice(&self.block[self.at..self.at + n]);
+        self.at += n;
+        Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_half_saved_folder_of_this_model_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [".m.abc.partial", ".other.abc.partial", "m", ".m.keep"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        remove_partial(&folder.path().join("m"));
+        let mut left: Vec<_> =
+            std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        left.sort();
+        assert_eq!(left, [".m.keep", ".other.abc.partial", "m"]);
+    }
 }

@@ -11,6 +11,8 @@ mod context;
 mod data;
 mod error;
 mod interrupt;
+mod measure;
+mod model;
 mod output;
 mod progress;
 mod synth;

@@ -1,15 +1,14 @@
-//! Output files: written beside their place and renamed when whole, so that nothing half-written is ever seen.
+//! Where commands write: stdout, or files that appear only when they are whole.
 
 use crate::error::{CliError, io_text};
-use crate::interrupt;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
+use std::path::Path;
+use xc_sparse::io::{OutputFile, WriteFileError};
 
 const BUFFER_BYTES: usize = 1 << 18;
 
-/// Where a command writes: stdout, a device or pipe, or a file that appears only when it is whole.
+/// Stdout, a device or pipe, or a file that is replaced by [`Output::commit`].
 pub(crate) struct Output {
     sink: Sink,
     name: String,
@@ -17,12 +16,7 @@ pub(crate) struct Output {
 
 enum Sink {
     Stdout(BufWriter<io::Stdout>),
-    /// Devices and pipes cannot be renamed over.
-    Direct(BufWriter<File>),
-    Atomic {
-        writer: BufWriter<NamedTempFile>,
-        path: PathBuf,
-    },
+    File(Box<OutputFile>),
 }
 
 impl Output {
@@ -36,35 +30,15 @@ impl Output {
             return Ok(Self { sink: Sink::Stdout(writer), name: "standard output".to_owned() });
         }
         let name = path.display().to_string();
-        let failed = |e: &io::Error| CliError::failed(format_args!("{name}: cannot write: {}", io_text(e)));
-        match std::fs::metadata(path) {
-            Ok(meta) if meta.is_dir() => {
-                return Err(CliError::usage(format_args!("{name}: is a folder; a file name is wanted")));
-            }
-            Ok(meta) if !meta.is_file() => {
-                let file = File::options().write(true).open(path).map_err(|e| failed(&e))?;
-                return Ok(Self { sink: Sink::Direct(BufWriter::with_capacity(BUFFER_BYTES, file)), name });
-            }
-            // A file that may not be written is refused even though its folder would allow the rename.
-            Ok(_) => drop(File::options().append(true).open(path).map_err(|e| failed(&e))?),
-            Err(_) => {}
+        // A file that may not be written is refused even though its folder would allow to replace it.
+        if path.is_file() {
+            File::options().append(true).open(path).map_err(|e| CliError::write(&name, &e))?;
         }
-        // A link keeps pointing where it pointed: its target is what is replaced.
-        let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let folder = match path.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            _ => Path::new("."),
-        };
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".xc-").suffix(".partial");
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            builder.permissions(std::fs::Permissions::from_mode(0o666)); // less the umask, like any new file
-        }
-        let file = builder.tempfile_in(folder).map_err(|e| failed(&e))?;
-        interrupt::remember(file.path());
-        Ok(Self { sink: Sink::Atomic { writer: BufWriter::with_capacity(BUFFER_BYTES, file), path }, name })
+        let file = OutputFile::create(path).map_err(|e| match e.io().kind() {
+            io::ErrorKind::IsADirectory => CliError::usage(format_args!("{name}: is a folder; a file name is wanted")),
+            _ => failed(&name, &e),
+        })?;
+        Ok(Self { sink: Sink::File(Box::new(file)), name })
     }
 
     /// Where this writes, for messages.
@@ -85,32 +59,29 @@ impl Output {
     /// Finishes: flushes, syncs and puts the file in its place.
     pub(crate) fn commit(mut self) -> Result<(), CliError> {
         self.send()?;
-        if let Sink::Atomic { writer, path } = self.sink {
-            let failed = |e: &io::Error| CliError::write(&self.name, e);
-            let file = writer.into_inner().map_err(|e| failed(e.error()))?;
-            file.as_file().sync_all().map_err(|e| failed(&e))?;
-            let temporary = file.path().to_owned();
-            file.persist(&path).map_err(|e| failed(&e.error))?;
-            interrupt::forget(&temporary);
+        match self.sink {
+            Sink::Stdout(_) => Ok(()),
+            Sink::File(file) => file.commit().map_err(|e| failed(&self.name, &e)),
         }
-        Ok(())
     }
+}
+
+fn failed(name: &str, error: &WriteFileError) -> CliError {
+    CliError::write(name, error.io())
 }
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.sink {
             Sink::Stdout(w) => w.write(bytes),
-            Sink::Direct(w) => w.write(bytes),
-            Sink::Atomic { writer, .. } => writer.write(bytes),
+            Sink::File(w) => w.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.sink {
             Sink::Stdout(w) => w.flush(),
-            Sink::Direct(w) => w.flush(),
-            Sink::Atomic { writer, .. } => writer.flush(),
+            Sink::File(w) => w.flush(),
         }
     }
 }

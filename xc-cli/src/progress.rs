@@ -37,6 +37,15 @@ impl Progress {
         bar.set_message(what.to_owned());
         Task { bar, lines: self == Self::Lines, what: what.to_owned(), last: Mutex::new(Instant::now()) }
     }
+
+    /// Starts a task whose end is not known.
+    pub(crate) fn count(self, what: &str) -> Task {
+        let task = self.task(what, 0);
+        let template = "{msg:>24} {human_pos} {per_sec:>12}";
+        task.bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+        task.bar.unset_length();
+        task
+    }
 }
 
 /// One task under way. Dropping it removes the bar.
@@ -61,9 +70,11 @@ impl Task {
             && last.elapsed() >= LINE_EVERY
         {
             *last = Instant::now();
-            let total = self.bar.length().unwrap_or(0).max(1);
-            let percent = 100.0 * position as f64 / total as f64;
-            let _ = writeln!(std::io::stderr(), "xc: {}: {position} of {total} ({percent:.0}%)", self.what);
+            let share =
+                self.bar.length().filter(|&total| total > 0).map_or(String::new(), |total| {
+                    format!(" of {total} ({:.0}%)", 100.0 * position as f64 / total as f64)
+                });
+            let _ = writeln!(std::io::stderr(), "xc: {}: {position}{share}", self.what);
         }
     }
 }

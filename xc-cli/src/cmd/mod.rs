@@ -1,8 +1,10 @@
 //! One file a subcommand: its clap `Args` and its `run(&Args, &Context) -> Result<(), CliError>`.
 
+mod bench;
 mod completions;
 mod generate;
 mod inspect;
+mod predict;
 
 use crate::context::Context;
 use crate::error::CliError;
@@ -11,7 +13,9 @@ use crate::error::CliError;
 #[derive(clap::Subcommand, Debug)]
 pub(crate) enum Command {
     Generate(generate::Args),
+    Predict(Box<predict::Args>),
     Inspect(inspect::Args),
+    Bench(Box<bench::Args>),
     Completions(completions::Args),
 }
 
@@ -20,6 +24,8 @@ impl Command {
         match self {
             Self::Generate(args) => generate::run(args, context),
             Self::Inspect(args) => inspect::run(args, context),
+            Self::Predict(args) => predict::run(args, context),
+            Self::Bench(args) => bench::run(args, context),
             Self::Completions(args) => completions::run(args, context),
         }
     }

@@ -16,33 +16,8 @@ fn read_lines(path: &Path) -> Result<Vec<String>, CliError> {
     Ok(text.lines().map(str::to_owned).collect())
 }
 
-/// Names of labels, one a line in order of the ids; what follows a tab is not read.
-pub(crate) fn read_label_names(path: &Path) -> Result<LabelNames, CliError> {
-    let mut names = read_lines(path)?;
-    if names.is_empty() {
-        return Err(CliError::usage(format_args!("{}: empty; one label name a line is wanted", path.display())));
-    }
-    for name in &mut names {
-        if let Some(tab) = name.find('\t') {
-            name.truncate(tab);
-        }
-    }
-    if let Some(line) = names.iter().position(String::is_empty) {
-        return Err(CliError::usage(format_args!("{}: line {}: no label name", path.display(), line + 1)));
-    }
-    LabelNames::try_new(names.clone()).map_err(|at| {
-        let first = names.iter().position(|n| *n == names[at]).unwrap_or(at);
-        let place = format_args!("{}: line {}", path.display(), at + 1);
-        CliError::usage(format_args!("{place}: label {:?} has been named in line {}", names[at], first + 1))
-    })
-}
-
 /// A set of labels: ids, or names where the model knows some, separated by line breaks; ascending and unique.
-pub(crate) fn read_label_set(
-    path: &Path,
-    n_labels: usize,
-    names: Option<&LabelNames>,
-) -> Result<Vec<u32>, CliError> {
+pub(crate) fn read_label_set(path: &Path, n_labels: usize, names: Option<&LabelNames>) -> Result<Vec<u32>, CliError> {
     let mut labels = Vec::new();
     for (at, line) in read_lines(path)?.iter().enumerate() {
         let word = line.trim();
@@ -69,6 +44,16 @@ pub(crate) fn read_label_set(
     Ok(labels)
 }
 
+/// One number a line (weights, costs).
+pub(crate) fn read_numbers(path: &Path) -> Result<Vec<f32>, CliError> {
+    let parse = |(at, line): (usize, &String)| {
+        line.trim().parse::<f32>().map_err(|_| {
+            CliError::usage(format_args!("{}: line {}: met {line:?}, wanted one number", path.display(), at + 1))
+        })
+    };
+    read_lines(path)?.iter().enumerate().map(parse).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,17 +62,6 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
         file
-    }
-
-    #[test]
-    fn names_are_first_fields_and_a_repeated_one_names_both_lines() {
-        let names = read_label_names(file("cat\t12\tx\nbig dog\n").path()).unwrap();
-        assert_eq!(names.names(), ["cat", "big dog"]);
-        let error = read_label_names(file("cat\ndog\ncat\n").path()).unwrap_err();
-        assert!(error.line().unwrap().ends_with("line 3: label \"cat\" has been named in line 1"), "{error:?}");
-        for bad in ["", "a\n\nb\n", "\tx\n"] {
-            assert_eq!(read_label_names(file(bad).path()).unwrap_err().exit_code(), 2, "{bad:?}");
-        }
     }
 
     #[test]

@@ -2,10 +2,12 @@
 
 mod input;
 mod labels;
+mod queries;
 mod text;
 mod training;
 
 pub(crate) use input::InputArgs;
-pub(crate) use labels::{read_label_names, read_label_set};
+pub(crate) use labels::{read_label_set, read_numbers};
+pub(crate) use queries::Queries;
 pub(crate) use text::TextArgs;
 pub(crate) use training::{Labelled, Making, read_labelled, read_training};

@@ -1,14 +1,15 @@
 //! Instances with labels, for training, validation and conversion.
 
-use super::{InputArgs, read_label_names};
+use super::InputArgs;
 use crate::context::Context;
 use crate::error::{CliError, chain};
+use crate::interrupt;
 use std::path::Path;
 use std::sync::Arc;
 use xc_hash::text::{FeatureMaker, FitStreamError, Pipeline, PipelineParams, RowWeights, Weighting};
 use xc_sparse::io::{
-    Format, LabelCollector, LabelNames, ReadError, ReadOptions, UnknownLabels, holds_text, open_text, read_dataset,
-    read_labels,
+    Format, LabelCollector, LabelNames, NameColumn, ReadError, ReadOptions, UnknownLabels, holds_text, open_text,
+    read_dataset, read_label_names, read_labels,
 };
 use xc_sparse::{CsrMatrix, LabelRows};
 
@@ -43,7 +44,7 @@ pub(crate) fn read_training(
     tfidf: bool,
     context: &Context,
 ) -> Result<Labelled, CliError> {
-    let names = label_names.map(read_label_names).transpose()?;
+    let names = label_names.map(|path| read_label_names(path, NameColumn::First)).transpose()?;
     let making = Making::Fit { text, tfidf };
     let data = read_labelled(path, labels, names.as_ref(), UnknownLabels::Refuse, input, making, context)?;
     let name = path.display();
@@ -55,7 +56,9 @@ pub(crate) fn read_training(
             Some(_) => "",
             None => " (a file without labels in it takes them from --train-labels)",
         };
-        return Err(CliError::usage(format_args!("{name}: no instance has a label; at least one label is wanted{hint}")));
+        return Err(CliError::usage(format_args!(
+            "{name}: no instance has a label; at least one label is wanted{hint}"
+        )));
     }
     Ok(data)
 }
@@ -217,6 +220,10 @@ fn read_text_rows(
 
 impl From<ReadError> for CliError {
     fn from(error: ReadError) -> Self {
+        // A wait for input ends with an error when Ctrl-C is pressed.
+        if interrupt::interrupted() {
+            return CliError::interrupted();
+        }
         // The error names its file itself.
         CliError::usage(chain(&error))
     }

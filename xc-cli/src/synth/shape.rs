@@ -49,7 +49,7 @@ pub(crate) const PRESETS: &[(&str, Shape)] = &[
             labels: 500,
             words: 60.0,
             labels_per_instance: 3.0,
-            background: 0.5,
+            background: 0.8,
             coverage: 0.3,
             ..BASE
         },

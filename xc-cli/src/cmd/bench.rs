@@ -1,0 +1,213 @@
+//! `xc bench`: how fast a model answers.
+
+use crate::context::{Context, format_bytes};
+use crate::data::{InputArgs, Queries};
+use crate::error::CliError;
+use crate::measure::Meter;
+use crate::model::Model;
+use crate::output;
+use clap::ValueEnum;
+use serde_json::json;
+use std::path::PathBuf;
+use std::time::Instant;
+use xc_sparse::{CsrMatrix, Rows};
+use xc_tree::{PredictParams, PredictScratch};
+
+/// Measure speed
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum What {
+    Predict(PredictArgs),
+}
+
+/// Measure how fast a model answers
+///
+/// The input is read, and text made into features, before anything is timed. One pass warms up, then --repeat passes
+/// are timed.
+///
+///   online   one query after the other on one thread; mean and percentiles over all queries of all passes
+///   batch    all queries together on all threads; mean_ms is the fastest pass over the number of queries
+///
+/// Examples:
+///   xc bench predict --model my.model --input test.txt --mode online --top-k 10
+///   xc bench predict --model my.model --input test.txt --mode batch --threads 1 --json
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct PredictArgs {
+    /// The model folder
+    #[arg(long, value_name = "DIR")]
+    model: PathBuf,
+    /// Queries
+    #[arg(long, value_name = "FILE")]
+    input: PathBuf,
+    /// One query after the other, or all together
+    #[arg(long, value_name = "MODE", value_enum)]
+    mode: Mode,
+    /// Labels for each query
+    #[arg(long, value_name = "K", default_value_t = 10)]
+    top_k: usize,
+    /// Clusters kept per level [default: the model's]
+    #[arg(long, value_name = "B")]
+    beam: Option<usize>,
+    /// Passes that are timed
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    repeat: usize,
+    /// Queries to use, from the first on [default: all]
+    #[arg(long, value_name = "N")]
+    queries: Option<usize>,
+    /// Open the model without checking it
+    #[arg(long)]
+    trusted: bool,
+    #[command(flatten)]
+    format: InputArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    Online,
+    Batch,
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
+    match &args.what {
+        What::Predict(args) => bench_predict(args, context),
+    }
+}
+
+fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> {
+    for (option, value) in [("top-k", args.top_k), ("repeat", args.repeat), ("beam", args.beam.unwrap_or(1))] {
+        if value == 0 {
+            return Err(CliError::usage(format_args!("--{option} 0: at least 1 is wanted")));
+        }
+    }
+    let meter = Meter::start();
+    let start = Instant::now();
+    let model = Model::open(&args.model, args.trusted)?;
+    let load_ms = start.elapsed().as_secs_f64() * 1e3;
+    let mut queries = Queries::open(&args.input, &args.format, &model)?;
+    let rows = queries
+        .next_batch(args.queries.unwrap_or(usize::MAX - 1))?
+        .ok_or_else(|| CliError::usage(format_args!("{}: no query; at least one is wanted", args.input.display())))?;
+    let params = PredictParams::new(&model.tree, args.top_k);
+    let params = args.beam.map_or(params, |beam| params.with_beam(beam));
+
+    let first = Instant::now();
+    model.tree.predict_one(Rows::new(rows.view()).row(0), &params, &mut PredictScratch::default(), &mut Vec::new());
+    let first_answer_ms = load_ms + first.elapsed().as_secs_f64() * 1e3;
+
+    let times = match args.mode {
+        Mode::Online => online(&model, &rows, &params, args.repeat, context)?,
+        Mode::Batch => batch(&model, &rows, &params, args.repeat, context)?,
+    };
+    let usage = meter.usage();
+    if context.json {
+        let report = json!({
+            "mean_ms": times.mean_ms,
+            "p50_ms": times.percentile(0.50),
+            "p95_ms": times.percentile(0.95),
+            "p99_ms": times.percentile(0.99),
+            "load_ms": load_ms,
+            "first_answer_ms": first_answer_ms,
+            "queries": rows.rows(),
+            "repeat": args.repeat,
+            "model_bytes": model.n_bytes(),
+            "peak_rss_bytes": usage.peak_rss_bytes,
+            "peak_anon_bytes": usage.peak_anon_bytes,
+            "threads": if args.mode == Mode::Online { 1 } else { context.threads },
+        });
+        return output::print(&report.to_string());
+    }
+    let mut text =
+        format!("queries   {} x {} passes\nmean      {:.4} ms a query\n", rows.rows(), args.repeat, times.mean_ms);
+    if args.mode == Mode::Online {
+        let [p50, p95, p99] = [0.5, 0.95, 0.99].map(|share| times.percentile(share));
+        text += &format!("p50       {p50:.4} ms\np95       {p95:.4} ms\np99       {p99:.4} ms\n");
+    }
+    text += &format!(
+        "load      {load_ms:.1} ms (first answer after {first_answer_ms:.1} ms)\nmodel     {}\n",
+        format_bytes(model.n_bytes())
+    );
+    if let Some(bytes) = usage.peak_rss_bytes {
+        text += &format!("memory    {} at the peak\n", format_bytes(bytes));
+    }
+    output::print(&text)
+}
+
+/// Milliseconds: of each query online, a query's share of each pass in batch.
+struct Times {
+    mean_ms: f64,
+    sorted_ms: Vec<f64>,
+}
+
+impl Times {
+    /// The smallest time that at least `share` of all do not exceed.
+    fn percentile(&self, share: f64) -> f64 {
+        let rank = (share * self.sorted_ms.len() as f64).ceil() as usize;
+        self.sorted_ms[rank.clamp(1, self.sorted_ms.len()) - 1]
+    }
+}
+
+fn online(
+    model: &Model,
+    rows: &CsrMatrix,
+    params: &PredictParams,
+    repeat: usize,
+    context: &Context,
+) -> Result<Times, CliError> {
+    let rows = Rows::new(rows.view());
+    let (mut scratch, mut answer) = (PredictScratch::default(), Vec::new());
+    let mut times = Vec::with_capacity(rows.len() * repeat);
+    for pass in 0..=repeat {
+        context.check_interrupt()?;
+        for i in 0..rows.len() {
+            let start = Instant::now();
+            model.tree.predict_one(rows.row(i), params, &mut scratch, &mut answer);
+            let elapsed = start.elapsed();
+            std::hint::black_box(&answer);
+            // The first pass only warms up.
+            if pass > 0 {
+                times.push(elapsed.as_secs_f64() * 1e3);
+            }
+        }
+    }
+    let mean_ms = times.iter().sum::<f64>() / times.len() as f64;
+    times.sort_unstable_by(f64::total_cmp);
+    Ok(Times { mean_ms, sorted_ms: times })
+}
+
+fn batch(
+    model: &Model,
+    rows: &CsrMatrix,
+    params: &PredictParams,
+    repeat: usize,
+    context: &Context,
+) -> Result<Times, CliError> {
+    let mut times = Vec::with_capacity(repeat);
+    for pass in 0..=repeat {
+        context.check_interrupt()?;
+        let start = Instant::now();
+        std::hint::black_box(model.tree.predict_batch(rows.view(), params));
+        if pass > 0 {
+            times.push(start.elapsed().as_secs_f64() * 1e3 / rows.rows() as f64);
+        }
+    }
+    times.sort_unstable_by(f64::total_cmp);
+    Ok(Times { mean_ms: times[0], sorted_ms: times })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_times_that_were_met() {
+        let times = Times { mean_ms: 0.0, sorted_ms: (1..=200).map(f64::from).collect() };
+        assert_eq!([0.5, 0.95, 0.99, 1.0].map(|s| times.percentile(s)), [100.0, 190.0, 198.0, 200.0]);
+        assert_eq!(Times { mean_ms: 0.0, sorted_ms: vec![7.0] }.percentile(0.5), 7.0);
+    }
+}
