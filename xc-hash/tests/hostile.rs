@@ -110,6 +110,7 @@ fn impossible_parameters_are_refused_before_any_text_is_read() {
         (Block { scale: 1e7, ..good }, "between 1e-6 and 1e6"),
         (Block { slots: bound(DfBound::Fraction(f64::NAN), None), ..good }, "min_df is the fraction NaN"),
         (Block { slots: bound(DfBound::Count(1), Some(DfBound::Fraction(1.5))), ..good }, "max_df is the fraction 1.5"),
+        (Block { slots: bound(DfBound::Count(3), Some(DfBound::Count(2))), ..good }, "min_df is above max_df"),
     ] {
         let met = refused(block);
         assert!(met.contains(want), "wanted {want:?} in {met:?}");

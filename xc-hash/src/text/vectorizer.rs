@@ -75,6 +75,15 @@ pub enum DfBound {
 }
 
 impl DfBound {
+    /// Whether this is the larger one for any number of texts.
+    fn is_above(self, other: DfBound) -> bool {
+        match (self, other) {
+            (DfBound::Count(a), DfBound::Count(b)) => a > b,
+            (DfBound::Fraction(a), DfBound::Fraction(b)) => a > b,
+            _ => false,
+        }
+    }
+
     /// The smallest df that is not below this bound.
     pub(super) fn at_least(self, n_texts: u64) -> u32 {
         match self {
@@ -161,6 +170,16 @@ pub enum BlockError {
         /// The value met.
         value: f64,
     },
+    /// Bounds that no term can meet.
+    #[error("block {block}: min_df is above max_df ({min:?}, {max:?}); no term can be kept")]
+    BoundOrder {
+        /// The block, from 0.
+        block: usize,
+        /// The lower bound.
+        min: DfBound,
+        /// The upper bound.
+        max: DfBound,
+    },
     /// A factor out of bounds.
     #[error("block {block}: scale is {value}; it must lie between 1e-6 and 1e6")]
     Scale {
@@ -206,6 +225,11 @@ impl Block {
                     {
                         return Err(BlockError::Fraction { block, name, value });
                     }
+                }
+                if let Some(max) = params.max_df
+                    && params.min_df.is_above(max)
+                {
+                    return Err(BlockError::BoundOrder { block, min: params.min_df, max });
                 }
             }
         }

@@ -277,3 +277,48 @@ impl TermCounts {
         Ok((vocabulary, kept.iter().map(|e| e.df).collect()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(texts: &[&[&str]]) -> TermCounts {
+        let mut counts = TermCounts::default();
+        for text in texts {
+            counts.next_text();
+            text.iter().for_each(|term| counts.add(term.as_bytes()));
+        }
+        counts
+    }
+
+    #[test]
+    fn ids_are_ranks_and_the_table_finds_them() {
+        let (vocabulary, df) = counted(&[&["cat", "able", "cat"], &["cat", "é"]]).select(1..=9, None).unwrap();
+        assert_eq!((vocabulary.term(0), vocabulary.term(1), vocabulary.term(2)), ("able", "cat", "é"));
+        assert_eq!(df, [1, 2, 1]);
+        assert_eq!((vocabulary.id("cat"), vocabulary.id("dog"), vocabulary.id("")), (Some(1), None, None));
+        let (bytes, ends) = vocabulary.clone().into_arrays();
+        assert_eq!(Vocabulary::try_new(bytes, ends).unwrap(), vocabulary);
+    }
+
+    #[test]
+    fn the_most_frequent_by_occurrences_then_by_spelling() {
+        let texts: &[&[&str]] = &[&["b", "b", "b", "a", "c"], &["a", "c"], &["d"]];
+        let (vocabulary, df) = counted(texts).select(1..=9, Some(2)).unwrap();
+        assert_eq!((vocabulary.term(0), vocabulary.term(1), df), ("a", "b", vec![2, 1]));
+        assert!(counted(texts).select(4..=9, None).unwrap().0.is_empty());
+    }
+
+    #[test]
+    fn merged_counts_are_those_of_one_reader() {
+        let (one, two): (&[&[&str]], &[&[&str]]) = (&[&["a", "b"], &["b"]], &[&["b", "c", "c"]]);
+        let mut merged = counted(one);
+        merged.merge(counted(two));
+        let mut other_way = counted(two);
+        other_way.merge(counted(one));
+        let all = [one, two].concat();
+        for counts in [merged, other_way] {
+            assert_eq!(counts.select(2..=9, None).unwrap(), counted(&all).select(2..=9, None).unwrap());
+        }
+    }
+}
