@@ -2,6 +2,7 @@
 
 mod bench;
 mod completions;
+mod evaluate;
 mod generate;
 mod inspect;
 mod predict;
@@ -14,6 +15,7 @@ use crate::error::CliError;
 pub(crate) enum Command {
     Generate(generate::Args),
     Predict(Box<predict::Args>),
+    Evaluate(Box<evaluate::Args>),
     Inspect(inspect::Args),
     Bench(Box<bench::Args>),
     Completions(completions::Args),
@@ -23,6 +25,7 @@ impl Command {
     pub(crate) fn run(&self, context: &Context) -> Result<(), CliError> {
         match self {
             Self::Generate(args) => generate::run(args, context),
+            Self::Evaluate(args) => evaluate::run(args, context),
             Self::Inspect(args) => inspect::run(args, context),
             Self::Predict(args) => predict::run(args, context),
             Self::Bench(args) => bench::run(args, context),

@@ -5,7 +5,7 @@
 //!                 @1       @3       @5
 //! P            71.20    55.10    44.00
 //! ...
-//! MAP          60.03
+//! whole lists: MAP 60.03, MRR 81.50
 //! ```
 
 use super::{
@@ -71,7 +71,7 @@ impl fmt::Display for ReportTable<'_> {
         writeln!(f, "; labels {} ({} in the truth)", counts.labels, counts.labels_in_truth)?;
         if counts.unknown_labels > 0 {
             let (labels, pairs) = (counts.unknown_labels, counts.unknown_pairs);
-            writeln!(f, "unknown labels in the truth: {labels}, in {pairs} places; each counts as missed")?;
+            writeln!(f, "unknown labels in the truth: {labels}, in {pairs} (instance, label) pairs; always missed")?;
         }
         if counts.filtered_truth + counts.filtered_predictions > 0 {
             let (truth, predicted) = (counts.filtered_truth, counts.filtered_predictions);
@@ -85,22 +85,27 @@ impl fmt::Display for ReportTable<'_> {
         ks.sort_unstable();
         ks.dedup();
         let mut rows = vec![std::iter::once("%".to_string()).chain(ks.iter().map(|k| format!("@{k}"))).collect()];
+        let mut whole = Vec::new();
         let mut last = None;
         for value in report.values() {
-            let family = (value.metric.family(), value.metric.k().is_some());
-            if last != Some(family) {
-                rows.push(vec![family.0.to_string()]);
-                last = Some(family);
-            }
+            let family = value.metric.family();
             let cell = match value.interval {
                 Some(interval) => format!("{} {}", percent(value.value), between(interval)),
                 None => percent(value.value),
             };
+            if value.metric.k().is_none() {
+                whole.push(format!("{family} {cell}"));
+                continue;
+            }
+            if last.replace(family) != Some(family) {
+                rows.push(vec![family.to_string()]);
+            }
             if let Some(row) = rows.last_mut() {
                 row.push(cell);
             }
         }
-        write_columns(f, &rows)
+        write_columns(f, &rows)?;
+        writeln!(f, "whole lists: {}", whole.join(", "))
     }
 }
 

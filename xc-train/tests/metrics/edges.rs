@@ -201,7 +201,6 @@ fn json_and_table_read_as_documented() {
          micro-F1  40.00  33.33\n\
          macro-F1  33.33  33.33\n\
          coverage  33.33  33.33\n\
-         MAP       16.67\n\
-         MRR       33.33\n"
+         whole lists: MAP 16.67, MRR 33.33\n"
     );
 }

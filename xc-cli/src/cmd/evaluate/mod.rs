@@ -1,0 +1,244 @@
+//! `xc evaluate`: how good are the predictions?
+
+mod lists;
+
+use crate::context::Context;
+use crate::data::InputArgs;
+use crate::error::CliError;
+use crate::output;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use xc_sparse::LabelRows;
+use xc_sparse::io::{
+    Format, HeaderRule, LabelNames, NameColumn, ReadOptions, UnknownLabels, read_label_names, read_labels,
+    read_predictions,
+};
+use xc_sparse::rank::RankedBatch;
+use xc_train::metrics::{
+    BootstrapParams, Comparison, EvaluateError, Evaluator, EvaluatorParams, KeepRows, MetricReport, PairFilter,
+    Propensity,
+};
+
+/// Score predictions against the truth
+///
+/// P, nDCG, recall, MAP and coverage at each k, macro and micro F1 at each k, MAP and MRR of the whole lists; with
+/// the training labels also PSP and PSnDCG. A rank past the end of a list is a miss; an instance without true
+/// labels counts 0 and stays in every mean. Every definition: docs/metrics.md.
+///
+/// Examples:
+///   xc evaluate --truth test.txt --predictions predictions.txt
+///   xc evaluate --truth test.txt --predictions predictions.txt --k 1,3,5,100 --propensity-from train.txt --json
+///   xc evaluate --truth test.txt --predictions new.txt --compare old.txt
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// File with the true labels; any input format, its features or text are not looked at
+    #[arg(long, value_name = "FILE")]
+    truth: PathBuf,
+    /// What `xc predict` wrote: a line of `id:score` for each instance, JSONL or npz
+    #[arg(long, value_name = "FILE")]
+    predictions: PathBuf,
+    /// The cuts of every metric
+    #[arg(long, value_name = "K", value_delimiter = ',', default_value = "1,3,5")]
+    k: Vec<usize>,
+    /// Training file: gives propensities (PSP, PSnDCG), and tells which true labels were never trained on
+    #[arg(long, value_name = "TRAIN")]
+    propensity_from: Option<PathBuf>,
+    /// A of the propensity model 1 / (1 + C (n + B)^-A)
+    #[arg(long, value_name = "A", default_value_t = 0.55, allow_negative_numbers = true)]
+    propensity_a: f64,
+    /// B of the propensity model
+    #[arg(long, value_name = "B", default_value_t = 1.5, allow_negative_numbers = true)]
+    propensity_b: f64,
+    /// Names of the labels in order of their ids (labels.txt of the model), for truth that names its labels
+    #[arg(long, value_name = "FILE")]
+    label_names: Option<PathBuf>,
+    /// Weight of each instance, one a line
+    #[arg(long, value_name = "FILE")]
+    weights: Option<PathBuf>,
+    /// Pairs `instance label` to ignore, one a line, counted from 0: neither true nor predicted
+    #[arg(long, value_name = "FILE")]
+    filter: Option<PathBuf>,
+    /// Instances to leave out, one a line, counted from 0
+    #[arg(long, value_name = "FILE")]
+    exclude_rows: Option<PathBuf>,
+    /// Other predictions for the same truth: adds the difference of every metric with its paired bootstrap interval
+    #[arg(long, value_name = "FILE")]
+    compare: Option<PathBuf>,
+    /// Add a bootstrap interval to every metric
+    #[arg(long)]
+    intervals: bool,
+    /// Bootstrap resamples
+    #[arg(long, value_name = "N", default_value_t = BootstrapParams::default().resamples)]
+    resamples: usize,
+    /// Share of the resamples inside an interval
+    #[arg(long, value_name = "SHARE", default_value_t = BootstrapParams::default().level)]
+    level: f64,
+    #[command(flatten)]
+    input: InputArgs,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    #[serde(flatten)]
+    report: &'a MetricReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comparison: Option<&'a Comparison>,
+}
+
+/// The true labels, and how many labels there are when something says so.
+struct Truth {
+    labels: LabelRows,
+    n_labels: Option<usize>,
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
+    let bootstrap = BootstrapParams { resamples: args.resamples, level: args.level, seed: context.seed };
+    bootstrap.check().map_err(|e| CliError::usage(format_args!("--resamples, --level: {e}")))?;
+    let keep = args.intervals || args.compare.is_some();
+    let mut params = EvaluatorParams {
+        ks: args.k.clone(),
+        keep_rows: if keep { KeepRows::Yes } else { KeepRows::No },
+        ..EvaluatorParams::new(0)
+    };
+    params.check().map_err(|e| CliError::usage(format_args!("--k: {e}")))?;
+    let names = match &args.label_names {
+        Some(path) => Some(Arc::new(read_label_names(path, NameColumn::First)?)),
+        None => None,
+    };
+
+    let truth = read_truth(args, names.clone())?;
+    let training = match &args.propensity_from {
+        Some(path) => Some(read_propensity(args, path, names)?),
+        None => None,
+    };
+    // A training file without a bound of its own still names labels that predictions may hold.
+    let bound = truth.n_labels.map(|n| n.max(training.as_ref().map_or(0, Propensity::n_labels)));
+    let n_instances = truth.labels.len();
+    let read = |path: &Path| -> Result<RankedBatch, CliError> {
+        let batch = read_predictions(path, &ReadOptions { n_labels: bound, ..ReadOptions::default() })?;
+        if batch.len() != n_instances {
+            let (met, truth) = (batch.len(), args.truth.display());
+            let what = format_args!("{}: {met} instances, wanted {n_instances} as in {truth}", path.display());
+            return Err(CliError::usage(what));
+        }
+        Ok(batch)
+    };
+    let predicted = read(&args.predictions)?;
+    let other = args.compare.as_deref().map(read).transpose()?;
+    params.weights = args.weights.as_deref().map(|path| lists::read_weights(path, n_instances)).transpose()?;
+    params.filter = match &args.filter {
+        Some(path) => lists::read_pairs(path, n_instances)?,
+        None => PairFilter::default(),
+    };
+    params.exclude = match &args.exclude_rows {
+        Some(path) => lists::read_rows(path, n_instances)?,
+        None => Vec::new(),
+    };
+    params.n_labels = bound.unwrap_or_else(|| {
+        let largest = |batch: &RankedBatch| batch.iter().flatten().map(|s| s.label as usize + 1).max().unwrap_or(0);
+        let named = largest(&predicted).max(other.as_ref().map_or(0, largest));
+        truth.labels.n_labels().max(named).max(training.as_ref().map_or(0, Propensity::n_labels))
+    });
+    params.propensity = training;
+    context.check_interrupt()?;
+
+    let evaluator = Evaluator::new(params).map_err(|e| CliError::usage(e.to_string()))?;
+    let evaluate = |path: &Path, batch: &RankedBatch| -> Result<MetricReport, CliError> {
+        let mut evaluator = evaluator.part(0);
+        let done = evaluator.add_batch(&truth.labels, batch);
+        done.and_then(|()| evaluator.finish()).map_err(|e| evaluation_error(args, path, &e))
+    };
+    let mut report = evaluate(&args.predictions, &predicted)?;
+    let comparison = match (&args.compare, other) {
+        (Some(path), Some(other)) => {
+            let other = evaluate(path, &other)?;
+            let failed = |e| CliError::usage(format_args!("{}: {e}", path.display()));
+            Some(report.compare(&other, &bootstrap).map_err(failed)?)
+        }
+        _ => None,
+    };
+    if args.intervals {
+        report.add_intervals(&bootstrap).map_err(|e| CliError::usage(e.to_string()))?;
+    }
+    context.check_interrupt()?;
+    print(context, &report, comparison.as_ref())
+}
+
+fn print(context: &Context, report: &MetricReport, comparison: Option<&Comparison>) -> Result<(), CliError> {
+    if context.json {
+        let text = serde_json::to_string(&Report { report, comparison });
+        return output::print(&text.map_err(|e| CliError::failed(format_args!("cannot write the report: {e}")))?);
+    }
+    let mut text = report.table().to_string();
+    if let Some(comparison) = comparison {
+        text.push('\n');
+        text.push_str(&comparison.table().to_string());
+    }
+    output::print(&text)
+}
+
+/// What is left to go wrong after the files were checked on reading.
+fn evaluation_error(args: &Args, predictions: &Path, error: &EvaluateError) -> CliError {
+    match (error, &args.weights, &args.exclude_rows) {
+        (EvaluateError::NoWeight { .. }, Some(path), _) => CliError::input(path, error),
+        (EvaluateError::NoInstances, _, Some(path)) => {
+            CliError::usage(format_args!("{}: every instance is excluded", path.display()))
+        }
+        (EvaluateError::NoInstances, ..) => CliError::input(&args.truth, error),
+        _ => CliError::input(predictions, error),
+    }
+}
+
+fn options(args: &Args, names: Option<Arc<LabelNames>>) -> ReadOptions {
+    ReadOptions { label_names: names, unknown_labels: UnknownLabels::Append, ..args.input.options() }
+}
+
+/// The labels of the truth. Their number is known from the names, or from a header.
+fn read_truth(args: &Args, names: Option<Arc<LabelNames>>) -> Result<Truth, CliError> {
+    let path = &args.truth;
+    let known = names.as_ref().map(|names| names.len());
+    let mut options = options(args, names);
+    if options.format.is_none() {
+        options.format = Some(Format::detect(path)?);
+    }
+    let has_header = match options.format {
+        Some(Format::Npz) => true,
+        // A file without header is told by its first line, so the second reading costs little.
+        Some(Format::Xc) => {
+            let strict = ReadOptions { header: HeaderRule::Required, ..options.clone() };
+            match read_labels(path, &strict) {
+                Ok(lists) => {
+                    let n_labels = Some(known.unwrap_or(lists.labels.n_labels()));
+                    return Ok(Truth { labels: lists.labels, n_labels });
+                }
+                Err(e) if e.line_number() == Some(1) => false,
+                Err(e) => return Err(e.into()),
+            }
+        }
+        _ => false,
+    };
+    let lists = read_labels(path, &options)?;
+    if lists.label_names.is_some() && known.is_none() {
+        return Err(CliError::usage(format_args!(
+            "{}: labels are names, predictions are ids; wanted --label-names FILE, such as labels.txt of the model",
+            path.display()
+        )));
+    }
+    let n_labels = known.or_else(|| has_header.then(|| lists.labels.n_labels()));
+    Ok(Truth { labels: lists.labels, n_labels })
+}
+
+fn read_propensity(args: &Args, path: &Path, names: Option<Arc<LabelNames>>) -> Result<Propensity, CliError> {
+    let lists = read_labels(path, &options(args, names))?;
+    if lists.label_names.is_some() && args.label_names.is_none() {
+        return Err(CliError::usage(format_args!(
+            "{}: labels are names, predictions are ids; wanted --label-names FILE",
+            path.display()
+        )));
+    }
+    Propensity::from_training(&lists.labels, args.propensity_a, args.propensity_b)
+        .map_err(|e| CliError::input(path, &e))
+}
