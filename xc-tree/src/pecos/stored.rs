@@ -91,13 +91,18 @@ pub(super) fn read_clusters(path: &Path) -> Result<Columns, PecosError> {
     Ok(clusters)
 }
 
-/// Reads `perm.mmap_store`: the label at each of `n` places of the tree order.
+/// Reads `perm.mmap_store`: the label at each of `n` places of the tree order. The file holds the place of each label
+/// first, then what is wanted here.
 pub(super) fn read_permutation(path: &Path, n: usize) -> Result<Vec<u32>, PecosError> {
     let mut blocks = Blocks::open(path)?;
+    let _places = blocks.vector::<4>()?;
     let labels: Vec<u32> = blocks.vector::<4>()?.iter().map(|&b| u32::from_le_bytes(b)).collect();
     if labels.len() != n {
         let (what, met) = ("length of the permutation", labels.len());
         return Err(PecosError::Size { path: path.to_owned(), what, met, wanted: n });
+    }
+    if let Some(&label) = labels.iter().find(|&&label| label as usize >= n) {
+        return Err(blocks.fail(format!("label {label}, there are only {n}")));
     }
     Ok(labels)
 }

@@ -89,8 +89,13 @@ fn random_model(seed: u64, depth: usize) -> PecosModel {
     }
 }
 
+/// The first of the random models that is not tiny.
+fn filled_model(depth: usize) -> PecosModel {
+    (0..).map(|seed| random_model(seed, depth)).find(|model| model.n_labels > 2 + depth).unwrap()
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
     fn an_exported_model_means_the_same_when_imported(seed in any::<u64>(), depth in 1usize..4) {
@@ -117,7 +122,7 @@ proptest! {
         is_stored in any::<bool>()) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pecos");
-        let model = random_model(3, 2);
+        let model = filled_model(2);
         if is_stored { write_stored(&model, &path) } else { export(&model, &path).unwrap() }
         let files = files(&path);
         let path_of_file = &files[file % files.len()];
@@ -216,9 +221,9 @@ fn write_stored(model: &PecosModel, folder: &Path) {
             let mut order = topology.labels().to_vec();
             let missing: Vec<u32> = (0..n_rows).filter(|label| !order.contains(label)).collect();
             order.extend(missing);
-            let inverse = (0..n_rows).map(|l| order.iter().position(|&o| o == l).unwrap() as u32);
-            let perm =
-                [longs([u64::from(n_rows)]), words(order.iter().copied()), longs([u64::from(n_rows)]), words(inverse)];
+            let places = (0..n_rows).map(|l| order.iter().position(|&o| o == l).unwrap() as u32);
+            let n = longs([u64::from(n_rows)]);
+            let perm = [n.clone(), words(places), n, words(order.iter().copied())];
             write_blocks(&layer.join("perm.mmap_store"), &perm);
         }
         let (mut heads, mut features, mut ptr, mut entries) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -255,8 +260,8 @@ fn write_stored(model: &PecosModel, folder: &Path) {
 
 #[test]
 fn the_mapped_form_means_the_same() {
-    for (seed, depth) in [(1, 1), (3, 2), (8, 3), (11, 3)] {
-        let model = random_model(seed, depth);
+    let models = [random_model(1, 1), filled_model(1), filled_model(2), filled_model(3), random_model(11, 3)];
+    for model in models {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pecos");
         write_stored(&model, &path);
@@ -312,7 +317,7 @@ fn inner_clusters_that_are_not_in_order_are_brought_together() {
     let (_folder, path) = small();
     let before = import(&path).unwrap();
     // Three inner nodes in two groups, {0, 2} and {1}: the second level's columns are numbered 0, 1, 2.
-    let (top, inner) = (path.join("ranker/0.model"), path.join("ranker/1.model"));
+    let inner = path.join("ranker/1.model");
     let third = path.join("ranker/2.model");
     fs::create_dir(&third).unwrap();
     fs::copy(inner.join("param.json"), third.join("param.json")).unwrap();
@@ -333,7 +338,6 @@ fn inner_clusters_that_are_not_in_order_are_brought_together() {
     }
     assert_eq!(meaning[&1][1].0, 0.25);
     assert_eq!(meaning[&0][0], super::tests::meaning(&before.parts)[&1][0], "node 1 hangs below cluster 1 of the top");
-    drop(top);
 }
 
 #[test]
@@ -407,6 +411,37 @@ fn malformed_folders_name_the_file_and_what_is_wrong() {
     ];
     for (met, wanted) in cases {
         assert!(met.contains(wanted), "met {met:?}, wanted {wanted:?}");
+    }
+}
+
+#[test]
+fn blocks_that_do_not_fit_name_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pecos");
+    let model = filled_model(2);
+    write_stored(&model, &path);
+    let layer = path.join("ranker/1.model");
+    let n = model.n_labels as u64;
+    let labels = |first: u32| words((0..n as u32).map(|l| if l == 0 { first } else { l }));
+    let perm = |second: Vec<u8>, m: u64| vec![longs([n]), labels(0), longs([m]), second];
+    let cases = [
+        ("perm.mmap_store", perm(labels(n as u32), n), "there are only"),
+        ("perm.mmap_store", perm(labels(1), n), "hangs below two clusters"),
+        ("perm.mmap_store", perm(labels(0), n - 1), "wanted"),
+        ("perm.mmap_store", perm(words([0]), 1), "length of the permutation is 1"),
+        ("perm.mmap_store", vec![longs([n])], "block 1: is missing"),
+        ("C.mmap_store", vec![words([3])], "block 1: is missing"),
+        ("W.mmap_store", vec![words([1]), words([1]), words([1])], "number of columns is 1"),
+        ("W.mmap_store", vec![longs([1])], "8 bytes, wanted 1 elements of 4"),
+    ];
+    for (name, blocks, wanted) in cases {
+        let file = layer.join(name);
+        let sound = fs::read(&file).unwrap();
+        import(&path).unwrap();
+        write_blocks(&file, &blocks);
+        let met = import(&path).unwrap_err().to_string();
+        assert!(met.contains(wanted) && met.contains("1.model"), "met {met:?}, wanted {wanted:?}");
+        fs::write(&file, sound).unwrap();
     }
 }
 
