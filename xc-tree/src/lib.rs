@@ -17,6 +17,7 @@ mod beam;
 mod file;
 mod model;
 mod parts;
+pub mod omikuji;
 pub mod pecos;
 mod post;
 mod restrict;
