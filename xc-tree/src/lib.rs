@@ -6,6 +6,7 @@
 //!
 //! | here is | give me | by |
 //! |---|---|---|
+//! | features and labels | the parts of trees | [`train_trees`] |
 //! | the parts of trees | a model | [`TreeModel::from_parts`] |
 //! | a model folder | a model | [`TreeModel::open`] |
 //! | a query | its best labels | [`TreeModel::predict_one`] |
@@ -14,22 +15,38 @@
 
 mod batch;
 mod beam;
+mod checkpoint;
+mod cluster;
 mod file;
+mod labels;
+mod linear;
 mod model;
+mod observe;
 pub mod omikuji;
 mod parts;
 pub mod pecos;
 mod post;
 mod restrict;
 mod select;
+mod stream;
 mod topology;
+mod train;
 mod untrained;
 
 pub use beam::{PredictParams, PredictScratch};
+pub use checkpoint::CheckpointError;
+pub use cluster::{ClusterMethod, ClusterParams};
 pub use file::{Check, KIND, OpenTreeError};
+pub use labels::{LabelRepresentation, LabelVectors};
+pub use linear::{LinearParams, Loss};
 pub use model::{BuildError, ModelInfo, Tree, TreeModel};
+pub use observe::{Event, Observer, Silent};
 pub use parts::TreeParts;
 pub use post::{PostProcessor, UnknownPostProcessor};
 pub use restrict::{Restriction, UnknownLabel};
 pub use topology::{Topology, TopologyError};
+pub use train::{
+    CheckTreeParamsError, Negatives, Preset, TrainError, TrainInput, TreeParams, UnknownPreset, Unseen,
+    estimate_peak_bytes, train_tree, train_trees,
+};
 pub use untrained::{Untrained, UntrainedError, UntrainedParams};

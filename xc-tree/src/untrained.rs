@@ -134,7 +134,12 @@ impl Untrained {
 
     /// Bytes of the arrays, about: what the model will take on disk, and in memory when all of it is used.
     pub fn estimate_bytes(&self) -> u64 {
-        let mean: f64 = (1..).zip(&self.overlap_sums).map(|(i, _)| f64::from(i)).zip(&self.params.overlap).map(|(i, s)| i * s).sum::<f64>()
+        let mean: f64 = (1..)
+            .zip(&self.overlap_sums)
+            .map(|(i, _)| f64::from(i))
+            .zip(&self.params.overlap)
+            .map(|(i, s)| i * s)
+            .sum::<f64>()
             / self.params.overlap.iter().sum::<f64>();
         let columns: f64 = self.widths.iter().map(|&w| f64::from(w)).sum();
         let weights = columns * f64::from(self.params.weights_per_column);

@@ -1,0 +1,67 @@
+//! One linear ranker a node: which children of a cluster does an instance belong to?
+//!
+//! All children of one parent share its instances, so they are solved together: the instances are gathered once with
+//! their features renumbered ([`block`]), and up to 16 children advance side by side, one in each SIMD lane
+//! ([`lanes`]). [`reference`] is the same algorithm without lanes and defines the answer.
+
+pub(crate) mod arch;
+pub(crate) mod block;
+pub(crate) mod group;
+mod lanes;
+mod logistic;
+#[cfg(test)]
+mod reference;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+
+/// What a ranker minimises: `|w|^2 / 2 + sum_i cost_i * loss(y_i * (w . x_i))`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Loss {
+    /// `max(0, 1 - m)^2`, by dual coordinate descent with shrinking [hsieh2008dual].
+    SquaredHinge,
+    /// `ln(1 + exp(-m))`, by dual coordinate descent [yu2011dual], one ranker at a time.
+    Logistic,
+}
+
+/// How rankers are trained and what is kept of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LinearParams {
+    /// The loss.
+    pub loss: Loss,
+    /// Weight of the loss against the regulariser (liblinear's C); above 0.
+    pub cost: f32,
+    /// Further factor of the cost of positives; above 0.
+    pub positive_cost: f32,
+    /// Further factor of the cost of negatives; above 0.
+    pub negative_cost: f32,
+    /// Value of the bias input, 0 for none.
+    pub bias: f32,
+    /// A ranker is done when its dual gradients differ by at most this (liblinear's eps); above 0.
+    pub tolerance: f32,
+    /// Passes over the instances, at most; 1 or more.
+    pub max_passes: usize,
+    /// Weights below this magnitude are dropped; 0 keeps all that are not 0.
+    pub prune_below: f32,
+    /// Weights of one ranker that are kept at most: its largest by magnitude.
+    pub max_weights: Option<usize>,
+}
+
+impl Default for LinearParams {
+    fn default() -> Self {
+        Self {
+            loss: Loss::SquaredHinge,
+            cost: 1.0,
+            positive_cost: 1.0,
+            negative_cost: 1.0,
+            bias: 1.0,
+            tolerance: 0.1,
+            max_passes: 100,
+            prune_below: 0.1,
+            max_weights: None,
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The lane solver without lanes: scalar, one ranker after the other at each visit. It defines the answer.
+
+use super::lanes::{Lanes, Problem, State, TINY, restore};
+use crate::stream::shuffle;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// Solves all rankers of `problem`, bit for bit as `lanes::solve` must.
+pub(super) fn solve<const N: usize>(problem: &Problem<'_, N>, state: &mut State<'_, N>, rng: &mut Xoshiro256PlusPlus) {
+    let mut lanes = Lanes::<N>::new(problem.n_lanes);
+    restore(problem, state, lanes.running);
+    for _ in 0..problem.max_passes {
+        shuffle(rng, state.order);
+        let (mut highest, mut lowest) = ([f32::NEG_INFINITY; N], [f32::INFINITY; N]);
+        for &i in state.order.iter() {
+            let i = i as usize;
+            let (indices, values) = problem.block.row(i);
+            for lane in 0..problem.n_lanes {
+                if state.active[i] & lanes.running & (1 << lane) == 0 {
+                    continue;
+                }
+                let mut sums = [0.0f32; 4];
+                let whole = indices.len() / 4 * 4;
+                for (k, (&f, &x)) in indices.iter().zip(values).enumerate() {
+                    sums[if k < whole { k % 4 } else { 0 }] += x * state.w[f as usize][lane];
+                }
+                let margin = (sums[0] + sums[1]) + (sums[2] + sums[3]) + problem.bias * state.bias[lane];
+                let positive = problem.positive[i] & (1 << lane) != 0;
+                let (sign, base) = match positive {
+                    true => (1.0, problem.diagonal_positive[lane]),
+                    false => (-1.0, problem.diagonal_negative[lane]),
+                };
+                let diagonal = base * problem.inverse_weights.map_or(1.0, |w| w[i]);
+                let alpha = state.alpha[i][lane];
+                let gradient = sign * margin - 1.0 + alpha * diagonal;
+                let mut projected = gradient;
+                if alpha == 0.0 {
+                    if gradient > lanes.highest_before[lane] {
+                        state.active[i] &= !(1 << lane);
+                        lanes.shrunk |= 1 << lane;
+                        continue;
+                    }
+                    projected = gradient.min(0.0);
+                }
+                highest[lane] = highest[lane].max(projected);
+                lowest[lane] = lowest[lane].min(projected);
+                if projected.abs() > TINY {
+                    let next = (alpha - gradient / (problem.block.squares[i] + diagonal)).max(0.0);
+                    let step = (next - alpha) * sign;
+                    state.alpha[i][lane] = next;
+                    for (&f, &x) in indices.iter().zip(values) {
+                        state.w[f as usize][lane] += x * step;
+                    }
+                    state.bias[lane] += problem.bias * step;
+                }
+            }
+        }
+        let running = lanes.running;
+        state.order.retain(|&i| state.active[i as usize] & running != 0);
+        if lanes.end_pass(&highest, &lowest, problem.tolerance) {
+            restore(problem, state, lanes.running);
+        } else if lanes.running == 0 {
+            break;
+        }
+    }
+}

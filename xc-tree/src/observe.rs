@@ -1,0 +1,64 @@
+//! Progress and cancellation of long training.
+
+/// What training has just done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// Tree `tree` of `n_trees` begins.
+    Tree {
+        /// Number of the tree, from 0.
+        tree: usize,
+        /// Trees in all.
+        n_trees: usize,
+    },
+    /// Label vectors are being built for `n_labels` labels.
+    Representing {
+        /// Labels with at least one positive.
+        n_labels: usize,
+    },
+    /// Labels are being clustered.
+    Clustering {
+        /// Labels to cluster.
+        n_labels: usize,
+    },
+    /// The tree has its shape.
+    Clustered {
+        /// Levels of the tree.
+        n_levels: usize,
+    },
+    /// A level begins.
+    Level {
+        /// The level, 0 below the root.
+        level: usize,
+        /// Levels in all.
+        n_levels: usize,
+        /// Rankers to train on it.
+        n_rankers: usize,
+        /// True when the level is taken from a checkpoint.
+        resumed: bool,
+    },
+    /// Some rankers of the current level are done.
+    Rankers {
+        /// Rankers done since the last event.
+        done: usize,
+    },
+}
+
+/// Receives events, from any thread, and may ask training to stop.
+pub trait Observer: Sync {
+    /// Something was done. Called often: it should return quickly.
+    fn event(&self, event: Event);
+
+    /// True asks training to stop soon with [`TrainError::Cancelled`](crate::TrainError::Cancelled).
+    fn cancelled(&self) -> bool {
+        false
+    }
+}
+
+/// An observer that ignores everything.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Observer for Silent {
+    fn event(&self, _: Event) {}
+}

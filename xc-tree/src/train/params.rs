@@ -1,0 +1,243 @@
+//! Parameters of tree training.
+
+use crate::cluster::{ClusterMethod, ClusterParams};
+use crate::labels::LabelRepresentation;
+use crate::linear::LinearParams;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// How trees are trained. `Default` is the default preset.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TreeParams {
+    /// Trees of the ensemble; 1 or more.
+    pub n_trees: usize,
+    /// Where all random numbers come from.
+    pub seed: u64,
+    /// How labels become vectors.
+    pub representation: LabelRepresentation,
+    /// Entries of a label's vector, at most; `None` keeps all.
+    pub max_label_nnz: Option<usize>,
+    /// What becomes of labels without positives.
+    pub unseen: Unseen,
+    /// How labels are grouped.
+    pub cluster: ClusterParams,
+    /// How rankers are trained.
+    pub linear: LinearParams,
+    /// Which instances teach the rankers of a parent.
+    pub negatives: Negatives,
+    /// Refuse to start when the estimate of [`estimate_peak_bytes`](super::estimate_peak_bytes) is above this.
+    pub max_memory_bytes: Option<u64>,
+}
+
+/// What becomes of labels without positives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unseen {
+    /// They have no leaf and are never predicted.
+    Drop,
+    /// They are clustered like the others.
+    Keep,
+}
+
+/// Which instances teach the rankers of a parent, beside those with a positive label below it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Negatives {
+    /// None: teacher-forced negatives.
+    TeacherForced,
+    /// Those that the levels above send there: matcher-aware negatives.
+    MatcherAware {
+        /// Clusters an instance reaches on each level, at most.
+        beam: usize,
+    },
+}
+
+/// Named settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preset {
+    /// The best trade-off measured.
+    Default,
+    /// Three binary balanced trees [prabhu2018parabel].
+    Parabel,
+    /// Three shallow unbalanced trees of branching 100 [khandagale2020bonsai].
+    Bonsai,
+    /// One balanced tree of branching 16 [yu2022pecos].
+    XrLinear,
+}
+
+/// A name that is no preset.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("unknown preset {met:?}; wanted default, parabel, bonsai or xr-linear")]
+pub struct UnknownPreset {
+    /// The name met.
+    pub met: String,
+}
+
+impl std::str::FromStr for Preset {
+    type Err = UnknownPreset;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "default" => Ok(Self::Default),
+            "parabel" => Ok(Self::Parabel),
+            "bonsai" => Ok(Self::Bonsai),
+            "xr-linear" => Ok(Self::XrLinear),
+            _ => Err(UnknownPreset { met: name.to_owned() }),
+        }
+    }
+}
+
+impl Preset {
+    /// The preset's parameters.
+    pub fn params(self) -> TreeParams {
+        match self {
+            Self::Default => TreeParams::default(),
+            Self::Parabel => TreeParams::parabel(),
+            Self::Bonsai => TreeParams::bonsai(),
+            Self::XrLinear => TreeParams::xr_linear(),
+        }
+    }
+}
+
+/// A parameter out of range.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[error("{name} is {met}, wanted {wanted}")]
+pub struct CheckTreeParamsError {
+    /// The parameter, by its dotted name.
+    pub name: &'static str,
+    /// The value met.
+    pub met: f64,
+    /// The range wanted.
+    pub wanted: &'static str,
+}
+
+impl Default for TreeParams {
+    fn default() -> Self {
+        Self {
+            n_trees: 1,
+            seed: 0,
+            representation: LabelRepresentation::Pifa,
+            max_label_nnz: None,
+            unseen: Unseen::Drop,
+            cluster: ClusterParams::default(),
+            linear: LinearParams::default(),
+            negatives: Negatives::TeacherForced,
+            max_memory_bytes: None,
+        }
+    }
+}
+
+impl TreeParams {
+    /// Three binary balanced trees, at most 100 labels a leaf cluster, 20 passes [prabhu2018parabel].
+    pub fn parabel() -> Self {
+        Self {
+            n_trees: 3,
+            cluster: ClusterParams { branching: 2, max_leaf: 100, ..ClusterParams::default() },
+            linear: LinearParams { max_passes: 20, ..LinearParams::default() },
+            ..Self::default()
+        }
+    }
+
+    /// Three shallow unbalanced trees of branching 100, depth 3 [khandagale2020bonsai].
+    pub fn bonsai() -> Self {
+        Self {
+            n_trees: 3,
+            cluster: ClusterParams {
+                method: ClusterMethod::Unbalanced,
+                branching: 100,
+                max_leaf: 100,
+                max_depth: 3,
+                ..ClusterParams::default()
+            },
+            linear: LinearParams { max_passes: 20, ..LinearParams::default() },
+            ..Self::default()
+        }
+    }
+
+    /// One balanced tree of branching 16, at most 100 labels a leaf cluster [yu2022pecos].
+    pub fn xr_linear() -> Self {
+        Self { cluster: ClusterParams { branching: 16, max_leaf: 100, ..ClusterParams::default() }, ..Self::default() }
+    }
+
+    /// Checks every range.
+    pub fn check(&self) -> Result<(), CheckTreeParamsError> {
+        let count = |name, met: usize, least: usize, wanted| {
+            if met >= least { Ok(()) } else { Err(CheckTreeParamsError { name, met: met as f64, wanted }) }
+        };
+        count("n_trees", self.n_trees, 1, "1 or more")?;
+        count("cluster.branching", self.cluster.branching, 2, "2 or more")?;
+        count("cluster.max_leaf", self.cluster.max_leaf, 1, "1 or more")?;
+        count("cluster.max_iterations", self.cluster.max_iterations, 1, "1 or more")?;
+        count("cluster.max_sample", self.cluster.max_sample, 2, "2 or more")?;
+        count("linear.max_passes", self.linear.max_passes, 1, "1 or more")?;
+        if let Negatives::MatcherAware { beam } = self.negatives {
+            count("negatives.beam", beam, 1, "1 or more")?;
+        }
+        let real = |name, met: f32, fits: bool, wanted| {
+            if fits && met.is_finite() {
+                Ok(())
+            } else {
+                Err(CheckTreeParamsError { name, met: f64::from(met), wanted })
+            }
+        };
+        let linear = &self.linear;
+        for (name, met) in [
+            ("linear.cost", linear.cost),
+            ("linear.positive_cost", linear.positive_cost),
+            ("linear.negative_cost", linear.negative_cost),
+            ("linear.tolerance", linear.tolerance),
+        ] {
+            real(name, met, met > 0.0, "a finite number above 0")?;
+        }
+        let tolerance = self.cluster.tolerance;
+        for (name, met) in
+            [("linear.bias", linear.bias), ("linear.prune_below", linear.prune_below), ("cluster.tolerance", tolerance)]
+        {
+            real(name, met, met >= 0.0, "a finite number of 0 or more")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_pass_their_own_check_and_survive_json() {
+        for name in ["default", "parabel", "bonsai", "xr-linear"] {
+            let params = name.parse::<Preset>().unwrap().params();
+            params.check().unwrap();
+            let json = serde_json::to_string(&params).unwrap();
+            assert_eq!(serde_json::from_str::<TreeParams>(&json).unwrap(), params);
+        }
+        assert_eq!("Parabel".parse::<Preset>().unwrap_err().met, "Parabel");
+        assert!(serde_json::from_str::<TreeParams>(r#"{"branching": 3}"#).is_err());
+    }
+
+    #[test]
+    fn every_range_is_checked() {
+        type Spoil = fn(&mut TreeParams);
+        let broken: [(&str, Spoil); 12] = [
+            ("n_trees", |p| p.n_trees = 0),
+            ("cluster.branching", |p| p.cluster.branching = 1),
+            ("cluster.max_leaf", |p| p.cluster.max_leaf = 0),
+            ("cluster.max_iterations", |p| p.cluster.max_iterations = 0),
+            ("cluster.max_sample", |p| p.cluster.max_sample = 1),
+            ("cluster.tolerance", |p| p.cluster.tolerance = f32::NAN),
+            ("linear.max_passes", |p| p.linear.max_passes = 0),
+            ("linear.cost", |p| p.linear.cost = 0.0),
+            ("linear.positive_cost", |p| p.linear.positive_cost = -1.0),
+            ("linear.bias", |p| p.linear.bias = f32::INFINITY),
+            ("linear.prune_below", |p| p.linear.prune_below = -0.1),
+            ("negatives.beam", |p| p.negatives = Negatives::MatcherAware { beam: 0 }),
+        ];
+        for (name, spoil) in broken {
+            let mut params = TreeParams::default();
+            spoil(&mut params);
+            assert_eq!(params.check().unwrap_err().name, name);
+        }
+    }
+}
