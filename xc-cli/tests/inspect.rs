@@ -18,7 +18,7 @@ fn inspect(model: &Path, more: &[&str]) -> (i32, String, String) {
 
 fn model(folder: &Path) -> PathBuf {
     let path = folder.join("a.model");
-    let mut writer = ContainerWriter::create(&path, "tree").unwrap();
+    let mut writer = ContainerWriter::create(&path, "other").unwrap();
     writer.set_parameter("beam", 10);
     writer.add_slice("values", &[1.0f32; 1000]).unwrap();
     writer.finish().unwrap();
@@ -49,17 +49,17 @@ fn a_sound_model_is_described() {
     let model = model(folder.path());
     let (code, stdout, stderr) = inspect(&model, &["--verify"]);
     assert_eq!((code, stderr.as_str()), (0, ""));
-    assert!(stdout.contains("kind        tree (format version 1)\n"), "{stdout}");
+    assert!(stdout.contains("kind        other (format version 1)\n"), "{stdout}");
     assert!(stdout.contains("content     as it was saved\n"), "{stdout}");
     let (code, stdout, _) = inspect(&model, &["--json"]);
     let value: serde_json::Value = serde_json::from_str(&stdout).unwrap();
-    assert_eq!((code, &value["kind"], &value["parameters"]["beam"]), (0, &"tree".into(), &10.into()));
+    assert_eq!((code, &value["kind"], &value["parameters"]["beam"]), (0, &"other".into(), &10.into()));
 }
 
 #[test]
 fn what_is_no_model_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    refused(&folder.path().join("absent"), &[], &["absent: no such folder"]);
+    refused(&folder.path().join("absent"), &[], &["absent: no such file or directory; a model folder is wanted"]);
     refused(folder.path(), &[], &["not an xc model"]);
     let file = folder.path().join("file");
     std::fs::write(&file, "x").unwrap();
@@ -103,4 +103,38 @@ fn a_model_of_a_newer_version_is_refused() {
     assert_ne!(text, newer, "{text}");
     std::fs::write(&config, newer).unwrap();
     refused(&model, &[], &["config.json", "format version 99", "use a newer xc"]);
+}
+
+#[test]
+fn a_tree_is_shown_level_by_level() {
+    use xc_sparse::chunked::{ChunkRows, Precision};
+    use xc_tree::{ModelInfo, PostProcessor, Topology, TreeModel, TreeParts};
+    // Two clusters of two labels each; feature 0 is shared by the siblings of the first.
+    let chunk = |entries: &[(u32, u32, f32)]| ChunkRows::from_entries(2, entries.to_vec(), vec![0.0; 2]).unwrap();
+    let parts = TreeParts {
+        topology: Topology::try_new(vec![vec![0, 2], vec![0, 2, 4]], vec![3, 1, 0, 2], 4).unwrap(),
+        levels: vec![
+            vec![chunk(&[(0, 0, 1.0), (1, 1, 1.0)])],
+            vec![chunk(&[(0, 0, 1.0), (0, 1, 2.0), (2, 1, 1.0)]), chunk(&[(1, 0, 1.0)])],
+        ],
+    };
+    let info = ModelInfo { n_features: 3, n_labels: 4, post: PostProcessor::Noop, normalise_rows: false, beam: 10 };
+    let model = TreeModel::from_parts(info, vec![parts], Precision::F32).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tree.model");
+    let mut writer = ContainerWriter::create(&path, xc_tree::KIND).unwrap();
+    model.write(&mut writer).unwrap();
+    writer.finish().unwrap();
+
+    for verify in [&["--json"][..], &["--json", "--verify"]] {
+        let (code, stdout, stderr) = inspect(&path, verify);
+        assert_eq!(code, 0, "{stderr}");
+        let value: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+        let level = |l: usize, key: &str| value["levels"][l][key].as_f64().unwrap();
+        assert_eq!([level(0, "parents"), level(0, "nodes"), level(0, "weights")], [1.0, 2.0, 2.0]);
+        assert_eq!([level(1, "parents"), level(1, "nodes"), level(1, "weights")], [2.0, 4.0, 4.0]);
+        assert_eq!([level(0, "siblings_per_row"), level(1, "siblings_per_row")], [1.0, 4.0 / 3.0]);
+    }
+    let (_, stdout, _) = inspect(&path, &[]);
+    assert!(stdout.contains("tree  level  nodes  weights  a node  siblings a row"), "{stdout}");
 }

@@ -2,16 +2,19 @@
 
 use crate::context::{Context, format_bytes};
 use crate::error::{CliError, chain};
+use crate::model::open_container;
 use crate::output;
 use serde_json::{Value, json};
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
-use xc_sparse::store::{Container, Mismatch, OpenError, OpenMode};
+use std::path::PathBuf;
+use xc_sparse::store::{Container, Mismatch};
+use xc_tree::{Check, TreeModel};
 
-/// Show what a model holds: kind, version, parameters, arrays and their sizes
+/// Show what a model holds: kind, version, parameters, trees level by level, arrays and their sizes
 ///
 /// Reads the configuration and the headers only, whatever the size of the model. With --verify every byte is read
-/// and compared with the hashes noted when the model was saved; damage is exit code 2.
+/// and compared with the hashes noted when the model was saved, and the structure of the trees is checked; damage is
+/// exit code 2.
 ///
 /// Examples:
 ///   xc inspect my.model
@@ -29,17 +32,23 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
-    let container = Container::open(&args.model, OpenMode::Map).map_err(|e| open_error(&args.model, &e))?;
+    let container = open_container(&args.model)?;
     let found = if args.verify {
         let task = context.task("model verified", 1);
-        let found = container.verify().map_err(|e| open_error(&args.model, &e))?;
+        let found = container.verify().map_err(|e| CliError::usage(chain(&e)))?;
         task.advance(1);
         Some(found)
     } else {
         None
     };
-    let text = if context.json { as_json(&container, found.as_deref()) } else { as_text(&container, found.as_deref()) };
-    output::print(&text)?;
+    let levels = match &found {
+        // Damaged arrays may not make trees at all; the damage is what is to be said.
+        Some(found) if !found.is_empty() => Vec::new(),
+        Some(_) => levels(&container, Check::Structure)?,
+        None => levels(&container, Check::Trusted)?,
+    };
+    let show = if context.json { as_json } else { as_text };
+    output::print(&show(&container, &levels, found.as_deref()))?;
     match found.as_deref() {
         Some([first, others @ ..]) => {
             let more = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
@@ -49,18 +58,46 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     }
 }
 
-/// The error names the file itself, except where the folder is not there at all.
-fn open_error(folder: &Path, error: &OpenError) -> CliError {
-    if !folder.exists() {
-        return CliError::usage(format_args!("{}: no such folder; a model folder is wanted", folder.display()));
-    }
-    if !folder.is_dir() {
-        return CliError::usage(format_args!("{}: not a folder; a model folder is wanted", folder.display()));
-    }
-    CliError::usage(chain(error))
+/// One level of one tree, in numbers.
+struct LevelSizes {
+    tree: usize,
+    level: usize,
+    parents: usize,
+    nodes: usize,
+    weights: usize,
+    rows: usize, // (chunk, feature) pairs with at least one weight
+    bytes: usize,
 }
 
-fn as_json(container: &Container, found: Option<&[Mismatch]>) -> String {
+/// Sizes of all levels; none for models that are no trees. [`Check::Trusted`] reads no content.
+fn levels(container: &Container, check: Check) -> Result<Vec<LevelSizes>, CliError> {
+    if container.kind() != xc_tree::KIND {
+        return Ok(Vec::new());
+    }
+    let model = TreeModel::open(container, check).map_err(|e| CliError::usage(chain(&e)))?;
+    let mut sizes = Vec::new();
+    for (tree, parts) in model.trees().iter().enumerate() {
+        for level in 0..parts.depth() {
+            let view = parts.level(level);
+            sizes.push(LevelSizes {
+                tree,
+                level,
+                parents: view.n_parents(),
+                nodes: view.n_columns(),
+                weights: view.nnz(),
+                rows: view.n_rows(),
+                bytes: view.n_bytes(),
+            });
+        }
+    }
+    Ok(sizes)
+}
+
+fn per(a: usize, b: usize) -> f64 {
+    if b == 0 { 0.0 } else { a as f64 / b as f64 }
+}
+
+fn as_json(container: &Container, levels: &[LevelSizes], found: Option<&[Mismatch]>) -> String {
     let arrays: Vec<Value> = container
         .arrays()
         .map(|(name, entry)| {
@@ -84,13 +121,28 @@ fn as_json(container: &Container, found: Option<&[Mismatch]>) -> String {
         "pipeline": container.pipeline(),
         "arrays": arrays,
     });
+    if container.kind() == xc_tree::KIND {
+        let level = |l: &LevelSizes| {
+            json!({
+                "tree": l.tree,
+                "level": l.level,
+                "parents": l.parents,
+                "nodes": l.nodes,
+                "weights": l.weights,
+                "weights_per_node": per(l.weights, l.nodes),
+                "siblings_per_row": per(l.weights, l.rows),
+                "bytes": l.bytes,
+            })
+        };
+        report["levels"] = levels.iter().map(level).collect();
+    }
     if let Some(found) = found {
         report["damaged"] = found.iter().map(|m| Value::String(m.to_string())).collect();
     }
     report.to_string()
 }
 
-fn as_text(container: &Container, found: Option<&[Mismatch]>) -> String {
+fn as_text(container: &Container, levels: &[LevelSizes], found: Option<&[Mismatch]>) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: &dyn std::fmt::Display| {
         // Writing to a String does not fail.
@@ -117,6 +169,23 @@ fn as_text(container: &Container, found: Option<&[Mismatch]>) -> String {
         }
         let rows: Vec<[String; 2]> = flat.into_iter().map(|(name, value)| [name, value]).collect();
         push_columns(&mut text, &rows, [false, false]);
+    }
+    if !levels.is_empty() {
+        text.push_str("\nlevels (siblings a row: how many children of one parent share a feature, on average)\n");
+        let header = ["tree", "level", "nodes", "weights", "a node", "siblings a row", "bytes"];
+        let mut rows = vec![header.map(str::to_owned)];
+        rows.extend(levels.iter().map(|l| {
+            [
+                l.tree.to_string(),
+                l.level.to_string(),
+                l.nodes.to_string(),
+                l.weights.to_string(),
+                format!("{:.1}", per(l.weights, l.nodes)),
+                format!("{:.2}", per(l.weights, l.rows)),
+                format_bytes(l.bytes as u64),
+            ]
+        }));
+        push_columns(&mut text, &rows, [true; 7]);
     }
     if container.arrays().len() > 0 {
         text.push_str("\narrays\n");
@@ -161,10 +230,11 @@ fn push_columns<const N: usize>(text: &mut String, rows: &[[String; N]], right: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xc_sparse::store::ContainerWriter;
+    use std::path::Path;
+    use xc_sparse::store::{ContainerWriter, OpenMode};
 
     fn model(folder: &Path) -> Container {
-        let mut writer = ContainerWriter::create(folder, "tree").unwrap();
+        let mut writer = ContainerWriter::create(folder, "other").unwrap();
         writer.set_parameter("beam", 10);
         writer.set_parameter("tree", json!({"branching": 32, "kinds": ["a", "b"]}));
         writer.add_slice("level0.values", &[0.5f32, -1.0, 2.0]).unwrap();
@@ -175,17 +245,19 @@ mod tests {
     }
 
     #[test]
-    fn the_text_shows_parameters_by_dotted_name_and_every_array() {
+    fn the_text_shows_parameters_by_dotted_name_levels_and_every_array() {
         let folder = tempfile::tempdir().unwrap();
         let container = model(&folder.path().join("m"));
-        let text = as_text(&container, Some(&[]));
+        let level = LevelSizes { tree: 0, level: 1, parents: 4, nodes: 10, weights: 25, rows: 20, bytes: 2048 };
+        let text = as_text(&container, &[level], Some(&[]));
         for line in [
-            "kind        tree (format version 1)\n",
+            "kind        other (format version 1)\n",
             "labels      2 names in labels.txt\n",
             "content     as it was saved\n",
             "  beam            10\n",
             "  tree.branching  32\n",
             "  tree.kinds      [\"a\",\"b\"]\n",
+            "     0      1     10       25     2.5            1.25  2.0 KiB\n",
             "  level0.row_ptr  U64  2  16 B\n",
             "  level0.values   F32  3  12 B\n",
         ] {
@@ -197,11 +269,11 @@ mod tests {
     fn json_says_whether_anything_is_damaged() {
         let folder = tempfile::tempdir().unwrap();
         let container = model(&folder.path().join("m"));
-        let value: Value = serde_json::from_str(&as_json(&container, Some(&[]))).unwrap();
+        let value: Value = serde_json::from_str(&as_json(&container, &[], Some(&[]))).unwrap();
         assert_eq!(value["damaged"], json!([]));
         assert_eq!(value["parameters"]["tree"]["branching"], 32);
         assert_eq!(value["arrays"][0]["shape"], json!([2]));
-        let value: Value = serde_json::from_str(&as_json(&container, None)).unwrap();
+        let value: Value = serde_json::from_str(&as_json(&container, &[], None)).unwrap();
         assert_eq!(value.get("damaged"), None);
     }
 }
