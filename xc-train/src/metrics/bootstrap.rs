@@ -19,7 +19,7 @@ use thiserror::Error;
 /// How to resample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BootstrapParams {
-    /// Number of resamples. Default 1000 (efron1993bootstrap, section 12.5, for percentile intervals).
+    /// Number of resamples. Default 1000 (efron1993bootstrap, chapter 19).
     pub resamples: usize,
     /// Share of the resampled values inside the interval. Default 0.95.
     pub level: f64,
