@@ -67,3 +67,19 @@ fn jsonl_with_features() {
     let (_dir, path) = file("b.jsonl", text.as_bytes());
     assert!(matches!(read_instances(&path, &ReadOptions::default()), Ok(Instances::Features(_))));
 }
+
+#[test]
+fn a_carriage_return_at_the_end_of_the_input_ends_its_line_whole_and_line_by_line() {
+    for text in ["1,2 4:0.5 6:5\r", "1:1\r\n\r"] {
+        let options = ReadOptions { format: Some(Format::Xc), header: HeaderRule::Absent, ..ReadOptions::default() };
+        let data = read("a.txt", text, &options);
+        let mut reader = InstanceReader::new("stdin", std::io::Cursor::new(text), &options).unwrap();
+        let mut instance = InstanceBuffer::default();
+        let mut n = 0;
+        while reader.next_into(&mut instance).unwrap().is_some() {
+            assert_eq!(instance.row.features().iter().collect::<Vec<_>>(), row(&data, n));
+            n += 1;
+        }
+        assert_eq!(n, data.features.rows());
+    }
+}

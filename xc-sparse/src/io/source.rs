@@ -162,7 +162,7 @@ impl Source {
         Ok(met)
     }
 
-    /// Reads one line without its end (`\n` or `\r\n`) into `line`; false at the end of the input.
+    /// Reads one line without its end (`\n` or `\r\n`, and a `\r` at the end of the input) into `line`; false at the end of the input.
     pub(crate) fn read_line(
         &mut self,
         line: &mut Vec<u8>,
@@ -176,9 +176,8 @@ impl Source {
         if met == 0 {
             return Ok(false);
         }
-        if line.last() == Some(&b'\n') {
-            line.pop();
-            if line.last() == Some(&b'\r') {
+        for end in [b'\n', b'\r'] {
+            if line.last() == Some(&end) {
                 line.pop();
             }
         }

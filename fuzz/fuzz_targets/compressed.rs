@@ -1,0 +1,36 @@
+//! gzip and zstd around text: damaged streams, and bombs within the limit.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use std::io::Cursor;
+use xc_fuzz::{check_message, file, options};
+use xc_sparse::io::*;
+
+fuzz_target!(|input: (u8, &[u8])| {
+    let magic: &[u8] = match input.0 % 3 {
+        0 => &[],
+        1 => &[0x1f, 0x8b, 0x08],
+        _ => &[0x28, 0xb5, 0x2f, 0xfd],
+    };
+    let bytes = [magic, input.1].concat();
+    let path = file("a", &bytes);
+    let options = ReadOptions { header: HeaderRule::Absent, ..options() };
+    if let Err(error) = Format::detect(&path) {
+        check_message(&path, &error.to_string());
+    }
+    let options = ReadOptions { format: Some(Format::Xc), ..options };
+    let whole = read_dataset(&path, &options);
+    if let Err(error) = &whole {
+        check_message(&path, &error.to_string());
+    }
+    let Ok(mut reader) = InstanceReader::new("stream", Cursor::new(bytes), &options) else { return };
+    let mut instance = InstanceBuffer::default();
+    let mut n = 0;
+    while let Ok(Some(_)) = reader.next_into(&mut instance) {
+        n += 1;
+    }
+    if let Ok(data) = whole {
+        assert_eq!(n, data.features.rows());
+    }
+});

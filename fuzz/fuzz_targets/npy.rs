@@ -1,0 +1,27 @@
+//! Dense numpy arrays.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use xc_fuzz::{check_message, file, options};
+use xc_sparse::io::*;
+
+fuzz_target!(|bytes: &[u8]| {
+    let path = file("a.npy", bytes);
+    let options = ReadOptions { format: Some(Format::Npy), ..options() };
+    let sparse = read_dataset(&path, &options);
+    match read_npy(&path, &options) {
+        Err(error) => {
+            check_message(&path, &error.to_string());
+            assert!(sparse.is_err());
+        }
+        Ok(dense) => {
+            assert_eq!(dense.values.len(), dense.rows * dense.columns);
+            let nonzero = dense.values.iter().filter(|v| **v != 0.0).count();
+            assert_eq!(sparse.unwrap().features.nnz(), nonzero);
+            let mut out = Vec::new();
+            write_npy(&mut out, dense.rows, dense.columns, &dense.values).unwrap();
+            assert_eq!(read_npy(&file("again.npy", &out), &options).unwrap(), dense);
+        }
+    }
+});

@@ -1,0 +1,30 @@
+//! What the fuzz targets share: readers take paths, so each input becomes a file in memory.
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use xc_sparse::io::ReadOptions;
+
+// One folder for the whole run, on a file system in memory where there is one.
+static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
+    let memory = Path::new("/dev/shm");
+    let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    made.expect("a temporary folder for the inputs")
+});
+
+/// Puts `bytes` into a file of this name, replacing the one before.
+pub fn file(name: &str, bytes: &[u8]) -> PathBuf {
+    let path = FOLDER.path().join(name);
+    std::fs::write(&path, bytes).expect("a temporary file for the input");
+    path
+}
+
+/// Options under which a small input cannot ask for much memory, and blocks end in the middle of it.
+pub fn options() -> ReadOptions {
+    ReadOptions { block_bytes: 64, max_expanded_bytes: Some(1 << 20), max_line_bytes: 1 << 16, ..ReadOptions::default() }
+}
+
+/// An error is one line that begins with the file.
+pub fn check_message(path: &Path, message: &str) {
+    assert!(message.starts_with(&path.display().to_string()), "the message names no file: {message}");
+    assert!(!message.contains('\n'), "the message has several lines: {message:?}");
+}
