@@ -2,10 +2,13 @@
 
 mod bench;
 mod completions;
+mod convert;
 mod evaluate;
 mod generate;
 mod inspect;
 mod predict;
+mod quickstart;
+mod train;
 
 use crate::context::Context;
 use crate::error::CliError;
@@ -13,10 +16,13 @@ use crate::error::CliError;
 /// What `xc` can do.
 #[derive(clap::Subcommand, Debug)]
 pub(crate) enum Command {
+    Quickstart(quickstart::Args),
     Generate(generate::Args),
+    Train(train::Args),
     Predict(Box<predict::Args>),
     Evaluate(Box<evaluate::Args>),
     Inspect(inspect::Args),
+    Convert(Box<convert::Args>),
     Bench(Box<bench::Args>),
     Completions(completions::Args),
 }
@@ -24,11 +30,14 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(&self, context: &Context) -> Result<(), CliError> {
         match self {
+            Self::Quickstart(args) => quickstart::run(args, context),
             Self::Generate(args) => generate::run(args, context),
             Self::Evaluate(args) => evaluate::run(args, context),
             Self::Inspect(args) => inspect::run(args, context),
+            Self::Train(args) => train::run(args, context),
             Self::Predict(args) => predict::run(args, context),
             Self::Bench(args) => bench::run(args, context),
+            Self::Convert(args) => convert::run(args, context),
             Self::Completions(args) => completions::run(args, context),
         }
     }

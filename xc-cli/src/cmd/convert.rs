@@ -1,0 +1,410 @@
+//! `xc convert`: between the forms of data, and between models of other systems and ours.
+
+use crate::context::Context;
+use crate::data::{InputArgs, Labelled, Making, TextArgs, read_labelled};
+use crate::error::{CliError, chain};
+use crate::interrupt;
+use crate::model::{self, Extras, Model};
+use crate::output::Output;
+use std::io::{Cursor, Write};
+use std::path::{Path, PathBuf};
+use xc_hash::text::FeatureMaker;
+use xc_sparse::io::{
+    Format, IndexBase, LabelNames, NameColumn, SvmlightBases, UnknownLabels, holds_text, read_label_names, read_text,
+    write_fasttext, write_jsonl_features, write_jsonl_text, write_npz, write_svmlight, write_xc,
+};
+use xc_sparse::store::{ContainerWriter, WriteError};
+use xc_sparse::{CsrMatrix, LabelRows};
+use xc_tree::omikuji::{self, OmikujiModel};
+use xc_tree::pecos::{self, PecosError, PecosModel};
+use xc_tree::{ModelInfo, TreeModel, TreeParts};
+
+use super::train::PrecisionName;
+
+/// The kind of a folder that `--save-pipeline` writes.
+const PIPELINE_KIND: &str = "pipeline";
+
+/// Convert data or models to another form
+///
+/// Data kinds: xc-text, svmlight, fasttext, jsonl, npz (and npy as a source). Model kinds: xc, pecos, and
+/// omikuji as a source.
+///
+/// From text to features the pipeline of the --text options is fitted to SRC. --save-pipeline keeps it, with the
+/// numbers of the labels, and --pipeline applies it to a further file, so that train and test agree. A model folder
+/// serves as --pipeline too.
+///
+/// Examples:
+///   xc convert --from jsonl train.jsonl --to xc-text train.txt --save-pipeline features
+///   xc convert --from jsonl test.jsonl  --to xc-text test.txt  --pipeline features
+///   xc convert --from xc-text counts.txt --to npz x.npz --output-labels y.npz --tfidf
+///   xc convert --from npz x.npz --input-labels y.npz --to svmlight data.svm --output-base 1
+///   xc convert --from pecos pecos-model --to xc my.model
+///   xc convert --from xc my.model --to pecos pecos-model
+///   xc convert --from omikuji omikuji-model --to xc my.model --labels 3993
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// What SRC is
+    #[arg(long, value_name = "KIND")]
+    from: Kind,
+    /// File or folder to read
+    #[arg(value_name = "SRC")]
+    source: PathBuf,
+    /// What DST becomes
+    #[arg(long, value_name = "KIND")]
+    to: Kind,
+    /// File or folder to write
+    #[arg(value_name = "DST")]
+    destination: PathBuf,
+    /// Labels of SRC, where it does not carry them
+    #[arg(long, value_name = "FILE")]
+    input_labels: Option<PathBuf>,
+    /// Where labels go when DST is npz, which holds features alone
+    #[arg(long, value_name = "FILE")]
+    output_labels: Option<PathBuf>,
+    /// Number of the first feature of a svmlight DST
+    #[arg(long, value_name = "0|1", value_parser = ["0", "1"])]
+    output_base: Option<String>,
+    /// Names of the labels, one a line in order of the ids
+    #[arg(long, value_name = "FILE")]
+    label_names: Option<PathBuf>,
+    /// Weight features: (1 + ln tf) * (ln((1 + N)/(1 + df)) + 1), rows of length 1
+    #[arg(long)]
+    tfidf: bool,
+    /// Keep what made the features in this folder
+    #[arg(long, value_name = "DIR", conflicts_with = "pipeline")]
+    save_pipeline: Option<PathBuf>,
+    /// Make features as this folder (of --save-pipeline, or a model) says
+    #[arg(long, value_name = "DIR", conflicts_with = "tfidf")]
+    pipeline: Option<PathBuf>,
+    /// Weights of an xc model: f32, f16 or bf16
+    #[arg(long, value_name = "TYPE", value_enum, default_value_t = PrecisionName::F32)]
+    precision: PrecisionName,
+    /// Number of labels of an imported model, where it is more than its own largest label says
+    #[arg(long, value_name = "L")]
+    labels: Option<usize>,
+    /// Tree of an ensemble to write as a pecos model, from 0
+    #[arg(long, value_name = "N")]
+    tree: Option<usize>,
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    text: TextArgs,
+}
+
+/// A form of data or of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Data(Format),
+    Xc,
+    Pecos,
+    Omikuji,
+}
+
+impl std::str::FromStr for Kind {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Ok(match name {
+            "xc" => Self::Xc,
+            "pecos" => Self::Pecos,
+            "omikuji" => Self::Omikuji,
+            _ => Self::Data(name.parse().map_err(|_| {
+                format!(
+                    "unknown kind {name:?}; wanted xc-text, svmlight, fasttext, jsonl, npz, npy, xc, pecos or omikuji"
+                )
+            })?),
+        })
+    }
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
+    match (args.from, args.to) {
+        (Kind::Data(from), Kind::Data(to)) => convert_data(args, from, to, context),
+        (Kind::Pecos | Kind::Omikuji, Kind::Xc) => import_model(args, context),
+        (Kind::Xc, Kind::Pecos) => export_pecos(args, context),
+        (Kind::Data(_), _) | (_, Kind::Data(_)) => Err(CliError::usage(
+            "convert: data and models do not become each other; xc is a model, data in XC text is xc-text",
+        )),
+        (from, _) if from == args.to => Err(CliError::usage("convert: --from and --to are the same kind of model")),
+        _ => Err(CliError::usage("convert: models go from pecos or omikuji to xc, and from xc to pecos")),
+    }
+}
+
+/// What an earlier conversion or training fixed.
+struct Fixed {
+    maker: Option<FeatureMaker>,
+    names: Option<LabelNames>,
+    n_features: usize,
+    n_labels: usize,
+}
+
+fn open_pipeline(folder: &Path) -> Result<Fixed, CliError> {
+    let container = model::open_container(folder)?;
+    let wrong = |e: xc_sparse::store::OpenError| CliError::usage(chain(&e));
+    let names = container.labels().map_err(wrong)?;
+    let names = names.map(LabelNames::try_new).transpose();
+    Ok(Fixed {
+        maker: model::read_maker(&container)?,
+        names: names.map_err(|e| CliError::input(&folder.join("labels.txt"), &e))?,
+        n_features: container.parameter("n_features").map_err(wrong)?,
+        n_labels: container.parameter("n_labels").map_err(wrong)?,
+    })
+}
+
+fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Result<(), CliError> {
+    if to == Format::Npy {
+        return Err(CliError::usage("convert: npy is dense and only a source; npz is wanted"));
+    }
+    if args.input.format.is_some() {
+        return Err(CliError::usage("convert: --from says the format; --format is not wanted"));
+    }
+    if to == Format::Svmlight && args.output_base.is_none() {
+        return Err(CliError::usage("convert: svmlight files begin at feature 0 or 1; --output-base is wanted"));
+    }
+    if let Some(folder) = &args.save_pipeline {
+        ContainerWriter::check(folder).map_err(|e| model::write_error(&e))?;
+    }
+    let fixed = args.pipeline.as_deref().map(open_pipeline).transpose()?;
+    let given = args.label_names.as_deref().map(|path| read_label_names(path, NameColumn::First)).transpose()?;
+    let names = given.or_else(|| fixed.as_ref().and_then(|f| f.names.clone()));
+    let input = InputArgs { format: Some(from), ..args.input.clone() };
+    let out = Output::create(&args.destination)?;
+    let is_text = holds_text(&args.source, from, &input.options())?;
+    if is_text && matches!(to, Format::Jsonl | Format::FastText) && fixed.is_none() {
+        if args.save_pipeline.is_some() {
+            return Err(CliError::usage("convert: text stays text here; there is no pipeline to save"));
+        }
+        return convert_text(args, &input, names, to, out);
+    }
+    if to == Format::FastText {
+        return Err(CliError::usage(format_args!("{}: holds features; fasttext wants text", args.source.display())));
+    }
+
+    let text = args.text.params()?;
+    let making = match &fixed {
+        Some(f) => Making::Apply { maker: f.maker.as_ref(), n_features: f.n_features },
+        None => Making::Fit { text: &text, tfidf: args.tfidf },
+    };
+    let unknown = if fixed.is_some() { UnknownLabels::Append } else { UnknownLabels::Refuse };
+    let labels = args.input_labels.as_deref();
+    let mut data = read_labelled(&args.source, labels, names.as_ref(), unknown, &input, making, context)?;
+    if let Some(fixed) = &fixed {
+        let unknown = data.labels.n_labels().saturating_sub(fixed.n_labels);
+        if unknown > 0 {
+            context.warn(format_args!(
+                "{}: {unknown} labels more than the {} that the pipeline knows; they are numbered behind them",
+                args.source.display(),
+                fixed.n_labels
+            ));
+        } else {
+            data.labels = data.labels.with_n_labels(fixed.n_labels);
+        }
+    }
+    write_data(args, &data, to, out)?;
+    if let Some(folder) = &args.save_pipeline {
+        save_pipeline(folder, &data)?;
+    }
+    context.note(format_args!(
+        "convert: {}: {} instances, {} features, {} labels",
+        args.destination.display(),
+        data.features.rows(),
+        data.features.cols(),
+        data.labels.n_labels()
+    ));
+    Ok(())
+}
+
+/// From text to text.
+fn convert_text(
+    args: &Args,
+    input: &InputArgs,
+    names: Option<LabelNames>,
+    to: Format,
+    mut out: Output,
+) -> Result<(), CliError> {
+    let mut options = input.options();
+    options.labels = args.input_labels.clone();
+    options.label_names = names.map(std::sync::Arc::new);
+    let data = read_text(&args.source, &options)?;
+    let names = data.label_names.as_deref();
+    let outcome = match to {
+        Format::FastText => write_fasttext(&mut out, &data.texts, &data.labels, names),
+        _ => write_jsonl_text(&mut out, &data.texts, &data.labels, names),
+    };
+    outcome.map_err(|e| unwritable(&args.source, &out, &e))?;
+    out.commit()
+}
+
+/// What a format cannot hold is the source's fault, the rest the output's.
+fn unwritable(source: &Path, out: &Output, error: &std::io::Error) -> CliError {
+    if error.kind() == std::io::ErrorKind::InvalidData {
+        return CliError::usage(format_args!("{}: {error}", source.display()));
+    }
+    CliError::write(out.name(), error)
+}
+
+fn write_data(args: &Args, data: &Labelled, to: Format, mut out: Output) -> Result<(), CliError> {
+    let features = data.features.view();
+    let names = data.names.as_deref();
+    if let Some(path) = &args.output_labels {
+        if to != Format::Npz {
+            return Err(CliError::usage("convert: only npz keeps labels apart; --output-labels is not wanted"));
+        }
+        let mut file = Output::create(path)?;
+        write_npz_to(&mut file, &label_matrix(&data.labels))?;
+        file.commit()?;
+    } else if to == Format::Npz && data.labels.nnz() > 0 {
+        return Err(CliError::usage(
+            "convert: npz holds features alone, and SRC has labels; --output-labels is wanted",
+        ));
+    }
+    let outcome = match to {
+        Format::Xc => write_xc(&mut out, features, &data.labels),
+        Format::Svmlight => {
+            let base = |one: bool| if one { IndexBase::One } else { IndexBase::Zero };
+            let features_base = base(args.output_base.as_deref() == Some("1"));
+            let bases = SvmlightBases { features: features_base, labels: args.input.svmlight_label_base };
+            write_svmlight(&mut out, features, &data.labels, bases)
+        }
+        Format::Jsonl => write_jsonl_features(&mut out, features, &data.labels, names),
+        _ => {
+            write_npz_to(&mut out, &data.features)?;
+            Ok(())
+        }
+    };
+    outcome.map_err(|e| unwritable(&args.source, &out, &e))?;
+    out.commit()
+}
+
+fn write_npz_to(out: &mut Output, matrix: &CsrMatrix) -> Result<(), CliError> {
+    // The archive is written back and forth, which stdout cannot do.
+    let mut bytes = Cursor::new(Vec::new());
+    let outcome = write_npz(&mut bytes, matrix.view()).and_then(|()| out.write_all(bytes.get_ref()));
+    outcome.map_err(|e| CliError::write(out.name(), &e))
+}
+
+/// Labels as a matrix of ones.
+fn label_matrix(labels: &LabelRows) -> CsrMatrix {
+    let ones = vec![1.0; labels.nnz()];
+    CsrMatrix::new((labels.len(), labels.n_labels()), labels.indptr().to_vec(), labels.labels().to_vec(), ones)
+}
+
+fn save_pipeline(folder: &Path, data: &Labelled) -> Result<(), CliError> {
+    let write = || -> Result<(), WriteError> {
+        let mut writer = ContainerWriter::create(folder, PIPELINE_KIND)?;
+        writer.set_parameter("n_features", data.features.cols() as u64);
+        writer.set_parameter("n_labels", data.labels.n_labels() as u64);
+        if let Some(maker) = &data.maker {
+            model::write_maker(&mut writer, maker)?;
+        }
+        if let Some(names) = &data.names {
+            writer.labels(names)?;
+        }
+        writer.finish()
+    };
+    interrupt::saving(Some(folder));
+    let outcome = write().map_err(|e| model::write_error(&e));
+    interrupt::saving(None);
+    outcome
+}
+
+/// A model of another system, read.
+fn read_foreign(args: &Args) -> Result<(ModelInfo, Vec<TreeParts>), CliError> {
+    if args.from == Kind::Pecos {
+        let source = pecos::import(&args.source).map_err(|e| pecos_error(&e, Side::Read))?;
+        let PecosModel { n_features, n_labels, post, beam, parts, .. } = source;
+        return Ok((ModelInfo { n_features, n_labels, post, normalise_rows: false, beam }, vec![parts]));
+    }
+    let source = omikuji::import(&args.source).map_err(|e| CliError::usage(chain(&e)))?;
+    let OmikujiModel { trees, post, normalise_rows, n_features, n_labels } = source;
+    // Its folder does not say a beam; 10 is its default.
+    Ok((ModelInfo { n_features, n_labels, post, normalise_rows, beam: 10 }, trees))
+}
+
+fn import_model(args: &Args, context: &Context) -> Result<(), CliError> {
+    ContainerWriter::check(&args.destination).map_err(|e| model::write_error(&e))?;
+    let names = args.label_names.as_deref().map(|path| read_label_names(path, NameColumn::First)).transpose()?;
+    let (mut info, trees) = read_foreign(args)?;
+    // Other systems may not know of labels that no instance had.
+    if let Some(wanted) = args.labels.or(names.as_ref().map(LabelNames::len)) {
+        if wanted < info.n_labels {
+            return Err(CliError::usage(format_args!(
+                "{}: the model has label {}, and {wanted} labels are wanted",
+                args.source.display(),
+                info.n_labels - 1
+            )));
+        }
+        info.n_labels = wanted;
+    }
+    if let Some(names) = &names
+        && names.len() != info.n_labels
+    {
+        let (met, wanted) = (names.len(), info.n_labels);
+        return Err(CliError::usage(format_args!(
+            "--label-names: {met} names for {wanted} labels; one each is wanted"
+        )));
+    }
+    let tree = TreeModel::from_parts(info, trees, args.precision.precision())
+        .map_err(|e| CliError::input(&args.source, &e))?;
+    let extras = Extras { maker: None, names: names.as_ref().map(LabelNames::names), training: None };
+    model::save(&args.destination, &tree, extras)?;
+    context.note(format_args!(
+        "convert: {}: {} features, {} labels, {} trees, {} weights",
+        args.destination.display(),
+        tree.info().n_features,
+        tree.info().n_labels,
+        tree.trees().len(),
+        tree.nnz()
+    ));
+    Ok(())
+}
+
+fn export_pecos(args: &Args, context: &Context) -> Result<(), CliError> {
+    let source = Model::open(&args.source, false)?;
+    let (info, n_trees) = (source.tree.info(), source.tree.trees().len());
+    let name = args.source.display();
+    let chosen = match args.tree {
+        Some(tree) if tree < n_trees => tree,
+        Some(tree) => return Err(CliError::usage(format_args!("--tree {tree}: {name} has {n_trees} trees"))),
+        None if n_trees == 1 => 0,
+        None => {
+            return Err(CliError::usage(format_args!(
+                "{name}: has {n_trees} trees and a pecos model holds one; --tree N is wanted"
+            )));
+        }
+    };
+    if info.normalise_rows {
+        return Err(CliError::usage(format_args!(
+            "{name}: scales rows to length 1, which a pecos model cannot say; train without --normalise"
+        )));
+    }
+    if source.maker.is_some() {
+        context.warn(format_args!("{name}: what makes its features is not part of a pecos model and is left out"));
+    }
+    let depth = source.tree.trees()[chosen].depth();
+    let converted = PecosModel {
+        parts: source.tree.to_parts(chosen),
+        post: info.post,
+        beam: info.beam,
+        level_top_k: vec![info.beam; depth],
+        n_features: info.n_features,
+        n_labels: info.n_labels,
+        bias: 1.0,
+    };
+    pecos::export(&converted, &args.destination).map_err(|e| pecos_error(&e, Side::Write))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Read,
+    Write,
+}
+
+/// Reading blames the source; of writing only a folder that is in the way is the user's.
+fn pecos_error(error: &PecosError, side: Side) -> CliError {
+    match error {
+        PecosError::Io { .. } if side == Side::Write => CliError::failed(chain(error)),
+        _ => CliError::usage(chain(error)),
+    }
+}

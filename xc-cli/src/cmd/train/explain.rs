@@ -1,0 +1,169 @@
+//! `--explain`: what a training would do, and why.
+
+use super::tree::count_empty_rows;
+use super::tree_args::Args;
+use crate::context::{Context, format_bytes};
+use crate::data::Labelled;
+use crate::error::CliError;
+use crate::output;
+use serde_json::json;
+use std::fmt::Write;
+use xc_hash::text::FeatureMaker;
+use xc_tree::{ClusterMethod, LabelRepresentation, Loss, Negatives, TreeParams};
+
+/// A training, resolved.
+pub(super) struct Plan<'a> {
+    pub(super) args: &'a Args,
+    pub(super) params: &'a TreeParams,
+    pub(super) changed: &'a [(&'static str, String)],
+    pub(super) data: &'a Labelled,
+    pub(super) needed: u64,
+    pub(super) context: &'a Context,
+}
+
+/// One line before the work begins.
+pub(super) fn summary(plan: &Plan<'_>) -> String {
+    let (data, params) = (plan.data, plan.params);
+    format!(
+        "train tree: {} instances, {} features, {} labels; {} of branching {}; about {} of memory",
+        data.features.rows(),
+        data.features.cols(),
+        data.labels.n_labels(),
+        if params.n_trees == 1 { "one tree".to_owned() } else { format!("{} trees", params.n_trees) },
+        params.cluster.branching,
+        format_bytes(plan.needed)
+    )
+}
+
+/// Labels with at least one instance.
+fn seen_labels(data: &Labelled) -> usize {
+    let mut seen = vec![false; data.labels.n_labels()];
+    data.labels.labels().iter().for_each(|&l| seen[l as usize] = true);
+    seen.iter().filter(|&&s| s).count()
+}
+
+/// Prints the plan to stdout.
+pub(super) fn print(plan: &Plan<'_>) -> Result<(), CliError> {
+    if plan.context.json {
+        return output::print(&as_json(plan).to_string());
+    }
+    output::print(&as_text(plan))
+}
+
+fn as_json(plan: &Plan<'_>) -> serde_json::Value {
+    let (data, rows) = (plan.data, plan.data.features.rows());
+    json!({
+        "instances": rows,
+        "features": data.features.cols(),
+        "features_per_instance": data.features.nnz() as f64 / rows as f64,
+        "labels": data.labels.n_labels(),
+        "labels_seen": seen_labels(data),
+        "labels_per_instance": data.labels.nnz() as f64 / rows as f64,
+        "parameters": plan.params,
+        "changed": plan.changed.iter().map(|(name, value)| json!({"option": name, "value": value})).collect::<Vec<_>>(),
+        "post_processor": plan.args.post(plan.params).to_string(),
+        "beam": plan.args.saved.beam,
+        "threads": plan.context.threads,
+        "memory_bytes": plan.needed,
+    })
+}
+
+fn as_text(plan: &Plan<'_>) -> String {
+    let Plan { args, params, data, .. } = plan;
+    let (rows, n_labels, seen) = (data.features.rows(), data.labels.n_labels(), seen_labels(data));
+    let mut out = String::new();
+    let mut line = |what: &str, text: String| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "{what:<12} {text}");
+    };
+    line("data", format!("{}: {rows} instances", args.train.display()));
+    line("", format!("{} features, {:.1} an instance", data.features.cols(), data.features.nnz() as f64 / rows as f64));
+    line("", format!("{n_labels} labels, {:.2} an instance", data.labels.nnz() as f64 / rows as f64));
+    if seen < n_labels {
+        let fate = match params.unseen {
+            xc_tree::Unseen::Drop => "get no leaf and are never predicted (--cluster.unseen keep changes that)",
+            xc_tree::Unseen::Keep => "are clustered with the others",
+        };
+        line("", format!("{} labels have no instance: they {fate}", n_labels - seen));
+    }
+    let empty = count_empty_rows(&data.features);
+    if empty > 0 {
+        line("", format!("{empty} instances have no feature: they teach the bias only"));
+    }
+    line(
+        "features",
+        match &data.maker {
+            Some(FeatureMaker::Text(_)) => {
+                "made from text by the pipeline of the --text options, tf-idf, rows of length 1; kept in the model"
+                    .to_owned()
+            }
+            Some(_) => "weighted by tf-idf, rows of length 1, since --tfidf is given; kept in the model".to_owned(),
+            None if args.normalise => "as they are, rows scaled to length 1, since --normalise is given".to_owned(),
+            None => "as they are; word counts do better with --tfidf".to_owned(),
+        },
+    );
+    let why = if plan.changed.is_empty() { "unchanged" } else { "with the changes marked *" };
+    line("settings", format!("preset {:?}, {why}", args.preset));
+    let mark = |name: &str| if plan.changed.iter().any(|(n, _)| *n == name) { " *" } else { "" };
+    line("trees", format!("{}{}", params.n_trees, mark("trees")));
+    let cluster = &params.cluster;
+    let by = match params.representation {
+        LabelRepresentation::Pifa => "the features of their instances (pifa)",
+        LabelRepresentation::Pii => "the instances they occur in (pii)",
+        LabelRepresentation::LabelFeatures => "the features given for them",
+        LabelRepresentation::PifaAndLabelFeatures => "the features of their instances and those given for them",
+    };
+    line("labels", format!("compared by {by}{}", mark("cluster.representation")));
+    let shape = match cluster.method {
+        ClusterMethod::Balanced => {
+            "parts of equal size: the depth, and so the cost of a query, is known beforehand".to_owned()
+        }
+        ClusterMethod::Unbalanced => {
+            format!("parts as k-means finds them, at most {} levels of clusters", cluster.max_depth)
+        }
+    };
+    line("clusters", format!("{shape}{}", mark("cluster.method")));
+    line(
+        "",
+        format!(
+            "branching {}{}, at most {} labels in a lowest cluster{}",
+            cluster.branching,
+            mark("tree.branching"),
+            cluster.max_leaf,
+            mark("cluster.max-leaf")
+        ),
+    );
+    if cluster.method == ClusterMethod::Balanced {
+        line("", format!("about {} levels for {seen} labels", levels(seen, cluster.branching, cluster.max_leaf)));
+    }
+    let linear = &params.linear;
+    let loss = match linear.loss {
+        Loss::SquaredHinge => "squared hinge",
+        Loss::Logistic => "logistic",
+    };
+    line("rankers", format!("{loss}{}, cost {}{}", mark("linear.loss"), linear.cost, mark("linear.cost")));
+    line("", format!("weights below {} are dropped{}", linear.prune_below, mark("linear.prune-below")));
+    let negatives = match params.negatives {
+        Negatives::TeacherForced => "the instances of the same parent (teacher-forced)".to_owned(),
+        Negatives::MatcherAware { beam } => format!("those and what a beam of {beam} sends there (matcher-aware)"),
+    };
+    line("negatives", format!("{negatives}{}", mark("negatives")));
+    let why = match args.saved.post_processor {
+        Some(_) => "as asked",
+        None => "it suits the loss",
+    };
+    line("scores", format!("{}: {why}; beam {} kept in the model", args.post(params), args.saved.beam));
+    line("threads", format!("{}; seed {} gives the same model at any number", plan.context.threads, params.seed));
+    line("memory", format!("about {}, the data included", format_bytes(plan.needed)));
+    out
+}
+
+/// Levels of a balanced tree, the labels' own included.
+fn levels(n_labels: usize, branching: usize, max_leaf: usize) -> usize {
+    let (mut clusters, mut levels) = (1usize, 1);
+    while n_labels.div_ceil(clusters) > max_leaf {
+        clusters = clusters.saturating_mul(branching.max(2));
+        levels += 1;
+    }
+    levels
+}

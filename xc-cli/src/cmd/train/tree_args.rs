@@ -1,0 +1,315 @@
+//! The options of `xc train tree`, and the parameters that they resolve to.
+
+use crate::data::{InputArgs, TextArgs};
+use crate::error::CliError;
+use clap::ValueEnum;
+use std::path::PathBuf;
+use xc_sparse::chunked::Precision;
+use xc_tree::{ClusterMethod, LabelRepresentation, Loss, Negatives, PostProcessor, Preset, TreeParams, Unseen};
+
+/// Train a label tree
+///
+/// Labels are grouped into a tree by what their instances have in common, and every node gets a linear ranker that
+/// says which of its children an instance belongs to. The model keeps whatever made its features, so that `xc
+/// predict` takes the same kind of input.
+///
+/// Features (XC text, svmlight, npz) are used as they are unless --tfidf asks for weighting; text (JSONL, fastText)
+/// goes through the pipeline of the --text options.
+///
+/// The model folder appears when it is complete. Until then finished work is kept in MODEL.checkpoint, and --resume
+/// goes on from there. The report of the run is written to MODEL.log/train.json.
+///
+/// Examples:
+///   xc train tree --train train.txt --model my.model
+///   xc train tree --train train.jsonl --text-fields title,text --validation dev.jsonl --model my.model
+///   xc train tree --train counts.txt --tfidf --preset parabel --model parabel.model
+///   xc train tree --train x.npz --train-labels y.npz --trees 3 --tree.branching 16 --model my.model
+///   xc train tree --train train.txt --model my.model --explain
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// Training instances
+    #[arg(long, value_name = "FILE")]
+    pub(super) train: PathBuf,
+    /// Labels of the training instances, where --train does not carry them (npz, npy, two-file form)
+    #[arg(long, value_name = "FILE")]
+    pub(super) train_labels: Option<PathBuf>,
+    /// Folder to save the model in; an existing model is replaced when the new one is complete
+    #[arg(long, value_name = "DIR")]
+    pub(super) model: PathBuf,
+    /// Instances to score the finished model on
+    #[arg(long, value_name = "FILE")]
+    pub(super) validation: Option<PathBuf>,
+    /// Labels of the validation instances, where --validation does not carry them
+    #[arg(long, value_name = "FILE", requires = "validation")]
+    pub(super) validation_labels: Option<PathBuf>,
+    /// Names of the labels, one a line in order of the ids; kept in the model
+    #[arg(long, value_name = "FILE")]
+    pub(super) label_names: Option<PathBuf>,
+    /// Features or text of the labels, one row a label, for --cluster.representation
+    #[arg(long, value_name = "FILE")]
+    pub(super) label_features: Option<PathBuf>,
+    /// Weight the features: (1 + ln tf) * (ln((1 + N)/(1 + df)) + 1), rows of length 1; kept in the model
+    #[arg(long)]
+    pub(super) tfidf: bool,
+    /// Scale every row to length 1, in training and in prediction
+    #[arg(long)]
+    pub(super) normalise: bool,
+    /// Settings by name: default, parabel, bonsai or xr-linear; other options are changes to them
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub(super) preset: Preset,
+    /// Trees whose scores are averaged
+    #[arg(long, value_name = "T")]
+    pub(super) trees: Option<usize>,
+    /// Print what would be done, and why, and stop
+    #[arg(long)]
+    pub(super) explain: bool,
+    /// Folder for finished parts of the training [default: MODEL.checkpoint]; removed on success
+    #[arg(long, value_name = "DIR")]
+    pub(super) checkpoint: Option<PathBuf>,
+    /// Go on from the checkpoint of an interrupted run with the same data and options
+    #[arg(long)]
+    pub(super) resume: bool,
+    #[command(flatten)]
+    pub(super) shape: ShapeArgs,
+    #[command(flatten)]
+    pub(super) linear: LinearArgs,
+    #[command(flatten)]
+    pub(super) saved: SavedArgs,
+    #[command(flatten)]
+    pub(super) input: InputArgs,
+    #[command(flatten)]
+    pub(super) text: TextArgs,
+}
+
+/// How labels are grouped.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Tree options")]
+pub(crate) struct ShapeArgs {
+    /// Children of a cluster
+    #[arg(long = "tree.branching", value_name = "B")]
+    branching: Option<usize>,
+    /// Labels of a lowest cluster, at most
+    #[arg(long = "cluster.max-leaf", value_name = "N")]
+    max_leaf: Option<usize>,
+    /// balanced (parts of equal size) or unbalanced (parts as k-means finds them)
+    #[arg(long = "cluster.method", value_name = "METHOD", value_enum)]
+    method: Option<Method>,
+    /// Levels of clusters above the labels, at most (unbalanced)
+    #[arg(long = "cluster.max-depth", value_name = "N")]
+    max_depth: Option<usize>,
+    /// k-means iterations a split, at most
+    #[arg(long = "cluster.max-iterations", value_name = "N")]
+    max_iterations: Option<usize>,
+    /// Labels that take part in the iterations of one split, at most
+    #[arg(long = "cluster.max-sample", value_name = "N")]
+    max_sample: Option<usize>,
+    /// What labels are compared by: the features of their instances (pifa), their instances (pii), --label-features,
+    /// or the first and the third together
+    #[arg(long = "cluster.representation", value_name = "WHAT", value_enum)]
+    representation: Option<Representation>,
+    /// Features of a label's vector, at most: its largest
+    #[arg(long = "cluster.max-label-nnz", value_name = "N")]
+    max_label_nnz: Option<usize>,
+    /// Labels without training instances: drop (never predicted) or keep
+    #[arg(long = "cluster.unseen", value_name = "WHAT", value_enum)]
+    unseen: Option<UnseenLabels>,
+}
+
+/// How rankers are trained.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Ranker options")]
+pub(crate) struct LinearArgs {
+    /// squared-hinge or logistic
+    #[arg(long = "linear.loss", value_name = "LOSS", value_enum)]
+    loss: Option<LossName>,
+    /// Weight of the loss against the regulariser (liblinear's C)
+    #[arg(long = "linear.cost", value_name = "C")]
+    cost: Option<f32>,
+    /// Further factor of the cost of positives
+    #[arg(long = "linear.positive-cost", value_name = "X")]
+    positive_cost: Option<f32>,
+    /// Further factor of the cost of negatives
+    #[arg(long = "linear.negative-cost", value_name = "X")]
+    negative_cost: Option<f32>,
+    /// Value of the bias input, 0 for none
+    #[arg(long = "linear.bias", value_name = "X")]
+    bias: Option<f32>,
+    /// Stop a ranker when its gradients differ by at most this (liblinear's eps)
+    #[arg(long = "linear.tolerance", value_name = "X")]
+    tolerance: Option<f32>,
+    /// Passes over the instances, at most
+    #[arg(long = "linear.max-passes", value_name = "N")]
+    max_passes: Option<usize>,
+    /// Drop weights of smaller magnitude: larger makes models smaller and faster
+    #[arg(long = "linear.prune-below", value_name = "X")]
+    prune_below: Option<f32>,
+    /// Weights of one ranker that are kept, at most: its largest
+    #[arg(long = "linear.max-weights", value_name = "N")]
+    max_weights: Option<usize>,
+    /// Which instances teach a ranker beside its cluster's own: none (teacher-forced), or those that the levels above
+    /// send there (matcher-aware)
+    #[arg(long = "negatives", value_name = "WHICH", value_enum)]
+    negatives: Option<NegativesName>,
+    /// Clusters that matcher-aware negatives reach on each level
+    #[arg(long = "negatives.beam", value_name = "B", default_value_t = 10)]
+    negatives_beam: usize,
+    /// Weight of each training instance in the loss, one number a line
+    #[arg(long, value_name = "FILE")]
+    pub(super) instance_weights: Option<PathBuf>,
+    /// Cost factor of each label's own ranker, one number a line
+    #[arg(long, value_name = "FILE")]
+    pub(super) label_costs: Option<PathBuf>,
+}
+
+/// What the saved model does when it is asked.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Prediction defaults kept in the model")]
+pub(crate) struct SavedArgs {
+    /// How margins become scores: sigmoid, log-sigmoid, noop, lP-hinge or log-lP-hinge with P from 1 to 9
+    /// [default: l3-hinge, or sigmoid with --linear.loss logistic]
+    #[arg(long, value_name = "NAME")]
+    pub(super) post_processor: Option<PostProcessor>,
+    /// Clusters kept per level
+    #[arg(long, value_name = "B", default_value_t = 10)]
+    pub(super) beam: usize,
+    /// Weights as f32, f16 or bf16
+    #[arg(long, value_name = "TYPE", value_enum, default_value_t = PrecisionName::F32)]
+    pub(super) precision: PrecisionName,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Method {
+    Balanced,
+    Unbalanced,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Representation {
+    Pifa,
+    Pii,
+    LabelFeatures,
+    PifaAndLabelFeatures,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum UnseenLabels {
+    Drop,
+    Keep,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LossName {
+    SquaredHinge,
+    Logistic,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum NegativesName {
+    TeacherForced,
+    MatcherAware,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PrecisionName {
+    F32,
+    F16,
+    Bf16,
+}
+
+impl PrecisionName {
+    pub(crate) fn precision(self) -> Precision {
+        match self {
+            Self::F32 => Precision::F32,
+            Self::F16 => Precision::F16,
+            Self::Bf16 => Precision::Bf16,
+        }
+    }
+}
+
+impl Args {
+    /// The preset with the changes that were asked for; `changed` gets each change as (option, value).
+    ///
+    /// # Errors
+    /// A value out of range.
+    pub(super) fn params(&self, seed: u64, changed: &mut Vec<(&'static str, String)>) -> Result<TreeParams, CliError> {
+        let mut params = self.preset.params();
+        params.seed = seed;
+        let (shape, linear) = (&self.shape, &self.linear);
+        let mut set = Changes(changed);
+        set.to("trees", self.trees, &mut params.n_trees);
+        let cluster = &mut params.cluster;
+        set.to("tree.branching", shape.branching, &mut cluster.branching);
+        set.to("cluster.max-leaf", shape.max_leaf, &mut cluster.max_leaf);
+        set.to("cluster.max-depth", shape.max_depth, &mut cluster.max_depth);
+        set.to("cluster.max-iterations", shape.max_iterations, &mut cluster.max_iterations);
+        set.to("cluster.max-sample", shape.max_sample, &mut cluster.max_sample);
+        let method = shape.method.map(|m| match m {
+            Method::Balanced => ClusterMethod::Balanced,
+            Method::Unbalanced => ClusterMethod::Unbalanced,
+        });
+        set.to("cluster.method", method, &mut cluster.method);
+        let representation = shape.representation.map(|r| match r {
+            Representation::Pifa => LabelRepresentation::Pifa,
+            Representation::Pii => LabelRepresentation::Pii,
+            Representation::LabelFeatures => LabelRepresentation::LabelFeatures,
+            Representation::PifaAndLabelFeatures => LabelRepresentation::PifaAndLabelFeatures,
+        });
+        set.to("cluster.representation", representation, &mut params.representation);
+        set.to("cluster.max-label-nnz", shape.max_label_nnz.map(Some), &mut params.max_label_nnz);
+        let unseen = shape.unseen.map(|u| match u {
+            UnseenLabels::Drop => Unseen::Drop,
+            UnseenLabels::Keep => Unseen::Keep,
+        });
+        set.to("cluster.unseen", unseen, &mut params.unseen);
+        let rankers = &mut params.linear;
+        let loss = linear.loss.map(|l| match l {
+            LossName::SquaredHinge => Loss::SquaredHinge,
+            LossName::Logistic => Loss::Logistic,
+        });
+        set.to("linear.loss", loss, &mut rankers.loss);
+        set.to("linear.cost", linear.cost, &mut rankers.cost);
+        set.to("linear.positive-cost", linear.positive_cost, &mut rankers.positive_cost);
+        set.to("linear.negative-cost", linear.negative_cost, &mut rankers.negative_cost);
+        set.to("linear.bias", linear.bias, &mut rankers.bias);
+        set.to("linear.tolerance", linear.tolerance, &mut rankers.tolerance);
+        set.to("linear.max-passes", linear.max_passes, &mut rankers.max_passes);
+        set.to("linear.prune-below", linear.prune_below, &mut rankers.prune_below);
+        set.to("linear.max-weights", linear.max_weights.map(Some), &mut rankers.max_weights);
+        let negatives = linear.negatives.map(|n| match n {
+            NegativesName::TeacherForced => Negatives::TeacherForced,
+            NegativesName::MatcherAware => Negatives::MatcherAware { beam: linear.negatives_beam },
+        });
+        set.to("negatives", negatives, &mut params.negatives);
+        params.check().map_err(|e| CliError::usage(format_args!("train tree: {e}")))?;
+        if params.representation.needs_label_features() && self.label_features.is_none() {
+            return Err(CliError::usage(
+                "--cluster.representation asks for label features; --label-features is wanted",
+            ));
+        }
+        if self.saved.beam == 0 {
+            return Err(CliError::usage("--beam 0: at least 1 is wanted"));
+        }
+        Ok(params)
+    }
+
+    /// The post-processor asked for, or the one that suits the loss.
+    pub(super) fn post(&self, params: &TreeParams) -> PostProcessor {
+        self.saved.post_processor.unwrap_or(match params.linear.loss {
+            Loss::SquaredHinge => PostProcessor::Hinge { p: 3 },
+            Loss::Logistic => PostProcessor::Sigmoid,
+        })
+    }
+}
+
+/// Applies options over a preset and remembers which were given.
+struct Changes<'a>(&'a mut Vec<(&'static str, String)>);
+
+impl Changes<'_> {
+    fn to<T: std::fmt::Debug>(&mut self, name: &'static str, given: Option<T>, field: &mut T) {
+        if let Some(value) = given {
+            self.0.push((name, format!("{value:?}")));
+            *field = value;
+        }
+    }
+}
