@@ -323,7 +323,11 @@ impl Packer {
     /// # Panics
     /// If pieces were taken: they are not here any more.
     pub fn finish(mut self) -> Result<ChunkedMatrix, PackError> {
-        assert_eq!(self.n_parts, self.records.len() as u64, "a level that was taken in pieces cannot be finished whole");
+        assert_eq!(
+            self.n_parts,
+            self.records.len() as u64,
+            "a level that was taken in pieces cannot be finished whole"
+        );
         self.close();
         let slot_map = self.slot_map.clone();
         let PackedPiece { records, headers, values, directory, bias, part_ptr } = self.take();

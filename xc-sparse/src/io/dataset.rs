@@ -6,7 +6,7 @@ use super::error::{ReadError, ReadErrorKind};
 use super::fasttext::{FastTextParser, TextRows};
 use super::format::Format;
 use super::jsonl::{JsonlFeaturesParser, JsonlFields, JsonlTextParser};
-use super::label::{LabelCollector, LabelNames};
+use super::label::LabelCollector;
 use super::options::ReadOptions;
 use super::row::{Limits, RowBlock};
 use super::source::Source;
@@ -191,7 +191,7 @@ pub(crate) fn open_blocks(path: &Path, options: &ReadOptions) -> Result<BlockRea
 
 pub(crate) fn label_collector(options: &ReadOptions) -> LabelCollector {
     match &options.label_names {
-        Some(names) => LabelCollector::with_names(LabelNames::clone(names), options.unknown_labels),
+        Some(names) => LabelCollector::with_names(names.clone(), options.unknown_labels),
         None => LabelCollector::new(),
     }
     .with_bound(options.n_labels)

@@ -3,6 +3,7 @@
 use super::error::{ReadErrorKind, Snippet};
 use crate::matrix::LabelRows;
 use std::collections::HashMap;
+use std::sync::Arc;
 use thiserror::Error;
 use xxhash_rust::xxh3::Xxh3Builder;
 
@@ -109,7 +110,7 @@ pub enum UnknownLabels {
 /// the instances. Instances by id and instances by name do not mix.
 #[derive(Debug, Default)]
 pub struct LabelCollector {
-    known: LabelNames,
+    known: Arc<LabelNames>,
     given: bool,
     unknown: UnknownLabels,
     fresh: HashMap<String, u32, Xxh3Builder>,
@@ -147,8 +148,8 @@ impl LabelCollector {
     }
 
     /// Numbers names by a dictionary.
-    pub fn with_names(known: LabelNames, unknown: UnknownLabels) -> Self {
-        Self { known, given: true, unknown, ..Self::new() }
+    pub fn with_names(known: impl Into<Arc<LabelNames>>, unknown: UnknownLabels) -> Self {
+        Self { known: known.into(), given: true, unknown, ..Self::new() }
     }
 
     /// Refuses ids at or above `n_labels`.
@@ -265,7 +266,7 @@ impl LabelCollector {
         let n_labels = from_ids.max(n_known + n_fresh).max(self.below.map_or(0, |b| b as usize));
         let named = self.given || n_fresh > 0;
         let names = named.then(|| {
-            let mut names = self.known.into_names();
+            let mut names = Arc::unwrap_or_clone(self.known).into_names();
             names.extend(fresh.into_iter().map(|(name, _)| name));
             names
         });
