@@ -33,7 +33,7 @@ pub(crate) struct CliError {
 impl CliError {
     fn new(kind: Kind, line: impl Display) -> Self {
         // One line, whatever the sources wrote.
-        let text = line.to_string();
+        let text = without_os_numbers(&line.to_string());
         let lines: Vec<_> = text.split(['\n', '\r']).map(str::trim).filter(|s| !s.is_empty()).collect();
         Self { kind, line: lines.join(" ") }
     }
@@ -108,11 +108,26 @@ pub(crate) fn chain(error: &dyn Error) -> String {
 
 /// The operating system's words without the number it appends.
 pub(crate) fn io_text(error: &io::Error) -> String {
-    let text = error.to_string();
-    match text.find(" (os error") {
-        Some(at) => text[..at].to_lowercase(),
-        None => text,
+    let text = without_os_numbers(&error.to_string());
+    // The name of a temporary file says nothing to the user, who named another.
+    text.split(" at path \"").next().unwrap_or(&text).to_owned()
+}
+
+/// Takes every ` (os error 2)` out.
+fn without_os_numbers(text: &str) -> String {
+    const MARK: &str = " (os error ";
+    let mut parts = text.split(MARK);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(')') {
+            Some((number, rest)) if number.bytes().all(|b| b.is_ascii_digit()) => out.push_str(rest),
+            _ => {
+                out.push_str(MARK);
+                out.push_str(part);
+            }
+        }
     }
+    out
 }
 
 /// Help and version go to stdout; everything else clap has to say becomes one error line.
@@ -156,6 +171,12 @@ mod tests {
     fn a_broken_pipe_is_success_and_says_nothing() {
         let error = CliError::write("x", &io::Error::from(io::ErrorKind::BrokenPipe));
         assert_eq!((error.exit_code(), error.line()), (0, None));
+    }
+
+    #[test]
+    fn numbers_of_the_operating_system_are_left_out() {
+        let error = CliError::failed("a: No space left on device (os error 28): b (os error x) (os error 2)");
+        assert_eq!(error.line(), Some("a: No space left on device: b (os error x)"));
     }
 
     #[test]

@@ -129,6 +129,6 @@ mod tests {
         out.put(b"x").unwrap(); // still in the buffer
         let error = out.commit().unwrap_err();
         assert_eq!(error.exit_code(), 1);
-        assert!(error.line().unwrap().starts_with("/dev/full: cannot write: no space left"), "{error:?}");
+        assert!(error.line().unwrap().starts_with("/dev/full: cannot write: No space left"), "{error:?}");
     }
 }

@@ -59,7 +59,7 @@ fn a_sound_model_is_described() {
 #[test]
 fn what_is_no_model_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    refused(&folder.path().join("absent"), &[], &["absent: no such file or directory; a model folder is wanted"]);
+    refused(&folder.path().join("absent"), &[], &["absent: No such file or directory; a model folder is wanted"]);
     refused(folder.path(), &[], &["not an xc model"]);
     let file = folder.path().join("file");
     std::fs::write(&file, "x").unwrap();

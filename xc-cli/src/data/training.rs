@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 use xc_hash::text::{FeatureMaker, FitStreamError, Pipeline, PipelineParams, RowWeights, Weighting};
 use xc_sparse::io::{
-    Format, LabelCollector, LabelNames, NameColumn, ReadError, ReadOptions, UnknownLabels, holds_text, open_text,
-    read_dataset, read_label_names, read_labels,
+    Format, LabelCollector, LabelNames, NameColumn, ReadError, ReadErrorKind, ReadOptions, UnknownLabels, holds_text,
+    open_text, read_dataset, read_label_names, read_labels,
 };
 use xc_sparse::{CsrMatrix, LabelRows};
 
@@ -224,7 +224,12 @@ impl From<ReadError> for CliError {
         if interrupt::interrupted() {
             return CliError::interrupted();
         }
-        // The error names its file itself.
-        CliError::usage(chain(&error))
+        // The error names its file itself; the reader cannot know what the option is called.
+        let option = match error.kind() {
+            ReadErrorKind::BaseNotStated => " (--svmlight-base 0 or 1)",
+            ReadErrorKind::UnknownFormat => " (--format)",
+            _ => "",
+        };
+        CliError::usage(format_args!("{}{option}", chain(&error)))
     }
 }

@@ -1,0 +1,155 @@
+//! Pipes and signals: answers line by line, readers that go away, Ctrl-C.
+
+#![cfg(unix)]
+
+mod program;
+
+use program::{Folder, contents};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn piped(folder: &Folder, arguments: &str) -> Child {
+    let mut command = folder.command(arguments);
+    command.arg("--quiet").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn interrupt(child: &Child) {
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+}
+
+fn end(mut child: Child) -> (i32, String) {
+    let status = child.wait().unwrap();
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    (status.code().unwrap(), stderr)
+}
+
+fn text_model(folder: &Folder) {
+    let rows = "{\"text\":\"dog barks loud\",\"labels\":[0]}\n{\"text\":\"cat purrs low\",\"labels\":[1]}\n";
+    folder.write("train.jsonl", rows.repeat(5));
+    folder.ok("train tree --train train.jsonl --model m");
+}
+
+#[test]
+fn each_line_is_answered_before_the_next_is_sent() {
+    let folder = Folder::new();
+    text_model(&folder);
+    let batch = folder.write("in.jsonl", "{\"text\":\"dog barks\"}\n{\"text\":\"a cat\"}\n{\"text\":\"\"}\n");
+    let expected = folder.ok("predict --model m --input in.jsonl --top-k 2");
+    let mut child = piped(&folder, "predict --model m --input - --top-k 2");
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    for (line, wanted) in std::fs::read_to_string(batch).unwrap().lines().zip(expected.lines()) {
+        stdin.write_all(format!("{line}\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        // Without an answer to this line the test would wait here for ever: the pipe stays open.
+        stdout.read_line(&mut answer).unwrap();
+        assert_eq!(answer, format!("{wanted}\n"));
+    }
+    drop(stdin);
+    assert_eq!(end(child), (0, String::new()));
+}
+
+#[test]
+fn plain_lines_are_text_and_a_bad_line_ends_the_answers() {
+    let folder = Folder::new();
+    text_model(&folder);
+    for (input, answers, code, stderr) in [
+        (&b"dog barks\ncat purrs\n"[..], 2, 0, ""),
+        (b"", 0, 0, ""),
+        (b"{\"text\":\"dog\"}\n{\"text\":\n", 1, 2, "xc: error: standard input: line 2"),
+    ] {
+        let mut child = piped(&folder, "predict --model m --input - --top-k 1");
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        let mut stdout = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+        assert_eq!(stdout.lines().count(), answers, "{stdout}");
+        let (met_code, met) = end(child);
+        assert_eq!(met_code, code, "{met}");
+        assert!(met.starts_with(stderr) && met.is_empty() == stderr.is_empty(), "{met}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_success() {
+    let folder = Folder::new();
+    folder.ok("generate --instances 4000 --labels 50 --features 500 --words 10 --no-text --output d");
+    folder.ok("train tree --train d/test.txt --model m");
+    let mut child = piped(&folder, "predict --model m --input d/train.txt --top-k 50");
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    assert!(line.contains(':'));
+    drop(stdout);
+    assert_eq!(end(child), (0, String::new()));
+}
+
+#[test]
+fn ctrl_c_ends_a_wait_for_input_and_leaves_no_file() {
+    let folder = Folder::new();
+    text_model(&folder);
+    let before = folder.names();
+    let mut child = piped(&folder, "predict --model m --input - --output answers.txt");
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"{\"text\":\"dog\"}\n").unwrap();
+    // The temporary output shows that the program has begun to answer.
+    wait_until(|| folder.names().len() > before.len());
+    interrupt(&child);
+    assert_eq!(end(child), (130, "xc: error: interrupted\n".to_owned()));
+    assert_eq!(folder.names(), before);
+}
+
+#[test]
+fn an_interrupted_training_leaves_its_checkpoint_alone_and_goes_on_to_the_same_bytes() {
+    let folder = Folder::new();
+    folder.ok("generate --instances 1500 --features 3000 --labels 120 --no-text --no-names --output d");
+    let train = "train tree --train d/train.txt --trees 8";
+    folder.ok(&format!("{train} --model straight"));
+    let child = piped(&folder, &format!("{train} --model m"));
+    wait_until(|| folder.path("m.checkpoint/tree-1/topology").exists());
+    interrupt(&child);
+    assert_eq!(end(child), (130, "xc: error: interrupted\n".to_owned()));
+    assert_eq!(folder.names(), ["d", "m.checkpoint", "straight", "straight.log"]);
+    folder.ok(&format!("{train} --model m --resume"));
+    assert_eq!(folder.names(), ["d", "m", "m.log", "straight", "straight.log"]);
+    assert!(contents(&folder.path("m")) == contents(&folder.path("straight")), "the resumed model differs");
+}
+
+#[test]
+fn a_checkpoint_of_other_options_is_refused() {
+    let folder = Folder::new();
+    folder.ok("generate --instances 1500 --features 3000 --labels 120 --no-text --no-names --output d");
+    let child = piped(&folder, "train tree --train d/train.txt --trees 8 --model m");
+    wait_until(|| folder.path("m.checkpoint/tree-0/topology").exists());
+    interrupt(&child);
+    assert_eq!(end(child).0, 130);
+    let outcome = folder.xc("train tree --train d/train.txt --trees 8 --linear.cost 2 --model m --resume");
+    assert_eq!(outcome.code, 2, "{outcome:?}");
+    assert!(
+        outcome.stderr.contains("m.checkpoint/tree-0") && outcome.stderr.contains("other data or parameters"),
+        "{outcome:?}"
+    );
+    // Without --resume the old work is dropped.
+    folder.ok("train tree --train d/train.txt --trees 1 --linear.cost 2 --model m");
+    assert!(!folder.path("m.checkpoint").exists());
+}
+
+#[test]
+fn an_interrupted_generation_leaves_nothing() {
+    let folder = Folder::new();
+    let child = piped(&folder, "generate --preset amazon-3m --output d");
+    wait_until(|| folder.path("d").exists() && std::fs::read_dir(folder.path("d")).unwrap().count() > 0);
+    interrupt(&child);
+    assert_eq!(end(child), (130, "xc: error: interrupted\n".to_owned()));
+    assert_eq!(std::fs::read_dir(folder.path("d")).unwrap().count(), 0);
+}
+
+/// Waits for an event of another process, at most a minute.
+fn wait_until(mut event: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !event() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it did not happen");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
