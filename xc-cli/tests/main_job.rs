@@ -223,6 +223,25 @@ fn quickstart_shows_and_runs_the_four_steps() {
 }
 
 #[test]
+fn an_untrained_tree_of_a_wanted_shape_answers_and_imitates_a_trained_one() {
+    let folder = Folder::new();
+    folder.ok(SMALL);
+    folder.ok("train tree --train data/train.txt --model trained");
+    let shape = "generate --labels 2000 --features 3000 --test-instances 50 --tree.branching 16 --json";
+    let report = json(&folder.ok(&format!("{shape} --model large --output queries --like trained")));
+    assert_eq!((&report["labels"], &report["levels"]), (&2000.into(), &3.into()));
+    let shares: Vec<f64> = report["overlap"].as_array().unwrap().iter().map(|s| s.as_f64().unwrap()).collect();
+    assert!(shares.len() > 1 && (shares.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{shares:?}");
+    let answers = folder.ok("predict --model large --input queries/test.txt --top-k 3");
+    assert!(answers.lines().all(|l| l.split(' ').count() == 3) && answers.lines().count() == 50, "{answers}");
+    folder.ok(&format!(
+        "{shape} --model again --threads 1 --tree.overlap {}",
+        shares.iter().map(f64::to_string).collect::<Vec<_>>().join(",")
+    ));
+    assert!(contents(&folder.path("large")) == contents(&folder.path("again")), "threads show in the model");
+}
+
+#[test]
 fn completions_know_the_commands_of_each_shell() {
     let folder = Folder::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {

@@ -1,5 +1,7 @@
 //! `xc generate`: made-up data of a wanted shape.
 
+mod untrained;
+
 use crate::context::{Context, format_bytes};
 use crate::error::CliError;
 use crate::output::{self, Output};
@@ -32,13 +34,14 @@ const NAME_BATCH: u64 = 1 << 16;
 /// Examples:
 ///   xc generate --output data                                          a small set to try things with
 ///   xc generate --preset amazon-670k --instances 10000 --output data
+///   xc generate --preset 100m --model large.model --output queries      a model to measure, not to use
 ///   xc generate --instances 1000 --features 5000 --labels 300 --seed 7 --output data
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// Folder to write to; made if it is absent, files of these names in it are replaced
-    #[arg(long, value_name = "DIR")]
-    output: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "model")]
+    output: Option<PathBuf>,
     /// Shape by name: demo, eurlex-4k, wiki10-31k, syn30k, syn500k, wikipedia-500k, amazon-670k, amazon-3m, 100m
     #[arg(long, value_name = "NAME", default_value = "demo")]
     preset: String,
@@ -75,6 +78,8 @@ pub(crate) struct Args {
     /// Do not write labels.txt
     #[arg(long)]
     no_names: bool,
+    #[command(flatten)]
+    untrained: untrained::ModelArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -121,11 +126,20 @@ impl Args {
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let shape = args.shape()?;
+    match (&args.untrained.model, &args.output) {
+        (Some(model), _) => untrained::run(args, model, shape, context),
+        (None, Some(output)) => generate_data(args, output, shape, context),
+        // clap asks for one of the two.
+        (None, None) => Err(CliError::usage("generate: --output is wanted")),
+    }
+}
+
+fn generate_data(args: &Args, folder: &Path, shape: Shape, context: &Context) -> Result<(), CliError> {
     // Counts of documents, and the instances and lines of one batch.
     let line_bytes = (shape.words * 24.0) as u64 + 200;
     context.check_memory("xc generate", 4 * shape.features + BATCH * line_bytes + (16 << 20))?;
-    output::make_folder(&args.output)?;
-    let create = |name: &str| Output::create(&args.output.join(name));
+    output::make_folder(folder)?;
+    let create = |name: &str| Output::create(&folder.join(name));
     let mut files = Vec::new();
     for part in ["train", "test"] {
         let text = if args.no_text { None } else { Some(create(&format!("{part}.jsonl"))?) };
@@ -172,7 +186,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         text.map_or(Ok(()), Output::commit)?;
     }
     names.map_or(Ok(()), Output::commit)?;
-    report(args, context, shape, totals)
+    report(folder, context, shape, totals)
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -311,13 +325,13 @@ fn write_names(generator: &Generator, labels: u64, file: &mut Output, context: &
     Ok(())
 }
 
-fn report(args: &Args, context: &Context, shape: Shape, totals: Totals) -> Result<(), CliError> {
+fn report(folder: &Path, context: &Context, shape: Shape, totals: Totals) -> Result<(), CliError> {
     let instances = (shape.instances + shape.test_instances) as f64;
     let (features, labels) = (totals.features as f64 / instances, totals.labels as f64 / instances);
     if context.json {
         return output::print(
             &json!({
-                "output": display(&args.output),
+                "output": folder.display().to_string(),
                 "instances": shape.instances,
                 "test_instances": shape.test_instances,
                 "features": shape.features,
@@ -331,11 +345,7 @@ fn report(args: &Args, context: &Context, shape: Shape, totals: Totals) -> Resul
     }
     context.note(format_args!(
         "generate: wrote {}: {features:.1} features and {labels:.2} labels an instance",
-        display(&args.output)
+        folder.display().to_string()
     ));
     Ok(())
-}
-
-fn display(path: &Path) -> String {
-    path.display().to_string()
 }

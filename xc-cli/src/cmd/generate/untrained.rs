@@ -1,0 +1,176 @@
+//! `xc generate --model`: an untrained tree of a wanted shape, to measure memory and speed at a size nobody trains.
+
+use super::Args;
+use crate::cmd::train::PrecisionName;
+use crate::context::{Context, format_bytes};
+use crate::error::{CliError, chain};
+use crate::interrupt;
+use crate::model::{self, Model};
+use crate::output::{self, Output};
+use crate::synth::Shape;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use xc_sparse::SparseRow;
+use xc_sparse::io::{XcHeader, push_xc_header, push_xc_row};
+use xc_sparse::store::ContainerWriter;
+use xc_tree::{KIND, PostProcessor, TreeModel, Untrained, UntrainedError, UntrainedParams};
+
+/// Shape of the model beside the numbers of features and labels.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Options of --model")]
+pub(super) struct ModelArgs {
+    /// Write an untrained tree model of the shape; --output then gets queries for it (test.txt)
+    #[arg(long, value_name = "DIR")]
+    pub(super) model: Option<PathBuf>,
+    /// Children of a cluster
+    #[arg(long = "tree.branching", value_name = "B", default_value_t = 32, requires = "model")]
+    branching: u32,
+    /// Weights of every label and cluster, at least
+    #[arg(long = "tree.weights", value_name = "N", default_value_t = 25, requires = "model")]
+    weights: u32,
+    /// Shares of the weight rows that 1, 2, 3, ... children have in common; the default is that of a tree trained on
+    /// 3,500 labels of legal texts
+    #[arg(
+        long = "tree.overlap",
+        value_name = "SHARES",
+        value_delimiter = ',',
+        default_value = "0.29,0.17,0.12,0.09,0.07,0.05,0.04,0.17",
+        requires = "model"
+    )]
+    overlap: Vec<f64>,
+    /// Take the overlap from this trained model, and print it
+    #[arg(long, value_name = "DIR", requires = "model", conflicts_with = "overlap")]
+    like: Option<PathBuf>,
+    /// Features of a query
+    #[arg(long, value_name = "N", default_value_t = 75, requires = "model")]
+    query_features: u32,
+    /// Weights as f32, f16 or bf16
+    #[arg(long, value_name = "TYPE", value_enum, default_value_t = PrecisionName::F16, requires = "model")]
+    precision: PrecisionName,
+}
+
+/// Overlap of siblings in a trained model: how many rows of the last level's chunks 1, 2, 3, ... children share. The
+/// last number counts what is at least as many.
+fn measure_overlap(model: &TreeModel) -> Vec<f64> {
+    const LONGEST: usize = 128;
+    let mut counts = vec![0.0; LONGEST];
+    for tree in model.trees() {
+        let level = tree.level(tree.depth() - 1);
+        for parent in 0..level.n_parents() {
+            let rows = level.to_rows(parent);
+            for ends in rows.row_ptr.windows(2) {
+                counts[((ends[1] - ends[0]) as usize).clamp(1, LONGEST) - 1] += 1.0;
+            }
+        }
+    }
+    let total: f64 = counts.iter().sum();
+    counts.iter_mut().for_each(|c| *c /= total.max(1.0));
+    while counts.len() > 1 && counts.last() == Some(&0.0) {
+        counts.pop();
+    }
+    counts
+}
+
+pub(super) fn run(args: &Args, folder: &Path, shape: Shape, context: &Context) -> Result<(), CliError> {
+    let wanted = &args.untrained;
+    ContainerWriter::check(folder).map_err(|e| model::write_error(&e))?;
+    let overlap = match &wanted.like {
+        Some(like) => {
+            let overlap = measure_overlap(&Model::open(like, false)?.tree);
+            let shares: Vec<String> = overlap.iter().map(|s| format!("{s:.4}")).collect();
+            context.note(format_args!(
+                "generate: {}: rows that 1, 2, 3, ... siblings share: {}",
+                like.display(),
+                shares.join(" ")
+            ));
+            overlap
+        }
+        None => wanted.overlap.clone(),
+    };
+    // Both fit: `shape` bounds them to 32 bits.
+    let tree = Untrained::new(UntrainedParams {
+        n_labels: shape.labels as u32,
+        n_features: shape.features as u32,
+        branching: wanted.branching,
+        weights_per_column: wanted.weights,
+        overlap: overlap.clone(),
+        query_nnz: wanted.query_features,
+        topical: 1.0 - shape.background,
+        topic_size: 64,
+        zipf: 1.05,
+        precision: wanted.precision.precision(),
+        seed: context.seed,
+    })
+    .map_err(untrained_error)?;
+    let queries = match &args.output {
+        Some(folder) => {
+            output::make_folder(folder)?;
+            Some(Output::create(&folder.join("test.txt"))?)
+        }
+        None => None,
+    };
+    context.note(format_args!(
+        "generate: an untrained tree of {} labels, {} features, {} levels; about {} on disk",
+        shape.labels,
+        shape.features,
+        tree.depth(),
+        format_bytes(tree.estimate_bytes())
+    ));
+    if let Some(mut file) = queries {
+        write_queries(&tree, shape, &mut file)?;
+        file.commit()?;
+    }
+    interrupt::saving(Some(folder));
+    let outcome = write_model(&tree, folder, context);
+    interrupt::saving(None);
+    outcome?;
+    let container = model::open_container(folder)?;
+    if context.json {
+        let report = json!({
+            "model": folder.display().to_string(),
+            "features": shape.features,
+            "labels": shape.labels,
+            "levels": tree.depth(),
+            "overlap": overlap,
+            "model_bytes": container.n_bytes(),
+            "seed": context.seed,
+        });
+        return output::print(&report.to_string());
+    }
+    context.note(format_args!("generate: wrote {}: {}", folder.display(), format_bytes(container.n_bytes())));
+    Ok(())
+}
+
+fn write_model(tree: &Untrained, folder: &Path, context: &Context) -> Result<(), CliError> {
+    let mut writer = ContainerWriter::create(folder, KIND).map_err(|e| model::write_error(&e))?;
+    let mut task = None;
+    tree.write(&mut writer, PostProcessor::Hinge { p: 3 }, |done, total| {
+        task.get_or_insert_with(|| context.task("nodes written", total)).set(done);
+        !interrupt::interrupted()
+    })
+    .map_err(untrained_error)?;
+    drop(task);
+    writer.finish().map_err(|e| model::write_error(&e))
+}
+
+fn write_queries(tree: &Untrained, shape: Shape, file: &mut Output) -> Result<(), CliError> {
+    let mut buffer = Vec::new();
+    let header = XcHeader { n_rows: shape.test_instances, n_features: shape.features, n_labels: Some(shape.labels) };
+    push_xc_header(&mut buffer, &header);
+    for number in 0..shape.test_instances {
+        let (label, indices, values) = tree.query(number);
+        push_xc_row(&mut buffer, SparseRow { indices: &indices, values: &values }, &[label]);
+        file.put(&buffer)?;
+        buffer.clear();
+    }
+    Ok(())
+}
+
+fn untrained_error(error: UntrainedError) -> CliError {
+    match &error {
+        UntrainedError::Parameter { .. } => CliError::usage(format_args!("generate --model: {error}")),
+        UntrainedError::Write(e) => model::write_error(e),
+        UntrainedError::Cancelled => CliError::interrupted(),
+        _ => CliError::failed(chain(&error)),
+    }
+}
