@@ -66,8 +66,8 @@ fn xc_text() {
                 b"2 3 99999999999999999999\n",
                 "line 1: met \"2 3 99999999999999999999\", wanted a header of whole numbers: rows features labels (or rows columns)",
             ),
-            (b"2 4294967297 4\n", "line 1: the header says 4294967297 features, wanted at most 4294967296"),
-            (b"2 3 9999999999\n", "line 1: the header says 9999999999 labels, wanted at most 4294967296"),
+            (b"2 4294967297 4\n", "line 1: the header says 4294967297 features, wanted at most 4294967295"),
+            (b"2 3 9999999999\n", "line 1: the header says 9999999999 labels, wanted at most 4294967295"),
             (b"2 3 4\n1 0:1\n", "line 1: the header says 2 rows, met 1"),
             (b"1 3 4\n1 0:1\n2 1:1\n", "line 1: the header says 1 rows, met 2"),
             (b"1000000000000000000 3 4\n1 0:1\n", "line 1: the header says 1000000000000000000 rows, met 1"),
@@ -84,12 +84,12 @@ fn xc_text() {
             (b"1 3 4\n1x 2:1\n", "line 2, column 1: met \"1x\", wanted a label id (a whole number)"),
             (b"1 3 4\n1, 2:1\n", "line 2, column 3: met \"\", wanted a label id (a whole number)"),
             (b"1 3 4\n1.5 2:1\n", "line 2, column 1: met \"1.5\", wanted a label id (a whole number)"),
-            (b"1 3 4\n99999999999 2:1\n", "line 2, column 1: met \"99999999999\", wanted a label id up to 4294967295"),
+            (b"1 3 4\n99999999999 2:1\n", "line 2, column 1: met \"99999999999\", wanted a label id up to 4294967294"),
             (b"1 3 4\n1,2:1\n", "line 2, column 3: met \"2:1\", wanted a label id (a whole number)"),
             (b"1 3 4\n1 -2:1\n", "line 2, column 3: met \"-2\", wanted a feature id that is not negative"),
             (b"1 3 4\n1 y:1\n", "line 2, column 3: met \"y\", wanted a feature id (a whole number)"),
             (b"1 3 4\n1 :1\n", "line 2, column 3: met \"\", wanted a feature id (a whole number)"),
-            (b"1 3 4\n1 4294967296:1\n", "line 2, column 3: met \"4294967296\", wanted a feature id up to 4294967295"),
+            (b"1 3 4\n1 4294967296:1\n", "line 2, column 3: met \"4294967296\", wanted a feature id up to 4294967294"),
             (b"1 3 4\n1 2\n", "line 2, column 3: met \"2\", wanted feature:value"),
             (b"1 3 4\n1 2 1:3\n", "line 2, column 3: met \"2\", wanted feature:value"),
             (b"1 3 4\n1 2:\n", "line 2, column 5: met \"\", wanted a value (a number)"),
@@ -107,6 +107,16 @@ fn xc_text() {
             ),
             (b"2 3\n0:1\n1 2:1\n", "line 3, column 1: met \"1\", wanted feature:value"),
             (b"1 3 4\n1 \"\x01\n", "line 2, column 3: met \"\\\"\\u{1}\", wanted feature:value"),
+        ],
+    );
+    let absent = ReadOptions { header: HeaderRule::Absent, ..format(Format::Xc) };
+    let width = "is out of range, wanted an id below 4294967295 (the most that 32 bits hold)";
+    check(
+        "a.txt",
+        &absent,
+        &[
+            (b"1 4294967295:1\n", &format!("line 1, column 3: feature 4294967295 {width}")),
+            (b"4294967295 1:1\n", &format!("line 1, column 1: label 4294967295 {width}")),
         ],
     );
     let required = ReadOptions { header: HeaderRule::Required, ..format(Format::Xc) };
@@ -175,11 +185,11 @@ fn fasttext() {
         &[
             (
                 b"a __label__x\n",
-                "line 1, column 3: met \"__label__x\", wanted a label id from 0 to 4294967295 after __label__",
+                "line 1, column 3: met \"__label__x\", wanted a label id from 0 to 4294967294 after __label__",
             ),
             (
                 b"__label__+1\n",
-                "line 1, column 1: met \"__label__+1\", wanted a label id from 0 to 4294967295 after __label__",
+                "line 1, column 1: met \"__label__+1\", wanted a label id from 0 to 4294967294 after __label__",
             ),
             (b"__label__1\n__label__5\n", "line 2: label 5 is out of range, wanted an id below 5 (the number given)"),
         ],
@@ -213,15 +223,15 @@ fn jsonl() {
             ),
             (
                 b"{\"text\": \"a\", \"labels\": [1.5]}\n",
-                "line 1, column 28: invalid type: floating point `1.5`, expected a label: an id from 0 to 4294967295 or a name",
+                "line 1, column 28: invalid type: floating point `1.5`, expected a label: an id from 0 to 4294967294 or a name",
             ),
             (
                 b"{\"text\": \"a\", \"labels\": [-1]}\n",
-                "line 1, column 27: invalid value: integer `-1`, expected a label: an id from 0 to 4294967295 or a name",
+                "line 1, column 27: invalid value: integer `-1`, expected a label: an id from 0 to 4294967294 or a name",
             ),
             (
                 b"{\"text\": \"a\", \"labels\": [4294967296]}\n",
-                "line 1, column 35: invalid value: integer `4294967296`, expected a label: an id from 0 to 4294967295 or a name",
+                "line 1, column 35: invalid value: integer `4294967296`, expected a label: an id from 0 to 4294967294 or a name",
             ),
             (
                 b"{\"text\": \"a\", \"labels\": [1, \"x\"]}\n",
@@ -253,7 +263,7 @@ fn jsonl() {
             ),
             (
                 b"{\"features\": {\"-1\": 1}}\n",
-                "line 1, column 18: invalid value: string \"-1\", expected a feature id from 0 to 4294967295 in quotes",
+                "line 1, column 18: invalid value: string \"-1\", expected a feature id from 0 to 4294967294 in quotes",
             ),
             (b"{\"features\": {\"1\": \"x\"}}\n", "line 1, column 22: invalid type: string \"x\", expected f32"),
             (b"{\"features\": {\"1\": 1e39}}\n", "line 1, column 23: malformed JSON: number out of range"),
@@ -438,7 +448,7 @@ fn npy_files() {
             (&npy(&header("<f4", "(1,)"), &one), "array npy: shape [1], wanted [rows, columns]"),
             (
                 &npy(&header("<f4", "(1000000000000000000, 0)"), &[]),
-                "array npy: shape [1000000000000000000, 0], wanted [rows, columns] with 1 to 4294967296 columns",
+                "array npy: shape [1000000000000000000, 0], wanted [rows, columns] with 1 to 4294967295 columns",
             ),
             (
                 &npy(&header("<f4", "(1000000000000000000, 3)"), &one),
@@ -568,7 +578,7 @@ fn npz_archives() {
             ),
             (
                 &sparse("csr", &[2, 1 << 33], &[0, 1, 2], &[2, 0], &[0.5, 1.0]),
-                "array shape.npy: entry 0 is 8589934592, wanted at most 4294967296 for ids of 32 bits",
+                "array shape.npy: entry 0 is 8589934592, wanted at most 4294967295 for ids of 32 bits",
             ),
             (
                 &sparse("csc", &[1 << 31, 2], &[0, 1, 2], &[2, 0], &[0.5, 1.0]),

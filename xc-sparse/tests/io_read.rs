@@ -69,9 +69,15 @@ fn jsonl_with_features() {
 }
 
 #[test]
-fn a_carriage_return_at_the_end_of_the_input_ends_its_line_whole_and_line_by_line() {
-    for text in ["1,2 4:0.5 6:5\r", "1:1\r\n\r"] {
-        let options = ReadOptions { format: Some(Format::Xc), header: HeaderRule::Absent, ..ReadOptions::default() };
+fn whole_and_line_by_line_agree_on_the_end_of_the_input() {
+    let cases = [
+        ("1,2 4:0.5 6:5\r", HeaderRule::Absent),
+        ("1:1\r\n\r", HeaderRule::Absent),
+        ("0 10 \n ", HeaderRule::Detect),
+        ("1 10\n1:1\n \t\n\n", HeaderRule::Detect),
+    ];
+    for (text, header) in cases {
+        let options = ReadOptions { format: Some(Format::Xc), header, ..ReadOptions::default() };
         let data = read("a.txt", text, &options);
         let mut reader = InstanceReader::new("stdin", std::io::Cursor::new(text), &options).unwrap();
         let mut instance = InstanceBuffer::default();
@@ -81,5 +87,38 @@ fn a_carriage_return_at_the_end_of_the_input_ends_its_line_whole_and_line_by_lin
             n += 1;
         }
         assert_eq!(n, data.features.rows());
+    }
+}
+
+#[test]
+fn ids_reach_the_largest_that_32_bits_count() {
+    let text = "4294967294 4294967294:2 0:1\n";
+    let data = read("a.txt", text, &ReadOptions { format: Some(Format::Xc), ..ReadOptions::default() });
+    assert_eq!((data.features.cols(), data.labels.n_labels()), ((1 << 32) - 1, (1 << 32) - 1));
+    assert_eq!(row(&data, 0), [(0, 1.0), (u32::MAX - 1, 2.0)]);
+    let (_dir, path) = file("a.npz", b"");
+    write_file(&path, |out| write_npz(out, data.features.view())).unwrap();
+    assert_eq!(read_dataset(&path, &ReadOptions::default()).unwrap().features, data.features);
+}
+
+#[test]
+fn formats_are_told_by_name_then_by_content() {
+    let cases: [(&str, &str, Option<Format>); 12] = [
+        ("a.jsonl.gz", "", Some(Format::Jsonl)),
+        ("a.SVM", "", Some(Format::Svmlight)),
+        ("a.npz", "", Some(Format::Npz)),
+        ("a.ft.zst", "", Some(Format::FastText)),
+        ("a.txt", "{\"text\": \"a\"}\n", Some(Format::Jsonl)),
+        ("a.txt", "3 4 5\n", Some(Format::Xc)),
+        ("a.txt", "3 4\n", Some(Format::Xc)),
+        ("a.txt", "1,2 3:4.5e-3\n", Some(Format::Xc)),
+        ("a.txt", "words __label__a\n", Some(Format::FastText)),
+        ("a.txt", "1 qid:3 4:5\n", Some(Format::Svmlight)),
+        ("a.txt", "PK\u{3}\u{4}", Some(Format::Npz)),
+        ("a.txt", "some words\n", None),
+    ];
+    for (name, content, wanted) in cases {
+        let (_dir, path) = file(name, content.as_bytes());
+        assert_eq!(Format::detect(&path).ok(), wanted, "{name} {content:?}");
     }
 }

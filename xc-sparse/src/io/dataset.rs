@@ -8,7 +8,7 @@ use super::format::Format;
 use super::jsonl::{JsonlFeaturesParser, JsonlFields, JsonlTextParser};
 use super::label::LabelCollector;
 use super::options::ReadOptions;
-use super::row::{Limits, RowBlock};
+use super::row::{Limits, MAX_IDS, RowBlock};
 use super::source::Source;
 use super::svmlight::{SvmlightBases, SvmlightParser};
 use super::xc_text::{XcColumnsParser, XcHeader, XcParser};
@@ -166,6 +166,11 @@ pub fn read_labels(path: &Path, options: &ReadOptions) -> Result<LabelLists, Rea
 }
 
 pub(crate) fn format_of(path: &Path, options: &ReadOptions) -> Result<Format, ReadError> {
+    for (what, given) in [("feature", options.n_features), ("label", options.n_labels)] {
+        if let Some(met) = given.map(|n| n as u64).filter(|&n| n > MAX_IDS) {
+            return Err(ReadError::path(path, ReadErrorKind::GivenTooLarge { what, met, wanted: MAX_IDS }));
+        }
+    }
     match options.format {
         Some(format) => Ok(format),
         None => Format::detect(path),

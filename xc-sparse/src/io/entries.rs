@@ -1,8 +1,8 @@
 //! `id:value` entries and id lists: the grammar that XC text and svmlight share.
 
-use super::error::{Bound, LineError, ReadErrorKind, Snippet};
+use super::error::{Bound, BoundFrom, LineError, ReadErrorKind, Snippet};
 use super::number::{IdTrouble, is_blank, parse_u64, scan_f32, scan_id, token_end};
-use super::row::{Limits, RowSeen, RowStore};
+use super::row::{Limits, MAX_IDS, RowSeen, RowStore};
 
 /// What an id stands for, in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +21,8 @@ impl IdKind {
 
     fn wanted(self, trouble: IdTrouble, negative: bool) -> &'static str {
         match (self, trouble, negative) {
-            (Self::Feature, IdTrouble::TooLarge, _) => "a feature id up to 4294967295",
-            (Self::Label, IdTrouble::TooLarge, _) => "a label id up to 4294967295",
+            (Self::Feature, IdTrouble::TooLarge, _) => "a feature id up to 4294967294",
+            (Self::Label, IdTrouble::TooLarge, _) => "a label id up to 4294967294",
             (Self::Feature, _, true) => "a feature id that is not negative",
             (Self::Label, _, true) => "a label id that is not negative",
             (Self::Feature, ..) => "a feature id (a whole number)",
@@ -40,19 +40,12 @@ pub(crate) fn id_error(kind: IdKind, token: &[u8], trouble: IdTrouble, column: u
 
 #[cold]
 pub(crate) fn range_error(kind: IdKind, id: u32, bound: Option<Bound>, column: usize) -> LineError {
-    match bound {
-        Some(bound) => {
-            LineError::at(column, ReadErrorKind::OutOfRange { what: kind.name(), met: u64::from(id), bound })
-        }
-        None => unreachable_bound(id, column),
-    }
+    LineError::at(column, out_of_range(kind, id, bound))
 }
 
-// Ids are u32 and the bound without a limit is 2^32.
-#[cold]
-fn unreachable_bound(id: u32, column: usize) -> LineError {
-    debug_assert!(false, "id {id} failed a bound that does not exist");
-    LineError::at(column, ReadErrorKind::Malformed { met: Snippet::new(b""), wanted: "an id" })
+pub(crate) fn out_of_range(kind: IdKind, id: u32, bound: Option<Bound>) -> ReadErrorKind {
+    let bound = bound.unwrap_or(Bound { below: MAX_IDS, from: BoundFrom::Width });
+    ReadErrorKind::OutOfRange { what: kind.name(), met: u64::from(id), bound }
 }
 
 /// Reads `value` from `at` to the next blank.

@@ -148,6 +148,16 @@ pub enum ReadErrorKind {
         /// The most that is allowed.
         wanted: u64,
     },
+    /// More features or labels than there can be.
+    #[error("{met} {what}s are given as the number, wanted at most {wanted}")]
+    GivenTooLarge {
+        /// `feature` or `label`.
+        what: &'static str,
+        /// The number given.
+        met: u64,
+        /// The most that there can be.
+        wanted: u64,
+    },
     /// A matrix with more columns than the caller allows.
     #[error("met {met} columns, wanted at most {wanted} (the number given)")]
     TooManyColumns {
@@ -347,6 +357,8 @@ pub enum BoundFrom {
     Header,
     /// The caller (a model, an option).
     Caller,
+    /// The 32 bits of an id.
+    Width,
 }
 
 impl fmt::Display for Bound {
@@ -354,6 +366,7 @@ impl fmt::Display for Bound {
         match self.from {
             BoundFrom::Header => write!(f, "{} (said by the header)", self.below),
             BoundFrom::Caller => write!(f, "{} (the number given)", self.below),
+            BoundFrom::Width => write!(f, "{} (the most that 32 bits hold)", self.below),
         }
     }
 }

@@ -6,6 +6,7 @@
 use super::blocks::LineParser;
 use super::error::{LineError, ReadErrorKind, Snippet};
 use super::label::{LabelRef, TextInstance};
+use super::row::MAX_IDS;
 
 /// Prefix that marks a label.
 pub const FASTTEXT_PREFIX: &str = "__label__";
@@ -45,8 +46,8 @@ pub fn parse_fasttext_line(line: &[u8], labels: FastTextLabels, into: &mut TextI
             _ if name.is_empty() => return Err(malformed("a label after __label__")),
             FastTextLabels::Names => LabelRef::Name(name.to_owned()),
             FastTextLabels::Ids => match name.parse() {
-                Ok(id) if name.as_bytes()[0].is_ascii_digit() => LabelRef::Id(id),
-                _ => return Err(malformed("a label id from 0 to 4294967295 after __label__")),
+                Ok(id) if name.as_bytes()[0].is_ascii_digit() && u64::from(id) < MAX_IDS => LabelRef::Id(id),
+                _ => return Err(malformed("a label id from 0 to 4294967294 after __label__")),
             },
         });
     }

@@ -9,10 +9,11 @@
 //! The specification is `docs/formats/jsonl.md`.
 
 use super::blocks::LineParser;
+use super::entries::{self, IdKind};
 use super::error::{LineError, ReadErrorKind, Snippet};
 use super::fasttext::{TextRows, utf8_error};
 use super::label::{LabelRef, TextInstance};
-use super::row::{Limits, RowBlock, RowBuffer, RowSeen, RowStore};
+use super::row::{Limits, MAX_IDS, RowBlock, RowBuffer, RowSeen, RowStore};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 use std::fmt;
 
@@ -143,11 +144,7 @@ struct FeatureSink<'a> {
 impl FeatureSink<'_> {
     fn push<E: serde::de::Error>(&mut self, id: u32, value: f32) -> Result<(), E> {
         if u64::from(id) >= Limits::below(self.limits.features) {
-            self.refused = self.limits.features.map(|bound| ReadErrorKind::OutOfRange {
-                what: "feature",
-                met: u64::from(id),
-                bound,
-            });
+            self.refused = Some(entries::out_of_range(IdKind::Feature, id, self.limits.features));
             return Err(E::custom("a feature id out of range"));
         }
         if !value.is_finite() {
@@ -315,10 +312,13 @@ impl<'de> DeserializeSeed<'de> for LabelSeed {
 impl Visitor<'_> for LabelSeed {
     type Value = LabelRef;
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a label: an id from 0 to 4294967295 or a name")
+        f.write_str("a label: an id from 0 to 4294967294 or a name")
     }
     fn visit_u64<E: serde::de::Error>(self, id: u64) -> Result<LabelRef, E> {
-        u32::try_from(id).map(LabelRef::Id).map_err(|_| E::invalid_value(Unexpected::Unsigned(id), &self))
+        match u32::try_from(id) {
+            Ok(small) if id < MAX_IDS => Ok(LabelRef::Id(small)),
+            _ => Err(E::invalid_value(Unexpected::Unsigned(id), &self)),
+        }
     }
     fn visit_i64<E: serde::de::Error>(self, id: i64) -> Result<LabelRef, E> {
         Err(E::invalid_value(Unexpected::Signed(id), &self))
@@ -374,7 +374,7 @@ impl<'de> DeserializeSeed<'de> for FeatureKeySeed {
 impl Visitor<'_> for FeatureKeySeed {
     type Value = u32;
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a feature id from 0 to 4294967295 in quotes")
+        f.write_str("a feature id from 0 to 4294967294 in quotes")
     }
     fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<u32, E> {
         match super::number::scan_id(key.as_bytes(), 0) {

@@ -235,10 +235,11 @@ impl LabelCollector {
             Some(&id) => id,
             None => {
                 let next = (self.known.len() + self.fresh.len()) as u64;
-                let id = u32::try_from(next).map_err(|_| ReadErrorKind::Malformed {
-                    met: Snippet::new(name.as_bytes()),
-                    wanted: "at most 4294967296 different label names",
-                })?;
+                let id =
+                    u32::try_from(next).ok().filter(|&id| id < u32::MAX).ok_or_else(|| ReadErrorKind::Malformed {
+                        met: Snippet::new(name.as_bytes()),
+                        wanted: "at most 4294967295 different label names",
+                    })?;
                 self.fresh.insert(name.to_owned(), id);
                 id
             }

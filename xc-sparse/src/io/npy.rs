@@ -5,6 +5,7 @@
 
 use super::error::{ArrayProblem, ReadError, ReadErrorKind, Snippet};
 use super::options::ReadOptions;
+use super::row::MAX_IDS;
 use super::source::Source;
 use half::f16;
 use std::io::{self, Read, Write};
@@ -292,10 +293,10 @@ fn open_dense(path: &Path, options: &ReadOptions) -> Result<(Source, NpyHeader, 
         return Err(locate(&source, NpyError::Problem(problem)));
     };
     // Every row has bytes then, so the file bounds the number of rows.
-    if columns == 0 || columns > 1 << 32 || header.n_entries().is_none() {
+    if columns == 0 || columns > MAX_IDS || header.n_entries().is_none() {
         let problem = ArrayProblem::Shape {
             met: format!("{:?}", header.shape).into(),
-            wanted: "[rows, columns] with 1 to 4294967296 columns".into(),
+            wanted: "[rows, columns] with 1 to 4294967295 columns".into(),
         };
         return Err(locate(&source, NpyError::Problem(problem)));
     }
@@ -345,10 +346,10 @@ pub(crate) struct CompressedDense {
 pub(crate) fn read_npy_sparse(path: &Path, options: &ReadOptions) -> Result<CompressedDense, ReadError> {
     let (mut source, header, [rows, columns]) = open_dense(path, options)?;
     let inner = if header.fortran { rows } else { columns };
-    if inner > 1 << 32 {
+    if inner > MAX_IDS {
         let problem = ArrayProblem::Shape {
             met: format!("{:?}", header.shape).into(),
-            wanted: "at most 4294967296 rows in Fortran order".into(),
+            wanted: "at most 4294967295 rows in Fortran order".into(),
         };
         return Err(locate(&source, NpyError::Problem(problem)));
     }

@@ -15,6 +15,7 @@ use super::error::{ArrayProblem, ReadError, ReadErrorKind};
 use super::format::Format;
 use super::npy::{self, Entry, NpyError, NpyHeader};
 use super::options::ReadOptions;
+use super::row::MAX_IDS;
 use crate::matrix::{CsrMatrix, Dataset, LabelRows};
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, Write};
@@ -55,7 +56,6 @@ pub struct NpzMatrix {
 
 // Ids of the smaller side are u32, and row pointers of a transposed matrix are allocated from the shape alone, which
 // must therefore stand in some relation to the entries that are really there.
-const MAX_IDS: u64 = 1 << 32;
 const FREE_ROWS: u64 = 1 << 20;
 const ROWS_PER_ENTRY: u64 = 1 << 10;
 
@@ -236,7 +236,7 @@ pub fn read_npz(path: &Path, options: &ReadOptions) -> Result<NpzMatrix, ReadErr
 
 fn ids(archive: &mut Archive<'_>, member: &'static str, below: u64, n_values: usize) -> Result<Vec<u32>, ReadError> {
     if below > MAX_IDS {
-        return Err(archive.wrong("shape.npy", 0, below, "at most 4294967296 for ids of 32 bits"));
+        return Err(archive.wrong("shape.npy", 0, below, "at most 4294967295 for ids of 32 bits"));
     }
     let ids: Vec<u32> = archive.list(member)?;
     if ids.len() != n_values {

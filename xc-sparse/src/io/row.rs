@@ -3,12 +3,15 @@
 use super::error::{Bound, BoundFrom, LineError, ReadErrorKind};
 use crate::matrix::SparseRow;
 
+/// Most features or labels that there can be: the number itself has to fit `u32` too, so the largest id is one less.
+pub(crate) const MAX_IDS: u64 = u32::MAX as u64;
+
 /// Bounds that ids of one file must keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Bound on feature ids; ids up to `u32::MAX` when there is none.
+    /// Bound on feature ids; ids up to 4294967294 when there is none.
     pub features: Option<Bound>,
-    /// Bound on label ids; ids up to `u32::MAX` when there is none.
+    /// Bound on label ids; ids up to 4294967294 when there is none.
     pub labels: Option<Bound>,
 }
 
@@ -19,10 +22,10 @@ impl Limits {
         Self { features: bound(n_features), labels: bound(n_labels) }
     }
 
-    /// Bound as a plain number; 2^32 when there is none.
+    /// Bound as a plain number; [`MAX_IDS`] when there is none.
     #[inline]
     pub(crate) fn below(bound: Option<Bound>) -> u64 {
-        bound.map_or(1 << 32, |b| b.below)
+        bound.map_or(MAX_IDS, |b| b.below)
     }
 }
 

@@ -183,12 +183,6 @@ impl InstanceReader {
             if !std::mem::take(&mut self.pending) && !self.read()? {
                 return self.end();
             }
-            // Blank lines behind the last row are not rows.
-            let full = self.header.is_some_and(|h| self.rows >= h.n_rows);
-            if full && self.line.is_empty() {
-                continue;
-            }
-            self.rows += 1;
             let (line, limits) = (&self.line, &self.limits);
             let outcome = match self.form {
                 Form::Xc => parse_xc_line(line, limits, &mut into.row).map(|()| true),
@@ -203,6 +197,13 @@ impl InstanceReader {
                         .map(|()| true)
                 }
             };
+            // Rows without anything behind the last row that the header promises are blank lines at the end.
+            let full = self.header.is_some_and(|h| self.rows >= h.n_rows);
+            let bare = || into.row.features().nnz() == 0 && into.row.labels().is_empty();
+            if full && outcome.is_ok() && bare() {
+                continue;
+            }
+            self.rows += 1;
             match outcome {
                 Ok(true) => return Ok(Some(self.line_no)),
                 Ok(false) => {}

@@ -13,7 +13,7 @@
 use super::blocks::LineParser;
 use super::entries::{self, IdKind, IndexBase};
 use super::error::{Bound, BoundFrom, LineError, ReadErrorKind, Snippet};
-use super::row::{Limits, RowBlock, RowBuffer, RowSeen, RowStore};
+use super::row::{Limits, MAX_IDS, RowBlock, RowBuffer, RowSeen, RowStore};
 
 /// Whether the first line is a header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,14 +39,12 @@ pub struct XcHeader {
     pub n_labels: Option<u64>,
 }
 
-const MAX_IDS: u64 = 1 << 32;
-
 impl XcHeader {
     /// Reads the first line. `None` means that it is a row (only under [`HeaderRule::Detect`] and
     /// [`HeaderRule::Absent`]).
     ///
     /// # Errors
-    /// A line that is no header where one is wanted; more than 2^32 features or labels.
+    /// A line that is no header where one is wanted; more than 4294967295 features or labels.
     pub fn parse(line: &[u8], rule: HeaderRule) -> Result<Option<Self>, LineError> {
         if rule == HeaderRule::Absent {
             return Ok(None);
