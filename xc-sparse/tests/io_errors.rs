@@ -323,6 +323,13 @@ fn files_that_cannot_be_read_or_told() {
     assert_eq!(missing, "no/such/file.txt: cannot be read: No such file or directory (os error 2)");
     let folder = tempfile::tempdir().unwrap();
     assert!(read_dataset(folder.path(), &format(Format::Xc)).unwrap_err().to_string().contains("cannot be read: "));
+    #[cfg(unix)]
+    {
+        let met = read_dataset(Path::new("/dev/null"), &ReadOptions::default()).unwrap_err().to_string();
+        assert!(met.starts_with("/dev/null: it is not a regular file and cannot be read twice"), "{met}");
+        let met = read_dataset(Path::new("/dev/null"), &format(Format::Xc)).unwrap_err().to_string();
+        assert_eq!(met, "/dev/null: the file is empty, wanted a header or a row");
+    }
     let met = message("a.dat", b"hello\n", |path| read_instances(path, &ReadOptions::default()).err());
     assert!(met.starts_with("a.dat: the format is not recognised"), "{met}");
     let met = message("a.dat", b"", |path| read_instances(path, &ReadOptions::default()).err());

@@ -123,7 +123,8 @@ pub fn holds_text(path: &Path, format: Format, options: &ReadOptions) -> Result<
     match format {
         Format::FastText => Ok(true),
         Format::Jsonl => {
-            let mut reader = open_blocks(path, options)?;
+            let source = Source::open_to_look(path, options.max_expanded_bytes)?;
+            let mut reader = BlockReader::new(source, options.block_bytes, options.max_line_bytes);
             let mut line = Vec::new();
             if !reader.first_line(&mut line)? {
                 return Err(ReadError::path(path, ReadErrorKind::Empty { wanted: "one JSON object a line" }));

@@ -114,6 +114,11 @@ pub enum ReadErrorKind {
     /// The operating system refused.
     #[error("cannot be read: {0}")]
     Io(io::Error),
+    /// A pipe or device where the file has to be read twice.
+    #[error(
+        "it is not a regular file and cannot be read twice: wanted a file, or its format stated (for jsonl, a file)"
+    )]
+    NotAFile,
     /// Nothing in the file.
     #[error("the file is empty, wanted {wanted}")]
     Empty {

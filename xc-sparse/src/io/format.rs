@@ -79,7 +79,7 @@ impl Format {
         if let Some(format) = Self::of_name(path) {
             return Ok(format);
         }
-        let mut source = Source::open(path, None)?;
+        let mut source = Source::open_to_look(path, None)?;
         let mut head = Vec::new();
         source.append(1 << 16, &mut head)?;
         if head.is_empty() {

@@ -9,7 +9,7 @@
 //!
 //! The specification is `docs/formats/predictions.md`.
 
-use super::blocks::{Blocks, LineParser};
+use super::blocks::{BlockReader, Blocks, LineParser};
 use super::dataset::open_blocks;
 use super::entries::{self, IdKind};
 use super::error::{LineError, ReadError, ReadErrorKind, Snippet};
@@ -20,6 +20,7 @@ use super::number::{is_blank, scan_f32, scan_id, token_end};
 use super::options::ReadOptions;
 use super::output::{push_f32, push_u64};
 use super::row::Limits;
+use super::source::Source;
 use crate::rank::{RankedBatch, Scored, rank_order};
 use serde::Deserialize;
 use std::io::{self, Seek, Write};
@@ -178,7 +179,8 @@ pub fn read_predictions(path: &Path, options: &ReadOptions) -> Result<RankedBatc
 const WANTED: &str = "one line of label:score entries an instance";
 
 fn prediction_format(path: &Path, options: &ReadOptions) -> Result<Format, ReadError> {
-    let mut reader = open_blocks(path, options)?;
+    let source = Source::open_to_look(path, options.max_expanded_bytes)?;
+    let mut reader = BlockReader::new(source, options.block_bytes, options.max_line_bytes);
     let mut line = Vec::new();
     if !reader.first_line(&mut line)? {
         return Err(ReadError::path(path, ReadErrorKind::Empty { wanted: WANTED }));

@@ -77,6 +77,15 @@ impl Source {
         Self::from_reader(&path.display().to_string(), file, Some(max_expanded_bytes.unwrap_or(expanded)))
     }
 
+    /// Opens a file for a look at its beginning, which another reader will read again.
+    pub(crate) fn open_to_look(path: &Path, max_expanded_bytes: Option<u64>) -> Result<Self, ReadError> {
+        // What is looked at is gone from a pipe.
+        match std::fs::metadata(path) {
+            Ok(meta) if !meta.is_file() && !meta.is_dir() => Err(ReadError::path(path, ReadErrorKind::NotAFile)),
+            _ => Self::open(path, max_expanded_bytes),
+        }
+    }
+
     /// Wraps a stream; `name` stands in messages. Without `max_expanded_bytes` compressed data may expand for ever.
     pub fn from_reader(
         name: &str,
