@@ -91,6 +91,18 @@ fn whole_and_line_by_line_agree_on_the_end_of_the_input() {
 }
 
 #[test]
+fn one_carriage_return_belongs_to_a_line_end_and_a_second_does_not() {
+    let options = ReadOptions { format: Some(Format::Xc), header: HeaderRule::Absent, ..ReadOptions::default() };
+    for text in ["\r\r", "\r\r\n", "1:1\n\r\r\n"] {
+        let (_dir, path) = file("a.txt", text.as_bytes());
+        assert!(read_dataset(&path, &options).is_err(), "{text:?}");
+        let mut reader = InstanceReader::new("stdin", std::io::Cursor::new(text), &options).unwrap();
+        let mut instance = InstanceBuffer::default();
+        assert!((0..3).any(|_| reader.next_into(&mut instance).is_err()), "{text:?}");
+    }
+}
+
+#[test]
 fn ids_reach_the_largest_that_32_bits_count() {
     let text = "4294967294 4294967294:2 0:1\n";
     let data = read("a.txt", text, &ReadOptions { format: Some(Format::Xc), ..ReadOptions::default() });
