@@ -18,7 +18,9 @@ fuzz_target!(|input: (u8, &[u8])| {
     };
     let mut text = Vec::new();
     write_xc(&mut text, data.features.view(), &data.labels).unwrap();
-    let again = read_dataset(&file("again.txt", &text), &ReadOptions { header: HeaderRule::Required, ..options.clone() }).unwrap();
+    let again =
+        read_dataset(&file("again.txt", &text), &ReadOptions { header: HeaderRule::Required, ..options.clone() })
+            .unwrap();
     assert_eq!((&again.features, &again.labels), (&data.features, &data.labels));
 
     let mut reader = InstanceReader::new("stream", Cursor::new(input.1.to_vec()), &options).unwrap();

@@ -20,7 +20,12 @@ pub fn file(name: &str, bytes: &[u8]) -> PathBuf {
 
 /// Options under which a small input cannot ask for much memory, and blocks end in the middle of it.
 pub fn options() -> ReadOptions {
-    ReadOptions { block_bytes: 64, max_expanded_bytes: Some(1 << 20), max_line_bytes: 1 << 16, ..ReadOptions::default() }
+    ReadOptions {
+        block_bytes: 64,
+        max_expanded_bytes: Some(1 << 20),
+        max_line_bytes: 1 << 16,
+        ..ReadOptions::default()
+    }
 }
 
 /// An error is one line that begins with the file.
