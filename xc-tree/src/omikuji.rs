@@ -34,6 +34,7 @@ use std::{
 };
 use thiserror::Error;
 use xc_sparse::chunked::{ChunkRows, ChunkRowsError};
+use xc_sparse::store::OneLine;
 
 /// What an omikuji folder holds.
 #[derive(Clone, Debug)]
@@ -64,7 +65,7 @@ pub enum OmikujiError {
         source: std::io::Error,
     },
     /// `settings.json` is malformed or names an unknown loss.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {}", path.display(), OneLine(source))]
     Settings {
         /// The file.
         path: PathBuf,

@@ -4,6 +4,19 @@ use super::Dtype;
 use std::path::PathBuf;
 use thiserror::Error;
 
+/// Text from outside in an error message: shown with its control characters escaped, so that a message stays one line.
+pub struct OneLine<'a>(pub &'a dyn std::fmt::Display);
+
+impl std::fmt::Display for OneLine<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        use std::fmt::Write as _;
+        for c in self.0.to_string().chars() {
+            if c.is_control() { write!(f, "{}", c.escape_default())? } else { f.write_char(c)? }
+        }
+        Ok(())
+    }
+}
+
 /// Why a model could not be saved.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -83,7 +96,7 @@ pub enum OpenError {
         why: &'static str,
     },
     /// `config.json` is malformed.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {}", path.display(), OneLine(source))]
     Config {
         /// The file.
         path: PathBuf,
@@ -123,7 +136,7 @@ pub enum OpenError {
         wanted: String,
     },
     /// A parameter is missing or of the wrong type.
-    #[error("{}: parameter {key:?}: {source}", path.display())]
+    #[error("{}: parameter {key:?}: {}", path.display(), OneLine(source))]
     Parameter {
         /// The file.
         path: PathBuf,
@@ -143,7 +156,7 @@ pub enum OpenError {
         file: String,
     },
     /// A safetensors header is malformed.
-    #[error("{}: header: {source}", path.display())]
+    #[error("{}: header: {}", path.display(), OneLine(source))]
     Header {
         /// The file.
         path: PathBuf,

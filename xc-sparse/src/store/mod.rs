@@ -45,7 +45,7 @@ mod writer;
 pub use config::{ArrayEntry, FORMAT_VERSION};
 pub use container::{Advice, Container, OpenMode};
 pub use dtype::{Dtype, Element};
-pub use error::{OpenError, WriteError};
+pub use error::{OneLine, OpenError, WriteError};
 pub use verify::{Damage, Mismatch};
 pub use view::MappedArray;
 pub use writer::{ArrayRef, ArrayStream, ContainerWriter};

@@ -74,7 +74,8 @@ pub(super) fn inspect(path: &Path) -> Result<Standing, WriteError> {
 
 /// True for the names that array files may have.
 pub(super) fn is_model_file(name: &str) -> bool {
-    name.starts_with("model") && name.ends_with(".safetensors") && !name.contains(['/', '\\', '\0'])
+    let is_plain = |c: char| !c.is_control() && c != '/' && c != '\\';
+    name.starts_with("model") && name.ends_with(".safetensors") && name.chars().all(is_plain)
 }
 
 /// Moves `built` to `path`; afterwards `built` holds the model that stood there, if one did.

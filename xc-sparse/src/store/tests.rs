@@ -248,7 +248,9 @@ fn a_configuration_that_does_not_match_the_files_is_told_apart() {
     assert!(matches!(newer, OpenError::NewerVersion { met: 2, supported: 1, .. }));
     assert!(matches!(open_with_config(|c| c["format_version"] = "1".into()), OpenError::Config { .. }));
     assert!(matches!(open_with_config(|c| c["format"] = "bert".into()), OpenError::NotAModel { .. }));
-    for file in ["../model.safetensors", "model-/../x.safetensors", "/etc/passwd", "", "config.json"] {
+    let outside =
+        ["../model.safetensors", "model-/../x.safetensors", "/etc/passwd", "", "config.json", "model\n.safetensors"];
+    for file in outside {
         let error = open_with_config(|c| c["arrays"]["a.u8"]["file"] = file.into());
         assert!(matches!(error, OpenError::FileName { .. }), "{error}");
     }
@@ -266,6 +268,27 @@ fn a_configuration_that_does_not_match_the_files_is_told_apart() {
     assert!(matches!(&error, OpenError::MissingArray { name, .. } if name == "z"), "{error}");
     let error = open_with_config(|c| drop(c["arrays"].as_object_mut().unwrap().remove("a.u8")));
     assert!(matches!(&error, OpenError::UnknownArray { name, .. } if name == "a.u8"), "{error}");
+}
+
+#[test]
+fn words_of_a_damaged_file_do_not_break_the_line() {
+    let error = open_with_config(|c| c["arrays"]["a.u8"]["dtype"] = "F\n8\u{1b}".into()).to_string();
+    assert!(error.contains("F\\n8\\u{1b}") && !error.contains('\n'), "{error}");
+}
+
+/// Folders that earlier versions wrote, kept for ever. Today's writer must still write the newest of them, byte for byte.
+#[test]
+fn models_of_every_format_version_open() {
+    let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/model-v1");
+    let container = Container::open(&stored, OpenMode::Map).unwrap();
+    assert!(container.verify().unwrap().is_empty());
+    assert_eq!(container.format_version(), 1);
+    assert_eq!(container.array_shaped::<f32>("c.f32", &[2, 3]).unwrap()[2], f32::MIN_POSITIVE);
+    assert_eq!(container.array::<u16>("s.u16").unwrap()[199], 100);
+    assert_eq!(container.labels().unwrap().unwrap(), names());
+    let folder = tempfile::tempdir().unwrap();
+    save(&folder.path().join("model"), 7);
+    assert_eq!(contents(&folder.path().join("model")), contents(&stored));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::{TopologyError, UnknownPostProcessor};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
+use xc_sparse::store::OneLine;
 
 /// Why a PECOS folder could not be read or written.
 #[derive(Debug, Error)]
@@ -17,7 +18,7 @@ pub enum PecosError {
         source: std::io::Error,
     },
     /// A `param.json` or `config.json` is malformed, or a field is missing or of the wrong type.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {}", path.display(), OneLine(source))]
     Json {
         /// The file.
         path: PathBuf,
@@ -65,7 +66,7 @@ pub enum PecosError {
         wanted: String,
     },
     /// No zip archive, or a damaged one.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {}", path.display(), OneLine(source))]
     Zip {
         /// The file.
         path: PathBuf,
