@@ -18,6 +18,42 @@ pub fn file(name: &str, bytes: &[u8]) -> PathBuf {
     path
 }
 
+/// Makes a folder of this name hold these files and nothing else.
+pub fn folder(name: &str, files: &[(&str, &[u8])]) -> PathBuf {
+    let path = FOLDER.path().join(name);
+    if path.exists() {
+        std::fs::remove_dir_all(&path).expect("the folder of the input before is removed");
+    }
+    std::fs::create_dir(&path).expect("a temporary folder for the input");
+    for (name, bytes) in files {
+        let file = path.join(name);
+        std::fs::create_dir_all(file.parent().unwrap_or(&path)).expect("a folder in it");
+        std::fs::write(file, bytes).expect("a temporary file for the input");
+    }
+    path
+}
+
+/// Stands between the files of a folder in one input.
+pub const SEPARATOR: &[u8] = b"\n#-next-#\n";
+
+/// The parts of an input that are divided by [`SEPARATOR`]; missing ones are empty.
+pub fn sections<const N: usize>(bytes: &[u8]) -> [&[u8]; N] {
+    let mut rest = Some(bytes);
+    std::array::from_fn(|_| {
+        let here = rest.unwrap_or_default();
+        match here.windows(SEPARATOR.len()).position(|window| window == SEPARATOR) {
+            Some(at) => {
+                rest = Some(&here[at + SEPARATOR.len()..]);
+                &here[..at]
+            }
+            None => {
+                rest = None;
+                here
+            }
+        }
+    })
+}
+
 /// Options under which a small input cannot ask for much memory, and blocks end in the middle of it.
 pub fn options() -> ReadOptions {
     ReadOptions {
