@@ -9,9 +9,10 @@ KS = (1, 3, 5)
 NAMES = [f"{m}@{k}" for m in ("P", "nDCG", "PSP") for k in KS]
 
 
-def propensity(y_train, a=0.55, b=1.5):
+def propensity(y_train, width=0, a=0.55, b=1.5):
+    """Of each label, counted on the training rows; `width` labels at least (names that only test rows have come last)."""
     n = y_train.shape[0]
-    count = np.bincount(y_train.indices, minlength=y_train.shape[1])
+    count = np.bincount(y_train.indices, minlength=max(width, y_train.shape[1]))
     c = (np.log(n) - 1) * (b + 1) ** a
     return 1.0 / (1.0 + c * (count + b) ** (-a))
 

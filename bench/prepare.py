@@ -120,13 +120,14 @@ def from_text(a, folder):
 
 
 def from_text_with_xc(a, folder):
-    stem = lambda name: os.path.join(folder, f"{name}.txt")
-    model = ["--text-fields", a.fields]
-    subprocess.run([a.xc, "convert", "--from", "jsonl", a.train, "--to", "xc-text", stem("train"), *model,
-                    *a.xc_args.split()], check=True)
-    subprocess.run([a.xc, "convert", "--from", "jsonl", a.test, "--to", "xc-text", stem("test"), *model,
-                    *a.xc_test_args.format(train=stem("train"), folder=folder).split()], check=True)
-    train, test = rows.load(os.path.join(folder, "train")), rows.load(os.path.join(folder, "test"))
+    """The same by `xc convert`: a pipeline fitted to the training rows, applied to both files."""
+    stem = lambda name: os.path.join(folder, name)
+    common = ["--to", "xc-text", "--text-fields", a.fields, "--quiet"]
+    pipeline = stem("pipeline")
+    convert = [a.xc, "convert", "--from", "jsonl"]
+    subprocess.run([*convert, a.train, stem("train.txt"), *common, "--text.min-df", str(a.min_df), "--save-pipeline", pipeline], check=True)
+    subprocess.run([*convert, a.test, stem("test.txt"), *common, "--pipeline", pipeline], check=True)
+    train, test = rows.load(stem("train")), rows.load(stem("test"))
     put_split(folder, *train)
     report(folder, train, test)
 
@@ -149,8 +150,6 @@ def main():
             q.add_argument("--labels", help="file with one label a line: fixes the number of labels")
             q.add_argument("--min-df", type=int, default=2)
             q.add_argument("--xc", help="the xc program; features are then made by `xc convert`")
-            q.add_argument("--xc-args", default="", help="further arguments for the training file")
-            q.add_argument("--xc-test-args", default="", help="further arguments for the test file; {train}, {folder} are filled in")
     s.add_parser("split").add_argument("--data", required=True)
     a = p.parse_args()
     if a.cmd == "split":

@@ -37,7 +37,7 @@ def scorer(data, train, test):
     """A function from a file of top lists to (summary, per-row values)."""
     _, ytr = rows.load(os.path.join(data, train))
     _, yte = rows.load(os.path.join(data, test))
-    prop = metrics.propensity(ytr)
+    prop = metrics.propensity(ytr, yte.shape[1])
 
     def score(path):
         per_row = metrics.per_row(np.load(path), yte, prop)
