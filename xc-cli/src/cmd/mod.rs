@@ -17,7 +17,7 @@ use crate::error::CliError;
 #[derive(clap::Subcommand, Debug)]
 pub(crate) enum Command {
     Quickstart(quickstart::Args),
-    Generate(generate::Args),
+    Generate(Box<generate::Args>),
     Train(train::Args),
     Predict(Box<predict::Args>),
     Evaluate(Box<evaluate::Args>),

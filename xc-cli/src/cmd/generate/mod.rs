@@ -345,7 +345,7 @@ fn report(folder: &Path, context: &Context, shape: Shape, totals: Totals) -> Res
     }
     context.note(format_args!(
         "generate: wrote {}: {features:.1} features and {labels:.2} labels an instance",
-        folder.display().to_string()
+        folder.display()
     ));
     Ok(())
 }
