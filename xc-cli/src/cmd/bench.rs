@@ -27,8 +27,8 @@ enum What {
 
 /// Measure how fast a model answers
 ///
-/// The input is read, and text made into features, before anything is timed. One pass warms up, then --repeat passes
-/// are timed.
+/// The input is read, and text made into features, before anything is timed. One
+/// pass warms up, then --repeat passes are timed.
 ///
 ///   online   one query after the other on one thread; mean and percentiles over all queries of all passes
 ///   batch    all queries together on all threads; mean_ms is the fastest pass over the number of queries

@@ -26,11 +26,12 @@ const PIPELINE_KIND: &str = "pipeline";
 
 /// Convert data or models to another form
 ///
-/// Data kinds: xc-text, svmlight, fasttext, jsonl, npz (and npy as a source). Model kinds: xc, pecos, and
-/// omikuji as a source.
+/// Data kinds: xc-text, svmlight, fasttext, jsonl, npz (and npy as a source).
+/// Model kinds: xc, pecos, and omikuji as a source.
 ///
-/// From text to features the pipeline of the --text options is fitted to SRC. --save-pipeline keeps it, with the
-/// numbers of the labels, and --pipeline applies it to a further file, so that train and test agree. A model folder
+/// From text to features the pipeline of the --text options is fitted to SRC.
+/// --save-pipeline keeps it, with the numbers of the labels, and --pipeline
+/// applies it to a further file, so that train and test agree. A model folder
 /// serves as --pipeline too.
 ///
 /// Examples:

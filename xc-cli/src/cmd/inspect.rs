@@ -10,11 +10,13 @@ use std::path::PathBuf;
 use xc_sparse::store::{Container, Mismatch};
 use xc_tree::{Check, TreeModel};
 
-/// Show what a model holds: kind, version, parameters, trees level by level, arrays and their sizes
+/// Show what a model holds: kind, version, parameters, trees level by level,
+/// arrays and their sizes
 ///
-/// Reads the configuration and the headers only, whatever the size of the model. With --verify every byte is read
-/// and compared with the hashes noted when the model was saved, and the structure of the trees is checked; damage is
-/// exit code 2.
+/// Reads the configuration and the headers only, whatever the size of the model.
+/// With --verify every byte is read and compared with the hashes noted when the
+/// model was saved, and the structure of the trees is checked; damage is exit
+/// code 2.
 ///
 /// Examples:
 ///   xc inspect my.model

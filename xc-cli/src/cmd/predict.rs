@@ -21,15 +21,17 @@ const BATCH: usize = 8192;
 
 /// Predict the best labels of each instance
 ///
-/// The model knows what it is and how its features are made: give it the kind of input it was trained on. Labels in
-/// the input are not looked at. Answers come in input order, one line an instance, best label first:
+/// The model knows what it is and how its features are made: give it the kind of
+/// input it was trained on. Labels in the input are not looked at. Answers come
+/// in input order, one line an instance, best label first:
 ///
 ///   lines   17:0.93 4:0.51              label ids; an empty line where there is nothing to say
 ///           red fox:0.93<TAB>dog:0.51   with --names
 ///   jsonl   {"labels":[17,4],"scores":[0.93,0.51],"names":["red fox","dog"]}
 ///   npz     a scipy csr matrix of instances x labels; entries of a row stand best first
 ///
-/// With `--input -` every line of stdin is answered, and the answer sent, before the next is read.
+/// With `--input -` every line of stdin is answered, and the answer sent, before
+/// the next is read.
 ///
 /// Examples:
 ///   xc predict --model my.model --input test.txt --top-k 5 --output predictions.txt

@@ -22,9 +22,10 @@ use xc_train::metrics::{
 
 /// Score predictions against the truth
 ///
-/// P, nDCG, recall, MAP and coverage at each k, macro and micro F1 at each k, MAP and MRR of the whole lists; with
-/// the training labels also PSP and PSnDCG. A rank past the end of a list is a miss; an instance without true
-/// labels counts 0 and stays in every mean. Every definition: docs/metrics.md.
+/// P, nDCG, recall, MAP and coverage at each k, macro and micro F1 at each k, MAP
+/// and MRR of the whole lists; with the training labels also PSP and PSnDCG. A
+/// rank past the end of a list is a miss; an instance without true labels counts
+/// 0 and stays in every mean. Every definition: docs/metrics.md.
 ///
 /// Examples:
 ///   xc evaluate --truth test.txt --predictions predictions.txt

@@ -20,11 +20,13 @@ const BATCH: u64 = 4096;
 /// Labels whose names are made before they are written.
 const NAME_BATCH: u64 = 1 << 16;
 
-/// Write made-up data: text, features and labels with the shape of real collections
+/// Write made-up data: text, features and labels with the shape of real
+/// collections
 ///
-/// Labels are the leaves of a hidden tree and share words with their siblings; word and label frequencies follow
-/// power laws; the words are made up but can be read. Instances are streamed, so memory does not grow with their
-/// number, and the same seed gives the same files on any machine at any number of threads.
+/// Labels are the leaves of a hidden tree and share words with their siblings;
+/// word and label frequencies follow power laws; the words are made up but can be
+/// read. Instances are streamed, so memory does not grow with their number, and
+/// the same seed gives the same files on any machine at any number of threads.
 ///
 /// Writes into DIR:
 ///   train.txt, test.txt       features and labels in XC text format, with header

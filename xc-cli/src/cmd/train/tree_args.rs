@@ -9,15 +9,18 @@ use xc_tree::{ClusterMethod, LabelRepresentation, Loss, Negatives, PostProcessor
 
 /// Train a label tree
 ///
-/// Labels are grouped into a tree by what their instances have in common, and every node gets a linear ranker that
-/// says which of its children an instance belongs to. The model keeps whatever made its features, so that `xc
-/// predict` takes the same kind of input.
+/// Labels are grouped into a tree by what their instances have in common, and
+/// every node gets a linear ranker that says which of its children an instance
+/// belongs to. The model keeps whatever made its features, so that `xc predict`
+/// takes the same kind of input.
 ///
-/// Features (XC text, svmlight, npz) are used as they are unless --tfidf asks for weighting; text (JSONL, fastText)
-/// goes through the pipeline of the --text options.
+/// Features (XC text, svmlight, npz) are used as they are unless --tfidf asks for
+/// weighting; text (JSONL, fastText) goes through the pipeline of the --text
+/// options.
 ///
-/// The model folder appears when it is complete. Until then finished work is kept in MODEL.checkpoint, and --resume
-/// goes on from there. The report of the run is written to MODEL.log/train.json.
+/// The model folder appears when it is complete. Until then finished work is kept
+/// in MODEL.checkpoint, and --resume goes on from there. The report of the run is
+/// written to MODEL.log/train.json.
 ///
 /// Examples:
 ///   xc train tree --train train.txt --model my.model
