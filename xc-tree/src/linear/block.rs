@@ -8,7 +8,7 @@
 //!
 //! A parent with most of the instances (the root) reads the features where they are and renumbers nothing.
 
-use xc_sparse::Rows;
+use xc_sparse::{Rows, SparseRow};
 
 /// Some instances, their features numbered `0..n_features`.
 pub(crate) struct Block<'a> {
@@ -20,7 +20,7 @@ pub(crate) struct Block<'a> {
 }
 
 enum Source<'a> {
-    Shared { all: Rows<'a>, instances: Vec<u32> },
+    Shared(Vec<SparseRow<'a>>),
     Own { indptr: Vec<usize>, indices: Vec<u32>, values: Vec<f32> },
 }
 
@@ -40,7 +40,7 @@ impl<'a> Block<'a> {
             .map(|&i| all.row(i as usize).values.iter().fold(bias * bias, |sum, v| sum + v * v))
             .collect();
         if instances.len() * 2 >= all.len() {
-            let source = Source::Shared { all, instances: instances.to_vec() };
+            let source = Source::Shared(instances.iter().map(|&i| all.row(i as usize)).collect());
             return Self { source, features: None, n_features: all.n_features(), squares };
         }
         if numbering.number.len() < all.n_features() {
@@ -90,10 +90,7 @@ impl<'a> Block<'a> {
     #[inline(always)]
     pub(crate) fn row(&self, i: usize) -> (&[u32], &[f32]) {
         match &self.source {
-            Source::Shared { all, instances } => {
-                let row = all.row(instances[i] as usize);
-                (row.indices, row.values)
-            }
+            Source::Shared(rows) => (rows[i].indices, rows[i].values),
             Source::Own { indptr, indices, values } => {
                 let range = indptr[i]..indptr[i + 1];
                 (&indices[range.clone()], &values[range])

@@ -13,6 +13,7 @@
 //!
 //! Products and sums are rounded one by one (no fused multiply-add), so that every instruction set gives the same bits.
 
+use super::arch::prefetch;
 use super::block::Block;
 use crate::stream::shuffle;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -128,6 +129,10 @@ pub(super) fn solve<const N: usize>(problem: &Problem<'_, N>, state: &mut State<
             if mask == 0 {
                 continue;
             }
+            // The order is random: ask for the instance after next now.
+            if let Some(&ahead) = state.order.get(s + 2) {
+                prefetch(problem.block.row(ahead as usize), &state.alpha[ahead as usize]);
+            }
             let removed = visit(problem, state, i as usize, mask, &lanes.highest_before, &mut highest, &mut lowest);
             lanes.shrunk |= removed;
             state.active[i as usize] &= !removed;
@@ -184,11 +189,9 @@ fn visit<const N: usize>(
         alpha[lane] = next;
         removed[lane] = if removes { 1 << lane } else { 0 };
     }
-    let mut any = 0.0f32;
-    for lane in 0..N {
-        any += step[lane].abs();
-    }
-    if any != 0.0 {
+    // Shifted left: a step of -0 is none.
+    let any = step.iter().fold(0u32, |any, s| any | s.to_bits() << 1);
+    if any != 0 {
         for (&f, &x) in indices.iter().zip(values) {
             let w = &mut state.w[f as usize];
             for lane in 0..N {

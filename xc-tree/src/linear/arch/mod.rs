@@ -47,6 +47,29 @@ impl InstructionSet {
     }
 }
 
+/// Asks for the first cache lines of an instance and for its dual variables; changes nothing.
+#[inline(always)]
+pub(super) fn prefetch<const N: usize>(row: (&[u32], &[f32]), alpha: &[f32; N]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        /// 16 numbers of 4 bytes are a cache line; the hardware fetches on by itself.
+        const LINES: usize = 4;
+        for line in 0..LINES {
+            let (index, value) = (row.0.as_ptr().wrapping_add(16 * line), row.1.as_ptr().wrapping_add(16 * line));
+            // SAFETY: a prefetch is a hint: it neither faults nor reads, whatever the address (SSE is in the baseline).
+            unsafe {
+                _mm_prefetch::<_MM_HINT_T0>(index.cast());
+                _mm_prefetch::<_MM_HINT_T0>(value.cast());
+            }
+        }
+        // SAFETY: as above.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(alpha.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (row, alpha);
+}
+
 /// Solves with the widest instruction set at hand.
 pub(super) fn solve<const N: usize>(problem: &Problem<'_, N>, state: &mut State<'_, N>, rng: &mut Xoshiro256PlusPlus) {
     solve_with(InstructionSet::best(), problem, state, rng);
