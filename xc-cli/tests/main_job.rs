@@ -216,7 +216,7 @@ fn options_come_from_a_file_and_what_is_typed_wins() {
 #[test]
 fn quickstart_shows_and_runs_the_four_steps() {
     let folder = Folder::new();
-    let report = json(&folder.ok("quickstart --output here --json").lines().last().unwrap());
+    let report = json(folder.ok("quickstart --output here --json").lines().last().unwrap());
     let p1 = report["P@1"].as_f64().unwrap();
     assert!((0.6..0.97).contains(&p1), "P@1 {p1}");
     assert_eq!(folder.names(), ["here"]);

@@ -1,5 +1,5 @@
 //! Beam search of many queries: level by level, and inside a level chunk by chunk, so that a chunk's weights
-//! enter the cache once for all the queries of a tile that reach it [etter2022mscm, Alg. 3].
+//! enter the cache once for all the queries of a tile that reach it (etter2022mscm, Alg. 3).
 
 use crate::beam::{Pooled, PredictParams, mean_of_trees, normalised, pool_size, rank_scores};
 use crate::model::{Tree, TreeModel};

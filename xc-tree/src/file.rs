@@ -162,10 +162,10 @@ fn open_tree(
     if labels.len() != n_parents {
         return Err(shape_error(format!("{} leaf labels, wanted {n_parents}", labels.len())));
     }
-    if check == Check::Structure {
-        if let Some(label) = labels.iter().find(|&&l| l as usize >= info.n_labels) {
-            return Err(shape_error(format!("a leaf has label {label}, there are only {}", info.n_labels)));
-        }
+    if check == Check::Structure
+        && let Some(label) = labels.iter().find(|&&l| l as usize >= info.n_labels)
+    {
+        return Err(shape_error(format!("a leaf has label {label}, there are only {}", info.n_labels)));
     }
     Ok(Tree { levels, labels })
 }

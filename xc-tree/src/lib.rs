@@ -2,7 +2,7 @@
 //!
 //! A query walks down a tree of clusters. At each level the children of the best clusters are scored, all children of
 //! one cluster together (see [`xc_sparse::chunked`]), and the `beam` best go on; the nodes of the last level are
-//! the labels [etter2022mscm].
+//! the labels (etter2022mscm).
 //!
 //! | here is | give me | by |
 //! |---|---|---|

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Most features that are absent cost one 8-byte read of a table that is 1/4 the size of the row headers, and no
-//! branch: that is the hash iterator of [etter2022mscm, section 4] with a table that needs no keys of its own.
+//! branch: that is the hash iterator of (etter2022mscm, section 4) with a table that needs no keys of its own.
 //! Features crowd at some ids (vocabularies are sorted by frequency or by spelling), so the map follows how
 //! often each feature occurs in the tree, mixed evenly with the identity: no stretch of ids is crowded by more
 //! than twice. A chunk that holds an eighth of all features or more maps each feature to its own slot.

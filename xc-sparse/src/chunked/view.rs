@@ -59,7 +59,7 @@ impl Values<'_> {
 /// | `records` | 4 a chunk, and 4 closing ones | offset into `headers`; offset into `values`; offset into `directory`; first child, and `n_bits << 32` |
 /// | `headers` | 2 + mask words, for each row | feature, offset of its values inside the chunk, sibling mask in words of 32 |
 /// | `values` | one a weight | packed by row, then by child; 16 entries of padding at the end |
-/// | `directory` | one for 32 slots | rank and bits, see [`SlotMap`] |
+/// | `directory` | one for 32 slots | rank and bits, see [`SlotMap`](super::SlotMap) |
 /// | `bias` | one a child | added after all features |
 /// | `slot_map` | one a feature | shared by the levels of a tree |
 /// | `part_ptr` | one a parent, and 1 | the chunks of a parent (more than one when it has over [`super::MAX_WIDTH`] children) |

@@ -5,7 +5,7 @@
 //! row). The objective, the sum of each label's product with its own centroid, is `|s_left| + |s_right|`.
 //!
 //! A node with k children is cut k - 1 times, into ceil(k/2) and floor(k/2) children first, so that any branching
-//! works; [prabhu2018parabel] is k = 2. Differs in: sums are updated by the labels that changed sides; splits
+//! works; (prabhu2018parabel) is k = 2. Differs in: sums are updated by the labels that changed sides; splits
 //! below [`LOCAL_NNZ`] work on a copy with renumbered coordinates, which keeps centroids in the first caches.
 
 use super::{ClusterParams, Clustering, Space, add, boundary, dot};

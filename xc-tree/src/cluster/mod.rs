@@ -2,7 +2,7 @@
 //!
 //! Balanced: every node's labels are cut into at most `branching` parts of equal size by repeated 2-means with a
 //! median cut, until a part holds at most `max_leaf` labels; the labels of a part are its children.
-//! Unbalanced: plain spherical k-means per node, to a maximal depth [khandagale2020bonsai].
+//! Unbalanced: plain spherical k-means per node, to a maximal depth (khandagale2020bonsai).
 //!
 //! The sizes of a balanced tree depend on the number of labels alone: clustering only decides which label goes where.
 

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A visit of an instance reads its features' lines once for the margins of all lanes and, when a lane moves, once
-//! more to change them. Implements [hsieh2008dual, Alg. 3] per lane. Differs in: all lanes see the instances in one random
+//! more to change them. Implements (hsieh2008dual, Alg. 3) per lane. Differs in: all lanes see the instances in one random
 //! order; lanes that converge on their shrunken sets wait, and when all have, the whole sets are restored for all of
 //! them together. Measured against: `reference::solve`, which must give the same bits.
 //!

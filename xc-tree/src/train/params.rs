@@ -59,11 +59,11 @@ pub enum Negatives {
 pub enum Preset {
     /// The best trade-off measured.
     Default,
-    /// Three binary balanced trees [prabhu2018parabel].
+    /// Three binary balanced trees (prabhu2018parabel).
     Parabel,
-    /// Three shallow unbalanced trees of branching 100 [khandagale2020bonsai].
+    /// Three shallow unbalanced trees of branching 100 (khandagale2020bonsai).
     Bonsai,
-    /// One balanced tree of branching 16 [yu2022pecos].
+    /// One balanced tree of branching 16 (yu2022pecos).
     XrLinear,
 }
 
@@ -130,7 +130,7 @@ impl Default for TreeParams {
 }
 
 impl TreeParams {
-    /// Three binary balanced trees, at most 100 labels a leaf cluster, 20 passes [prabhu2018parabel].
+    /// Three binary balanced trees, at most 100 labels a leaf cluster, 20 passes (prabhu2018parabel).
     pub fn parabel() -> Self {
         Self {
             n_trees: 3,
@@ -140,7 +140,7 @@ impl TreeParams {
         }
     }
 
-    /// Three shallow unbalanced trees of branching 100, depth 3 [khandagale2020bonsai].
+    /// Three shallow unbalanced trees of branching 100, depth 3 (khandagale2020bonsai).
     pub fn bonsai() -> Self {
         Self {
             n_trees: 3,
@@ -156,7 +156,7 @@ impl TreeParams {
         }
     }
 
-    /// One balanced tree of branching 16, at most 100 labels a leaf cluster [yu2022pecos].
+    /// One balanced tree of branching 16, at most 100 labels a leaf cluster (yu2022pecos).
     pub fn xr_linear() -> Self {
         Self { cluster: ClusterParams { branching: 16, max_leaf: 100, ..ClusterParams::default() }, ..Self::default() }
     }

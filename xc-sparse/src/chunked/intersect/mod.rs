@@ -18,7 +18,7 @@ use crate::arch::Isa;
 
 pub(crate) use hashed::{confirm, probe};
 
-/// How the features of a query are matched with the rows of a chunk [etter2022mscm, section 4].
+/// How the features of a query are matched with the rows of a chunk (etter2022mscm, section 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Intersect {
     /// Two pointers, both moving forward.
