@@ -5,25 +5,47 @@ use crate::chunked::Weight;
 /// Slots of a directory word.
 const WORD: u32 = 32;
 
-/// Looks each slot up in a directory: appends (first possible row, position in `slots`) where the slot is taken.
-///
-/// `slots` are the slots themselves when `direct`, and otherwise fractions of `n_bits` in units of 2^-32.
-pub(crate) fn probe(words: &[u64], n_bits: u32, direct: bool, slots: &[u32], rows: &mut Vec<u32>, of: &mut Vec<u32>) {
-    let start = rows.len();
-    rows.resize(start + slots.len(), 0);
-    of.resize(start + slots.len(), 0);
-    let mut n = start;
+/// A query's features as a directory is probed for them: as many of each.
+#[derive(Clone, Copy)]
+pub(crate) struct Probes<'a> {
+    /// The slots themselves when `direct`, and otherwise fractions of `n_bits` in units of 2^-32.
+    pub(crate) slots: &'a [u32],
+    /// True if each feature has its own slot.
+    pub(crate) direct: bool,
+    /// The features.
+    pub(crate) features: &'a [u32],
+    /// Their values.
+    pub(crate) values: &'a [f32],
+}
+
+/// What a probe finds: as many of each.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Found {
+    /// First row that it can be.
+    pub(crate) rows: Vec<u32>,
+    /// The query's values.
+    pub(crate) values: Vec<f32>,
+    /// The features looked for; left alone by a direct probe, which needs no comparison afterwards.
+    pub(crate) features: Vec<u32>,
+}
+
+/// Looks each slot up in a directory; appends to `found` where the slot is taken.
+pub(crate) fn probe(words: &[u64], n_bits: u32, probes: Probes<'_>, found: &mut Found) {
+    let Probes { slots, direct, features, values } = probes;
     for (i, &fraction) in slots.iter().enumerate() {
         let slot = if direct { fraction } else { ((u64::from(fraction) * u64::from(n_bits)) >> 32) as u32 };
         let word = words[(slot / WORD) as usize];
         let bit = slot % WORD;
+        if word >> bit & 1 == 0 {
+            continue;
+        }
         let below = word as u32 & ((1u32 << bit) - 1);
-        rows[n] = (word >> 32) as u32 + below.count_ones();
-        of[n] = i as u32;
-        n += (word >> bit & 1) as usize;
+        found.rows.push((word >> 32) as u32 + below.count_ones());
+        found.values.push(values[i]);
+        if !direct {
+            found.features.push(features[i]);
+        }
     }
-    rows.truncate(n);
-    of.truncate(n);
 }
 
 /// Adds `x` times each matched row to the children's sums.

@@ -1,7 +1,7 @@
 //! Margins of all children of the clusters that a query reaches.
 
 use super::choose::{Choice, choose};
-use super::intersect::{Intersect, Matches, confirm, find, probe};
+use super::intersect::{Intersect, Matches, Probed, confirm, find, probe};
 use super::query::{DensePositions, QueryView};
 use super::view::{ChunkView, ChunkedView, Values};
 use super::{MAX_WIDTH, Weight};
@@ -11,9 +11,8 @@ use crate::arch::{self, Isa};
 #[derive(Clone, Debug, Default)]
 pub struct ProductScratch {
     matches: Matches,
-    // Per chunk of the call: where its candidates and its matches end.
-    candidate_ends: Vec<usize>,
-    match_ends: Vec<usize>,
+    // Per chunk of the call: what its probe gave, and where its matches stand.
+    spans: Vec<Span>,
     dense: DensePositions,
     row: Vec<f32>,
 }
@@ -52,50 +51,64 @@ pub fn margins_with(
     out: &mut Vec<f32>,
 ) {
     assert!(isa.is_available(), "{isa} kernels asked for on a machine without them");
-    let ProductScratch { matches, candidate_ends, match_ends, dense, .. } = scratch;
+    let ProductScratch { matches, spans, dense, .. } = scratch;
     matches.clear();
-    candidate_ends.clear();
-    match_ends.clear();
+    spans.clear();
     if choice == Choice::Fixed(Intersect::Lookup) {
         dense.reserve(level.n_features());
     }
     // Three passes over the same chunks: what one touches, the one before has asked memory for.
     for_each_chunk(level, parents, |chunk| {
-        if choose(choice, query.nnz(), chunk.n_rows(), 1) == Intersect::Hashed {
-            let start = matches.candidate_rows.len();
-            probe(isa, level, &chunk, query, matches);
-            for &row in &matches.candidate_rows[start..] {
-                arch::prefetch(chunk.headers, row as usize * chunk.stride as usize);
-            }
-        }
-        candidate_ends.push(matches.candidate_rows.len());
+        let how = choose(choice, query.nnz(), chunk.n_rows(), 1);
+        spans.push(match how {
+            Intersect::Hashed => match probe(isa, level, &chunk, query, matches) {
+                Probed::Matches(range) => Span::Matches(range),
+                Probed::Candidates(range) => Span::Candidates(range),
+            },
+            how => Span::Unsought(how),
+        });
     });
-    let (mut at, mut start) = (0, 0);
+    let mut at = 0;
     for_each_chunk(level, parents, |chunk| {
-        let first = matches.rows.len();
-        match choose(choice, query.nnz(), chunk.n_rows(), 1) {
-            Intersect::Hashed => confirm(level, &chunk, query, start..candidate_ends[at], matches),
-            Intersect::Lookup => {
+        let span = &mut spans[at];
+        at += 1;
+        let first = matches.found.rows.len();
+        match span {
+            Span::Matches(range) => {
+                for &row in &matches.found.rows[range.clone()] {
+                    level.prefetch_value(chunk.value_start + chunk.offset(row as usize));
+                }
+                return;
+            }
+            Span::Candidates(range) => confirm(&chunk, range.clone(), matches, |offset| {
+                level.prefetch_value(chunk.value_start + offset);
+            }),
+            Span::Unsought(Intersect::Lookup) => {
                 dense.load(&chunk);
                 find(isa, level, &chunk, query, Intersect::Lookup, dense, matches);
                 dense.clear(&chunk);
             }
-            how => find(isa, level, &chunk, query, how, dense, matches),
+            Span::Unsought(how) => find(isa, level, &chunk, query, *how, dense, matches),
         }
-        for &row in &matches.rows[first..] {
-            level.prefetch_value(chunk.value_start + chunk.offset(row as usize));
-        }
-        start = candidate_ends[at];
-        at += 1;
-        match_ends.push(matches.rows.len());
+        *span = Span::Matches(first..matches.found.rows.len());
     });
-    let (mut at, mut start) = (0, 0);
+    let mut at = 0;
     for_each_chunk(level, parents, |chunk| {
-        let end = match_ends[at];
-        push_margins(isa, level, &chunk, &matches.rows[start..end], &matches.values[start..end], out);
-        start = end;
+        // The second pass has left matches everywhere.
+        if let Span::Matches(range) = &spans[at] {
+            let (rows, xs) = (&matches.found.rows[range.clone()], &matches.found.values[range.clone()]);
+            push_margins(isa, level, &chunk, rows, xs, out);
+        }
         at += 1;
     });
+}
+
+/// How far a chunk's matches are.
+#[derive(Clone, Debug)]
+enum Span {
+    Unsought(Intersect),
+    Candidates(std::ops::Range<usize>),
+    Matches(std::ops::Range<usize>),
 }
 
 fn for_each_chunk<'a>(level: &ChunkedView<'a>, parents: &[u32], mut f: impl FnMut(ChunkView<'a>)) {
@@ -137,7 +150,7 @@ pub fn shared_margins<'q>(
             matches.clear();
             find(isa, level, &chunk, &query, how, dense, matches);
             row.clear();
-            push_margins(isa, level, &chunk, &matches.rows, &matches.values, row);
+            push_margins(isa, level, &chunk, matches.rows(), matches.values(), row);
             each(at, chunk.first_child, row);
         }
         if loaded {

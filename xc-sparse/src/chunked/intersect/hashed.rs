@@ -1,67 +1,82 @@
 //! The directory probe, in two steps so that the memory of one step can be fetched during the other.
 
 use super::{ChunkView, ChunkedView, Matches, QueryView};
+use crate::arch::scalar::{Found, Probes};
 use crate::arch::{self, Isa};
 
-/// Appends to the candidates each query position whose slot is taken, with the first row it can be.
+/// What [`probe`] has appended, and where.
+pub(crate) enum Probed {
+    /// Each feature has its own slot: what was found are matches.
+    Matches(std::ops::Range<usize>),
+    /// Candidates that [`confirm`] has to look at.
+    Candidates(std::ops::Range<usize>),
+}
+
+/// Looks every feature of a query up in a chunk's directory.
 ///
-/// Costs one directory read a feature; the header of each candidate is fetched ahead.
+/// Costs one directory read a feature; the header of each row found is fetched ahead.
 pub(crate) fn probe(
     isa: Isa,
     level: &ChunkedView<'_>,
     chunk: &ChunkView<'_>,
     query: &QueryView<'_>,
     matches: &mut Matches,
-) {
-    if chunk.n_rows == 0 {
-        return;
-    }
+) -> Probed {
     let direct = chunk.is_direct(level.n_features());
-    let slots = if direct { query.indices } else { query.slots };
-    let (rows, of) = (&mut matches.candidate_rows, &mut matches.candidate_of);
+    let found = if direct { &mut matches.found } else { &mut matches.candidates };
+    let start = found.rows.len();
+    if chunk.n_rows > 0 {
+        let slots = if direct { query.indices } else { query.slots };
+        let probes = Probes { slots, direct, features: query.indices, values: query.values };
+        run(isa, chunk, probes, found);
+        for &row in &found.rows[start..] {
+            arch::prefetch(chunk.headers, row as usize * chunk.stride as usize);
+        }
+    }
+    let range = start..found.rows.len();
+    if direct { Probed::Matches(range) } else { Probed::Candidates(range) }
+}
+
+fn run(isa: Isa, chunk: &ChunkView<'_>, probes: Probes<'_>, found: &mut Found) {
     match isa {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 => {
             // SAFETY: `Isa::Avx512` is only chosen where available; slots are below `n_bits` (directly, or as
-            // images scaled by it) and the directory has a word for each 32 of them, by the level's invariants.
-            unsafe { arch::avx512::probe(chunk.words, chunk.n_bits, direct, slots, rows, of) }
+            // images scaled by it) and the directory has a word for each 32 of them, by the level's invariants; the
+            // three slices are those of one query.
+            unsafe { arch::avx512::probe(chunk.words, chunk.n_bits, probes, found) }
         }
-        _ => arch::scalar::probe(chunk.words, chunk.n_bits, direct, slots, rows, of),
+        _ => arch::scalar::probe(chunk.words, chunk.n_bits, probes, found),
     }
 }
 
-/// Turns a range of the candidates into matches: compares keys, and walks over rows that were pushed on.
+/// Turns a range of the candidates into matches: compares keys, and walks over rows that were pushed on. `each` is told
+/// the offset of each match's values.
 pub(crate) fn confirm(
-    level: &ChunkedView<'_>,
     chunk: &ChunkView<'_>,
-    query: &QueryView<'_>,
     candidates: std::ops::Range<usize>,
     matches: &mut Matches,
+    mut each: impl FnMut(usize),
 ) {
-    let n_candidates = candidates.len();
-    let first = matches.rows.len();
-    if chunk.is_direct(level.n_features()) {
-        // Each feature has its own slot: a taken slot is a match.
-        let values = matches.candidate_of[candidates.clone()].iter().map(|&of| query.values[of as usize]);
-        matches.values.extend(values);
-        matches.rows.extend_from_slice(&matches.candidate_rows[candidates]);
-        return;
-    }
-    matches.rows.resize(first + n_candidates, 0);
-    matches.values.resize(first + n_candidates, 0.0);
+    let Matches { found, candidates: all } = matches;
+    let first = found.rows.len();
+    found.rows.resize(first + candidates.len(), 0);
+    found.values.resize(first + candidates.len(), 0.0);
     let mut n = first;
     for at in candidates {
-        let of = matches.candidate_of[at] as usize;
-        let (mut row, wanted) = (matches.candidate_rows[at], query.indices[of]);
+        let (mut row, wanted) = (all.rows[at], all.features[at]);
         let mut met = chunk.feature(row as usize);
         while met < wanted && row + 1 < chunk.n_rows {
             row += 1;
             met = chunk.feature(row as usize);
         }
-        matches.rows[n] = row;
-        matches.values[n] = query.values[of];
-        n += usize::from(met == wanted);
+        found.rows[n] = row;
+        found.values[n] = all.values[at];
+        if met == wanted {
+            n += 1;
+            each(chunk.offset(row as usize));
+        }
     }
-    matches.rows.truncate(n);
-    matches.values.truncate(n);
+    found.rows.truncate(n);
+    found.values.truncate(n);
 }

@@ -15,8 +15,9 @@ mod marching;
 use super::query::{DensePositions, QueryView};
 use super::view::{ChunkView, ChunkedView};
 use crate::arch::Isa;
+use crate::arch::scalar::Found;
 
-pub(crate) use hashed::{confirm, probe};
+pub(crate) use hashed::{Probed, confirm, probe};
 
 /// How the features of a query are matched with the rows of a chunk (etter2022mscm, section 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,35 +51,34 @@ impl std::fmt::Display for Intersect {
 /// Rows that a query and a chunk share, features ascending, with the query's values.
 #[derive(Clone, Debug, Default)]
 pub struct Matches {
-    pub(crate) rows: Vec<u32>,
-    pub(crate) values: Vec<f32>,
-    // Hashed iterator: rows that may match, and the query positions that they may match.
-    pub(crate) candidate_rows: Vec<u32>,
-    pub(crate) candidate_of: Vec<u32>,
+    pub(crate) found: Found,
+    // Hashed iterator: rows that may match.
+    pub(crate) candidates: Found,
 }
 
 impl Matches {
     /// Rows found.
     pub fn rows(&self) -> &[u32] {
-        &self.rows
+        &self.found.rows
     }
 
     /// The query's value for each row found.
     pub fn values(&self) -> &[f32] {
-        &self.values
+        &self.found.values
     }
 
     /// Forgets everything, keeps the memory.
     pub fn clear(&mut self) {
-        self.rows.clear();
-        self.values.clear();
-        self.candidate_rows.clear();
-        self.candidate_of.clear();
+        for found in [&mut self.found, &mut self.candidates] {
+            found.rows.clear();
+            found.values.clear();
+            found.features.clear();
+        }
     }
 
     fn push(&mut self, row: u32, value: f32) {
-        self.rows.push(row);
-        self.values.push(value);
+        self.found.rows.push(row);
+        self.found.values.push(value);
     }
 }
 
@@ -104,11 +104,9 @@ pub(crate) fn find(
         Intersect::Marching => marching::find(chunk, query, matches),
         Intersect::Galloping => galloping::find(chunk, query, matches),
         Intersect::Hashed => {
-            let start = matches.candidate_rows.len();
-            probe(isa, level, chunk, query, matches);
-            confirm(level, chunk, query, start..matches.candidate_rows.len(), matches);
-            matches.candidate_rows.truncate(start);
-            matches.candidate_of.truncate(start);
+            if let Probed::Candidates(range) = probe(isa, level, chunk, query, matches) {
+                confirm(chunk, range, matches, |_| ());
+            }
         }
         Intersect::Lookup => lookup::find(query, dense, matches),
     }
