@@ -5,7 +5,7 @@ use crate::post::PostProcessor;
 use crate::select::Select;
 use xc_sparse::SparseRow;
 use xc_sparse::chunked::{Choice, ProductScratch, QueryScratch, QueryView, margins};
-use xc_sparse::rank::Scored;
+use xc_sparse::rank::{Scored, rank_order};
 
 /// What a prediction may be told.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,7 +19,7 @@ pub struct PredictParams {
 }
 
 impl PredictParams {
-    /// The model's own beam, widened to `top_k` where it is narrower.
+    /// The model's own beam.
     pub fn new(model: &TreeModel, top_k: usize) -> Self {
         Self { top_k, beam: model.info().beam.max(1), choice: Choice::Auto }
     }
@@ -213,13 +213,14 @@ impl Search<'_> {
         }
     }
 
-    /// Makes the selected nodes the parents of the next level, in ascending order.
+    /// Makes the selected nodes the parents of the next level, the best first: children of good parents raise the bar of
+    /// the next selection early, and most of the others fail it at once.
     fn descend(&mut self, next: &xc_sparse::chunked::ChunkedView<'_>) {
         let best = self.select.best();
         for node in best.iter() {
             next.prefetch_parent(node.label as usize);
         }
-        best.sort_unstable_by_key(|s| s.label);
+        best.sort_unstable_by(|&a, &b| rank_order(a, b));
         self.parents.clear();
         self.parents.extend(best.iter().map(|s| s.label));
         self.parent_scores.clear();
