@@ -57,16 +57,23 @@ pub(super) fn cluster(
     Some(Clustering { levels, order })
 }
 
+/// Branching from which an almost empty level is avoided.
+const WIDE: usize = 8;
+
 /// Children of a cluster on each level above the labels: full branching first, what is left on the last.
+///
+/// A last level of one and a half children a cluster would cost every query a step for little: lowest clusters then grow
+/// by up to half instead.
 pub(super) fn plan(n_labels: usize, branching: usize, max_leaf: usize) -> Vec<usize> {
     let mut plan = Vec::new();
     let mut wanted = n_labels.div_ceil(max_leaf);
-    while wanted > branching {
+    let fits = |wanted: usize| if branching < WIDE { wanted <= branching } else { 2 * wanted <= 3 * branching };
+    while !fits(wanted) {
         plan.push(branching);
         wanted = wanted.div_ceil(branching);
     }
     if wanted > 1 {
-        plan.push(wanted);
+        plan.push(wanted.min(branching));
     }
     plan
 }
@@ -165,10 +172,10 @@ fn two_means(
     let mut direction = vec![0.0f32; width];
     add(&mut direction, space.vector(rows[first]), 1.0);
     add(&mut direction, space.vector(rows[second]), -1.0);
-    // Sums of the left and of the right part; labels that change sides are moved from one to the other.
-    let (mut left, mut right) = (vec![0.0f32; width], vec![0.0f32; width]);
+    // Sums of all labels and of the left part; labels that change sides are added or taken away.
+    let (mut all, mut left) = (vec![0.0f32; width], vec![0.0f32; width]);
     for &row in rows.iter() {
-        add(&mut right, space.vector(row), 1.0);
+        add(&mut all, space.vector(row), 1.0);
     }
     let mut was_left = vec![false; n];
     let mut best = f64::NEG_INFINITY;
@@ -185,11 +192,10 @@ fn two_means(
             if goes_left != was_left[p] {
                 let sign = if goes_left { 1.0 } else { -1.0 };
                 add(&mut left, space.vector(rows[p]), sign);
-                add(&mut right, space.vector(rows[p]), -sign);
                 was_left[p] = goes_left;
             }
         }
-        let (a, b) = (norm(&left), norm(&right));
+        let (a, b) = norms(&all, &left);
         let objective = a + b;
         if objective - best <= f64::from(params.tolerance) * objective {
             break;
@@ -197,8 +203,8 @@ fn two_means(
         best = objective;
         let scale = |norm: f64| if norm > 0.0 { (1.0 / norm) as f32 } else { 0.0 };
         let (a, b) = (scale(a), scale(b));
-        for ((d, &l), &r) in direction.iter_mut().zip(&left).zip(&right) {
-            *d = l * a - r * b;
+        for ((d, &l), &all) in direction.iter_mut().zip(&left).zip(&all) {
+            *d = l * a - (all - l) * b;
         }
     }
     position.sort_unstable_by_key(|&p| (!was_left[p as usize], rows[p as usize]));
@@ -229,19 +235,18 @@ fn cut(scored: &mut [(f32, u32)], h: usize) {
     scored[h..].sort_unstable_by_key(|s| s.1);
 }
 
-fn norm(dense: &[f32]) -> f64 {
-    // Eight sums in f64: fast enough, and exact enough for the stopping rule.
-    let mut sums = [0.0f64; 8];
-    let chunks = dense.chunks_exact(8);
-    for &v in chunks.remainder() {
-        sums[0] += f64::from(v) * f64::from(v);
-    }
-    for chunk in chunks {
-        for u in 0..8 {
-            sums[u] += f64::from(chunk[u]) * f64::from(chunk[u]);
+/// Lengths of `left` and of `all - left`.
+fn norms(all: &[f32], left: &[f32]) -> (f64, f64) {
+    // Eight sums in f64 each: fast enough, and exact enough for the stopping rule.
+    let (mut of_left, mut of_right) = ([0.0f64; 8], [0.0f64; 8]);
+    for (all, left) in all.chunks(8).zip(left.chunks(8)) {
+        for (u, (&all, &l)) in all.iter().zip(left).enumerate() {
+            let r = all - l;
+            of_left[u] += f64::from(l) * f64::from(l);
+            of_right[u] += f64::from(r) * f64::from(r);
         }
     }
-    sums.iter().sum::<f64>().sqrt()
+    (of_left.iter().sum::<f64>().sqrt(), of_right.iter().sum::<f64>().sqrt())
 }
 
 #[cfg(test)]
@@ -277,11 +282,15 @@ mod tests {
                     let plan = plan(n, branching, max_leaf);
                     assert!(plan.iter().all(|&k| (2..=branching).contains(&k)), "{plan:?}");
                     let clusters: usize = plan.iter().product();
-                    assert!(clusters * max_leaf >= n, "{n} {branching} {max_leaf}: {plan:?}");
+                    let slack = if branching < WIDE { 2 } else { 3 };
+                    assert!(clusters * max_leaf * slack >= 2 * n, "{n} {branching} {max_leaf}: {plan:?}");
                 }
             }
         }
         assert_eq!(plan(500_000, 32, 100), [32, 32, 5]);
+        assert_eq!(plan(4_108, 32, 100), [32]);
+        assert_eq!(plan(4_801, 32, 100), [32, 2]);
+        assert_eq!(plan(201, 2, 100), [2, 2]);
     }
 
     #[test]
