@@ -37,7 +37,7 @@ fn malformed_training_files() {
         (
             "a.txt",
             b"1 4 5\n1 99999999999:1\n",
-            "line 2, column 3: met \"99999999999\", wanted a feature id up to 4294967295",
+            "line 2, column 3: met \"99999999999\", wanted a feature id up to 4294967294",
         ),
         ("a.txt", b"1 4 5\n1 2:1e99\n", "line 2, column 5: met \"1e99\", wanted a value that f32 can hold"),
         ("a.txt", b"1 4 5\n1 2 3:1\n", "line 2, column 3: met \"2\", wanted feature:value"),

@@ -114,14 +114,16 @@ pub struct CheckTreeParamsError {
 }
 
 impl Default for TreeParams {
+    /// Three balanced trees of branching 16, at most 100 labels a leaf cluster: chosen on held-out training rows
+    /// (2026-11), see `bench/RESULTS.md`.
     fn default() -> Self {
         Self {
-            n_trees: 1,
+            n_trees: 3,
             seed: 0,
             representation: LabelRepresentation::Pifa,
             max_label_nnz: None,
             unseen: Unseen::Drop,
-            cluster: ClusterParams::default(),
+            cluster: ClusterParams { branching: 16, max_leaf: 100, ..ClusterParams::default() },
             linear: LinearParams::default(),
             negatives: Negatives::TeacherForced,
             max_memory_bytes: None,
@@ -158,7 +160,11 @@ impl TreeParams {
 
     /// One balanced tree of branching 16, at most 100 labels a leaf cluster (yu2022pecos).
     pub fn xr_linear() -> Self {
-        Self { cluster: ClusterParams { branching: 16, max_leaf: 100, ..ClusterParams::default() }, ..Self::default() }
+        Self {
+            n_trees: 1,
+            cluster: ClusterParams { branching: 16, max_leaf: 100, ..ClusterParams::default() },
+            ..Self::default()
+        }
     }
 
     /// Checks every range.
