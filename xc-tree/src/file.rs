@@ -162,10 +162,19 @@ fn open_tree(
     if labels.len() != n_parents {
         return Err(shape_error(format!("{} leaf labels, wanted {n_parents}", labels.len())));
     }
-    if check == Check::Structure
-        && let Some(label) = labels.iter().find(|&&l| l as usize >= info.n_labels)
-    {
-        return Err(shape_error(format!("a leaf has label {label}, there are only {}", info.n_labels)));
+    if check == Check::Structure {
+        if let Some(label) = labels.iter().find(|&&l| l as usize >= info.n_labels) {
+            return Err(shape_error(format!("a leaf has label {label}, there are only {}", info.n_labels)));
+        }
+        // As large as the largest label present, which the file's own length does not bound but 32 bits do.
+        let mut seen = vec![0u64; labels.iter().max().map_or(0, |&l| l as usize / 64 + 1)];
+        for &label in labels.iter() {
+            let (word, bit) = (&mut seen[label as usize / 64], 1 << (label % 64));
+            if *word & bit != 0 {
+                return Err(shape_error(format!("label {label} stands on two leaves")));
+            }
+            *word |= bit;
+        }
     }
     Ok(Tree { levels, labels })
 }

@@ -225,3 +225,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_label_on_two_leaves_is_refused() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+    let parts = random_tree(&mut rng, 9, 4);
+    let model = TreeModel::from_parts(info(9, PostProcessor::Noop), vec![parts], Precision::F32).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("model");
+    let mut writer = ContainerWriter::create(&path, KIND).unwrap();
+    model.write(&mut writer).unwrap();
+    writer.finish().unwrap();
+    // Two leaves get the label of the first one; lengths and everything else stay.
+    let labels: Vec<u8> = model.trees()[0].labels().iter().flat_map(|l| l.to_le_bytes()).collect();
+    let file = path.join("model.safetensors");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let at = bytes.windows(labels.len()).position(|w| w == labels).unwrap();
+    bytes.copy_within(at..at + 4, at + 4);
+    std::fs::write(&file, bytes).unwrap();
+    let container = Container::open(&path, OpenMode::Map).unwrap();
+    let error = TreeModel::open(&container, Check::Structure).err().unwrap().to_string();
+    assert!(error.contains("stands on two leaves"), "{error}");
+}
