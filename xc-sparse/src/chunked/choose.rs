@@ -12,11 +12,12 @@ pub enum Choice {
     Fixed(Intersect),
 }
 
-/// A long query against a small chunk: below this share of the query's features, walking the chunk wins.
+/// A long query against a small chunk: below this share of the query's features, walking the chunk is taken.
+/// A guess from the counts of steps, not measured.
 const SMALL_CHUNK: usize = 4;
 
 /// Queries that must share a chunk before scattering it pays: a scatter and its undoing touch each row twice,
-/// and a look-up saves about as much as one such touch.
+/// and a look-up should save about as much as one such touch. A guess, not measured.
 const SHARED_BY: usize = 3;
 
 /// The iterator for a query of `nnz` features and a chunk of `n_rows` rows that `n_queries` queries of the batch visit.

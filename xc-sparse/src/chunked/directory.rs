@@ -10,7 +10,7 @@
 //!   (feature)                          rank of slot 5 = 1         bit set: compare row rank(s), rank(s)+1, ...
 //! ```
 //!
-//! Most features that are absent cost one 8-byte read of a table that is 1/4 the size of the row headers, and no
+//! Most features that are absent cost one 8-byte read of a table of 2 bytes a row, a sixth of the row headers, and no
 //! branch: that is the hash iterator of (etter2022mscm, section 4) with a table that needs no keys of its own.
 //! Features crowd at some ids (vocabularies are sorted by frequency or by spelling), so the map follows how
 //! often each feature occurs in the tree, mixed evenly with the identity: no stretch of ids is crowded by more

@@ -114,8 +114,8 @@ pub struct CheckTreeParamsError {
 }
 
 impl Default for TreeParams {
-    /// Three balanced trees of branching 16, at most 100 labels a leaf cluster: chosen on held-out training rows
-    /// (2026-11), see `bench/RESULTS.md`.
+    /// Three balanced trees of branching 16, at most 100 labels a leaf cluster: compared with others on held-out
+    /// training rows (2026-11), see `bench/RESULTS.md`.
     fn default() -> Self {
         Self {
             n_trees: 3,

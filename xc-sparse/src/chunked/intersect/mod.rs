@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | marching | q + r | none |
 //! | galloping | min(q, r) log of the other | none |
-//! | hashed | q | 1/4 of the headers, see [`super::SlotMap`] |
+//! | hashed | q | 2 bytes a row, see [`super::SlotMap`] |
 //! | lookup | q, and r to load a chunk once | one number a feature |
 
 mod galloping;
