@@ -54,9 +54,13 @@ fn chunk_rows(n_features: u32, widths: impl Strategy<Value = usize>) -> impl Str
 }
 
 fn query(n_features: u32) -> impl Strategy<Value = Vec<(u32, f32)>> {
-    // One feature past the end, which no chunk can have.
-    prop::collection::btree_map(0..n_features + 1, prop_oneof![-3.0f32..3.0, Just(0.0), Just(-0.0)], 0..60)
-        .prop_map(|map| map.into_iter().collect())
+    // One feature past the end, which no chunk can have. Long queries match more rows than a block of the pipeline holds.
+    let sizes = prop_oneof![3 => 0usize..60, 1 => 120usize..200];
+    sizes.prop_flat_map(move |n| {
+        let values = prop_oneof![-3.0f32..3.0, Just(0.0), Just(-0.0)];
+        prop::collection::vec((0..n_features + 1, values), n)
+            .prop_map(|entries| BTreeMap::from_iter(entries).into_iter().collect())
+    })
 }
 
 fn level() -> impl Strategy<Value = (Vec<ChunkRows>, usize, Vec<(u32, f32)>)> {
@@ -109,6 +113,38 @@ proptest! {
                     margins_with(isa, &view, &prepared, &wanted, choice, &mut scratch, &mut out);
                     prop_assert_eq!(bits(&out), bits(&expected), "{} {:?} {:?}", isa, choice, precision);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn shared_products_equal_those_of_one_query((parents, n_features, first) in level(), n_queries in 0usize..90, stride in 1usize..4) {
+        let level = ChunkedMatrix::pack(&parents, &slot_map(&parents, n_features), Precision::F32).unwrap();
+        let view = level.view();
+        // Query q is the first one without every (q + 2)th feature.
+        let queries: Vec<(Vec<u32>, Vec<f32>)> = (0..n_queries)
+            .map(|q| first.iter().enumerate().filter(|(i, _)| i % (q + 2) != 0).map(|(_, &pair)| pair).unzip())
+            .collect();
+        let mut slots = vec![QueryScratch::default(); n_queries];
+        let prepared: Vec<QueryView<'_>> = queries
+            .iter()
+            .zip(&mut slots)
+            .map(|((indices, values), slots)| slots.prepare(SparseRow { indices, values }, view.slot_map()))
+            .collect();
+        let visits: Vec<Visit> = (0..parents.len() as u32)
+            .flat_map(|parent| (0..n_queries as u32).step_by(stride).map(move |query| Visit { parent, query }))
+            .collect();
+        let mut scratch = ProductScratch::default();
+        for choice in Intersect::ALL.map(Choice::Fixed).into_iter().chain([Choice::Auto]) {
+            let mut met = vec![vec![]; visits.len()];
+            shared_margins(&view, &visits, |q| prepared[q as usize], choice, &mut scratch, |at, child, margins| {
+                assert_eq!(child as usize, view.children(visits[at].parent as usize).start as usize + met[at].len());
+                met[at].extend_from_slice(margins);
+            });
+            for (visit, met) in visits.iter().zip(&met) {
+                let mut alone = Vec::new();
+                margins(&view, &prepared[visit.query as usize], &[visit.parent], choice, &mut scratch, &mut alone);
+                prop_assert_eq!(bits(met), bits(&alone), "{:?} {:?}", choice, visit);
             }
         }
     }

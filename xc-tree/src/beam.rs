@@ -167,6 +167,10 @@ pub(crate) fn mean_of_trees(
     out.extend_from_slice(select.ranked());
 }
 
+/// Parents that are scored before the bar is looked at again: one lets most be left out, two keep more memory accesses
+/// under way at a time.
+const WAVE: usize = 2;
+
 struct Search<'s> {
     post: PostProcessor,
     params: &'s PredictParams,
@@ -185,30 +189,58 @@ impl Search<'_> {
         self.parent_scores.clear();
         self.parent_scores.push(0.0);
         let last = tree.levels.len() - 1;
-        for (number, level) in tree.levels.iter().enumerate() {
-            let level = level.view();
-            self.margins.clear();
-            margins(&level, query, self.parents, self.params.choice, self.product, self.margins);
+        for number in 0..=last {
             self.select.reset(if number == last { per_tree } else { self.params.beam });
-            let mut rest = &mut self.margins[..];
-            for (&parent, &score) in self.parents.iter().zip(self.parent_scores.iter()) {
-                let children = level.children(parent as usize);
-                let (here, others) = rest.split_at_mut(children.len());
-                rest = others;
-                rank_scores(self.post, score, here);
-                if number == last {
-                    let labels = &tree.labels()[children.start as usize..children.end as usize];
-                    for (&label, &score) in labels.iter().zip(here.iter()) {
-                        self.select.push(label, score);
-                    }
-                } else {
-                    for (child, &score) in children.zip(here.iter()) {
-                        self.select.push(child, score);
-                    }
+            let mut start = 0;
+            while start < self.parents.len() {
+                let end = self.wave(start);
+                if end == start {
+                    break;
                 }
+                self.score(tree, number, query, start..end);
+                start = end;
             }
             if number < last {
                 self.descend(&tree.levels[number + 1].view());
+            }
+        }
+    }
+
+    /// Where the parents to score next end: none are left when nothing further can change the best.
+    ///
+    /// No child ranks above its parent and the parents come best first, so as soon as one of them scores below the worst
+    /// node that is kept, it and all after it are done with.
+    fn wave(&self, start: usize) -> usize {
+        if !self.post.never_rises() {
+            return self.parents.len();
+        }
+        let bar = self.select.bar();
+        let rising = self.parent_scores[start..].iter().take(WAVE).take_while(|&&score| score >= bar).count();
+        start + rising
+    }
+
+    /// Scores the children of some of the parents.
+
+    fn score(&mut self, tree: &Tree, number: usize, query: &QueryView<'_>, parents: std::ops::Range<usize>) {
+        let level = tree.levels[number].view();
+        let last = number + 1 == tree.levels.len();
+        self.margins.clear();
+        margins(&level, query, &self.parents[parents.clone()], self.params.choice, self.product, self.margins);
+        let mut rest = &mut self.margins[..];
+        for (&parent, &score) in self.parents[parents.clone()].iter().zip(&self.parent_scores[parents]) {
+            let children = level.children(parent as usize);
+            let (here, others) = rest.split_at_mut(children.len());
+            rest = others;
+            rank_scores(self.post, score, here);
+            if last {
+                let labels = &tree.labels()[children.start as usize..children.end as usize];
+                for (&label, &score) in labels.iter().zip(here.iter()) {
+                    self.select.push(label, score);
+                }
+            } else {
+                for (child, &score) in children.zip(here.iter()) {
+                    self.select.push(child, score);
+                }
             }
         }
     }

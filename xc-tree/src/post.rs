@@ -99,6 +99,11 @@ impl PostProcessor {
         }
     }
 
+    /// True if no child ranks above its parent.
+    pub(crate) fn never_rises(self) -> bool {
+        !matches!(self, Self::Noop)
+    }
+
     /// The returned score from the ranking score.
     #[inline]
     pub fn finish(self, score: f32) -> f32 {

@@ -30,6 +30,11 @@ impl Select {
         self.items.clear();
     }
 
+    /// The score that an item must reach to be kept.
+    pub(crate) fn bar(&self) -> f32 {
+        self.bar
+    }
+
     #[inline(always)]
     pub(crate) fn push(&mut self, label: u32, score: f32) {
         // NaN compares false and would be dropped: it cannot come, weights and features are finite.

@@ -152,6 +152,23 @@ proptest! {
     }
 
     #[test]
+    fn a_batch_that_shares_its_chunks_equals_the_plain_search(seed in any::<u64>(), n_labels in 100usize..300, beam in 1usize..12, k in 1usize..12) {
+        // Hundreds of queries for some ten clusters of many children: beams are searched in waves.
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let parts = random_tree(&mut rng, n_labels, 40);
+        let queries = random_queries(&mut rng, 300);
+        let rows = Rows::new(queries.view());
+        for post in [PostProcessor::Hinge { p: 3 }, PostProcessor::Sigmoid, PostProcessor::Noop] {
+            let model = TreeModel::from_parts(info(n_labels, post), vec![parts.clone()], Precision::F32).unwrap();
+            let batch = model.predict_batch(queries.view(), &PredictParams { top_k: k, beam, choice: Choice::Auto });
+            for i in 0..300 {
+                let expected = reference_tree(&parts, post, rows.row(i), beam, k);
+                prop_assert_eq!(bits(batch.row(i)), bits(&expected), "{} query {}", post, i);
+            }
+        }
+    }
+
+    #[test]
     fn an_ensemble_is_the_mean_of_its_trees(seed in any::<u64>(), n_labels in 1usize..100, n in 0usize..8) {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let trees: Vec<TreeParts> = (0..3).map(|_| random_tree(&mut rng, n_labels, 8)).collect();

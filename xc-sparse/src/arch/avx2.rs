@@ -58,6 +58,10 @@ pub(crate) unsafe fn accumulate<W: Weight, const GROUPS: usize>(
     debug_assert!(sums.len() >= GROUPS * 8);
     let lane_bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
     let mut acc = [_mm256_setzero_ps(); GROUPS];
+    for (group, lanes) in acc.iter_mut().enumerate() {
+        // SAFETY: `sums` has eight entries a group.
+        *lanes = unsafe { _mm256_loadu_ps(sums.as_ptr().add(group * 8)) };
+    }
     for (&row, &x) in rows.iter().zip(xs) {
         // SAFETY: the caller vouches for the header and the values of each row.
         unsafe {

@@ -42,6 +42,10 @@ pub(crate) unsafe fn accumulate<W: Weight, const GROUPS: usize>(
 ) {
     debug_assert!(sums.len() >= GROUPS * 16);
     let mut acc = [_mm512_setzero_ps(); GROUPS];
+    for (group, lanes) in acc.iter_mut().enumerate() {
+        // SAFETY: `sums` has sixteen entries a group.
+        *lanes = unsafe { _mm512_loadu_ps(sums.as_ptr().add(group * 16)) };
+    }
     for (&row, &x) in rows.iter().zip(xs) {
         // SAFETY: the caller vouches for the header and the values of each row.
         unsafe {

@@ -1,184 +1,39 @@
-//! Margins of all children of the clusters that a query reaches.
+//! Matched rows into the sums of their chunk's children.
 
-use super::choose::{Choice, choose};
-use super::intersect::{Intersect, Matches, Probed, confirm, find, probe};
-use super::query::{DensePositions, QueryView};
 use super::view::{ChunkView, ChunkedView, Values};
 use super::{MAX_WIDTH, Weight};
 use crate::arch::{self, Isa};
 
-/// Memory that the products reuse from call to call.
-#[derive(Clone, Debug, Default)]
-pub struct ProductScratch {
-    matches: Matches,
-    // Per chunk of the call: what its probe gave, and where its matches stand.
-    spans: Vec<Span>,
-    dense: DensePositions,
-    row: Vec<f32>,
-}
-
-/// Appends to `out` the margins of all children of each parent, parents in the given order.
-///
-/// *Determinism*: each child's products are added in ascending feature order, then its bias; the same bits come from
-/// every iterator and instruction set.
-///
-/// *Cost*: see [`Intersect`]; memory traffic of one step is fetched while another chunk is worked on.
-///
-/// # Panics
-/// If a parent is out of range.
-pub fn margins(
-    level: &ChunkedView<'_>,
-    query: &QueryView<'_>,
-    parents: &[u32],
-    choice: Choice,
-    scratch: &mut ProductScratch,
-    out: &mut Vec<f32>,
-) {
-    margins_with(Isa::current(), level, query, parents, choice, scratch, out);
-}
-
-/// [`margins`] on a named instruction set.
-///
-/// # Panics
-/// If a parent is out of range. The instruction set must be available.
-pub fn margins_with(
-    isa: Isa,
-    level: &ChunkedView<'_>,
-    query: &QueryView<'_>,
-    parents: &[u32],
-    choice: Choice,
-    scratch: &mut ProductScratch,
-    out: &mut Vec<f32>,
-) {
-    assert!(isa.is_available(), "{isa} kernels asked for on a machine without them");
-    let ProductScratch { matches, spans, dense, .. } = scratch;
-    matches.clear();
-    spans.clear();
-    if choice == Choice::Fixed(Intersect::Lookup) {
-        dense.reserve(level.n_features());
-    }
-    // Three passes over the same chunks: what one touches, the one before has asked memory for.
-    for_each_chunk(level, parents, |chunk| {
-        let how = choose(choice, query.nnz(), chunk.n_rows(), 1);
-        spans.push(match how {
-            Intersect::Hashed => match probe(isa, level, &chunk, query, matches) {
-                Probed::Matches(range) => Span::Matches(range),
-                Probed::Candidates(range) => Span::Candidates(range),
-            },
-            how => Span::Unsought(how),
-        });
-    });
-    let mut at = 0;
-    for_each_chunk(level, parents, |chunk| {
-        let span = &mut spans[at];
-        at += 1;
-        let first = matches.found.rows.len();
-        match span {
-            Span::Matches(range) => {
-                for &row in &matches.found.rows[range.clone()] {
-                    level.prefetch_value(chunk.value_start + chunk.offset(row as usize));
-                }
-                return;
-            }
-            Span::Candidates(range) => confirm(&chunk, range.clone(), matches, |offset| {
-                level.prefetch_value(chunk.value_start + offset);
-            }),
-            Span::Unsought(Intersect::Lookup) => {
-                dense.load(&chunk);
-                find(isa, level, &chunk, query, Intersect::Lookup, dense, matches);
-                dense.clear(&chunk);
-            }
-            Span::Unsought(how) => find(isa, level, &chunk, query, *how, dense, matches),
-        }
-        *span = Span::Matches(first..matches.found.rows.len());
-    });
-    let mut at = 0;
-    for_each_chunk(level, parents, |chunk| {
-        // The second pass has left matches everywhere.
-        if let Span::Matches(range) = &spans[at] {
-            let (rows, xs) = (&matches.found.rows[range.clone()], &matches.found.values[range.clone()]);
-            push_margins(isa, level, &chunk, rows, xs, out);
-        }
-        at += 1;
-    });
-}
-
-/// How far a chunk's matches are.
-#[derive(Clone, Debug)]
-enum Span {
-    Unsought(Intersect),
-    Candidates(std::ops::Range<usize>),
-    Matches(std::ops::Range<usize>),
-}
-
-fn for_each_chunk<'a>(level: &ChunkedView<'a>, parents: &[u32], mut f: impl FnMut(ChunkView<'a>)) {
-    for &parent in parents {
-        for part in level.parts(parent as usize) {
-            f(level.chunk(part));
-        }
-    }
-}
-
-/// The queries of a batch that reach one parent: its chunks enter the cache once.
-///
-/// Calls `each(position in queries, first child, margins)` for every query and every chunk of the parent, chunks
-/// outermost, so a parent of more than [`MAX_WIDTH`] children answers several times for each query.
-///
-/// *Determinism*: the same bits as [`margins`].
-pub fn shared_margins<'q>(
-    level: &ChunkedView<'_>,
-    parent: u32,
-    n_queries: usize,
-    query: impl Fn(usize) -> QueryView<'q>,
-    choice: Choice,
-    scratch: &mut ProductScratch,
-    mut each: impl FnMut(usize, u32, &mut [f32]),
-) {
-    let isa = Isa::current();
-    let ProductScratch { matches, dense, row, .. } = scratch;
-    for part in level.parts(parent as usize) {
-        let chunk = level.chunk(part);
-        let mut loaded = false;
-        for at in 0..n_queries {
-            let query = query(at);
-            let how = choose(choice, query.nnz(), chunk.n_rows(), n_queries);
-            if how == Intersect::Lookup && !loaded {
-                dense.reserve(level.n_features());
-                dense.load(&chunk);
-                loaded = true;
-            }
-            matches.clear();
-            find(isa, level, &chunk, &query, how, dense, matches);
-            row.clear();
-            push_margins(isa, level, &chunk, matches.rows(), matches.values(), row);
-            each(at, chunk.first_child, row);
-        }
-        if loaded {
-            dense.clear(&chunk);
-        }
-    }
-}
-
-/// Multiplies the matched rows and appends one margin a child.
-fn push_margins(
+/// Adds the matched rows times their `xs` to `sums`, one for each child.
+pub(super) fn multiply(
     isa: Isa,
     level: &ChunkedView<'_>,
     chunk: &ChunkView<'_>,
     rows: &[u32],
     xs: &[f32],
-    out: &mut Vec<f32>,
+    sums: &mut [f32; MAX_WIDTH],
 ) {
-    let mut sums = [0.0f32; MAX_WIDTH];
     if !rows.is_empty() {
         match level.values {
-            Values::F32(values) => accumulate(isa, chunk, values, rows, xs, &mut sums),
-            Values::F16(values) => accumulate(isa, chunk, values, rows, xs, &mut sums),
-            Values::Bf16(values) => accumulate(isa, chunk, values, rows, xs, &mut sums),
+            Values::F32(values) => accumulate(isa, chunk, values, rows, xs, sums),
+            Values::F16(values) => accumulate(isa, chunk, values, rows, xs, sums),
+            Values::Bf16(values) => accumulate(isa, chunk, values, rows, xs, sums),
         }
     }
-    let width = chunk.width();
-    let bias = &level.bias[chunk.first_child as usize..][..width];
-    out.extend(sums[..width].iter().zip(bias).map(|(sum, bias)| sum + bias));
+}
+
+/// Turns sums into margins: adds the bias of each child.
+pub(super) fn add_bias<'s>(
+    level: &ChunkedView<'_>,
+    chunk: &ChunkView<'_>,
+    sums: &'s mut [f32; MAX_WIDTH],
+) -> &'s mut [f32] {
+    let margins = &mut sums[..chunk.width()];
+    let bias = &level.bias[chunk.first_child as usize..][..margins.len()];
+    for (sum, bias) in margins.iter_mut().zip(bias) {
+        *sum += bias;
+    }
+    margins
 }
 
 fn accumulate<W: Weight>(

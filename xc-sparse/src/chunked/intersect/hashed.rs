@@ -29,9 +29,6 @@ pub(crate) fn probe(
         let slots = if direct { query.indices } else { query.slots };
         let probes = Probes { slots, direct, features: query.indices, values: query.values };
         run(isa, chunk, probes, found);
-        for &row in &found.rows[start..] {
-            arch::prefetch(chunk.headers, row as usize * chunk.stride as usize);
-        }
     }
     let range = start..found.rows.len();
     if direct { Probed::Matches(range) } else { Probed::Candidates(range) }

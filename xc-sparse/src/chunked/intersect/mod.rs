@@ -14,7 +14,6 @@ mod marching;
 
 use super::query::{DensePositions, QueryView};
 use super::view::{ChunkView, ChunkedView};
-use crate::arch::Isa;
 use crate::arch::scalar::Found;
 
 pub(crate) use hashed::{Probed, confirm, probe};
@@ -50,25 +49,15 @@ impl std::fmt::Display for Intersect {
 
 /// Rows that a query and a chunk share, features ascending, with the query's values.
 #[derive(Clone, Debug, Default)]
-pub struct Matches {
+pub(crate) struct Matches {
     pub(crate) found: Found,
     // Hashed iterator: rows that may match.
     pub(crate) candidates: Found,
 }
 
 impl Matches {
-    /// Rows found.
-    pub fn rows(&self) -> &[u32] {
-        &self.found.rows
-    }
-
-    /// The query's value for each row found.
-    pub fn values(&self) -> &[f32] {
-        &self.found.values
-    }
-
     /// Forgets everything, keeps the memory.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         for found in [&mut self.found, &mut self.candidates] {
             found.rows.clear();
             found.values.clear();
@@ -82,15 +71,15 @@ impl Matches {
     }
 }
 
-/// Appends the shared rows of a query and a chunk to `matches`.
+/// Appends the shared rows of a query and a chunk to the matches found, by any iterator but the hashed one, which works in
+/// two steps ([`probe`], [`confirm`]).
 ///
 /// For [`Intersect::Lookup`], `dense` holds the rows of this chunk.
 ///
 /// # Panics
-/// If `how` is [`Intersect::Lookup`] and `dense` has fewer entries than the level has features.
+/// If `how` is [`Intersect::Lookup`] and `dense` has fewer entries than the level has features; if it is
+/// [`Intersect::Hashed`].
 pub(crate) fn find(
-    isa: Isa,
-    level: &ChunkedView<'_>,
     chunk: &ChunkView<'_>,
     query: &QueryView<'_>,
     how: Intersect,
@@ -103,11 +92,7 @@ pub(crate) fn find(
     match how {
         Intersect::Marching => marching::find(chunk, query, matches),
         Intersect::Galloping => galloping::find(chunk, query, matches),
-        Intersect::Hashed => {
-            if let Probed::Candidates(range) = probe(isa, level, chunk, query, matches) {
-                confirm(chunk, range, matches, |_| ());
-            }
-        }
         Intersect::Lookup => lookup::find(query, dense, matches),
+        Intersect::Hashed => unreachable!("the hashed iterator works in two steps"),
     }
 }
