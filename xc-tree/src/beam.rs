@@ -4,7 +4,7 @@ use crate::model::{Tree, TreeModel};
 use crate::post::PostProcessor;
 use crate::select::Select;
 use xc_sparse::SparseRow;
-use xc_sparse::chunked::{Choice, ProductScratch, QueryScratch, QueryView, margins};
+use xc_sparse::chunked::{Choice, ProductScratch, QueryScratch, QueryView, Touched, margins};
 use xc_sparse::rank::{Scored, rank_order};
 
 /// What a prediction may be told.
@@ -46,6 +46,16 @@ pub struct PredictScratch {
     pub(crate) margins: Vec<f32>,
     pub(crate) select: Select,
     pub(crate) pooled: Vec<Pooled>,
+    // The clusters whose children were scored, when somebody wants to know.
+    trail: Option<Vec<Visited>>,
+}
+
+/// A cluster whose children a search scored.
+#[derive(Clone, Copy, Debug)]
+struct Visited {
+    tree: u32,
+    level: u32,
+    parent: u32,
 }
 
 /// What one tree says of a label, scores on the post-processor's own scale.
@@ -110,14 +120,24 @@ impl TreeModel {
         out: &mut Vec<Scored>,
     ) {
         out.clear();
-        let PredictScratch { query, normalised: room, product, parents, parent_scores, margins, select, pooled } =
+        let PredictScratch { query, normalised: room, product, parents, parent_scores, margins, select, pooled, trail } =
             scratch;
         let row = normalised(row, self.info.normalise_rows, room);
         let per_tree = pool_size(params.top_k, self.trees.len());
         pooled.clear();
         for (number, tree) in self.trees.iter().enumerate() {
             let view = query.prepare(row, tree.levels[0].view().slot_map());
-            let mut search = Search { post: self.info.post, params, product, parents, parent_scores, margins, select };
+            let mut search = Search {
+                post: self.info.post,
+                params,
+                number,
+                product,
+                parents,
+                parent_scores,
+                margins,
+                select,
+                trail,
+            };
             search.run(tree, &view, per_tree);
             if self.trees.len() == 1 {
                 out.extend(select.ranked().iter().map(|s| self.finished(*s)));
@@ -126,6 +146,30 @@ impl TreeModel {
             self.pool(number, select, pooled);
         }
         mean_of_trees(self.trees.len(), params.top_k, pooled, select, out);
+    }
+
+    /// Adds to `touched` the memory that [`TreeModel::predict_one`] reads for a query.
+    ///
+    /// *Cost*: many times that of the prediction.
+    pub fn touched_by(
+        &self,
+        row: SparseRow<'_>,
+        params: &PredictParams,
+        scratch: &mut PredictScratch,
+        touched: &mut Touched,
+    ) {
+        scratch.trail = Some(Vec::new());
+        self.predict_one(row, params, scratch, &mut Vec::new());
+        let trail = scratch.trail.take().unwrap_or_default();
+        let row = normalised(row, self.info.normalise_rows, &mut scratch.normalised);
+        for of_tree in trail.chunk_by(|a, b| a.tree == b.tree) {
+            let tree = &self.trees[of_tree[0].tree as usize];
+            let query = scratch.query.prepare(row, tree.levels[0].view().slot_map());
+            for visited in of_tree {
+                let level = tree.levels[visited.level as usize].view();
+                touched.add(&level, &query, visited.parent, params.choice);
+            }
+        }
     }
 
     /// Adds what tree `number` selected to a query's pool.
@@ -174,11 +218,13 @@ const WAVE: usize = 2;
 struct Search<'s> {
     post: PostProcessor,
     params: &'s PredictParams,
+    number: usize,
     product: &'s mut ProductScratch,
     parents: &'s mut Vec<u32>,
     parent_scores: &'s mut Vec<f32>,
     margins: &'s mut Vec<f32>,
     select: &'s mut Select,
+    trail: &'s mut Option<Vec<Visited>>,
 }
 
 impl Search<'_> {
@@ -220,10 +266,13 @@ impl Search<'_> {
     }
 
     /// Scores the children of some of the parents.
-
     fn score(&mut self, tree: &Tree, number: usize, query: &QueryView<'_>, parents: std::ops::Range<usize>) {
         let level = tree.levels[number].view();
         let last = number + 1 == tree.levels.len();
+        if let Some(trail) = self.trail {
+            let (tree, level) = (self.number as u32, number as u32);
+            trail.extend(self.parents[parents.clone()].iter().map(|&parent| Visited { tree, level, parent }));
+        }
         self.margins.clear();
         margins(&level, query, &self.parents[parents.clone()], self.params.choice, self.product, self.margins);
         let mut rest = &mut self.margins[..];

@@ -8,8 +8,10 @@ use crate::model::Model;
 use crate::output;
 use clap::ValueEnum;
 use serde_json::json;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Instant;
+use xc_sparse::chunked::{Choice, Intersect, Touched};
 use xc_sparse::{CsrMatrix, Rows};
 use xc_tree::{PredictParams, PredictScratch};
 
@@ -28,7 +30,8 @@ enum What {
 /// Measure how fast a model answers
 ///
 /// The input is read, and text made into features, before anything is timed. One
-/// pass warms up, then --repeat passes are timed.
+/// pass warms up, then --repeat passes are timed; with --cold the first pass is the
+/// one that is timed, for a model that is not in the page cache.
 ///
 ///   online   one query after the other on one thread; mean and percentiles over all queries of all passes
 ///   batch    all queries together on all threads; mean_ms is the fastest pass over the number of queries
@@ -63,6 +66,15 @@ pub(crate) struct PredictArgs {
     /// Open the model without checking it
     #[arg(long)]
     trusted: bool,
+    /// Time the first pass, without one to warm up, and no other
+    #[arg(long, conflicts_with = "repeat")]
+    cold: bool,
+    /// How a query's features are matched with a chunk's rows
+    #[arg(long, value_name = "NAME", value_enum, default_value_t = Iterator::Auto)]
+    iterator: Iterator,
+    /// Count the memory that the queries touch, and state the time that reading it takes at least
+    #[arg(long)]
+    floor: bool,
     #[command(flatten)]
     format: InputArgs,
 }
@@ -71,6 +83,32 @@ pub(crate) struct PredictArgs {
 enum Mode {
     Online,
     Batch,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Iterator {
+    /// The one that fits each query and chunk
+    Auto,
+    /// Two pointers
+    Marching,
+    /// Galloping binary search
+    Galloping,
+    /// A rank directory
+    Hashed,
+    /// A dense array that the chunk is scattered into
+    Lookup,
+}
+
+impl Iterator {
+    fn choice(self) -> Choice {
+        match self {
+            Self::Auto => Choice::Auto,
+            Self::Marching => Choice::Fixed(Intersect::Marching),
+            Self::Galloping => Choice::Fixed(Intersect::Galloping),
+            Self::Hashed => Choice::Fixed(Intersect::Hashed),
+            Self::Lookup => Choice::Fixed(Intersect::Lookup),
+        }
+    }
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
@@ -94,19 +132,21 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
         .next_batch(args.queries.unwrap_or(usize::MAX - 1))?
         .ok_or_else(|| CliError::usage(format_args!("{}: no query; at least one is wanted", args.input.display())))?;
     let params = PredictParams::new(&model.tree, args.top_k);
-    let params = args.beam.map_or(params, |beam| params.with_beam(beam));
+    let params = args.beam.map_or(params, |beam| params.with_beam(beam)).with_choice(args.iterator.choice());
+    let passes = if args.cold { 0..1 } else { 1..args.repeat + 1 };
 
     let first = Instant::now();
     model.tree.predict_one(Rows::new(rows.view()).row(0), &params, &mut PredictScratch::default(), &mut Vec::new());
     let first_answer_ms = load_ms + first.elapsed().as_secs_f64() * 1e3;
 
     let times = match args.mode {
-        Mode::Online => online(&model, &rows, &params, args.repeat, context)?,
-        Mode::Batch => batch(&model, &rows, &params, args.repeat, context)?,
+        Mode::Online => online(&model, &rows, &params, passes, context)?,
+        Mode::Batch => batch(&model, &rows, &params, passes, context)?,
     };
     let usage = meter.usage();
+    let floor = args.floor.then(|| Floor::measure(&model, &rows, &params, args.mode)).transpose()?;
     if context.json {
-        let report = json!({
+        let mut report = json!({
             "mean_ms": times.mean_ms,
             "p50_ms": times.percentile(0.50),
             "p95_ms": times.percentile(0.95),
@@ -114,16 +154,23 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
             "load_ms": load_ms,
             "first_answer_ms": first_answer_ms,
             "queries": rows.rows(),
-            "repeat": args.repeat,
+            "repeat": if args.cold { 1 } else { args.repeat },
             "model_bytes": model.n_bytes(),
             "peak_rss_bytes": usage.peak_rss_bytes,
             "peak_anon_bytes": usage.peak_anon_bytes,
             "threads": if args.mode == Mode::Online { 1 } else { context.threads },
         });
+        if let Some(floor) = floor {
+            report["touched"] = floor.report();
+        }
         return output::print(&report.to_string());
     }
-    let mut text =
-        format!("queries   {} x {} passes\nmean      {:.4} ms a query\n", rows.rows(), args.repeat, times.mean_ms);
+    let mut text = format!(
+        "queries   {} x {} passes\nmean      {:.4} ms a query\n",
+        rows.rows(),
+        if args.cold { 1 } else { args.repeat },
+        times.mean_ms
+    );
     if args.mode == Mode::Online {
         let [p50, p95, p99] = [0.5, 0.95, 0.99].map(|share| times.percentile(share));
         text += &format!("p50       {p50:.4} ms\np95       {p95:.4} ms\np99       {p99:.4} ms\n");
@@ -134,6 +181,9 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
     );
     if let Some(bytes) = usage.peak_rss_bytes {
         text += &format!("memory    {} at the peak\n", format_bytes(bytes));
+    }
+    if let Some(floor) = floor {
+        text += &floor.text();
     }
     output::print(&text)
 }
@@ -156,21 +206,21 @@ fn online(
     model: &Model,
     rows: &CsrMatrix,
     params: &PredictParams,
-    repeat: usize,
+    timed: Range<usize>,
     context: &Context,
 ) -> Result<Times, CliError> {
     let rows = Rows::new(rows.view());
     let (mut scratch, mut answer) = (PredictScratch::default(), Vec::new());
-    let mut times = Vec::with_capacity(rows.len() * repeat);
-    for pass in 0..=repeat {
+    let mut times = Vec::with_capacity(rows.len() * timed.len());
+    for pass in 0..timed.end {
         context.check_interrupt()?;
         for i in 0..rows.len() {
             let start = Instant::now();
             model.tree.predict_one(rows.row(i), params, &mut scratch, &mut answer);
             let elapsed = start.elapsed();
             std::hint::black_box(&answer);
-            // The first pass only warms up.
-            if pass > 0 {
+            // What comes before only warms up.
+            if timed.contains(&pass) {
                 times.push(elapsed.as_secs_f64() * 1e3);
             }
         }
@@ -184,20 +234,110 @@ fn batch(
     model: &Model,
     rows: &CsrMatrix,
     params: &PredictParams,
-    repeat: usize,
+    timed: Range<usize>,
     context: &Context,
 ) -> Result<Times, CliError> {
-    let mut times = Vec::with_capacity(repeat);
-    for pass in 0..=repeat {
+    let mut times = Vec::with_capacity(timed.len());
+    for pass in 0..timed.end {
         context.check_interrupt()?;
         let start = Instant::now();
         std::hint::black_box(model.tree.predict_batch(rows.view(), params));
-        if pass > 0 {
+        if timed.contains(&pass) {
             times.push(start.elapsed().as_secs_f64() * 1e3 / rows.rows() as f64);
         }
     }
     times.sort_unstable_by(f64::total_cmp);
     Ok(Times { mean_ms: times[0], sorted_ms: times })
+}
+
+/// The memory that queries touch, and what it costs to read.
+struct Floor {
+    queries: usize,
+    touched: Touched,
+    lines: usize,
+    ns_a_line: f64,
+}
+
+impl Floor {
+    /// Online a line counts for every query that touches it, in batch once.
+    fn measure(model: &Model, rows: &CsrMatrix, params: &PredictParams, mode: Mode) -> Result<Self, CliError> {
+        let rows = Rows::new(rows.view());
+        let (mut scratch, mut all, mut lines) = (PredictScratch::default(), Touched::default(), 0);
+        for i in 0..rows.len() {
+            if mode == Mode::Batch {
+                model.tree.touched_by(rows.row(i), params, &mut scratch, &mut all);
+                continue;
+            }
+            let mut one = Touched::default();
+            model.tree.touched_by(rows.row(i), params, &mut scratch, &mut one);
+            lines += one.lines();
+            all.probes += one.probes;
+            all.rows += one.rows;
+            all.weights += one.weights;
+        }
+        if mode == Mode::Batch {
+            lines = all.lines();
+        }
+        Ok(Self { queries: rows.len(), lines, touched: all, ns_a_line: line_ns(model.n_bytes() as usize) })
+    }
+
+    fn per_query(&self, count: f64) -> f64 {
+        count / self.queries as f64
+    }
+
+    fn ms(&self) -> f64 {
+        self.per_query(self.lines as f64) * self.ns_a_line / 1e6
+    }
+
+    fn report(&self) -> serde_json::Value {
+        json!({
+            "probes": self.per_query(self.touched.probes as f64),
+            "rows": self.per_query(self.touched.rows as f64),
+            "weights": self.per_query(self.touched.weights as f64),
+            "lines": self.per_query(self.lines as f64),
+            "line_ns": self.ns_a_line,
+            "floor_ms": self.ms(),
+        })
+    }
+
+    fn text(&self) -> String {
+        format!(
+            "touched   {:.0} probes, {:.0} rows, {:.0} weights, {:.0} cache lines a query\n\
+             floor     {:.4} ms a query: {:.2} ns a line, read at random from a buffer as large as the model\n",
+            self.per_query(self.touched.probes as f64),
+            self.per_query(self.touched.rows as f64),
+            self.per_query(self.touched.weights as f64),
+            self.per_query(self.lines as f64),
+            self.ms(),
+            self.ns_a_line
+        )
+    }
+}
+
+/// Largest buffer that [`line_ns`] takes: beyond it every access misses all caches anyway.
+const LARGEST_BUFFER: usize = 1 << 30;
+
+/// Nanoseconds for one of many independent reads of random cache lines of a buffer, the best of three passes.
+fn line_ns(bytes: usize) -> f64 {
+    let lines = (bytes.min(LARGEST_BUFFER) / 64).max(64);
+    let buffer = vec![[1u64; 8]; lines];
+    let reads = lines.clamp(1 << 20, 1 << 22);
+    let mut best = f64::INFINITY;
+    let mut sum = 0;
+    for pass in 0..4u64 {
+        let start = Instant::now();
+        let mut state = pass;
+        for _ in 0..reads {
+            // The multiplier of a linear congruential generator; its high bits choose a line.
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            sum += buffer[((u128::from(state) * lines as u128) >> 64) as usize][0];
+        }
+        if pass > 0 {
+            best = best.min(start.elapsed().as_secs_f64() * 1e9 / reads as f64);
+        }
+    }
+    std::hint::black_box(sum);
+    best
 }
 
 #[cfg(test)]

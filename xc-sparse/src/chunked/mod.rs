@@ -27,6 +27,7 @@ mod pack;
 mod pipeline;
 mod query;
 mod rows;
+mod touched;
 mod view;
 mod weight;
 
@@ -38,6 +39,7 @@ pub use pack::{ChunkedMatrix, PackError, PackedPiece, Packer, count_features};
 pub use pipeline::{ProductScratch, Visit, margins, margins_with, shared_margins};
 pub use query::{DensePositions, QueryScratch, QueryView};
 pub use rows::{ChunkRows, ChunkRowsError};
+pub use touched::Touched;
 pub use view::{ChunkView, ChunkedArrays, ChunkedView, Values};
 pub use weight::{Precision, Weight};
 

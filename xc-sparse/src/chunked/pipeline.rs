@@ -209,10 +209,8 @@ impl ProductScratch {
         let Self { matches, blocks, .. } = self;
         let mut sums = [0.0f32; MAX_WIDTH];
         for step in 0..blocks.len() + AHEAD {
-            if let Some(block) = blocks.get(step) {
-                if !block.cached {
-                    ask_for_headers(level, block, matches);
-                }
+            if let Some(block) = blocks.get(step).filter(|block| !block.cached) {
+                ask_for_headers(level, block, matches);
             }
             if let Some(block) = (step + 1).checked_sub(AHEAD).and_then(|at| blocks.get_mut(at)) {
                 ask_for_values(level, block, matches);
