@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Quality of tree systems on the same features: tuning, runs, comparison.
 
-    quality.py tune    --data DIR --out OUT [--threads 1]                          PECOS, on fit / dev rows only
+    quality.py tune    --data DIR --out OUT [--system pecos|omikuji|xc]            on fit / dev rows only
     quality.py peers   --data DIR --out OUT [--only REGEX] [--omikuji BIN]         three seeds (runs) of each peer
-    quality.py ours    --data DIR --out OUT --xc BIN --name NAME --args "..."      three seeds of `xc train tree`
+    quality.py ours    --data DIR --out OUT --xc BIN --name NAME [--args "..."]    three seeds of `xc train tree`
     quality.py predictions --data DIR --out OUT --name NAME --run 0 FILE           add prediction lines made elsewhere
     quality.py report  --data DIR... --out OUT [--against OURS=PEER ...]
 
 DIR is what `prepare.py` made. A run leaves OUT/SET/NAME.RUN.json (metrics, training record) and
 OUT/SET/NAME.RUN.npy (ten best labels of each test row); runs that are there are not repeated.
-Systems of `peers`: pecos-s16, pecos-s32 (default threshold 0.1, C 1), pecos-tuned (what `tune` chose),
-omikuji-parabel-3, omikuji-bonsai-3.
+Systems of `peers`: pecos-s16, pecos-s32 (default threshold 0.1, C 1), omikuji-parabel-3, omikuji-bonsai-3, and what
+`tune` chose: pecos-tuned, omikuji-parabel-3-tuned. `ours` without `--args` takes what `tune` chose for NAME (xc-1-tuned).
 """
 import argparse
 import json
@@ -54,6 +54,7 @@ def dump(path, record):
 
 
 def train_and_predict(spec, data, train, test, model, top, threads):
+    """Trains and predicts with a peer -> its record; the best labels go to the file `top`."""
     shutil.rmtree(model, ignore_errors=True)
     base = dict(spec, threads=threads, model=model)
     system = spec["system"]
@@ -63,11 +64,46 @@ def train_and_predict(spec, data, train, test, model, top, threads):
     return record
 
 
+def train_and_predict_ours(xc, args, seed, data, train, test, model, top, threads, beam=BEAM):
+    """The same with `xc` -> the report of `xc train tree`."""
+    common = ["--threads", str(threads), "--quiet"]
+    text, wall, _, _ = peers.command(
+        [xc, "train", "tree", "--train", os.path.join(data, train + ".txt"), "--model", model, "--seed", str(seed),
+         "--json", *common, *shlex.split(args)])
+    lines = top + ".lines"
+    peers.command([xc, "predict", "--model", model, "--input", os.path.join(data, test + ".txt"), "--top-k", str(TOP),
+                   "--beam", str(beam), "--output", lines, *common])
+    np.save(top, metrics.read_lines(lines, TOP)[0])
+    os.remove(lines)
+    return dict(json.loads(text[text.index("{"):]), process_s=wall)
+
+
+def remove_model(model):
+    shutil.rmtree(model)
+    shutil.rmtree(model + ".log", ignore_errors=True)
+
+
+def xc_args(p):
+    return (f"--preset xr-linear --trees 1 --linear.cost {p['C']} --linear.prune-below {p['threshold']} "
+            f"--tree.branching {p['nr_splits']} --cluster.max-leaf {p['max_leaf_size']}")
+
+
+# One tree: the same steps for PECOS and for ours. Where the search starts is the untuned system named last.
+ONE_TREE = dict(
+    start=dict(C=1.0, threshold=0.1, nr_splits=16, max_leaf_size=100),
+    steps=(("C", (0.5, 1.0, 2.0, 4.0)), ("threshold", (0.05, 0.1)), ("nr_splits", (16, 32)), ("max_leaf_size", (32, 100))))
+SEARCH = dict(
+    pecos=dict(ONE_TREE, name="pecos-tuned", untuned="pecos-s16"),
+    xc=dict(ONE_TREE, name="xc-1-tuned", untuned="xc-1"),
+    omikuji=dict(start=dict(C=1.0), steps=(("C", (0.5, 1.0, 2.0)),), name="omikuji-parabel-3-tuned", untuned="omikuji-parabel-3"))
+
+
 def tune(a):
-    """Coordinate search on held-out training rows: C, then threshold, then branching."""
+    """Coordinate search on held-out training rows, seed 0, for the mean of P@1, P@5 and PSP@5."""
     folder = os.path.join(a.out, name_of(a.data))
     os.makedirs(folder, exist_ok=True)
-    chosen = os.path.join(folder, "pecos-tuned.params.json")
+    search = SEARCH[a.system]
+    chosen = os.path.join(folder, search["name"] + ".params.json")
     if os.path.exists(chosen):
         return
     score = scorer(a.data, "fit", "dev")
@@ -78,28 +114,56 @@ def tune(a):
         if key not in tried:
             top = os.path.join(folder, "tune.npy")
             model = os.path.join(a.models or folder, f"tune-{name_of(a.data)}")
-            train_and_predict(dict(system="pecos", seed=0, **p), a.data, "fit", "dev", model, top, a.threads)
+            where = (a.data, "fit", "dev", model, top, a.threads)
+            if a.system == "xc":
+                train_and_predict_ours(a.xc, xc_args(p), 0, *where)
+            elif a.system == "pecos":
+                train_and_predict(dict(system="pecos", seed=0, **p), *where)
+            else:
+                train_and_predict(dict(system="omikuji", kind="parabel", trees=3, omikuji=a.omikuji, **p), *where)
             got = score(top)[0]
-            shutil.rmtree(model)
+            os.remove(top)
+            remove_model(model)
             tried[key] = dict(params=p, **got, objective=(got["P@1"] + got["P@5"] + got["PSP@5"]) / 3)
-            print(json.dumps(tried[key]), flush=True)
+            print(name_of(a.data), a.system, json.dumps(tried[key]), flush=True)
         return tried[key]["objective"]
 
-    best = dict(C=1.0, threshold=0.1, nr_splits=16)
-    for name, options in (("C", (0.5, 1.0, 2.0)), ("threshold", (0.05, 0.1, 0.2)), ("nr_splits", (16, 32)), ("C", (0.5, 1.0, 2.0, 4.0))):
+    best = search["start"]
+    for name, options in search["steps"]:
         best = max((dict(best, **{name: v}) for v in options), key=value)
-    dump(chosen, dict(chosen=best, tried=list(tried.values())))
+    args = dict(args=xc_args(best)) if a.system == "xc" else {}
+    dump(chosen, dict(chosen=best, untuned=best == search["start"] and search["untuned"], **args, tried=list(tried.values())))
+
+
+def params_of(folder, name):
+    path = os.path.join(folder, name + ".params.json")
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as f:
+            return json.load(f)
 
 
 def plan(folder):
     yield "pecos-s16", dict(system="pecos", nr_splits=16)
     yield "pecos-s32", dict(system="pecos", nr_splits=32)
-    params = os.path.join(folder, "pecos-tuned.params.json")
-    if os.path.exists(params):
-        with open(params, encoding="utf-8") as f:
-            yield "pecos-tuned", dict(system="pecos", **json.load(f)["chosen"])
-    for kind in ("parabel", "bonsai"):
-        yield f"omikuji-{kind}-3", dict(system="omikuji", kind=kind, trees=3)
+    parabel = dict(system="omikuji", kind="parabel", trees=3)
+    yield "omikuji-parabel-3", parabel
+    yield "omikuji-bonsai-3", dict(parabel, kind="bonsai")
+    for name, spec in (("pecos-tuned", dict(system="pecos")), ("omikuji-parabel-3-tuned", parabel)):
+        if found := params_of(folder, name):
+            yield name, dict(spec, **found["chosen"])
+
+
+def reuse(folder, name, run):
+    """Whether tuning chose what an untuned system does whose run is there: that run then counts for both."""
+    source = (params_of(folder, name) or {}).get("untuned")
+    stem = os.path.join(folder, f"{source}.{run}")
+    if not source or not os.path.exists(stem + ".json"):
+        return False
+    with open(stem + ".json", encoding="utf-8") as f:
+        record = json.load(f)
+    shutil.copyfile(stem + ".npy", os.path.join(folder, f"{name}.{run}.npy"))
+    dump(os.path.join(folder, f"{name}.{run}.json"), dict(record, name=name, same_run_as=source))
+    return True
 
 
 def run_peers(a):
@@ -111,13 +175,13 @@ def run_peers(a):
             continue
         for run in range(a.runs):
             stem = os.path.join(folder, f"{name}.{run}")
-            if os.path.exists(stem + ".json"):
+            if os.path.exists(stem + ".json") or reuse(folder, name, run):
                 continue
             model = os.path.join(a.models or folder, f"{name_of(a.data)}-{name}.{run}")
             asked = dict(spec, seed=run, omikuji=a.omikuji)
             record = train_and_predict(asked, a.data, "train", "test", model, stem + ".npy", a.threads)
             if not a.keep_models:
-                shutil.rmtree(model)
+                remove_model(model)
             got = score(stem + ".npy")[0]
             asked.pop("omikuji")
             dump(stem + ".json", dict(data=name_of(a.data), name=name, run=run, asked=asked, train=record, **got))
@@ -127,27 +191,19 @@ def run_peers(a):
 def run_ours(a):
     folder = os.path.join(a.out, name_of(a.data))
     os.makedirs(folder, exist_ok=True)
+    if a.args is None:
+        a.args = (params_of(folder, a.name) or {}).get("args", "")
     score = scorer(a.data, a.train, a.test)
     for run in range(a.runs):
         stem = os.path.join(folder, f"{a.name}.{run}")
-        if os.path.exists(stem + ".json") and not a.again:
+        if not a.again and (os.path.exists(stem + ".json") or reuse(folder, a.name, run)):
             continue
         model = os.path.join(a.models or folder, f"{name_of(a.data)}-{a.name}.{run}")
-        common = ["--threads", str(a.threads), "--quiet"]
-        text, wall, c, peak = peers.command(
-            [a.xc, "train", "tree", "--train", os.path.join(a.data, a.train + ".txt"), "--model", model, "--seed", str(run),
-             "--json", *common, *shlex.split(a.args)])
-        lines = os.path.join(folder, f"{a.name}.{run}.lines")
-        peers.command([a.xc, "predict", "--model", model, "--input", os.path.join(a.data, a.test + ".txt"), "--top-k", str(TOP),
-                       "--beam", str(a.beam), "--output", lines, *common])
-        np.save(stem + ".npy", metrics.read_lines(lines, TOP)[0])
-        os.remove(lines)
+        told = train_and_predict_ours(a.xc, a.args, run, a.data, a.train, a.test, model, stem + ".npy", a.threads, a.beam)
         if not a.keep_models:
-            shutil.rmtree(model)
-            shutil.rmtree(model + ".log", ignore_errors=True)
-        told = json.loads(text[text.index("{"):])
+            remove_model(model)
         got = score(stem + ".npy")[0]
-        dump(stem + ".json", dict(data=name_of(a.data), name=a.name, run=run, args=a.args, process_s=wall, train=told, **got))
+        dump(stem + ".json", dict(data=name_of(a.data), name=a.name, run=run, args=a.args, train=told, **got))
         print(name_of(a.data), a.name, run, got, {k: told.get(k) for k in ("wall_s", "cpu_s", "peak_rss_bytes")}, flush=True)
 
 
@@ -173,16 +229,17 @@ def report(a):
         folder = os.path.join(a.out, name_of(data))
         names = sorted({m[1] for f in os.listdir(folder) if (m := re.fullmatch(r"(.+)\.\d+\.json", f))})
         print(f"\n### {name_of(data)}\n")
-        print("| system | run | " + " | ".join(shown) + " |\n|---|---|" + "---|" * len(shown))
+        print("| system | run | " + " | ".join(shown) + " | training CPU s |\n|---|---|" + "---|" * (len(shown) + 1))
         for name in names:
             each = []
             for stem in runs_of(folder, name):
                 with open(stem + ".json", encoding="utf-8") as f:
                     each.append(json.load(f))
-            for r in each:
-                print(f"| {name} | {r['run']} | " + " | ".join(f"{r[m]:.2f}" for m in shown) + " |")
-            mean = {m: float(np.mean([r[m] for r in each])) for m in shown}
-            print(f"| **{name}** | **mean of {len(each)}** | " + " | ".join(f"**{mean[m]:.2f}**" for m in shown) + " |")
+            cpu = [(r.get("train") or {}).get("cpu_s") or np.nan for r in each]
+            for r, c in zip(each, cpu):
+                print(f"| {name} | {r['run']} | " + " | ".join(f"{r[m]:.2f}" for m in shown) + f" | {c:.1f} |")
+            mean = {m: float(np.mean([r[m] for r in each])) for m in shown} | dict(cpu=float(np.mean(cpu)))
+            print(f"| **{name}** | **mean of {len(each)}** | " + " | ".join(f"**{mean[m]:.2f}**" for m in shown) + f" | {mean['cpu']:.1f} |")
             overall.setdefault(name, {})[name_of(data)] = mean
         if a.against:
             score = scorer(data, "train", "test")
@@ -200,9 +257,11 @@ def report(a):
                     d, lo, hi = metrics.paired_bootstrap([v[m] for v in values[ours]], [v[m] for v in values[theirs]])
                     met = "yes" if d > -0.3 or hi >= 0 else "NO"
                     print(f"| {ours} - {theirs} | {m} | {d:+.2f} | {lo:+.2f} .. {hi:+.2f} | {met} |")
-    print("\n### Means over the sets\n\n| system | sets | " + " | ".join(shown) + " |\n|---|---|" + "---|" * len(shown))
+    print("\n### Means over the sets\n\n| system | sets | " + " | ".join(shown) + " | training CPU s, all sets |")
+    print("|---|---|" + "---|" * (len(shown) + 1))
     for name, per in overall.items():
-        print(f"| {name} | {len(per)} | " + " | ".join(f"{np.mean([v[m] for v in per.values()]):.2f}" for m in shown) + " |")
+        means = " | ".join(f"{np.mean([v[m] for v in per.values()]):.2f}" for m in shown)
+        print(f"| {name} | {len(per)} | {means} | {sum(v['cpu'] for v in per.values()):.1f} |")
 
 
 def main():
@@ -216,13 +275,17 @@ def main():
         q.add_argument("--runs", type=int, default=3)
         q.add_argument("--models", help="folder for the models (default: beside the results)")
         q.add_argument("--keep-models", action="store_true")
+        if name == "tune":
+            q.add_argument("--system", choices=sorted(SEARCH), default="pecos")
         if name == "peers":
             q.add_argument("--only", default=".")
+        if name != "ours":
             q.add_argument("--omikuji", default=shutil.which("omikuji"))
-        if name == "ours":
+        if name != "peers":
             q.add_argument("--xc", default=shutil.which("xc"))
+        if name == "ours":
             q.add_argument("--name", required=True)
-            q.add_argument("--args", default="", help="further arguments of `xc train tree`")
+            q.add_argument("--args", help="further arguments of `xc train tree` (default: what `tune` chose for NAME, if it did)")
             q.add_argument("--beam", type=int, default=BEAM)
             q.add_argument("--train", default="train", help="`fit` when tuning")
             q.add_argument("--test", default="test", help="`dev` when tuning")
