@@ -21,11 +21,15 @@ each() { for s in $1; do printf '%s/%s\n' "$feat" "$s"; done; }
 case $part in
 quality)
     for data in $(each "$SETS"); do
-        "$PYTHON" "$here/quality.py" tune --data "$data" --out "$out/quality" --models "$out/work"
-        "$PYTHON" "$here/quality.py" peers --data "$data" --out "$out/quality" --models "$out/work" --omikuji "$OMIKUJI"
-        "$PYTHON" "$here/quality.py" ours --data "$data" --out "$out/quality" --models "$out/work" --xc "$XC" --threads 2 --name xc-1 --args "$ONE"
-        "$PYTHON" "$here/quality.py" ours --data "$data" --out "$out/quality" --models "$out/work" --xc "$XC" --threads 2 --name xc-3 --args "$THREE"
-        "$PYTHON" "$here/quality.py" ours --data "$data" --out "$out/quality" --models "$out/work" --xc "$XC" --threads 2 --name xc-default --args "$BEST"
+        q() { "$PYTHON" "$here/quality.py" "$@" --data "$data" --out "$out/quality" --models "$out/work"; }
+        q tune --system pecos
+        q tune --system xc --xc "$XC"
+        q tune --system omikuji --omikuji "$OMIKUJI"
+        q peers --omikuji "$OMIKUJI"
+        q ours --xc "$XC" --name xc-1 --args "$ONE"
+        q ours --xc "$XC" --name xc-3 --args "$THREE"
+        q ours --xc "$XC" --name xc-default --args "$BEST"
+        q ours --xc "$XC" --name xc-1-tuned
     done ;;
 train)
     for data in $(each "$TIMED_SETS"); do
@@ -52,7 +56,9 @@ load)
     done ;;
 report)
     "$PYTHON" "$here/quality.py" report --data $(each "$SETS") --out "$out/quality" \
-        --against xc-1=pecos-s16 xc-1=pecos-s32 xc-3=omikuji-parabel-3 xc-default=pecos-s16 xc-default=omikuji-parabel-3
+        --against xc-1=pecos-s16 xc-1-tuned=pecos-tuned xc-3=omikuji-parabel-3 xc-3=omikuji-parabel-3-tuned \
+        xc-default=pecos-s16 xc-default=pecos-tuned xc-default=omikuji-parabel-3 xc-default=omikuji-parabel-3-tuned \
+        xc-default=omikuji-bonsai-3
     [ ! -e "$out/train.jsonl" ] || "$PYTHON" "$here/train_time.py" report --results "$out/train.jsonl"
     [ ! -e "$out/infer.jsonl" ] || "$PYTHON" "$here/infer.py" report --results "$out/infer.jsonl" ;;
 *)

@@ -222,6 +222,22 @@ def runs_of(folder, name):
     return [os.path.join(folder, f[:-5]) for f in found]
 
 
+def show_tuning(folder):
+    """What was tried on held-out rows, for each tuned system of a set; the choice in bold."""
+    found = sorted(f for f in os.listdir(folder) if f.endswith(".params.json"))
+    if found:
+        print("\n| held-out rows | C | threshold | branching | leaf | P@1 | P@5 | PSP@5 | mean |\n|---|---|---|---|---|---|---|---|---|")
+    for f in found:
+        name = f.removesuffix(".params.json")
+        told = params_of(folder, name)
+        for t in told["tried"]:
+            p = t["params"]
+            cells = [name, *(p.get(k, "") for k in ("C", "threshold", "nr_splits", "max_leaf_size"))]
+            cells += [f"{t[m]:.2f}" for m in ("P@1", "P@5", "PSP@5", "objective")]
+            chosen = p == told["chosen"]
+            print("| " + " | ".join(f"**{c}**" if chosen and c != "" else str(c) for c in cells) + " |")
+
+
 def report(a):
     shown = ["P@1", "P@3", "P@5", "nDCG@3", "nDCG@5", "PSP@1", "PSP@3", "PSP@5"]
     overall = {}
@@ -241,6 +257,7 @@ def report(a):
             mean = {m: float(np.mean([r[m] for r in each])) for m in shown} | dict(cpu=float(np.mean(cpu)))
             print(f"| **{name}** | **mean of {len(each)}** | " + " | ".join(f"**{mean[m]:.2f}**" for m in shown) + f" | {mean['cpu']:.1f} |")
             overall.setdefault(name, {})[name_of(data)] = mean
+        show_tuning(folder)
         if a.against:
             score = scorer(data, "train", "test")
             print("\n| ours against peer | metric | difference | 95 % interval (paired bootstrap over rows) | met |\n|---|---|---|---|---|")
