@@ -23,13 +23,15 @@ quality)
     for data in $(each "$SETS"); do
         q() { "$PYTHON" "$here/quality.py" "$@" --data "$data" --out "$out/quality" --models "$out/work"; }
         q tune --system pecos
-        q tune --system xc --xc "$XC"
+        q tune --system xc-1 --xc "$XC"
+        q tune --system xc-3 --xc "$XC"
         q tune --system omikuji --omikuji "$OMIKUJI"
         q peers --omikuji "$OMIKUJI"
         q ours --xc "$XC" --name xc-1 --args "$ONE"
         q ours --xc "$XC" --name xc-3 --args "$THREE"
         q ours --xc "$XC" --name xc-default --args "$BEST"
         q ours --xc "$XC" --name xc-1-tuned
+        q ours --xc "$XC" --name xc-3-tuned
     done ;;
 train)
     for data in $(each "$TIMED_SETS"); do
@@ -56,7 +58,7 @@ load)
     done ;;
 report)
     "$PYTHON" "$here/quality.py" report --data $(each "$SETS") --out "$out/quality" \
-        --against xc-1=pecos-s16 xc-1-tuned=pecos-tuned xc-3=omikuji-parabel-3 xc-3=omikuji-parabel-3-tuned \
+        --against xc-1=pecos-s16 xc-1-tuned=pecos-tuned xc-3=omikuji-parabel-3 xc-3-tuned=omikuji-parabel-3-tuned \
         xc-default=pecos-s16 xc-default=pecos-tuned xc-default=omikuji-parabel-3 xc-default=omikuji-parabel-3-tuned \
         xc-default=omikuji-bonsai-3
     [ ! -e "$out/train.jsonl" ] || "$PYTHON" "$here/train_time.py" report --results "$out/train.jsonl"

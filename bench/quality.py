@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Quality of tree systems on the same features: tuning, runs, comparison.
 
-    quality.py tune    --data DIR --out OUT [--system pecos|omikuji|xc]            on fit / dev rows only
+    quality.py tune    --data DIR --out OUT [--system pecos|omikuji|xc-1|xc-3]     on fit / dev rows only
     quality.py peers   --data DIR --out OUT [--only REGEX] [--omikuji BIN]         three seeds (runs) of each peer
     quality.py ours    --data DIR --out OUT --xc BIN --name NAME [--args "..."]    three seeds of `xc train tree`
     quality.py predictions --data DIR --out OUT --name NAME --run 0 FILE           add prediction lines made elsewhere
@@ -10,7 +10,7 @@
 DIR is what `prepare.py` made. A run leaves OUT/SET/NAME.RUN.json (metrics, training record) and
 OUT/SET/NAME.RUN.npy (ten best labels of each test row); runs that are there are not repeated.
 Systems of `peers`: pecos-s16, pecos-s32 (default threshold 0.1, C 1), omikuji-parabel-3, omikuji-bonsai-3, and what
-`tune` chose: pecos-tuned, omikuji-parabel-3-tuned. `ours` without `--args` takes what `tune` chose for NAME (xc-1-tuned).
+`tune` chose: pecos-tuned, omikuji-parabel-3-tuned. `ours` without `--args` takes what `tune` chose for NAME (xc-1-tuned, xc-3-tuned).
 """
 import argparse
 import json
@@ -83,19 +83,26 @@ def remove_model(model):
     shutil.rmtree(model + ".log", ignore_errors=True)
 
 
-def xc_args(p):
+def one_tree_args(p):
     return (f"--preset xr-linear --trees 1 --linear.cost {p['C']} --linear.prune-below {p['threshold']} "
             f"--tree.branching {p['nr_splits']} --cluster.max-leaf {p['max_leaf_size']}")
 
 
-# One tree: the same steps for PECOS and for ours. Where the search starts is the untuned system named last.
-ONE_TREE = dict(
-    start=dict(C=1.0, threshold=0.1, nr_splits=16, max_leaf_size=100),
-    steps=(("C", (0.5, 1.0, 2.0, 4.0)), ("threshold", (0.05, 0.1)), ("nr_splits", (16, 32)), ("max_leaf_size", (32, 100))))
-SEARCH = dict(
-    pecos=dict(ONE_TREE, name="pecos-tuned", untuned="pecos-s16"),
-    xc=dict(ONE_TREE, name="xc-1-tuned", untuned="xc-1"),
-    omikuji=dict(start=dict(C=1.0), steps=(("C", (0.5, 1.0, 2.0)),), name="omikuji-parabel-3-tuned", untuned="omikuji-parabel-3"))
+def three_trees_args(p):
+    return f"--preset parabel --trees 3 --linear.cost {p['C']} --post-processor {p['post']}"
+
+
+# What is searched, one parameter after the other. One tree: the same steps for PECOS and for ours. omikuji scores by the
+# squared hinge (l2-hinge) and has no choice there. `untuned` names the system whose settings are where the search starts.
+ONE_TREE = dict(start=dict(C=1.0, threshold=0.1, nr_splits=16, max_leaf_size=100),
+                steps=(("C", (0.5, 1.0, 2.0)), ("threshold", (0.05, 0.1)), ("max_leaf_size", (100, 300))))
+SEARCH = {
+    "pecos": dict(ONE_TREE, name="pecos-tuned", untuned="pecos-s16"),
+    "xc-1": dict(ONE_TREE, name="xc-1-tuned", untuned="xc-1", args=one_tree_args),
+    "omikuji": dict(start=dict(C=1.0), steps=(("C", (1.0, 2.0)),), name="omikuji-parabel-3-tuned", untuned="omikuji-parabel-3"),
+    "xc-3": dict(start=dict(C=1.0, post="l3-hinge"), steps=(("C", (1.0, 2.0)), ("post", ("l3-hinge", "l2-hinge"))),
+                 name="xc-3-tuned", untuned="xc-3", args=three_trees_args),
+}
 
 
 def tune(a):
@@ -115,8 +122,8 @@ def tune(a):
             top = os.path.join(folder, "tune.npy")
             model = os.path.join(a.models or folder, f"tune-{name_of(a.data)}")
             where = (a.data, "fit", "dev", model, top, a.threads)
-            if a.system == "xc":
-                train_and_predict_ours(a.xc, xc_args(p), 0, *where)
+            if "args" in search:
+                train_and_predict_ours(a.xc, search["args"](p), 0, *where)
             elif a.system == "pecos":
                 train_and_predict(dict(system="pecos", seed=0, **p), *where)
             else:
@@ -131,7 +138,7 @@ def tune(a):
     best = search["start"]
     for name, options in search["steps"]:
         best = max((dict(best, **{name: v}) for v in options), key=value)
-    args = dict(args=xc_args(best)) if a.system == "xc" else {}
+    args = dict(args=search["args"](best)) if "args" in search else {}
     dump(chosen, dict(chosen=best, untuned=best == search["start"] and search["untuned"], **args, tried=list(tried.values())))
 
 
@@ -226,13 +233,13 @@ def show_tuning(folder):
     """What was tried on held-out rows, for each tuned system of a set; the choice in bold."""
     found = sorted(f for f in os.listdir(folder) if f.endswith(".params.json"))
     if found:
-        print("\n| held-out rows | C | threshold | branching | leaf | P@1 | P@5 | PSP@5 | mean |\n|---|---|---|---|---|---|---|---|---|")
+        print("\n| held-out rows | C | threshold | leaf | scores | P@1 | P@5 | PSP@5 | mean |\n|---|---|---|---|---|---|---|---|---|")
     for f in found:
         name = f.removesuffix(".params.json")
         told = params_of(folder, name)
         for t in told["tried"]:
             p = t["params"]
-            cells = [name, *(p.get(k, "") for k in ("C", "threshold", "nr_splits", "max_leaf_size"))]
+            cells = [name, *(p.get(k, "") for k in ("C", "threshold", "max_leaf_size", "post"))]
             cells += [f"{t[m]:.2f}" for m in ("P@1", "P@5", "PSP@5", "objective")]
             chosen = p == told["chosen"]
             print("| " + " | ".join(f"**{c}**" if chosen and c != "" else str(c) for c in cells) + " |")
