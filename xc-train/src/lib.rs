@@ -2,5 +2,38 @@
 //!
 //! [`metrics`] judges ranked labels: P@k, nDCG@k, their propensity-scored forms, recall, MAP, MRR, coverage, F1,
 //! with bootstrap intervals and paired comparisons.
+//!
+//! The rest is the neural core: an [`Encoder`] makes a vector of each instance, a [`Head`] makes logits of the vector, a
+//! [`Loss`] judges them, an [`Optimizer`] changes the parameters at a rate that a [`Schedule`] sets.
+//!
+//! ```text
+//!   Batch ──▶ Encoder ──▶ Activations ──▶ Head ──▶ logits ──▶ Loss
+//!               bag          n x width     dense    n x outputs  │
+//!               stack   ◀── gradient ◀──────────── gradient ◀────┘
+//! ```
 
+mod activations;
+mod arch;
+mod batch;
+pub mod encoder;
+mod gemm;
+pub mod head;
+mod layer;
+pub mod loss;
 pub mod metrics;
+mod network;
+pub mod optim;
+mod parameter;
+pub mod schedule;
+mod stream;
+
+pub use activations::{Activation, Activations, Mode};
+pub use batch::{Batch, DenseRows, Examples, ExamplesError, Features, Targets};
+pub use encoder::Encoder;
+pub use head::Head;
+pub use layer::{Named, Update};
+pub use loss::Loss;
+pub use network::{Network, StepParams, Workspace};
+pub use optim::{Optimizer, Step};
+pub use parameter::{Decay, Parameter, Slot};
+pub use schedule::Schedule;

@@ -1,0 +1,233 @@
+//! Rows of numbers between layers, and what a layer does to its sums.
+
+use crate::arch::vectorised;
+use crate::gemm::MatRef;
+use crate::stream::{Purpose, mix, name};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+/// Dense rows, one an instance, in a buffer that only grows.
+///
+/// *Shapes*: `len()` rows of `width()` values, row-major.
+#[derive(Clone, Debug, Default)]
+pub struct Activations {
+    values: Vec<f32>,
+    rows: usize,
+    width: usize,
+}
+
+impl Activations {
+    /// Sets the shape. What the values are afterwards is not said. No allocation up to the largest shape seen.
+    pub fn reshape(&mut self, rows: usize, width: usize) {
+        (self.rows, self.width) = (rows, width);
+        if self.values.len() < rows * width {
+            self.values.resize(rows * width, 0.0);
+        }
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// True when there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Values of a row.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// All values, row after row.
+    pub fn values(&self) -> &[f32] {
+        &self.values[..self.rows * self.width]
+    }
+
+    /// All values, row after row.
+    pub fn values_mut(&mut self) -> &mut [f32] {
+        &mut self.values[..self.rows * self.width]
+    }
+
+    /// Row `i`.
+    ///
+    /// # Panics
+    /// If `i >= len()`.
+    pub fn row(&self, i: usize) -> &[f32] {
+        &self.values()[i * self.width..][..self.width]
+    }
+
+    pub(crate) fn matrix(&self) -> MatRef<'_> {
+        MatRef::new(self.values(), self.rows, self.width)
+    }
+}
+
+/// Whether a pass trains or answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// A training step: dropout is on.
+    Train {
+        /// Seed of the training.
+        seed: u64,
+        /// Number of the step, from 0.
+        step: u64,
+    },
+    /// No dropout.
+    Predict,
+}
+
+/// What a layer's sums go through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Activation {
+    /// Unchanged.
+    Identity,
+    /// max(0, x). The derivative at 0 is taken as 0.
+    #[default]
+    Relu,
+}
+
+/// Activation, then dropout, of one layer.
+///
+/// A value is dropped when a hash of (seed, step, layer, position in the batch) falls below the rate; kept ones are
+/// divided by 1 - rate. No mask is stored.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Finish {
+    pub(crate) activation: Activation,
+    /// Chance that a value is dropped, in [0, 1).
+    pub(crate) dropout: f32,
+    /// Tells the masks of a network's layers apart.
+    pub(crate) layer: u64,
+}
+
+impl Finish {
+    /// Activates and drops the rows from `first` on.
+    pub(crate) fn forward(&self, mode: Mode, first: usize, width: usize, rows: &mut [f32]) {
+        let mask = self.mask(mode);
+        let relu = self.activation == Activation::Relu;
+        vectorised(|| {
+            if relu {
+                rows.iter_mut().for_each(|y| *y = if *y > 0.0 { *y } else { 0.0 });
+            }
+            if let Some(mask) = mask {
+                for (i, y) in rows.iter_mut().enumerate() {
+                    *y = if mask.keeps((first * width + i) as u64) { *y * mask.scale } else { 0.0 };
+                }
+            }
+        });
+    }
+
+    /// Turns the gradient of the output into that of the sums.
+    pub(crate) fn backward(&self, mode: Mode, output: &Activations, gradient: &mut Activations) {
+        let (mask, relu, width) = (self.mask(mode), self.activation == Activation::Relu, output.width());
+        if !relu && mask.is_none() {
+            return;
+        }
+        let block = (BLOCK * width).max(1);
+        let pairs = gradient.values_mut().par_chunks_mut(block).zip(output.values().par_chunks(block));
+        pairs.enumerate().for_each(|(at, (gradient, output))| {
+            vectorised(|| match mask {
+                // A positive output was kept and was positive before.
+                _ if relu => {
+                    let scale = mask.map_or(1.0, |m| m.scale);
+                    gradient.iter_mut().zip(output).for_each(|(g, &y)| *g = if y > 0.0 { *g * scale } else { 0.0 });
+                }
+                Some(mask) => {
+                    for (i, g) in gradient.iter_mut().enumerate() {
+                        *g = if mask.keeps((at * block + i) as u64) { *g * mask.scale } else { 0.0 };
+                    }
+                }
+                None => {}
+            });
+        });
+    }
+
+    fn mask(&self, mode: Mode) -> Option<Mask> {
+        match mode {
+            Mode::Train { seed, step } if self.dropout > 0.0 => Some(Mask {
+                key: mix(name(seed, Purpose::Dropout, step), self.layer),
+                dropped_below: (f64::from(self.dropout) * 4_294_967_296.0) as u32,
+                scale: 1.0 / (1.0 - self.dropout),
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// Rows that one task of a pass over a batch takes.
+pub(crate) const BLOCK: usize = 8;
+
+#[derive(Clone, Copy)]
+struct Mask {
+    key: u64,
+    dropped_below: u32,
+    scale: f32,
+}
+
+impl Mask {
+    /// A 32-bit integer hash with two multiplications, keyed before and in between; simple enough for vectors.
+    #[inline(always)]
+    fn keeps(self, at: u64) -> bool {
+        let mut h = (at as u32) ^ (self.key as u32) ^ ((at >> 32) as u32).wrapping_mul(0x9e37_79b9);
+        h = (h ^ (h >> 16)).wrapping_mul(0x7feb_352d) ^ ((self.key >> 32) as u32);
+        h = (h ^ (h >> 15)).wrapping_mul(0x846c_a68b);
+        (h ^ (h >> 16)) >= self.dropped_below
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dropped(mode: Mode, layer: u64, n: usize) -> Vec<f32> {
+        let mut rows = vec![1.0; n];
+        Finish { activation: Activation::Identity, dropout: 0.3, layer }.forward(mode, 0, 1, &mut rows);
+        rows
+    }
+
+    #[test]
+    fn masks_follow_seed_step_and_layer() {
+        let n = 100_000;
+        let base = dropped(Mode::Train { seed: 1, step: 2 }, 3, n);
+        assert_eq!(base, dropped(Mode::Train { seed: 1, step: 2 }, 3, n));
+        assert!(dropped(Mode::Predict, 3, n).iter().all(|&v| v == 1.0));
+        let kept = |v: &[f32]| v.iter().filter(|&&v| v != 0.0).count() as f64 / n as f64;
+        // Standard deviation of the share: sqrt(0.21 / n) = 0.00145; five of them.
+        assert!((kept(&base) - 0.7).abs() < 0.0073, "{}", kept(&base));
+        assert!(base.iter().all(|&v| v == 0.0 || v == 1.0 / 0.7));
+        for other in [
+            dropped(Mode::Train { seed: 2, step: 2 }, 3, n),
+            dropped(Mode::Train { seed: 1, step: 3 }, 3, n),
+            dropped(Mode::Train { seed: 1, step: 2 }, 4, n),
+        ] {
+            let both: Vec<f32> = base.iter().zip(&other).map(|(a, b)| a * b).collect();
+            assert!((kept(&both) - 0.49).abs() < 0.008, "masks are not independent: {}", kept(&both));
+        }
+        // Neighbours too.
+        let pairs: Vec<f32> = base.windows(2).map(|w| w[0] * w[1]).collect();
+        assert!((kept(&pairs) - 0.49).abs() < 0.008);
+    }
+
+    #[test]
+    fn a_mask_does_not_depend_on_the_blocks() {
+        let mode = Mode::Train { seed: 5, step: 0 };
+        let finish = Finish { activation: Activation::Relu, dropout: 0.5, layer: 0 };
+        let mut whole: Vec<f32> = (0..60).map(|i| i as f32 - 20.0).collect();
+        let mut parts = whole.clone();
+        finish.forward(mode, 0, 10, &mut whole);
+        for (i, row) in parts.chunks_mut(10).enumerate() {
+            finish.forward(mode, i, 10, row);
+        }
+        assert_eq!(whole, parts);
+        let (mut output, mut gradient) = (Activations::default(), Activations::default());
+        output.reshape(6, 10);
+        gradient.reshape(6, 10);
+        output.values_mut().copy_from_slice(&whole);
+        gradient.values_mut().fill(1.0);
+        finish.backward(mode, &output, &mut gradient);
+        for (&g, &y) in gradient.values().iter().zip(&whole) {
+            assert_eq!(g, if y > 0.0 { 2.0 } else { 0.0 });
+        }
+    }
+}

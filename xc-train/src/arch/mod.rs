@@ -1,0 +1,124 @@
+//! Instruction sets: the inner tile of the dense product, and loops compiled once for each set.
+//!
+//! The choice is [`Isa::current`]'s (`XC_SIMD` forces one). Elementwise loops give the same bits on every path. The tile
+//! adds in the same order everywhere, but the scalar twin rounds each product, where the others fuse multiplication
+//! and addition: products agree to rounding, not to the bit.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod scalar;
+
+use std::sync::OnceLock;
+use xc_sparse::Isa;
+
+/// The inner tile: `c += a * b` over `k` steps.
+///
+/// ```text
+///   a: k groups of `rows` values      b: k groups of `columns` values      c: rows x columns, rows `stride` apart
+/// ```
+#[derive(Clone, Copy)]
+pub(crate) struct Tile {
+    /// Rows of the tile.
+    pub(crate) rows: usize,
+    /// Columns of the tile.
+    pub(crate) columns: usize,
+    run: unsafe fn(k: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize),
+}
+
+impl Tile {
+    /// The tile of one instruction set; the plain one where the machine lacks fused multiplication.
+    pub(crate) fn of(isa: Isa) -> Tile {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => Tile { rows: avx512::ROWS, columns: avx512::COLUMNS, run: avx512::tile },
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 if is_x86_feature_detected!("fma") => {
+                Tile { rows: avx2::ROWS, columns: avx2::COLUMNS, run: avx2::tile }
+            }
+            _ => Tile { rows: scalar::ROWS, columns: scalar::COLUMNS, run: scalar::tile },
+        }
+    }
+
+    /// The tile of this process.
+    pub(crate) fn current() -> Tile {
+        static CHOICE: OnceLock<Tile> = OnceLock::new();
+        *CHOICE.get_or_init(|| Tile::of(Isa::current()))
+    }
+
+    /// Adds the product of two packed panels to `c`.
+    ///
+    /// # Panics
+    /// If a slice is too short for the tile.
+    #[inline]
+    pub(crate) fn run(&self, k: usize, a: &[f32], b: &[f32], c: &mut [f32], stride: usize) {
+        let wanted = ((self.rows - 1) * stride) + self.columns;
+        assert!(a.len() >= k * self.rows && b.len() >= k * self.columns && c.len() >= wanted && stride >= self.columns);
+        // SAFETY: the lengths were just compared with what the kernel reads and writes, and `of` chooses a kernel only
+        // where `Isa` found its instructions.
+        unsafe { (self.run)(k, a.as_ptr(), b.as_ptr(), c.as_mut_ptr(), stride) }
+    }
+}
+
+/// Runs a loop compiled for the widest vectors of this machine. The body should do at least some hundred
+/// nanoseconds of work, and is compiled once for each instruction set.
+#[inline(always)]
+pub(crate) fn vectorised<R>(body: impl FnOnce() -> R) -> R {
+    #[cfg(target_arch = "x86_64")]
+    match Isa::current() {
+        // SAFETY: `Isa::current` gives only instruction sets that this machine has.
+        Isa::Avx512 => return unsafe { with_avx512(body) },
+        // SAFETY: as above.
+        Isa::Avx2 => return unsafe { with_avx2(body) },
+        Isa::Scalar => {}
+    }
+    body()
+}
+
+/// # Safety
+/// The machine has the instructions that [`Isa::Avx512`] asks for.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn with_avx512<R>(body: impl FnOnce() -> R) -> R {
+    body()
+}
+
+/// # Safety
+/// The machine has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn with_avx2<R>(body: impl FnOnce() -> R) -> R {
+    body()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tile_agrees_with_plain_sums() {
+        for isa in Isa::available() {
+            let tile = Tile::of(isa);
+            for k in [0, 1, 2, 3, 7, 64, 257] {
+                let value = |i: usize| ((i * 7919 + 13) % 101) as f32 / 50.0 - 1.0;
+                let a: Vec<f32> = (0..k * tile.rows).map(value).collect();
+                let b: Vec<f32> = (0..k * tile.columns).map(|i| value(i + 5)).collect();
+                let stride = tile.columns + 3;
+                let mut c: Vec<f32> = (0..tile.rows * stride).map(|i| value(i + 9)).collect();
+                let before = c.clone();
+                tile.run(k, &a, &b, &mut c, stride);
+                for (at, (&met, &old)) in c.iter().zip(&before).enumerate() {
+                    let (i, j) = (at / stride, at % stride);
+                    if j >= tile.columns {
+                        assert_eq!(met, old, "{isa}: outside the tile");
+                        continue;
+                    }
+                    let product = |p: usize| f64::from(a[p * tile.rows + i]) * f64::from(b[p * tile.columns + j]);
+                    let wanted = f64::from(old) + (0..k).map(product).sum::<f64>();
+                    assert!((f64::from(met) - wanted).abs() < 1e-4, "{isa}, k {k}, ({i}, {j}): {met} {wanted}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Embedding bag: the weighted sum of the vectors of an instance's features.
+//!
+//! ```text
+//!   y = finish( bias + sum_f x_f E[f] )              E: one row a feature
+//! ```
+//!
+//! Forward, each instance gathers its rows. Backward, each *feature* of the batch gathers the gradients of its
+//! instances, in instance order, and its row is changed at once: the gradient of the table never exists, and rows that no
+//! instance of the batch has are not touched.
+
+use super::Encoder;
+use crate::activations::{BLOCK, Finish};
+use crate::arch::vectorised;
+use crate::gemm::SplitRows;
+use crate::layer::{Named, column_sums, squares};
+use crate::parameter::{Decay, Parameter, Slot};
+use crate::stream::{Purpose, fill_uniform, name, stream};
+use crate::{Activation, Activations, Batch, Mode, Update};
+use rayon::prelude::*;
+use std::cell::RefCell;
+use std::ops::Range;
+
+/// A table with a vector for each feature, and a bias.
+#[derive(Clone, Debug)]
+pub struct Bag {
+    table: Parameter,
+    bias: Parameter,
+    finish: Finish,
+}
+
+/// Entries of a batch that one task of a backward pass takes.
+const ENTRIES: usize = 512;
+
+thread_local! {
+    /// Gradient of one row.
+    static ROW: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Bag {
+    /// A table of `n_features` vectors of `width` values.
+    ///
+    /// First values are even in +-1/sqrt(20): for rows of length 1, as tf-idf gives, sums then have a variance of 1/60 (a
+    /// guess; smaller is slower at first, larger remembers its noise).
+    ///
+    /// # Panics
+    /// If the rate of dropout is not in [0, 1).
+    pub fn new(n_features: usize, width: usize, activation: Activation, dropout: f32, seed: u64) -> Self {
+        assert!((0.0..1.0).contains(&dropout), "dropout {dropout}, wanted 0 <= rate < 1");
+        let mut table = Parameter::zeros(n_features, width, Decay::Yes);
+        fill_uniform(&mut stream(name(seed, Purpose::Initial, 0)), 20f32.sqrt().recip(), table.values_mut());
+        let bias = Parameter::zeros(width, 1, Decay::No);
+        Self { table, bias, finish: Finish { activation, dropout, layer: 0 } }
+    }
+
+    /// Number of features.
+    pub fn n_features(&self) -> usize {
+        self.table.rows()
+    }
+}
+
+impl Encoder for Bag {
+    type Workspace = ();
+
+    fn width(&self) -> usize {
+        self.table.width()
+    }
+
+    /// # Panics
+    /// If the batch's rows are not sparse or have another number of features.
+    fn forward(&self, batch: &Batch, mode: Mode, output: &mut Activations, (): &mut ()) {
+        let met = batch.width();
+        assert!(met == self.n_features() && batch.dense.is_empty(), "rows of {met}, wanted {}", self.n_features());
+        let width = self.width();
+        output.reshape(batch.len(), width);
+        output.values_mut().par_chunks_mut((BLOCK * width).max(1)).enumerate().for_each(|(block, rows)| {
+            for (at, row) in rows.chunks_exact_mut(width).enumerate() {
+                let (features, values) = batch.row(block * BLOCK + at);
+                row.copy_from_slice(self.bias.values());
+                add_rows(row, self.table.values(), features, values);
+            }
+            self.finish.forward(mode, block * BLOCK, width, rows);
+        });
+    }
+
+    fn backward(&self, _: &Batch, mode: Mode, output: &Activations, gradient: &mut Activations, (): &mut ()) {
+        self.finish.backward(mode, output, gradient);
+    }
+
+    fn squared_norm(&self, batch: &Batch, gradient: &Activations, (): &mut ()) -> f64 {
+        let groups = &batch.groups;
+        let sums: Vec<f64> = (0..groups.features.len())
+            .into_par_iter()
+            .with_min_len(16)
+            .map(|at| {
+                ROW.with_borrow_mut(|row| {
+                    let (rows, values) = groups.entries(at);
+                    gather(row, gradient, rows, values);
+                    squares(row)
+                })
+            })
+            .collect();
+        sums.iter().sum::<f64>() + squares(&column_sums(gradient))
+    }
+
+    fn update(&mut self, batch: &Batch, gradient: &Activations, (): &mut (), update: &Update<'_>) {
+        self.bias.slot().update(&column_sums(gradient), update.optimizer, &update.step);
+        let n = batch.groups.features.len();
+        update_rows(batch, 0..n, 0, self.table.slot(), gradient, update);
+    }
+
+    fn parameters(&self) -> Vec<Named<&Parameter>> {
+        vec![
+            Named { name: "bag.table".into(), parameter: &self.table },
+            Named { name: "bag.bias".into(), parameter: &self.bias },
+        ]
+    }
+
+    fn parameters_mut(&mut self) -> Vec<Named<&mut Parameter>> {
+        vec![
+            Named { name: "bag.table".into(), parameter: &mut self.table },
+            Named { name: "bag.bias".into(), parameter: &mut self.bias },
+        ]
+    }
+}
+
+/// Changes the rows of the features at `positions` of the batch; `slot` begins with the row of feature `first`.
+fn update_rows(
+    batch: &Batch,
+    positions: Range<usize>,
+    first: usize,
+    mut slot: Slot<'_>,
+    gradient: &Activations,
+    update: &Update<'_>,
+) {
+    let groups = &batch.groups;
+    let n_entries = groups.ptr[positions.end] - groups.ptr[positions.start];
+    if positions.len() < 2 || n_entries as usize <= ENTRIES {
+        ROW.with_borrow_mut(|row| {
+            for at in positions {
+                let (rows, values) = groups.entries(at);
+                gather(row, gradient, rows, values);
+                let local = groups.features[at] as usize - first;
+                slot.rows(local..local + 1).update(row, update.optimizer, &update.step);
+            }
+        });
+        return;
+    }
+    // Features are ascending: the middle one parts the table.
+    let middle = positions.start + positions.len() / 2;
+    let border = groups.features[middle] as usize;
+    let (low, high) = slot.split_at_row(border - first);
+    rayon::join(
+        || update_rows(batch, positions.start..middle, first, low, gradient, update),
+        || update_rows(batch, middle..positions.end, border, high, gradient, update),
+    );
+}
+
+/// `sum = sum_i values[i] * gradient[rows[i]]`.
+fn gather(sum: &mut Vec<f32>, gradient: &Activations, rows: &[u32], values: &[f32]) {
+    sum.clear();
+    sum.resize(gradient.width(), 0.0);
+    add_rows(sum, gradient.values(), rows, values);
+}
+
+/// `sum += sum_i values[i] * table[rows[i]]`, four rows at a time, each entry of the sum in the order given.
+///
+/// # Panics
+/// If a row is not there.
+fn add_rows(sum: &mut [f32], table: &[f32], rows: &[u32], values: &[f32]) {
+    let width = sum.len();
+    let row = |r: u32| &table[r as usize * width..][..width];
+    vectorised(|| {
+        let (rows, last_rows) = rows.as_chunks::<4>();
+        let (values, last_values) = values.as_chunks::<4>();
+        for (&[ra, rb, rc, rd], &[va, vb, vc, vd]) in rows.iter().zip(values) {
+            let (a, b, c, d) = (row(ra), row(rb), row(rc), row(rd));
+            for ((((sum, a), b), c), d) in sum.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+                *sum = *sum + va * a + vb * b + vc * c + vd * d;
+            }
+        }
+        for (&r, &v) in last_rows.iter().zip(last_values) {
+            sum.iter_mut().zip(row(r)).for_each(|(sum, x)| *sum += v * x);
+        }
+    });
+}

@@ -1,0 +1,50 @@
+//! Encoders: a batch of instances in, one dense vector an instance out.
+
+mod bag;
+mod precomputed;
+mod stack;
+
+pub use bag::Bag;
+pub use precomputed::Precomputed;
+pub use stack::Stack;
+
+use crate::layer::Named;
+use crate::{Activations, Batch, Mode, Update};
+
+/// A network from instances to vectors.
+///
+/// A training step calls `forward`, `backward` and `update` in this order with the same batch, mode and workspace;
+/// `squared_norm` may come before `update`.
+pub trait Encoder: Send + Sync {
+    /// Buffers of a step; they grow to the largest batch and stay.
+    type Workspace: Default + Send;
+
+    /// Length of a vector.
+    fn width(&self) -> usize;
+
+    /// Computes the vectors. A workspace that only predicts stays small.
+    fn forward(&self, batch: &Batch, mode: Mode, output: &mut Activations, workspace: &mut Self::Workspace);
+
+    /// Takes the gradient with respect to the output down to each layer's sums. `gradient` is used up: afterwards it
+    /// belongs to the encoder, and `update` wants it unchanged.
+    fn backward(
+        &self,
+        batch: &Batch,
+        mode: Mode,
+        output: &Activations,
+        gradient: &mut Activations,
+        workspace: &mut Self::Workspace,
+    );
+
+    /// Sum of squares of the gradient with respect to all parameters, after `backward`.
+    fn squared_norm(&self, batch: &Batch, gradient: &Activations, workspace: &mut Self::Workspace) -> f64;
+
+    /// Changes the parameters by their gradient.
+    fn update(&mut self, batch: &Batch, gradient: &Activations, workspace: &mut Self::Workspace, update: &Update<'_>);
+
+    /// Every parameter with its name, always in the same order.
+    fn parameters(&self) -> Vec<Named<&crate::Parameter>>;
+
+    /// Every parameter with its name, in the order of `parameters`.
+    fn parameters_mut(&mut self) -> Vec<Named<&mut crate::Parameter>>;
+}

@@ -1,0 +1,143 @@
+//! Dense layers on top of another encoder.
+
+use super::Encoder;
+use crate::activations::{BLOCK, Finish};
+use crate::gemm::Scratch;
+use crate::layer::{Linear, Named};
+use crate::{Activation, Activations, Batch, Mode, Parameter, Update};
+use rayon::prelude::*;
+
+/// Dense layers above `E`, each `finish(input * weights^T + bias)`.
+#[derive(Clone, Debug)]
+pub struct Stack<E> {
+    below: E,
+    layers: Vec<Layer>,
+}
+
+#[derive(Clone, Debug)]
+struct Layer {
+    linear: Linear,
+    finish: Finish,
+}
+
+/// Buffers of a [`Stack`]: the input of each layer and its gradient.
+pub struct StackWorkspace<W> {
+    below: W,
+    inputs: Vec<Activations>,
+    gradients: Vec<Activations>,
+    scratch: Scratch,
+}
+
+impl<W: Default> Default for StackWorkspace<W> {
+    fn default() -> Self {
+        Self { below: W::default(), inputs: Vec::new(), gradients: Vec::new(), scratch: Scratch::default() }
+    }
+}
+
+impl<E: Encoder> Stack<E> {
+    /// Only what is below, until layers are pushed.
+    pub fn new(below: E) -> Self {
+        Self { below, layers: Vec::new() }
+    }
+
+    /// Puts a layer of `width` outputs on top. Weights begin as He proposes for ReLU, at variance 1/inputs otherwise.
+    ///
+    /// # Panics
+    /// If the rate of dropout is not in [0, 1).
+    pub fn push(mut self, width: usize, activation: Activation, dropout: f32, seed: u64) -> Self {
+        assert!((0.0..1.0).contains(&dropout), "dropout {dropout}, wanted 0 <= rate < 1");
+        let layer = self.layers.len() as u64 + 1;
+        let gain = if activation == Activation::Relu { 6.0 } else { 3.0 };
+        let linear = Linear::new(width, self.width(), gain, seed, layer);
+        self.layers.push(Layer { linear, finish: Finish { activation, dropout, layer } });
+        self
+    }
+
+    /// What is below the layers.
+    pub fn below(&self) -> &E {
+        &self.below
+    }
+}
+
+impl<E: Encoder> Encoder for Stack<E> {
+    type Workspace = StackWorkspace<E::Workspace>;
+
+    fn width(&self) -> usize {
+        self.layers.last().map_or(self.below.width(), |l| l.linear.weights.rows())
+    }
+
+    fn forward(&self, batch: &Batch, mode: Mode, output: &mut Activations, workspace: &mut Self::Workspace) {
+        workspace.inputs.resize_with(self.layers.len(), Activations::default);
+        let StackWorkspace { below, inputs, scratch, .. } = workspace;
+        let lowest = inputs.first_mut().unwrap_or(output);
+        self.below.forward(batch, mode, lowest, below);
+        for (at, layer) in self.layers.iter().enumerate() {
+            let (low, high) = inputs.split_at_mut(at + 1);
+            layer.forward(mode, &low[at], high.first_mut().unwrap_or(output), scratch);
+        }
+    }
+
+    fn backward(
+        &self,
+        batch: &Batch,
+        mode: Mode,
+        output: &Activations,
+        gradient: &mut Activations,
+        workspace: &mut Self::Workspace,
+    ) {
+        workspace.gradients.resize_with(self.layers.len(), Activations::default);
+        let StackWorkspace { below, inputs, gradients, scratch } = workspace;
+        for (at, layer) in self.layers.iter().enumerate().rev() {
+            let (low, high) = gradients.split_at_mut(at + 1);
+            let (output, gradient) = match high.first_mut() {
+                Some(gradient) => (&inputs[at + 1], gradient),
+                None => (output, &mut *gradient),
+            };
+            layer.finish.backward(mode, output, gradient);
+            layer.linear.backward(gradient, &mut low[at], scratch);
+        }
+        let (output, gradient) = match gradients.first_mut() {
+            Some(gradient) => (&inputs[0], gradient),
+            None => (output, gradient),
+        };
+        self.below.backward(batch, mode, output, gradient, below);
+    }
+
+    fn squared_norm(&self, batch: &Batch, gradient: &Activations, workspace: &mut Self::Workspace) -> f64 {
+        let StackWorkspace { below, inputs, gradients, scratch } = workspace;
+        let mut sum = self.below.squared_norm(batch, gradients.first().unwrap_or(gradient), below);
+        for (at, layer) in self.layers.iter().enumerate() {
+            sum += layer.linear.squared_norm(&inputs[at], gradients.get(at + 1).unwrap_or(gradient), scratch);
+        }
+        sum
+    }
+
+    fn update(&mut self, batch: &Batch, gradient: &Activations, workspace: &mut Self::Workspace, update: &Update<'_>) {
+        let StackWorkspace { below, inputs, gradients, scratch } = workspace;
+        self.below.update(batch, gradients.first().unwrap_or(gradient), below, update);
+        for (at, layer) in self.layers.iter_mut().enumerate() {
+            layer.linear.update(&inputs[at], gradients.get(at + 1).unwrap_or(gradient), scratch, update);
+        }
+    }
+
+    fn parameters(&self) -> Vec<Named<&Parameter>> {
+        let own = self.layers.iter().enumerate().flat_map(|(at, l)| l.linear.parameters(&format!("layer{}", at + 1)));
+        self.below.parameters().into_iter().chain(own).collect()
+    }
+
+    fn parameters_mut(&mut self) -> Vec<Named<&mut Parameter>> {
+        let own = self.layers.iter_mut().enumerate();
+        let own = own.flat_map(|(at, l)| l.linear.parameters_mut(&format!("layer{}", at + 1)));
+        self.below.parameters_mut().into_iter().chain(own).collect()
+    }
+}
+
+impl Layer {
+    fn forward(&self, mode: Mode, input: &Activations, output: &mut Activations, scratch: &mut Scratch) {
+        self.linear.forward(input, output, scratch);
+        let width = output.width();
+        output.values_mut().par_chunks_mut((BLOCK * width).max(1)).enumerate().for_each(|(block, rows)| {
+            self.finish.forward(mode, block * BLOCK, width, rows);
+        });
+    }
+}

@@ -1,0 +1,250 @@
+//! Dense products of row-major matrices.
+//!
+//! ```text
+//!   C (m x n)  =  start  +  A (m x k) * B (k x n)        A and B with any strides: a transpose is a swap of two numbers
+//!
+//!   B is cut into chunks and packed into panels of a tile's width, once, by all threads; rows of C are split among the
+//!   threads in whole tiles; each leaf packs its few rows of A and runs the tiles of `arch`.
+//! ```
+//!
+//! # Determinism
+//! Every entry of C is one chain of additions in ascending k, whatever the split: the same bits at any number of threads
+//! and for any cut into blocks.
+
+mod pack;
+
+use crate::arch::Tile;
+use pack::{pack_columns, pack_rows};
+use std::cell::RefCell;
+
+/// Steps of k that a panel of B holds while it stays in the first-level cache: 256 * 32 * 4 bytes = 32 KB.
+const DEPTH: usize = 256;
+/// Values of B packed at a time (4 MB).
+const CHUNK: usize = 1 << 20;
+/// Tiles of rows that one leaf takes at most.
+const LEAF_TILES: usize = 4;
+
+/// A matrix to read, with any strides.
+#[derive(Clone, Copy)]
+pub(crate) struct MatRef<'a> {
+    values: &'a [f32],
+    rows: usize,
+    columns: usize,
+    row_stride: usize,
+    column_stride: usize,
+}
+
+impl<'a> MatRef<'a> {
+    /// A row-major matrix.
+    ///
+    /// # Panics
+    /// If there are not `rows * columns` values.
+    pub(crate) fn new(values: &'a [f32], rows: usize, columns: usize) -> Self {
+        assert!(values.len() == rows * columns, "{} values, wanted {rows} x {columns}", values.len());
+        Self { values, rows, columns, row_stride: columns, column_stride: 1 }
+    }
+
+    /// The transpose, by strides.
+    pub(crate) fn t(self) -> Self {
+        Self {
+            rows: self.columns,
+            columns: self.rows,
+            row_stride: self.column_stride,
+            column_stride: self.row_stride,
+            ..self
+        }
+    }
+}
+
+/// Something with rows that threads share out among themselves.
+pub(crate) trait SplitRows: Send + Sized {
+    /// The first `row` rows and the rest.
+    fn split_at_row(self, row: usize) -> (Self, Self);
+}
+
+/// Rows of a row-major matrix to write.
+struct RowsMut<'a> {
+    values: &'a mut [f32],
+    width: usize,
+}
+
+impl SplitRows for RowsMut<'_> {
+    fn split_at_row(self, row: usize) -> (Self, Self) {
+        let (a, b) = self.values.split_at_mut(row * self.width);
+        (Self { values: a, width: self.width }, Self { values: b, width: self.width })
+    }
+}
+
+/// Buffer of the packed operand, kept from product to product.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    packed: Vec<f32>,
+}
+
+thread_local! {
+    /// Packed rows of A, and the rows of C of a leaf that has no place of its own.
+    static LEAF: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+}
+
+/// What an entry of C begins with.
+#[derive(Clone, Copy)]
+pub(crate) enum Start<'a> {
+    /// Nothing.
+    Zero,
+    /// The value of its column.
+    Bias(&'a [f32]),
+}
+
+/// `c = start + a * b`; `c` is row-major.
+///
+/// *Cost*: 2 m n k operations; the scratch grows to at most about 4 MB + k * 128 bytes.
+///
+/// # Panics
+/// If shapes disagree.
+pub(crate) fn product(c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start: Start<'_>, scratch: &mut Scratch) {
+    product_with(Tile::current(), c, a, b, start, scratch);
+}
+
+fn product_with(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start: Start<'_>, scratch: &mut Scratch) {
+    assert!(a.columns == b.rows, "inner lengths {} and {}", a.columns, b.rows);
+    let (m, n, k) = (a.rows, b.columns, a.columns);
+    assert!(c.len() == m * n, "{} values for a product of {m} x {n}", c.len());
+    if let Start::Bias(bias) = start {
+        assert!(bias.len() == n, "bias of {} for {n} columns", bias.len());
+    }
+    if m == 0 || n == 0 {
+        return;
+    }
+    let deep = k.clamp(1, 8 * DEPTH);
+    let wide = (CHUNK / deep / tile.columns).max(1) * tile.columns;
+    for j in (0..n).step_by(wide) {
+        let j_end = n.min(j + wide);
+        for p in (0..k.max(1)).step_by(deep) {
+            let p_end = k.min(p + deep);
+            let chunk = Chunk::pack(tile, b, p..p_end, j..j_end, scratch);
+            let rows = RowsMut { values: &mut *c, width: n };
+            let leaf = |first: usize, n_rows: usize, target: RowsMut<'_>| {
+                if p == 0 {
+                    for row in target.values.chunks_exact_mut(n) {
+                        match start {
+                            Start::Zero => row[j..j_end].fill(0.0),
+                            Start::Bias(bias) => row[j..j_end].copy_from_slice(&bias[j..j_end]),
+                        }
+                    }
+                }
+                LEAF.with_borrow_mut(|(packed_a, _)| {
+                    chunk.multiply(a, first..first + n_rows, packed_a, &mut target.values[j..], n);
+                });
+            };
+            split(tile.rows, 0, m, rows, &leaf);
+        }
+    }
+}
+
+/// Computes `a * b` a few rows at a time and hands each block of rows, with the rows of `target` that belong to it, to
+/// `visit`; the whole product never exists. `b` is packed whole: it should be small.
+///
+/// # Panics
+/// If shapes disagree.
+pub(crate) fn product_by_rows<T: SplitRows>(
+    a: MatRef<'_>,
+    b: MatRef<'_>,
+    target: T,
+    scratch: &mut Scratch,
+    visit: &(impl Fn(usize, &[f32], T) + Sync),
+) {
+    assert!(a.columns == b.rows, "inner lengths {} and {}", a.columns, b.rows);
+    let tile = Tile::current();
+    let n = b.columns;
+    let chunk = Chunk::pack(tile, b, 0..b.rows, 0..n, scratch);
+    let leaf = |first: usize, n_rows: usize, target: T| {
+        LEAF.with_borrow_mut(|(packed_a, block)| {
+            block.clear();
+            block.resize(n_rows * n, 0.0);
+            chunk.multiply(a, first..first + n_rows, packed_a, block, n);
+            visit(first, block, target);
+        });
+    };
+    split(tile.rows, 0, a.rows, target, &leaf);
+}
+
+/// Halves rows at tile boundaries until a leaf has a few tiles.
+fn split<T: SplitRows>(tile_rows: usize, first: usize, n: usize, rows: T, leaf: &(impl Fn(usize, usize, T) + Sync)) {
+    if n <= LEAF_TILES * tile_rows {
+        if n > 0 {
+            leaf(first, n, rows);
+        }
+        return;
+    }
+    let half = n.div_ceil(tile_rows).div_ceil(2) * tile_rows;
+    let (a, b) = rows.split_at_row(half);
+    rayon::join(|| split(tile_rows, first, half, a, leaf), || split(tile_rows, first + half, n - half, b, leaf));
+}
+
+/// Some rows and columns of B in panels.
+struct Chunk<'a> {
+    tile: Tile,
+    /// Rows of B, which are columns of A.
+    inner: std::ops::Range<usize>,
+    n_columns: usize,
+    packed: &'a [f32],
+}
+
+impl<'a> Chunk<'a> {
+    fn pack(
+        tile: Tile,
+        b: MatRef<'_>,
+        inner: std::ops::Range<usize>,
+        columns: std::ops::Range<usize>,
+        scratch: &'a mut Scratch,
+    ) -> Self {
+        let n_columns = columns.len();
+        let length = n_columns.div_ceil(tile.columns) * tile.columns * inner.len();
+        if scratch.packed.len() < length {
+            scratch.packed.resize(length, 0.0);
+        }
+        pack_columns(tile.columns, b, inner.clone(), columns, &mut scratch.packed[..length]);
+        Self { tile, inner, n_columns, packed: &scratch.packed[..length] }
+    }
+
+    /// `c += a[rows, inner] * self`; rows of `c` are `stride` apart.
+    fn multiply(
+        &self,
+        a: MatRef<'_>,
+        rows: std::ops::Range<usize>,
+        packed_a: &mut Vec<f32>,
+        c: &mut [f32],
+        stride: usize,
+    ) {
+        let Tile { rows: tile_rows, columns: tile_columns, .. } = self.tile;
+        let mut edge = [0.0f32; 1024];
+        for p in (0..self.inner.len()).step_by(DEPTH) {
+            let depth = DEPTH.min(self.inner.len() - p);
+            let begin = self.inner.start + p;
+            pack_rows(tile_rows, a, rows.clone(), begin..begin + depth, packed_a);
+            for (panel, j) in (0..self.n_columns).step_by(tile_columns).enumerate() {
+                let b = &self.packed[(panel * self.inner.len() + p) * tile_columns..][..depth * tile_columns];
+                let width = tile_columns.min(self.n_columns - j);
+                for (a, i) in packed_a.chunks_exact(depth * tile_rows).zip((0..rows.len()).step_by(tile_rows)) {
+                    let height = tile_rows.min(rows.len() - i);
+                    let at = i * stride + j;
+                    if width == tile_columns && height == tile_rows {
+                        self.tile.run(depth, a, b, &mut c[at..], stride);
+                        continue;
+                    }
+                    // A tile over the edge works on a copy.
+                    for r in 0..height {
+                        edge[r * tile_columns..][..width].copy_from_slice(&c[at + r * stride..][..width]);
+                    }
+                    self.tile.run(depth, a, b, &mut edge, tile_columns);
+                    for r in 0..height {
+                        c[at + r * stride..][..width].copy_from_slice(&edge[r * tile_columns..][..width]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+use super::*;
+use proptest::prelude::*;
+use xc_sparse::Isa;
+
+fn matrix(n: usize, salt: usize) -> Vec<f32> {
+    (0..n).map(|i| (((i + salt) * 7919 + 13) % 211) as f32 / 105.0 - 1.0).collect()
+}
+
+fn naive(a: &[f32], b: &[f32], m: usize, n: usize, k: usize) -> Vec<f64> {
+    let mut c = vec![0.0; m * n];
+    for i in 0..m {
+        for p in 0..k {
+            for j in 0..n {
+                c[i * n + j] += f64::from(a[i * k + p]) * f64::from(b[p * n + j]);
+            }
+        }
+    }
+    c
+}
+
+fn transposed(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
+    (0..rows * columns).map(|i| values[(i % rows) * columns + i / rows]).collect()
+}
+
+fn in_pool<R: Send>(threads: usize, body: impl FnOnce() -> R + Send) -> R {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(body)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn all_layouts_equal_the_naive_product(m in 0usize..70, n in 0usize..70, k in prop_oneof![0usize..40, 250usize..530]) {
+        let (a, b) = (matrix(m * k, 1), matrix(k * n, 2));
+        let bias = matrix(n, 3);
+        let wanted = naive(&a, &b, m, n, k);
+        let (at, bt) = (transposed(&a, m, k), transposed(&b, k, n));
+        let mut first: Option<Vec<f32>> = None;
+        for (a, b) in [
+            (MatRef::new(&a, m, k), MatRef::new(&b, k, n)),
+            (MatRef::new(&at, k, m).t(), MatRef::new(&b, k, n)),
+            (MatRef::new(&a, m, k), MatRef::new(&bt, n, k).t()),
+        ] {
+            let mut c = vec![f32::NAN; m * n];
+            product(&mut c, a, b, Start::Bias(&bias), &mut Scratch::default());
+            for (at, &met) in c.iter().enumerate() {
+                let wanted = wanted[at] + f64::from(bias[at % n]);
+                prop_assert!((f64::from(met) - wanted).abs() < 1e-3, "at {}: {} {}", at, met, wanted);
+            }
+            // The layout changes only the packing.
+            prop_assert_eq!(first.get_or_insert_with(|| c.clone()), &c);
+            let mut rows = vec![f32::NAN; m * n];
+            let mut zero = vec![f32::NAN; m * n];
+            let visit = |_: usize, block: &[f32], target: RowsMut<'_>| target.values.copy_from_slice(block);
+            product_by_rows(a, b, RowsMut { values: &mut rows, width: n }, &mut Scratch::default(), &visit);
+            product(&mut zero, a, b, Start::Zero, &mut Scratch::default());
+            prop_assert_eq!(rows, zero);
+        }
+    }
+}
+
+#[test]
+fn instruction_sets_agree_to_rounding() {
+    let (m, n, k) = (37, 75, 300);
+    let (a, b) = (matrix(m * k, 1), matrix(k * n, 2));
+    let wanted = naive(&a, &b, m, n, k);
+    for isa in Isa::available() {
+        let mut c = vec![0.0; m * n];
+        let (a, b) = (MatRef::new(&a, m, k), MatRef::new(&b, k, n));
+        product_with(Tile::of(isa), &mut c, a, b, Start::Zero, &mut Scratch::default());
+        assert!(c.iter().zip(&wanted).all(|(&c, &w)| (f64::from(c) - w).abs() < 1e-3), "{isa}");
+    }
+}
+
+#[test]
+fn threads_do_not_change_a_bit() {
+    // Larger than one chunk in both directions.
+    let (m, n, k) = (150, 700, 2300);
+    let (a, b) = (matrix(m * k, 1), matrix(k * n, 2));
+    let run = |threads| {
+        in_pool(threads, || {
+            let mut c = vec![0.0; m * n];
+            let mut scratch = Scratch::default();
+            product(&mut c, MatRef::new(&a, m, k), MatRef::new(&b, k, n), Start::Zero, &mut scratch);
+            assert!(scratch.packed.len() <= CHUNK + 64 * k);
+            c
+        })
+    };
+    let one = run(1);
+    assert_eq!(one, run(2));
+    assert_eq!(one, run(3));
+    let wanted = naive(&a, &b, m, n, k);
+    assert!(one.iter().zip(&wanted).all(|(&c, &w)| (f64::from(c) - w).abs() < 1e-2));
+}

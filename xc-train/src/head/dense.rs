@@ -1,0 +1,91 @@
+//! Every output is connected with everything.
+
+use super::Head;
+use crate::gemm::Scratch;
+use crate::layer::{Linear, Named};
+use crate::{Activations, Loss, Parameter, Targets, Update};
+use rayon::prelude::*;
+
+/// `logits = input * weights^T + bias`, weights label-major: one row an output.
+#[derive(Clone, Debug)]
+pub struct Dense {
+    linear: Linear,
+}
+
+/// Buffers of a [`Dense`] step: the logits, which become their gradient, and one loss an instance.
+#[derive(Default)]
+pub struct DenseWorkspace {
+    logits: Activations,
+    losses: Vec<f64>,
+    scratch: Scratch,
+}
+
+impl Dense {
+    /// Number of this layer's random stream; far from those of the encoders' layers.
+    const STREAM: u64 = 1 << 32;
+
+    /// `n_outputs` outputs over vectors of `width`; first weights even, of variance 1/width.
+    pub fn new(n_outputs: usize, width: usize, seed: u64) -> Self {
+        Self { linear: Linear::new(n_outputs, width, 3.0, seed, Self::STREAM) }
+    }
+
+    /// Weights, one row an output.
+    pub fn weights(&self) -> &Parameter {
+        &self.linear.weights
+    }
+
+    /// Bias of each output.
+    pub fn bias(&self) -> &[f32] {
+        self.linear.bias.values()
+    }
+}
+
+impl Head for Dense {
+    type Workspace = DenseWorkspace;
+
+    fn width(&self) -> usize {
+        self.linear.weights.width()
+    }
+
+    fn n_outputs(&self) -> usize {
+        self.linear.weights.rows()
+    }
+
+    fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, workspace: &mut Self::Workspace) -> f64 {
+        assert!(input.len() == targets.len(), "{} vectors, {} targets", input.len(), targets.len());
+        let DenseWorkspace { logits, losses, scratch } = workspace;
+        self.linear.forward(input, logits, scratch);
+        losses.clear();
+        losses.resize(input.len(), 0.0);
+        let n = input.len() as f64;
+        let rows = logits.values_mut().par_chunks_exact_mut(self.n_outputs().max(1));
+        rows.zip(losses.par_iter_mut()).enumerate().for_each(|(i, (row, out))| {
+            *out = loss.gradient(row, targets.row(i), (1.0 / n) as f32);
+        });
+        losses.iter().sum::<f64>() / n
+    }
+
+    fn backward(&self, gradient: &mut Activations, workspace: &mut Self::Workspace) {
+        self.linear.backward(&workspace.logits, gradient, &mut workspace.scratch);
+    }
+
+    fn squared_norm(&self, input: &Activations, workspace: &mut Self::Workspace) -> f64 {
+        self.linear.squared_norm(input, &workspace.logits, &mut workspace.scratch)
+    }
+
+    fn update(&mut self, input: &Activations, workspace: &mut Self::Workspace, update: &Update<'_>) {
+        self.linear.update(input, &workspace.logits, &mut workspace.scratch, update);
+    }
+
+    fn logits(&self, input: &Activations, logits: &mut Activations, workspace: &mut Self::Workspace) {
+        self.linear.forward(input, logits, &mut workspace.scratch);
+    }
+
+    fn parameters(&self) -> Vec<Named<&Parameter>> {
+        self.linear.parameters("head")
+    }
+
+    fn parameters_mut(&mut self) -> Vec<Named<&mut Parameter>> {
+        self.linear.parameters_mut("head")
+    }
+}

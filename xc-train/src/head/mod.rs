@@ -1,0 +1,44 @@
+//! Heads: from vectors to logits of outputs, and back.
+
+mod dense;
+
+pub use dense::{Dense, DenseWorkspace};
+
+use crate::layer::Named;
+use crate::{Activations, Loss, Parameter, Targets, Update};
+
+/// The output layer. It calls the loss itself: a head that scores only some outputs chooses them.
+///
+/// A training step calls `loss`, `backward` and `update` in this order with the same input and workspace;
+/// `squared_norm` may come before `update`.
+pub trait Head: Send + Sync {
+    /// Buffers of a step; they grow to the largest batch and stay.
+    type Workspace: Default + Send;
+
+    /// Length of the vectors that come in.
+    fn width(&self) -> usize;
+
+    /// Number of outputs.
+    fn n_outputs(&self) -> usize;
+
+    /// Mean loss of a batch. Leaves its gradient with respect to the logits in the workspace.
+    fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, workspace: &mut Self::Workspace) -> f64;
+
+    /// Gradient with respect to the input.
+    fn backward(&self, gradient: &mut Activations, workspace: &mut Self::Workspace);
+
+    /// Sum of squares of the gradient with respect to all parameters.
+    fn squared_norm(&self, input: &Activations, workspace: &mut Self::Workspace) -> f64;
+
+    /// Changes the parameters by their gradient.
+    fn update(&mut self, input: &Activations, workspace: &mut Self::Workspace, update: &Update<'_>);
+
+    /// Logits of every output; one row an instance.
+    fn logits(&self, input: &Activations, logits: &mut Activations, workspace: &mut Self::Workspace);
+
+    /// Every parameter with its name, always in the same order.
+    fn parameters(&self) -> Vec<Named<&Parameter>>;
+
+    /// Every parameter with its name, in the order of `parameters`.
+    fn parameters_mut(&mut self) -> Vec<Named<&mut Parameter>>;
+}

@@ -1,0 +1,145 @@
+//! A dense layer: what hidden layers and dense heads have in common.
+
+use crate::activations::Activations;
+use crate::arch::vectorised;
+use crate::gemm::{MatRef, Scratch, SplitRows, Start, product, product_by_rows};
+use crate::optim::{Optimizer, Step};
+use crate::parameter::{Decay, Parameter, Slot};
+use crate::stream::{Purpose, fill_uniform, name, stream};
+use rayon::prelude::*;
+
+/// A parameter and its name.
+#[derive(Clone, Debug)]
+pub struct Named<P> {
+    /// The name, unique in its network: `head.weights`.
+    pub name: String,
+    /// The parameter.
+    pub parameter: P,
+}
+
+/// What `update` needs to know.
+#[derive(Clone, Copy)]
+pub struct Update<'a> {
+    /// The rule.
+    pub optimizer: &'a dyn Optimizer,
+    /// The step's numbers.
+    pub step: Step,
+}
+
+/// Weights (one row an output) and biases: `sums = input * weights^T + bias`.
+#[derive(Clone, Debug)]
+pub(crate) struct Linear {
+    pub(crate) weights: Parameter,
+    pub(crate) bias: Parameter,
+}
+
+impl Linear {
+    /// Weights even in +-sqrt(gain / width): gain 6 keeps the variance through ReLU (He), 3 does without; biases 0.
+    pub(crate) fn new(outputs: usize, width: usize, gain: f32, seed: u64, layer: u64) -> Self {
+        let mut weights = Parameter::zeros(outputs, width, Decay::Yes);
+        let bound = (gain / width.max(1) as f32).sqrt();
+        fill_uniform(&mut stream(name(seed, Purpose::Initial, layer)), bound, weights.values_mut());
+        Self { weights, bias: Parameter::zeros(outputs, 1, Decay::No) }
+    }
+
+    fn matrix(&self) -> MatRef<'_> {
+        MatRef::new(self.weights.values(), self.weights.rows(), self.weights.width())
+    }
+
+    /// Sums of every row of `input`.
+    pub(crate) fn forward(&self, input: &Activations, sums: &mut Activations, scratch: &mut Scratch) {
+        assert!(input.width() == self.weights.width(), "width {}, wanted {}", input.width(), self.weights.width());
+        sums.reshape(input.len(), self.weights.rows());
+        let start = Start::Bias(self.bias.values());
+        product(sums.values_mut(), input.matrix(), self.matrix().t(), start, scratch);
+    }
+
+    /// Gradient with respect to the input.
+    pub(crate) fn backward(
+        &self,
+        sums_gradient: &Activations,
+        input_gradient: &mut Activations,
+        scratch: &mut Scratch,
+    ) {
+        input_gradient.reshape(sums_gradient.len(), self.weights.width());
+        product(input_gradient.values_mut(), sums_gradient.matrix(), self.matrix(), Start::Zero, scratch);
+    }
+
+    /// Sum of squares of the gradient of weights and biases.
+    ///
+    /// *Cost*: computes the gradient of the weights, which `update` then computes again: a training that clips does
+    /// four products for three, and never holds a gradient as large as the weights.
+    pub(crate) fn squared_norm(&self, input: &Activations, sums_gradient: &Activations, scratch: &mut Scratch) -> f64 {
+        let outputs = self.weights.rows();
+        // One sum an output, added up in order afterwards: the split among threads must not show.
+        let mut sums = vec![0.0f64; outputs];
+        let target = Sums { values: &mut sums };
+        let visit = |_: usize, block: &[f32], target: Sums<'_>| {
+            for (sum, row) in target.values.iter_mut().zip(block.chunks_exact(input.width().max(1))) {
+                *sum = squares(row);
+            }
+        };
+        product_by_rows(sums_gradient.matrix().t(), input.matrix(), target, scratch, &visit);
+        sums.iter().sum::<f64>() + squares(&column_sums(sums_gradient))
+    }
+
+    /// Changes weights and biases; the gradient of the weights exists a few rows at a time.
+    pub(crate) fn update(
+        &mut self,
+        input: &Activations,
+        sums_gradient: &Activations,
+        scratch: &mut Scratch,
+        update: &Update<'_>,
+    ) {
+        self.bias.slot().update(&column_sums(sums_gradient), update.optimizer, &update.step);
+        let visit = |_: usize, block: &[f32], slot: Slot<'_>| slot.update(block, update.optimizer, &update.step);
+        product_by_rows(sums_gradient.matrix().t(), input.matrix(), self.weights.slot(), scratch, &visit);
+    }
+
+    pub(crate) fn parameters(&self, name: &str) -> Vec<Named<&Parameter>> {
+        vec![
+            Named { name: format!("{name}.weights"), parameter: &self.weights },
+            Named { name: format!("{name}.bias"), parameter: &self.bias },
+        ]
+    }
+
+    pub(crate) fn parameters_mut(&mut self, name: &str) -> Vec<Named<&mut Parameter>> {
+        vec![
+            Named { name: format!("{name}.weights"), parameter: &mut self.weights },
+            Named { name: format!("{name}.bias"), parameter: &mut self.bias },
+        ]
+    }
+}
+
+struct Sums<'a> {
+    values: &'a mut [f64],
+}
+
+impl SplitRows for Sums<'_> {
+    fn split_at_row(self, row: usize) -> (Self, Self) {
+        let (a, b) = self.values.split_at_mut(row);
+        (Self { values: a }, Self { values: b })
+    }
+}
+
+/// Sum of squares, in one order.
+pub(crate) fn squares(values: &[f32]) -> f64 {
+    values.iter().map(|&v| f64::from(v) * f64::from(v)).sum()
+}
+
+/// Sum of each column, rows in order.
+pub(crate) fn column_sums(rows: &Activations) -> Vec<f32> {
+    const COLUMNS: usize = 512;
+    let width = rows.width();
+    let mut sums = vec![0.0f32; width];
+    sums.par_chunks_mut(COLUMNS).enumerate().for_each(|(block, sums)| {
+        vectorised(|| {
+            for row in rows.values().chunks_exact(width) {
+                for (sum, &value) in sums.iter_mut().zip(&row[block * COLUMNS..]) {
+                    *sum += value;
+                }
+            }
+        });
+    });
+    sums
+}

@@ -1,0 +1,94 @@
+//! Losses that add up over the outputs.
+
+use super::{Loss, exp, log1p_exp_neg_abs, sum_mut};
+use crate::arch::vectorised;
+
+/// Binary cross-entropy on every output, added up over the outputs (not averaged: a tail output counts as it stands).
+///
+/// ```text
+///   loss = sum_j ln(1 + e^z_j) - [j true] z_j             gradient_j = sigmoid(z_j) - [j true]
+/// ```
+///
+/// `scores` gives sigmoids.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bce;
+
+#[inline(always)]
+fn sigmoid(z: f32) -> f32 {
+    let e = exp(-z.abs());
+    let small = e / (1.0 + e);
+    if z >= 0.0 { 1.0 - small } else { small }
+}
+
+impl Loss for Bce {
+    fn name(&self) -> &'static str {
+        "bce"
+    }
+
+    fn gradient(&self, logits: &mut [f32], positives: &[u32], scale: f32) -> f64 {
+        let at_positives: f64 = positives.iter().map(|&j| f64::from(logits[j as usize])).sum();
+        let sum = vectorised(|| {
+            sum_mut(logits, |z| {
+                let loss = log1p_exp_neg_abs(*z) + if *z < 0.0 { 0.0 } else { *z };
+                *z = sigmoid(*z) * scale;
+                loss
+            })
+        });
+        for &j in positives {
+            logits[j as usize] -= scale;
+        }
+        sum - at_positives
+    }
+
+    fn scores(&self, logits: &mut [f32]) {
+        vectorised(|| logits.iter_mut().for_each(|z| *z = sigmoid(*z)));
+    }
+}
+
+/// Squared hinge on every output, added up over the outputs; y is 1 where true, -1 elsewhere.
+///
+/// ```text
+///   loss = sum_j max(0, 1 - y_j z_j)^2                    gradient_j = -2 y_j max(0, 1 - y_j z_j)
+/// ```
+///
+/// `scores` maps a margin m to e^(-max(0, 1 - m)^2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SquaredHinge;
+
+impl Loss for SquaredHinge {
+    fn name(&self) -> &'static str {
+        "squared-hinge"
+    }
+
+    fn gradient(&self, logits: &mut [f32], positives: &[u32], scale: f32) -> f64 {
+        let slack = |margin: f32| if margin >= 1.0 { 0.0 } else { 1.0 - margin };
+        vectorised(|| {
+            let (mut at, mut total) = (0, 0.0);
+            for &j in positives {
+                let (stretch, one) = logits[at..=j as usize].split_at_mut(j as usize - at);
+                total += negatives(stretch, scale) + f64::from(slack(one[0])).powi(2);
+                one[0] = -2.0 * scale * slack(one[0]);
+                at = j as usize + 1;
+            }
+            total + negatives(&mut logits[at..], scale)
+        })
+    }
+
+    fn scores(&self, logits: &mut [f32]) {
+        vectorised(|| {
+            for z in logits {
+                let slack = if *z >= 1.0 { 0.0 } else { 1.0 - *z };
+                *z = exp(-(slack * slack));
+            }
+        });
+    }
+}
+
+#[inline(always)]
+fn negatives(logits: &mut [f32], scale: f32) -> f64 {
+    sum_mut(logits, |z| {
+        let slack = if *z <= -1.0 { 0.0 } else { 1.0 + *z };
+        *z = 2.0 * scale * slack;
+        slack * slack
+    })
+}

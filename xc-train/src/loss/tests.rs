@@ -1,0 +1,108 @@
+use super::*;
+
+fn reference(name: &str, z: &[f64], positives: &[u32]) -> f64 {
+    let is_true = |j: usize| positives.contains(&(j as u32));
+    match name {
+        "softmax" if positives.is_empty() => 0.0,
+        "softmax" => {
+            let max = z.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let log_sum = max + z.iter().map(|z| (z - max).exp()).sum::<f64>().ln();
+            log_sum - positives.iter().map(|&j| z[j as usize]).sum::<f64>() / positives.len() as f64
+        }
+        "bce" => z
+            .iter()
+            .enumerate()
+            .map(|(j, &z)| z.max(0.0) + (-z.abs()).exp().ln_1p() - if is_true(j) { z } else { 0.0 })
+            .sum(),
+        "squared-hinge" => {
+            z.iter().enumerate().map(|(j, &z)| (1.0 - if is_true(j) { z } else { -z }).max(0.0).powi(2)).sum()
+        }
+        _ => unreachable!(),
+    }
+}
+
+const LOSSES: [&dyn Loss; 3] = [&Softmax, &Bce, &SquaredHinge];
+
+#[test]
+fn losses_and_gradients_agree_with_f64_differences() {
+    let z: Vec<f32> = (0..1100).map(|i| ((i * 7919) % 601) as f32 / 60.0 - 5.0).collect();
+    for (n, positives) in
+        [(0, &[][..]), (1, &[0]), (5, &[1, 4]), (16, &[]), (17, &[16]), (1100, &[0, 1, 511, 1024, 1099])]
+    {
+        for loss in LOSSES {
+            let mut gradient = z[..n].to_vec();
+            let met = loss.gradient(&mut gradient, positives, 0.5);
+            let exact: Vec<f64> = z[..n].iter().map(|&z| f64::from(z)).collect();
+            let wanted = reference(loss.name(), &exact, positives);
+            assert!((met - wanted).abs() <= 1e-5 * wanted.abs().max(1.0), "{} of {n}: {met} {wanted}", loss.name());
+            for j in 0..n {
+                let at = |step: f64| {
+                    let mut z = exact.clone();
+                    z[j] += step;
+                    reference(loss.name(), &z, positives)
+                };
+                let slope = (at(1e-5) - at(-1e-5)) / 2e-5;
+                assert!(
+                    (f64::from(gradient[j]) - 0.5 * slope).abs() < 5e-6 * slope.abs().max(1.0),
+                    "{} {n} {j}",
+                    loss.name()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn large_logits_neither_overflow_nor_vanish() {
+    for loss in LOSSES {
+        let mut z = [1e4, -1e4, 0.0];
+        let met = loss.gradient(&mut z, &[1], 1.0);
+        let wanted = reference(loss.name(), &[1e4, -1e4, 0.0], &[1]);
+        assert!((met / wanted - 1.0).abs() < 1e-6, "{}: {met} {wanted}", loss.name());
+        assert!(z.iter().all(|g| g.is_finite()));
+    }
+    let mut z = vec![-1e30f32, 88.0, f32::NEG_INFINITY];
+    Softmax.scores(&mut z);
+    assert_eq!(z, [0.0, 1.0, 0.0]);
+}
+
+#[test]
+fn what_is_not_finite_is_seen_in_the_loss() {
+    for loss in LOSSES {
+        for bad in [f32::NAN, f32::INFINITY] {
+            for positives in [&[0u32][..], &[1]] {
+                let mut z = vec![0.5f32; 40];
+                z[20] = bad;
+                let met = loss.gradient(&mut z, positives, 1.0);
+                assert!(!met.is_finite(), "{} with {bad}: {met}", loss.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn exponentials_and_logarithms_are_close() {
+    for i in -9000..8800 {
+        let x = i as f32 / 100.0 + 0.003;
+        let (met, wanted) = (f64::from(exp(x)), f64::from(x).exp());
+        if x < -87.3 {
+            assert_eq!(met, 0.0);
+        } else if x < 88.0 {
+            assert!((met / wanted - 1.0).abs() < 3e-7, "e^{x}: {met} {wanted}");
+        }
+        let met = f64::from(log1p_exp_neg_abs(x));
+        assert!((met - (-f64::from(x).abs()).exp().ln_1p()).abs() < 1e-6, "at {x}: {met}");
+    }
+}
+
+#[test]
+fn scores_lie_between_0_and_1() {
+    for loss in LOSSES {
+        let mut z: Vec<f32> = (-40..41).map(|i| i as f32).collect();
+        loss.scores(&mut z);
+        assert!(z.iter().all(|p| (0.0..=1.0).contains(p)) && z.is_sorted(), "{}", loss.name());
+    }
+    let mut z = vec![0.3f32, -1.0, 2.0];
+    Softmax.scores(&mut z);
+    assert!((z.iter().sum::<f32>() - 1.0).abs() < 1e-6);
+}

@@ -1,0 +1,140 @@
+//! An encoder and a head, and one step of training.
+
+use crate::layer::{Named, Update};
+use crate::{Activations, Batch, Encoder, Head, Loss, Mode, Optimizer, Parameter};
+
+/// A network: instances to vectors to logits.
+#[derive(Clone, Debug)]
+pub struct Network<E, H> {
+    encoder: E,
+    head: H,
+}
+
+/// Buffers of a step. Nothing is allocated once the largest batch has been seen.
+pub struct Workspace<E: Encoder, H: Head> {
+    vectors: Activations,
+    gradient: Activations,
+    encoder: E::Workspace,
+    head: H::Workspace,
+}
+
+impl<E: Encoder, H: Head> Default for Workspace<E, H> {
+    fn default() -> Self {
+        let (vectors, gradient) = Default::default();
+        Self { vectors, gradient, encoder: E::Workspace::default(), head: H::Workspace::default() }
+    }
+}
+
+/// What a training step is told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepParams {
+    /// Number of the step, from 0: dropout masks and bias corrections follow it.
+    pub number: u64,
+    /// Learning rate.
+    pub rate: f64,
+    /// Largest norm of the gradient over all parameters; a longer one is shortened to it.
+    pub clip_norm: Option<f64>,
+    /// Seed of the dropout masks.
+    pub seed: u64,
+}
+
+impl<E: Encoder, H: Head> Network<E, H> {
+    /// Puts a head on an encoder.
+    ///
+    /// # Panics
+    /// If the widths differ.
+    pub fn new(encoder: E, head: H) -> Self {
+        assert!(encoder.width() == head.width(), "encoder of {}, head for {}", encoder.width(), head.width());
+        Self { encoder, head }
+    }
+
+    /// The encoder.
+    pub fn encoder(&self) -> &E {
+        &self.encoder
+    }
+
+    /// The head.
+    pub fn head(&self) -> &H {
+        &self.head
+    }
+
+    /// Both parts.
+    pub fn into_parts(self) -> (E, H) {
+        (self.encoder, self.head)
+    }
+
+    /// Makes room for an optimiser's moments.
+    pub fn prepare(&mut self, optimizer: &dyn Optimizer) {
+        for named in self.parameters_mut() {
+            named.parameter.prepare(optimizer.n_moments());
+        }
+    }
+
+    /// Trains on one batch and gives its mean loss, measured before the change. When the loss, or the norm of a gradient
+    /// that is to be clipped, is not finite, nothing changes and NaN or infinity is returned.
+    ///
+    /// The network must be prepared for the optimiser.
+    pub fn step(
+        &mut self,
+        batch: &Batch,
+        loss: &dyn Loss,
+        optimizer: &dyn Optimizer,
+        params: &StepParams,
+        workspace: &mut Workspace<E, H>,
+    ) -> f64 {
+        let Workspace { vectors, gradient, encoder, head } = workspace;
+        let mode = Mode::Train { seed: params.seed, step: params.number };
+        self.encoder.forward(batch, mode, vectors, encoder);
+        let met = self.head.loss(vectors, batch.targets(), loss, head);
+        if !met.is_finite() {
+            return met;
+        }
+        self.head.backward(gradient, head);
+        self.encoder.backward(batch, mode, vectors, gradient, encoder);
+        let scale = match params.clip_norm {
+            None => 1.0,
+            Some(limit) => {
+                let squares =
+                    self.head.squared_norm(vectors, head) + self.encoder.squared_norm(batch, gradient, encoder);
+                if !squares.is_finite() {
+                    return squares;
+                }
+                let norm = squares.sqrt();
+                if norm > limit { limit / norm } else { 1.0 }
+            }
+        };
+        let update = Update { optimizer, step: optimizer.step(params.number, params.rate, scale) };
+        self.head.update(vectors, head, &update);
+        self.encoder.update(batch, gradient, encoder, &update);
+        met
+    }
+
+    /// Mean loss of a batch with its targets, dropout off.
+    pub fn loss(&self, batch: &Batch, loss: &dyn Loss, workspace: &mut Workspace<E, H>) -> f64 {
+        let Workspace { vectors, encoder, head, .. } = workspace;
+        self.encoder.forward(batch, Mode::Predict, vectors, encoder);
+        self.head.loss(vectors, batch.targets(), loss, head)
+    }
+
+    /// Logits of every output; one row an instance.
+    pub fn logits(&self, batch: &Batch, logits: &mut Activations, workspace: &mut Workspace<E, H>) {
+        let Workspace { vectors, encoder, head, .. } = workspace;
+        self.encoder.forward(batch, Mode::Predict, vectors, encoder);
+        self.head.logits(vectors, logits, head);
+    }
+
+    /// Every parameter with its name, always in the same order.
+    pub fn parameters(&self) -> Vec<Named<&Parameter>> {
+        self.encoder.parameters().into_iter().chain(self.head.parameters()).collect()
+    }
+
+    /// Every parameter with its name, in the order of `parameters`.
+    pub fn parameters_mut(&mut self) -> Vec<Named<&mut Parameter>> {
+        self.encoder.parameters_mut().into_iter().chain(self.head.parameters_mut()).collect()
+    }
+
+    /// Number of learned values.
+    pub fn n_values(&self) -> usize {
+        self.parameters().iter().map(|named| named.parameter.values().len()).sum()
+    }
+}

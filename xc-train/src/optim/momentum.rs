@@ -1,0 +1,51 @@
+//! Gradient descent with momentum.
+
+use super::{Optimizer, Step};
+use crate::Slot;
+use crate::arch::vectorised;
+
+/// `velocity = momentum * velocity + gradient`, then `value -= rate * velocity`, with decoupled weight decay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Momentum {
+    /// Share of the velocity that is kept.
+    pub momentum: f64,
+    /// Decoupled weight decay.
+    pub weight_decay: f64,
+}
+
+impl Default for Momentum {
+    /// Momentum 0.9, the usual value; no decay.
+    fn default() -> Self {
+        Self { momentum: 0.9, weight_decay: 0.0 }
+    }
+}
+
+impl Optimizer for Momentum {
+    fn name(&self) -> &'static str {
+        "momentum"
+    }
+
+    fn n_moments(&self) -> usize {
+        1
+    }
+
+    fn step(&self, _: u64, rate: f64, gradient_scale: f64) -> Step {
+        let decay = (rate * self.weight_decay) as f32;
+        Step { rate: rate as f32, gradient_scale: gradient_scale as f32, decay, corrections: [1.0; 2] }
+    }
+
+    fn apply(&self, slot: Slot<'_>, gradient: &[f32], step: &Step) {
+        let (kept, share) = (1.0 - step.decay, self.momentum as f32);
+        let (rate, scale) = (step.rate, step.gradient_scale);
+        vectorised(|| {
+            for ((value, velocity), &g) in slot.values.iter_mut().zip(slot.first).zip(gradient) {
+                *velocity = share * *velocity + scale * g;
+                *value = *value * kept - rate * *velocity;
+            }
+        });
+    }
+
+    fn settings(&self) -> String {
+        format!("{self:?}")
+    }
+}

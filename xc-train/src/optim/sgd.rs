@@ -1,0 +1,40 @@
+//! Plain gradient descent.
+
+use super::{Optimizer, Step};
+use crate::Slot;
+use crate::arch::vectorised;
+
+/// `value -= rate * gradient`, after `value -= rate * weight_decay * value`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sgd {
+    /// Decoupled weight decay.
+    pub weight_decay: f64,
+}
+
+impl Optimizer for Sgd {
+    fn name(&self) -> &'static str {
+        "sgd"
+    }
+
+    fn n_moments(&self) -> usize {
+        0
+    }
+
+    fn step(&self, _: u64, rate: f64, gradient_scale: f64) -> Step {
+        let decay = (rate * self.weight_decay) as f32;
+        Step { rate: rate as f32, gradient_scale: gradient_scale as f32, decay, corrections: [1.0; 2] }
+    }
+
+    fn apply(&self, slot: Slot<'_>, gradient: &[f32], step: &Step) {
+        let (kept, rate) = (1.0 - step.decay, step.rate * step.gradient_scale);
+        vectorised(|| {
+            for (value, &g) in slot.values.iter_mut().zip(gradient) {
+                *value = *value * kept - rate * g;
+            }
+        });
+    }
+
+    fn settings(&self) -> String {
+        format!("{self:?}")
+    }
+}

@@ -1,0 +1,98 @@
+use super::*;
+use crate::{Decay, Parameter};
+
+/// One value under the textbook rules, in f64.
+#[derive(Default, Clone, Copy)]
+struct Scalar {
+    value: f64,
+    m: f64,
+    v: f64,
+}
+
+fn textbook(rule: &str, s: &mut Scalar, g: f64, t: i32, rate: f64, decay: f64) {
+    s.value -= rate * decay * s.value;
+    match rule {
+        "sgd" => s.value -= rate * g,
+        "momentum" => {
+            s.m = 0.9 * s.m + g;
+            s.value -= rate * s.m;
+        }
+        _ => {
+            s.m = 0.9 * s.m + 0.1 * g;
+            s.v = 0.999 * s.v + 0.001 * g * g;
+            let (m, v) = (s.m / (1.0 - 0.9f64.powi(t)), s.v / (1.0 - 0.999f64.powi(t)));
+            s.value -= rate * m / (v.sqrt() + 1e-8);
+        }
+    }
+}
+
+fn rules() -> Vec<(Box<dyn Optimizer>, f64)> {
+    vec![
+        (Box::new(Sgd::default()), 0.0),
+        (Box::new(Sgd { weight_decay: 0.1 }), 0.1),
+        (Box::new(Momentum::default()), 0.0),
+        (Box::new(Momentum { weight_decay: 0.02, ..Default::default() }), 0.02),
+        (Box::new(Adam::default()), 0.0),
+        (Box::new(Adam::with_decay(0.05)), 0.05),
+    ]
+}
+
+#[test]
+fn every_rule_follows_the_textbook() {
+    for (optimizer, decay) in rules() {
+        let (rows, width) = (3, 37);
+        let mut weights = Parameter::zeros(rows, width, Decay::Yes);
+        let mut bias = Parameter::zeros(1, width, Decay::No);
+        let first = |i: usize| (i as f32 * 0.37).sin();
+        weights.values_mut().iter_mut().enumerate().for_each(|(i, v)| *v = first(i));
+        bias.values_mut().iter_mut().enumerate().for_each(|(i, v)| *v = first(i));
+        weights.prepare(optimizer.n_moments());
+        bias.prepare(optimizer.n_moments());
+        let start = |n: usize| -> Vec<Scalar> {
+            (0..n).map(|i| Scalar { value: f64::from(first(i)), ..Default::default() }).collect()
+        };
+        let (mut wanted, mut wanted_bias) = (start(rows * width), start(width));
+        for t in 0..20u64 {
+            let gradient = |i: usize| ((i as f32 + 1.3) * (t as f32 + 0.7)).cos() * 0.8;
+            let rate = 0.1 / (t + 1) as f64;
+            let step = optimizer.step(t, rate, 0.5);
+            // Row 1 is touched in even steps only: lazily, nothing of it moves in the others.
+            for row in (0..rows).filter(|&row| row != 1 || t % 2 == 0) {
+                let g: Vec<f32> = (row * width..(row + 1) * width).map(gradient).collect();
+                weights.slot().rows(row..row + 1).update(&g, &*optimizer, &step);
+                for i in row * width..(row + 1) * width {
+                    textbook(optimizer.name(), &mut wanted[i], 0.5 * f64::from(gradient(i)), t as i32 + 1, rate, decay);
+                }
+            }
+            let g: Vec<f32> = (0..width).map(gradient).collect();
+            bias.slot().update(&g, &*optimizer, &step);
+            for i in 0..width {
+                textbook(optimizer.name(), &mut wanted_bias[i], 0.5 * f64::from(gradient(i)), t as i32 + 1, rate, 0.0);
+            }
+        }
+        for (met, wanted) in weights.values().iter().zip(&wanted).chain(bias.values().iter().zip(&wanted_bias)) {
+            let (met, wanted) = (f64::from(*met), wanted.value);
+            assert!((met - wanted).abs() < 3e-6, "{} with decay {decay}: {met} {wanted}", optimizer.name());
+        }
+    }
+}
+
+#[test]
+fn whole_slots_and_rows_give_the_same_bits() {
+    for (optimizer, _) in rules() {
+        let mut whole = Parameter::zeros(5, 19, Decay::Yes);
+        whole.values_mut().iter_mut().enumerate().for_each(|(i, v)| *v = i as f32 / 31.0);
+        whole.prepare(optimizer.n_moments());
+        let mut rows = whole.clone();
+        for t in 0..4 {
+            let g: Vec<f32> = (0..95).map(|i| ((i * 17 + t) % 11) as f32 - 5.0).collect();
+            let step = optimizer.step(t as u64, 0.01, 1.0);
+            whole.slot().update(&g, &*optimizer, &step);
+            for row in (0..5).rev() {
+                rows.slot().rows(row..row + 1).update(&g[row * 19..][..19], &*optimizer, &step);
+            }
+        }
+        assert_eq!(whole.values(), rows.values());
+        assert_eq!(whole.moments, rows.moments);
+    }
+}

@@ -1,0 +1,130 @@
+//! A matrix that learns, with what its optimiser remembers of it.
+
+use crate::gemm::SplitRows;
+use crate::optim::{Optimizer, Step};
+
+/// Rows of learned values and of the optimiser's moments.
+///
+/// *Shapes*: `rows` of `width` values, row-major; each moment as large, or empty when the optimiser has none.
+#[derive(Clone, Debug, Default)]
+pub struct Parameter {
+    rows: usize,
+    width: usize,
+    decays: bool,
+    pub(crate) values: Vec<f32>,
+    pub(crate) moments: [Vec<f32>; 2],
+}
+
+/// Whether weight decay pulls a parameter towards zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decay {
+    /// Weights do.
+    Yes,
+    /// Biases do not.
+    No,
+}
+
+impl Parameter {
+    /// Zeros.
+    pub fn zeros(rows: usize, width: usize, decay: Decay) -> Self {
+        let values = vec![0.0; rows * width];
+        Self { rows, width, decays: decay == Decay::Yes, values, moments: [Vec::new(), Vec::new()] }
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Values of a row.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// All values, row after row.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// All values, row after row.
+    pub fn values_mut(&mut self) -> &mut [f32] {
+        &mut self.values
+    }
+
+    /// Row `i`.
+    ///
+    /// # Panics
+    /// If `i >= rows()`.
+    #[inline]
+    pub fn row(&self, i: usize) -> &[f32] {
+        &self.values[i * self.width..][..self.width]
+    }
+
+    /// Makes room for `n_moments` moments, zeros at first; others are let go.
+    pub fn prepare(&mut self, n_moments: usize) {
+        for (i, moment) in self.moments.iter_mut().enumerate() {
+            if i < n_moments {
+                moment.resize(self.values.len(), 0.0);
+            } else {
+                *moment = Vec::new();
+            }
+        }
+    }
+
+    /// All rows, to be changed.
+    pub fn slot(&mut self) -> Slot<'_> {
+        let [first, second] = &mut self.moments;
+        Slot { values: &mut self.values, first, second, width: self.width, decays: self.decays }
+    }
+}
+
+/// Some neighbouring rows of a [`Parameter`], to be changed by one task.
+#[derive(Debug)]
+pub struct Slot<'a> {
+    /// Learned values.
+    pub values: &'a mut [f32],
+    /// First moment; empty when the optimiser has none.
+    pub first: &'a mut [f32],
+    /// Second moment; empty when the optimiser has none.
+    pub second: &'a mut [f32],
+    width: usize,
+    decays: bool,
+}
+
+impl Slot<'_> {
+    /// Changes all rows by a gradient of their shape.
+    pub fn update(self, gradient: &[f32], optimizer: &dyn Optimizer, step: &Step) {
+        let decay = if self.decays { step.decay } else { 0.0 };
+        optimizer.apply(self, gradient, &Step { decay, ..*step });
+    }
+
+    /// A reborrow.
+    pub(crate) fn rows(&mut self, rows: std::ops::Range<usize>) -> Slot<'_> {
+        let range = rows.start * self.width..rows.end * self.width;
+        let cut = |moment: &[f32]| {
+            if moment.is_empty() { 0..0 } else { range.clone() }
+        };
+        let (first, second) = (cut(self.first), cut(self.second));
+        Slot {
+            values: &mut self.values[range.clone()],
+            first: &mut self.first[first],
+            second: &mut self.second[second],
+            width: self.width,
+            decays: self.decays,
+        }
+    }
+}
+
+impl SplitRows for Slot<'_> {
+    fn split_at_row(self, row: usize) -> (Self, Self) {
+        let Slot { values, first, second, width, decays } = self;
+        let at = row * width;
+        let (values_a, values_b) = values.split_at_mut(at);
+        let (first_a, first_b) = first.split_at_mut(at.min(first.len()));
+        let (second_a, second_b) = second.split_at_mut(at.min(second.len()));
+        (
+            Slot { values: values_a, first: first_a, second: second_a, width, decays },
+            Slot { values: values_b, first: first_b, second: second_b, width, decays },
+        )
+    }
+}

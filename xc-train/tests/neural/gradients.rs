@@ -1,0 +1,180 @@
+//! Every gradient against differences of an f64 network, and of the network itself where dropout is on.
+
+use crate::reference::{Values, features, loss, targets};
+use xc_sparse::{CsrMatrix, LabelRows, Rows};
+use xc_train::encoder::{Bag, Precomputed, Stack};
+use xc_train::head::Dense;
+use xc_train::loss::{Bce, Softmax, SquaredHinge};
+use xc_train::optim::Sgd;
+use xc_train::{Activation, Batch, DenseRows, Encoder, Examples, Features, Head, Loss, Network, StepParams, Workspace};
+
+const LOSSES: [&dyn Loss; 3] = [&Softmax, &Bce, &SquaredHinge];
+
+fn batch(examples: &Examples<'_>) -> Batch {
+    let mut batch = Batch::default();
+    batch.fill(examples, &(0..examples.len() as u32).collect::<Vec<_>>());
+    batch
+}
+
+fn at(number: u64, rate: f64) -> StepParams {
+    StepParams { number, rate, clip_norm: None, seed: 7 }
+}
+
+/// With plain descent at rate 1, what a step takes away is the gradient.
+fn gradient<E: Encoder + Clone, H: Head + Clone>(
+    network: &Network<E, H>,
+    batch: &Batch,
+    by: &dyn Loss,
+    params: &StepParams,
+) -> Vec<Vec<f64>> {
+    let mut changed = network.clone();
+    changed.step(batch, by, &Sgd::default(), params, &mut Workspace::default());
+    let (before, after) = (Values::of(network), Values::of(&changed));
+    before.0.iter().zip(&after.0).map(|((.., a), (.., b))| a.iter().zip(b).map(|(a, b)| a - b).collect()).collect()
+}
+
+/// Biases begin at 0, where the sums of an empty row stand on the kink of ReLU: moves them off it.
+fn off_the_kink<E: Encoder, H: Head>(mut network: Network<E, H>) -> Network<E, H> {
+    for named in network.parameters_mut().into_iter().filter(|named| named.name.ends_with("bias")) {
+        let values = named.parameter.values_mut();
+        values.iter_mut().enumerate().for_each(|(i, v)| *v = 0.05 + 0.1 * ((i * 5) % 7) as f32 - 0.3);
+    }
+    network
+}
+
+fn check<E: Encoder + Clone, H: Head + Clone>(
+    network: Network<E, H>,
+    batch: &Batch,
+    x: &CsrMatrix,
+    y: &LabelRows,
+    relu: bool,
+) {
+    let network = off_the_kink(network);
+    for by in LOSSES {
+        let met = gradient(&network, batch, by, &at(0, 1.0));
+        let values = Values::of(&network);
+        let wanted_loss = loss(&values, x, y, by.name(), relu);
+        let met_loss = network.loss(batch, by, &mut Workspace::default());
+        assert!((met_loss - wanted_loss).abs() < 1e-5 * wanted_loss, "{}: {met_loss} {wanted_loss}", by.name());
+        let (mut moved, mut all) = (0, 0);
+        for (p, (name, _, list)) in values.0.iter().enumerate() {
+            for i in 0..list.len() {
+                let shifted = |by_how_much: f64| {
+                    let mut values = values.clone();
+                    values.0[p].2[i] += by_how_much;
+                    loss(&values, x, y, by.name(), relu)
+                };
+                let wanted = (shifted(1e-6) - shifted(-1e-6)) / 2e-6;
+                let met = met[p][i];
+                assert!(
+                    (met - wanted).abs() < 1e-6 * wanted.abs().max(1.0),
+                    "{} {name} {i}: {met} {wanted}",
+                    by.name()
+                );
+                all += 1;
+                moved += usize::from(wanted.abs() > 1e-4);
+            }
+        }
+        assert!(2 * moved > all, "{}: only {moved} of {all} gradients differ from 0", by.name());
+    }
+}
+
+#[test]
+fn bag_and_head() {
+    let (x, y) = (features(23, 30), targets(23, 9));
+    let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
+    for activation in [Activation::Identity, Activation::Relu] {
+        let network = Network::new(Bag::new(30, 6, activation, 0.0, 1), Dense::new(9, 6, 1));
+        check(network, &batch(&examples), &x, &y, activation == Activation::Relu);
+    }
+}
+
+#[test]
+fn bag_and_two_layers() {
+    let (x, y) = (features(14, 12), targets(14, 7));
+    let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
+    let encoder = Stack::new(Bag::new(12, 5, Activation::Relu, 0.0, 2));
+    let encoder = encoder.push(8, Activation::Relu, 0.0, 2).push(4, Activation::Relu, 0.0, 2);
+    check(Network::new(encoder, Dense::new(7, 4, 2)), &batch(&examples), &x, &y, true);
+}
+
+#[test]
+fn precomputed_vectors_and_a_layer() {
+    let (x, y) = (features(11, 6), targets(11, 5));
+    let dense: Vec<f32> = x.to_dense().iter().copied().collect();
+    let examples = Examples::try_new(Features::Dense(DenseRows::new(&dense, 6)), &y).unwrap();
+    let encoder = Stack::new(Precomputed::new(6)).push(7, Activation::Relu, 0.0, 3);
+    check(Network::new(encoder, Dense::new(5, 7, 3)), &batch(&examples), &x, &y, true);
+    check(Network::new(Precomputed::new(6), Dense::new(5, 6, 3)), &batch(&examples), &x, &y, false);
+}
+
+#[test]
+fn dropout_goes_through_the_gradient() {
+    let (x, y) = (features(40, 20), targets(40, 6));
+    let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
+    let batch = batch(&examples);
+    for activation in [Activation::Identity, Activation::Relu] {
+        let encoder = Stack::new(Bag::new(20, 8, activation, 0.4, 5)).push(8, activation, 0.3, 5);
+        let network = off_the_kink(Network::new(encoder, Dense::new(6, 8, 5)));
+        // A step of rate 0 changes nothing and gives the loss under the masks of its number.
+        let loss_of = |network: &Network<_, _>, number| {
+            let mut copy: Network<Stack<Bag>, Dense> = network.clone();
+            copy.step(&batch, &Bce, &Sgd::default(), &at(number, 0.0), &mut Workspace::default())
+        };
+        assert_ne!(loss_of(&network, 3), loss_of(&network, 4));
+        assert_eq!(loss_of(&network, 3), loss_of(&network, 3));
+        let met = gradient(&network, &batch, &Bce, &at(3, 1.0));
+        let mut close = 0;
+        let mut all = 0;
+        for p in 0..met.len() {
+            for i in 0..met[p].len() {
+                let shifted = |step: f32| {
+                    let mut copy = network.clone();
+                    copy.parameters_mut()[p].parameter.values_mut()[i] += step;
+                    loss_of(&copy, 3)
+                };
+                let wanted = (shifted(2e-3) - shifted(-2e-3)) / 4e-3;
+                all += 1;
+                close += usize::from((met[p][i] - wanted).abs() < 1e-3 * wanted.abs().max(1.0));
+            }
+        }
+        // A few values stand so near to a kink of ReLU that a difference crosses it.
+        assert!(close * 100 >= all * if activation == Activation::Relu { 97 } else { 100 }, "{close} of {all}");
+    }
+}
+
+#[test]
+fn clipping_shortens_the_whole_gradient() {
+    let (x, y) = (features(23, 30), targets(23, 9));
+    let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
+    let encoder = Stack::new(Bag::new(30, 6, Activation::Relu, 0.2, 1)).push(5, Activation::Relu, 0.1, 1);
+    let network = Network::new(encoder, Dense::new(9, 5, 1));
+    let batch = batch(&examples);
+    let whole = gradient(&network, &batch, &Bce, &at(0, 1.0));
+    let norm = whole.iter().flatten().map(|g| g * g).sum::<f64>().sqrt();
+    for limit in [norm * 0.25, norm * 4.0] {
+        let met = gradient(&network, &batch, &Bce, &StepParams { clip_norm: Some(limit), ..at(0, 1.0) });
+        let scale = (limit / norm).min(1.0);
+        for (met, whole) in met.iter().flatten().zip(whole.iter().flatten()) {
+            assert!((met - scale * whole).abs() < 1e-6, "{met} {whole} at {scale}");
+        }
+    }
+}
+
+#[test]
+fn a_loss_that_is_not_finite_changes_nothing() {
+    let (x, y) = (features(23, 30), targets(23, 9));
+    let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
+    let mut network = Network::new(Bag::new(30, 6, Activation::Relu, 0.0, 1), Dense::new(9, 6, 1));
+    for named in network.parameters_mut() {
+        if named.name == "head.bias" {
+            named.parameter.values_mut()[2] = f32::NAN;
+        }
+    }
+    let before: Vec<f32> = network.parameters()[0].parameter.values().to_vec();
+    for by in LOSSES {
+        let met = network.step(&batch(&examples), by, &Sgd::default(), &at(0, 1.0), &mut Workspace::default());
+        assert!(!met.is_finite(), "{}: {met}", by.name());
+        assert_eq!(before, network.parameters()[0].parameter.values());
+    }
+}

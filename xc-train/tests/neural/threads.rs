@@ -1,0 +1,48 @@
+//! The same bytes at any number of threads.
+
+use crate::reference::{features, targets};
+use xc_sparse::Rows;
+use xc_train::encoder::{Bag, Stack};
+use xc_train::head::Dense;
+use xc_train::loss::{Bce, Softmax};
+use xc_train::optim::{Adam, Momentum, Sgd};
+use xc_train::{Activation, Batch, Examples, Features, Loss, Network, Optimizer, StepParams, Workspace};
+
+fn bytes_after_training(
+    threads: usize,
+    loss: &dyn Loss,
+    optimizer: &dyn Optimizer,
+    clip_norm: Option<f64>,
+) -> Vec<u32> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    pool.install(|| {
+        let (n, n_features, n_outputs) = (150, 400, 130);
+        let (x, y) = (features(n, n_features), targets(n, n_outputs));
+        let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
+        let encoder = Stack::new(Bag::new(n_features, 33, Activation::Relu, 0.1, 1));
+        let mut network = Network::new(encoder.push(65, Activation::Relu, 0.2, 1), Dense::new(n_outputs, 65, 1));
+        network.prepare(optimizer);
+        let (mut batch, mut workspace) = (Batch::default(), Workspace::default());
+        for number in 0..6u64 {
+            let rows: Vec<u32> = (0..n as u32).filter(|i| i % 6 != number as u32 % 6).collect();
+            batch.fill(&examples, &rows);
+            let params = StepParams { number, rate: 0.01, clip_norm, seed: 3 };
+            assert!(network.step(&batch, loss, optimizer, &params, &mut workspace).is_finite());
+        }
+        network.parameters().iter().flat_map(|p| p.parameter.values().iter().map(|v| v.to_bits())).collect()
+    })
+}
+
+#[test]
+fn threads_do_not_change_a_bit() {
+    let cases: [(&dyn Loss, &dyn Optimizer, Option<f64>); 3] = [
+        (&Softmax, &Adam::with_decay(0.01), Some(0.5)),
+        (&Bce, &Momentum::default(), None),
+        (&Softmax, &Sgd::default(), None),
+    ];
+    for (loss, optimizer, clip) in cases {
+        let one = bytes_after_training(1, loss, optimizer, clip);
+        assert_eq!(one, bytes_after_training(2, loss, optimizer, clip));
+        assert_eq!(one, bytes_after_training(3, loss, optimizer, clip));
+    }
+}
