@@ -1,0 +1,72 @@
+//! The full scan: every label is scored.
+
+use super::block::{BLOCK, BlockRoom, statistics};
+use super::{BucketScores, Decoder};
+use crate::assign::Assignment;
+use rayon::prelude::*;
+use xc_sparse::rank::{Scored, TopK};
+
+/// Most parts that labels are cut into; each has its own selection.
+const MAX_PARTS: usize = 64;
+
+/// Room of the scan.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ScanRoom {
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Part {
+    block: BlockRoom,
+    statistics: Vec<f32>,
+    top: TopK,
+}
+
+/// Offers every label's statistic to `top`.
+///
+/// *Determinism*: parts depend on the number of labels alone, and a selection does not depend on the order of what it is
+/// offered.
+pub(super) fn scan(
+    assignment: &Assignment,
+    scores: &BucketScores<'_>,
+    decoder: Decoder,
+    k: usize,
+    room: &mut ScanRoom,
+    top: &mut TopK,
+) {
+    let n_labels = assignment.n_labels();
+    let part_len = n_labels.div_ceil(MAX_PARTS).next_multiple_of(BLOCK);
+    let n_parts = n_labels.div_ceil(part_len.max(1));
+    if room.parts.len() < n_parts {
+        room.parts.resize_with(n_parts, Part::default);
+    }
+    let parts = &mut room.parts[..n_parts];
+    parts.par_iter_mut().enumerate().for_each(|(number, part)| {
+        part.top.reset(k.min(part_len));
+        let end = ((number + 1) * part_len).min(n_labels);
+        for start in (number * part_len..end).step_by(BLOCK) {
+            let len = BLOCK.min(end - start);
+            part.statistics.resize(len, 0.0);
+            let source = assignment.range(start as u32..(start + len) as u32);
+            statistics(assignment, scores, decoder, &source, &mut part.block, &mut part.statistics);
+            offer(&mut part.top, start as u32, &part.statistics);
+        }
+    });
+    top.reset(k);
+    parts.iter_mut().for_each(|part| part.top.sorted().iter().for_each(|&item| top.push(item)));
+}
+
+/// Offers consecutive labels.
+fn offer(top: &mut TopK, start: u32, statistics: &[f32]) {
+    // Most blocks of a few labels hold nothing that could enter: their largest is compared once.
+    const FEW: usize = 64;
+    for (number, few) in statistics.chunks(FEW).enumerate() {
+        let largest = few.iter().fold(f32::NEG_INFINITY, |a, &b| if b > a { b } else { a });
+        if top.threshold().is_some_and(|bar| largest < bar.score) {
+            continue;
+        }
+        for (t, &score) in few.iter().enumerate() {
+            top.push(Scored { label: start + (number * FEW + t) as u32, score });
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What the classifiers of the repetitions say of their buckets.
+
+use thiserror::Error;
+
+/// A query's bucket scores: R rows of B numbers, all finite.
+///
+/// # Invariants
+/// `values.len() == n_repetitions * n_buckets`; every value is finite.
+#[derive(Clone, Copy, Debug)]
+pub struct BucketScores<'a> {
+    values: &'a [f32],
+    n_repetitions: usize,
+    n_buckets: usize,
+    lowest: f32,
+    highest: f32,
+}
+
+/// Why numbers are not bucket scores.
+#[derive(Clone, Copy, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum BucketScoresError {
+    /// Too few or too many numbers.
+    #[error("{met} bucket scores, wanted {wanted}: repetitions times buckets")]
+    Length {
+        /// Numbers met.
+        met: usize,
+        /// Numbers wanted.
+        wanted: usize,
+    },
+    /// NaN or an infinity.
+    #[error("repetition at position {position}, bucket {bucket}: score {met}, wanted a finite number")]
+    NotFinite {
+        /// Position of the repetition.
+        position: usize,
+        /// The bucket.
+        bucket: usize,
+        /// The number met.
+        met: f32,
+    },
+}
+
+impl<'a> BucketScores<'a> {
+    /// Checks and wraps. Probabilities are usual; any finite numbers will do.
+    ///
+    /// *Cost*: one pass over the numbers.
+    pub fn try_new(values: &'a [f32], n_repetitions: usize, n_buckets: usize) -> Result<Self, BucketScoresError> {
+        let wanted = n_repetitions.saturating_mul(n_buckets);
+        if values.len() != wanted {
+            return Err(BucketScoresError::Length { met: values.len(), wanted });
+        }
+        // Infinities and NaN have all bits of the exponent: as integers without their sign they are the largest.
+        const FIRST_NOT_FINITE: u32 = 0x7f80_0000;
+        let (mut largest, mut lowest, mut highest) = (0u32, 0f32, 0f32);
+        for &value in values {
+            largest = largest.max(value.to_bits() & !(1 << 31));
+            lowest = if value < lowest { value } else { lowest };
+            highest = if value > highest { value } else { highest };
+        }
+        if largest >= FIRST_NOT_FINITE {
+            let at = values.iter().position(|v| !v.is_finite()).unwrap_or(0);
+            let (position, bucket) = (at / n_buckets, at % n_buckets);
+            return Err(BucketScoresError::NotFinite { position, bucket, met: values[at] });
+        }
+        Ok(Self { values, n_repetitions, n_buckets, lowest, highest })
+    }
+
+    /// Scores of the repetition at `position`.
+    ///
+    /// # Panics
+    /// If there is no such repetition.
+    pub fn row(&self, position: usize) -> &'a [f32] {
+        &self.values[position * self.n_buckets..(position + 1) * self.n_buckets]
+    }
+
+    /// Number of repetitions.
+    pub fn n_repetitions(&self) -> usize {
+        self.n_repetitions
+    }
+
+    /// Number of buckets.
+    pub fn n_buckets(&self) -> usize {
+        self.n_buckets
+    }
+
+    /// The largest magnitude, when some score is negative.
+    pub(super) fn magnitude_if_signed(&self) -> Option<f32> {
+        (self.lowest < 0.0).then(|| self.highest.max(-self.lowest))
+    }
+}

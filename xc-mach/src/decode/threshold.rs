@@ -1,0 +1,289 @@
+//! The exact decode: buckets are walked from the best down until no label that was not met can be among the k best.
+//!
+//! Let t_j be the score of the next bucket of repetition j that was not walked. A label in none of the walked buckets has at most
+//! t_j in every repetition, so its statistic is at most that of (t_1, ..., t_R): the *bound*. Once the k-th best statistic
+//! exceeds it, the answer is certain (`[fagin2003optimal]`; while they are equal a label with a smaller id may still come).
+//!
+//! *Differs in* three ways. The repetitions are not walked in lock step: each step takes the bucket that lowers the bound
+//! most (mean), the one repetition that has the fewest buckets in the way (min), or the half of them that does (median). A
+//! label that is met is given up as soon as what it has so far, and t_j for the rest, fall short of the k-th best: being met for the first
+//! time, it is in no walked bucket of the others. And a label met again is recognised by that same rule, so no table of labels is
+//! kept.
+//!
+//! # Invariants
+//! Every label of a walked bucket was offered, or proven to rank below the k-th best of that moment.
+
+use super::block::{BLOCK, BlockRoom, fold, statistics};
+use super::heads::Heads;
+use super::{BucketScores, Certificate, DecodeScratch, Decoder, Effort};
+use crate::arch::Fold;
+use crate::assign::{Assignment, NoListsError, Source};
+use xc_hash::universal::BucketHash;
+use xc_sparse::rank::{Scored, TopK};
+
+/// Room of a walk.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WalkRoom {
+    /// Numbers of one label.
+    pub(super) values: Vec<f32>,
+    next: Vec<Next>,
+    order: Vec<usize>,
+    bars: Vec<f32>,
+    sums: Vec<f32>,
+}
+
+/// The first bucket of a repetition that was not walked.
+#[derive(Clone, Copy, Debug)]
+struct Next {
+    rank: usize,
+    score: f32,
+    bucket: u32,
+    /// How much walking a bucket lowers `score`, on average over the next few.
+    fall: f32,
+}
+
+/// Buckets that are looked ahead over to judge a repetition: a level stretch may hide a fall behind it.
+const AHEAD: usize = 8;
+
+/// See [`Assignment::decode`]. Leaves statistics in `scratch.top`.
+pub(super) fn decode(
+    assignment: &Assignment,
+    scores: &BucketScores<'_>,
+    decoder: Decoder,
+    k: usize,
+    effort: Effort,
+    scratch: &mut DecodeScratch,
+) -> Result<Certificate, NoListsError> {
+    let n_labels = assignment.n_labels();
+    let k = k.min(n_labels);
+    let nothing_missed = Certificate { exact: true, bound: f32::NEG_INFINITY, ..Certificate::default() };
+    scratch.top.reset(k);
+    if k == 0 {
+        return Ok(Certificate { bound: f32::INFINITY, ..nothing_missed });
+    }
+    let DecodeScratch { block, heads, walk, scan, top } = scratch;
+    let mut run = Run { assignment, scores, decoder, block, heads, room: walk, top, met: 0, spent: 0 };
+    run.start();
+    let mut walked = 0;
+    loop {
+        let Some(bound) = run.bound() else {
+            let (labels_touched, buckets_walked) = (run.met, walked);
+            return Ok(Certificate { labels_touched, buckets_walked, ..nothing_missed });
+        };
+        let certain = run.top.threshold().is_some_and(|kth| bound < kth.score);
+        let enough = matches!(effort, Effort::Labels(most) if run.met >= most);
+        if certain || enough {
+            let bound = decoder.score(bound, assignment.n_repetitions(), assignment.n_buckets());
+            let (exact, labels_touched, buckets_walked) = (certain, run.met, walked);
+            return Ok(Certificate { exact, bound, labels_touched, buckets_walked, scanned: false });
+        }
+        // What was spent so far is lost then: the whole costs half a scan more than the scan at worst.
+        if effort == Effort::Exact && run.spent > n_labels as u64 / 2 {
+            super::scan::scan(assignment, scores, decoder, k, scan, run.top);
+            let labels_touched = n_labels as u64;
+            return Ok(Certificate { labels_touched, buckets_walked: walked, scanned: true, ..nothing_missed });
+        }
+        let position = run.choose();
+        run.walk(position)?;
+        walked += 1;
+    }
+}
+
+struct Run<'a> {
+    assignment: &'a Assignment,
+    scores: &'a BucketScores<'a>,
+    decoder: Decoder,
+    block: &'a mut BlockRoom,
+    heads: &'a mut Heads,
+    room: &'a mut WalkRoom,
+    top: &'a mut TopK,
+    /// Labels met.
+    met: u64,
+    /// Cost so far, in labels scored in full.
+    spent: u64,
+}
+
+impl Run<'_> {
+    fn start(&mut self) {
+        self.heads.reset(self.scores);
+        self.room.next.clear();
+        for position in 0..self.assignment.n_repetitions() {
+            let next = self.next(position, 0);
+            self.room.next.push(next);
+        }
+    }
+
+    /// The bucket at `rank` of a repetition, or one with a score of minus infinity past the last.
+    fn next(&mut self, position: usize, rank: usize) -> Next {
+        let Some((score, bucket)) = self.heads.at(self.scores, position, rank) else {
+            return Next { rank, score: f32::NEG_INFINITY, bucket: u32::MAX, fall: 0.0 };
+        };
+        let mut fall = 0f32;
+        if self.decoder == Decoder::Mean {
+            for ahead in 1..=AHEAD {
+                let Some((later, _)) = self.heads.at(self.scores, position, rank + ahead) else { break };
+                fall = fall.max((score - later) / ahead as f32);
+            }
+        }
+        Next { rank, score, bucket, fall }
+    }
+
+    /// The largest statistic of a label that was not met; none if all were met.
+    fn bound(&mut self) -> Option<f32> {
+        let n_buckets = self.assignment.n_buckets();
+        // All buckets of one repetition hold all labels.
+        if self.room.next.iter().any(|next| next.rank == n_buckets) {
+            return None;
+        }
+        let network = self.block.network(self.decoder, self.room.next.len());
+        self.room.values.clear();
+        self.room.values.extend(self.room.next.iter().map(|next| next.score));
+        Some(self.decoder.statistic(&mut self.room.values, network))
+    }
+
+    /// The repetition whose next bucket is walked.
+    fn choose(&mut self) -> usize {
+        let next = &self.room.next;
+        let best = |key: &dyn Fn(&Next) -> f32| {
+            let first = (0, key(&next[0]));
+            let better = |a: (usize, f32), b: (usize, f32)| if b.1 > a.1 { b } else { a };
+            next.iter().map(key).enumerate().fold(first, better).0
+        };
+        match self.decoder {
+            Decoder::Mean => best(&|next| next.fall),
+            Decoder::Min => best(&|next| -next.score),
+            Decoder::Median => {
+                // The bound is the middle of these scores: walk the one that stands there.
+                let order = &mut self.room.order;
+                order.clear();
+                order.extend(0..next.len());
+                order.sort_by(|&a, &b| next[a].score.total_cmp(&next[b].score).then(a.cmp(&b)));
+                order[next.len() / 2]
+            }
+        }
+    }
+
+    /// Meets the labels of the next bucket of a repetition.
+    fn walk(&mut self, position: usize) -> Result<(), NoListsError> {
+        let Next { rank, bucket, .. } = self.room.next[position];
+        let source = self.assignment.source(position, bucket)?;
+        let n_repetitions = self.assignment.n_repetitions();
+        for from in (0..source.len()).step_by(BLOCK) {
+            let part = source.slice(from, BLOCK.min(source.len() - from));
+            self.met += part.len() as u64;
+            let n_folds = self.meet(position, &part);
+            self.spent += (part.len() * n_folds).div_ceil(n_repetitions) as u64;
+        }
+        self.room.next[position] = self.next(position, rank + 1);
+        Ok(())
+    }
+
+    /// Meets some labels of the next bucket of a repetition; returns how many repetitions were asked for all of them.
+    fn meet(&mut self, position: usize, part: &Source<'_>) -> usize {
+        let n_repetitions = self.assignment.n_repetitions();
+        let mut sums = std::mem::take(&mut self.room.sums);
+        sums.clear();
+        sums.resize(part.len(), 0.0);
+        let n_folds = match (self.decoder, self.top.threshold()) {
+            (Decoder::Mean, Some(kth)) => self.order_by_bars(position, kth.score),
+            (Decoder::Min, Some(_)) if n_repetitions > 1 => 1,
+            _ => n_repetitions,
+        };
+        if n_folds == n_repetitions {
+            statistics(self.assignment, self.scores, self.decoder, part, self.block, &mut sums);
+            for (t, &statistic) in sums.iter().enumerate() {
+                if self.top.threshold().is_none_or(|kth| statistic >= kth.score) {
+                    self.examine(position, part.label(t));
+                }
+            }
+        } else if self.decoder == Decoder::Mean {
+            sums.fill(self.room.next[position].score);
+            for n in 0..n_folds {
+                let other = self.room.order[n];
+                fold(self.assignment, other, part, self.scores.row(other), Fold::Add, &mut sums);
+            }
+            let bar = self.room.bars[n_folds];
+            for (t, &sum) in sums.iter().enumerate() {
+                if sum >= bar {
+                    self.follow(position, part.label(t), sum, n_folds);
+                }
+            }
+        } else {
+            sums.fill(self.room.next[position].score);
+            let other = (position + 1) % n_repetitions;
+            fold(self.assignment, other, part, self.scores.row(other), Fold::Min, &mut sums);
+            for (t, &least) in sums.iter().enumerate() {
+                if self.top.threshold().is_none_or(|kth| least >= kth.score) {
+                    self.examine(position, part.label(t));
+                }
+            }
+        }
+        self.room.sums = sums;
+        n_folds
+    }
+
+    /// Orders the other repetitions, the largest bounds first, and sets the bars that sums have to reach: `bars[n]` after the
+    /// first n of them. Returns after how many most labels fall short; R if it is not worth the while.
+    fn order_by_bars(&mut self, position: usize, kth: f32) -> usize {
+        let WalkRoom { next, order, bars, .. } = &mut *self.room;
+        let n_repetitions = next.len();
+        order.clear();
+        order.extend((0..n_repetitions).filter(|&other| other != position));
+        order.sort_by(|&a, &b| next[b].score.total_cmp(&next[a].score).then(a.cmp(&b)));
+        // A sum of R numbers in any order is within R u of the exact sum of magnitudes, u = 2^-24; twice that lies between the
+        // sum taken here and the one that ranks. The sums here are of f64 and add nothing that counts.
+        let magnitudes = match self.scores.magnitude_if_signed() {
+            Some(largest) => f64::from(largest) * n_repetitions as f64,
+            None => next.iter().map(|next| f64::from(next.score)).sum(),
+        };
+        let slack = (n_repetitions + 2) as f64 * f64::from(f32::EPSILON) * magnitudes;
+        bars.clear();
+        bars.resize(n_repetitions, 0.0);
+        let mut rest = 0f64;
+        for n in (0..n_repetitions).rev() {
+            bars[n] = ((f64::from(kth) - rest - slack) as f32).next_down();
+            if n > 0 {
+                rest += f64::from(next[order[n - 1]].score);
+            }
+        }
+        let own = next[position].score;
+        let enough = bars.iter().position(|&bar| own < bar).unwrap_or(n_repetitions);
+        if 4 * enough >= 3 * n_repetitions { n_repetitions } else { enough }
+    }
+
+    /// Asks one repetition after another for a label until it falls short.
+    fn follow(&mut self, position: usize, label: u64, mut sum: f32, n_folds: usize) {
+        if label >= self.assignment.n_labels() as u64 {
+            return;
+        }
+        for n in n_folds..self.room.order.len() {
+            let other = self.room.order[n];
+            sum += self.scores.row(other)[self.assignment.hash(other).bucket(label as u32) as usize];
+            if sum < self.room.bars[n + 1] {
+                return;
+            }
+        }
+        self.examine(position, label);
+    }
+
+    /// Scores a label in the order that ranks, and offers it unless it was met before.
+    fn examine(&mut self, position: usize, label: u64) {
+        if label >= self.assignment.n_labels() as u64 {
+            return;
+        }
+        let label = label as u32;
+        self.room.values.clear();
+        for (other, next) in self.room.next.iter().enumerate() {
+            let bucket = self.assignment.hash(other).bucket(label);
+            let score = self.scores.row(other)[bucket as usize];
+            // A bucket ranked before the next one was walked, and this label was met there.
+            if other != position && (score > next.score || score == next.score && bucket < next.bucket) {
+                return;
+            }
+            self.room.values.push(score);
+        }
+        let network = self.block.network(self.decoder, self.room.next.len());
+        let score = self.decoder.statistic(&mut self.room.values, network);
+        self.top.push(Scored { label, score });
+    }
+}

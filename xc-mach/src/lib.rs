@@ -1,0 +1,58 @@
+//! MACH: L labels hashed into the B buckets of R independent repetitions, and found again.
+//!
+//! Instead of one classifier over L labels, R small ones over B buckets each are trained (elsewhere), every one
+//! under its own hash function. A label scores by what the R classifiers give to its buckets: the labels of a bucket share its
+//! score, but hardly two labels share their buckets in all repetitions.
+//!
+//! ```text
+//!   label      h_0   h_1   h_2          classifier 0   classifier 1   classifier 2
+//!   cat         2     0     1           P_0(2) = 0.8   P_1(0) = 0.7   P_2(1) = 0.9     mean 0.80
+//!   dog         2     1     0           P_0(2) = 0.8   P_1(1) = 0.1   P_2(0) = 0.0     mean 0.30
+//!   cow         1     1     1           P_0(1) = 0.1   P_1(1) = 0.1   P_2(1) = 0.9     mean 0.37
+//! ```
+//!
+//! Memory is R B numbers a query and nothing a label: hashes are computed, and with the family modulo a small prime the labels of
+//! a bucket are too ([`Assignment`]).
+//!
+//! ```
+//! use xc_hash::universal::{Family, HashParams};
+//! use xc_mach::{Assignment, BucketScores, Decoder, DecodeScratch, Effort};
+//!
+//! let params = HashParams { family: Family::Prime, n_keys: 100_000, n_buckets: 500, seed: 1 };
+//! let assignment = Assignment::first(params, 8)?;
+//! // Classifiers that are sure of label 4711.
+//! let mut scores = vec![0.001f32; 8 * 500];
+//! for position in 0..8 {
+//!     scores[position * 500 + assignment.bucket(position, 4711) as usize] = 0.5;
+//! }
+//! let scores = BucketScores::try_new(&scores, 8, 500)?;
+//! let (mut scratch, mut best) = (DecodeScratch::default(), Vec::new());
+//! let certificate = assignment.decode(&scores, Decoder::Mean, 1, Effort::Exact, &mut scratch, &mut best)?;
+//! assert_eq!(best[0].label, 4711);
+//! assert!(certificate.exact && certificate.labels_touched < 2_000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # When not to use it
+//! Where one output layer fits the memory and the time: it tells labels apart that share their buckets. Where labels have
+//! features or text of their own that a tree could cluster by.
+//!
+//! # Main types
+//!
+//! | type | what it is |
+//! |---|---|
+//! | [`Assignment`] | label to bucket in each repetition, bucket to labels; the decoders are its methods |
+//! | [`BucketScores`] | what the classifiers say of one query |
+//! | [`Decoder`] | mean, min or median |
+//! | [`Effort`], [`Certificate`] | how far a decode goes, and what it proves |
+//!
+//! # References
+//! `[medini2019mach]`. *Differs in*: an exact decode that looks at few labels ([`Assignment::decode`]), and buckets that are
+//! listed without tables.
+
+mod arch;
+mod assign;
+mod decode;
+
+pub use assign::{AssignError, Assignment, BucketLists, NoListsError};
+pub use decode::{BucketScores, BucketScoresError, Certificate, DecodeScratch, Decoder, Effort};
