@@ -45,6 +45,7 @@
 //! | [`BucketScores`] | what the classifiers say of one query |
 //! | [`Decoder`] | mean, min or median |
 //! | [`Effort`], [`Certificate`] | how far a decode goes, and what it proves |
+//! | [`Sizing`], [`repetitions_needed`] | what R and B have to be, and what they cost |
 //!
 //! # References
 //! `[medini2019mach]`. *Differs in*: an exact decode that looks at few labels ([`Assignment::decode`]), and buckets that are
@@ -52,7 +53,11 @@
 
 mod arch;
 mod assign;
+mod certify;
 mod decode;
+mod sizing;
 
 pub use assign::{AssignError, Assignment, BucketLists, NoListsError};
+pub use certify::{expected_indistinguishable_pairs, indistinguishable_labels};
 pub use decode::{BucketScores, BucketScoresError, Certificate, DecodeScratch, Decoder, Effort};
+pub use sizing::{Sizing, SizingError, repetitions_needed};

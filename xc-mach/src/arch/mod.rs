@@ -1,7 +1,14 @@
 //! Walking equal steps modulo a prime: which bucket each falls into, and what stands there.
 //!
-//! The scalar file defines every operation; the others are tested against it bit for bit.
+//! The scalar file defines every operation; the others are tested against it bit for bit. A label keeps its lane through all
+//! repetitions and nothing is fused, so sums are the same on every path.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod lanes;
 mod scalar;
 
 use crate::assign::Residues;
@@ -24,22 +31,99 @@ pub(crate) fn buckets(residues: &Residues, out: &mut [u32]) {
 }
 
 /// Folds what `table` holds for the bucket of each element into `out`.
+///
+/// # Panics
+/// If `table` has not one entry a bucket.
 pub(crate) fn fold(residues: &Residues, table: &[f32], fold: Fold, out: &mut [f32]) {
     fold_with(Isa::current(), residues, table, fold, out);
 }
 
-/// [`buckets`] with a given instruction set.
+/// [`buckets`] with a given instruction set, which this machine has.
 fn buckets_with(isa: Isa, residues: &Residues, out: &mut [u32]) {
-    let _ = isa;
-    scalar::buckets(residues, out);
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: an instruction set is only named here where it is available.
+        Isa::Avx512 if lanes::fits(residues) => unsafe { avx512::buckets(residues, out) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Isa::Avx2 if lanes::fits(residues) => unsafe { avx2::buckets(residues, out) },
+        _ => scalar::buckets(residues, out),
+    }
 }
 
-/// [`fold`] with a given instruction set.
+/// [`fold`] with a given instruction set, which this machine has.
 fn fold_with(isa: Isa, residues: &Residues, table: &[f32], fold: Fold, out: &mut [f32]) {
-    let _ = isa;
-    match fold {
-        Fold::Set => scalar::fold(residues, table, out, |_, v| v),
-        Fold::Add => scalar::fold(residues, table, out, |a, v| a + v),
-        Fold::Min => scalar::fold(residues, table, out, |a, v| if v < a { v } else { a }),
+    assert_eq!(table.len(), residues.n_buckets as usize, "entries of the table, and buckets");
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: an instruction set is only named here where it is available; the table was measured above.
+        Isa::Avx512 if lanes::fits(residues) => unsafe { avx512::fold(residues, table, fold, out) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Isa::Avx2 if lanes::fits(residues) => unsafe { avx2::fold(residues, table, fold, out) },
+        _ => match fold {
+            Fold::Set => scalar::fold(residues, table, out, |_, v| v),
+            Fold::Add => scalar::fold(residues, table, out, |a, v| a + v),
+            Fold::Min => scalar::fold(residues, table, out, |a, v| if v < a { v } else { a }),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use xc_hash::universal::smallest_prime_from;
+
+    fn walks() -> impl Strategy<Value = Residues> {
+        let size = prop_oneof![2u64..100, 100u64..100_000, 100_000u64..2_147_483_000, Just(2_147_483_647)];
+        (size, any::<u64>(), any::<u64>(), any::<u64>()).prop_map(|(size, start, step, n_buckets)| {
+            let prime = smallest_prime_from(size);
+            let n_buckets = 1 + (n_buckets % prime.min(5000)) as u32;
+            Residues { start: start % prime, step: step % prime, prime, n_buckets }
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+        #[test]
+        fn every_instruction_set_walks_alike(walk in walks(), n in 0usize..80) {
+            let by_definition: Vec<u32> = (0..n as u64)
+                .map(|t| ((walk.start + walk.step * t) % walk.prime % u64::from(walk.n_buckets)) as u32)
+                .collect();
+            let table: Vec<f32> = (0..walk.n_buckets).map(|b| (b.wrapping_mul(2_654_435_761) >> 8) as f32 - 1e7).collect();
+            let before: Vec<f32> = (0..n).map(|t| t as f32 * 1.1 - 30.0).collect();
+            for isa in Isa::available() {
+                let mut out = vec![7; n];
+                buckets_with(isa, &walk, &mut out);
+                prop_assert_eq!(&out, &by_definition, "{}", isa);
+                for fold in [Fold::Set, Fold::Add, Fold::Min] {
+                    let mut met = before.clone();
+                    fold_with(isa, &walk, &table, fold, &mut met);
+                    for t in 0..n {
+                        let (a, v) = (before[t], table[by_definition[t] as usize]);
+                        let wanted = match fold {
+                            Fold::Set => v,
+                            Fold::Add => a + v,
+                            Fold::Min => a.min(v),
+                        };
+                        prop_assert_eq!(met[t].to_bits(), wanted.to_bits(), "{} {:?} {}", isa, fold, t);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn primes_above_the_lanes_are_walked_all_the_same() {
+        let walk = Residues { start: 5, step: 4_000_000_000, prime: 4_294_967_291, n_buckets: 1000 };
+        for isa in Isa::available() {
+            let mut out = [0; 40];
+            buckets_with(isa, &walk, &mut out);
+            for (t, &bucket) in out.iter().enumerate() {
+                let residue = (5 + 4_000_000_000 * t as u64) % 4_294_967_291;
+                assert_eq!(u64::from(bucket), residue % 1000);
+            }
+        }
     }
 }

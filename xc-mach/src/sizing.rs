@@ -1,0 +1,169 @@
+//! How many repetitions and buckets: what the theory asks for, and what they cost.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// The size of a model: L labels, R repetitions of B buckets, d inputs to each output layer.
+///
+/// ```
+/// use xc_mach::{Sizing, repetitions_needed};
+/// let sizing = Sizing::try_new(50_000_000, 32, 20_000, 2000)?;
+/// assert_eq!(sizing.output_parameters(), 32 * 20_000 * 2001);
+/// assert!(sizing.reduction() > 78.0);
+/// // Theorem 2: four or five repetitions tell 50 million labels apart.
+/// assert_eq!(repetitions_needed(50_000_000, 20_000, 0.01)?, 5);
+/// # Ok::<(), xc_mach::SizingError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sizing {
+    n_labels: usize,
+    n_repetitions: usize,
+    n_buckets: usize,
+    width: usize,
+}
+
+/// Why there is no such model.
+#[derive(Clone, Copy, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum SizingError {
+    /// No repetition at all.
+    #[error("0 repetitions, wanted at least 1")]
+    NoRepetitions,
+    /// One bucket tells nothing apart.
+    #[error("{met} buckets, wanted at least 2")]
+    TooFewBuckets {
+        /// Buckets met.
+        met: usize,
+    },
+    /// As many buckets as labels: nothing is gained over one output a label.
+    #[error(
+        "{met} buckets for {n_labels} labels: wanted fewer buckets than labels, or an output layer over the labels"
+    )]
+    TooManyBuckets {
+        /// Buckets met.
+        met: usize,
+        /// Labels met.
+        n_labels: usize,
+    },
+    /// A probability that is none.
+    #[error("probability {met}, wanted one above 0 and below 1")]
+    Probability {
+        /// The number met.
+        met: f64,
+    },
+}
+
+impl Sizing {
+    /// Checks that hashing the labels makes sense.
+    pub fn try_new(n_labels: usize, n_repetitions: usize, n_buckets: usize, width: usize) -> Result<Self, SizingError> {
+        if n_repetitions == 0 {
+            return Err(SizingError::NoRepetitions);
+        }
+        check_buckets(n_buckets)?;
+        if n_buckets >= n_labels {
+            return Err(SizingError::TooManyBuckets { met: n_buckets, n_labels });
+        }
+        Ok(Self { n_labels, n_repetitions, n_buckets, width })
+    }
+
+    /// Numbers learned by the R output layers, biases included: R B (d + 1).
+    pub fn output_parameters(&self) -> u64 {
+        (self.n_repetitions * self.n_buckets) as u64 * (self.width as u64 + 1)
+    }
+
+    /// Numbers that one output layer over the labels would learn: L (d + 1).
+    pub fn dense_parameters(&self) -> u64 {
+        self.n_labels as u64 * (self.width as u64 + 1)
+    }
+
+    /// How many times fewer they are: L / (R B).
+    pub fn reduction(&self) -> f64 {
+        self.dense_parameters() as f64 / self.output_parameters() as f64
+    }
+
+    /// Bytes of the output layers in single precision.
+    pub fn model_bytes(&self) -> u64 {
+        4 * self.output_parameters()
+    }
+
+    /// Bytes of one repetition's output layer while it is trained: weights, gradients, and `states` numbers that the optimiser
+    /// keeps for each (Adam 2, momentum 1, SGD 0).
+    pub fn training_bytes(&self, states: u64) -> u64 {
+        self.model_bytes() / self.n_repetitions as u64 * (2 + states)
+    }
+
+    /// Bytes of a query's bucket scores.
+    pub fn scores_bytes(&self) -> u64 {
+        4 * (self.n_repetitions * self.n_buckets) as u64
+    }
+
+    /// Look-ups of a full scan of one query: L R.
+    pub fn scan_lookups(&self) -> u64 {
+        self.n_labels as u64 * self.n_repetitions as u64
+    }
+
+    /// Labels of a bucket, on average.
+    pub fn labels_per_bucket(&self) -> f64 {
+        self.n_labels as f64 / self.n_buckets as f64
+    }
+
+    /// An upper bound of the probability that some two labels share their buckets in all repetitions: L^2 B^-R, at most 1
+    /// (`[medini2019mach, Lemma 1]` and the union bound).
+    pub fn indistinguishable_probability(&self) -> f64 {
+        let log = 2.0 * (self.n_labels as f64).ln() - self.n_repetitions as f64 * (self.n_buckets as f64).ln();
+        log.exp().min(1.0)
+    }
+}
+
+/// The fewest repetitions that tell all pairs of labels apart with a probability of at least 1 - `delta`:
+/// R >= 2 log(L / sqrt(delta)) / log B (`[medini2019mach, Theorem 2]`).
+pub fn repetitions_needed(n_labels: usize, n_buckets: usize, delta: f64) -> Result<usize, SizingError> {
+    check_buckets(n_buckets)?;
+    if !(delta > 0.0 && delta < 1.0) {
+        return Err(SizingError::Probability { met: delta });
+    }
+    let wanted = 2.0 * (n_labels.max(1) as f64 / delta.sqrt()).ln() / (n_buckets as f64).ln();
+    Ok((wanted.ceil() as usize).max(1))
+}
+
+fn check_buckets(n_buckets: usize) -> Result<(), SizingError> {
+    if n_buckets < 2 { Err(SizingError::TooFewBuckets { met: n_buckets }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_repetitions_keep_the_bound_and_one_fewer_would_not() {
+        for (n_labels, n_buckets, delta) in [(105_000, 32, 0.01), (21_841, 512, 0.001), (50_000_000, 20_000, 0.05)] {
+            let needed = repetitions_needed(n_labels, n_buckets, delta).unwrap();
+            let at = |r| Sizing::try_new(n_labels, r, n_buckets, 10).unwrap().indistinguishable_probability();
+            assert!(at(needed) <= delta && at(needed - 1) > delta, "{n_labels} {n_buckets} {delta}: {needed}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_those_of_the_paper() {
+        // Amazon search: 32 repetitions of 20,000 buckets on 2000 inputs, 50 million products.
+        let sizing = Sizing::try_new(50_000_000, 32, 20_000, 2000).unwrap();
+        assert_eq!(sizing.output_parameters(), 1_280_640_000);
+        assert_eq!(sizing.dense_parameters(), 100_050_000_000);
+        assert_eq!(sizing.training_bytes(2), 20_000 * 2001 * 4 * 4);
+        assert_eq!(sizing.scores_bytes(), 2_560_000);
+        assert_eq!(sizing.scan_lookups(), 1_600_000_000);
+        assert_eq!(sizing.labels_per_bucket(), 2500.0);
+        // ODP: 32 buckets, 25 repetitions: "120 times" smaller counts 105,033 labels against 32 * 25 and biases alike.
+        assert!((Sizing::try_new(105_033, 25, 32, 422_713).unwrap().reduction() - 131.3).abs() < 0.1);
+    }
+
+    #[test]
+    fn impossible_sizes_are_refused() {
+        assert_eq!(Sizing::try_new(10, 0, 5, 1), Err(SizingError::NoRepetitions));
+        assert_eq!(Sizing::try_new(10, 1, 1, 1), Err(SizingError::TooFewBuckets { met: 1 }));
+        assert_eq!(Sizing::try_new(10, 1, 10, 1), Err(SizingError::TooManyBuckets { met: 10, n_labels: 10 }));
+        assert_eq!(repetitions_needed(10, 5, 0.0), Err(SizingError::Probability { met: 0.0 }));
+        assert!(repetitions_needed(10, 5, f64::NAN).is_err());
+        assert_eq!(repetitions_needed(0, 5, 0.5), Ok(1));
+    }
+}
