@@ -133,19 +133,20 @@ fn keys_spread_over_the_buckets_as_pairs_do() {
     const KEYS: u32 = 10_000;
     const BUCKETS: u32 = 100;
     const DRAWS: u32 = 400;
+    // Scattered keys: on consecutive ones single functions of the first three families are lattices, far more or less even.
+    let keys: Vec<u32> = (0..KEYS).map(|i| xc_hash::murmur3_32(&i.to_le_bytes(), 0) >> 1).collect();
     for family in Family::ALL {
         let mut sum = 0f64;
         for repetition in 0..DRAWS {
-            let hash = params(family, u64::from(KEYS), BUCKETS, 1).hash(repetition).unwrap();
+            let hash = params(family, 1 << 31, BUCKETS, 1).hash(repetition).unwrap();
             let mut counts = vec![0f64; BUCKETS as usize];
-            (0..KEYS).for_each(|key| counts[hash.bucket(key) as usize] += 1.0);
+            keys.iter().for_each(|&key| counts[hash.bucket(key) as usize] += 1.0);
             let even = f64::from(KEYS / BUCKETS);
             sum += counts.iter().map(|c| (c - even).powi(2) / even).sum::<f64>();
         }
-        // The mean over functions follows from the collision probability of pairs alone and is at most about B - 1; modulo
-        // a prime that the keys fill it is near 0. Single functions on consecutive keys are far more or far less even.
+        // The mean over functions follows from the collision probability of pairs alone: B - 1.
         let mean = sum / f64::from(DRAWS);
-        assert!(mean < 140.0, "{family}: {mean}, wanted about 99 at most");
+        assert!((mean - 99.0).abs() < 5.0, "{family}: {mean}, wanted about 99");
     }
 }
 
