@@ -19,10 +19,23 @@ pub(crate) struct Model {
     container: Container,
 }
 
+/// How a model is opened.
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+pub(crate) struct OpenArgs {
+    /// Open the model without checking it: fast, for folders that nobody else writes
+    #[arg(long)]
+    pub(crate) trusted: bool,
+    /// Read the model into memory, in large pages, instead of mapping its file: opens slower,
+    /// answers faster
+    #[arg(long)]
+    pub(crate) in_memory: bool,
+}
+
 impl Model {
     /// Opens a model of any kind that this program knows.
-    pub(crate) fn open(folder: &Path, trusted: bool) -> Result<Self, CliError> {
-        let container = open_container(folder)?;
+    pub(crate) fn open(folder: &Path, how: OpenArgs) -> Result<Self, CliError> {
+        let mode = if how.in_memory { OpenMode::Read } else { OpenMode::Map };
+        let container = open_container(folder, mode)?;
         if container.kind() != xc_tree::KIND {
             return Err(CliError::usage(format_args!(
                 "{}: a model of kind {:?}; this program knows {:?}",
@@ -31,7 +44,7 @@ impl Model {
                 xc_tree::KIND
             )));
         }
-        let check = if trusted { Check::Trusted } else { Check::Structure };
+        let check = if how.trusted { Check::Trusted } else { Check::Structure };
         let tree = TreeModel::open(&container, check).map_err(|e| CliError::usage(chain(&e)))?;
         let maker = read_maker(&container)?;
         if let Some(maker) = &maker
@@ -62,14 +75,14 @@ impl Model {
 }
 
 /// Opens the folder; an absent one is said to be absent rather than to lack a file.
-pub(crate) fn open_container(folder: &Path) -> Result<Container, CliError> {
+pub(crate) fn open_container(folder: &Path, mode: OpenMode) -> Result<Container, CliError> {
     let wanted = |what: &str| CliError::usage(format_args!("{}: {what}; a model folder is wanted", folder.display()));
     match std::fs::metadata(folder) {
         Err(e) => return Err(wanted(&crate::error::io_text(&e))),
         Ok(meta) if !meta.is_dir() => return Err(wanted("not a folder")),
         Ok(_) => {}
     }
-    Container::open(folder, OpenMode::Map).map_err(|e: OpenError| CliError::usage(chain(&e)))
+    Container::open(folder, mode).map_err(|e: OpenError| CliError::usage(chain(&e)))
 }
 
 /// What a model is saved with.

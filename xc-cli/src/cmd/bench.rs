@@ -4,7 +4,7 @@ use crate::context::{Context, format_bytes};
 use crate::data::{InputArgs, Queries};
 use crate::error::CliError;
 use crate::measure::Meter;
-use crate::model::Model;
+use crate::model::{Model, OpenArgs};
 use crate::output;
 use clap::ValueEnum;
 use serde_json::json;
@@ -63,9 +63,8 @@ pub(crate) struct PredictArgs {
     /// Queries to use, from the first on [default: all]
     #[arg(long, value_name = "N")]
     queries: Option<usize>,
-    /// Open the model without checking it
-    #[arg(long)]
-    trusted: bool,
+    #[command(flatten)]
+    open: OpenArgs,
     /// Time the first pass, without one to warm up, and no other
     #[arg(long, conflicts_with = "repeat")]
     cold: bool,
@@ -125,7 +124,7 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
     }
     let meter = Meter::start();
     let start = Instant::now();
-    let model = Model::open(&args.model, args.trusted)?;
+    let model = Model::open(&args.model, args.open)?;
     let load_ms = start.elapsed().as_secs_f64() * 1e3;
     let mut queries = Queries::open(&args.input, &args.format, &model)?;
     let rows = queries

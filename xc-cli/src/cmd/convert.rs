@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::data::{InputArgs, Labelled, Making, TextArgs, read_labelled};
 use crate::error::{CliError, chain};
 use crate::interrupt;
-use crate::model::{self, Extras, Model};
+use crate::model::{self, Extras, Model, OpenArgs};
 use crate::output::Output;
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
@@ -141,7 +141,7 @@ struct Fixed {
 }
 
 fn open_pipeline(folder: &Path) -> Result<Fixed, CliError> {
-    let container = model::open_container(folder)?;
+    let container = model::open_container(folder, xc_sparse::store::OpenMode::Map)?;
     let wrong = |e: xc_sparse::store::OpenError| CliError::usage(chain(&e));
     let names = container.labels().map_err(wrong)?;
     let names = names.map(LabelNames::try_new).transpose();
@@ -362,7 +362,7 @@ fn import_model(args: &Args, context: &Context) -> Result<(), CliError> {
 }
 
 fn export_pecos(args: &Args, context: &Context) -> Result<(), CliError> {
-    let source = Model::open(&args.source, false)?;
+    let source = Model::open(&args.source, OpenArgs::default())?;
     let (info, n_trees) = (source.tree.info(), source.tree.trees().len());
     let name = args.source.display();
     let chosen = match args.tree {

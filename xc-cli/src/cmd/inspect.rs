@@ -7,6 +7,7 @@ use crate::output;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;
+use xc_sparse::store::OpenMode;
 use xc_sparse::store::{Container, Mismatch};
 use xc_tree::{Check, TreeModel};
 
@@ -34,7 +35,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
-    let container = open_container(&args.model)?;
+    let container = open_container(&args.model, OpenMode::Map)?;
     let found = if args.verify {
         let task = context.task("model verified", 1);
         let found = container.verify().map_err(|e| CliError::usage(chain(&e)))?;

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::data::{InputArgs, Queries, read_label_set};
 use crate::error::CliError;
-use crate::model::Model;
+use crate::model::{Model, OpenArgs};
 use crate::output::Output;
 use clap::ValueEnum;
 use rayon::prelude::*;
@@ -68,9 +68,8 @@ pub(crate) struct Args {
     /// Write names of labels rather than ids (lines)
     #[arg(long)]
     names: bool,
-    /// Open the model without checking it: fast, for folders that nobody else writes
-    #[arg(long)]
-    trusted: bool,
+    #[command(flatten)]
+    open: OpenArgs,
     #[command(flatten)]
     format: InputArgs,
 }
@@ -95,7 +94,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if args.names && args.output_format == Form::Npz {
         return Err(CliError::usage("--names: an npz matrix has no names; lines or jsonl is wanted"));
     }
-    let model = Model::open(&args.model, args.trusted)?;
+    let model = Model::open(&args.model, args.open)?;
     let with_names = args.names || args.output_format == Form::Jsonl || args.only_labels.is_some();
     let names = if with_names { model.label_names()? } else { None };
     if args.names && names.is_none() {

@@ -24,7 +24,8 @@ pub enum OpenMode {
     Map,
     /// Map the files and read all of them ahead.
     MapPopulate,
-    /// Read the files into memory, for files that other programs may change.
+    /// Read the files into memory, in large pages where the system has them: for files that other programs may change,
+    /// and for models that answer many queries.
     Read,
 }
 

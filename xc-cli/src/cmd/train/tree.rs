@@ -310,7 +310,7 @@ fn finish(
     tree: &TreeModel,
     report: &Report,
 ) -> Result<(), CliError> {
-    let model_bytes = model::open_container(&args.model)?.n_bytes();
+    let model_bytes = model::open_container(&args.model, xc_sparse::store::OpenMode::Map)?.n_bytes();
     let map = report.json(model_bytes);
     // The log is for people and scripts; the model stands whether it can be written or not.
     let mut log = map.clone();
