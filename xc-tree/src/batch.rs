@@ -2,11 +2,12 @@
 //! enter the cache once for all the queries of a tile that reach it (etter2022mscm, Alg. 3).
 
 use crate::beam::{Pooled, PredictParams, mean_of_trees, normalised, pool_size, rank_scores};
+use crate::head;
 use crate::model::{Tree, TreeModel};
 use crate::select::Select;
 use rayon::prelude::*;
-use xc_sparse::chunked::{ProductScratch, QueryScratch, QueryView, Visit, shared_margins};
-use xc_sparse::rank::RankedBatch;
+use xc_sparse::chunked::{ChunkedView, ProductScratch, QueryScratch, QueryView, Visit, shared_margins};
+use xc_sparse::rank::{RankedBatch, Scored};
 use xc_sparse::{CsrView, Rows, SparseRow};
 
 /// Queries of one tile, at most: the more, the more of them share a chunk. Measured on trees of 30,000 and 500,000
@@ -43,6 +44,7 @@ struct Beams {
     // Of one wave, those that can still change something: the visits, and their parents' scores.
     visits: Vec<Visit>,
     scores: Vec<f32>,
+    nodes: Vec<Scored>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -141,15 +143,30 @@ impl TreeModel {
         selects: &mut [Select],
         beams: &mut Beams,
     ) {
-        let Beams { all, visits, scores } = beams;
-        all.clear();
-        all.extend((0..queries.len() as u32).map(|query| Candidate {
-            wave: 0,
-            visit: Visit { parent: 0, query },
-            score: 0.0,
-        }));
+        let Beams { all, visits, scores, nodes } = beams;
         let last = tree.depth() - 1;
-        for number in 0..=last {
+        let root = (0..queries.len() as u32).map(|query| Visit { parent: 0, query });
+        let searched = match &tree.head {
+            Some(head) => {
+                visits.clear();
+                visits.extend(root);
+                let query = |number: u32| queries[number as usize];
+                let kept = (params.beam, per_tree);
+                shared_margins(&head.level.view(), visits, query, params.choice, product, |at, _, margins| {
+                    head::search(tree, head.depth, self.info.post, margins, kept, nodes, &mut selects[at]);
+                });
+                if head.depth <= last {
+                    self.descend(&tree.level(head.depth), params, selects, all);
+                }
+                head.depth
+            }
+            None => {
+                all.clear();
+                all.extend(root.map(|visit| Candidate { wave: 0, visit, score: 0.0 }));
+                0
+            }
+        };
+        for number in searched..=last {
             let level = tree.level(number);
             for select in selects.iter_mut() {
                 select.reset(if number == last { per_tree } else { params.beam });
@@ -181,22 +198,32 @@ impl TreeModel {
                 });
             }
             if number < last {
-                let next = tree.level(number + 1);
-                let parents = next.n_parents().max(1);
-                let pays = queries.len() * params.beam / parents >= SHARED_BY_MANY
-                    && next.n_columns() / parents >= MANY_CHILDREN
-                    && self.info.post.never_rises();
-                let waves: &[u8] = if pays { &WAVES } else { &[0] };
-                all.clear();
-                for (query, select) in selects.iter_mut().enumerate() {
-                    all.extend(select.ranked().iter().enumerate().map(|(place, node)| Candidate {
-                        wave: waves[place.min(waves.len() - 1)],
-                        visit: Visit { parent: node.label, query: query as u32 },
-                        score: node.score,
-                    }));
-                }
-                all.sort_unstable_by_key(|c| (c.wave, c.visit.parent, c.visit.query));
+                self.descend(&tree.level(number + 1), params, selects, all);
             }
         }
+    }
+
+    /// Makes each query's selected nodes what it has to visit at the next level, in an order that shares chunks.
+    fn descend(
+        &self,
+        next: &ChunkedView<'_>,
+        params: &PredictParams,
+        selects: &mut [Select],
+        all: &mut Vec<Candidate>,
+    ) {
+        let parents = next.n_parents().max(1);
+        let pays = selects.len() * params.beam / parents >= SHARED_BY_MANY
+            && next.n_columns() / parents >= MANY_CHILDREN
+            && self.info.post.never_rises();
+        let waves: &[u8] = if pays { &WAVES } else { &[0] };
+        all.clear();
+        for (query, select) in selects.iter_mut().enumerate() {
+            all.extend(select.ranked().iter().enumerate().map(|(place, node)| Candidate {
+                wave: waves[place.min(waves.len() - 1)],
+                visit: Visit { parent: node.label, query: query as u32 },
+                score: node.score,
+            }));
+        }
+        all.sort_unstable_by_key(|c| (c.wave, c.visit.parent, c.visit.query));
     }
 }

@@ -1,11 +1,12 @@
 //! The folder of a tree model: which arrays, under which names. See `docs/formats/model.md`.
 
+use crate::head::Head;
 use crate::model::{Level, MappedLevel, MappedValues, ModelInfo, Tree, TreeModel};
 use crate::post::PostProcessor;
 use std::path::PathBuf;
 use std::sync::Arc;
 use thiserror::Error;
-use xc_sparse::chunked::{ChunkedArrays, ChunkedError, ChunkedView, Precision, SlotMap, Values};
+use xc_sparse::chunked::{ChunkedArrays, ChunkedError, ChunkedView, MAX_WIDTH, Precision, SlotMap, Values};
 use xc_sparse::store::{ArrayRef, Container, ContainerWriter, MappedArray, OpenError, WriteError};
 
 /// The kind that `config.json` names.
@@ -72,23 +73,16 @@ impl TreeModel {
         writer.set_parameter("beam", self.info.beam as u64);
         let depths: Vec<u64> = self.trees.iter().map(|t| t.depth() as u64).collect();
         writer.set_parameter("depths", depths);
+        let heads: Vec<u64> = self.trees.iter().map(|t| t.head.as_ref().map_or(0, |h| h.depth as u64)).collect();
+        writer.set_parameter("heads", heads);
         for (t, tree) in self.trees.iter().enumerate() {
             writer.add_slice(&format!("tree{t}.slot_map"), tree.level(0).slot_map())?;
             writer.add_slice(&format!("tree{t}.labels"), tree.labels())?;
             for (l, level) in tree.levels.iter().enumerate() {
-                let ChunkedArrays { records, headers, values, directory, bias, part_ptr } = level.view().arrays();
-                let name = |array: &str| format!("tree{t}.level{l}.{array}");
-                let flat: &[u64] = bytemuck::cast_slice(records);
-                writer.add(&name("records"), ArrayRef::new(flat, &[records.len(), 4]))?;
-                writer.add_slice(&name("headers"), headers)?;
-                match values {
-                    Values::F32(v) => writer.add_slice(&name("values"), v)?,
-                    Values::F16(v) => writer.add_slice(&name("values"), v)?,
-                    Values::Bf16(v) => writer.add_slice(&name("values"), v)?,
-                }
-                writer.add_slice(&name("directory"), directory)?;
-                writer.add_slice(&name("bias"), bias)?;
-                writer.add_slice(&name("part_ptr"), part_ptr)?;
+                write_level(writer, &format!("tree{t}.level{l}"), level)?;
+            }
+            if let Some(head) = &tree.head {
+                write_level(writer, &format!("tree{t}.head"), &head.level)?;
             }
         }
         Ok(())
@@ -119,18 +113,41 @@ impl TreeModel {
             return Err(OpenTreeError::Parameter { path: path(), key: "depths", why });
         }
         let mut trees = Vec::new();
+        // Absent where a program without heads, or one that streams, has written the model.
+        let heads: Option<Vec<usize>> = container.parameter("heads")?;
+        let heads = heads.unwrap_or_else(|| vec![0; depths.len()]);
+        if heads.len() != depths.len() {
+            let why = format!("met {heads:?}, wanted one number of levels for each of {} trees", depths.len());
+            return Err(OpenTreeError::Parameter { path: path(), key: "heads", why });
+        }
         for (t, depth) in depths.into_iter().enumerate() {
-            trees.push(open_tree(container, &info, t, depth, check)?);
+            trees.push(open_tree(container, &info, t, (depth, heads[t]), check)?);
         }
         Ok(Self { info, trees })
     }
+}
+
+fn write_level(writer: &mut ContainerWriter, prefix: &str, level: &Level) -> Result<(), WriteError> {
+    let ChunkedArrays { records, headers, values, directory, bias, part_ptr } = level.view().arrays();
+    let name = |array: &str| format!("{prefix}.{array}");
+    let flat: &[u64] = bytemuck::cast_slice(records);
+    writer.add(&name("records"), ArrayRef::new(flat, &[records.len(), 4]))?;
+    writer.add_slice(&name("headers"), headers)?;
+    match values {
+        Values::F32(v) => writer.add_slice(&name("values"), v)?,
+        Values::F16(v) => writer.add_slice(&name("values"), v)?,
+        Values::Bf16(v) => writer.add_slice(&name("values"), v)?,
+    }
+    writer.add_slice(&name("directory"), directory)?;
+    writer.add_slice(&name("bias"), bias)?;
+    writer.add_slice(&name("part_ptr"), part_ptr)
 }
 
 fn open_tree(
     container: &Container,
     info: &ModelInfo,
     t: usize,
-    depth: usize,
+    (depth, head): (usize, usize),
     check: Check,
 ) -> Result<Tree, OpenTreeError> {
     let shape_error = |what: String| OpenTreeError::Shape { path: container.folder().to_owned(), tree: t, what };
@@ -142,7 +159,7 @@ fn open_tree(
     let labels: MappedArray<u32> = container.array(&format!("tree{t}.labels"))?;
     let (mut levels, mut n_parents) = (Vec::new(), 1);
     for l in 0..depth {
-        let level = open_level(container, t, l, slot_map.clone())?;
+        let level = open_level(container, &format!("tree{t}.level{l}"), slot_map.clone())?;
         let a = level.arrays();
         let level_error =
             |source| OpenTreeError::Level { path: container.folder().to_owned(), tree: t, level: l, source };
@@ -176,16 +193,42 @@ fn open_tree(
             *word |= bit;
         }
     }
-    Ok(Tree { levels, labels })
+    let mut tree = Tree { levels, labels, head: None };
+    if head > 0 {
+        tree.head = Some(open_head(container, t, &tree, head, slot_map, check)?);
+    }
+    Ok(tree)
+}
+
+fn open_head(
+    container: &Container,
+    t: usize,
+    tree: &Tree,
+    depth: usize,
+    slot_map: Arc<MappedArray<u32>>,
+    check: Check,
+) -> Result<Head, OpenTreeError> {
+    let path = || container.folder().to_owned();
+    let level = open_level(container, &format!("tree{t}.head"), slot_map.clone())?;
+    let a = level.arrays();
+    let wanted: usize = tree.levels.iter().take(depth).map(|l| l.view().n_columns()).sum();
+    if depth > tree.depth() || wanted > MAX_WIDTH || a.bias.len() != wanted || a.part_ptr != [0, 1] {
+        let what = format!("a head of {depth} levels and {} nodes, wanted {wanted} nodes in one chunk", a.bias.len());
+        return Err(OpenTreeError::Shape { path: path(), tree: t, what });
+    }
+    if check == Check::Structure {
+        ChunkedView::try_new(a.records, a.headers, a.values, a.directory, a.bias, &slot_map, a.part_ptr)
+            .map_err(|source| OpenTreeError::Level { path: path(), tree: t, level: 0, source })?;
+    }
+    Ok(Head { level: Level::Mapped(level), depth })
 }
 
 fn open_level(
     container: &Container,
-    t: usize,
-    l: usize,
+    prefix: &str,
     slot_map: Arc<MappedArray<u32>>,
 ) -> Result<MappedLevel, OpenTreeError> {
-    let name = |array: &str| format!("tree{t}.level{l}.{array}");
+    let name = |array: &str| format!("{prefix}.{array}");
     let values = name("values");
     let precision = match container.entry(&values).map(|e| e.dtype.name()) {
         Some("F16") => Precision::F16,

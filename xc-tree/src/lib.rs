@@ -18,6 +18,7 @@ mod beam;
 mod checkpoint;
 mod cluster;
 mod file;
+mod head;
 mod labels;
 mod linear;
 mod model;

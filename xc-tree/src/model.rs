@@ -1,11 +1,12 @@
 //! A label-tree model in memory or mapped from its folder.
 
+use crate::head::{self, Head};
 use crate::{PostProcessor, TreeParts};
 use half::{bf16, f16};
 use std::sync::Arc;
 use thiserror::Error;
 use xc_sparse::chunked::{
-    ChunkedArrays, ChunkedMatrix, ChunkedView, PackError, Packer, Precision, SlotMap, Values, count_features,
+    ChunkRows, ChunkedArrays, ChunkedMatrix, ChunkedView, PackError, Packer, Precision, SlotMap, Values, count_features,
 };
 use xc_sparse::store::MappedArray;
 
@@ -36,6 +37,7 @@ pub struct TreeModel {
 pub struct Tree {
     pub(crate) levels: Vec<Level>,
     pub(crate) labels: MappedArray<u32>,
+    pub(crate) head: Option<Head>,
 }
 
 /// Weights of one level: owned arrays, or arrays of a mapped file.
@@ -161,10 +163,11 @@ pub enum BuildError {
 impl Tree {
     /// Packs a tree's parts, which are used up level by level so that both forms never exist whole.
     fn pack(tree: usize, parts: TreeParts, info: &ModelInfo, precision: Precision) -> Result<Self, BuildError> {
-        let TreeParts { topology, levels } = parts;
-        if levels.len() != topology.depth() {
-            return Err(BuildError::Depth { tree, met: levels.len(), wanted: topology.depth() });
+        if parts.levels.len() != parts.topology.depth() {
+            return Err(BuildError::Depth { tree, met: parts.levels.len(), wanted: parts.topology.depth() });
         }
+        let head = head::rows(&parts);
+        let TreeParts { topology, levels } = parts;
         if let Some(&label) = topology.labels().iter().find(|&&l| l as usize >= info.n_labels) {
             return Err(BuildError::Label { tree, label, n_labels: info.n_labels });
         }
@@ -183,14 +186,21 @@ impl Tree {
         }
         let counts = count_features(levels.iter().flatten(), info.n_features);
         let slot_map = Arc::new(SlotMap::new(&counts).into_vec());
-        let mut packed = Vec::with_capacity(levels.len());
-        for (level, chunks) in levels.into_iter().enumerate() {
+        let pack = |chunks: &[ChunkRows], level: usize| {
             let mut packer = Packer::with_shared_map(slot_map.clone(), precision);
             let wrap = |source| BuildError::Pack { tree, level, source };
-            packer.extend(&chunks).map_err(wrap)?;
-            packed.push(Level::Owned(packer.finish().map_err(wrap)?));
+            packer.extend(chunks).map_err(wrap)?;
+            packer.finish().map(Level::Owned).map_err(wrap)
+        };
+        let mut packed = Vec::with_capacity(levels.len());
+        for (level, chunks) in levels.into_iter().enumerate() {
+            packed.push(pack(&chunks, level)?);
         }
-        Ok(Self { levels: packed, labels: topology.labels().to_vec().into() })
+        let head = match head {
+            Some((depth, rows)) => Some(Head { level: pack(&[rows], 0)?, depth }),
+            None => None,
+        };
+        Ok(Self { levels: packed, labels: topology.labels().to_vec().into(), head })
     }
 
     /// Number of levels, the root not counted.
