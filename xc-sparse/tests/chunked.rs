@@ -208,3 +208,21 @@ fn crowded_features_are_found() {
         assert_eq!(out, expected);
     }
 }
+
+#[test]
+fn offsets_beyond_the_arrays_are_found_before_they_are_used() {
+    let rows = |f: u32| ChunkRows::from_entries(2, vec![(f, 0, 1.0), (f + 1, 1, 2.0)], vec![0.0; 2]).unwrap();
+    let parents = [rows(0), rows(3), rows(5)];
+    let level = ChunkedMatrix::pack(&parents, &slot_map(&parents, 1000), Precision::F32).unwrap();
+    let v = level.view();
+    let a = v.arrays();
+    for field in 0..4 {
+        for value in [1 << 20, 1 << 31, 1 << 62, u64::MAX] {
+            let mut records = a.records.to_vec();
+            records[1][field] = value;
+            let opened =
+                ChunkedView::try_new(&records, a.headers, a.values, a.directory, a.bias, v.slot_map(), a.part_ptr);
+            assert!(matches!(opened, Err(ChunkedError::Record { .. })), "field {field}, {value}: {opened:?}");
+        }
+    }
+}

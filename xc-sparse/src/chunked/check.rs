@@ -117,6 +117,12 @@ impl<'a> ChunkedView<'a> {
         if a[0] > b[0] || a[1] > b[1] || a[2] > b[2] || first > next {
             return fail("offsets fall");
         }
+        // A later record would be found to fall, but the sizes below must not overflow before that.
+        let limits = [self.headers.len(), self.values.len() - VALUE_PADDING, self.directory.len(), self.bias.len()];
+        let ends = [b[0], b[1], b[2], u64::from(next)];
+        if ends.iter().zip(limits).any(|(&end, limit)| end > limit as u64) {
+            return fail("offsets leave the arrays");
+        }
         if chunk == 0 && (a[0] != 0 || a[1] != 0 || a[2] != 0 || first != 0) {
             return fail("offsets do not start with 0");
         }
