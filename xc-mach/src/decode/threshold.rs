@@ -45,6 +45,15 @@ struct Next {
 /// Buckets that are looked ahead over to judge a repetition: a level stretch may hide a fall behind it.
 const AHEAD: usize = 8;
 
+/// A look-up for one label alone costs about as much as this many of a scan.
+const ALONE: u64 = 8;
+
+/// While more than one in this many labels is left, the next repetitions are asked for all of them.
+const MANY: usize = 16;
+
+/// Repetitions that are asked for all labels before what is left is counted again.
+const STRIDE: usize = 2;
+
 /// See [`Assignment::decode`]. Leaves statistics in `scratch.top`.
 pub(super) fn decode(
     assignment: &Assignment,
@@ -78,7 +87,7 @@ pub(super) fn decode(
             return Ok(Certificate { exact, bound, labels_touched, buckets_walked, scanned: false });
         }
         // What was spent so far is lost then: the whole costs half a scan more than the scan at worst.
-        if effort == Effort::Exact && run.spent > n_labels as u64 / 2 {
+        if effort == Effort::Exact && run.spent > n_labels as u64 * assignment.n_repetitions() as u64 / 2 {
             super::scan::scan(assignment, scores, decoder, k, scan, run.top);
             let labels_touched = n_labels as u64;
             return Ok(Certificate { labels_touched, buckets_walked: walked, scanned: true, ..nothing_missed });
@@ -99,7 +108,7 @@ struct Run<'a> {
     top: &'a mut TopK,
     /// Labels met.
     met: u64,
-    /// Cost so far, in labels scored in full.
+    /// Cost so far, in look-ups of a scan.
     spent: u64,
 }
 
@@ -167,63 +176,85 @@ impl Run<'_> {
     fn walk(&mut self, position: usize) -> Result<(), NoListsError> {
         let Next { rank, bucket, .. } = self.room.next[position];
         let source = self.assignment.source(position, bucket)?;
-        let n_repetitions = self.assignment.n_repetitions();
         for from in (0..source.len()).step_by(BLOCK) {
             let part = source.slice(from, BLOCK.min(source.len() - from));
             self.met += part.len() as u64;
-            let n_folds = self.meet(position, &part);
-            self.spent += (part.len() * n_folds).div_ceil(n_repetitions) as u64;
+            self.meet(position, &part);
         }
         self.room.next[position] = self.next(position, rank + 1);
         Ok(())
     }
 
-    /// Meets some labels of the next bucket of a repetition; returns how many repetitions were asked for all of them.
-    fn meet(&mut self, position: usize, part: &Source<'_>) -> usize {
+    /// Meets some labels of the next bucket of a repetition.
+    fn meet(&mut self, position: usize, part: &Source<'_>) {
         let n_repetitions = self.assignment.n_repetitions();
         let mut sums = std::mem::take(&mut self.room.sums);
         sums.clear();
-        sums.resize(part.len(), 0.0);
-        let n_folds = match (self.decoder, self.top.threshold()) {
-            (Decoder::Mean, Some(kth)) => self.order_by_bars(position, kth.score),
-            (Decoder::Min, Some(_)) if n_repetitions > 1 => 1,
-            _ => n_repetitions,
+        sums.resize(part.len(), self.room.next[position].score);
+        let done = match (self.decoder, self.top.threshold()) {
+            (Decoder::Mean, Some(kth)) => self.meet_sums(position, part, kth.score, &mut sums),
+            (Decoder::Min, Some(kth)) if n_repetitions > 1 => {
+                self.meet_least(position, part, kth.score, &mut sums);
+                true
+            }
+            _ => false,
         };
-        if n_folds == n_repetitions {
+        if !done {
+            self.spent += (part.len() * n_repetitions) as u64;
             statistics(self.assignment, self.scores, self.decoder, part, self.block, &mut sums);
             for (t, &statistic) in sums.iter().enumerate() {
                 if self.top.threshold().is_none_or(|kth| statistic >= kth.score) {
                     self.examine(position, part.label(t));
                 }
             }
-        } else if self.decoder == Decoder::Mean {
-            sums.fill(self.room.next[position].score);
-            for n in 0..n_folds {
-                let other = self.room.order[n];
-                fold(self.assignment, other, part, self.scores.row(other), Fold::Add, &mut sums);
-            }
-            let bar = self.room.bars[n_folds];
-            for (t, &sum) in sums.iter().enumerate() {
-                if sum >= bar {
-                    self.follow(position, part.label(t), sum, n_folds);
-                }
-            }
-        } else {
-            sums.fill(self.room.next[position].score);
-            let other = (position + 1) % n_repetitions;
-            fold(self.assignment, other, part, self.scores.row(other), Fold::Min, &mut sums);
-            for (t, &least) in sums.iter().enumerate() {
-                if self.top.threshold().is_none_or(|kth| least >= kth.score) {
-                    self.examine(position, part.label(t));
-                }
-            }
         }
         self.room.sums = sums;
-        n_folds
+    }
+
+    /// Adds one repetition after another until few labels are left, and follows those; false if many are left to the end.
+    fn meet_sums(&mut self, position: usize, part: &Source<'_>, kth: f32, sums: &mut [f32]) -> bool {
+        let n_repetitions = self.assignment.n_repetitions();
+        let mut wanted = self.order_by_bars(position, kth);
+        let mut n_folds = 0;
+        loop {
+            if 4 * wanted >= 3 * n_repetitions {
+                return false;
+            }
+            for &other in &self.room.order[n_folds..wanted] {
+                fold(self.assignment, other, part, self.scores.row(other), Fold::Add, sums);
+            }
+            self.spent += (part.len() * (wanted - n_folds)) as u64;
+            n_folds = wanted;
+            let bar = self.room.bars[n_folds];
+            let left = sums.iter().filter(|&&sum| sum >= bar).count();
+            if left * MANY <= sums.len() {
+                break;
+            }
+            wanted += STRIDE;
+        }
+        let bar = self.room.bars[n_folds];
+        for (t, &sum) in sums.iter().enumerate() {
+            if sum >= bar {
+                self.follow(position, part.label(t), sum, n_folds);
+            }
+        }
+        true
+    }
+
+    /// Asks one more repetition, and examines the labels that it leaves.
+    fn meet_least(&mut self, position: usize, part: &Source<'_>, kth: f32, sums: &mut [f32]) {
+        let other = (position + 1) % self.assignment.n_repetitions();
+        fold(self.assignment, other, part, self.scores.row(other), Fold::Min, sums);
+        self.spent += part.len() as u64;
+        for (t, &least) in sums.iter().enumerate() {
+            if least >= kth {
+                self.examine(position, part.label(t));
+            }
+        }
     }
 
     /// Orders the other repetitions, the largest bounds first, and sets the bars that sums have to reach: `bars[n]` after the
-    /// first n of them. Returns after how many most labels fall short; R if it is not worth the while.
+    /// first n of them. Returns after how many a label falls short that has nothing else; R if none does.
     fn order_by_bars(&mut self, position: usize, kth: f32) -> usize {
         let WalkRoom { next, order, bars, .. } = &mut *self.room;
         let n_repetitions = next.len();
@@ -247,8 +278,7 @@ impl Run<'_> {
             }
         }
         let own = next[position].score;
-        let enough = bars.iter().position(|&bar| own < bar).unwrap_or(n_repetitions);
-        if 4 * enough >= 3 * n_repetitions { n_repetitions } else { enough }
+        bars.iter().position(|&bar| own < bar).unwrap_or(n_repetitions)
     }
 
     /// Asks one repetition after another for a label until it falls short.
@@ -258,6 +288,7 @@ impl Run<'_> {
         }
         for n in n_folds..self.room.order.len() {
             let other = self.room.order[n];
+            self.spent += ALONE;
             sum += self.scores.row(other)[self.assignment.hash(other).bucket(label as u32) as usize];
             if sum < self.room.bars[n + 1] {
                 return;
@@ -273,16 +304,21 @@ impl Run<'_> {
         }
         let label = label as u32;
         self.room.values.clear();
+        let network = self.block.network(self.decoder, self.room.next.len());
         for (other, next) in self.room.next.iter().enumerate() {
+            self.spent += ALONE;
             let bucket = self.assignment.hash(other).bucket(label);
             let score = self.scores.row(other)[bucket as usize];
             // A bucket ranked before the next one was walked, and this label was met there.
             if other != position && (score > next.score || score == next.score && bucket < next.bucket) {
                 return;
             }
+            // The least number is below the k-th best: the rest cannot mend it.
+            if self.decoder == Decoder::Min && self.top.threshold().is_some_and(|kth| score < kth.score) {
+                return;
+            }
             self.room.values.push(score);
         }
-        let network = self.block.network(self.decoder, self.room.next.len());
         let score = self.decoder.statistic(&mut self.room.values, network);
         self.top.push(Scored { label, score });
     }
