@@ -15,8 +15,9 @@
 mod activations;
 mod arch;
 mod batch;
+pub mod dense;
 pub mod encoder;
-mod gemm;
+pub mod gemm;
 pub mod head;
 mod layer;
 pub mod loss;
@@ -26,6 +27,7 @@ pub mod optim;
 mod parameter;
 pub mod schedule;
 mod stream;
+pub mod trainer;
 
 pub use activations::{Activation, Activations, Mode};
 pub use batch::{Batch, DenseRows, Examples, ExamplesError, Features, Targets};
@@ -37,3 +39,4 @@ pub use network::{Network, StepParams, Workspace};
 pub use optim::{Optimizer, Step};
 pub use parameter::{Decay, Parameter, Slot};
 pub use schedule::Schedule;
+pub use trainer::{TrainParams, Trainer};

@@ -13,7 +13,6 @@ pub(crate) fn mix(name: u64, number: u64) -> u64 {
 
 /// What a stream is for: the first number of its path.
 #[derive(Clone, Copy)]
-#[allow(dead_code, reason = "the trainer draws orders and splits")]
 pub(crate) enum Purpose {
     /// First values of parameters.
     Initial = 1,
@@ -36,7 +35,6 @@ pub(crate) fn stream(name: u64) -> Xoshiro256PlusPlus {
 }
 
 /// Fisher-Yates shuffle. The bias of each draw is below `len / 2^32`.
-#[allow(dead_code, reason = "the trainer draws orders and splits")]
 pub(crate) fn shuffle(rng: &mut Xoshiro256PlusPlus, items: &mut [u32]) {
     for i in (1..items.len()).rev() {
         let bound = i as u64 + 1;

@@ -108,6 +108,10 @@ impl Encoder for Bag {
         update_rows(batch, 0..n, 0, self.table.slot(), gradient, update);
     }
 
+    fn settings(&self) -> String {
+        format!("bag {} x {} {:?}", self.n_features(), self.width(), self.finish)
+    }
+
     fn parameters(&self) -> Vec<Named<&Parameter>> {
         vec![
             Named { name: "bag.table".into(), parameter: &self.table },

@@ -42,6 +42,9 @@ pub trait Encoder: Send + Sync {
     /// Changes the parameters by their gradient.
     fn update(&mut self, batch: &Batch, gradient: &Activations, workspace: &mut Self::Workspace, update: &Update<'_>);
 
+    /// All settings as text, to tell two networks apart.
+    fn settings(&self) -> String;
+
     /// Every parameter with its name, always in the same order.
     fn parameters(&self) -> Vec<Named<&crate::Parameter>>;
 

@@ -41,6 +41,10 @@ impl Encoder for Precomputed {
 
     fn update(&mut self, _: &Batch, _: &Activations, (): &mut (), _: &Update<'_>) {}
 
+    fn settings(&self) -> String {
+        format!("precomputed {}", self.width)
+    }
+
     fn parameters(&self) -> Vec<Named<&Parameter>> {
         Vec::new()
     }

@@ -120,6 +120,11 @@ impl<E: Encoder> Encoder for Stack<E> {
         }
     }
 
+    fn settings(&self) -> String {
+        let own = self.layers.iter().map(|l| format!("; {} {:?}", l.linear.weights.rows(), l.finish));
+        std::iter::once(self.below.settings()).chain(own).collect()
+    }
+
     fn parameters(&self) -> Vec<Named<&Parameter>> {
         let own = self.layers.iter().enumerate().flat_map(|(at, l)| l.linear.parameters(&format!("layer{}", at + 1)));
         self.below.parameters().into_iter().chain(own).collect()

@@ -25,8 +25,8 @@ const CHUNK: usize = 1 << 20;
 const LEAF_TILES: usize = 4;
 
 /// A matrix to read, with any strides.
-#[derive(Clone, Copy)]
-pub(crate) struct MatRef<'a> {
+#[derive(Clone, Copy, Debug)]
+pub struct MatRef<'a> {
     values: &'a [f32],
     rows: usize,
     columns: usize,
@@ -39,13 +39,13 @@ impl<'a> MatRef<'a> {
     ///
     /// # Panics
     /// If there are not `rows * columns` values.
-    pub(crate) fn new(values: &'a [f32], rows: usize, columns: usize) -> Self {
+    pub fn new(values: &'a [f32], rows: usize, columns: usize) -> Self {
         assert!(values.len() == rows * columns, "{} values, wanted {rows} x {columns}", values.len());
         Self { values, rows, columns, row_stride: columns, column_stride: 1 }
     }
 
     /// The transpose, by strides.
-    pub(crate) fn t(self) -> Self {
+    pub fn t(self) -> Self {
         Self {
             rows: self.columns,
             columns: self.rows,
@@ -76,8 +76,8 @@ impl SplitRows for RowsMut<'_> {
 }
 
 /// Buffer of the packed operand, kept from product to product.
-#[derive(Default)]
-pub(crate) struct Scratch {
+#[derive(Debug, Default)]
+pub struct Scratch {
     packed: Vec<f32>,
 }
 
@@ -87,8 +87,8 @@ thread_local! {
 }
 
 /// What an entry of C begins with.
-#[derive(Clone, Copy)]
-pub(crate) enum Start<'a> {
+#[derive(Clone, Copy, Debug)]
+pub enum Start<'a> {
     /// Nothing.
     Zero,
     /// The value of its column.
@@ -101,7 +101,7 @@ pub(crate) enum Start<'a> {
 ///
 /// # Panics
 /// If shapes disagree.
-pub(crate) fn product(c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start: Start<'_>, scratch: &mut Scratch) {
+pub fn product(c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start: Start<'_>, scratch: &mut Scratch) {
     product_with(Tile::current(), c, a, b, start, scratch);
 }
 

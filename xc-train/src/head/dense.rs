@@ -81,6 +81,10 @@ impl Head for Dense {
         self.linear.forward(input, logits, &mut workspace.scratch);
     }
 
+    fn settings(&self) -> String {
+        format!("dense {} x {}", self.n_outputs(), self.width())
+    }
+
     fn parameters(&self) -> Vec<Named<&Parameter>> {
         self.linear.parameters("head")
     }

@@ -36,6 +36,9 @@ pub trait Head: Send + Sync {
     /// Logits of every output; one row an instance.
     fn logits(&self, input: &Activations, logits: &mut Activations, workspace: &mut Self::Workspace);
 
+    /// All settings as text, to tell two networks apart.
+    fn settings(&self) -> String;
+
     /// Every parameter with its name, always in the same order.
     fn parameters(&self) -> Vec<Named<&Parameter>>;
 

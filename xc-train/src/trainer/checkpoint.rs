@@ -1,0 +1,209 @@
+//! The whole state of a training in a folder, always whole.
+//!
+//! ```text
+//!   CHECKPOINT/state/     a model folder of kind "checkpoint", exchanged in one step at each save
+//!     key                 xxh3 of data, settings and first parameters, 16 hexadecimal digits (in config.json)
+//!     position            where training stands, as u64 (numbers are kept bit for bit)
+//!     NAME, NAME.m0, ...  each parameter and its moments; best.NAME the best parameters so far
+//! ```
+
+use super::evaluate::Validation;
+use crate::{Encoder, Head, Network, Parameter};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenError, OpenMode, WriteError};
+
+const KIND: &str = "checkpoint";
+
+/// Why a checkpoint is of no use or cannot be written.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum CheckpointError {
+    /// The folder belongs to a training with other data or settings.
+    #[error(
+        "checkpoint {} belongs to other data or settings (key {met}, wanted {wanted}); remove it or choose another folder",
+        path.display()
+    )]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+        /// Key found there.
+        met: String,
+        /// Key of this training.
+        wanted: String,
+    },
+    /// The content is not what was written.
+    #[error("checkpoint {} is damaged: {what}; remove it to begin anew", path.display())]
+    Damaged {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// It does not open.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// It cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The file system refused.
+    #[error("checkpoint {}", path.display())]
+    Io {
+        /// File or folder.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+}
+
+/// Where a training stands. Everything that the coming steps depend on beside the parameters.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Position {
+    pub(super) epoch: u32,
+    /// Batches of the epoch that are done.
+    pub(super) batch: u64,
+    pub(super) step: u64,
+    pub(super) log_bytes: u64,
+    /// Losses since the last line of the log: sum and number.
+    pub(super) running: (f64, u64),
+    /// Evaluations since the best one.
+    pub(super) waited: u32,
+    pub(super) stopped: bool,
+    pub(super) best: Option<(u64, Validation)>,
+    pub(super) schedule: Vec<f64>,
+}
+
+impl Position {
+    fn to_numbers(&self) -> Vec<u64> {
+        let (best_step, best) = self.best.unwrap_or((u64::MAX, Validation { loss: 0.0, precision: [0.0; 3] }));
+        let mut out = vec![u64::from(self.epoch), self.batch, self.step, self.log_bytes, self.running.0.to_bits()];
+        out.extend([self.running.1, u64::from(self.waited), u64::from(self.stopped), best_step, best.loss.to_bits()]);
+        out.extend(best.precision.iter().chain(&self.schedule).map(|v| v.to_bits()));
+        out
+    }
+
+    fn from_numbers(numbers: &[u64]) -> Option<Self> {
+        let (&[epoch, batch, step, log_bytes, running, n, waited, stopped, best_step, loss, p1, p3, p5], schedule) =
+            numbers.split_first_chunk()?;
+        let precision = [p1, p3, p5].map(f64::from_bits);
+        Some(Self {
+            epoch: epoch.try_into().ok()?,
+            batch,
+            step,
+            log_bytes,
+            running: (f64::from_bits(running), n),
+            waited: waited.try_into().ok()?,
+            stopped: stopped != 0,
+            best: (best_step != u64::MAX).then_some((best_step, Validation { loss: f64::from_bits(loss), precision })),
+            schedule: schedule.iter().map(|&v| f64::from_bits(v)).collect(),
+        })
+    }
+}
+
+/// Values of all parameters, in their order.
+pub(super) type Values = Vec<Vec<f32>>;
+
+/// A checkpoint folder for the training with one key.
+pub(super) struct Checkpoint {
+    folder: PathBuf,
+    state: PathBuf,
+    key: String,
+}
+
+impl Checkpoint {
+    /// Makes the folder and removes what killed programs left half written.
+    pub(super) fn open(folder: &Path, key: u64) -> Result<Self, CheckpointError> {
+        let io = |source| CheckpointError::Io { path: folder.to_owned(), source };
+        std::fs::create_dir_all(folder).map_err(io)?;
+        for entry in std::fs::read_dir(folder).map_err(io)? {
+            let entry = entry.map_err(io)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.starts_with(".state.") && name.ends_with(".partial") {
+                std::fs::remove_dir_all(entry.path()).map_err(io)?;
+            }
+        }
+        Ok(Self { folder: folder.to_owned(), state: folder.join("state"), key: format!("{key:016x}") })
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Takes the network, and gives the position and the best parameters, of the last save; nothing if there is none.
+    pub(super) fn load<E: Encoder, H: Head>(
+        &self,
+        network: &mut Network<E, H>,
+    ) -> Result<Option<(Position, Option<Values>)>, CheckpointError> {
+        if !self.state.join("config.json").exists() {
+            return Ok(None);
+        }
+        let damaged = |what: String| CheckpointError::Damaged { path: self.state.clone(), what };
+        let container = Container::open(&self.state, OpenMode::Map)?;
+        container.expect_kind(KIND)?;
+        let met: String = container.parameter("key")?;
+        if met != self.key {
+            return Err(CheckpointError::Foreign { path: self.folder.clone(), met, wanted: self.key.clone() });
+        }
+        if let Some(mismatch) = container.verify()?.first() {
+            return Err(damaged(mismatch.to_string()));
+        }
+        let numbers = container.array::<u64>("position")?;
+        let position = Position::from_numbers(&numbers).ok_or_else(|| damaged("no position".to_owned()))?;
+        let has_best = container.arrays().any(|(name, _)| name.starts_with("best."));
+        let mut best = has_best.then(Values::new);
+        for named in network.parameters_mut() {
+            let shape = [named.parameter.rows(), named.parameter.width()];
+            let Parameter { values, moments, .. } = named.parameter;
+            values.copy_from_slice(&container.array_shaped(&named.name, &shape)?);
+            for (i, moment) in moments.iter_mut().enumerate().filter(|(_, m)| !m.is_empty()) {
+                moment.copy_from_slice(&container.array_shaped(&format!("{}.m{i}", named.name), &shape)?);
+            }
+            if let Some(best) = &mut best {
+                best.push(container.array_shaped(&format!("best.{}", named.name), &shape)?.to_vec());
+            }
+        }
+        Ok(Some((position, best)))
+    }
+
+    /// Replaces the state in one step.
+    pub(super) fn save<E: Encoder, H: Head>(
+        &self,
+        network: &Network<E, H>,
+        position: &Position,
+        best: Option<&Values>,
+    ) -> Result<(), CheckpointError> {
+        let mut writer = ContainerWriter::create(&self.state, KIND)?;
+        writer.set_parameter("key", self.key.as_str());
+        writer.set_parameter("step", position.step);
+        writer.set_parameter("epoch", u64::from(position.epoch));
+        writer.add_slice("position", &position.to_numbers())?;
+        for (at, named) in network.parameters().into_iter().enumerate() {
+            let shape = [named.parameter.rows(), named.parameter.width()];
+            writer.add(&named.name, ArrayRef::new(named.parameter.values(), &shape))?;
+            for (i, moment) in named.parameter.moments.iter().enumerate().filter(|(_, m)| !m.is_empty()) {
+                writer.add(&format!("{}.m{i}", named.name), ArrayRef::new(&moment[..], &shape))?;
+            }
+            if let Some(best) = best {
+                writer.add(&format!("best.{}", named.name), ArrayRef::new(&best[at][..], &shape))?;
+            }
+        }
+        Ok(writer.finish()?)
+    }
+}
+
+/// Removes a checkpoint that has served, with its folder if nothing else is in it.
+///
+/// # Errors
+/// The file system refuses. A folder that is not there is no error.
+pub fn remove_checkpoint(folder: &Path) -> Result<(), CheckpointError> {
+    match std::fs::remove_dir_all(folder.join("state")) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(CheckpointError::Io { path: folder.join("state"), source })
+        }
+        _ => {
+            // It may hold what is not ours.
+            let _ = std::fs::remove_dir(folder);
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Which instances are learned from, in which order, and the thread that gathers them.
+
+use crate::stream::{Purpose, name, shuffle, stream};
+use crate::{Batch, Examples};
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::thread::Scope;
+
+/// Some rows of examples.
+#[derive(Clone, Debug)]
+pub struct Sample<'a> {
+    examples: Examples<'a>,
+    rows: Vec<u32>,
+}
+
+impl<'a> Sample<'a> {
+    /// All rows.
+    pub fn all(examples: Examples<'a>) -> Self {
+        Self { examples, rows: (0..examples.len() as u32).collect() }
+    }
+
+    /// Parts rows at random: one for training, one that holds `fraction` of the rows (rounded to the nearest) to validate
+    /// by. Each keeps the order of the rows.
+    ///
+    /// # Panics
+    /// If `fraction` is not in [0, 1].
+    pub fn split(examples: Examples<'a>, fraction: f64, seed: u64) -> (Self, Self) {
+        assert!((0.0..=1.0).contains(&fraction), "fraction {fraction}, wanted 0 to 1");
+        let mut rows: Vec<u32> = (0..examples.len() as u32).collect();
+        shuffle(&mut stream(name(seed, Purpose::Split, 0)), &mut rows);
+        let mut train = rows.split_off((rows.len() as f64 * fraction).round() as usize);
+        rows.sort_unstable();
+        train.sort_unstable();
+        (Self { examples, rows: train }, Self { examples, rows })
+    }
+
+    /// The examples.
+    pub fn examples(&self) -> &Examples<'a> {
+        &self.examples
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> &[u32] {
+        &self.rows
+    }
+}
+
+/// Order of the rows in an epoch.
+pub(super) fn order(sample: &Sample<'_>, seed: u64, epoch: u32) -> Vec<u32> {
+    let mut rows = sample.rows.clone();
+    shuffle(&mut stream(name(seed, Purpose::Order, u64::from(epoch))), &mut rows);
+    rows
+}
+
+/// Batches of an epoch, gathered by a thread of their own, at most two ahead.
+pub(super) struct Prefetch {
+    filled: Receiver<Batch>,
+    used: Sender<Batch>,
+}
+
+impl Prefetch {
+    /// Begins to gather the batches of `order` from number `first` on.
+    pub(super) fn start<'scope>(
+        scope: &'scope Scope<'scope, '_>,
+        examples: &'scope Examples<'_>,
+        order: &'scope [u32],
+        batch_size: usize,
+        first: usize,
+    ) -> Self {
+        let (send, filled) = sync_channel(2);
+        let (used, returned) = channel();
+        scope.spawn(move || {
+            for rows in order.chunks(batch_size).skip(first) {
+                let mut batch: Batch = returned.try_recv().unwrap_or_default();
+                batch.fill(examples, rows);
+                // Nobody takes more: training has stopped.
+                if send.send(batch).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { filled, used }
+    }
+
+    /// The next batch, or nothing at the end of the epoch.
+    pub(super) fn next(&self) -> Option<Batch> {
+        self.filled.recv().ok()
+    }
+
+    /// Gives a batch's buffers back.
+    pub(super) fn recycle(&self, batch: Batch) {
+        // At the end of an epoch nobody wants it.
+        let _ = self.used.send(batch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DenseRows, Features};
+    use xc_sparse::LabelRows;
+
+    #[test]
+    fn a_split_parts_all_rows_and_an_order_permutes_them() {
+        let targets = LabelRows::from_lists((0..101u32).map(|i| [i % 3]), 3).unwrap();
+        let values: Vec<f32> = (0..101).map(|i| i as f32).collect();
+        let examples = Examples::try_new(Features::Dense(DenseRows::new(&values, 1)), &targets).unwrap();
+        let (train, validation) = Sample::split(examples, 0.2, 5);
+        assert_eq!(validation.rows().len(), 20);
+        let mut all = [train.rows(), validation.rows()].concat();
+        all.sort_unstable();
+        assert_eq!(all, Sample::all(examples).rows());
+        assert_ne!(Sample::split(examples, 0.2, 6).1.rows(), validation.rows());
+        let (first, second) = (order(&train, 1, 0), order(&train, 1, 1));
+        assert_ne!(first, second);
+        assert_eq!(first, order(&train, 1, 0));
+        let mut sorted = second.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, train.rows());
+        // The thread gathers what the order says, from any batch on.
+        std::thread::scope(|scope| {
+            let batches = Prefetch::start(scope, &examples, &first, 8, 3);
+            let mut met = Vec::new();
+            while let Some(batch) = batches.next() {
+                met.extend(batch.dense.iter().map(|&v| v as u32));
+                batches.recycle(batch);
+            }
+            assert_eq!(met, first[24..]);
+        });
+    }
+}

@@ -1,0 +1,58 @@
+//! What a checkpoint belongs to.
+
+use super::{Sample, Trainer};
+use crate::{Encoder, Features, Head, Network};
+use xxhash_rust::xxh3::Xxh3;
+
+/// Counts as part of every key: raise it when training changes its results.
+const VERSION: u64 = 1;
+
+/// Hash of everything that the result depends on: data, settings, first parameters. Taken before anything is learned.
+///
+/// *Cost*: one pass over data and parameters, some GB a second.
+pub(super) fn key<E: Encoder, H: Head>(
+    trainer: &Trainer<'_>,
+    network: &Network<E, H>,
+    train: &Sample<'_>,
+    validation: Option<&Sample<'_>>,
+) -> u64 {
+    let mut hash = Xxh3::new();
+    let params = serde_json::to_string(&trainer.params).unwrap_or_else(|e| panic!("settings are plain numbers: {e}"));
+    let (optimizer, schedule) = (trainer.optimizer.settings(), trainer.schedule.settings());
+    hash.update(&VERSION.to_le_bytes());
+    for text in
+        [&params, trainer.loss.name(), &optimizer, &schedule, &network.encoder().settings(), &network.head().settings()]
+    {
+        hash.update(&(text.len() as u64).to_le_bytes());
+        hash.update(text.as_bytes());
+    }
+    for named in network.parameters() {
+        hash.update(named.name.as_bytes());
+        hash.update(&(named.parameter.rows() as u64).to_le_bytes());
+        hash.update(bytemuck::cast_slice(named.parameter.values()));
+    }
+    for sample in std::iter::once(train).chain(validation) {
+        rows(&mut hash, sample);
+    }
+    hash.digest()
+}
+
+fn rows(hash: &mut Xxh3, sample: &Sample<'_>) {
+    let examples = sample.examples();
+    hash.update(&(sample.rows().len() as u64).to_le_bytes());
+    hash.update(bytemuck::cast_slice(sample.rows()));
+    for &i in sample.rows() {
+        match examples.features() {
+            Features::Sparse(rows) => {
+                let row = rows.row(i as usize);
+                hash.update(&(row.nnz() as u64).to_le_bytes());
+                hash.update(bytemuck::cast_slice(row.indices));
+                hash.update(bytemuck::cast_slice(row.values));
+            }
+            Features::Dense(rows) => hash.update(bytemuck::cast_slice(rows.row(i as usize))),
+        }
+        let targets = examples.targets().row(i as usize);
+        hash.update(&(targets.len() as u64).to_le_bytes());
+        hash.update(bytemuck::cast_slice(targets));
+    }
+}

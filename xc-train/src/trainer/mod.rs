@@ -1,0 +1,347 @@
+//! The loop: epochs of shuffled batches, validation, early stopping, checkpoints, log.
+//!
+//! ```text
+//!   Sample ──▶ order of the epoch ──▶ Prefetch (own thread) ──▶ Network::step ──▶ log, validation, checkpoint
+//! ```
+//!
+//! # Determinism
+//! Parameters depend on the network's first values, the data, [`TrainParams`], loss, optimiser and schedule; not on
+//! threads, times or interruptions. A training that was killed and goes on from its checkpoint ends with the same bytes.
+
+mod checkpoint;
+mod curve;
+mod data;
+mod evaluate;
+mod key;
+mod log;
+mod observe;
+mod params;
+
+pub use checkpoint::{CheckpointError, remove_checkpoint};
+pub use data::Sample;
+pub use evaluate::{Validation, evaluate};
+pub use log::LogError;
+pub use observe::{Event, Observer, Silent};
+pub use params::{CheckpointAt, Judge, Keep, LogAt, ParamsError, TrainParams};
+
+use crate::{Encoder, Head, Loss, Network, Optimizer, Schedule, StepParams, Workspace};
+use checkpoint::{Checkpoint, Position, Values};
+use data::{Prefetch, order};
+use log::Log;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// Why training ended without a result.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum TrainError {
+    /// A setting is impossible.
+    #[error(transparent)]
+    Params(#[from] ParamsError),
+    /// There is nothing to learn from.
+    #[error("no training instances")]
+    NoInstances,
+    /// The loss, a gradient or a parameter is not finite. The network is not changed by that step.
+    #[error(
+        "step {step} (epoch {epoch}): the loss is {loss}; try a lower learning rate or clipping; {}",
+        match checkpoint { Some((path, at)) => format!("last good checkpoint: {}, after step {at}", path.display()), None => "no checkpoint was saved".to_owned() }
+    )]
+    NotFinite {
+        /// Number of the step, from 0.
+        step: u64,
+        /// Its epoch.
+        epoch: u32,
+        /// What the loss was.
+        loss: f64,
+        /// The last good state on disk, and the number of steps it holds.
+        checkpoint: Option<(PathBuf, u64)>,
+    },
+    /// The observer asked to stop. The state is on disk if a checkpoint was asked for.
+    #[error("cancelled after step {step}")]
+    Cancelled {
+        /// Steps done.
+        step: u64,
+    },
+    /// A checkpoint is of no use or cannot be written.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The log cannot be written.
+    #[error("training log")]
+    Log(#[from] LogError),
+}
+
+/// What came out, beside the network.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Summary {
+    /// Steps done.
+    pub steps: u64,
+    /// Epochs done, the last one perhaps in part.
+    pub epochs: u32,
+    /// The best validation, and after how many steps.
+    pub best: Option<(u64, Validation)>,
+    /// Whether training ended early because validation no longer improved.
+    pub stopped_early: bool,
+}
+
+/// Trains a network: what to minimise and how.
+pub struct Trainer<'a> {
+    /// The loss.
+    pub loss: &'a dyn Loss,
+    /// The optimiser.
+    pub optimizer: &'a dyn Optimizer,
+    /// Learning rates over time.
+    pub schedule: &'a mut dyn Schedule,
+    /// Everything else.
+    pub params: TrainParams,
+    /// Where and how often the state is saved; training goes on from what is there.
+    pub checkpoint: Option<CheckpointAt>,
+    /// Where and how often lines are logged.
+    pub log: Option<LogAt>,
+    /// Who is told.
+    pub observer: &'a dyn Observer,
+}
+
+impl Trainer<'_> {
+    /// Trains until the epochs are over or validation no longer improves. At the end the network has its last or its best
+    /// parameters, as [`TrainParams::keep`] says.
+    ///
+    /// *Cost*: beside parameters and moments, one copy of the parameters for the best ones (with validation and
+    /// [`Keep::Best`]) and the activations of a batch.
+    ///
+    /// # Errors
+    /// See [`TrainError`]. After an error the network is in the middle of its training.
+    ///
+    /// # Panics
+    /// If features or targets do not have the network's widths.
+    pub fn train<E: Encoder, H: Head>(
+        &mut self,
+        network: &mut Network<E, H>,
+        train: &Sample<'_>,
+        validation: Option<&Sample<'_>>,
+    ) -> Result<Summary, TrainError> {
+        self.params.check()?;
+        if train.rows().is_empty() {
+            return Err(TrainError::NoInstances);
+        }
+        for sample in std::iter::once(train).chain(validation) {
+            let (met, wanted) = (sample.examples().targets().n_labels(), network.head().n_outputs());
+            assert!(met == wanted, "targets of {met} outputs for a head of {wanted}");
+        }
+        let checkpoint = match &self.checkpoint {
+            Some(at) => Some(Checkpoint::open(&at.folder, key::key(self, network, train, validation))?),
+            None => None,
+        };
+        network.prepare(self.optimizer);
+        let mut run = Run {
+            position: Position::default(),
+            best: None,
+            saved: None,
+            checkpoint,
+            log: None,
+            workspace: Workspace::default(),
+            started: Instant::now(),
+            instances: 0,
+            steps: 0,
+        };
+        if let Some(checkpoint) = &run.checkpoint
+            && let Some((position, best)) = checkpoint.load(network)?
+        {
+            self.schedule.restore(&position.schedule);
+            self.observer.event(Event::Resumed { epoch: position.epoch, step: position.step });
+            (run.saved, run.position, run.best) = (Some(position.step), position, best);
+        }
+        if let Some(at) = &self.log {
+            run.log = Some(Log::open(&at.folder, run.position.log_bytes)?);
+        }
+        while run.position.epoch < self.params.epochs && !run.position.stopped {
+            self.epoch(&mut run, network, train, validation)?;
+        }
+        if let Some(log) = &run.log {
+            log.draw()?;
+        }
+        if self.params.keep == Keep::Best
+            && let Some(best) = run.best
+        {
+            for (named, values) in network.parameters_mut().into_iter().zip(best) {
+                named.parameter.values = values;
+            }
+        }
+        let Position { step, epoch, best, stopped, .. } = run.position;
+        Ok(Summary { steps: step, epochs: epoch, best, stopped_early: stopped })
+    }
+
+    /// What is left of an epoch.
+    fn epoch<E: Encoder, H: Head>(
+        &mut self,
+        run: &mut Run<E, H>,
+        network: &mut Network<E, H>,
+        train: &Sample<'_>,
+        validation: Option<&Sample<'_>>,
+    ) -> Result<(), TrainError> {
+        let size = self.params.batch_size;
+        let epoch = run.position.epoch;
+        let order = order(train, self.params.seed, epoch);
+        let n_batches = order.len().div_ceil(size) as u64;
+        let n_steps = n_batches * u64::from(self.params.epochs);
+        std::thread::scope(|scope| {
+            let first = run.position.batch as usize;
+            let batches = Prefetch::start(scope, train.examples(), &order, size, first);
+            while let Some(batch) = batches.next() {
+                let step = StepParams {
+                    number: run.position.step,
+                    rate: self.params.rate * self.schedule.factor(run.position.step),
+                    clip_norm: self.params.clip_norm,
+                    seed: self.params.seed,
+                };
+                let loss = network.step(&batch, self.loss, self.optimizer, &step, &mut run.workspace);
+                if !loss.is_finite() {
+                    return Err(run.not_finite(loss));
+                }
+                run.advance(loss, batch.len(), n_batches);
+                batches.recycle(batch);
+                self.after_step(run, network, validation, loss, &step, n_batches, n_steps)?;
+                if run.position.stopped {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Log, validation, checkpoint, cancellation; in this order, so that a checkpoint holds all of a step.
+    fn after_step<E: Encoder, H: Head>(
+        &mut self,
+        run: &mut Run<E, H>,
+        network: &mut Network<E, H>,
+        validation: Option<&Sample<'_>>,
+        loss: f64,
+        step: &StepParams,
+        n_batches: u64,
+        n_steps: u64,
+    ) -> Result<(), TrainError> {
+        let done = run.position.step;
+        let speed = run.speed();
+        let end_of_epoch = run.position.batch == 0;
+        let left = run.started.elapsed().div_f64(run.steps as f64).mul_f64((n_steps - done) as f64);
+        let epoch = ((done - 1) / n_batches) as u32;
+        let rate = step.rate;
+        self.observer.event(Event::Step { epoch, step: done, n_steps, loss, rate, instances_per_s: speed, left });
+        if let Some(log) = &mut run.log
+            && let Some(at) = &self.log
+            && (done.is_multiple_of(at.every) || end_of_epoch)
+        {
+            let (sum, n) = std::mem::take(&mut run.position.running);
+            log.step(epoch, done, sum / n as f64, rate, speed)?;
+        }
+        let due = self.params.validate_every.map_or(end_of_epoch, |every| done.is_multiple_of(every));
+        if let Some(sample) = validation
+            && due
+            && !sample.rows().is_empty()
+        {
+            let began = Instant::now();
+            self.validate(run, network, sample, epoch)?;
+            run.started += began.elapsed();
+        }
+        let cancelled = self.observer.cancelled();
+        if let Some(at) = &self.checkpoint
+            && (done.is_multiple_of(at.every) || end_of_epoch || cancelled || run.position.stopped)
+        {
+            self.save(run, network)?;
+        }
+        if cancelled { Err(TrainError::Cancelled { step: done }) } else { Ok(()) }
+    }
+
+    fn validate<E: Encoder, H: Head>(
+        &mut self,
+        run: &mut Run<E, H>,
+        network: &Network<E, H>,
+        sample: &Sample<'_>,
+        epoch: u32,
+    ) -> Result<(), TrainError> {
+        let step = run.position.step;
+        let met = evaluate(network, sample, self.loss, self.params.batch_size, &mut run.workspace);
+        self.schedule.observe(met.loss);
+        let is_best = run.position.best.is_none_or(|(_, best)| self.params.judge.is_better(&met, &best));
+        if is_best {
+            run.position.best = Some((step, met));
+            run.position.waited = 0;
+            if self.params.keep == Keep::Best {
+                let current = network.parameters().into_iter().map(|named| named.parameter.values());
+                match &mut run.best {
+                    Some(best) => best.iter_mut().zip(current).for_each(|(best, now)| best.copy_from_slice(now)),
+                    None => run.best = Some(current.map(<[f32]>::to_vec).collect()),
+                }
+            }
+        } else {
+            run.position.waited += 1;
+            run.position.stopped = self.params.patience.is_some_and(|patience| run.position.waited >= patience);
+        }
+        self.observer.event(Event::Validated { step, validation: met, is_best });
+        if let Some(log) = &mut run.log {
+            log.validation(epoch, step, &met)?;
+            log.draw()?;
+        }
+        Ok(())
+    }
+
+    fn save<E: Encoder, H: Head>(&self, run: &mut Run<E, H>, network: &Network<E, H>) -> Result<(), TrainError> {
+        let Some(checkpoint) = &run.checkpoint else { return Ok(()) };
+        // A step with a finite loss can still leave a parameter that is not; the state on disk stays good.
+        let is_finite = |values: &[f32]| values.iter().all(|v| v.is_finite());
+        if !network.parameters().iter().all(|named| is_finite(named.parameter.values())) {
+            return Err(run.not_finite(f64::NAN));
+        }
+        if let Some(log) = &mut run.log {
+            run.position.log_bytes = log.sync()?;
+        }
+        run.position.schedule = self.schedule.state();
+        checkpoint.save(network, &run.position, run.best.as_ref())?;
+        run.saved = Some(run.position.step);
+        self.observer.event(Event::Saved { step: run.position.step, folder: checkpoint.folder() });
+        Ok(())
+    }
+}
+
+/// What changes while training runs.
+struct Run<E: Encoder, H: Head> {
+    position: Position,
+    best: Option<Values>,
+    /// Steps of the state on disk.
+    saved: Option<u64>,
+    checkpoint: Option<Checkpoint>,
+    log: Option<Log>,
+    workspace: Workspace<E, H>,
+    /// When this run began, moved on by the time that evaluations took.
+    started: Instant,
+    instances: u64,
+    steps: u64,
+}
+
+impl<E: Encoder, H: Head> Run<E, H> {
+    /// Counts a step that is done.
+    fn advance(&mut self, loss: f64, n_instances: usize, n_batches: u64) {
+        let position = &mut self.position;
+        position.step += 1;
+        position.batch += 1;
+        if position.batch == n_batches {
+            position.epoch += 1;
+            position.batch = 0;
+        }
+        position.running.0 += loss;
+        position.running.1 += 1;
+        self.instances += n_instances as u64;
+        self.steps += 1;
+    }
+
+    /// Instances a second.
+    fn speed(&self) -> f64 {
+        self.instances as f64 / self.started.elapsed().max(Duration::from_nanos(1)).as_secs_f64()
+    }
+
+    fn not_finite(&self, loss: f64) -> TrainError {
+        let checkpoint = self.checkpoint.as_ref().zip(self.saved).map(|(c, step)| (c.folder().to_owned(), step));
+        TrainError::NotFinite { step: self.position.step, epoch: self.position.epoch, loss, checkpoint }
+    }
+}

@@ -1,0 +1,135 @@
+//! Settings of a training.
+
+use super::Validation;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// How to train. What is learned depends on all of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TrainParams {
+    /// Instances of a step. Default 512 (a guess between speed and noise).
+    pub batch_size: usize,
+    /// Passes over the data. Default 10 (a guess).
+    pub epochs: u32,
+    /// Base learning rate, which the schedule multiplies. Default 1e-3 (Adam's paper).
+    pub rate: f64,
+    /// Names every random stream. Default 0.
+    pub seed: u64,
+    /// Largest norm of a gradient; a longer one is shortened. Default: none.
+    pub clip_norm: Option<f64>,
+    /// Steps between validations. Default: once an epoch.
+    pub validate_every: Option<u64>,
+    /// Validations without improvement after which training ends. Default: it does not end early.
+    pub patience: Option<u32>,
+    /// What improvement is.
+    pub judge: Judge,
+    /// Which parameters the network has at the end.
+    pub keep: Keep,
+}
+
+impl Default for TrainParams {
+    fn default() -> Self {
+        Self {
+            batch_size: 512,
+            epochs: 10,
+            rate: 1e-3,
+            seed: 0,
+            clip_norm: None,
+            validate_every: None,
+            patience: None,
+            judge: Judge::Loss,
+            keep: Keep::Best,
+        }
+    }
+}
+
+/// What a validation is judged by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Judge {
+    /// A smaller loss is better.
+    #[default]
+    Loss,
+    /// A larger P@1 is better.
+    Precision,
+}
+
+impl Judge {
+    pub(super) fn is_better(self, met: &Validation, best: &Validation) -> bool {
+        match self {
+            Self::Loss => met.loss < best.loss,
+            Self::Precision => met.precision[0] > best.precision[0],
+        }
+    }
+}
+
+/// Which parameters are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Keep {
+    /// Those of the best validation; the last ones when there is none.
+    #[default]
+    Best,
+    /// The last ones.
+    Last,
+}
+
+/// Where and how often the state is saved. It is also saved after each epoch and when training is cancelled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckpointAt {
+    /// A folder for this training alone.
+    pub folder: PathBuf,
+    /// Steps between saves.
+    pub every: u64,
+}
+
+/// Where and how often losses are logged: `log.jsonl` and `curve.svg`. A line also closes each epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogAt {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Steps between lines.
+    pub every: u64,
+}
+
+/// A setting that is impossible.
+#[derive(Debug, Error, PartialEq)]
+#[error("{name} is {met}, wanted {wanted}")]
+pub struct ParamsError {
+    /// The setting.
+    pub name: &'static str,
+    /// Its value.
+    pub met: f64,
+    /// What it may be.
+    pub wanted: &'static str,
+}
+
+impl TrainParams {
+    /// Says which setting is impossible.
+    ///
+    /// # Errors
+    /// The first one that is.
+    pub fn check(&self) -> Result<(), ParamsError> {
+        let fail = |name, met, wanted| Err(ParamsError { name, met, wanted });
+        if self.batch_size == 0 {
+            return fail("batch_size", 0.0, "at least 1");
+        }
+        if !(self.rate.is_finite() && self.rate >= 0.0) {
+            return fail("rate", self.rate, "a finite number from 0 on");
+        }
+        if let Some(met) = self.clip_norm
+            && !(met.is_finite() && met > 0.0)
+        {
+            return fail("clip_norm", met, "a finite number above 0");
+        }
+        if self.validate_every == Some(0) {
+            return fail("validate_every", 0.0, "at least 1");
+        }
+        if self.patience == Some(0) {
+            return fail("patience", 0.0, "at least 1");
+        }
+        Ok(())
+    }
+}

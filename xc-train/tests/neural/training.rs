@@ -1,0 +1,322 @@
+//! The loop: it learns, stops, resumes after being killed, and says what is wrong.
+
+use crate::reference::{features, targets};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use xc_sparse::{CsrMatrix, LabelRows, Rows};
+use xc_train::encoder::{Bag, Stack};
+use xc_train::head::Dense;
+use xc_train::loss::{Bce, Softmax, SquaredHinge};
+use xc_train::optim::{Adam, Sgd};
+use xc_train::schedule::{Constant, HalveOnPlateau};
+use xc_train::trainer::{
+    CheckpointAt, CheckpointError, Event, Keep, LogAt, Observer, Sample, Silent, TrainError, remove_checkpoint,
+};
+use xc_train::{Activation, Examples, Features, Network, TrainParams, Trainer};
+
+const N: usize = 300;
+const N_FEATURES: usize = 200;
+const N_OUTPUTS: usize = 40;
+
+struct Data {
+    x: CsrMatrix,
+    y: LabelRows,
+}
+
+impl Data {
+    fn new() -> Self {
+        Self { x: features(N, N_FEATURES), y: targets(N, N_OUTPUTS) }
+    }
+
+    fn examples(&self) -> Examples<'_> {
+        Examples::try_new(Features::Sparse(Rows::new(self.x.view())), &self.y).unwrap()
+    }
+}
+
+fn network() -> Network<Stack<Bag>, Dense> {
+    let encoder = Stack::new(Bag::new(N_FEATURES, 24, Activation::Relu, 0.1, 4)).push(16, Activation::Relu, 0.1, 4);
+    Network::new(encoder, Dense::new(N_OUTPUTS, 16, 4))
+}
+
+fn params() -> TrainParams {
+    TrainParams {
+        batch_size: 16,
+        epochs: 8,
+        rate: 0.01,
+        seed: 4,
+        clip_norm: Some(1.0),
+        keep: Keep::Last,
+        ..Default::default()
+    }
+}
+
+fn values(network: &Network<Stack<Bag>, Dense>) -> Vec<u32> {
+    network.parameters().iter().flat_map(|p| p.parameter.values().iter().map(|v| v.to_bits())).collect()
+}
+
+fn trainer<'a>(params: TrainParams, schedule: &'a mut HalveOnPlateau, observer: &'a dyn Observer) -> Trainer<'a> {
+    let optimizer = &Adam { betas: [0.9, 0.999], epsilon: 1e-8, weight_decay: 0.01 };
+    Trainer { loss: &Bce, optimizer, schedule, params, checkpoint: None, log: None, observer }
+}
+
+/// Trains with a checkpoint and a log under `folder`.
+fn run(folder: &Path, params: TrainParams, observer: &dyn Observer) -> Result<Vec<u32>, TrainError> {
+    let data = Data::new();
+    let (train, validation) = Sample::split(data.examples(), 0.2, 1);
+    let mut schedule = HalveOnPlateau::new(1);
+    let mut trainer = trainer(params, &mut schedule, observer);
+    trainer.checkpoint = Some(CheckpointAt { folder: folder.join("checkpoint"), every: 3 });
+    trainer.log = Some(LogAt { folder: folder.join("log"), every: 2 });
+    let mut network = network();
+    trainer.train(&mut network, &train, Some(&validation))?;
+    Ok(values(&network))
+}
+
+fn log_without_speed(folder: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(folder.join("log/log.jsonl")).unwrap();
+    let strip = |line: &str| {
+        let mut value: serde_json::Value = serde_json::from_str(line).unwrap();
+        value.as_object_mut().unwrap().remove("instances_per_s");
+        value.to_string()
+    };
+    text.lines().map(strip).collect()
+}
+
+/// Writes a line a resumption, so that the parent sees that there were some, and takes its time.
+struct Slow(PathBuf);
+
+impl Observer for Slow {
+    fn event(&self, event: Event<'_>) {
+        match event {
+            Event::Resumed { step, .. } => {
+                let known = std::fs::read_to_string(&self.0).unwrap_or_default();
+                std::fs::write(&self.0, format!("{known}{step}\n")).unwrap();
+            }
+            Event::Step { .. } => std::thread::sleep(Duration::from_millis(2)),
+            _ => {}
+        }
+    }
+}
+
+/// Not a test: the process that `killed_at_any_moment...` starts and kills.
+#[test]
+#[ignore = "a child process of another test"]
+fn child() {
+    let folder = PathBuf::from(std::env::var_os("XC_TRAIN_CHILD").expect("started by the other test"));
+    let met = run(&folder, params(), &Slow(folder.join("resumed"))).unwrap();
+    let bytes: Vec<u8> = met.iter().flat_map(|v| v.to_le_bytes()).collect();
+    std::fs::write(folder.join("partial"), bytes).unwrap();
+    std::fs::rename(folder.join("partial"), folder.join("values")).unwrap();
+}
+
+#[test]
+fn killed_at_any_moment_it_resumes_to_the_same_bytes() {
+    let base = tempfile::tempdir().unwrap();
+    let whole = base.path().join("whole");
+    std::fs::create_dir(&whole).unwrap();
+    let began = Instant::now();
+    let wanted = run(&whole, params(), &Slow(base.path().join("unused"))).unwrap();
+    let took = began.elapsed();
+    let folder = base.path().join("killed");
+    std::fs::create_dir(&folder).unwrap();
+    let mut kills = 0;
+    for attempt in 0u64.. {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "training::child"])
+            .env("XC_TRAIN_CHILD", &folder)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Long enough for the child to begin; then somewhere in the next quarter of the work.
+        let share = (attempt * 0x9e37 % 97) as f64 / 97.0;
+        let deadline = Instant::now() + Duration::from_millis(30) + took.mul_f64(0.25 * share);
+        let done = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                assert!(status.success(), "the child failed by itself");
+                break true;
+            }
+            if attempt < 12 && Instant::now() > deadline {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                break false;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        if done {
+            break;
+        }
+        kills += 1;
+    }
+    let met: Vec<u32> = std::fs::read(folder.join("values"))
+        .unwrap()
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|b| u32::from_le_bytes(*b))
+        .collect();
+    assert!(met == wanted, "bytes differ after {kills} kills");
+    let resumed = std::fs::read_to_string(folder.join("resumed")).unwrap_or_default();
+    let steps: Vec<u64> = resumed.lines().map(|l| l.parse().unwrap()).collect();
+    assert!(steps.iter().any(|&s| s > 0 && s < 120), "it never resumed in the middle: {steps:?} after {kills} kills");
+    assert_eq!(log_without_speed(&folder), log_without_speed(&whole));
+    // Nothing half-written is left behind.
+    let left: Vec<_> = std::fs::read_dir(folder.join("checkpoint")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, ["state"]);
+    assert!(std::fs::read_to_string(folder.join("log/curve.svg")).unwrap().starts_with("<svg"));
+}
+
+/// Cancels after a number of steps.
+struct CancelAfter(u64, Mutex<u64>);
+
+impl Observer for CancelAfter {
+    fn event(&self, event: Event<'_>) {
+        if let Event::Step { step, .. } = event {
+            *self.1.lock().unwrap() = step;
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        *self.1.lock().unwrap() >= self.0
+    }
+}
+
+#[test]
+fn cancelled_after_every_step_it_still_ends_the_same() {
+    let base = tempfile::tempdir().unwrap();
+    let params = TrainParams { epochs: 2, validate_every: Some(7), ..params() };
+    let wanted = run(&base.path().join("a"), params.clone(), &Silent).unwrap();
+    let mut steps = 0;
+    let met = loop {
+        steps += 1;
+        match run(&base.path().join("b"), params.clone(), &CancelAfter(1, Mutex::default())) {
+            Ok(met) => break met,
+            Err(TrainError::Cancelled { step }) => assert_eq!(step, steps),
+            Err(other) => panic!("{other}"),
+        }
+    };
+    assert_eq!(steps, 31, "30 steps and one run that finds nothing left to do");
+    assert!(met == wanted);
+    remove_checkpoint(&base.path().join("b/checkpoint")).unwrap();
+    assert!(!base.path().join("b/checkpoint").exists());
+    remove_checkpoint(&base.path().join("b/checkpoint")).unwrap();
+}
+
+#[test]
+fn a_checkpoint_of_other_settings_or_damaged_is_refused() {
+    let base = tempfile::tempdir().unwrap();
+    let few = TrainParams { epochs: 1, ..params() };
+    run(base.path(), few.clone(), &Silent).unwrap();
+    let other = run(base.path(), TrainParams { rate: 0.02, ..few.clone() }, &Silent);
+    assert!(matches!(other, Err(TrainError::Checkpoint(CheckpointError::Foreign { .. }))), "{other:?}");
+    let file = base.path().join("checkpoint/state/model.safetensors");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let last = bytes.len() - 2;
+    bytes[last] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let damaged = run(base.path(), few, &Silent);
+    assert!(matches!(damaged, Err(TrainError::Checkpoint(CheckpointError::Damaged { .. }))), "{damaged:?}");
+}
+
+#[test]
+fn a_diverging_training_stops_and_names_the_last_good_state() {
+    let base = tempfile::tempdir().unwrap();
+    let data = Data::new();
+    let mut constant = Constant;
+    let mut trainer = Trainer {
+        loss: &SquaredHinge,
+        optimizer: &Sgd::default(),
+        schedule: &mut constant,
+        params: TrainParams { rate: 1e4, clip_norm: None, epochs: 50, ..params() },
+        checkpoint: Some(CheckpointAt { folder: base.path().to_owned(), every: 1 }),
+        log: None,
+        observer: &Silent,
+    };
+    let met = trainer.train(&mut network(), &Sample::all(data.examples()), None);
+    let Err(error @ TrainError::NotFinite { .. }) = met else { panic!("{met:?}") };
+    let TrainError::NotFinite { step, checkpoint: Some((folder, at)), .. } = &error else { panic!("{error:?}") };
+    assert_eq!(folder, base.path());
+    assert!(*at <= *step && *at > 0, "saved after {at}, failed in {step}");
+    assert!(
+        error.to_string().contains(&format!("last good checkpoint: {}, after step {at}", base.path().display())),
+        "{error}"
+    );
+    let state = xc_sparse::store::Container::open(&base.path().join("state"), Default::default()).unwrap();
+    assert!(state.array::<f32>("head.weights").unwrap().iter().all(|v| v.is_finite()));
+}
+
+#[test]
+fn it_learns_stops_early_and_keeps_the_best() {
+    let data = Data::new();
+    let (train, validation) = Sample::split(data.examples(), 0.3, 2);
+    let mut schedule = HalveOnPlateau::new(100);
+    let seen = Mutex::new(Vec::new());
+    struct Watch<'a>(&'a Mutex<Vec<(f64, bool)>>);
+    impl Observer for Watch<'_> {
+        fn event(&self, event: Event<'_>) {
+            if let Event::Validated { validation, is_best, .. } = event {
+                self.0.lock().unwrap().push((validation.loss, is_best));
+            }
+        }
+    }
+    let watch = Watch(&seen);
+    let params = TrainParams { epochs: 500, patience: Some(3), rate: 0.02, keep: Keep::Best, ..params() };
+    let mut trainer = trainer(params, &mut schedule, &watch);
+    let mut network = network();
+    let summary = trainer.train(&mut network, &train, Some(&validation)).unwrap();
+    let losses = seen.lock().unwrap();
+    assert!(summary.stopped_early && summary.epochs < 500 && losses.len() == summary.epochs as usize);
+    let best = losses.iter().map(|l| l.0).fold(f64::INFINITY, f64::min);
+    assert_eq!(summary.best.unwrap().1.loss, best);
+    assert_eq!(losses.iter().rposition(|l| l.1).unwrap(), losses.len() - 4, "three evaluations after the best one");
+    assert!(best < losses[0].0 * 0.999, "it learned nothing: {losses:?}");
+    let again = xc_train::trainer::evaluate(&network, &validation, &Bce, 50, &mut Default::default());
+    assert!((again.loss / best - 1.0).abs() < 1e-9, "{again:?} {best}");
+}
+
+#[test]
+fn it_reaches_the_answer_where_one_feature_says_it_all() {
+    let rows = 400;
+    let x =
+        CsrMatrix::new((rows, 20), (0..=rows).collect(), (0..rows as u32).map(|i| i % 20).collect(), vec![1.0; rows]);
+    let y = LabelRows::from_lists((0..rows as u32).map(|i| [(i % 20) * 7 % 20]), 20).unwrap();
+    let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
+    let mut constant = Constant;
+    let optimizer = Adam::default();
+    let mut trainer = Trainer {
+        loss: &Softmax,
+        optimizer: &optimizer,
+        schedule: &mut constant,
+        params: TrainParams { batch_size: 32, epochs: 20, rate: 0.02, ..Default::default() },
+        checkpoint: None,
+        log: None,
+        observer: &Silent,
+    };
+    let mut network = Network::new(Bag::new(20, 16, Activation::Relu, 0.0, 1), Dense::new(20, 16, 1));
+    let all = Sample::all(examples);
+    let summary = trainer.train(&mut network, &all, Some(&all)).unwrap();
+    let best = summary.best.unwrap().1;
+    assert_eq!(best.precision[0], 1.0);
+    assert!(best.loss < 0.05, "{best:?}");
+}
+
+#[test]
+fn bad_settings_are_named() {
+    let data = Data::new();
+    let sample = Sample::all(data.examples());
+    for (bad, wanted) in [
+        (TrainParams { batch_size: 0, ..params() }, "batch_size is 0, wanted at least 1"),
+        (TrainParams { rate: f64::NAN, ..params() }, "rate is NaN, wanted a finite number from 0 on"),
+        (TrainParams { clip_norm: Some(0.0), ..params() }, "clip_norm is 0, wanted a finite number above 0"),
+        (TrainParams { validate_every: Some(0), ..params() }, "validate_every is 0, wanted at least 1"),
+        (TrainParams { patience: Some(0), ..params() }, "patience is 0, wanted at least 1"),
+    ] {
+        let met = trainer(bad, &mut HalveOnPlateau::new(1), &Silent).train(&mut network(), &sample, None);
+        assert_eq!(met.unwrap_err().to_string(), wanted);
+    }
+    let empty = Sample::split(data.examples(), 1.0, 0).0;
+    let met = trainer(params(), &mut HalveOnPlateau::new(1), &Silent).train(&mut network(), &empty, None);
+    assert!(matches!(met, Err(TrainError::NoInstances)));
+}
