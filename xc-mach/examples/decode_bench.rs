@@ -7,7 +7,8 @@
 //!
 //! Without `--scores FILE.npy` (f32, shape queries x repetitions x buckets, as the classifiers of the seed's first repetitions gave them)
 //! distributions are made up: the softmax of normal noise, where the buckets of a few true labels are lifted in every
-//! repetition. Every exact answer is compared with the scan's.
+//! repetition. `--set peaked|middling|weak|flat` and `--decoder mean|min|median` choose; `--queries` says how many. The first
+//! exact answers are compared with the scan's.
 #![allow(clippy::print_stdout)]
 
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -192,7 +193,8 @@ fn main() -> Result<(), Failure> {
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
     pool.install(|| -> Result<(), String> {
-        for queries in &sets {
+        let wanted = |queries: &&Queries| options.0.get("set").is_none_or(|name| *name == queries.name);
+        for queries in sets.iter().filter(wanted) {
             for decoder in Decoder::ALL {
                 if options.0.get("decoder").is_none_or(|name| *name == decoder.to_string()) {
                     measure(&assignment, queries, decoder, &[1, 10, 100]).map_err(|e| e.to_string())?;

@@ -11,7 +11,7 @@ use xc_hash::universal::BucketHash;
 pub(super) const BLOCK: usize = 1 << 13;
 
 /// The median keeps every number of a label: fewer labels at once.
-const MEDIAN_BLOCK: usize = 1 << 8;
+const MEDIAN_BLOCK: usize = 1 << 10;
 
 /// Room of one thread.
 #[derive(Clone, Debug, Default)]

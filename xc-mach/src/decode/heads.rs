@@ -1,6 +1,7 @@
 //! The buckets of each repetition, best first, sorted only as far as they are walked.
 
 use super::BucketScores;
+use crate::arch::dense;
 
 /// Scores of this many buckets share one largest.
 const GROUP: usize = 64;
@@ -42,8 +43,7 @@ impl Heads {
         for (position, head) in self.rows.iter_mut().enumerate() {
             head.sorted.clear();
             head.largest.clear();
-            let groups = scores.row(position).chunks(GROUP);
-            head.largest.extend(groups.map(|group| group.iter().fold(group[0], |a, &b| if b > a { b } else { a })));
+            dense::largest_of_groups(scores.row(position), GROUP, &mut head.largest);
         }
     }
 

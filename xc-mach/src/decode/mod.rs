@@ -84,7 +84,7 @@ pub struct Certificate {
 
 /// Memory of one thread's decodes, reused from query to query.
 ///
-/// About 8 bytes a bucket and repetition at most, 64 KiB of block, and the k best; a scan adds as much a part (64 of them).
+/// About 8 bytes a bucket and repetition at most, 64 KiB of block (the median 4 KiB a repetition more), and the k best; a scan adds as much a part (64 of them).
 #[derive(Clone, Debug, Default)]
 pub struct DecodeScratch {
     block: BlockRoom,

@@ -2,6 +2,7 @@
 
 use super::block::{BLOCK, BlockRoom, statistics};
 use super::{BucketScores, Decoder};
+use crate::arch::dense;
 use crate::assign::Assignment;
 use rayon::prelude::*;
 use xc_sparse::rank::{Scored, TopK};
@@ -19,6 +20,7 @@ pub(super) struct ScanRoom {
 struct Part {
     block: BlockRoom,
     statistics: Vec<f32>,
+    largest: Vec<f32>,
     top: TopK,
 }
 
@@ -49,7 +51,7 @@ pub(super) fn scan(
             part.statistics.resize(len, 0.0);
             let source = assignment.range(start as u32..(start + len) as u32);
             statistics(assignment, scores, decoder, &source, &mut part.block, &mut part.statistics);
-            offer(&mut part.top, start as u32, &part.statistics);
+            offer(&mut part.top, start as u32, &part.statistics, &mut part.largest);
         }
     });
     top.reset(k);
@@ -57,11 +59,12 @@ pub(super) fn scan(
 }
 
 /// Offers consecutive labels.
-fn offer(top: &mut TopK, start: u32, statistics: &[f32]) {
+fn offer(top: &mut TopK, start: u32, statistics: &[f32], largest: &mut Vec<f32>) {
     // Most blocks of a few labels hold nothing that could enter: their largest is compared once.
     const FEW: usize = 64;
-    for (number, few) in statistics.chunks(FEW).enumerate() {
-        let largest = few.iter().fold(f32::NEG_INFINITY, |a, &b| if b > a { b } else { a });
+    largest.clear();
+    dense::largest_of_groups(statistics, FEW, largest);
+    for (number, (few, &largest)) in statistics.chunks(FEW).zip(largest.iter()).enumerate() {
         if top.threshold().is_some_and(|bar| largest < bar.score) {
             continue;
         }

@@ -1,5 +1,6 @@
 //! What the classifiers of the repetitions say of their buckets.
 
+use crate::arch::dense::{self, Extent};
 use thiserror::Error;
 
 /// A query's bucket scores: R rows of B numbers, all finite.
@@ -11,8 +12,7 @@ pub struct BucketScores<'a> {
     values: &'a [f32],
     n_repetitions: usize,
     n_buckets: usize,
-    lowest: f32,
-    highest: f32,
+    extent: Extent,
 }
 
 /// Why numbers are not bucket scores.
@@ -48,20 +48,14 @@ impl<'a> BucketScores<'a> {
         if values.len() != wanted {
             return Err(BucketScoresError::Length { met: values.len(), wanted });
         }
+        let extent = dense::extent(values);
         // Infinities and NaN have all bits of the exponent: as integers without their sign they are the largest.
-        const FIRST_NOT_FINITE: u32 = 0x7f80_0000;
-        let (mut largest, mut lowest, mut highest) = (0u32, 0f32, 0f32);
-        for &value in values {
-            largest = largest.max(value.to_bits() & !(1 << 31));
-            lowest = if value < lowest { value } else { lowest };
-            highest = if value > highest { value } else { highest };
-        }
-        if largest >= FIRST_NOT_FINITE {
+        if extent.magnitude_bits >= f32::INFINITY.to_bits() {
             let at = values.iter().position(|v| !v.is_finite()).unwrap_or(0);
             let (position, bucket) = (at / n_buckets, at % n_buckets);
             return Err(BucketScoresError::NotFinite { position, bucket, met: values[at] });
         }
-        Ok(Self { values, n_repetitions, n_buckets, lowest, highest })
+        Ok(Self { values, n_repetitions, n_buckets, extent })
     }
 
     /// Scores of the repetition at `position`.
@@ -84,6 +78,6 @@ impl<'a> BucketScores<'a> {
 
     /// The largest magnitude, when some score is negative.
     pub(super) fn magnitude_if_signed(&self) -> Option<f32> {
-        (self.lowest < 0.0).then(|| self.highest.max(-self.lowest))
+        (self.extent.lowest < 0.0).then(|| self.extent.highest.max(-self.extent.lowest))
     }
 }

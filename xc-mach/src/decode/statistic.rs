@@ -7,6 +7,7 @@
 //! come in one fixed order. So the statistic of upper bounds is an upper bound, to the bit: the exact decode rests on that.
 
 use super::Decoder;
+use crate::arch::dense;
 
 /// Two rows of a sorting network, the lesser numbers go to the first.
 pub(super) type Comparator = (usize, usize);
@@ -57,10 +58,7 @@ pub(super) fn medians(rows: &mut [f32], network: &[Comparator], out: &mut [f32])
     let n_rows = rows.len() / n.max(1);
     for &(a, b) in network {
         let (before, from) = rows.split_at_mut(b * n);
-        let (low, high) = (&mut before[a * n..(a + 1) * n], &mut from[..n]);
-        for (x, y) in low.iter_mut().zip(high) {
-            (*x, *y) = if *y < *x { (*y, *x) } else { (*x, *y) };
-        }
+        dense::exchange(&mut before[a * n..(a + 1) * n], &mut from[..n]);
     }
     let (low, high) = (&rows[(n_rows - 1) / 2 * n..][..n], &rows[n_rows / 2 * n..][..n]);
     for ((out, &low), &high) in out.iter_mut().zip(low).zip(high) {

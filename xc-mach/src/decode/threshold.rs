@@ -16,7 +16,7 @@
 use super::block::{BLOCK, BlockRoom, fold, statistics};
 use super::heads::Heads;
 use super::{BucketScores, Certificate, DecodeScratch, Decoder, Effort};
-use crate::arch::Fold;
+use crate::arch::{Fold, dense};
 use crate::assign::{Assignment, NoListsError, Source};
 use xc_hash::universal::BucketHash;
 use xc_sparse::rank::{Scored, TopK};
@@ -71,7 +71,7 @@ pub(super) fn decode(
         return Ok(Certificate { bound: f32::INFINITY, ..nothing_missed });
     }
     let DecodeScratch { block, heads, walk, scan, top } = scratch;
-    let mut run = Run { assignment, scores, decoder, block, heads, room: walk, top, met: 0, spent: 0 };
+    let mut run = Run { assignment, scores, decoder, block, heads, room: walk, top, met: 0, spent: 0, review_at: 0 };
     run.start();
     let mut walked = 0;
     loop {
@@ -86,8 +86,7 @@ pub(super) fn decode(
             let (exact, labels_touched, buckets_walked) = (certain, run.met, walked);
             return Ok(Certificate { exact, bound, labels_touched, buckets_walked, scanned: false });
         }
-        // What was spent so far is lost then: the whole costs half a scan more than the scan at worst.
-        if effort == Effort::Exact && run.spent > n_labels as u64 * assignment.n_repetitions() as u64 / 2 {
+        if effort == Effort::Exact && run.is_hopeless() {
             super::scan::scan(assignment, scores, decoder, k, scan, run.top);
             let labels_touched = n_labels as u64;
             return Ok(Certificate { labels_touched, buckets_walked: walked, scanned: true, ..nothing_missed });
@@ -110,6 +109,8 @@ struct Run<'a> {
     met: u64,
     /// Cost so far, in look-ups of a scan.
     spent: u64,
+    /// Cost at which the rest of the way is measured again.
+    review_at: u64,
 }
 
 impl Run<'_> {
@@ -148,6 +149,32 @@ impl Run<'_> {
         self.room.values.clear();
         self.room.values.extend(self.room.next.iter().map(|next| next.score));
         Some(self.decoder.statistic(&mut self.room.values, network))
+    }
+
+    /// Whether a scan is the shorter way from here.
+    fn is_hopeless(&mut self) -> bool {
+        let scan = self.assignment.n_labels() as u64 * self.assignment.n_repetitions() as u64;
+        // What was spent so far is lost with a scan: the whole costs half a scan more than the scan at worst.
+        if self.spent > scan / 2 {
+            return true;
+        }
+        // The median scores in full every label it meets: the buckets in its way tell what is to come. They are counted in
+        // good time, when the k-th best has risen already, and again whenever the cost has doubled.
+        let Some(kth) = self.top.threshold() else { return false };
+        if self.decoder != Decoder::Median || self.spent < self.review_at.max(scan / 16) {
+            return false;
+        }
+        self.review_at = 2 * self.spent;
+        let in_the_way = |(position, next): (usize, &Next)| {
+            dense::count_from(self.scores.row(position), kth.score).saturating_sub(next.rank)
+        };
+        let order = &mut self.room.order;
+        order.clear();
+        order.extend(self.room.next.iter().enumerate().map(in_the_way));
+        order.sort_unstable();
+        let n_buckets: usize = order[..=order.len() / 2].iter().sum();
+        let n_labels = n_buckets as u64 * (self.assignment.n_labels() / self.assignment.n_buckets()) as u64;
+        n_labels * self.assignment.n_repetitions() as u64 > scan
     }
 
     /// The repetition whose next bucket is walked.
@@ -202,8 +229,11 @@ impl Run<'_> {
         if !done {
             self.spent += (part.len() * n_repetitions) as u64;
             statistics(self.assignment, self.scores, self.decoder, part, self.block, &mut sums);
-            for (t, &statistic) in sums.iter().enumerate() {
-                if self.top.threshold().is_none_or(|kth| statistic >= kth.score) {
+            for (t, &score) in sums.iter().enumerate() {
+                // Where many are equal, most fail by their number.
+                let enters =
+                    |kth: Scored| score > kth.score || score == kth.score && part.label(t) < u64::from(kth.label);
+                if self.top.threshold().is_none_or(enters) {
                     self.examine(position, part.label(t));
                 }
             }
@@ -226,8 +256,7 @@ impl Run<'_> {
             self.spent += (part.len() * (wanted - n_folds)) as u64;
             n_folds = wanted;
             let bar = self.room.bars[n_folds];
-            let left = sums.iter().filter(|&&sum| sum >= bar).count();
-            if left * MANY <= sums.len() {
+            if dense::count_from(sums, bar) * MANY <= sums.len() {
                 break;
             }
             wanted += STRIDE;
@@ -241,11 +270,17 @@ impl Run<'_> {
         true
     }
 
-    /// Asks one more repetition, and examines the labels that it leaves.
+    /// Asks one repetition after another until few labels are left, and examines those.
     fn meet_least(&mut self, position: usize, part: &Source<'_>, kth: f32, sums: &mut [f32]) {
-        let other = (position + 1) % self.assignment.n_repetitions();
-        fold(self.assignment, other, part, self.scores.row(other), Fold::Min, sums);
-        self.spent += part.len() as u64;
+        let n_repetitions = self.assignment.n_repetitions();
+        for n_folds in 1..n_repetitions {
+            let other = (position + n_folds) % n_repetitions;
+            fold(self.assignment, other, part, self.scores.row(other), Fold::Min, sums);
+            self.spent += part.len() as u64;
+            if dense::count_from(sums, kth) * MANY <= sums.len() {
+                break;
+            }
+        }
         for (t, &least) in sums.iter().enumerate() {
             if least >= kth {
                 self.examine(position, part.label(t));

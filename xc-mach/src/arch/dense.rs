@@ -1,0 +1,169 @@
+//! Plain loops over dense numbers, compiled a second time with wider registers.
+//!
+//! Both copies share one body of integer comparisons and selections: the results are the same bits.
+
+use xc_sparse::Isa;
+
+/// Smallest, largest, and bits of the largest magnitude of some numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Extent {
+    pub(crate) lowest: f32,
+    pub(crate) highest: f32,
+    pub(crate) magnitude_bits: u32,
+}
+
+/// Integers that are ordered as the numbers are; its own inverse.
+#[inline(always)]
+fn ordered(bits: i32) -> i32 {
+    bits ^ ((bits >> 31) as u32 >> 1) as i32
+}
+
+#[inline(always)]
+fn as_ordered(value: f32) -> i32 {
+    ordered(value.to_bits() as i32)
+}
+
+#[inline(always)]
+fn from_ordered(key: i32) -> f32 {
+    f32::from_bits(ordered(key) as u32)
+}
+
+#[inline(always)]
+fn extent_body(values: &[f32]) -> Extent {
+    let (mut lowest, mut highest, mut magnitude_bits) = (0, 0, 0);
+    for &value in values {
+        let key = as_ordered(value);
+        lowest = key.min(lowest);
+        highest = key.max(highest);
+        magnitude_bits = (value.to_bits() & !(1 << 31)).max(magnitude_bits);
+    }
+    Extent { lowest: from_ordered(lowest), highest: from_ordered(highest), magnitude_bits }
+}
+
+#[inline(always)]
+fn largest_of_groups_body(values: &[f32], group: usize, out: &mut Vec<f32>) {
+    let largest = |group: &[f32]| from_ordered(group.iter().fold(i32::MIN, |a, &b| a.max(as_ordered(b))));
+    out.extend(values.chunks(group).map(largest));
+}
+
+#[inline(always)]
+fn exchange_body(low: &mut [f32], high: &mut [f32]) {
+    for (x, y) in low.iter_mut().zip(high) {
+        (*x, *y) = if *y < *x { (*y, *x) } else { (*x, *y) };
+    }
+}
+
+#[inline(always)]
+fn count_from_body(values: &[f32], bar: f32) -> usize {
+    // Counted in 32 bits, as wide as the numbers are.
+    values.chunks(1 << 16).map(|part| part.iter().map(|&v| u32::from(v >= bar)).sum::<u32>() as usize).sum()
+}
+
+/// Smallest and largest of 0 and some numbers. What it says of NaN is in the bits of the magnitude.
+pub(crate) fn extent(values: &[f32]) -> Extent {
+    #[cfg(target_arch = "x86_64")]
+    if Isa::current() != Isa::Scalar {
+        // SAFETY: every other instruction set has AVX2.
+        return unsafe { wide::extent(values) };
+    }
+    extent_body(values)
+}
+
+/// Appends the largest number of each `group` of numbers.
+pub(crate) fn largest_of_groups(values: &[f32], group: usize, out: &mut Vec<f32>) {
+    #[cfg(target_arch = "x86_64")]
+    if Isa::current() != Isa::Scalar {
+        // SAFETY: every other instruction set has AVX2.
+        return unsafe { wide::largest_of_groups(values, group, out) };
+    }
+    largest_of_groups_body(values, group, out);
+}
+
+/// Puts the lesser of each pair first; equal ones stay.
+pub(crate) fn exchange(low: &mut [f32], high: &mut [f32]) {
+    #[cfg(target_arch = "x86_64")]
+    if Isa::current() != Isa::Scalar {
+        // SAFETY: every other instruction set has AVX2.
+        return unsafe { wide::exchange(low, high) };
+    }
+    exchange_body(low, high);
+}
+
+/// How many numbers are at least `bar`.
+pub(crate) fn count_from(values: &[f32], bar: f32) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if Isa::current() != Isa::Scalar {
+        // SAFETY: every other instruction set has AVX2.
+        return unsafe { wide::count_from(values, bar) };
+    }
+    count_from_body(values, bar)
+}
+
+#[cfg(target_arch = "x86_64")]
+mod wide {
+    use super::*;
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn extent(values: &[f32]) -> Extent {
+        extent_body(values)
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn largest_of_groups(values: &[f32], group: usize, out: &mut Vec<f32>) {
+        largest_of_groups_body(values, group, out);
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn count_from(values: &[f32], bar: f32) -> usize {
+        count_from_body(values, bar)
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn exchange(low: &mut [f32], high: &mut [f32]) {
+        exchange_body(low, high);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+        #[test]
+        fn the_wide_loops_equal_plain_ones(
+            values in prop::collection::vec(prop_oneof![-9.0f32..9.0, Just(0.0), Just(-0.0), Just(-1e38)], 1..200)
+        ) {
+            let met = extent(&values);
+            prop_assert_eq!(met.lowest, values.iter().copied().fold(0.0, f32::min));
+            prop_assert_eq!(met.highest, values.iter().copied().fold(0.0, f32::max));
+            prop_assert_eq!(f32::from_bits(met.magnitude_bits), values.iter().fold(0.0, |a: f32, b| a.max(b.abs())));
+            prop_assert_eq!(met, extent_body(&values));
+            let mut groups = Vec::new();
+            largest_of_groups(&values, 64, &mut groups);
+            let wanted: Vec<f32> =
+                values.chunks(64).map(|g| g.iter().copied().fold(f32::NEG_INFINITY, f32::max)).collect();
+            prop_assert_eq!(groups, wanted);
+            for bar in [values[0], 0.0, f32::INFINITY] {
+                prop_assert_eq!(count_from(&values, bar), values.iter().filter(|&&v| v >= bar).count());
+            }
+            let (low, high) = values.split_at(values.len() / 2);
+            let (mut low_after, mut high_after) = (low.to_vec(), high[..low.len()].to_vec());
+            exchange(&mut low_after, &mut high_after);
+            for t in 0..low.len() {
+                let pair = (low[t], high[t]);
+                let wanted = if pair.1 < pair.0 { (pair.1, pair.0) } else { pair };
+                prop_assert_eq!((low_after[t].to_bits(), high_after[t].to_bits()), (wanted.0.to_bits(), wanted.1.to_bits()));
+            }
+        }
+
+        #[test]
+        fn what_is_not_finite_shows_in_the_magnitude(at in 0usize..70, bad in prop::sample::select(vec![f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY])) {
+            let mut values = vec![0.5f32; 70];
+            prop_assert!(extent(&values).magnitude_bits < f32::INFINITY.to_bits());
+            values[at] = bad;
+            prop_assert!(extent(&values).magnitude_bits >= f32::INFINITY.to_bits());
+        }
+    }
+}
