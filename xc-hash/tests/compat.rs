@@ -21,7 +21,16 @@ fn open(stored: &str) -> (PipelineParts, Value) {
 
 #[test]
 fn version_1() {
-    let (parts, row) = open(include_str!("compat/pipeline_v1.json"));
+    opens_and_makes_its_row(include_str!("compat/pipeline_v1.json"));
+}
+
+#[test]
+fn version_2() {
+    opens_and_makes_its_row(include_str!("compat/pipeline_v2.json"));
+}
+
+fn opens_and_makes_its_row(stored: &str) {
+    let (parts, row) = open(stored);
     let FeatureMaker::Text(pipeline) = FeatureMaker::from_parts(parts.clone()).unwrap() else { panic!("kind") };
     assert_eq!(pipeline.to_parts().config, parts.config);
     let mut scratch = pipeline.scratch();

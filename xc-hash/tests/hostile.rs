@@ -7,16 +7,25 @@ use xc_hash::text::*;
 const TRAIN: [&str; 4] = ["the cat sat", "the dog sat", "a dog and a cat", "été été"];
 
 fn stored() -> PipelineParts {
+    Pipeline::fit(params(), &TRAIN).unwrap().into_parts()
+}
+
+/// The same with what version 2 has.
+fn stored_folded() -> PipelineParts {
+    let fold = Some(HashParams { n_features: 6, seed: 3, sign: HashSign::Alternate });
+    Pipeline::fit(PipelineParams { oov_slots: 5, fold, ..params() }, &TRAIN).unwrap().into_parts()
+}
+
+fn params() -> PipelineParams {
     let oov = VocabularyParams { oov_slots: 3, ..VocabularyParams::default() };
-    let params = PipelineParams {
+    PipelineParams {
         blocks: vec![
             Block::words(1, 1),
             Block { slots: Slots::Vocabulary(oov), ..Block::words(2, 2) },
             Block { grams: Grams::CharsInWords { min: 2, max: 3 }, ..Block::words(1, 1).hashed(8) },
         ],
         ..PipelineParams::default()
-    };
-    Pipeline::fit(params, &TRAIN).unwrap().into_parts()
+    }
 }
 
 fn array<'a>(parts: &'a mut PipelineParts, name: &str) -> &'a mut PartArray {
@@ -68,13 +77,35 @@ fn every_damage_is_named() {
         ("block 0: term 3 ends at byte 99", refusal(|p| u32s(p, "block0_term_ends")[3] = 99)),
         ("block 0: term 0 is not UTF-8", refusal(|p| bytes(p, "block0_terms")[0] = 0xff)),
         ("block 0: term 1 is not above", refusal(|p| bytes(p, "block0_terms")[3] = b'a')),
-        ("pipeline version 2; this program reads up to 1", refusal(|p| p.config["version"] = json!(2))),
-        ("n_features is 14, the blocks have 15", refusal(|p| p.config["n_features"] = json!(14))),
+        ("pipeline version 3; this program reads up to 2", refusal(|p| p.config["version"] = json!(3))),
+        ("n_features is 14, the parameters and arrays make 15", refusal(|p| p.config["n_features"] = json!(14))),
         ("unknown field `extra`", refusal(|p| p.config["extra"] = json!(1))),
         ("block 2: n_features is 0", refusal(|p| p.config["params"]["blocks"][2]["slots"]["n_features"] = json!(0))),
         ("\"params\" is missing", refusal(|p| _ = p.config.as_object_mut().unwrap().remove("params"))),
     ];
     for (want, met) in cases {
+        assert!(met.contains(want), "wanted {want:?} in {met:?}");
+    }
+}
+
+#[test]
+fn folding_has_a_version_of_its_own_and_its_damages_are_named() {
+    let refusal = |damage: fn(&mut PipelineParts)| {
+        let mut parts = stored_folded();
+        damage(&mut parts);
+        FeatureMaker::from_parts(parts).unwrap_err().to_string()
+    };
+    assert_eq!((&stored().config["version"], &stored_folded().config["version"]), (&json!(1), &json!(2)));
+    let kept = FeatureMaker::from_parts(stored_folded()).unwrap();
+    assert_eq!((kept.n_features(), kept.to_parts()), (6, stored_folded()));
+    for (want, met) in [
+        ("version 1, whose parameters are those of version 2", refusal(|p| p.config["version"] = json!(1))),
+        ("n_features is 20, the parameters and arrays make 6", refusal(|p| p.config["n_features"] = json!(20))),
+        ("array \"idf\" has 6 entries, wanted 20", refusal(|p| idf(p).truncate(6))),
+        ("fold: n_features is 0", refusal(|p| p.config["params"]["fold"]["n_features"] = json!(0))),
+        ("unknown field `surplus`", refusal(|p| p.config["params"]["fold"]["surplus"] = json!(0))),
+        ("array \"idf\" has 20 entries, wanted 19", refusal(|p| p.config["params"]["oov_slots"] = json!(4))),
+    ] {
         assert!(met.contains(want), "wanted {want:?} in {met:?}");
     }
 }
@@ -124,6 +155,20 @@ fn impossible_parameters_are_refused_before_any_text_is_read() {
     };
     let error = Pipeline::fit(wide, &TRAIN).unwrap_err();
     assert_eq!(error, FitPipelineError::Params(BlockError::TooWide { n_features: u32::MAX as u64 }));
+
+    let with = |blocks, oov_slots, n_features| {
+        let fold = Some(HashParams { n_features, ..HashParams::default() });
+        PipelineParams { blocks, oov_slots, fold, ..PipelineParams::default() }.check()
+    };
+    let own = VocabularyParams { oov_slots: 1, ..VocabularyParams::default() };
+    let own = Block { slots: Slots::Vocabulary(own), ..good };
+    assert_eq!(with(vec![own, good.hashed(4)], 9, 4), Err(BlockError::OovUnused { oov_slots: 9 }));
+    assert_eq!(with(vec![own, good], 9, 4), Ok(()));
+    assert_eq!(with(vec![good], 0, 0), Err(BlockError::Fold { n_features: 0 }));
+    assert_eq!(with(vec![good], 0, 1 << 31), Ok(()));
+    assert_eq!(with(vec![good], 0, u32::MAX), Err(BlockError::Fold { n_features: u32::MAX }));
+    let shared = PipelineParams { oov_slots: u32::MAX, ..PipelineParams::default() };
+    assert!(matches!(Pipeline::fit(shared, &TRAIN), Err(FitPipelineError::Params(BlockError::TooWide { .. }))));
 }
 
 #[test]
@@ -217,8 +262,8 @@ fn any_damage() -> impl Strategy<Value = Damage> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
-    fn damaged_parts_are_refused_or_work(damages in prop::collection::vec(any_damage(), 1..4)) {
-        let mut parts = stored();
+    fn damaged_parts_are_refused_or_work(damages in prop::collection::vec(any_damage(), 1..4), fold in any::<bool>()) {
+        let mut parts = if fold { stored_folded() } else { stored() };
         for damage in damages {
             match damage {
                 Damage::Json(at, value) => {

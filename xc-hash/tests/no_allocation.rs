@@ -36,9 +36,15 @@ fn one_text_at_a_time_without_allocating() {
             Block { grams: Grams::Chars { min: 2, max: 3 }, ..Block::words(1, 1).hashed(256) },
             Block { grams: Grams::CharsInWords { min: 3, max: 3 }, ..Block::words(1, 1) },
         ],
+        oov_slots: 100,
         ..PipelineParams::default()
     };
-    let pipeline = Pipeline::fit(params, &train).unwrap();
+    for fold in [None, Some(HashParams { n_features: 60, seed: 1, sign: HashSign::Alternate })] {
+        serve_without_allocating(&Pipeline::fit(PipelineParams { fold, ..params.clone() }, &train).unwrap(), train);
+    }
+}
+
+fn serve_without_allocating(pipeline: &Pipeline, train: [&str; 2]) {
     let mut scratch = pipeline.scratch();
     // A longer text first; then any mixture, empty ones included.
     pipeline.transform_one(&train.join(" ").repeat(2), &mut scratch);

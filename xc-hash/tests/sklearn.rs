@@ -96,3 +96,29 @@ fn tfidf_vectorizer_value_by_value() {
         compare(&pipeline, &texts, case);
     }
 }
+
+#[test]
+fn shared_slots_and_folding_value_by_value() {
+    let golden = golden();
+    let texts = texts(&golden);
+    for case in golden["folded"].as_array().unwrap() {
+        let options = &case["options"];
+        let number = |v: &Value| v.as_u64().unwrap() as u32;
+        let blocks = options["blocks"].as_array().unwrap().iter().map(|block| {
+            let (min, max) = (number(&block[1]), number(&block[1]));
+            let grams = if block[0] == "word" { Grams::Words { min, max } } else { Grams::CharsInWords { min, max } };
+            let max_features = Some(number(&block[2]));
+            let terms = VocabularyParams { min_df: DfBound::Count(1), max_features, ..VocabularyParams::default() };
+            Block { grams, slots: Slots::Vocabulary(terms), scale: 1.0 }
+        });
+        let sign = if options["sign"] == true { HashSign::Alternate } else { HashSign::Positive };
+        let params = PipelineParams {
+            blocks: blocks.collect(),
+            oov_slots: number(&options["oov"]),
+            weighting: Weighting { tf: Tf::Raw, idf: Idf::None, norm: Norm::None },
+            fold: Some(HashParams { n_features: number(&options["fold"]), seed: number(&options["seed"]), sign }),
+            ..PipelineParams::default()
+        };
+        compare(&Pipeline::fit(params, &texts).unwrap(), &texts, case);
+    }
+}

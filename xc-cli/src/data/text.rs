@@ -1,47 +1,97 @@
 //! How text becomes features: the options of the pipeline that is fitted in training and kept in the model.
 
 use crate::error::CliError;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use xc_hash::text::{
     Accents, Block, Case, DfBound, Grams, HashParams, PipelineParams, Slots, TokenRule, VocabularyParams,
 };
 
 /// Options of the text pipeline; they have no effect on inputs that are features already.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Text options")]
 pub(crate) struct TextArgs {
     /// Longest run of words that is a feature: 1 for words, 2 for words and pairs
-    #[arg(long = "text.ngrams", value_name = "N", default_value_t = 1, help_heading = "Text options")]
+    #[arg(long = "text.ngrams", value_name = "N", default_value_t = 1)]
     ngrams: u32,
     /// Also use runs of characters inside words, e.g. 3-5
-    #[arg(long = "text.chars", value_name = "MIN-MAX", value_parser = parse_range, help_heading = "Text options")]
+    #[arg(long = "text.chars", value_name = "MIN-MAX", value_parser = parse_range)]
     chars: Option<(u32, u32)>,
     /// Hash terms to so many features rather than keeping a vocabulary
-    #[arg(long = "text.hash", value_name = "N", help_heading = "Text options")]
+    #[arg(long = "text.hash", value_name = "N")]
     hash: Option<u32>,
     /// Keep terms that occur in at least so many training texts
-    #[arg(
-        long = "text.min-df",
-        value_name = "N",
-        default_value_t = 2,
-        conflicts_with = "hash",
-        help_heading = "Text options"
-    )]
+    #[arg(long = "text.min-df", value_name = "N", default_value_t = 2, conflicts_with = "hash")]
     min_df: u32,
     /// Keep at most so many terms, the most frequent ones
-    #[arg(long = "text.max-features", value_name = "N", conflicts_with = "hash", help_heading = "Text options")]
+    #[arg(long = "text.max-features", value_name = "N", conflicts_with = "hash")]
     max_features: Option<u32>,
+    /// Keep the N most frequent words. This and the next two say which kinds of terms there are, in place of
+    /// --text.ngrams and --text.chars; 0 leaves a kind out
+    #[arg(id = "text_words", long = "text.words", value_name = "N", conflicts_with_all = OTHER_KINDS)]
+    words: Option<u32>,
+    /// Keep the N most frequent pairs of neighbouring words
+    #[arg(id = "text_pairs", long = "text.pairs", value_name = "N", conflicts_with_all = OTHER_KINDS)]
+    pairs: Option<u32>,
+    /// Keep the N most frequent runs of three characters inside words
+    #[arg(id = "text_trigrams", long = "text.trigrams", value_name = "N", conflicts_with_all = OTHER_KINDS)]
+    trigrams: Option<u32>,
+    /// Hash terms that are not kept to N features behind the others, rather than dropping them
+    #[arg(id = "text_oov", long = "text.oov", value_name = "N", conflicts_with = "hash")]
+    oov: Option<u32>,
+    /// Fold all features into N by hashing their numbers; weights that meet are added. 0 folds nothing
+    #[arg(id = "text_fold", long = "text.fold", value_name = "N", conflicts_with = "hash")]
+    fold: Option<u32>,
+    /// Values of the last five options by name; any of them given beside it is a change to it
+    #[arg(id = "text_preset", long = "text.preset", value_name = "NAME", value_enum, conflicts_with_all = OTHER_KINDS)]
+    preset: Option<Preset>,
     /// Shortest word, in characters
-    #[arg(long = "text.min-chars", value_name = "N", default_value_t = 2, help_heading = "Text options")]
+    #[arg(long = "text.min-chars", value_name = "N", default_value_t = 2)]
     min_chars: u32,
     /// Words are what white space separates, rather than runs of letters and digits
-    #[arg(long = "text.split-at-blanks", help_heading = "Text options")]
+    #[arg(long = "text.split-at-blanks")]
     split_at_blanks: bool,
     /// Tell capitals from small letters
-    #[arg(long = "text.keep-case", help_heading = "Text options")]
+    #[arg(long = "text.keep-case")]
     keep_case: bool,
     /// Drop accents
-    #[arg(long = "text.strip-accents", help_heading = "Text options")]
+    #[arg(long = "text.strip-accents")]
     strip_accents: bool,
+}
+
+/// The options that choose and bound kinds of terms in another way than one size a kind.
+const OTHER_KINDS: [&str; 4] = ["ngrams", "chars", "hash", "max_features"];
+
+/// Sizes that were used together.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Preset {
+    /// 125000 words, 20000 pairs, 70000 trigrams, 500000 features for other terms, folded into 80000: MACH's product
+    /// search
+    Mach,
+}
+
+/// How many terms of each kind are kept, and what becomes of the others.
+#[derive(Clone, Copy, Default)]
+struct Sizes {
+    words: Option<u32>,
+    pairs: Option<u32>,
+    trigrams: Option<u32>,
+    oov: Option<u32>,
+    fold: Option<u32>,
+}
+
+impl Preset {
+    fn sizes(self) -> Sizes {
+        match self {
+            // [medini2019mach], section 4.2.
+            Self::Mach => Sizes {
+                words: Some(125_000),
+                pairs: Some(20_000),
+                trigrams: Some(70_000),
+                oov: Some(500_000),
+                fold: Some(80_000),
+            },
+        }
+    }
 }
 
 fn parse_range(text: &str) -> Result<(u32, u32), String> {
@@ -57,27 +107,55 @@ impl TextArgs {
     /// # Errors
     /// Values that make no sense together.
     pub(crate) fn params(&self) -> Result<PipelineParams, CliError> {
-        let slots = match self.hash {
-            Some(n_features) => Slots::Hashed(HashParams { n_features, ..HashParams::default() }),
-            None => Slots::Vocabulary(VocabularyParams {
-                min_df: DfBound::Count(self.min_df),
-                max_features: self.max_features,
-                ..VocabularyParams::default()
-            }),
-        };
-        let mut blocks = vec![Block { grams: Grams::Words { min: 1, max: self.ngrams }, slots, scale: 1.0 }];
-        if let Some((min, max)) = self.chars {
-            blocks.push(Block { grams: Grams::CharsInWords { min, max }, slots, scale: 1.0 });
-        }
+        let sizes = self.sizes();
+        // A fold is by the hash alone, as in the paper's program: nearly all weights are positive anyway.
+        let fold = sizes.fold.filter(|&n| n > 0).map(|n_features| HashParams { n_features, ..HashParams::default() });
         let params = PipelineParams {
             case: if self.keep_case { Case::Keep } else { Case::Lower },
             accents: if self.strip_accents { Accents::Strip } else { Accents::Keep },
             tokens: if self.split_at_blanks { TokenRule::Whitespace } else { TokenRule::Words },
             min_token_chars: self.min_chars,
-            blocks,
+            blocks: self.blocks(sizes),
+            oov_slots: sizes.oov.unwrap_or(0),
+            fold,
             ..PipelineParams::default()
         };
         params.check().map_err(|e| CliError::usage(format_args!("text options: {e}")))?;
         Ok(params)
+    }
+
+    /// The preset's values with what was typed in their place.
+    fn sizes(&self) -> Sizes {
+        let preset = self.preset.map(Preset::sizes).unwrap_or_default();
+        Sizes {
+            words: self.words.or(preset.words),
+            pairs: self.pairs.or(preset.pairs),
+            trigrams: self.trigrams.or(preset.trigrams),
+            oov: self.oov.or(preset.oov),
+            fold: self.fold.or(preset.fold),
+        }
+    }
+
+    fn blocks(&self, sizes: Sizes) -> Vec<Block> {
+        let vocabulary = |max_features| {
+            let min_df = DfBound::Count(self.min_df);
+            Slots::Vocabulary(VocabularyParams { min_df, max_features, ..VocabularyParams::default() })
+        };
+        let (words, trigrams) = (|min, max| Grams::Words { min, max }, Grams::CharsInWords { min: 3, max: 3 });
+        let kinds = [(words(1, 1), sizes.words), (words(2, 2), sizes.pairs), (trigrams, sizes.trigrams)];
+        if kinds.iter().any(|(_, size)| size.is_some()) {
+            let kept = kinds.into_iter().filter(|(_, size)| size.unwrap_or(0) > 0);
+            return kept.map(|(grams, size)| Block { grams, slots: vocabulary(size), scale: 1.0 }).collect();
+        }
+        let slots = match self.hash {
+            Some(n_features) => Slots::Hashed(HashParams { n_features, ..HashParams::default() }),
+            None => vocabulary(self.max_features),
+        };
+        let chars = self.chars.map(|(min, max)| Grams::CharsInWords { min, max });
+        [Some(words(1, self.ngrams)), chars]
+            .into_iter()
+            .flatten()
+            .map(|grams| Block { grams, slots, scale: 1.0 })
+            .collect()
     }
 }

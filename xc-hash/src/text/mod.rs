@@ -10,17 +10,21 @@
 //!
 //! *Terms* ([`Grams`]): runs of words joined by one blank, or of characters; scikit-learn's `word`, `char`, `char_wb`.
 //!
-//! *Features* ([`Slots`]): the term's rank among the kept terms in byte order, then slots for other terms by hash
+//! *Slots* ([`Slots`]): the term's rank among the kept terms in byte order, then slots for other terms by hash
 //! (`oov_slots`); or `|murmur3 as i32| mod n_features`, with the hash's sign on the count where
-//! [`HashSign::Alternate`] asks for it. Blocks follow one another. A feature whose counts cancel is absent.
+//! [`HashSign::Alternate`] asks for it. Blocks follow one another; slots for unknown terms that they share
+//! ([`PipelineParams::oov_slots`]) stand behind them. A slot whose counts cancel is absent.
+//!
+//! *Features*: the slots; or, where [`PipelineParams::fold`] says so, `|murmur3 of the slot's number as i32| mod
+//! n_features`, to which the weights of all its slots are added.
 //!
 //! *Kept terms* ([`VocabularyParams`]): `min_df <= df <= max_df` (shares are shares of the texts), then the `max_features`
 //! with most occurrences, equal ones by byte order.
 //!
-//! *Weights* ([`Weighting`]), with n fitted texts, df of them having the feature, tf a row's count of it:
+//! *Weights* ([`Weighting`]), with n fitted texts, df of them having the slot, tf a row's count of it:
 //!
 //! ```text
-//!   weight = tf part * idf part * scale of the block, then each row divided by its norm
+//!   weight = tf part * idf part * scale of the block, then folding, then each row divided by its norm
 //!   tf     Sublinear 1 + ln tf                  Raw tf                  Binary 1
 //!   idf    Smooth ln((1 + n)/(1 + df)) + 1      Plain ln(n / df) + 1    None 1
 //!   norm   L2 square root of squares            L1 sum of sizes         None 1

@@ -1,9 +1,12 @@
 //! Terms to feature ids: by vocabulary, by hashing, several blocks side by side.
 //!
 //! ```text
-//!   block 0  word unigrams, vocabulary of 3 terms, 2 slots for other words     features 0 1 2 | 3 4
-//!   block 1  character trigrams hashed to 8 slots                              features 5 .. 12
+//!   block 0  word unigrams, vocabulary of 3 terms, 2 slots for other words     slots 0 1 2 | 3 4
+//!   block 1  character trigrams hashed to 8 slots                              slots 5 .. 12
+//!   shared   4 slots for the other terms of vocabularies without own ones      slots 13 .. 16
 //! ```
+//!
+//! A slot is the feature of the same number, unless slots are folded (`pipeline/fold.rs`).
 
 use super::ngrams::Grams;
 use super::vocabulary::Vocabulary;
@@ -55,7 +58,8 @@ pub struct VocabularyParams {
     pub max_df: Option<DfBound>,
     /// At most so many terms, the most frequent ones (occurrences; equal counts: the smaller term).
     pub max_features: Option<u32>,
-    /// Slots for terms that were not kept, by hash. Default 0: they are dropped.
+    /// Slots of this block for terms that were not kept, by hash. Default 0: such terms go to the slots that blocks
+    /// share ([`PipelineParams::oov_slots`](super::PipelineParams::oov_slots)), or are dropped where there is none.
     pub oov_slots: u32,
 }
 
@@ -102,7 +106,7 @@ impl DfBound {
     }
 }
 
-/// Feature hashing as scikit-learn's `HashingVectorizer` does it.
+/// Feature hashing as scikit-learn's `HashingVectorizer` and `FeatureHasher` do it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HashParams {
@@ -189,6 +193,18 @@ pub enum BlockError {
         /// The value met.
         value: f32,
     },
+    /// Shared slots that no term can reach.
+    #[error("oov_slots is {oov_slots}, but no block has a vocabulary without slots of its own to send terms there")]
+    OovUnused {
+        /// Number of shared slots.
+        oov_slots: u32,
+    },
+    /// Nothing to fold into.
+    #[error("fold: n_features is {n_features}; it must lie between 1 and {MAX_FEATURES}")]
+    Fold {
+        /// The value met.
+        n_features: u32,
+    },
     /// Too many features.
     #[error("the blocks have {n_features} features together; at most {MAX_FEATURES} are possible")]
     TooWide {
@@ -243,60 +259,87 @@ impl Block {
 pub(super) struct FittedBlock {
     pub(super) grams: Grams,
     pub(super) scale: f32,
+    /// First slot of the block.
     pub(super) first: u32,
+    /// Number of slots of its own.
+    pub(super) width: u32,
     pub(super) slots: FittedSlots,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum FittedSlots {
-    Vocabulary { vocabulary: Vocabulary, oov_slots: u32 },
+    Vocabulary { vocabulary: Vocabulary, oov: OovSlots },
     Hashed(HashParams),
 }
 
-impl FittedSlots {
-    pub(super) fn width(&self) -> u64 {
-        match self {
-            FittedSlots::Vocabulary { vocabulary, oov_slots } => vocabulary.len() as u64 + *oov_slots as u64,
-            FittedSlots::Hashed(params) => params.n_features as u64,
-        }
-    }
+/// Where the terms outside a vocabulary go: `n` slots from `first` on, none if `n` is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OovSlots {
+    first: u32,
+    n: u32,
+    /// Blocks that share slots hash differently: a short word and the same characters as n-gram are two terms.
+    seed: u32,
+}
 
-    /// Feature of a term inside the block, and whether it counts negatively.
+impl FittedBlock {
+    /// Slot of a term, and whether it counts negatively.
     #[inline]
-    pub(super) fn feature(&self, term: &[u8]) -> Option<(u32, bool)> {
-        match self {
-            FittedSlots::Vocabulary { vocabulary, oov_slots } => {
+    pub(super) fn slot(&self, term: &[u8]) -> Option<(u32, bool)> {
+        match &self.slots {
+            FittedSlots::Vocabulary { vocabulary, oov } => {
                 let hash = murmur3_32(term, 0);
                 match vocabulary.find(term, hash) {
-                    Some(id) => Some((id, false)),
-                    None if *oov_slots > 0 => Some((vocabulary.len() as u32 + slot_of(hash, *oov_slots), false)),
-                    None => None,
+                    Some(id) => Some((self.first + id, false)),
+                    None if oov.n == 0 => None,
+                    None => {
+                        let hash = if oov.seed == 0 { hash } else { murmur3_32(term, oov.seed) };
+                        Some((oov.first + slot_of(hash, oov.n), false))
+                    }
                 }
             }
             FittedSlots::Hashed(params) => {
                 let hash = murmur3_32(term, params.seed);
                 let negative = params.sign == HashSign::Alternate && (hash as i32) < 0;
-                Some((slot_of(hash, params.n_features), negative))
+                Some((self.first + slot_of(hash, params.n_features), negative))
             }
         }
     }
 }
 
-/// Places the blocks one after another.
-pub(super) fn lay_out(fitted: Vec<(Block, FittedSlots)>) -> Result<(Vec<FittedBlock>, usize), BlockError> {
-    let n_features: u64 = fitted.iter().map(|(_, slots)| slots.width()).sum();
+/// Places the blocks one after another, and `shared` slots for unknown terms behind them. Each vocabulary block brings
+/// its vocabulary. Returns the number of slots too.
+pub(super) fn lay_out(
+    learned: Vec<(Block, Option<Vocabulary>)>,
+    shared: u32,
+) -> Result<(Vec<FittedBlock>, usize), BlockError> {
+    let width = |(block, vocabulary): &(Block, Option<Vocabulary>)| match block.slots {
+        Slots::Hashed(params) => params.n_features as u64,
+        Slots::Vocabulary(params) => vocabulary.as_ref().map_or(0, |v| v.len() as u64) + params.oov_slots as u64,
+    };
+    let shared_first: u64 = learned.iter().map(width).sum();
+    let n_features = shared_first + shared as u64;
     if n_features > MAX_FEATURES {
         return Err(BlockError::TooWide { n_features });
     }
     let mut first = 0;
-    let blocks = fitted
-        .into_iter()
-        .map(|(block, slots)| {
-            let width = slots.width() as u32;
-            let fitted = FittedBlock { grams: block.grams, scale: block.scale, first, slots };
-            first += width;
-            fitted
-        })
-        .collect();
-    Ok((blocks, n_features as usize))
+    let blocks = learned.into_iter().enumerate().map(|(i, learned)| {
+        let width = width(&learned) as u32;
+        let (block, vocabulary) = learned;
+        let slots = match block.slots {
+            Slots::Hashed(params) => FittedSlots::Hashed(params),
+            Slots::Vocabulary(params) => {
+                let vocabulary = vocabulary.unwrap_or_default();
+                let oov = if params.oov_slots > 0 {
+                    OovSlots { first: first + vocabulary.len() as u32, n: params.oov_slots, seed: 0 }
+                } else {
+                    OovSlots { first: shared_first as u32, n: shared, seed: i as u32 }
+                };
+                FittedSlots::Vocabulary { vocabulary, oov }
+            }
+        };
+        let fitted = FittedBlock { grams: block.grams, scale: block.scale, first, width, slots };
+        first += width;
+        fitted
+    });
+    Ok((blocks.collect(), n_features as usize))
 }

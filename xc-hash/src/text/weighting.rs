@@ -224,12 +224,13 @@ impl RowWeights {
     /// # Panics
     /// If the slices differ in length, or a feature is not below `n_features()` (with an idf).
     pub fn weigh(&self, features: &[u32], values: &mut [f32]) {
-        self.weigh_scaled(features, values, |_, _| {});
+        self.weigh_terms(features, values);
+        self.norm(values);
     }
 
-    /// As [`Self::weigh`], with `scale` between the idf and the norm.
+    /// The tf and idf parts of [`Self::weigh`].
     #[inline]
-    pub(super) fn weigh_scaled(&self, features: &[u32], values: &mut [f32], scale: impl Fn(&[u32], &mut [f32])) {
+    pub(super) fn weigh_terms(&self, features: &[u32], values: &mut [f32]) {
         assert_eq!(features.len(), values.len(), "{} features, {} values", features.len(), values.len());
         let tf = self.weighting.tf;
         if self.weighting.idf == Idf::None {
@@ -239,8 +240,11 @@ impl RowWeights {
                 *v = narrow(tf_part(tf, *v) * self.idf[feature as usize] as f64);
             }
         }
-        scale(features, values);
-        // Sums run in ascending order of the feature: one row, one result.
+    }
+
+    /// The norm of [`Self::weigh`]. Sums run in ascending order of the feature: one row, one result.
+    #[inline]
+    pub(super) fn norm(&self, values: &mut [f32]) {
         let norm = match self.weighting.norm {
             Norm::L2 => values.iter().map(|&v| v as f64 * v as f64).sum::<f64>().sqrt(),
             Norm::L1 => values.iter().map(|&v| (v as f64).abs()).sum(),
@@ -254,7 +258,7 @@ impl RowWeights {
 
 /// To f32; a given value near its largest number stays finite.
 #[inline]
-fn narrow(weight: f64) -> f32 {
+pub(super) fn narrow(weight: f64) -> f32 {
     weight.clamp(f32::MIN as f64, f32::MAX as f64) as f32
 }
 

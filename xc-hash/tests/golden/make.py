@@ -4,9 +4,11 @@ Run once with scikit-learn 1.9.1: python make.py. The result is frozen; change i
 """
 import json
 import os
+from collections import Counter
 
 from sklearn import __version__
-from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.utils import murmurhash3_32
 
 # No decomposed accents and no capital sigma: there we differ on purpose.
 TEXTS = [
@@ -59,17 +61,57 @@ def rows(matrix):
     ]
 
 
+# Vocabularies of the most frequent terms, shared slots for all others, everything folded by hash. Kinds of terms as
+# (analyzer, n, size of the vocabulary).
+FOLDED = [
+    dict(blocks=[["word", 1, 20], ["word", 2, 5], ["char_wb", 3, 30]], oov=50, fold=40, seed=0, sign=False),
+    dict(blocks=[["word", 1, 9], ["char_wb", 3, 15]], oov=7, fold=1000, seed=11, sign=True),
+    dict(blocks=[["char_wb", 3, 0], ["word", 1, 0]], oov=300, fold=64, seed=5, sign=True),
+]
+
+
+def slot(key, n, seed=0):
+    return abs(murmurhash3_32(key, seed=seed)) % n
+
+
+def folded(o):
+    counts = [{} for _ in TEXTS]
+    first, shared = 0, sum(size for _, _, size in o["blocks"])
+    for number, (analyzer, n, size) in enumerate(o["blocks"]):
+        terms = CountVectorizer(analyzer=analyzer, ngram_range=(n, n)).build_analyzer()
+        cut = [terms(text) for text in TEXTS]
+        most = sorted(Counter(t for text in cut for t in text).items(), key=lambda x: (-x[1], x[0].encode()))[:size]
+        assert len(most) == size
+        rank = {term: i for i, term in enumerate(sorted((t for t, _ in most), key=str.encode))}
+        for row, text in zip(counts, cut):
+            for term in text:
+                s = first + rank[term] if term in rank else shared + slot(term, o["oov"], number)
+                row[s] = row.get(s, 0) + 1
+        first += size
+    out = []
+    for row in counts:
+        sums = {}
+        for s, count in row.items():
+            negative = o["sign"] and murmurhash3_32(s, seed=o["seed"]) < 0
+            f = slot(s, o["fold"], o["seed"])
+            sums[f] = sums.get(f, 0) + (-count if negative else count)
+        out.append([[f, float(v)] for f, v in sorted(sums.items()) if v])
+    return out
+
+
 def options(o):
     return {k: tuple(v) if k == "ngram_range" else v for k, v in o.items()}
 
 
-out = {"sklearn": __version__, "texts": TEXTS, "hashing": [], "tfidf": []}
+out = {"sklearn": __version__, "texts": TEXTS, "hashing": [], "tfidf": [], "folded": []}
 for o in HASHING:
     out["hashing"].append({"options": o, "rows": rows(HashingVectorizer(**options(o)).transform(TEXTS))})
 for o in TFIDF:
     fitted = TfidfVectorizer(**options(o)).fit(TEXTS)
     terms = sorted(fitted.vocabulary_, key=fitted.vocabulary_.get)
     out["tfidf"].append({"options": o, "terms": terms, "rows": rows(fitted.transform(TEXTS))})
+for o in FOLDED:
+    out["folded"].append({"options": o, "rows": folded(o)})
 path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sklearn.json")
 with open(path, "w", encoding="utf-8") as f:
     json.dump(out, f, ensure_ascii=False, separators=(",", ":"))

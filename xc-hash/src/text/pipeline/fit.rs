@@ -151,10 +151,11 @@ impl Pipeline {
         let with_idf = params.weighting.idf != Idf::None;
         let learns_terms = params.blocks.iter().any(|b| matches!(b.slots, Slots::Vocabulary(_)));
         let learns_slots = with_idf
-            && params.blocks.iter().any(|b| match b.slots {
-                Slots::Hashed(_) => true,
-                Slots::Vocabulary(v) => v.oov_slots > 0,
-            });
+            && (params.oov_slots > 0
+                || params.blocks.iter().any(|b| match b.slots {
+                    Slots::Hashed(_) => true,
+                    Slots::Vocabulary(v) => v.oov_slots > 0,
+                }));
 
         let n_workers = rayon::current_num_threads().max(1);
         let workers: Vec<Mutex<Worker>> = (0..n_workers)
@@ -169,13 +170,13 @@ impl Pipeline {
             read(&mut sink).map_err(FitStreamError::Source)?;
             n_texts = Some(sink.n_texts);
         }
-        let (blocks, n_features, term_df) = close_terms(&params, workers, n_texts.unwrap_or(0))?;
-        let unweighted = RowWeights::from_df(Weighting { idf: Idf::None, ..params.weighting }, 0, n_features, &[]);
+        let (blocks, n_slots, term_df) = close_terms(&params, workers, n_texts.unwrap_or(0))?;
+        let unweighted = RowWeights::from_df(Weighting { idf: Idf::None, ..params.weighting }, 0, n_slots, &[]);
         let mut pipeline = Pipeline { params, blocks, weights: unweighted };
 
         let mut df = Vec::new();
         if learns_slots {
-            let counted: Vec<AtomicU32> = (0..n_features).map(|_| AtomicU32::new(0)).collect();
+            let counted: Vec<AtomicU32> = (0..n_slots).map(|_| AtomicU32::new(0)).collect();
             let mut sink = TextSink { pass: Pass::Frequencies { pipeline: &pipeline, df: &counted }, n_texts: 0 };
             read(&mut sink).map_err(FitStreamError::Source)?;
             let second = sink.n_texts;
@@ -192,7 +193,7 @@ impl Pipeline {
         if n_texts > u32::MAX as u64 {
             return Err(FitPipelineError::TooManyTexts { n_texts }.into());
         }
-        pipeline.weights = RowWeights::from_df(pipeline.params.weighting, n_texts, n_features, &df);
+        pipeline.weights = RowWeights::from_df(pipeline.params.weighting, n_texts, n_slots, &df);
         Ok(pipeline)
     }
 }
@@ -211,24 +212,24 @@ fn close_terms(
         }
     }
     let n_terms: u64 = counts.iter().map(|c| c.len() as u64).sum();
-    let (mut fitted, mut term_df) = (Vec::new(), Vec::new());
-    for (i, (block, counts)) in params.blocks.iter().zip(counts).enumerate() {
-        let slots = match block.slots {
-            Slots::Hashed(hash) => FittedSlots::Hashed(hash),
+    let (mut learned, mut term_df) = (Vec::new(), Vec::new());
+    for (i, (&block, counts)) in params.blocks.iter().zip(counts).enumerate() {
+        let vocabulary = match block.slots {
+            Slots::Hashed(_) => None,
             Slots::Vocabulary(v) => {
                 let range = v.min_df.at_least(n_texts)..=v.max_df.map_or(u32::MAX, |bound| bound.at_most(n_texts));
                 let (vocabulary, df) = counts
                     .select(range, v.max_features)
                     .map_err(|source| FitPipelineError::Vocabulary { block: i, source })?;
                 term_df.extend(df);
-                FittedSlots::Vocabulary { vocabulary, oov_slots: v.oov_slots }
+                Some(vocabulary)
             }
         };
-        fitted.push((*block, slots));
+        learned.push((block, vocabulary));
     }
-    let (blocks, n_features) = lay_out(fitted)?;
-    if n_features == 0 {
+    let (blocks, n_slots) = lay_out(learned, params.oov_slots)?;
+    if n_slots == 0 {
         return Err(FitPipelineError::NoFeatures { n_texts, n_terms });
     }
-    Ok((blocks, n_features, term_df))
+    Ok((blocks, n_slots, term_df))
 }

@@ -1,10 +1,11 @@
 //! Text to weighted features as one value: fitted in training, stored in the model, the same at serving.
 //!
 //! ```text
-//!   text ─▶ normalise ─▶ words, characters ─▶ n-grams of each block ─▶ feature ids ─▶ counts ─▶ weights ─▶ row
+//!   text ─▶ normalise ─▶ words, characters ─▶ n-grams of each block ─▶ slots ─▶ counts ─▶ weights ─▶ (fold) ─▶ norm ─▶ row
 //! ```
 
 mod fit;
+mod fold;
 mod parts;
 
 pub use fit::{FitPipelineError, FitStreamError, TextSink};
@@ -14,9 +15,10 @@ use super::Grams;
 use super::ngrams::Chars;
 use super::normalise::{Accents, Case, normalise};
 use super::tokenise::{TokenRule, Words};
-use super::vectorizer::{Block, BlockError, FittedBlock, FittedSlots, HashParams, HashSign, Slots};
+use super::vectorizer::{Block, BlockError, FittedBlock, FittedSlots, HashParams, HashSign, MAX_FEATURES, Slots};
 use super::vocabulary::Vocabulary;
 use super::weighting::{Idf, Norm, RowWeights, Tf, Weighting};
+use fold::FoldScratch;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use sprs::CsMatI;
@@ -38,8 +40,22 @@ pub struct PipelineParams {
     pub min_token_chars: u32,
     /// Kinds of features, side by side.
     pub blocks: Vec<Block>,
-    /// Counts to weights, over all blocks at once.
+    /// Slots behind all blocks for the terms that a vocabulary block without own slots does not know, by hash (seeded
+    /// with the number of the block). Default 0: such terms are dropped.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub oov_slots: u32,
+    /// Counts to weights, over all slots at once.
     pub weighting: Weighting,
+    /// Folds all slots into so many features by hash, between the idf and the norm. Default: every slot is a feature.
+    ///
+    /// The hash is that of the slot's number, as 4 little-endian bytes: scikit-learn's `murmurhash3_32(slot, seed)`;
+    /// feature and sign come of it as in `FeatureHasher`. `[weinberger2009hashing]`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fold: Option<HashParams>,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 impl Default for PipelineParams {
@@ -50,7 +66,9 @@ impl Default for PipelineParams {
             tokens: TokenRule::Words,
             min_token_chars: 2,
             blocks: vec![Block::words(1, 1)],
+            oov_slots: 0,
             weighting: Weighting::default(),
+            fold: None,
         }
     }
 }
@@ -69,12 +87,22 @@ impl PipelineParams {
     /// Whether the values make sense together.
     ///
     /// # Errors
-    /// The first block that does not, and why.
+    /// The first block that does not, and why; shared slots that nothing reaches; a fold into no feature or too many.
     pub fn check(&self) -> Result<(), BlockError> {
         if self.blocks.is_empty() {
             return Err(BlockError::None);
         }
-        self.blocks.iter().enumerate().try_for_each(|(i, block)| block.check(i))
+        self.blocks.iter().enumerate().try_for_each(|(i, block)| block.check(i))?;
+        let shares = |b: &Block| matches!(b.slots, Slots::Vocabulary(v) if v.oov_slots == 0);
+        if self.oov_slots > 0 && !self.blocks.iter().any(shares) {
+            return Err(BlockError::OovUnused { oov_slots: self.oov_slots });
+        }
+        match self.fold {
+            Some(HashParams { n_features, .. }) if n_features == 0 || n_features as u64 > MAX_FEATURES => {
+                Err(BlockError::Fold { n_features })
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -105,10 +133,11 @@ pub struct Pipeline {
 #[derive(Clone, Debug, Default)]
 pub struct PipelineScratch {
     cut: Cut,
-    /// Feature * 2 + (1 if the term counts negatively).
+    /// Slot * 2 + (1 if the term counts negatively).
     keys: Vec<u32>,
     features: Vec<u32>,
     values: Vec<f32>,
+    fold: FoldScratch,
 }
 
 /// One text, normal and cut.
@@ -141,6 +170,11 @@ impl Pipeline {
 
     /// Width of a row.
     pub fn n_features(&self) -> usize {
+        self.params.fold.map_or(self.n_slots(), |fold| fold.n_features as usize)
+    }
+
+    /// Number of slots before they are folded; without a fold, the number of features.
+    pub fn n_slots(&self) -> usize {
         self.weights.n_features()
     }
 
@@ -149,7 +183,7 @@ impl Pipeline {
         self.weights.n_instances()
     }
 
-    /// The weighting with its idf.
+    /// The weighting with the idf of each slot.
     pub fn weights(&self) -> &RowWeights {
         &self.weights
     }
@@ -165,11 +199,11 @@ impl Pipeline {
         }
     }
 
-    /// First feature of a block; its terms have the features from there on.
+    /// First slot of a block; its terms have the slots from there on. Without a fold, slots are features.
     ///
     /// # Panics
     /// If there is no such block.
-    pub fn first_feature(&self, block: usize) -> u32 {
+    pub fn first_slot(&self, block: usize) -> u32 {
         self.blocks[block].first
     }
 
@@ -185,8 +219,13 @@ impl Pipeline {
     /// aside, whose decomposition may allocate on long runs of combining marks).
     pub fn transform_one<'s>(&self, text: &str, scratch: &'s mut PipelineScratch) -> (&'s [u32], &'s [f32]) {
         self.count(text, scratch);
-        let PipelineScratch { features, values, .. } = scratch;
-        self.weights.weigh_scaled(features, values, |features, values| self.scale(features, values));
+        let PipelineScratch { features, values, fold, .. } = scratch;
+        self.weights.weigh_terms(features, values);
+        self.scale(features, values);
+        if let Some(params) = self.params.fold {
+            fold.fold(params, features, values);
+        }
+        self.weights.norm(values);
         (features, values)
     }
 
@@ -219,15 +258,15 @@ impl Pipeline {
         CsMatI::new((texts.len(), self.n_features()), indptr, indices, data)
     }
 
-    /// Fills `features` and `values` with ids and counts.
+    /// Fills `features` and `values` with slots and counts.
     fn count(&self, text: &str, scratch: &mut PipelineScratch) {
-        let PipelineScratch { cut, keys, features, values } = scratch;
+        let PipelineScratch { cut, keys, features, values, .. } = scratch;
         cut.cut(&self.params, text);
         keys.clear();
         for block in &self.blocks {
             block.grams.visit(&cut.words, &cut.chars, |term| {
-                if let Some((feature, negative)) = block.slots.feature(term) {
-                    keys.push((block.first + feature) << 1 | negative as u32);
+                if let Some((slot, negative)) = block.slot(term) {
+                    keys.push(slot << 1 | negative as u32);
                 }
             });
         }
@@ -251,7 +290,7 @@ impl Pipeline {
         }
         for block in &self.blocks {
             let from = features.partition_point(|&f| f < block.first);
-            let to = features.partition_point(|&f| (f as u64) < block.first as u64 + block.slots.width());
+            let to = from + features[from..].partition_point(|&f| f - block.first < block.width);
             values[from..to].iter_mut().for_each(|v| *v *= block.scale);
         }
     }

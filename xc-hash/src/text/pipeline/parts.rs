@@ -8,7 +8,13 @@ use super::*;
 use serde_json::Value;
 use thiserror::Error;
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+
+/// The oldest version that can say these parameters: shared slots and folding came with the second. Whatever an older
+/// program can read is written for it.
+fn version_of(params: &PipelineParams) -> u32 {
+    if params.oov_slots > 0 || params.fold.is_some() { 2 } else { 1 }
+}
 
 /// One stored array.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,6 +80,14 @@ pub enum OpenPipelineError {
         /// The version met.
         met: u64,
     },
+    /// An old version with fields of a newer one.
+    #[error("pipeline version {met}, whose parameters are those of version {wanted}")]
+    OldVersion {
+        /// The version met.
+        met: u32,
+        /// The version wanted.
+        wanted: u32,
+    },
     /// Parts of the other kind (text, or weights of rows).
     #[error("pipeline config: kind is {met:?}, wanted {wanted:?}")]
     Kind {
@@ -126,13 +140,13 @@ pub enum OpenPipelineError {
     /// An idf that cannot be: ln of a number of texts never comes near 64.
     #[error("idf of feature {feature} is {value}; it must lie between 0 and 64")]
     Idf {
-        /// The feature.
+        /// The feature; with a fold, the slot.
         feature: usize,
         /// The value met.
         value: f32,
     },
-    /// The number of features is not what the blocks add up to.
-    #[error("pipeline config: n_features is {met}, the blocks have {wanted}")]
+    /// The number of features is not what the blocks add up to, or what they are folded into.
+    #[error("pipeline config: n_features is {met}, the parameters and arrays make {wanted}")]
     Width {
         /// The number met.
         met: u64,
@@ -250,8 +264,9 @@ impl Pipeline {
         if self.params.weighting.idf != Idf::None {
             arrays.push(("idf".into(), PartArray::F32(self.weights.into_idf())));
         }
-        let (kind, params) = (Kind::Text, Some(self.params));
-        let config = write_config(Config { kind, version: VERSION, n_texts, n_features, params, weighting: None });
+        let (kind, version) = (Kind::Text, version_of(&self.params));
+        let params = Some(self.params);
+        let config = write_config(Config { kind, version, n_texts, n_features, params, weighting: None });
         PipelineParts { config, arrays }
     }
 
@@ -268,28 +283,32 @@ impl Pipeline {
         let config = read_config(&parts.config, Kind::Text)?;
         let params = config.params.ok_or(OpenPipelineError::MissingField { field: "params" })?;
         params.check()?;
+        if config.version < version_of(&params) {
+            return Err(OpenPipelineError::OldVersion { met: config.version, wanted: version_of(&params) });
+        }
         let mut shelf = Shelf::new(parts.arrays)?;
-        let mut fitted = Vec::new();
+        let mut learned = Vec::new();
         for (i, &block) in params.blocks.iter().enumerate() {
-            let slots = match block.slots {
-                Slots::Hashed(hash) => FittedSlots::Hashed(hash),
-                Slots::Vocabulary(v) => {
+            let vocabulary = match block.slots {
+                Slots::Hashed(_) => None,
+                Slots::Vocabulary(_) => {
                     let bytes = shelf.take_u8(&format!("block{i}_terms"))?;
                     let ends = shelf.take_u32(&format!("block{i}_term_ends"))?;
                     let vocabulary = Vocabulary::try_new(bytes, ends)
                         .map_err(|source| OpenPipelineError::Vocabulary { block: i, source })?;
-                    FittedSlots::Vocabulary { vocabulary, oov_slots: v.oov_slots }
+                    Some(vocabulary)
                 }
             };
-            fitted.push((block, slots));
+            learned.push((block, vocabulary));
         }
-        let (blocks, n_features) = lay_out(fitted)?;
-        if config.n_features != n_features as u64 {
-            return Err(OpenPipelineError::Width { met: config.n_features, wanted: n_features as u64 });
+        let (blocks, n_slots) = lay_out(learned, params.oov_slots)?;
+        let wanted = params.fold.map_or(n_slots as u64, |fold| fold.n_features as u64);
+        if config.n_features != wanted {
+            return Err(OpenPipelineError::Width { met: config.n_features, wanted });
         }
-        let idf = shelf.take_idf(params.weighting, n_features)?;
+        let idf = shelf.take_idf(params.weighting, n_slots)?;
         shelf.close()?;
-        let weights = RowWeights::from_raw(params.weighting, config.n_texts, n_features, idf);
+        let weights = RowWeights::from_raw(params.weighting, config.n_texts, n_slots, idf);
         Ok(Self { params, blocks, weights })
     }
 }
@@ -298,14 +317,8 @@ impl RowWeights {
     /// Takes the weights apart for storing.
     pub fn into_parts(self) -> PipelineParts {
         let (weighting, n_texts, n_features) = (self.weighting(), self.n_instances(), self.n_features() as u64);
-        let config = Config {
-            kind: Kind::Rows,
-            version: VERSION,
-            n_texts,
-            n_features,
-            params: None,
-            weighting: Some(weighting),
-        };
+        let config =
+            Config { kind: Kind::Rows, version: 1, n_texts, n_features, params: None, weighting: Some(weighting) };
         let mut arrays = Vec::new();
         if weighting.idf != Idf::None {
             arrays.push(("idf".into(), PartArray::F32(self.into_idf())));
