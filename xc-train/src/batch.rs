@@ -1,7 +1,7 @@
 //! Instances side by side: a batch, and the data it is cut from.
 
 use thiserror::Error;
-use xc_sparse::{LabelRows, Rows};
+use xc_sparse::{LabelRows, Rows, SparseRow};
 
 /// Dense rows that someone else owns.
 ///
@@ -187,13 +187,9 @@ pub(crate) struct Groups {
 }
 
 impl Batch {
-    /// Copies the features of the instances `rows`, to answer them.
-    ///
-    /// # Panics
-    /// If a row is not there.
-    pub fn fill_features(&mut self, features: Features<'_>, rows: impl ExactSizeIterator<Item = usize>) {
-        self.len = rows.len();
-        self.width = features.width();
+    /// Empties the batch for so many rows.
+    fn begin(&mut self, len: usize, width: usize) {
+        (self.len, self.width) = (len, width);
         self.target_ptr.clear();
         self.target_ptr.resize(self.len + 1, 0);
         self.targets.clear();
@@ -202,6 +198,26 @@ impl Batch {
         self.features.clear();
         self.values.clear();
         self.dense.clear();
+    }
+
+    /// Copies one query, to answer it.
+    ///
+    /// # Panics
+    /// If a feature is not below `n_features`.
+    pub fn fill_one(&mut self, query: SparseRow<'_>, n_features: usize) {
+        assert!(query.indices.iter().all(|&f| (f as usize) < n_features), "a feature is not below {n_features}");
+        self.begin(1, n_features);
+        self.features.extend_from_slice(query.indices);
+        self.values.extend_from_slice(query.values);
+        self.indptr.push(self.features.len() as u32);
+    }
+
+    /// Copies the features of the instances `rows`, to answer them.
+    ///
+    /// # Panics
+    /// If a row is not there.
+    pub fn fill_features(&mut self, features: Features<'_>, rows: impl ExactSizeIterator<Item = usize>) {
+        self.begin(rows.len(), features.width());
         for i in rows {
             match features {
                 Features::Sparse(rows) => {

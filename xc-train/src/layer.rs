@@ -4,8 +4,7 @@ use crate::activations::Activations;
 use crate::arch::vectorised;
 use crate::gemm::{MatRef, Scratch, SplitRows, Start, product, product_by_rows};
 use crate::optim::{Optimizer, Step};
-use crate::parameter::{Decay, Parameter, Slot};
-use crate::stream::{Purpose, fill_uniform, name, stream};
+use crate::parameter::{Decay, First, Parameter, Slot};
 use rayon::prelude::*;
 
 /// A parameter and its name.
@@ -35,10 +34,10 @@ pub(crate) struct Linear {
 
 impl Linear {
     /// Weights even in +-sqrt(gain / width): gain 6 keeps the variance through ReLU (He), 3 does without; biases 0.
-    pub(crate) fn new(outputs: usize, width: usize, gain: f32, seed: u64, layer: u64) -> Self {
+    pub(crate) fn new(outputs: usize, width: usize, gain: f32, first: First, layer: u64) -> Self {
         let mut weights = Parameter::zeros(outputs, width, Decay::Yes);
         let bound = (gain / width.max(1) as f32).sqrt();
-        fill_uniform(&mut stream(name(seed, Purpose::Initial, layer)), bound, weights.values_mut());
+        first.fill(layer, bound, &mut weights);
         Self { weights, bias: Parameter::zeros(outputs, 1, Decay::No) }
     }
 

@@ -2,6 +2,8 @@
 
 use crate::gemm::SplitRows;
 use crate::optim::{Optimizer, Step};
+use crate::stream::{Purpose, fill_uniform, name, stream};
+use xc_sparse::store::MappedArray;
 
 /// Rows of learned values and of the optimiser's moments.
 ///
@@ -11,7 +13,9 @@ pub struct Parameter {
     rows: usize,
     width: usize,
     decays: bool,
-    pub(crate) values: Vec<f32>,
+    values: Vec<f32>,
+    /// Values that lie in a model file; they are copied to `values` when they are to change.
+    stored: Option<MappedArray<f32>>,
     pub(crate) moments: [Vec<f32>; 2],
 }
 
@@ -24,11 +28,38 @@ pub enum Decay {
     No,
 }
 
+/// The values that a layer begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum First {
+    /// Drawn at random; the seed names the streams.
+    Drawn {
+        /// The seed.
+        seed: u64,
+    },
+    /// Zeros, for values that come from elsewhere.
+    Zeros,
+}
+
+impl From<u64> for First {
+    fn from(seed: u64) -> Self {
+        Self::Drawn { seed }
+    }
+}
+
+impl First {
+    /// Fills with values even in `[-bound, bound)`, from the stream of a layer.
+    pub(crate) fn fill(self, layer: u64, bound: f32, parameter: &mut Parameter) {
+        if let Self::Drawn { seed } = self {
+            fill_uniform(&mut stream(name(seed, Purpose::Initial, layer)), bound, parameter.values_mut());
+        }
+    }
+}
+
 impl Parameter {
     /// Zeros.
     pub fn zeros(rows: usize, width: usize, decay: Decay) -> Self {
         let values = vec![0.0; rows * width];
-        Self { rows, width, decays: decay == Decay::Yes, values, moments: [Vec::new(), Vec::new()] }
+        Self { rows, width, decays: decay == Decay::Yes, values, ..Self::default() }
     }
 
     /// Number of rows.
@@ -43,12 +74,38 @@ impl Parameter {
 
     /// All values, row after row.
     pub fn values(&self) -> &[f32] {
-        &self.values
+        self.stored.as_deref().unwrap_or(&self.values)
     }
 
-    /// All values, row after row.
+    /// All values, row after row. Those of a model file are copied first.
     pub fn values_mut(&mut self) -> &mut [f32] {
+        self.own();
         &mut self.values
+    }
+
+    /// Takes the values of a model file as they lie there.
+    ///
+    /// # Panics
+    /// If their number is not `rows() * width()`.
+    pub fn set_stored(&mut self, values: MappedArray<f32>) {
+        let wanted = self.rows * self.width;
+        assert!(values.len() == wanted, "{} values for {} x {}", values.len(), self.rows, self.width);
+        (self.values, self.stored) = (Vec::new(), Some(values));
+    }
+
+    fn own(&mut self) {
+        if let Some(stored) = self.stored.take() {
+            self.values = stored.to_vec();
+        }
+    }
+
+    /// Takes other values.
+    ///
+    /// # Panics
+    /// If their number is not `rows() * width()`.
+    pub(crate) fn set(&mut self, values: Vec<f32>) {
+        assert!(values.len() == self.rows * self.width, "{} values for {} x {}", values.len(), self.rows, self.width);
+        (self.values, self.stored) = (values, None);
     }
 
     /// Row `i`.
@@ -57,14 +114,15 @@ impl Parameter {
     /// If `i >= rows()`.
     #[inline]
     pub fn row(&self, i: usize) -> &[f32] {
-        &self.values[i * self.width..][..self.width]
+        &self.values()[i * self.width..][..self.width]
     }
 
     /// Makes room for `n_moments` moments, zeros at first; others are let go.
     pub fn prepare(&mut self, n_moments: usize) {
+        let length = self.values().len();
         for (i, moment) in self.moments.iter_mut().enumerate() {
             if i < n_moments {
-                moment.resize(self.values.len(), 0.0);
+                moment.resize(length, 0.0);
             } else {
                 *moment = Vec::new();
             }
@@ -73,6 +131,7 @@ impl Parameter {
 
     /// All rows, to be changed.
     pub fn slot(&mut self) -> Slot<'_> {
+        self.own();
         let [first, second] = &mut self.moments;
         Slot { values: &mut self.values, first, second, width: self.width, decays: self.decays }
     }

@@ -22,6 +22,8 @@ pub(crate) enum Purpose {
     Dropout = 3,
     /// Which instances validate.
     Split = 4,
+    /// A repetition of MACH.
+    Repetition = 5,
 }
 
 /// Name of the stream for `purpose` under `seed`; `number` tells streams of one purpose apart.

@@ -79,6 +79,16 @@ impl Container {
     /// # Errors
     /// Anything in the folder that the format does not allow; see [`OpenError`]. Never panics on what a file holds.
     pub fn open(folder: &Path, mode: OpenMode) -> Result<Self, OpenError> {
+        let (container, lost) = Self::open_parts(folder, mode)?;
+        lost.into_iter().next().map_or(Ok(container), Err)
+    }
+
+    /// Opens the folder as far as it is sound: an array file that is missing or malformed is left out, with all of its
+    /// arrays, and what is wrong with it is returned. For models of which a part can answer alone.
+    ///
+    /// # Errors
+    /// As [`Container::open`], of the configuration.
+    pub fn open_parts(folder: &Path, mode: OpenMode) -> Result<(Self, Vec<OpenError>), OpenError> {
         let (config, config_hash) = Config::read(folder)?;
         let mut by_file: BTreeMap<&str, Vec<(&String, &ArrayEntry)>> = BTreeMap::new();
         for (name, entry) in &config.arrays {
@@ -88,15 +98,17 @@ impl Container {
             }
             by_file.entry(&entry.file).or_default().push((name, entry));
         }
-        let (mut files, mut places) = (Vec::new(), BTreeMap::new());
+        let (mut files, mut places, mut lost) = (Vec::new(), BTreeMap::new(), Vec::new());
         for (file_name, wanted) in by_file {
-            let path = folder.join(file_name);
-            let bytes = open_file(&path, mode)?;
-            let (start, header) = read_header(&path, bytes.as_bytes())?;
-            let pads = place_arrays(&path, start, &header, &wanted, files.len(), &mut places)?;
-            files.push(OpenFile { path, bytes: Arc::new(bytes), pads });
+            match open_arrays(folder.join(file_name), mode, &wanted, files.len()) {
+                Ok((file, found)) => {
+                    files.push(file);
+                    places.extend(found);
+                }
+                Err(error) => lost.push(error),
+            }
         }
-        Ok(Self { folder: folder.to_owned(), config, config_hash, files, places })
+        Ok((Self { folder: folder.to_owned(), config, config_hash, files, places }, lost))
     }
 
     /// The folder.
@@ -270,6 +282,20 @@ fn open_file(path: &Path, mode: OpenMode) -> Result<FileBytes, OpenError> {
             FileBytes::read(&mut file, length).map_err(io)
         }
     }
+}
+
+/// Opens one array file and finds the arrays in it that the configuration names.
+fn open_arrays(
+    path: PathBuf,
+    mode: OpenMode,
+    wanted: &[(&String, &ArrayEntry)],
+    number: usize,
+) -> Result<(OpenFile, BTreeMap<String, Place>), OpenError> {
+    let bytes = open_file(&path, mode)?;
+    let (start, header) = read_header(&path, bytes.as_bytes())?;
+    let mut places = BTreeMap::new();
+    let pads = place_arrays(&path, start, &header, wanted, number, &mut places)?;
+    Ok((OpenFile { path, bytes: Arc::new(bytes), pads }, places))
 }
 
 /// Reads the header; gives the position of the data part. The file is exactly as long as the header says.

@@ -416,3 +416,43 @@ proptest! {
         prop_assert!(container.verify().unwrap().is_empty());
     }
 }
+
+#[test]
+fn a_part_in_a_file_of_its_own_can_be_lost_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("model");
+    let save = || {
+        let mut writer = ContainerWriter::create(&model, "mach").unwrap();
+        writer.add_slice("shared", &[1u8]).unwrap();
+        for part in ["part-0", "part-1"] {
+            writer.begin_file(part).unwrap();
+            writer.add_slice(&format!("{part}.a"), &[1.0f32, 2.0]).unwrap();
+            writer.add_slice(&format!("{part}.b"), &[3u32]).unwrap();
+        }
+        writer.finish().unwrap();
+    };
+    save();
+    let (container, lost) = Container::open_parts(&model, OpenMode::Map).unwrap();
+    assert!(lost.is_empty() && container.verify().unwrap().is_empty());
+    assert_eq!(container.entry("part-1.b").unwrap().file, "model-part-1.safetensors");
+    let file = model.join("model-part-0.safetensors");
+    let whole = fs::read(&file).unwrap();
+    let damages: [&dyn Fn(); 3] = [
+        &|| fs::remove_file(&file).unwrap(),
+        &|| fs::write(&file, &whole[..whole.len() - 1]).unwrap(),
+        &|| fs::write(&file, [0xff; 40]).unwrap(),
+    ];
+    for damage in damages {
+        damage();
+        assert!(Container::open(&model, OpenMode::Map).is_err());
+        let (container, lost) = Container::open_parts(&model, OpenMode::Map).unwrap();
+        assert!(lost.len() == 1 && lost[0].to_string().contains("part-0"), "{lost:?}");
+        assert!(matches!(container.array::<f32>("part-0.a"), Err(OpenError::MissingArray { .. })));
+        assert_eq!(*container.array::<f32>("part-1.a").unwrap(), [1.0, 2.0]);
+        assert_eq!(*container.array::<u8>("shared").unwrap(), [1]);
+    }
+    // It is still a model of ours, which may be replaced.
+    save();
+    assert!(Container::open(&model, OpenMode::Map).is_ok());
+    assert!(matches!(ContainerWriter::create(&model, "mach").unwrap().begin_file("a/b"), Err(WriteError::Name { .. })));
+}

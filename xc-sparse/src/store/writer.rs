@@ -49,6 +49,8 @@ pub struct ContainerWriter {
     config: Config,
     registry: Arc<Mutex<Registry>>,
     shared: Option<SharedFile>,
+    /// What the name of the shared file begins with.
+    stem: String,
     n_shared: usize,
 }
 
@@ -89,6 +91,7 @@ impl ContainerWriter {
             config: Config::new(kind),
             registry: Arc::default(),
             shared: None,
+            stem: "model".to_owned(),
             n_shared: 0,
         })
     }
@@ -160,6 +163,18 @@ impl ContainerWriter {
         Ok(())
     }
 
+    /// Puts the arrays that are added from here on into a file of their own, `model-NAME.safetensors`: a part of the model that
+    /// may be lost without the others ([`Container::open_parts`](super::Container::open_parts)).
+    ///
+    /// # Errors
+    /// A name that [`ContainerWriter::add`] would refuse; the system refuses to write.
+    pub fn begin_file(&mut self, name: &str) -> Result<(), WriteError> {
+        check_name(name)?;
+        self.close_shared()?;
+        (self.stem, self.n_shared) = (format!("model-{name}"), 0);
+        Ok(())
+    }
+
     /// Writes a one-dimensional array at once.
     pub fn add_slice<T: Element>(&mut self, name: &str, values: &[T]) -> Result<(), WriteError> {
         self.add(name, ArrayRef::new(values, &[values.len()]))
@@ -222,17 +237,10 @@ impl ContainerWriter {
     }
 
     fn reserve_name(&self, name: &str) -> Result<(), WriteError> {
-        let fail = |why| Err(WriteError::Name { name: name.to_owned(), why });
-        if name.is_empty() || name.len() > MAX_NAME_BYTES {
-            return fail("it must have 1 to 128 bytes");
-        }
-        if !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b)) || name.starts_with('_') {
-            debug_assert!(PAD_PREFIX.starts_with('_'));
-            return fail("only ASCII letters, digits, '.', '-' and '_', and no '_' in front");
-        }
+        check_name(name)?;
         let mut registry = lock(&self.registry);
         if registry.contains_key(name) {
-            return fail("it is taken");
+            return Err(WriteError::Name { name: name.to_owned(), why: "it is taken" });
         }
         registry.insert(name.to_owned(), None);
         Ok(())
@@ -246,8 +254,8 @@ impl ContainerWriter {
         if self.shared.is_none() {
             self.n_shared += 1;
             let name = match self.n_shared {
-                1 => "model.safetensors".to_owned(),
-                n => format!("model.{n}.safetensors"),
+                1 => format!("{}.safetensors", self.stem),
+                n => format!("{}.{n}.safetensors", self.stem),
             };
             let (path, file) = self.new_file(&name, SHARED_RESERVE)?;
             self.shared = Some(SharedFile { name, path, file, header: HeaderText::default(), n_bytes: 0 });
@@ -292,6 +300,18 @@ fn complete(file: &mut File, path: &Path, header: &[u8]) -> Result<(), WriteErro
 /// A panic while the lock was held cannot leave the map half changed: single inserts only.
 fn lock(registry: &Mutex<Registry>) -> MutexGuard<'_, Registry> {
     registry.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn check_name(name: &str) -> Result<(), WriteError> {
+    let fail = |why| Err(WriteError::Name { name: name.to_owned(), why });
+    if name.is_empty() || name.len() > MAX_NAME_BYTES {
+        return fail("it must have 1 to 128 bytes");
+    }
+    if !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b)) || name.starts_with('_') {
+        debug_assert!(PAD_PREFIX.starts_with('_'));
+        return fail("only ASCII letters, digits, '.', '-' and '_', and no '_' in front");
+    }
+    Ok(())
 }
 
 fn check_shape(name: &str, dtype: Dtype, shape: &[usize], bytes: u64) -> Result<(), WriteError> {

@@ -10,66 +10,20 @@
 
 mod file;
 
-pub use file::{KIND, OpenDenseError};
+pub use file::KIND;
 
-use crate::encoder::{Bag, Stack};
-use crate::loss::{Bce, Softmax, SquaredHinge};
+use crate::shape::{BagNetwork, NetworkParams, Room};
 use crate::trainer::{Sample, Summary, TrainError};
-use crate::{Activation, Activations, Batch, Features, Loss, Network, Trainer, Workspace, head};
+use crate::{Features, First, Trainer};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
-use xc_sparse::CsrView;
-use xc_sparse::Rows;
-use xc_sparse::rank::{RankedBatch, Scored, TopK};
-
-/// Shape of the network.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct DenseParams {
-    /// Widths: that of the bag, then of each dense layer above it. Default: one of 512 (a guess).
-    pub widths: Vec<usize>,
-    /// Chance that a hidden value is dropped in training, in [0, 1). Default 0.
-    pub dropout: f32,
-    /// Default: softmax.
-    pub loss: LossKind,
-    /// Names the streams of first values. Default 0.
-    pub seed: u64,
-}
-
-impl Default for DenseParams {
-    fn default() -> Self {
-        Self { widths: vec![512], dropout: 0.0, loss: LossKind::Softmax, seed: 0 }
-    }
-}
-
-/// A loss by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LossKind {
-    /// [`Softmax`].
-    Softmax,
-    /// [`Bce`].
-    Bce,
-    /// [`SquaredHinge`].
-    SquaredHinge,
-}
-
-impl LossKind {
-    /// The loss.
-    pub fn loss(self) -> &'static dyn Loss {
-        match self {
-            Self::Softmax => &Softmax,
-            Self::Bce => &Bce,
-            Self::SquaredHinge => &SquaredHinge,
-        }
-    }
-}
+use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
+use xc_sparse::{CsrView, Rows};
 
 /// A network whose outputs are the labels.
 #[derive(Clone, Debug)]
 pub struct DenseModel {
-    params: DenseParams,
-    network: Network<Stack<Bag>, head::Dense>,
+    params: NetworkParams,
+    network: BagNetwork,
 }
 
 /// Queries that are scored together.
@@ -79,16 +33,10 @@ impl DenseModel {
     /// A network that has learned nothing.
     ///
     /// # Panics
-    /// If there is no width, or dropout is not in [0, 1).
-    pub fn new(n_features: usize, n_labels: usize, params: DenseParams) -> Self {
-        assert!(!params.widths.is_empty(), "no width, wanted at least that of the bag");
-        let DenseParams { ref widths, dropout, seed, .. } = params;
-        let mut encoder = Stack::new(Bag::new(n_features, widths[0], Activation::Relu, dropout, seed));
-        for &width in &widths[1..] {
-            encoder = encoder.push(width, Activation::Relu, dropout, seed);
-        }
-        let head = head::Dense::new(n_labels, widths[widths.len() - 1], seed);
-        Self { params, network: Network::new(encoder, head) }
+    /// If [`NetworkParams::check`] fails.
+    pub fn new(n_features: usize, n_labels: usize, params: NetworkParams) -> Self {
+        let network = params.network(n_features, n_labels, First::Drawn { seed: params.seed });
+        Self { params, network }
     }
 
     /// Trains; the trainer's loss should be that of the parameters.
@@ -105,7 +53,7 @@ impl DenseModel {
     }
 
     /// The shape.
-    pub fn params(&self) -> &DenseParams {
+    pub fn params(&self) -> &NetworkParams {
         &self.params
     }
 
@@ -120,7 +68,7 @@ impl DenseModel {
     }
 
     /// The network.
-    pub fn network(&self) -> &Network<Stack<Bag>, head::Dense> {
+    pub fn network(&self) -> &BagNetwork {
         &self.network
     }
 
@@ -131,21 +79,48 @@ impl DenseModel {
     /// # Panics
     /// If queries have another number of features.
     pub fn predict_batch(&self, queries: CsrView<'_>, k: usize) -> RankedBatch {
+        self.ranked(queries, |_, scores, top| {
+            top.reset(k);
+            scores.iter().zip(0..).for_each(|(&score, label)| top.push(Scored { label, score }));
+        })
+    }
+
+    /// The `k` best of the labels that `candidates` gives for the query of this number.
+    ///
+    /// *Cost*: that of [`DenseModel::predict_batch`].
+    ///
+    /// # Panics
+    /// If queries have another number of features, or a candidate is not below `n_labels()`.
+    pub fn predict_candidates<'c>(
+        &self,
+        queries: CsrView<'_>,
+        candidates: impl Fn(usize) -> &'c [LabelId] + Sync,
+        k: usize,
+    ) -> RankedBatch {
+        self.ranked(queries, |query, scores, top| {
+            top.reset(k);
+            candidates(query).iter().for_each(|&label| top.push(Scored { label, score: scores[label as usize] }));
+        })
+    }
+
+    fn ranked(&self, queries: CsrView<'_>, choose: impl Fn(usize, &[f32], &mut TopK) + Sync) -> RankedBatch {
         let features = Features::Sparse(Rows::new(queries));
-        let (mut batch, mut logits, mut workspace) = (Batch::default(), Activations::default(), Workspace::default());
+        let Room { mut batch, mut logits, mut workspace } = Room::default();
         let loss = self.params.loss.loss();
         let mut out = RankedBatch::new();
         for first in (0..features.len()).step_by(BATCH) {
             batch.fill_features(features, first..features.len().min(first + BATCH));
             self.network.logits(&batch, &mut logits, &mut workspace);
-            let rows = logits.values_mut().par_chunks_exact_mut(self.n_labels().max(1));
+            let rows = logits.values_mut().par_chunks_exact_mut(self.n_labels().max(1)).enumerate();
             let ranked: Vec<Vec<Scored>> = rows
-                .map(|row| {
-                    loss.scores(row);
-                    let mut top = TopK::new(k);
-                    row.iter().zip(0..).for_each(|(&score, label)| top.push(Scored { label, score }));
-                    top.sorted().to_vec()
-                })
+                .map_init(
+                    || TopK::new(0),
+                    |top, (at, row)| {
+                        loss.scores(row);
+                        choose(first + at, row, top);
+                        top.sorted().to_vec()
+                    },
+                )
                 .collect();
             ranked.iter().for_each(|row| out.push_row(row));
         }

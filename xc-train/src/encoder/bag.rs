@@ -13,8 +13,7 @@ use crate::activations::{BLOCK, Finish};
 use crate::arch::vectorised;
 use crate::gemm::SplitRows;
 use crate::layer::{Named, column_sums, squares};
-use crate::parameter::{Decay, Parameter, Slot};
-use crate::stream::{Purpose, fill_uniform, name, stream};
+use crate::parameter::{Decay, First, Parameter, Slot};
 use crate::{Activation, Activations, Batch, Mode, Update};
 use rayon::prelude::*;
 use std::cell::RefCell;
@@ -44,10 +43,10 @@ impl Bag {
     ///
     /// # Panics
     /// If the rate of dropout is not in [0, 1).
-    pub fn new(n_features: usize, width: usize, activation: Activation, dropout: f32, seed: u64) -> Self {
+    pub fn new(n_features: usize, width: usize, activation: Activation, dropout: f32, first: impl Into<First>) -> Self {
         assert!((0.0..1.0).contains(&dropout), "dropout {dropout}, wanted 0 <= rate < 1");
         let mut table = Parameter::zeros(n_features, width, Decay::Yes);
-        fill_uniform(&mut stream(name(seed, Purpose::Initial, 0)), 20f32.sqrt().recip(), table.values_mut());
+        first.into().fill(0, 20f32.sqrt().recip(), &mut table);
         let bias = Parameter::zeros(width, 1, Decay::No);
         Self { table, bias, finish: Finish { activation, dropout, layer: 0 } }
     }

@@ -4,6 +4,7 @@ use super::Encoder;
 use crate::activations::{BLOCK, Finish};
 use crate::gemm::Scratch;
 use crate::layer::{Linear, Named};
+use crate::parameter::First;
 use crate::{Activation, Activations, Batch, Mode, Parameter, Update};
 use rayon::prelude::*;
 
@@ -44,11 +45,11 @@ impl<E: Encoder> Stack<E> {
     ///
     /// # Panics
     /// If the rate of dropout is not in [0, 1).
-    pub fn push(mut self, width: usize, activation: Activation, dropout: f32, seed: u64) -> Self {
+    pub fn push(mut self, width: usize, activation: Activation, dropout: f32, first: impl Into<First>) -> Self {
         assert!((0.0..1.0).contains(&dropout), "dropout {dropout}, wanted 0 <= rate < 1");
         let layer = self.layers.len() as u64 + 1;
         let gain = if activation == Activation::Relu { 6.0 } else { 3.0 };
-        let linear = Linear::new(width, self.width(), gain, seed, layer);
+        let linear = Linear::new(width, self.width(), gain, first.into(), layer);
         self.layers.push(Layer { linear, finish: Finish { activation, dropout, layer } });
         self
     }

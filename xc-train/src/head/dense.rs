@@ -3,6 +3,7 @@
 use super::Head;
 use crate::gemm::Scratch;
 use crate::layer::{Linear, Named};
+use crate::parameter::First;
 use crate::{Activations, Loss, Parameter, Targets, Update};
 use rayon::prelude::*;
 
@@ -25,8 +26,8 @@ impl Dense {
     const STREAM: u64 = 1 << 32;
 
     /// `n_outputs` outputs over vectors of `width`; first weights even, of variance 1/width.
-    pub fn new(n_outputs: usize, width: usize, seed: u64) -> Self {
-        Self { linear: Linear::new(n_outputs, width, 3.0, seed, Self::STREAM) }
+    pub fn new(n_outputs: usize, width: usize, first: impl Into<First>) -> Self {
+        Self { linear: Linear::new(n_outputs, width, 3.0, first.into(), Self::STREAM) }
     }
 
     /// Weights, one row an output.

@@ -8,7 +8,7 @@
 //! ```
 
 use super::evaluate::Validation;
-use crate::{Encoder, Head, Network, Parameter};
+use crate::{Encoder, Head, Network};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenError, OpenMode, WriteError};
@@ -153,9 +153,8 @@ impl Checkpoint {
         let mut best = has_best.then(Values::new);
         for named in network.parameters_mut() {
             let shape = [named.parameter.rows(), named.parameter.width()];
-            let Parameter { values, moments, .. } = named.parameter;
-            values.copy_from_slice(&container.array_shaped(&named.name, &shape)?);
-            for (i, moment) in moments.iter_mut().enumerate().filter(|(_, m)| !m.is_empty()) {
+            named.parameter.values_mut().copy_from_slice(&container.array_shaped(&named.name, &shape)?);
+            for (i, moment) in named.parameter.moments.iter_mut().enumerate().filter(|(_, m)| !m.is_empty()) {
                 moment.copy_from_slice(&container.array_shaped(&format!("{}.m{i}", named.name), &shape)?);
             }
             if let Some(best) = &mut best {

@@ -165,7 +165,7 @@ impl Trainer<'_> {
             && let Some(best) = run.best
         {
             for (named, values) in network.parameters_mut().into_iter().zip(best) {
-                named.parameter.values = values;
+                named.parameter.set(values);
             }
         }
         let Position { step, epoch, best, stopped, .. } = run.position;

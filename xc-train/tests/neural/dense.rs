@@ -3,14 +3,14 @@
 use crate::reference::{features, targets};
 use xc_sparse::store::{Container, ContainerWriter, OpenMode};
 use xc_sparse::{LabelRows, Rows};
-use xc_train::dense::{DenseModel, DenseParams, KIND, LossKind, OpenDenseError};
+use xc_train::dense::{DenseModel, KIND};
 use xc_train::optim::Adam;
 use xc_train::schedule::Constant;
 use xc_train::trainer::{Sample, Silent};
-use xc_train::{Examples, Features, TrainParams, Trainer};
+use xc_train::{Examples, Features, LossKind, NetworkParams, OpenNetworkError, TrainParams, Trainer};
 
 fn trained(loss: LossKind, x: &xc_sparse::CsrMatrix, y: &LabelRows) -> DenseModel {
-    let params = DenseParams { widths: vec![32, 16], dropout: 0.0, loss, seed: 3 };
+    let params = NetworkParams { widths: vec![32, 16], dropout: 0.0, loss, seed: 3 };
     let mut model = DenseModel::new(x.cols(), y.n_labels(), params);
     let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), y).unwrap();
     let (mut constant, optimizer) = (Constant, Adam::default());
@@ -55,7 +55,7 @@ fn it_learns_its_training_rows_and_survives_the_disk() {
 fn a_folder_that_is_no_dense_model_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model");
-    let model = DenseModel::new(5, 4, DenseParams { widths: vec![3], ..Default::default() });
+    let model = DenseModel::new(5, 4, NetworkParams { widths: vec![3], ..Default::default() });
     let save = |kind: &str, change: &dyn Fn(&mut ContainerWriter)| {
         let mut writer = ContainerWriter::create(&path, kind).unwrap();
         model.write(&mut writer).unwrap();
@@ -64,12 +64,12 @@ fn a_folder_that_is_no_dense_model_is_refused() {
         DenseModel::open(&Container::open(&path, OpenMode::Read).unwrap())
     };
     assert!(save(KIND, &|_| ()).is_ok());
-    assert!(matches!(save("tree", &|_| ()), Err(OpenDenseError::Container(_))));
-    assert!(matches!(save(KIND, &|w| w.set_parameter("n_labels", u64::MAX / 2)), Err(OpenDenseError::Container(_))));
+    assert!(matches!(save("tree", &|_| ()), Err(OpenNetworkError::Container(_))));
+    assert!(matches!(save(KIND, &|w| w.set_parameter("n_labels", u64::MAX / 2)), Err(OpenNetworkError::Container(_))));
     let shape = |w: &mut ContainerWriter| w.set_parameter("network", serde_json::json!({ "widths": [] }));
-    assert!(matches!(save(KIND, &shape), Err(OpenDenseError::Shape { .. })));
+    assert!(matches!(save(KIND, &shape), Err(OpenNetworkError::Shape { .. })));
     let unknown =
         |w: &mut ContainerWriter| w.set_parameter("network", serde_json::json!({ "widths": [3], "depth": 4 }));
-    assert!(matches!(save(KIND, &unknown), Err(OpenDenseError::Container(_))));
+    assert!(matches!(save(KIND, &unknown), Err(OpenNetworkError::Container(_))));
     assert_eq!(model.predict_batch(xc_sparse::CsrMatrix::zero((0, 5)).view(), 3).len(), 0);
 }

@@ -2,6 +2,7 @@
 
 mod dense;
 mod gradients;
+mod mach;
 mod reference;
 mod threads;
 mod training;

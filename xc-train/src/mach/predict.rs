@@ -1,0 +1,210 @@
+//! Questions to a model: bucket scores of all repetitions, decoded.
+
+use super::MachModel;
+use crate::Features;
+use crate::shape::Room;
+use rayon::prelude::*;
+use thiserror::Error;
+use xc_mach::{BucketScores, BucketScoresError, Certificate, DecodeScratch, Decoder, Effort, NoListsError};
+use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
+use xc_sparse::{CsrView, Rows, SparseRow};
+
+/// Bytes of bucket scores that a batch holds at a time.
+const SCORES_BYTES: usize = 128 << 20;
+/// Queries that go through the networks together, at most.
+const BATCH: usize = 256;
+
+/// How a query is asked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Asking {
+    /// Labels of an answer, at most.
+    pub top_k: usize,
+    /// What ranks labels.
+    pub decoder: Decoder,
+    /// How far a decode goes.
+    pub effort: Effort,
+}
+
+/// Answers of a batch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answers {
+    /// The labels.
+    pub ranked: RankedBatch,
+    /// What is known of each answer.
+    pub certificates: Vec<Certificate>,
+}
+
+/// Why a query has no answer.
+#[derive(Clone, Copy, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum AnswerError {
+    /// Its features are so large that scores are not finite.
+    #[error("query {query}")]
+    Scores {
+        /// Number of the query, from 0.
+        query: usize,
+        /// The score.
+        source: BucketScoresError,
+    },
+    /// The family of the hash functions needs lists of labels, which the model makes when it is made.
+    #[error(transparent)]
+    Lists(#[from] NoListsError),
+}
+
+/// Memory of answering one query after the other; it grows to what is needed and stays.
+#[derive(Default)]
+pub struct MachScratch {
+    room: Room,
+    scores: Vec<f32>,
+    decode: DecodeScratch,
+}
+
+impl MachModel {
+    /// The model's own decoder, exact.
+    pub fn asking(&self, top_k: usize) -> Asking {
+        Asking { top_k, decoder: self.params.decoder, effort: Effort::Exact }
+    }
+
+    /// Answers queries.
+    ///
+    /// *Cost*: R networks, and the decode ([`xc_mach::Assignment::decode`]); 128 MiB of bucket scores at the most, but for one query.
+    ///
+    /// *Determinism*: the same answers at any number of threads and in any batches.
+    ///
+    /// # Errors
+    /// A query whose scores are not finite.
+    ///
+    /// # Panics
+    /// If queries have another number of features.
+    pub fn predict_batch(&self, queries: CsrView<'_>, asking: &Asking) -> Result<Answers, AnswerError> {
+        let mut answers = Answers::default();
+        self.blocks(queries, |first, scores| -> Result<(), AnswerError> {
+            let block: Vec<_> = scores
+                .par_chunks_exact(self.query_len())
+                .enumerate()
+                .map_init(DecodeScratch::default, |scratch, (at, scores)| {
+                    let scores = self.checked(first + at, scores)?;
+                    let mut out = Vec::new();
+                    let Asking { top_k, decoder, effort } = *asking;
+                    let certificate = self.assignment.decode(&scores, decoder, top_k, effort, scratch, &mut out)?;
+                    Ok((out, certificate))
+                })
+                .collect::<Result<_, AnswerError>>()?;
+            for (row, certificate) in block {
+                answers.ranked.push_row(&row);
+                answers.certificates.push(certificate);
+            }
+            Ok(())
+        })?;
+        Ok(answers)
+    }
+
+    /// Answers queries from the labels that `candidates` gives for the query of each number.
+    ///
+    /// *Cost*: R networks, R look-ups a candidate.
+    ///
+    /// # Errors
+    /// A query whose scores are not finite.
+    ///
+    /// # Panics
+    /// If queries have another number of features, or a candidate is not below `n_labels()`.
+    pub fn predict_candidates<'c>(
+        &self,
+        queries: CsrView<'_>,
+        candidates: impl Fn(usize) -> &'c [LabelId] + Sync,
+        top_k: usize,
+        decoder: Decoder,
+    ) -> Result<RankedBatch, AnswerError> {
+        let mut ranked = RankedBatch::new();
+        self.blocks(queries, |first, scores| -> Result<(), AnswerError> {
+            let block: Vec<Vec<Scored>> = scores
+                .par_chunks_exact(self.query_len())
+                .enumerate()
+                .map_init(Default::default, |(scratch, values, top): &mut (DecodeScratch, Vec<f32>, TopK), (at, scores)| {
+                    let scores = self.checked(first + at, scores)?;
+                    let labels = candidates(first + at);
+                    self.assignment.score_labels(&scores, decoder, labels, scratch, values);
+                    top.reset(top_k);
+                    labels.iter().zip(&*values).for_each(|(&label, &score)| top.push(Scored { label, score }));
+                    Ok(top.sorted().to_vec())
+                })
+                .collect::<Result<_, AnswerError>>()?;
+            block.iter().for_each(|row| ranked.push_row(row));
+            Ok(())
+        })?;
+        Ok(ranked)
+    }
+
+    /// Answers one query into `out`.
+    ///
+    /// # Errors
+    /// Its scores are not finite.
+    ///
+    /// # Panics
+    /// If a feature is not below the number of features.
+    pub fn predict_one(
+        &self,
+        query: SparseRow<'_>,
+        asking: &Asking,
+        scratch: &mut MachScratch,
+        out: &mut Vec<Scored>,
+    ) -> Result<Certificate, AnswerError> {
+        let MachScratch { room, scores, decode } = scratch;
+        room.batch.fill_one(query, self.n_features);
+        scores.resize(self.query_len(), 0.0);
+        self.score(room, scores);
+        let scores = self.checked(0, scores)?;
+        Ok(self.assignment.decode(&scores, asking.decoder, asking.top_k, asking.effort, decode, out)?)
+    }
+
+    /// Hands bucket scores to `visit`, some queries at a time: the number of the first query, then for each of them R rows of B
+    /// scores.
+    ///
+    /// # Errors
+    /// Those of `visit`.
+    ///
+    /// # Panics
+    /// If queries have another number of features.
+    pub fn blocks<F>(
+        &self,
+        queries: CsrView<'_>,
+        mut visit: impl FnMut(usize, &[f32]) -> Result<(), F>,
+    ) -> Result<(), F> {
+        let features = Features::Sparse(Rows::new(queries));
+        let size = (SCORES_BYTES / 4 / self.query_len()).clamp(1, BATCH);
+        let (mut room, mut scores) = (Room::default(), Vec::new());
+        for first in (0..features.len()).step_by(size) {
+            let rows = first..features.len().min(first + size);
+            scores.resize(rows.len() * self.query_len(), 0.0);
+            room.batch.fill_features(features, rows);
+            self.score(&mut room, &mut scores);
+            visit(first, &scores)?;
+        }
+        Ok(())
+    }
+
+    /// Bucket scores of the room's batch: one query after the other.
+    fn score(&self, room: &mut Room, scores: &mut [f32]) {
+        let Room { batch, logits, workspace } = room;
+        let loss = self.params.network.loss.loss();
+        let n_buckets = self.assignment.n_buckets();
+        for (position, network) in self.networks.iter().enumerate() {
+            network.logits(batch, logits, workspace);
+            let rows = logits.values_mut().par_chunks_exact_mut(n_buckets);
+            rows.zip(scores.par_chunks_exact_mut(self.query_len())).for_each(|(row, query)| {
+                loss.scores(row);
+                query[position * n_buckets..][..n_buckets].copy_from_slice(row);
+            });
+        }
+    }
+
+    /// Bucket scores of a query, R B.
+    fn query_len(&self) -> usize {
+        self.networks.len() * self.assignment.n_buckets()
+    }
+
+    fn checked<'s>(&self, query: usize, scores: &'s [f32]) -> Result<BucketScores<'s>, AnswerError> {
+        let (n_repetitions, n_buckets) = (self.networks.len(), self.assignment.n_buckets());
+        BucketScores::try_new(scores, n_repetitions, n_buckets).map_err(|source| AnswerError::Scores { query, source })
+    }
+}

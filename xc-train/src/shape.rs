@@ -1,0 +1,205 @@
+//! The network that the dense baseline and each repetition of MACH are: a bag, perhaps dense layers, a dense head.
+
+use crate::encoder::{Bag, Stack};
+use crate::loss::{Bce, Softmax, SquaredHinge};
+use crate::parameter::First;
+use crate::{Activation, Activations, Batch, Loss, Network, Workspace, head};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use thiserror::Error;
+use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenError, WriteError};
+
+/// Sparse features to logits.
+pub type BagNetwork = Network<Stack<Bag>, head::Dense>;
+
+/// Shape of the network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NetworkParams {
+    /// Widths: that of the bag, then of each dense layer above it. Default: one of 512 (a guess).
+    pub widths: Vec<usize>,
+    /// Chance that a hidden value is dropped in training, in [0, 1). Default 0.
+    pub dropout: f32,
+    /// Default: softmax.
+    pub loss: LossKind,
+    /// Names the streams of first values. Default 0.
+    pub seed: u64,
+}
+
+impl Default for NetworkParams {
+    fn default() -> Self {
+        Self { widths: vec![512], dropout: 0.0, loss: LossKind::Softmax, seed: 0 }
+    }
+}
+
+/// A loss by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossKind {
+    /// [`Softmax`].
+    Softmax,
+    /// [`Bce`].
+    Bce,
+    /// [`SquaredHinge`].
+    SquaredHinge,
+}
+
+impl LossKind {
+    /// The loss.
+    pub fn loss(self) -> &'static dyn Loss {
+        match self {
+            Self::Softmax => &Softmax,
+            Self::Bce => &Bce,
+            Self::SquaredHinge => &SquaredHinge,
+        }
+    }
+}
+
+/// A shape that is impossible.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[error("widths {:?} and dropout {}; wanted at least one width, none of them 0, and dropout in [0, 1)", met.widths, met.dropout)]
+pub struct ShapeError {
+    /// The shape met.
+    pub met: NetworkParams,
+}
+
+/// Why a stored network does not open.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenNetworkError {
+    /// The container itself.
+    #[error(transparent)]
+    Container(#[from] OpenError),
+    /// The shape is impossible.
+    #[error("{}: parameter network", path.display())]
+    Shape {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong.
+        source: ShapeError,
+    },
+    /// A value is not a finite number.
+    #[error("{}: array {name}: value {at} is not finite", path.display())]
+    NotFinite {
+        /// The folder.
+        path: PathBuf,
+        /// The array.
+        name: String,
+        /// Position in it.
+        at: usize,
+    },
+}
+
+impl NetworkParams {
+    /// Says whether there is such a network.
+    ///
+    /// # Errors
+    /// No width, a width of 0, or dropout outside [0, 1).
+    pub fn check(&self) -> Result<(), ShapeError> {
+        let is_sound = !self.widths.is_empty() && !self.widths.contains(&0) && (0.0..1.0).contains(&self.dropout);
+        if is_sound { Ok(()) } else { Err(ShapeError { met: self.clone() }) }
+    }
+
+    /// The network over `n_features` features with `n_outputs` outputs.
+    ///
+    /// # Panics
+    /// If [`NetworkParams::check`] fails.
+    pub fn network(&self, n_features: usize, n_outputs: usize, first: First) -> BagNetwork {
+        self.check().unwrap_or_else(|e| panic!("{e}"));
+        let Self { widths, dropout, .. } = self;
+        let mut encoder = Stack::new(Bag::new(n_features, widths[0], Activation::Relu, *dropout, first));
+        for &width in &widths[1..] {
+            encoder = encoder.push(width, Activation::Relu, *dropout, first);
+        }
+        Network::new(encoder, head::Dense::new(n_outputs, widths[widths.len() - 1], first))
+    }
+
+    /// Numbers that the network learns.
+    pub fn n_values(&self, n_features: usize, n_outputs: usize) -> u64 {
+        let mut below = n_features as u64;
+        let mut sum = self.widths.first().map_or(0, |&width| width as u64 * below + width as u64);
+        for (at, &width) in self.widths.iter().enumerate() {
+            if at > 0 {
+                sum += width as u64 * (below + 1);
+            }
+            below = width as u64;
+        }
+        sum + n_outputs as u64 * (below + 1)
+    }
+
+    /// The network's arrays in a container, every name behind `prefix`. Nothing is copied: they stay where the container has
+    /// them.
+    ///
+    /// *Cost*: one pass over the values, to find those that are not finite.
+    ///
+    /// # Errors
+    /// An array is missing, has another shape, or holds a value that is not finite.
+    pub fn open(
+        &self,
+        container: &Container,
+        prefix: &str,
+        n_features: usize,
+        n_outputs: usize,
+    ) -> Result<BagNetwork, OpenNetworkError> {
+        let path = || container.folder().to_owned();
+        self.check().map_err(|source| OpenNetworkError::Shape { path: path(), source })?;
+        // The largest arrays first: a wrong size is noticed before memory is taken for it.
+        let last = self.widths[self.widths.len() - 1];
+        container.array_shaped::<f32>(&format!("{prefix}bag.table"), &[n_features, self.widths[0]])?;
+        container.array_shaped::<f32>(&format!("{prefix}head.weights"), &[n_outputs, last])?;
+        for (layer, pair) in self.widths.windows(2).enumerate() {
+            container.array_shaped::<f32>(&format!("{prefix}layer{}.weights", layer + 1), &[pair[1], pair[0]])?;
+        }
+        let mut network = self.network(n_features, n_outputs, First::Zeros);
+        for named in network.parameters_mut() {
+            let name = format!("{prefix}{}", named.name);
+            let array = container.array_shaped(&name, &[named.parameter.rows(), named.parameter.width()])?;
+            if let Some(at) = array.iter().position(|v: &f32| !v.is_finite()) {
+                return Err(OpenNetworkError::NotFinite { path: path(), name, at });
+            }
+            named.parameter.set_stored(array);
+        }
+        Ok(network)
+    }
+}
+
+/// Adds a network's arrays to a container, every name behind `prefix`.
+///
+/// # Errors
+/// The container refuses.
+pub(crate) fn write(network: &BagNetwork, prefix: &str, writer: &mut ContainerWriter) -> Result<(), WriteError> {
+    for named in network.parameters() {
+        let shape = [named.parameter.rows(), named.parameter.width()];
+        writer.add(&format!("{prefix}{}", named.name), ArrayRef::new(named.parameter.values(), &shape))?;
+    }
+    Ok(())
+}
+
+/// Buffers of answering.
+#[derive(Default)]
+pub(crate) struct Room {
+    pub(crate) batch: Batch,
+    pub(crate) logits: Activations,
+    pub(crate) workspace: Workspace<Stack<Bag>, head::Dense>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_values_is_that_of_the_network() {
+        for widths in [vec![3], vec![4, 7], vec![2, 5, 3]] {
+            let params = NetworkParams { widths, ..Default::default() };
+            assert_eq!(params.n_values(11, 6), params.network(11, 6, First::Zeros).n_values() as u64, "{params:?}");
+        }
+    }
+
+    #[test]
+    fn impossible_shapes_are_said() {
+        for (widths, dropout) in [(vec![], 0.0), (vec![0], 0.0), (vec![3, 0], 0.0), (vec![3], 1.0), (vec![3], f32::NAN)] {
+            let params = NetworkParams { widths, dropout, ..Default::default() };
+            assert!(params.check().unwrap_err().to_string().contains("wanted at least one width"));
+        }
+    }
+}
