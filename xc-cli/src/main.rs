@@ -5,6 +5,7 @@
 //! refused is refused), and the work itself. Data goes to stdout, everything else to stderr, and an error is one
 //! line that begins with `xc: error:`.
 
+mod answer;
 mod cmd;
 mod config;
 mod context;

@@ -1,22 +1,35 @@
 //! Model folders: a trained model together with what makes its features and the names of its labels.
 
+use crate::context::Context;
 use crate::error::{CliError, chain};
 use crate::interrupt;
+use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use xc_hash::text::{FeatureMaker, PartArray, PipelineParts};
+use xc_hash::universal::Family;
+use xc_mach::Decoder;
 use xc_sparse::io::LabelNames;
 use xc_sparse::store::{Container, ContainerWriter, Dtype, OpenError, OpenMode, WriteError};
+use xc_train::dense::{self, DenseModel};
+use xc_train::mach::{self, MachContainer, MachModel};
 use xc_tree::{Check, TreeModel};
 
 /// Arrays of the feature pipeline are stored under this prefix.
-const PIPELINE_PREFIX: &str = "pipeline.";
+pub(crate) const PIPELINE_PREFIX: &str = "pipeline.";
 
 /// An open model.
 pub(crate) struct Model {
-    pub(crate) tree: TreeModel,
+    pub(crate) system: System,
     /// How text or counts become features; `None` when features are used as they are.
     pub(crate) maker: Option<FeatureMaker>,
     container: Container,
+}
+
+/// What answers.
+pub(crate) enum System {
+    Tree(TreeModel),
+    Dense(Box<DenseModel>),
+    Mach(Box<MachModel>),
 }
 
 /// How a model is opened.
@@ -33,31 +46,110 @@ pub(crate) struct OpenArgs {
 
 impl Model {
     /// Opens a model of any kind that this program knows.
-    pub(crate) fn open(folder: &Path, how: OpenArgs) -> Result<Self, CliError> {
+    pub(crate) fn open(folder: &Path, how: OpenArgs, context: &Context) -> Result<Self, CliError> {
+        Self::open_some(folder, how, None, context)
+    }
+
+    /// Opens a model; of a MACH model only some repetitions where `repetitions` names them. Repetitions that are missing or
+    /// damaged are said and left out.
+    pub(crate) fn open_some(
+        folder: &Path,
+        how: OpenArgs,
+        repetitions: Option<&[u32]>,
+        context: &Context,
+    ) -> Result<Self, CliError> {
         let mode = if how.in_memory { OpenMode::Read } else { OpenMode::Map };
-        let container = open_container(folder, mode)?;
-        if container.kind() != xc_tree::KIND {
-            return Err(CliError::usage(format_args!(
-                "{}: a model of kind {:?}; this program knows {:?}",
-                folder.display(),
-                container.kind(),
-                xc_tree::KIND
-            )));
+        let (container, lost) = open_parts(folder, mode)?;
+        let unreadable = |e: &dyn std::error::Error| CliError::usage(chain(e));
+        let kind = container.kind().to_owned();
+        if repetitions.is_some() && kind != mach::KIND {
+            return Err(CliError::usage(format_args!("--repetitions: {} is no MACH model", folder.display())));
         }
-        let check = if how.trusted { Check::Trusted } else { Check::Structure };
-        let tree = TreeModel::open(&container, check).map_err(|e| CliError::usage(chain(&e)))?;
+        if kind != mach::KIND
+            && let Some(first) = lost.first()
+        {
+            return Err(unreadable(first));
+        }
+        let (system, container) = match &*kind {
+            xc_tree::KIND => {
+                let check = if how.trusted { Check::Trusted } else { Check::Structure };
+                let tree = TreeModel::open(&container, check).map_err(|e| unreadable(&e))?;
+                (System::Tree(tree), container)
+            }
+            dense::KIND => {
+                (System::Dense(Box::new(DenseModel::open(&container).map_err(|e| unreadable(&e))?)), container)
+            }
+            mach::KIND => {
+                let open = MachContainer::open(folder, mode).map_err(|e| unreadable(&e))?;
+                let (model, left_out) = open.model(repetitions).map_err(|e| unreadable(&e))?;
+                left_out.iter().for_each(|lost| context.warn(chain(lost)));
+                if !left_out.is_empty() {
+                    let (n, of) = (model.assignment().n_repetitions(), open.numbers().len());
+                    context.warn(format_args!("{}: {n} of {of} repetitions answer", folder.display()));
+                }
+                (System::Mach(Box::new(model)), container)
+            }
+            other => {
+                return Err(CliError::usage(format_args!(
+                    "{}: a model of kind {other:?}; this program knows {:?}, {:?} and {:?}",
+                    folder.display(),
+                    xc_tree::KIND,
+                    dense::KIND,
+                    mach::KIND
+                )));
+            }
+        };
         let maker = read_maker(&container)?;
-        if let Some(maker) = &maker
-            && maker.n_features() != tree.info().n_features
+        let model = Self { system, maker, container };
+        if let Some(maker) = &model.maker
+            && maker.n_features() != model.n_features()
         {
             return Err(CliError::usage(format_args!(
-                "{}: the feature pipeline makes {} features, the trees want {}",
+                "{}: the feature pipeline makes {} features, the model wants {}",
                 folder.display(),
                 maker.n_features(),
-                tree.info().n_features
+                model.n_features()
             )));
         }
-        Ok(Self { tree, maker, container })
+        Ok(model)
+    }
+
+    /// Number of features of a query.
+    pub(crate) fn n_features(&self) -> usize {
+        match &self.system {
+            System::Tree(tree) => tree.info().n_features,
+            System::Dense(dense) => dense.n_features(),
+            System::Mach(mach) => mach.n_features(),
+        }
+    }
+
+    /// Number of labels.
+    pub(crate) fn n_labels(&self) -> usize {
+        match &self.system {
+            System::Tree(tree) => tree.info().n_labels,
+            System::Dense(dense) => dense.n_labels(),
+            System::Mach(mach) => mach.n_labels(),
+        }
+    }
+
+    /// The kind as `config.json` names it.
+    pub(crate) fn kind(&self) -> &str {
+        self.container.kind()
+    }
+
+    /// The tree, for what only trees can do.
+    ///
+    /// # Errors
+    /// The model is of another kind.
+    pub(crate) fn tree(&self) -> Result<&TreeModel, CliError> {
+        match &self.system {
+            System::Tree(tree) => Ok(tree),
+            _ => Err(CliError::usage(format_args!(
+                "{}: a model of kind {:?}; a tree is wanted",
+                self.container.folder().display(),
+                self.kind()
+            ))),
+        }
     }
 
     /// Names of the labels, if they have some.
@@ -74,15 +166,21 @@ impl Model {
     }
 }
 
-/// Opens the folder; an absent one is said to be absent rather than to lack a file.
-pub(crate) fn open_container(folder: &Path, mode: OpenMode) -> Result<Container, CliError> {
+/// Maps the files of a folder.
+pub(crate) fn open_container(folder: &Path) -> Result<Container, CliError> {
+    let (container, lost) = open_parts(folder, OpenMode::Map)?;
+    lost.first().map_or(Ok(container), |e| Err(CliError::usage(chain(e))))
+}
+
+/// Opens the folder as far as it is sound; an absent one is said to be absent rather than to lack a file.
+pub(crate) fn open_parts(folder: &Path, mode: OpenMode) -> Result<(Container, Vec<OpenError>), CliError> {
     let wanted = |what: &str| CliError::usage(format_args!("{}: {what}; a model folder is wanted", folder.display()));
     match std::fs::metadata(folder) {
         Err(e) => return Err(wanted(&crate::error::io_text(&e))),
         Ok(meta) if !meta.is_dir() => return Err(wanted("not a folder")),
         Ok(_) => {}
     }
-    Container::open(folder, mode).map_err(|e: OpenError| CliError::usage(chain(&e)))
+    Container::open_parts(folder, mode).map_err(|e: OpenError| CliError::usage(chain(&e)))
 }
 
 /// What a model is saved with.
@@ -93,24 +191,46 @@ pub(crate) struct Extras<'a> {
     pub(crate) training: Option<serde_json::Value>,
 }
 
-/// Saves a model in one step: the folder is the old one or the new one, never a part.
+/// Saves a tree in one step: the folder is the old one or the new one, never a part.
 pub(crate) fn save(folder: &Path, tree: &TreeModel, extras: Extras<'_>) -> Result<(), CliError> {
-    let write = || -> Result<(), WriteError> {
-        let mut writer = ContainerWriter::create(folder, xc_tree::KIND)?;
-        tree.write(&mut writer)?;
+    save_with(folder, xc_tree::KIND, extras, |writer| tree.write(writer))
+}
+
+/// Saves what `write` adds to a model of some kind.
+pub(crate) fn save_with(
+    folder: &Path,
+    kind: &str,
+    extras: Extras<'_>,
+    write: impl FnOnce(&mut ContainerWriter) -> Result<(), WriteError>,
+) -> Result<(), CliError> {
+    let create = || ContainerWriter::create(folder, kind);
+    save_created(folder, create, extras, |writer| write(writer).map_err(|e| write_error(&e)))
+}
+
+/// Saves what `write` adds to what `create` began.
+pub(crate) fn save_created(
+    folder: &Path,
+    create: impl FnOnce() -> Result<ContainerWriter, WriteError>,
+    extras: Extras<'_>,
+    write: impl FnOnce(&mut ContainerWriter) -> Result<(), CliError>,
+) -> Result<(), CliError> {
+    let save = || -> Result<(), CliError> {
+        let failed = |e: WriteError| write_error(&e);
+        let mut writer = create().map_err(failed)?;
         if let Some(training) = extras.training {
             writer.set_parameter("training", training);
         }
         if let Some(maker) = extras.maker {
-            write_maker(&mut writer, maker)?;
+            write_maker(&mut writer, maker).map_err(failed)?;
         }
         if let Some(names) = extras.names {
-            writer.labels(names)?;
+            writer.labels(names).map_err(failed)?;
         }
-        writer.finish()
+        write(&mut writer)?;
+        writer.finish().map_err(failed)
     };
     interrupt::saving(Some(folder));
-    let outcome = write().map_err(|e| write_error(&e));
+    let outcome = save();
     interrupt::saving(None);
     outcome
 }
@@ -166,4 +286,49 @@ pub(crate) fn read_maker(container: &Container) -> Result<Option<FeatureMaker>, 
     }
     let maker = FeatureMaker::from_parts(PipelineParts { config: config.clone(), arrays });
     maker.map(Some).map_err(|e| damaged(format!("feature pipeline: {}", chain(&e))))
+}
+
+/// What ranks the labels of a MACH model, as an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DecoderName {
+    /// Mean over the repetitions, made unbiased
+    Mean,
+    /// The least of the repetitions
+    Min,
+    /// The median of the repetitions
+    Median,
+}
+
+impl DecoderName {
+    pub(crate) fn decoder(self) -> Decoder {
+        match self {
+            Self::Mean => Decoder::Mean,
+            Self::Min => Decoder::Min,
+            Self::Median => Decoder::Median,
+        }
+    }
+}
+
+/// A family of hash functions, as an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FamilyName {
+    /// Carter and Wegman's modulo the smallest prime that serves
+    Prime,
+    /// Carter and Wegman's modulo 2^61 - 1
+    Mersenne61,
+    /// Multiply, add, shift
+    MultiplyShift,
+    /// Simple tabulation
+    Tabulation,
+}
+
+impl FamilyName {
+    pub(crate) fn family(self) -> Family {
+        match self {
+            Self::Prime => Family::Prime,
+            Self::Mersenne61 => Family::Mersenne61,
+            Self::MultiplyShift => Family::MultiplyShift,
+            Self::Tabulation => Family::Tabulation,
+        }
+    }
 }

@@ -35,7 +35,7 @@ impl Progress {
         let template = "{msg:>24} {bar:32} {human_pos}/{human_len} {per_sec:>12} {eta:>5} left";
         bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.set_message(what.to_owned());
-        Task { bar, lines: self == Self::Lines, what: what.to_owned(), last: Mutex::new(Instant::now()) }
+        Task { bar, lines: self == Self::Lines, what: Mutex::new(what.to_owned()), last: Mutex::new(Instant::now()) }
     }
 
     /// Starts a task whose end is not known.
@@ -52,7 +52,7 @@ impl Progress {
 pub(crate) struct Task {
     bar: ProgressBar,
     lines: bool,
-    what: String,
+    what: Mutex<String>,
     last: Mutex<Instant>,
 }
 
@@ -60,6 +60,14 @@ impl Task {
     /// `steps` more are done.
     pub(crate) fn advance(&self, steps: u64) {
         self.set(self.bar.position() + steps);
+    }
+
+    /// From here on the task is called so.
+    pub(crate) fn say(&self, what: String) {
+        self.bar.set_message(what.clone());
+        if let Ok(mut shown) = self.what.lock() {
+            *shown = what;
+        }
     }
 
     /// `position` steps are done in all.
@@ -74,7 +82,8 @@ impl Task {
                 self.bar.length().filter(|&total| total > 0).map_or(String::new(), |total| {
                     format!(" of {total} ({:.0}%)", 100.0 * position as f64 / total as f64)
                 });
-            let _ = writeln!(std::io::stderr(), "xc: {}: {position}{share}", self.what);
+            let what = self.what.lock().map_or_else(|e| e.into_inner().clone(), |what| what.clone());
+            let _ = writeln!(std::io::stderr(), "xc: {what}: {position}{share}");
         }
     }
 }

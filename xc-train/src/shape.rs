@@ -197,7 +197,8 @@ mod tests {
 
     #[test]
     fn impossible_shapes_are_said() {
-        for (widths, dropout) in [(vec![], 0.0), (vec![0], 0.0), (vec![3, 0], 0.0), (vec![3], 1.0), (vec![3], f32::NAN)] {
+        for (widths, dropout) in [(vec![], 0.0), (vec![0], 0.0), (vec![3, 0], 0.0), (vec![3], 1.0), (vec![3], f32::NAN)]
+        {
             let params = NetworkParams { widths, dropout, ..Default::default() };
             assert!(params.check().unwrap_err().to_string().contains("wanted at least one width"));
         }

@@ -1,5 +1,6 @@
 //! `xc bench`: how fast a model answers.
 
+use crate::answer::{AskScratch, Asker, Only, SearchArgs};
 use crate::context::{Context, format_bytes};
 use crate::data::{InputArgs, Queries};
 use crate::error::CliError;
@@ -13,7 +14,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 use xc_sparse::chunked::{Choice, Intersect, Touched};
 use xc_sparse::{CsrMatrix, Rows};
-use xc_tree::{PredictParams, PredictScratch};
+use xc_tree::{PredictParams, PredictScratch, TreeModel};
 
 /// Measure speed
 #[derive(clap::Args, Debug)]
@@ -54,9 +55,6 @@ pub(crate) struct PredictArgs {
     /// Labels for each query
     #[arg(long, value_name = "K", default_value_t = 10)]
     top_k: usize,
-    /// Clusters kept per level [default: the model's]
-    #[arg(long, value_name = "B")]
-    beam: Option<usize>,
     /// Passes that are timed
     #[arg(long, value_name = "N", default_value_t = 5)]
     repeat: usize,
@@ -68,12 +66,14 @@ pub(crate) struct PredictArgs {
     /// Time the first pass, without one to warm up, and no other
     #[arg(long, conflicts_with = "repeat")]
     cold: bool,
-    /// How a query's features are matched with a chunk's rows
+    /// How a query's features are matched with a chunk's rows (trees)
     #[arg(long, value_name = "NAME", value_enum, default_value_t = Iterator::Auto)]
     iterator: Iterator,
-    /// Count the memory that the queries touch, and state the time that reading it takes at least
+    /// Count the memory that the queries touch, and state the time that reading it takes at least (trees)
     #[arg(long)]
     floor: bool,
+    #[command(flatten)]
+    search: SearchArgs,
     #[command(flatten)]
     format: InputArgs,
 }
@@ -117,33 +117,40 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 }
 
 fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> {
-    for (option, value) in [("top-k", args.top_k), ("repeat", args.repeat), ("beam", args.beam.unwrap_or(1))] {
+    for (option, value) in [("top-k", args.top_k), ("repeat", args.repeat)] {
         if value == 0 {
             return Err(CliError::usage(format_args!("--{option} 0: at least 1 is wanted")));
         }
     }
     let meter = Meter::start();
     let start = Instant::now();
-    let model = Model::open(&args.model, args.open)?;
+    let model = Model::open_some(&args.model, args.open, args.search.repetitions(), context)?;
     let load_ms = start.elapsed().as_secs_f64() * 1e3;
     let mut queries = Queries::open(&args.input, &args.format, &model)?;
     let rows = queries
         .next_batch(args.queries.unwrap_or(usize::MAX - 1))?
         .ok_or_else(|| CliError::usage(format_args!("{}: no query; at least one is wanted", args.input.display())))?;
-    let params = PredictParams::new(&model.tree, args.top_k);
-    let params = args.beam.map_or(params, |beam| params.with_beam(beam)).with_choice(args.iterator.choice());
+    if args.floor || args.iterator != Iterator::Auto {
+        model.tree()?;
+    }
+    let input = args.input.display().to_string();
+    let asker = Asker::new(&model, args.top_k, &args.search, args.iterator.choice(), Only::All, input)?;
     let passes = if args.cold { 0..1 } else { 1..args.repeat + 1 };
 
     let first = Instant::now();
-    model.tree.predict_one(Rows::new(rows.view()).row(0), &params, &mut PredictScratch::default(), &mut Vec::new());
+    asker.one(0, Rows::new(rows.view()).row(0), &mut AskScratch::default(), &mut Vec::new())?;
     let first_answer_ms = load_ms + first.elapsed().as_secs_f64() * 1e3;
 
+    let n_passes = passes.len();
     let times = match args.mode {
-        Mode::Online => online(&model, &rows, &params, passes, context)?,
-        Mode::Batch => batch(&model, &rows, &params, passes, context)?,
+        Mode::Online => online(&asker, &rows, passes, context)?,
+        Mode::Batch => batch(&asker, &rows, passes, context)?,
     };
     let usage = meter.usage();
-    let floor = args.floor.then(|| Floor::measure(&model, &rows, &params, args.mode)).transpose()?;
+    let floor = match asker.tree_params() {
+        Some(params) if args.floor => Some(Floor::measure(&model, model.tree()?, &rows, params, args.mode)),
+        _ => None,
+    };
     if context.json {
         let mut report = json!({
             "mean_ms": times.mean_ms,
@@ -153,7 +160,7 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
             "load_ms": load_ms,
             "first_answer_ms": first_answer_ms,
             "queries": rows.rows(),
-            "repeat": if args.cold { 1 } else { args.repeat },
+            "repeat": n_passes,
             "model_bytes": model.n_bytes(),
             "peak_rss_bytes": usage.peak_rss_bytes,
             "peak_anon_bytes": usage.peak_anon_bytes,
@@ -164,12 +171,8 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
         }
         return output::print(&report.to_string());
     }
-    let mut text = format!(
-        "queries   {} x {} passes\nmean      {:.4} ms a query\n",
-        rows.rows(),
-        if args.cold { 1 } else { args.repeat },
-        times.mean_ms
-    );
+    let mut text =
+        format!("queries   {} x {} passes\nmean      {:.4} ms a query\n", rows.rows(), n_passes, times.mean_ms);
     if args.mode == Mode::Online {
         let [p50, p95, p99] = [0.5, 0.95, 0.99].map(|share| times.percentile(share));
         text += &format!("p50       {p50:.4} ms\np95       {p95:.4} ms\np99       {p99:.4} ms\n");
@@ -201,21 +204,15 @@ impl Times {
     }
 }
 
-fn online(
-    model: &Model,
-    rows: &CsrMatrix,
-    params: &PredictParams,
-    timed: Range<usize>,
-    context: &Context,
-) -> Result<Times, CliError> {
+fn online(asker: &Asker<'_>, rows: &CsrMatrix, timed: Range<usize>, context: &Context) -> Result<Times, CliError> {
     let rows = Rows::new(rows.view());
-    let (mut scratch, mut answer) = (PredictScratch::default(), Vec::new());
+    let (mut scratch, mut answer) = (AskScratch::default(), Vec::new());
     let mut times = Vec::with_capacity(rows.len() * timed.len());
     for pass in 0..timed.end {
         context.check_interrupt()?;
         for i in 0..rows.len() {
             let start = Instant::now();
-            model.tree.predict_one(rows.row(i), params, &mut scratch, &mut answer);
+            asker.one(i, rows.row(i), &mut scratch, &mut answer)?;
             let elapsed = start.elapsed();
             std::hint::black_box(&answer);
             // What comes before only warms up.
@@ -229,18 +226,12 @@ fn online(
     Ok(Times { mean_ms, sorted_ms: times })
 }
 
-fn batch(
-    model: &Model,
-    rows: &CsrMatrix,
-    params: &PredictParams,
-    timed: Range<usize>,
-    context: &Context,
-) -> Result<Times, CliError> {
+fn batch(asker: &Asker<'_>, rows: &CsrMatrix, timed: Range<usize>, context: &Context) -> Result<Times, CliError> {
     let mut times = Vec::with_capacity(timed.len());
     for pass in 0..timed.end {
         context.check_interrupt()?;
         let start = Instant::now();
-        std::hint::black_box(model.tree.predict_batch(rows.view(), params));
+        std::hint::black_box(asker.batch(0, rows)?);
         if timed.contains(&pass) {
             times.push(start.elapsed().as_secs_f64() * 1e3 / rows.rows() as f64);
         }
@@ -259,16 +250,16 @@ struct Floor {
 
 impl Floor {
     /// Online a line counts for every query that touches it, in batch once.
-    fn measure(model: &Model, rows: &CsrMatrix, params: &PredictParams, mode: Mode) -> Result<Self, CliError> {
+    fn measure(model: &Model, tree: &TreeModel, rows: &CsrMatrix, params: &PredictParams, mode: Mode) -> Self {
         let rows = Rows::new(rows.view());
         let (mut scratch, mut all, mut lines) = (PredictScratch::default(), Touched::default(), 0);
         for i in 0..rows.len() {
             if mode == Mode::Batch {
-                model.tree.touched_by(rows.row(i), params, &mut scratch, &mut all);
+                tree.touched_by(rows.row(i), params, &mut scratch, &mut all);
                 continue;
             }
             let mut one = Touched::default();
-            model.tree.touched_by(rows.row(i), params, &mut scratch, &mut one);
+            tree.touched_by(rows.row(i), params, &mut scratch, &mut one);
             lines += one.lines();
             all.probes += one.probes;
             all.rows += one.rows;
@@ -277,7 +268,7 @@ impl Floor {
         if mode == Mode::Batch {
             lines = all.lines();
         }
-        Ok(Self { queries: rows.len(), lines, touched: all, ns_a_line: line_ns(model.n_bytes() as usize) })
+        Self { queries: rows.len(), lines, touched: all, ns_a_line: line_ns(model.n_bytes() as usize) }
     }
 
     fn per_query(&self, count: f64) -> f64 {

@@ -141,7 +141,7 @@ struct Fixed {
 }
 
 fn open_pipeline(folder: &Path) -> Result<Fixed, CliError> {
-    let container = model::open_container(folder, xc_sparse::store::OpenMode::Map)?;
+    let container = model::open_container(folder)?;
     let wrong = |e: xc_sparse::store::OpenError| CliError::usage(chain(&e));
     let names = container.labels().map_err(wrong)?;
     let names = names.map(LabelNames::try_new).transpose();
@@ -362,8 +362,9 @@ fn import_model(args: &Args, context: &Context) -> Result<(), CliError> {
 }
 
 fn export_pecos(args: &Args, context: &Context) -> Result<(), CliError> {
-    let source = Model::open(&args.source, OpenArgs::default())?;
-    let (info, n_trees) = (source.tree.info(), source.tree.trees().len());
+    let source = Model::open(&args.source, OpenArgs::default(), context)?;
+    let tree = source.tree()?;
+    let (info, n_trees) = (tree.info(), tree.trees().len());
     let name = args.source.display();
     let chosen = match args.tree {
         Some(tree) if tree < n_trees => tree,
@@ -383,9 +384,9 @@ fn export_pecos(args: &Args, context: &Context) -> Result<(), CliError> {
     if source.maker.is_some() {
         context.warn(format_args!("{name}: what makes its features is not part of a pecos model and is left out"));
     }
-    let depth = source.tree.trees()[chosen].depth();
+    let depth = tree.trees()[chosen].depth();
     let converted = PecosModel {
-        parts: source.tree.to_parts(chosen),
+        parts: tree.to_parts(chosen),
         post: info.post,
         beam: info.beam,
         level_top_k: vec![info.beam; depth],

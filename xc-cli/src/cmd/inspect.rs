@@ -2,17 +2,16 @@
 
 use crate::context::{Context, format_bytes};
 use crate::error::{CliError, chain};
-use crate::model::open_container;
+use crate::model::open_parts;
 use crate::output;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;
-use xc_sparse::store::OpenMode;
-use xc_sparse::store::{Container, Mismatch};
+use xc_sparse::store::{Container, Mismatch, OpenMode};
 use xc_tree::{Check, TreeModel};
 
-/// Show what a model holds: kind, version, parameters, trees level by level,
-/// arrays and their sizes
+/// Show what a model holds: kind, version, parameters, trees level by level or
+/// repetitions, arrays and their sizes
 ///
 /// Reads the configuration and the headers only, whatever the size of the model.
 /// With --verify every byte is read and compared with the hashes noted when the
@@ -35,7 +34,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
-    let container = open_container(&args.model, OpenMode::Map)?;
+    let (container, lost) = open_parts(&args.model, OpenMode::Map)?;
+    let is_mach = container.kind() == xc_train::mach::KIND;
+    if let Some(first) = lost.first()
+        && !is_mach
+    {
+        return Err(CliError::usage(chain(first)));
+    }
+    let repetitions = if is_mach { repetitions(&container)? } else { Vec::new() };
     let found = if args.verify {
         let task = context.task("model verified", 1);
         let found = container.verify().map_err(|e| CliError::usage(chain(&e)))?;
@@ -51,7 +57,14 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         None => levels(&container, Check::Trusted)?,
     };
     let show = if context.json { as_json } else { as_text };
-    output::print(&show(&container, &levels, found.as_deref()))?;
+    output::print(&show(
+        &Shown { container: &container, levels: &levels, repetitions: &repetitions },
+        found.as_deref(),
+    ))?;
+    if let Some(first) = lost.first() {
+        let more = if lost.len() == 1 { String::new() } else { format!(" (and {} more)", lost.len() - 1) };
+        return Err(CliError::usage(format_args!("{}{more}", chain(first))));
+    }
     match found.as_deref() {
         Some([first, others @ ..]) => {
             let more = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
@@ -59,6 +72,39 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         }
         _ => Ok(()),
     }
+}
+
+/// What is shown.
+struct Shown<'a> {
+    container: &'a Container,
+    levels: &'a [LevelSizes],
+    repetitions: &'a [RepetitionSizes],
+}
+
+/// One repetition of a MACH model.
+struct RepetitionSizes {
+    number: u32,
+    parameters: usize,
+    bytes: usize,
+    /// Whether its file opens.
+    whole: bool,
+}
+
+/// Sizes of all repetitions, as the configuration states them.
+fn repetitions(container: &Container) -> Result<Vec<RepetitionSizes>, CliError> {
+    let numbers: Vec<u32> = container.parameter("repetitions").map_err(|e| CliError::usage(chain(&e)))?;
+    let sizes = |number| {
+        let prefix = format!("r{number}.");
+        let mut sizes = RepetitionSizes { number, parameters: 0, bytes: 0, whole: true };
+        for (name, entry) in container.arrays().filter(|(name, _)| name.starts_with(&prefix)) {
+            sizes.parameters += entry.shape.iter().product::<usize>();
+            sizes.bytes += entry.n_bytes().unwrap_or(0);
+            sizes.whole &= container.array::<f32>(name).is_ok();
+        }
+        sizes.whole &= sizes.bytes > 0;
+        sizes
+    };
+    Ok(numbers.into_iter().map(sizes).collect())
 }
 
 /// One level of one tree, in numbers.
@@ -100,7 +146,8 @@ fn per(a: usize, b: usize) -> f64 {
     if b == 0 { 0.0 } else { a as f64 / b as f64 }
 }
 
-fn as_json(container: &Container, levels: &[LevelSizes], found: Option<&[Mismatch]>) -> String {
+fn as_json(shown: &Shown<'_>, found: Option<&[Mismatch]>) -> String {
+    let Shown { container, levels, repetitions } = *shown;
     let arrays: Vec<Value> = container
         .arrays()
         .map(|(name, entry)| {
@@ -139,13 +186,18 @@ fn as_json(container: &Container, levels: &[LevelSizes], found: Option<&[Mismatc
         };
         report["levels"] = levels.iter().map(level).collect();
     }
+    if !repetitions.is_empty() {
+        let one = |r: &RepetitionSizes| json!({ "repetition": r.number, "parameters": r.parameters, "bytes": r.bytes, "whole": r.whole });
+        report["repetitions"] = repetitions.iter().map(one).collect();
+    }
     if let Some(found) = found {
         report["damaged"] = found.iter().map(|m| Value::String(m.to_string())).collect();
     }
     report.to_string()
 }
 
-fn as_text(container: &Container, levels: &[LevelSizes], found: Option<&[Mismatch]>) -> String {
+fn as_text(shown: &Shown<'_>, found: Option<&[Mismatch]>) -> String {
+    let Shown { container, levels, repetitions } = *shown;
     let mut text = String::new();
     let mut line = |name: &str, value: &dyn std::fmt::Display| {
         // Writing to a String does not fail.
@@ -189,6 +241,15 @@ fn as_text(container: &Container, levels: &[LevelSizes], found: Option<&[Mismatc
             ]
         }));
         push_columns(&mut text, &rows, [true; 7]);
+    }
+    if !repetitions.is_empty() {
+        text.push_str("\nrepetitions\n");
+        let mut rows = vec![["number", "parameters", "bytes", "file"].map(str::to_owned)];
+        rows.extend(repetitions.iter().map(|r| {
+            let whole = if r.whole { "whole" } else { "lost" };
+            [r.number.to_string(), r.parameters.to_string(), format_bytes(r.bytes as u64), whole.to_owned()]
+        }));
+        push_columns(&mut text, &rows, [true, true, true, false]);
     }
     if container.arrays().len() > 0 {
         text.push_str("\narrays\n");
@@ -252,7 +313,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let container = model(&folder.path().join("m"));
         let level = LevelSizes { tree: 0, level: 1, parents: 4, nodes: 10, weights: 25, rows: 20, bytes: 2048 };
-        let text = as_text(&container, &[level], Some(&[]));
+        let shown = Shown { container: &container, levels: &[level], repetitions: &[] };
+        let text = as_text(&shown, Some(&[]));
         for line in [
             "kind        other (format version 1)\n",
             "labels      2 names in labels.txt\n",
@@ -272,11 +334,12 @@ mod tests {
     fn json_says_whether_anything_is_damaged() {
         let folder = tempfile::tempdir().unwrap();
         let container = model(&folder.path().join("m"));
-        let value: Value = serde_json::from_str(&as_json(&container, &[], Some(&[]))).unwrap();
+        let shown = Shown { container: &container, levels: &[], repetitions: &[] };
+        let value: Value = serde_json::from_str(&as_json(&shown, Some(&[]))).unwrap();
         assert_eq!(value["damaged"], json!([]));
         assert_eq!(value["parameters"]["tree"]["branching"], 32);
         assert_eq!(value["arrays"][0]["shape"], json!([2]));
-        let value: Value = serde_json::from_str(&as_json(&container, &[], None)).unwrap();
+        let value: Value = serde_json::from_str(&as_json(&shown, None)).unwrap();
         assert_eq!(value.get("damaged"), None);
     }
 }

@@ -6,6 +6,7 @@ mod convert;
 mod evaluate;
 mod generate;
 mod inspect;
+mod merge;
 mod predict;
 mod quickstart;
 mod train;
@@ -22,6 +23,7 @@ pub(crate) enum Command {
     Predict(Box<predict::Args>),
     Evaluate(Box<evaluate::Args>),
     Inspect(inspect::Args),
+    Merge(merge::Args),
     Convert(Box<convert::Args>),
     Bench(Box<bench::Args>),
     Completions(completions::Args),
@@ -34,6 +36,7 @@ impl Command {
             Self::Generate(args) => generate::run(args, context),
             Self::Evaluate(args) => evaluate::run(args, context),
             Self::Inspect(args) => inspect::run(args, context),
+            Self::Merge(args) => merge::run(args, context),
             Self::Train(args) => train::run(args, context),
             Self::Predict(args) => predict::run(args, context),
             Self::Bench(args) => bench::run(args, context),

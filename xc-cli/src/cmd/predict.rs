@@ -1,23 +1,27 @@
 //! `xc predict`: the best labels of each instance.
 
+use crate::answer::{AskScratch, Asker, Only, SearchArgs};
 use crate::context::Context;
 use crate::data::{InputArgs, Queries, read_label_set};
 use crate::error::CliError;
-use crate::model::{Model, OpenArgs};
+use crate::model::{Model, OpenArgs, System};
 use crate::output::Output;
 use clap::ValueEnum;
-use rayon::prelude::*;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use xc_sparse::LabelRows;
+use xc_sparse::chunked::Choice;
 use xc_sparse::io::{
-    LabelNames, push_prediction_json, push_prediction_line, push_prediction_names, write_prediction_npz,
+    LabelNames, ReadOptions, UnknownLabels, push_prediction_json, push_prediction_line, push_prediction_names,
+    read_labels, write_prediction_npz,
 };
 use xc_sparse::rank::{RankedBatch, Scored};
-use xc_sparse::{CsrMatrix, Rows, SparseRow};
-use xc_tree::{PredictParams, PredictScratch, Restriction};
 
 /// Instances that are answered together.
 const BATCH: usize = 8192;
+/// The same for networks, which take longer and gain nothing by more.
+const SMALL_BATCH: usize = 1024;
 
 /// Predict the best labels of each instance
 ///
@@ -38,6 +42,7 @@ const BATCH: usize = 8192;
 ///   xc predict --model my.model --input test.jsonl --names --output -
 ///   echo "lorem ipsum" | xc predict --model text.model --input - --top-k 3
 ///   xc predict --model my.model --input test.txt --only-labels wanted.txt --min-score 0.1 --output out.txt
+///   xc predict --model my.model --input test.txt --candidates shown.txt --top-k 20 --output reranked.txt
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -53,12 +58,13 @@ pub(crate) struct Args {
     /// Where the answers go; - is stdout
     #[arg(long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Clusters kept per level: wider is slower and finds more [default: the model's]
-    #[arg(long, value_name = "B")]
-    beam: Option<usize>,
-    /// Score these labels and no others, whether a beam would reach them or not; ids or names, one a line
-    #[arg(long, value_name = "FILE", conflicts_with = "beam")]
+    /// Score these labels and no others, whether a search would reach them or not; ids or names, one a line
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["beam", "max_labels"])]
     only_labels: Option<PathBuf>,
+    /// Score for each instance the labels that this file gives for it and no others: label lists in any input format, one row
+    /// an instance
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["beam", "max_labels", "only_labels"])]
+    candidates: Option<PathBuf>,
     /// Leave out labels with a smaller score
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     min_score: Option<f32>,
@@ -68,6 +74,8 @@ pub(crate) struct Args {
     /// Write names of labels rather than ids (lines)
     #[arg(long)]
     names: bool,
+    #[command(flatten)]
+    search: SearchArgs,
     #[command(flatten)]
     open: OpenArgs,
     #[command(flatten)]
@@ -85,28 +93,28 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if args.top_k == 0 {
         return Err(CliError::usage("--top-k 0: at least 1 is wanted"));
     }
-    if args.beam == Some(0) {
-        return Err(CliError::usage("--beam 0: at least 1 is wanted"));
-    }
     if args.min_score.is_some_and(f32::is_nan) {
         return Err(CliError::usage("--min-score NaN: a number is wanted"));
     }
     if args.names && args.output_format == Form::Npz {
         return Err(CliError::usage("--names: an npz matrix has no names; lines or jsonl is wanted"));
     }
-    let model = Model::open(&args.model, args.open)?;
-    let with_names = args.names || args.output_format == Form::Jsonl || args.only_labels.is_some();
+    let model = Model::open_some(&args.model, args.open, args.search.repetitions(), context)?;
+    let by_name = args.only_labels.is_some() || args.candidates.is_some();
+    let with_names = args.names || args.output_format == Form::Jsonl || by_name;
     let names = if with_names { model.label_names()? } else { None };
     if args.names && names.is_none() {
         return Err(CliError::usage(format_args!("--names: {} has no label names", args.model.display())));
     }
-    let n_labels = model.tree.info().n_labels;
-    let restriction = match &args.only_labels {
-        Some(path) => {
-            let labels = read_label_set(path, n_labels, names.as_ref())?;
-            Some(model.tree.restrict(&labels).map_err(|e| CliError::input(path, &e))?)
-        }
-        None => None,
+    let n_labels = model.n_labels();
+    let only = match (&args.only_labels, &args.candidates) {
+        (Some(path), _) => Only::Labels(read_label_set(path, n_labels, names.as_ref())?),
+        (None, Some(path)) => Only::Candidates(read_candidates(path, n_labels, names.as_ref())?),
+        (None, None) => Only::All,
+    };
+    let n_candidates = match &only {
+        Only::Candidates(rows) => Some(rows.len()),
+        _ => None,
     };
     let from_stdin = args.input == Path::new("-");
     let mut queries = if from_stdin {
@@ -114,9 +122,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     } else {
         Queries::open(&args.input, &args.format, &model)?
     };
-    let params = PredictParams::new(&model.tree, args.top_k);
-    let params = args.beam.map_or(params, |beam| params.with_beam(beam));
-    let asker = Asker { model: &model, params, restriction, min_score: args.min_score };
+    let input = if from_stdin { "standard input".to_owned() } else { args.input.display().to_string() };
+    let asker = Asker::new(&model, args.top_k, &args.search, Choice::Auto, only, input)?.with_min_score(args.min_score);
     let writer = Writer {
         form: args.output_format,
         names: names.as_ref().filter(|_| args.names || args.output_format == Form::Jsonl),
@@ -125,81 +132,92 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         n_labels,
         buffer: Vec::new(),
     };
+    let ask = Ask { asker, n_candidates, args };
     if from_stdin {
-        answer_lines(&mut queries, &asker, writer)
+        ask.lines(&mut queries, writer)?;
     } else {
-        answer_file(&mut queries, &asker, writer, context)
+        ask.file(
+            &mut queries,
+            writer,
+            if matches!(model.system, System::Tree(_)) { BATCH } else { SMALL_BATCH },
+            context,
+        )?;
     }
+    let (proven, unproven) = ask.asker.proven();
+    if unproven > 0 {
+        let all = proven + unproven;
+        context.note(format_args!("{proven} of {all} answers are proven to be those of a full scan"));
+    }
+    Ok(())
 }
 
-/// Line by line: each answer is on its way before the next line is read.
-fn answer_lines(queries: &mut Queries<'_>, asker: &Asker<'_>, mut writer: Writer<'_>) -> Result<(), CliError> {
-    let (mut scratch, mut answer) = (PredictScratch::default(), Vec::new());
-    while let Some(row) = queries.next_one()? {
-        asker.one(row, &mut scratch, &mut answer);
-        writer.row(&answer)?;
-        writer.out.send()?;
-    }
-    writer.finish()
+/// Labels to choose from, a row an instance.
+fn read_candidates(path: &Path, n_labels: usize, names: Option<&LabelNames>) -> Result<LabelRows, CliError> {
+    let options = ReadOptions {
+        n_labels: Some(n_labels),
+        label_names: names.cloned().map(Arc::new),
+        unknown_labels: UnknownLabels::Refuse,
+        ..ReadOptions::default()
+    };
+    Ok(read_labels(path, &options)?.labels)
 }
 
-fn answer_file(
-    queries: &mut Queries<'_>,
-    asker: &Asker<'_>,
-    mut writer: Writer<'_>,
-    context: &Context,
-) -> Result<(), CliError> {
-    let task = context.progress.count("instances answered");
-    while let Some(batch) = queries.next_batch(BATCH)? {
-        context.check_interrupt()?;
-        for row in asker.batch(&batch).iter() {
-            writer.row(row)?;
+struct Ask<'a> {
+    asker: Asker<'a>,
+    n_candidates: Option<usize>,
+    args: &'a Args,
+}
+
+impl Ask<'_> {
+    /// Line by line: each answer is on its way before the next line is read.
+    fn lines(&self, queries: &mut Queries<'_>, mut writer: Writer<'_>) -> Result<(), CliError> {
+        let (mut scratch, mut answer) = (AskScratch::default(), Vec::new());
+        let mut number = 0;
+        while let Some(row) = queries.next_one()? {
+            self.check_candidates(number + 1, false)?;
+            self.asker.one(number, row, &mut scratch, &mut answer)?;
+            writer.row(&answer)?;
+            writer.out.send()?;
+            number += 1;
         }
-        task.advance(batch.rows() as u64);
+        self.check_candidates(number, true)?;
+        writer.finish()
     }
-    drop(task);
-    writer.finish()
-}
 
-/// A model with everything a query has to be told.
-struct Asker<'m> {
-    model: &'m Model,
-    params: PredictParams,
-    restriction: Option<Restriction>,
-    min_score: Option<f32>,
-}
-
-impl Asker<'_> {
-    fn one(&self, row: SparseRow<'_>, scratch: &mut PredictScratch, answer: &mut Vec<Scored>) {
-        match &self.restriction {
-            Some(only) => self.model.tree.predict_restricted(row, only, self.params.top_k, scratch, answer),
-            None => self.model.tree.predict_one(row, &self.params, scratch, answer),
+    fn file(
+        &self,
+        queries: &mut Queries<'_>,
+        mut writer: Writer<'_>,
+        size: usize,
+        context: &Context,
+    ) -> Result<(), CliError> {
+        let task = context.progress.count("instances answered");
+        let mut done = 0;
+        while let Some(batch) = queries.next_batch(size)? {
+            context.check_interrupt()?;
+            self.check_candidates(done + batch.rows(), false)?;
+            for row in self.asker.batch(done, &batch)?.iter() {
+                writer.row(row)?;
+            }
+            done += batch.rows();
+            task.advance(batch.rows() as u64);
         }
-        self.cut(answer);
+        drop(task);
+        self.check_candidates(done, true)?;
+        writer.finish()
     }
 
-    fn batch(&self, queries: &CsrMatrix) -> RankedBatch {
-        if self.restriction.is_none() && self.min_score.is_none() {
-            return self.model.tree.predict_batch(queries.view(), &self.params);
-        }
-        let rows = Rows::new(queries.view());
-        let answers: Vec<Vec<Scored>> = (0..rows.len())
-            .into_par_iter()
-            .map_init(PredictScratch::default, |scratch, i| {
-                let mut answer = Vec::new();
-                self.one(rows.row(i), scratch, &mut answer);
-                answer
-            })
-            .collect();
-        let mut batch = RankedBatch::new();
-        answers.iter().for_each(|answer| batch.push_row(answer));
-        batch
-    }
-
-    /// Answers stand best first, so what is too small stands at the end.
-    fn cut(&self, answer: &mut Vec<Scored>) {
-        if let Some(min) = self.min_score {
-            answer.truncate(answer.partition_point(|s| s.score >= min));
+    /// There is a row of candidates for each instance, and no row more.
+    fn check_candidates(&self, instances: usize, is_end: bool) -> Result<(), CliError> {
+        match (self.n_candidates, &self.args.candidates) {
+            (Some(rows), Some(path)) if instances > rows || (is_end && instances < rows) => {
+                let at_least = if is_end { "" } else { "at least " };
+                Err(CliError::usage(format_args!(
+                    "{}: {rows} rows of candidates for {at_least}{instances} instances; one a row is wanted",
+                    path.display()
+                )))
+            }
+            _ => Ok(()),
         }
     }
 }

@@ -33,7 +33,7 @@ impl<'m> Queries<'m> {
     /// way round.
     pub(crate) fn open(path: &Path, input: &InputArgs, model: &'m Model) -> Result<Self, CliError> {
         let mut options = input.options();
-        options.n_features = Some(model.tree.info().n_features);
+        options.n_features = Some(model.n_features());
         let format = match options.format {
             Some(format) => format,
             None => Format::detect(path)?,
@@ -61,7 +61,7 @@ impl<'m> Queries<'m> {
     /// character; any other model tells the format by the first line.
     pub(crate) fn stdin(input: &InputArgs, model: &'m Model) -> Result<Self, CliError> {
         let mut options = input.options();
-        options.n_features = Some(model.tree.info().n_features);
+        options.n_features = Some(model.n_features());
         let name = "standard input";
         let failed = |e| CliError::from(ReadError::file(name, ReadErrorKind::Io(e)));
         let mut stdin = BufReader::new(Stdin::open().map_err(failed)?);
@@ -77,7 +77,7 @@ impl<'m> Queries<'m> {
     }
 
     fn new(inner: Inner, name: String, model: &'m Model) -> Self {
-        let n_features = model.tree.info().n_features;
+        let n_features = model.n_features();
         let maker = model.maker.as_ref();
         Self { inner, maker, n_features, name, scratch: PipelineScratch::default(), values: Vec::new() }
     }

@@ -437,11 +437,10 @@ fn a_part_in_a_file_of_its_own_can_be_lost_alone() {
     assert_eq!(container.entry("part-1.b").unwrap().file, "model-part-1.safetensors");
     let file = model.join("model-part-0.safetensors");
     let whole = fs::read(&file).unwrap();
-    let damages: [&dyn Fn(); 3] = [
-        &|| fs::remove_file(&file).unwrap(),
-        &|| fs::write(&file, &whole[..whole.len() - 1]).unwrap(),
-        &|| fs::write(&file, [0xff; 40]).unwrap(),
-    ];
+    let damages: [&dyn Fn(); 3] =
+        [&|| fs::remove_file(&file).unwrap(), &|| fs::write(&file, &whole[..whole.len() - 1]).unwrap(), &|| {
+            fs::write(&file, [0xff; 40]).unwrap()
+        }];
     for damage in damages {
         damage();
         assert!(Container::open(&model, OpenMode::Map).is_err());

@@ -120,14 +120,17 @@ impl MachModel {
             let block: Vec<Vec<Scored>> = scores
                 .par_chunks_exact(self.query_len())
                 .enumerate()
-                .map_init(Default::default, |(scratch, values, top): &mut (DecodeScratch, Vec<f32>, TopK), (at, scores)| {
-                    let scores = self.checked(first + at, scores)?;
-                    let labels = candidates(first + at);
-                    self.assignment.score_labels(&scores, decoder, labels, scratch, values);
-                    top.reset(top_k);
-                    labels.iter().zip(&*values).for_each(|(&label, &score)| top.push(Scored { label, score }));
-                    Ok(top.sorted().to_vec())
-                })
+                .map_init(
+                    Default::default,
+                    |(scratch, values, top): &mut (DecodeScratch, Vec<f32>, TopK), (at, scores)| {
+                        let scores = self.checked(first + at, scores)?;
+                        let labels = candidates(first + at);
+                        self.assignment.score_labels(&scores, decoder, labels, scratch, values);
+                        top.reset(top_k);
+                        labels.iter().zip(&*values).for_each(|(&label, &score)| top.push(Scored { label, score }));
+                        Ok(top.sorted().to_vec())
+                    },
+                )
                 .collect::<Result<_, AnswerError>>()?;
             block.iter().for_each(|row| ranked.push_row(row));
             Ok(())

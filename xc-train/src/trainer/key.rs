@@ -7,9 +7,7 @@ use xxhash_rust::xxh3::Xxh3;
 /// Counts as part of every key: raise it when training changes its results.
 const VERSION: u64 = 1;
 
-/// Hash of everything that the result depends on: data, settings, first parameters. Taken before anything is learned.
-///
-/// *Cost*: one pass over data and parameters, some GB a second.
+/// See [`Trainer::key`]. Taken before anything is learned.
 pub(super) fn key<E: Encoder, H: Head>(
     trainer: &Trainer<'_>,
     network: &Network<E, H>,

@@ -130,7 +130,7 @@ impl Trainer<'_> {
             assert!(met == wanted, "targets of {met} outputs for a head of {wanted}");
         }
         let checkpoint = match &self.checkpoint {
-            Some(at) => Some(Checkpoint::open(&at.folder, key::key(self, network, train, validation))?),
+            Some(at) => Some(Checkpoint::open(&at.folder, self.key(network, train, validation))?),
             None => None,
         };
         network.prepare(self.optimizer);
@@ -138,6 +138,7 @@ impl Trainer<'_> {
             position: Position::default(),
             best: None,
             saved: None,
+            last_save: Instant::now(),
             checkpoint,
             log: None,
             workspace: Workspace::default(),
@@ -170,6 +171,19 @@ impl Trainer<'_> {
         }
         let Position { step, epoch, best, stopped, .. } = run.position;
         Ok(Summary { steps: step, epochs: epoch, best, stopped_early: stopped })
+    }
+
+    /// Hash of everything that the result depends on: data, settings, first parameters. Two trainings of one key end with the
+    /// same bytes.
+    ///
+    /// *Cost*: one pass over data and parameters, some GB a second.
+    pub fn key<E: Encoder, H: Head>(
+        &self,
+        network: &Network<E, H>,
+        train: &Sample<'_>,
+        validation: Option<&Sample<'_>>,
+    ) -> u64 {
+        key::key(self, network, train, validation)
     }
 
     /// What is left of an epoch.
@@ -246,7 +260,10 @@ impl Trainer<'_> {
         }
         let cancelled = self.observer.cancelled();
         if let Some(at) = &self.checkpoint
-            && (done.is_multiple_of(at.every) || end_of_epoch || cancelled || run.position.stopped)
+            && (at.every.is_some_and(|every| done.is_multiple_of(every))
+                || (end_of_epoch && run.last_save.elapsed() >= at.after)
+                || cancelled
+                || run.position.stopped)
         {
             self.save(run, network)?;
         }
@@ -298,7 +315,7 @@ impl Trainer<'_> {
         }
         run.position.schedule = self.schedule.state();
         checkpoint.save(network, &run.position, run.best.as_ref())?;
-        run.saved = Some(run.position.step);
+        (run.saved, run.last_save) = (Some(run.position.step), Instant::now());
         self.observer.event(Event::Saved { step: run.position.step, folder: checkpoint.folder() });
         Ok(())
     }
@@ -310,6 +327,8 @@ struct Run<E: Encoder, H: Head> {
     best: Option<Values>,
     /// Steps of the state on disk.
     saved: Option<u64>,
+    /// When it was written, or training began.
+    last_save: Instant,
     checkpoint: Option<Checkpoint>,
     log: Option<Log>,
     workspace: Workspace<E, H>,

@@ -3,6 +3,7 @@
 use super::Validation;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::time::Duration;
 use thiserror::Error;
 
 /// How to train. What is learned depends on all of it.
@@ -76,13 +77,15 @@ pub enum Keep {
     Last,
 }
 
-/// Where and how often the state is saved. It is also saved after each epoch and when training is cancelled.
+/// Where and how often the state is saved. It is also saved when training is cancelled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckpointAt {
     /// A folder for this training alone.
     pub folder: PathBuf,
-    /// Steps between saves.
-    pub every: u64,
+    /// Steps between saves. Default: none but those after epochs.
+    pub every: Option<u64>,
+    /// The state is also saved after an epoch when so long has passed since the last save.
+    pub after: Duration,
 }
 
 /// Where and how often losses are logged: `log.jsonl` and `curve.svg`. A line also closes each epoch.

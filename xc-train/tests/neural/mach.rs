@@ -116,8 +116,9 @@ fn batch_one_candidates_and_a_plain_loop_agree() {
             ranked
         };
         let all: Vec<u32> = (0..N_LABELS as u32).collect();
-        let some: Vec<Vec<u32>> =
-            (0..x.rows()).map(|i| all.iter().copied().filter(|l| (*l as usize * 7 + i) % 9 < i % 4).collect()).collect();
+        let some: Vec<Vec<u32>> = (0..x.rows())
+            .map(|i| all.iter().copied().filter(|l| (*l as usize * 7 + i) % 9 < i % 4).collect())
+            .collect();
         let mut scratch = MachScratch::default();
         for decoder in Decoder::ALL {
             let asking = Asking { top_k: 100, decoder, effort: Effort::Exact };
@@ -151,7 +152,10 @@ fn a_repetition_does_not_depend_on_threads_or_on_the_others() {
     };
     assert_eq!(bits(1), bits(2));
     let other = trained(&params, 2, &x, &y, 4);
-    assert_ne!(other.network().parameters()[0].parameter.values()[..], trained(&params, 3, &x, &y, 4).network().parameters()[0].parameter.values()[..]);
+    assert_ne!(
+        other.network().parameters()[0].parameter.values()[..],
+        trained(&params, 3, &x, &y, 4).network().parameters()[0].parameter.values()[..]
+    );
 }
 
 #[test]
@@ -185,7 +189,10 @@ fn what_is_saved_answers_as_before_and_survives_the_loss_of_a_repetition() {
         let (left, lost) = open().model(None).unwrap();
         assert_eq!(left.assignment().numbers(), [0, 5]);
         assert!(lost.len() == 1 && lost[0].to_string().starts_with("repetition 1 is left out: "), "{lost:?}");
-        assert_eq!(left.predict_batch(x.view(), &asking), model.select(&[0, 5]).unwrap().predict_batch(x.view(), &asking));
+        assert_eq!(
+            left.predict_batch(x.view(), &asking),
+            model.select(&[0, 5]).unwrap().predict_batch(x.view(), &asking)
+        );
         assert!(matches!(open().model(Some(&[1])), Err(OpenMachError::NothingLeft { .. })));
     }
 }

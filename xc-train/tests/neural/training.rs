@@ -67,7 +67,8 @@ fn run(folder: &Path, params: TrainParams, observer: &dyn Observer) -> Result<Ve
     let (train, validation) = Sample::split(data.examples(), 0.2, 1);
     let mut schedule = HalveOnPlateau::new(1);
     let mut trainer = trainer(params, &mut schedule, observer);
-    trainer.checkpoint = Some(CheckpointAt { folder: folder.join("checkpoint"), every: 3 });
+    trainer.checkpoint =
+        Some(CheckpointAt { folder: folder.join("checkpoint"), every: Some(3), after: Duration::ZERO });
     trainer.log = Some(LogAt { folder: folder.join("log"), every: 2 });
     let mut network = network();
     trainer.train(&mut network, &train, Some(&validation))?;
@@ -230,7 +231,7 @@ fn a_diverging_training_stops_and_names_the_last_good_state() {
         optimizer: &Sgd::default(),
         schedule: &mut constant,
         params: TrainParams { rate: 1e4, clip_norm: None, epochs: 50, ..params() },
-        checkpoint: Some(CheckpointAt { folder: base.path().to_owned(), every: 1 }),
+        checkpoint: Some(CheckpointAt { folder: base.path().to_owned(), every: Some(1), after: Duration::ZERO }),
         log: None,
         observer: &Silent,
     };

@@ -76,7 +76,7 @@ pub(super) fn run(args: &Args, folder: &Path, shape: Shape, context: &Context) -
     ContainerWriter::check(folder).map_err(|e| model::write_error(&e))?;
     let overlap = match &wanted.like {
         Some(like) => {
-            let overlap = measure_overlap(&Model::open(like, OpenArgs::default())?.tree);
+            let overlap = measure_overlap(Model::open(like, OpenArgs::default(), context)?.tree()?);
             let shares: Vec<String> = overlap.iter().map(|s| format!("{s:.4}")).collect();
             context.note(format_args!(
                 "generate: {}: rows that 1, 2, 3, ... siblings share: {}",
@@ -124,7 +124,7 @@ pub(super) fn run(args: &Args, folder: &Path, shape: Shape, context: &Context) -
     let outcome = write_model(&tree, folder, context);
     interrupt::saving(None);
     outcome?;
-    let container = model::open_container(folder, xc_sparse::store::OpenMode::Map)?;
+    let container = model::open_container(folder)?;
     if context.json {
         let report = json!({
             "model": folder.display().to_string(),

@@ -1,6 +1,12 @@
 //! `xc train`: one file a kind of model.
 
+mod dense;
 mod explain;
+mod inputs;
+mod mach;
+mod neural;
+mod neural_args;
+mod report;
 mod tree;
 mod tree_args;
 mod watch;
@@ -20,10 +26,14 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand, Debug)]
 enum Kind {
     Tree(Box<tree_args::Args>),
+    Mach(Box<mach::Args>),
+    Dense(Box<dense::Args>),
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     match &args.kind {
         Kind::Tree(args) => tree::run(args, context),
+        Kind::Mach(args) => mach::run(args, context),
+        Kind::Dense(args) => dense::run(args, context),
     }
 }

@@ -1,6 +1,6 @@
 //! The options of `xc train tree`, and the parameters that they resolve to.
 
-use crate::data::{InputArgs, TextArgs};
+use super::inputs::DataArgs;
 use crate::error::CliError;
 use clap::ValueEnum;
 use std::path::PathBuf;
@@ -31,30 +31,11 @@ use xc_tree::{ClusterMethod, LabelRepresentation, Loss, Negatives, PostProcessor
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// Training instances
-    #[arg(long, value_name = "FILE")]
-    pub(super) train: PathBuf,
-    /// Labels of the training instances, where --train does not carry them (npz, npy, two-file form)
-    #[arg(long, value_name = "FILE")]
-    pub(super) train_labels: Option<PathBuf>,
-    /// Folder to save the model in; an existing model is replaced when the new one is complete
-    #[arg(long, value_name = "DIR")]
-    pub(super) model: PathBuf,
-    /// Instances to score the finished model on
-    #[arg(long, value_name = "FILE")]
-    pub(super) validation: Option<PathBuf>,
-    /// Labels of the validation instances, where --validation does not carry them
-    #[arg(long, value_name = "FILE", requires = "validation")]
-    pub(super) validation_labels: Option<PathBuf>,
-    /// Names of the labels, one a line in order of the ids; kept in the model
-    #[arg(long, value_name = "FILE")]
-    pub(super) label_names: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) data: DataArgs,
     /// Features or text of the labels, one row a label, for --cluster.representation
     #[arg(long, value_name = "FILE")]
     pub(super) label_features: Option<PathBuf>,
-    /// Weight the features: (1 + ln tf) * (ln((1 + N)/(1 + df)) + 1), rows of length 1; kept in the model
-    #[arg(long)]
-    pub(super) tfidf: bool,
     /// Scale every row to length 1, in training and in prediction
     #[arg(long)]
     pub(super) normalise: bool,
@@ -67,22 +48,12 @@ pub(crate) struct Args {
     /// Print what would be done, and why, and stop
     #[arg(long)]
     pub(super) explain: bool,
-    /// Folder for finished parts of the training [default: MODEL.checkpoint]; removed on success
-    #[arg(long, value_name = "DIR")]
-    pub(super) checkpoint: Option<PathBuf>,
-    /// Go on from the checkpoint of an interrupted run with the same data and options
-    #[arg(long)]
-    pub(super) resume: bool,
     #[command(flatten)]
     pub(super) shape: ShapeArgs,
     #[command(flatten)]
     pub(super) linear: LinearArgs,
     #[command(flatten)]
     pub(super) saved: SavedArgs,
-    #[command(flatten)]
-    pub(super) input: InputArgs,
-    #[command(flatten)]
-    pub(super) text: TextArgs,
 }
 
 /// How labels are grouped.

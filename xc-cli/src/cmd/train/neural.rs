@@ -1,0 +1,204 @@
+//! What the trainings of networks share: samples, trainer, progress, errors.
+
+use super::inputs::Instances;
+use super::neural_args::NeuralArgs;
+use crate::context::{Context, format_bytes};
+use crate::error::{CliError, chain};
+use crate::interrupt;
+use crate::measure::available_bytes;
+use crate::progress::Task;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use xc_sparse::{LabelRows, Rows};
+use xc_train::trainer::{CheckpointAt, CheckpointError, Event, LogAt, Observer, Sample, TrainError};
+use xc_train::{Examples, Features, NetworkParams, Optimizer, TrainParams, Trainer};
+
+/// Least time between the checkpoints that are written after epochs.
+const CHECKPOINT_AFTER: Duration = Duration::from_secs(60);
+
+/// Everything that the networks of one command have in common.
+pub(super) struct Setup<'a> {
+    pub(super) args: &'a NeuralArgs,
+    pub(super) network: NetworkParams,
+    pub(super) params: TrainParams,
+    pub(super) optimizer: Box<dyn Optimizer>,
+    pub(super) instances: &'a Instances,
+    pub(super) context: &'a Context,
+}
+
+/// The most labels that an instance has.
+pub(super) fn most_labels(labels: &LabelRows) -> usize {
+    labels.iter().map(<[u32]>::len).max().unwrap_or(0)
+}
+
+/// The rows without labels from `n_labels` on, which no output stands for.
+pub(super) fn within(labels: &LabelRows, n_labels: usize) -> LabelRows {
+    let rows = labels.iter().map(|row| row[..row.partition_point(|&l| (l as usize) < n_labels)].to_vec());
+    LabelRows::from_lists(rows, n_labels).unwrap_or_else(|e| panic!("a part of label rows is none: {e}"))
+}
+
+impl Setup<'_> {
+    /// Bytes that training one network of `n_outputs` outputs needs, the data included.
+    pub(super) fn peak_bytes(&self, n_outputs: usize) -> u64 {
+        let n_features = self.instances.train.features.cols();
+        let copies = 1 + self.optimizer.n_moments() as u64 + u64::from(self.validates());
+        let hidden: usize = self.network.widths.iter().sum();
+        let activations = 4 * (self.params.batch_size * (n_outputs + 2 * hidden)) as u64;
+        4 * copies * self.network.n_values(n_features, n_outputs) + activations + self.instances.n_bytes()
+    }
+
+    fn validates(&self) -> bool {
+        self.args.held_out().is_some() || self.instances.validation.is_some()
+    }
+
+    /// Refuses what does not fit, and says what is going to happen.
+    pub(super) fn announce(&self, kind: &str, what: &str, n_outputs: usize) -> Result<(), CliError> {
+        let (context, data) = (self.context, &self.instances.train);
+        let needed = self.peak_bytes(n_outputs);
+        context.check_memory(&format!("xc train {kind}"), needed)?;
+        context.note(format_args!(
+            "train {kind}: {} instances, {} features, {} labels; {what}; loss {}; about {} of memory",
+            data.features.rows(),
+            data.features.cols(),
+            data.labels.n_labels(),
+            self.network.loss.loss().name(),
+            format_bytes(needed)
+        ));
+        if context.max_memory.is_none()
+            && let Some(available) = available_bytes()
+            && needed > available
+        {
+            let (needed, available) = (format_bytes(needed), format_bytes(available));
+            context.warn(format_args!("training may need about {needed}; {available} are free"));
+        }
+        let rows = Rows::new(data.features.view());
+        let longest =
+            (0..rows.len()).map(|i| rows.row(i).values.iter().map(|v| v * v).sum::<f32>()).fold(0.0, f32::max);
+        // Sums of such rows leave the range that first values and learning rates are made for.
+        if longest > 100.0 * 100.0 {
+            context.warn(format_args!(
+                "the longest row of features has length {:.0}; networks learn best from rows of length 1 (--tfidf)",
+                longest.sqrt()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Trains one network on `targets`; `judged` are the targets of the validation file. `work` gets the trainer, what is
+    /// learned from and what judges.
+    pub(super) fn with_trainer<T>(
+        &self,
+        seed: u64,
+        targets: &LabelRows,
+        judged: Option<&LabelRows>,
+        checkpoint: PathBuf,
+        log: PathBuf,
+        watch: &NeuralWatch<'_>,
+        work: impl FnOnce(&mut Trainer<'_>, &Sample<'_>, Option<&Sample<'_>>) -> Result<T, CliError>,
+    ) -> Result<T, CliError> {
+        let examples = |features, targets| {
+            Examples::try_new(features, targets).map_err(|e| CliError::usage(format_args!("training data: {e}")))
+        };
+        let all = examples(Features::Sparse(Rows::new(self.instances.train.features.view())), targets)?;
+        let (train, validation) = match (self.args.held_out(), &self.instances.validation, judged) {
+            // The seed of the command, not of the repetition: all repetitions hold out the same instances.
+            (Some(share), ..) => {
+                let (train, held_out) = Sample::split(all, share, self.network.seed);
+                (train, Some(held_out))
+            }
+            (None, Some(data), Some(judged)) => {
+                let others = examples(Features::Sparse(Rows::new(data.features.view())), judged)?;
+                (Sample::all(all), Some(Sample::all(others)))
+            }
+            _ => (Sample::all(all), None),
+        };
+        let steps = train.rows().len().div_ceil(self.params.batch_size) as u64 * u64::from(self.params.epochs);
+        let mut schedule = self.args.schedule(steps);
+        let mut trainer = Trainer {
+            loss: self.network.loss.loss(),
+            optimizer: &*self.optimizer,
+            schedule: &mut *schedule,
+            params: TrainParams { seed, ..self.params.clone() },
+            checkpoint: Some(CheckpointAt {
+                folder: checkpoint,
+                every: self.args.checkpoint_every,
+                after: CHECKPOINT_AFTER,
+            }),
+            log: Some(LogAt { folder: log, every: self.args.log_every }),
+            observer: watch,
+        };
+        work(&mut trainer, &train, validation.as_ref())
+    }
+
+    /// What `config.json` keeps of how the network learned: nothing that depends on the machine or the run.
+    pub(super) fn kept(&self) -> Value {
+        let params = serde_json::to_value(&self.params).unwrap_or(Value::Null);
+        json!({
+            "settings": params,
+            "optimizer": self.optimizer.settings(),
+            "schedule": self.args.schedule_name(),
+            "held_out": self.args.held_out(),
+        })
+    }
+}
+
+/// A training's error as the program says it.
+pub(super) fn training_error(train: &Path, error: &TrainError) -> CliError {
+    let line = format!("{}: {}", train.display(), chain(error));
+    match error {
+        TrainError::Cancelled { .. } => CliError::interrupted(),
+        TrainError::NotFinite { .. } => CliError::failed(line),
+        TrainError::Checkpoint(CheckpointError::Write(_) | CheckpointError::Io { .. }) | TrainError::Log(_) => {
+            CliError::failed(chain(error))
+        }
+        TrainError::Checkpoint(_) => CliError::usage(chain(error)),
+        _ => CliError::usage(line),
+    }
+}
+
+/// Shows a network's training under way, and stops it on Ctrl-C.
+pub(super) struct NeuralWatch<'a> {
+    context: &'a Context,
+    what: String,
+    task: Mutex<Option<Task>>,
+}
+
+impl<'a> NeuralWatch<'a> {
+    /// `what` names the network: `repetition 3`.
+    pub(super) fn new(context: &'a Context, what: String) -> Self {
+        Self { context, what, task: Mutex::default() }
+    }
+}
+
+impl Observer for NeuralWatch<'_> {
+    fn event(&self, event: Event<'_>) {
+        let mut shown = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Event::Resumed { epoch, step } => {
+                self.context.note(format_args!("{}goes on in epoch {} after step {step}", self.what, epoch + 1));
+            }
+            Event::Step { epoch, step, n_steps, loss, instances_per_s, .. } => {
+                let task = shown.get_or_insert_with(|| self.context.task(&self.what, n_steps));
+                task.say(format!("{}epoch {}, loss {loss:.4}, {instances_per_s:.0} instances/s", self.what, epoch + 1));
+                task.set(step);
+            }
+            Event::Validated { validation, is_best, .. } => {
+                let [p1, ..] = validation.precision;
+                self.context.note(format_args!(
+                    "{}validation loss {:.4}, P@1 {:.2}%{}",
+                    self.what,
+                    validation.loss,
+                    100.0 * p1,
+                    if is_best { ", the best so far" } else { "" }
+                ));
+            }
+            _ => {}
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        interrupt::interrupted()
+    }
+}

@@ -1,0 +1,94 @@
+//! What a training says at its end.
+
+use super::inputs::{DataArgs, Instances};
+use crate::context::{Context, format_bytes};
+use crate::error::CliError;
+use crate::measure::Usage;
+use crate::model::{self, beside};
+use crate::output::{self, Output};
+use serde_json::{Map, Value, json};
+use xc_sparse::rank::RankedBatch;
+use xc_train::metrics::{EvaluatorParams, MetricReport, Propensity, evaluate};
+
+/// Figures of a training.
+pub(super) struct Report {
+    /// Which system: `tree`, `mach`, ...
+    pub(super) kind: &'static str,
+    pub(super) usage: Usage,
+    pub(super) read_s: f64,
+    pub(super) train_s: f64,
+    pub(super) save_s: f64,
+    pub(super) metrics: Option<MetricReport>,
+    /// What the model consists of, for a person: `3 trees, 170 weights`.
+    pub(super) what: String,
+    /// Further figures.
+    pub(super) further: Map<String, Value>,
+    /// What only the log gets.
+    pub(super) logged: Map<String, Value>,
+}
+
+/// The metrics of answers to the validation instances.
+pub(super) fn score(instances: &Instances, answers: &RankedBatch) -> Result<Option<MetricReport>, CliError> {
+    let Some(validation) = &instances.validation else { return Ok(None) };
+    let labels = &instances.train.labels;
+    let mut params = EvaluatorParams::new(labels.n_labels());
+    // The constants of the literature; too few training instances leave the propensity metrics out.
+    params.propensity = Propensity::from_training(labels, 0.55, 1.5).ok();
+    let report = evaluate(&validation.labels, answers, params);
+    report.map(Some).map_err(|e| CliError::failed(format_args!("validation: {e}")))
+}
+
+impl Report {
+    fn json(&self, model_bytes: u64) -> Map<String, Value> {
+        let mut map = Map::new();
+        let mut put = |name: &str, value: Value| map.insert(name.to_owned(), value);
+        put("wall_s", json!(self.usage.wall_s));
+        put("cpu_s", json!(self.usage.cpu_s));
+        put("read_s", json!(self.read_s));
+        put("train_s", json!(self.train_s));
+        put("save_s", json!(self.save_s));
+        put("peak_rss_bytes", json!(self.usage.peak_rss_bytes));
+        put("peak_anon_bytes", json!(self.usage.peak_anon_bytes));
+        put("model_bytes", json!(model_bytes));
+        map.extend(self.further.clone());
+        if let Some(Value::Object(metrics)) = self.metrics.as_ref().and_then(|m| serde_json::to_value(m).ok()) {
+            map.extend(metrics);
+        }
+        map
+    }
+
+    /// Writes the log and says what was done.
+    pub(super) fn finish(&self, args: &DataArgs, context: &Context) -> Result<(), CliError> {
+        let model_bytes = model::open_container(&args.model)?.n_bytes();
+        let map = self.json(model_bytes);
+        // The log is for people and scripts; the model stands whether it can be written or not.
+        let mut log = map.clone();
+        log.insert("train".into(), json!(args.train.display().to_string()));
+        log.insert("threads".into(), json!(context.threads));
+        log.extend(self.logged.clone());
+        let folder = beside(&args.model, "log");
+        let written = output::make_folder(&folder).and_then(|()| {
+            let mut file = Output::create(&folder.join("train.json"))?;
+            file.put(format!("{:#}\n", Value::Object(log)).as_bytes())?;
+            file.commit()
+        });
+        if let Err(e) = written {
+            context.warn(e.line().unwrap_or_default());
+        }
+        if context.json {
+            return output::print(&Value::Object(map).to_string());
+        }
+        context.note(format_args!(
+            "train {}: saved {}: {}, {}, in {:.1} s",
+            self.kind,
+            args.model.display(),
+            self.what,
+            format_bytes(model_bytes),
+            self.usage.wall_s
+        ));
+        match &self.metrics {
+            Some(metrics) => output::print(&metrics.table().to_string()),
+            None => Ok(()),
+        }
+    }
+}
