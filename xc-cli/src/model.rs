@@ -59,14 +59,14 @@ impl Model {
         context: &Context,
     ) -> Result<Self, CliError> {
         let mode = if how.in_memory { OpenMode::Read } else { OpenMode::Map };
-        let (container, lost) = open_parts(folder, mode)?;
+        let container = open_parts(folder, mode)?;
         let unreadable = |e: &dyn std::error::Error| CliError::usage(chain(e));
         let kind = container.kind().to_owned();
         if repetitions.is_some() && kind != mach::KIND {
             return Err(CliError::usage(format_args!("--repetitions: {} is no MACH model", folder.display())));
         }
         if kind != mach::KIND
-            && let Some(first) = lost.first()
+            && let Some((_, first)) = container.lost().next()
         {
             return Err(unreadable(first));
         }
@@ -166,21 +166,26 @@ impl Model {
     }
 }
 
-/// Maps the files of a folder.
+/// Maps the files of a folder, all of which have to be sound.
 pub(crate) fn open_container(folder: &Path) -> Result<Container, CliError> {
-    let (container, lost) = open_parts(folder, OpenMode::Map)?;
-    lost.first().map_or(Ok(container), |e| Err(CliError::usage(chain(e))))
+    check_folder(folder)?;
+    Container::open(folder, OpenMode::Map).map_err(|e| CliError::usage(chain(&e)))
 }
 
-/// Opens the folder as far as it is sound; an absent one is said to be absent rather than to lack a file.
-pub(crate) fn open_parts(folder: &Path, mode: OpenMode) -> Result<(Container, Vec<OpenError>), CliError> {
+/// Opens the folder as far as it is sound.
+pub(crate) fn open_parts(folder: &Path, mode: OpenMode) -> Result<Container, CliError> {
+    check_folder(folder)?;
+    Container::open_parts(folder, mode).map_err(|e| CliError::usage(chain(&e)))
+}
+
+/// An absent folder is said to be absent rather than to lack a file.
+fn check_folder(folder: &Path) -> Result<(), CliError> {
     let wanted = |what: &str| CliError::usage(format_args!("{}: {what}; a model folder is wanted", folder.display()));
     match std::fs::metadata(folder) {
-        Err(e) => return Err(wanted(&crate::error::io_text(&e))),
-        Ok(meta) if !meta.is_dir() => return Err(wanted("not a folder")),
-        Ok(_) => {}
+        Err(e) => Err(wanted(&crate::error::io_text(&e))),
+        Ok(meta) if !meta.is_dir() => Err(wanted("not a folder")),
+        Ok(_) => Ok(()),
     }
-    Container::open_parts(folder, mode).map_err(|e: OpenError| CliError::usage(chain(&e)))
 }
 
 /// What a model is saved with.

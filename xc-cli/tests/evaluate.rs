@@ -129,6 +129,7 @@ fn weights_pairs_and_rows_are_applied() {
     let value: serde_json::Value = serde_json::from_str(&stdout).unwrap();
     // Instance 0 without label 0: 2 1 against {1}; instance 1 without label 1: 2 against {2}.
     assert_eq!(value["P@1"].as_f64(), Some(2.0 / 3.0));
+    assert_eq!(value["unweighted"]["P@1"].as_f64(), Some(0.5));
     assert_eq!((&value["instances"], &value["counts"]["excluded"]), (&2.into(), &2.into()));
     assert_eq!((&value["counts"]["filtered_truth"], &value["counts"]["filtered_predictions"]), (&1.into(), &2.into()));
 }

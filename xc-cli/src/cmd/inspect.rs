@@ -34,9 +34,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
-    let (container, lost) = open_parts(&args.model, OpenMode::Map)?;
+    let container = open_parts(&args.model, OpenMode::Map)?;
     let is_mach = container.kind() == xc_train::mach::KIND;
-    if let Some(first) = lost.first()
+    if let Some((_, first)) = container.lost().next()
         && !is_mach
     {
         return Err(CliError::usage(chain(first)));
@@ -61,8 +61,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         &Shown { container: &container, levels: &levels, repetitions: &repetitions },
         found.as_deref(),
     ))?;
-    if let Some(first) = lost.first() {
-        let more = if lost.len() == 1 { String::new() } else { format!(" (and {} more)", lost.len() - 1) };
+    if let Some((_, first)) = container.lost().next() {
+        let others = container.lost().len() - 1;
+        let more = if others == 0 { String::new() } else { format!(" (and {others} more)") };
         return Err(CliError::usage(format_args!("{}{more}", chain(first))));
     }
     match found.as_deref() {

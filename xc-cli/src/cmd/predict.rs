@@ -13,8 +13,8 @@ use std::sync::Arc;
 use xc_sparse::LabelRows;
 use xc_sparse::chunked::Choice;
 use xc_sparse::io::{
-    LabelNames, ReadOptions, UnknownLabels, push_prediction_json, push_prediction_line, push_prediction_names,
-    read_labels, write_prediction_npz,
+    Format, HeaderRule, LabelNames, ReadErrorKind, ReadOptions, UnknownLabels, push_prediction_json,
+    push_prediction_line, push_prediction_names, read_labels, write_prediction_npz,
 };
 use xc_sparse::rank::{RankedBatch, Scored};
 
@@ -61,8 +61,8 @@ pub(crate) struct Args {
     /// Score these labels and no others, whether a search would reach them or not; ids or names, one a line
     #[arg(long, value_name = "FILE", conflicts_with_all = ["beam", "max_labels"])]
     only_labels: Option<PathBuf>,
-    /// Score for each instance the labels that this file gives for it and no others: label lists in any input format, one row
-    /// an instance
+    /// Score for each instance the labels that this file gives for it and no others: one row an instance, ids separated by
+    /// commas, or the labels of any input format
     #[arg(long, value_name = "FILE", conflicts_with_all = ["beam", "max_labels", "only_labels"])]
     candidates: Option<PathBuf>,
     /// Leave out labels with a smaller score
@@ -153,7 +153,15 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 
 /// Labels to choose from, a row an instance.
 fn read_candidates(path: &Path, n_labels: usize, names: Option<&LabelNames>) -> Result<LabelRows, CliError> {
+    let (format, header) = match Format::detect(path) {
+        Ok(format) => (format, HeaderRule::Detect),
+        // Lists of ids alone are XC text without header and features.
+        Err(e) if matches!(e.kind(), ReadErrorKind::UnknownFormat) => (Format::Xc, HeaderRule::Absent),
+        Err(e) => return Err(e.into()),
+    };
     let options = ReadOptions {
+        format: Some(format),
+        header,
         n_labels: Some(n_labels),
         label_names: names.cloned().map(Arc::new),
         unknown_labels: UnknownLabels::Refuse,

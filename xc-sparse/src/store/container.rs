@@ -71,6 +71,8 @@ pub struct Container {
     pub(super) config_hash: ConfigHash,
     pub(super) files: Vec<OpenFile>,
     pub(super) places: BTreeMap<String, Place>,
+    /// Array files that did not open.
+    lost: BTreeMap<String, Arc<OpenError>>,
 }
 
 impl Container {
@@ -79,16 +81,22 @@ impl Container {
     /// # Errors
     /// Anything in the folder that the format does not allow; see [`OpenError`]. Never panics on what a file holds.
     pub fn open(folder: &Path, mode: OpenMode) -> Result<Self, OpenError> {
-        let (container, lost) = Self::open_parts(folder, mode)?;
-        lost.into_iter().next().map_or(Ok(container), Err)
+        let (container, lost) = Self::open_sound(folder, mode)?;
+        lost.into_values().next().map_or(Ok(container), Err)
     }
 
     /// Opens the folder as far as it is sound: an array file that is missing or malformed is left out, with all of its
-    /// arrays, and what is wrong with it is returned. For models of which a part can answer alone.
+    /// arrays; [`Container::lost`] says what is wrong with it. For models of which a part can answer alone.
     ///
     /// # Errors
     /// As [`Container::open`], of the configuration.
-    pub fn open_parts(folder: &Path, mode: OpenMode) -> Result<(Self, Vec<OpenError>), OpenError> {
+    pub fn open_parts(folder: &Path, mode: OpenMode) -> Result<Self, OpenError> {
+        let (container, lost) = Self::open_sound(folder, mode)?;
+        Ok(Self { lost: lost.into_iter().map(|(file, error)| (file, Arc::new(error))).collect(), ..container })
+    }
+
+    /// Opens what is sound, and gives what is wrong with the other files.
+    fn open_sound(folder: &Path, mode: OpenMode) -> Result<(Self, BTreeMap<String, OpenError>), OpenError> {
         let (config, config_hash) = Config::read(folder)?;
         let mut by_file: BTreeMap<&str, Vec<(&String, &ArrayEntry)>> = BTreeMap::new();
         for (name, entry) in &config.arrays {
@@ -98,17 +106,25 @@ impl Container {
             }
             by_file.entry(&entry.file).or_default().push((name, entry));
         }
-        let (mut files, mut places, mut lost) = (Vec::new(), BTreeMap::new(), Vec::new());
+        let (mut files, mut places, mut lost) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         for (file_name, wanted) in by_file {
             match open_arrays(folder.join(file_name), mode, &wanted, files.len()) {
                 Ok((file, found)) => {
                     files.push(file);
                     places.extend(found);
                 }
-                Err(error) => lost.push(error),
+                Err(error) => {
+                    lost.insert(file_name.to_owned(), error);
+                }
             }
         }
-        Ok((Self { folder: folder.to_owned(), config, config_hash, files, places }, lost))
+        let container = Self { folder: folder.to_owned(), config, config_hash, files, places, lost: BTreeMap::new() };
+        Ok((container, lost))
+    }
+
+    /// What is wrong with the array files that [`Container::open_parts`] left out, by name.
+    pub fn lost(&self) -> impl ExactSizeIterator<Item = (&str, &OpenError)> {
+        self.lost.iter().map(|(file, error)| (file.as_str(), &**error))
     }
 
     /// The folder.
@@ -183,8 +199,13 @@ impl Container {
     /// # Errors
     /// No such array, another element type, an offset that does not suit the type (files of other programs).
     pub fn array<T: Element>(&self, name: &str) -> Result<MappedArray<T>, OpenError> {
-        let (Some(entry), Some(place)) = (self.config.arrays.get(name), self.places.get(name)) else {
-            return Err(OpenError::MissingArray { path: self.folder.clone(), name: name.to_owned() });
+        let entry = self.config.arrays.get(name);
+        let (Some(entry), Some(place)) = (entry, self.places.get(name)) else {
+            let name = name.to_owned();
+            return Err(match entry.and_then(|entry| self.lost.get(&entry.file)) {
+                Some(source) => OpenError::Lost { name, source: Arc::clone(source) },
+                None => OpenError::MissingArray { path: self.folder.clone(), name },
+            });
         };
         let file = &self.files[place.file];
         if entry.dtype != T::DTYPE {

@@ -173,6 +173,14 @@ pub enum OpenError {
         /// Bytes that the header calls for.
         wanted: u64,
     },
+    /// The file that an array lies in was left out when the folder was opened in parts.
+    #[error("array {name:?} is lost")]
+    Lost {
+        /// Its name.
+        name: String,
+        /// What is wrong with the file.
+        source: std::sync::Arc<OpenError>,
+    },
     /// An array is not there.
     #[error("{}: no array {name:?}", path.display())]
     MissingArray {

@@ -91,8 +91,7 @@ impl MachContainer {
     /// # Errors
     /// A configuration that is malformed, of another kind, or makes no model.
     pub fn open(folder: &Path, mode: OpenMode) -> Result<Self, OpenMachError> {
-        // Files that do not open are met again as missing arrays; which one it is stands in that error.
-        let (container, _) = Container::open_parts(folder, mode)?;
+        let container = Container::open_parts(folder, mode)?;
         container.expect_kind(KIND)?;
         let params: MachParams = container.parameter("mach")?;
         let (n_features, n_labels) = (container.parameter("n_features")?, container.parameter("n_labels")?);

@@ -55,7 +55,7 @@ pub(crate) struct Args {
     /// Names of the labels in order of their ids (labels.txt of the model), for truth that names its labels
     #[arg(long, value_name = "FILE")]
     label_names: Option<PathBuf>,
-    /// Weight of each instance, one a line
+    /// Weight of each instance, one a line; the metrics without weights are shown too
     #[arg(long, value_name = "FILE")]
     weights: Option<PathBuf>,
     /// Pairs `instance label` to ignore, one a line, counted from 0: neither true nor predicted
@@ -85,6 +85,9 @@ pub(crate) struct Args {
 struct Report<'a> {
     #[serde(flatten)]
     report: &'a MetricReport,
+    /// The same with every instance counted once, where instances have weights.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unweighted: Option<&'a MetricReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     comparison: Option<&'a Comparison>,
 }
@@ -146,35 +149,44 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     params.propensity = training;
     context.check_interrupt()?;
 
-    let evaluator = Evaluator::new(params).map_err(|e| CliError::usage(e.to_string()))?;
-    let evaluate = |path: &Path, batch: &RankedBatch| -> Result<MetricReport, CliError> {
+    let new = |params| Evaluator::new(params).map_err(|e| CliError::usage(e.to_string()));
+    let unweighted = params.weights.is_some().then(|| new(EvaluatorParams { weights: None, ..params.clone() }));
+    let unweighted = unweighted.transpose()?;
+    let evaluator = new(params)?;
+    let evaluate = |evaluator: &Evaluator, path: &Path, batch: &RankedBatch| -> Result<MetricReport, CliError> {
         let mut evaluator = evaluator.part(0);
         let done = evaluator.add_batch(&truth.labels, batch);
         done.and_then(|()| evaluator.finish()).map_err(|e| evaluation_error(args, path, &e))
     };
-    let mut report = evaluate(&args.predictions, &predicted)?;
+    let mut report = evaluate(&evaluator, &args.predictions, &predicted)?;
+    let mut unweighted = unweighted.map(|e| evaluate(&e, &args.predictions, &predicted)).transpose()?;
     let comparison = match (&args.compare, other) {
         (Some(path), Some(other)) => {
-            let other = evaluate(path, &other)?;
+            let other = evaluate(&evaluator, path, &other)?;
             let failed = |e| CliError::usage(format_args!("{}: {e}", path.display()));
             Some(report.compare(&other, &bootstrap).map_err(failed)?)
         }
         _ => None,
     };
     if args.intervals {
-        report.add_intervals(&bootstrap).map_err(|e| CliError::usage(e.to_string()))?;
+        for report in std::iter::once(&mut report).chain(&mut unweighted) {
+            report.add_intervals(&bootstrap).map_err(|e| CliError::usage(e.to_string()))?;
+        }
     }
     context.check_interrupt()?;
-    print(context, &report, comparison.as_ref())
+    print(context, &Report { report: &report, unweighted: unweighted.as_ref(), comparison: comparison.as_ref() })
 }
 
-fn print(context: &Context, report: &MetricReport, comparison: Option<&Comparison>) -> Result<(), CliError> {
+fn print(context: &Context, shown: &Report<'_>) -> Result<(), CliError> {
     if context.json {
-        let text = serde_json::to_string(&Report { report, comparison });
+        let text = serde_json::to_string(shown);
         return output::print(&text.map_err(|e| CliError::failed(format_args!("cannot write the report: {e}")))?);
     }
-    let mut text = report.table().to_string();
-    if let Some(comparison) = comparison {
+    let mut text = shown.report.table().to_string();
+    if let Some(unweighted) = shown.unweighted {
+        text = format!("weighted\n{text}\nevery instance counted once\n{}", unweighted.table());
+    }
+    if let Some(comparison) = shown.comparison {
         text.push('\n');
         text.push_str(&comparison.table().to_string());
     }

@@ -1,0 +1,258 @@
+//! MACH and the dense network from outside.
+
+mod program;
+
+use program::{Folder, contents, run};
+use serde_json::Value;
+use std::time::Duration;
+
+const DATA: &str =
+    "generate --instances 800 --test-instances 200 --features 2000 --labels 150 --words 50 --output data";
+const QUICK: &str = "--network.widths 24 --epochs 12 --optimizer.rate 0.02 --batch-size 64 --loss softmax";
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
+}
+
+fn precision(folder: &Folder, model: &str, more: &str) -> f64 {
+    folder.ok(&format!("predict --model {model} --input data/test.txt --output {model}.txt {more}"));
+    let report = json(&folder.ok(&format!("evaluate --truth data/test.txt --predictions {model}.txt --json")));
+    report["P@1"].as_f64().unwrap()
+}
+
+#[test]
+fn mach_learns_with_a_tenth_of_the_outputs_and_more_repetitions_answer_better() {
+    let folder = Folder::new();
+    folder.ok(&DATA.replace("--instances 800", "--instances 3000"));
+    let report = folder.ok(&format!(
+        "train mach --train data/train.txt --validation data/test.txt --repetitions 6 --buckets 15 --model mach {QUICK} --json"
+            ));
+    let report = json(&report);
+    folder.ok(&format!("train dense --train data/train.txt --model dense {QUICK}"));
+    let (mach, dense) = (precision(&folder, "mach", ""), precision(&folder, "dense", ""));
+    assert!((report["P@1"].as_f64().unwrap() - mach).abs() < 1e-9, "the report of training is that of evaluate");
+    assert_eq!(
+        (&report["output_parameters"], &report["dense_output_parameters"]),
+        (&(6 * 15 * 25).into(), &(150 * 25).into())
+    );
+    let one = precision(&folder, "mach", "--repetitions 2");
+    assert!(
+        dense > 0.35 && mach > dense - 0.1 && one < mach - 0.05,
+        "dense {dense}, mach {mach}, one repetition {one}"
+    );
+    // The other decoders and a decode that stops early answer too.
+    for more in ["--decoder min", "--decoder median", "--max-labels 1000000"] {
+        assert!(precision(&folder, "mach", more) > 0.2, "{more}");
+    }
+    assert!(folder.path("mach.log/repetition-0005/curve.svg").exists());
+    assert!(folder.path("dense.log/log.jsonl").exists());
+    assert!(!folder.path("mach.checkpoint").exists() && !folder.path("dense.checkpoint").exists());
+}
+
+#[test]
+fn parts_trained_apart_merge_into_the_bytes_of_one_run() {
+    let folder = Folder::new();
+    folder.ok(DATA);
+    let train =
+        format!("train mach --train data/train.jsonl --label-names data/labels.txt --buckets 20 {QUICK} --seed 3");
+    folder.ok(&format!("{train} --repetitions 4 --model whole --threads 2"));
+    folder.ok(&format!("{train} --repetitions-range 2..4 --model b --threads 1"));
+    folder.ok(&format!("{train} --repetitions-range 0..2 --model a --threads 2"));
+    folder.ok("merge b a --output merged");
+    assert_eq!(contents(&folder.path("whole")), contents(&folder.path("merged")));
+    assert!(contents(&folder.path("whole")).contains_key("labels.txt"));
+    // More labels, without training: those that were there keep their scores.
+    let mut names = folder.read("whole/labels.txt");
+    names.push_str("a new label\n");
+    let n = names.lines().count();
+    folder.write("names.txt", names);
+    let grown = folder.xc(&format!("merge whole --labels {n} --label-names names.txt --output grown"));
+    match grown.code {
+        0 => {
+            folder.ok("predict --model grown --input data/test.jsonl --top-k 1000 --output grown.txt");
+            assert_eq!(folder.read("grown.txt").lines().next().unwrap().split(' ').count(), n);
+        }
+        // The prime may be full already.
+        code => assert!(code == 2 && grown.stderr.contains("do not fit the prime"), "{}", grown.stderr),
+    }
+    folder
+        .xc("merge a a --output again")
+        .refused(2, "a: repetition 0 is also in a; parts with different repetitions are wanted (--repetitions-range)");
+    folder.ok(&format!(
+        "train mach --train data/train.jsonl --label-names data/labels.txt --buckets 20 {QUICK} --seed 4 --repetitions-range 2..3 --model c"
+    ));
+    folder.xc("merge a c --output again").refused(2, "c: mach.network.seed is 4, wanted 3 as in a");
+    folder.ok(&format!(
+        "train mach --train data/train.jsonl --label-names data/labels.txt --buckets 21 {QUICK} --seed 3 --repetitions-range 2..3 --model d"
+    ));
+    folder.xc("merge a d --output again").refused(2, "d: mach.n_buckets is 21, wanted 20 as in a");
+    folder.ok(&format!("{train} --text.ngrams 1 --text.min-chars 3 --repetitions-range 2..3 --model e"));
+    let outcome = folder.xc("merge a e --output again");
+    assert!(outcome.code == 2 && outcome.stderr.contains("e: "), "{}", outcome.stderr);
+    folder.ok("train tree --train data/train.jsonl --model tree");
+    let outcome = folder.xc("merge a tree --output again");
+    assert!(
+        outcome.code == 2 && outcome.stderr.contains("tree") && outcome.stderr.contains("mach"),
+        "{}",
+        outcome.stderr
+    );
+    assert!(!folder.path("again").exists());
+}
+
+#[test]
+fn batch_stream_candidates_and_label_sets_agree() {
+    let folder = Folder::new();
+    folder.ok(DATA);
+    folder.ok(&format!("train mach --train data/train.txt --repetitions 3 --buckets 20 --model mach {QUICK}"));
+    folder.ok(&format!("train dense --train data/train.txt --model dense {QUICK}"));
+    folder.ok("train tree --train data/train.txt --model tree --tree.branching 4");
+    folder.write("some.txt", "3\n77\n140\n");
+    folder.write("shown.txt", "3,77,140\n".repeat(200));
+    for model in ["mach", "dense", "tree"] {
+        let ask = |more: &str| folder.ok(&format!("predict --model {model} {more}"));
+        let batch = ask("--input data/test.txt --top-k 4 --threads 2");
+        assert_eq!(batch.lines().count(), 200);
+        let mut stream = folder.command(&format!("predict --model {model} --input - --top-k 4 --quiet"));
+        stream.stdin(std::fs::File::open(folder.path("data/test.txt")).unwrap());
+        assert_eq!(run(&mut stream).quiet_success(), batch, "{model}");
+        let some = ask("--input data/test.txt --only-labels some.txt --top-k 2");
+        assert_eq!(some, ask("--input data/test.txt --candidates shown.txt --top-k 2"), "{model}");
+        for line in some.lines() {
+            let labels: Vec<&str> = line.split(' ').map(|e| e.split(':').next().unwrap()).collect();
+            assert!(labels.len() == 2 && labels.iter().all(|l| ["3", "77", "140"].contains(l)), "{model}: {line}");
+        }
+        // Every label given: the answer of a search that sees all.
+        let all: Vec<String> = (0..150).map(|l| l.to_string()).collect();
+        folder.write("all.txt", all.join("\n"));
+        if model != "tree" {
+            assert_eq!(ask("--input data/test.txt --only-labels all.txt --top-k 4"), batch, "{model}");
+        }
+        let bench = format!("bench predict --model {model} --input data/test.txt --mode online --repeat 1 --json");
+        let latency = json(&folder.ok(&bench));
+        assert_eq!(latency["queries"], 200);
+    }
+    folder.write("few.txt", "3\n4\n");
+    folder
+        .xc("predict --model mach --input data/test.txt --candidates few.txt")
+        .refused(2, "few.txt: 2 rows of candidates for at least 200 instances; one a row is wanted");
+    folder.write("many.txt", "3\n".repeat(201));
+    folder
+        .xc("predict --model mach --input data/test.txt --candidates many.txt --output none.txt")
+        .refused(2, "many.txt: 201 rows of candidates for 200 instances; one a row is wanted");
+    assert!(!folder.path("none.txt").exists());
+    folder
+        .xc("predict --model mach --input data/test.txt --beam 5")
+        .refused(2, "--beam: the model is of kind \"mach\", wanted \"tree\"");
+    folder
+        .xc("predict --model tree --input data/test.txt --decoder min")
+        .refused(2, "--decoder: the model is of kind \"tree\", wanted \"mach\"");
+    folder
+        .xc("predict --model dense --input data/test.txt --repetitions 1")
+        .refused(2, "--repetitions: dense is no MACH model");
+    folder
+        .xc("bench predict --model dense --input data/test.txt --mode online --floor")
+        .refused(2, "dense: a model of kind \"dense\"; a tree is wanted");
+}
+
+#[test]
+fn a_lost_repetition_is_said_and_the_others_answer() {
+    let folder = Folder::new();
+    folder.ok(DATA);
+    folder.ok(&format!("train mach --train data/train.txt --repetitions 3 --buckets 20 --model mach {QUICK}"));
+    let two = folder.ok("predict --model mach --input data/test.txt --repetitions 0,2");
+    std::fs::remove_file(folder.path("mach/model-repetition-0001.safetensors")).unwrap();
+    let outcome = run(&mut folder.command("predict --model mach --input data/test.txt"));
+    assert_eq!((outcome.code, outcome.stdout), (0, two));
+    for words in ["warning: repetition 1 is left out", "model-repetition-0001.safetensors", "2 of 3 repetitions answer"]
+    {
+        assert!(outcome.stderr.contains(words), "{words:?} in {}", outcome.stderr);
+    }
+    let inspected = folder.xc("inspect mach");
+    assert!(
+        inspected.code == 2 && inspected.stdout.contains("lost") && inspected.stdout.contains("whole"),
+        "{}",
+        inspected.stdout
+    );
+    let merged = folder.xc("merge mach --output other");
+    assert!(merged.code == 2 && merged.stderr.contains("model-repetition-0001"), "{}", merged.stderr);
+    let absent = folder.xc("predict --model mach --input data/test.txt --repetitions 7");
+    absent.refused(2, "mach: no repetition 7; it has 0-2");
+    for number in [0, 2] {
+        std::fs::write(folder.path(&format!("mach/model-repetition-000{number}.safetensors")), "x").unwrap();
+    }
+    let outcome = folder.xc("predict --model mach --input data/test.txt");
+    assert!(
+        outcome.code == 2 && outcome.stderr.contains("none of the 3 repetitions can be read"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn what_cannot_be_trained_is_refused() {
+    let folder = Folder::new();
+    folder.ok(DATA);
+    let refused = |more: &str, wanted: &str| {
+        let outcome = folder.xc(&format!("train mach --train data/train.txt --model m {more}"));
+        assert!(outcome.code == 2 && outcome.stderr.contains(wanted), "{more}: {} {}", outcome.code, outcome.stderr);
+        assert!(!folder.path("m").exists());
+    };
+    refused("--buckets 150", "150 buckets for 150 labels");
+    refused("--buckets 1", "wanted at least 2");
+    refused("--buckets 20 --repetitions 0", "--repetitions 0: at least 1 is wanted");
+    refused("--buckets 20 --repetitions-range 4..4", "wanted FROM..TO");
+    refused("--buckets 20 --epochs 0", "--epochs 0");
+    refused("--buckets 20 --batch-size 0", "batch_size");
+    refused("--buckets 20 --network.widths 0", "none of them 0");
+    refused("--buckets 20 --network.dropout 1", "dropout in [0, 1)");
+    refused("--buckets 20 --optimizer.rate nan", "rate");
+    refused("--buckets 20 --optimizer.weight-decay 1", "adamw has");
+    refused("--buckets 20 --validation-fraction 1.5", "--validation-fraction 1.5");
+    refused("--buckets 20 --checkpoint-every 0", "--checkpoint-every 0");
+    // A loss that is not finite: exit code 1, and the last good state named.
+    let outcome = folder.xc(&format!(
+        "train mach --train data/train.txt --model m --buckets 20 --repetitions 1 --network.widths 24 --checkpoint-every 1 --schedule constant --optimizer sgd --optimizer.rate 1e30"
+            ));
+    assert!(outcome.code == 1 && outcome.stderr.contains("the loss is"), "{} {}", outcome.code, outcome.stderr);
+    // What it left is gone on with only when its settings are the same.
+    if folder.path("m.checkpoint").exists() {
+        let outcome = folder
+            .xc(&format!("train mach --train data/train.txt --model m --buckets 20 --repetitions 1 {QUICK} --resume"));
+        assert!(
+            outcome.code == 2 && outcome.stderr.contains("belongs to other data or settings"),
+            "{}",
+            outcome.stderr
+        );
+    }
+    let outcome =
+        folder.xc(&format!("train mach --train data/train.txt --model m --buckets 20 {QUICK} --max-memory 1000"));
+    assert_eq!(outcome.code, 3, "{}", outcome.stderr);
+}
+
+#[test]
+fn killed_at_any_moment_mach_resumes_to_the_same_bytes() {
+    let folder = Folder::new();
+    folder.ok(DATA);
+    let train = format!("train mach --train data/train.txt --repetitions 3 --buckets 20 {QUICK} --checkpoint-every 2");
+    folder.ok(&format!("{train} --model whole --threads 1"));
+    let mut killed = 0;
+    for attempt in 0..200u64 {
+        let mut command = folder.command(&format!("{train} --model m --resume --quiet --threads 2"));
+        let mut child = command.spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(20 + 37 * attempt % 400));
+        if let Some(status) = child.try_wait().unwrap() {
+            assert!(status.success());
+            break;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        killed += 1;
+        if killed == 12 {
+            // Enough of them.
+            folder.ok(&format!("{train} --model m --resume"));
+            break;
+        }
+    }
+    assert!(killed >= 2, "killed {killed} times");
+    assert_eq!(contents(&folder.path("whole")), contents(&folder.path("m")));
+}
