@@ -210,9 +210,9 @@ fn what_cannot_be_trained_is_refused() {
     refused("--buckets 20 --validation-fraction 1.5", "--validation-fraction 1.5");
     refused("--buckets 20 --checkpoint-every 0", "--checkpoint-every 0");
     // A loss that is not finite: exit code 1, and the last good state named.
-    let outcome = folder.xc(&format!(
-        "train mach --train data/train.txt --model m --buckets 20 --repetitions 1 --network.widths 24 --checkpoint-every 1 --schedule constant --optimizer sgd --optimizer.rate 1e30"
-            ));
+    let diverging = "train mach --train data/train.txt --model m --buckets 20 --repetitions 1 --network.widths 24 \
+                     --checkpoint-every 1 --schedule constant --optimizer sgd --optimizer.rate 1e30";
+    let outcome = folder.xc(diverging);
     assert!(outcome.code == 1 && outcome.stderr.contains("the loss is"), "{} {}", outcome.code, outcome.stderr);
     // What it left is gone on with only when its settings are the same.
     if folder.path("m.checkpoint").exists() {
