@@ -3,6 +3,7 @@
 use crate::encoder::{Bag, Stack};
 use crate::loss::{Bce, Softmax, SquaredHinge};
 use crate::parameter::First;
+use crate::trainer::Sample;
 use crate::{Activation, Activations, Batch, Loss, Network, Workspace, head};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -175,6 +176,29 @@ pub(crate) fn write(network: &BagNetwork, prefix: &str, writer: &mut ContainerWr
     Ok(())
 }
 
+/// Puts the biases of the outputs where the loss is least for a network that knows only how often each output is true in a
+/// sample, smoothed by half an instance. Without it a network of very many outputs spends its first epochs on learning that
+/// nearly all of them are false.
+pub(crate) fn begin_at_prior(network: &mut BagNetwork, sample: &Sample<'_>, loss: LossKind) {
+    let targets = sample.examples().targets();
+    let mut counts = vec![0u32; targets.n_labels()];
+    sample.rows().iter().flat_map(|&i| targets.row(i as usize)).for_each(|&output| counts[output as usize] += 1);
+    let n = sample.rows().len() as f64;
+    let prior = |count: u32| {
+        let count = f64::from(count);
+        match loss {
+            // Up to a constant, which the softmax does not see.
+            LossKind::Softmax => (count + 0.5).ln() - (n + 1.0).ln(),
+            LossKind::Bce => ((count + 0.5) / ((n - count).max(0.0) + 0.5)).ln(),
+            LossKind::SquaredHinge => 2.0 * (count + 0.5) / (n + 1.0) - 1.0,
+        }
+    };
+    for named in network.parameters_mut().into_iter().filter(|named| named.name == "head.bias") {
+        let values = named.parameter.values_mut();
+        values.iter_mut().zip(&counts).for_each(|(value, &count)| *value = prior(count) as f32);
+    }
+}
+
 /// Buffers of answering.
 #[derive(Default)]
 pub(crate) struct Room {
@@ -192,6 +216,36 @@ mod tests {
         for widths in [vec![3], vec![4, 7], vec![2, 5, 3]] {
             let params = NetworkParams { widths, ..Default::default() };
             assert_eq!(params.n_values(11, 6), params.network(11, 6, First::Zeros).n_values() as u64, "{params:?}");
+        }
+    }
+
+    #[test]
+    fn the_prior_is_the_best_constant() {
+        use crate::{Examples, Features};
+        let rows = [&[0u32, 2][..], &[0], &[], &[0, 2], &[0], &[2]];
+        let targets = xc_sparse::LabelRows::from_lists(rows.map(<[u32]>::to_vec), 4).unwrap();
+        let x = xc_sparse::CsrMatrix::zero((6, 3));
+        let examples = Examples::try_new(Features::Sparse(xc_sparse::Rows::new(x.view())), &targets).unwrap();
+        let sample = Sample::all(examples);
+        for loss in [LossKind::Softmax, LossKind::Bce, LossKind::SquaredHinge] {
+            let params = NetworkParams { widths: vec![2], loss, ..Default::default() };
+            let mut network = params.network(3, 4, First::Zeros);
+            begin_at_prior(&mut network, &sample, loss);
+            // Rows without features see the biases alone, since nothing else is there.
+            let bias = network.head().bias().to_vec();
+            let total = |bias: &[f32]| {
+                let one = |i| loss.loss().gradient(&mut bias.to_vec(), targets.row(i), 1.0);
+                (0..6).map(one).sum::<f64>()
+            };
+            let best = total(&bias);
+            for j in [0, 2] {
+                for step in [-1.0, 1.0] {
+                    let mut moved = bias.clone();
+                    moved[j] += step;
+                    assert!(total(&moved) > best, "{loss:?} output {j}");
+                }
+            }
+            assert!(bias[0] > bias[2] && bias[2] > bias[1] && bias[1] == bias[3], "{loss:?} {bias:?}");
         }
     }
 

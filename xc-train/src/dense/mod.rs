@@ -12,7 +12,7 @@ mod file;
 
 pub use file::KIND;
 
-use crate::shape::{BagNetwork, NetworkParams, Room};
+use crate::shape::{BagNetwork, NetworkParams, Room, begin_at_prior};
 use crate::trainer::{Sample, Summary, TrainError};
 use crate::{Features, First, Trainer};
 use rayon::prelude::*;
@@ -39,7 +39,7 @@ impl DenseModel {
         Self { params, network }
     }
 
-    /// Trains; the trainer's loss should be that of the parameters.
+    /// Trains; the trainer's loss should be that of the parameters. Biases of the outputs begin at how often each is true.
     ///
     /// # Errors
     /// As [`Trainer::train`].
@@ -49,6 +49,7 @@ impl DenseModel {
         train: &Sample<'_>,
         validation: Option<&Sample<'_>>,
     ) -> Result<Summary, TrainError> {
+        begin_at_prior(&mut self.network, train, self.params.loss);
         trainer.train(&mut self.network, train, validation)
     }
 

@@ -1,7 +1,7 @@
 //! One repetition: a classifier of instances into buckets.
 
 use super::{MachParams, MachParamsError};
-use crate::shape::BagNetwork;
+use crate::shape::{BagNetwork, begin_at_prior};
 use crate::stream::{Purpose, name};
 use crate::trainer::{Sample, Summary, TrainError};
 use crate::{First, Trainer};
@@ -51,6 +51,12 @@ impl Repetition {
 
     pub(super) fn from_network(number: u32, network: BagNetwork) -> Self {
         Self { number, network }
+    }
+
+    /// Puts the biases of the buckets at how often each is true in a sample: part of the first values, so it comes before the
+    /// training and before its key.
+    pub fn begin(&mut self, params: &MachParams, train: &Sample<'_>) {
+        begin_at_prior(&mut self.network, train, params.network.loss);
     }
 
     /// Trains on instances with their buckets ([`bucket_rows`]). The trainer's loss should be that of the parameters, its seed

@@ -48,7 +48,9 @@ fn trained(params: &MachParams, number: u32, x: &CsrMatrix, y: &LabelRows, epoch
         observer: &Silent,
     };
     let mut repetition = Repetition::new(params, N_FEATURES, number).unwrap();
-    repetition.train(&mut trainer, &Sample::all(examples), None).unwrap();
+    let sample = Sample::all(examples);
+    repetition.begin(params, &sample);
+    repetition.train(&mut trainer, &sample, None).unwrap();
     repetition
 }
 

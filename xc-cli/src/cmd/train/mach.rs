@@ -242,6 +242,7 @@ impl Repetitions<'_> {
             log,
             &watch,
             |trainer, train, validation| {
+                repetition.begin(params, train);
                 let key = format!("{:016x}", trainer.key(repetition.network(), train, validation));
                 let finished = self.finished(number);
                 if finished.exists() {
