@@ -126,15 +126,22 @@ fn measure(assignment: &Assignment, queries: &Queries, decoder: Decoder, ks: &[u
     let scan_ms = scan_ms.iter().copied().fold(f64::INFINITY, f64::min);
     println!("{} {decoder}: scan {scan_ms:.1} ms/query", queries.name);
     for &k in ks {
+        // What the exact decode answered, to count what a budget misses.
+        let mut exact: Vec<Vec<u32>> = Vec::new();
         for effort in [Effort::Exact, Effort::Labels(200_000), Effort::Labels(50_000)] {
             let (mut times, mut touched, mut certificates) = (Vec::new(), Vec::new(), Vec::new());
             let mut found = 0usize;
+            let mut kept = 0usize;
             for (number, row) in queries.rows.iter().enumerate() {
                 let start = Instant::now();
                 let met: Certificate = assignment.decode(&check(row)?, decoder, k, effort, &mut scratch, &mut best)?;
                 times.push(start.elapsed().as_secs_f64() * 1e3);
                 touched.push(met.labels_touched);
                 certificates.push(met);
+                if effort == Effort::Exact {
+                    exact.push(best.iter().map(|s| s.label).collect());
+                }
+                kept += best.iter().filter(|s| exact[number].contains(&s.label)).count();
                 if effort == Effort::Exact && number < 3 {
                     assignment.scan(&check(row)?, decoder, k, &mut scratch, &mut scanned);
                     let bits = |r: &[Scored]| r.iter().map(|s| (s.label, s.score.to_bits())).collect::<Vec<_>>();
@@ -148,7 +155,7 @@ fn measure(assignment: &Assignment, queries: &Queries, decoder: Decoder, ks: &[u
             let mean = times.iter().sum::<f64>() / n as f64;
             let share = |what: &dyn Fn(&Certificate) -> bool| certificates.iter().filter(|c| what(c)).count();
             println!(
-                "  k {k:3} {:14} mean {mean:8.2} ms  median {:8.2}  p95 {:8.2}  {:6.0}x  labels median {:9} p95 {:9}  exact {}/{n}  scanned {}  compared {found}",
+                "  k {k:3} {:14} mean {mean:8.2} ms  median {:8.2}  p95 {:8.2}  {:6.0}x  labels median {:9} p95 {:9}  exact {}/{n}  scanned {}  recall {:.4}  compared {found}",
                 format!("{effort:?}"),
                 times[n / 2],
                 times[n * 95 / 100],
@@ -157,6 +164,7 @@ fn measure(assignment: &Assignment, queries: &Queries, decoder: Decoder, ks: &[u
                 touched[n * 95 / 100],
                 share(&|c| c.exact),
                 share(&|c| c.scanned),
+                kept as f64 / exact.iter().map(Vec::len).sum::<usize>().max(1) as f64,
             );
         }
     }

@@ -14,7 +14,8 @@
 mod pack;
 
 use crate::arch::Tile;
-use pack::{pack_columns, pack_rows};
+use pack::{interleave, pack_columns, pack_rows};
+use rayon::prelude::*;
 use std::cell::RefCell;
 
 /// Steps of k that a panel of B holds while it stays in the first-level cache: 256 * 32 * 4 bytes = 32 KB.
@@ -115,6 +116,9 @@ fn product_with(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start: 
     if m == 0 || n == 0 {
         return;
     }
+    if m == 1 {
+        return product_of_one(tile, c, a, b, start);
+    }
     let deep = k.clamp(1, 8 * DEPTH);
     let wide = (CHUNK / deep / tile.columns).max(1) * tile.columns;
     for j in (0..n).step_by(wide) {
@@ -139,6 +143,36 @@ fn product_with(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start: 
             split(tile.rows, 0, m, rows, &leaf);
         }
     }
+}
+
+/// The product for a single row: each panel of B is packed where it is used once, in the first-level cache, so that B is read and
+/// nothing is written but the answer.
+///
+/// *Floor*: reading B; the same bits as in a product of many rows, since the tiles are the same.
+fn product_of_one(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start: Start<'_>) {
+    /// Panels of a task.
+    const PANELS: usize = 16;
+    let (n, k, columns) = (b.columns, a.columns, tile.columns);
+    let mut packed_a = Vec::new();
+    pack_rows(tile.rows, a, 0..1, 0..k, &mut packed_a);
+    c.par_chunks_mut(PANELS * columns).enumerate().for_each(|(task, c)| {
+        LEAF.with_borrow_mut(|(panel, _)| {
+            for (at, c) in c.chunks_mut(columns).enumerate() {
+                let j = (task * PANELS + at) * columns;
+                let mut edge = [0.0f32; 1024];
+                if let Start::Bias(bias) = start {
+                    edge[..c.len()].copy_from_slice(&bias[j..j + c.len()]);
+                }
+                for p in (0..k).step_by(DEPTH) {
+                    let depth = DEPTH.min(k - p);
+                    panel.resize(depth * columns, 0.0);
+                    interleave(panel, columns, b.t(), j..n.min(j + columns), p..p + depth);
+                    tile.run(depth, &packed_a[p * tile.rows..][..depth * tile.rows], panel, &mut edge, columns);
+                }
+                c.copy_from_slice(&edge[..c.len()]);
+            }
+        });
+    });
 }
 
 /// Computes `a * b` a few rows at a time and hands each block of rows, with the rows of `target` that belong to it, to

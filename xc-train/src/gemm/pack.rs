@@ -30,7 +30,7 @@ pub(super) fn pack_rows(height: usize, a: MatRef<'_>, rows: Range<usize>, inner:
 }
 
 /// `out[p * group + i] = m[lines.start + i, inner.start + p]`, zeros where `i` is past the lines.
-fn interleave(out: &mut [f32], group: usize, m: MatRef<'_>, lines: Range<usize>, inner: Range<usize>) {
+pub(super) fn interleave(out: &mut [f32], group: usize, m: MatRef<'_>, lines: Range<usize>, inner: Range<usize>) {
     if lines.len() < group {
         out.fill(0.0);
     }

@@ -46,6 +46,13 @@ proptest! {
                 let wanted = wanted[at] + f64::from(bias[at % n]);
                 prop_assert!((f64::from(met) - wanted).abs() < 1e-3, "at {}: {} {}", at, met, wanted);
             }
+            // A row alone has the bits that it has among others.
+            for i in 0..m {
+                let mut row = vec![f32::NAN; n];
+                let values: Vec<f32> = (0..k).map(|p| a.values[i * a.row_stride + p * a.column_stride]).collect();
+                product(&mut row, MatRef::new(&values, 1, k), b, Start::Bias(&bias), &mut Scratch::default());
+                prop_assert_eq!(&row[..], &c[i * n..(i + 1) * n]);
+            }
             // The layout changes only the packing.
             prop_assert_eq!(first.get_or_insert_with(|| c.clone()), &c);
             let mut rows = vec![f32::NAN; m * n];

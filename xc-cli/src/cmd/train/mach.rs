@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[arg(
         long,
         value_name = "R",
-        default_value_t = 16,
+        default_value_t = 32,
         conflicts_with = "repetitions_range",
         help_heading = "MACH options"
     )]
@@ -54,7 +54,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FROM..TO", value_parser = parse_range, help_heading = "MACH options")]
     repetitions_range: Option<Range<u32>>,
     /// Buckets of a repetition, fewer than labels
-    #[arg(long, value_name = "B", help_heading = "MACH options")]
+    #[arg(long, value_name = "B", default_value_t = 10_000, help_heading = "MACH options")]
     buckets: u32,
     /// Family of the hash functions; prime needs no memory for labels
     #[arg(long = "hash.family", value_name = "FAMILY", value_enum, default_value_t = FamilyName::Prime, help_heading = "MACH options")]
