@@ -1,7 +1,7 @@
 //! Speed of dense products and of whole training steps; `bench/neural.py` runs it beside numpy and PyTorch.
 //!
 //! ```text
-//!   neural_speed THREADS products|steps
+//!   neural_speed THREADS products|bags|steps
 //! ```
 //!
 //! One JSON object a line. Times are the fastest of several runs (products) and the median of several steps.
@@ -15,7 +15,10 @@ use xc_train::gemm::{MatRef, Scratch, Start, product};
 use xc_train::head::Dense;
 use xc_train::loss::Softmax;
 use xc_train::optim::{Adam, Sgd};
-use xc_train::{Activation, Batch, Encoder, Examples, Features, Network, Optimizer, StepParams, Workspace};
+use xc_train::{
+    Activation, Activations, Batch, Encoder, Examples, Features, Mode, Network, Optimizer, StepParams, Update,
+    Workspace,
+};
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
@@ -23,6 +26,7 @@ fn main() {
     let Ok(pool) = rayon::ThreadPoolBuilder::new().num_threads(threads).build() else { return };
     pool.install(|| match args.get(2).map(String::as_str) {
         Some("products") => products(threads),
+        Some("bags") => bags(threads),
         _ => steps(threads),
     });
 }
@@ -78,6 +82,37 @@ fn instances(n: usize, n_features: usize, nnz: usize) -> CsrMatrix {
         indptr.push(indices.len());
     }
     CsrMatrix::new((n, n_features), indptr, indices, data)
+}
+
+/// The table alone: summing the vectors of a batch, and changing them by a gradient (SGD).
+fn bags(threads: usize) {
+    for (n_features, width, n, nnz) in [(80_000, 512, 512, 60), (120_000, 128, 512, 40), (80_000, 2000, 512, 60)] {
+        let x = instances(n, n_features, nnz);
+        let Ok(y) = LabelRows::from_lists((0..n).map(|_| [0]), 1) else { return };
+        let Ok(examples) = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y) else { return };
+        let mut bag = Bag::new(n_features, width, Activation::Identity, 0.0, 1);
+        let (mut batch, optimizer) = (Batch::default(), Sgd::default());
+        batch.fill(&examples, &(0..n as u32).collect::<Vec<_>>());
+        let (mut output, mut gradient) = (Activations::default(), Activations::default());
+        let mode = Mode::Train { seed: 1, step: 0 };
+        let (mut forward, mut update) = (f64::MAX, f64::MAX);
+        for number in 0..12 {
+            let began = Instant::now();
+            bag.forward(&batch, mode, &mut output, &mut ());
+            forward = forward.min(began.elapsed().as_secs_f64() * 1e3);
+            gradient.reshape(n, width);
+            gradient.values_mut().fill(1e-3);
+            let began = Instant::now();
+            bag.backward(&batch, mode, &output, &mut gradient, &mut ());
+            let step = Update { optimizer: &optimizer, step: optimizer.step(number, 1e-3, 1.0) };
+            bag.update(&batch, &gradient, &mut (), &step);
+            update = update.min(began.elapsed().as_secs_f64() * 1e3);
+        }
+        let nnz = x.nnz();
+        println!(
+            r#"{{"what":"bag","threads":{threads},"features":{n_features},"width":{width},"batch":{n},"nnz":{nnz},"forward_ms":{forward:.3},"update_ms":{update:.3}}}"#
+        );
+    }
 }
 
 fn steps(threads: usize) {

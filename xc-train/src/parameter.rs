@@ -1,5 +1,6 @@
 //! A matrix that learns, with what its optimiser remembers of it.
 
+use crate::arch::prefetch;
 use crate::gemm::SplitRows;
 use crate::optim::{Optimizer, Step};
 use crate::stream::{Purpose, fill_uniform, name, stream};
@@ -155,6 +156,11 @@ impl Slot<'_> {
     pub fn update(self, gradient: &[f32], optimizer: &dyn Optimizer, step: &Step) {
         let decay = if self.decays { step.decay } else { 0.0 };
         optimizer.apply(self, gradient, &Step { decay, ..*step });
+    }
+
+    /// Asks for the values and moments, which will be changed soon.
+    pub(crate) fn prefetch(&self) {
+        [&*self.values, self.first, self.second].into_iter().for_each(prefetch);
     }
 
     /// A reborrow.

@@ -61,6 +61,20 @@ impl Tile {
     }
 }
 
+/// Asks for the first cache lines of values that will be read soon: what follows in a long row the machine finds itself, and
+/// asking for all of it costs more than it saves (forward of 512 x 512: 7.0 ms without, 10.2 ms with all lines). Nothing else
+/// happens; on other machines, nothing at all.
+#[inline(always)]
+pub(crate) fn prefetch(values: &[f32]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in values.chunks(16).take(8) {
+        // SAFETY: a prefetch reads nothing that the program could see, and faults at no address.
+        unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = values;
+}
+
 /// Runs a loop compiled for the widest vectors of this machine. The body should do at least some hundred
 /// nanoseconds of work, and is compiled once for each instruction set.
 #[inline(always)]

@@ -10,7 +10,7 @@
 
 use super::Encoder;
 use crate::activations::{BLOCK, Finish};
-use crate::arch::vectorised;
+use crate::arch::{prefetch, vectorised};
 use crate::gemm::SplitRows;
 use crate::layer::{Named, column_sums, squares};
 use crate::parameter::{Decay, First, Parameter, Slot};
@@ -29,6 +29,11 @@ pub struct Bag {
 
 /// Entries of a batch that one task of a backward pass takes.
 const ENTRIES: usize = 512;
+
+/// Groups of four rows between asking for a row and reading it.
+const AHEAD: usize = 2;
+/// Features between asking for a row of the table and changing it.
+const UPDATES_AHEAD: usize = 3;
 
 thread_local! {
     /// Gradient of one row.
@@ -139,10 +144,15 @@ fn update_rows(
     let n_entries = groups.ptr[positions.end] - groups.ptr[positions.start];
     if positions.len() < 2 || n_entries as usize <= ENTRIES {
         ROW.with_borrow_mut(|row| {
-            for at in positions {
+            for at in positions.clone() {
                 let (rows, values) = groups.entries(at);
+                let local = |at: usize| groups.features[at] as usize - first;
+                if at + UPDATES_AHEAD < positions.end {
+                    let ahead = local(at + UPDATES_AHEAD);
+                    slot.rows(ahead..ahead + 1).prefetch();
+                }
                 gather(row, gradient, rows, values);
-                let local = groups.features[at] as usize - first;
+                let local = local(at);
                 slot.rows(local..local + 1).update(row, update.optimizer, &update.step);
             }
         });
@@ -175,7 +185,11 @@ fn add_rows(sum: &mut [f32], table: &[f32], rows: &[u32], values: &[f32]) {
     vectorised(|| {
         let (rows, last_rows) = rows.as_chunks::<4>();
         let (values, last_values) = values.as_chunks::<4>();
-        for (&[ra, rb, rc, rd], &[va, vb, vc, vd]) in rows.iter().zip(values) {
+        for (at, (&[ra, rb, rc, rd], &[va, vb, vc, vd])) in rows.iter().zip(values).enumerate() {
+            // Rows lie anywhere in a table that no cache holds: those after the next ones are asked for now.
+            if let Some(ahead) = rows.get(at + AHEAD) {
+                ahead.iter().for_each(|&r| prefetch(row(r)));
+            }
             let (a, b, c, d) = (row(ra), row(rb), row(rc), row(rd));
             for ((((sum, a), b), c), d) in sum.iter_mut().zip(a).zip(b).zip(c).zip(d) {
                 *sum = *sum + va * a + vb * b + vc * c + vd * d;
