@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use xc_sparse::io::ReadOptions;
+use xc_sparse::store::Dtype;
 
 // One folder for the whole run, on a file system in memory where there is one.
 static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
@@ -68,4 +69,42 @@ pub fn options() -> ReadOptions {
 pub fn check_message(path: &Path, message: &str) {
     assert!(message.starts_with(&path.display().to_string()), "the message names no file: {message}");
     assert!(!message.contains('\n'), "the message has several lines: {message:?}");
+}
+
+/// An array of an input: a line `NAME TYPE WIDTH`, then the bytes of its elements.
+pub struct Block<'a> {
+    pub name: &'a str,
+    pub dtype: Dtype,
+    pub shape: [usize; 2],
+    pub bytes: &'a [u8],
+}
+
+/// The [`Block`]s of some sections; what is no block is left out.
+pub fn blocks<'a>(sections: &[&'a [u8]]) -> Vec<Block<'a>> {
+    sections.iter().filter_map(|section| block(section)).collect()
+}
+
+fn block(section: &[u8]) -> Option<Block<'_>> {
+    let end = section.iter().position(|&b| b == b'\n')?;
+    let mut words = std::str::from_utf8(&section[..end]).ok()?.split(' ');
+    let name = words.next()?;
+    let dtype = match words.next()? {
+        "u8" => Dtype::U8,
+        "u32" => Dtype::U32,
+        "u64" => Dtype::U64,
+        "f16" => Dtype::F16,
+        _ => Dtype::F32,
+    };
+    let width: usize = words.next()?.parse().ok()?;
+    let n = (section.len() - end - 1) / dtype.n_bytes();
+    // A width of 0 has any number of rows: the input's next number.
+    let rows = if width == 0 { words.next()?.parse().ok()? } else { n / width };
+    let shape = [rows, width];
+    let bytes = &section[end + 1..][..rows * width * dtype.n_bytes()];
+    Some(Block { name, dtype, shape, bytes })
+}
+
+/// Elements of a block of 32-bit numbers.
+pub fn words(bytes: &[u8]) -> Vec<u32> {
+    bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
 }

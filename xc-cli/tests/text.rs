@@ -75,6 +75,23 @@ fn single_sizes_change_the_preset_and_stand_alone() {
 }
 
 #[test]
+fn a_bound_on_memory_costs_passes_and_changes_nothing() {
+    let folder = Folder::new();
+    folder.ok(SMALL);
+    let convert = "convert --from jsonl data/train.jsonl --to xc-text --text.pairs 500 --text.words 100 --text.oov 30";
+    folder.ok(&format!("{convert} free.txt"));
+    folder.ok(&format!("{convert} bounded.txt --max-memory 1M"));
+    assert!(folder.read("free.txt") == folder.read("bounded.txt"), "the bound shows");
+    let outcome = folder.xc(&format!("{convert} none.txt --max-memory 1k"));
+    outcome.refused(
+        3,
+        "data/train.jsonl: the different terms of the texts do not fit into 250 bytes, even in 64 passes over them; \
+         --max-memory is too small",
+    );
+    assert!(!folder.path("none.txt").exists());
+}
+
+#[test]
 fn options_that_contradict_each_other_are_refused() {
     let folder = Folder::new();
     folder.write("train.jsonl", "{\"text\": \"a b c\", \"labels\": [0]}\n");

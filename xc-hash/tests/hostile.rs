@@ -111,6 +111,23 @@ fn folding_has_a_version_of_its_own_and_its_damages_are_named() {
 }
 
 #[test]
+fn a_message_is_one_line_whatever_the_names_are() {
+    let met = |place: &str| {
+        let mut parts = stored();
+        parts.config.pointer_mut(place).unwrap()["ac\nts\u{7}"] = json!("strip");
+        Pipeline::from_parts(parts).unwrap_err().to_string()
+    };
+    for place in ["", "/params", "/params/weighting", "/params/blocks/0"] {
+        let met = met(place);
+        assert!(met.contains("ac\\nts\\u{7}") && !met.contains(char::is_control), "{met:?}");
+    }
+    let mut parts = stored();
+    parts.config["params"]["case"] = json!("lo\nwer");
+    let met = Pipeline::from_parts(parts).unwrap_err().to_string();
+    assert!(met.contains("lo\\nwer") && !met.contains('\n'), "{met:?}");
+}
+
+#[test]
 fn kinds_are_not_mixed_up() {
     let counts = sprs::CsMatI::<f32, u32, usize>::new((1, 2), vec![0, 1], vec![1], vec![2.0]);
     let weights = RowWeights::fit(Weighting::default(), counts.view()).unwrap();
@@ -199,7 +216,7 @@ fn passes_that_differ_are_noticed() {
     });
     assert_eq!(
         fitted.unwrap_err().to_string(),
-        "the first pass met 3 texts, the second 2; both must read the same texts"
+        "the first pass met 3 texts, a later one 2; all must read the same texts"
     );
     let fitted = Pipeline::fit_stream(params, |_| Err(std::io::Error::other("disk on fire")));
     assert_eq!(fitted.unwrap_err().to_string(), "reading the texts: disk on fire");

@@ -240,6 +240,41 @@ fn naive_rows(params: &PipelineParams, train: &[String], texts: &[String]) -> Op
     Some((n_features as usize, texts.iter().map(|t| weigh(count(t))).collect()))
 }
 
+#[test]
+fn terms_beyond_the_bound_are_counted_in_further_passes() {
+    // Words of very different frequencies, and as many pairs again.
+    let texts: Vec<String> = (0..3000u32).map(|i| format!("w{} w{} w{} the", i % 7, i % 97, i * i % 2003)).collect();
+    let terms = VocabularyParams { max_features: Some(60), ..VocabularyParams::default() };
+    let block = Block { slots: Slots::Vocabulary(terms), ..Block::words(1, 1) };
+    let grams = Grams::Words { min: 2, max: 2 };
+    let blocks = vec![block, Block { grams, ..block }, Block { grams, ..Block::words(1, 1) }];
+    let params = PipelineParams { blocks, oov_slots: 10, ..PipelineParams::default() };
+    let free = Pipeline::fit(params.clone(), &texts).unwrap();
+    assert!(free.n_slots() > 200, "{}", free.n_slots());
+    let within = |bound: usize, threads: usize| {
+        let mut passes = 0;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let fitted = pool.install(|| {
+            Pipeline::fit_stream_within(params.clone(), bound, |sink| {
+                passes += 1;
+                texts.chunks(500).for_each(|texts| sink.add(texts));
+                Ok::<(), std::io::Error>(())
+            })
+        });
+        (fitted, passes)
+    };
+    for threads in [1, 3] {
+        for (bound, wanted) in [(usize::MAX, 2..=2), (200_000, 3..=9), (40_000, 9..=65)] {
+            let (fitted, passes) = within(bound, threads);
+            assert_eq!(fitted.unwrap(), free, "{bound} bytes, {threads} threads");
+            assert!(wanted.contains(&passes), "{bound} bytes, {threads} threads: {passes} passes");
+        }
+        let (refused, passes) = within(500, threads);
+        let wanted = "the different terms of the texts do not fit into 500 bytes, even in 64 passes over them";
+        assert_eq!((refused.unwrap_err().to_string(), passes), (wanted.to_string(), 1));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
@@ -315,6 +350,26 @@ proptest! {
             let want: Vec<(u32, f32)> = sums.into_iter().map(|(f, sum)| (f, sum as f32)).collect();
             let met: Vec<(u32, f32)> = folded.indices().iter().copied().zip(folded.data().iter().copied()).collect();
             prop_assert_eq!(met, want);
+        }
+    }
+
+    #[test]
+    fn a_bound_on_memory_does_not_show(
+        params in any_params(),
+        train in prop::collection::vec(any_text(), 0..30),
+        bound in 2_000usize..20_000,
+        threads in 1usize..4,
+    ) {
+        let bounded = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(|| {
+            Pipeline::fit_stream_within(params.clone(), bound, |sink| {
+                train.chunks(7).for_each(|texts| sink.add(texts));
+                Ok::<(), std::io::Error>(())
+            })
+        });
+        match (bounded, Pipeline::fit(params, &train)) {
+            (Ok(bounded), free) => prop_assert_eq!(Ok(bounded), free),
+            (Err(FitStreamError::Fit(FitPipelineError::TermBytes { term_bytes })), _) => prop_assert_eq!(term_bytes, bound),
+            (Err(error), free) => prop_assert_eq!(error.to_string(), free.unwrap_err().to_string()),
         }
     }
 

@@ -114,7 +114,8 @@ impl Schedule for HalveOnPlateau {
 
     fn restore(&mut self, state: &[f64]) {
         if let &[factor, best, waited] = state {
-            (self.factor, self.best, self.waited) = (factor, best, waited as u32);
+            // More than patience is never waited.
+            (self.factor, self.best, self.waited) = (factor, best, (waited as u32).min(self.patience - 1));
         }
     }
 

@@ -144,12 +144,9 @@ impl NetworkParams {
     ) -> Result<BagNetwork, OpenNetworkError> {
         let path = || container.folder().to_owned();
         self.check().map_err(|source| OpenNetworkError::Shape { path: path(), source })?;
-        // The largest arrays first: a wrong size is noticed before memory is taken for it.
-        let last = self.widths[self.widths.len() - 1];
-        container.array_shaped::<f32>(&format!("{prefix}bag.table"), &[n_features, self.widths[0]])?;
-        container.array_shaped::<f32>(&format!("{prefix}head.weights"), &[n_outputs, last])?;
-        for (layer, pair) in self.widths.windows(2).enumerate() {
-            container.array_shaped::<f32>(&format!("{prefix}layer{}.weights", layer + 1), &[pair[1], pair[0]])?;
+        // Every array before the network is made: no memory is taken that the file does not account for.
+        for (name, shape) in self.arrays(n_features, n_outputs) {
+            container.array_shaped::<f32>(&format!("{prefix}{name}"), &shape)?;
         }
         let mut network = self.network(n_features, n_outputs, First::Zeros);
         for named in network.parameters_mut() {
@@ -161,6 +158,23 @@ impl NetworkParams {
             named.parameter.set_stored(array);
         }
         Ok(network)
+    }
+}
+
+impl NetworkParams {
+    /// Names and shapes of the arrays of a network whose widths are sound.
+    fn arrays(&self, n_features: usize, n_outputs: usize) -> Vec<(String, [usize; 2])> {
+        let widths = &self.widths;
+        let mut out = vec![("bag.table".to_owned(), [n_features, widths[0]]), ("bag.bias".to_owned(), [widths[0], 1])];
+        let mut layer = |name: String, outputs, inputs| {
+            out.push((format!("{name}.weights"), [outputs, inputs]));
+            out.push((format!("{name}.bias"), [outputs, 1]));
+        };
+        for (below, pair) in widths.windows(2).enumerate() {
+            layer(format!("layer{}", below + 1), pair[1], pair[0]);
+        }
+        layer("head".to_owned(), n_outputs, widths[widths.len() - 1]);
+        out
     }
 }
 
@@ -216,6 +230,16 @@ mod tests {
         for widths in [vec![3], vec![4, 7], vec![2, 5, 3]] {
             let params = NetworkParams { widths, ..Default::default() };
             assert_eq!(params.n_values(11, 6), params.network(11, 6, First::Zeros).n_values() as u64, "{params:?}");
+        }
+    }
+
+    #[test]
+    fn arrays_are_those_of_the_network() {
+        for widths in [vec![3], vec![3, 5], vec![4, 1, 2]] {
+            let params = NetworkParams { widths, ..Default::default() };
+            let network = params.network(7, 6, First::Zeros);
+            let met = network.parameters().into_iter().map(|n| (n.name, [n.parameter.rows(), n.parameter.width()]));
+            assert_eq!(met.collect::<Vec<_>>(), params.arrays(7, 6));
         }
     }
 

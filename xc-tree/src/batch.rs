@@ -1,7 +1,7 @@
 //! Beam search of many queries: level by level, and inside a level chunk by chunk, so that a chunk's weights
 //! enter the cache once for all the queries of a tile that reach it (etter2022mscm, Alg. 3).
 
-use crate::beam::{Pooled, PredictParams, mean_of_trees, normalised, pool_size, rank_scores};
+use crate::beam::{Pooled, PredictParams, mean_of_trees, normalised, offer_children, pool_size};
 use crate::head;
 use crate::model::{Tree, TreeModel};
 use crate::select::Select;
@@ -168,6 +168,7 @@ impl TreeModel {
         };
         for number in searched..=last {
             let level = tree.level(number);
+            let leaves = (number == last).then(|| tree.labels());
             for select in selects.iter_mut() {
                 select.reset(if number == last { per_tree } else { params.beam });
             }
@@ -184,17 +185,7 @@ impl TreeModel {
                 let query = |number: u32| queries[number as usize];
                 shared_margins(&level, visits, query, params.choice, product, |at, child, margins| {
                     let select = &mut selects[visits[at].query as usize];
-                    rank_scores(self.info.post, scores[at], margins);
-                    if number == last {
-                        let labels = &tree.labels()[child as usize..][..margins.len()];
-                        for (&label, &score) in labels.iter().zip(margins.iter()) {
-                            select.push(label, score);
-                        }
-                    } else {
-                        for (child, &score) in (child..).zip(margins.iter()) {
-                            select.push(child, score);
-                        }
-                    }
+                    offer_children(self.info.post, scores[at], child, margins, leaves, select);
                 });
             }
             if number < last {

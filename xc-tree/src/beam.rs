@@ -108,6 +108,32 @@ pub(crate) fn rank_scores(post: PostProcessor, parent: f32, margins: &mut [f32])
     }
 }
 
+/// Ranks the children of one parent, given their margins, and offers them to `select`: as nodes, of which the first has
+/// the number `first`, or as labels where the tree's last level gives those of all its leaves.
+#[inline(always)]
+pub(crate) fn offer_children(
+    post: PostProcessor,
+    parent: f32,
+    first: u32,
+    margins: &mut [f32],
+    leaves: Option<&[u32]>,
+    select: &mut Select,
+) {
+    rank_scores(post, parent, margins);
+    match leaves {
+        Some(labels) => {
+            for (&label, &score) in labels[first as usize..][..margins.len()].iter().zip(margins.iter()) {
+                select.push(label, score);
+            }
+        }
+        None => {
+            for (child, &score) in (first..).zip(margins.iter()) {
+                select.push(child, score);
+            }
+        }
+    }
+}
+
 impl TreeModel {
     /// The best labels of one query, best first, into `out`.
     ///
@@ -306,7 +332,7 @@ impl Search<'_> {
     /// Scores the children of some of the parents.
     fn score(&mut self, tree: &Tree, number: usize, query: &QueryView<'_>, parents: std::ops::Range<usize>) {
         let level = tree.levels[number].view();
-        let last = number + 1 == tree.levels.len();
+        let leaves = (number + 1 == tree.levels.len()).then(|| tree.labels());
         if let Some(trail) = self.trail {
             let (tree, level) = (self.number as u32, number as u32);
             trail.extend(self.parents[parents.clone()].iter().map(|&parent| Visited {
@@ -322,17 +348,7 @@ impl Search<'_> {
             let children = level.children(parent as usize);
             let (here, others) = rest.split_at_mut(children.len());
             rest = others;
-            rank_scores(self.post, score, here);
-            if last {
-                let labels = &tree.labels()[children.start as usize..children.end as usize];
-                for (&label, &score) in labels.iter().zip(here.iter()) {
-                    self.select.push(label, score);
-                }
-            } else {
-                for (child, &score) in children.zip(here.iter()) {
-                    self.select.push(child, score);
-                }
-            }
+            offer_children(self.post, score, children.start, here, leaves, self.select);
         }
     }
 

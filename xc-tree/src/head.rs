@@ -6,7 +6,7 @@
 //! search then walks the levels as ever, on margins that are there already: the same answers, bit for bit.
 
 use crate::TreeParts;
-use crate::beam::rank_scores;
+use crate::beam::offer_children;
 use crate::model::{Level, Tree};
 use crate::post::PostProcessor;
 use crate::select::Select;
@@ -70,22 +70,12 @@ pub(crate) fn search(
     let mut first = 0;
     for number in 0..depth {
         let level = tree.level(number);
-        let last = number + 1 == tree.depth();
-        select.reset(if last { per_tree } else { beam });
+        let leaves = (number + 1 == tree.depth()).then(|| tree.labels());
+        select.reset(if leaves.is_some() { per_tree } else { beam });
         for node in nodes.iter() {
             let children = level.children(node.label as usize);
             let here = &mut margins[first + children.start as usize..first + children.end as usize];
-            rank_scores(post, node.score, here);
-            if last {
-                let labels = &tree.labels()[children.start as usize..children.end as usize];
-                for (&label, &score) in labels.iter().zip(here.iter()) {
-                    select.push(label, score);
-                }
-            } else {
-                for (child, &score) in children.zip(here.iter()) {
-                    select.push(child, score);
-                }
-            }
+            offer_children(post, node.score, children.start, here, leaves, select);
         }
         first += level.n_columns();
         if number + 1 < depth {

@@ -6,7 +6,7 @@ use crate::error::{CliError, chain};
 use crate::interrupt;
 use std::path::Path;
 use std::sync::Arc;
-use xc_hash::text::{FeatureMaker, FitStreamError, Pipeline, PipelineParams, RowWeights, Weighting};
+use xc_hash::text::{FeatureMaker, FitPipelineError, FitStreamError, Pipeline, PipelineParams, RowWeights, Weighting};
 use xc_sparse::io::{
     Format, LabelCollector, LabelNames, NameColumn, ReadError, ReadErrorKind, ReadOptions, UnknownLabels, holds_text,
     open_text, read_dataset, read_label_names, read_labels,
@@ -168,7 +168,9 @@ fn read_text_rows(
     let fitted;
     let pipeline = match making {
         Making::Fit { text, .. } => {
-            let fit = Pipeline::fit_stream(text.clone(), |sink| -> Result<(), ReadError> {
+            // What is set aside may be twice what the terms fill, and twice that while threads' counts are added up.
+            let term_bytes = context.max_memory.map_or(usize::MAX, |limit| (limit / 4) as usize);
+            let fit = Pipeline::fit_stream_within(text.clone(), term_bytes, |sink| -> Result<(), ReadError> {
                 for block in open_text(path, options)? {
                     let texts: Vec<String> = block?.instances.into_iter().map(|i| i.text).collect();
                     sink.add(&texts);
@@ -177,6 +179,9 @@ fn read_text_rows(
             });
             fitted = fit.map_err(|e| match e {
                 FitStreamError::Source(e) => CliError::from(e),
+                FitStreamError::Fit(e @ FitPipelineError::TermBytes { .. }) => {
+                    CliError::missing(format_args!("{}: {e}; --max-memory is too small", path.display()))
+                }
                 FitStreamError::Fit(e) => CliError::input(path, &e),
             })?;
             &fitted

@@ -12,6 +12,7 @@
 use crate::murmur3_32;
 use hashbrown::HashTable;
 use rayon::prelude::*;
+use std::ops::{Range, RangeInclusive};
 use thiserror::Error;
 
 /// Why arrays are not a vocabulary.
@@ -176,6 +177,12 @@ fn spread(hash: u32) -> u64 {
     (hash as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
+/// Some of the hashes that terms have under seed 0.
+pub(super) type HashRange = Range<u64>;
+
+/// All of them.
+pub(super) const ALL_HASHES: HashRange = 0..1 << 32;
+
 /// Counts of terms while a vocabulary is being fitted: an arena of bytes and one entry a term.
 #[derive(Default)]
 pub(super) struct TermCounts {
@@ -205,11 +212,16 @@ impl TermCounts {
         self.text = self.text.wrapping_add(1);
     }
 
-    /// Counts one occurrence. Terms beyond 4 GiB each do not occur: texts are shorter.
+    /// Counts one occurrence of a term whose hash lies in `hashes`. Terms beyond 4 GiB each do not occur: texts are
+    /// shorter.
     #[inline]
-    pub(super) fn add(&mut self, term: &[u8]) {
+    pub(super) fn add(&mut self, term: &[u8], hashes: &HashRange) {
+        let hash = murmur3_32(term, 0);
+        if !hashes.contains(&u64::from(hash)) {
+            return;
+        }
         let text = self.text;
-        let entry = self.entry(term, murmur3_32(term, 0));
+        let entry = self.entry(term, hash);
         entry.count = entry.count.saturating_add(1);
         if entry.last != text {
             entry.last = text;
@@ -259,12 +271,44 @@ impl TermCounts {
         self.entries.len()
     }
 
+    /// Bytes that the counts fill. What was set aside for them may be twice as much.
+    pub(super) fn n_bytes(&self) -> usize {
+        self.bytes.len() + self.entries.len() * (size_of::<Entry>() + size_of::<u32>())
+    }
+
+    /// Forgets the terms whose hash lies outside `hashes`.
+    pub(super) fn retain(&mut self, hashes: &HashRange) {
+        let all = std::mem::take(self);
+        self.text = all.text;
+        self.take_from(&all, all.entries.iter().filter(|e| hashes.contains(&u64::from(e.hash))));
+    }
+
+    /// Forgets all but those terms that [`Self::select`] can choose from these counts and counts of other terms.
+    pub(super) fn keep(&mut self, range: &RangeInclusive<u32>, most: Option<u32>) {
+        let all = std::mem::take(self);
+        self.take_from(&all, all.most_frequent(range, most));
+    }
+
+    fn take_from<'a>(&mut self, other: &TermCounts, entries: impl IntoIterator<Item = &'a Entry>) {
+        for e in entries {
+            let start = self.bytes.len();
+            *self.entry(other.term(e), e.hash) = Entry { start, ..*e };
+        }
+    }
+
     /// The terms with a df in `range`, the `most` frequent of them (ties: the smaller term), and their dfs by id.
     pub(super) fn select(
         self,
-        range: std::ops::RangeInclusive<u32>,
+        range: RangeInclusive<u32>,
         most: Option<u32>,
     ) -> Result<(Vocabulary, Vec<u32>), VocabularyError> {
+        let mut kept = self.most_frequent(&range, most);
+        kept.par_sort_unstable_by(|a, b| self.term(a).cmp(self.term(b)));
+        let vocabulary = Vocabulary::from_sorted(kept.iter().map(|e| self.term(e)))?;
+        Ok((vocabulary, kept.iter().map(|e| e.df).collect()))
+    }
+
+    fn most_frequent(&self, range: &RangeInclusive<u32>, most: Option<u32>) -> Vec<&Entry> {
         let mut kept: Vec<&Entry> = self.entries.iter().filter(|e| range.contains(&e.df)).collect();
         if let Some(most) = most
             && (most as usize) < kept.len()
@@ -272,9 +316,7 @@ impl TermCounts {
             kept.par_sort_unstable_by(|a, b| b.count.cmp(&a.count).then_with(|| self.term(a).cmp(self.term(b))));
             kept.truncate(most as usize);
         }
-        kept.par_sort_unstable_by(|a, b| self.term(a).cmp(self.term(b)));
-        let vocabulary = Vocabulary::from_sorted(kept.iter().map(|e| self.term(e)))?;
-        Ok((vocabulary, kept.iter().map(|e| e.df).collect()))
+        kept
     }
 }
 
@@ -286,7 +328,7 @@ mod tests {
         let mut counts = TermCounts::default();
         for text in texts {
             counts.next_text();
-            text.iter().for_each(|term| counts.add(term.as_bytes()));
+            text.iter().for_each(|term| counts.add(term.as_bytes(), &ALL_HASHES));
         }
         counts
     }

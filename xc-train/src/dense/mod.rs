@@ -112,7 +112,11 @@ impl DenseModel {
         for first in (0..features.len()).step_by(BATCH) {
             batch.fill_features(features, first..features.len().min(first + BATCH));
             self.network.logits(&batch, &mut logits, &mut workspace);
-            let rows = logits.values_mut().par_chunks_exact_mut(self.n_labels().max(1)).enumerate();
+            if self.n_labels() == 0 {
+                (0..batch.len()).for_each(|_| out.push_row(&[]));
+                continue;
+            }
+            let rows = logits.values_mut().par_chunks_exact_mut(self.n_labels()).enumerate();
             let ranked: Vec<Vec<Scored>> = rows
                 .map_init(
                     || TopK::new(0),

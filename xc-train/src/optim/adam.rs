@@ -48,8 +48,7 @@ impl Optimizer for Adam {
         // b^t is 0 long before t passes i32.
         let t = i32::try_from(number + 1).unwrap_or(i32::MAX);
         let corrections = self.betas.map(|b| (1.0 - b.powi(t)) as f32);
-        let decay = (rate * self.weight_decay) as f32;
-        Step { rate: rate as f32, gradient_scale: gradient_scale as f32, decay, corrections }
+        Step { corrections, ..Step::new(rate, gradient_scale, self.weight_decay) }
     }
 
     fn apply(&self, slot: Slot<'_>, gradient: &[f32], step: &Step) {

@@ -31,6 +31,14 @@ pub struct Step {
     pub corrections: [f32; 2],
 }
 
+impl Step {
+    /// The numbers of a rule whose moments need no correction.
+    pub(crate) fn new(rate: f64, gradient_scale: f64, weight_decay: f64) -> Self {
+        let decay = (rate * weight_decay) as f32;
+        Self { rate: rate as f32, gradient_scale: gradient_scale as f32, decay, corrections: [1.0; 2] }
+    }
+}
+
 /// A rule for changing values by their gradients.
 pub trait Optimizer: Send + Sync {
     /// Name in configurations and logs.

@@ -30,8 +30,7 @@ impl Optimizer for Momentum {
     }
 
     fn step(&self, _: u64, rate: f64, gradient_scale: f64) -> Step {
-        let decay = (rate * self.weight_decay) as f32;
-        Step { rate: rate as f32, gradient_scale: gradient_scale as f32, decay, corrections: [1.0; 2] }
+        Step::new(rate, gradient_scale, self.weight_decay)
     }
 
     fn apply(&self, slot: Slot<'_>, gradient: &[f32], step: &Step) {

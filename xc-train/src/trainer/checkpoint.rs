@@ -100,6 +100,18 @@ impl Position {
     }
 }
 
+impl Position {
+    /// Whether training can stand there: steps, epochs and batches agree, and nothing is counted that was not yet done.
+    fn is_possible(&self, n_batches: u64) -> bool {
+        let steps = u64::from(self.epoch).checked_mul(n_batches).and_then(|done| done.checked_add(self.batch));
+        self.batch < n_batches.max(1)
+            && steps == Some(self.step)
+            && self.running.1 <= self.step
+            && u64::from(self.waited) <= self.step
+            && self.best.is_none_or(|(step, _)| step <= self.step)
+    }
+}
+
 /// Values of all parameters, in their order.
 pub(super) type Values = Vec<Vec<f32>>;
 
@@ -130,9 +142,11 @@ impl Checkpoint {
     }
 
     /// Takes the network, and gives the position and the best parameters, of the last save; nothing if there is none.
+    /// An epoch has `n_batches`.
     pub(super) fn load<E: Encoder, H: Head>(
         &self,
         network: &mut Network<E, H>,
+        n_batches: u64,
     ) -> Result<Option<(Position, Option<Values>)>, CheckpointError> {
         if !self.state.join("config.json").exists() {
             return Ok(None);
@@ -149,16 +163,27 @@ impl Checkpoint {
         }
         let numbers = container.array::<u64>("position")?;
         let position = Position::from_numbers(&numbers).ok_or_else(|| damaged("no position".to_owned()))?;
+        if !position.is_possible(n_batches) {
+            return Err(damaged(format!("{position:?} is no position of epochs of {n_batches} batches")));
+        }
+        let check_finite = |name: &str, values: &[f32]| match values.iter().position(|v| !v.is_finite()) {
+            Some(at) => Err(damaged(format!("array {name}: value {at} is not finite"))),
+            None => Ok(()),
+        };
         let has_best = container.arrays().any(|(name, _)| name.starts_with("best."));
         let mut best = has_best.then(Values::new);
         for named in network.parameters_mut() {
             let shape = [named.parameter.rows(), named.parameter.width()];
             named.parameter.values_mut().copy_from_slice(&container.array_shaped(&named.name, &shape)?);
+            check_finite(&named.name, named.parameter.values())?;
             for (i, moment) in named.parameter.moments.iter_mut().enumerate().filter(|(_, m)| !m.is_empty()) {
                 moment.copy_from_slice(&container.array_shaped(&format!("{}.m{i}", named.name), &shape)?);
             }
             if let Some(best) = &mut best {
-                best.push(container.array_shaped(&format!("best.{}", named.name), &shape)?.to_vec());
+                let name = format!("best.{}", named.name);
+                let values = container.array_shaped(&name, &shape)?.to_vec();
+                check_finite(&name, &values)?;
+                best.push(values);
             }
         }
         Ok(Some((position, best)))

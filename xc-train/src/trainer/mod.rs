@@ -147,7 +147,8 @@ impl Trainer<'_> {
             steps: 0,
         };
         if let Some(checkpoint) = &run.checkpoint
-            && let Some((position, best)) = checkpoint.load(network)?
+            && let Some((position, best)) =
+                checkpoint.load(network, train.rows().len().div_ceil(self.params.batch_size) as u64)?
         {
             self.schedule.restore(&position.schedule);
             self.observer.event(Event::Resumed { epoch: position.epoch, step: position.step });

@@ -1,7 +1,7 @@
 //! The dense baseline: trained, saved, opened, asked.
 
 use crate::reference::{features, targets};
-use xc_sparse::store::{Container, ContainerWriter, OpenMode};
+use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode};
 use xc_sparse::{LabelRows, Rows};
 use xc_train::dense::{DenseModel, KIND};
 use xc_train::optim::Adam;
@@ -68,8 +68,37 @@ fn a_folder_that_is_no_dense_model_is_refused() {
     assert!(matches!(save(KIND, &|w| w.set_parameter("n_labels", u64::MAX / 2)), Err(OpenNetworkError::Container(_))));
     let shape = |w: &mut ContainerWriter| w.set_parameter("network", serde_json::json!({ "widths": [] }));
     assert!(matches!(save(KIND, &shape), Err(OpenNetworkError::Shape { .. })));
+    // Empty arrays of any shape weigh nothing on disk; the network that they ask for would.
+    let without_width = |w: &mut ContainerWriter| w.set_parameter("network", serde_json::json!({ "widths": [0] }));
+    assert!(matches!(save(KIND, &without_width), Err(OpenNetworkError::Shape { .. })));
     let unknown =
         |w: &mut ContainerWriter| w.set_parameter("network", serde_json::json!({ "widths": [3], "depth": 4 }));
     assert!(matches!(save(KIND, &unknown), Err(OpenNetworkError::Container(_))));
     assert_eq!(model.predict_batch(xc_sparse::CsrMatrix::zero((0, 5)).view(), 3).len(), 0);
+}
+
+#[test]
+fn a_bias_that_the_file_does_not_hold_takes_no_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model");
+    let mut writer = ContainerWriter::create(&path, KIND).unwrap();
+    let width = 1usize << 50;
+    writer.set_parameter("n_features", 0u64);
+    writer.set_parameter("n_labels", 0u64);
+    writer.set_parameter("network", serde_json::json!({ "widths": [width] }));
+    for (name, shape) in [("bag.table", [0, width]), ("head.weights", [0, width]), ("head.bias", [0, 1])] {
+        writer.add(name, ArrayRef::new::<f32>(&[], &shape)).unwrap();
+    }
+    writer.add("bag.bias", ArrayRef::new(&[0.5f32], &[1, 1])).unwrap();
+    writer.finish().unwrap();
+    let opened = DenseModel::open(&Container::open(&path, OpenMode::Read).unwrap());
+    let message = opened.unwrap_err().to_string();
+    assert!(message.contains("bag.bias") && message.contains("1125899906842624"), "{message}");
+}
+
+#[test]
+fn a_model_without_labels_answers_every_query_with_nothing() {
+    let model = DenseModel::new(5, 0, NetworkParams { widths: vec![3], ..Default::default() });
+    let answers = model.predict_batch(xc_sparse::CsrMatrix::zero((2, 5)).view(), 3);
+    assert_eq!((answers.len(), answers.iter().flatten().count()), (2, 0));
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::encoder::{Bag, Stack};
 use xc_train::head::Dense;
@@ -222,6 +223,43 @@ fn a_checkpoint_of_other_settings_or_damaged_is_refused() {
 }
 
 #[test]
+fn a_checkpoint_whose_content_cannot_be_is_refused_although_its_hashes_hold() {
+    let base = tempfile::tempdir().unwrap();
+    let few = TrainParams { epochs: 2, ..params() };
+    run(base.path(), few.clone(), &Silent).unwrap();
+    let state = base.path().join("checkpoint/state");
+    let whole = Container::open(&state, OpenMode::Read).unwrap();
+    let rewrite = |name: &str, change: &dyn Fn(&mut [u64], &mut [f32])| {
+        let mut writer = ContainerWriter::create(&state, "checkpoint").unwrap();
+        whole.parameters().iter().for_each(|(key, value)| writer.set_parameter(key, value.clone()));
+        let mut numbers = whole.array::<u64>("position").unwrap().to_vec();
+        for (array, entry) in whole.arrays().filter(|(array, _)| *array != "position") {
+            let mut values = whole.array::<f32>(array).unwrap().to_vec();
+            if array == name {
+                change(&mut numbers, &mut values);
+            }
+            writer.add(array, ArrayRef::new(&values, &entry.shape)).unwrap();
+        }
+        writer.add_slice("position", &numbers).unwrap();
+        writer.finish().unwrap();
+        run(base.path(), few.clone(), &Silent)
+    };
+    let of_position = |at: usize, number: u64| rewrite("bag.bias", &move |numbers, _| numbers[at] = number);
+    assert!(of_position(0, 2).is_ok());
+    // Epoch, batch, step, losses summed, evaluations waited, step of the best.
+    for (at, number) in [(0, 1), (0, u64::MAX >> 32), (1, 15), (2, 29), (2, u64::MAX), (5, 31), (6, 1 << 31), (8, 31)] {
+        let met = of_position(at, number);
+        let Err(TrainError::Checkpoint(CheckpointError::Damaged { what, .. })) = &met else { panic!("{at}: {met:?}") };
+        assert!(what.contains("is no position of epochs of 15 batches"), "{what}");
+    }
+    for name in ["head.weights", "layer1.bias"] {
+        let met = rewrite(name, &|_, values| values[1] = f32::INFINITY);
+        let message = met.unwrap_err().to_string();
+        assert!(message.contains(&format!("array {name}: value 1 is not finite")), "{message}");
+    }
+}
+
+#[test]
 fn a_diverging_training_stops_and_names_the_last_good_state() {
     let base = tempfile::tempdir().unwrap();
     let data = Data::new();
@@ -244,7 +282,7 @@ fn a_diverging_training_stops_and_names_the_last_good_state() {
         error.to_string().contains(&format!("last good checkpoint: {}, after step {at}", base.path().display())),
         "{error}"
     );
-    let state = xc_sparse::store::Container::open(&base.path().join("state"), Default::default()).unwrap();
+    let state = Container::open(&base.path().join("state"), Default::default()).unwrap();
     assert!(state.array::<f32>("head.weights").unwrap().iter().all(|v| v.is_finite()));
 }
 

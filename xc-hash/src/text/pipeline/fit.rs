@@ -1,9 +1,17 @@
 //! Fitting: one pass for vocabularies, one for the frequencies of hashed features, each only where needed.
+//!
+//! # Terms that do not fit into memory
+//! Where a bound is given, a pass over the texts counts the terms whose hash lies below a border. It begins with all of them, and
+//! whenever a thread's counts outgrow its share of the bound, the border moves half way down and all threads forget what
+//! lies above. Behind the pass, terms that can no longer be chosen are forgotten too, and the next pass counts the
+//! hashes from the border on. Every term that is counted in a pass is counted in all texts, so the outcome does not
+//! depend on where borders fell.
 
 use super::super::vectorizer::lay_out;
-use super::super::vocabulary::{TermCounts, VocabularyError};
+use super::super::vocabulary::{ALL_HASHES, HashRange, TermCounts, VocabularyError};
 use super::*;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use thiserror::Error;
 
@@ -38,12 +46,20 @@ pub enum FitPipelineError {
         /// Number of texts.
         n_texts: u64,
     },
+    /// Terms would have to be counted in too many passes.
+    #[error(
+        "the different terms of the texts do not fit into {term_bytes} bytes, even in {MAX_PASSES} passes over them"
+    )]
+    TermBytes {
+        /// The bound given.
+        term_bytes: usize,
+    },
     /// The source gave another number of texts when it was read again.
-    #[error("the first pass met {first} texts, the second {second}; both must read the same texts")]
+    #[error("the first pass met {first} texts, a later one {second}; all must read the same texts")]
     PassesDiffer {
         /// Texts in the first pass.
         first: u64,
-        /// Texts in the second pass.
+        /// Texts in the other pass.
         second: u64,
     },
 }
@@ -66,16 +82,93 @@ pub struct TextSink<'a> {
 }
 
 enum Pass<'a> {
-    Terms { params: &'a PipelineParams, workers: &'a [Mutex<Worker>] },
+    Terms(&'a TermPass<'a>),
     Frequencies { pipeline: &'a Pipeline, df: &'a [AtomicU32] },
 }
 
+/// Passes over the texts that count terms, at most; a bound that needs more is refused.
+const MAX_PASSES: u64 = 64;
+
+/// A pass that counts terms of some hashes.
+struct TermPass<'a> {
+    params: &'a PipelineParams,
+    workers: Vec<Mutex<Worker>>,
+    first: u64,
+    /// The first hash that is not counted; only ever goes down.
+    end: AtomicU64,
+    /// Bytes that the counts of one worker may fill.
+    room: usize,
+}
+
 /// What one thread has counted.
-#[derive(Default)]
 struct Worker {
     cut: Cut,
     /// One a block; hashed blocks stay empty.
     counts: Vec<TermCounts>,
+    hashes: HashRange,
+}
+
+impl TermPass<'_> {
+    fn new(params: &PipelineParams, hashes: HashRange, room: usize) -> TermPass<'_> {
+        let worker = || {
+            let counts = params.blocks.iter().map(|_| TermCounts::default()).collect();
+            Mutex::new(Worker { cut: Cut::default(), counts, hashes: hashes.clone() })
+        };
+        let workers: Vec<_> = (0..rayon::current_num_threads().max(1)).map(|_| worker()).collect();
+        let room = room / workers.len();
+        TermPass { params, workers, first: hashes.start, end: AtomicU64::new(hashes.end), room }
+    }
+
+    fn add(&self, texts: &[impl AsRef<str>]) {
+        // One thread has one index, so nobody waits here.
+        let index = rayon::current_thread_index().unwrap_or(0) % self.workers.len();
+        let mut worker = lock(&self.workers[index]);
+        let Worker { cut, counts, hashes } = &mut *worker;
+        for text in texts {
+            cut.cut(self.params, text.as_ref());
+            for (block, counts) in self.params.blocks.iter().zip(counts.iter_mut()) {
+                if let Slots::Vocabulary(_) = block.slots {
+                    counts.next_text();
+                    block.grams.visit(&cut.words, &cut.chars, |term| counts.add(term, hashes));
+                }
+            }
+            self.make_room(counts, hashes);
+        }
+    }
+
+    /// Moves the border down while the counts are too large, and forgets what lies above it.
+    fn make_room(&self, counts: &mut [TermCounts], hashes: &mut HashRange) {
+        loop {
+            let width = hashes.end - hashes.start;
+            if counts.iter().map(TermCounts::n_bytes).sum::<usize>() > self.room && width > 0 {
+                // Below the smallest part there is nothing: the pass ends with no hash counted, which is refused.
+                let half = if width / 2 < ALL_HASHES.end / MAX_PASSES { 0 } else { width / 2 };
+                self.end.fetch_min(hashes.start + half, Ordering::Relaxed);
+            }
+            let end = self.end.load(Ordering::Relaxed);
+            if end == hashes.end {
+                return;
+            }
+            hashes.end = end;
+            counts.iter_mut().for_each(|counts| counts.retain(hashes));
+        }
+    }
+
+    /// The hashes that were counted, and the counts of each block.
+    fn finish(self) -> (HashRange, Vec<TermCounts>) {
+        let hashes = self.first..self.end.into_inner();
+        let mut sums: Vec<TermCounts> = self.params.blocks.iter().map(|_| TermCounts::default()).collect();
+        for worker in self.workers {
+            let worker = worker.into_inner().unwrap_or_else(PoisonError::into_inner);
+            for (sum, mut part) in sums.iter_mut().zip(worker.counts) {
+                if worker.hashes != hashes {
+                    part.retain(&hashes);
+                }
+                sum.merge(part);
+            }
+        }
+        (hashes, sums)
+    }
 }
 
 impl TextSink<'_> {
@@ -86,21 +179,7 @@ impl TextSink<'_> {
         self.n_texts += texts.len() as u64;
         const PIECE: usize = 32;
         match self.pass {
-            Pass::Terms { params, workers } => texts.par_chunks(PIECE).for_each(|texts| {
-                // One thread has one index, so nobody waits here.
-                let index = rayon::current_thread_index().unwrap_or(0) % workers.len();
-                let mut worker = lock(&workers[index]);
-                let Worker { cut, counts } = &mut *worker;
-                for text in texts {
-                    cut.cut(params, text.as_ref());
-                    for (block, counts) in params.blocks.iter().zip(counts.iter_mut()) {
-                        if let Slots::Vocabulary(_) = block.slots {
-                            counts.next_text();
-                            block.grams.visit(&cut.words, &cut.chars, |term| counts.add(term));
-                        }
-                    }
-                }
-            }),
+            Pass::Terms(pass) => texts.par_chunks(PIECE).for_each(|texts| pass.add(texts)),
             Pass::Frequencies { pipeline, df } => {
                 texts.par_chunks(PIECE).for_each_init(PipelineScratch::default, |scratch, texts| {
                     for text in texts {
@@ -141,8 +220,29 @@ impl Pipeline {
     /// Learns from texts that are read once or twice: `read` is called for each pass and gives all texts to the sink.
     ///
     /// # Errors
-    /// Those of [`Self::fit`] and of `read`; two passes with different numbers of texts.
-    pub fn fit_stream<E, F>(params: PipelineParams, mut read: F) -> Result<Self, FitStreamError<E>>
+    /// Those of [`Self::fit`] and of `read`; passes with different numbers of texts.
+    pub fn fit_stream<E, F>(params: PipelineParams, read: F) -> Result<Self, FitStreamError<E>>
+    where
+        E: std::error::Error + 'static,
+        F: FnMut(&mut TextSink<'_>) -> Result<(), E>,
+    {
+        Self::fit_stream_within(params, usize::MAX, read)
+    }
+
+    /// As [`Self::fit_stream`], where the terms being counted fill at most some `term_bytes` bytes over all threads: what
+    /// does not fit is counted in further passes over the texts, with the same outcome.
+    ///
+    /// *Memory*: what is set aside for the terms may reach twice `term_bytes`, and twice that again for a moment while the
+    /// counts of the threads are added up; beside them, the terms that may still be chosen (for a block with
+    /// `max_features`, no more than these) and a block of texts.
+    ///
+    /// # Errors
+    /// Those of [`Self::fit_stream`]; a bound so small that 64 passes do not do.
+    pub fn fit_stream_within<E, F>(
+        params: PipelineParams,
+        term_bytes: usize,
+        mut read: F,
+    ) -> Result<Self, FitStreamError<E>>
     where
         E: std::error::Error + 'static,
         F: FnMut(&mut TextSink<'_>) -> Result<(), E>,
@@ -157,34 +257,28 @@ impl Pipeline {
                     Slots::Vocabulary(v) => v.oov_slots > 0,
                 }));
 
-        let n_workers = rayon::current_num_threads().max(1);
-        let workers: Vec<Mutex<Worker>> = (0..n_workers)
-            .map(|_| {
-                let counts = params.blocks.iter().map(|_| TermCounts::default()).collect();
-                Mutex::new(Worker { counts, ..Worker::default() })
-            })
-            .collect();
+        let mut terms = ChosenTerms::new(&params);
         let mut n_texts = None;
-        if learns_terms {
-            let mut sink = TextSink { pass: Pass::Terms { params: &params, workers: &workers }, n_texts: 0 };
-            read(&mut sink).map_err(FitStreamError::Source)?;
-            n_texts = Some(sink.n_texts);
+        let mut hashes = ALL_HASHES;
+        while learns_terms && hashes.start < ALL_HASHES.end {
+            let pass = TermPass::new(&params, hashes.clone(), term_bytes);
+            let met = read_pass(&mut read, Pass::Terms(&pass), &mut n_texts)?;
+            let (counted, counts) = pass.finish();
+            if counted.is_empty() {
+                return Err(FitPipelineError::TermBytes { term_bytes }.into());
+            }
+            terms.add(&params, met, counts, counted == ALL_HASHES);
+            // As many again: hashes are even, so they need as much memory.
+            hashes = counted.end..ALL_HASHES.end.min(counted.end + (counted.end - counted.start));
         }
-        let (blocks, n_slots, term_df) = close_terms(&params, workers, n_texts.unwrap_or(0))?;
+        let (blocks, n_slots, term_df) = terms.close(&params, n_texts.unwrap_or(0))?;
         let unweighted = RowWeights::from_df(Weighting { idf: Idf::None, ..params.weighting }, 0, n_slots, &[]);
         let mut pipeline = Pipeline { params, blocks, weights: unweighted };
 
         let mut df = Vec::new();
         if learns_slots {
             let counted: Vec<AtomicU32> = (0..n_slots).map(|_| AtomicU32::new(0)).collect();
-            let mut sink = TextSink { pass: Pass::Frequencies { pipeline: &pipeline, df: &counted }, n_texts: 0 };
-            read(&mut sink).map_err(FitStreamError::Source)?;
-            let second = sink.n_texts;
-            if let Some(first) = n_texts.replace(second)
-                && first != second
-            {
-                return Err(FitPipelineError::PassesDiffer { first, second }.into());
-            }
+            read_pass(&mut read, Pass::Frequencies { pipeline: &pipeline, df: &counted }, &mut n_texts)?;
             df = counted.into_iter().map(AtomicU32::into_inner).collect();
         } else if with_idf {
             df = term_df;
@@ -198,38 +292,79 @@ impl Pipeline {
     }
 }
 
-/// Merges what the threads counted and keeps the terms within bounds. Returns blocks, width, and the df of all terms.
-fn close_terms(
-    params: &PipelineParams,
-    workers: Vec<Mutex<Worker>>,
-    n_texts: u64,
-) -> Result<(Vec<FittedBlock>, usize, Vec<u32>), FitPipelineError> {
-    let mut counts: Vec<TermCounts> = params.blocks.iter().map(|_| TermCounts::default()).collect();
-    for worker in workers {
-        let worker = worker.into_inner().unwrap_or_else(PoisonError::into_inner);
-        for (sum, part) in counts.iter_mut().zip(worker.counts) {
-            sum.merge(part);
+/// Reads all texts once; gives their number, which has to be that of the pass before.
+fn read_pass<E, F>(read: &mut F, pass: Pass<'_>, n_texts: &mut Option<u64>) -> Result<u64, FitStreamError<E>>
+where
+    E: std::error::Error + 'static,
+    F: FnMut(&mut TextSink<'_>) -> Result<(), E>,
+{
+    let mut sink = TextSink { pass, n_texts: 0 };
+    read(&mut sink).map_err(FitStreamError::Source)?;
+    let second = sink.n_texts;
+    match n_texts.replace(second) {
+        Some(first) if first != second => Err(FitPipelineError::PassesDiffer { first, second }.into()),
+        _ => Ok(second),
+    }
+}
+
+/// The terms of the passes so far that may come into the vocabularies.
+struct ChosenTerms {
+    /// One a block; hashed blocks stay empty.
+    counts: Vec<TermCounts>,
+    /// Different terms met, over all blocks.
+    n_terms: u64,
+}
+
+impl ChosenTerms {
+    fn new(params: &PipelineParams) -> Self {
+        Self { counts: params.blocks.iter().map(|_| TermCounts::default()).collect(), n_terms: 0 }
+    }
+
+    /// `whole`: no other counts are to come.
+    fn add(&mut self, params: &PipelineParams, n_texts: u64, counts: Vec<TermCounts>, whole: bool) {
+        for ((kept, mut counts), block) in self.counts.iter_mut().zip(counts).zip(&params.blocks) {
+            self.n_terms += counts.len() as u64;
+            if whole {
+                *kept = counts;
+            } else if let Slots::Vocabulary(v) = block.slots {
+                let range = df_range(&v, n_texts);
+                counts.keep(&range, v.max_features);
+                kept.merge(counts);
+                if v.max_features.is_some_and(|most| kept.len() > most as usize) {
+                    kept.keep(&range, v.max_features);
+                }
+            }
         }
     }
-    let n_terms: u64 = counts.iter().map(|c| c.len() as u64).sum();
-    let (mut learned, mut term_df) = (Vec::new(), Vec::new());
-    for (i, (&block, counts)) in params.blocks.iter().zip(counts).enumerate() {
-        let vocabulary = match block.slots {
-            Slots::Hashed(_) => None,
-            Slots::Vocabulary(v) => {
-                let range = v.min_df.at_least(n_texts)..=v.max_df.map_or(u32::MAX, |bound| bound.at_most(n_texts));
-                let (vocabulary, df) = counts
-                    .select(range, v.max_features)
-                    .map_err(|source| FitPipelineError::Vocabulary { block: i, source })?;
-                term_df.extend(df);
-                Some(vocabulary)
-            }
-        };
-        learned.push((block, vocabulary));
+
+    /// Blocks with their vocabularies, number of slots, and the df of all terms.
+    fn close(
+        self,
+        params: &PipelineParams,
+        n_texts: u64,
+    ) -> Result<(Vec<FittedBlock>, usize, Vec<u32>), FitPipelineError> {
+        let (mut learned, mut term_df) = (Vec::new(), Vec::new());
+        for (i, (&block, counts)) in params.blocks.iter().zip(self.counts).enumerate() {
+            let vocabulary = match block.slots {
+                Slots::Hashed(_) => None,
+                Slots::Vocabulary(v) => {
+                    let (vocabulary, df) = counts
+                        .select(df_range(&v, n_texts), v.max_features)
+                        .map_err(|source| FitPipelineError::Vocabulary { block: i, source })?;
+                    term_df.extend(df);
+                    Some(vocabulary)
+                }
+            };
+            learned.push((block, vocabulary));
+        }
+        let (blocks, n_slots) = lay_out(learned, params.oov_slots)?;
+        if n_slots == 0 {
+            return Err(FitPipelineError::NoFeatures { n_texts, n_terms: self.n_terms });
+        }
+        Ok((blocks, n_slots, term_df))
     }
-    let (blocks, n_slots) = lay_out(learned, params.oov_slots)?;
-    if n_slots == 0 {
-        return Err(FitPipelineError::NoFeatures { n_texts, n_terms });
-    }
-    Ok((blocks, n_slots, term_df))
+}
+
+fn df_range(v: &VocabularyParams, n_texts: u64) -> RangeInclusive<u32> {
+    v.min_df.at_least(n_texts)..=v.max_df.map_or(u32::MAX, |bound| bound.at_most(n_texts))
 }

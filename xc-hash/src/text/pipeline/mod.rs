@@ -15,7 +15,9 @@ use super::Grams;
 use super::ngrams::Chars;
 use super::normalise::{Accents, Case, normalise};
 use super::tokenise::{TokenRule, Words};
-use super::vectorizer::{Block, BlockError, FittedBlock, FittedSlots, HashParams, HashSign, MAX_FEATURES, Slots};
+use super::vectorizer::{
+    Block, BlockError, FittedBlock, FittedSlots, HashParams, HashSign, MAX_FEATURES, Slots, VocabularyParams,
+};
 use super::vocabulary::Vocabulary;
 use super::weighting::{Idf, Norm, RowWeights, Tf, Weighting};
 use fold::FoldScratch;

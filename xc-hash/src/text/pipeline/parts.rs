@@ -72,7 +72,7 @@ enum Kind {
 #[non_exhaustive]
 pub enum OpenPipelineError {
     /// The JSON does not have the wanted form.
-    #[error("pipeline config: {0}")]
+    #[error("pipeline config: {}", one_line(.0))]
     Config(#[from] serde_json::Error),
     /// Written by a newer program.
     #[error("pipeline version {met}; this program reads up to {VERSION}")]
@@ -161,6 +161,13 @@ pub enum OpenPipelineError {
         /// What is wrong.
         source: VocabularyError,
     },
+}
+
+/// The error as one line: it repeats names of the JSON, whatever characters are in them.
+fn one_line(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(escape).collect()
 }
 
 /// Arrays that have not been taken yet.

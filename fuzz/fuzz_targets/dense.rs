@@ -1,0 +1,50 @@
+//! Dense models. The first byte says how: a folder whose configuration and arrays are written anew from the input (so that
+//! hashes and offsets hold), or its files as they stand in the input. What opens answers, and is stored and opened again.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use xc_fuzz::{Block, blocks, check_message, folder, sections};
+use xc_sparse::CsrMatrix;
+use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode};
+use xc_train::dense::{DenseModel, KIND};
+
+fuzz_target!(|input: (u8, &[u8])| {
+    let path = if input.0 % 2 == 0 {
+        let parts: [&[u8]; 9] = sections(input.1);
+        let path = folder("dense", &[]);
+        let mut writer = ContainerWriter::create(&path, KIND).expect("an empty folder takes a model");
+        let Ok(serde_json::Value::Object(parameters)) = serde_json::from_slice(parts[0]) else { return };
+        parameters.into_iter().for_each(|(name, value)| writer.set_parameter(&name, value));
+        for Block { name, dtype, shape, bytes } in blocks(&parts[1..]) {
+            if writer.add(name, ArrayRef { dtype, shape: &shape, bytes }).is_err() {
+                return;
+            }
+        }
+        writer.finish().expect("memory takes a small model");
+        path
+    } else {
+        let [config, arrays] = sections(input.1);
+        folder("dense", &[("config.json", config), ("model.safetensors", arrays)])
+    };
+    let opened = Container::open(&path, OpenMode::Map).map_err(|e| e.to_string());
+    let model = match opened.and_then(|c| DenseModel::open(&c).map_err(|e| e.to_string())) {
+        Ok(model) => model,
+        Err(message) => return check_message(&path, &message),
+    };
+    let n = model.n_features();
+    if n <= 1 << 16 {
+        let queries = CsrMatrix::new((2, n), vec![0, n, n], (0..n as u32).collect(), vec![0.5; n]);
+        let answers = model.predict_batch(queries.view(), 3);
+        assert_eq!(answers.len(), 2);
+        assert!(answers.iter().all(|row| row.len() == model.n_labels().min(3)));
+    }
+    let again = folder("again", &[]);
+    let mut writer = ContainerWriter::create(&again, KIND).expect("an empty folder takes a model");
+    model.write(&mut writer).expect("what was opened is written");
+    writer.finish().expect("memory takes a small model");
+    let second = DenseModel::open(&Container::open(&again, OpenMode::Read).expect("it opens")).expect("as it was");
+    for (a, b) in model.network().parameters().into_iter().zip(second.network().parameters()) {
+        assert!(a.name == b.name && a.parameter.values() == b.parameter.values(), "{} changed", a.name);
+    }
+});

@@ -1,0 +1,86 @@
+//! Stored feature pipelines. The first byte says how: parts put together from the input (the JSON, a text, then arrays), or
+//! a folder of configuration and array file as `xc` opens it. What opens makes rows, and is stored and opened again.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use xc_fuzz::{blocks, check_message, folder, sections, words};
+use xc_hash::text::{FeatureMaker, PartArray, PipelineParts};
+use xc_sparse::CsrMatrix;
+use xc_sparse::store::{Container, Dtype, OpenMode};
+
+fn from_sections(input: &[u8]) -> Option<(PipelineParts, String)> {
+    let parts: [&[u8]; 9] = sections(input);
+    let config = serde_json::from_slice(parts[0]).ok()?;
+    let arrays = blocks(&parts[2..]).into_iter().map(|block| {
+        let array = match block.dtype {
+            Dtype::U8 => PartArray::U8(block.bytes.to_vec()),
+            Dtype::U32 => PartArray::U32(words(block.bytes)),
+            _ => PartArray::F32(words(block.bytes).into_iter().map(f32::from_bits).collect()),
+        };
+        (block.name.to_owned(), array)
+    });
+    Some((PipelineParts { config, arrays: arrays.collect() }, String::from_utf8_lossy(parts[1]).into_owned()))
+}
+
+fn from_folder(input: &[u8]) -> Option<(PipelineParts, String)> {
+    let [config, arrays, text] = sections(input);
+    let path = folder("pipeline", &[("config.json", config), ("model.safetensors", arrays)]);
+    let container = match Container::open(&path, OpenMode::Read) {
+        Ok(container) => container,
+        Err(error) => {
+            check_message(&path, &error.to_string());
+            return None;
+        }
+    };
+    let mut arrays = Vec::new();
+    for (name, entry) in container.arrays() {
+        let short = name.strip_prefix("pipeline.").unwrap_or(name).to_owned();
+        arrays.push((
+            short,
+            match entry.dtype {
+                Dtype::F32 => PartArray::F32(container.array::<f32>(name).ok()?.to_vec()),
+                Dtype::U32 => PartArray::U32(container.array::<u32>(name).ok()?.to_vec()),
+                Dtype::U8 => PartArray::U8(container.array::<u8>(name).ok()?.to_vec()),
+                _ => return None,
+            },
+        ));
+    }
+    Some((PipelineParts { config: container.pipeline()?.clone(), arrays }, String::from_utf8_lossy(text).into_owned()))
+}
+
+fuzz_target!(|input: (u8, &[u8])| {
+    let read = if input.0 % 2 == 0 { from_sections(input.1) } else { from_folder(input.1) };
+    let Some((parts, text)) = read else { return };
+    let maker = match FeatureMaker::from_parts(parts) {
+        Ok(maker) => maker,
+        Err(error) => return assert!(!error.to_string().contains('\n'), "several lines: {error}"),
+    };
+    let stored = maker.to_parts();
+    let again = FeatureMaker::from_parts(stored.clone()).expect("what was stored opens");
+    assert_eq!(again.to_parts(), stored);
+    assert_eq!(again.n_features(), maker.n_features());
+    match (maker, again) {
+        (FeatureMaker::Text(maker), FeatureMaker::Text(again)) => {
+            // Long texts times long n-grams are work, not an error.
+            let text: String = text.chars().take(300).collect();
+            let rows = maker.transform_batch(&[&*text, "The dog, été: a CAT sat!", ""]);
+            let row = rows.outer_view(0).expect("three rows");
+            for row in rows.outer_iterator() {
+                assert!(row.indices().windows(2).all(|w| w[0] < w[1]));
+                assert!(row.indices().iter().all(|&f| (f as usize) < maker.n_features()));
+                assert!(row.data().iter().all(|v| v.is_finite()));
+            }
+            let mut scratch = again.scratch();
+            let (features, values) = again.transform_one(&text, &mut scratch);
+            assert_eq!((features, values), (row.indices(), row.data()));
+        }
+        (FeatureMaker::Rows(weights), _) => {
+            let n = weights.n_features().min(1 << 10);
+            let mut rows = CsrMatrix::new((1, n), vec![0, n], (0..n as u32).collect(), vec![2.5; n]);
+            weights.apply(&mut rows).expect("rows no wider than the weights");
+            assert!(rows.data().iter().all(|v| v.is_finite()));
+        }
+        _ => panic!("another kind"),
+    }
+});
