@@ -147,7 +147,7 @@ pub(crate) struct LinearArgs {
 #[command(next_help_heading = "Prediction defaults kept in the model")]
 pub(crate) struct SavedArgs {
     /// How margins become scores: sigmoid, log-sigmoid, noop, lP-hinge or log-lP-hinge with P from 1 to 9
-    /// [default: l3-hinge, or sigmoid with --linear.loss logistic]
+    /// [default: l3-hinge; l2-hinge with --preset parabel; sigmoid with --linear.loss logistic]
     #[arg(long, value_name = "NAME")]
     pub(super) post_processor: Option<PostProcessor>,
     /// Clusters kept per level
@@ -275,11 +275,13 @@ impl Args {
         Ok(params)
     }
 
-    /// The post-processor asked for, or the one that suits the loss.
+    /// The post-processor asked for, or the one that suits the loss and the preset.
     pub(super) fn post(&self, params: &TreeParams) -> PostProcessor {
-        self.saved.post_processor.unwrap_or(match params.linear.loss {
-            Loss::SquaredHinge => PostProcessor::Hinge { p: 3 },
-            Loss::Logistic => PostProcessor::Sigmoid,
+        self.saved.post_processor.unwrap_or(match (params.linear.loss, self.preset) {
+            // The probability of Parabel's ranker: exp of minus its loss.
+            (Loss::SquaredHinge, Preset::Parabel) => PostProcessor::Hinge { p: 2 },
+            (Loss::SquaredHinge, _) => PostProcessor::Hinge { p: 3 },
+            (Loss::Logistic, _) => PostProcessor::Sigmoid,
         })
     }
 }
