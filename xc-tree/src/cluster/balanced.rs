@@ -459,11 +459,14 @@ mod tests {
     #[test]
     fn threads_do_not_matter() {
         let vectors = grouped(500, 7);
-        let run = |threads| {
+        let run = |threads, slack| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| cluster(&vectors, &params(8, 10), 9, &Silent).unwrap().order)
+            let params = ClusterParams { slack, ..params(8, 10) };
+            pool.install(|| cluster(&vectors, &params, 9, &Silent).unwrap().order)
         };
-        assert_eq!(run(1), run(3));
+        for slack in [0.0, 0.4] {
+            assert_eq!(run(1, slack), run(3, slack));
+        }
     }
 
     #[test]
