@@ -1,7 +1,7 @@
 //! One sparse vector a label: what clustering sees.
 //!
 //! ```text
-//!   pifa            z = normalise(sum of the positives' features)        as wide as the features
+//!   pifa            z = normalise(sum of the positives' features, weighted)   as wide as the features
 //!   pii             z = normalise(row of the transposed labels)          as wide as the instances
 //!   label features  z = normalise(features given for the label)          as wide as those
 //!   pifa + label features   both, one behind the other, each of length 1/sqrt(2)
@@ -90,7 +90,8 @@ impl LabelVectors {
     ///
     /// *Shapes*: `features` and `instances_of.n_labels()` agree in the number of instances; `instances_of` is the
     /// transposed label matrix; `label_features` has one row a label (of all labels). `max_nnz` keeps only the largest
-    /// entries of each vector, by magnitude (ties: the smaller coordinate), before normalising.
+    /// entries of each vector, by magnitude (ties: the smaller coordinate), before normalising. `weights`, one number an
+    /// instance, scale the instances where they are summed (`None`: all alike).
     ///
     /// *Cost*: O(entries summed); memory for the result and one dense row a thread.
     ///
@@ -103,6 +104,7 @@ impl LabelVectors {
         label_features: Option<Rows<'_>>,
         labels: &[u32],
         max_nnz: Option<usize>,
+        weights: Option<&[f32]>,
     ) -> Self {
         let wide = match representation {
             LabelRepresentation::Pifa => features.n_features(),
@@ -125,13 +127,13 @@ impl LabelVectors {
                         let entries = &mut sum.entries;
                         entries.clear();
                         match representation {
-                            LabelRepresentation::Pifa => sum.rows(features, instances),
+                            LabelRepresentation::Pifa => sum.rows(features, instances, weights),
                             LabelRepresentation::Pii => entries.extend(instances.iter().map(|&i| (i, 1.0))),
                             LabelRepresentation::LabelFeatures => {
                                 entries.extend(given(label_features).row(label as usize).iter());
                             }
                             LabelRepresentation::PifaAndLabelFeatures => {
-                                sum.rows(features, instances);
+                                sum.rows(features, instances, weights);
                                 normalise(&mut sum.entries);
                                 let middle = sum.entries.len();
                                 let offset = features.n_features() as u32;
@@ -178,13 +180,16 @@ impl Sum {
     }
 
     /// Adds the rows of `instances`; `entries` must be empty.
-    fn rows(&mut self, features: Rows<'_>, instances: &[u32]) {
+    fn rows(&mut self, features: Rows<'_>, instances: &[u32], weights: Option<&[f32]>) {
+        // The weight of a single instance would be lost in normalising.
         if let [one] = instances {
             self.entries.extend(features.row(*one as usize).iter());
             return;
         }
         for &instance in instances {
+            let weight = weights.map_or(1.0, |w| w[instance as usize]);
             for (feature, value) in features.row(instance as usize).iter() {
+                let value = weight * value;
                 let place = &mut self.place[feature as usize];
                 if *place == u32::MAX {
                     *place = self.entries.len() as u32;
@@ -247,7 +252,8 @@ mod tests {
     #[test]
     fn pifa_is_the_normalised_sum_of_the_positives() {
         let (x, t) = three_instances();
-        let z = LabelVectors::build(LabelRepresentation::Pifa, Rows::new(x.view()), &t, None, &[2, 0, 1, 3], None);
+        let z =
+            LabelVectors::build(LabelRepresentation::Pifa, Rows::new(x.view()), &t, None, &[2, 0, 1, 3], None, None);
         assert_eq!((z.len(), z.n_features()), (4, 4));
         let s = 34f32.sqrt();
         near(&dense(&z, 0), &[3.0 / s, 0.0, 0.0, 5.0 / s]);
@@ -257,17 +263,29 @@ mod tests {
     }
 
     #[test]
+    fn weights_scale_the_summed_instances() {
+        let (x, t) = three_instances();
+        let weights = Some(&[0.5f32, 9.0, 2.0][..]);
+        let z = LabelVectors::build(LabelRepresentation::Pifa, Rows::new(x.view()), &t, None, &[2, 0], None, weights);
+        // Label 2: 0.5 * (3, 0, 4, 0) + 2 * (0, 0, -4, 5). Label 0 has one instance.
+        let sum = [1.5f32, 0.0, -6.0, 10.0];
+        let length = sum.iter().map(|v| v * v).sum::<f32>().sqrt();
+        near(&dense(&z, 0), &sum.map(|v| v / length));
+        near(&dense(&z, 1), &[0.6, 0.0, 0.8, 0.0]);
+    }
+
+    #[test]
     fn other_representations_equal_their_definitions() {
         let (x, t) = three_instances();
         let given = CsrMatrix::new((4, 2), vec![0, 1, 2, 4, 4], vec![1, 0, 0, 1], vec![2.0, 5.0, 3.0, 4.0]);
         let rows = Rows::new(x.view());
         let own = Some(Rows::new(given.view()));
-        let z = LabelVectors::build(LabelRepresentation::Pii, rows, &t, None, &[2], None);
+        let z = LabelVectors::build(LabelRepresentation::Pii, rows, &t, None, &[2], None, None);
         near(&dense(&z, 0), &[0.5f32.sqrt(), 0.0, 0.5f32.sqrt()]);
-        let z = LabelVectors::build(LabelRepresentation::LabelFeatures, rows, &t, own, &[2, 3], None);
+        let z = LabelVectors::build(LabelRepresentation::LabelFeatures, rows, &t, own, &[2, 3], None, None);
         near(&dense(&z, 0), &[0.6, 0.8]);
         near(&dense(&z, 1), &[0.0, 0.0]);
-        let z = LabelVectors::build(LabelRepresentation::PifaAndLabelFeatures, rows, &t, own, &[0], None);
+        let z = LabelVectors::build(LabelRepresentation::PifaAndLabelFeatures, rows, &t, own, &[0], None, None);
         let h = 0.5f32.sqrt();
         near(&dense(&z, 0), &[0.6 * h, 0.0, 0.8 * h, 0.0, 0.0, h]);
     }
@@ -275,9 +293,9 @@ mod tests {
     #[test]
     fn only_the_largest_entries_stay() {
         let (x, t) = three_instances();
-        let z = LabelVectors::build(LabelRepresentation::Pifa, Rows::new(x.view()), &t, None, &[2], Some(1));
+        let z = LabelVectors::build(LabelRepresentation::Pifa, Rows::new(x.view()), &t, None, &[2], Some(1), None);
         near(&dense(&z, 0), &[0.0, 0.0, 0.0, 1.0]);
-        let z = LabelVectors::build(LabelRepresentation::Pifa, Rows::new(x.view()), &t, None, &[2], Some(0));
+        let z = LabelVectors::build(LabelRepresentation::Pifa, Rows::new(x.view()), &t, None, &[2], Some(0), None);
         assert_eq!(z.nnz(), 0);
     }
 
@@ -287,7 +305,7 @@ mod tests {
         let x = CsrMatrix::new((n, n), (0..=n).collect(), (0..n as u32).collect(), vec![2.0; n]);
         let t = LabelRows::from_lists((0..n as u32).map(|i| [i]), n).unwrap();
         let labels: Vec<u32> = (0..n as u32).rev().collect();
-        let z = LabelVectors::build(LabelRepresentation::Pifa, Rows::new(x.view()), &t, None, &labels, None);
+        let z = LabelVectors::build(LabelRepresentation::Pifa, Rows::new(x.view()), &t, None, &labels, None, None);
         for (i, &label) in labels.iter().enumerate() {
             assert_eq!(z.vector(i), (&[label][..], &[1.0f32][..]));
         }

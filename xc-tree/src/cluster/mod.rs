@@ -1,10 +1,11 @@
 //! From label vectors to the shape of a tree.
 //!
-//! Balanced: every node's labels are cut into at most `branching` parts of equal size by repeated 2-means with a
-//! median cut, until a part holds at most `max_leaf` labels; the labels of a part are its children.
+//! Balanced: every node's labels are cut into at most `branching` parts of nearly equal size by repeated 2-means with a
+//! cut near the middle, until a part holds at most `max_leaf` labels; the labels of a part are its children.
 //! Unbalanced: plain spherical k-means per node, to a maximal depth (khandagale2020bonsai).
 //!
-//! The sizes of a balanced tree depend on the number of labels alone: clustering only decides which label goes where.
+//! The depth of a balanced tree and the number of its clusters depend on the number of labels alone, and without slack
+//! so do their sizes: clustering only decides which label goes where.
 
 mod balanced;
 mod unbalanced;
@@ -21,9 +22,12 @@ pub struct ClusterParams {
     pub method: ClusterMethod,
     /// Children of an inner cluster, at most; 2 or more.
     pub branching: usize,
-    /// Labels of a lowest cluster, at most; 1 or more. Balanced trees of branching 8 or more exceed it by up to half
-    /// where that saves a level.
+    /// Labels of a lowest cluster, at most; 1 or more. Balanced trees exceed it by up to half by their slack, and from
+    /// branching 8 on where that saves a level.
     pub max_leaf: usize,
+    /// How far a balanced cut may move from the middle to where labels are nearer to the other side: a share of the
+    /// smaller part, 0 (parts of equal size) or more, below 1.
+    pub slack: f32,
     /// k-means iterations a split, at most; 1 or more.
     pub max_iterations: usize,
     /// A split ends when its objective grows by less than this share.
@@ -51,6 +55,7 @@ impl Default for ClusterParams {
             method: ClusterMethod::Balanced,
             branching: 32,
             max_leaf: 100,
+            slack: 0.0,
             // Measured: with 20 and 32,768 the same quality for twice the time (bench/results/training.md).
             max_iterations: 8,
             tolerance: 1e-4,

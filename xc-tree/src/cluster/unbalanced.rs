@@ -142,7 +142,7 @@ mod tests {
             CsrMatrix::new((n, groups), (0..=n).collect(), (0..n).map(|i| (i % groups) as u32).collect(), vec![1.0; n]);
         let t = LabelRows::from_lists((0..n as u32).map(|i| [i]), n).unwrap();
         let labels: Vec<u32> = (0..n as u32).collect();
-        LabelVectors::build(LabelRepresentation::Pifa, Rows::new(x.view()), &t, None, &labels, None)
+        LabelVectors::build(LabelRepresentation::Pifa, Rows::new(x.view()), &t, None, &labels, None, None)
     }
 
     #[test]

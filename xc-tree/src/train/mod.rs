@@ -217,6 +217,10 @@ fn shape(
     let labels: Vec<u32> = (0..input.labels.n_labels() as u32)
         .filter(|&l| params.unseen == Unseen::Keep || !instances_of.row(l as usize).is_empty())
         .collect();
+    // An instance of many labels says little about each of them.
+    let weights: Option<Vec<f32>> = params
+        .normalise_labels
+        .then(|| input.labels.iter().map(|row| 1.0 / (row.len().max(1) as f32).sqrt()).collect());
     observer.event(Event::Representing { n_labels: labels.len() });
     let vectors = LabelVectors::build(
         params.representation,
@@ -225,6 +229,7 @@ fn shape(
         input.label_features.map(Rows::new),
         &labels,
         params.max_label_nnz,
+        weights.as_deref(),
     );
     if observer.cancelled() {
         return Err(TrainError::Cancelled);

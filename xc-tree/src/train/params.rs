@@ -16,6 +16,8 @@ pub struct TreeParams {
     pub seed: u64,
     /// How labels become vectors.
     pub representation: LabelRepresentation,
+    /// Whether an instance of m labels counts 1/sqrt(m) in the sums of [`LabelRepresentation::Pifa`], rather than 1.
+    pub normalise_labels: bool,
     /// Entries of a label's vector, at most; `None` keeps all.
     pub max_label_nnz: Option<usize>,
     /// What becomes of labels without positives.
@@ -121,6 +123,7 @@ impl Default for TreeParams {
             n_trees: 3,
             seed: 0,
             representation: LabelRepresentation::Pifa,
+            normalise_labels: false,
             max_label_nnz: None,
             unseen: Unseen::Drop,
             cluster: ClusterParams { branching: 16, max_leaf: 100, ..ClusterParams::default() },
@@ -159,10 +162,20 @@ impl TreeParams {
     }
 
     /// One balanced tree of branching 16, at most 100 labels a leaf cluster (yu2022pecos).
+    ///
+    /// Its clustering is more thorough than that of the ensembles, which make up for a poor cut by averaging: cuts have
+    /// slack, see more labels, and rows of many labels count less (measured: `bench/results/training.md`).
     pub fn xr_linear() -> Self {
         Self {
             n_trees: 1,
-            cluster: ClusterParams { branching: 16, max_leaf: 100, ..ClusterParams::default() },
+            normalise_labels: true,
+            cluster: ClusterParams {
+                branching: 16,
+                max_leaf: 100,
+                slack: 0.3,
+                max_sample: 1 << 15,
+                ..ClusterParams::default()
+            },
             ..Self::default()
         }
     }
@@ -197,6 +210,8 @@ impl TreeParams {
         ] {
             real(name, met, met > 0.0, "a finite number above 0")?;
         }
+        let slack = self.cluster.slack;
+        real("cluster.slack", slack, (0.0..1.0).contains(&slack), "a number of 0 or more, below 1")?;
         let tolerance = self.cluster.tolerance;
         for (name, met) in
             [("linear.bias", linear.bias), ("linear.prune_below", linear.prune_below), ("cluster.tolerance", tolerance)]
@@ -226,7 +241,8 @@ mod tests {
     #[test]
     fn every_range_is_checked() {
         type Spoil = fn(&mut TreeParams);
-        let broken: [(&str, Spoil); 12] = [
+        let broken: [(&str, Spoil); 13] = [
+            ("cluster.slack", |p| p.cluster.slack = 1.0),
             ("n_trees", |p| p.n_trees = 0),
             ("cluster.branching", |p| p.cluster.branching = 1),
             ("cluster.max_leaf", |p| p.cluster.max_leaf = 0),

@@ -66,7 +66,10 @@ pub(crate) struct ShapeArgs {
     /// Labels of a lowest cluster, at most
     #[arg(long = "cluster.max-leaf", value_name = "N")]
     max_leaf: Option<usize>,
-    /// balanced (parts of equal size) or unbalanced (parts as k-means finds them)
+    /// How far a cut may move from the middle, as a share of the smaller part, below 1; 0 for parts of equal size (balanced)
+    #[arg(long = "cluster.slack", value_name = "SHARE")]
+    slack: Option<f32>,
+    /// balanced (parts of nearly equal size) or unbalanced (parts as k-means finds them)
     #[arg(long = "cluster.method", value_name = "METHOD", value_enum)]
     method: Option<Method>,
     /// Levels of clusters above the labels, at most (unbalanced)
@@ -82,6 +85,9 @@ pub(crate) struct ShapeArgs {
     /// or the first and the third together
     #[arg(long = "cluster.representation", value_name = "WHAT", value_enum)]
     representation: Option<Representation>,
+    /// Whether an instance of m labels counts 1/sqrt(m) in what labels are compared by (pifa), rather than 1
+    #[arg(long = "cluster.normalise-labels", value_name = "BOOL")]
+    normalise_labels: Option<bool>,
     /// Features of a label's vector, at most: its largest
     #[arg(long = "cluster.max-label-nnz", value_name = "N")]
     max_label_nnz: Option<usize>,
@@ -141,7 +147,7 @@ pub(crate) struct LinearArgs {
 #[command(next_help_heading = "Prediction defaults kept in the model")]
 pub(crate) struct SavedArgs {
     /// How margins become scores: sigmoid, log-sigmoid, noop, lP-hinge or log-lP-hinge with P from 1 to 9
-    /// [default: l3-hinge, or sigmoid with --linear.loss logistic]
+    /// [default: l3-hinge; l2-hinge with --preset parabel; sigmoid with --linear.loss logistic]
     #[arg(long, value_name = "NAME")]
     pub(super) post_processor: Option<PostProcessor>,
     /// Clusters kept per level
@@ -215,6 +221,7 @@ impl Args {
         let cluster = &mut params.cluster;
         set.to("tree.branching", shape.branching, &mut cluster.branching);
         set.to("cluster.max-leaf", shape.max_leaf, &mut cluster.max_leaf);
+        set.to("cluster.slack", shape.slack, &mut cluster.slack);
         set.to("cluster.max-depth", shape.max_depth, &mut cluster.max_depth);
         set.to("cluster.max-iterations", shape.max_iterations, &mut cluster.max_iterations);
         set.to("cluster.max-sample", shape.max_sample, &mut cluster.max_sample);
@@ -230,6 +237,7 @@ impl Args {
             Representation::PifaAndLabelFeatures => LabelRepresentation::PifaAndLabelFeatures,
         });
         set.to("cluster.representation", representation, &mut params.representation);
+        set.to("cluster.normalise-labels", shape.normalise_labels, &mut params.normalise_labels);
         set.to("cluster.max-label-nnz", shape.max_label_nnz.map(Some), &mut params.max_label_nnz);
         let unseen = shape.unseen.map(|u| match u {
             UnseenLabels::Drop => Unseen::Drop,
@@ -267,11 +275,13 @@ impl Args {
         Ok(params)
     }
 
-    /// The post-processor asked for, or the one that suits the loss.
+    /// The post-processor asked for, or the one that suits the loss and the preset.
     pub(super) fn post(&self, params: &TreeParams) -> PostProcessor {
-        self.saved.post_processor.unwrap_or(match params.linear.loss {
-            Loss::SquaredHinge => PostProcessor::Hinge { p: 3 },
-            Loss::Logistic => PostProcessor::Sigmoid,
+        self.saved.post_processor.unwrap_or(match (params.linear.loss, self.preset) {
+            // The probability of Parabel's ranker: exp of minus its loss.
+            (Loss::SquaredHinge, Preset::Parabel) => PostProcessor::Hinge { p: 2 },
+            (Loss::SquaredHinge, _) => PostProcessor::Hinge { p: 3 },
+            (Loss::Logistic, _) => PostProcessor::Sigmoid,
         })
     }
 }
