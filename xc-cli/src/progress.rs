@@ -1,6 +1,6 @@
 //! Progress: a bar on a terminal, a log line now and then elsewhere, nothing with `--quiet`.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -32,8 +32,7 @@ impl Progress {
             Self::Bars => ProgressDrawTarget::stderr_with_hz(10),
             _ => ProgressDrawTarget::hidden(),
         });
-        let template = "{msg:>24} {bar:32} {human_pos}/{human_len} {per_sec:>12} {eta:>5} left";
-        bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.set_style(style("{msg:>24} {bar:32} {human_pos}/{human_len} {speed:>9} {eta:>5} left"));
         bar.set_message(what.to_owned());
         Task { bar, lines: self == Self::Lines, what: Mutex::new(what.to_owned()), last: Mutex::new(Instant::now()) }
     }
@@ -41,11 +40,21 @@ impl Progress {
     /// Starts a task whose end is not known.
     pub(crate) fn count(self, what: &str) -> Task {
         let task = self.task(what, 0);
-        let template = "{msg:>24} {human_pos} {per_sec:>12}";
-        task.bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+        task.bar.set_style(style("{msg:>24} {human_pos} {speed:>9}"));
         task.bar.unset_length();
         task
     }
+}
+
+/// A bar's looks. The library's own speed has as many digits as a float has.
+fn style(template: &str) -> ProgressStyle {
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    style.with_key("speed", |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+        let speed = state.per_sec();
+        let digits = if speed < 10.0 { 1 } else { 0 };
+        // Nothing to be done about a bar that cannot be written.
+        let _ = write!(out, "{speed:.digits$}/s");
+    })
 }
 
 /// One task under way. Dropping it removes the bar.
@@ -68,6 +77,11 @@ impl Task {
         if let Ok(mut shown) = self.what.lock() {
             *shown = what;
         }
+    }
+
+    /// Lets `write` put a line on stderr without the bar in it.
+    pub(crate) fn aside(&self, write: impl FnOnce()) {
+        self.bar.suspend(write);
     }
 
     /// `position` steps are done in all.

@@ -57,7 +57,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let start = Instant::now();
     let judged = instances.validation.as_ref().map(|v| within(&v.labels, n_labels));
     let mut dense = DenseModel::new(n_features, n_labels, setup.network.clone());
-    let watch = NeuralWatch::new(context, String::new());
+    let watch = NeuralWatch::new(context, String::new(), "labels");
     let (checkpoint, log) = (args.data.checkpoint(), beside(&args.data.model, "log"));
     let summary = setup.with_trainer(
         context.seed,

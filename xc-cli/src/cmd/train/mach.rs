@@ -244,7 +244,7 @@ impl Repetitions<'_> {
             Repetition::new(params, self.n_features, number).map_err(|e| CliError::usage(chain(&e)))?;
         let running = args.data.checkpoint().join(format!("running-{number:04}"));
         let log = beside(&args.data.model, "log").join(format!("repetition-{number:04}"));
-        let watch = NeuralWatch::new(context, format!("repetition {number}: "));
+        let watch = NeuralWatch::new(context, format!("repetition {number}: "), "buckets");
         let seed = repetition_seed(params.network.seed, number);
         setup.with_trainer(
             seed,

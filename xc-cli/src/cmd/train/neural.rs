@@ -162,13 +162,14 @@ pub(super) fn training_error(train: &Path, error: &TrainError) -> CliError {
 pub(super) struct NeuralWatch<'a> {
     context: &'a Context,
     what: String,
+    outputs: &'static str,
     task: Mutex<Option<Task>>,
 }
 
 impl<'a> NeuralWatch<'a> {
-    /// `what` names the network: `repetition 3`.
-    pub(super) fn new(context: &'a Context, what: String) -> Self {
-        Self { context, what, task: Mutex::default() }
+    /// `what` names the network (`repetition 3: `), `outputs` what its outputs stand for.
+    pub(super) fn new(context: &'a Context, what: String, outputs: &'static str) -> Self {
+        Self { context, what, outputs, task: Mutex::default() }
     }
 }
 
@@ -186,13 +187,20 @@ impl Observer for NeuralWatch<'_> {
             }
             Event::Validated { validation, is_best, .. } => {
                 let [p1, ..] = validation.precision;
-                self.context.note(format_args!(
-                    "{}validation loss {:.4}, P@1 {:.2}%{}",
-                    self.what,
-                    validation.loss,
-                    100.0 * p1,
-                    if is_best { ", the best so far" } else { "" }
-                ));
+                let say = || {
+                    self.context.note(format_args!(
+                        "{}validation loss {:.4}, P@1 of {} {:.2}%{}",
+                        self.what,
+                        validation.loss,
+                        self.outputs,
+                        100.0 * p1,
+                        if is_best { ", the best so far" } else { "" }
+                    ));
+                };
+                match &*shown {
+                    Some(task) => task.aside(say),
+                    None => say(),
+                }
             }
             _ => {}
         }
