@@ -1,0 +1,62 @@
+//! MACH models of at most a million labels. The first byte says how: a folder whose configuration and arrays are written anew from the input (so that
+//! hashes and offsets hold), or its files as they stand in the input. What opens answers, and is stored and opened again.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use xc_fuzz::{Block, blocks, check_message, folder, sections};
+use xc_sparse::CsrMatrix;
+use xc_sparse::store::{ArrayRef, ContainerWriter, OpenMode};
+use xc_train::mach::{KIND, MachContainer};
+
+fuzz_target!(|input: (u8, &[u8])| {
+    let path = if input.0 % 2 == 0 {
+        let parts: [&[u8]; 9] = sections(input.1);
+        let path = folder("mach", &[]);
+        let mut writer = ContainerWriter::create(&path, KIND).expect("an empty folder takes a model");
+        let Ok(serde_json::Value::Object(parameters)) = serde_json::from_slice(parts[0]) else { return };
+        parameters.into_iter().for_each(|(name, value)| writer.set_parameter(&name, value));
+        for Block { name, dtype, shape, bytes } in blocks(&parts[1..]) {
+            if writer.add(name, ArrayRef { dtype, shape: &shape, bytes }).is_err() {
+                return;
+            }
+        }
+        writer.finish().expect("memory takes a small model");
+        path
+    } else {
+        let [config, arrays] = sections(input.1);
+        folder("mach", &[("config.json", config), ("model.safetensors", arrays)])
+    };
+    let opened = match MachContainer::open(&path, OpenMode::Map) {
+        Ok(opened) if opened.n_labels() <= 1 << 20 => opened,
+        Ok(_) => return,
+        Err(error) => return check_message(&path, &error.to_string()),
+    };
+    let (model, lost) = match opened.model(None) {
+        Ok(found) => found,
+        Err(error) => return check_message(&path, &error.to_string()),
+    };
+    lost.iter().for_each(|lost| assert!(opened.numbers().contains(&lost.number)));
+    let n = model.n_features();
+    if n <= 1 << 16 {
+        let queries = CsrMatrix::new((2, n), vec![0, n, n], (0..n as u32).collect(), vec![0.5; n]);
+        // Weights may be so large that scores overflow, which is an error.
+        if let Ok(answers) = model.predict_batch(queries.view(), &model.asking(3)) {
+            assert_eq!(answers.ranked.len(), 2);
+            assert!(answers.ranked.iter().all(|row| row.len() == model.n_labels().min(3)));
+            assert!(answers.certificates.iter().all(|certificate| certificate.exact));
+        }
+    }
+    let again = folder("again", &[]);
+    let numbers = model.assignment().numbers();
+    let writer = model.params().create(&again, n, model.n_labels(), numbers);
+    let mut writer = writer.expect("an empty folder takes a model");
+    for &number in numbers {
+        let repetition = opened.repetition(number).expect("it was opened before");
+        repetition.write(&mut writer).expect("what was opened is written");
+    }
+    writer.finish().expect("memory takes a small model");
+    let second = MachContainer::open(&again, OpenMode::Read).expect("it opens");
+    let (second, lost) = second.model(None).expect("as it was");
+    assert!(lost.is_empty() && second.assignment().numbers() == numbers);
+});
