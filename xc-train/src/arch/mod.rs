@@ -66,8 +66,14 @@ impl Tile {
 /// happens; on other machines, nothing at all.
 #[inline(always)]
 pub(crate) fn prefetch(values: &[f32]) {
+    prefetch_all(&values[..values.len().min(128)]);
+}
+
+/// Asks for all cache lines of values.
+#[inline(always)]
+pub(crate) fn prefetch_all(values: &[f32]) {
     #[cfg(target_arch = "x86_64")]
-    for line in values.chunks(16).take(8) {
+    for line in values.chunks(16) {
         // SAFETY: a prefetch reads nothing that the program could see, and faults at no address.
         unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line.as_ptr().cast()) };
     }

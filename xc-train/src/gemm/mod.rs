@@ -13,7 +13,7 @@
 
 mod pack;
 
-use crate::arch::Tile;
+use crate::arch::{Tile, prefetch_all};
 use pack::{interleave, pack_columns, pack_rows};
 use rayon::prelude::*;
 use std::cell::RefCell;
@@ -166,6 +166,13 @@ fn product_of_one(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start
                 for p in (0..k).step_by(DEPTH) {
                     let depth = DEPTH.min(k - p);
                     panel.resize(depth * columns, 0.0);
+                    if b.row_stride == 1 {
+                        // Columns of B are lines in memory: those of the next panel are asked for while this one is packed, since
+                        // the machine does not foresee so many short lines.
+                        for next in j + columns..n.min(j + 2 * columns) {
+                            prefetch_all(&b.values[next * b.column_stride + p..][..depth]);
+                        }
+                    }
                     interleave(panel, columns, b.t(), j..n.min(j + columns), p..p + depth);
                     tile.run(depth, &packed_a[p * tile.rows..][..depth * tile.rows], panel, &mut edge, columns);
                 }
