@@ -2,7 +2,7 @@
 # Every comparison, one after the other: quality, training time, inference. Each part can be repeated alone; quality
 # runs that are there already are not repeated. Run it on an idle machine.
 #
-# usage: bench/all.sh PART FEATURES OUT     PART: quality | train | infer | load | report
+# usage: bench/all.sh PART FEATURES OUT     PART: quality | train | infer | load | mach | report
 # from the environment: PYTHON (with libpecos), XC, OMIKUJI, OMIKUJI_DRIVER; SETS, TIMED_SETS, INFER_SETS narrow what runs;
 # ONE, THREE, BEST: arguments of `xc train tree` for one tree, three trees and the default preset
 set -eu
@@ -56,6 +56,14 @@ load)
         [ -d "$model" ] || "$XC" convert --from pecos "$out/models/$(basename "$data")-s16" --to xc "$model" --quiet
         "$PYTHON" "$here/infer.py" load --xc "$XC" --xc-model "$model" --data "$data"
     done ;;
+mach)
+    "$PYTHON" "$here/mach.py" run --data "$feat/debian-depends" --out "$out/mach/debian-depends" --xc "$XC" --buckets 125 250
+    "$PYTHON" "$here/mach.py" run --data "$feat/debian-depends" --out "$out/mach/debian-depends" --xc "$XC" --buckets 500 \
+        --repetitions 1 2 4 8
+    "$PYTHON" "$here/mach.py" multiclass --data "$feat/git-files" --out "$feat/git-first"
+    "$PYTHON" "$here/mach.py" run --data "$feat/git-first" --out "$out/mach/git-first" --xc "$XC" --epochs 5 --buckets 200 1000 \
+        --repetitions 1 2 4 8
+    for set in debian-depends git-first; do "$PYTHON" "$here/mach.py" report --out "$out/mach/$set"; done ;;
 report)
     "$PYTHON" "$here/quality.py" report --data $(each "$SETS") --out "$out/quality" \
         --against xc-1=pecos-s16 xc-1-tuned=pecos-tuned xc-3=omikuji-parabel-3 xc-3-tuned=omikuji-parabel-3-tuned \
@@ -64,6 +72,6 @@ report)
     [ ! -e "$out/train.jsonl" ] || "$PYTHON" "$here/train_time.py" report --results "$out/train.jsonl"
     [ ! -e "$out/infer.jsonl" ] || "$PYTHON" "$here/infer.py" report --results "$out/infer.jsonl" ;;
 *)
-    echo "unknown part $part: quality, train, infer, load or report" >&2
+    echo "unknown part $part: quality, train, infer, load, mach or report" >&2
     exit 2 ;;
 esac

@@ -1,6 +1,7 @@
 """MACH beside one output a label, and beside trees, on the same rows: quality, parameters, bytes, time.
 
     mach.py multiclass --data FEATURES --out FEATURES1     the first label of each row alone
+    mach.py spread --data FEATURES --out FEATURES2         the same labels under ids spread over [0, L)
     mach.py run --data FEATURES --xc XC --out RUNS [...]   dense, MACH for every B, and every R by leaving repetitions out
     mach.py report --out RUNS                              the tables, as Markdown
 
@@ -37,6 +38,27 @@ def multiclass(a):
             f.write(f"{len(rows)} {n_features} {len(known)}\n")
             f.writelines(rows)
         print(name, len(rows), "rows,", len(known), "classes")
+
+
+def spread(a):
+    """One injection into [0, L), drawn with seed 1, for both files."""
+    import numpy as np
+
+    os.makedirs(a.out, exist_ok=True)
+    ids = None
+    for name in ("train", "test"):
+        with open(f"{a.data}/{name}.txt", encoding="ascii") as f, open(f"{a.out}/{name}.txt", "w", encoding="ascii") as g:
+            n_rows, n_features, n_labels = f.readline().split()
+            if ids is None:
+                rng = np.random.default_rng(1)
+                ids = np.unique(rng.integers(0, a.labels, size=int(int(n_labels) * 1.2)))
+                ids = rng.permutation(ids)[: int(n_labels)]
+            g.write(f"{n_rows} {n_features} {a.labels}\n")
+            for line in f:
+                head, _, rest = line.partition(" ")
+                if head and ":" not in head:
+                    line = ",".join(str(x) for x in sorted(ids[int(label)] for label in head.split(","))) + " " + rest
+                g.write(line)
 
 
 def xc(a, *argv):
@@ -151,6 +173,10 @@ def main():
     one = sub.add_parser("multiclass")
     one.add_argument("--data", required=True)
     one.add_argument("--out", required=True)
+    one = sub.add_parser("spread")
+    one.add_argument("--data", required=True)
+    one.add_argument("--out", required=True)
+    one.add_argument("--labels", type=int, default=50_000_000)
     one = sub.add_parser("run")
     one.add_argument("--data", required=True, help="folder with train.txt and test.txt")
     one.add_argument("--out", required=True)
@@ -168,7 +194,7 @@ def main():
     one = sub.add_parser("report")
     one.add_argument("--out", required=True)
     a = p.parse_args()
-    {"multiclass": multiclass, "run": run, "report": report}[a.what](a)
+    {"multiclass": multiclass, "spread": spread, "run": run, "report": report}[a.what](a)
 
 
 if __name__ == "__main__":

@@ -4,29 +4,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use xc_fuzz::{Block, blocks, check_message, folder, sections};
+use xc_fuzz::{check_message, folder, model_folder};
 use xc_sparse::CsrMatrix;
-use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode};
+use xc_sparse::store::{Container, ContainerWriter, OpenMode};
 use xc_train::dense::{DenseModel, KIND};
 
 fuzz_target!(|input: (u8, &[u8])| {
-    let path = if input.0 % 2 == 0 {
-        let parts: [&[u8]; 9] = sections(input.1);
-        let path = folder("dense", &[]);
-        let mut writer = ContainerWriter::create(&path, KIND).expect("an empty folder takes a model");
-        let Ok(serde_json::Value::Object(parameters)) = serde_json::from_slice(parts[0]) else { return };
-        parameters.into_iter().for_each(|(name, value)| writer.set_parameter(&name, value));
-        for Block { name, dtype, shape, bytes } in blocks(&parts[1..]) {
-            if writer.add(name, ArrayRef { dtype, shape: &shape, bytes }).is_err() {
-                return;
-            }
-        }
-        writer.finish().expect("memory takes a small model");
-        path
-    } else {
-        let [config, arrays] = sections(input.1);
-        folder("dense", &[("config.json", config), ("model.safetensors", arrays)])
-    };
+    let Some(path) = model_folder(KIND, input.0, input.1) else { return };
     let opened = Container::open(&path, OpenMode::Map).map_err(|e| e.to_string());
     let model = match opened.and_then(|c| DenseModel::open(&c).map_err(|e| e.to_string())) {
         Ok(model) => model,

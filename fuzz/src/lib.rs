@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use xc_sparse::io::ReadOptions;
-use xc_sparse::store::Dtype;
+use xc_sparse::store::{ArrayRef, ContainerWriter, Dtype};
 
 // One folder for the whole run, on a file system in memory where there is one.
 static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
@@ -107,4 +107,23 @@ fn block(section: &[u8]) -> Option<Block<'_>> {
 /// Elements of a block of 32-bit numbers.
 pub fn words(bytes: &[u8]) -> Vec<u32> {
     bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
+}
+
+/// A model folder of some kind. The first byte says how: configuration and arrays written anew from the input (so that hashes
+/// and offsets hold), or its files as they stand in the input. `None` where the writer refuses.
+pub fn model_folder(kind: &str, how: u8, input: &[u8]) -> Option<PathBuf> {
+    if how % 2 != 0 {
+        let [config, arrays] = sections(input);
+        return Some(folder(kind, &[("config.json", config), ("model.safetensors", arrays)]));
+    }
+    let parts: [&[u8]; 9] = sections(input);
+    let path = folder(kind, &[]);
+    let mut writer = ContainerWriter::create(&path, kind).expect("an empty folder takes a model");
+    let Ok(serde_json::Value::Object(parameters)) = serde_json::from_slice(parts[0]) else { return None };
+    parameters.into_iter().for_each(|(name, value)| writer.set_parameter(&name, value));
+    for Block { name, dtype, shape, bytes } in blocks(&parts[1..]) {
+        writer.add(name, ArrayRef { dtype, shape: &shape, bytes }).ok()?;
+    }
+    writer.finish().expect("memory takes a small model");
+    Some(path)
 }

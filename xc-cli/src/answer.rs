@@ -19,7 +19,7 @@ use xc_tree::{PredictParams, PredictScratch, Restriction, TreeModel};
 pub(crate) struct SearchArgs {
     /// Clusters kept per level of a tree: wider is slower and finds more [default: the model's]
     #[arg(long, value_name = "B")]
-    pub(crate) beam: Option<usize>,
+    beam: Option<usize>,
     /// What ranks the labels of a MACH model [default: the model's]
     #[arg(long, value_name = "NAME", value_enum)]
     decoder: Option<DecoderName>,

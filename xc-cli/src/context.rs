@@ -2,6 +2,7 @@
 
 use crate::error::CliError;
 use crate::interrupt;
+use crate::measure::available_bytes;
 use crate::progress::{Progress, Task};
 use clap::{Args, ValueEnum};
 use std::io::Write;
@@ -100,6 +101,19 @@ impl Context {
     /// A safe point: after Ctrl-C the command ends here.
     pub(crate) fn check_interrupt(&self) -> Result<(), CliError> {
         if interrupt::interrupted() { Err(CliError::interrupted()) } else { Ok(()) }
+    }
+
+    /// As [`Self::check_memory`]; without a limit, says when the machine may not have so much.
+    pub(crate) fn foresee_memory(&self, what: &str, needed: u64) -> Result<(), CliError> {
+        self.check_memory(what, needed)?;
+        if self.max_memory.is_none()
+            && let Some(available) = available_bytes()
+            && needed > available
+        {
+            let (needed, available) = (format_bytes(needed), format_bytes(available));
+            self.warn(format_args!("{what} may need about {needed}; {available} are free"));
+        }
+        Ok(())
     }
 
     /// Refuses work that would need more than `--max-memory`; `what` names the work.

@@ -80,14 +80,14 @@ impl Model {
                 (System::Dense(Box::new(DenseModel::open(&container).map_err(|e| unreadable(&e))?)), container)
             }
             mach::KIND => {
-                let open = MachContainer::open(folder, mode).map_err(|e| unreadable(&e))?;
+                let open = MachContainer::of(container).map_err(|e| unreadable(&e))?;
                 let (model, left_out) = open.model(repetitions).map_err(|e| unreadable(&e))?;
                 left_out.iter().for_each(|lost| context.warn(chain(lost)));
                 if !left_out.is_empty() {
                     let (n, of) = (model.assignment().n_repetitions(), open.numbers().len());
                     context.warn(format_args!("{}: {n} of {of} repetitions answer", folder.display()));
                 }
-                (System::Mach(Box::new(model)), container)
+                (System::Mach(Box::new(model)), open.into_container())
             }
             other => {
                 return Err(CliError::usage(format_args!(

@@ -116,16 +116,11 @@ impl NetworkParams {
     }
 
     /// Numbers that the network learns.
+    ///
+    /// # Panics
+    /// If there is no width.
     pub fn n_values(&self, n_features: usize, n_outputs: usize) -> u64 {
-        let mut below = n_features as u64;
-        let mut sum = self.widths.first().map_or(0, |&width| width as u64 * below + width as u64);
-        for (at, &width) in self.widths.iter().enumerate() {
-            if at > 0 {
-                sum += width as u64 * (below + 1);
-            }
-            below = width as u64;
-        }
-        sum + n_outputs as u64 * (below + 1)
+        self.arrays(n_features, n_outputs).iter().map(|(_, [rows, width])| (rows * width) as u64).sum()
     }
 
     /// The network's arrays in a container, every name behind `prefix`. Nothing is copied: they stay where the container has
@@ -145,24 +140,23 @@ impl NetworkParams {
         let path = || container.folder().to_owned();
         self.check().map_err(|source| OpenNetworkError::Shape { path: path(), source })?;
         // Every array before the network is made: no memory is taken that the file does not account for.
+        let mut arrays = Vec::new();
         for (name, shape) in self.arrays(n_features, n_outputs) {
-            container.array_shaped::<f32>(&format!("{prefix}{name}"), &shape)?;
-        }
-        let mut network = self.network(n_features, n_outputs, First::Zeros);
-        for named in network.parameters_mut() {
-            let name = format!("{prefix}{}", named.name);
-            let array = container.array_shaped(&name, &[named.parameter.rows(), named.parameter.width()])?;
+            let name = format!("{prefix}{name}");
+            let array = container.array_shaped(&name, &shape)?;
             if let Some(at) = array.iter().position(|v: &f32| !v.is_finite()) {
                 return Err(OpenNetworkError::NotFinite { path: path(), name, at });
             }
+            arrays.push(array);
+        }
+        let mut network = self.network(n_features, n_outputs, First::Zeros);
+        for (named, array) in network.parameters_mut().into_iter().zip(arrays) {
             named.parameter.set_stored(array);
         }
         Ok(network)
     }
-}
 
-impl NetworkParams {
-    /// Names and shapes of the arrays of a network whose widths are sound.
+    /// Names and shapes of the arrays of a network whose widths are sound, in the order of its parameters.
     fn arrays(&self, n_features: usize, n_outputs: usize) -> Vec<(String, [usize; 2])> {
         let widths = &self.widths;
         let mut out = vec![("bag.table".to_owned(), [n_features, widths[0]]), ("bag.bias".to_owned(), [widths[0], 1])];
@@ -229,7 +223,11 @@ mod tests {
     fn the_number_of_values_is_that_of_the_network() {
         for widths in [vec![3], vec![4, 7], vec![2, 5, 3]] {
             let params = NetworkParams { widths, ..Default::default() };
-            assert_eq!(params.n_values(11, 6), params.network(11, 6, First::Zeros).n_values() as u64, "{params:?}");
+            let network = params.network(11, 6, First::Zeros);
+            assert_eq!(params.n_values(11, 6), network.n_values() as u64, "{params:?}");
+            let met = network.parameters().into_iter();
+            let met: Vec<_> = met.map(|n| (n.name, [n.parameter.rows(), n.parameter.width()])).collect();
+            assert_eq!(params.arrays(11, 6), met);
         }
     }
 

@@ -95,7 +95,7 @@ struct RepetitionSizes {
 fn repetitions(container: &Container) -> Result<Vec<RepetitionSizes>, CliError> {
     let numbers: Vec<u32> = container.parameter("repetitions").map_err(|e| CliError::usage(chain(&e)))?;
     let sizes = |number| {
-        let prefix = format!("r{number}.");
+        let prefix = xc_train::mach::array_prefix(number);
         let mut sizes = RepetitionSizes { number, parameters: 0, bytes: 0, whole: true };
         for (name, entry) in container.arrays().filter(|(name, _)| name.starts_with(&prefix)) {
             sizes.parameters += entry.shape.iter().product::<usize>();

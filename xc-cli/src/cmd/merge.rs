@@ -6,7 +6,7 @@ use crate::model::{self, Extras};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use xc_sparse::io::{NameColumn, read_label_names};
-use xc_sparse::store::{ContainerWriter, OpenMode};
+use xc_sparse::store::ContainerWriter;
 use xc_train::mach::MachContainer;
 
 /// Put repetitions of MACH models that were trained apart into one model
@@ -103,9 +103,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 
 fn open(paths: &[PathBuf]) -> Result<Vec<MachContainer>, CliError> {
     let open = |path: &PathBuf| {
-        // Says first whether there is a model folder at all, and whether all of its files are sound.
-        model::open_container(path)?;
-        let part = MachContainer::open(path, OpenMode::Map).map_err(|e| CliError::usage(chain(&e)))?;
+        // A part that lacks a file is no part to merge.
+        let part = MachContainer::of(model::open_container(path)?).map_err(|e| CliError::usage(chain(&e)))?;
         let found = part.container().verify().map_err(|e| CliError::usage(chain(&e)))?;
         match found.first() {
             Some(mismatch) => Err(CliError::usage(format_args!("{mismatch}: damaged since it was saved"))),

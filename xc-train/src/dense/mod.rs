@@ -39,7 +39,13 @@ impl DenseModel {
         Self { params, network }
     }
 
-    /// Trains; the trainer's loss should be that of the parameters. Biases of the outputs begin at how often each is true.
+    /// Puts the biases of the labels at how often each is true in a sample: part of the first values, so it comes before the
+    /// training.
+    pub fn begin(&mut self, train: &Sample<'_>) {
+        begin_at_prior(&mut self.network, train, self.params.loss);
+    }
+
+    /// Trains; the trainer's loss should be that of the parameters.
     ///
     /// # Errors
     /// As [`Trainer::train`].
@@ -49,7 +55,6 @@ impl DenseModel {
         train: &Sample<'_>,
         validation: Option<&Sample<'_>>,
     ) -> Result<Summary, TrainError> {
-        begin_at_prior(&mut self.network, train, self.params.loss);
         trainer.train(&mut self.network, train, validation)
     }
 

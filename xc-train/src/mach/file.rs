@@ -62,6 +62,11 @@ pub struct LostRepetition {
     pub source: OpenNetworkError,
 }
 
+/// What the names of a repetition's arrays begin with.
+pub fn array_prefix(number: u32) -> String {
+    format!("r{number}.")
+}
+
 /// Numbers as a person writes them: `0-3, 7`.
 fn ranges(numbers: &[u32]) -> String {
     let runs: Vec<String> = numbers
@@ -91,20 +96,32 @@ impl MachContainer {
     /// # Errors
     /// A configuration that is malformed, of another kind, or makes no model.
     pub fn open(folder: &Path, mode: OpenMode) -> Result<Self, OpenMachError> {
-        let container = Container::open_parts(folder, mode)?;
+        Self::of(Container::open_parts(folder, mode)?)
+    }
+
+    /// The same of a container that is open.
+    ///
+    /// # Errors
+    /// As [`MachContainer::open`].
+    pub fn of(container: Container) -> Result<Self, OpenMachError> {
         container.expect_kind(KIND)?;
         let params: MachParams = container.parameter("mach")?;
         let (n_features, n_labels) = (container.parameter("n_features")?, container.parameter("n_labels")?);
         let numbers: Vec<u32> = container.parameter("repetitions")?;
         let assignment = params
             .assignment(n_labels, &numbers)
-            .map_err(|source| OpenMachError::Params { path: folder.to_owned(), source })?;
+            .map_err(|source| OpenMachError::Params { path: container.folder().to_owned(), source })?;
         Ok(Self { container, params, n_features, n_labels, assignment })
     }
 
     /// The folder's configuration and arrays.
     pub fn container(&self) -> &Container {
         &self.container
+    }
+
+    /// The folder's configuration and arrays alone.
+    pub fn into_container(self) -> Container {
+        self.container
     }
 
     /// What the repetitions share.
@@ -132,7 +149,7 @@ impl MachContainer {
     /// # Errors
     /// It is missing or damaged.
     pub fn repetition(&self, number: u32) -> Result<Repetition, OpenNetworkError> {
-        let prefix = format!("r{number}.");
+        let prefix = array_prefix(number);
         let n_outputs = self.params.n_buckets as usize;
         let network = self.params.network.open(&self.container, &prefix, self.n_features, n_outputs)?;
         Ok(Repetition::from_network(number, network))
@@ -199,7 +216,7 @@ impl Repetition {
     pub fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {
         let number = self.number();
         writer.begin_file(&format!("repetition-{number:04}"))?;
-        shape::write(self.network(), &format!("r{number}."), writer)
+        shape::write(self.network(), &array_prefix(number), writer)
     }
 }
 

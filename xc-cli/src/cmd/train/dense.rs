@@ -1,7 +1,7 @@
 //! `xc train dense`: a network with one output a label.
 
 use super::inputs::DataArgs;
-use super::neural::{NeuralWatch, Setup, most_labels, training_error, within};
+use super::neural::{NeuralWatch, Setup, training_error, within};
 use super::neural_args::NeuralArgs;
 use super::report::{Report, score};
 use crate::context::Context;
@@ -37,22 +37,13 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let meter = Meter::start();
-    let params = args.neural.train_params(context.seed)?;
-    let optimizer = args.neural.optimizer()?;
-    args.neural.network(context.seed, 1)?;
-    let text = args.data.text.params()?;
-    args.data.check_model()?;
-    let start = Instant::now();
-    let instances = args.data.read(&[], &text, context)?;
-    let read_s = start.elapsed().as_secs_f64();
-
+    let setup = Setup::read(&args.data, &args.neural, context)?;
+    let instances = &setup.instances;
     let data = &instances.train;
-    let network = args.neural.network(context.seed, most_labels(&data.labels))?;
-    let setup = Setup { args: &args.neural, network, params, optimizer, instances: &instances, context };
     let (n_features, n_labels) = (data.features.cols(), data.labels.n_labels());
     let widths: Vec<String> = setup.network.widths.iter().map(usize::to_string).collect();
     setup.announce("dense", &format!("{n_features} -> {} -> {n_labels}", widths.join(" -> ")), n_labels)?;
-    args.data.prepare_checkpoint(|name| name == "state", context)?;
+    args.data.prepare_checkpoint(|name| name == "state" || name.starts_with("state."), context)?;
 
     let start = Instant::now();
     let judged = instances.validation.as_ref().map(|v| within(&v.labels, n_labels));
@@ -67,6 +58,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         log,
         &watch,
         |trainer, train, validation| {
+            dense.begin(train);
             dense.train(trainer, train, validation).map_err(|e| training_error(&args.data.train, &e))
         },
     )?;
@@ -80,13 +72,13 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     args.data.drop_checkpoint(context);
 
     let metrics = match &instances.validation {
-        Some(validation) => score(&instances, &dense.predict_batch(validation.features.view(), 5))?,
+        Some(validation) => score(instances, &dense.predict_batch(validation.features.view(), 5))?,
         None => None,
     };
     let report = Report {
         kind: "dense",
         usage: meter.usage(),
-        read_s,
+        read_s: setup.read_s,
         train_s,
         save_s,
         metrics,

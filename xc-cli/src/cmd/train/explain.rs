@@ -36,7 +36,7 @@ pub(super) fn summary(plan: &Plan<'_>) -> String {
 }
 
 /// Labels with at least one instance.
-fn seen_labels(data: &Labelled) -> usize {
+pub(super) fn seen_labels(data: &Labelled) -> usize {
     let mut seen = vec![false; data.labels.n_labels()];
     data.labels.labels().iter().for_each(|&l| seen[l as usize] = true);
     seen.iter().filter(|&&s| s).count()

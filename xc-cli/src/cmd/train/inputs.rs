@@ -114,16 +114,19 @@ impl DataArgs {
             }
             Err(e) => return Err(CliError::usage(format_args!("{}: {}", folder.display(), io_text(&e)))),
         };
-        if self.resume {
-            return Ok(());
-        }
-        let foreign = entries.flatten().map(|e| e.file_name()).find(|n| !is_part(&n.to_string_lossy()));
+        // The folder is removed in the end: what is not ours must not be in it. Behind a dot stands what a killed save left.
+        let foreign = entries.flatten().map(|e| e.file_name());
+        let mut foreign = foreign;
+        let foreign = foreign.find(|n| !is_part(n.to_string_lossy().trim_start_matches('.')));
         if let Some(name) = foreign {
             return Err(CliError::usage(format_args!(
                 "{}: holds {:?}, which is no part of a checkpoint; another --checkpoint is wanted",
                 folder.display(),
                 name
             )));
+        }
+        if self.resume {
+            return Ok(());
         }
         context.warn(format_args!("{}: removed; --resume would have gone on from it", folder.display()));
         std::fs::remove_dir_all(&folder)

@@ -1,7 +1,8 @@
 //! `xc train mach`: repetitions one after the other, each kept when it is finished, then put together.
 
+use super::explain::seen_labels;
 use super::inputs::{DataArgs, Instances};
-use super::neural::{NeuralWatch, Setup, most_labels, training_error, within};
+use super::neural::{NeuralWatch, Setup, training_error, within};
 use super::neural_args::NeuralArgs;
 use super::report::{Report, score};
 use crate::context::Context;
@@ -76,38 +77,29 @@ fn parse_range(text: &str) -> Result<Range<u32>, String> {
 
 /// True for the parts of a checkpoint folder.
 fn is_part(name: &str) -> bool {
-    name.starts_with("finished-") || name.starts_with("running-") || name.starts_with(".finished-")
+    name.starts_with("finished-") || name.starts_with("running-")
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let meter = Meter::start();
-    let train_params = args.neural.train_params(context.seed)?;
-    let optimizer = args.neural.optimizer()?;
-    args.neural.network(context.seed, 1)?;
     let numbers: Vec<u32> = args.repetitions_range.clone().unwrap_or(0..args.repetitions).collect();
     if numbers.is_empty() {
         return Err(CliError::usage("--repetitions 0: at least 1 is wanted"));
     }
-    let text = args.data.text.params()?;
-    args.data.check_model()?;
-    let start = Instant::now();
-    let instances = args.data.read(&[], &text, context)?;
-    let read_s = start.elapsed().as_secs_f64();
-
+    let setup = Setup::read(&args.data, &args.neural, context)?;
+    let instances = &setup.instances;
     let data = &instances.train;
     let (n_features, n_labels) = (data.features.cols(), data.labels.n_labels());
-    let network = args.neural.network(context.seed, most_labels(&data.labels))?;
     let (family, decoder) = (args.family.family(), args.decoder.decoder());
-    let params = MachParams { n_buckets: args.buckets, family, decoder, network: network.clone() };
+    let params = MachParams { n_buckets: args.buckets, family, decoder, network: setup.network.clone() };
     let sizing = params
         .sizing(n_labels, numbers.len())
         .and_then(|sizing| params.assignment(n_labels, &numbers).map(|_| sizing))
         .map_err(|e| CliError::usage(format_args!("{}: {}", args.data.train.display(), chain(&e))))?;
-    let setup = Setup { args: &args.neural, network, params: train_params, optimizer, instances: &instances, context };
     let n_buckets = args.buckets as usize;
     let what = format!("{} repetitions of {} buckets", numbers.len(), args.buckets);
     setup.announce("mach", &what, n_buckets)?;
-    say_what_hashing_means(args, &instances, &sizing, context);
+    say_what_hashing_means(args, instances, &sizing, context);
     args.data.prepare_checkpoint(is_part, context)?;
 
     let start = Instant::now();
@@ -144,7 +136,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
             let answers = mach
                 .predict_batch(validation.features.view(), &mach.asking(5))
                 .map_err(|e| CliError::failed(format_args!("validation: {}", chain(&e))))?;
-            score(&instances, &answers.ranked)?
+            score(instances, &answers.ranked)?
         }
         None => None,
     };
@@ -152,7 +144,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let report = Report {
         kind: "mach",
         usage: meter.usage(),
-        read_s,
+        read_s: setup.read_s,
         train_s,
         save_s,
         metrics,
@@ -172,6 +164,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 
 /// What a user should know before the long work.
 fn say_what_hashing_means(args: &Args, instances: &Instances, sizing: &xc_mach::Sizing, context: &Context) {
+    let n_labels = instances.train.labels.n_labels();
     context.note(format_args!(
         "output weights are {:.1} times fewer than one output a label would have; {:.1} labels share a bucket",
         sizing.reduction(),
@@ -183,17 +176,13 @@ fn say_what_hashing_means(args: &Args, instances: &Instances, sizing: &xc_mach::
         context.warn(format_args!(
             "so few repetitions of so few buckets leave labels that share all their buckets; {} repetitions would tell \
              all labels apart with probability 0.99",
-            xc_mach::repetitions_needed(instances.train.labels.n_labels(), args.buckets as usize, 0.01).unwrap_or(0)
+            xc_mach::repetitions_needed(n_labels, args.buckets as usize, 0.01).unwrap_or(0)
         ));
     }
-    let labels = &instances.train.labels;
-    let mut seen = vec![false; labels.n_labels()];
-    labels.labels().iter().for_each(|&l| seen[l as usize] = true);
-    let unseen = seen.iter().filter(|&&s| !s).count();
+    let unseen = n_labels - seen_labels(&instances.train);
     if unseen > 0 {
         context.warn(format_args!(
-            "{unseen} of {} labels have no training instance: they score by the buckets that they share with others",
-            labels.n_labels()
+            "{unseen} of {n_labels} labels have no training instance: they score by the buckets that they share with others"
         ));
     }
 }

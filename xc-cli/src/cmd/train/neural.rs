@@ -1,16 +1,15 @@
 //! What the trainings of networks share: samples, trainer, progress, errors.
 
-use super::inputs::Instances;
+use super::inputs::{DataArgs, Instances};
 use super::neural_args::NeuralArgs;
 use crate::context::{Context, format_bytes};
 use crate::error::{CliError, chain};
 use crate::interrupt;
-use crate::measure::available_bytes;
 use crate::progress::Task;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use xc_sparse::{LabelRows, Rows};
 use xc_train::trainer::{CheckpointAt, CheckpointError, Event, LogAt, Observer, Sample, TrainError};
 use xc_train::{Examples, Features, NetworkParams, Optimizer, TrainParams, Trainer};
@@ -24,22 +23,40 @@ pub(super) struct Setup<'a> {
     pub(super) network: NetworkParams,
     pub(super) params: TrainParams,
     pub(super) optimizer: Box<dyn Optimizer>,
-    pub(super) instances: &'a Instances,
+    pub(super) instances: Instances,
+    /// Seconds that reading them took.
+    pub(super) read_s: f64,
     pub(super) context: &'a Context,
 }
 
 /// The most labels that an instance has.
-pub(super) fn most_labels(labels: &LabelRows) -> usize {
+fn most_labels(labels: &LabelRows) -> usize {
     labels.iter().map(<[u32]>::len).max().unwrap_or(0)
 }
 
 /// The rows without labels from `n_labels` on, which no output stands for.
 pub(super) fn within(labels: &LabelRows, n_labels: usize) -> LabelRows {
-    let rows = labels.iter().map(|row| row[..row.partition_point(|&l| (l as usize) < n_labels)].to_vec());
+    let rows = labels.iter().map(|row| &row[..row.partition_point(|&l| (l as usize) < n_labels)]);
     LabelRows::from_lists(rows, n_labels).unwrap_or_else(|e| panic!("a part of label rows is none: {e}"))
 }
 
-impl Setup<'_> {
+impl<'a> Setup<'a> {
+    /// Resolves the options and reads the instances. What can be refused is refused before the long work: options first, then
+    /// the output, then the inputs.
+    pub(super) fn read(data: &DataArgs, args: &'a NeuralArgs, context: &'a Context) -> Result<Self, CliError> {
+        let params = args.train_params(context.seed)?;
+        let optimizer = args.optimizer()?;
+        // The loss may depend on the data, whether there is such a network does not.
+        args.network(context.seed, 1)?;
+        let text = data.text.params()?;
+        data.check_model()?;
+        let start = Instant::now();
+        let instances = data.read(&[], &text, context)?;
+        let read_s = start.elapsed().as_secs_f64();
+        let network = args.network(context.seed, most_labels(&instances.train.labels))?;
+        Ok(Self { args, network, params, optimizer, instances, read_s, context })
+    }
+
     /// Bytes that training one network of `n_outputs` outputs needs, the data included.
     pub(super) fn peak_bytes(&self, n_outputs: usize) -> u64 {
         let n_features = self.instances.train.features.cols();
@@ -57,7 +74,7 @@ impl Setup<'_> {
     pub(super) fn announce(&self, kind: &str, what: &str, n_outputs: usize) -> Result<(), CliError> {
         let (context, data) = (self.context, &self.instances.train);
         let needed = self.peak_bytes(n_outputs);
-        context.check_memory(&format!("xc train {kind}"), needed)?;
+        context.foresee_memory(&format!("xc train {kind}"), needed)?;
         context.note(format_args!(
             "train {kind}: {} instances, {} features, {} labels; {what}; loss {}; about {} of memory",
             data.features.rows(),
@@ -66,13 +83,6 @@ impl Setup<'_> {
             self.network.loss.loss().name(),
             format_bytes(needed)
         ));
-        if context.max_memory.is_none()
-            && let Some(available) = available_bytes()
-            && needed > available
-        {
-            let (needed, available) = (format_bytes(needed), format_bytes(available));
-            context.warn(format_args!("training may need about {needed}; {available} are free"));
-        }
         let rows = Rows::new(data.features.view());
         let longest =
             (0..rows.len()).map(|i| rows.row(i).values.iter().map(|v| v * v).sum::<f32>()).fold(0.0, f32::max);

@@ -5,10 +5,10 @@ use super::inputs::Instances;
 use super::report::{Report, score};
 use super::tree_args::Args;
 use super::watch::Watch;
-use crate::context::{Context, format_bytes};
+use crate::context::Context;
 use crate::data::{InputArgs, Labelled, Making, read_labelled, read_numbers};
 use crate::error::{CliError, chain};
-use crate::measure::{Meter, available_bytes};
+use crate::measure::Meter;
 use crate::model::{self, Extras};
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -64,15 +64,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if args.explain {
         return explain::print(&plan);
     }
-    context.check_memory("xc train tree", needed)?;
+    context.foresee_memory("xc train tree", needed)?;
     context.note(explain::summary(&plan));
-    if context.max_memory.is_none()
-        && let Some(available) = available_bytes()
-        && needed > available
-    {
-        let (needed, available) = (format_bytes(needed), format_bytes(available));
-        context.warn(format_args!("training may need about {needed}; {available} are free"));
-    }
     args.data.prepare_checkpoint(|name| name.starts_with("tree-"), context)?;
 
     let start = Instant::now();
