@@ -3,7 +3,9 @@
     mach.py multiclass --data FEATURES --out FEATURES1     the first label of each row alone
     mach.py spread --data FEATURES --out FEATURES2         the same labels under ids spread over [0, L)
     mach.py run --data FEATURES --xc XC --out RUNS [...]   dense, MACH for every B, and every R by leaving repetitions out
+    mach.py omikuji --data FEATURES --omikuji BIN --out RUNS  three Parabel trees of omikuji on the same rows
     mach.py report --out RUNS                              the tables, as Markdown
+    mach.py plot --out RUNS RUNS... --svg FILE             P@1 over R for every B, a panel a set (needs matplotlib)
 
 A run that is there is not repeated. One repetition is trained after the other; fewer repetitions are the first ones of the
 same model (`xc predict --repetitions 0-3`), which is what a model trained with fewer would be, to the byte.
@@ -72,6 +74,10 @@ def scores(a, model, work, *more):
     """Metrics of a model on the test rows."""
     predictions = f"{work}.predictions"
     xc(a, "predict", "--model", model, "--input", f"{a.data}/test.txt", "--top-k", 5, "--output", predictions, "--quiet", *more)
+    return judged(a, predictions)
+
+
+def judged(a, predictions):
     text = xc(a, "evaluate", "--truth", f"{a.data}/test.txt", "--predictions", predictions,
               "--propensity-from", f"{a.data}/train.txt", "--json", "--quiet")
     os.remove(predictions)
@@ -140,12 +146,69 @@ def run(a):
         tidy(model, *names)
 
 
-def report(a):
+def omikuji(a):
+    """Three Parabel trees, trained as everywhere in the quality tables."""
+    import peers
+
+    def lines(path):
+        with open(path, encoding="ascii") as f:
+            return f.read().splitlines()
+
+    os.makedirs(a.out, exist_ok=True)
+    model, answers = f"{a.out}/omikuji.model", f"{a.out}/omikuji.txt"
+    _, _, cpu, _ = peers.command([a.omikuji, "train", f"{a.data}/train.txt", "--model_path", model, "--n_threads", str(a.threads),
+                                  *peers.PARABEL, "--n_trees", "3"])
+    size = sum(e.stat().st_size for e in os.scandir(model))
+    peers.command([a.omikuji, "test", model, f"{a.data}/test.txt", "--n_threads", str(a.threads), "--beam_size", "10", "--k_top", "5",
+                   "--out_path", answers])
+    # Its lines hold "label score" between tabs.
+    with open(f"{a.out}/omikuji.predictions", "w", encoding="ascii") as f:
+        f.writelines(line.replace(" ", ":").replace("\t", " ") + "\n" for line in lines(answers))
+    met = judged(a, f"{a.out}/omikuji.predictions")
+    with open(f"{a.out}/omikuji.json", "w") as f:
+        json.dump(dict(met, system="omikuji-3", bytes=size, cpu_s=cpu, set=os.path.basename(a.data)), f)
+    print("omikuji-3", met)
+    shutil.rmtree(model)
+
+
+def records(out):
     rows = []
-    for name in sorted(os.listdir(a.out)):
+    for name in sorted(os.listdir(out)):
         if name.endswith(".json") and not name.endswith(".train.json"):
-            with open(f"{a.out}/{name}") as f:
+            with open(f"{out}/{name}") as f:
                 rows.append(json.load(f))
+    return rows
+
+
+def plot(a):
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams.update({"svg.hashsalt": "xc", "font.size": 9, "svg.fonttype": "none"})
+    import matplotlib.pyplot as plt
+
+    figure, panels = plt.subplots(1, len(a.out), figsize=(4.5 * len(a.out), 3.4), squeeze=False)
+    for panel, out in zip(panels[0], a.out):
+        rows = records(out)
+        mach = [r for r in rows if r["system"] == "mach"]
+        for b in sorted({r["buckets"] for r in mach}):
+            line = sorted((r["repetitions"], 100 * r["P@1"]) for r in mach if r["buckets"] == b and r["decoder"] == "mean")
+            panel.plot(*zip(*line), marker="o", markersize=3, label=f"MACH, B = {b}, mean")
+        for r in rows:
+            if r["system"] in ("dense", "tree-1"):
+                name = "one output a label" if r["system"] == "dense" else "one label tree"
+                panel.axhline(100 * r["P@1"], linestyle="--" if r["system"] == "dense" else ":", color="gray", label=name)
+        panel.set_xscale("log", base=2)
+        panel.set_xticks(sorted({r["repetitions"] for r in mach}))
+        panel.xaxis.set_major_formatter(matplotlib.ticker.ScalarFormatter())
+        panel.set(title=rows[0]["set"], xlabel="repetitions R", ylabel="P@1, %", ylim=(0, None))
+        panel.legend(fontsize=7, loc="lower right")
+    figure.tight_layout()
+    figure.savefig(a.svg, metadata={"Date": None})
+
+
+def report(a):
+    rows = records(a.out)
     dense = next((r for r in rows if r["system"] == "dense"), None)
     percent = lambda r: " | ".join(f"{100 * r[m]:.2f}" for m in ("P@1", "P@3", "P@5", "PSP@5"))
     mib = lambda n: f"{n / 2**20:.1f}"
@@ -191,10 +254,19 @@ def main():
     one.add_argument("--threads", type=int, default=2)
     one.add_argument("--no-dense", action="store_true")
     one.add_argument("--keep", action="store_true", help="keep the models")
+    one = sub.add_parser("omikuji")
+    one.add_argument("--data", required=True)
+    one.add_argument("--out", required=True)
+    one.add_argument("--omikuji", default="omikuji")
+    one.add_argument("--xc", default="xc")
+    one.add_argument("--threads", type=int, default=2)
     one = sub.add_parser("report")
     one.add_argument("--out", required=True)
+    one = sub.add_parser("plot")
+    one.add_argument("--out", required=True, nargs="+")
+    one.add_argument("--svg", required=True)
     a = p.parse_args()
-    {"multiclass": multiclass, "spread": spread, "run": run, "report": report}[a.what](a)
+    {"multiclass": multiclass, "spread": spread, "run": run, "omikuji": omikuji, "report": report, "plot": plot}[a.what](a)
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ SEARCH = {
     "pecos": dict(ONE_TREE, name="pecos-tuned", untuned="pecos-s16"),
     "xc-1": dict(ONE_TREE, name="xc-1-tuned", untuned="xc-1", args=one_tree_args),
     "omikuji": dict(start=dict(C=1.0), steps=(("C", (1.0, 2.0)),), name="omikuji-parabel-3-tuned", untuned="omikuji-parabel-3"),
-    "xc-3": dict(start=dict(C=1.0, post="l3-hinge"), steps=(("C", (1.0, 2.0)), ("post", ("l3-hinge", "l2-hinge"))),
+    "xc-3": dict(start=dict(C=1.0, post="l2-hinge"), steps=(("C", (1.0, 2.0)), ("post", ("l2-hinge", "l3-hinge"))),
                  name="xc-3-tuned", untuned="xc-3", args=three_trees_args),
 }
 
