@@ -28,6 +28,7 @@ pub mod optim;
 mod parameter;
 pub mod schedule;
 mod shape;
+pub mod state;
 mod stream;
 pub mod trainer;
 

@@ -1,6 +1,7 @@
 //! An encoder and a head, and one step of training.
 
 use crate::layer::{Named, Update};
+use crate::state::{Array, ArrayMut};
 use crate::{Activations, Batch, Encoder, Head, Loss, Mode, Optimizer, Parameter};
 
 /// A network: instances to vectors to logits.
@@ -65,9 +66,8 @@ impl<E: Encoder, H: Head> Network<E, H> {
 
     /// Makes room for an optimiser's moments.
     pub fn prepare(&mut self, optimizer: &dyn Optimizer) {
-        for named in self.parameters_mut() {
-            named.parameter.prepare(optimizer.n_moments());
-        }
+        self.encoder.prepare(optimizer.n_moments());
+        self.head.prepare(optimizer.n_moments());
     }
 
     /// Trains on one batch and gives its mean loss, measured before the change. When the loss, or the norm of a gradient
@@ -133,7 +133,31 @@ impl<E: Encoder, H: Head> Network<E, H> {
         self.encoder.parameters_mut().into_iter().chain(self.head.parameters_mut()).collect()
     }
 
-    /// Number of learned values.
+    /// Every array of the state, always in the same order.
+    pub fn arrays(&self) -> Vec<Array<'_>> {
+        self.encoder.arrays().into_iter().chain(self.head.arrays()).collect()
+    }
+
+    /// Every array of the state, in the order of `arrays`. Whoever overwrites them calls [`Network::overwritten`] then.
+    pub fn arrays_mut(&mut self) -> Vec<ArrayMut<'_>> {
+        self.encoder.arrays_mut().into_iter().chain(self.head.arrays_mut()).collect()
+    }
+
+    /// Tells both parts that their arrays were overwritten.
+    ///
+    /// # Errors
+    /// What is impossible about the arrays, in one line.
+    pub fn overwritten(&mut self) -> Result<(), String> {
+        self.encoder.overwritten()?;
+        self.head.overwritten()
+    }
+
+    /// Whether every learned value is finite.
+    pub fn is_finite(&self) -> bool {
+        self.encoder.is_finite() && self.head.is_finite()
+    }
+
+    /// Number of learned values of the parameters.
     pub fn n_values(&self) -> usize {
         self.parameters().iter().map(|named| named.parameter.values().len()).sum()
     }

@@ -100,15 +100,6 @@ impl Parameter {
         }
     }
 
-    /// Takes other values.
-    ///
-    /// # Panics
-    /// If their number is not `rows() * width()`.
-    pub(crate) fn set(&mut self, values: Vec<f32>) {
-        assert!(values.len() == self.rows * self.width, "{} values for {} x {}", values.len(), self.rows, self.width);
-        (self.values, self.stored) = (values, None);
-    }
-
     /// Row `i`.
     ///
     /// # Panics

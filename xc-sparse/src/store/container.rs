@@ -4,7 +4,7 @@ use super::config::{ArrayEntry, Config, ConfigHash, LABELS_FILE};
 use super::header::{HEADER_LIMIT, PAD_PREFIX};
 use super::replace::is_model_file;
 use super::view::{FileBytes, MappedArray};
-use super::{Element, OpenError};
+use super::{Dtype, Element, OpenError};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::{
@@ -199,27 +199,11 @@ impl Container {
     /// # Errors
     /// No such array, another element type, an offset that does not suit the type (files of other programs).
     pub fn array<T: Element>(&self, name: &str) -> Result<MappedArray<T>, OpenError> {
-        let entry = self.config.arrays.get(name);
-        let (Some(entry), Some(place)) = (entry, self.places.get(name)) else {
-            let name = name.to_owned();
-            return Err(match entry.and_then(|entry| self.lost.get(&entry.file)) {
-                Some(source) => OpenError::Lost { name, source: Arc::clone(source) },
-                None => OpenError::MissingArray { path: self.folder.clone(), name },
-            });
-        };
-        let file = &self.files[place.file];
-        if entry.dtype != T::DTYPE {
-            return Err(OpenError::Dtype {
-                path: file.path.clone(),
-                name: name.to_owned(),
-                met: entry.dtype.to_string(),
-                wanted: T::DTYPE,
-            });
-        }
-        MappedArray::of_file(Arc::clone(&file.bytes), place.range.clone()).ok_or_else(|| OpenError::Misaligned {
+        let (file, range) = self.place(name, T::DTYPE)?;
+        MappedArray::of_file(Arc::clone(&file.bytes), range.clone()).ok_or_else(|| OpenError::Misaligned {
             path: file.path.clone(),
             name: name.to_owned(),
-            offset: place.range.start,
+            offset: range.start,
             dtype: T::DTYPE,
         })
     }
@@ -230,16 +214,49 @@ impl Container {
     /// As [`Container::array`], or another shape.
     pub fn array_shaped<T: Element>(&self, name: &str, shape: &[usize]) -> Result<MappedArray<T>, OpenError> {
         let array = self.array(name)?;
-        let entry = &self.config.arrays[name];
-        if entry.shape != shape {
-            return Err(OpenError::Shape {
-                path: self.folder.join(&entry.file),
-                name: name.to_owned(),
-                met: entry.shape.clone(),
-                wanted: shape.to_vec(),
-            });
-        }
+        self.expect_shape(name, shape)?;
         Ok(array)
+    }
+
+    /// The elements of an array whose type is known when the program runs, little-endian, perhaps not aligned for it.
+    ///
+    /// # Errors
+    /// No such array, another element type, another shape.
+    pub fn bytes(&self, name: &str, dtype: Dtype, shape: &[usize]) -> Result<&[u8], OpenError> {
+        let (file, range) = self.place(name, dtype)?;
+        self.expect_shape(name, shape)?;
+        Ok(&file.bytes.as_bytes()[range.clone()])
+    }
+
+    /// Where an array of a type lies.
+    fn place(&self, name: &str, wanted: Dtype) -> Result<(&OpenFile, &Range<usize>), OpenError> {
+        let entry = self.config.arrays.get(name);
+        let (Some(entry), Some(place)) = (entry, self.places.get(name)) else {
+            let name = name.to_owned();
+            return Err(match entry.and_then(|entry| self.lost.get(&entry.file)) {
+                Some(source) => OpenError::Lost { name, source: Arc::clone(source) },
+                None => OpenError::MissingArray { path: self.folder.clone(), name },
+            });
+        };
+        let file = &self.files[place.file];
+        if entry.dtype != wanted {
+            let (path, met) = (file.path.clone(), entry.dtype.to_string());
+            return Err(OpenError::Dtype { path, name: name.to_owned(), met, wanted });
+        }
+        Ok((file, &place.range))
+    }
+
+    fn expect_shape(&self, name: &str, shape: &[usize]) -> Result<(), OpenError> {
+        let entry = &self.config.arrays[name];
+        if entry.shape == shape {
+            return Ok(());
+        }
+        Err(OpenError::Shape {
+            path: self.folder.join(&entry.file),
+            name: name.to_owned(),
+            met: entry.shape.clone(),
+            wanted: shape.to_vec(),
+        })
     }
 
     /// The labels' names in label order, or `None` when labels have none. Reads the file at each call.

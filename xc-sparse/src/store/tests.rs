@@ -63,6 +63,8 @@ fn what_is_saved_comes_back_in_every_mode_and_aligned() {
         assert_eq!(&container.array::<u64>("b.u64").unwrap()[..], &[u64::MAX, 7]);
         assert_eq!(container.array_shaped::<f32>("c.f32", &[2, 3]).unwrap()[5], 6.0);
         assert!(matches!(container.array_shaped::<f32>("c.f32", &[6]), Err(OpenError::Shape { .. })));
+        let bytes = container.bytes("c.f32", Dtype::F32, &[2, 3]).unwrap();
+        assert_eq!(bytes[4..8], (-1.0f32).to_le_bytes());
         assert!(container.array::<u32>("d.empty").unwrap().is_empty());
         assert_eq!(container.array::<f16>("e.f16").unwrap()[0].to_f32(), 0.5);
         assert_eq!(container.array::<bf16>("f.bf16").unwrap()[0].to_f32(), -2.0);
@@ -95,6 +97,12 @@ fn wrong_questions_name_the_array() {
     assert!(error.contains("model.safetensors") && error.contains("a.u8") && error.contains("F32"), "{error}");
     let error = container.array::<f32>("nothing").unwrap_err().to_string();
     assert!(error.contains("\"nothing\""), "{error}");
+    let error = container.bytes("nothing", Dtype::U8, &[3]).unwrap_err().to_string();
+    assert!(error.contains("no array \"nothing\""), "{error}");
+    let error = container.bytes("a.u8", Dtype::I8, &[3]).unwrap_err().to_string();
+    assert!(error.contains("array \"a.u8\" is of type U8, wanted I8"), "{error}");
+    let error = container.bytes("c.f32", Dtype::F32, &[3, 2]).unwrap_err().to_string();
+    assert!(error.contains("array \"c.f32\" has shape [2, 3], wanted [3, 2]"), "{error}");
 }
 
 #[test]

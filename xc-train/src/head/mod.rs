@@ -5,6 +5,7 @@ mod dense;
 pub use dense::{Dense, DenseWorkspace};
 
 use crate::layer::Named;
+use crate::state::{self, Array, ArrayMut};
 use crate::{Activations, Loss, Parameter, Targets, Update};
 
 /// The output layer. It calls the loss itself: a head that scores only some outputs chooses them.
@@ -44,4 +45,34 @@ pub trait Head: Send + Sync {
 
     /// Every parameter with its name, in the order of `parameters`.
     fn parameters_mut(&mut self) -> Vec<Named<&mut Parameter>>;
+
+    /// Makes room for the `n_moments` moments of an optimiser.
+    fn prepare(&mut self, n_moments: usize) {
+        self.parameters_mut().into_iter().for_each(|named| named.parameter.prepare(n_moments));
+    }
+
+    /// Every array of the state, always in the same order: what a checkpoint holds. Default: those of `parameters`.
+    fn arrays(&self) -> Vec<Array<'_>> {
+        state::arrays_of(self.parameters())
+    }
+
+    /// The same arrays in the same order, to be overwritten as a whole.
+    fn arrays_mut(&mut self) -> Vec<ArrayMut<'_>> {
+        state::arrays_mut_of(self.parameters_mut())
+    }
+
+    /// Told when `arrays_mut` were overwritten, by a checkpoint or an earlier state: computes what depends on them and says
+    /// what is impossible about them, since a file may hold anything.
+    ///
+    /// # Errors
+    /// One line: which array, what was met, what was wanted.
+    fn overwritten(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Whether every learned value is finite; asked before a state is saved. Default: by the types of the arrays, see
+    /// [`state::are_finite`].
+    fn is_finite(&self) -> bool {
+        state::are_finite(&self.arrays())
+    }
 }

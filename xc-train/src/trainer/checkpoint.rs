@@ -4,16 +4,19 @@
 //!   CHECKPOINT/state/     a model folder of kind "checkpoint", exchanged in one step at each save
 //!     key                 xxh3 of data, settings and first parameters, 16 hexadecimal digits (in config.json)
 //!     position            where training stands, as u64 (numbers are kept bit for bit)
-//!     NAME, NAME.m0, ...  each parameter and its moments; best.NAME the best parameters so far
+//!     NAME, NAME.m0, ...  each array of the network; best.NAME the values of the best state so far
 //! ```
 
 use super::evaluate::Validation;
+use crate::state::{Copies, Role};
 use crate::{Encoder, Head, Network};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenError, OpenMode, WriteError};
 
 const KIND: &str = "checkpoint";
+/// Before the names of the best state's arrays.
+const BEST: &str = "best.";
 
 /// Why a checkpoint is of no use or cannot be written.
 #[derive(Debug, Error)]
@@ -112,9 +115,6 @@ impl Position {
     }
 }
 
-/// Values of all parameters, in their order.
-pub(super) type Values = Vec<Vec<f32>>;
-
 /// A checkpoint folder for the training with one key.
 pub(super) struct Checkpoint {
     folder: PathBuf,
@@ -141,13 +141,13 @@ impl Checkpoint {
         &self.folder
     }
 
-    /// Takes the network, and gives the position and the best parameters, of the last save; nothing if there is none.
+    /// Takes the network, and gives the position and the best values, of the last save; nothing if there is none.
     /// An epoch has `n_batches`.
     pub(super) fn load<E: Encoder, H: Head>(
         &self,
         network: &mut Network<E, H>,
         n_batches: u64,
-    ) -> Result<Option<(Position, Option<Values>)>, CheckpointError> {
+    ) -> Result<Option<(Position, Option<Copies>)>, CheckpointError> {
         if !self.state.join("config.json").exists() {
             return Ok(None);
         }
@@ -166,27 +166,40 @@ impl Checkpoint {
         if !position.is_possible(n_batches) {
             return Err(damaged(format!("{position:?} is no position of epochs of {n_batches} batches")));
         }
-        let check_finite = |name: &str, values: &[f32]| match values.iter().position(|v| !v.is_finite()) {
-            Some(at) => Err(damaged(format!("array {name}: value {at} is not finite"))),
-            None => Ok(()),
-        };
-        let has_best = container.arrays().any(|(name, _)| name.starts_with("best."));
-        let mut best = has_best.then(Values::new);
-        for named in network.parameters_mut() {
-            let shape = [named.parameter.rows(), named.parameter.width()];
-            named.parameter.values_mut().copy_from_slice(&container.array_shaped(&named.name, &shape)?);
-            check_finite(&named.name, named.parameter.values())?;
-            for (i, moment) in named.parameter.moments.iter_mut().enumerate().filter(|(_, m)| !m.is_empty()) {
-                moment.copy_from_slice(&container.array_shaped(&format!("{}.m{i}", named.name), &shape)?);
-            }
-            if let Some(best) = &mut best {
-                let name = format!("best.{}", named.name);
-                let values = container.array_shaped(&name, &shape)?.to_vec();
-                check_finite(&name, &values)?;
-                best.push(values);
+        // The best state goes through the network, so that it is looked at as closely as the last one.
+        let has_best = container.arrays().any(|(name, _)| name.starts_with(BEST));
+        let mut best = has_best.then(Copies::default);
+        if let Some(best) = &mut best {
+            self.read(&container, BEST, network)?;
+            best.take(&network.arrays());
+        }
+        self.read(&container, "", network)?;
+        Ok(Some((position, best)))
+    }
+
+    /// Overwrites the network's arrays by those that have their names behind `prefix`; moments only where there is none.
+    fn read<E: Encoder, H: Head>(
+        &self,
+        container: &Container,
+        prefix: &str,
+        network: &mut Network<E, H>,
+    ) -> Result<(), CheckpointError> {
+        let damaged = |what: String| CheckpointError::Damaged { path: self.state.clone(), what };
+        for array in network.arrays_mut() {
+            if array.role == Role::Values || prefix.is_empty() {
+                let name = format!("{prefix}{}", array.name);
+                array.bytes.copy_from_slice(container.bytes(&name, array.dtype, &array.shape)?);
             }
         }
-        Ok(Some((position, best)))
+        if !network.is_finite() {
+            let mut arrays = network.arrays().into_iter().filter(|array| array.role == Role::Values);
+            let found = arrays.find_map(|array| Some((array.first_not_finite()?, array.name)));
+            return Err(damaged(match found {
+                Some((at, name)) => format!("array {prefix}{name}: value {at} is not finite"),
+                None => "a learned value is not finite".to_owned(),
+            }));
+        }
+        network.overwritten().map_err(damaged)
     }
 
     /// Replaces the state in one step.
@@ -194,22 +207,20 @@ impl Checkpoint {
         &self,
         network: &Network<E, H>,
         position: &Position,
-        best: Option<&Values>,
+        best: Option<&Copies>,
     ) -> Result<(), CheckpointError> {
         let mut writer = ContainerWriter::create(&self.state, KIND)?;
         writer.set_parameter("key", self.key.as_str());
         writer.set_parameter("step", position.step);
         writer.set_parameter("epoch", u64::from(position.epoch));
         writer.add_slice("position", &position.to_numbers())?;
-        for (at, named) in network.parameters().into_iter().enumerate() {
-            let shape = [named.parameter.rows(), named.parameter.width()];
-            writer.add(&named.name, ArrayRef::new(named.parameter.values(), &shape))?;
-            for (i, moment) in named.parameter.moments.iter().enumerate().filter(|(_, m)| !m.is_empty()) {
-                writer.add(&format!("{}.m{i}", named.name), ArrayRef::new(&moment[..], &shape))?;
-            }
-            if let Some(best) = best {
-                writer.add(&format!("best.{}", named.name), ArrayRef::new(&best[at][..], &shape))?;
-            }
+        let arrays = network.arrays();
+        for array in &arrays {
+            writer.add(&array.name, array.to_ref())?;
+        }
+        let values = arrays.iter().filter(|array| array.role == Role::Values);
+        for (array, copy) in values.zip(best.iter().flat_map(|best| &best.0)) {
+            writer.add(&format!("{BEST}{}", array.name), ArrayRef { bytes: copy, ..array.to_ref() })?;
         }
         Ok(writer.finish()?)
     }

@@ -1,7 +1,9 @@
 //! What a checkpoint belongs to.
 
 use super::{Sample, Trainer};
+use crate::state::Role;
 use crate::{Encoder, Features, Head, Network};
+use xc_sparse::store::Dtype;
 use xxhash_rust::xxh3::Xxh3;
 
 /// Counts as part of every key: raise it when training changes its results.
@@ -24,10 +26,17 @@ pub(super) fn key<E: Encoder, H: Head>(
         hash.update(&(text.len() as u64).to_le_bytes());
         hash.update(text.as_bytes());
     }
-    for named in network.parameters() {
-        hash.update(named.name.as_bytes());
-        hash.update(&(named.parameter.rows() as u64).to_le_bytes());
-        hash.update(bytemuck::cast_slice(named.parameter.values()));
+    for array in network.arrays().into_iter().filter(|array| array.role == Role::Values) {
+        let [rows, width] = array.shape;
+        hash.update(array.name.as_bytes());
+        hash.update(&(rows as u64).to_le_bytes());
+        // Rows and bytes say the shape of an array of F32. Others say type and width too; F32 does not, so that the keys of
+        // checkpoints from before there were other types still hold.
+        if array.dtype != Dtype::F32 {
+            hash.update(array.dtype.name().as_bytes());
+            hash.update(&(width as u64).to_le_bytes());
+        }
+        hash.update(array.bytes);
     }
     for sample in std::iter::once(train).chain(validation) {
         rows(&mut hash, sample);

@@ -24,8 +24,9 @@ pub use log::LogError;
 pub use observe::{Event, Observer, Silent};
 pub use params::{CheckpointAt, Judge, Keep, LogAt, ParamsError, TrainParams};
 
+use crate::state::Copies;
 use crate::{Encoder, Head, Loss, Network, Optimizer, Schedule, StepParams, Workspace};
-use checkpoint::{Checkpoint, Position, Values};
+use checkpoint::{Checkpoint, Position};
 use data::{Prefetch, order};
 use log::Log;
 use std::path::PathBuf;
@@ -166,9 +167,8 @@ impl Trainer<'_> {
         if self.params.keep == Keep::Best
             && let Some(best) = run.best
         {
-            for (named, values) in network.parameters_mut().into_iter().zip(best) {
-                named.parameter.set(values);
-            }
+            best.give(network.arrays_mut());
+            network.overwritten().unwrap_or_else(|what| panic!("the network's own state: {what}"));
         }
         let Position { step, epoch, best, stopped, .. } = run.position;
         Ok(Summary { steps: step, epochs: epoch, best, stopped_early: stopped })
@@ -286,11 +286,7 @@ impl Trainer<'_> {
             run.position.best = Some((step, met));
             run.position.waited = 0;
             if self.params.keep == Keep::Best {
-                let current = network.parameters().into_iter().map(|named| named.parameter.values());
-                match &mut run.best {
-                    Some(best) => best.iter_mut().zip(current).for_each(|(best, now)| best.copy_from_slice(now)),
-                    None => run.best = Some(current.map(<[f32]>::to_vec).collect()),
-                }
+                run.best.get_or_insert_default().take(&network.arrays());
             }
         } else {
             run.position.waited += 1;
@@ -307,8 +303,7 @@ impl Trainer<'_> {
     fn save<E: Encoder, H: Head>(&self, run: &mut Run<E, H>, network: &Network<E, H>) -> Result<(), TrainError> {
         let Some(checkpoint) = &run.checkpoint else { return Ok(()) };
         // A step with a finite loss can still leave a parameter that is not; the state on disk stays good.
-        let is_finite = |values: &[f32]| values.iter().all(|v| v.is_finite());
-        if !network.parameters().iter().all(|named| is_finite(named.parameter.values())) {
+        if !network.is_finite() {
             return Err(run.not_finite(f64::NAN));
         }
         if let Some(log) = &mut run.log {
@@ -325,7 +320,7 @@ impl Trainer<'_> {
 /// What changes while training runs.
 struct Run<E: Encoder, H: Head> {
     position: Position,
-    best: Option<Values>,
+    best: Option<Copies>,
     /// Steps of the state on disk.
     saved: Option<u64>,
     /// When it was written, or training began.

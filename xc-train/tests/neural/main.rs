@@ -6,3 +6,4 @@ mod mach;
 mod reference;
 mod threads;
 mod training;
+mod typed;

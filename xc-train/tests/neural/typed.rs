@@ -1,0 +1,278 @@
+//! A head whose state is not made of parameters alone: checkpoints, keys and the best state hold all of it.
+
+use crate::reference::{features, targets};
+use half::f16;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use xc_sparse::Rows;
+use xc_sparse::store::{ArrayRef, Container, ContainerWriter, Dtype, OpenMode};
+use xc_train::encoder::Bag;
+use xc_train::head::{Dense, DenseWorkspace};
+use xc_train::loss::Bce;
+use xc_train::optim::Adam;
+use xc_train::schedule::HalveOnPlateau;
+use xc_train::state::{Array, ArrayMut, Role, arrays_mut_of, arrays_of};
+use xc_train::trainer::{CheckpointAt, Event, Keep, Observer, Sample, Summary, TrainError};
+use xc_train::{
+    Activation, Activations, Examples, Features, Head, Loss, Named, Network, Parameter, Targets, TrainParams, Trainer,
+    Update,
+};
+
+/// A dense head that also counts its steps in 16-bit places, adds a half-precision scale, and remembers something.
+#[derive(Clone, Debug)]
+struct Counting {
+    dense: Dense,
+    places: Vec<u16>,
+    scales: Vec<f16>,
+    memory: Vec<i8>,
+}
+
+const ROWS: usize = 3;
+/// No place is larger: what the head says about one that is.
+const LARGEST: u16 = 5000;
+
+impl Counting {
+    fn new() -> Self {
+        let dense = Dense::new(9, 6, 1);
+        Self { dense, places: vec![1; 2 * ROWS], scales: vec![f16::ONE; ROWS], memory: vec![0; 2 * ROWS] }
+    }
+}
+
+impl Head for Counting {
+    type Workspace = DenseWorkspace;
+
+    fn width(&self) -> usize {
+        self.dense.width()
+    }
+
+    fn n_outputs(&self) -> usize {
+        self.dense.n_outputs()
+    }
+
+    fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, workspace: &mut DenseWorkspace) -> f64 {
+        self.dense.loss(input, targets, loss, workspace)
+    }
+
+    fn backward(&self, gradient: &mut Activations, workspace: &mut DenseWorkspace) {
+        self.dense.backward(gradient, workspace);
+    }
+
+    fn squared_norm(&self, input: &Activations, workspace: &mut DenseWorkspace) -> f64 {
+        self.dense.squared_norm(input, workspace)
+    }
+
+    fn update(&mut self, input: &Activations, workspace: &mut DenseWorkspace, update: &Update<'_>) {
+        self.dense.update(input, workspace, update);
+        for (i, (place, memory)) in self.places.iter_mut().zip(&mut self.memory).enumerate() {
+            *memory = memory.wrapping_add(i as i8 + 3);
+            *place = (*place + memory.unsigned_abs() as u16) % LARGEST;
+        }
+        let first = f32::from(self.places[0]) / 64.0;
+        // One that is infinite stays so.
+        self.scales.iter_mut().filter(|scale| scale.is_finite()).for_each(|scale| *scale = f16::from_f32(first));
+    }
+
+    fn logits(&self, input: &Activations, logits: &mut Activations, workspace: &mut DenseWorkspace) {
+        self.dense.logits(input, logits, workspace);
+    }
+
+    fn settings(&self) -> String {
+        "counting".to_owned()
+    }
+
+    fn parameters(&self) -> Vec<Named<&Parameter>> {
+        self.dense.parameters()
+    }
+
+    fn parameters_mut(&mut self) -> Vec<Named<&mut Parameter>> {
+        self.dense.parameters_mut()
+    }
+
+    fn arrays(&self) -> Vec<Array<'_>> {
+        let mut arrays = arrays_of(self.dense.parameters());
+        arrays.push(Array::new("head.places", Role::Values, [ROWS, 2], &self.places));
+        arrays.push(Array::new("head.scales", Role::Values, [ROWS, 1], &self.scales));
+        arrays.push(Array::new("head.memory", Role::Moments, [ROWS, 2], &self.memory));
+        arrays
+    }
+
+    fn arrays_mut(&mut self) -> Vec<ArrayMut<'_>> {
+        let mut arrays = arrays_mut_of(self.dense.parameters_mut());
+        arrays.push(ArrayMut::new("head.places", Role::Values, [ROWS, 2], &mut self.places));
+        arrays.push(ArrayMut::new("head.scales", Role::Values, [ROWS, 1], &mut self.scales));
+        arrays.push(ArrayMut::new("head.memory", Role::Moments, [ROWS, 2], &mut self.memory));
+        arrays
+    }
+
+    fn overwritten(&mut self) -> Result<(), String> {
+        match self.places.iter().find(|&&place| place >= LARGEST) {
+            Some(place) => Err(format!("array head.places: {place}, wanted below {LARGEST}")),
+            None => Ok(()),
+        }
+    }
+}
+
+type Net = Network<Bag, Counting>;
+
+fn network(head: Counting) -> Net {
+    Network::new(Bag::new(30, 6, Activation::Relu, 0.1, 1), head)
+}
+
+/// Asks to stop after some steps of a run.
+struct StopAfter {
+    wanted: u64,
+    steps: AtomicU64,
+}
+
+impl Observer for StopAfter {
+    fn event(&self, event: Event<'_>) {
+        if let Event::Step { .. } = event {
+            self.steps.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        self.steps.load(Ordering::Relaxed) >= self.wanted
+    }
+}
+
+/// One run of at most `steps` steps with a checkpoint; the network afterwards, and its key before.
+fn run(folder: &Path, head: Counting, keep: Keep, steps: u64) -> (Net, u64, Result<Summary, TrainError>) {
+    let (x, y) = (features(60, 30), targets(60, 9));
+    let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
+    let (train, validation) = Sample::split(examples, 0.2, 1);
+    let mut schedule = HalveOnPlateau::new(1);
+    let mut trainer = Trainer {
+        loss: &Bce,
+        optimizer: &Adam::default(),
+        schedule: &mut schedule,
+        // Fast enough that the best evaluation is not the last one.
+        params: TrainParams { batch_size: 8, epochs: 6, rate: 3.0, keep, ..Default::default() },
+        checkpoint: Some(CheckpointAt { folder: folder.to_owned(), every: Some(1000), after: Duration::MAX }),
+        log: None,
+        observer: &StopAfter { wanted: steps, steps: AtomicU64::new(0) },
+    };
+    let mut network = network(head);
+    let key = trainer.key(&network, &train, Some(&validation));
+    let outcome = trainer.train(&mut network, &train, Some(&validation));
+    (network, key, outcome)
+}
+
+fn bytes(network: &Net) -> Vec<(String, Vec<u8>)> {
+    network.arrays().iter().map(|array| (array.name.clone(), array.bytes.to_vec())).collect()
+}
+
+#[test]
+fn interrupted_after_any_step_every_array_ends_the_same() {
+    for keep in [Keep::Best, Keep::Last] {
+        let base = tempfile::tempdir().unwrap();
+        let (whole, _, summary) = run(&base.path().join("whole"), Counting::new(), keep, u64::MAX);
+        let summary = summary.unwrap();
+        assert_eq!(summary.steps, 36);
+        if keep == Keep::Best {
+            let best = summary.best.unwrap().0;
+            assert!(best < summary.steps, "the best state is the last one: nothing is put back");
+            let (last, ..) = run(&base.path().join("last"), Counting::new(), Keep::Last, u64::MAX);
+            assert_ne!(last.head().places, whole.head().places);
+        }
+        let mut steps = 0;
+        let parts = loop {
+            match run(&base.path().join("parts"), Counting::new(), keep, 5) {
+                (network, _, Ok(_)) => break network,
+                (.., Err(TrainError::Cancelled { step })) => steps = step,
+                (.., Err(other)) => panic!("{other}"),
+            }
+        };
+        assert_eq!(steps, 35);
+        // Moments are not part of what is kept.
+        let values = |net: &Net| -> Vec<_> {
+            let arrays = net.arrays();
+            arrays.iter().filter(|a| a.role == Role::Values).map(|a| (a.name.clone(), a.bytes.to_vec())).collect()
+        };
+        assert!(values(&whole) == values(&parts), "{keep:?}");
+        if keep == Keep::Last {
+            assert!(bytes(&whole) == bytes(&parts));
+        }
+    }
+}
+
+#[test]
+fn a_checkpoint_has_the_names_of_the_parameters_and_best_values_alone() {
+    let base = tempfile::tempdir().unwrap();
+    assert!(run(base.path(), Counting::new(), Keep::Best, 8).2.is_err());
+    let state = Container::open(&base.path().join("state"), OpenMode::Read).unwrap();
+    let names: Vec<&str> = state.arrays().map(|(name, _)| name).collect();
+    let values = ["bag.bias", "bag.table", "head.bias", "head.places", "head.scales", "head.weights"];
+    let mut wanted: Vec<String> = values.iter().flat_map(|name| [(*name).to_owned(), format!("best.{name}")]).collect();
+    for name in ["bag.bias", "bag.table", "head.bias", "head.weights"] {
+        wanted.extend([format!("{name}.m0"), format!("{name}.m1")]);
+    }
+    wanted.extend(["head.memory".to_owned(), "position".to_owned()]);
+    wanted.sort();
+    assert_eq!(names, wanted);
+    assert_eq!(state.entry("best.head.places").unwrap().dtype, Dtype::U16);
+    assert_eq!(state.entry("head.scales").unwrap().dtype, Dtype::F16);
+}
+
+#[test]
+fn keys_follow_values_of_every_type_but_no_moments() {
+    let base = tempfile::tempdir().unwrap();
+    let key = |head: Counting| run(&base.path().join("none"), head, Keep::Last, 1).1;
+    let first = key(Counting::new());
+    assert_eq!(first, key(Counting { memory: vec![9; 2 * ROWS], ..Counting::new() }));
+    assert_ne!(first, key(Counting { places: vec![2; 2 * ROWS], ..Counting::new() }));
+    assert_ne!(first, key(Counting { scales: vec![f16::ZERO; ROWS], ..Counting::new() }));
+}
+
+/// What a run says when one array of its checkpoint is replaced; hashes and key hold.
+fn with_array(name: &str, dtype: Dtype, shape: &[usize], bytes: &[u8]) -> String {
+    let base = tempfile::tempdir().unwrap();
+    assert!(run(base.path(), Counting::new(), Keep::Best, 8).2.is_err());
+    let state = base.path().join("state");
+    let whole = Container::open(&state, OpenMode::Read).unwrap();
+    let mut writer = ContainerWriter::create(&state, "checkpoint").unwrap();
+    whole.parameters().iter().for_each(|(key, value)| writer.set_parameter(key, value.clone()));
+    for (array, entry) in whole.arrays() {
+        let old = whole.bytes(array, entry.dtype, &entry.shape).unwrap();
+        let new = ArrayRef { dtype: entry.dtype, shape: &entry.shape, bytes: old };
+        writer.add(array, if array == name { ArrayRef { dtype, shape, bytes } } else { new }).unwrap();
+    }
+    writer.finish().unwrap();
+    match run(base.path(), Counting::new(), Keep::Best, u64::MAX).2 {
+        Ok(_) => String::new(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn arrays_of_another_type_or_shape_or_impossible_content_are_refused() {
+    let ones = [1u8, 0].repeat(2 * ROWS);
+    assert_eq!(with_array("head.places", Dtype::U16, &[ROWS, 2], &ones), "");
+    let met = with_array("head.places", Dtype::I16, &[ROWS, 2], &ones);
+    assert!(met.contains("array \"head.places\" is of type I16, wanted U16"), "{met}");
+    let met = with_array("best.head.places", Dtype::U16, &[2, ROWS], &ones);
+    assert!(met.contains("array \"best.head.places\" has shape [2, 3], wanted [3, 2]"), "{met}");
+    let met = with_array("head.memory", Dtype::I8, &[1, 1], &[0]);
+    assert!(met.contains("array \"head.memory\" has shape [1, 1], wanted [3, 2]"), "{met}");
+    for name in ["head.places", "best.head.places"] {
+        let met = with_array(name, Dtype::U16, &[ROWS, 2], &[0xff; 4 * ROWS]);
+        assert!(met.contains("is damaged: array head.places: 65535, wanted below 5000"), "{met}");
+    }
+    for name in ["head.scales", "best.head.scales"] {
+        // 0x7c00 is infinity.
+        let met = with_array(name, Dtype::F16, &[ROWS, 1], &[0, 0x3c, 0, 0x7c, 0, 0x3c]);
+        assert!(met.contains(&format!("array {name}: value 1 is not finite")), "{met}");
+    }
+}
+
+#[test]
+fn an_array_that_is_not_finite_is_not_saved() {
+    let base = tempfile::tempdir().unwrap();
+    let mut head = Counting::new();
+    head.scales[2] = f16::INFINITY;
+    assert!(!network(head.clone()).is_finite() && network(Counting::new()).is_finite());
+    let (.., met) = run(base.path(), head, Keep::Best, 8);
+    assert!(matches!(met, Err(TrainError::NotFinite { step: 8, checkpoint: None, .. })), "{met:?}");
+    assert!(!base.path().join("state").exists());
+}
