@@ -104,7 +104,7 @@ fn bags(threads: usize) {
             gradient.values_mut().fill(1e-3);
             let began = Instant::now();
             bag.backward(&batch, mode, &output, &mut gradient, &mut ());
-            let step = Update { optimizer: &optimizer, step: optimizer.step(number, 1e-3, 1.0) };
+            let step = Update { optimizer: &optimizer, step: optimizer.step(number, 1e-3, 1.0), number, seed: 1 };
             bag.update(&batch, &gradient, &mut (), &step);
             update = update.min(began.elapsed().as_secs_f64() * 1e3);
         }

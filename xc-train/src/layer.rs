@@ -21,8 +21,12 @@ pub struct Named<P> {
 pub struct Update<'a> {
     /// The rule.
     pub optimizer: &'a dyn Optimizer,
-    /// The step's numbers.
+    /// What the rule needs to know of the step: its rate and such.
     pub step: Step,
+    /// Number of the training step, from 0: what is done every so many steps follows it.
+    pub number: u64,
+    /// Seed of the training. With the number it names the random streams of an update.
+    pub seed: u64,
 }
 
 /// Weights (one row an output) and biases: `sums = input * weights^T + bias`.

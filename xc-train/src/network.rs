@@ -35,7 +35,7 @@ pub struct StepParams {
     pub rate: f64,
     /// Largest norm of the gradient over all parameters; a longer one is shortened to it.
     pub clip_norm: Option<f64>,
-    /// Seed of the dropout masks.
+    /// Seed of the training: of the dropout masks, and of what is random in an update.
     pub seed: u64,
 }
 
@@ -71,7 +71,8 @@ impl<E: Encoder, H: Head> Network<E, H> {
     }
 
     /// Trains on one batch and gives its mean loss, measured before the change. When the loss, or the norm of a gradient
-    /// that is to be clipped, is not finite, nothing changes and NaN or infinity is returned.
+    /// that is to be clipped, is not finite, it is returned as it is and nothing changes, except that a head which fuses its
+    /// step may have changed some outputs (see [`Head::step`]).
     ///
     /// The network must be prepared for the optimiser.
     pub fn step(
@@ -84,28 +85,43 @@ impl<E: Encoder, H: Head> Network<E, H> {
     ) -> f64 {
         let Workspace { vectors, gradient, encoder, head } = workspace;
         let mode = Mode::Train { seed: params.seed, step: params.number };
+        let learns = self.encoder.wants_gradient();
+        let update = |scale| {
+            let step = optimizer.step(params.number, params.rate, scale);
+            Update { optimizer, step, number: params.number, seed: params.seed }
+        };
         self.encoder.forward(batch, mode, vectors, encoder);
+        let Some(limit) = params.clip_norm else {
+            let update = update(1.0);
+            let wanted = learns.then_some(&mut *gradient);
+            let met = self.head.step(vectors, batch.targets(), loss, &update, wanted, head);
+            if met.is_finite() && learns {
+                self.encoder.backward(batch, mode, vectors, gradient, encoder);
+                self.encoder.update(batch, gradient, encoder, &update);
+            }
+            return met;
+        };
         let met = self.head.loss(vectors, batch.targets(), loss, head);
         if !met.is_finite() {
             return met;
         }
-        self.head.backward(gradient, head);
-        self.encoder.backward(batch, mode, vectors, gradient, encoder);
-        let scale = match params.clip_norm {
-            None => 1.0,
-            Some(limit) => {
-                let squares =
-                    self.head.squared_norm(vectors, head) + self.encoder.squared_norm(batch, gradient, encoder);
-                if !squares.is_finite() {
-                    return squares;
-                }
-                let norm = squares.sqrt();
-                if norm > limit { limit / norm } else { 1.0 }
-            }
-        };
-        let update = Update { optimizer, step: optimizer.step(params.number, params.rate, scale) };
+        if learns {
+            self.head.backward(gradient, head);
+            self.encoder.backward(batch, mode, vectors, gradient, encoder);
+        }
+        let mut squares = self.head.squared_norm(vectors, head);
+        if learns {
+            squares += self.encoder.squared_norm(batch, gradient, encoder);
+        }
+        if !squares.is_finite() {
+            return squares;
+        }
+        let norm = squares.sqrt();
+        let update = update(if norm > limit { limit / norm } else { 1.0 });
         self.head.update(vectors, head, &update);
-        self.encoder.update(batch, gradient, encoder, &update);
+        if learns {
+            self.encoder.update(batch, gradient, encoder, &update);
+        }
         met
     }
 

@@ -15,13 +15,19 @@ use crate::{Activations, Batch, Mode, Parameter, Update};
 /// A network from instances to vectors.
 ///
 /// A training step calls `forward`, `backward` and `update` in this order with the same batch, mode and workspace;
-/// `squared_norm` may come before `update`.
+/// `squared_norm` may come before `update`. Only `forward` when [`Encoder::wants_gradient`] says no.
 pub trait Encoder: Send + Sync {
     /// Buffers of a step; they grow to the largest batch and stay.
     type Workspace: Default + Send;
 
     /// Length of a vector.
     fn width(&self) -> usize;
+
+    /// Whether the gradient with respect to the output is of use. Where nothing is learned it is not: a step then calls
+    /// `forward` alone, and whoever is above need not compute that gradient.
+    fn wants_gradient(&self) -> bool {
+        true
+    }
 
     /// Computes the vectors. A workspace that only predicts stays small.
     fn forward(&self, batch: &Batch, mode: Mode, output: &mut Activations, workspace: &mut Self::Workspace);

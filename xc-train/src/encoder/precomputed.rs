@@ -1,19 +1,32 @@
 //! Vectors that were computed elsewhere.
 
 use super::Encoder;
+use crate::activations::{BLOCK, Finish};
 use crate::layer::Named;
-use crate::{Activations, Batch, Mode, Parameter, Update};
+use crate::{Activation, Activations, Batch, Mode, Parameter, Update};
+use rayon::prelude::*;
 
 /// Hands on the dense rows of the batch; learns nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Precomputed {
     width: usize,
+    finish: Finish,
 }
 
 impl Precomputed {
-    /// For vectors of `width` values.
+    /// For vectors of `width` values, handed on unchanged.
     pub fn new(width: usize) -> Self {
-        Self { width }
+        Self { width, finish: Finish { activation: Activation::Identity, dropout: 0.0, layer: 0 } }
+    }
+
+    /// In training each value is dropped with this chance, and kept ones are divided by 1 - rate.
+    ///
+    /// # Panics
+    /// If the rate is not in [0, 1).
+    pub fn with_dropout(mut self, rate: f32) -> Self {
+        assert!((0.0..1.0).contains(&rate), "dropout {rate}, wanted 0 <= rate < 1");
+        self.finish.dropout = rate;
+        self
     }
 }
 
@@ -24,13 +37,23 @@ impl Encoder for Precomputed {
         self.width
     }
 
+    /// Never.
+    fn wants_gradient(&self) -> bool {
+        false
+    }
+
     /// # Panics
     /// If the batch's rows are not dense rows of this width.
-    fn forward(&self, batch: &Batch, _: Mode, output: &mut Activations, (): &mut ()) {
+    fn forward(&self, batch: &Batch, mode: Mode, output: &mut Activations, (): &mut ()) {
         let wanted = batch.len() * self.width;
         assert!(batch.dense.len() == wanted, "{} dense values in a batch, wanted {wanted}", batch.dense.len());
         output.reshape(batch.len(), self.width);
-        output.values_mut().copy_from_slice(&batch.dense);
+        let (width, size) = (self.width, (BLOCK * self.width).max(1));
+        let blocks = output.values_mut().par_chunks_mut(size).zip(batch.dense.par_chunks(size));
+        blocks.enumerate().for_each(|(block, (rows, values))| {
+            rows.copy_from_slice(values);
+            self.finish.forward(mode, block * BLOCK, width, rows);
+        });
     }
 
     fn backward(&self, _: &Batch, _: Mode, _: &Activations, _: &mut Activations, (): &mut ()) {}
@@ -42,7 +65,11 @@ impl Encoder for Precomputed {
     fn update(&mut self, _: &Batch, _: &Activations, (): &mut (), _: &Update<'_>) {}
 
     fn settings(&self) -> String {
-        format!("precomputed {}", self.width)
+        // Without dropout it reads as it did before there was any: keys of older checkpoints still hold.
+        match self.finish.dropout {
+            0.0 => format!("precomputed {}", self.width),
+            dropout => format!("precomputed {}, dropout {dropout}", self.width),
+        }
     }
 
     fn parameters(&self) -> Vec<Named<&Parameter>> {

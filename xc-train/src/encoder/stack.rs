@@ -67,6 +67,10 @@ impl<E: Encoder> Encoder for Stack<E> {
         self.layers.last().map_or(self.below.width(), |l| l.linear.weights.rows())
     }
 
+    fn wants_gradient(&self) -> bool {
+        !self.layers.is_empty() || self.below.wants_gradient()
+    }
+
     fn forward(&self, batch: &Batch, mode: Mode, output: &mut Activations, workspace: &mut Self::Workspace) {
         workspace.inputs.resize_with(self.layers.len(), Activations::default);
         let StackWorkspace { below, inputs, scratch, .. } = workspace;
@@ -86,6 +90,7 @@ impl<E: Encoder> Encoder for Stack<E> {
         gradient: &mut Activations,
         workspace: &mut Self::Workspace,
     ) {
+        let below_learns = self.below.wants_gradient();
         workspace.gradients.resize_with(self.layers.len(), Activations::default);
         let StackWorkspace { below, inputs, gradients, scratch } = workspace;
         for (at, layer) in self.layers.iter().enumerate().rev() {
@@ -95,7 +100,12 @@ impl<E: Encoder> Encoder for Stack<E> {
                 None => (output, &mut *gradient),
             };
             layer.finish.backward(mode, output, gradient);
-            layer.linear.backward(gradient, &mut low[at], scratch);
+            if at > 0 || below_learns {
+                layer.linear.backward(gradient, &mut low[at], scratch);
+            }
+        }
+        if !below_learns {
+            return;
         }
         let (output, gradient) = match gradients.first_mut() {
             Some(gradient) => (&inputs[0], gradient),
@@ -106,7 +116,10 @@ impl<E: Encoder> Encoder for Stack<E> {
 
     fn squared_norm(&self, batch: &Batch, gradient: &Activations, workspace: &mut Self::Workspace) -> f64 {
         let StackWorkspace { below, inputs, gradients, scratch } = workspace;
-        let mut sum = self.below.squared_norm(batch, gradients.first().unwrap_or(gradient), below);
+        let mut sum = 0.0;
+        if self.below.wants_gradient() {
+            sum += self.below.squared_norm(batch, gradients.first().unwrap_or(gradient), below);
+        }
         for (at, layer) in self.layers.iter().enumerate() {
             sum += layer.linear.squared_norm(&inputs[at], gradients.get(at + 1).unwrap_or(gradient), scratch);
         }
@@ -115,7 +128,9 @@ impl<E: Encoder> Encoder for Stack<E> {
 
     fn update(&mut self, batch: &Batch, gradient: &Activations, workspace: &mut Self::Workspace, update: &Update<'_>) {
         let StackWorkspace { below, inputs, gradients, scratch } = workspace;
-        self.below.update(batch, gradients.first().unwrap_or(gradient), below, update);
+        if self.below.wants_gradient() {
+            self.below.update(batch, gradients.first().unwrap_or(gradient), below, update);
+        }
         for (at, layer) in self.layers.iter_mut().enumerate() {
             layer.linear.update(&inputs[at], gradients.get(at + 1).unwrap_or(gradient), scratch, update);
         }

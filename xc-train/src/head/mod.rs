@@ -10,8 +10,8 @@ use crate::{Activations, Loss, Parameter, Targets, Update};
 
 /// The output layer. It calls the loss itself: a head that scores only some outputs chooses them.
 ///
-/// A training step calls `loss`, `backward` and `update` in this order with the same input and workspace;
-/// `squared_norm` may come before `update`.
+/// A training step calls either `step`, or `loss`, `backward` and `update` in this order with the same input and workspace,
+/// where `squared_norm` may come before `update` and `backward` is left out when nobody wants the gradient.
 pub trait Head: Send + Sync {
     /// Buffers of a step; they grow to the largest batch and stay.
     type Workspace: Default + Send;
@@ -33,6 +33,33 @@ pub trait Head: Send + Sync {
 
     /// Changes the parameters by their gradient.
     fn update(&mut self, input: &Activations, workspace: &mut Self::Workspace, update: &Update<'_>);
+
+    /// A whole step: mean loss of the batch before the change, gradient with respect to the input (when it is wanted) by the
+    /// parameters before the change, and the change.
+    ///
+    /// By default it is put together from `loss`, `backward` and `update`, and nothing changes when the loss is not finite. A
+    /// head may fuse the three, so that logits of few outputs exist at a time; it does exactly what the three would do, but
+    /// when the loss that it gives is not finite, it may already have changed some outputs. A training ends there.
+    ///
+    /// A training that clips gradients needs their norm before anything changes: it calls the parts.
+    fn step(
+        &mut self,
+        input: &Activations,
+        targets: Targets<'_>,
+        loss: &dyn Loss,
+        update: &Update<'_>,
+        gradient: Option<&mut Activations>,
+        workspace: &mut Self::Workspace,
+    ) -> f64 {
+        let met = self.loss(input, targets, loss, workspace);
+        if met.is_finite() {
+            if let Some(gradient) = gradient {
+                self.backward(gradient, workspace);
+            }
+            self.update(input, workspace, update);
+        }
+        met
+    }
 
     /// Logits of every output; one row an instance.
     fn logits(&self, input: &Activations, logits: &mut Activations, workspace: &mut Self::Workspace);

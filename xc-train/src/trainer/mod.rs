@@ -43,7 +43,8 @@ pub enum TrainError {
     /// There is nothing to learn from.
     #[error("no training instances")]
     NoInstances,
-    /// The loss, a gradient or a parameter is not finite. The network is not changed by that step.
+    /// The loss, a gradient or a parameter is not finite. The network is not changed by that step, except perhaps some outputs
+    /// of a head that fuses its steps.
     #[error(
         "step {step} (epoch {epoch}): the loss is {loss}; try a lower learning rate or clipping; {}",
         match checkpoint { Some((path, at)) => format!("last good checkpoint: {}, after step {at}", path.display()), None => "no checkpoint was saved".to_owned() }

@@ -6,7 +6,10 @@ use xc_train::encoder::{Bag, Precomputed, Stack};
 use xc_train::head::Dense;
 use xc_train::loss::{Bce, Softmax, SquaredHinge};
 use xc_train::optim::Sgd;
-use xc_train::{Activation, Batch, DenseRows, Encoder, Examples, Features, Head, Loss, Network, StepParams, Workspace};
+use xc_train::{
+    Activation, Activations, Batch, DenseRows, Encoder, Examples, Features, Head, Loss, Mode, Network, StepParams,
+    Workspace,
+};
 
 const LOSSES: [&dyn Loss; 3] = [&Softmax, &Bce, &SquaredHinge];
 
@@ -115,32 +118,64 @@ fn dropout_goes_through_the_gradient() {
     let batch = batch(&examples);
     for activation in [Activation::Identity, Activation::Relu] {
         let encoder = Stack::new(Bag::new(20, 8, activation, 0.4, 5)).push(8, activation, 0.3, 5);
-        let network = off_the_kink(Network::new(encoder, Dense::new(6, 8, 5)));
-        // A step of rate 0 changes nothing and gives the loss under the masks of its number.
-        let loss_of = |network: &Network<_, _>, number| {
-            let mut copy: Network<Stack<Bag>, Dense> = network.clone();
-            copy.step(&batch, &Bce, &Sgd::default(), &at(number, 0.0), &mut Workspace::default())
-        };
-        assert_ne!(loss_of(&network, 3), loss_of(&network, 4));
-        assert_eq!(loss_of(&network, 3), loss_of(&network, 3));
-        let met = gradient(&network, &batch, &Bce, &at(3, 1.0));
-        let mut close = 0;
-        let mut all = 0;
-        for p in 0..met.len() {
-            for i in 0..met[p].len() {
-                let shifted = |step: f32| {
-                    let mut copy = network.clone();
-                    copy.parameters_mut()[p].parameter.values_mut()[i] += step;
-                    loss_of(&copy, 3)
-                };
-                let wanted = (shifted(2e-3) - shifted(-2e-3)) / 4e-3;
-                all += 1;
-                close += usize::from((met[p][i] - wanted).abs() < 1e-3 * wanted.abs().max(1.0));
-            }
-        }
-        // A few values stand so near to a kink of ReLU that a difference crosses it.
-        assert!(close * 100 >= all * if activation == Activation::Relu { 97 } else { 100 }, "{close} of {all}");
+        check_masked(Network::new(encoder, Dense::new(6, 8, 5)), &batch, activation);
     }
+}
+
+#[test]
+fn dropout_of_precomputed_vectors_goes_through_the_gradient() {
+    let (x, y) = (features(40, 20), targets(40, 6));
+    let dense: Vec<f32> = x.to_dense().iter().copied().collect();
+    let examples = Examples::try_new(Features::Dense(DenseRows::new(&dense, 20)), &y).unwrap();
+    let batch = batch(&examples);
+    let vectors = || Precomputed::new(20).with_dropout(0.4);
+    check_masked(Network::new(vectors(), Dense::new(6, 20, 5)), &batch, Activation::Identity);
+    let encoder = Stack::new(vectors()).push(8, Activation::Relu, 0.3, 5);
+    check_masked(Network::new(encoder, Dense::new(6, 8, 5)), &batch, Activation::Relu);
+    // Off when answering; in training what is kept is scaled.
+    let mut output = Activations::default();
+    vectors().forward(&batch, Mode::Predict, &mut output, &mut ());
+    assert_eq!(output.values(), dense);
+    vectors().forward(&batch, Mode::Train { seed: 1, step: 2 }, &mut output, &mut ());
+    let (mut kept, mut dropped) = (0, 0);
+    for (&met, &value) in output.values().iter().zip(&dense).filter(|(_, value)| **value != 0.0) {
+        assert!(met == 0.0 || met == value * (1.0 / (1.0 - 0.4)), "{met} of {value}");
+        if met == 0.0 { dropped += 1 } else { kept += 1 }
+    }
+    // About 120 values other than 0: six standard deviations of 5.4 on either side of 0.6.
+    let wanted = 0.6 * f64::from(kept + dropped);
+    assert!((f64::from(kept) - wanted).abs() < 33.0 && dropped > 10, "{kept} kept, {dropped} dropped");
+    let settings = [Precomputed::new(20).settings(), vectors().settings()];
+    assert_eq!(settings, ["precomputed 20", "precomputed 20, dropout 0.4"]);
+}
+
+/// Gradients against differences of the loss under the masks of the same step.
+fn check_masked<E: Encoder + Clone>(network: Network<E, Dense>, batch: &Batch, activation: Activation) {
+    let network = off_the_kink(network);
+    // A step of rate 0 changes nothing and gives the loss under the masks of its number.
+    let loss_of = |network: &Network<E, Dense>, number| {
+        let mut copy = network.clone();
+        copy.step(batch, &Bce, &Sgd::default(), &at(number, 0.0), &mut Workspace::default())
+    };
+    assert_ne!(loss_of(&network, 3), loss_of(&network, 4));
+    assert_eq!(loss_of(&network, 3), loss_of(&network, 3));
+    let met = gradient(&network, batch, &Bce, &at(3, 1.0));
+    let mut close = 0;
+    let mut all = 0;
+    for p in 0..met.len() {
+        for i in 0..met[p].len() {
+            let shifted = |step: f32| {
+                let mut copy = network.clone();
+                copy.parameters_mut()[p].parameter.values_mut()[i] += step;
+                loss_of(&copy, 3)
+            };
+            let wanted = (shifted(2e-3) - shifted(-2e-3)) / 4e-3;
+            all += 1;
+            close += usize::from((met[p][i] - wanted).abs() < 1e-3 * wanted.abs().max(1.0));
+        }
+    }
+    // A few values stand so near to a kink of ReLU that a difference crosses it.
+    assert!(close * 100 >= all * if activation == Activation::Relu { 97 } else { 100 }, "{close} of {all}");
 }
 
 #[test]

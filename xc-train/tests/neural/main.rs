@@ -1,6 +1,7 @@
 //! The neural core as a user meets it.
 
 mod dense;
+mod fused;
 mod gradients;
 mod mach;
 mod reference;
