@@ -6,6 +6,7 @@ pub mod io;
 pub mod matrix;
 pub mod rank;
 pub mod store;
+pub mod uniform;
 
 pub use arch::Isa;
 pub use matrix::{CscMatrix, CscView, CsrMatrix, CsrView, Dataset, LabelRows, LabelRowsError, Rows, SparseRow};

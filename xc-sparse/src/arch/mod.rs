@@ -9,6 +9,10 @@ pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
 pub(crate) mod scalar;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod uniform_avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod uniform_avx512;
 
 use std::sync::OnceLock;
 

@@ -15,6 +15,12 @@ pub enum Dtype {
     U16,
     /// `i16`
     I16,
+    /// 8-bit float, 5 bits of exponent
+    #[serde(rename = "F8_E5M2")]
+    F8E5M2,
+    /// 8-bit float, 4 bits of exponent
+    #[serde(rename = "F8_E4M3")]
+    F8E4M3,
     /// IEEE half precision
     F16,
     /// The upper half of an `f32`
@@ -37,7 +43,7 @@ impl Dtype {
     /// Bytes of one element.
     pub fn n_bytes(self) -> usize {
         match self {
-            Self::U8 | Self::I8 => 1,
+            Self::U8 | Self::I8 | Self::F8E5M2 | Self::F8E4M3 => 1,
             Self::U16 | Self::I16 | Self::F16 | Self::BF16 => 2,
             Self::U32 | Self::I32 | Self::F32 => 4,
             Self::U64 | Self::I64 | Self::F64 => 8,
@@ -51,6 +57,8 @@ impl Dtype {
             Self::I8 => "I8",
             Self::U16 => "U16",
             Self::I16 => "I16",
+            Self::F8E5M2 => "F8_E5M2",
+            Self::F8E4M3 => "F8_E4M3",
             Self::F16 => "F16",
             Self::BF16 => "BF16",
             Self::U32 => "U32",
@@ -70,6 +78,8 @@ impl Dtype {
             Self::I8 => F::I8,
             Self::U16 => F::U16,
             Self::I16 => F::I16,
+            Self::F8E5M2 => F::F8_E5M2,
+            Self::F8E4M3 => F::F8_E4M3,
             Self::F16 => F::F16,
             Self::BF16 => F::BF16,
             Self::U32 => F::U32,

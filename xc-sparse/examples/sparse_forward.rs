@@ -1,0 +1,48 @@
+//! Speed of the products of a sparse output layer: `sparse_forward [INPUTS] [CONNECTIONS] [LABELS] [BLOCKS] [THREADS]`.
+
+#![allow(clippy::print_stdout)] // an example talks
+
+use std::hint::black_box;
+use std::time::Instant;
+use xc_sparse::uniform::*;
+
+fn main() {
+    let arguments: Vec<usize> = std::env::args().skip(1).filter_map(|a| a.parse().ok()).collect();
+    let get = |at: usize, default: usize| arguments.get(at).copied().unwrap_or(default);
+    let (n_inputs, per_label, n_labels, n_blocks, threads) =
+        (get(0, 32768), get(1, 32), get(2, 65536), get(3, 8), get(4, 1));
+    let mut state = 1u64;
+    let mut random = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let connections = Connections::uniform(n_labels, n_inputs, per_label, NumberType::F32, |_, row| {
+        *row = distinct(per_label, n_inputs, Vec::new().into_iter(), &mut random);
+    })
+    .unwrap_or_else(|e| panic!("{e}"));
+    let mut lines = Lines::default();
+    lines.fill(&vec![0.5; n_blocks * threads * LANES * n_inputs], n_blocks * threads * LANES, n_inputs);
+    let Indices::U16(indices) = connections.indices() else { panic!("at most 65,536 inputs") };
+    let Numbers::F32(weights) = connections.weights() else { panic!("weights are f32") };
+    for _ in 0..3 {
+        let began = Instant::now();
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                let lines = &lines;
+                scope.spawn(move || {
+                    for block in thread * n_blocks..(thread + 1) * n_blocks {
+                        let lines = lines.block(block);
+                        for label in 0..n_labels {
+                            let row = label * per_label..(label + 1) * per_label;
+                            black_box(Kernels::current().forward(lines, &indices[row.clone()], &weights[row]));
+                        }
+                    }
+                });
+            }
+        });
+        let products = (n_labels * per_label * n_blocks * LANES) as f64;
+        println!("forward: {:.1} G multiplications a second and core", products / began.elapsed().as_secs_f64() / 1e9);
+    }
+}

@@ -1,0 +1,120 @@
+//! The products of a sparse output layer in AVX2: see `uniform::kernels`.
+
+use crate::uniform::{Index, Line, Sums};
+use std::arch::x86_64::*;
+
+/// Vectors that hold sixteen numbers.
+const N: usize = 2;
+
+/// The two halves of a line, widened.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn widen(line: &Line) -> [[__m256; N]; 2] {
+    let upper = _mm256_set1_epi32(0xffff_0000_u32 as i32);
+    let mut out = [[_mm256_setzero_ps(); N]; 2];
+    for n in 0..N {
+        // SAFETY: a line has sixteen words, of which these are 8.
+        let words = unsafe { _mm256_loadu_si256(line.0.as_ptr().add(n * 8).cast()) };
+        out[0][n] = _mm256_castsi256_ps(_mm256_slli_epi32::<16>(words));
+        out[1][n] = _mm256_castsi256_ps(_mm256_and_si256(words, upper));
+    }
+    out
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load(values: &[f32; 16]) -> [__m256; N] {
+    let mut out = [_mm256_setzero_ps(); N];
+    for n in 0..N {
+        // SAFETY: sixteen numbers, of which these are 8.
+        out[n] = unsafe { _mm256_loadu_ps(values.as_ptr().add(n * 8)) };
+    }
+    out
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn store(values: &mut [f32; 16], from: [__m256; N]) {
+    for n in 0..N {
+        // SAFETY: sixteen numbers, of which these are 8.
+        unsafe { _mm256_storeu_ps(values.as_mut_ptr().add(n * 8), from[n]) };
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn add_product(sums: &mut [__m256; N], a: &[__m256; N], b: &[__m256; N]) {
+    for n in 0..N {
+        sums[n] = _mm256_add_ps(sums[n], _mm256_mul_ps(a[n], b[n]));
+    }
+}
+
+/// # Safety
+/// The machine has the instructions; the input is below `lines.len()`.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn add_line<I: Index>(sums: &mut [[__m256; N]; 2], lines: &[Line], input: I, weight: f32) {
+    // SAFETY: in range, by the contract.
+    let values = widen(unsafe { lines.get_unchecked(input.at()) });
+    let weight = [_mm256_set1_ps(weight); N];
+    for half in 0..2 {
+        add_product(&mut sums[half], &values[half], &weight);
+    }
+}
+
+/// # Safety
+/// The machine has the instructions; every input is below `lines.len()`; there are as many weights as inputs.
+#[target_feature(enable = "avx2")]
+pub(crate) unsafe fn forward<I: Index>(lines: &[Line], inputs: &[I], weights: &[f32], out: &mut Sums) {
+    let (mut even, mut odd) = ([[_mm256_setzero_ps(); N]; 2], [[_mm256_setzero_ps(); N]; 2]);
+    for t in (0..inputs.len()).step_by(2) {
+        // SAFETY: t < inputs.len() = weights.len(), and the input is in range, by the contract.
+        unsafe { add_line(&mut even, lines, *inputs.get_unchecked(t), *weights.get_unchecked(t)) };
+        if t + 1 < inputs.len() {
+            // SAFETY: so is t + 1.
+            unsafe { add_line(&mut odd, lines, *inputs.get_unchecked(t + 1), *weights.get_unchecked(t + 1)) };
+        }
+    }
+    let sums = [even, odd];
+    for half in 0..2 {
+        let mut both = sums[0][half];
+        for n in 0..N {
+            both[n] = _mm256_add_ps(both[n], sums[1][half][n]);
+        }
+        store(&mut out[half], both);
+    }
+}
+
+/// # Safety
+/// As for [`forward`], with `out` in place of the lines.
+#[target_feature(enable = "avx2")]
+pub(crate) unsafe fn input_gradient<I: Index>(out: &mut [Sums], inputs: &[I], weights: &[f32], gradient: &Sums) {
+    let gradient = [load(&gradient[0]), load(&gradient[1])];
+    for t in 0..inputs.len() {
+        // SAFETY: t < inputs.len() = weights.len(), and the input is in range, by the contract.
+        let (out, weight) = unsafe { (out.get_unchecked_mut(inputs.get_unchecked(t).at()), *weights.get_unchecked(t)) };
+        let weight = [_mm256_set1_ps(weight); N];
+        for half in 0..2 {
+            let mut sums = load(&out[half]);
+            add_product(&mut sums, &gradient[half], &weight);
+            store(&mut out[half], sums);
+        }
+    }
+}
+
+/// # Safety
+/// As for [`forward`], with `sums` in place of the weights.
+#[target_feature(enable = "avx2")]
+pub(crate) unsafe fn weight_gradient<I: Index>(sums: &mut [[f32; 16]], lines: &[Line], inputs: &[I], gradient: &Sums) {
+    let gradient = [load(&gradient[0]), load(&gradient[1])];
+    for t in 0..inputs.len() {
+        // SAFETY: t < inputs.len() = sums.len(), and the input is in range, by the contract.
+        let (line, sums) = unsafe { (lines.get_unchecked(inputs.get_unchecked(t).at()), sums.get_unchecked_mut(t)) };
+        let values = widen(line);
+        let mut part = load(sums);
+        for half in 0..2 {
+            add_product(&mut part, &values[half], &gradient[half]);
+        }
+        store(sums, part);
+    }
+}

@@ -1,0 +1,75 @@
+//! To and from sparse columns.
+
+use super::matrix::{Connections, ConnectionsError, FanIn, Indices};
+use super::numbers::{NumberType, Numbers};
+use crate::{CscMatrix, CscView};
+use thiserror::Error;
+
+/// Why columns are no connections.
+#[derive(Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum ConvertError {
+    /// The matrix is stored by rows.
+    #[error("the matrix is stored by rows, wanted columns")]
+    ByRows,
+    /// Labels have different numbers of weights.
+    #[error("label {label} has {met} weights, label 0 has {wanted}: wanted the same number everywhere")]
+    NotUniform {
+        /// The label.
+        label: usize,
+        /// Its weights.
+        met: usize,
+        /// Those of label 0.
+        wanted: usize,
+    },
+    /// See there.
+    #[error(transparent)]
+    Connections(#[from] ConnectionsError),
+}
+
+impl Connections {
+    /// One column a label, one row an input: all with the same number of stored weights if `uniform`, which are rounded to the nearest.
+    ///
+    /// # Errors
+    /// See [`ConvertError`].
+    pub fn from_csc(matrix: CscView<'_>, of: NumberType, uniform: bool) -> Result<Self, ConvertError> {
+        if !matrix.is_csc() {
+            return Err(ConvertError::ByRows);
+        }
+        let (n_inputs, n_labels) = (matrix.rows(), matrix.cols());
+        let (indptr, indices, weights) = matrix.into_raw_storage();
+        let (first, last) = (indptr[0], indptr[n_labels]);
+        let length = |label: usize| indptr[label + 1] - indptr[label];
+        let fan_in = if uniform {
+            let wanted = if n_labels == 0 { 1 } else { length(0) };
+            if let Some(label) = (0..n_labels).find(|&label| length(label) != wanted) {
+                return Err(ConvertError::NotUniform { label, met: length(label), wanted });
+            }
+            FanIn::Uniform(wanted)
+        } else {
+            FanIn::Varying(indptr.iter().map(|&at| (at - first) as u64).collect::<Vec<_>>().into())
+        };
+        let inputs = indices[first..last].iter().map(|&i| i as usize);
+        if let Some(input) = inputs.clone().find(|&input| input >= n_inputs) {
+            return Err(ConnectionsError::OutOfRange { label: 0, input, n_inputs }.into());
+        }
+        let indices = Indices::new(n_inputs, inputs);
+        let weights = Numbers::nearest(of, weights[first..last].iter().copied());
+        Ok(Self::from_parts(n_labels, n_inputs, fan_in, indices, weights)?)
+    }
+
+    /// One column a label, one row an input, ascending.
+    pub fn to_csc(&self) -> CscMatrix {
+        let (mut indptr, mut indices, mut weights) = (vec![0], Vec::new(), Vec::new());
+        let mut column = Vec::new();
+        for label in 0..self.n_labels() {
+            column.clear();
+            column.extend(self.range(label).map(|at| (self.indices().get(at) as u32, self.weights().get(at))));
+            column.sort_unstable_by_key(|&(input, _)| input);
+            indices.extend(column.iter().map(|&(input, _)| input));
+            weights.extend(column.iter().map(|&(_, weight)| weight));
+            indptr.push(indices.len());
+        }
+        CscMatrix::new_csc((self.n_inputs(), self.n_labels()), indptr, indices, weights)
+    }
+}

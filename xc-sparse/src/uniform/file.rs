@@ -1,0 +1,91 @@
+//! Connections in a model folder.
+
+use super::matrix::{Connections, ConnectionsError, FanIn, Indices};
+use super::numbers::{Buffer, NumberType, Numbers};
+use crate::store::{ArrayRef, Container, ContainerWriter, OpenError, WriteError};
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why connections do not open.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenConnectionsError {
+    /// An array is missing or has another shape.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The arrays hold what they should not.
+    #[error("{}: {prefix}: {source}", path.display())]
+    Content {
+        /// The folder.
+        path: PathBuf,
+        /// What the arrays' names begin with.
+        prefix: String,
+        /// What is wrong.
+        source: ConnectionsError,
+    },
+}
+
+impl Connections {
+    /// Adds `PREFIXindices` and `PREFIXweights`, and `PREFIXstarts` where labels differ.
+    ///
+    /// # Errors
+    /// The container refuses.
+    pub fn write(&self, prefix: &str, writer: &mut ContainerWriter) -> Result<(), WriteError> {
+        let uniform;
+        let shape: &[usize] = match self.fan_in() {
+            FanIn::Uniform(per_label) => {
+                uniform = [self.n_labels(), *per_label];
+                &uniform
+            }
+            FanIn::Varying(starts) => {
+                writer.add_slice(&format!("{prefix}starts"), starts)?;
+                uniform = [self.len(), 1];
+                &uniform[..1]
+            }
+        };
+        match self.indices() {
+            Indices::U16(values) => writer.add(&format!("{prefix}indices"), ArrayRef::new(&values[..], shape))?,
+            Indices::U32(values) => writer.add(&format!("{prefix}indices"), ArrayRef::new(&values[..], shape))?,
+        }
+        let dtype = self.weights().number_type().dtype();
+        writer.add(&format!("{prefix}weights"), ArrayRef { dtype, shape, bytes: self.weights().bytes() })
+    }
+
+    /// Opens what [`Connections::write`] wrote; `per_label` is none where labels differ. The arrays stay where they are.
+    ///
+    /// *Cost*: with `check`, a pass over all arrays, which finds inputs out of range or twice and weights that are not finite. Without it
+    /// the caller vouches for the file; a wrong input then ends an answer with a panic.
+    ///
+    /// # Errors
+    /// See [`OpenConnectionsError`].
+    pub fn open(
+        container: &Container,
+        prefix: &str,
+        n_labels: usize,
+        n_inputs: usize,
+        per_label: Option<usize>,
+        of: NumberType,
+        check: bool,
+    ) -> Result<Self, OpenConnectionsError> {
+        let name = |what: &str| format!("{prefix}{what}");
+        let (shape, fan_in) = match per_label {
+            Some(per_label) => (vec![n_labels, per_label], FanIn::Uniform(per_label)),
+            None => {
+                let starts = container.array_shaped::<u64>(&name("starts"), &[n_labels.saturating_add(1)])?;
+                (vec![starts.last().copied().unwrap_or(0) as usize], FanIn::Varying(Buffer::Stored(starts)))
+            }
+        };
+        let indices = if n_inputs <= Indices::MOST_U16 {
+            Indices::U16(Buffer::Stored(container.array_shaped(&name("indices"), &shape)?))
+        } else {
+            Indices::U32(Buffer::Stored(container.array_shaped(&name("indices"), &shape)?))
+        };
+        let weights = Numbers::open(container, &name("weights"), of, &shape)?;
+        let content = |source| OpenConnectionsError::Content {
+            path: container.folder().to_owned(),
+            prefix: prefix.to_owned(),
+            source,
+        };
+        Self::opened(n_labels, n_inputs, fan_in, indices, weights, check).map_err(content)
+    }
+}

@@ -1,0 +1,196 @@
+//! The three products of a sparse layer for one label and one block of instances.
+//!
+//! No product is fused with an addition and every sum has one order, so that all instruction sets give the same bits; the plain
+//! code of this file is the reference that those of `arch` are tested against.
+
+use super::lines::{LANES, Line};
+use super::matrix::Index;
+use crate::arch::Isa;
+#[cfg(target_arch = "x86_64")]
+use crate::arch::{uniform_avx2 as avx2, uniform_avx512 as avx512};
+
+/// A number for each lane: instances 0 to 15, then 16 to 31.
+pub type Sums = [[f32; LANES / 2]; 2];
+
+/// The products on one instruction set.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernels {
+    // Private, so that it is one that the machine has.
+    isa: Isa,
+}
+
+/// Lanes that are followed one by one: above so many, vectors are faster.
+const FEW: u32 = 6;
+
+impl Kernels {
+    /// The instruction set of this process.
+    pub fn current() -> Self {
+        Self { isa: Isa::current() }
+    }
+
+    /// A named instruction set.
+    ///
+    /// # Panics
+    /// If this machine lacks it.
+    pub fn of(isa: Isa) -> Self {
+        assert!(isa.is_available(), "{isa} kernels asked for on a machine without them");
+        Self { isa }
+    }
+
+    /// Sums of weight times input over a label's connections, for every lane.
+    ///
+    /// *Order*: connections 0, 2, 4, ... and 1, 3, 5, ... make two sums, which are added. *Cost*: one cache line a connection.
+    ///
+    /// # Panics
+    /// If an input is out of range, or there are not as many weights as inputs.
+    #[inline]
+    pub fn forward<I: Index>(self, lines: &[Line], inputs: &[I], weights: &[f32]) -> Sums {
+        check(inputs, lines.len(), weights.len());
+        let mut out = Sums::default();
+        match self.isa {
+            // SAFETY: `self` is made only where the machine has the instructions; lengths and inputs were just checked.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => unsafe { avx512::forward(lines, inputs, weights, &mut out) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => unsafe { avx2::forward(lines, inputs, weights, &mut out) },
+            _ => forward(lines, inputs, weights, &mut out),
+        }
+        out
+    }
+
+    /// Adds `weight * gradient` to the gradient of each input that the label is connected with. `mask` has the lanes whose gradient is
+    /// not 0: when they are few the others cost nothing.
+    ///
+    /// # Panics
+    /// If an input is out of range, or there are not as many weights as inputs.
+    #[inline]
+    pub fn add_input_gradient<I: Index>(
+        self,
+        out: &mut [Sums],
+        inputs: &[I],
+        weights: &[f32],
+        gradient: &Sums,
+        mask: u32,
+    ) {
+        check(inputs, out.len(), weights.len());
+        if mask.count_ones() <= FEW {
+            for (input, &weight) in inputs.iter().zip(weights) {
+                let out = &mut out[input.at()];
+                each_lane(mask, |half, k| out[half][k] += gradient[half][k] * weight);
+            }
+            return;
+        }
+        match self.isa {
+            // SAFETY: `self` is made only where the machine has the instructions; lengths and inputs were just checked.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => unsafe { avx512::input_gradient(out, inputs, weights, gradient) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => unsafe { avx2::input_gradient(out, inputs, weights, gradient) },
+            _ => input_gradient(out, inputs, weights, gradient),
+        }
+    }
+
+    /// Adds `input * gradient` to sixteen sums a connection: lane `i` to sum `i % 16`, lower lanes first. [`weight_gradients`] adds those up.
+    ///
+    /// # Panics
+    /// If an input is out of range, or there are not as many lists of sums as inputs.
+    #[inline]
+    pub fn add_weight_gradient<I: Index>(
+        self,
+        sums: &mut [[f32; 16]],
+        lines: &[Line],
+        inputs: &[I],
+        gradient: &Sums,
+        mask: u32,
+    ) {
+        check(inputs, lines.len(), sums.len());
+        if mask.count_ones() <= FEW {
+            for (sums, input) in sums.iter_mut().zip(inputs) {
+                let line = &lines[input.at()];
+                each_lane(mask, |half, k| sums[k] += line.get(half * 16 + k) * gradient[half][k]);
+            }
+            return;
+        }
+        match self.isa {
+            // SAFETY: `self` is made only where the machine has the instructions; lengths and inputs were just checked.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => unsafe { avx512::weight_gradient(sums, lines, inputs, gradient) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => unsafe { avx2::weight_gradient(sums, lines, inputs, gradient) },
+            _ => weight_gradient(sums, lines, inputs, gradient),
+        }
+    }
+}
+
+/// The vectors do not check again.
+#[inline]
+fn check<I: Index>(inputs: &[I], n_inputs: usize, n_weights: usize) {
+    assert!(inputs.len() == n_weights, "{} inputs, {n_weights} weights", inputs.len());
+    assert!(I::all_below(inputs, n_inputs), "an input is out of range of {n_inputs}");
+}
+
+/// Calls `f` with the halves and places of a mask's lanes, ascending.
+#[inline(always)]
+fn each_lane(mut mask: u32, mut f: impl FnMut(usize, usize)) {
+    while mask != 0 {
+        let lane = mask.trailing_zeros() as usize;
+        f(lane / 16, lane % 16);
+        mask &= mask - 1;
+    }
+}
+
+fn forward<I: Index>(lines: &[Line], inputs: &[I], weights: &[f32], out: &mut Sums) {
+    let mut sums = [Sums::default(); 2];
+    for (t, (input, weight)) in inputs.iter().zip(weights).enumerate() {
+        let values = lines[input.at()].widen();
+        for half in 0..2 {
+            for k in 0..16 {
+                sums[t % 2][half][k] += values[half][k] * weight;
+            }
+        }
+    }
+    for half in 0..2 {
+        for k in 0..16 {
+            out[half][k] = sums[0][half][k] + sums[1][half][k];
+        }
+    }
+}
+
+fn input_gradient<I: Index>(out: &mut [Sums], inputs: &[I], weights: &[f32], gradient: &Sums) {
+    for (input, &weight) in inputs.iter().zip(weights) {
+        let out = &mut out[input.at()];
+        for half in 0..2 {
+            for k in 0..16 {
+                out[half][k] += gradient[half][k] * weight;
+            }
+        }
+    }
+}
+
+fn weight_gradient<I: Index>(sums: &mut [[f32; 16]], lines: &[Line], inputs: &[I], gradient: &Sums) {
+    for (sums, input) in sums.iter_mut().zip(inputs) {
+        let values = lines[input.at()].widen();
+        for half in 0..2 {
+            for k in 0..16 {
+                sums[k] += values[half][k] * gradient[half][k];
+            }
+        }
+    }
+}
+
+/// Adds up each connection's sixteen sums, by halves.
+#[inline]
+pub fn weight_gradients(sums: &[[f32; 16]], out: &mut [f32]) {
+    for (sums, out) in sums.iter().zip(out) {
+        let mut part = *sums;
+        for width in [8, 4, 2, 1] {
+            for k in 0..width {
+                part[k] += part[k + width];
+            }
+        }
+        *out = part[0];
+    }
+}

@@ -1,0 +1,142 @@
+//! A batch of dense inputs with the instances innermost.
+
+use half::bf16;
+use rayon::prelude::*;
+
+/// Instances in a line.
+pub const LANES: usize = 32;
+
+/// One input of [`LANES`] instances in bf16: one cache line. Lane `i` of the lower half words is instance `i`, of the upper ones
+/// instance `i + 16`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub struct Line(pub [u32; LANES / 2]);
+
+impl Line {
+    /// The value of instance `i`.
+    ///
+    /// # Panics
+    /// If `i >= LANES`.
+    #[inline(always)]
+    pub fn get(&self, i: usize) -> f32 {
+        let word = self.0[i % 16];
+        f32::from_bits(if i < 16 { word << 16 } else { word & 0xffff_0000 })
+    }
+
+    /// All values; the first half are instances 0 to 15.
+    #[inline(always)]
+    pub fn widen(&self) -> [[f32; 16]; 2] {
+        [self.0.map(|word| f32::from_bits(word << 16)), self.0.map(|word| f32::from_bits(word & 0xffff_0000))]
+    }
+}
+
+/// Dense inputs of a batch, rounded to bf16 and transposed: block after block of [`LANES`] instances, in each one [`Line`] an
+/// input. The lanes beyond the last instance are zeros.
+#[derive(Clone, Debug, Default)]
+pub struct Lines {
+    lines: Vec<Line>,
+    n_inputs: usize,
+    len: usize,
+}
+
+/// Inputs that are transposed at a time: their part of 32 rows fits the first-level cache.
+const STRIPE: usize = 64;
+
+impl Lines {
+    /// Takes row-major values, one row an instance. Each is rounded to the nearest bf16.
+    ///
+    /// # Panics
+    /// If the values are not `len * n_inputs`.
+    pub fn fill(&mut self, values: &[f32], len: usize, n_inputs: usize) {
+        assert!(values.len() == len * n_inputs, "{} values, wanted {len} x {n_inputs}", values.len());
+        let n = len.div_ceil(LANES) * n_inputs;
+        // Every line is written below: what it held before does not matter.
+        self.lines.truncate(n);
+        self.lines.resize(n, Line::default());
+        (self.n_inputs, self.len) = (n_inputs, len);
+        if n == 0 {
+            return;
+        }
+        self.lines.par_chunks_mut(n_inputs).enumerate().for_each(|(block, lines)| {
+            let rows = &values[block * LANES * n_inputs..len.min((block + 1) * LANES) * n_inputs];
+            for first in (0..n_inputs).step_by(STRIPE) {
+                let stripe = &mut lines[first..n_inputs.min(first + STRIPE)];
+                stripe.fill(Line::default());
+                for (i, row) in rows.chunks_exact(n_inputs).enumerate() {
+                    let shift = if i < 16 { 0 } else { 16 };
+                    for (line, &value) in stripe.iter_mut().zip(&row[first..]) {
+                        line.0[i % 16] |= u32::from(bf16::from_f32(value).to_bits()) << shift;
+                    }
+                }
+            }
+        });
+    }
+
+    /// Number of instances.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True when there is no instance.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Number of inputs.
+    pub fn n_inputs(&self) -> usize {
+        self.n_inputs
+    }
+
+    /// Number of blocks.
+    pub fn n_blocks(&self) -> usize {
+        self.len.div_ceil(LANES)
+    }
+
+    /// One line an input: instances `block * LANES` and on.
+    ///
+    /// # Panics
+    /// If `block >= n_blocks()`.
+    pub fn block(&self, block: usize) -> &[Line] {
+        assert!(block < self.n_blocks(), "block {block} of {}", self.n_blocks());
+        &self.lines[block * self.n_inputs..][..self.n_inputs]
+    }
+
+    /// Instances of a block.
+    pub fn lanes(&self, block: usize) -> usize {
+        (self.len - (block * LANES).min(self.len)).min(LANES)
+    }
+
+    /// Bytes held.
+    pub fn n_bytes(&self) -> usize {
+        self.lines.capacity() * size_of::<Line>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_value_is_where_it_belongs(len in 0usize..70, n_inputs in 0usize..150) {
+            let value = |i: usize| i as f32 / 3.0 - 5.0;
+            let values: Vec<f32> = (0..len * n_inputs).map(value).collect();
+            let mut lines = Lines::default();
+            lines.fill(&vec![1.0; 40 * 200], 40, 200);
+            lines.fill(&values, len, n_inputs);
+            prop_assert_eq!(lines.n_blocks(), len.div_ceil(LANES));
+            for block in 0..lines.n_blocks() {
+                prop_assert_eq!(lines.lanes(block), (len - block * LANES).min(LANES));
+                for (j, line) in lines.block(block).iter().enumerate() {
+                    for i in 0..LANES {
+                        let row = block * LANES + i;
+                        let wanted = if row < len { bf16::from_f32(values[row * n_inputs + j]).to_f32() } else { 0.0 };
+                        prop_assert_eq!(line.get(i), wanted);
+                        prop_assert_eq!(line.widen()[i / 16][i % 16], wanted);
+                    }
+                }
+            }
+        }
+    }
+}

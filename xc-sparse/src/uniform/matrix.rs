@@ -1,0 +1,455 @@
+//! The connections of every label.
+
+use super::numbers::{Buffer, NumberType, Numbers};
+use std::ops::Range;
+use thiserror::Error;
+
+/// How many connections the labels have.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FanIn {
+    /// So many each.
+    Uniform(usize),
+    /// Label `l` has those from `starts[l]` to `starts[l + 1]`: the unstructured form, to compare the uniform one with.
+    Varying(Buffer<u64>),
+}
+
+/// An input's number as it is stored.
+pub trait Index: Copy + Ord + Send + Sync + 'static {
+    /// As an index.
+    fn at(self) -> usize;
+    /// From an index that fits.
+    fn of(at: usize) -> Self;
+    /// Whether all are below `bound`. *Cost*: a few instructions for a label's inputs.
+    fn all_below(inputs: &[Self], bound: usize) -> bool;
+}
+
+impl Index for u16 {
+    #[inline(always)]
+    fn at(self) -> usize {
+        usize::from(self)
+    }
+
+    fn of(at: usize) -> Self {
+        at as u16
+    }
+
+    #[inline(always)]
+    fn all_below(inputs: &[Self], bound: usize) -> bool {
+        match u16::try_from(bound) {
+            // Compared in their own width and without a branch, so that the compiler makes vectors of it.
+            Ok(bound) => inputs.iter().fold(true, |all, &input| all & (input < bound)),
+            Err(_) => true,
+        }
+    }
+}
+
+impl Index for u32 {
+    #[inline(always)]
+    fn at(self) -> usize {
+        self as usize
+    }
+
+    fn of(at: usize) -> Self {
+        at as u32
+    }
+
+    #[inline(always)]
+    fn all_below(inputs: &[Self], bound: usize) -> bool {
+        match u32::try_from(bound) {
+            // Compared in their own width and without a branch, so that the compiler makes vectors of it.
+            Ok(bound) => inputs.iter().fold(true, |all, &input| all & (input < bound)),
+            Err(_) => true,
+        }
+    }
+}
+
+/// Which inputs the connections lead to, label after label.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Indices {
+    /// At most 65,536 inputs.
+    U16(Buffer<u16>),
+    /// More.
+    U32(Buffer<u32>),
+}
+
+/// Runs the same code for both widths of indices: `with_indices!(indices, i => expression)`.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! with_indices {
+    ($indices:expr, $name:ident => $body:expr) => {
+        match $indices {
+            $crate::uniform::Indices::U16($name) => $body,
+            $crate::uniform::Indices::U32($name) => $body,
+        }
+    };
+}
+
+impl Indices {
+    /// Most inputs that two bytes tell apart.
+    pub const MOST_U16: usize = 1 << 16;
+
+    pub(super) fn new(n_inputs: usize, values: impl Iterator<Item = usize>) -> Self {
+        if n_inputs <= Self::MOST_U16 {
+            Self::U16(values.map(u16::of).collect::<Vec<_>>().into())
+        } else {
+            Self::U32(values.map(u32::of).collect::<Vec<_>>().into())
+        }
+    }
+
+    /// Bytes of an index.
+    pub fn bytes_each(n_inputs: usize) -> usize {
+        if n_inputs <= Self::MOST_U16 { 2 } else { 4 }
+    }
+
+    /// Number of connections.
+    pub fn len(&self) -> usize {
+        with_indices!(self, values => values.len())
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The input of connection `at`.
+    ///
+    /// # Panics
+    /// If `at >= len()`.
+    #[inline]
+    pub fn get(&self, at: usize) -> usize {
+        with_indices!(self, values => values[at].at())
+    }
+
+    pub(super) fn pick(&self, places: impl Iterator<Item = usize>) -> Self {
+        match self {
+            Self::U16(values) => Self::U16(places.map(|at| values[at]).collect::<Vec<_>>().into()),
+            Self::U32(values) => Self::U32(places.map(|at| values[at]).collect::<Vec<_>>().into()),
+        }
+    }
+
+    /// The bytes, little-endian.
+    pub fn bytes(&self) -> &[u8] {
+        with_indices!(self, values => bytemuck::cast_slice(values))
+    }
+
+    /// The bytes, to be changed. [`Connections::check`] says whether they are still sound.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        with_indices!(self, values => bytemuck::cast_slice_mut(values.to_mut()))
+    }
+}
+
+/// Why connections are none.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum ConnectionsError {
+    /// More connections than inputs.
+    #[error("{met} connections a label, wanted at most the number of inputs, {n_inputs}")]
+    TooMany {
+        /// Connections of a label.
+        met: usize,
+        /// Number of inputs.
+        n_inputs: usize,
+    },
+    /// No input, or no connection a label.
+    #[error("{what} is 0, wanted at least 1")]
+    Zero {
+        /// Which number.
+        what: &'static str,
+    },
+    /// Arrays of other lengths than the shape says.
+    #[error("{met} {what}, wanted {wanted}")]
+    Length {
+        /// What is counted.
+        what: &'static str,
+        /// How many there are.
+        met: usize,
+        /// How many there should be.
+        wanted: usize,
+    },
+    /// Not ascending from 0 to the number of connections.
+    #[error("start {at} of the labels' connections is {met}, wanted an ascending list from 0 to {wanted}")]
+    Starts {
+        /// Position.
+        at: usize,
+        /// What is there.
+        met: u64,
+        /// The number of connections.
+        wanted: usize,
+    },
+    /// An input that is not there.
+    #[error("label {label} is connected with input {input} of {n_inputs}")]
+    OutOfRange {
+        /// The label.
+        label: usize,
+        /// The input.
+        input: usize,
+        /// Number of inputs.
+        n_inputs: usize,
+    },
+    /// An input twice.
+    #[error("label {label} is connected with input {input} twice")]
+    Repeated {
+        /// The label.
+        label: usize,
+        /// The input.
+        input: usize,
+    },
+    /// A weight that is no number.
+    #[error("a weight of label {label} is not finite")]
+    NotFinite {
+        /// The label.
+        label: usize,
+    },
+}
+
+/// The weights of a sparse output layer, label-major.
+///
+/// *Shapes*: `n_labels()` labels over `n_inputs()` inputs; in the uniform form two arrays of `n_labels * s`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Connections {
+    n_inputs: usize,
+    n_labels: usize,
+    fan_in: FanIn,
+    indices: Indices,
+    weights: Numbers,
+}
+
+impl Connections {
+    /// `per_label` connections each, with inputs that `draw` chooses: called once a label, it fills a list of so many distinct inputs.
+    /// All weights are 0.
+    ///
+    /// # Errors
+    /// See [`ConnectionsError`].
+    pub fn uniform(
+        n_labels: usize,
+        n_inputs: usize,
+        per_label: usize,
+        of: NumberType,
+        mut draw: impl FnMut(usize, &mut Vec<usize>),
+    ) -> Result<Self, ConnectionsError> {
+        check_shape(n_inputs, per_label)?;
+        let mut row = Vec::new();
+        let inputs = (0..n_labels).flat_map(|label| {
+            row.clear();
+            draw(label, &mut row);
+            assert!(row.len() == per_label, "{} inputs for label {label}, wanted {per_label}", row.len());
+            std::mem::take(&mut row)
+        });
+        let indices = Indices::new(n_inputs, inputs);
+        let weights = Numbers::zeros(of, indices.len());
+        Self::from_parts(n_labels, n_inputs, FanIn::Uniform(per_label), indices, weights)
+    }
+
+    /// Takes the arrays and checks them. *Cost*: a sort of each label's inputs.
+    ///
+    /// # Errors
+    /// See [`ConnectionsError`].
+    pub fn from_parts(
+        n_labels: usize,
+        n_inputs: usize,
+        fan_in: FanIn,
+        indices: Indices,
+        weights: Numbers,
+    ) -> Result<Self, ConnectionsError> {
+        let out = Self { n_inputs, n_labels, fan_in, indices, weights };
+        out.check()?;
+        Ok(out)
+    }
+
+    /// Takes arrays of a file. Starts are always checked: they say which memory a label's connections are.
+    pub(super) fn opened(
+        n_labels: usize,
+        n_inputs: usize,
+        fan_in: FanIn,
+        indices: Indices,
+        weights: Numbers,
+        check: bool,
+    ) -> Result<Self, ConnectionsError> {
+        let out = Self { n_inputs, n_labels, fan_in, indices, weights };
+        if check {
+            out.check()?
+        } else {
+            out.check_lengths()?
+        }
+        Ok(out)
+    }
+
+    /// Says what is wrong with the connections.
+    ///
+    /// # Errors
+    /// See [`ConnectionsError`].
+    pub fn check(&self) -> Result<(), ConnectionsError> {
+        self.check_lengths()?;
+        let n_inputs = self.n_inputs;
+        let mut row = Vec::new();
+        for label in 0..self.n_labels {
+            let range = self.range(label);
+            row.clear();
+            row.extend(range.clone().map(|at| self.indices.get(at)));
+            row.sort_unstable();
+            if let Some(&input) = row.last()
+                && input >= n_inputs
+            {
+                return Err(ConnectionsError::OutOfRange { label, input, n_inputs });
+            }
+            if let Some(pair) = row.windows(2).find(|pair| pair[0] == pair[1]) {
+                return Err(ConnectionsError::Repeated { label, input: pair[0] });
+            }
+            if range.into_iter().any(|at| !self.weights.get(at).is_finite()) {
+                return Err(ConnectionsError::NotFinite { label });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_lengths(&self) -> Result<(), ConnectionsError> {
+        let (n, n_inputs) = (self.indices.len(), self.n_inputs);
+        let length = |what, met, wanted| match met == wanted {
+            true => Ok(()),
+            false => Err(ConnectionsError::Length { what, met, wanted }),
+        };
+        match &self.fan_in {
+            FanIn::Uniform(per_label) => {
+                check_shape(n_inputs, *per_label)?;
+                length("indices", n, self.n_labels.saturating_mul(*per_label))?;
+            }
+            FanIn::Varying(starts) => {
+                if n_inputs == 0 {
+                    return Err(ConnectionsError::Zero { what: "the number of inputs" });
+                }
+                length("starts of labels", starts.len(), self.n_labels.saturating_add(1))?;
+                let wrong = |at: usize| ConnectionsError::Starts { at, met: starts[at], wanted: n };
+                let ascends = |at: usize| if at == 0 { starts[0] == 0 } else { starts[at - 1] <= starts[at] };
+                if let Some(at) = (0..starts.len()).find(|&at| !ascends(at) || starts[at] > n as u64) {
+                    return Err(wrong(at));
+                }
+                if starts[self.n_labels] != n as u64 {
+                    return Err(wrong(self.n_labels));
+                }
+            }
+        }
+        length("weights", self.weights.len(), n)
+    }
+
+    /// Number of labels.
+    pub fn n_labels(&self) -> usize {
+        self.n_labels
+    }
+
+    /// Number of inputs.
+    pub fn n_inputs(&self) -> usize {
+        self.n_inputs
+    }
+
+    /// Number of connections of all labels.
+    pub fn len(&self) -> usize {
+        self.indices.len()
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.indices.is_empty()
+    }
+
+    /// How many connections the labels have.
+    pub fn fan_in(&self) -> &FanIn {
+        &self.fan_in
+    }
+
+    /// The connections of a label.
+    ///
+    /// # Panics
+    /// If there is no such label.
+    #[inline(always)]
+    pub fn range(&self, label: usize) -> Range<usize> {
+        match &self.fan_in {
+            FanIn::Uniform(per_label) => {
+                assert!(label < self.n_labels, "label {label} of {}", self.n_labels);
+                label * per_label..(label + 1) * per_label
+            }
+            FanIn::Varying(starts) => starts[label] as usize..starts[label + 1] as usize,
+        }
+    }
+
+    /// Most connections that a label has.
+    pub fn widest(&self) -> usize {
+        match &self.fan_in {
+            FanIn::Uniform(per_label) => *per_label,
+            FanIn::Varying(starts) => starts.windows(2).map(|pair| (pair[1] - pair[0]) as usize).max().unwrap_or(0),
+        }
+    }
+
+    /// Inputs of the connections.
+    pub fn indices(&self) -> &Indices {
+        &self.indices
+    }
+
+    /// Inputs of the connections, to be changed; [`Connections::check`] says whether they are still sound.
+    pub fn indices_mut(&mut self) -> &mut Indices {
+        &mut self.indices
+    }
+
+    /// Weights of the connections.
+    pub fn weights(&self) -> &Numbers {
+        &self.weights
+    }
+
+    /// Weights of the connections, to be changed.
+    pub fn weights_mut(&mut self) -> &mut Numbers {
+        &mut self.weights
+    }
+
+    /// Both arrays, the weights to be changed.
+    pub fn parts_mut(&mut self) -> (&FanIn, &mut Indices, &mut Numbers) {
+        (&self.fan_in, &mut self.indices, &mut self.weights)
+    }
+
+    pub(super) fn replace(&mut self, fan_in: FanIn, indices: Indices, weights: Numbers) {
+        (self.fan_in, self.indices, self.weights) = (fan_in, indices, weights);
+    }
+
+    /// The connections of some labels, which become labels 0, 1, ...: copies of their rows.
+    ///
+    /// # Panics
+    /// If there is no such label.
+    pub fn select(&self, labels: &[u32]) -> Self {
+        let places = || labels.iter().flat_map(|&label| self.range(label as usize));
+        let fan_in = match &self.fan_in {
+            FanIn::Uniform(per_label) => FanIn::Uniform(*per_label),
+            FanIn::Varying(_) => {
+                let mut at = 0u64;
+                let ends = labels.iter().map(|&label| {
+                    at += self.range(label as usize).len() as u64;
+                    at
+                });
+                FanIn::Varying(std::iter::once(0).chain(ends).collect::<Vec<_>>().into())
+            }
+        };
+        Self {
+            n_inputs: self.n_inputs,
+            n_labels: labels.len(),
+            fan_in,
+            indices: self.indices.pick(places()),
+            weights: self.weights.pick(places()),
+        }
+    }
+
+    /// Bytes of the arrays.
+    pub fn n_bytes(&self) -> usize {
+        let starts = if let FanIn::Varying(starts) = &self.fan_in { starts.len() * 8 } else { 0 };
+        starts + self.indices.bytes().len() + self.weights.bytes().len()
+    }
+}
+
+fn check_shape(n_inputs: usize, per_label: usize) -> Result<(), ConnectionsError> {
+    if n_inputs == 0 {
+        return Err(ConnectionsError::Zero { what: "the number of inputs" });
+    }
+    if per_label == 0 {
+        return Err(ConnectionsError::Zero { what: "the number of connections a label" });
+    }
+    if per_label > n_inputs {
+        return Err(ConnectionsError::TooMany { met: per_label, n_inputs });
+    }
+    Ok(())
+}

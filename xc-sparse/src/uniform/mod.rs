@@ -1,0 +1,35 @@
+//! Sparse output layers: each label is connected with a few inputs, in the uniform case with exactly `s` of them
+//! (schultheis2023uniform).
+//!
+//! ```text
+//!   label 0   inputs 5 17 240      weights  0.3 -0.1 0.02        row of s, label-major:
+//!   label 1   inputs 0 17  99      weights -0.2  0.4 0.11        the connections of a label lie side by side
+//!
+//!   score of label l for an instance = bias_l + sum over its connections t of  input[index(l, t)] * weight(l, t)
+//! ```
+//!
+//! # Instances side by side
+//! The inner loops work on [`LANES`] instances at once: their values of one input lie next to each other (one cache line, in
+//! half precision), so that following a connection reads one line and feeds every lane. [`Lines`] holds such a batch.
+//!
+//! # When not to use it
+//! With few labels, or with memory for `labels * inputs` weights, a dense layer is as fast and no worse. Directly above a narrow
+//! encoder the layer underfits; it wants a wide intermediate layer below (section 3.4 of the paper).
+
+mod convert;
+mod file;
+mod kernels;
+mod lines;
+mod matrix;
+mod numbers;
+mod precision;
+mod rewire;
+
+pub use convert::ConvertError;
+pub use file::OpenConnectionsError;
+pub use kernels::{Kernels, Sums, weight_gradients};
+pub use lines::{LANES, Line, Lines};
+pub use matrix::{Connections, ConnectionsError, FanIn, Index, Indices};
+pub use numbers::{Buffer, NumberType, Numbers, NumbersMut};
+pub use precision::{E4m3, E5m2, Stored};
+pub use rewire::{Rewired, distinct};
