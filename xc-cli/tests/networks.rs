@@ -209,6 +209,12 @@ fn what_cannot_be_trained_is_refused() {
     refused("--buckets 20 --optimizer.weight-decay 1", "adamw has");
     refused("--buckets 20 --validation-fraction 1.5", "--validation-fraction 1.5");
     refused("--buckets 20 --checkpoint-every 0", "--checkpoint-every 0");
+    refused("--buckets 20 --schedule.lowest 0.1", "belongs to --schedule plateau");
+    refused("--buckets 20 --schedule plateau --schedule.lowest 2", "--schedule.lowest 2: a share from 0 to 1");
+    refused("--buckets 20 --patience-from lowest-rate", "--patience");
+    refused("--buckets 20 --patience 1 --patience-from lowest-rate", "a schedule that reaches its lowest rate");
+    let endless = "--buckets 20 --patience 1 --patience-from lowest-rate --schedule plateau";
+    refused(endless, "a schedule that reaches its lowest rate");
     // A loss that is not finite: exit code 1, and the last good state named.
     let diverging = "train mach --train data/train.txt --model m --buckets 20 --repetitions 1 --network.widths 24 \
                      --checkpoint-every 1 --schedule constant --optimizer sgd --optimizer.rate 1e30";
@@ -268,4 +274,32 @@ fn killed_at_any_moment_mach_resumes_to_the_same_bytes() {
     }
     assert!(killed >= 2, "killed {killed} times");
     assert_eq!(contents(&folder.path("whole")), contents(&folder.path("m")));
+}
+
+#[test]
+fn training_goes_by_precision_at_three_down_to_the_lowest_rate() {
+    let folder = Folder::new();
+    folder.ok(DATA);
+    folder.ok(
+        "train dense --train data/train.txt --validation data/test.txt --model dense --network.widths 16 --batch-size 64 \
+         --epochs 200 --optimizer.rate 0.02 --judge p@3 --schedule plateau --schedule.lowest 0.25 --patience 1 \
+         --patience-from lowest-rate",
+    );
+    let log = std::fs::read_to_string(folder.path("dense.log/log.jsonl")).unwrap();
+    let lines: Vec<Value> = log.lines().map(json).collect();
+    let of = |event: &str, key: &str| -> Vec<f64> {
+        lines.iter().filter(|line| line["event"] == event).map(|line| line[key].as_f64().unwrap()).collect()
+    };
+    // The first evaluation without improvement at a quarter of the rate is the last one.
+    let rates = of("step", "rate");
+    assert_eq!((rates[0], rates[rates.len() - 1]), (0.02, 0.005));
+    let met = of("validation", "P@3");
+    assert!(met.len() < 200, "it never stopped");
+    let before = met[..met.len() - 1].iter().copied().fold(0.0, f64::max);
+    assert!(met[met.len() - 1] <= before, "{met:?}");
+    let config = json(&std::fs::read_to_string(folder.path("dense/config.json")).unwrap());
+    let training = &config["parameters"]["training"];
+    assert_eq!(training["settings"]["judge"], "precision-3");
+    assert_eq!(training["settings"]["patience_from"], "lowest-rate");
+    assert_eq!(training["schedule"], "plateau, lowest 0.25");
 }

@@ -1,13 +1,18 @@
 //! Learning rates over time.
 
+use crate::trainer::{Judge, Validation};
+
 /// A factor on the base learning rate.
 pub trait Schedule: Send {
     /// The factor in step `step`, from 0.
     fn factor(&self, step: u64) -> f64;
 
-    /// Hears the validation loss, at each evaluation.
-    fn observe(&mut self, validation_loss: f64) {
-        let _ = validation_loss;
+    /// Whether no later factor is below that of step `step`, as far as is known after all that was observed.
+    fn is_lowest(&self, step: u64) -> bool;
+
+    /// Hears of each validation.
+    fn observe(&mut self, met: &Validation) {
+        let _ = met;
     }
 
     /// What has to be kept to go on later.
@@ -31,6 +36,10 @@ pub struct Constant;
 impl Schedule for Constant {
     fn factor(&self, _: u64) -> f64 {
         1.0
+    }
+
+    fn is_lowest(&self, _: u64) -> bool {
+        true
     }
 
     fn settings(&self) -> String {
@@ -67,28 +76,49 @@ impl Schedule for WarmupCosine {
         self.floor + (1.0 - self.floor) * (1.0 + (std::f64::consts::PI * done).cos()) / 2.0
     }
 
+    fn is_lowest(&self, step: u64) -> bool {
+        step >= self.total
+    }
+
     fn settings(&self) -> String {
         format!("{self:?}")
     }
 }
 
-/// Halves the factor when the validation loss has not fallen for `patience` evaluations.
+/// Halves the factor when validation has not improved for `patience` evaluations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HalveOnPlateau {
     patience: u32,
+    judge: Judge,
+    lowest: f64,
     factor: f64,
+    /// The best cost so far; see [`Judge::cost`].
     best: f64,
     waited: u32,
 }
 
 impl HalveOnPlateau {
-    /// Begins at 1.
+    /// Begins at 1, goes by the validation loss, and has no lowest factor.
     ///
     /// # Panics
     /// If `patience` is 0.
     pub fn new(patience: u32) -> Self {
         assert!(patience > 0, "patience 0, wanted at least 1");
-        Self { patience, factor: 1.0, best: f64::INFINITY, waited: 0 }
+        Self { patience, judge: Judge::Loss, lowest: 0.0, factor: 1.0, best: f64::INFINITY, waited: 0 }
+    }
+
+    /// What improvement is.
+    pub fn judged_by(self, judge: Judge) -> Self {
+        Self { judge, ..self }
+    }
+
+    /// The last halving ends at `lowest`, and the factor stays there.
+    ///
+    /// # Panics
+    /// If it is not in [0, 1].
+    pub fn down_to(self, lowest: f64) -> Self {
+        assert!((0.0..=1.0).contains(&lowest), "lowest factor {lowest}, wanted 0 to 1");
+        Self { lowest, ..self }
     }
 }
 
@@ -97,14 +127,20 @@ impl Schedule for HalveOnPlateau {
         self.factor
     }
 
-    fn observe(&mut self, validation_loss: f64) {
-        if validation_loss < self.best {
-            (self.best, self.waited) = (validation_loss, 0);
+    /// Without [`HalveOnPlateau::down_to`] there is always a lower one.
+    fn is_lowest(&self, _: u64) -> bool {
+        self.factor <= self.lowest
+    }
+
+    fn observe(&mut self, met: &Validation) {
+        let cost = self.judge.cost(met);
+        if cost < self.best {
+            (self.best, self.waited) = (cost, 0);
             return;
         }
         self.waited += 1;
         if self.waited >= self.patience {
-            (self.factor, self.waited) = (self.factor / 2.0, 0);
+            (self.factor, self.waited) = ((self.factor / 2.0).max(self.lowest), 0);
         }
     }
 
@@ -120,7 +156,15 @@ impl Schedule for HalveOnPlateau {
     }
 
     fn settings(&self) -> String {
-        format!("HalveOnPlateau {}", self.patience)
+        // What is as it was before there were others is not said: keys of older checkpoints still hold.
+        let mut text = format!("HalveOnPlateau {}", self.patience);
+        if self.judge != Judge::Loss {
+            text += &format!(" {:?}", self.judge);
+        }
+        if self.lowest > 0.0 {
+            text += &format!(" down to {}", self.lowest);
+        }
+        text
     }
 }
 
@@ -141,17 +185,47 @@ mod tests {
         assert_eq!(WarmupCosine { warmup: 0, total: 0, floor: 0.5 }.factor(0), 0.5);
     }
 
-    #[test]
-    fn a_plateau_halves_and_a_restored_schedule_goes_on() {
-        let mut schedule = HalveOnPlateau::new(2);
-        let mut factors = Vec::new();
-        for loss in [3.0, 2.0, 2.0, 2.5, 1.9, f64::NAN, 1.9, 1.9, 1.9] {
-            let mut copy = HalveOnPlateau::new(2);
+    /// A validation of this loss and this P@3.
+    fn validation(loss: f64, precision: f64) -> Validation {
+        Validation { loss, precision: [0.5, precision, 0.5] }
+    }
+
+    /// Factors after each validation; a copy is restored before each.
+    fn factors(first: HalveOnPlateau, met: impl IntoIterator<Item = Validation>) -> Vec<f64> {
+        let mut schedule = first;
+        let one = |met: Validation| {
+            let mut copy = first;
             copy.restore(&schedule.state());
             assert_eq!(copy, schedule);
-            schedule.observe(loss);
-            factors.push(schedule.factor(0));
-        }
-        assert_eq!(factors, [1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.25, 0.25, 0.125]);
+            schedule.observe(&met);
+            assert_eq!(schedule.is_lowest(0), schedule.factor(0) == first.lowest);
+            schedule.factor(0)
+        };
+        met.into_iter().map(one).collect()
+    }
+
+    #[test]
+    fn a_plateau_halves_and_a_restored_schedule_goes_on() {
+        let losses = [3.0, 2.0, 2.0, 2.5, 1.9, f64::NAN, 1.9, 1.9, 1.9].map(|loss| validation(loss, 0.1));
+        let met = factors(HalveOnPlateau::new(2), losses);
+        assert_eq!(met, [1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.25, 0.25, 0.125]);
+        assert_eq!(HalveOnPlateau::new(2).settings(), "HalveOnPlateau 2");
+    }
+
+    #[test]
+    fn a_plateau_of_precision_halves_down_to_the_lowest_factor() {
+        let schedule = HalveOnPlateau::new(1).judged_by(Judge::Precision3).down_to(0.1);
+        // The loss falls all the time and is not asked.
+        let precisions = [0.0, 0.2, 0.2, 0.3, 0.1, 0.3, 0.31, 0.31, 0.31, 0.4, 0.4];
+        let met = factors(schedule, precisions.iter().zip(0..).map(|(&p, i)| validation(-f64::from(i), p)));
+        assert_eq!(met, [1.0, 1.0, 0.5, 0.5, 0.25, 0.125, 0.125, 0.1, 0.1, 0.1, 0.1]);
+        assert_eq!(schedule.settings(), "HalveOnPlateau 1 Precision3 down to 0.1");
+    }
+
+    #[test]
+    fn the_lowest_factor_is_known() {
+        assert!(Constant.is_lowest(0));
+        let cosine = WarmupCosine { warmup: 4, total: 12, floor: 0.1 };
+        assert!(!cosine.is_lowest(0) && !cosine.is_lowest(11) && cosine.is_lowest(12));
     }
 }

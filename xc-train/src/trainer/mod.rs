@@ -22,7 +22,7 @@ pub use data::Sample;
 pub use evaluate::{Validation, evaluate};
 pub use log::LogError;
 pub use observe::{Event, Observer, Silent};
-pub use params::{CheckpointAt, Judge, Keep, LogAt, ParamsError, TrainParams};
+pub use params::{CheckpointAt, Judge, Keep, LogAt, ParamsError, PatienceFrom, TrainParams};
 
 use crate::state::Copies;
 use crate::{Encoder, Head, Loss, Network, Optimizer, Schedule, StepParams, Workspace};
@@ -281,7 +281,12 @@ impl Trainer<'_> {
     ) -> Result<(), TrainError> {
         let step = run.position.step;
         let met = evaluate(network, sample, self.loss, self.params.batch_size, &mut run.workspace);
-        self.schedule.observe(met.loss);
+        // The rate that led here, before the schedule hears of it.
+        let counts = match self.params.patience_from {
+            PatienceFrom::Start => true,
+            PatienceFrom::LowestRate => self.schedule.is_lowest(step.saturating_sub(1)),
+        };
+        self.schedule.observe(&met);
         let is_best = run.position.best.is_none_or(|(_, best)| self.params.judge.is_better(&met, &best));
         if is_best {
             run.position.best = Some((step, met));
@@ -289,7 +294,7 @@ impl Trainer<'_> {
             if self.params.keep == Keep::Best {
                 run.best.get_or_insert_default().take(&network.arrays());
             }
-        } else {
+        } else if counts {
             run.position.waited += 1;
             run.position.stopped = self.params.patience.is_some_and(|patience| run.position.waited >= patience);
         }

@@ -24,6 +24,10 @@ pub struct TrainParams {
     pub validate_every: Option<u64>,
     /// Validations without improvement after which training ends. Default: it does not end early.
     pub patience: Option<u32>,
+    /// From when on they are counted.
+    // Left out where it is the default: keys of checkpoints, and models, are what they were before there was a choice.
+    #[serde(skip_serializing_if = "PatienceFrom::is_default")]
+    pub patience_from: PatienceFrom,
     /// What improvement is.
     pub judge: Judge,
     /// Which parameters the network has at the end.
@@ -40,6 +44,7 @@ impl Default for TrainParams {
             clip_norm: None,
             validate_every: None,
             patience: None,
+            patience_from: PatienceFrom::Start,
             judge: Judge::Loss,
             keep: Keep::Best,
         }
@@ -55,14 +60,41 @@ pub enum Judge {
     Loss,
     /// A larger P@1 is better.
     Precision,
+    /// A larger P@3 is better.
+    #[serde(rename = "precision-3")]
+    Precision3,
 }
 
 impl Judge {
-    pub(super) fn is_better(self, met: &Validation, best: &Validation) -> bool {
+    /// A number that is smaller when a validation is better: the loss, or P@k below zero.
+    pub fn cost(self, met: &Validation) -> f64 {
         match self {
-            Self::Loss => met.loss < best.loss,
-            Self::Precision => met.precision[0] > best.precision[0],
+            Self::Loss => met.loss,
+            Self::Precision => -met.precision[0],
+            Self::Precision3 => -met.precision[1],
         }
+    }
+
+    pub(super) fn is_better(self, met: &Validation, best: &Validation) -> bool {
+        self.cost(met) < self.cost(best)
+    }
+}
+
+/// From when on validations without improvement are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PatienceFrom {
+    /// From the beginning.
+    #[default]
+    Start,
+    /// Those of steps at the schedule's lowest rate alone ([`Schedule::is_lowest`](crate::Schedule::is_lowest)). With a
+    /// schedule that never gets there training does not end early.
+    LowestRate,
+}
+
+impl PatienceFrom {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
     }
 }
 
@@ -134,5 +166,38 @@ impl TrainParams {
             return fail("patience", 0.0, "at least 1");
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn judges_compare_what_they_say() {
+        let worse = Validation { loss: 1.0, precision: [0.3, 0.2, 0.1] };
+        let better = [
+            (Judge::Loss, Validation { loss: 0.5, precision: [0.0; 3] }),
+            (Judge::Precision, Validation { loss: 2.0, precision: [0.4, 0.0, 0.0] }),
+            (Judge::Precision3, Validation { loss: 2.0, precision: [0.0, 0.3, 0.0] }),
+        ];
+        for (judge, better) in better {
+            assert!(judge.is_better(&better, &worse) && !judge.is_better(&worse, &better), "{judge:?}");
+            assert!(!judge.is_better(&worse, &worse), "{judge:?}");
+        }
+        assert!(!Judge::Loss.is_better(&Validation { loss: f64::NAN, ..worse }, &worse));
+    }
+
+    #[test]
+    fn names_are_frozen_and_defaults_are_written_as_ever() {
+        let params = TrainParams::default();
+        assert_eq!(
+            serde_json::to_string(&params).unwrap(),
+            r#"{"batch_size":512,"epochs":10,"rate":0.001,"seed":0,"clip_norm":null,"validate_every":null,"patience":null,"judge":"loss","keep":"best"}"#
+        );
+        let other = TrainParams { judge: Judge::Precision3, patience_from: PatienceFrom::LowestRate, ..params };
+        let text = serde_json::to_string(&other).unwrap();
+        assert!(text.contains(r#""patience_from":"lowest-rate","judge":"precision-3""#), "{text}");
+        assert_eq!(serde_json::from_str::<TrainParams>(&text).unwrap(), other);
     }
 }

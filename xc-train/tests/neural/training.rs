@@ -13,7 +13,8 @@ use xc_train::loss::{Bce, Softmax, SquaredHinge};
 use xc_train::optim::{Adam, Sgd};
 use xc_train::schedule::{Constant, HalveOnPlateau};
 use xc_train::trainer::{
-    CheckpointAt, CheckpointError, Event, Keep, LogAt, Observer, Sample, Silent, TrainError, remove_checkpoint,
+    CheckpointAt, CheckpointError, Event, Judge, Keep, LogAt, Observer, PatienceFrom, Sample, Silent, TrainError,
+    remove_checkpoint,
 };
 use xc_train::{Activation, Examples, Features, Network, TrainParams, Trainer};
 
@@ -313,6 +314,53 @@ fn it_learns_stops_early_and_keeps_the_best() {
     assert!(best < losses[0].0 * 0.999, "it learned nothing: {losses:?}");
     let again = xc_train::trainer::evaluate(&network, &validation, &Bce, 50, &mut Default::default());
     assert!((again.loss / best - 1.0).abs() < 1e-9, "{again:?} {best}");
+}
+
+#[test]
+fn the_rate_is_halved_down_to_its_lowest_before_patience_counts() {
+    /// Rates of the steps, and P@3 after how many of them.
+    #[derive(Default)]
+    struct Seen(Mutex<(Vec<f64>, Vec<(usize, f64)>)>);
+    impl Observer for Seen {
+        fn event(&self, event: Event<'_>) {
+            let (rates, precisions) = &mut *self.0.lock().unwrap();
+            match event {
+                Event::Step { rate, .. } => rates.push(rate),
+                Event::Validated { step, validation, .. } => precisions.push((step as usize, validation.precision[1])),
+                _ => {}
+            }
+        }
+    }
+    let data = Data::new();
+    let (train, validation) = Sample::split(data.examples(), 0.3, 2);
+    let mut runs = Vec::new();
+    for patience_from in [PatienceFrom::Start, PatienceFrom::LowestRate] {
+        let seen = Seen::default();
+        let mut schedule = HalveOnPlateau::new(1).judged_by(Judge::Precision3).down_to(0.1);
+        let judge = Judge::Precision3;
+        let params = TrainParams { epochs: 500, patience: Some(2), patience_from, rate: 0.02, judge, ..params() };
+        let mut trainer = trainer(params, &mut schedule, &seen);
+        let summary = trainer.train(&mut network(), &train, Some(&validation)).unwrap();
+        assert!(summary.stopped_early);
+        let (rates, precisions) = seen.0.into_inner().unwrap();
+        // The rule once more, in the plainest words.
+        let (mut rate, mut best, mut waited, mut at) = (0.02, f64::NEG_INFINITY, 0, 0);
+        for (i, &(step, precision)) in precisions.iter().enumerate() {
+            assert!(rates[at..step].iter().all(|&r| r == rate), "{i}: {rate} {:?}", &rates[at..step]);
+            at = step;
+            if precision > best {
+                (best, waited) = (precision, 0);
+            } else {
+                waited += u32::from(patience_from == PatienceFrom::Start || rate <= 0.002);
+                rate = f64::max(rate / 2.0, 0.002);
+            }
+            assert_eq!(waited >= 2, i + 1 == precisions.len(), "evaluation {i} at rate {rate}");
+        }
+        assert_eq!(summary.best.unwrap().1.precision[1], best);
+        runs.push((precisions.len(), rates[rates.len() - 1]));
+    }
+    let [(short, _), (long, last)] = runs[..] else { panic!("two runs") };
+    assert!(short < long && last == 0.002, "{runs:?}");
 }
 
 #[test]

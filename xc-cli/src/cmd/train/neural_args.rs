@@ -4,7 +4,7 @@ use crate::error::CliError;
 use clap::ValueEnum;
 use xc_train::optim::{Adam, Momentum, Sgd};
 use xc_train::schedule::{Constant, HalveOnPlateau, WarmupCosine};
-use xc_train::trainer::{Judge, Keep};
+use xc_train::trainer::{Judge, Keep, PatienceFrom};
 use xc_train::{LossKind, NetworkParams, Optimizer, Schedule, TrainParams};
 
 /// How a network looks and learns.
@@ -36,12 +36,16 @@ pub(crate) struct NeuralArgs {
     /// Weight decay, decoupled (adamw, sgd, momentum)
     #[arg(long = "optimizer.weight-decay", value_name = "X")]
     weight_decay: Option<f64>,
-    /// Learning rate over time: constant, cosine (warm-up, then down to 0), or plateau (halved when validation stands still)
+    /// Learning rate over time: constant, cosine (warm-up, then down to 0), or plateau (halved when validation, as --judge
+    /// says, stands still)
     #[arg(long, value_name = "NAME", value_enum, default_value_t = ScheduleName::Cosine)]
     schedule: ScheduleName,
     /// Share of the steps in which the rate rises from 0 (cosine)
     #[arg(long = "schedule.warmup", value_name = "SHARE", default_value_t = 0.05)]
     warmup: f64,
+    /// Share of the learning rate below which it is not halved (plateau) [default: 0]
+    #[arg(long = "schedule.lowest", value_name = "SHARE")]
+    lowest: Option<f64>,
     /// Shorten gradients whose norm is larger
     #[arg(long, value_name = "X")]
     clip_norm: Option<f64>,
@@ -52,6 +56,9 @@ pub(crate) struct NeuralArgs {
     /// Stop after so many epochs without improvement on the validation instances
     #[arg(long, value_name = "N")]
     patience: Option<u32>,
+    /// Count them from the start, or once the learning rate is at its lowest
+    #[arg(long, value_name = "WHEN", value_enum, requires = "patience", default_value_t = PatienceFromName::Start)]
+    patience_from: PatienceFromName,
     /// What improvement is
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = JudgeName::Loss)]
     judge: JudgeName,
@@ -93,6 +100,14 @@ enum JudgeName {
     Loss,
     #[value(name = "p@1")]
     Precision,
+    #[value(name = "p@3")]
+    Precision3,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PatienceFromName {
+    Start,
+    LowestRate,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -131,16 +146,18 @@ impl NeuralArgs {
             clip_norm: self.clip_norm,
             validate_every: None,
             patience: self.patience,
-            judge: match self.judge {
-                JudgeName::Loss => Judge::Loss,
-                JudgeName::Precision => Judge::Precision,
+            patience_from: match self.patience_from {
+                PatienceFromName::Start => PatienceFrom::Start,
+                PatienceFromName::LowestRate => PatienceFrom::LowestRate,
             },
+            judge: self.judge(),
             keep: match self.keep {
                 KeepName::Best => Keep::Best,
                 KeepName::Last => Keep::Last,
             },
         };
         params.check().map_err(|e| CliError::usage(format_args!("network options: {e}")))?;
+        self.check_schedule()?;
         if params.epochs == 0 {
             return Err(CliError::usage("--epochs 0: at least 1 is wanted"));
         }
@@ -158,6 +175,39 @@ impl NeuralArgs {
             }
         }
         Ok(params)
+    }
+
+    fn judge(&self) -> Judge {
+        match self.judge {
+            JudgeName::Loss => Judge::Loss,
+            JudgeName::Precision => Judge::Precision,
+            JudgeName::Precision3 => Judge::Precision3,
+        }
+    }
+
+    /// Refuses options of the schedule that do not go together.
+    fn check_schedule(&self) -> Result<(), CliError> {
+        if let Some(met) = self.lowest {
+            if self.schedule != ScheduleName::Plateau {
+                return Err(CliError::usage("--schedule.lowest belongs to --schedule plateau"));
+            }
+            if !(0.0..=1.0).contains(&met) {
+                return Err(CliError::usage(format_args!("--schedule.lowest {met}: a share from 0 to 1 is wanted")));
+            }
+        }
+        let has_lowest = match self.schedule {
+            ScheduleName::Constant => true,
+            // At its lowest the training is over.
+            ScheduleName::Cosine => false,
+            ScheduleName::Plateau => self.lowest.is_some_and(|lowest| lowest > 0.0),
+        };
+        if self.patience_from == PatienceFromName::LowestRate && !has_lowest {
+            return Err(CliError::usage(
+                "--patience-from lowest-rate: a schedule that reaches its lowest rate is wanted, such as \
+                 --schedule plateau --schedule.lowest 0.1",
+            ));
+        }
+        Ok(())
     }
 
     /// Share of the training instances that is held out.
@@ -192,7 +242,10 @@ impl NeuralArgs {
         match self.schedule {
             ScheduleName::Constant => "constant".to_owned(),
             ScheduleName::Cosine => format!("cosine, warm-up {}", self.warmup),
-            ScheduleName::Plateau => "plateau".to_owned(),
+            ScheduleName::Plateau => match self.lowest {
+                None => "plateau".to_owned(),
+                Some(lowest) => format!("plateau, lowest {lowest}"),
+            },
         }
     }
 
@@ -204,7 +257,9 @@ impl NeuralArgs {
                 let warmup = (steps as f64 * self.warmup).round() as u64;
                 Box::new(WarmupCosine { warmup, total: steps, floor: 0.0 })
             }
-            ScheduleName::Plateau => Box::new(HalveOnPlateau::new(1)),
+            ScheduleName::Plateau => {
+                Box::new(HalveOnPlateau::new(1).judged_by(self.judge()).down_to(self.lowest.unwrap_or(0.0)))
+            }
         }
     }
 }
