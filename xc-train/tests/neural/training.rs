@@ -318,15 +318,20 @@ fn it_learns_stops_early_and_keeps_the_best() {
 
 #[test]
 fn the_rate_is_halved_down_to_its_lowest_before_patience_counts() {
-    /// Rates of the steps, and P@3 after how many of them.
     #[derive(Default)]
-    struct Seen(Mutex<(Vec<f64>, Vec<(usize, f64)>)>);
+    struct Seen {
+        /// Of each step.
+        rates: Mutex<Vec<f64>>,
+        /// After how many steps, and P@3.
+        precisions: Mutex<Vec<(usize, f64)>>,
+    }
     impl Observer for Seen {
         fn event(&self, event: Event<'_>) {
-            let (rates, precisions) = &mut *self.0.lock().unwrap();
             match event {
-                Event::Step { rate, .. } => rates.push(rate),
-                Event::Validated { step, validation, .. } => precisions.push((step as usize, validation.precision[1])),
+                Event::Step { rate, .. } => self.rates.lock().unwrap().push(rate),
+                Event::Validated { step, validation, .. } => {
+                    self.precisions.lock().unwrap().push((step as usize, validation.precision[1]));
+                }
                 _ => {}
             }
         }
@@ -342,7 +347,7 @@ fn the_rate_is_halved_down_to_its_lowest_before_patience_counts() {
         let mut trainer = trainer(params, &mut schedule, &seen);
         let summary = trainer.train(&mut network(), &train, Some(&validation)).unwrap();
         assert!(summary.stopped_early);
-        let (rates, precisions) = seen.0.into_inner().unwrap();
+        let (rates, precisions) = (seen.rates.into_inner().unwrap(), seen.precisions.into_inner().unwrap());
         // The rule once more, in the plainest words.
         let (mut rate, mut best, mut waited, mut at) = (0.02, f64::NEG_INFINITY, 0, 0);
         for (i, &(step, precision)) in precisions.iter().enumerate() {
