@@ -139,6 +139,19 @@ impl<E: Encoder, H: Head> Network<E, H> {
         self.head.logits(vectors, logits, head);
     }
 
+    /// The `k` best outputs of each instance, and each one's loss if it is asked for.
+    pub fn rank(
+        &self,
+        batch: &Batch,
+        loss: Option<&dyn Loss>,
+        k: usize,
+        workspace: &mut Workspace<E, H>,
+    ) -> Vec<crate::head::Ranked> {
+        let Workspace { vectors, encoder, head, .. } = workspace;
+        self.encoder.forward(batch, Mode::Predict, vectors, encoder);
+        self.head.rank(vectors, loss.map(|loss| (batch.targets(), loss)), k, head)
+    }
+
     /// Every parameter with its name, always in the same order.
     pub fn parameters(&self) -> Vec<Named<&Parameter>> {
         self.encoder.parameters().into_iter().chain(self.head.parameters()).collect()
@@ -175,6 +188,7 @@ impl<E: Encoder, H: Head> Network<E, H> {
 
     /// Number of learned values of the parameters.
     pub fn n_values(&self) -> usize {
-        self.parameters().iter().map(|named| named.parameter.values().len()).sum()
+        let encoder = self.encoder.parameters();
+        encoder.iter().map(|named| named.parameter.values().len()).sum::<usize>() + self.head.n_values()
     }
 }

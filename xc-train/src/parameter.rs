@@ -142,6 +142,19 @@ pub struct Slot<'a> {
     decays: bool,
 }
 
+impl<'a> Slot<'a> {
+    /// Rows of `width` values and their moments, which may be empty.
+    pub(crate) fn new(
+        values: &'a mut [f32],
+        first: &'a mut [f32],
+        second: &'a mut [f32],
+        width: usize,
+        decay: Decay,
+    ) -> Self {
+        Self { values, first, second, width, decays: decay == Decay::Yes }
+    }
+}
+
 impl Slot<'_> {
     /// Changes all rows by a gradient of their shape.
     pub fn update(self, gradient: &[f32], optimizer: &dyn Optimizer, step: &Step) {

@@ -24,6 +24,14 @@ pub(crate) enum Purpose {
     Split = 4,
     /// A repetition of MACH.
     Repetition = 5,
+    /// Which inputs a sparse layer's outputs are connected with.
+    Connections = 6,
+    /// Which connections replace others.
+    Rewire = 7,
+    /// Stochastic rounding.
+    Rounding = 8,
+    /// Outputs drawn as negatives.
+    Negatives = 9,
 }
 
 /// Name of the stream for `purpose` under `seed`; `number` tells streams of one purpose apart.

@@ -404,6 +404,11 @@ impl Connections {
         (&self.fan_in, &mut self.indices, &mut self.weights)
     }
 
+    /// All arrays, to be changed; [`Connections::check`] says whether they are still sound.
+    pub fn all_mut(&mut self) -> (&mut FanIn, &mut Indices, &mut Numbers) {
+        (&mut self.fan_in, &mut self.indices, &mut self.weights)
+    }
+
     pub(super) fn replace(&mut self, fan_in: FanIn, indices: Indices, weights: Numbers) {
         (self.fan_in, self.indices, self.weights) = (fan_in, indices, weights);
     }

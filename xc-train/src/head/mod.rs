@@ -1,12 +1,25 @@
 //! Heads: from vectors to logits of outputs, and back.
 
 mod dense;
+pub mod sparse;
 
 pub use dense::{Dense, DenseWorkspace};
+pub use sparse::Sparse;
 
 use crate::layer::Named;
 use crate::state::{self, Array, ArrayMut};
 use crate::{Activations, Loss, Parameter, Targets, Update};
+use rayon::prelude::*;
+use xc_sparse::rank::{Scored, TopK};
+
+/// What an instance is answered.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ranked {
+    /// The best outputs by their logits, best first.
+    pub best: Vec<Scored>,
+    /// The loss, where targets were given.
+    pub loss: f64,
+}
 
 /// The output layer. It calls the loss itself: a head that scores only some outputs chooses them.
 ///
@@ -64,6 +77,33 @@ pub trait Head: Send + Sync {
     /// Logits of every output; one row an instance.
     fn logits(&self, input: &Activations, logits: &mut Activations, workspace: &mut Self::Workspace);
 
+    /// The `k` best outputs of each instance by their logits, and the loss of each if targets are given. By default from the logits
+    /// of the whole batch; a head of very many outputs does without them.
+    fn rank(
+        &self,
+        input: &Activations,
+        judged_by: Option<(Targets<'_>, &dyn Loss)>,
+        k: usize,
+        workspace: &mut Self::Workspace,
+    ) -> Vec<Ranked> {
+        let mut logits = Activations::default();
+        self.logits(input, &mut logits, workspace);
+        if self.n_outputs() == 0 {
+            return vec![Ranked::default(); input.len()];
+        }
+        let rows = logits.values_mut().par_chunks_exact_mut(self.n_outputs()).enumerate();
+        rows.map_init(
+            || TopK::new(k),
+            |top, (i, row)| {
+                top.reset(k);
+                row.iter().zip(0..).for_each(|(&score, label)| top.push(Scored { label, score }));
+                let loss = judged_by.map_or(0.0, |(targets, loss)| loss.gradient(row, targets.row(i), 1.0));
+                Ranked { best: top.sorted().to_vec(), loss }
+            },
+        )
+        .collect()
+    }
+
     /// All settings as text, to tell two networks apart.
     fn settings(&self) -> String;
 
@@ -72,6 +112,11 @@ pub trait Head: Send + Sync {
 
     /// Every parameter with its name, in the order of `parameters`.
     fn parameters_mut(&mut self) -> Vec<Named<&mut Parameter>>;
+
+    /// Number of learned values. Default: those of `parameters`.
+    fn n_values(&self) -> usize {
+        self.parameters().iter().map(|named| named.parameter.values().len()).sum()
+    }
 
     /// Makes room for the `n_moments` moments of an optimiser.
     fn prepare(&mut self, n_moments: usize) {

@@ -21,6 +21,40 @@ pub trait Loss: Send + Sync {
 
     /// Replaces logits by scores between 0 and 1.
     fn scores(&self, logits: &mut [f32]);
+
+    /// The loss of each output, if that of an instance is their sum.
+    fn separable(&self) -> Option<Separable> {
+        None
+    }
+}
+
+/// Losses that add up over the outputs, one output at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Separable {
+    /// See [`Bce`].
+    Bce,
+    /// See [`SquaredHinge`].
+    SquaredHinge,
+}
+
+impl Separable {
+    /// Loss of a logit and its derivative. NaN gives NaN.
+    #[inline(always)]
+    pub fn one(self, z: f32, is_true: bool) -> (f32, f32) {
+        match self {
+            Self::Bce => {
+                let positive = if z < 0.0 { 0.0 } else { z };
+                let loss = log1p_exp_neg_abs(z) + positive;
+                let gradient = sums::sigmoid(z);
+                if is_true { (loss - z, gradient - 1.0) } else { (loss, gradient) }
+            }
+            Self::SquaredHinge => {
+                let margin = if is_true { z } else { -z };
+                let slack = if margin >= 1.0 { 0.0 } else { 1.0 - margin };
+                (slack * slack, if is_true { -2.0 * slack } else { 2.0 * slack })
+            }
+        }
+    }
 }
 
 /// e^x for x <= 88, elementwise without branches; relative error below 3e-7; 0 below -87.3.

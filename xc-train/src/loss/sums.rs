@@ -1,6 +1,6 @@
 //! Losses that add up over the outputs.
 
-use super::{Loss, exp, log1p_exp_neg_abs, sum_mut};
+use super::{Loss, Separable, exp, log1p_exp_neg_abs, sum_mut};
 use crate::arch::vectorised;
 
 /// Binary cross-entropy on every output, added up over the outputs (not averaged: a tail output counts as it stands).
@@ -14,7 +14,7 @@ use crate::arch::vectorised;
 pub struct Bce;
 
 #[inline(always)]
-fn sigmoid(z: f32) -> f32 {
+pub(super) fn sigmoid(z: f32) -> f32 {
     let e = exp(-z.abs());
     let small = e / (1.0 + e);
     if z >= 0.0 { 1.0 - small } else { small }
@@ -42,6 +42,10 @@ impl Loss for Bce {
 
     fn scores(&self, logits: &mut [f32]) {
         vectorised(|| logits.iter_mut().for_each(|z| *z = sigmoid(*z)));
+    }
+
+    fn separable(&self) -> Option<Separable> {
+        Some(Separable::Bce)
     }
 }
 
@@ -81,6 +85,10 @@ impl Loss for SquaredHinge {
                 *z = exp(-(slack * slack));
             }
         });
+    }
+
+    fn separable(&self) -> Option<Separable> {
+        Some(Separable::SquaredHinge)
     }
 }
 

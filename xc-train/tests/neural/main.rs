@@ -5,6 +5,7 @@ mod fused;
 mod gradients;
 mod mach;
 mod reference;
+mod sparse;
 mod threads;
 mod training;
 mod typed;

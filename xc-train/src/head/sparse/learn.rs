@@ -1,0 +1,205 @@
+//! Gradients of the weights of a tile, and what they do to the weights.
+
+use super::active::Active;
+use super::{Sparse, SparseWorkspace, Tile};
+use crate::layer::squares;
+use crate::parameter::Slot;
+use crate::stream::{Purpose, mix, name};
+use crate::{Decay, Update};
+use rayon::prelude::*;
+use xc_sparse::uniform::{FanIn, Index, Kernels, Lines, Numbers, NumbersMut, weight_gradients};
+use xc_sparse::with_indices;
+
+/// Outputs that one task changes.
+const LEAF: usize = 256;
+
+/// The first connection of an output.
+fn start(fan_in: &FanIn, output: usize) -> usize {
+    match fan_in {
+        FanIn::Uniform(per_output) => output * per_output,
+        FanIn::Varying(starts) => starts[output] as usize,
+    }
+}
+
+/// Some neighbouring outputs, to be changed.
+struct Part<'a> {
+    /// Number of the first one, and of its first connection.
+    first: usize,
+    weights: NumbersMut<'a>,
+    moments: [Option<NumbersMut<'a>>; 2],
+    bias: Slot<'a>,
+}
+
+impl<'a> Part<'a> {
+    fn split_at(self, output: usize, fan_in: &FanIn) -> (Self, Self) {
+        let at = start(fan_in, output) - start(fan_in, self.first);
+        let (weights, weights_b) = self.weights.split_at(at);
+        let [first, second] = self.moments.map(|moment| match moment.map(|moment| moment.split_at(at)) {
+            Some((a, b)) => (Some(a), Some(b)),
+            None => (None, None),
+        });
+        use crate::gemm::SplitRows;
+        let (bias, bias_b) = self.bias.split_at_row(output - self.first);
+        (
+            Self { first: self.first, weights, moments: [first.0, second.0], bias },
+            Self { first: output, weights: weights_b, moments: [first.1, second.1], bias: bias_b },
+        )
+    }
+}
+
+/// What all tasks read.
+struct Step<'a> {
+    fan_in: &'a FanIn,
+    lines: &'a Lines,
+    active: &'a [Active],
+    update: &'a Update<'a>,
+    /// Names the streams of stochastic rounding.
+    key: u64,
+}
+
+/// Gradient of one output's weights and bias.
+#[derive(Default)]
+struct Gradient {
+    sums: Vec<[f32; 16]>,
+    weights: Vec<f32>,
+    bias: f32,
+}
+
+impl Gradient {
+    /// False if no instance has a gradient.
+    fn fill<I: Index>(&mut self, inputs: &[I], at: usize, lines: &Lines, active: &[Active]) -> bool {
+        if active.iter().all(|block| block.lanes(at) == 0) {
+            return false;
+        }
+        let kernels = Kernels::current();
+        self.sums.clear();
+        self.sums.resize(inputs.len(), [0.0; 16]);
+        self.weights.resize(inputs.len(), 0.0);
+        self.bias = 0.0;
+        for (block, active) in active.iter().enumerate() {
+            let lanes = active.lanes(at);
+            if lanes == 0 {
+                continue;
+            }
+            let gradient = active.gradient(at);
+            kernels.add_weight_gradient(&mut self.sums, lines.block(block), inputs, &gradient, lanes);
+            self.bias += gradient.as_flattened().iter().sum::<f32>();
+        }
+        weight_gradients(&self.sums, &mut self.weights);
+        true
+    }
+}
+
+impl Sparse {
+    /// Changes the outputs of a tile by their gradients. Those without a gradient stay as they are, moments included.
+    pub(super) fn learn(&mut self, tile: Tile<'_>, lines: &Lines, active: &[Active], update: &Update<'_>) {
+        if tile.len() == 0 {
+            return;
+        }
+        let (fan_in, indices, weights) = self.connections.parts_mut();
+        let key = mix(name(update.seed, Purpose::Rounding, super::STREAM), update.number);
+        let step = Step { fan_in, lines, active, update, key };
+        let mut moments = self.moments.iter_mut().map(Numbers::to_mut);
+        let moments = [moments.next(), moments.next()];
+        let part = Part { first: 0, weights: weights.to_mut(), moments, bias: self.bias.slot() };
+        with_indices!(indices, inputs => step.split(tile, 0, tile.len(), &inputs[..], part));
+    }
+
+    /// Sum of squares of the gradient of all weights and biases.
+    pub(super) fn norm_of(&self, room: &SparseWorkspace) -> f64 {
+        let n = self.connections.n_labels();
+        let sums: Vec<f64> = (0..n.div_ceil(LEAF))
+            .into_par_iter()
+            .map(|leaf| {
+                let mut gradient = Gradient::default();
+                let outputs = leaf * LEAF..n.min((leaf + 1) * LEAF);
+                let one = |output: usize| {
+                    let range = self.connections.range(output);
+                    let any = with_indices!(self.connections.indices(), inputs => {
+                        gradient.fill(&inputs[range], output, &room.lines, &room.active)
+                    });
+                    if any { squares(&gradient.weights) + f64::from(gradient.bias).powi(2) } else { 0.0 }
+                };
+                outputs.map(one).sum::<f64>()
+            })
+            .collect();
+        sums.iter().sum()
+    }
+}
+
+impl Step<'_> {
+    /// Halves the places of a tile until a leaf has a few.
+    fn split<I: Index>(&self, tile: Tile<'_>, from: usize, to: usize, inputs: &[I], part: Part<'_>) {
+        if to - from <= LEAF {
+            return self.leaf(tile, from, to, inputs, part);
+        }
+        let half = from + (to - from) / 2;
+        let (a, b) = part.split_at(tile.output(half), self.fan_in);
+        rayon::join(|| self.split(tile, from, half, inputs, a), || self.split(tile, half, to, inputs, b));
+    }
+
+    fn leaf<I: Index>(&self, tile: Tile<'_>, from: usize, to: usize, inputs: &[I], mut part: Part<'_>) {
+        let mut gradient = Gradient::default();
+        let mut room: [Vec<f32>; 3] = Default::default();
+        let base = start(self.fan_in, part.first);
+        for at in from..to {
+            let output = tile.output(at);
+            let (begin, end) = (start(self.fan_in, output), start(self.fan_in, output + 1));
+            if !gradient.fill(&inputs[begin..end], at, self.lines, self.active) {
+                continue;
+            }
+            self.change(&mut part, begin - base, &gradient.weights, mix(self.key, output as u64), &mut room);
+            let row = output - part.first;
+            part.bias.rows(row..row + 1).update(&[gradient.bias], self.update.optimizer, &self.update.step);
+        }
+    }
+
+    /// Applies the rule to an output's weights from place `at` on.
+    fn change(&self, part: &mut Part<'_>, at: usize, gradient: &[f32], key: u64, room: &mut [Vec<f32>; 3]) {
+        let (optimizer, step, len) = (self.update.optimizer, &self.update.step, gradient.len());
+        let range = at..at + len;
+        // In place where nothing is to be widened.
+        if let NumbersMut::F32(weights) = &mut part.weights {
+            let mut slices: [Option<&mut [f32]>; 2] = [None, None];
+            let mut is_plain = true;
+            for (slice, moment) in slices.iter_mut().zip(&mut part.moments) {
+                match moment {
+                    Some(NumbersMut::F32(values)) => *slice = Some(&mut values[range.clone()]),
+                    Some(_) => is_plain = false,
+                    None => {}
+                }
+            }
+            if is_plain {
+                let [first, second] = slices.map(Option::unwrap_or_default);
+                return Slot::new(&mut weights[range], first, second, len, Decay::Yes)
+                    .update(gradient, optimizer, step);
+            }
+        }
+        room.iter_mut().for_each(|values| values.resize(len, 0.0));
+        let [weights, first, second] = room;
+        part.weights.widen(range.clone(), weights);
+        let [a, b] = &part.moments;
+        for (moment, values) in [(a, &mut *first), (b, &mut *second)] {
+            match moment {
+                Some(moment) => moment.widen(range.clone(), values),
+                None => values.clear(),
+            }
+        }
+        Slot::new(weights, first, second, len, Decay::Yes).update(gradient, optimizer, step);
+        // Three streams of one output: the numbers 0, 3, 6, ... and so on.
+        let random = |which: u64| {
+            let mut number = which;
+            move || {
+                number += 3;
+                (mix(key, number) >> 32) as u32
+            }
+        };
+        part.weights.store(at, weights, random(0));
+        let [a, b] = &mut part.moments;
+        for (which, (moment, values)) in [(a, first), (b, second)].into_iter().enumerate() {
+            if let Some(moment) = moment {
+                moment.store(at, values, random(which as u64 + 1));
+            }
+        }
+    }
+}

@@ -1,0 +1,489 @@
+//! Every output is connected with a few inputs (schultheis2023uniform).
+//!
+//! ```text
+//!   input (batch x H) ──▶ Lines (bf16, instances innermost) ─┐
+//!                                                            ▼
+//!   for a tile of outputs     each block of 32 instances: logits, loss, gradient      the few gradients that are not 0 are kept
+//!                             each output: gradient of its weights, update            weights change at once
+//!   next tile ...
+//! ```
+//!
+//! The logits of a batch never exist, nor does a gradient or an f32 copy of the weights. Memory beside the layer: the batch's inputs
+//! and their gradients (6 bytes for each of `batch x H`), and the gradients of one tile.
+//!
+//! # Implicit negatives
+//! The squared hinge has no gradient where an output is right by a margin, which nearly all are: those cost the forward product alone
+//! (section 3.3 of the paper). Binary cross-entropy has a gradient everywhere.
+
+mod active;
+mod learn;
+mod negatives;
+mod pass;
+mod rank;
+
+pub use negatives::{EvenNegatives, Negatives};
+
+use super::{Head, Ranked};
+use crate::layer::Named;
+use crate::state::{self, Array, ArrayMut, Role};
+use crate::stream::{Purpose, fill_uniform, mix, name, stream};
+use crate::{Activations, Decay, First, Loss, Parameter, Targets, Update};
+use active::{Active, Positives};
+use rand_xoshiro::rand_core::Rng;
+use rayon::prelude::*;
+use std::sync::Arc;
+use xc_sparse::store::{Dtype, Element};
+use xc_sparse::uniform::{
+    Connections, ConnectionsError, FanIn, Indices, LANES, Lines, NumberType, Numbers, Rewired, Sums, distinct,
+};
+
+/// Connections that come and go while training (SET).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rewire {
+    /// Steps between two changes.
+    pub every: u64,
+    /// Share of all connections, the weakest, that are replaced.
+    pub fraction: f64,
+}
+
+/// What a sparse head is, beside its sizes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SparseParams {
+    /// Connections of an output: exactly so many, or so many on average.
+    pub per_output: usize,
+    /// Whether all outputs have equally many.
+    pub uniform: bool,
+    /// Type of the weights.
+    pub weights: NumberType,
+    /// Type of an optimiser's moments: f32 or bf16.
+    pub moments: NumberType,
+    /// Changes of the connections; none: they stay.
+    pub rewire: Option<Rewire>,
+}
+
+/// A sparse output layer.
+#[derive(Clone, Debug)]
+pub struct Sparse {
+    params: SparseParams,
+    connections: Connections,
+    bias: Parameter,
+    moments: Vec<Numbers>,
+    negatives: Option<Arc<dyn Negatives>>,
+    /// Outputs worked on at a time, if that is not left to the batch.
+    tile: Option<usize>,
+}
+
+/// Buffers of a [`Sparse`] step.
+#[derive(Default)]
+pub struct SparseWorkspace {
+    lines: Lines,
+    /// Gradient of the inputs: for each block of instances, one line an input.
+    gradient: Vec<Sums>,
+    positives: Vec<Positives>,
+    active: Vec<Active>,
+    /// Outputs of this step, if they are not all.
+    outputs: Option<Vec<u32>>,
+    n_instances: usize,
+}
+
+/// Outputs that a step works on: all from one on, or those of a list.
+#[derive(Clone, Copy, Debug)]
+enum Tile<'a> {
+    Range { first: usize, len: usize },
+    List(&'a [u32]),
+}
+
+impl Tile<'_> {
+    fn len(self) -> usize {
+        match self {
+            Self::Range { len, .. } => len,
+            Self::List(outputs) => outputs.len(),
+        }
+    }
+
+    #[inline(always)]
+    fn output(self, at: usize) -> usize {
+        match self {
+            Self::Range { first, .. } => first + at,
+            Self::List(outputs) => outputs[at] as usize,
+        }
+    }
+}
+
+/// Number of this layer's random streams; far from those of the encoders' layers.
+const STREAM: u64 = 2 << 32;
+/// Gradients of a tile, at most: with all of them not 0 they take four bytes each.
+const TILE_VALUES: usize = 32 << 20;
+/// Outputs of a tile, at most: their indices and weights should stay in the last-level cache while the blocks pass.
+const TILE_OUTPUTS: usize = 1 << 16;
+
+impl Sparse {
+    /// `n_outputs` outputs over vectors of `width`; connections drawn evenly, first weights even, of variance 1 / connections.
+    ///
+    /// # Errors
+    /// More connections than inputs, or none.
+    ///
+    /// # Panics
+    /// If moments are neither f32 nor bf16.
+    pub fn new(n_outputs: usize, width: usize, params: SparseParams, first: First) -> Result<Self, ConnectionsError> {
+        assert!(matches!(params.moments, NumberType::F32 | NumberType::Bf16), "moments of {:?}", params.moments);
+        let per_output = params.per_output;
+        let seed = match first {
+            First::Drawn { seed } => seed,
+            First::Zeros => 0,
+        };
+        let random = |output: usize| {
+            let mut stream = stream(mix(name(seed, Purpose::Connections, STREAM), output as u64));
+            move || stream.next_u64()
+        };
+        let mut connections = Connections::uniform(n_outputs, width, per_output, params.weights, |output, row| {
+            *row = distinct(per_output, width, Vec::new().into_iter(), &mut random(output));
+        })?;
+        if !params.uniform {
+            connections = unstructured(&connections, &random);
+        }
+        if let First::Drawn { seed } = first {
+            let bound = (3.0 / per_output as f32).sqrt();
+            let mut values = vec![0.0; connections.len()];
+            for output in 0..n_outputs {
+                let mut stream = stream(mix(name(seed, Purpose::Initial, STREAM), output as u64));
+                fill_uniform(&mut stream, bound, &mut values[connections.range(output)]);
+            }
+            *connections.weights_mut() = Numbers::nearest(params.weights, values.into_iter());
+        }
+        Ok(Self::from_parts(params, connections, Parameter::zeros(n_outputs, 1, Decay::No)))
+    }
+
+    /// Takes a layer that was learned.
+    ///
+    /// # Panics
+    /// If there is not one bias an output.
+    pub fn from_parts(params: SparseParams, connections: Connections, bias: Parameter) -> Self {
+        assert!(bias.values().len() == connections.n_labels(), "{} biases", bias.values().len());
+        Self { params, connections, bias, moments: Vec::new(), negatives: None, tile: None }
+    }
+
+    /// Lets each step score the true outputs of its batch and those drawn here, instead of all.
+    pub fn with_negatives(mut self, negatives: Option<Arc<dyn Negatives>>) -> Self {
+        self.negatives = negatives;
+        self
+    }
+
+    /// Works on so many outputs at a time (at least one); by default on as many as the caches and 128 MB of gradients allow. Results do not
+    /// depend on it.
+    pub fn with_tile(mut self, outputs: usize) -> Self {
+        self.tile = Some(outputs.max(1));
+        self
+    }
+
+    /// What it is.
+    pub fn params(&self) -> &SparseParams {
+        &self.params
+    }
+
+    /// The connections and their weights.
+    pub fn connections(&self) -> &Connections {
+        &self.connections
+    }
+
+    /// Bias of each output.
+    pub fn bias(&self) -> &Parameter {
+        &self.bias
+    }
+
+    /// Bytes of connections, biases and moments for a training.
+    pub fn n_bytes(n_outputs: u64, width: usize, params: &SparseParams, n_moments: usize) -> u64 {
+        let connection = Indices::bytes_each(width) + params.weights.bytes() + n_moments * params.moments.bytes();
+        let starts = if params.uniform { 0 } else { 8 };
+        n_outputs * (params.per_output as u64 * connection as u64 + 4 * (1 + n_moments as u64) + starts)
+    }
+
+    /// Bytes of a step's buffers, at most, when every gradient of a tile is other than 0.
+    pub fn workspace_bytes(n_outputs: u64, width: usize, batch: usize) -> u64 {
+        let lanes = batch.div_ceil(LANES) as u64 * LANES as u64;
+        let tile = n_outputs.min(tile_outputs(batch) as u64);
+        lanes * width as u64 * 6 + tile * (lanes * 4 + lanes / LANES as u64 * 8)
+    }
+
+    fn rewire(&mut self, update: &Update<'_>) {
+        let Some(Rewire { every, fraction }) = self.params.rewire else { return };
+        if every == 0 || !(update.number + 1).is_multiple_of(every) {
+            return;
+        }
+        let key = mix(name(update.seed, Purpose::Rewire, STREAM), update.number);
+        let rewired = self.connections.rewire(fraction, |output| {
+            let mut stream = stream(mix(key, output as u64));
+            move || stream.next_u64()
+        });
+        match rewired {
+            Rewired::InPlace(places) => {
+                for moment in &mut self.moments {
+                    let mut values = moment.to_mut();
+                    places.iter().for_each(|&at| values.clear(at as usize));
+                }
+            }
+            Rewired::Moved(source) => {
+                for moment in &mut self.moments {
+                    let old = |&at: &u32| if at == u32::MAX { 0.0 } else { moment.get(at as usize) };
+                    *moment =
+                        Numbers::nearest(moment.number_type(), source.iter().map(old).collect::<Vec<_>>().into_iter());
+                }
+            }
+        }
+    }
+
+    /// Readies the buffers for a batch and chooses the outputs of the step.
+    fn begin(&self, input: &Activations, targets: Targets<'_>, drawn: Option<(u64, u64)>, room: &mut SparseWorkspace) {
+        assert!(input.len() == targets.len(), "{} vectors, {} targets", input.len(), targets.len());
+        assert!(input.width() == self.width(), "width {}, wanted {}", input.width(), self.width());
+        room.n_instances = input.len();
+        room.lines.fill(input.values(), input.len(), input.width());
+        let n_blocks = room.lines.n_blocks();
+        room.positives.resize_with(n_blocks, Positives::default);
+        room.positives.par_iter_mut().enumerate().for_each(|(block, positives)| positives.fill(targets, block));
+        room.active.resize_with(n_blocks, Active::default);
+        room.outputs = match (&self.negatives, drawn) {
+            (Some(negatives), Some((seed, number))) => {
+                let mut outputs = Vec::new();
+                negatives.draw(seed, number, self.n_outputs(), &mut outputs);
+                (0..targets.len()).for_each(|i| outputs.extend_from_slice(targets.row(i)));
+                outputs.sort_unstable();
+                outputs.dedup();
+                Some(outputs)
+            }
+            _ => None,
+        };
+    }
+
+    fn clear_gradient(&self, room: &mut SparseWorkspace) {
+        let n = room.lines.n_blocks() * self.width();
+        room.gradient.truncate(n);
+        room.gradient.par_chunks_mut(1 << 14).for_each(|part| part.fill(Sums::default()));
+        room.gradient.resize(n, Sums::default());
+    }
+
+    fn losses(loss: &dyn Loss) -> crate::loss::Separable {
+        loss.separable()
+            .unwrap_or_else(|| panic!("{} is no sum over outputs: a sparse head has no use for it", loss.name()))
+    }
+}
+
+/// Outputs of a tile for a batch.
+fn tile_outputs(batch: usize) -> usize {
+    (TILE_VALUES / batch.max(1)).clamp(1024, TILE_OUTPUTS)
+}
+
+/// As many connections anywhere: each output gets a random number of them, on average as many as before.
+fn unstructured<R: FnMut() -> u64>(uniform: &Connections, random: &impl Fn(usize) -> R) -> Connections {
+    let (n_outputs, n_inputs) = (uniform.n_labels(), uniform.n_inputs());
+    let mut counts = vec![0u64; n_outputs];
+    let mut choose = random(n_outputs);
+    let mut left = uniform.len();
+    while left > 0 {
+        let output = ((u128::from(choose()) * n_outputs as u128) >> 64) as usize;
+        if counts[output] < n_inputs as u64 {
+            counts[output] += 1;
+            left -= 1;
+        }
+    }
+    let mut starts = vec![0u64];
+    let mut inputs = Vec::with_capacity(uniform.len());
+    for (output, &count) in counts.iter().enumerate() {
+        inputs.extend(distinct(count as usize, n_inputs, Vec::new().into_iter(), &mut random(output)));
+        starts.push(inputs.len() as u64);
+    }
+    let indices = if n_inputs <= Indices::MOST_U16 {
+        Indices::U16(inputs.iter().map(|&i| i as u16).collect::<Vec<_>>().into())
+    } else {
+        Indices::U32(inputs.iter().map(|&i| i as u32).collect::<Vec<_>>().into())
+    };
+    let weights = Numbers::zeros(uniform.weights().number_type(), inputs.len());
+    Connections::from_parts(n_outputs, n_inputs, FanIn::Varying(starts.into()), indices, weights)
+        .unwrap_or_else(|e| panic!("drawn connections are sound: {e}"))
+}
+
+impl Head for Sparse {
+    type Workspace = SparseWorkspace;
+
+    fn width(&self) -> usize {
+        self.connections.n_inputs()
+    }
+
+    fn n_outputs(&self) -> usize {
+        self.connections.n_labels()
+    }
+
+    /// # Panics
+    /// If the loss is no sum over outputs, or shapes disagree.
+    fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, room: &mut Self::Workspace) -> f64 {
+        self.begin(input, targets, None, room);
+        self.clear_gradient(room);
+        self.pass(Tile::Range { first: 0, len: self.n_outputs() }, Self::losses(loss), true, room)
+    }
+
+    fn backward(&self, gradient: &mut Activations, room: &mut Self::Workspace) {
+        pass::unpack(&room.gradient, room.n_instances, self.width(), gradient);
+    }
+
+    fn squared_norm(&self, _: &Activations, room: &mut Self::Workspace) -> f64 {
+        self.norm_of(room)
+    }
+
+    fn update(&mut self, _: &Activations, room: &mut Self::Workspace, update: &Update<'_>) {
+        self.learn(Tile::Range { first: 0, len: self.n_outputs() }, &room.lines, &room.active, update);
+        self.rewire(update);
+    }
+
+    /// Fused, a tile of outputs at a time. With negatives only the outputs drawn are scored and change.
+    ///
+    /// # Panics
+    /// If the loss is no sum over outputs, or shapes disagree.
+    fn step(
+        &mut self,
+        input: &Activations,
+        targets: Targets<'_>,
+        loss: &dyn Loss,
+        update: &Update<'_>,
+        gradient: Option<&mut Activations>,
+        room: &mut Self::Workspace,
+    ) -> f64 {
+        let loss = Self::losses(loss);
+        self.begin(input, targets, Some((update.seed, update.number)), room);
+        if gradient.is_some() {
+            self.clear_gradient(room);
+        }
+        let outputs = room.outputs.take();
+        let n = outputs.as_ref().map_or(self.n_outputs(), Vec::len);
+        let size = self.tile.unwrap_or_else(|| tile_outputs(input.len()));
+        let mut total = 0.0;
+        for first in (0..n).step_by(size) {
+            let len = size.min(n - first);
+            let tile = match &outputs {
+                None => Tile::Range { first, len },
+                Some(outputs) => Tile::List(&outputs[first..first + len]),
+            };
+            total += self.pass(tile, loss, gradient.is_some(), room);
+            if !total.is_finite() {
+                return total;
+            }
+            self.learn(tile, &room.lines, &room.active, update);
+        }
+        if let Some(gradient) = gradient {
+            self.backward(gradient, room);
+        }
+        self.rewire(update);
+        total
+    }
+
+    fn logits(&self, input: &Activations, logits: &mut Activations, room: &mut Self::Workspace) {
+        self.all_logits(input, logits, room);
+    }
+
+    fn rank(
+        &self,
+        input: &Activations,
+        judged_by: Option<(Targets<'_>, &dyn Loss)>,
+        k: usize,
+        room: &mut Self::Workspace,
+    ) -> Vec<Ranked> {
+        self.ranked(input, judged_by, k, room)
+    }
+
+    fn settings(&self) -> String {
+        let negatives = self.negatives.as_ref().map(|n| n.settings());
+        format!("sparse {} x {}; {:?}; {negatives:?}", self.n_outputs(), self.width(), self.params)
+    }
+
+    /// The biases; connections and weights are among the arrays.
+    fn parameters(&self) -> Vec<Named<&Parameter>> {
+        vec![Named { name: "head.bias".to_owned(), parameter: &self.bias }]
+    }
+
+    fn parameters_mut(&mut self) -> Vec<Named<&mut Parameter>> {
+        vec![Named { name: "head.bias".to_owned(), parameter: &mut self.bias }]
+    }
+
+    fn n_values(&self) -> usize {
+        self.connections.len() + self.n_outputs()
+    }
+
+    fn prepare(&mut self, n_moments: usize) {
+        self.bias.prepare(n_moments);
+        let (of, len) = (self.params.moments, self.connections.len());
+        self.moments.resize_with(n_moments, || Numbers::zeros(of, len));
+    }
+
+    fn arrays(&self) -> Vec<Array<'_>> {
+        let shape = shape(&self.connections);
+        let mut out = state::arrays_of(self.parameters());
+        if let FanIn::Varying(starts) = self.connections.fan_in() {
+            out.push(Array::new("head.starts", Role::Values, [starts.len(), 1], starts));
+        }
+        let indices = self.connections.indices();
+        out.push(Array {
+            name: "head.indices".into(),
+            role: Role::Values,
+            dtype: dtype(indices),
+            shape,
+            bytes: indices.bytes(),
+        });
+        let of = |name: String, role, numbers| numbers_array(name, role, shape, numbers);
+        out.push(of("head.weights".into(), Role::Values, self.connections.weights()));
+        out.extend(self.moments.iter().enumerate().map(|(i, m)| of(format!("head.weights.m{i}"), Role::Moments, m)));
+        out
+    }
+
+    fn arrays_mut(&mut self) -> Vec<ArrayMut<'_>> {
+        let shape = shape(&self.connections);
+        let (bias, connections) = (&mut self.bias, &mut self.connections);
+        let mut out = state::arrays_mut_of([Named { name: "head.bias".to_owned(), parameter: bias }]);
+        let (fan_in, indices, weights) = connections.all_mut();
+        if let FanIn::Varying(starts) = fan_in {
+            let starts = starts.to_mut();
+            out.push(ArrayMut::new("head.starts", Role::Values, [starts.len(), 1], starts));
+        }
+        let role = Role::Values;
+        out.push(ArrayMut {
+            name: "head.indices".into(),
+            role,
+            dtype: dtype(indices),
+            shape,
+            bytes: indices.bytes_mut(),
+        });
+        out.push(numbers_array_mut("head.weights".into(), role, shape, weights));
+        for (i, moment) in self.moments.iter_mut().enumerate() {
+            out.push(numbers_array_mut(format!("head.weights.m{i}"), Role::Moments, shape, moment));
+        }
+        out
+    }
+
+    fn overwritten(&mut self) -> Result<(), String> {
+        self.connections.check().map_err(|e| e.to_string())
+    }
+
+    fn is_finite(&self) -> bool {
+        self.bias.values().iter().all(|v| v.is_finite()) && self.connections.weights().not_finite().is_none()
+    }
+}
+
+fn shape(connections: &Connections) -> [usize; 2] {
+    match connections.fan_in() {
+        FanIn::Uniform(per_output) => [connections.n_labels(), *per_output],
+        FanIn::Varying(_) => [connections.len(), 1],
+    }
+}
+
+fn dtype(indices: &Indices) -> Dtype {
+    match indices {
+        Indices::U16(_) => u16::DTYPE,
+        Indices::U32(_) => u32::DTYPE,
+    }
+}
+
+fn numbers_array(name: String, role: Role, shape: [usize; 2], numbers: &Numbers) -> Array<'_> {
+    Array { name, role, dtype: numbers.number_type().dtype(), shape, bytes: numbers.bytes() }
+}
+
+fn numbers_array_mut(name: String, role: Role, shape: [usize; 2], numbers: &mut Numbers) -> ArrayMut<'_> {
+    ArrayMut { name, role, dtype: numbers.number_type().dtype(), shape, bytes: numbers.bytes_mut() }
+}

@@ -1,0 +1,36 @@
+//! Outputs that a step scores beside the true ones of its batch.
+
+use crate::stream::{Purpose, name, stream};
+use rand_xoshiro::rand_core::Rng;
+
+/// Draws the outputs that a batch is taught to be false, where scoring all of them costs too much.
+///
+/// What is drawn is shared by the instances of a batch; the true outputs of any instance are scored for all of them anyway.
+pub trait Negatives: Send + Sync + std::fmt::Debug {
+    /// Appends outputs for step `number`, in any order; the same ones for the same seed and number.
+    fn draw(&self, seed: u64, number: u64, n_outputs: usize, out: &mut Vec<u32>);
+
+    /// All settings as text, to tell two trainings apart.
+    fn settings(&self) -> String;
+}
+
+/// Every output equally likely; drawn with replacement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EvenNegatives {
+    /// Outputs drawn for a step.
+    pub per_step: usize,
+}
+
+impl Negatives for EvenNegatives {
+    fn draw(&self, seed: u64, number: u64, n_outputs: usize, out: &mut Vec<u32>) {
+        if n_outputs == 0 {
+            return;
+        }
+        let mut random = stream(name(seed, Purpose::Negatives, number));
+        out.extend((0..self.per_step).map(|_| ((u128::from(random.next_u64()) * n_outputs as u128) >> 64) as u32));
+    }
+
+    fn settings(&self) -> String {
+        format!("{} even", self.per_step)
+    }
+}

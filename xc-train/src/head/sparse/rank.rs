@@ -1,0 +1,130 @@
+//! Answers: logits of all outputs, or only the best ones.
+
+use super::active::{Cursor, Positives};
+use super::pass::{Weights, valid};
+use super::{Sparse, SparseWorkspace};
+use crate::head::Ranked;
+use crate::{Activations, Loss, Targets};
+use rayon::prelude::*;
+use std::ops::Range;
+use xc_sparse::rank::{Scored, TopK};
+use xc_sparse::uniform::{Kernels, LANES, Sums};
+use xc_sparse::with_indices;
+
+/// Outputs of a task: enough for an order of their own, few enough that one query keeps all cores busy.
+const OUTPUTS: usize = 1 << 14;
+
+impl Sparse {
+    /// Calls `visit` with every output of a range and its logits for a block of instances.
+    fn each(&self, outputs: Range<usize>, block: usize, room: &SparseWorkspace, mut visit: impl FnMut(usize, &Sums)) {
+        let kernels = Kernels::current();
+        let lines = room.lines.block(block);
+        let mut weights = Weights::new(self.connections.weights());
+        with_indices!(self.connections.indices(), inputs => {
+            for output in outputs {
+                let range = self.connections.range(output);
+                let mut sums = kernels.forward(lines, &inputs[range.clone()], weights.row(range));
+                let bias = self.bias.values()[output];
+                sums.as_flattened_mut().iter_mut().for_each(|z| *z += bias);
+                visit(output, &sums);
+            }
+        });
+    }
+
+    pub(super) fn all_logits(&self, input: &Activations, logits: &mut Activations, room: &mut SparseWorkspace) {
+        let n = self.connections.n_labels();
+        room.lines.fill(input.values(), input.len(), input.width());
+        logits.reshape(input.len(), n);
+        if n == 0 {
+            return;
+        }
+        let room = &*room;
+        logits.values_mut().par_chunks_mut(LANES * n).enumerate().for_each(|(block, rows)| {
+            self.each(0..n, block, room, |output, sums| {
+                for (row, z) in rows.chunks_exact_mut(n).zip(sums.as_flattened()) {
+                    row[output] = *z;
+                }
+            });
+        });
+    }
+
+    pub(super) fn ranked(
+        &self,
+        input: &Activations,
+        judged_by: Option<(Targets<'_>, &dyn Loss)>,
+        k: usize,
+        room: &mut SparseWorkspace,
+    ) -> Vec<Ranked> {
+        let n = self.connections.n_labels();
+        room.lines.fill(input.values(), input.len(), input.width());
+        let n_blocks = room.lines.n_blocks();
+        if let Some((targets, _)) = judged_by {
+            room.positives.resize_with(n_blocks, Positives::default);
+            room.positives.iter_mut().enumerate().for_each(|(block, positives)| positives.fill(targets, block));
+        }
+        let loss = judged_by.map(|(_, loss)| Self::losses(loss));
+        let (room, tasks) = (&*room, n.div_ceil(OUTPUTS).max(1));
+        let parts: Vec<Vec<Ranked>> = (0..n_blocks * tasks)
+            .into_par_iter()
+            .map(|task| {
+                let (block, part) = (task / tasks, task % tasks);
+                let outputs = part * OUTPUTS..n.min((part + 1) * OUTPUTS);
+                let lanes = room.lines.lanes(block);
+                let mut top: Vec<TopK> = (0..lanes).map(|_| TopK::new(k)).collect();
+                let mut bars = Sums::default();
+                bars.as_flattened_mut().fill(if k == 0 { f32::INFINITY } else { f32::NEG_INFINITY });
+                let mut losses = [0.0f64; LANES];
+                let mut cursor = loss.map(|_| room.positives[block].from(outputs.start));
+                self.each(outputs, block, room, |output, sums| {
+                    if let (Some(loss), Some(cursor)) = (loss, &mut cursor) {
+                        add_losses(loss, cursor, output, sums, &mut losses);
+                    }
+                    if !reaches(sums, &bars) {
+                        return;
+                    }
+                    for lane in 0..lanes {
+                        let (score, bar) = (sums[lane / 16][lane % 16], &mut bars[lane / 16][lane % 16]);
+                        if score >= *bar {
+                            top[lane].push(Scored { label: output as u32, score });
+                            if let Some(worst) = top[lane].threshold() {
+                                *bar = worst.score;
+                            }
+                        }
+                    }
+                });
+                debug_assert_eq!(valid(lanes).count_ones() as usize, lanes);
+                top.iter_mut().zip(losses).map(|(top, loss)| Ranked { best: top.sorted().to_vec(), loss }).collect()
+            })
+            .collect();
+        let mut out: Vec<Ranked> = Vec::with_capacity(input.len());
+        let mut top = TopK::new(k);
+        for of_block in parts.chunks(tasks) {
+            for lane in 0..of_block[0].len() {
+                top.reset(k);
+                of_block.iter().flat_map(|part| &part[lane].best).for_each(|&item| top.push(item));
+                let loss = of_block.iter().map(|part| part[lane].loss).sum();
+                out.push(Ranked { best: top.sorted().to_vec(), loss });
+            }
+        }
+        out
+    }
+}
+
+fn add_losses(
+    loss: crate::loss::Separable,
+    cursor: &mut Cursor<'_>,
+    output: usize,
+    sums: &Sums,
+    losses: &mut [f64; LANES],
+) {
+    let positive = cursor.lanes(output);
+    for (lane, (total, &z)) in losses.iter_mut().zip(sums.as_flattened()).enumerate() {
+        *total += f64::from(loss.one(z, positive >> lane & 1 == 1).0);
+    }
+}
+
+/// Whether a lane may be among the best: nearly always none is.
+#[inline(always)]
+fn reaches(sums: &Sums, bars: &Sums) -> bool {
+    sums.as_flattened().iter().zip(bars.as_flattened()).fold(false, |any, (z, bar)| any | (z >= bar))
+}

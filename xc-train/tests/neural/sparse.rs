@@ -1,0 +1,436 @@
+//! The sparse head against plain sums and finite differences, its fused step against its parts, threads, tiles, negatives, resuming.
+
+use half::bf16;
+use proptest::prelude::*;
+use std::sync::Arc;
+use std::time::Duration;
+use xc_sparse::LabelRows;
+use xc_sparse::uniform::{FanIn, Indices, LANES, NumberType};
+use xc_train::encoder::{Precomputed, Stack};
+use xc_train::head::Sparse;
+use xc_train::head::sparse::{EvenNegatives, Rewire, SparseParams};
+use xc_train::loss::{Bce, SquaredHinge};
+use xc_train::optim::{Adam, Momentum, Sgd};
+use xc_train::schedule::Constant;
+use xc_train::state::Role;
+use xc_train::trainer::{CheckpointAt, Event, Keep, Observer, Sample, Silent, TrainError};
+use xc_train::{
+    Activation, Activations, Batch, DenseRows, Examples, Features, First, Head, Loss, Network, Optimizer, StepParams,
+    TrainParams, Trainer, Update, Workspace,
+};
+
+const LOSSES: [&dyn Loss; 2] = [&SquaredHinge, &Bce];
+
+fn params(per_output: usize, uniform: bool) -> SparseParams {
+    SparseParams { per_output, uniform, weights: NumberType::F32, moments: NumberType::F32, rewire: None }
+}
+
+/// Numbers in [-1, 1) that look random.
+fn number(i: usize, seed: u64) -> f32 {
+    let mut z = (i as u64).wrapping_add(seed << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    ((z ^ (z >> 27)) >> 40) as f32 / (1u32 << 23) as f32 - 1.0
+}
+
+struct Data {
+    values: Vec<f32>,
+    width: usize,
+    targets: LabelRows,
+}
+
+impl Data {
+    fn new(n: usize, width: usize, n_outputs: usize, seed: u64) -> Self {
+        // Already bf16, so that the layer's rounding of its inputs changes nothing.
+        let values = (0..n * width).map(|i| bf16::from_f32(number(i, seed)).to_f32()).collect();
+        let positives = |i: usize| -> Vec<u32> {
+            (0..n_outputs as u32).filter(|&j| number(i * 7919 + j as usize, seed + 1) > 0.8).collect()
+        };
+        let targets = LabelRows::from_lists((0..n).map(positives), n_outputs).unwrap();
+        Self { values, width, targets }
+    }
+
+    fn batch(&self) -> Batch {
+        let mut batch = Batch::default();
+        batch.fill(&self.examples(), &(0..self.targets.len() as u32).collect::<Vec<_>>());
+        batch
+    }
+
+    fn examples(&self) -> Examples<'_> {
+        Examples::try_new(Features::Dense(DenseRows::new(&self.values, self.width)), &self.targets).unwrap()
+    }
+
+    fn input(&self) -> Activations {
+        let mut input = Activations::default();
+        input.reshape(self.targets.len(), self.width);
+        input.values_mut().copy_from_slice(&self.values);
+        input
+    }
+}
+
+/// A head with biases that put some outputs on each side of the margin.
+fn head(n_outputs: usize, width: usize, params: SparseParams, seed: u64) -> Sparse {
+    let mut head = Sparse::new(n_outputs, width, params, First::Drawn { seed }).unwrap();
+    for named in head.parameters_mut() {
+        named.parameter.values_mut().iter_mut().enumerate().for_each(|(i, v)| *v = 1.5 * number(i, seed + 9) - 0.7);
+    }
+    head
+}
+
+/// Loss and every gradient in f64 by the definition: (mean loss, weights, biases, inputs).
+fn plain(head: &Sparse, data: &Data, loss: &str) -> (f64, Vec<f64>, Vec<f64>, Vec<f64>) {
+    let (n, c) = (data.targets.len(), head.connections());
+    let (mut total, mut weights) = (0.0, vec![0.0; c.len()]);
+    let (mut biases, mut inputs) = (vec![0.0; c.n_labels()], vec![0.0; data.values.len()]);
+    for i in 0..n {
+        for label in 0..c.n_labels() {
+            let x = |at: usize| f64::from(data.values[i * data.width + c.indices().get(at)]);
+            let sum: f64 = c.range(label).map(|at| x(at) * f64::from(c.weights().get(at))).sum();
+            let z = sum + f64::from(head.bias().values()[label]);
+            let y = if data.targets.row(i).contains(&(label as u32)) { 1.0 } else { -1.0 };
+            let (cost, slope) = match loss {
+                "bce" => ((-y * z).exp().ln_1p(), -y / ((y * z).exp() + 1.0)),
+                _ => ((1.0 - y * z).max(0.0).powi(2), -2.0 * y * (1.0 - y * z).max(0.0)),
+            };
+            total += cost / n as f64;
+            let slope = slope / n as f64;
+            biases[label] += slope;
+            for at in c.range(label) {
+                weights[at] += slope * x(at);
+                inputs[i * data.width + c.indices().get(at)] += slope * f64::from(c.weights().get(at));
+            }
+        }
+    }
+    (total, weights, biases, inputs)
+}
+
+fn update(optimizer: &dyn Optimizer, rate: f64, number: u64) -> Update<'_> {
+    Update { optimizer, step: optimizer.step(number, rate, 1.0), number, seed: 5 }
+}
+
+fn state(head: &Sparse) -> Vec<Vec<u8>> {
+    head.arrays().into_iter().map(|a| a.bytes.to_vec()).collect()
+}
+
+fn weights(head: &Sparse) -> Vec<f64> {
+    let c = head.connections();
+    (0..c.len()).map(|at| f64::from(c.weights().get(at))).collect()
+}
+
+fn close(met: &[f64], wanted: &[f64]) -> bool {
+    met.len() == wanted.len() && met.iter().zip(wanted).all(|(a, b)| (a - b).abs() <= 2e-4 * (1.0 + b.abs()))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn a_step_is_what_the_definition_says(
+        n in 1usize..70, width in 1usize..40, n_outputs in 0usize..30, share in 0.0f64..=1.0, uniform: bool, seed in 0u64..1000,
+    ) {
+        let per_output = ((width as f64 * share) as usize).clamp(1, width);
+        let data = Data::new(n, width, n_outputs, seed);
+        let first = head(n_outputs, width, params(per_output, uniform), seed);
+        for by in LOSSES {
+            let (loss, gw, gb, gx) = plain(&first, &data, by.name());
+            let (batch, input, sgd) = (data.batch(), data.input(), Sgd::default());
+            // A step of plain descent at rate 1 takes the gradient away.
+            let update = update(&sgd, 1.0, 0);
+            let (mut fused, mut room, mut gradient) = (first.clone(), Default::default(), Activations::default());
+            let met = fused.step(&input, batch.targets(), by, &update, Some(&mut gradient), &mut room);
+            prop_assert!((met - loss).abs() <= 1e-4 * (1.0 + loss), "{} loss {met}, wanted {loss}", by.name());
+            let away: Vec<f64> = weights(&first).iter().zip(weights(&fused)).map(|(a, b)| a - b).collect();
+            prop_assert!(close(&away, &gw), "{}: gradient of the weights", by.name());
+            let biases = first.bias().values().iter().zip(fused.bias().values());
+            let away: Vec<f64> = biases.map(|(a, b)| f64::from(a - b)).collect();
+            prop_assert!(close(&away, &gb), "{}: gradient of the biases", by.name());
+            let met_gx: Vec<f64> = gradient.values().iter().map(|&v| f64::from(v)).collect();
+            prop_assert!(close(&met_gx, &gx), "{}: gradient of the inputs", by.name());
+            // The parts do the same, to the bit, and so do small tiles.
+            let (mut parts, mut room, mut other) = (first.clone(), Default::default(), Activations::default());
+            prop_assert_eq!(parts.loss(&input, batch.targets(), by, &mut room), met);
+            parts.backward(&mut other, &mut room);
+            let norm = parts.squared_norm(&input, &mut room);
+            let wanted: f64 = gw.iter().chain(&gb).map(|g| g * g).sum();
+            prop_assert!((norm - wanted).abs() <= 1e-3 * (1.0 + wanted), "norm {norm}, wanted {wanted}");
+            parts.update(&input, &mut room, &update);
+            prop_assert_eq!(state(&parts), state(&fused));
+            prop_assert_eq!(other.values(), gradient.values());
+            let mut tiled = first.clone().with_tile(3);
+            let mut other = Activations::default();
+            let loss = tiled.step(&input, batch.targets(), by, &update, Some(&mut other), &mut Default::default());
+            prop_assert!((loss - met).abs() <= 1e-6 * (1.0 + met), "only the order of sums differs");
+            prop_assert_eq!(state(&tiled), state(&fused));
+            prop_assert_eq!(other.values(), gradient.values());
+        }
+    }
+
+    #[test]
+    fn the_best_are_those_of_the_logits(
+        n in 1usize..70, width in 1usize..20, n_outputs in 0usize..60, k in 0usize..70, seed in 0u64..1000,
+    ) {
+        let data = Data::new(n, width, n_outputs, seed);
+        let head = head(n_outputs, width, params(1 + width / 3, true), seed);
+        let (batch, input, mut room) = (data.batch(), data.input(), Default::default());
+        let mut logits = Activations::default();
+        head.logits(&input, &mut logits, &mut room);
+        for by in LOSSES {
+            let met = head.rank(&input, Some((batch.targets(), by)), k, &mut room);
+            prop_assert_eq!(met.len(), n);
+            for (i, met) in met.iter().enumerate() {
+                let mut wanted: Vec<(f32, u32)> = logits.row(i).iter().copied().zip(0..).collect();
+                wanted.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+                let best: Vec<(f32, u32)> = met.best.iter().map(|s| (s.score, s.label)).collect();
+                prop_assert_eq!(&best[..], &wanted[..k.min(n_outputs)]);
+                let loss = by.gradient(&mut logits.row(i).to_vec(), data.targets.row(i), 1.0);
+                prop_assert!((met.loss - loss).abs() <= 1e-4 * (1.0 + loss));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_gradient_is_what_finite_differences_say() {
+    let (n, width, n_outputs) = (40, 12, 9);
+    let data = Data::new(n, width, n_outputs, 3);
+    let head = head(n_outputs, width, params(4, true), 3);
+    for by in LOSSES {
+        let loss = |head: &Sparse| head.loss(&data.input(), data.batch().targets(), by, &mut Default::default());
+        let mut changed = head.clone();
+        let sgd = Sgd::default();
+        changed.step(&data.input(), data.batch().targets(), by, &update(&sgd, 1.0, 0), None, &mut Default::default());
+        for output in 0..n_outputs {
+            let wanted = f64::from(head.bias().values()[output] - changed.bias().values()[output]);
+            let at = |by: f32| {
+                let mut moved = head.clone();
+                moved.parameters_mut()[0].parameter.values_mut()[output] += by;
+                loss(&moved)
+            };
+            let met = (at(1e-2) - at(-1e-2)) / 2e-2;
+            assert!((met - wanted).abs() < 2e-3, "{} bias {output}: {met}, wanted {wanted}", by.name());
+        }
+    }
+}
+
+/// A network over the head, and its training.
+fn network(data: &Data, params: SparseParams) -> Network<Stack<Precomputed>, Sparse> {
+    let encoder = Stack::new(Precomputed::new(data.width).with_dropout(0.1)).push(48, Activation::Relu, 0.0, 4);
+    let n_outputs = data.targets.n_labels();
+    Network::new(encoder, Sparse::new(n_outputs, 48, params, First::Drawn { seed: 4 }).unwrap())
+}
+
+fn kinds() -> Vec<SparseParams> {
+    let rewire = Some(Rewire { every: 5, fraction: 0.1 });
+    let base = SparseParams { rewire, ..params(6, true) };
+    let low = |weights, moments| SparseParams { weights, moments, ..base };
+    vec![
+        base,
+        SparseParams { uniform: false, ..base },
+        low(NumberType::Bf16, NumberType::Bf16),
+        low(NumberType::F16, NumberType::F32),
+        low(NumberType::E4m3, NumberType::Bf16),
+        low(NumberType::E5m2, NumberType::Bf16),
+    ]
+}
+
+fn train_params() -> TrainParams {
+    TrainParams { batch_size: 40, epochs: 3, rate: 0.01, seed: 4, keep: Keep::Last, ..Default::default() }
+}
+
+fn all(network: &Network<Stack<Precomputed>, Sparse>) -> Vec<(String, Vec<u8>)> {
+    network.arrays().into_iter().map(|a| (a.name, a.bytes.to_vec())).collect()
+}
+
+/// Ends a training after so many steps, if not 0.
+struct Until(u64, std::sync::atomic::AtomicU64);
+
+impl Observer for Until {
+    fn event(&self, event: Event<'_>) {
+        if let Event::Step { step, .. } = event {
+            self.1.store(step, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        self.1.load(std::sync::atomic::Ordering::Relaxed) == self.0
+    }
+}
+
+fn run(
+    data: &Data,
+    params: SparseParams,
+    checkpoint: Option<CheckpointAt>,
+    observer: &dyn Observer,
+) -> Option<Vec<(String, Vec<u8>)>> {
+    let (train, validation) = Sample::split(data.examples(), 0.2, 1);
+    let mut trainer = Trainer {
+        loss: &SquaredHinge,
+        optimizer: &Adam::default(),
+        schedule: &mut Constant,
+        params: train_params(),
+        checkpoint,
+        log: None,
+        observer,
+    };
+    let mut network = network(data, params);
+    match trainer.train(&mut network, &train, Some(&validation)) {
+        Ok(_) => Some(all(&network)),
+        Err(TrainError::Cancelled { .. }) => None,
+        Err(e) => panic!("{e}"),
+    }
+}
+
+#[test]
+fn any_number_of_threads_and_any_interruption_give_the_same_bytes() {
+    let data = Data::new(200, 20, 500, 6);
+    for params in kinds() {
+        let on = |threads| {
+            rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .unwrap()
+                .install(|| run(&data, params, None, &Silent))
+        };
+        let wanted = on(1).unwrap();
+        assert!(wanted.iter().any(|(name, _)| name == "head.indices"), "connections are part of the state");
+        assert_eq!(on(2).unwrap(), wanted, "{params:?}");
+        assert_eq!(on(3).unwrap(), wanted, "{params:?}");
+        for stop in [1, 4, 5, 7] {
+            let folder = tempfile::tempdir().unwrap();
+            let at = CheckpointAt { folder: folder.path().to_owned(), every: Some(1), after: Duration::ZERO };
+            assert_eq!(run(&data, params, Some(at.clone()), &Until(stop, 0.into())), None);
+            assert_eq!(run(&data, params, Some(at), &Silent).unwrap(), wanted, "{params:?} after {stop} steps");
+        }
+    }
+}
+
+#[test]
+fn connections_change_while_training_and_stay_sound() {
+    let data = Data::new(200, 20, 100, 6);
+    for params in kinds() {
+        let before = network(&data, params);
+        let mut after = before.clone();
+        let (mut room, batch) = (Workspace::default(), data.batch());
+        after.prepare(&Adam::default());
+        for number in 0..5 {
+            let step = StepParams { number, rate: 0.01, clip_norm: None, seed: 4 };
+            let loss = after.step(&batch, &SquaredHinge, &Adam::default(), &step, &mut room);
+            assert!(loss.is_finite());
+            let same = after.head().connections().indices() == before.head().connections().indices();
+            assert_eq!(same, number < 4, "{params:?}: rewired after the fifth step, not before");
+        }
+        let c = after.head().connections();
+        assert_eq!(c.check(), Ok(()));
+        assert_eq!(c.len(), before.head().connections().len());
+        assert_eq!(matches!(c.fan_in(), FanIn::Uniform(6)), params.uniform);
+        // What is new has weight 0 and no moments.
+        let zeros: Vec<usize> = (0..c.len()).filter(|&at| c.weights().get(at) == 0.0).collect();
+        assert!(zeros.len() >= c.len() / 10);
+        if params == kinds()[0] {
+            let moments: Vec<_> = after.arrays().into_iter().filter(|a| a.name.starts_with("head.weights.m")).collect();
+            assert_eq!(moments.len(), 2);
+            for moment in moments {
+                assert_eq!(moment.role, Role::Moments);
+                let values: &[f32] = bytemuck::cast_slice(moment.bytes);
+                assert!(zeros.iter().all(|&at| values[at] == 0.0));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_precision_learns() {
+    // Each output is true where one input is large: a layer with all connections finds it.
+    let (n, width) = (256, 8);
+    let values: Vec<f32> = (0..n * width).map(|i| number(i, 2)).collect();
+    let positives =
+        |i: usize| (0..width as u32).filter(move |&j| number(i * width + j as usize, 2) > 0.5).collect::<Vec<_>>();
+    let data = Data { width, targets: LabelRows::from_lists((0..n).map(positives), width).unwrap(), values };
+    for weights in [NumberType::F32, NumberType::Bf16, NumberType::F16, NumberType::E4m3, NumberType::E5m2] {
+        for optimizer in [&Adam::default() as &dyn Optimizer, &Momentum::default(), &Sgd::default()] {
+            let params = SparseParams { weights, moments: NumberType::Bf16, ..params(width, true) };
+            let mut head = Sparse::new(width, width, params, First::Drawn { seed: 1 }).unwrap();
+            head.prepare(optimizer.n_moments());
+            let (mut room, batch, input) = (Default::default(), data.batch(), data.input());
+            let rate = if optimizer.name() == "adam" { 0.03 } else { 0.1 };
+            let mut losses = Vec::new();
+            for number in 0..150 {
+                let update = update(optimizer, rate, number);
+                losses.push(head.step(&input, batch.targets(), &SquaredHinge, &update, None, &mut room));
+            }
+            let last = losses[140..].iter().sum::<f64>() / 10.0;
+            assert!(last < 0.35 * losses[0], "{weights:?} {}: {} to {last}", optimizer.name(), losses[0]);
+        }
+    }
+}
+
+#[test]
+fn negatives_bound_what_a_step_touches() {
+    let data = Data::new(50, 20, 3000, 6);
+    let drawn = EvenNegatives { per_step: 100 };
+    let first = head(3000, 20, params(6, true), 2).with_negatives(Some(Arc::new(drawn)));
+    let (mut changed, mut room, batch) = (first.clone(), Default::default(), data.batch());
+    let sgd = Sgd::default();
+    let mut gradient = Activations::default();
+    let met = changed.step(&data.input(), batch.targets(), &Bce, &update(&sgd, 1.0, 3), Some(&mut gradient), &mut room);
+    let mut wanted: Vec<u32> = Vec::new();
+    xc_train::head::sparse::Negatives::draw(&drawn, 5, 3, 3000, &mut wanted);
+    wanted.extend((0..50).flat_map(|i| data.targets.row(i).to_vec()));
+    wanted.sort_unstable();
+    wanted.dedup();
+    assert!(wanted.len() < 3000);
+    let moved = |output: &u32| {
+        let at = *output as usize;
+        first.bias().values()[at] != changed.bias().values()[at]
+    };
+    let met_outputs: Vec<u32> = (0..3000).filter(moved).collect();
+    assert_eq!(met_outputs, wanted, "with BCE every output that is scored has a gradient");
+    // The loss and the gradients are those of a head of these outputs alone.
+    let c = first.connections().select(&wanted);
+    let mut bias = xc_train::Parameter::zeros(wanted.len(), 1, xc_train::Decay::No);
+    let values: Vec<f32> = wanted.iter().map(|&o| first.bias().values()[o as usize]).collect();
+    bias.values_mut().copy_from_slice(&values);
+    let small = Sparse::from_parts(params(6, true), c, bias);
+    let place = |o: &u32| wanted.binary_search(o).unwrap() as u32;
+    let rows = (0..50).map(|i| data.targets.row(i).iter().map(place).collect::<Vec<_>>());
+    let targets = LabelRows::from_lists(rows, wanted.len()).unwrap();
+    let small_data = Data { values: data.values.clone(), width: 20, targets };
+    let (small_batch, mut other) = (small_data.batch(), Activations::default());
+    let loss = small.loss(&data.input(), small_batch.targets(), &Bce, &mut room);
+    assert!((loss - met).abs() < 1e-9 * met);
+    small.backward(&mut other, &mut room);
+    assert_eq!(other.values(), gradient.values());
+}
+
+#[test]
+fn bad_shapes_and_states_are_said() {
+    let message =
+        |per_output, width| Sparse::new(3, width, params(per_output, true), First::Zeros).unwrap_err().to_string();
+    assert_eq!(message(5, 4), "5 connections a label, wanted at most the number of inputs, 4");
+    assert_eq!(message(1, 0), "the number of inputs is 0, wanted at least 1");
+    assert_eq!(message(0, 4), "the number of connections a label is 0, wanted at least 1");
+    // A damaged checkpoint: an input that is not there, and one twice.
+    for (value, wanted) in [(99u16, "is connected with input 99 of 40"), (0, "twice")] {
+        let mut head = head(4, 40, params(40, true), 1);
+        for array in head.arrays_mut().into_iter().filter(|a| a.name == "head.indices") {
+            let values: &mut [u16] = bytemuck::cast_slice_mut(array.bytes);
+            values[..2].fill(value);
+        }
+        assert!(head.overwritten().unwrap_err().contains(wanted));
+    }
+    // A NaN in a batch changes nothing.
+    let data = Data::new(LANES + 3, 5, 4, 1);
+    let first = head(4, 5, params(2, true), 1);
+    let mut input = data.input();
+    input.values_mut()[LANES * 5..].fill(f32::NAN);
+    let (mut changed, sgd) = (first.clone(), Sgd::default());
+    let met = changed.step(
+        &input,
+        data.batch().targets(),
+        &SquaredHinge,
+        &update(&sgd, 1.0, 0),
+        None,
+        &mut Default::default(),
+    );
+    assert!(!met.is_finite());
+    assert_eq!(state(&changed), state(&first));
+    assert!(matches!(first.connections().indices(), Indices::U16(_)));
+}
