@@ -108,6 +108,9 @@ pub(crate) fn rank_scores(post: PostProcessor, parent: f32, margins: &mut [f32])
     }
 }
 
+/// Children that are compared with the bar together, before each for itself: most of the time none passes.
+const OFFERED: usize = 8;
+
 /// Ranks the children of one parent, given their margins, and offers them to `select`: as nodes, of which the first has
 /// the number `first`, or as labels where the tree's last level gives those of all its leaves.
 #[inline(always)]
@@ -122,13 +125,22 @@ pub(crate) fn offer_children(
     rank_scores(post, parent, margins);
     match leaves {
         Some(labels) => {
-            for (&label, &score) in labels[first as usize..][..margins.len()].iter().zip(margins.iter()) {
-                select.push(label, score);
+            let labels = &labels[first as usize..][..margins.len()];
+            for (labels, scores) in labels.chunks(OFFERED).zip(margins.chunks(OFFERED)) {
+                if select.may_keep(scores) {
+                    for (&label, &score) in labels.iter().zip(scores) {
+                        select.push(label, score);
+                    }
+                }
             }
         }
         None => {
-            for (child, &score) in (first..).zip(margins.iter()) {
-                select.push(child, score);
+            for (first, scores) in (first..).step_by(OFFERED).zip(margins.chunks(OFFERED)) {
+                if select.may_keep(scores) {
+                    for (child, &score) in (first..).zip(scores) {
+                        select.push(child, score);
+                    }
+                }
             }
         }
     }

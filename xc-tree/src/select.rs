@@ -35,6 +35,13 @@ impl Select {
         self.bar
     }
 
+    /// False when none of these scores can be kept.
+    #[inline(always)]
+    pub(crate) fn may_keep(&self, scores: &[f32]) -> bool {
+        // Without an early end, so that they are compared in one vector.
+        scores.iter().fold(false, |any, &score| any | (score >= self.bar))
+    }
+
     #[inline(always)]
     pub(crate) fn push(&mut self, label: u32, score: f32) {
         // NaN compares false and would be dropped: it cannot come, weights and features are finite.

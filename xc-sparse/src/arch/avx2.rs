@@ -45,7 +45,8 @@ unsafe fn load8<W: Weight>(at: *const W) -> __m256 {
 ///
 /// # Safety
 /// AVX2, F16C, BMI and POPCNT are present. Each row's header lies inside `headers`; each row's values, and eight
-/// entries after their first, lie inside `values`; `sums` has `GROUPS * 8` entries and the header has `GROUPS / 4` masks.
+/// entries after their first, lie inside `values`; `sums` has `GROUPS * 8` entries and the header has a mask word for
+/// each four groups begun.
 #[target_feature(enable = "avx2,f16c,bmi1,bmi2,popcnt")]
 pub(crate) unsafe fn accumulate<W: Weight, const GROUPS: usize>(
     headers: *const u32,

@@ -29,8 +29,8 @@ unsafe fn load16<W: Weight>(at: *const W) -> __m512 {
 ///
 /// # Safety
 /// The instruction set is present. Each row's header lies inside `headers`; sixteen entries from each row's first
-/// value, and from the end of each of its groups, lie inside `values`; `sums` has `GROUPS * 16` entries and the header has `GROUPS / 2`
-/// masks (one for `GROUPS == 1`).
+/// value, and from the end of each of its groups, lie inside `values`; `sums` has `GROUPS * 16` entries and the header has a mask word for
+/// each two groups begun.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 pub(crate) unsafe fn accumulate<W: Weight, const GROUPS: usize>(
     headers: *const u32,

@@ -51,15 +51,17 @@ fn accumulate<W: Weight>(
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the instruction set is available; rows are positions inside the chunk, their offsets lie inside the
         // chunk's values and 16 more entries follow the last value of the level, all by the level's invariants.
-        // The number of groups is that of the chunk's mask words.
+        // The groups cover the chunk's width, and its mask words cover the groups.
         Isa::Avx512 => unsafe {
             use arch::avx512::accumulate as run;
             let (h, v) = (chunk.headers.as_ptr(), values.as_ptr());
             match chunk.width {
                 0..=16 => run::<W, 1>(h, stride, v, rows, xs, sums),
                 17..=32 => run::<W, 2>(h, stride, v, rows, xs, sums),
-                33..=64 => run::<W, 4>(h, stride, v, rows, xs, sums),
-                65..=96 => run::<W, 6>(h, stride, v, rows, xs, sums),
+                33..=48 => run::<W, 3>(h, stride, v, rows, xs, sums),
+                49..=64 => run::<W, 4>(h, stride, v, rows, xs, sums),
+                65..=80 => run::<W, 5>(h, stride, v, rows, xs, sums),
+                81..=96 => run::<W, 6>(h, stride, v, rows, xs, sums),
                 _ => run::<W, 8>(h, stride, v, rows, xs, sums),
             }
         },
@@ -72,8 +74,10 @@ fn accumulate<W: Weight>(
                 0..=8 => run::<W, 1>(h, stride, v, rows, xs, sums),
                 9..=16 => run::<W, 2>(h, stride, v, rows, xs, sums),
                 17..=32 => run::<W, 4>(h, stride, v, rows, xs, sums),
-                33..=64 => run::<W, 8>(h, stride, v, rows, xs, sums),
-                65..=96 => run::<W, 12>(h, stride, v, rows, xs, sums),
+                33..=48 => run::<W, 6>(h, stride, v, rows, xs, sums),
+                49..=64 => run::<W, 8>(h, stride, v, rows, xs, sums),
+                65..=80 => run::<W, 10>(h, stride, v, rows, xs, sums),
+                81..=96 => run::<W, 12>(h, stride, v, rows, xs, sums),
                 _ => run::<W, 16>(h, stride, v, rows, xs, sums),
             }
         },

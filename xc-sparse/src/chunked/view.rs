@@ -104,6 +104,14 @@ pub struct ChunkView<'a> {
     pub(crate) stride: u32,
 }
 
+#[inline(always)]
+fn prefetch_lines<W>(values: &[W], at: usize, wide: bool) {
+    prefetch(values, at);
+    if wide {
+        prefetch(values, at + 64 / size_of::<W>());
+    }
+}
+
 /// Mask words of a row for a chunk of `width` children.
 #[inline(always)]
 pub(crate) fn mask_words(width: usize) -> usize {
@@ -222,12 +230,13 @@ impl<'a> ChunkedView<'a> {
         prefetch(self.records, parent);
     }
 
+    /// Asks memory for the line of value `at`, and for the next one too if `wide`.
     #[inline(always)]
-    pub(crate) fn prefetch_value(&self, at: usize) {
+    pub(crate) fn prefetch_values(&self, at: usize, wide: bool) {
         match self.values {
-            Values::F32(v) => prefetch(v, at),
-            Values::F16(v) => prefetch(v, at),
-            Values::Bf16(v) => prefetch(v, at),
+            Values::F32(v) => prefetch_lines(v, at, wide),
+            Values::F16(v) => prefetch_lines(v, at, wide),
+            Values::Bf16(v) => prefetch_lines(v, at, wide),
         }
     }
 
@@ -304,6 +313,11 @@ impl<'a> ChunkView<'a> {
     /// Number of the first child in the level.
     pub fn first_child(&self) -> u32 {
         self.first_child
+    }
+
+    /// Bytes of the headers and values.
+    pub(crate) fn n_bytes(&self, precision: Precision) -> usize {
+        size_of_val(self.headers) + (self.value_end - self.value_start) * precision.bytes()
     }
 
     /// The feature of row `row`.

@@ -4,6 +4,11 @@ use super::Element;
 use memmap2::{Mmap, MmapMut, MmapOptions};
 use std::{any::Any, fs::File, io, io::Read as _, ops::Deref, sync::Arc};
 
+/// Bytes of a mapped file, at most, for which large pages are asked for. What is not in the page cache is then read from the
+/// disk in pieces of the size of such a page, of which a query needs a few lines: too much for the largest models.
+#[cfg(target_os = "linux")]
+const LARGE_PAGES_UP_TO: usize = 2 << 30;
+
 /// A file's bytes, starting at a multiple of 64 in memory.
 pub(super) enum FileBytes {
     Mapped(Mmap),
@@ -23,7 +28,13 @@ impl FileBytes {
         // SAFETY: the mapping is read-only and model files are never written in place: saving builds a new folder and
         // renames it (see `replace`). That no other program changes the file is the documented condition of
         // `OpenMode::Map`.
-        unsafe { options.map(file) }.map(Self::Mapped)
+        let map = unsafe { options.map(file) }?;
+        #[cfg(target_os = "linux")]
+        if map.len() <= LARGE_PAGES_UP_TO {
+            // A wish only, and one that file systems without large pages in their cache do not fulfil.
+            let _ = map.advise(memmap2::Advice::HugePage);
+        }
+        Ok(Self::Mapped(map))
     }
 
     /// Reads the whole file of `length` bytes, into large pages where the system has them: scattered reads of a large model
