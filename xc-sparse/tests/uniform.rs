@@ -61,7 +61,7 @@ fn plain(lines: &[Line], inputs: &[usize], weights: &[f32], gradient: &Sums) -> 
 /// Compares all products with plain sums, and their bits on every instruction set with those of the plain path. `forward` is the
 /// first product, so that a wrong one can be put in its place.
 fn check_products<I: Index>(
-    forward: impl Fn(Kernels, &[Line], &[I], &[f32]) -> Sums,
+    forward: impl Fn(Kernels, &[Line], &[I], &[f32], &[I]) -> Sums,
     lines: &[Line],
     inputs: &[usize],
     weights: &[f32],
@@ -73,7 +73,7 @@ fn check_products<I: Index>(
     let mut first: Option<(Sums, Vec<Sums>, Vec<f32>)> = None;
     for isa in Isa::available() {
         let kernels = Kernels::of(isa);
-        let scores = forward(kernels, lines, &stored, weights);
+        let scores = forward(kernels, lines, &stored, weights, &stored[1..]);
         let mut input_gradient = vec![Sums::default(); lines.len()];
         kernels.add_input_gradient(&mut input_gradient, &stored, weights, gradient, mask);
         let mut sums = vec![[0.0; 16]; inputs.len()];
@@ -81,6 +81,15 @@ fn check_products<I: Index>(
         let mut weight_gradient = vec![0.0; inputs.len()];
         weight_gradients(&sums, &mut weight_gradient);
         let met = (scores, input_gradient, weight_gradient);
+        // With a bias and a bar: the same sums, and which of them are not at or below it.
+        for bar in [f32::NEG_INFINITY, -0.5, 0.0, 0.7, f32::INFINITY] {
+            let mut above = Sums::default();
+            let lanes = kernels.forward_above(lines, &stored, weights, &[], [0.25, bar], &mut above);
+            let biased = kernels.forward(lines, &stored, weights, &[]).map(|half| half.map(|z| z + 0.25));
+            let wanted = (0..LANES).fold(0u32, |mask, i| mask | u32::from(biased[i / 16][i % 16] > bar) << i);
+            prop_assert!(lanes == wanted, "{isa}: {lanes:b} above {bar}, wanted {wanted:b}");
+            prop_assert!(above == if lanes == 0 { Sums::default() } else { biased }, "{isa}: sums with a bias");
+        }
         let close = |met: f32, wanted: f64| (f64::from(met) - wanted).abs() <= 1e-4 * (1.0 + wanted.abs());
         for i in 0..LANES {
             prop_assert!(close(met.0[i / 16][i % 16], wanted.scores[i]), "{isa}: score of lane {i}");
@@ -129,7 +138,7 @@ proptest! {
         // The gradients are what finite differences say: the products are linear, so one step of 1 is exact but for rounding.
         let score = |lines: &[Line], weights: &[f32]| -> f64 {
             let stored: Vec<u32> = inputs.iter().map(|&i| i as u32).collect();
-            let sums = Kernels::current().forward(lines, &stored, weights);
+            let sums = Kernels::current().forward(lines, &stored, weights, &[]);
             (0..LANES).map(|i| f64::from(sums[i / 16][i % 16]) * f64::from(gradient[i / 16][i % 16])).sum()
         };
         let wanted = plain(lines.block(0), &inputs, &weights, &gradient);
@@ -264,31 +273,32 @@ fn planted_wrong_kernels_are_found() {
     let mut lines = Lines::default();
     lines.fill(&values, LANES, 3);
     let lines = lines.block(0);
-    let check = |forward: fn(Kernels, &[Line], &[u16], &[f32]) -> Sums| {
+    let check = |forward: fn(Kernels, &[Line], &[u16], &[f32], &[u16]) -> Sums| {
         check_products(forward, lines, &[0, 2], &[1.0, -2.0], &Sums::default(), 0)
     };
     assert!(check(Kernels::forward).is_ok());
     // Halves exchanged; the last connection forgotten; a neighbour's line; bits that differ on one instruction set alone.
     assert!(
-        check(|k, lines, inputs, weights| {
-            let [a, b] = k.forward(lines, inputs, weights);
+        check(|k, lines, inputs, weights, _| {
+            let [a, b] = k.forward(lines, inputs, weights, &[]);
             [b, a]
         })
         .is_err()
     );
-    assert!(check(|k, lines, inputs, weights| k.forward(lines, &inputs[1..], &weights[1..])).is_err());
+    assert!(check(|k, lines, inputs, weights, _| k.forward(lines, &inputs[1..], &weights[1..], &[])).is_err());
     assert!(
-        check(|k, lines, inputs, weights| k.forward(
+        check(|k, lines, inputs, weights, _| k.forward(
             lines,
             &inputs.iter().map(|i| (i + 1) % 3).collect::<Vec<_>>(),
-            weights
+            weights,
+            &[]
         ))
         .is_err()
     );
     if Isa::available().count() > 1 {
         assert!(
-            check(|k, lines, inputs, weights| {
-                let mut sums = k.forward(lines, inputs, weights);
+            check(|k, lines, inputs, weights, _| {
+                let mut sums = k.forward(lines, inputs, weights, &[]);
                 if format!("{k:?}").contains("Scalar") {
                     sums[1][3] = f32::from_bits(sums[1][3].to_bits() + 1);
                 }

@@ -62,10 +62,17 @@ unsafe fn add_line<I: Index>(sums: &mut [[__m512; N]; 2], lines: &[Line], input:
     }
 }
 
+/// Sums over a label's connections.
+///
 /// # Safety
 /// The machine has the instructions; every input is below `lines.len()`; there are as many weights as inputs.
+#[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(crate) unsafe fn forward<I: Index>(lines: &[Line], inputs: &[I], weights: &[f32], out: &mut Sums) {
+unsafe fn sums<I: Index>(lines: &[Line], inputs: &[I], weights: &[f32], ahead: &[I]) -> [[__m512; N]; 2] {
+    let soon = ahead.len().min(inputs.len());
+    for input in &ahead[..soon] {
+        _mm_prefetch::<_MM_HINT_T1>(lines.as_ptr().wrapping_add(input.at()).cast());
+    }
     let (mut even, mut odd) = ([[_mm512_setzero_ps(); N]; 2], [[_mm512_setzero_ps(); N]; 2]);
     for t in (0..inputs.len()).step_by(2) {
         // SAFETY: t < inputs.len() = weights.len(), and the input is in range, by the contract.
@@ -75,14 +82,54 @@ pub(crate) unsafe fn forward<I: Index>(lines: &[Line], inputs: &[I], weights: &[
             unsafe { add_line(&mut odd, lines, *inputs.get_unchecked(t + 1), *weights.get_unchecked(t + 1)) };
         }
     }
-    let sums = [even, odd];
     for half in 0..2 {
-        let mut both = sums[0][half];
         for n in 0..N {
-            both[n] = _mm512_add_ps(both[n], sums[1][half][n]);
+            even[half][n] = _mm512_add_ps(even[half][n], odd[half][n]);
         }
-        store(&mut out[half], both);
     }
+    even
+}
+
+/// # Safety
+/// The machine has the instructions; every input is below `lines.len()`; there are as many weights as inputs.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(crate) unsafe fn forward<I: Index>(lines: &[Line], inputs: &[I], weights: &[f32], ahead: &[I], out: &mut Sums) {
+    // SAFETY: the same contract.
+    let sums = unsafe { sums(lines, inputs, weights, ahead) };
+    for half in 0..2 {
+        store(&mut out[half], sums[half]);
+    }
+}
+
+/// # Safety
+/// As for [`forward`].
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(crate) unsafe fn forward_above<I: Index>(
+    lines: &[Line],
+    inputs: &[I],
+    weights: &[f32],
+    ahead: &[I],
+    bias: f32,
+    bar: f32,
+    out: &mut Sums,
+) -> u32 {
+    // SAFETY: the same contract.
+    let mut sums = unsafe { sums(lines, inputs, weights, ahead) };
+    let (bias, bar) = (_mm512_set1_ps(bias), _mm512_set1_ps(bar));
+    let mut above = 0u32;
+    for half in 0..2 {
+        for n in 0..N {
+            sums[half][n] = _mm512_add_ps(sums[half][n], bias);
+            let lanes = _mm512_cmp_ps_mask::<_CMP_NLE_UQ>(sums[half][n], bar) as u32;
+            above |= lanes << (half * 16 + n * 16);
+        }
+    }
+    if above != 0 {
+        for half in 0..2 {
+            store(&mut out[half], sums[half]);
+        }
+    }
+    above
 }
 
 /// # Safety

@@ -1,5 +1,6 @@
 //! A batch of dense inputs with the instances innermost.
 
+use super::pages::Pages;
 use half::bf16;
 use rayon::prelude::*;
 
@@ -8,7 +9,7 @@ pub const LANES: usize = 32;
 
 /// One input of [`LANES`] instances in bf16: one cache line. Lane `i` of the lower half words is instance `i`, of the upper ones
 /// instance `i + 16`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
 pub struct Line(pub [u32; LANES / 2]);
 
@@ -34,7 +35,7 @@ impl Line {
 /// input. The lanes beyond the last instance are zeros.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
-    lines: Vec<Line>,
+    lines: Pages<Line>,
     n_inputs: usize,
     len: usize,
 }
@@ -51,8 +52,7 @@ impl Lines {
         assert!(values.len() == len * n_inputs, "{} values, wanted {len} x {n_inputs}", values.len());
         let n = len.div_ceil(LANES) * n_inputs;
         // Every line is written below: what it held before does not matter.
-        self.lines.truncate(n);
-        self.lines.resize(n, Line::default());
+        self.lines.resize(n);
         (self.n_inputs, self.len) = (n_inputs, len);
         if n == 0 {
             return;
@@ -108,7 +108,7 @@ impl Lines {
 
     /// Bytes held.
     pub fn n_bytes(&self) -> usize {
-        self.lines.capacity() * size_of::<Line>()
+        self.lines.n_bytes()
     }
 }
 

@@ -22,6 +22,7 @@ mod kernels;
 mod lines;
 mod matrix;
 mod numbers;
+mod pages;
 mod precision;
 mod rewire;
 
@@ -31,5 +32,6 @@ pub use kernels::{Kernels, Sums, weight_gradients};
 pub use lines::{LANES, Line, Lines};
 pub use matrix::{Connections, ConnectionsError, FanIn, Index, Indices};
 pub use numbers::{Buffer, NumberType, Numbers, NumbersMut};
+pub use pages::Pages;
 pub use precision::{E4m3, E5m2, Stored};
 pub use rewire::{Rewired, distinct};

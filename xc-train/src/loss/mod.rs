@@ -38,6 +38,14 @@ pub enum Separable {
 }
 
 impl Separable {
+    /// A logit at or below this has neither loss nor gradient where the output is false.
+    pub fn no_loss_below(self) -> f32 {
+        match self {
+            Self::Bce => f32::NEG_INFINITY,
+            Self::SquaredHinge => -1.0,
+        }
+    }
+
     /// Loss of a logit and its derivative. NaN gives NaN.
     #[inline(always)]
     pub fn one(self, z: f32, is_true: bool) -> (f32, f32) {

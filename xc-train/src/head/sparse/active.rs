@@ -55,23 +55,24 @@ impl Cursor<'_> {
 #[derive(Debug, Default)]
 pub(super) struct Active {
     lanes: Vec<u32>,
-    starts: Vec<u32>,
+    /// Where the values of an output begin, if it has lanes.
+    starts: Vec<usize>,
     values: Vec<f32>,
 }
 
 impl Active {
-    pub(super) fn clear(&mut self) {
+    /// No gradients for so many outputs.
+    pub(super) fn begin(&mut self, n_outputs: usize) {
         self.lanes.clear();
-        self.starts.clear();
+        self.lanes.resize(n_outputs, 0);
+        self.starts.resize(n_outputs, 0);
         self.values.clear();
     }
 
-    /// Adds the next output of the tile.
-    #[inline(always)]
-    pub(super) fn push(&mut self, lanes: u32, gradient: &Sums) {
-        self.lanes.push(lanes);
-        // At most 2^16 outputs x 32 lanes in a tile of a step; a pass over all outputs counts on.
-        self.starts.push(self.values.len() as u32);
+    /// Sets the gradients of the output at a place of the tile.
+    pub(super) fn set(&mut self, at: usize, lanes: u32, gradient: &Sums) {
+        self.lanes[at] = lanes;
+        self.starts[at] = self.values.len();
         let mut left = lanes;
         while left != 0 {
             let lane = left.trailing_zeros() as usize;
@@ -91,7 +92,7 @@ impl Active {
     pub(super) fn gradient(&self, at: usize) -> Sums {
         let mut out = Sums::default();
         let mut left = self.lanes[at];
-        let mut from = self.starts[at] as usize;
+        let mut from = self.starts[at];
         while left != 0 {
             let lane = left.trailing_zeros() as usize;
             out[lane / 16][lane % 16] = self.values[from];
@@ -100,4 +101,13 @@ impl Active {
         }
         out
     }
+}
+
+/// Places of a tile whose output has a gradient in any block.
+pub(super) fn touched(active: &[Active], n_outputs: usize) -> Vec<u32> {
+    let mut any = vec![0u32; n_outputs];
+    for block in active {
+        any.iter_mut().zip(&block.lanes).for_each(|(any, lanes)| *any |= lanes);
+    }
+    (0..n_outputs as u32).filter(|&at| any[at as usize] != 0).collect()
 }

@@ -1,6 +1,6 @@
 //! Gradients of the weights of a tile, and what they do to the weights.
 
-use super::active::Active;
+use super::active::{Active, touched};
 use super::{Sparse, SparseWorkspace, Tile};
 use crate::layer::squares;
 use crate::parameter::Slot;
@@ -66,11 +66,7 @@ struct Gradient {
 }
 
 impl Gradient {
-    /// False if no instance has a gradient.
-    fn fill<I: Index>(&mut self, inputs: &[I], at: usize, lines: &Lines, active: &[Active]) -> bool {
-        if active.iter().all(|block| block.lanes(at) == 0) {
-            return false;
-        }
+    fn fill<I: Index>(&mut self, inputs: &[I], at: usize, lines: &Lines, active: &[Active]) {
         let kernels = Kernels::current();
         self.sums.clear();
         self.sums.resize(inputs.len(), [0.0; 16]);
@@ -86,14 +82,14 @@ impl Gradient {
             self.bias += gradient.as_flattened().iter().sum::<f32>();
         }
         weight_gradients(&self.sums, &mut self.weights);
-        true
     }
 }
 
 impl Sparse {
     /// Changes the outputs of a tile by their gradients. Those without a gradient stay as they are, moments included.
     pub(super) fn learn(&mut self, tile: Tile<'_>, lines: &Lines, active: &[Active], update: &Update<'_>) {
-        if tile.len() == 0 {
+        let touched = touched(active, tile.len());
+        if touched.is_empty() {
             return;
         }
         let (fan_in, indices, weights) = self.connections.parts_mut();
@@ -102,52 +98,57 @@ impl Sparse {
         let mut moments = self.moments.iter_mut().map(Numbers::to_mut);
         let moments = [moments.next(), moments.next()];
         let part = Part { first: 0, weights: weights.to_mut(), moments, bias: self.bias.slot() };
-        with_indices!(indices, inputs => step.split(tile, 0, tile.len(), &inputs[..], part));
+        with_indices!(indices, inputs => step.split(tile, &touched, &inputs[..], part));
     }
 
     /// Sum of squares of the gradient of all weights and biases.
     pub(super) fn norm_of(&self, room: &SparseWorkspace) -> f64 {
-        let n = self.connections.n_labels();
-        let sums: Vec<f64> = (0..n.div_ceil(LEAF))
-            .into_par_iter()
-            .map(|leaf| {
-                let mut gradient = Gradient::default();
-                let outputs = leaf * LEAF..n.min((leaf + 1) * LEAF);
-                let one = |output: usize| {
-                    let range = self.connections.range(output);
-                    let any = with_indices!(self.connections.indices(), inputs => {
-                        gradient.fill(&inputs[range], output, &room.lines, &room.active)
-                    });
-                    if any { squares(&gradient.weights) + f64::from(gradient.bias).powi(2) } else { 0.0 }
-                };
-                outputs.map(one).sum::<f64>()
-            })
-            .collect();
+        let touched = touched(&room.active, self.connections.n_labels());
+        let leaf = |outputs: &[u32]| {
+            let mut gradient = Gradient::default();
+            let one = |&output: &u32| {
+                let range = self.connections.range(output as usize);
+                with_indices!(self.connections.indices(), inputs => {
+                    gradient.fill(&inputs[range], output as usize, &room.lines, &room.active);
+                });
+                squares(&gradient.weights) + f64::from(gradient.bias).powi(2)
+            };
+            outputs.iter().map(one).sum::<f64>()
+        };
+        let sums: Vec<f64> = touched.par_chunks(LEAF).map(leaf).collect();
         sums.iter().sum()
     }
 }
 
 impl Step<'_> {
     /// Halves the places of a tile until a leaf has a few.
-    fn split<I: Index>(&self, tile: Tile<'_>, from: usize, to: usize, inputs: &[I], part: Part<'_>) {
-        if to - from <= LEAF {
-            return self.leaf(tile, from, to, inputs, part);
+    fn split<I: Index>(&self, tile: Tile<'_>, places: &[u32], inputs: &[I], part: Part<'_>) {
+        if places.len() <= LEAF {
+            return self.leaf(tile, places, inputs, part);
         }
-        let half = from + (to - from) / 2;
-        let (a, b) = part.split_at(tile.output(half), self.fan_in);
-        rayon::join(|| self.split(tile, from, half, inputs, a), || self.split(tile, half, to, inputs, b));
+        let (low, high) = places.split_at(places.len() / 2);
+        let (a, b) = part.split_at(tile.output(high[0] as usize), self.fan_in);
+        rayon::join(|| self.split(tile, low, inputs, a), || self.split(tile, high, inputs, b));
     }
 
-    fn leaf<I: Index>(&self, tile: Tile<'_>, from: usize, to: usize, inputs: &[I], mut part: Part<'_>) {
+    fn leaf<I: Index>(&self, tile: Tile<'_>, places: &[u32], inputs: &[I], mut part: Part<'_>) {
         let mut gradient = Gradient::default();
         let mut room: [Vec<f32>; 3] = Default::default();
         let base = start(self.fan_in, part.first);
-        for at in from..to {
+        for (n, at) in places.iter().map(|&at| at as usize).enumerate() {
+            if let Some(&next) = places.get(n + 1) {
+                // Its lines come while this one is worked on.
+                let output = tile.output(next as usize);
+                let inputs = &inputs[start(self.fan_in, output)..start(self.fan_in, output + 1)];
+                for (block, active) in self.active.iter().enumerate() {
+                    if active.lanes(next as usize) != 0 {
+                        Kernels::current().prefetch_lines(self.lines.block(block), inputs);
+                    }
+                }
+            }
             let output = tile.output(at);
             let (begin, end) = (start(self.fan_in, output), start(self.fan_in, output + 1));
-            if !gradient.fill(&inputs[begin..end], at, self.lines, self.active) {
-                continue;
-            }
+            gradient.fill(&inputs[begin..end], at, self.lines, self.active);
             self.change(&mut part, begin - base, &gradient.weights, mix(self.key, output as u64), &mut room);
             let row = output - part.first;
             part.bias.rows(row..row + 1).update(&[gradient.bias], self.update.optimizer, &self.update.step);

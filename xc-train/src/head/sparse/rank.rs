@@ -21,9 +21,13 @@ impl Sparse {
         let lines = room.lines.block(block);
         let mut weights = Weights::new(self.connections.weights());
         with_indices!(self.connections.indices(), inputs => {
-            for output in outputs {
+            for output in outputs.clone() {
+                let ahead = match output + 2 < outputs.end {
+                    true => &inputs[self.connections.range(output + 2)],
+                    false => &[],
+                };
                 let range = self.connections.range(output);
-                let mut sums = kernels.forward(lines, &inputs[range.clone()], weights.row(range));
+                let mut sums = kernels.forward(lines, &inputs[range.clone()], weights.row(range), ahead);
                 let bias = self.bias.values()[output];
                 sums.as_flattened_mut().iter_mut().for_each(|z| *z += bias);
                 visit(output, &sums);

@@ -1,0 +1,112 @@
+//! Time and memory of training a uniform sparse layer at a given shape, on made values with a real law of label frequencies.
+//!
+//! `uniform_speed INPUTS HIDDEN LABELS CONNECTIONS ROWS BATCH [weights] [moments] [negatives]`: rows are instances that are trained on; a line every
+//! tenth of them gives seconds an instance and the share of gradients that are not 0.
+
+#![allow(clippy::print_stdout)] // an example talks
+
+use std::time::Instant;
+use xc_sparse::LabelRows;
+use xc_sparse::uniform::NumberType;
+use xc_train::encoder::{Precomputed, Stack};
+use xc_train::head::Sparse;
+use xc_train::head::sparse::{EvenNegatives, Rewire, SparseParams};
+use xc_train::loss::SquaredHinge;
+use xc_train::optim::Adam;
+use xc_train::{Activation, Batch, DenseRows, Examples, Features, First, Network, StepParams, Workspace};
+
+fn number_type(name: Option<&String>) -> NumberType {
+    match name.map(String::as_str) {
+        None | Some("f32") => NumberType::F32,
+        Some("bf16") => NumberType::Bf16,
+        Some("f16") => NumberType::F16,
+        Some("e4m3") => NumberType::E4m3,
+        Some("e5m2") => NumberType::E5m2,
+        Some(other) => panic!("type {other}"),
+    }
+}
+
+/// Anonymous memory now and at most, MiB.
+fn memory() -> (u64, u64) {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let field = |name: &str| {
+        let line = status.lines().find(|l| l.starts_with(name))?;
+        line.split_whitespace().nth(1)?.parse::<u64>().ok()
+    };
+    (field("RssAnon:").unwrap_or(0) >> 10, field("VmHWM:").unwrap_or(0) >> 10)
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let n = |at: usize| arguments[at].parse::<usize>().expect("a number");
+    let (inputs, hidden, labels, connections, rows, batch_size) = (n(0), n(1), n(2), n(3), n(4), n(5));
+    let negatives = arguments.get(8).map(|_| n(8)).filter(|&n| n > 0);
+    let mut state = 88_172_645_463_325_252u64;
+    let mut random = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 40) as f64 / (1u64 << 24) as f64
+    };
+    // Label frequencies fall as rank^-0.6, five a row: about Amazon-670K's. A label has a direction; a row is the sum of its labels' and noise.
+    let mut targets = Vec::new();
+    let mut values = Vec::with_capacity(rows * inputs);
+    for _ in 0..rows {
+        let mut row: Vec<u32> =
+            (0..5).map(|_| ((random().powf(2.5) * labels as f64) as u32).min(labels as u32 - 1)).collect();
+        row.sort_unstable();
+        row.dedup();
+        let start = values.len();
+        values.extend((0..inputs).map(|_| (random() - 0.5) as f32 * 0.5));
+        for &label in &row {
+            for k in 0..16u64 {
+                let h = (u64::from(label) * 31 + k).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+                values[start + (h as usize % inputs)] += if h & (1 << 20) == 0 { 1.0 } else { -1.0 };
+            }
+        }
+        let norm = values[start..].iter().map(|v| v * v).sum::<f32>().sqrt();
+        values[start..].iter_mut().for_each(|v| *v /= norm);
+        targets.push(row);
+    }
+    let targets = LabelRows::from_lists(targets, labels).expect("labels are in range");
+    let examples = Examples::try_new(Features::Dense(DenseRows::new(&values, inputs)), &targets).expect("finite");
+    let params = SparseParams {
+        per_output: connections,
+        uniform: true,
+        weights: number_type(arguments.get(6)),
+        moments: number_type(arguments.get(7)),
+        rewire: Some(Rewire { every: (32_000 / batch_size).max(1) as u64, fraction: 0.1 }),
+    };
+    println!("data {} MiB; {:?}", values.len() >> 18, params);
+    let encoder = Stack::new(Precomputed::new(inputs).with_dropout(0.1)).push(hidden, Activation::Relu, 0.0, 1);
+    let head = Sparse::new(labels, hidden, params, First::Drawn { seed: 1 }).expect("a sound shape");
+    let head = head.with_negatives(negatives.map(|per_step| std::sync::Arc::new(EvenNegatives { per_step }) as _));
+    let mut network = Network::new(encoder, head);
+    for named in network.parameters_mut().into_iter().filter(|named| named.name == "head.bias") {
+        named.parameter.values_mut().fill(-1.15);
+    }
+    let optimizer = Adam::default();
+    network.prepare(&optimizer);
+    let (mut batch, mut room) = (Batch::default(), Workspace::default());
+    let order: Vec<u32> = (0..rows as u32).collect();
+    let data = memory().0;
+    let (mut began, mut done, mut loss) = (Instant::now(), 0, 0.0);
+    let started = Instant::now();
+    for (number, rows_of) in order.chunks(batch_size).enumerate() {
+        batch.fill(&examples, rows_of);
+        let step = StepParams { number: number as u64, rate: 1e-3, clip_norm: None, seed: 1 };
+        loss += network.step(&batch, &SquaredHinge, &optimizer, &step, &mut room);
+        done += rows_of.len();
+        if done >= (rows / 10).max(batch_size) || number == 0 {
+            let each = began.elapsed().as_secs_f64() / done as f64;
+            let (anonymous, peak) = memory();
+            println!(
+                "step {number}: {:.1} us an instance ({:.0} s for 490,449), anonymous {anonymous} MiB of which data {data} or less, peak RSS {peak} MiB, loss {loss:.3}",
+                each * 1e6,
+                each * 490_449.0
+            );
+            (began, done, loss) = (Instant::now(), 0, 0.0);
+        }
+    }
+    println!("all: {:.1} us an instance", started.elapsed().as_secs_f64() / rows as f64 * 1e6);
+}
