@@ -89,6 +89,13 @@ fn check_products<I: Index>(
             let wanted = (0..LANES).fold(0u32, |mask, i| mask | u32::from(biased[i / 16][i % 16] > bar) << i);
             prop_assert!(lanes == wanted, "{isa}: {lanes:b} above {bar}, wanted {wanted:b}");
             prop_assert!(above == if lanes == 0 { Sums::default() } else { biased }, "{isa}: sums with a bias");
+            // Two blocks at once are each block alone.
+            let other: Vec<Line> = lines.iter().rev().copied().collect();
+            let (mut a, mut b, mut alone) = <(Sums, Sums, Sums)>::default();
+            let both = [&mut a, &mut b];
+            let met = kernels.forward_above_two([lines, &other], &stored, weights, &stored, [0.25, bar], both);
+            let second = kernels.forward_above(&other, &stored, weights, &[], [0.25, bar], &mut alone);
+            prop_assert!(met == [lanes, second] && a == above && b == alone, "{isa}: two blocks at once");
         }
         let close = |met: f32, wanted: f64| (f64::from(met) - wanted).abs() <= 1e-4 * (1.0 + wanted.abs());
         for i in 0..LANES {

@@ -101,20 +101,10 @@ pub(crate) unsafe fn forward<I: Index>(lines: &[Line], inputs: &[I], weights: &[
     }
 }
 
-/// # Safety
-/// As for [`forward`].
+/// Adds the bias; the lanes above the bar, and the sums if there are any.
+#[inline]
 #[target_feature(enable = "avx2")]
-pub(crate) unsafe fn forward_above<I: Index>(
-    lines: &[Line],
-    inputs: &[I],
-    weights: &[f32],
-    ahead: &[I],
-    bias: f32,
-    bar: f32,
-    out: &mut Sums,
-) -> u32 {
-    // SAFETY: the same contract.
-    let mut sums = unsafe { sums(lines, inputs, weights, ahead) };
+fn above(mut sums: [[__m256; N]; 2], bias: f32, bar: f32, out: &mut Sums) -> u32 {
     let (bias, bar) = (_mm256_set1_ps(bias), _mm256_set1_ps(bar));
     let mut above = 0u32;
     for half in 0..2 {
@@ -130,6 +120,68 @@ pub(crate) unsafe fn forward_above<I: Index>(
         }
     }
     above
+}
+
+/// # Safety
+/// As for [`forward`].
+#[target_feature(enable = "avx2")]
+pub(crate) unsafe fn forward_above<I: Index>(
+    lines: &[Line],
+    inputs: &[I],
+    weights: &[f32],
+    ahead: &[I],
+    bias: f32,
+    bar: f32,
+    out: &mut Sums,
+) -> u32 {
+    // SAFETY: the same contract.
+    above(unsafe { sums(lines, inputs, weights, ahead) }, bias, bar, out)
+}
+
+/// Two blocks of instances at once: indices and weights are read once for both.
+///
+/// # Safety
+/// As for [`forward`], for each of the blocks.
+#[target_feature(enable = "avx2")]
+pub(crate) unsafe fn forward_above_two<I: Index>(
+    lines: [&[Line]; 2],
+    inputs: &[I],
+    weights: &[f32],
+    ahead: &[I],
+    [bias, bar]: [f32; 2],
+    out: [&mut Sums; 2],
+) -> [u32; 2] {
+    let soon = ahead.len().min(inputs.len());
+    for input in &ahead[..soon] {
+        _mm_prefetch::<_MM_HINT_T1>(lines[0].as_ptr().wrapping_add(input.at()).cast());
+        _mm_prefetch::<_MM_HINT_T1>(lines[1].as_ptr().wrapping_add(input.at()).cast());
+    }
+    let mut sums = [[[[_mm256_setzero_ps(); N]; 2]; 2]; 2];
+    for t in (0..inputs.len()).step_by(2) {
+        // SAFETY: t < inputs.len() = weights.len(), and the input is in range of both, by the contract.
+        unsafe {
+            let (input, weight) = (*inputs.get_unchecked(t), *weights.get_unchecked(t));
+            add_line(&mut sums[0][0], lines[0], input, weight);
+            add_line(&mut sums[1][0], lines[1], input, weight);
+        }
+        if t + 1 < inputs.len() {
+            // SAFETY: so is t + 1.
+            unsafe {
+                let (input, weight) = (*inputs.get_unchecked(t + 1), *weights.get_unchecked(t + 1));
+                add_line(&mut sums[0][1], lines[0], input, weight);
+                add_line(&mut sums[1][1], lines[1], input, weight);
+            }
+        }
+    }
+    for [even, odd] in &mut sums {
+        for half in 0..2 {
+            for n in 0..N {
+                even[half][n] = _mm256_add_ps(even[half][n], odd[half][n]);
+            }
+        }
+    }
+    let [a, b] = out;
+    [above(sums[0][0], bias, bar, a), above(sums[1][0], bias, bar, b)]
 }
 
 /// # Safety

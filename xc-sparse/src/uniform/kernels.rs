@@ -102,6 +102,38 @@ impl Kernels {
         }
     }
 
+    /// [`Kernels::forward_above`] for two blocks of instances with the same number of inputs: indices and weights are read once for both.
+    ///
+    /// # Panics
+    /// As [`Kernels::forward`].
+    #[inline]
+    pub fn forward_above_two<I: Index>(
+        self,
+        lines: [&[Line]; 2],
+        inputs: &[I],
+        weights: &[f32],
+        ahead: &[I],
+        bounds: [f32; 2],
+        out: [&mut Sums; 2],
+    ) -> [u32; 2] {
+        check(inputs, lines[0].len().min(lines[1].len()), weights.len());
+        match self.isa {
+            // SAFETY: `self` is made only where the machine has the instructions; lengths and inputs were just checked.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => unsafe { avx512::forward_above_two(lines, inputs, weights, ahead, bounds, out) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => unsafe { avx2::forward_above_two(lines, inputs, weights, ahead, bounds, out) },
+            _ => {
+                let [a, b] = out;
+                [
+                    self.forward_above(lines[0], inputs, weights, ahead, bounds, a),
+                    self.forward_above(lines[1], inputs, weights, ahead, bounds, b),
+                ]
+            }
+        }
+    }
+
     /// Asks for the lines of inputs that will be read soon.
     #[inline]
     pub fn prefetch_lines<I: Index>(self, lines: &[Line], inputs: &[I]) {

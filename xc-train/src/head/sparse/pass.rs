@@ -1,6 +1,6 @@
 //! Logits, loss and its gradient for a tile of outputs; the gradient of the inputs.
 
-use super::active::{Active, Positives};
+use super::active::{Active, Cursor};
 use super::{Sparse, SparseWorkspace, Tile};
 use crate::Activations;
 use crate::loss::Separable;
@@ -24,38 +24,36 @@ impl Sparse {
         // With nothing to add to, every block gets an empty part.
         let mut parts: Vec<&mut [Sums]> = gradient.chunks_mut(width.max(1)).collect();
         parts.resize_with(lines.n_blocks(), Default::default);
-        let blocks = active.par_iter_mut().zip(positives.par_iter()).zip(parts);
-        let losses: Vec<f64> = blocks
-            .enumerate()
+        let blocks = active.iter_mut().zip(&*positives).zip(parts).enumerate();
+        let mut tasks: Vec<Task<'_>> = blocks
             .map(|(block, ((active, positives), gradient))| {
-                let task = Task { lines: lines.block(block), lanes: valid(lines.lanes(block)), loss, scale };
-                let gradient = backward.then_some(gradient);
-                with_indices!(self.connections.indices(), inputs => {
-                    self.block(tile, &task, inputs, positives, gradient, active)
-                })
+                active.begin(tile.len());
+                Task {
+                    lines: lines.block(block),
+                    lanes: valid(lines.lanes(block)),
+                    loss,
+                    scale,
+                    cursor: positives.from(if tile.len() == 0 { 0 } else { tile.output(0) }),
+                    active,
+                    gradient: backward.then_some(gradient),
+                    waiting: VecDeque::with_capacity(BEHIND),
+                    total: 0.0,
+                }
             })
             .collect();
-        losses.iter().sum::<f64>() / *n_instances as f64
+        // Blocks go in pairs, which share the reading of indices and weights.
+        with_indices!(self.connections.indices(), inputs => {
+            tasks.par_chunks_mut(2).for_each(|tasks| self.blocks(tile, inputs, tasks));
+        });
+        tasks.iter().map(|task| task.total).sum::<f64>() / *n_instances as f64
     }
 
-    fn block<I: Index>(
-        &self,
-        tile: Tile<'_>,
-        task: &Task<'_>,
-        inputs: &[I],
-        positives: &Positives,
-        mut gradient: Option<&mut [Sums]>,
-        active: &mut Active,
-    ) -> f64 {
+    /// A tile for one block or two.
+    fn blocks<I: Index>(&self, tile: Tile<'_>, inputs: &[I], tasks: &mut [Task<'_>]) {
         let kernels = Kernels::current();
         let all_inputs = inputs;
-        // Places whose gradients have been asked for and are added a little later, in their order.
-        let mut waiting = VecDeque::with_capacity(BEHIND);
-        active.begin(tile.len());
-        let mut total = 0.0f64;
-        let (mut sums, mut losses) = (Sums::default(), Sums::default());
+        let mut sums = [Sums::default(); 2];
         let mut weights = Weights::new(self.connections.weights());
-        let mut cursor = positives.from(if tile.len() == 0 { 0 } else { tile.output(0) });
         for at in 0..tile.len() {
             let output = tile.output(at);
             let range = self.connections.range(output);
@@ -65,40 +63,68 @@ impl Sparse {
             };
             let inputs = &inputs[range.clone()];
             let weights = weights.row(range);
-            let positive = cursor.lanes(output);
+            let mut positive = [0; 2];
+            tasks.iter_mut().zip(&mut positive).for_each(|(task, positive)| *positive = task.cursor.lanes(output));
             // Nearly always nothing is true and all is below the margin: then there is nothing more to do.
-            let bar = if positive == 0 { task.loss.no_loss_below() } else { f32::NEG_INFINITY };
-            let bias = [self.bias.values()[output], bar];
-            if kernels.forward_above(task.lines, inputs, weights, ahead, bias, &mut sums) & task.lanes == 0 {
-                continue;
-            }
-            let lanes = task.judge(&mut sums, positive, &mut losses);
-            total += take(&mut losses);
-            if lanes != 0 {
-                active.set(at, lanes, &sums);
-                if let Some(gradient) = &mut gradient {
-                    kernels.prefetch_gradient(gradient, inputs, lanes);
-                    if waiting.len() == BEHIND
-                        && let Some(at) = waiting.pop_front()
-                    {
-                        self.add_gradient(tile.output(at), at, active, all_inputs, gradient);
-                    }
-                    waiting.push_back(at);
+            let is_false = positive == [0; 2];
+            let bar = if is_false { tasks[0].loss.no_loss_below() } else { f32::NEG_INFINITY };
+            let bounds = [self.bias.values()[output], bar];
+            let above = match tasks {
+                [a, b] => {
+                    let [first, second] = &mut sums;
+                    let lines = [a.lines, b.lines];
+                    kernels.forward_above_two(lines, inputs, weights, ahead, bounds, [first, second])
+                }
+                _ => [kernels.forward_above(tasks[0].lines, inputs, weights, ahead, bounds, &mut sums[0]), 0],
+            };
+            for (which, task) in tasks.iter_mut().enumerate() {
+                if above[which] & task.lanes != 0 {
+                    self.judge(tile, at, all_inputs, inputs, task, positive[which], &mut sums[which]);
                 }
             }
         }
-        if let Some(gradient) = &mut gradient {
-            waiting.into_iter().for_each(|at| self.add_gradient(tile.output(at), at, active, all_inputs, gradient));
+        for task in tasks {
+            while let Some(at) = task.waiting.pop_front() {
+                self.add_gradient(tile, at, all_inputs, task);
+            }
         }
-        total
     }
 
-    fn add_gradient<I: Index>(&self, output: usize, at: usize, active: &Active, inputs: &[I], gradient: &mut [Sums]) {
-        let range = self.connections.range(output);
+    /// Loss and gradient of an output for a block of which some lanes may have a loss.
+    fn judge<I: Index>(
+        &self,
+        tile: Tile<'_>,
+        at: usize,
+        all_inputs: &[I],
+        inputs: &[I],
+        task: &mut Task<'_>,
+        positive: u32,
+        sums: &mut Sums,
+    ) {
+        let lanes = task.judge(sums, positive);
+        if lanes == 0 {
+            return;
+        }
+        task.active.set(at, lanes, sums);
+        if let Some(gradient) = &task.gradient {
+            Kernels::current().prefetch_gradient(gradient, inputs, lanes);
+            if task.waiting.len() == BEHIND
+                && let Some(at) = task.waiting.pop_front()
+            {
+                self.add_gradient(tile, at, all_inputs, task);
+            }
+            task.waiting.push_back(at);
+        }
+    }
+
+    fn add_gradient<I: Index>(&self, tile: Tile<'_>, at: usize, inputs: &[I], task: &mut Task<'_>) {
+        let range = self.connections.range(tile.output(at));
         let mut weights = Weights::new(self.connections.weights());
         let (inputs, weights) = (&inputs[range.clone()], weights.row(range));
-        let kernels = Kernels::current();
-        kernels.add_input_gradient(gradient, inputs, weights, &active.gradient(at), active.lanes(at));
+        if let Some(gradient) = &mut task.gradient {
+            let (of_one, lanes) = (task.active.gradient(at), task.active.lanes(at));
+            Kernels::current().add_input_gradient(gradient, inputs, weights, &of_one, lanes);
+        }
     }
 }
 
@@ -129,13 +155,7 @@ pub(super) fn valid(lanes: usize) -> u32 {
     if lanes >= LANES { u32::MAX } else { (1 << lanes) - 1 }
 }
 
-fn take(losses: &mut Sums) -> f64 {
-    let out = losses.as_flattened().iter().map(|&v| f64::from(v)).sum();
-    *losses = Sums::default();
-    out
-}
-
-/// A block of instances.
+/// A block of instances and what becomes of it in a tile.
 struct Task<'a> {
     lines: &'a [Line],
     /// Lanes that are instances.
@@ -143,12 +163,20 @@ struct Task<'a> {
     loss: Separable,
     /// Factor of the gradient.
     scale: f32,
+    cursor: Cursor<'a>,
+    active: &'a mut Active,
+    /// Of the inputs, if it is wanted.
+    gradient: Option<&'a mut [Sums]>,
+    /// Places whose gradients have been asked for and are added a little later, in their order.
+    waiting: VecDeque<usize>,
+    /// Losses so far.
+    total: f64,
 }
 
 impl Task<'_> {
     /// Replaces the logits by `scale` times their gradient and adds their losses. Gives the lanes whose gradient is not 0.
-    fn judge(&self, sums: &mut Sums, positive: u32, losses: &mut Sums) -> u32 {
-        let mut lanes = 0;
+    fn judge(&mut self, sums: &mut Sums, positive: u32) -> u32 {
+        let (mut lanes, mut total) = (0, 0.0f32);
         for lane in 0..LANES {
             let z = &mut sums[lane / 16][lane % 16];
             if self.lanes >> lane & 1 == 0 {
@@ -156,10 +184,11 @@ impl Task<'_> {
                 continue;
             }
             let (loss, gradient) = self.loss.one(*z, positive >> lane & 1 == 1);
-            losses[lane / 16][lane % 16] += loss;
+            total += loss;
             *z = gradient * self.scale;
             lanes |= u32::from(*z != 0.0) << lane;
         }
+        self.total += f64::from(total);
         lanes
     }
 }
