@@ -346,13 +346,10 @@ impl Head for Sparse {
         room: &mut Self::Workspace,
     ) -> f64 {
         let loss = Self::losses(loss);
-        let t0 = std::time::Instant::now();
         self.begin(input, targets, Some((update.seed, update.number)), room);
         if gradient.is_some() {
             self.clear_gradient(room);
         }
-        let t1 = std::time::Instant::now();
-        let (mut tp, mut tl) = (0.0, 0.0);
         let outputs = room.outputs.take();
         let n = outputs.as_ref().map_or(self.n_outputs(), Vec::len);
         let size = self.tile.unwrap_or_else(|| tile_outputs(input.len()));
@@ -363,30 +360,16 @@ impl Head for Sparse {
                 None => Tile::Range { first, len },
                 Some(outputs) => Tile::List(&outputs[first..first + len]),
             };
-            let t = std::time::Instant::now();
             total += self.pass(tile, loss, gradient.is_some(), room);
             if !total.is_finite() {
                 return total;
             }
-            tp += t.elapsed().as_secs_f64();
-            let t = std::time::Instant::now();
             self.learn(tile, &room.lines, &room.active, update);
-            tl += t.elapsed().as_secs_f64();
         }
-        let t2 = std::time::Instant::now();
         if let Some(gradient) = gradient {
             self.backward(gradient, room);
         }
-        let t3 = std::time::Instant::now();
         self.rewire(update);
-        eprintln!(
-            "begin {:.1} pass {:.1} learn {:.1} unpack {:.1} rewire {:.1} ms",
-            (t1 - t0).as_secs_f64() * 1e3,
-            tp * 1e3,
-            tl * 1e3,
-            (t3 - t2).as_secs_f64() * 1e3,
-            t3.elapsed().as_secs_f64() * 1e3
-        );
         total
     }
 
