@@ -280,9 +280,8 @@ fn planted_wrong_kernels_are_found() {
     let mut lines = Lines::default();
     lines.fill(&values, LANES, 3);
     let lines = lines.block(0);
-    let check = |forward: fn(Kernels, &[Line], &[u16], &[f32], &[u16]) -> Sums| {
-        check_products(forward, lines, &[0, 2], &[1.0, -2.0], &Sums::default(), 0)
-    };
+    type Forward = fn(Kernels, &[Line], &[u16], &[f32], &[u16]) -> Sums;
+    let check = |forward: Forward| check_products(forward, lines, &[0, 2], &[1.0, -2.0], &Sums::default(), 0);
     assert!(check(Kernels::forward).is_ok());
     // Halves exchanged; the last connection forgotten; a neighbour's line; bits that differ on one instruction set alone.
     assert!(
