@@ -1,5 +1,6 @@
 //! A model with everything a query has to be told: the same for one query and for many, whatever the kind of model.
 
+use crate::data::{Query, QueryRows};
 use crate::error::{CliError, chain};
 use crate::model::{DecoderName, Model, System};
 use rayon::prelude::*;
@@ -7,10 +8,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use xc_mach::{Certificate, Effort};
 use xc_sparse::chunked::Choice;
+use xc_sparse::io::DenseRows;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored};
-use xc_sparse::{CsrMatrix, LabelRows, Rows, SparseRow};
+use xc_sparse::{CsrMatrix, LabelRows, SparseRow};
 use xc_train::dense::DenseModel;
 use xc_train::mach::{Answers, Asking, MachModel, MachScratch};
+use xc_train::uniform::{UniformModel, UniformScratch};
 use xc_tree::{PredictParams, PredictScratch, Restriction, TreeModel};
 
 /// How a model searches; each option belongs to one kind of model.
@@ -81,6 +84,7 @@ enum How<'m> {
     Tree { tree: &'m TreeModel, params: PredictParams, restriction: Option<Restriction> },
     Dense(&'m DenseModel),
     Mach(&'m MachModel, Asking),
+    Uniform(&'m UniformModel),
 }
 
 /// Memory of one thread's queries.
@@ -88,6 +92,7 @@ enum How<'m> {
 pub(crate) struct AskScratch {
     tree: PredictScratch,
     mach: MachScratch,
+    uniform: UniformScratch,
 }
 
 impl<'m> Asker<'m> {
@@ -127,6 +132,7 @@ impl<'m> Asker<'m> {
                 How::Tree { tree, params, restriction }
             }
             System::Dense(dense) => How::Dense(dense),
+            System::Uniform(uniform) => How::Uniform(uniform),
             System::Mach(mach) => {
                 let mut asking = mach.asking(top_k);
                 if let Some(decoder) = search.decoder {
@@ -159,7 +165,7 @@ impl<'m> Asker<'m> {
     pub(crate) fn one(
         &self,
         number: usize,
-        row: SparseRow<'_>,
+        query: Query<'_>,
         scratch: &mut AskScratch,
         answer: &mut Vec<Scored>,
     ) -> Result<(), CliError> {
@@ -170,31 +176,44 @@ impl<'m> Asker<'m> {
                     _ => None,
                 };
                 match own.as_ref().or(restriction.as_ref()) {
-                    Some(only) => tree.predict_restricted(row, only, self.top_k, &mut scratch.tree, answer),
-                    None => tree.predict_one(row, params, &mut scratch.tree, answer),
+                    Some(only) => tree.predict_restricted(query.sparse(), only, self.top_k, &mut scratch.tree, answer),
+                    None => tree.predict_one(query.sparse(), params, &mut scratch.tree, answer),
                 }
             }
             (How::Mach(mach, asking), Only::All) => {
-                let certificate =
-                    mach.predict_one(row, asking, &mut scratch.mach, answer).map_err(|e| self.failed(number, &e))?;
+                let certificate = mach
+                    .predict_one(query.sparse(), asking, &mut scratch.mach, answer)
+                    .map_err(|e| self.failed(number, &e))?;
                 self.note(&certificate);
             }
             (How::Mach(mach, _), _) => {
-                let query = single(row, mach.n_features());
-                self.batch_of(number..number + 1, &query)?.row(0).clone_into(answer);
+                self.alone(number, query, mach.n_features(), scratch)?.row(0).clone_into(answer);
             }
             (How::Dense(dense), _) => {
-                let query = single(row, dense.n_features());
-                self.batch_of(number..number + 1, &query)?.row(0).clone_into(answer);
+                self.alone(number, query, dense.n_features(), scratch)?.row(0).clone_into(answer);
+            }
+            (How::Uniform(uniform), _) => {
+                self.alone(number, query, uniform.n_features(), scratch)?.row(0).clone_into(answer);
             }
         }
         self.cut(answer);
         Ok(())
     }
 
+    /// Answers one query as a batch of one.
+    fn alone(
+        &self,
+        number: usize,
+        query: Query<'_>,
+        n_features: usize,
+        scratch: &mut AskScratch,
+    ) -> Result<RankedBatch, CliError> {
+        self.batch_of(number..number + 1, &single(query, n_features), scratch)
+    }
+
     /// Answers queries, the first of which has the number `first`.
-    pub(crate) fn batch(&self, first: usize, queries: &CsrMatrix) -> Result<RankedBatch, CliError> {
-        let batch = self.batch_of(first..first + queries.rows(), queries)?;
+    pub(crate) fn batch(&self, first: usize, queries: &QueryRows) -> Result<RankedBatch, CliError> {
+        let batch = self.batch_of(first..first + queries.rows(), queries, &mut AskScratch::default())?;
         if self.min_score.is_none() {
             return Ok(batch);
         }
@@ -208,19 +227,23 @@ impl<'m> Asker<'m> {
         Ok(kept)
     }
 
-    fn batch_of(&self, numbers: Range<usize>, queries: &CsrMatrix) -> Result<RankedBatch, CliError> {
+    fn batch_of(
+        &self,
+        numbers: Range<usize>,
+        queries: &QueryRows,
+        scratch: &mut AskScratch,
+    ) -> Result<RankedBatch, CliError> {
         let candidates = |at: usize| match &self.only {
             Only::Labels(labels) => &labels[..],
             Only::Candidates(rows) => rows.row(numbers.start + at),
             Only::All => &[],
         };
         match (&self.how, &self.only) {
-            (How::Tree { tree, params, .. }, Only::All) => Ok(tree.predict_batch(queries.view(), params)),
+            (How::Tree { tree, params, .. }, Only::All) => Ok(tree.predict_batch(queries.sparse().view(), params)),
             (How::Tree { .. }, _) => {
-                let rows = Rows::new(queries.view());
-                let answers = (0..rows.len()).into_par_iter().map_init(AskScratch::default, |scratch, i| {
+                let answers = (0..queries.rows()).into_par_iter().map_init(AskScratch::default, |scratch, i| {
                     let mut answer = Vec::new();
-                    self.one(numbers.start + i, rows.row(i), scratch, &mut answer)?;
+                    self.one(numbers.start + i, queries.get(i), scratch, &mut answer)?;
                     Ok(answer)
                 });
                 let answers: Vec<Vec<Scored>> = answers.collect::<Result<_, CliError>>()?;
@@ -228,16 +251,22 @@ impl<'m> Asker<'m> {
                 answers.iter().for_each(|answer| batch.push_row(answer));
                 Ok(batch)
             }
-            (How::Dense(dense), Only::All) => Ok(dense.predict_batch(queries.view(), self.top_k)),
-            (How::Dense(dense), _) => Ok(dense.predict_candidates(queries.view(), candidates, self.top_k)),
+            (How::Dense(dense), Only::All) => Ok(dense.predict_batch(queries.sparse().view(), self.top_k)),
+            (How::Dense(dense), _) => Ok(dense.predict_candidates(queries.sparse().view(), candidates, self.top_k)),
+            (How::Uniform(uniform), Only::All) => {
+                Ok(uniform.predict_batch(queries.features(), self.top_k, &mut scratch.uniform))
+            }
+            (How::Uniform(uniform), _) => {
+                Ok(uniform.predict_candidates(queries.features(), candidates, self.top_k, &mut scratch.uniform))
+            }
             (How::Mach(mach, asking), Only::All) => {
                 let Answers { ranked, certificates } =
-                    mach.predict_batch(queries.view(), asking).map_err(|e| self.failed(numbers.start, &e))?;
+                    mach.predict_batch(queries.sparse().view(), asking).map_err(|e| self.failed(numbers.start, &e))?;
                 certificates.iter().for_each(|certificate| self.note(certificate));
                 Ok(ranked)
             }
             (How::Mach(mach, asking), _) => mach
-                .predict_candidates(queries.view(), candidates, self.top_k, asking.decoder)
+                .predict_candidates(queries.sparse().view(), candidates, self.top_k, asking.decoder)
                 .map_err(|e| self.failed(numbers.start, &e)),
         }
     }
@@ -268,9 +297,15 @@ fn restrict(tree: &TreeModel, labels: &[LabelId]) -> Result<Restriction, CliErro
     tree.restrict(labels).map_err(|e| CliError::usage(chain(&e)))
 }
 
-/// One query as a matrix.
-fn single(row: SparseRow<'_>, n_features: usize) -> CsrMatrix {
-    CsrMatrix::new((1, n_features), vec![0, row.nnz()], row.indices.to_vec(), row.values.to_vec())
+/// One query as several.
+fn single(query: Query<'_>, n_features: usize) -> QueryRows {
+    match query {
+        Query::Sparse(SparseRow { indices, values }) => {
+            let indptr = vec![0, indices.len()];
+            QueryRows::Sparse(CsrMatrix::new((1, n_features), indptr, indices.to_vec(), values.to_vec()))
+        }
+        Query::Dense(values) => QueryRows::Dense(DenseRows { rows: 1, columns: values.len(), values: values.to_vec() }),
+    }
 }
 
 #[cfg(test)]

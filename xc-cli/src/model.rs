@@ -12,6 +12,7 @@ use xc_sparse::io::LabelNames;
 use xc_sparse::store::{Container, ContainerWriter, Dtype, OpenError, OpenMode, WriteError};
 use xc_train::dense::{self, DenseModel};
 use xc_train::mach::{self, MachContainer, MachModel};
+use xc_train::uniform::{self, InputKind, UniformModel};
 use xc_tree::{Check, TreeModel};
 
 /// Arrays of the feature pipeline are stored under this prefix.
@@ -30,6 +31,7 @@ pub(crate) enum System {
     Tree(TreeModel),
     Dense(Box<DenseModel>),
     Mach(Box<MachModel>),
+    Uniform(Box<UniformModel>),
 }
 
 /// How a model is opened.
@@ -89,13 +91,18 @@ impl Model {
                 }
                 (System::Mach(Box::new(model)), open.into_container())
             }
+            uniform::KIND => {
+                let model = UniformModel::open(&container, !how.trusted).map_err(|e| unreadable(&e))?;
+                (System::Uniform(Box::new(model)), container)
+            }
             other => {
                 return Err(CliError::usage(format_args!(
-                    "{}: a model of kind {other:?}; this program knows {:?}, {:?} and {:?}",
+                    "{}: a model of kind {other:?}; this program knows {:?}, {:?}, {:?} and {:?}",
                     folder.display(),
                     xc_tree::KIND,
                     dense::KIND,
-                    mach::KIND
+                    mach::KIND,
+                    uniform::KIND
                 )));
             }
         };
@@ -120,6 +127,7 @@ impl Model {
             System::Tree(tree) => tree.info().n_features,
             System::Dense(dense) => dense.n_features(),
             System::Mach(mach) => mach.n_features(),
+            System::Uniform(uniform) => uniform.n_features(),
         }
     }
 
@@ -129,6 +137,15 @@ impl Model {
             System::Tree(tree) => tree.info().n_labels,
             System::Dense(dense) => dense.n_labels(),
             System::Mach(mach) => mach.n_labels(),
+            System::Uniform(uniform) => uniform.n_labels(),
+        }
+    }
+
+    /// Width of the vectors that the model takes, if it takes no sparse features.
+    pub(crate) fn vector_width(&self) -> Option<usize> {
+        match &self.system {
+            System::Uniform(uniform) if uniform.params().input == InputKind::Dense => Some(uniform.n_features()),
+            _ => None,
         }
     }
 

@@ -31,6 +31,7 @@ mod shape;
 pub mod state;
 mod stream;
 pub mod trainer;
+pub mod uniform;
 
 pub use activations::{Activation, Activations, Mode};
 pub use batch::{Batch, DenseRows, Examples, ExamplesError, Features, Targets};

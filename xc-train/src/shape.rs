@@ -4,11 +4,11 @@ use crate::encoder::{Bag, Stack};
 use crate::loss::{Bce, Softmax, SquaredHinge};
 use crate::parameter::First;
 use crate::trainer::Sample;
-use crate::{Activation, Activations, Batch, Loss, Network, Workspace, head};
+use crate::{Activation, Activations, Batch, Encoder, Head, Loss, Network, Workspace, head};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use thiserror::Error;
-use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenError, WriteError};
+use xc_sparse::store::{ArrayRef, Container, ContainerWriter, MappedArray, OpenError, WriteError};
 
 /// Sparse features to logits.
 pub type BagNetwork = Network<Stack<Bag>, head::Dense>;
@@ -137,18 +137,9 @@ impl NetworkParams {
         n_features: usize,
         n_outputs: usize,
     ) -> Result<BagNetwork, OpenNetworkError> {
-        let path = || container.folder().to_owned();
-        self.check().map_err(|source| OpenNetworkError::Shape { path: path(), source })?;
+        self.check().map_err(|source| OpenNetworkError::Shape { path: container.folder().to_owned(), source })?;
         // Every array before the network is made: no memory is taken that the file does not account for.
-        let mut arrays = Vec::new();
-        for (name, shape) in self.arrays(n_features, n_outputs) {
-            let name = format!("{prefix}{name}");
-            let array = container.array_shaped(&name, &shape)?;
-            if let Some(at) = array.iter().position(|v: &f32| !v.is_finite()) {
-                return Err(OpenNetworkError::NotFinite { path: path(), name, at });
-            }
-            arrays.push(array);
-        }
+        let arrays = stored_arrays(container, prefix, &self.arrays(n_features, n_outputs), true)?;
         let mut network = self.network(n_features, n_outputs, First::Zeros);
         for (named, array) in network.parameters_mut().into_iter().zip(arrays) {
             named.parameter.set_stored(array);
@@ -160,23 +151,51 @@ impl NetworkParams {
     fn arrays(&self, n_features: usize, n_outputs: usize) -> Vec<(String, [usize; 2])> {
         let widths = &self.widths;
         let mut out = vec![("bag.table".to_owned(), [n_features, widths[0]]), ("bag.bias".to_owned(), [widths[0], 1])];
-        let mut layer = |name: String, outputs, inputs| {
-            out.push((format!("{name}.weights"), [outputs, inputs]));
-            out.push((format!("{name}.bias"), [outputs, 1]));
-        };
         for (below, pair) in widths.windows(2).enumerate() {
-            layer(format!("layer{}", below + 1), pair[1], pair[0]);
+            push_layer(&mut out, &format!("layer{}", below + 1), pair[1], pair[0]);
         }
-        layer("head".to_owned(), n_outputs, widths[widths.len() - 1]);
+        push_layer(&mut out, "head", n_outputs, widths[widths.len() - 1]);
         out
     }
 }
 
-/// Adds a network's arrays to a container, every name behind `prefix`.
+/// Name and shape of an array.
+pub(crate) type NamedShape = (String, [usize; 2]);
+
+/// Adds the arrays of a dense layer.
+pub(crate) fn push_layer(out: &mut Vec<NamedShape>, name: &str, outputs: usize, inputs: usize) {
+    out.push((format!("{name}.weights"), [outputs, inputs]));
+    out.push((format!("{name}.bias"), [outputs, 1]));
+}
+
+/// Arrays of a container, every name behind `prefix`; with `check` all values are looked at.
+pub(crate) fn stored_arrays(
+    container: &Container,
+    prefix: &str,
+    wanted: &[NamedShape],
+    check: bool,
+) -> Result<Vec<MappedArray<f32>>, OpenNetworkError> {
+    let mut arrays = Vec::with_capacity(wanted.len());
+    for (name, shape) in wanted {
+        let name = format!("{prefix}{name}");
+        let array: MappedArray<f32> = container.array_shaped(&name, shape)?;
+        if check && let Some(at) = array.iter().position(|v| !v.is_finite()) {
+            return Err(OpenNetworkError::NotFinite { path: container.folder().to_owned(), name, at });
+        }
+        arrays.push(array);
+    }
+    Ok(arrays)
+}
+
+/// Adds a network's parameters to a container, every name behind `prefix`.
 ///
 /// # Errors
 /// The container refuses.
-pub(crate) fn write(network: &BagNetwork, prefix: &str, writer: &mut ContainerWriter) -> Result<(), WriteError> {
+pub(crate) fn write<E: Encoder, H: Head>(
+    network: &Network<E, H>,
+    prefix: &str,
+    writer: &mut ContainerWriter,
+) -> Result<(), WriteError> {
     for named in network.parameters() {
         let shape = [named.parameter.rows(), named.parameter.width()];
         writer.add(&format!("{prefix}{}", named.name), ArrayRef::new(named.parameter.values(), &shape))?;
@@ -187,7 +206,7 @@ pub(crate) fn write(network: &BagNetwork, prefix: &str, writer: &mut ContainerWr
 /// Puts the biases of the outputs where the loss is least for a network that knows only how often each output is true in a
 /// sample, smoothed by half an instance. Without it a network of very many outputs spends its first epochs on learning that
 /// nearly all of them are false.
-pub(crate) fn begin_at_prior(network: &mut BagNetwork, sample: &Sample<'_>, loss: LossKind) {
+pub(crate) fn begin_at_prior<E: Encoder, H: Head>(network: &mut Network<E, H>, sample: &Sample<'_>, loss: LossKind) {
     let targets = sample.examples().targets();
     let mut counts = vec![0u32; targets.n_labels()];
     sample.rows().iter().flat_map(|&i| targets.row(i as usize)).for_each(|&output| counts[output as usize] += 1);

@@ -2,10 +2,10 @@
 
 use crate::answer::{AskScratch, Asker, Only, SearchArgs};
 use crate::context::{Context, format_bytes};
-use crate::data::{InputArgs, Queries};
+use crate::data::{InputArgs, Queries, QueryRows};
 use crate::error::CliError;
 use crate::measure::Meter;
-use crate::model::{Model, OpenArgs};
+use crate::model::{Model, OpenArgs, System};
 use crate::output;
 use clap::ValueEnum;
 use serde_json::json;
@@ -34,7 +34,8 @@ enum What {
 /// pass warms up, then --repeat passes are timed; with --cold the first pass is the
 /// one that is timed, for a model that is not in the page cache.
 ///
-///   online   one query after the other on one thread; mean and percentiles over all queries of all passes
+///   online   one query after the other, on one thread (a uniform model: all threads on each query); mean and
+///            percentiles over all queries of all passes
 ///   batch    all queries together on all threads; mean_ms is the fastest pass over the number of queries
 ///
 /// Examples:
@@ -138,17 +139,18 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
     let passes = if args.cold { 0..1 } else { 1..args.repeat + 1 };
 
     let first = Instant::now();
-    asker.one(0, Rows::new(rows.view()).row(0), &mut AskScratch::default(), &mut Vec::new())?;
+    asker.one(0, rows.get(0), &mut AskScratch::default(), &mut Vec::new())?;
     let first_answer_ms = load_ms + first.elapsed().as_secs_f64() * 1e3;
 
     let n_passes = passes.len();
+    let shares_queries = matches!(model.system, System::Uniform(_));
     let times = match args.mode {
         Mode::Online => online(&asker, &rows, passes, context)?,
         Mode::Batch => batch(&asker, &rows, passes, context)?,
     };
     let usage = meter.usage();
     let floor = match asker.tree_params() {
-        Some(params) if args.floor => Some(Floor::measure(&model, model.tree()?, &rows, params, args.mode)),
+        Some(params) if args.floor => Some(Floor::measure(&model, model.tree()?, rows.sparse(), params, args.mode)),
         _ => None,
     };
     if context.json {
@@ -164,7 +166,7 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
             "model_bytes": model.n_bytes(),
             "peak_rss_bytes": usage.peak_rss_bytes,
             "peak_anon_bytes": usage.peak_anon_bytes,
-            "threads": if args.mode == Mode::Online { 1 } else { context.threads },
+            "threads": if args.mode == Mode::Online && !shares_queries { 1 } else { context.threads },
         });
         if let Some(floor) = floor {
             report["touched"] = floor.report();
@@ -204,15 +206,14 @@ impl Times {
     }
 }
 
-fn online(asker: &Asker<'_>, rows: &CsrMatrix, timed: Range<usize>, context: &Context) -> Result<Times, CliError> {
-    let rows = Rows::new(rows.view());
+fn online(asker: &Asker<'_>, rows: &QueryRows, timed: Range<usize>, context: &Context) -> Result<Times, CliError> {
     let (mut scratch, mut answer) = (AskScratch::default(), Vec::new());
-    let mut times = Vec::with_capacity(rows.len() * timed.len());
+    let mut times = Vec::with_capacity(rows.rows() * timed.len());
     for pass in 0..timed.end {
         context.check_interrupt()?;
-        for i in 0..rows.len() {
+        for i in 0..rows.rows() {
             let start = Instant::now();
-            asker.one(i, rows.row(i), &mut scratch, &mut answer)?;
+            asker.one(i, rows.get(i), &mut scratch, &mut answer)?;
             let elapsed = start.elapsed();
             std::hint::black_box(&answer);
             // What comes before only warms up.
@@ -226,7 +227,7 @@ fn online(asker: &Asker<'_>, rows: &CsrMatrix, timed: Range<usize>, context: &Co
     Ok(Times { mean_ms, sorted_ms: times })
 }
 
-fn batch(asker: &Asker<'_>, rows: &CsrMatrix, timed: Range<usize>, context: &Context) -> Result<Times, CliError> {
+fn batch(asker: &Asker<'_>, rows: &QueryRows, timed: Range<usize>, context: &Context) -> Result<Times, CliError> {
     let mut times = Vec::with_capacity(timed.len());
     for pass in 0..timed.end {
         context.check_interrupt()?;

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use xc_sparse::store::{Container, Mismatch, OpenMode};
 use xc_tree::{Check, TreeModel};
 
-/// Show what a model holds: kind, version, parameters, trees level by level or
-/// repetitions, arrays and their sizes
+/// Show what a model holds: kind, version, parameters, trees level by level,
+/// repetitions or parts, arrays and their sizes
 ///
 /// Reads the configuration and the headers only, whatever the size of the model.
 /// With --verify every byte is read and compared with the hashes noted when the
@@ -56,11 +56,10 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         Some(_) => levels(&container, Check::Structure)?,
         None => levels(&container, Check::Trusted)?,
     };
+    let parts = parts(&container);
     let show = if context.json { as_json } else { as_text };
-    output::print(&show(
-        &Shown { container: &container, levels: &levels, repetitions: &repetitions },
-        found.as_deref(),
-    ))?;
+    let shown = Shown { container: &container, levels: &levels, repetitions: &repetitions, parts: &parts };
+    output::print(&show(&shown, found.as_deref()))?;
     if let Some((_, first)) = container.lost().next() {
         let others = container.lost().len() - 1;
         let more = if others == 0 { String::new() } else { format!(" (and {others} more)") };
@@ -80,6 +79,40 @@ struct Shown<'a> {
     container: &'a Container,
     levels: &'a [LevelSizes],
     repetitions: &'a [RepetitionSizes],
+    parts: &'a [PartSizes],
+}
+
+/// One part of a uniform model.
+struct PartSizes {
+    part: &'static str,
+    numbers: usize,
+    bytes: usize,
+}
+
+/// Sizes of the parts of a uniform model, as the configuration states them; none for others.
+fn parts(container: &Container) -> Vec<PartSizes> {
+    if container.kind() != xc_train::uniform::KIND {
+        return Vec::new();
+    }
+    let belongs = |name: &str| match name.split_once('.') {
+        Some(("bag", _)) => Some("vectors of features"),
+        Some(("head", "indices" | "starts")) => Some("output layer: connections"),
+        Some(("head", "weights")) => Some("output layer: weights"),
+        Some(("head", _)) => Some("output layer: biases"),
+        Some((layer, _)) if layer.starts_with("layer") => Some("dense layers"),
+        _ => None,
+    };
+    let mut parts: Vec<PartSizes> = Vec::new();
+    for (name, entry) in container.arrays() {
+        let Some(part) = belongs(name) else { continue };
+        let at = parts.iter().position(|p| p.part == part).unwrap_or_else(|| {
+            parts.push(PartSizes { part, numbers: 0, bytes: 0 });
+            parts.len() - 1
+        });
+        parts[at].numbers += entry.shape.iter().product::<usize>();
+        parts[at].bytes += entry.n_bytes().unwrap_or(0);
+    }
+    parts
 }
 
 /// One repetition of a MACH model.
@@ -148,7 +181,7 @@ fn per(a: usize, b: usize) -> f64 {
 }
 
 fn as_json(shown: &Shown<'_>, found: Option<&[Mismatch]>) -> String {
-    let Shown { container, levels, repetitions } = *shown;
+    let Shown { container, levels, repetitions, parts } = *shown;
     let arrays: Vec<Value> = container
         .arrays()
         .map(|(name, entry)| {
@@ -191,6 +224,10 @@ fn as_json(shown: &Shown<'_>, found: Option<&[Mismatch]>) -> String {
         let one = |r: &RepetitionSizes| json!({ "repetition": r.number, "parameters": r.parameters, "bytes": r.bytes, "whole": r.whole });
         report["repetitions"] = repetitions.iter().map(one).collect();
     }
+    if !parts.is_empty() {
+        let one = |p: &PartSizes| json!({ "part": p.part, "numbers": p.numbers, "bytes": p.bytes });
+        report["parts"] = parts.iter().map(one).collect();
+    }
     if let Some(found) = found {
         report["damaged"] = found.iter().map(|m| Value::String(m.to_string())).collect();
     }
@@ -198,7 +235,7 @@ fn as_json(shown: &Shown<'_>, found: Option<&[Mismatch]>) -> String {
 }
 
 fn as_text(shown: &Shown<'_>, found: Option<&[Mismatch]>) -> String {
-    let Shown { container, levels, repetitions } = *shown;
+    let Shown { container, levels, repetitions, parts } = *shown;
     let mut text = String::new();
     let mut line = |name: &str, value: &dyn std::fmt::Display| {
         // Writing to a String does not fail.
@@ -251,6 +288,12 @@ fn as_text(shown: &Shown<'_>, found: Option<&[Mismatch]>) -> String {
             [r.number.to_string(), r.parameters.to_string(), format_bytes(r.bytes as u64), whole.to_owned()]
         }));
         push_columns(&mut text, &rows, [true, true, true, false]);
+    }
+    if !parts.is_empty() {
+        text.push_str("\nparts\n");
+        let mut rows = vec![["part", "numbers", "bytes"].map(str::to_owned)];
+        rows.extend(parts.iter().map(|p| [p.part.to_owned(), p.numbers.to_string(), format_bytes(p.bytes as u64)]));
+        push_columns(&mut text, &rows, [false, true, true]);
     }
     if container.arrays().len() > 0 {
         text.push_str("\narrays\n");
@@ -314,7 +357,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let container = model(&folder.path().join("m"));
         let level = LevelSizes { tree: 0, level: 1, parents: 4, nodes: 10, weights: 25, rows: 20, bytes: 2048 };
-        let shown = Shown { container: &container, levels: &[level], repetitions: &[] };
+        let shown = Shown { container: &container, levels: &[level], repetitions: &[], parts: &[] };
         let text = as_text(&shown, Some(&[]));
         for line in [
             "kind        other (format version 1)\n",
@@ -335,7 +378,7 @@ mod tests {
     fn json_says_whether_anything_is_damaged() {
         let folder = tempfile::tempdir().unwrap();
         let container = model(&folder.path().join("m"));
-        let shown = Shown { container: &container, levels: &[], repetitions: &[] };
+        let shown = Shown { container: &container, levels: &[], repetitions: &[], parts: &[] };
         let value: Value = serde_json::from_str(&as_json(&shown, Some(&[]))).unwrap();
         assert_eq!(value["damaged"], json!([]));
         assert_eq!(value["parameters"]["tree"]["branching"], 32);

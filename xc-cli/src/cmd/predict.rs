@@ -2,7 +2,7 @@
 
 use crate::answer::{AskScratch, Asker, Only, SearchArgs};
 use crate::context::Context;
-use crate::data::{InputArgs, Queries, read_label_set};
+use crate::data::{InputArgs, Queries, label_format, read_label_set};
 use crate::error::CliError;
 use crate::model::{Model, OpenArgs, System};
 use crate::output::Output;
@@ -13,8 +13,8 @@ use std::sync::Arc;
 use xc_sparse::LabelRows;
 use xc_sparse::chunked::Choice;
 use xc_sparse::io::{
-    Format, HeaderRule, LabelNames, ReadErrorKind, ReadOptions, UnknownLabels, push_prediction_json,
-    push_prediction_line, push_prediction_names, read_labels, write_prediction_npz,
+    LabelNames, ReadOptions, UnknownLabels, push_prediction_json, push_prediction_line, push_prediction_names,
+    read_labels, write_prediction_npz,
 };
 use xc_sparse::rank::{RankedBatch, Scored};
 
@@ -153,12 +153,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 
 /// Labels to choose from, a row an instance.
 fn read_candidates(path: &Path, n_labels: usize, names: Option<&LabelNames>) -> Result<LabelRows, CliError> {
-    let (format, header) = match Format::detect(path) {
-        Ok(format) => (format, HeaderRule::Detect),
-        // Lists of ids alone are XC text without header and features.
-        Err(e) if matches!(e.kind(), ReadErrorKind::UnknownFormat) => (Format::Xc, HeaderRule::Absent),
-        Err(e) => return Err(e.into()),
-    };
+    let (format, header) = label_format(path)?;
     let options = ReadOptions {
         format: Some(format),
         header,

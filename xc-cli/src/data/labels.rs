@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use std::path::Path;
-use xc_sparse::io::LabelNames;
+use xc_sparse::io::{Format, HeaderRule, LabelNames, ReadErrorKind};
 
 fn read_lines(path: &Path) -> Result<Vec<String>, CliError> {
     let bytes = std::fs::read(path).map_err(|e| CliError::input(path, &e))?;
@@ -14,6 +14,16 @@ fn read_lines(path: &Path) -> Result<Vec<String>, CliError> {
         }
     };
     Ok(text.lines().map(str::to_owned).collect())
+}
+
+/// The format of a file that is read for its labels alone, which may be lists of ids without anything else.
+pub(crate) fn label_format(path: &Path) -> Result<(Format, HeaderRule), CliError> {
+    match Format::detect(path) {
+        Ok(format) => Ok((format, HeaderRule::Detect)),
+        // Lists of ids alone are XC text without header and features.
+        Err(e) if matches!(e.kind(), ReadErrorKind::UnknownFormat) => Ok((Format::Xc, HeaderRule::Absent)),
+        Err(e) => Err(e.into()),
+    }
 }
 
 /// A set of labels: ids, or names where the model knows some, separated by line breaks; ascending and unique.

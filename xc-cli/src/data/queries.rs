@@ -7,8 +7,11 @@ use crate::model::Model;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use xc_hash::text::{FeatureMaker, PipelineScratch};
-use xc_sparse::io::{Content, Format, InstanceBuffer, InstanceReader, ReadError, ReadErrorKind, Source, read_dataset};
+use xc_sparse::io::{
+    Content, DenseRows, Format, InstanceBuffer, InstanceReader, ReadError, ReadErrorKind, Source, Vectors, read_dataset,
+};
 use xc_sparse::{CsrMatrix, Rows, SparseRow};
+use xc_train::Features;
 
 /// A stream of queries for one model.
 pub(crate) struct Queries<'m> {
@@ -23,6 +26,71 @@ pub(crate) struct Queries<'m> {
 enum Inner {
     Lines { reader: Box<InstanceReader>, buffer: Box<InstanceBuffer> },
     Whole { features: CsrMatrix, next: usize },
+    Vectors { vectors: Vectors, next: usize },
+}
+
+/// One query.
+#[derive(Clone, Copy)]
+pub(crate) enum Query<'a> {
+    /// Weighted features.
+    Sparse(SparseRow<'a>),
+    /// A vector.
+    Dense(&'a [f32]),
+}
+
+impl<'a> Query<'a> {
+    /// The features; what a model wants, [`Queries`] has seen to.
+    pub(crate) fn sparse(self) -> SparseRow<'a> {
+        match self {
+            Self::Sparse(row) => row,
+            Self::Dense(_) => panic!("a vector for a model of sparse features"),
+        }
+    }
+}
+
+/// Several queries of one kind.
+pub(crate) enum QueryRows {
+    /// Weighted features.
+    Sparse(CsrMatrix),
+    /// Vectors.
+    Dense(DenseRows),
+}
+
+impl QueryRows {
+    /// Number of queries.
+    pub(crate) fn rows(&self) -> usize {
+        match self {
+            Self::Sparse(matrix) => matrix.rows(),
+            Self::Dense(rows) => rows.rows,
+        }
+    }
+
+    /// Query `i`.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(crate) fn get(&self, i: usize) -> Query<'_> {
+        match self {
+            Self::Sparse(matrix) => Query::Sparse(Rows::new(matrix.view()).row(i)),
+            Self::Dense(rows) => Query::Dense(&rows.values[i * rows.columns..][..rows.columns]),
+        }
+    }
+
+    /// The features; what a model wants, [`Queries`] has seen to.
+    pub(crate) fn sparse(&self) -> &CsrMatrix {
+        match self {
+            Self::Sparse(matrix) => matrix,
+            Self::Dense(_) => panic!("vectors for a model of sparse features"),
+        }
+    }
+
+    /// As a network takes them.
+    pub(crate) fn features(&self) -> Features<'_> {
+        match self {
+            Self::Sparse(matrix) => Features::Sparse(Rows::new(matrix.view())),
+            Self::Dense(rows) => Features::Dense(xc_train::DenseRows::new(&rows.values, rows.columns)),
+        }
+    }
 }
 
 impl<'m> Queries<'m> {
@@ -40,7 +108,19 @@ impl<'m> Queries<'m> {
         };
         options.format = Some(format);
         let name = path.display().to_string();
-        let inner = if matches!(format, Format::Npz | Format::Npy) {
+        let inner = if let Some(width) = model.vector_width() {
+            if format != Format::Npy {
+                return Err(wants_vectors(&name, width));
+            }
+            let vectors = Vectors::open(path, &options)?;
+            if vectors.columns() != width {
+                return Err(CliError::usage(format_args!(
+                    "{name}: vectors of {} values; the model wants {width}",
+                    vectors.columns()
+                )));
+            }
+            Inner::Vectors { vectors, next: 0 }
+        } else if matches!(format, Format::Npz | Format::Npy) {
             Inner::Whole { features: read_dataset(path, &options)?.features, next: 0 }
         } else {
             if takes_text(model) && !matches!(format, Format::Jsonl | Format::FastText) {
@@ -63,6 +143,9 @@ impl<'m> Queries<'m> {
         let mut options = input.options();
         options.n_features = Some(model.n_features());
         let name = "standard input";
+        if let Some(width) = model.vector_width() {
+            return Err(wants_vectors(name, width));
+        }
         let failed = |e| CliError::from(ReadError::file(name, ReadErrorKind::Io(e)));
         let mut stdin = BufReader::new(Stdin::open().map_err(failed)?);
         if options.format.is_none() && takes_text(model) {
@@ -87,6 +170,7 @@ impl<'m> Queries<'m> {
         let content = match &mut self.inner {
             Inner::Lines { reader, .. } => reader.content()?,
             Inner::Whole { .. } => Some(Content::Features),
+            Inner::Vectors { .. } => return Ok(false),
         };
         match content {
             Some(content) if (content == Content::Text) != takes_text(model) => Err(wrong_content(&self.name, model)),
@@ -95,7 +179,7 @@ impl<'m> Queries<'m> {
     }
 
     /// The next query, or `None` at the end.
-    pub(crate) fn next_one(&mut self) -> Result<Option<SparseRow<'_>>, CliError> {
+    pub(crate) fn next_one(&mut self) -> Result<Option<Query<'_>>, CliError> {
         let row = match &mut self.inner {
             Inner::Lines { reader, buffer } => {
                 if reader.next_into(buffer)?.is_none() {
@@ -103,7 +187,7 @@ impl<'m> Queries<'m> {
                 }
                 if let Some(FeatureMaker::Text(pipeline)) = self.maker {
                     let (indices, values) = pipeline.transform_one(&buffer.text.text, &mut self.scratch);
-                    return Ok(Some(SparseRow { indices, values }));
+                    return Ok(Some(Query::Sparse(SparseRow { indices, values })));
                 }
                 buffer.row.features()
             }
@@ -114,38 +198,65 @@ impl<'m> Queries<'m> {
                 *next += 1;
                 Rows::new(features.view()).row(*next - 1)
             }
+            Inner::Vectors { vectors, next } => {
+                if *next == vectors.rows() {
+                    return Ok(None);
+                }
+                let rows = *next..*next + 1;
+                vectors.check(rows.clone())?;
+                *next += 1;
+                return Ok(Some(Query::Dense(vectors.some(rows))));
+            }
         };
-        let Some(FeatureMaker::Rows(weights)) = self.maker else { return Ok(Some(row)) };
+        let Some(FeatureMaker::Rows(weights)) = self.maker else { return Ok(Some(Query::Sparse(row))) };
         self.values.clear();
         self.values.extend_from_slice(row.values);
         weights.weigh(row.indices, &mut self.values);
-        Ok(Some(SparseRow { indices: row.indices, values: &self.values }))
+        Ok(Some(Query::Sparse(SparseRow { indices: row.indices, values: &self.values })))
     }
 
-    /// Up to `max_rows` queries as a matrix; `None` at the end.
-    pub(crate) fn next_batch(&mut self, max_rows: usize) -> Result<Option<CsrMatrix>, CliError> {
+    /// Up to `max_rows` queries; `None` at the end.
+    pub(crate) fn next_batch(&mut self, max_rows: usize) -> Result<Option<QueryRows>, CliError> {
+        if let Inner::Vectors { vectors, next } = &mut self.inner {
+            let rows = *next..vectors.rows().min(next.saturating_add(max_rows));
+            if rows.is_empty() {
+                return Ok(None);
+            }
+            vectors.check(rows.clone())?;
+            *next = rows.end;
+            let values = vectors.some(rows.clone()).to_vec();
+            return Ok(Some(QueryRows::Dense(DenseRows { rows: rows.len(), columns: vectors.columns(), values })));
+        }
         if let (Inner::Lines { reader, buffer }, Some(FeatureMaker::Text(pipeline))) = (&mut self.inner, self.maker) {
             // Text is made into features on all threads.
             let mut texts = Vec::new();
             while texts.len() < max_rows && reader.next_into(buffer)?.is_some() {
                 texts.push(std::mem::take(&mut buffer.text.text));
             }
-            return Ok((!texts.is_empty()).then(|| pipeline.transform_batch(&texts)));
+            return Ok((!texts.is_empty()).then(|| QueryRows::Sparse(pipeline.transform_batch(&texts))));
         }
         let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
         while indptr.len() <= max_rows {
-            let Some(row) = self.next_one()? else { break };
+            let Some(query) = self.next_one()? else { break };
+            let row = query.sparse();
             indices.extend_from_slice(row.indices);
             values.extend_from_slice(row.values);
             indptr.push(indices.len());
         }
         let n_rows = indptr.len() - 1;
-        Ok((n_rows > 0).then(|| CsrMatrix::new((n_rows, self.n_features), indptr, indices, values)))
+        let matrix = || CsrMatrix::new((n_rows, self.n_features), indptr, indices, values);
+        Ok((n_rows > 0).then(|| QueryRows::Sparse(matrix())))
     }
 }
 
 fn takes_text(model: &Model) -> bool {
     matches!(model.maker, Some(FeatureMaker::Text(_)))
+}
+
+fn wants_vectors(name: &str, width: usize) -> CliError {
+    CliError::usage(format_args!(
+        "{name}: an npy file of vectors of {width} values is wanted, since the model was trained on vectors"
+    ))
 }
 
 fn wrong_content(name: &str, model: &Model) -> CliError {

@@ -100,21 +100,32 @@ pub(crate) fn read_labelled(
         data.labels = lists.labels;
         data.names = lists.label_names;
     }
-    if let Some(names) = names {
-        if data.labels.n_labels() < names.len() {
-            data.labels = data.labels.with_n_labels(names.len());
-        }
-        if unknown == UnknownLabels::Refuse && data.labels.n_labels() > names.len() {
-            return Err(CliError::usage(format_args!(
-                "{}: {} labels; --label-names gives {} names, and one a label is wanted",
-                path.display(),
-                data.labels.n_labels(),
-                names.len()
-            )));
-        }
-        data.names = Some(names.names().to_vec());
+    let Labelled { features, labels, names: found, maker } = data;
+    let (labels, names) = with_names(path, labels, found, names, unknown)?;
+    Ok(Labelled { features, labels, names, maker })
+}
+
+/// Labels of a file, and a name for each where names were given or found.
+pub(crate) fn with_names(
+    path: &Path,
+    mut labels: LabelRows,
+    found: Option<Vec<String>>,
+    names: Option<&LabelNames>,
+    unknown: UnknownLabels,
+) -> Result<(LabelRows, Option<Vec<String>>), CliError> {
+    let Some(names) = names else { return Ok((labels, found)) };
+    if labels.n_labels() < names.len() {
+        labels = labels.with_n_labels(names.len());
     }
-    Ok(data)
+    if unknown == UnknownLabels::Refuse && labels.n_labels() > names.len() {
+        return Err(CliError::usage(format_args!(
+            "{}: {} labels; --label-names gives {} names, and one a label is wanted",
+            path.display(),
+            labels.n_labels(),
+            names.len()
+        )));
+    }
+    Ok((labels, Some(names.names().to_vec())))
 }
 
 fn read_feature_rows(

@@ -35,6 +35,7 @@ mod row;
 mod source;
 mod stream;
 mod svmlight;
+mod vectors;
 mod write;
 mod xc_text;
 
@@ -61,6 +62,7 @@ pub use row::{Limits, RowBlock, RowBuffer};
 pub use source::{Compression, Source};
 pub use stream::{Content, InstanceBuffer, InstanceReader};
 pub use svmlight::{SvmlightBases, parse_svmlight_line};
+pub use vectors::Vectors;
 pub use write::{
     push_fasttext_row, push_jsonl_features, push_jsonl_text, push_svmlight_row, push_xc_header, push_xc_row,
     write_fasttext, write_jsonl_features, write_jsonl_text, write_svmlight, write_xc, write_xc_features,

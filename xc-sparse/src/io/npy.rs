@@ -140,6 +140,11 @@ impl NpyHeader {
         Ok(Self { kind, item_bytes, big_endian: order == b'>', fortran, shape })
     }
 
+    /// Whether the bytes of the entries are rows of f32 as a little-endian machine has them in memory.
+    pub(super) fn is_plain_f32(&self) -> bool {
+        (self.kind, self.item_bytes, self.big_endian, self.fortran) == (b'f', 4, false, false)
+    }
+
     /// Number of entries; `None` beyond `u64`.
     pub(crate) fn n_entries(&self) -> Option<u64> {
         self.shape.iter().try_fold(1u64, |n, &size| n.checked_mul(size))
@@ -287,28 +292,36 @@ fn open_dense(path: &Path, options: &ReadOptions) -> Result<(Source, NpyHeader, 
     let mut source = Source::open(path, options.max_expanded_bytes)?;
     let header = NpyHeader::read(&mut source.reading());
     let header = header.map_err(|e| locate(&source, e))?;
-    let [rows, columns] = header.shape[..] else {
-        let problem =
-            ArrayProblem::Shape { met: format!("{:?}", header.shape).into(), wanted: "[rows, columns]".into() };
-        return Err(locate(&source, NpyError::Problem(problem)));
+    let shape = check_dense(&header).map_err(|e| locate(&source, e))?;
+    Ok((source, header, shape))
+}
+
+/// Rows and columns of a matrix of dense rows.
+pub(super) fn check_dense(header: &NpyHeader) -> Result<[u64; 2], NpyError> {
+    let wrong = |wanted: &str| {
+        let met = format!("{:?}", header.shape).into();
+        Err(NpyError::Problem(ArrayProblem::Shape { met, wanted: wanted.into() }))
     };
+    let [rows, columns] = header.shape[..] else { return wrong("[rows, columns]") };
     // Every row has bytes then, so the file bounds the number of rows.
     if columns == 0 || columns > MAX_IDS || header.n_entries().is_none() {
-        let problem = ArrayProblem::Shape {
-            met: format!("{:?}", header.shape).into(),
-            wanted: "[rows, columns] with 1 to 4294967295 columns".into(),
-        };
-        return Err(locate(&source, NpyError::Problem(problem)));
+        return wrong("[rows, columns] with 1 to 4294967295 columns");
     }
-    Ok((source, header, [rows, columns]))
+    Ok([rows, columns])
 }
 
 fn locate(source: &Source, error: NpyError) -> ReadError {
     match error {
         NpyError::Io(error) => source.fail(error),
-        NpyError::Problem(problem) => {
-            ReadError::file(source.name(), ReadErrorKind::Array { array: "npy".into(), problem })
-        }
+        NpyError::Problem(_) => locate_in(source.name(), error),
+    }
+}
+
+/// The error of a file of this name.
+pub(super) fn locate_in(name: &str, error: NpyError) -> ReadError {
+    match error {
+        NpyError::Io(error) => ReadError::file(name, ReadErrorKind::Io(error)),
+        NpyError::Problem(problem) => ReadError::file(name, ReadErrorKind::Array { array: "npy".into(), problem }),
     }
 }
 

@@ -48,6 +48,7 @@ pub use dtype::{Dtype, Element};
 pub use error::{OneLine, OpenError, WriteError};
 pub use verify::{Damage, Mismatch};
 pub use view::MappedArray;
+pub(crate) use view::map_elements;
 pub use writer::{ArrayRef, ArrayStream, ContainerWriter};
 
 /// Every array starts at a multiple of this many bytes in its file.

@@ -19,7 +19,7 @@ pub(super) enum FileBytes {
 }
 
 impl FileBytes {
-    /// Maps the whole file, read-only. `populate` reads all of it ahead.
+    /// Maps the whole file, read-only. `populate` reads all of it ahead. (A file of no bytes cannot be mapped.)
     pub(super) fn map(file: &File, populate: bool) -> io::Result<Self> {
         let mut options = MmapOptions::new();
         if populate {
@@ -66,6 +66,19 @@ impl FileBytes {
             Self::Read(_) | Self::Empty => None,
         }
     }
+}
+
+/// Maps the bytes `range` of a file as elements: little-endian, as they are in memory. `None` when they are misaligned or no whole number of
+/// elements. The file must not change while the array lives.
+///
+/// # Panics
+/// If the range lies outside the file.
+pub(crate) fn map_elements<T: Element>(
+    file: &File,
+    range: std::ops::Range<usize>,
+) -> io::Result<Option<MappedArray<T>>> {
+    let bytes = FileBytes::map(file, false)?;
+    Ok(MappedArray::of_file(Arc::new(bytes), range))
 }
 
 /// An array of a model: a slice of a mapped file, of a file read whole, or of a vector.

@@ -9,6 +9,7 @@ use crate::output;
 use serde_json::json;
 use std::fmt::Write;
 use xc_hash::text::FeatureMaker;
+use xc_sparse::LabelRows;
 use xc_tree::{ClusterMethod, LabelRepresentation, Loss, Negatives, TreeParams};
 
 /// A training, resolved.
@@ -36,9 +37,9 @@ pub(super) fn summary(plan: &Plan<'_>) -> String {
 }
 
 /// Labels with at least one instance.
-pub(super) fn seen_labels(data: &Labelled) -> usize {
-    let mut seen = vec![false; data.labels.n_labels()];
-    data.labels.labels().iter().for_each(|&l| seen[l as usize] = true);
+pub(super) fn seen_labels(labels: &LabelRows) -> usize {
+    let mut seen = vec![false; labels.n_labels()];
+    labels.labels().iter().for_each(|&l| seen[l as usize] = true);
     seen.iter().filter(|&&s| s).count()
 }
 
@@ -57,7 +58,7 @@ fn as_json(plan: &Plan<'_>) -> serde_json::Value {
         "features": data.features.cols(),
         "features_per_instance": data.features.nnz() as f64 / rows as f64,
         "labels": data.labels.n_labels(),
-        "labels_seen": seen_labels(data),
+        "labels_seen": seen_labels(&data.labels),
         "labels_per_instance": data.labels.nnz() as f64 / rows as f64,
         "parameters": plan.params,
         "changed": plan.changed.iter().map(|(name, value)| json!({"option": name, "value": value})).collect::<Vec<_>>(),
@@ -70,7 +71,7 @@ fn as_json(plan: &Plan<'_>) -> serde_json::Value {
 
 fn as_text(plan: &Plan<'_>) -> String {
     let Plan { args, params, data, .. } = plan;
-    let (rows, n_labels, seen) = (data.features.rows(), data.labels.n_labels(), seen_labels(data));
+    let (rows, n_labels, seen) = (data.features.rows(), data.labels.n_labels(), seen_labels(&data.labels));
     let mut out = String::new();
     let mut line = |what: &str, text: String| {
         // Writing to a String cannot fail.

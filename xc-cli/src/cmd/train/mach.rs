@@ -179,7 +179,7 @@ fn say_what_hashing_means(args: &Args, instances: &Instances, sizing: &xc_mach::
             xc_mach::repetitions_needed(n_labels, args.buckets as usize, 0.01).unwrap_or(0)
         ));
     }
-    let unseen = n_labels - seen_labels(&instances.train);
+    let unseen = n_labels - seen_labels(&instances.train.labels);
     if unseen > 0 {
         context.warn(format_args!(
             "{unseen} of {n_labels} labels have no training instance: they score by the buckets that they share with others"

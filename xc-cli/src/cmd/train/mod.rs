@@ -2,6 +2,7 @@
 
 mod dense;
 mod explain;
+mod given;
 mod inputs;
 mod mach;
 mod neural;
@@ -9,6 +10,9 @@ mod neural_args;
 mod report;
 mod tree;
 mod tree_args;
+mod uniform;
+mod uniform_args;
+mod uniform_memory;
 mod watch;
 
 pub(crate) use tree_args::PrecisionName;
@@ -28,6 +32,7 @@ enum Kind {
     Tree(Box<tree_args::Args>),
     Mach(Box<mach::Args>),
     Dense(Box<dense::Args>),
+    Uniform(Box<uniform::Args>),
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
@@ -35,5 +40,6 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         Kind::Tree(args) => tree::run(args, context),
         Kind::Mach(args) => mach::run(args, context),
         Kind::Dense(args) => dense::run(args, context),
+        Kind::Uniform(args) => uniform::run(args, context),
     }
 }

@@ -12,17 +12,33 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use xc_sparse::{LabelRows, Rows};
 use xc_train::trainer::{CheckpointAt, CheckpointError, Event, LogAt, Observer, Sample, TrainError};
-use xc_train::{Examples, Features, NetworkParams, Optimizer, TrainParams, Trainer};
+use xc_train::{Examples, Features, LossKind, NetworkParams, Optimizer, TrainParams, Trainer};
 
 /// Least time between the checkpoints that are written after epochs.
 const CHECKPOINT_AFTER: Duration = Duration::from_secs(60);
 
-/// Everything that the networks of one command have in common.
-pub(super) struct Setup<'a> {
+/// Rate of Adam for rows of length 1: a tenth of it learns too little in ten epochs.
+const ADAM_RATE: f64 = 1e-2;
+
+/// How networks learn, whatever they are.
+pub(super) struct Learning<'a> {
     pub(super) args: &'a NeuralArgs,
-    pub(super) network: NetworkParams,
     pub(super) params: TrainParams,
     pub(super) optimizer: Box<dyn Optimizer>,
+    pub(super) context: &'a Context,
+}
+
+/// What is learned from, or judged by.
+#[derive(Clone, Copy)]
+pub(super) struct Given<'d> {
+    pub(super) features: Features<'d>,
+    pub(super) targets: &'d LabelRows,
+}
+
+/// Everything that the networks of one command have in common, where features are sparse.
+pub(super) struct Setup<'a> {
+    pub(super) learning: Learning<'a>,
+    pub(super) network: NetworkParams,
     pub(super) instances: Instances,
     /// Seconds that reading them took.
     pub(super) read_s: f64,
@@ -44,8 +60,7 @@ impl<'a> Setup<'a> {
     /// Resolves the options and reads the instances. What can be refused is refused before the long work: options first, then
     /// the output, then the inputs.
     pub(super) fn read(data: &DataArgs, args: &'a NeuralArgs, context: &'a Context) -> Result<Self, CliError> {
-        let params = args.train_params(context.seed)?;
-        let optimizer = args.optimizer()?;
+        let learning = Learning::new(args, ADAM_RATE, context)?;
         // The loss may depend on the data, whether there is such a network does not.
         args.network(context.seed, 1)?;
         let text = data.text.params()?;
@@ -54,20 +69,18 @@ impl<'a> Setup<'a> {
         let instances = data.read(&[], &text, context)?;
         let read_s = start.elapsed().as_secs_f64();
         let network = args.network(context.seed, most_labels(&instances.train.labels))?;
-        Ok(Self { args, network, params, optimizer, instances, read_s, context })
+        Ok(Self { learning, network, instances, read_s, context })
     }
 
     /// Bytes that training one network of `n_outputs` outputs needs, the data included.
     pub(super) fn peak_bytes(&self, n_outputs: usize) -> u64 {
         let n_features = self.instances.train.features.cols();
-        let copies = 1 + self.optimizer.n_moments() as u64 + u64::from(self.validates());
+        let learning = &self.learning;
+        let keeps_best = learning.validates(self.instances.validation.is_some());
+        let copies = 1 + learning.optimizer.n_moments() as u64 + u64::from(keeps_best);
         let hidden: usize = self.network.widths.iter().sum();
-        let activations = 4 * (self.params.batch_size * (n_outputs + 2 * hidden)) as u64;
+        let activations = 4 * (learning.params.batch_size * (n_outputs + 2 * hidden)) as u64;
         4 * copies * self.network.n_values(n_features, n_outputs) + activations + self.instances.n_bytes()
-    }
-
-    fn validates(&self) -> bool {
-        self.args.held_out().is_some() || self.instances.validation.is_some()
     }
 
     /// Refuses what does not fit, and says what is going to happen.
@@ -83,16 +96,7 @@ impl<'a> Setup<'a> {
             self.network.loss.loss().name(),
             format_bytes(needed)
         ));
-        let rows = Rows::new(data.features.view());
-        let longest =
-            (0..rows.len()).map(|i| rows.row(i).values.iter().map(|v| v * v).sum::<f32>()).fold(0.0, f32::max);
-        // Sums of such rows leave the range that first values and learning rates are made for.
-        if longest > 100.0 * 100.0 {
-            context.warn(format_args!(
-                "the longest row of features has length {:.0}; networks learn best from rows of length 1 (--tfidf)",
-                longest.sqrt()
-            ));
-        }
+        warn_of_long_rows(Rows::new(data.features.view()), context);
         Ok(())
     }
 
@@ -108,26 +112,72 @@ impl<'a> Setup<'a> {
         watch: &NeuralWatch<'_>,
         work: impl FnOnce(&mut Trainer<'_>, &Sample<'_>, Option<&Sample<'_>>) -> Result<T, CliError>,
     ) -> Result<T, CliError> {
-        let examples = |features, targets| {
-            Examples::try_new(features, targets).map_err(|e| CliError::usage(format_args!("training data: {e}")))
-        };
-        let all = examples(Features::Sparse(Rows::new(self.instances.train.features.view())), targets)?;
-        let (train, validation) = match (self.args.held_out(), &self.instances.validation, judged) {
+        let train = Given { features: Features::Sparse(Rows::new(self.instances.train.features.view())), targets };
+        let others = self.instances.validation.as_ref().zip(judged);
+        let others = others
+            .map(|(data, targets)| Given { features: Features::Sparse(Rows::new(data.features.view())), targets });
+        self.learning.with_trainer(self.network.loss, seed, train, others, checkpoint, log, watch, work)
+    }
+
+    /// See [`Learning::kept`].
+    pub(super) fn kept(&self) -> Value {
+        self.learning.kept()
+    }
+}
+
+/// Sums of long rows leave the range that first values and learning rates are made for.
+pub(super) fn warn_of_long_rows(rows: Rows<'_>, context: &Context) {
+    let longest = (0..rows.len()).map(|i| rows.row(i).values.iter().map(|v| v * v).sum::<f32>()).fold(0.0, f32::max);
+    if longest > 100.0 * 100.0 {
+        context.warn(format_args!(
+            "the longest row of features has length {:.0}; networks learn best from rows of length 1 (--tfidf)",
+            longest.sqrt()
+        ));
+    }
+}
+
+impl<'a> Learning<'a> {
+    /// Resolves the options; `adam_rate` is the rate of Adam unless one was asked for.
+    pub(super) fn new(args: &'a NeuralArgs, adam_rate: f64, context: &'a Context) -> Result<Self, CliError> {
+        let params = args.train_params(context.seed, adam_rate)?;
+        Ok(Self { args, params, optimizer: args.optimizer()?, context })
+    }
+
+    /// Whether instances are there to judge by, from a file of their own or held out.
+    pub(super) fn validates(&self, has_file: bool) -> bool {
+        self.args.held_out().is_some() || has_file
+    }
+
+    /// Trains one network; `others` come from the validation file. `work` gets the trainer, what is learned from and what judges.
+    pub(super) fn with_trainer<T>(
+        &self,
+        loss: LossKind,
+        seed: u64,
+        given: Given<'_>,
+        others: Option<Given<'_>>,
+        checkpoint: PathBuf,
+        log: PathBuf,
+        watch: &NeuralWatch<'_>,
+        work: impl FnOnce(&mut Trainer<'_>, &Sample<'_>, Option<&Sample<'_>>) -> Result<T, CliError>,
+    ) -> Result<T, CliError> {
+        fn examples(given: Given<'_>) -> Result<Examples<'_>, CliError> {
+            Examples::try_new(given.features, given.targets)
+                .map_err(|e| CliError::usage(format_args!("training data: {e}")))
+        }
+        let all = examples(given)?;
+        let (train, validation) = match (self.args.held_out(), others) {
             // The seed of the command, not of the repetition: all repetitions hold out the same instances.
-            (Some(share), ..) => {
-                let (train, held_out) = Sample::split(all, share, self.network.seed);
+            (Some(share), _) => {
+                let (train, held_out) = Sample::split(all, share, self.context.seed);
                 (train, Some(held_out))
             }
-            (None, Some(data), Some(judged)) => {
-                let others = examples(Features::Sparse(Rows::new(data.features.view())), judged)?;
-                (Sample::all(all), Some(Sample::all(others)))
-            }
-            _ => (Sample::all(all), None),
+            (None, Some(others)) => (Sample::all(all), Some(Sample::all(examples(others)?))),
+            (None, None) => (Sample::all(all), None),
         };
         let steps = train.rows().len().div_ceil(self.params.batch_size) as u64 * u64::from(self.params.epochs);
         let mut schedule = self.args.schedule(steps);
         let mut trainer = Trainer {
-            loss: self.network.loss.loss(),
+            loss: loss.loss(),
             optimizer: &*self.optimizer,
             schedule: &mut *schedule,
             params: TrainParams { seed, ..self.params.clone() },

@@ -26,7 +26,7 @@ pub(crate) struct NeuralArgs {
     epochs: u32,
     /// Instances of a step
     #[arg(long, value_name = "N", default_value_t = 256)]
-    batch_size: usize,
+    pub(super) batch_size: usize,
     /// Learning rate [default: 0.01 for adam and adamw, 0.1 for momentum, 1 for sgd]
     #[arg(long = "optimizer.rate", value_name = "X")]
     rate: Option<f64>,
@@ -119,26 +119,39 @@ enum KeepName {
 impl NeuralArgs {
     /// Shape of the network. `most_labels` is the largest number of labels of an instance, which chooses the loss.
     pub(super) fn network(&self, seed: u64, most_labels: usize) -> Result<NetworkParams, CliError> {
-        let loss = match self.loss {
-            Some(LossName::Softmax) => LossKind::Softmax,
-            Some(LossName::Bce) => LossKind::Bce,
-            Some(LossName::SquaredHinge) => LossKind::SquaredHinge,
-            None if most_labels <= 1 => LossKind::Softmax,
-            None => LossKind::Bce,
-        };
+        let by_data = if most_labels <= 1 { LossKind::Softmax } else { LossKind::Bce };
+        let loss = self.loss().unwrap_or(by_data);
         let params = NetworkParams { widths: self.widths.clone(), dropout: self.dropout, loss, seed };
         params.check().map_err(|e| CliError::usage(format_args!("--network.widths, --network.dropout: {e}")))?;
         Ok(params)
     }
 
-    /// Settings of the training under a seed.
-    pub(super) fn train_params(&self, seed: u64) -> Result<TrainParams, CliError> {
+    /// The widths that were asked for.
+    pub(super) fn widths(&self) -> &[usize] {
+        &self.widths
+    }
+
+    /// Chance that a hidden value is dropped.
+    pub(super) fn dropout(&self) -> f32 {
+        self.dropout
+    }
+
+    /// The loss that was asked for.
+    pub(super) fn loss(&self) -> Option<LossKind> {
+        self.loss.map(|loss| match loss {
+            LossName::Softmax => LossKind::Softmax,
+            LossName::Bce => LossKind::Bce,
+            LossName::SquaredHinge => LossKind::SquaredHinge,
+        })
+    }
+
+    /// Settings of the training under a seed; `adam_rate` is the rate of Adam and AdamW unless one was asked for.
+    pub(super) fn train_params(&self, seed: u64, adam_rate: f64) -> Result<TrainParams, CliError> {
         let params = TrainParams {
             batch_size: self.batch_size,
             epochs: self.epochs,
             rate: self.rate.unwrap_or(match self.optimizer {
-                // For rows of length 1: a tenth of it learns too little in ten epochs.
-                OptimizerName::Adam | OptimizerName::Adamw => 1e-2,
+                OptimizerName::Adam | OptimizerName::Adamw => adam_rate,
                 OptimizerName::Momentum => 0.1,
                 OptimizerName::Sgd => 1.0,
             }),

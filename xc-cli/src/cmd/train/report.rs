@@ -7,6 +7,7 @@ use crate::measure::Usage;
 use crate::model::{self, beside};
 use crate::output::{self, Output};
 use serde_json::{Map, Value, json};
+use xc_sparse::LabelRows;
 use xc_sparse::rank::RankedBatch;
 use xc_train::metrics::{EvaluatorParams, MetricReport, Propensity, evaluate};
 
@@ -30,12 +31,19 @@ pub(super) struct Report {
 /// The metrics of answers to the validation instances.
 pub(super) fn score(instances: &Instances, answers: &RankedBatch) -> Result<Option<MetricReport>, CliError> {
     let Some(validation) = &instances.validation else { return Ok(None) };
-    let labels = &instances.train.labels;
+    score_against(&instances.train.labels, &validation.labels, answers).map(Some)
+}
+
+/// The metrics of answers to instances with these labels, propensities from those of the training.
+pub(super) fn score_against(
+    labels: &LabelRows,
+    truth: &LabelRows,
+    answers: &RankedBatch,
+) -> Result<MetricReport, CliError> {
     let mut params = EvaluatorParams::new(labels.n_labels());
     // The constants of the literature; too few training instances leave the propensity metrics out.
     params.propensity = Propensity::from_training(labels, 0.55, 1.5).ok();
-    let report = evaluate(&validation.labels, answers, params);
-    report.map(Some).map_err(|e| CliError::failed(format_args!("validation: {e}")))
+    evaluate(truth, answers, params).map_err(|e| CliError::failed(format_args!("validation: {e}")))
 }
 
 impl Report {

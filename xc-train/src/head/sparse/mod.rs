@@ -144,12 +144,24 @@ impl Sparse {
         }
         if let First::Drawn { seed } = first {
             let bound = (3.0 / per_output as f32).sqrt();
-            let mut values = vec![0.0; connections.len()];
-            for output in 0..n_outputs {
-                let mut stream = stream(mix(name(seed, Purpose::Initial, STREAM), output as u64));
-                fill_uniform(&mut stream, bound, &mut values[connections.range(output)]);
-            }
-            *connections.weights_mut() = Numbers::nearest(params.weights, values.into_iter());
+            // A row at a time: the weights of a low precision never exist in f32.
+            let (mut output, mut row) = (0, Vec::new());
+            let mut end = 0;
+            let values = (0..connections.len()).map(|at| {
+                while at == end {
+                    let len = connections.range(output).len();
+                    row.resize(len, 0.0);
+                    fill_uniform(
+                        &mut stream(mix(name(seed, Purpose::Initial, STREAM), output as u64)),
+                        bound,
+                        &mut row,
+                    );
+                    (output, end) = (output + 1, end + len);
+                }
+                row[at + row.len() - end]
+            });
+            let weights = Numbers::nearest(params.weights, values);
+            *connections.weights_mut() = weights;
         }
         Ok(Self::from_parts(params, connections, Parameter::zeros(n_outputs, 1, Decay::No)))
     }

@@ -1,0 +1,356 @@
+//! Uniform models from outside.
+
+mod program;
+
+use program::{Folder, contents, run};
+use serde_json::Value;
+use std::time::Duration;
+
+const DATA: &str =
+    "generate --instances 800 --test-instances 200 --features 2000 --labels 150 --words 50 --output data";
+/// A small network that learns the data above in a second or two.
+const QUICK: &str = "--network.widths 24 --intermediate 256 --connections 12 --epochs 12 --optimizer.rate 0.01";
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
+}
+
+fn precision(folder: &Folder, model: &str, instances: &str, more: &str) -> f64 {
+    folder.ok(&format!("predict --model {model} --input {instances} --output answers.txt {more}"));
+    let truth = instances.replace(".npy", ".txt");
+    let report = json(&folder.ok(&format!("evaluate --truth {truth} --predictions answers.txt --json")));
+    report["P@1"].as_f64().unwrap()
+}
+
+/// An npy file of f32 rows.
+fn npy(rows: &[Vec<f32>]) -> Vec<u8> {
+    let mut head = format!(
+        "{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}",
+        rows.len(),
+        rows.first().map_or(1, Vec::len)
+    );
+    while !(10 + head.len() + 1).is_multiple_of(64) {
+        head.push(' ');
+    }
+    head.push('\n');
+    let mut out = b"\x93NUMPY\x01\x00".to_vec();
+    out.extend((head.len() as u16).to_le_bytes());
+    out.extend(head.bytes());
+    out.extend(rows.iter().flatten().flat_map(|v| v.to_le_bytes()));
+    out
+}
+
+/// `n` vectors of 16 values around the corner of a cube that belongs to their label, one of 40, and their labels as XC text without features.
+fn vectors(folder: &Folder, name: &str, n: usize) {
+    let mut state = 7u32;
+    let mut noise = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 24) as f32 - 0.5
+    };
+    let corner = |label: usize, at: usize| if (label * 2_654_435_761) >> (at + 3) & 1 == 1 { 1.0 } else { -1.0 };
+    let rows: Vec<Vec<f32>> = (0..n).map(|i| (0..16).map(|at| corner(i % 40, at) + noise()).collect()).collect();
+    folder.write(&format!("{name}.npy"), npy(&rows));
+    let labels: Vec<String> = (0..n).map(|i| format!("{}\n", i % 40)).collect();
+    folder.write(&format!("{name}.txt"), format!("{n} 16 40\n{}", labels.concat()));
+}
+
+#[test]
+fn it_learns_from_sparse_features_whatever_the_layer() {
+    let folder = Folder::new();
+    folder.ok(DATA);
+    let train = format!("train uniform --train data/train.txt --model m {QUICK}")
+        .replace("--epochs 12", "--epochs 30 --keep last");
+    for more in [
+        "",
+        "--precision e4m3 --moments bf16",
+        "--precision bf16 --wiring unstructured",
+        "--wiring dense",
+        "--negatives 60",
+        "--loss bce",
+    ] {
+        let report = json(&folder.ok(&format!("{train} --validation data/test.txt --json {more}")));
+        let (seen, held_out) =
+            (precision(&folder, "m", "data/train.txt", ""), precision(&folder, "m", "data/test.txt", ""));
+        assert!(seen > 0.8, "{more}: P@1 {seen} of what it learned");
+        assert!(held_out > 0.1, "{more}: P@1 {held_out}");
+        assert!(
+            (report["P@1"].as_f64().unwrap() - held_out).abs() < 1e-9,
+            "the report of training is that of evaluate"
+        );
+        let memory = &report["memory"];
+        let parts = ["parameters", "moments", "best", "buffers", "data"];
+        let sum: u64 = parts.iter().map(|part| memory[format!("{part}_bytes")].as_u64().unwrap()).sum();
+        assert_eq!(memory["total_bytes"], sum);
+    }
+    // Without the layer between, the labels stand on the bag: it takes what --network.widths says.
+    folder.ok("train uniform --train data/train.txt --model m --intermediate none --network.widths 64 --connections 64 --epochs 1");
+    let config = json(&folder.read("m/config.json"));
+    assert_eq!(config["parameters"]["uniform"]["intermediate"], Value::Null);
+    assert_eq!(config["parameters"]["uniform"]["widths"], serde_json::json!([64]));
+    // 32,000 instances are 1000 steps of 32.
+    assert_eq!(config["parameters"]["uniform"]["rewire_every"], 1000);
+}
+
+#[test]
+fn it_learns_from_vectors_and_says_what_it_wants() {
+    let folder = Folder::new();
+    vectors(&folder, "a", 1200);
+    vectors(&folder, "b", 200);
+    let layer = "--intermediate 256 --connections 12 --epochs 12 --optimizer.rate 0.003";
+    folder.ok(&format!(
+        "train uniform --train a.txt --features a.npy --validation b.txt --validation-features b.npy --model m {layer}"
+    ));
+    assert!(precision(&folder, "m", "a.npy", "") > 0.9);
+    // The same as vectors with labels of their own.
+    folder.ok(&format!(
+        "train uniform --train a.npy --train-labels a.txt --validation b.npy --validation-labels b.txt --model n {layer}"
+    ));
+    assert_eq!(contents(&folder.path("m")), contents(&folder.path("n")));
+    let shown = folder.ok("inspect m");
+    for line in ["kind        uniform", "uniform.connections", "head.weights", "output layer"] {
+        assert!(shown.contains(line), "{line:?} in {shown}");
+    }
+    for mode in ["online", "batch"] {
+        let speed = json(&folder.ok(&format!("bench predict --model m --input b.npy --mode {mode} --repeat 1 --json")));
+        assert_eq!(speed["queries"], 200);
+    }
+    folder.write("narrow.npy", npy(&vec![vec![1.0; 8]; 3]));
+    folder.xc("predict --model m --input narrow.npy").refused(2, "narrow.npy: vectors of 8 values; the model wants 16");
+    folder
+        .xc("predict --model m --input b.txt")
+        .refused(2, "b.txt: an npy file of vectors of 16 values is wanted, since the model was trained on vectors");
+    folder.xc("predict --model m --input -").refused(
+        2,
+        "standard input: an npy file of vectors of 16 values is wanted, since the model was trained on vectors",
+    );
+    let mut rows = vec![vec![1.0; 16]; 5];
+    rows[3][7] = f32::NAN;
+    folder.write("nan.npy", npy(&rows));
+    folder
+        .xc("predict --model m --input nan.npy")
+        .refused(2, "nan.npy: row 3: array npy: entry 7 is NaN, wanted a finite value that f32 can hold");
+    folder.write("five.txt", "0\n1\n2\n3\n4\n");
+    let train = |more: &str| folder.xc(&format!("train uniform --model x {more}"));
+    train("--train five.txt --features nan.npy")
+        .refused(2, "nan.npy: row 3: array npy: entry 7 is NaN, wanted a finite value that f32 can hold");
+    train("--train five.txt --features b.npy")
+        .refused(2, "five.txt: 5 rows of labels; b.npy has 200 vectors, and as many rows are wanted");
+    train("--train a.txt --features a.npy --validation five.txt --validation-features nan.npy")
+        .refused(2, "nan.npy: row 3: array npy: entry 7 is NaN, wanted a finite value that f32 can hold");
+    folder.write("three.txt", "0\n1\n2\n");
+    train("--train a.txt --features a.npy --validation three.txt --validation-features narrow.npy")
+        .refused(2, "narrow.npy: vectors of 8 values; those of a.npy have 16");
+    train("--train a.txt --features a.npy --validation b.txt").refused(
+        2,
+        "b.txt: no vectors; --validation-features FILE.npy is wanted, since the training instances are vectors",
+    );
+    train("--train a.npy").refused(
+        2,
+        "a.npy: vectors without labels; --train-labels FILE is wanted, or the labels as --train and these as --features",
+    );
+    train("--train a.txt --features gone.npy").refused(2, "gone.npy: No such file or directory");
+    train("--train a.txt --features b.txt")
+        .refused(2, "b.txt: array npy: the npy header is malformed: it does not begin with the magic bytes of npy");
+    train("--train a.npy --train-labels a.txt --tfidf").refused(2, "--tfidf: vectors are used as they are");
+    folder.write("none.txt", "\n\n\n");
+    train("--train none.txt --features narrow.npy --intermediate 32")
+        .refused(2, "none.txt: no instance has a label; at least one label is wanted");
+    assert!(!folder.path("x").exists());
+}
+
+#[test]
+fn batch_stream_candidates_and_label_sets_agree() {
+    let folder = Folder::new();
+    folder.ok(DATA);
+    folder.write("some.txt", "3\n77\n140\n");
+    folder.write("shown.txt", "3,77,140\n".repeat(200));
+    let all: Vec<String> = (0..150).map(|l| l.to_string()).collect();
+    folder.write("all.txt", all.join("\n"));
+    for more in ["", "--precision f16 --wiring unstructured", "--wiring dense"] {
+        folder.ok(&format!("train uniform --train data/train.txt --model m {QUICK} {more}"));
+        let ask = |more: &str| folder.ok(&format!("predict --model m {more}"));
+        let batch = ask("--input data/test.txt --top-k 4 --threads 2");
+        assert_eq!(batch.lines().count(), 200);
+        let mut stream = folder.command("predict --model m --input - --top-k 4 --quiet --threads 1");
+        stream.stdin(std::fs::File::open(folder.path("data/test.txt")).unwrap());
+        assert_eq!(run(&mut stream).quiet_success(), batch, "{more}");
+        let some = ask("--input data/test.txt --only-labels some.txt --top-k 2");
+        assert_eq!(some, ask("--input data/test.txt --candidates shown.txt --top-k 2"), "{more}");
+        for line in some.lines() {
+            let labels: Vec<&str> = line.split(' ').map(|e| e.split(':').next().unwrap()).collect();
+            assert!(labels.len() == 2 && labels.iter().all(|l| ["3", "77", "140"].contains(l)), "{more}: {line}");
+        }
+        assert_eq!(ask("--input data/test.txt --only-labels all.txt --top-k 4"), batch, "{more}");
+        assert_eq!(ask("--input data/test.txt --top-k 4 --trusted --in-memory"), batch, "{more}");
+    }
+}
+
+#[test]
+fn text_keeps_its_pipeline_and_label_names() {
+    let folder = Folder::new();
+    folder.ok(DATA);
+    folder.ok(&format!("train uniform --train data/train.jsonl --label-names data/labels.txt --model m {QUICK}"));
+    let answers = folder.ok("predict --model m --input data/test.jsonl --top-k 1 --names");
+    let names = folder.read("data/labels.txt");
+    let first = answers.lines().next().unwrap().rsplit_once(':').unwrap().0;
+    assert!(names.lines().any(|name| name == first), "{first}");
+    let outcome = folder.xc("predict --model m --input data/test.txt");
+    assert!(outcome.code == 2 && outcome.stderr.contains("holds features; text"), "{}", outcome.stderr);
+}
+
+#[test]
+fn threads_and_interruptions_do_not_show_in_the_bytes() {
+    let folder = Folder::new();
+    folder.ok(DATA);
+    let train = format!(
+        "train uniform --train data/train.txt --validation-fraction 0.1 {QUICK} --precision bf16 --moments bf16 \
+         --rewire-every 7 --network.dropout 0.1 --checkpoint-every 20"
+    );
+    folder.ok(&format!("{train} --model whole --threads 1"));
+    folder.ok(&format!("{train} --model two --threads 2"));
+    assert_eq!(contents(&folder.path("whole")), contents(&folder.path("two")));
+    let mut killed = 0;
+    for attempt in 0..100u64 {
+        let mut child = folder.command(&format!("{train} --model m --resume --quiet --threads 2")).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(60 + 97 * attempt % 400));
+        if let Some(status) = child.try_wait().unwrap() {
+            assert!(status.success());
+            break;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        killed += 1;
+        if killed == 6 {
+            folder.ok(&format!("{train} --model m --resume"));
+            break;
+        }
+    }
+    assert!(killed >= 2, "killed {killed} times");
+    assert_eq!(contents(&folder.path("whole")), contents(&folder.path("m")));
+}
+
+#[test]
+fn a_checkpoint_of_another_layer_is_refused() {
+    let folder = Folder::new();
+    folder.ok(DATA);
+    let train = "train uniform --train data/train.txt --model m --network.widths 16 --epochs 400 --checkpoint-every 1";
+    let mut child = folder.command(&format!("{train} --intermediate 64 --connections 8 --quiet")).spawn().unwrap();
+    let state = folder.path("m.checkpoint/state/config.json");
+    for _ in 0..600 {
+        if state.exists() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(state.exists(), "nothing was saved in half a minute: {:?}", folder.names());
+    for other in [
+        "--intermediate 64 --connections 9",
+        "--intermediate 32 --connections 8",
+        "--intermediate 64 --connections 8 --precision bf16",
+        "--intermediate 64 --connections 8 --moments bf16",
+        "--intermediate 64 --connections 8 --rewire-every 5",
+        "--intermediate 64 --connections 8 --negatives 20",
+        "--intermediate 64 --connections 8 --loss bce",
+    ] {
+        let outcome = folder.xc(&format!("{train} {other} --resume"));
+        assert!(
+            outcome.code == 2 && outcome.stderr.contains("belongs to other data or settings"),
+            "{other}: {} {}",
+            outcome.code,
+            outcome.stderr
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_trained_is_refused() {
+    let folder = Folder::new();
+    folder.ok(DATA);
+    let refused = |more: &str, wanted: &str| {
+        let outcome = folder.xc(&format!("train uniform --train data/train.txt --model m {more}"));
+        assert_eq!((outcome.code, &*outcome.stdout), (2, ""), "{more}");
+        assert_eq!(outcome.stderr, format!("xc: error: {wanted}\n"), "{more}");
+        assert!(!folder.path("m").exists());
+    };
+    refused(
+        "--intermediate 20 --connections 21",
+        "--connections: 21 connections a label, wanted at most the number of inputs, 20",
+    );
+    refused("--connections 0", "--connections: the number of connections a label is 0, wanted at least 1");
+    refused("--intermediate 0", "--intermediate: intermediate is 0, wanted at least 1 unit, or no intermediate layer");
+    refused(
+        "--intermediate none --network.widths 16",
+        "--connections: 32 connections a label, wanted at most the number of inputs, 16",
+    );
+    refused("--network.widths 0", "--network.widths: widths [0], wanted at least one width, none of them 0");
+    refused("--rewire-fraction 1.5", "--rewire-fraction: rewire_fraction is 1.5, wanted a share from 0 to 1");
+    refused("--negatives 0", "--negatives: negatives is 0, wanted at least 1");
+    refused(
+        "--network.input-dropout 1",
+        "--network.input-dropout: input_dropout is 1, wanted a rate from 0 to below 1",
+    );
+    refused(
+        "--loss softmax",
+        "--loss softmax: the softmax looks at all labels at once, which a sparse output layer never has; wanted \
+         squared-hinge or bce, or a dense layer",
+    );
+    refused(
+        "--wiring dense --precision bf16",
+        "--wiring dense: a dense output layer has no weights of low precision; wanted f32",
+    );
+    refused(
+        "--wiring dense --negatives 5",
+        "--wiring dense: a dense output layer has no choice of negatives; wanted all labels in each step",
+    );
+    let outcome = folder.xc("train uniform --train data/train.txt --model m --intermediate some");
+    assert!(outcome.code == 2 && outcome.stderr.contains("wanted a number of units or none"), "{}", outcome.stderr);
+    // Memory: what needs it, and the first option that helps.
+    let outcome = folder.xc("train uniform --train data/train.txt --model m --max-memory 100M");
+    assert_eq!(outcome.code, 3, "{}", outcome.stderr);
+    for words in [
+        "xc train uniform needs about ",
+        "more than --max-memory 95.4 MiB: parameters ",
+        "moments ",
+        "with --intermediate 8192 it would need ",
+    ] {
+        assert!(outcome.stderr.contains(words), "{words:?} in {}", outcome.stderr);
+    }
+    let outcome = folder.xc("train uniform --train data/train.txt --model m --max-memory 1M");
+    assert!(outcome.code == 3 && outcome.stderr.contains("; even with --moments bf16 "), "{}", outcome.stderr);
+    assert!(!folder.path("m").exists() && !folder.path("m.checkpoint").exists());
+    // Labels without instances are a note.
+    folder.write("names.txt", (0..160).map(|l| format!("label {l}\n")).collect::<String>());
+    let mut command =
+        folder.command(&format!("train uniform --train data/train.txt --label-names names.txt --model m {QUICK}"));
+    let outcome = run(&mut command);
+    assert_eq!(outcome.code, 0);
+    assert!(outcome.stderr.contains("of 160 labels have no training instance"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("xc: memory: about "), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_damaged_model_is_refused_in_one_line() {
+    let folder = Folder::new();
+    folder.ok(DATA);
+    folder.ok(&format!("train uniform --train data/train.txt --model m {QUICK}"));
+    let config = folder.read("m/config.json");
+    let changed = |from: &str, to: &str, wanted: &str| {
+        assert!(config.contains(from), "{from} in {config}");
+        folder.write("m/config.json", config.replace(from, to));
+        let outcome = folder.xc("predict --model m --input data/test.txt");
+        assert!(outcome.code == 2 && outcome.stderr.contains(wanted), "{to}: {}", outcome.stderr);
+        assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
+    };
+    changed("\"connections\": 12", "\"connections\": 13", "head.indices");
+    changed(
+        "\"intermediate\": 256",
+        "\"intermediate\": 8",
+        "12 connections a label, wanted at most the number of inputs, 8",
+    );
+    changed("\"weights\": \"f32\"", "\"weights\": \"bf16\"", "head.weights");
+    changed("\"weights\": \"f32\"", "\"weights\": \"f64\"", "f64");
+    changed("\"n_labels\": 150", "\"n_labels\": 151", "head.");
+    changed("\"wiring\": \"uniform\"", "\"wiring\": \"other\"", "other");
+}

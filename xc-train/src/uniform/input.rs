@@ -1,0 +1,73 @@
+//! Where a model's instances come in.
+
+use crate::encoder::{Bag, Precomputed};
+use crate::layer::Named;
+use crate::{Activations, Batch, Encoder, Mode, Parameter, Update};
+
+/// The lowest layer: of sparse features, or of vectors computed elsewhere.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a model has one of them")]
+pub enum Input {
+    /// Sparse features; the table learns.
+    Bag(Bag),
+    /// Vectors, handed on.
+    Vectors(Precomputed),
+}
+
+macro_rules! delegate {
+    ($self:ident, $inner:ident => $call:expr) => {
+        match $self {
+            Input::Bag($inner) => $call,
+            Input::Vectors($inner) => $call,
+        }
+    };
+}
+
+impl Encoder for Input {
+    type Workspace = ();
+
+    fn width(&self) -> usize {
+        delegate!(self, inner => inner.width())
+    }
+
+    fn wants_gradient(&self) -> bool {
+        delegate!(self, inner => inner.wants_gradient())
+    }
+
+    /// # Panics
+    /// If the batch holds the other kind of rows, or rows of another width.
+    fn forward(&self, batch: &Batch, mode: Mode, output: &mut Activations, (): &mut ()) {
+        delegate!(self, inner => inner.forward(batch, mode, output, &mut ()));
+    }
+
+    fn backward(
+        &self,
+        batch: &Batch,
+        mode: Mode,
+        output: &Activations,
+        gradient: &mut Activations,
+        (): &mut Self::Workspace,
+    ) {
+        delegate!(self, inner => inner.backward(batch, mode, output, gradient, &mut ()));
+    }
+
+    fn squared_norm(&self, batch: &Batch, gradient: &Activations, (): &mut ()) -> f64 {
+        delegate!(self, inner => inner.squared_norm(batch, gradient, &mut ()))
+    }
+
+    fn update(&mut self, batch: &Batch, gradient: &Activations, (): &mut (), update: &Update<'_>) {
+        delegate!(self, inner => inner.update(batch, gradient, &mut (), update));
+    }
+
+    fn settings(&self) -> String {
+        delegate!(self, inner => inner.settings())
+    }
+
+    fn parameters(&self) -> Vec<Named<&Parameter>> {
+        delegate!(self, inner => inner.parameters())
+    }
+
+    fn parameters_mut(&mut self) -> Vec<Named<&mut Parameter>> {
+        delegate!(self, inner => inner.parameters_mut())
+    }
+}

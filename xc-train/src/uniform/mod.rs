@@ -1,0 +1,99 @@
+//! A network with a sparse output layer: each label is connected with a few units of a wide layer (schultheis2023uniform).
+//!
+//! ```text
+//!   sparse features ──▶ Bag ──▶ (dense layers) ─┐
+//!                                               ├──▶ intermediate layer, H units ──▶ head::Sparse, s connections a label ──▶ best k
+//!   vectors ──▶ Precomputed ──▶ (dense layers) ─┘
+//! ```
+//!
+//! Weights grow with labels * s in place of labels * width. Training with the squared hinge leaves out what is right by a margin, which nearly
+//! all labels are.
+//!
+//! # When not to use it
+//! Where one output layer over the labels fits ([`crate::dense`]): it fits the data better at the same width. Without the intermediate layer,
+//! except to compare: a label that sees 32 of 512 values knows too little (section 3.4 of the paper).
+//!
+//! # References
+//! `[schultheis2023uniform]`. *Differs in*: inputs of the output layer are rounded to bf16; weights may be, down to eight bits; a step may
+//! score drawn labels; the encoder may learn.
+
+mod file;
+mod input;
+mod memory;
+mod output;
+mod params;
+mod predict;
+
+pub use file::{KIND, OpenUniformError};
+pub use input::Input;
+pub use memory::UniformMemory;
+pub use output::{Output, OutputWorkspace};
+pub use params::{InputKind, UniformNetwork, UniformParams, UniformParamsError, Wiring};
+pub use predict::UniformScratch;
+
+use crate::shape::begin_at_prior;
+use crate::trainer::{Sample, Summary, TrainError};
+use crate::{First, Head, Network, Trainer};
+
+/// A network with a sparse output layer over labels.
+#[derive(Clone, Debug)]
+pub struct UniformModel {
+    params: UniformParams,
+    n_features: usize,
+    network: UniformNetwork,
+}
+
+impl UniformModel {
+    /// A network that has learned nothing, over queries of `n_features` features or values.
+    ///
+    /// *Cost*: see [`UniformParams::memory`].
+    ///
+    /// # Errors
+    /// As [`UniformParams::check`].
+    pub fn new(n_features: usize, n_labels: usize, params: UniformParams) -> Result<Self, UniformParamsError> {
+        params.check(n_features, n_labels)?;
+        let first = First::Drawn { seed: params.seed };
+        let output = params.output(n_features, n_labels, first)?;
+        let network = Network::new(params.encoder(n_features, first), output);
+        Ok(Self { params, n_features, network })
+    }
+
+    /// Puts the biases of the labels at how often each is true in a sample: part of the first values, so it comes before the
+    /// training.
+    pub fn begin(&mut self, train: &Sample<'_>) {
+        begin_at_prior(&mut self.network, train, self.params.loss);
+    }
+
+    /// Trains; the trainer's loss should be that of the parameters.
+    ///
+    /// # Errors
+    /// As [`Trainer::train`].
+    pub fn train(
+        &mut self,
+        trainer: &mut Trainer<'_>,
+        train: &Sample<'_>,
+        validation: Option<&Sample<'_>>,
+    ) -> Result<Summary, TrainError> {
+        trainer.train(&mut self.network, train, validation)
+    }
+
+    /// The shape.
+    pub fn params(&self) -> &UniformParams {
+        &self.params
+    }
+
+    /// Number of features of a query, or values of a vector.
+    pub fn n_features(&self) -> usize {
+        self.n_features
+    }
+
+    /// Number of labels.
+    pub fn n_labels(&self) -> usize {
+        self.network.head().n_outputs()
+    }
+
+    /// The network.
+    pub fn network(&self) -> &UniformNetwork {
+        &self.network
+    }
+}

@@ -1,0 +1,134 @@
+//! Where a model's answers come out.
+
+use crate::head::sparse::SparseWorkspace;
+use crate::head::{Dense, DenseWorkspace, Ranked, Sparse};
+use crate::layer::Named;
+use crate::state::{Array, ArrayMut};
+use crate::{Activations, Head, Loss, Parameter, Targets, Update};
+
+/// The output layer: sparse, or dense to compare with.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// Each label is connected with a few units.
+    Sparse(Sparse),
+    /// Each label is connected with all of them.
+    Dense(Dense),
+}
+
+/// Buffers of either layer; those of the other one stay empty.
+#[derive(Default)]
+pub struct OutputWorkspace {
+    sparse: SparseWorkspace,
+    dense: DenseWorkspace,
+}
+
+macro_rules! delegate {
+    ($self:ident, $inner:ident => $call:expr) => {
+        match $self {
+            Output::Sparse($inner) => $call,
+            Output::Dense($inner) => $call,
+        }
+    };
+    ($self:ident, $room:ident, $inner:ident, $buffers:ident => $call:expr) => {
+        match $self {
+            Output::Sparse($inner) => {
+                let $buffers = &mut $room.sparse;
+                $call
+            }
+            Output::Dense($inner) => {
+                let $buffers = &mut $room.dense;
+                $call
+            }
+        }
+    };
+}
+
+impl Head for Output {
+    type Workspace = OutputWorkspace;
+
+    fn width(&self) -> usize {
+        delegate!(self, inner => inner.width())
+    }
+
+    fn n_outputs(&self) -> usize {
+        delegate!(self, inner => inner.n_outputs())
+    }
+
+    fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, room: &mut Self::Workspace) -> f64 {
+        delegate!(self, room, inner, buffers => inner.loss(input, targets, loss, buffers))
+    }
+
+    fn backward(&self, gradient: &mut Activations, room: &mut Self::Workspace) {
+        delegate!(self, room, inner, buffers => inner.backward(gradient, buffers));
+    }
+
+    fn squared_norm(&self, input: &Activations, room: &mut Self::Workspace) -> f64 {
+        delegate!(self, room, inner, buffers => inner.squared_norm(input, buffers))
+    }
+
+    fn update(&mut self, input: &Activations, room: &mut Self::Workspace, update: &Update<'_>) {
+        delegate!(self, room, inner, buffers => inner.update(input, buffers, update));
+    }
+
+    fn step(
+        &mut self,
+        input: &Activations,
+        targets: Targets<'_>,
+        loss: &dyn Loss,
+        update: &Update<'_>,
+        gradient: Option<&mut Activations>,
+        room: &mut Self::Workspace,
+    ) -> f64 {
+        delegate!(self, room, inner, buffers => inner.step(input, targets, loss, update, gradient, buffers))
+    }
+
+    fn logits(&self, input: &Activations, logits: &mut Activations, room: &mut Self::Workspace) {
+        delegate!(self, room, inner, buffers => inner.logits(input, logits, buffers));
+    }
+
+    fn rank(
+        &self,
+        input: &Activations,
+        judged_by: Option<(Targets<'_>, &dyn Loss)>,
+        k: usize,
+        room: &mut Self::Workspace,
+    ) -> Vec<Ranked> {
+        delegate!(self, room, inner, buffers => inner.rank(input, judged_by, k, buffers))
+    }
+
+    fn settings(&self) -> String {
+        delegate!(self, inner => inner.settings())
+    }
+
+    fn parameters(&self) -> Vec<Named<&Parameter>> {
+        delegate!(self, inner => inner.parameters())
+    }
+
+    fn parameters_mut(&mut self) -> Vec<Named<&mut Parameter>> {
+        delegate!(self, inner => inner.parameters_mut())
+    }
+
+    fn n_values(&self) -> usize {
+        delegate!(self, inner => inner.n_values())
+    }
+
+    fn prepare(&mut self, n_moments: usize) {
+        delegate!(self, inner => inner.prepare(n_moments));
+    }
+
+    fn arrays(&self) -> Vec<Array<'_>> {
+        delegate!(self, inner => inner.arrays())
+    }
+
+    fn arrays_mut(&mut self) -> Vec<ArrayMut<'_>> {
+        delegate!(self, inner => inner.arrays_mut())
+    }
+
+    fn overwritten(&mut self) -> Result<(), String> {
+        delegate!(self, inner => inner.overwritten())
+    }
+
+    fn is_finite(&self) -> bool {
+        delegate!(self, inner => inner.is_finite())
+    }
+}
