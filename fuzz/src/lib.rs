@@ -71,11 +71,11 @@ pub fn check_message(path: &Path, message: &str) {
     assert!(!message.contains('\n'), "the message has several lines: {message:?}");
 }
 
-/// An array of an input: a line `NAME TYPE WIDTH`, then the bytes of its elements.
+/// An array of an input: a line `NAME TYPE WIDTH`, then the bytes of its elements. The width `flat` is that of an array of one dimension.
 pub struct Block<'a> {
     pub name: &'a str,
     pub dtype: Dtype,
-    pub shape: [usize; 2],
+    pub shape: Vec<usize>,
     pub bytes: &'a [u8],
 }
 
@@ -90,17 +90,26 @@ fn block(section: &[u8]) -> Option<Block<'_>> {
     let name = words.next()?;
     let dtype = match words.next()? {
         "u8" => Dtype::U8,
+        "u16" => Dtype::U16,
         "u32" => Dtype::U32,
         "u64" => Dtype::U64,
         "f16" => Dtype::F16,
+        "bf16" => Dtype::BF16,
+        "e4m3" => Dtype::F8E4M3,
+        "e5m2" => Dtype::F8E5M2,
         _ => Dtype::F32,
     };
-    let width: usize = words.next()?.parse().ok()?;
+    let width = words.next()?;
     let n = (section.len() - end - 1) / dtype.n_bytes();
-    // A width of 0 has any number of rows: the input's next number.
-    let rows = if width == 0 { words.next()?.parse().ok()? } else { n / width };
-    let shape = [rows, width];
-    let bytes = &section[end + 1..][..rows * width * dtype.n_bytes()];
+    let shape = if width == "flat" {
+        vec![n]
+    } else {
+        let width: usize = width.parse().ok()?;
+        // A width of 0 has any number of rows: the input's next number.
+        let rows = if width == 0 { words.next()?.parse().ok()? } else { n / width };
+        vec![rows, width]
+    };
+    let bytes = &section[end + 1..][..shape.iter().product::<usize>() * dtype.n_bytes()];
     Some(Block { name, dtype, shape, bytes })
 }
 

@@ -122,5 +122,9 @@ fn main() {
         }
     }
     let took = started.elapsed().as_secs_f64();
-    println!("all: {took:.1} s, {:.1} us an instance, at most {} MiB anonymous", took / rows as f64 * 1e6, anonymous_peak);
+    println!(
+        "all: {took:.1} s, {:.1} us an instance, at most {} MiB anonymous",
+        took / rows as f64 * 1e6,
+        anonymous_peak
+    );
 }

@@ -9,3 +9,4 @@ mod sparse;
 mod threads;
 mod training;
 mod typed;
+mod uniform;

@@ -1,0 +1,179 @@
+//! The composition with a sparse output layer: stored and opened, asked for all labels and for some, its memory foreseen.
+
+use crate::reference::{features, targets};
+use xc_sparse::rank::RankedBatch;
+use xc_sparse::store::{Container, ContainerWriter, OpenMode};
+use xc_sparse::uniform::NumberType;
+use xc_sparse::{CsrMatrix, LabelRows, Rows};
+use xc_train::loss::SquaredHinge;
+use xc_train::optim::Adam;
+use xc_train::schedule::Constant;
+use xc_train::state::Role;
+use xc_train::trainer::{Sample, Silent};
+use xc_train::uniform::{InputKind, KIND, UniformModel, UniformParams, UniformParamsError, UniformScratch, Wiring};
+use xc_train::{DenseRows, Examples, Features, LossKind, Optimizer, TrainParams, Trainer};
+
+const N: usize = 150;
+const N_FEATURES: usize = 60;
+const N_LABELS: usize = 40;
+
+/// Every kind of model, small.
+fn shapes() -> Vec<UniformParams> {
+    let base = UniformParams {
+        widths: vec![12],
+        intermediate: Some(48),
+        connections: 6,
+        rewire_every: 3,
+        seed: 5,
+        ..UniformParams::default()
+    };
+    let change = |change: fn(&mut UniformParams)| {
+        let mut params = base.clone();
+        change(&mut params);
+        params
+    };
+    vec![
+        base.clone(),
+        change(|p| (p.weights, p.moments) = (NumberType::E4m3, NumberType::Bf16)),
+        change(|p| (p.wiring, p.weights) = (Wiring::Unstructured, NumberType::F16)),
+        change(|p| p.wiring = Wiring::Dense),
+        change(|p| (p.wiring, p.loss) = (Wiring::Dense, LossKind::Softmax)),
+        change(|p| (p.input, p.widths) = (InputKind::Dense, vec![])),
+        change(|p| (p.input, p.widths, p.intermediate) = (InputKind::Dense, vec![20, 30], None)),
+        change(|p| (p.negatives, p.loss) = (Some(7), LossKind::Bce)),
+    ]
+}
+
+struct Data {
+    x: CsrMatrix,
+    dense: Vec<f32>,
+    y: LabelRows,
+}
+
+impl Data {
+    fn new() -> Self {
+        let x = features(N, N_FEATURES);
+        let dense = x.to_dense().iter().copied().collect();
+        Self { x, dense, y: targets(N, N_LABELS) }
+    }
+
+    fn features(&self, input: InputKind) -> Features<'_> {
+        match input {
+            InputKind::Sparse => Features::Sparse(Rows::new(self.x.view())),
+            InputKind::Dense => Features::Dense(DenseRows::new(&self.dense, N_FEATURES)),
+        }
+    }
+}
+
+fn trained(data: &Data, params: &UniformParams) -> UniformModel {
+    let mut model = UniformModel::new(N_FEATURES, N_LABELS, params.clone()).unwrap();
+    let examples = Examples::try_new(data.features(params.input), &data.y).unwrap();
+    let sample = Sample::all(examples);
+    let mut trainer = Trainer {
+        loss: params.loss.loss(),
+        optimizer: &Adam::default(),
+        schedule: &mut Constant,
+        params: TrainParams { batch_size: 16, epochs: 2, rate: 0.01, ..TrainParams::default() },
+        checkpoint: None,
+        log: None,
+        observer: &Silent,
+    };
+    model.begin(&sample);
+    model.train(&mut trainer, &sample, None).unwrap();
+    model
+}
+
+fn bits(batch: &RankedBatch) -> Vec<Vec<(u32, u32)>> {
+    batch.iter().map(|row| row.iter().map(|s| (s.label, s.score.to_bits())).collect()).collect()
+}
+
+#[test]
+fn what_is_stored_opens_with_the_same_answers_and_candidates_score_alike() {
+    let data = Data::new();
+    let folder = tempfile::tempdir().unwrap();
+    for (number, params) in shapes().into_iter().enumerate() {
+        let model = trained(&data, &params);
+        let queries = data.features(params.input);
+        let mut scratch = UniformScratch::default();
+        let answers = model.predict_batch(queries, 5, &mut scratch);
+        answers.check().unwrap();
+        let path = folder.path().join(number.to_string());
+        let mut writer = ContainerWriter::create(&path, KIND).unwrap();
+        model.write(&mut writer).unwrap();
+        writer.finish().unwrap();
+        for check in [true, false] {
+            let opened = UniformModel::open(&Container::open(&path, OpenMode::Map).unwrap(), check).unwrap();
+            assert_eq!(opened.params(), &params);
+            assert_eq!(bits(&opened.predict_batch(queries, 5, &mut scratch)), bits(&answers), "{params:?}");
+        }
+        // All labels as candidates, and those of an answer: the same scores.
+        let all: Vec<u32> = (0..N_LABELS as u32).collect();
+        let some = model.predict_candidates(queries, |_| &all, 5, &mut scratch);
+        assert_eq!(bits(&some), bits(&answers), "{params:?}");
+        let lists: Vec<Vec<u32>> = answers.iter().map(|row| row[..2].iter().map(|s| s.label).collect()).collect();
+        let some = model.predict_candidates(queries, |i| &lists[i], 5, &mut scratch);
+        let first: Vec<_> = bits(&answers).into_iter().map(|row| row[..2].to_vec()).collect();
+        assert_eq!(bits(&some), first, "{params:?}");
+        let none = model.predict_candidates(queries, |_| &[], 5, &mut scratch);
+        assert!(none.len() == N && none.iter().all(<[_]>::is_empty));
+    }
+}
+
+#[test]
+fn the_memory_foreseen_is_that_of_the_arrays() {
+    let data = Data::new();
+    for params in shapes() {
+        let model = trained(&data, &params);
+        let bytes = |role| -> u64 {
+            let arrays = model.network().arrays();
+            let sum: usize = arrays.iter().filter(|array| array.role == role).map(|array| array.bytes.len()).sum();
+            // The end of the last label's connections is not counted.
+            sum as u64 - if params.wiring == Wiring::Unstructured && role == Role::Values { 8 } else { 0 }
+        };
+        let memory = params.memory(N_FEATURES, N_LABELS, 16, Adam::default().n_moments(), true);
+        assert_eq!((memory.parameters, memory.moments), (bytes(Role::Values), bytes(Role::Moments)), "{params:?}");
+        assert_eq!(memory.best, memory.parameters);
+        assert!(memory.buffers > 4 * 16 * 2 * params.top_width(N_FEATURES) as u64);
+        assert_eq!(memory.total(), 2 * memory.parameters + memory.moments + memory.buffers);
+        assert_eq!(params.memory(N_FEATURES, N_LABELS, 16, 2, false).best, 0);
+    }
+}
+
+#[test]
+fn the_bias_begins_at_how_often_a_label_is_true() {
+    let data = Data::new();
+    let params = UniformParams { widths: vec![4], intermediate: None, connections: 2, ..UniformParams::default() };
+    let mut model = UniformModel::new(N_FEATURES, N_LABELS, params).unwrap();
+    let examples = Examples::try_new(data.features(InputKind::Sparse), &data.y).unwrap();
+    model.begin(&Sample::all(examples));
+    let count = data.y.labels().iter().filter(|&&l| l == 7).count() as f64;
+    let parameters = model.network().parameters();
+    let bias = parameters.iter().find(|named| named.name == "head.bias").unwrap().parameter.values()[7];
+    assert!((f64::from(bias) - (2.0 * (count + 0.5) / (N as f64 + 1.0) - 1.0)).abs() < 1e-6);
+    assert_eq!(xc_train::Loss::name(&SquaredHinge), model.params().loss.loss().name());
+}
+
+#[test]
+fn impossible_shapes_are_said() {
+    let said = |change: fn(&mut UniformParams)| {
+        let mut params = UniformParams { widths: vec![8], intermediate: Some(16), ..UniformParams::default() };
+        params.connections = 4;
+        change(&mut params);
+        let error = UniformModel::new(N_FEATURES, N_LABELS, params).map(|_| ()).unwrap_err();
+        error.to_string()
+    };
+    assert_eq!(said(|p| p.connections = 17), "17 connections a label, wanted at most the number of inputs, 16");
+    assert_eq!(said(|p| p.connections = 0), "the number of connections a label is 0, wanted at least 1");
+    assert!(said(|p| p.widths.clear()).contains("wanted at least one width"));
+    assert!(said(|p| p.intermediate = Some(0)).contains("wanted at least 1 unit"));
+    assert!(said(|p| p.moments = NumberType::F16).contains("moments of f16, wanted f32 or bf16"));
+    assert!(said(|p| p.loss = LossKind::Softmax).contains("softmax"));
+    assert!(said(|p| p.rewire_fraction = f64::NAN).contains("rewire_fraction is NaN"));
+    assert!(said(|p| p.hidden_dropout = 1.0).contains("hidden_dropout is 1"));
+    assert!(said(|p| (p.wiring, p.weights) = (Wiring::Dense, NumberType::F16)).contains("no weights of low precision"));
+    let many = UniformParams { connections: 1 << 12, ..UniformParams::default() };
+    assert!(matches!(many.check(10, 1 << 20), Err(UniformParamsError::TooMany { .. })));
+    assert!(many.check(10, 1 << 19).is_ok());
+    assert!(UniformParams { rewire_every: 0, ..many }.check(10, 1 << 20).is_ok());
+    assert!(serde_json::from_str::<UniformParams>(r#"{"widths": [3], "other": 1}"#).is_err());
+}
