@@ -40,7 +40,11 @@ fn train(folder: &Path, observer: &dyn Observer) -> (DenseModel, Result<Summary,
         optimizer: &Adam { betas: [0.9, 0.999], epsilon: 1e-8, weight_decay: 0.01 },
         schedule: &mut schedule,
         params: TrainParams { batch_size: 2, epochs: 3, patience: Some(2), ..TrainParams::default() },
-        checkpoint: Some(CheckpointAt { folder: folder.to_owned(), every: Some(1000), after: std::time::Duration::ZERO }),
+        checkpoint: Some(CheckpointAt {
+            folder: folder.to_owned(),
+            every: Some(1000),
+            after: std::time::Duration::ZERO,
+        }),
         log: Some(LogAt { folder: folder.join("log"), every: 1 }),
         observer,
     };
