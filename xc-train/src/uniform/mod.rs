@@ -33,7 +33,11 @@ pub use predict::UniformScratch;
 
 use crate::shape::begin_at_prior;
 use crate::trainer::{Sample, Summary, TrainError};
-use crate::{First, Head, Network, Trainer};
+use crate::{First, Head, LossKind, Network, Trainer};
+
+/// How far below the margin the biases begin with the squared hinge. A label that is rare begins at the margin itself otherwise, where the noise of
+/// the first weights gives half of all (instance, label) pairs a gradient: the first steps at 670,091 labels took 25 ms an instance, with this 2.
+const BELOW: f32 = 0.1;
 
 /// A network with a sparse output layer over labels.
 #[derive(Clone, Debug)]
@@ -62,6 +66,11 @@ impl UniformModel {
     /// training.
     pub fn begin(&mut self, train: &Sample<'_>) {
         begin_at_prior(&mut self.network, train, self.params.loss);
+        if self.params.loss == LossKind::SquaredHinge {
+            for named in self.network.parameters_mut().into_iter().filter(|named| named.name == "head.bias") {
+                named.parameter.values_mut().iter_mut().for_each(|bias| *bias -= BELOW);
+            }
+        }
     }
 
     /// Trains; the trainer's loss should be that of the parameters.
