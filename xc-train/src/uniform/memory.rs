@@ -4,7 +4,7 @@ use super::{InputKind, UniformParams, Wiring};
 use crate::head::Sparse;
 use xc_sparse::uniform::Indices;
 
-/// Bytes of a training, by part. Estimates from above for all but small models, whose fixed costs (threads, files) are not in it.
+/// Bytes of a training, by part. The program itself (threads, files, log) takes some 10 MB more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UniformMemory {
     /// Learned values and indices.
