@@ -149,7 +149,8 @@ fn the_bias_begins_at_how_often_a_label_is_true() {
     let count = data.y.labels().iter().filter(|&&l| l == 7).count() as f64;
     let parameters = model.network().parameters();
     let bias = parameters.iter().find(|named| named.name == "head.bias").unwrap().parameter.values()[7];
-    assert!((f64::from(bias) - (2.0 * (count + 0.5) / (N as f64 + 1.0) - 1.0)).abs() < 1e-6);
+    // A tenth below the prior, which keeps the first scores of what is false off the margin.
+    assert!((f64::from(bias) - (2.0 * (count + 0.5) / (N as f64 + 1.0) - 1.1)).abs() < 1e-6);
     assert_eq!(xc_train::Loss::name(&SquaredHinge), model.params().loss.loss().name());
 }
 
