@@ -286,6 +286,10 @@ fn what_cannot_be_trained_is_refused() {
     );
     refused("--network.widths 0", "--network.widths: widths [0], wanted at least one width, none of them 0");
     refused("--rewire-fraction 1.5", "--rewire-fraction: rewire_fraction is 1.5, wanted a share from 0 to 1");
+    refused(
+        "--negatives 5 --clip-norm 1",
+        "--clip-norm, --negatives: a step whose gradients are clipped scores all labels; one of the two is wanted",
+    );
     refused("--negatives 0", "--negatives: negatives is 0, wanted at least 1");
     refused(
         "--network.input-dropout 1",

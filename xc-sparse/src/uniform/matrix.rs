@@ -13,6 +13,20 @@ pub enum FanIn {
     Varying(Buffer<u64>),
 }
 
+impl FanIn {
+    /// The connections of a label.
+    ///
+    /// # Panics
+    /// If labels differ and there is no such label.
+    #[inline(always)]
+    pub fn range(&self, label: usize) -> Range<usize> {
+        match self {
+            Self::Uniform(per_label) => label * per_label..(label + 1) * per_label,
+            Self::Varying(starts) => starts[label] as usize..starts[label + 1] as usize,
+        }
+    }
+}
+
 /// An input's number as it is stored.
 pub trait Index: Copy + Ord + Send + Sync + 'static {
     /// As an index.
@@ -88,7 +102,8 @@ impl Indices {
     /// Most inputs that two bytes tell apart.
     pub const MOST_U16: usize = 1 << 16;
 
-    pub(super) fn new(n_inputs: usize, values: impl Iterator<Item = usize>) -> Self {
+    /// In the narrower type that can hold them all; each is below `n_inputs`.
+    pub fn new(n_inputs: usize, values: impl Iterator<Item = usize>) -> Self {
         if n_inputs <= Self::MOST_U16 {
             Self::U16(values.map(u16::of).collect::<Vec<_>>().into())
         } else {
@@ -362,13 +377,8 @@ impl Connections {
     /// If there is no such label.
     #[inline(always)]
     pub fn range(&self, label: usize) -> Range<usize> {
-        match &self.fan_in {
-            FanIn::Uniform(per_label) => {
-                assert!(label < self.n_labels, "label {label} of {}", self.n_labels);
-                label * per_label..(label + 1) * per_label
-            }
-            FanIn::Varying(starts) => starts[label] as usize..starts[label + 1] as usize,
-        }
+        assert!(label < self.n_labels, "label {label} of {}", self.n_labels);
+        self.fan_in.range(label)
     }
 
     /// Most connections that a label has.
@@ -446,7 +456,11 @@ impl Connections {
     }
 }
 
-fn check_shape(n_inputs: usize, per_label: usize) -> Result<(), ConnectionsError> {
+/// Says whether labels can have so many connections.
+///
+/// # Errors
+/// None, more than inputs, or no input.
+pub fn check_shape(n_inputs: usize, per_label: usize) -> Result<(), ConnectionsError> {
     if n_inputs == 0 {
         return Err(ConnectionsError::Zero { what: "the number of inputs" });
     }

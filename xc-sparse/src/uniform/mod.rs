@@ -30,7 +30,7 @@ pub use convert::ConvertError;
 pub use file::OpenConnectionsError;
 pub use kernels::{Kernels, Sums, weight_gradients};
 pub use lines::{LANES, Line, Lines};
-pub use matrix::{Connections, ConnectionsError, FanIn, Index, Indices};
+pub use matrix::{Connections, ConnectionsError, FanIn, Index, Indices, check_shape};
 pub use numbers::{Buffer, NumberType, Numbers, NumbersMut};
 pub use pages::Pages;
 pub use precision::{E4m3, E5m2, Stored};

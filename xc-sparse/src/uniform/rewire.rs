@@ -180,7 +180,7 @@ impl Connections {
         let of = self.weights().number_type();
         let old = self.weights();
         let weights = source.iter().map(|&at| if at == u32::MAX { 0.0 } else { old.get(at as usize) });
-        let weights = Numbers::nearest(of, weights.collect::<Vec<_>>().into_iter());
+        let weights = Numbers::nearest(of, weights);
         let indices = Indices::new(n_inputs, inputs.into_iter());
         self.replace(FanIn::Varying(starts.into()), indices, weights);
         source

@@ -25,8 +25,8 @@ impl UniformMemory {
 }
 
 impl UniformParams {
-    /// What training takes with batches of `batch` instances, `n_moments` moments of an optimiser, and a copy of the best parameters
-    /// if `keeps_best`.
+    /// What training takes with batches of `batch` instances, `n_moments` moments of an optimiser, a copy of the best parameters
+    /// if `keeps_best`, and the gradients of all labels at once if it `clips` them.
     ///
     /// # Panics
     /// If [`UniformParams::check`] fails.
@@ -37,6 +37,7 @@ impl UniformParams {
         batch: usize,
         n_moments: usize,
         keeps_best: bool,
+        clips: bool,
     ) -> UniformMemory {
         let arrays = self.encoder_arrays(n_features);
         let encoder: u64 = arrays.iter().map(|(_, [rows, width])| 4 * *rows as u64 * *width as u64).sum();
@@ -45,7 +46,7 @@ impl UniformParams {
             Some(sparse) => {
                 let bytes = |n_moments| Sparse::n_bytes(labels, width, &sparse, n_moments);
                 let buffers =
-                    Sparse::workspace_bytes(labels, width, batch) + self.rewire_bytes(labels, width, n_moments);
+                    Sparse::workspace_bytes(labels, width, batch, clips) + self.rewire_bytes(labels, width, n_moments);
                 (bytes(0), bytes(n_moments) - bytes(0), buffers)
             }
             None => {

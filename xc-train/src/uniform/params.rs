@@ -9,7 +9,7 @@ use crate::{Activation, First, LossKind, Network};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use thiserror::Error;
-use xc_sparse::uniform::{ConnectionsError, NumberType};
+use xc_sparse::uniform::{ConnectionsError, NumberType, check_shape};
 
 /// The network of a uniform model.
 pub type UniformNetwork = Network<Stack<Input>, Output>;
@@ -204,12 +204,7 @@ impl UniformParams {
         if self.loss == LossKind::Softmax {
             return Err(UniformParamsError::Softmax);
         }
-        if per_label == 0 {
-            return Err(ConnectionsError::Zero { what: "the number of connections a label" }.into());
-        }
-        if per_label > n_inputs {
-            return Err(ConnectionsError::TooMany { met: per_label, n_inputs }.into());
-        }
+        check_shape(n_inputs, per_label)?;
         let all = n_labels.saturating_mul(per_label);
         if self.rewire().is_some() && all >= u32::MAX as usize {
             return Err(UniformParamsError::TooMany { labels: n_labels, per_label });

@@ -130,12 +130,14 @@ fn the_memory_foreseen_is_that_of_the_arrays() {
             // The end of the last label's connections is not counted.
             sum as u64 - if params.wiring == Wiring::Unstructured && role == Role::Values { 8 } else { 0 }
         };
-        let memory = params.memory(N_FEATURES, N_LABELS, 16, Adam::default().n_moments(), true);
+        let memory = params.memory(N_FEATURES, N_LABELS, 16, Adam::default().n_moments(), true, false);
         assert_eq!((memory.parameters, memory.moments), (bytes(Role::Values), bytes(Role::Moments)), "{params:?}");
         assert_eq!(memory.best, memory.parameters);
         assert!(memory.buffers > 4 * 16 * 2 * params.top_width(N_FEATURES) as u64);
+        let clips = params.memory(N_FEATURES, N_LABELS, 16, 2, true, true);
+        assert!(clips.buffers >= memory.buffers, "clipping holds the gradients of all labels");
         assert_eq!(memory.total(), 2 * memory.parameters + memory.moments + memory.buffers);
-        assert_eq!(params.memory(N_FEATURES, N_LABELS, 16, 2, false).best, 0);
+        assert_eq!(params.memory(N_FEATURES, N_LABELS, 16, 2, false, false).best, 0);
     }
 }
 

@@ -115,9 +115,8 @@ impl DataArgs {
             Err(e) => return Err(CliError::usage(format_args!("{}: {}", folder.display(), io_text(&e)))),
         };
         // The folder is removed in the end: what is not ours must not be in it. Behind a dot stands what a killed save left.
-        let foreign = entries.flatten().map(|e| e.file_name());
-        let mut foreign = foreign;
-        let foreign = foreign.find(|n| !is_part(n.to_string_lossy().trim_start_matches('.')));
+        let mut names = entries.flatten().map(|e| e.file_name());
+        let foreign = names.find(|n| !is_part(n.to_string_lossy().trim_start_matches('.')));
         if let Some(name) = foreign {
             return Err(CliError::usage(format_args!(
                 "{}: holds {:?}, which is no part of a checkpoint; another --checkpoint is wanted",

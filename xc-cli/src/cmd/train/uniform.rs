@@ -23,6 +23,11 @@ const ADAM_RATE: f64 = 1e-3;
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let meter = Meter::start();
     let learning = Learning::new(&args.neural, ADAM_RATE, context)?;
+    if learning.params.clip_norm.is_some() && args.layer.draws() {
+        return Err(CliError::usage(
+            "--clip-norm, --negatives: a step whose gradients are clipped scores all labels; one of the two is wanted",
+        ));
+    }
     // What depends on no data is refused before any is read: the widest vectors, no label.
     let kind = if args.features.is_some() { InputKind::Dense } else { InputKind::Sparse };
     args.params(kind, context.seed).check(usize::MAX, 0).map_err(|e| params_error(&e))?;
@@ -121,6 +126,7 @@ impl Plan<'_> {
             n_labels,
             n_moments: learning.optimizer.n_moments(),
             validates: learning.validates(given.validation.is_some()),
+            clips: learning.params.clip_norm.is_some(),
             data_bytes,
         };
         forecast.check(&settings, context)?;

@@ -90,6 +90,13 @@ pub(crate) struct LayerArgs {
     input_dropout: f32,
 }
 
+impl LayerArgs {
+    /// Whether a step scores drawn labels only.
+    pub(super) fn draws(&self) -> bool {
+        self.negatives.is_some()
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Units(Option<usize>);
 

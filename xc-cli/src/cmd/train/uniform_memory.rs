@@ -21,6 +21,7 @@ pub(super) struct Forecast {
     pub(super) n_moments: usize,
     /// Whether instances judge the network, so that the best parameters may be kept.
     pub(super) validates: bool,
+    pub(super) clips: bool,
     pub(super) data_bytes: u64,
 }
 
@@ -32,7 +33,7 @@ impl Forecast {
     pub(super) fn memory(&self, settings: &Settings) -> UniformMemory {
         let Settings { params, keep, batch_size } = settings;
         let keeps_best = self.validates && *keep == Keep::Best;
-        params.memory(self.n_features, self.n_labels, *batch_size, self.n_moments, keeps_best)
+        params.memory(self.n_features, self.n_labels, *batch_size, self.n_moments, keeps_best, self.clips)
     }
 
     /// All of it.

@@ -13,14 +13,6 @@ use xc_sparse::with_indices;
 /// Outputs that one task changes.
 const LEAF: usize = 256;
 
-/// The first connection of an output.
-fn start(fan_in: &FanIn, output: usize) -> usize {
-    match fan_in {
-        FanIn::Uniform(per_output) => output * per_output,
-        FanIn::Varying(starts) => starts[output] as usize,
-    }
-}
-
 /// Some neighbouring outputs, to be changed.
 struct Part<'a> {
     /// Number of the first one, and of its first connection.
@@ -32,7 +24,7 @@ struct Part<'a> {
 
 impl<'a> Part<'a> {
     fn split_at(self, output: usize, fan_in: &FanIn) -> (Self, Self) {
-        let at = start(fan_in, output) - start(fan_in, self.first);
+        let at = fan_in.range(output).start - fan_in.range(self.first).start;
         let (weights, weights_b) = self.weights.split_at(at);
         let [first, second] = self.moments.map(|moment| match moment.map(|moment| moment.split_at(at)) {
             Some((a, b)) => (Some(a), Some(b)),
@@ -134,12 +126,12 @@ impl Step<'_> {
     fn leaf<I: Index>(&self, tile: Tile<'_>, places: &[u32], inputs: &[I], mut part: Part<'_>) {
         let mut gradient = Gradient::default();
         let mut room: [Vec<f32>; 3] = Default::default();
-        let base = start(self.fan_in, part.first);
+        let base = self.fan_in.range(part.first).start;
         for (n, at) in places.iter().map(|&at| at as usize).enumerate() {
             if let Some(&next) = places.get(n + 1) {
                 // Its lines come while this one is worked on.
                 let output = tile.output(next as usize);
-                let inputs = &inputs[start(self.fan_in, output)..start(self.fan_in, output + 1)];
+                let inputs = &inputs[self.fan_in.range(output)];
                 for (block, active) in self.active.iter().enumerate() {
                     if active.lanes(next as usize) != 0 {
                         Kernels::current().prefetch_lines(self.lines.block(block), inputs);
@@ -147,9 +139,10 @@ impl Step<'_> {
                 }
             }
             let output = tile.output(at);
-            let (begin, end) = (start(self.fan_in, output), start(self.fan_in, output + 1));
-            gradient.fill(&inputs[begin..end], at, self.lines, self.active);
-            self.change(&mut part, begin - base, &gradient.weights, mix(self.key, output as u64), &mut room);
+            let range = self.fan_in.range(output);
+            let place = range.start - base;
+            gradient.fill(&inputs[range], at, self.lines, self.active);
+            self.change(&mut part, place, &gradient.weights, mix(self.key, output as u64), &mut room);
             let row = output - part.first;
             part.bias.rows(row..row + 1).update(&[gradient.bias], self.update.optimizer, &self.update.step);
         }

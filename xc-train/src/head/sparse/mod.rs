@@ -34,7 +34,8 @@ use rayon::prelude::*;
 use std::sync::Arc;
 use xc_sparse::store::{Dtype, Element};
 use xc_sparse::uniform::{
-    Connections, ConnectionsError, FanIn, Indices, LANES, Lines, NumberType, Numbers, Pages, Rewired, Sums, distinct,
+    Connections, ConnectionsError, FanIn, Indices, LANES, Lines, NumberType, Numbers, Pages, Rewired, Sums,
+    check_shape, distinct,
 };
 
 /// Connections that come and go while training (SET).
@@ -84,6 +85,14 @@ pub struct SparseWorkspace {
     /// Outputs of this step, if they are not all.
     outputs: Option<Vec<u32>>,
     n_instances: usize,
+}
+
+impl SparseWorkspace {
+    /// Sorts the true outputs of each block of the lines.
+    fn fill_positives(&mut self, targets: Targets<'_>) {
+        self.positives.resize_with(self.lines.n_blocks(), Positives::default);
+        self.positives.par_iter_mut().enumerate().for_each(|(block, positives)| positives.fill(targets, block));
+    }
 }
 
 /// Outputs that a step works on: all from one on, or those of a list.
@@ -136,12 +145,13 @@ impl Sparse {
             let mut stream = stream(mix(name(seed, Purpose::Connections, STREAM), output as u64));
             move || stream.next_u64()
         };
-        let mut connections = Connections::uniform(n_outputs, width, per_output, params.weights, |output, row| {
-            *row = distinct(per_output, width, Vec::new().into_iter(), &mut random(output));
-        })?;
-        if !params.uniform {
-            connections = unstructured(&connections, &random);
-        }
+        check_shape(width, per_output)?;
+        let mut connections = match params.uniform {
+            true => Connections::uniform(n_outputs, width, per_output, params.weights, |output, row| {
+                *row = distinct(per_output, width, Vec::new().into_iter(), &mut random(output));
+            })?,
+            false => unstructured(n_outputs, width, &params, &random)?,
+        };
         if let First::Drawn { seed } = first {
             let bound = (3.0 / per_output as f32).sqrt();
             // A row at a time: the weights of a low precision never exist in f32.
@@ -175,7 +185,8 @@ impl Sparse {
         Self { params, connections, bias, moments: Vec::new(), negatives: None, tile: None }
     }
 
-    /// Lets each step score the true outputs of its batch and those drawn here, instead of all.
+    /// Lets each step score the true outputs of its batch and those drawn here, instead of all. Only [`Head::step`] draws: a training that
+    /// clips gradients calls the parts, and those score all outputs.
     pub fn with_negatives(mut self, negatives: Option<Arc<dyn Negatives>>) -> Self {
         self.negatives = negatives;
         self
@@ -210,10 +221,10 @@ impl Sparse {
         n_outputs * (params.per_output as u64 * connection as u64 + 4 * (1 + n_moments as u64) + starts)
     }
 
-    /// Bytes of a step's buffers, at most, when every gradient of a tile is other than 0.
-    pub fn workspace_bytes(n_outputs: u64, width: usize, batch: usize) -> u64 {
+    /// Bytes of a step's buffers, at most, when every gradient of a tile is other than 0; where gradients are clipped the tile is all outputs.
+    pub fn workspace_bytes(n_outputs: u64, width: usize, batch: usize, clips: bool) -> u64 {
         let lanes = batch.div_ceil(LANES) as u64 * LANES as u64;
-        let tile = n_outputs.min(tile_outputs(batch) as u64);
+        let tile = if clips { n_outputs } else { n_outputs.min(tile_outputs(batch) as u64) };
         lanes * width as u64 * 6 + tile * (lanes * 4 + lanes / LANES as u64 * 8)
     }
 
@@ -237,8 +248,7 @@ impl Sparse {
             Rewired::Moved(source) => {
                 for moment in &mut self.moments {
                     let old = |&at: &u32| if at == u32::MAX { 0.0 } else { moment.get(at as usize) };
-                    *moment =
-                        Numbers::nearest(moment.number_type(), source.iter().map(old).collect::<Vec<_>>().into_iter());
+                    *moment = Numbers::nearest(moment.number_type(), source.iter().map(old));
                 }
             }
         }
@@ -250,10 +260,8 @@ impl Sparse {
         assert!(input.width() == self.width(), "width {}, wanted {}", input.width(), self.width());
         room.n_instances = input.len();
         room.lines.fill(input.values(), input.len(), input.width());
-        let n_blocks = room.lines.n_blocks();
-        room.positives.resize_with(n_blocks, Positives::default);
-        room.positives.par_iter_mut().enumerate().for_each(|(block, positives)| positives.fill(targets, block));
-        room.active.resize_with(n_blocks, Active::default);
+        room.fill_positives(targets);
+        room.active.resize_with(room.lines.n_blocks(), Active::default);
         room.outputs = match (&self.negatives, drawn) {
             (Some(negatives), Some((seed, number))) => {
                 let mut outputs = Vec::new();
@@ -283,12 +291,16 @@ fn tile_outputs(batch: usize) -> usize {
     (TILE_VALUES / batch.max(1)).clamp(1024, TILE_OUTPUTS)
 }
 
-/// As many connections anywhere: each output gets a random number of them, on average as many as before.
-fn unstructured<R: FnMut() -> u64>(uniform: &Connections, random: &impl Fn(usize) -> R) -> Connections {
-    let (n_outputs, n_inputs) = (uniform.n_labels(), uniform.n_inputs());
+/// As many connections as in the uniform form, anywhere: each output gets a random number of them.
+fn unstructured<R: FnMut() -> u64>(
+    n_outputs: usize,
+    n_inputs: usize,
+    params: &SparseParams,
+    random: &impl Fn(usize) -> R,
+) -> Result<Connections, ConnectionsError> {
     let mut counts = vec![0u64; n_outputs];
     let mut choose = random(n_outputs);
-    let mut left = uniform.len();
+    let mut left = n_outputs * params.per_output;
     while left > 0 {
         let output = ((u128::from(choose()) * n_outputs as u128) >> 64) as usize;
         if counts[output] < n_inputs as u64 {
@@ -297,19 +309,14 @@ fn unstructured<R: FnMut() -> u64>(uniform: &Connections, random: &impl Fn(usize
         }
     }
     let mut starts = vec![0u64];
-    let mut inputs = Vec::with_capacity(uniform.len());
+    let mut inputs = Vec::with_capacity(n_outputs * params.per_output);
     for (output, &count) in counts.iter().enumerate() {
         inputs.extend(distinct(count as usize, n_inputs, Vec::new().into_iter(), &mut random(output)));
         starts.push(inputs.len() as u64);
     }
-    let indices = if n_inputs <= Indices::MOST_U16 {
-        Indices::U16(inputs.iter().map(|&i| i as u16).collect::<Vec<_>>().into())
-    } else {
-        Indices::U32(inputs.iter().map(|&i| i as u32).collect::<Vec<_>>().into())
-    };
-    let weights = Numbers::zeros(uniform.weights().number_type(), inputs.len());
+    let weights = Numbers::zeros(params.weights, inputs.len());
+    let indices = Indices::new(n_inputs, inputs.into_iter());
     Connections::from_parts(n_outputs, n_inputs, FanIn::Varying(starts.into()), indices, weights)
-        .unwrap_or_else(|e| panic!("drawn connections are sound: {e}"))
 }
 
 impl Head for Sparse {

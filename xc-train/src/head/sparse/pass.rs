@@ -151,7 +151,7 @@ impl<'a> Weights<'a> {
 }
 
 /// A mask of the first lanes.
-pub(super) fn valid(lanes: usize) -> u32 {
+fn valid(lanes: usize) -> u32 {
     if lanes >= LANES { u32::MAX } else { (1 << lanes) - 1 }
 }
 

@@ -1,7 +1,7 @@
 //! Answers: logits of all outputs, or only the best ones.
 
-use super::active::{Cursor, Positives};
-use super::pass::{Weights, valid};
+use super::active::Cursor;
+use super::pass::Weights;
 use super::{Sparse, SparseWorkspace};
 use crate::head::Ranked;
 use crate::{Activations, Loss, Targets};
@@ -63,8 +63,7 @@ impl Sparse {
         room.lines.fill(input.values(), input.len(), input.width());
         let n_blocks = room.lines.n_blocks();
         if let Some((targets, _)) = judged_by {
-            room.positives.resize_with(n_blocks, Positives::default);
-            room.positives.iter_mut().enumerate().for_each(|(block, positives)| positives.fill(targets, block));
+            room.fill_positives(targets);
         }
         let loss = judged_by.map(|(_, loss)| Self::losses(loss));
         let (room, tasks) = (&*room, n.div_ceil(OUTPUTS).max(1));
@@ -96,7 +95,6 @@ impl Sparse {
                         }
                     }
                 });
-                debug_assert_eq!(valid(lanes).count_ones() as usize, lanes);
                 top.iter_mut().zip(losses).map(|(top, loss)| Ranked { best: top.sorted().to_vec(), loss }).collect()
             })
             .collect();
