@@ -11,7 +11,7 @@
 use std::time::Instant;
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::encoder::{Bag, Stack};
-use xc_train::gemm::{MatRef, Scratch, Start, product};
+use xc_train::gemm::{MatRef, Products, Scratch, Start, product};
 use xc_train::head::Dense;
 use xc_train::loss::Softmax;
 use xc_train::optim::{Adam, Sgd};
@@ -38,6 +38,10 @@ fn values(n: usize, salt: u32) -> Vec<f32> {
 }
 
 fn products(threads: usize) {
+    [Products::F32, Products::Bf16].into_iter().for_each(|products| products_of(threads, products));
+}
+
+fn products_of(threads: usize, products: Products) {
     for (n, w, h) in [
         (256, 128, 10_000),
         (512, 128, 20_000),
@@ -45,6 +49,7 @@ fn products(threads: usize) {
         (1024, 512, 10_000),
         (512, 2000, 2000),
         (512, 2000, 20_000),
+        (512, 512, 32_768),
     ] {
         let (x, weights, g) = (values(n * w, 1), values(h * w, 2), values(n * h, 3));
         let (x, weights, g) = (MatRef::new(&x, n, w), MatRef::new(&weights, h, w), MatRef::new(&g, n, h));
@@ -54,14 +59,15 @@ fn products(threads: usize) {
             let mut best = f64::MAX;
             for _ in 0..6 {
                 let began = Instant::now();
-                product(&mut c, a, b, Start::Zero, &mut scratch);
+                product(&mut c, a, b, Start::Zero, products, &mut scratch);
                 best = best.min(began.elapsed().as_secs_f64());
             }
             2e-9 * (n * w * h) as f64 / best
         };
         let (forward, input, weight) = (speed(n, h, x, weights.t()), speed(n, w, g, weights), speed(h, w, g.t(), x));
         println!(
-            r#"{{"what":"product","threads":{threads},"batch":{n},"width":{w},"outputs":{h},"forward":{forward:.1},"input_gradient":{input:.1},"weight_gradient":{weight:.1}}}"#
+            r#"{{"what":"product","products":"{}","threads":{threads},"batch":{n},"width":{w},"outputs":{h},"forward":{forward:.1},"input_gradient":{input:.1},"weight_gradient":{weight:.1}}}"#,
+            products.name()
         );
     }
 }

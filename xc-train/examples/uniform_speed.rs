@@ -1,6 +1,6 @@
 //! Time and memory of training a uniform sparse layer at a given shape, on made values with a real law of label frequencies.
 //!
-//! `uniform_speed FOLDER INPUTS HIDDEN LABELS CONNECTIONS ROWS BATCH [WEIGHTS [MOMENTS [NEGATIVES]]]`: one epoch over ROWS instances; a line every
+//! `uniform_speed FOLDER INPUTS HIDDEN LABELS CONNECTIONS ROWS BATCH [WEIGHTS [MOMENTS [NEGATIVES [PRODUCTS]]]]`: one epoch over ROWS instances; a line every
 //! tenth of them. The features are written to FOLDER and mapped from there, as those of a data set would be.
 
 #![allow(clippy::print_stdout)] // an example talks
@@ -10,6 +10,7 @@ use xc_sparse::LabelRows;
 use xc_sparse::store::{Container, ContainerWriter, Dtype, OpenMode};
 use xc_sparse::uniform::NumberType;
 use xc_train::encoder::{Precomputed, Stack};
+use xc_train::gemm::Products;
 use xc_train::head::Sparse;
 use xc_train::head::sparse::{EvenNegatives, Rewire, SparseParams};
 use xc_train::loss::SquaredHinge;
@@ -78,6 +79,7 @@ fn main() {
     let folder = std::path::Path::new(&arguments[0]);
     let (inputs, hidden, labels, connections, rows, batch_size) = (n(1), n(2), n(3), n(4), n(5), n(6));
     let negatives = arguments.get(9).map(|_| n(9)).filter(|&n| n > 0);
+    let products = if arguments.get(10).is_some_and(|p| p == "f32") { Products::F32 } else { Products::Bf16 };
     let targets = write_data(folder, inputs, labels, rows);
     let container = Container::open(folder, OpenMode::Map).expect("was just written");
     let values = container.array::<f32>("values").expect("was just written");
@@ -90,7 +92,9 @@ fn main() {
         rewire: Some(Rewire { every: (32_000 / batch_size).max(1) as u64, fraction: 0.1 }),
     };
     println!("features in the file {} MiB; {params:?}", values.len() >> 18);
-    let encoder = Stack::new(Precomputed::new(inputs).with_dropout(0.1)).push(hidden, Activation::Relu, 0.0, 1);
+    let encoder = Stack::new(Precomputed::new(inputs).with_dropout(0.1))
+        .push(hidden, Activation::Relu, 0.0, 1)
+        .with_products(products);
     let head = Sparse::new(labels, hidden, params, First::Drawn { seed: 1 }).expect("a sound shape");
     let head = head.with_negatives(negatives.map(|per_step| std::sync::Arc::new(EvenNegatives { per_step }) as _));
     let mut network = Network::new(encoder, head);

@@ -2,7 +2,7 @@
 
 use crate::activations::Activations;
 use crate::arch::vectorised;
-use crate::gemm::{MatRef, Scratch, SplitRows, Start, product, product_by_rows};
+use crate::gemm::{MatRef, Products, Scratch, SplitRows, Start, product, product_by_rows};
 use crate::optim::{Optimizer, Step};
 use crate::parameter::{Decay, First, Parameter, Slot};
 use rayon::prelude::*;
@@ -34,6 +34,7 @@ pub struct Update<'a> {
 pub(crate) struct Linear {
     pub(crate) weights: Parameter,
     pub(crate) bias: Parameter,
+    pub(crate) products: Products,
 }
 
 impl Linear {
@@ -42,7 +43,7 @@ impl Linear {
         let mut weights = Parameter::zeros(outputs, width, Decay::Yes);
         let bound = (gain / width.max(1) as f32).sqrt();
         first.fill(layer, bound, &mut weights);
-        Self { weights, bias: Parameter::zeros(outputs, 1, Decay::No) }
+        Self { weights, bias: Parameter::zeros(outputs, 1, Decay::No), products: Products::F32 }
     }
 
     fn matrix(&self) -> MatRef<'_> {
@@ -54,7 +55,7 @@ impl Linear {
         assert!(input.width() == self.weights.width(), "width {}, wanted {}", input.width(), self.weights.width());
         sums.reshape(input.len(), self.weights.rows());
         let start = Start::Bias(self.bias.values());
-        product(sums.values_mut(), input.matrix(), self.matrix().t(), start, scratch);
+        product(sums.values_mut(), input.matrix(), self.matrix().t(), start, self.products, scratch);
     }
 
     /// Gradient with respect to the input.
@@ -65,7 +66,8 @@ impl Linear {
         scratch: &mut Scratch,
     ) {
         input_gradient.reshape(sums_gradient.len(), self.weights.width());
-        product(input_gradient.values_mut(), sums_gradient.matrix(), self.matrix(), Start::Zero, scratch);
+        let gradient = sums_gradient.matrix();
+        product(input_gradient.values_mut(), gradient, self.matrix(), Start::Zero, self.products, scratch);
     }
 
     /// Sum of squares of the gradient of weights and biases.
@@ -82,7 +84,7 @@ impl Linear {
                 *sum = squares(row);
             }
         };
-        product_by_rows(sums_gradient.matrix().t(), input.matrix(), target, scratch, &visit);
+        product_by_rows(sums_gradient.matrix().t(), input.matrix(), target, self.products, scratch, &visit);
         sums.iter().sum::<f64>() + squares(&column_sums(sums_gradient))
     }
 
@@ -96,7 +98,8 @@ impl Linear {
     ) {
         self.bias.slot().update(&column_sums(sums_gradient), update.optimizer, &update.step);
         let visit = |_: usize, block: &[f32], slot: Slot<'_>| slot.update(block, update.optimizer, &update.step);
-        product_by_rows(sums_gradient.matrix().t(), input.matrix(), self.weights.slot(), scratch, &visit);
+        let target = self.weights.slot();
+        product_by_rows(sums_gradient.matrix().t(), input.matrix(), target, self.products, scratch, &visit);
     }
 
     pub(crate) fn parameters(&self, name: &str) -> Vec<Named<&Parameter>> {

@@ -1,8 +1,8 @@
 //! Instruction sets: which one runs, and one file of kernels for each.
 //!
-//! The scalar file defines every operation; the others are tested against it bit for bit. No kernel fuses a
-//! multiplication with an addition, and each adds a child's products in ascending feature order, so all of them
-//! give the same bits. The choice is made once a process; `XC_SIMD=scalar|avx2|avx512` forces one.
+//! The scalar file defines every operation; the others are tested against it bit for bit. No kernel of label trees fuses a
+//! multiplication with an addition, and each adds a child's products in ascending feature order; the forward products of output
+//! layers are fused everywhere, in plain code too: so all of them give the same bits. The choice is made once a process; `XC_SIMD=scalar|avx2|avx512` forces one.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
@@ -13,6 +13,8 @@ pub(crate) mod scalar;
 pub(crate) mod uniform_avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod uniform_avx512;
+#[cfg(target_arch = "x86_64")]
+mod uniform_products;
 
 use std::sync::OnceLock;
 
@@ -21,7 +23,7 @@ use std::sync::OnceLock;
 pub enum Isa {
     /// Portable code.
     Scalar,
-    /// AVX2 with BMI and POPCNT.
+    /// AVX2 with FMA, BMI and POPCNT.
     Avx2,
     /// AVX-512 F, BW, DQ, VL and VPOPCNTDQ (Ice Lake, Zen 4 and later).
     Avx512,
@@ -35,6 +37,7 @@ impl Isa {
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => {
                 is_x86_feature_detected!("avx2")
+                    && is_x86_feature_detected!("fma")
                     && is_x86_feature_detected!("popcnt")
                     && is_x86_feature_detected!("bmi1")
                     && is_x86_feature_detected!("bmi2")

@@ -1,219 +1,83 @@
-//! The products of a sparse output layer in AVX2: see `uniform::kernels`.
+//! The products of a sparse output layer in AVX2: see `uniform_products`.
 
+use super::uniform_products::products;
 use crate::uniform::{Index, Line, Sums};
 use std::arch::x86_64::*;
 
+type V = __m256;
+
+/// Numbers of a vector.
+const WIDTH: usize = 8;
 /// Vectors that hold sixteen numbers.
-const N: usize = 2;
+const N: usize = 16 / WIDTH;
 
-/// The two halves of a line, widened.
 #[inline]
-#[target_feature(enable = "avx2")]
-fn widen(line: &Line) -> [[__m256; N]; 2] {
+#[target_feature(enable = "avx2,fma")]
+fn zero() -> V {
+    _mm256_setzero_ps()
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn all(value: f32) -> V {
+    _mm256_set1_ps(value)
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn sum(a: V, b: V) -> V {
+    _mm256_add_ps(a, b)
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn product(a: V, b: V) -> V {
+    _mm256_mul_ps(a, b)
+}
+
+/// `a * b + c`, rounded once.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn fused(a: V, b: V, c: V) -> V {
+    _mm256_fmadd_ps(a, b, c)
+}
+
+/// The lanes that are not at or below a bar; NaN is not.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn not_below(values: V, bar: V) -> u32 {
+    _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_NLE_UQ>(values, bar)) as u32
+}
+
+/// # Safety
+/// There are 8 numbers.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn load_one(from: *const f32) -> V {
+    // SAFETY: by the contract.
+    unsafe { _mm256_loadu_ps(from) }
+}
+
+/// # Safety
+/// There is room for 8 numbers.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn store_one(to: *mut f32, values: V) {
+    // SAFETY: by the contract.
+    unsafe { _mm256_storeu_ps(to, values) }
+}
+
+/// The lower and the upper halves of words, each a bf16, as f32.
+///
+/// # Safety
+/// There are 8 words.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn halves(words: *const u32) -> [V; 2] {
+    // SAFETY: by the contract.
+    let words = unsafe { _mm256_loadu_si256(words.cast()) };
     let upper = _mm256_set1_epi32(0xffff_0000_u32 as i32);
-    let mut out = [[_mm256_setzero_ps(); N]; 2];
-    for n in 0..N {
-        // SAFETY: a line has sixteen words, of which these are 8.
-        let words = unsafe { _mm256_loadu_si256(line.0.as_ptr().add(n * 8).cast()) };
-        out[0][n] = _mm256_castsi256_ps(_mm256_slli_epi32::<16>(words));
-        out[1][n] = _mm256_castsi256_ps(_mm256_and_si256(words, upper));
-    }
-    out
+    [_mm256_castsi256_ps(_mm256_slli_epi32::<16>(words)), _mm256_castsi256_ps(_mm256_and_si256(words, upper))]
 }
 
-#[inline]
-#[target_feature(enable = "avx2")]
-fn load(values: &[f32; 16]) -> [__m256; N] {
-    let mut out = [_mm256_setzero_ps(); N];
-    for n in 0..N {
-        // SAFETY: sixteen numbers, of which these are 8.
-        out[n] = unsafe { _mm256_loadu_ps(values.as_ptr().add(n * 8)) };
-    }
-    out
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn store(values: &mut [f32; 16], from: [__m256; N]) {
-    for n in 0..N {
-        // SAFETY: sixteen numbers, of which these are 8.
-        unsafe { _mm256_storeu_ps(values.as_mut_ptr().add(n * 8), from[n]) };
-    }
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn add_product(sums: &mut [__m256; N], a: &[__m256; N], b: &[__m256; N]) {
-    for n in 0..N {
-        sums[n] = _mm256_add_ps(sums[n], _mm256_mul_ps(a[n], b[n]));
-    }
-}
-
-/// # Safety
-/// The machine has the instructions; the input is below `lines.len()`.
-#[inline]
-#[target_feature(enable = "avx2")]
-unsafe fn add_line<I: Index>(sums: &mut [[__m256; N]; 2], lines: &[Line], input: I, weight: f32) {
-    // SAFETY: in range, by the contract.
-    let values = widen(unsafe { lines.get_unchecked(input.at()) });
-    let weight = [_mm256_set1_ps(weight); N];
-    for half in 0..2 {
-        add_product(&mut sums[half], &values[half], &weight);
-    }
-}
-
-/// Sums over a label's connections.
-///
-/// # Safety
-/// The machine has the instructions; every input is below `lines.len()`; there are as many weights as inputs.
-#[inline]
-#[target_feature(enable = "avx2")]
-unsafe fn sums<I: Index>(lines: &[Line], inputs: &[I], weights: &[f32], ahead: &[I]) -> [[__m256; N]; 2] {
-    let soon = ahead.len().min(inputs.len());
-    for input in &ahead[..soon] {
-        _mm_prefetch::<_MM_HINT_T1>(lines.as_ptr().wrapping_add(input.at()).cast());
-    }
-    let (mut even, mut odd) = ([[_mm256_setzero_ps(); N]; 2], [[_mm256_setzero_ps(); N]; 2]);
-    for t in (0..inputs.len()).step_by(2) {
-        // SAFETY: t < inputs.len() = weights.len(), and the input is in range, by the contract.
-        unsafe { add_line(&mut even, lines, *inputs.get_unchecked(t), *weights.get_unchecked(t)) };
-        if t + 1 < inputs.len() {
-            // SAFETY: so is t + 1.
-            unsafe { add_line(&mut odd, lines, *inputs.get_unchecked(t + 1), *weights.get_unchecked(t + 1)) };
-        }
-    }
-    for half in 0..2 {
-        for n in 0..N {
-            even[half][n] = _mm256_add_ps(even[half][n], odd[half][n]);
-        }
-    }
-    even
-}
-
-/// # Safety
-/// The machine has the instructions; every input is below `lines.len()`; there are as many weights as inputs.
-#[target_feature(enable = "avx2")]
-pub(crate) unsafe fn forward<I: Index>(lines: &[Line], inputs: &[I], weights: &[f32], ahead: &[I], out: &mut Sums) {
-    // SAFETY: the same contract.
-    let sums = unsafe { sums(lines, inputs, weights, ahead) };
-    for half in 0..2 {
-        store(&mut out[half], sums[half]);
-    }
-}
-
-/// Adds the bias; the lanes above the bar, and the sums if there are any.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn above(mut sums: [[__m256; N]; 2], bias: f32, bar: f32, out: &mut Sums) -> u32 {
-    let (bias, bar) = (_mm256_set1_ps(bias), _mm256_set1_ps(bar));
-    let mut above = 0u32;
-    for half in 0..2 {
-        for n in 0..N {
-            sums[half][n] = _mm256_add_ps(sums[half][n], bias);
-            let lanes = _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_NLE_UQ>(sums[half][n], bar)) as u32;
-            above |= lanes << (half * 16 + n * 8);
-        }
-    }
-    if above != 0 {
-        for half in 0..2 {
-            store(&mut out[half], sums[half]);
-        }
-    }
-    above
-}
-
-/// # Safety
-/// As for [`forward`].
-#[target_feature(enable = "avx2")]
-pub(crate) unsafe fn forward_above<I: Index>(
-    lines: &[Line],
-    inputs: &[I],
-    weights: &[f32],
-    ahead: &[I],
-    bias: f32,
-    bar: f32,
-    out: &mut Sums,
-) -> u32 {
-    // SAFETY: the same contract.
-    above(unsafe { sums(lines, inputs, weights, ahead) }, bias, bar, out)
-}
-
-/// Two blocks of instances at once: indices and weights are read once for both.
-///
-/// # Safety
-/// As for [`forward`], for each of the blocks.
-#[target_feature(enable = "avx2")]
-pub(crate) unsafe fn forward_above_two<I: Index>(
-    lines: [&[Line]; 2],
-    inputs: &[I],
-    weights: &[f32],
-    ahead: &[I],
-    [bias, bar]: [f32; 2],
-    out: [&mut Sums; 2],
-) -> [u32; 2] {
-    let soon = ahead.len().min(inputs.len());
-    for input in &ahead[..soon] {
-        _mm_prefetch::<_MM_HINT_T1>(lines[0].as_ptr().wrapping_add(input.at()).cast());
-        _mm_prefetch::<_MM_HINT_T1>(lines[1].as_ptr().wrapping_add(input.at()).cast());
-    }
-    let mut sums = [[[[_mm256_setzero_ps(); N]; 2]; 2]; 2];
-    for t in (0..inputs.len()).step_by(2) {
-        // SAFETY: t < inputs.len() = weights.len(), and the input is in range of both, by the contract.
-        unsafe {
-            let (input, weight) = (*inputs.get_unchecked(t), *weights.get_unchecked(t));
-            add_line(&mut sums[0][0], lines[0], input, weight);
-            add_line(&mut sums[1][0], lines[1], input, weight);
-        }
-        if t + 1 < inputs.len() {
-            // SAFETY: so is t + 1.
-            unsafe {
-                let (input, weight) = (*inputs.get_unchecked(t + 1), *weights.get_unchecked(t + 1));
-                add_line(&mut sums[0][1], lines[0], input, weight);
-                add_line(&mut sums[1][1], lines[1], input, weight);
-            }
-        }
-    }
-    for [even, odd] in &mut sums {
-        for half in 0..2 {
-            for n in 0..N {
-                even[half][n] = _mm256_add_ps(even[half][n], odd[half][n]);
-            }
-        }
-    }
-    let [a, b] = out;
-    [above(sums[0][0], bias, bar, a), above(sums[1][0], bias, bar, b)]
-}
-
-/// # Safety
-/// As for [`forward`], with `out` in place of the lines.
-#[target_feature(enable = "avx2")]
-pub(crate) unsafe fn input_gradient<I: Index>(out: &mut [Sums], inputs: &[I], weights: &[f32], gradient: &Sums) {
-    let gradient = [load(&gradient[0]), load(&gradient[1])];
-    for t in 0..inputs.len() {
-        // SAFETY: t < inputs.len() = weights.len(), and the input is in range, by the contract.
-        let (out, weight) = unsafe { (out.get_unchecked_mut(inputs.get_unchecked(t).at()), *weights.get_unchecked(t)) };
-        let weight = [_mm256_set1_ps(weight); N];
-        for half in 0..2 {
-            let mut sums = load(&out[half]);
-            add_product(&mut sums, &gradient[half], &weight);
-            store(&mut out[half], sums);
-        }
-    }
-}
-
-/// # Safety
-/// As for [`forward`], with `sums` in place of the weights.
-#[target_feature(enable = "avx2")]
-pub(crate) unsafe fn weight_gradient<I: Index>(sums: &mut [[f32; 16]], lines: &[Line], inputs: &[I], gradient: &Sums) {
-    let gradient = [load(&gradient[0]), load(&gradient[1])];
-    for t in 0..inputs.len() {
-        // SAFETY: t < inputs.len() = sums.len(), and the input is in range, by the contract.
-        let (line, sums) = unsafe { (lines.get_unchecked(inputs.get_unchecked(t).at()), sums.get_unchecked_mut(t)) };
-        let values = widen(line);
-        let mut part = load(sums);
-        for half in 0..2 {
-            add_product(&mut part, &values[half], &gradient[half]);
-        }
-        store(sums, part);
-    }
-}
+products!("avx2,fma");

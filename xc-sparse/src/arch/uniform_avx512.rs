@@ -1,219 +1,83 @@
-//! The products of a sparse output layer in AVX-512: see `uniform::kernels`.
+//! The products of a sparse output layer in AVX-512: see `uniform_products`.
 
+use super::uniform_products::products;
 use crate::uniform::{Index, Line, Sums};
 use std::arch::x86_64::*;
 
+type V = __m512;
+
+/// Numbers of a vector.
+const WIDTH: usize = 16;
 /// Vectors that hold sixteen numbers.
-const N: usize = 1;
+const N: usize = 16 / WIDTH;
 
-/// The two halves of a line, widened.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn widen(line: &Line) -> [[__m512; N]; 2] {
+fn zero() -> V {
+    _mm512_setzero_ps()
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn all(value: f32) -> V {
+    _mm512_set1_ps(value)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn sum(a: V, b: V) -> V {
+    _mm512_add_ps(a, b)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn product(a: V, b: V) -> V {
+    _mm512_mul_ps(a, b)
+}
+
+/// `a * b + c`, rounded once.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn fused(a: V, b: V, c: V) -> V {
+    _mm512_fmadd_ps(a, b, c)
+}
+
+/// The lanes that are not at or below a bar; NaN is not.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn not_below(values: V, bar: V) -> u32 {
+    _mm512_cmp_ps_mask::<_CMP_NLE_UQ>(values, bar) as u32
+}
+
+/// # Safety
+/// There are 16 numbers.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn load_one(from: *const f32) -> V {
+    // SAFETY: by the contract.
+    unsafe { _mm512_loadu_ps(from) }
+}
+
+/// # Safety
+/// There is room for 16 numbers.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn store_one(to: *mut f32, values: V) {
+    // SAFETY: by the contract.
+    unsafe { _mm512_storeu_ps(to, values) }
+}
+
+/// The lower and the upper halves of words, each a bf16, as f32.
+///
+/// # Safety
+/// There are 16 words.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn halves(words: *const u32) -> [V; 2] {
+    // SAFETY: by the contract.
+    let words = unsafe { _mm512_loadu_si512(words.cast()) };
     let upper = _mm512_set1_epi32(0xffff_0000_u32 as i32);
-    let mut out = [[_mm512_setzero_ps(); N]; 2];
-    for n in 0..N {
-        // SAFETY: a line has sixteen words, of which these are 16.
-        let words = unsafe { _mm512_loadu_si512(line.0.as_ptr().add(n * 16).cast()) };
-        out[0][n] = _mm512_castsi512_ps(_mm512_slli_epi32::<16>(words));
-        out[1][n] = _mm512_castsi512_ps(_mm512_and_si512(words, upper));
-    }
-    out
+    [_mm512_castsi512_ps(_mm512_slli_epi32::<16>(words)), _mm512_castsi512_ps(_mm512_and_si512(words, upper))]
 }
 
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn load(values: &[f32; 16]) -> [__m512; N] {
-    let mut out = [_mm512_setzero_ps(); N];
-    for n in 0..N {
-        // SAFETY: sixteen numbers, of which these are 16.
-        out[n] = unsafe { _mm512_loadu_ps(values.as_ptr().add(n * 16)) };
-    }
-    out
-}
-
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn store(values: &mut [f32; 16], from: [__m512; N]) {
-    for n in 0..N {
-        // SAFETY: sixteen numbers, of which these are 16.
-        unsafe { _mm512_storeu_ps(values.as_mut_ptr().add(n * 16), from[n]) };
-    }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn add_product(sums: &mut [__m512; N], a: &[__m512; N], b: &[__m512; N]) {
-    for n in 0..N {
-        sums[n] = _mm512_add_ps(sums[n], _mm512_mul_ps(a[n], b[n]));
-    }
-}
-
-/// # Safety
-/// The machine has the instructions; the input is below `lines.len()`.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn add_line<I: Index>(sums: &mut [[__m512; N]; 2], lines: &[Line], input: I, weight: f32) {
-    // SAFETY: in range, by the contract.
-    let values = widen(unsafe { lines.get_unchecked(input.at()) });
-    let weight = [_mm512_set1_ps(weight); N];
-    for half in 0..2 {
-        add_product(&mut sums[half], &values[half], &weight);
-    }
-}
-
-/// Sums over a label's connections.
-///
-/// # Safety
-/// The machine has the instructions; every input is below `lines.len()`; there are as many weights as inputs.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn sums<I: Index>(lines: &[Line], inputs: &[I], weights: &[f32], ahead: &[I]) -> [[__m512; N]; 2] {
-    let soon = ahead.len().min(inputs.len());
-    for input in &ahead[..soon] {
-        _mm_prefetch::<_MM_HINT_T1>(lines.as_ptr().wrapping_add(input.at()).cast());
-    }
-    let (mut even, mut odd) = ([[_mm512_setzero_ps(); N]; 2], [[_mm512_setzero_ps(); N]; 2]);
-    for t in (0..inputs.len()).step_by(2) {
-        // SAFETY: t < inputs.len() = weights.len(), and the input is in range, by the contract.
-        unsafe { add_line(&mut even, lines, *inputs.get_unchecked(t), *weights.get_unchecked(t)) };
-        if t + 1 < inputs.len() {
-            // SAFETY: so is t + 1.
-            unsafe { add_line(&mut odd, lines, *inputs.get_unchecked(t + 1), *weights.get_unchecked(t + 1)) };
-        }
-    }
-    for half in 0..2 {
-        for n in 0..N {
-            even[half][n] = _mm512_add_ps(even[half][n], odd[half][n]);
-        }
-    }
-    even
-}
-
-/// # Safety
-/// The machine has the instructions; every input is below `lines.len()`; there are as many weights as inputs.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(crate) unsafe fn forward<I: Index>(lines: &[Line], inputs: &[I], weights: &[f32], ahead: &[I], out: &mut Sums) {
-    // SAFETY: the same contract.
-    let sums = unsafe { sums(lines, inputs, weights, ahead) };
-    for half in 0..2 {
-        store(&mut out[half], sums[half]);
-    }
-}
-
-/// Adds the bias; the lanes above the bar, and the sums if there are any.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn above(mut sums: [[__m512; N]; 2], bias: f32, bar: f32, out: &mut Sums) -> u32 {
-    let (bias, bar) = (_mm512_set1_ps(bias), _mm512_set1_ps(bar));
-    let mut above = 0u32;
-    for half in 0..2 {
-        for n in 0..N {
-            sums[half][n] = _mm512_add_ps(sums[half][n], bias);
-            let lanes = _mm512_cmp_ps_mask::<_CMP_NLE_UQ>(sums[half][n], bar) as u32;
-            above |= lanes << (half * 16 + n * 16);
-        }
-    }
-    if above != 0 {
-        for half in 0..2 {
-            store(&mut out[half], sums[half]);
-        }
-    }
-    above
-}
-
-/// # Safety
-/// As for [`forward`].
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(crate) unsafe fn forward_above<I: Index>(
-    lines: &[Line],
-    inputs: &[I],
-    weights: &[f32],
-    ahead: &[I],
-    bias: f32,
-    bar: f32,
-    out: &mut Sums,
-) -> u32 {
-    // SAFETY: the same contract.
-    above(unsafe { sums(lines, inputs, weights, ahead) }, bias, bar, out)
-}
-
-/// Two blocks of instances at once: indices and weights are read once for both.
-///
-/// # Safety
-/// As for [`forward`], for each of the blocks.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(crate) unsafe fn forward_above_two<I: Index>(
-    lines: [&[Line]; 2],
-    inputs: &[I],
-    weights: &[f32],
-    ahead: &[I],
-    [bias, bar]: [f32; 2],
-    out: [&mut Sums; 2],
-) -> [u32; 2] {
-    let soon = ahead.len().min(inputs.len());
-    for input in &ahead[..soon] {
-        _mm_prefetch::<_MM_HINT_T1>(lines[0].as_ptr().wrapping_add(input.at()).cast());
-        _mm_prefetch::<_MM_HINT_T1>(lines[1].as_ptr().wrapping_add(input.at()).cast());
-    }
-    let mut sums = [[[[_mm512_setzero_ps(); N]; 2]; 2]; 2];
-    for t in (0..inputs.len()).step_by(2) {
-        // SAFETY: t < inputs.len() = weights.len(), and the input is in range of both, by the contract.
-        unsafe {
-            let (input, weight) = (*inputs.get_unchecked(t), *weights.get_unchecked(t));
-            add_line(&mut sums[0][0], lines[0], input, weight);
-            add_line(&mut sums[1][0], lines[1], input, weight);
-        }
-        if t + 1 < inputs.len() {
-            // SAFETY: so is t + 1.
-            unsafe {
-                let (input, weight) = (*inputs.get_unchecked(t + 1), *weights.get_unchecked(t + 1));
-                add_line(&mut sums[0][1], lines[0], input, weight);
-                add_line(&mut sums[1][1], lines[1], input, weight);
-            }
-        }
-    }
-    for [even, odd] in &mut sums {
-        for half in 0..2 {
-            for n in 0..N {
-                even[half][n] = _mm512_add_ps(even[half][n], odd[half][n]);
-            }
-        }
-    }
-    let [a, b] = out;
-    [above(sums[0][0], bias, bar, a), above(sums[1][0], bias, bar, b)]
-}
-
-/// # Safety
-/// As for [`forward`], with `out` in place of the lines.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(crate) unsafe fn input_gradient<I: Index>(out: &mut [Sums], inputs: &[I], weights: &[f32], gradient: &Sums) {
-    let gradient = [load(&gradient[0]), load(&gradient[1])];
-    for t in 0..inputs.len() {
-        // SAFETY: t < inputs.len() = weights.len(), and the input is in range, by the contract.
-        let (out, weight) = unsafe { (out.get_unchecked_mut(inputs.get_unchecked(t).at()), *weights.get_unchecked(t)) };
-        let weight = [_mm512_set1_ps(weight); N];
-        for half in 0..2 {
-            let mut sums = load(&out[half]);
-            add_product(&mut sums, &gradient[half], &weight);
-            store(&mut out[half], sums);
-        }
-    }
-}
-
-/// # Safety
-/// As for [`forward`], with `sums` in place of the weights.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(crate) unsafe fn weight_gradient<I: Index>(sums: &mut [[f32; 16]], lines: &[Line], inputs: &[I], gradient: &Sums) {
-    let gradient = [load(&gradient[0]), load(&gradient[1])];
-    for t in 0..inputs.len() {
-        // SAFETY: t < inputs.len() = sums.len(), and the input is in range, by the contract.
-        let (line, sums) = unsafe { (lines.get_unchecked(inputs.get_unchecked(t).at()), sums.get_unchecked_mut(t)) };
-        let values = widen(line);
-        let mut part = load(sums);
-        for half in 0..2 {
-            add_product(&mut part, &values[half], &gradient[half]);
-        }
-        store(sums, part);
-    }
-}
+products!("avx512f,avx512bw,avx512dq,avx512vl");

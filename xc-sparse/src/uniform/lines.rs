@@ -42,9 +42,9 @@ pub struct Lines {
 /// Inputs that are transposed at a time: their part of 32 rows fits the first-level cache.
 const STRIPE: usize = 64;
 
-/// The nearest bf16, ties to even, in code without branches. NaN stays NaN; what is too large becomes infinite.
+/// The bits of the nearest bf16, ties to even, in code without branches. NaN stays NaN; what is too large becomes infinite.
 #[inline(always)]
-fn round(value: f32) -> u16 {
+pub fn nearest_bf16(value: f32) -> u16 {
     let bits = value.to_bits();
     let rounded = (bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16;
     if value.is_nan() { 0x7fc0 } else { rounded }
@@ -73,7 +73,7 @@ impl Lines {
                     half.iter_mut()
                         .zip(&row[first..])
                         .take(stripe.len())
-                        .for_each(|(half, &value)| *half = round(value));
+                        .for_each(|(half, &value)| *half = nearest_bf16(value));
                 }
                 for (j, line) in stripe.iter_mut().enumerate() {
                     for k in 0..16 {
@@ -134,7 +134,7 @@ mod tests {
     fn rounding_is_that_of_the_standard() {
         for bits in (0..=u32::MAX).step_by(977) {
             let value = f32::from_bits(bits);
-            let (met, wanted) = (bf16::from_bits(round(value)), bf16::from_f32(value));
+            let (met, wanted) = (bf16::from_bits(nearest_bf16(value)), bf16::from_f32(value));
             assert!(met.to_bits() == wanted.to_bits() || (met.is_nan() && wanted.is_nan()), "{value}: {met}, {wanted}");
         }
     }

@@ -29,7 +29,7 @@ mod rewire;
 pub use convert::ConvertError;
 pub use file::OpenConnectionsError;
 pub use kernels::{Kernels, Sums, weight_gradients};
-pub use lines::{LANES, Line, Lines};
+pub use lines::{LANES, Line, Lines, nearest_bf16};
 pub use matrix::{Connections, ConnectionsError, FanIn, Index, Indices, check_shape};
 pub use numbers::{Buffer, NumberType, Numbers, NumbersMut};
 pub use pages::Pages;

@@ -10,16 +10,46 @@ mod avx2;
 mod avx512;
 mod scalar;
 
+use crate::gemm::Products;
 use std::sync::OnceLock;
 use xc_sparse::Isa;
+
+/// What stands in a place of a packed panel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Words {
+    /// A value.
+    Plain,
+    /// A value rounded to bf16.
+    Rounded,
+    /// Two values in bf16 that follow each other along k: the first in the upper half. The machine adds the product of the upper
+    /// halves first, so that sums are those of `Rounded`.
+    Pairs,
+}
+
+impl Words {
+    /// Values of a place.
+    pub(crate) fn values(self) -> usize {
+        match self {
+            Self::Plain | Self::Rounded => 1,
+            Self::Pairs => 2,
+        }
+    }
+
+    /// Places for so many values.
+    pub(crate) fn count(self, n_values: usize) -> usize {
+        n_values.div_ceil(self.values())
+    }
+}
 
 /// The inner tile: `c += a * b` over `k` steps.
 ///
 /// ```text
-///   a: k groups of `rows` values      b: k groups of `columns` values      c: rows x columns, rows `stride` apart
+///   a: k groups of `rows` places      b: k groups of `columns` places      c: rows x columns, rows `stride` apart
 /// ```
 #[derive(Clone, Copy)]
 pub(crate) struct Tile {
+    /// What its panels hold.
+    pub(crate) words: Words,
     /// Rows of the tile.
     pub(crate) rows: usize,
     /// Columns of the tile.
@@ -32,19 +62,37 @@ impl Tile {
     pub(crate) fn of(isa: Isa) -> Tile {
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => Tile { rows: avx512::ROWS, columns: avx512::COLUMNS, run: avx512::tile },
+            Isa::Avx512 => {
+                Tile { words: Words::Plain, rows: avx512::ROWS, columns: avx512::COLUMNS, run: avx512::tile }
+            }
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 if is_x86_feature_detected!("fma") => {
-                Tile { rows: avx2::ROWS, columns: avx2::COLUMNS, run: avx2::tile }
+                Tile { words: Words::Plain, rows: avx2::ROWS, columns: avx2::COLUMNS, run: avx2::tile }
             }
-            _ => Tile { rows: scalar::ROWS, columns: scalar::COLUMNS, run: scalar::tile },
+            _ => Tile { words: Words::Plain, rows: scalar::ROWS, columns: scalar::COLUMNS, run: scalar::tile },
+        }
+    }
+
+    /// The tile of one instruction set for operands rounded to bf16. A product of two of them is exact in f32, so that fused or not
+    /// the sums are the same: all tiles agree to the bit (but for values below 1.2e-38, which are 0 to some).
+    pub(crate) fn of_bf16(isa: Isa) -> Tile {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 if is_x86_feature_detected!("avx512bf16") => {
+                Tile { words: Words::Pairs, run: avx512::tile_of_pairs, ..Tile::of(isa) }
+            }
+            _ => Tile { words: Words::Rounded, ..Tile::of(isa) },
         }
     }
 
     /// The tile of this process.
-    pub(crate) fn current() -> Tile {
-        static CHOICE: OnceLock<Tile> = OnceLock::new();
-        *CHOICE.get_or_init(|| Tile::of(Isa::current()))
+    pub(crate) fn current(products: Products) -> Tile {
+        static CHOICE: OnceLock<[Tile; 2]> = OnceLock::new();
+        let [plain, rounded] = *CHOICE.get_or_init(|| [Tile::of(Isa::current()), Tile::of_bf16(Isa::current())]);
+        match products {
+            Products::F32 => plain,
+            Products::Bf16 => rounded,
+        }
     }
 
     /// Adds the product of two packed panels to `c`.

@@ -2,7 +2,7 @@
 
 use super::Encoder;
 use crate::activations::{BLOCK, Finish};
-use crate::gemm::Scratch;
+use crate::gemm::{Products, Scratch};
 use crate::layer::{Linear, Named};
 use crate::parameter::First;
 use crate::{Activation, Activations, Batch, Mode, Parameter, Update};
@@ -51,6 +51,12 @@ impl<E: Encoder> Stack<E> {
         let gain = if activation == Activation::Relu { 6.0 } else { 3.0 };
         let linear = Linear::new(width, self.width(), gain, first.into(), layer);
         self.layers.push(Layer { linear, finish: Finish { activation, dropout, layer } });
+        self
+    }
+
+    /// What all layers pushed so far multiply. Default: f32.
+    pub fn with_products(mut self, products: Products) -> Self {
+        self.layers.iter_mut().for_each(|layer| layer.linear.products = products);
         self
     }
 
@@ -137,7 +143,10 @@ impl<E: Encoder> Encoder for Stack<E> {
     }
 
     fn settings(&self) -> String {
-        let own = self.layers.iter().map(|l| format!("; {} {:?}", l.linear.weights.rows(), l.finish));
+        let own = self
+            .layers
+            .iter()
+            .map(|l| format!("; {} {:?}{}", l.linear.weights.rows(), l.finish, l.linear.products.setting()));
         std::iter::once(self.below.settings()).chain(own).collect()
     }
 

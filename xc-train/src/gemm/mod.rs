@@ -10,20 +10,54 @@
 //! # Determinism
 //! Every entry of C is one chain of additions in ascending k, whatever the split: the same bits at any number of threads
 //! and for any cut into blocks.
+//!
+//! # Rounded operands
+//! [`Products::Bf16`] rounds A and B to bf16 where they are packed; sums stay f32. Machines with AVX512_BF16 do two products for one then,
+//! others lose a little time; the bits are the same.
 
 mod pack;
 
 use crate::arch::{Tile, prefetch_all};
 use pack::{interleave, pack_columns, pack_rows};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 
-/// Steps of k that a panel of B holds while it stays in the first-level cache: 256 * 32 * 4 bytes = 32 KB.
+/// Places along k that a panel of B holds while it stays in the first-level cache: 256 * 32 * 4 bytes = 32 KB.
 const DEPTH: usize = 256;
-/// Values of B packed at a time (4 MB).
+/// Places of B packed at a time (4 MB).
 const CHUNK: usize = 1 << 20;
 /// Tiles of rows that one leaf takes at most.
 const LEAF_TILES: usize = 4;
+
+/// What is multiplied; sums are f32.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Products {
+    /// The values themselves.
+    #[default]
+    F32,
+    /// The values rounded to bf16 (nearest, ties to even; below 1.2e-38: 0).
+    Bf16,
+}
+
+impl Products {
+    /// The name that it is asked for by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::Bf16 => "bf16",
+        }
+    }
+
+    /// What a layer's settings say of it: nothing of the default, so that keys of older checkpoints still hold.
+    pub(crate) fn setting(self) -> &'static str {
+        match self {
+            Self::F32 => "",
+            Self::Bf16 => ", products in bf16",
+        }
+    }
+}
 
 /// A matrix to read, with any strides.
 #[derive(Clone, Copy, Debug)]
@@ -102,8 +136,15 @@ pub enum Start<'a> {
 ///
 /// # Panics
 /// If shapes disagree.
-pub fn product(c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start: Start<'_>, scratch: &mut Scratch) {
-    product_with(Tile::current(), c, a, b, start, scratch);
+pub fn product(
+    c: &mut [f32],
+    a: MatRef<'_>,
+    b: MatRef<'_>,
+    start: Start<'_>,
+    products: Products,
+    scratch: &mut Scratch,
+) {
+    product_with(Tile::current(products), c, a, b, start, scratch);
 }
 
 fn product_with(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start: Start<'_>, scratch: &mut Scratch) {
@@ -119,8 +160,9 @@ fn product_with(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start: 
     if m == 1 {
         return product_of_one(tile, c, a, b, start);
     }
-    let deep = k.clamp(1, 8 * DEPTH);
-    let wide = (CHUNK / deep / tile.columns).max(1) * tile.columns;
+    let places = tile.words.count(k).clamp(1, 8 * DEPTH);
+    let deep = places * tile.words.values();
+    let wide = (CHUNK / places / tile.columns).max(1) * tile.columns;
     for j in (0..n).step_by(wide) {
         let j_end = n.min(j + wide);
         for p in (0..k.max(1)).step_by(deep) {
@@ -154,7 +196,7 @@ fn product_of_one(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start
     const PANELS: usize = 16;
     let (n, k, columns) = (b.columns, a.columns, tile.columns);
     let mut packed_a = Vec::new();
-    pack_rows(tile.rows, a, 0..1, 0..k, &mut packed_a);
+    pack_rows(tile.words, tile.rows, a, 0..1, 0..k, &mut packed_a);
     c.par_chunks_mut(PANELS * columns).enumerate().for_each(|(task, c)| {
         LEAF.with_borrow_mut(|(panel, _)| {
             for (at, c) in c.chunks_mut(columns).enumerate() {
@@ -163,17 +205,17 @@ fn product_of_one(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start
                 if let Start::Bias(bias) = start {
                     edge[..c.len()].copy_from_slice(&bias[j..j + c.len()]);
                 }
-                for p in (0..k).step_by(DEPTH) {
-                    let depth = DEPTH.min(k - p);
+                for p in (0..tile.words.count(k)).step_by(DEPTH) {
+                    let (inner, depth) = values_of(tile, &(0..k), p);
                     panel.resize(depth * columns, 0.0);
                     if b.row_stride == 1 {
                         // Columns of B are lines in memory: those of the next panel are asked for while this one is packed, since
                         // the machine does not foresee so many short lines.
                         for next in j + columns..n.min(j + 2 * columns) {
-                            prefetch_all(&b.values[next * b.column_stride + p..][..depth]);
+                            prefetch_all(&b.values[next * b.column_stride + inner.start..][..inner.len()]);
                         }
                     }
-                    interleave(panel, columns, b.t(), j..n.min(j + columns), p..p + depth);
+                    interleave(tile.words, panel, columns, b.t(), j..n.min(j + columns), inner);
                     tile.run(depth, &packed_a[p * tile.rows..][..depth * tile.rows], panel, &mut edge, columns);
                 }
                 c.copy_from_slice(&edge[..c.len()]);
@@ -191,11 +233,12 @@ pub(crate) fn product_by_rows<T: SplitRows>(
     a: MatRef<'_>,
     b: MatRef<'_>,
     target: T,
+    products: Products,
     scratch: &mut Scratch,
     visit: &(impl Fn(usize, &[f32], T) + Sync),
 ) {
     assert!(a.columns == b.rows, "inner lengths {} and {}", a.columns, b.rows);
-    let tile = Tile::current();
+    let tile = Tile::current(products);
     let n = b.columns;
     let chunk = Chunk::pack(tile, b, 0..b.rows, 0..n, scratch);
     let leaf = |first: usize, n_rows: usize, target: T| {
@@ -222,6 +265,13 @@ fn split<T: SplitRows>(tile_rows: usize, first: usize, n: usize, rows: T, leaf: 
     rayon::join(|| split(tile_rows, first, half, a, leaf), || split(tile_rows, first + half, n - half, b, leaf));
 }
 
+/// The values along k that stand in the places from `place` on that a panel holds at a time, and the number of those places.
+fn values_of(tile: Tile, inner: &std::ops::Range<usize>, place: usize) -> (std::ops::Range<usize>, usize) {
+    let begin = inner.start + place * tile.words.values();
+    let end = inner.end.min(begin + DEPTH * tile.words.values());
+    (begin..end, tile.words.count(end - begin))
+}
+
 /// Some rows and columns of B in panels.
 struct Chunk<'a> {
     tile: Tile,
@@ -240,11 +290,11 @@ impl<'a> Chunk<'a> {
         scratch: &'a mut Scratch,
     ) -> Self {
         let n_columns = columns.len();
-        let length = n_columns.div_ceil(tile.columns) * tile.columns * inner.len();
+        let length = n_columns.div_ceil(tile.columns) * tile.columns * tile.words.count(inner.len());
         if scratch.packed.len() < length {
             scratch.packed.resize(length, 0.0);
         }
-        pack_columns(tile.columns, b, inner.clone(), columns, &mut scratch.packed[..length]);
+        pack_columns(tile.words, tile.columns, b, inner.clone(), columns, &mut scratch.packed[..length]);
         Self { tile, inner, n_columns, packed: &scratch.packed[..length] }
     }
 
@@ -259,12 +309,12 @@ impl<'a> Chunk<'a> {
     ) {
         let Tile { rows: tile_rows, columns: tile_columns, .. } = self.tile;
         let mut edge = [0.0f32; 1024];
-        for p in (0..self.inner.len()).step_by(DEPTH) {
-            let depth = DEPTH.min(self.inner.len() - p);
-            let begin = self.inner.start + p;
-            pack_rows(tile_rows, a, rows.clone(), begin..begin + depth, packed_a);
+        let places = self.tile.words.count(self.inner.len());
+        for p in (0..places).step_by(DEPTH) {
+            let (inner, depth) = values_of(self.tile, &self.inner, p);
+            pack_rows(self.tile.words, tile_rows, a, rows.clone(), inner, packed_a);
             for (panel, j) in (0..self.n_columns).step_by(tile_columns).enumerate() {
-                let b = &self.packed[(panel * self.inner.len() + p) * tile_columns..][..depth * tile_columns];
+                let b = &self.packed[(panel * places + p) * tile_columns..][..depth * tile_columns];
                 let width = tile_columns.min(self.n_columns - j);
                 for (a, i) in packed_a.chunks_exact(depth * tile_rows).zip((0..rows.len()).step_by(tile_rows)) {
                     let height = tile_rows.min(rows.len() - i);

@@ -1,46 +1,95 @@
 //! Copies of operands in the order in which the tiles read them.
 
 use super::MatRef;
-use crate::arch::vectorised;
+use crate::arch::{Words, vectorised};
 use rayon::prelude::*;
 use std::ops::Range;
+use xc_sparse::uniform::nearest_bf16;
 
-/// Columns of B in panels of `width`: panel after panel, in each the rows one after another. Columns past the end are
+/// Columns of B in panels of `width`: panel after panel, in each the places one after another. Columns past the end are
 /// zeros.
-pub(super) fn pack_columns(width: usize, b: MatRef<'_>, inner: Range<usize>, columns: Range<usize>, out: &mut [f32]) {
+pub(super) fn pack_columns(
+    words: Words,
+    width: usize,
+    b: MatRef<'_>,
+    inner: Range<usize>,
+    columns: Range<usize>,
+    out: &mut [f32],
+) {
     if inner.is_empty() {
         return;
     }
-    out.par_chunks_exact_mut(width * inner.len()).enumerate().for_each(|(panel, out)| {
+    out.par_chunks_exact_mut(width * words.count(inner.len())).enumerate().for_each(|(panel, out)| {
         let first = columns.start + panel * width;
         let present = width.min(columns.end - first);
-        interleave(out, width, b.t(), first..first + present, inner.clone());
+        interleave(words, out, width, b.t(), first..first + present, inner.clone());
     });
 }
 
-/// Rows of A in panels of `height`: panel after panel, in each the columns one after another. Rows past the end are
+/// Rows of A in panels of `height`: panel after panel, in each the places one after another. Rows past the end are
 /// zeros.
-pub(super) fn pack_rows(height: usize, a: MatRef<'_>, rows: Range<usize>, inner: Range<usize>, out: &mut Vec<f32>) {
-    out.resize(rows.len().div_ceil(height) * height * inner.len(), 0.0);
-    for (panel, out) in out.chunks_exact_mut((height * inner.len()).max(1)).enumerate() {
+pub(super) fn pack_rows(
+    words: Words,
+    height: usize,
+    a: MatRef<'_>,
+    rows: Range<usize>,
+    inner: Range<usize>,
+    out: &mut Vec<f32>,
+) {
+    let places = words.count(inner.len());
+    out.resize(rows.len().div_ceil(height) * height * places, 0.0);
+    for (panel, out) in out.chunks_exact_mut((height * places).max(1)).enumerate() {
         let first = rows.start + panel * height;
         let present = height.min(rows.end - first);
-        interleave(out, height, a, first..first + present, inner.clone());
+        interleave(words, out, height, a, first..first + present, inner.clone());
     }
 }
 
-/// `out[p * group + i] = m[lines.start + i, inner.start + p]`, zeros where `i` is past the lines.
-pub(super) fn interleave(out: &mut [f32], group: usize, m: MatRef<'_>, lines: Range<usize>, inner: Range<usize>) {
+/// The place `p` of line i is `out[p * group + i]`, zeros where `i` is past the lines. A place holds `m[lines.start + i, inner.start + p]`,
+/// or the two values from `inner.start + 2 p` on, with 0 past the end.
+pub(super) fn interleave(
+    words: Words,
+    out: &mut [f32],
+    group: usize,
+    m: MatRef<'_>,
+    lines: Range<usize>,
+    inner: Range<usize>,
+) {
     if lines.len() < group {
         out.fill(0.0);
     }
+    match words {
+        Words::Plain => singles(out, group, m, lines, inner, |value| value),
+        Words::Rounded => singles(out, group, m, lines, inner, |value| f32::from_bits(u32::from(flushed(value)) << 16)),
+        Words::Pairs => pairs(bytemuck::cast_slice_mut(out), group, m, lines, inner),
+    }
+}
+
+/// The nearest bf16; what is too small for one of full precision is 0, as the machine's products take it.
+#[inline(always)]
+fn flushed(value: f32) -> u16 {
+    let bits = nearest_bf16(value);
+    if bits & 0x7f80 == 0 { 0 } else { bits }
+}
+
+#[inline(always)]
+fn singles(
+    out: &mut [f32],
+    group: usize,
+    m: MatRef<'_>,
+    lines: Range<usize>,
+    inner: Range<usize>,
+    map: impl Fn(f32) -> f32,
+) {
     if m.row_stride == 1 {
         // Lines lie side by side: each step of `inner` is one contiguous piece.
         let n = lines.len();
-        for (p, out) in inner.zip(out.chunks_exact_mut(group)) {
-            let from = p * m.column_stride + lines.start;
-            out[..n].copy_from_slice(&m.values[from..from + n]);
-        }
+        vectorised(|| {
+            for (p, out) in inner.zip(out.chunks_exact_mut(group)) {
+                let from = p * m.column_stride + lines.start;
+                out[..n].iter_mut().zip(&m.values[from..from + n]).for_each(|(out, &value)| *out = map(value));
+            }
+        });
         return;
     }
     debug_assert!(m.column_stride == 1, "one stride is 1 in every matrix made here");
@@ -52,7 +101,43 @@ pub(super) fn interleave(out: &mut [f32], group: usize, m: MatRef<'_>, lines: Ra
             for (i, line) in lines.clone().enumerate() {
                 let from = &m.values[line * m.row_stride + inner.start + p..][..n];
                 for (out, &value) in out.chunks_exact_mut(group).zip(from) {
-                    out[i] = value;
+                    out[i] = map(value);
+                }
+            }
+        }
+    });
+}
+
+fn pairs(out: &mut [u32], group: usize, m: MatRef<'_>, lines: Range<usize>, inner: Range<usize>) {
+    let pair = |first: f32, second: f32| u32::from(flushed(first)) << 16 | u32::from(flushed(second));
+    if m.row_stride == 1 {
+        let n = lines.len();
+        vectorised(|| {
+            for (p, out) in inner.clone().step_by(2).zip(out.chunks_exact_mut(group)) {
+                let from = p * m.column_stride + lines.start;
+                let first = &m.values[from..from + n];
+                if p + 1 == inner.end {
+                    out[..n].iter_mut().zip(first).for_each(|(out, &first)| *out = pair(first, 0.0));
+                    continue;
+                }
+                let second = &m.values[from + m.column_stride..][..n];
+                let both = first.iter().zip(second);
+                out[..n].iter_mut().zip(both).for_each(|(out, (&first, &second))| *out = pair(first, second));
+            }
+        });
+        return;
+    }
+    debug_assert!(m.column_stride == 1, "one stride is 1 in every matrix made here");
+    vectorised(|| {
+        for p in (0..inner.len()).step_by(32) {
+            let n = 32.min(inner.len() - p);
+            let out = &mut out[p / 2 * group..][..n.div_ceil(2) * group];
+            for (i, line) in lines.clone().enumerate() {
+                let from = &m.values[line * m.row_stride + inner.start + p..][..n];
+                let mut halves = [0u16; 32];
+                halves.iter_mut().zip(from).for_each(|(half, &value)| *half = flushed(value));
+                for (out, two) in out.chunks_exact_mut(group).zip(halves.as_chunks::<2>().0) {
+                    out[i] = u32::from(two[0]) << 16 | u32::from(two[1]);
                 }
             }
         }

@@ -41,7 +41,7 @@ proptest! {
             (MatRef::new(&a, m, k), MatRef::new(&bt, n, k).t()),
         ] {
             let mut c = vec![f32::NAN; m * n];
-            product(&mut c, a, b, Start::Bias(&bias), &mut Scratch::default());
+            product(&mut c, a, b, Start::Bias(&bias), Products::F32, &mut Scratch::default());
             for (at, &met) in c.iter().enumerate() {
                 let wanted = wanted[at] + f64::from(bias[at % n]);
                 prop_assert!((f64::from(met) - wanted).abs() < 1e-3, "at {}: {} {}", at, met, wanted);
@@ -50,7 +50,7 @@ proptest! {
             for i in 0..m {
                 let mut row = vec![f32::NAN; n];
                 let values: Vec<f32> = (0..k).map(|p| a.values[i * a.row_stride + p * a.column_stride]).collect();
-                product(&mut row, MatRef::new(&values, 1, k), b, Start::Bias(&bias), &mut Scratch::default());
+                product(&mut row, MatRef::new(&values, 1, k), b, Start::Bias(&bias), Products::F32, &mut Scratch::default());
                 prop_assert_eq!(&row[..], &c[i * n..(i + 1) * n]);
             }
             // The layout changes only the packing.
@@ -58,8 +58,8 @@ proptest! {
             let mut rows = vec![f32::NAN; m * n];
             let mut zero = vec![f32::NAN; m * n];
             let visit = |_: usize, block: &[f32], target: RowsMut<'_>| target.values.copy_from_slice(block);
-            product_by_rows(a, b, RowsMut { values: &mut rows, width: n }, &mut Scratch::default(), &visit);
-            product(&mut zero, a, b, Start::Zero, &mut Scratch::default());
+            product_by_rows(a, b, RowsMut { values: &mut rows, width: n }, Products::F32, &mut Scratch::default(), &visit);
+            product(&mut zero, a, b, Start::Zero, Products::F32, &mut Scratch::default());
             prop_assert_eq!(rows, zero);
         }
     }
@@ -87,7 +87,7 @@ fn threads_do_not_change_a_bit() {
         in_pool(threads, || {
             let mut c = vec![0.0; m * n];
             let mut scratch = Scratch::default();
-            product(&mut c, MatRef::new(&a, m, k), MatRef::new(&b, k, n), Start::Zero, &mut scratch);
+            product(&mut c, MatRef::new(&a, m, k), MatRef::new(&b, k, n), Start::Zero, Products::F32, &mut scratch);
             assert!(scratch.packed.len() <= CHUNK + 64 * k);
             c
         })
@@ -97,4 +97,60 @@ fn threads_do_not_change_a_bit() {
     assert_eq!(one, run(3));
     let wanted = naive(&a, &b, m, n, k);
     assert!(one.iter().zip(&wanted).all(|(&c, &w)| (f64::from(c) - w).abs() < 1e-2));
+}
+
+/// As the products take it: by the conversion of a crate of its own, and 0 where that is below the smallest value of full precision.
+fn rounded(values: &[f32]) -> Vec<f32> {
+    let round = |&v: &f32| half::bf16::from_f32(v).to_f32();
+    values.iter().map(round).map(|v| if v.abs() < f32::MIN_POSITIVE { 0.0 } else { v }).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn products_in_bf16_are_the_plain_ones_of_rounded_values(
+        m in 0usize..40, n in 0usize..70, k in prop_oneof![0usize..40, 500usize..530, 1020usize..1040], tiny in any::<bool>()
+    ) {
+        let (mut a, b) = (matrix(m * k, 1), matrix(k * n, 2));
+        if tiny {
+            a.iter_mut().step_by(3).for_each(|v| *v *= f32::MIN_POSITIVE);
+        }
+        let mut wanted = vec![0.0; m * n];
+        let (ra, rb) = (rounded(&a), rounded(&b));
+        let of = |a, b| (MatRef::new(a, m, k), MatRef::new(b, k, n));
+        let (x, y) = of(&ra[..], &rb[..]);
+        product_with(Tile::of(Isa::Scalar), &mut wanted, x, y, Start::Zero, &mut Scratch::default());
+        let (at, bt) = (transposed(&a, m, k), transposed(&b, k, n));
+        for isa in Isa::available() {
+            for (a, b) in [
+                of(&a, &b),
+                (MatRef::new(&at, k, m).t(), MatRef::new(&b, k, n)),
+                (MatRef::new(&a, m, k), MatRef::new(&bt, n, k).t()),
+            ] {
+                let mut c = vec![f32::NAN; m * n];
+                product_with(Tile::of_bf16(isa), &mut c, a, b, Start::Zero, &mut Scratch::default());
+                prop_assert_eq!(&c, &wanted, "{}", isa);
+                for i in 0..m {
+                    let mut row = vec![f32::NAN; n];
+                    let values: Vec<f32> = (0..k).map(|p| a.values[i * a.row_stride + p * a.column_stride]).collect();
+                    product_with(Tile::of_bf16(isa), &mut row, MatRef::new(&values, 1, k), b, Start::Zero, &mut Scratch::default());
+                    prop_assert_eq!(&row[..], &wanted[i * n..(i + 1) * n]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_not_a_number_stays_so_in_bf16() {
+    for isa in Isa::available() {
+        for bad in [f32::NAN, f32::INFINITY, f32::from_bits(0x7f80_0001)] {
+            let (mut a, b) = (vec![1.0; 40], vec![0.0; 40]);
+            a[7] = bad;
+            let mut c = [0.0];
+            let (a, b) = (MatRef::new(&a, 1, 40), MatRef::new(&b, 40, 1));
+            product_with(Tile::of_bf16(isa), &mut c, a, b, Start::Zero, &mut Scratch::default());
+            assert!(c[0].is_nan(), "{isa}, {bad}: {}", c[0]);
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Every output is connected with everything.
 
 use super::Head;
-use crate::gemm::Scratch;
+use crate::gemm::{Products, Scratch};
 use crate::layer::{Linear, Named};
 use crate::parameter::First;
 use crate::{Activations, Loss, Parameter, Targets, Update};
@@ -28,6 +28,12 @@ impl Dense {
     /// `n_outputs` outputs over vectors of `width`; first weights even, of variance 1/width.
     pub fn new(n_outputs: usize, width: usize, first: impl Into<First>) -> Self {
         Self { linear: Linear::new(n_outputs, width, 3.0, first.into(), Self::STREAM) }
+    }
+
+    /// What it multiplies. Default: f32.
+    pub fn with_products(mut self, products: Products) -> Self {
+        self.linear.products = products;
+        self
     }
 
     /// Weights, one row an output.
@@ -83,7 +89,7 @@ impl Head for Dense {
     }
 
     fn settings(&self) -> String {
-        format!("dense {} x {}", self.n_outputs(), self.width())
+        format!("dense {} x {}{}", self.n_outputs(), self.width(), self.linear.products.setting())
     }
 
     fn parameters(&self) -> Vec<Named<&Parameter>> {

@@ -88,7 +88,7 @@ impl UniformModel {
             None => {
                 push_layer(&mut of_head, "head", n_labels, width);
                 let arrays = stored_arrays(container, "", &of_head, check)?;
-                let mut dense = Dense::new(n_labels, width, First::Zeros);
+                let mut dense = Dense::new(n_labels, width, First::Zeros).with_products(params.products);
                 set_stored(dense.parameters_mut(), arrays);
                 Output::Dense(dense)
             }

@@ -2,6 +2,7 @@
 
 use super::{Input, Output};
 use crate::encoder::{Bag, Precomputed, Stack};
+use crate::gemm::Products;
 use crate::head::sparse::{EvenNegatives, Rewire, SparseParams};
 use crate::head::{Dense, Sparse};
 use crate::shape::{NamedShape, push_layer};
@@ -61,6 +62,8 @@ pub struct UniformParams {
     pub weights: NumberType,
     /// Type of their moments, f32 or bf16. Default f32.
     pub moments: NumberType,
+    /// What dense layers multiply. Default: bf16.
+    pub products: Products,
     /// Steps between two changes of the connections; 0: they stay. Default 1000 (the paper's, for batches of 32).
     pub rewire_every: u64,
     /// Share of the connections that are replaced, the weakest. Default 0.1 (the paper's).
@@ -85,6 +88,7 @@ impl Default for UniformParams {
             wiring: Wiring::Uniform,
             weights: NumberType::F32,
             moments: NumberType::F32,
+            products: Products::Bf16,
             rewire_every: 1000,
             rewire_fraction: 0.1,
             negatives: None,
@@ -253,6 +257,7 @@ impl UniformParams {
         };
         self.layer_widths()
             .fold(Stack::new(input), |below, width| below.push(width, Activation::Relu, self.hidden_dropout, first))
+            .with_products(self.products)
     }
 
     /// The output layer, first values drawn.
@@ -263,7 +268,9 @@ impl UniformParams {
         first: First,
     ) -> Result<Output, UniformParamsError> {
         let width = self.top_width(n_features);
-        let Some(params) = self.sparse() else { return Ok(Output::Dense(Dense::new(n_labels, width, first))) };
+        let Some(params) = self.sparse() else {
+            return Ok(Output::Dense(Dense::new(n_labels, width, first).with_products(self.products)));
+        };
         let sparse = Sparse::new(n_labels, width, params, first)?;
         Ok(Output::Sparse(self.with_negatives(sparse)))
     }

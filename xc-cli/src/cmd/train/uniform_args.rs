@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use std::path::PathBuf;
 use xc_sparse::uniform::{ConnectionsError, NumberType};
 use xc_train::LossKind;
+use xc_train::gemm::Products;
 use xc_train::uniform::{InputKind, UniformParams, UniformParamsError, Wiring};
 
 /// Instances between two changes of the connections unless steps are asked for: 1000 steps of 32.
@@ -76,6 +77,10 @@ pub(crate) struct LayerArgs {
     /// Type of what the optimiser remembers of them
     #[arg(long, value_name = "TYPE", value_enum, default_value_t = MomentName::F32)]
     moments: MomentName,
+    /// What dense layers multiply: the values, or the values rounded to bf16 (sums stay f32), which is faster where the
+    /// processor has AVX512_BF16; the model keeps it
+    #[arg(long = "network.products", value_name = "TYPE", value_enum, default_value_t = ProductName::Bf16)]
+    products: ProductName,
     /// Steps between changes of the connections; 0: they stay [default: as many as 32000 instances take]
     #[arg(long, value_name = "STEPS")]
     rewire_every: Option<u64>,
@@ -131,6 +136,12 @@ enum MomentName {
     Bf16,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ProductName {
+    F32,
+    Bf16,
+}
+
 impl Args {
     /// Shape of the model for queries of a kind.
     pub(super) fn params(&self, input: InputKind, seed: u64) -> UniformParams {
@@ -162,6 +173,10 @@ impl Args {
             moments: match moments {
                 MomentName::F32 => NumberType::F32,
                 MomentName::Bf16 => NumberType::Bf16,
+            },
+            products: match self.layer.products {
+                ProductName::F32 => Products::F32,
+                ProductName::Bf16 => Products::Bf16,
             },
             rewire_every: self.layer.rewire_every.unwrap_or(steps.max(1)),
             rewire_fraction: self.layer.rewire_fraction,
