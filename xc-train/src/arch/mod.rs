@@ -78,9 +78,7 @@ impl Tile {
     pub(crate) fn of_bf16(isa: Isa) -> Tile {
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 if is_x86_feature_detected!("avx512bf16") => {
-                Tile { words: Words::Pairs, run: avx512::tile_of_pairs, ..Tile::of(isa) }
-            }
+            Isa::Avx512 if has_pairs() => Tile { words: Words::Pairs, run: avx512::tile_of_pairs, ..Tile::of(isa) },
             _ => Tile { words: Words::Rounded, ..Tile::of(isa) },
         }
     }
@@ -107,6 +105,39 @@ impl Tile {
         // where `Isa` found its instructions.
         unsafe { (self.run)(k, a.as_ptr(), b.as_ptr(), c.as_mut_ptr(), stride) }
     }
+}
+
+/// `out[p * group + i]`: the values 2 p and 2 p + 1 of line i as [`Words::Pairs`] has them, with 0 past a line's end. Lines are of `k` values,
+/// `stride` apart.
+///
+/// # Panics
+/// If a slice is too short, or the machine has no such pairs.
+pub(crate) fn pair_lines(lines: &[f32], stride: usize, n: usize, k: usize, out: &mut [u32], group: usize) {
+    assert!(n <= group && out.len() >= k.div_ceil(2) * group && (n == 0 || lines.len() >= (n - 1) * stride + k));
+    #[cfg(target_arch = "x86_64")]
+    if has_pairs() {
+        // SAFETY: the instructions are there, and the lengths were just compared with what is read and written.
+        return unsafe { avx512::pair_lines(lines.as_ptr(), stride, n, k, out.as_mut_ptr(), group) };
+    }
+    panic!("pairs of bf16 on a machine without them");
+}
+
+/// `out[i]`: `first[i]` and `second[i]` as [`Words::Pairs`] has them.
+///
+/// # Panics
+/// If the machine has no such pairs.
+pub(crate) fn pair_rows(first: &[f32], second: &[f32], out: &mut [u32]) {
+    #[cfg(target_arch = "x86_64")]
+    if has_pairs() {
+        // SAFETY: the instructions are there.
+        return unsafe { avx512::pair_rows(first, second, out) };
+    }
+    panic!("pairs of bf16 on a machine without them");
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_pairs() -> bool {
+    is_x86_feature_detected!("avx512bf16") && Isa::Avx512.is_available()
 }
 
 /// Asks for the first cache lines of values that will be read soon: what follows in a long row the machine finds itself, and

@@ -1,7 +1,7 @@
 //! Copies of operands in the order in which the tiles read them.
 
 use super::MatRef;
-use crate::arch::{Words, vectorised};
+use crate::arch::{Words, pair_lines, pair_rows, vectorised};
 use rayon::prelude::*;
 use std::ops::Range;
 use xc_sparse::uniform::nearest_bf16;
@@ -60,16 +60,17 @@ pub(super) fn interleave(
     }
     match words {
         Words::Plain => singles(out, group, m, lines, inner, |value| value),
-        Words::Rounded => singles(out, group, m, lines, inner, |value| f32::from_bits(u32::from(flushed(value)) << 16)),
+        Words::Rounded => singles(out, group, m, lines, inner, flushed),
         Words::Pairs => pairs(bytemuck::cast_slice_mut(out), group, m, lines, inner),
     }
 }
 
-/// The nearest bf16; what is too small for one of full precision is 0, as the machine's products take it.
+/// The nearest bf16, in f32; what is below the smallest value of full precision is 0, as the machine's conversion has it.
 #[inline(always)]
-fn flushed(value: f32) -> u16 {
-    let bits = nearest_bf16(value);
-    if bits & 0x7f80 == 0 { 0 } else { bits }
+fn flushed(value: f32) -> f32 {
+    let bits = u32::from(nearest_bf16(value)) << 16;
+    let is_full = value.to_bits() & 0x7f80_0000 != 0;
+    f32::from_bits(if is_full { bits } else { 0 })
 }
 
 #[inline(always)]
@@ -109,37 +110,19 @@ fn singles(
 }
 
 fn pairs(out: &mut [u32], group: usize, m: MatRef<'_>, lines: Range<usize>, inner: Range<usize>) {
-    let pair = |first: f32, second: f32| u32::from(flushed(first)) << 16 | u32::from(flushed(second));
-    if m.row_stride == 1 {
-        let n = lines.len();
-        vectorised(|| {
-            for (p, out) in inner.clone().step_by(2).zip(out.chunks_exact_mut(group)) {
-                let from = p * m.column_stride + lines.start;
-                let first = &m.values[from..from + n];
-                if p + 1 == inner.end {
-                    out[..n].iter_mut().zip(first).for_each(|(out, &first)| *out = pair(first, 0.0));
-                    continue;
-                }
-                let second = &m.values[from + m.column_stride..][..n];
-                let both = first.iter().zip(second);
-                out[..n].iter_mut().zip(both).for_each(|(out, (&first, &second))| *out = pair(first, second));
-            }
-        });
-        return;
+    if m.row_stride != 1 {
+        debug_assert!(m.column_stride == 1, "one stride is 1 in every matrix made here");
+        let values = &m.values[(lines.start * m.row_stride + inner.start).min(m.values.len())..];
+        return pair_lines(values, m.row_stride, lines.len(), inner.len(), out, group);
     }
-    debug_assert!(m.column_stride == 1, "one stride is 1 in every matrix made here");
-    vectorised(|| {
-        for p in (0..inner.len()).step_by(32) {
-            let n = 32.min(inner.len() - p);
-            let out = &mut out[p / 2 * group..][..n.div_ceil(2) * group];
-            for (i, line) in lines.clone().enumerate() {
-                let from = &m.values[line * m.row_stride + inner.start + p..][..n];
-                let mut halves = [0u16; 32];
-                halves.iter_mut().zip(from).for_each(|(half, &value)| *half = flushed(value));
-                for (out, two) in out.chunks_exact_mut(group).zip(halves.as_chunks::<2>().0) {
-                    out[i] = u32::from(two[0]) << 16 | u32::from(two[1]);
-                }
-            }
+    let n = lines.len();
+    for (p, out) in inner.clone().step_by(2).zip(out.chunks_exact_mut(group)) {
+        let from = p * m.column_stride + lines.start;
+        let first = &m.values[from..from + n];
+        if p + 1 < inner.end {
+            pair_rows(first, &m.values[from + m.column_stride..][..n], &mut out[..n]);
+        } else {
+            pair_rows(first, &vec![0.0; n], &mut out[..n]);
         }
-    });
+    }
 }
