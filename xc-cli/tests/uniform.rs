@@ -203,7 +203,7 @@ fn threads_and_interruptions_do_not_show_in_the_bytes() {
     let folder = Folder::new();
     folder.ok(DATA);
     let train = format!(
-        "train uniform --train data/train.txt --validation-fraction 0.1 {QUICK} --precision bf16 --moments bf16 \
+        "train uniform --train data/train.txt --validation-fraction 0.1 {QUICK} --precision bf16 --moments bf16 --groups 5 --groups.epochs 2 \
          --rewire-every 7 --network.dropout 0.1 --checkpoint-every 20"
     );
     folder.ok(&format!("{train} --model whole --threads 1"));
@@ -307,6 +307,15 @@ fn what_cannot_be_trained_is_refused() {
     refused(
         "--wiring dense --negatives 5",
         "--wiring dense: a dense output layer has no choice of negatives; wanted all labels in each step",
+    );
+    refused("--groups 0", "--groups: groups is 0, wanted at least 1, or none");
+    refused(
+        "--wiring dense --groups 5",
+        "--wiring dense: a dense output layer has no groups of labels beside it; wanted none",
+    );
+    refused(
+        "--clip-norm 1 --groups 5",
+        "--clip-norm, --groups: a step whose gradients are clipped learns labels alone; one of the two is wanted",
     );
     let outcome = folder.xc("train uniform --train data/train.txt --model m --intermediate some");
     assert!(outcome.code == 2 && outcome.stderr.contains("wanted a number of units or none"), "{}", outcome.stderr);

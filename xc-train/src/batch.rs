@@ -313,6 +313,11 @@ pub struct Targets<'a> {
 }
 
 impl<'a> Targets<'a> {
+    /// Rows that someone else made: ascending and unique, `ptr` one longer than there are rows.
+    pub(crate) fn new(ptr: &'a [u32], outputs: &'a [u32]) -> Self {
+        Self { ptr, outputs }
+    }
+
     /// Number of instances.
     pub fn len(&self) -> usize {
         self.ptr.len() - 1

@@ -1,9 +1,11 @@
 //! Heads: from vectors to logits of outputs, and back.
 
 mod dense;
+pub mod grouped;
 pub mod sparse;
 
 pub use dense::{Dense, DenseWorkspace};
+pub use grouped::Grouped;
 pub use sparse::Sparse;
 
 use crate::layer::Named;

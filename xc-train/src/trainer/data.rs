@@ -33,6 +33,16 @@ impl<'a> Sample<'a> {
         (Self { examples, rows: train }, Self { examples, rows })
     }
 
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// True when there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// The examples.
     pub fn examples(&self) -> &Examples<'a> {
         &self.examples

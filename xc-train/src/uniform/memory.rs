@@ -54,6 +54,7 @@ impl UniformParams {
                 (values, n_moments as u64 * values, 4 * batch64 * labels)
             }
         };
+        let of_groups = self.group_bytes(labels, width, batch, n_moments);
         let lowest = match self.input {
             InputKind::Sparse => self.widths[0],
             InputKind::Dense => n_features,
@@ -66,8 +67,17 @@ impl UniformParams {
             parameters,
             moments: n_moments as u64 * encoder + head_moments,
             best: if keeps_best { parameters } else { 0 },
-            buffers: 4 * batch64 * (units + ahead) as u64 + head_buffers,
+            buffers: 4 * batch64 * (units + ahead) as u64 + head_buffers + of_groups,
         }
+    }
+
+    /// What groups of labels take: their head with its moments and buffers, a gradient of the units, the list of groups.
+    fn group_bytes(&self, labels: u64, width: usize, batch: usize, n_moments: usize) -> u64 {
+        let Some(n) = self.groups else { return 0 };
+        let n = (n as u64).min(labels);
+        let params = self.grouping([].into(), 0, batch).head_params(width);
+        let head = Sparse::n_bytes(n, width, &params, n_moments) + Sparse::workspace_bytes(n, width, batch, false);
+        head + 4 * (batch * width) as u64 + 4 * labels
     }
 
     /// What a change of the connections takes for a moment.

@@ -31,9 +31,11 @@ pub use output::{Output, OutputWorkspace};
 pub use params::{InputKind, UniformNetwork, UniformParams, UniformParamsError, Wiring};
 pub use predict::UniformScratch;
 
+use crate::head::Grouped;
 use crate::shape::begin_at_prior;
 use crate::trainer::{Sample, Summary, TrainError};
 use crate::{First, Head, LossKind, Network, Trainer};
+use std::sync::Arc;
 
 /// How far below the margin the biases begin with the squared hinge. A label that is rare begins at the margin itself otherwise, where the noise of
 /// the first weights gives half of all (instance, label) pairs a gradient: the first steps at 670,091 labels took 25 ms an instance, with this about 5.
@@ -84,6 +86,32 @@ impl UniformModel {
         validation: Option<&Sample<'_>>,
     ) -> Result<Summary, TrainError> {
         trainer.train(&mut self.network, train, validation)
+    }
+
+    /// Trains, with groups of labels beside the labels in the first epochs: `of` has each label's group. What is answered does not depend on
+    /// them, and they are gone afterwards. Gradients that are clipped, and so computed by parts, leave the groups out.
+    ///
+    /// # Errors
+    /// As [`Trainer::train`].
+    ///
+    /// # Panics
+    /// If there is not one group for each label.
+    pub fn train_in_groups(
+        self,
+        of: Arc<[u32]>,
+        trainer: &mut Trainer<'_>,
+        train: &Sample<'_>,
+        validation: Option<&Sample<'_>>,
+    ) -> Result<(Self, Summary), TrainError> {
+        let Self { params, n_features, network } = self;
+        let groups = params.grouping(of, train.len(), trainer.params.batch_size);
+        let (encoder, head) = network.into_parts();
+        let first = First::Drawn { seed: params.seed };
+        let head = Grouped::new(head, groups, first).unwrap_or_else(|e| panic!("a checked model has units: {e}"));
+        let mut network = Network::new(encoder, head);
+        let summary = trainer.train(&mut network, train, validation)?;
+        let (encoder, head) = network.into_parts();
+        Ok((Self { params, n_features, network: Network::new(encoder, head.into_main()) }, summary))
     }
 
     /// The shape.

@@ -3,6 +3,7 @@
 use super::{Input, Output};
 use crate::encoder::{Bag, Precomputed, Stack};
 use crate::gemm::Products;
+use crate::head::grouped::Groups;
 use crate::head::sparse::{EvenNegatives, Rewire, SparseParams};
 use crate::head::{Dense, Sparse};
 use crate::shape::{NamedShape, push_layer};
@@ -11,6 +12,9 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use thiserror::Error;
 use xc_sparse::uniform::{ConnectionsError, NumberType, check_shape};
+
+/// Connections of a group: enough to send its gradient to many units, few beside those of the labels.
+pub(super) const GROUP_CONNECTIONS: usize = 256;
 
 /// The network of a uniform model.
 pub type UniformNetwork = Network<Stack<Input>, Output>;
@@ -70,6 +74,10 @@ pub struct UniformParams {
     pub rewire_fraction: f64,
     /// Labels drawn for a step, evenly, beside those that are true in its batch; none: a step scores all labels.
     pub negatives: Option<usize>,
+    /// Groups of labels that are learned beside the labels at first (see [`crate::head::grouped`]); none: no groups. Default: none.
+    pub groups: Option<usize>,
+    /// Epochs after which they no longer matter. Default 3 (a guess).
+    pub group_epochs: u32,
     /// Default: squared hinge.
     pub loss: LossKind,
     /// Names the streams of first values. Default 0.
@@ -92,6 +100,8 @@ impl Default for UniformParams {
             rewire_every: 1000,
             rewire_fraction: 0.1,
             negatives: None,
+            groups: None,
+            group_epochs: 3,
             loss: LossKind::SquaredHinge,
             seed: 0,
         }
@@ -180,6 +190,9 @@ impl UniformParams {
         if self.negatives == Some(0) {
             return number("negatives", 0.0, "at least 1");
         }
+        if self.groups == Some(0) {
+            return number("groups", 0.0, "at least 1, or none");
+        }
         if !matches!(self.moments, NumberType::F32 | NumberType::Bf16) {
             return Err(UniformParamsError::Moments { met: self.moments });
         }
@@ -196,6 +209,9 @@ impl UniformParams {
         }
         if self.moments != NumberType::F32 {
             return refuse("moments of low precision", "f32");
+        }
+        if self.groups.is_some() {
+            return refuse("groups of labels beside it", "none");
         }
         if self.negatives.is_some() {
             return refuse("choice of negatives", "all labels in each step");
@@ -245,6 +261,13 @@ impl UniformParams {
         };
         let Self { connections: per_output, weights, moments, .. } = *self;
         Some(SparseParams { per_output, uniform, weights, moments, rewire: self.rewire() })
+    }
+
+    /// How groups of labels are learned beside them in a training of so many instances: `of` has each label's group.
+    pub(super) fn grouping(&self, of: Arc<[u32]>, n_train: usize, batch_size: usize) -> Groups {
+        let n = of.iter().max().map_or(0, |&group| group as usize + 1);
+        let steps = n_train.div_ceil(batch_size.max(1)) as u64 * u64::from(self.group_epochs);
+        Groups { of, n, connections: GROUP_CONNECTIONS, weight: 1.0, steps }
     }
 
     /// The layers below the output layer.

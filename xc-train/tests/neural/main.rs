@@ -3,6 +3,7 @@
 mod dense;
 mod fused;
 mod gradients;
+mod grouped;
 mod mach;
 mod reference;
 mod sparse;

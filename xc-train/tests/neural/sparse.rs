@@ -21,7 +21,7 @@ use xc_train::{
 
 const LOSSES: [&dyn Loss; 2] = [&SquaredHinge, &Bce];
 
-fn params(per_output: usize, uniform: bool) -> SparseParams {
+pub(crate) fn params(per_output: usize, uniform: bool) -> SparseParams {
     SparseParams { per_output, uniform, weights: NumberType::F32, moments: NumberType::F32, rewire: None }
 }
 
@@ -32,14 +32,14 @@ fn number(i: usize, seed: u64) -> f32 {
     ((z ^ (z >> 27)) >> 40) as f32 / (1u32 << 23) as f32 - 1.0
 }
 
-struct Data {
-    values: Vec<f32>,
-    width: usize,
-    targets: LabelRows,
+pub(crate) struct Data {
+    pub(crate) values: Vec<f32>,
+    pub(crate) width: usize,
+    pub(crate) targets: LabelRows,
 }
 
 impl Data {
-    fn new(n: usize, width: usize, n_outputs: usize, seed: u64) -> Self {
+    pub(crate) fn new(n: usize, width: usize, n_outputs: usize, seed: u64) -> Self {
         // Already bf16, so that the layer's rounding of its inputs changes nothing.
         let values = (0..n * width).map(|i| bf16::from_f32(number(i, seed)).to_f32()).collect();
         let positives = |i: usize| -> Vec<u32> {
@@ -49,17 +49,17 @@ impl Data {
         Self { values, width, targets }
     }
 
-    fn batch(&self) -> Batch {
+    pub(crate) fn batch(&self) -> Batch {
         let mut batch = Batch::default();
         batch.fill(&self.examples(), &(0..self.targets.len() as u32).collect::<Vec<_>>());
         batch
     }
 
-    fn examples(&self) -> Examples<'_> {
+    pub(crate) fn examples(&self) -> Examples<'_> {
         Examples::try_new(Features::Dense(DenseRows::new(&self.values, self.width)), &self.targets).unwrap()
     }
 
-    fn input(&self) -> Activations {
+    pub(crate) fn input(&self) -> Activations {
         let mut input = Activations::default();
         input.reshape(self.targets.len(), self.width);
         input.values_mut().copy_from_slice(&self.values);
@@ -68,7 +68,7 @@ impl Data {
 }
 
 /// A head with biases that put some outputs on each side of the margin.
-fn head(n_outputs: usize, width: usize, params: SparseParams, seed: u64) -> Sparse {
+pub(crate) fn head(n_outputs: usize, width: usize, params: SparseParams, seed: u64) -> Sparse {
     let mut head = Sparse::new(n_outputs, width, params, First::Drawn { seed }).unwrap();
     for named in head.parameters_mut() {
         named.parameter.values_mut().iter_mut().enumerate().for_each(|(i, v)| *v = 1.5 * number(i, seed + 9) - 0.7);
@@ -103,7 +103,7 @@ fn plain(head: &Sparse, data: &Data, loss: &str) -> (f64, Vec<f64>, Vec<f64>, Ve
     (total, weights, biases, inputs)
 }
 
-fn update(optimizer: &dyn Optimizer, rate: f64, number: u64) -> Update<'_> {
+pub(crate) fn update(optimizer: &dyn Optimizer, rate: f64, number: u64) -> Update<'_> {
     Update { optimizer, step: optimizer.step(number, rate, 1.0), number, seed: 5 }
 }
 

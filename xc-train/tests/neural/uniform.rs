@@ -41,6 +41,7 @@ fn shapes() -> Vec<UniformParams> {
         change(|p| (p.input, p.widths) = (InputKind::Dense, vec![])),
         change(|p| (p.input, p.widths, p.intermediate) = (InputKind::Dense, vec![20, 30], None)),
         change(|p| (p.negatives, p.loss) = (Some(7), LossKind::Bce)),
+        change(|p| (p.groups, p.group_epochs) = (Some(4), 1)),
     ]
 }
 

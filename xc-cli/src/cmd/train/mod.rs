@@ -12,6 +12,7 @@ mod tree;
 mod tree_args;
 mod uniform;
 mod uniform_args;
+mod uniform_groups;
 mod uniform_memory;
 mod watch;
 

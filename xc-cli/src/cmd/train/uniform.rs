@@ -5,6 +5,7 @@ use super::given::{self, GivenSets, Rowset};
 use super::neural::{Given, Learning, NeuralWatch, training_error, warn_of_long_rows, within};
 use super::report::{Report, score_against};
 use super::uniform_args::params_error;
+use super::uniform_groups;
 use super::uniform_memory::{Forecast, Settings};
 use crate::context::{Context, format_bytes};
 use crate::error::CliError;
@@ -26,6 +27,11 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if learning.params.clip_norm.is_some() && args.layer.draws() {
         return Err(CliError::usage(
             "--clip-norm, --negatives: a step whose gradients are clipped scores all labels; one of the two is wanted",
+        ));
+    }
+    if learning.params.clip_norm.is_some() && args.layer.groups.is_some() {
+        return Err(CliError::usage(
+            "--clip-norm, --groups: a step whose gradients are clipped learns labels alone; one of the two is wanted",
         ));
     }
     // What depends on no data is refused before any is read: the widest vectors, no label.
@@ -52,9 +58,16 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let judged = given.validation.as_ref().map(|v| within(&v.labels, n_labels));
     let others = given.validation.as_ref().zip(judged.as_ref());
     let others = others.map(|(set, targets)| Given { features: set.features(), targets });
+    let of = match params.groups {
+        Some(n) => {
+            context.note(format_args!("groups: {n_labels} labels in {n} groups at most"));
+            Some(uniform_groups::groups(data.features(), &data.labels, n, context.seed)?)
+        }
+        None => None,
+    };
     let mut uniform = UniformModel::new(n_features, n_labels, params.clone()).map_err(|e| params_error(&e))?;
     let watch = NeuralWatch::new(context, String::new(), "labels");
-    let summary = learning.with_trainer(
+    let (uniform, summary) = learning.with_trainer(
         params.loss,
         context.seed,
         Given { features: data.features(), targets: &data.labels },
@@ -64,7 +77,11 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         &watch,
         |trainer, train, validation| {
             uniform.begin(train);
-            uniform.train(trainer, train, validation).map_err(|e| training_error(&args.data.train, &e))
+            let done = match of {
+                Some(of) => uniform.train_in_groups(of, trainer, train, validation),
+                None => uniform.train(trainer, train, validation).map(|summary| (uniform, summary)),
+            };
+            done.map_err(|e| training_error(&args.data.train, &e))
         },
     )?;
     drop(watch);
@@ -128,6 +145,7 @@ impl Plan<'_> {
             validates: learning.validates(given.validation.is_some()),
             clips: learning.params.clip_norm.is_some(),
             data_bytes,
+            grouping_bytes: params.groups.map_or(0, |_| uniform_groups::n_bytes(data.features(), &data.labels)),
         };
         forecast.check(&settings, context)?;
         let (memory, total) = (forecast.memory(&settings), forecast.total(&settings));

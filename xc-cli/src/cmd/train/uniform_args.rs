@@ -90,6 +90,13 @@ pub(crate) struct LayerArgs {
     /// Score so many labels a step, drawn evenly, and those that are true in its batch [default: all labels]
     #[arg(long, value_name = "N")]
     negatives: Option<usize>,
+    /// In the first epochs, learn so many groups of like labels beside the labels: the layers below get gradients that say something
+    /// sooner
+    #[arg(long, value_name = "N")]
+    pub(super) groups: Option<usize>,
+    /// Epochs after which groups no longer matter; their weight falls evenly
+    #[arg(long = "groups.epochs", value_name = "N", default_value_t = 3, requires = "groups")]
+    group_epochs: u32,
     /// Chance that a value that comes in is dropped in training: of a vector, or of the sums of sparse features
     #[arg(long = "network.input-dropout", value_name = "X", default_value_t = 0.1)]
     input_dropout: f32,
@@ -181,6 +188,8 @@ impl Args {
             rewire_every: self.layer.rewire_every.unwrap_or(steps.max(1)),
             rewire_fraction: self.layer.rewire_fraction,
             negatives: self.layer.negatives,
+            groups: self.layer.groups,
+            group_epochs: self.layer.group_epochs,
             loss: self.neural.loss().unwrap_or(LossKind::SquaredHinge),
             seed,
         }
@@ -194,6 +203,7 @@ pub(super) fn params_error(error: &UniformParamsError) -> CliError {
         UniformParamsError::Number { name: "intermediate", .. } => "intermediate",
         UniformParamsError::Number { name: "rewire_fraction", .. } => "rewire-fraction",
         UniformParamsError::Number { name: "negatives", .. } => "negatives",
+        UniformParamsError::Number { name: "groups", .. } => "groups",
         UniformParamsError::Number { name: "input_dropout", .. } => "network.input-dropout",
         UniformParamsError::Number { name: "hidden_dropout", .. } => "network.dropout",
         UniformParamsError::Connections(ConnectionsError::TooMany { .. } | ConnectionsError::Zero { .. })

@@ -23,6 +23,8 @@ pub(super) struct Forecast {
     pub(super) validates: bool,
     pub(super) clips: bool,
     pub(super) data_bytes: u64,
+    /// What grouping the labels takes before there is a layer.
+    pub(super) grouping_bytes: u64,
 }
 
 /// An option as it would be typed, and what it does.
@@ -38,7 +40,7 @@ impl Forecast {
 
     /// All of it.
     pub(super) fn total(&self, settings: &Settings) -> u64 {
-        self.memory(settings).total().saturating_add(self.data_bytes)
+        self.memory(settings).total().max(self.grouping_bytes).saturating_add(self.data_bytes)
     }
 
     /// All of it by part.
