@@ -47,4 +47,19 @@ fn main() {
         let products = (n_labels * per_label * n_blocks * LANES) as f64;
         println!("forward: {:.1} G multiplications a second and core", products / began.elapsed().as_secs_f64() / 1e9);
     }
+    // One instance by itself, and in a block that it has to itself.
+    let alone: Vec<f32> = vec![0.5; n_inputs];
+    let mut sums = vec![0.0f32; n_labels];
+    for _ in 0..3 {
+        let began = Instant::now();
+        Kernels::current().forward_one(&alone, indices, weights, per_label, &mut sums);
+        let by_itself = began.elapsed();
+        let began = Instant::now();
+        for label in 0..n_labels {
+            let row = label * per_label..(label + 1) * per_label;
+            let ahead = indices.get(row.start + 2 * per_label..row.end + 2 * per_label).unwrap_or_default();
+            black_box(Kernels::current().forward(lines.block(0), &indices[row.clone()], &weights[row], ahead));
+        }
+        println!("one instance on one thread: {by_itself:.1?} by itself, {:.1?} in a block", began.elapsed());
+    }
 }

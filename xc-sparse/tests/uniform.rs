@@ -142,6 +142,19 @@ proptest! {
         }
         check_products::<u16>(Kernels::forward, lines.block(0), &inputs, &weights, &gradient, mask)?;
         check_products::<u32>(Kernels::forward, lines.block(0), &inputs, &weights, &gradient, mask)?;
+        // One instance alone has the bits that it has in its lane; labels may come in a run.
+        let (stored, block): (Vec<u32>, _) = (inputs.iter().map(|&i| i as u32).collect(), lines.block(0));
+        let other: Vec<f32> = weights.iter().map(|w| 0.5 - w).collect();
+        let run = ([&stored[..], &stored].concat(), [&weights[..], &other].concat());
+        for kernels in Isa::available().map(Kernels::of) {
+            let in_block = [&weights, &other].map(|weights| kernels.forward(block, &stored, weights, &[]));
+            for lane in 0..len {
+                let alone: Vec<f32> = block.iter().map(|line| line.get(lane)).collect();
+                let mut met = [f32::NAN; 2];
+                kernels.forward_one(&alone, &run.0, &run.1, per_label, &mut met);
+                prop_assert_eq!(met, in_block.map(|sums| sums[lane / 16][lane % 16]));
+            }
+        }
         // The gradients are what finite differences say: the products are linear, so one step of 1 is exact but for rounding.
         let score = |lines: &[Line], weights: &[f32]| -> f64 {
             let stored: Vec<u32> = inputs.iter().map(|&i| i as u32).collect();

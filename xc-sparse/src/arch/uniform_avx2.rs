@@ -80,4 +80,19 @@ unsafe fn halves(words: *const u32) -> [V; 2] {
     [_mm256_castsi256_ps(_mm256_slli_epi32::<16>(words)), _mm256_castsi256_ps(_mm256_and_si256(words, upper))]
 }
 
+/// One instance: plain code with fused multiplication as an instruction.
+///
+/// # Safety
+/// The machine has the instructions.
+#[target_feature(enable = "avx2,fma")]
+pub(crate) unsafe fn forward_one<I: Index>(
+    values: &[f32],
+    inputs: &[I],
+    weights: &[f32],
+    per_label: usize,
+    out: &mut [f32],
+) {
+    crate::uniform::forward_one(values, inputs, weights, per_label, out);
+}
+
 products!("avx2,fma");

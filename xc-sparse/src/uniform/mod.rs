@@ -28,6 +28,7 @@ mod rewire;
 
 pub use convert::ConvertError;
 pub use file::OpenConnectionsError;
+pub(crate) use kernels::forward_one;
 pub use kernels::{Kernels, Sums, weight_gradients};
 pub use lines::{LANES, Line, Lines, nearest_bf16};
 pub use matrix::{Connections, ConnectionsError, FanIn, Index, Indices, check_shape};

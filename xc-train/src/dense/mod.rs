@@ -12,10 +12,10 @@ mod file;
 
 pub use file::KIND;
 
+use crate::head::each_row;
 use crate::shape::{BagNetwork, NetworkParams, Room, begin_at_prior};
 use crate::trainer::{Sample, Summary, TrainError};
 use crate::{Features, First, Trainer};
-use rayon::prelude::*;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
 use xc_sparse::{CsrView, Rows};
 
@@ -117,21 +117,11 @@ impl DenseModel {
         for first in (0..features.len()).step_by(BATCH) {
             batch.fill_features(features, first..features.len().min(first + BATCH));
             self.network.logits(&batch, &mut logits, &mut workspace);
-            if self.n_labels() == 0 {
-                (0..batch.len()).for_each(|_| out.push_row(&[]));
-                continue;
-            }
-            let rows = logits.values_mut().par_chunks_exact_mut(self.n_labels()).enumerate();
-            let ranked: Vec<Vec<Scored>> = rows
-                .map_init(
-                    || TopK::new(0),
-                    |top, (at, row)| {
-                        loss.scores(row);
-                        choose(first + at, row, top);
-                        top.sorted().to_vec()
-                    },
-                )
-                .collect();
+            let ranked = each_row(&mut logits, |at, row, top| {
+                loss.scores(row);
+                choose(first + at, row, top);
+                top.sorted().to_vec()
+            });
             ranked.iter().for_each(|row| out.push_row(row));
         }
         out

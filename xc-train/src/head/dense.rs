@@ -1,6 +1,6 @@
 //! Every output is connected with everything.
 
-use super::Head;
+use super::{Head, Ranked, rank_rows};
 use crate::gemm::{Products, Scratch};
 use crate::layer::{Linear, Named};
 use crate::parameter::First;
@@ -86,6 +86,18 @@ impl Head for Dense {
 
     fn logits(&self, input: &Activations, logits: &mut Activations, workspace: &mut Self::Workspace) {
         self.linear.forward(input, logits, &mut workspace.scratch);
+    }
+
+    fn rank(
+        &self,
+        input: &Activations,
+        judged_by: Option<(Targets<'_>, &dyn Loss)>,
+        k: usize,
+        workspace: &mut Self::Workspace,
+    ) -> Vec<Ranked> {
+        let DenseWorkspace { logits, scratch, .. } = workspace;
+        self.linear.forward(input, logits, scratch);
+        rank_rows(logits, judged_by, k)
     }
 
     fn settings(&self) -> String {

@@ -90,20 +90,7 @@ pub trait Head: Send + Sync {
     ) -> Vec<Ranked> {
         let mut logits = Activations::default();
         self.logits(input, &mut logits, workspace);
-        if self.n_outputs() == 0 {
-            return vec![Ranked::default(); input.len()];
-        }
-        let rows = logits.values_mut().par_chunks_exact_mut(self.n_outputs()).enumerate();
-        rows.map_init(
-            || TopK::new(k),
-            |top, (i, row)| {
-                top.reset(k);
-                row.iter().zip(0..).for_each(|(&score, label)| top.push(Scored { label, score }));
-                let loss = judged_by.map_or(0.0, |(targets, loss)| loss.gradient(row, targets.row(i), 1.0));
-                Ranked { best: top.sorted().to_vec(), loss }
-            },
-        )
-        .collect()
+        rank_rows(&mut logits, judged_by, k)
     }
 
     /// All settings as text, to tell two networks apart.
@@ -149,4 +136,32 @@ pub trait Head: Send + Sync {
     fn is_finite(&self) -> bool {
         state::are_finite(&self.arrays())
     }
+}
+
+/// Calls `work` with each row of logits and room for a ranking.
+pub(crate) fn each_row<T: Send>(
+    logits: &mut Activations,
+    work: impl Fn(usize, &mut [f32], &mut TopK) -> T + Sync,
+) -> Vec<T> {
+    let (n, width) = (logits.len(), logits.width());
+    if width == 0 {
+        let mut top = TopK::new(0);
+        return (0..n).map(|i| work(i, &mut [], &mut top)).collect();
+    }
+    let rows = logits.values_mut().par_chunks_exact_mut(width).enumerate();
+    rows.map_init(|| TopK::new(0), |top, (i, row)| work(i, row, top)).collect()
+}
+
+/// What [`Head::rank`] answers, from the logits, which are used up.
+pub(crate) fn rank_rows(
+    logits: &mut Activations,
+    judged_by: Option<(Targets<'_>, &dyn Loss)>,
+    k: usize,
+) -> Vec<Ranked> {
+    each_row(logits, |i, row, top| {
+        top.reset(k);
+        row.iter().zip(0..).for_each(|(&score, label)| top.push(Scored { label, score }));
+        let loss = judged_by.map_or(0.0, |(targets, loss)| loss.gradient(row, targets.row(i), 1.0));
+        Ranked { best: top.sorted().to_vec(), loss }
+    })
 }

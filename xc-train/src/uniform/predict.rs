@@ -2,7 +2,7 @@
 
 use super::{Input, Output, UniformModel};
 use crate::encoder::Stack;
-use crate::head::Sparse;
+use crate::head::{Sparse, each_row};
 use crate::{Activations, Batch, Encoder, Features, Head, Loss, Mode, Parameter, Workspace};
 use rayon::prelude::*;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
@@ -104,22 +104,12 @@ impl UniformModel {
     ) {
         let UniformScratch { batch, logits, workspace, .. } = scratch;
         self.network.logits(batch, logits, workspace);
-        if self.n_labels() == 0 {
-            (0..batch.len()).for_each(|_| out.push_row(&[]));
-            return;
-        }
         let loss = self.params.loss.loss();
-        let rows = logits.values_mut().par_chunks_exact_mut(self.n_labels()).enumerate();
-        let ranked: Vec<Vec<Scored>> = rows
-            .map_init(
-                || TopK::new(0),
-                |top, (at, row)| {
-                    loss.scores(row);
-                    choose(at, row, top);
-                    top.sorted().to_vec()
-                },
-            )
-            .collect();
+        let ranked = each_row(logits, |at, row, top| {
+            loss.scores(row);
+            choose(at, row, top);
+            top.sorted().to_vec()
+        });
         ranked.iter().for_each(|row| out.push_row(row));
     }
 }

@@ -168,13 +168,22 @@ proptest! {
         n in 1usize..70, width in 1usize..20, n_outputs in 0usize..60, k in 0usize..70, seed in 0u64..1000,
     ) {
         let data = Data::new(n, width, n_outputs, seed);
-        let head = head(n_outputs, width, params(1 + width / 3, true), seed);
+        let head = head(n_outputs, width, params(1 + width / 3, seed % 3 > 0), seed);
         let (batch, input, mut room) = (data.batch(), data.input(), Default::default());
         let mut logits = Activations::default();
         head.logits(&input, &mut logits, &mut room);
         for by in LOSSES {
             let met = head.rank(&input, Some((batch.targets(), by)), k, &mut room);
             prop_assert_eq!(met.len(), n);
+            // Without a loss, and so for a few instances one by one, the same are best.
+            for some in [n, n.min(2)] {
+                let mut first = Activations::default();
+                first.reshape(some, width);
+                first.values_mut().copy_from_slice(&input.values()[..some * width]);
+                let alone: Vec<_> = head.rank(&first, None, k, &mut room).into_iter().map(|r| r.best).collect();
+                let wanted: Vec<_> = met[..some].iter().map(|r| r.best.clone()).collect();
+                prop_assert_eq!(alone, wanted);
+            }
             for (i, met) in met.iter().enumerate() {
                 let mut wanted: Vec<(f32, u32)> = logits.row(i).iter().copied().zip(0..).collect();
                 wanted.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));

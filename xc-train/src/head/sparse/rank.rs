@@ -8,7 +8,7 @@ use crate::{Activations, Loss, Targets};
 use rayon::prelude::*;
 use std::ops::Range;
 use xc_sparse::rank::{Scored, TopK};
-use xc_sparse::uniform::{Kernels, LANES, Sums};
+use xc_sparse::uniform::{FanIn, Kernels, LANES, Sums, nearest_bf16};
 use xc_sparse::with_indices;
 
 /// Outputs of a task: enough for an order of their own, few enough that one query keeps all cores busy.
@@ -59,6 +59,9 @@ impl Sparse {
         k: usize,
         room: &mut SparseWorkspace,
     ) -> Vec<Ranked> {
+        if judged_by.is_none() && input.len() <= ALONE {
+            return (0..input.len()).map(|i| self.ranked_alone(input.row(i), k)).collect();
+        }
         let n = self.connections.n_labels();
         room.lines.fill(input.values(), input.len(), input.width());
         let n_blocks = room.lines.n_blocks();
@@ -109,6 +112,61 @@ impl Sparse {
             }
         }
         out
+    }
+}
+
+/// Instances up to which each is answered by itself: a block of [`LANES`] costs as much as 3 of them.
+const ALONE: usize = 2;
+
+impl Sparse {
+    /// The answer for one instance: the same as in a block, to the bit.
+    fn ranked_alone(&self, input: &[f32], k: usize) -> Ranked {
+        /// Outputs whose scores stand side by side.
+        const SCORES: usize = 256;
+        let n = self.connections.n_labels();
+        let values: Vec<f32> = input.iter().map(|&v| f32::from_bits(u32::from(nearest_bf16(v)) << 16)).collect();
+        let kernels = Kernels::current();
+        let parts: Vec<Vec<Scored>> = (0..n.div_ceil(OUTPUTS))
+            .into_par_iter()
+            .map(|part| {
+                let end = n.min((part + 1) * OUTPUTS);
+                let mut top = TopK::new(k);
+                let mut bar = if k == 0 { f32::INFINITY } else { f32::NEG_INFINITY };
+                let mut weights = Weights::new(self.connections.weights());
+                let mut scores = [0.0f32; SCORES];
+                for first in (part * OUTPUTS..end).step_by(SCORES) {
+                    let scores = &mut scores[..SCORES.min(end - first)];
+                    with_indices!(self.connections.indices(), inputs => {
+                        // Side by side where all have as many connections, else one at a time.
+                        let together = match self.connections.fan_in() {
+                            FanIn::Uniform(_) => scores.len(),
+                            FanIn::Varying(_) => 1,
+                        };
+                        for (at, scores) in scores.chunks_mut(together).enumerate() {
+                            let output = first + at * together;
+                            let begin = self.connections.range(output);
+                            let range = begin.start..self.connections.range(output + scores.len() - 1).end;
+                            let row = weights.row(range.clone());
+                            kernels.forward_one(&values, &inputs[range], row, begin.len(), scores);
+                        }
+                    });
+                    let biases = &self.bias.values()[first..];
+                    for (output, (sum, bias)) in (first..).zip(scores.iter().zip(biases)) {
+                        let score = sum + bias;
+                        if score >= bar {
+                            top.push(Scored { label: output as u32, score });
+                            if let Some(worst) = top.threshold() {
+                                bar = worst.score;
+                            }
+                        }
+                    }
+                }
+                top.sorted().to_vec()
+            })
+            .collect();
+        let mut top = TopK::new(k);
+        parts.iter().flatten().for_each(|&item| top.push(item));
+        Ranked { best: top.sorted().to_vec(), loss: 0.0 }
     }
 }
 
