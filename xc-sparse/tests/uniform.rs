@@ -162,6 +162,19 @@ proptest! {
             (0..LANES).map(|i| f64::from(sums[i / 16][i % 16]) * f64::from(gradient[i / 16][i % 16])).sum()
         };
         let wanted = plain(lines.block(0), &inputs, &weights, &gradient);
+        // Taken one instance after the other they are the same sums.
+        let mut of_weights = vec![0.0f32; per_label];
+        for lane in 0..len {
+            let alone: Vec<f32> = block.iter().map(|line| line.get(lane)).collect();
+            let (mut of_inputs, g) = (vec![0.0f32; n_inputs], gradient[lane / 16][lane % 16]);
+            Kernels::current().add_gradients_of_one(&alone, &mut of_inputs, &stored, &weights, g, &mut of_weights);
+            for (met, wanted) in of_inputs.iter().zip(&wanted.input_gradient) {
+                prop_assert!((f64::from(*met) - wanted[lane]).abs() < 1e-5);
+            }
+        }
+        for (met, wanted) in of_weights.iter().zip(&wanted.weight_gradient) {
+            prop_assert!((f64::from(*met) - wanted).abs() < 1e-4);
+        }
         let base = score(lines.block(0), &weights);
         for t in 0..per_label {
             let mut moved = weights.clone();

@@ -1,7 +1,7 @@
 //! The three products of a sparse layer for one label and one block of instances.
 //!
-//! No product is fused with an addition and every sum has one order, so that all instruction sets give the same bits; the plain
-//! code of this file is the reference that those of `arch` are tested against.
+//! Forward products are fused with their additions, those of gradients are not, and every sum has one order, so that all instruction sets
+//! give the same bits; the plain code of this file is the reference that those of `arch` are tested against.
 
 use super::lines::{LANES, Line};
 use super::matrix::Index;
@@ -156,6 +156,36 @@ impl Kernels {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 | Isa::Avx2 => unsafe { avx2::forward_one(values, inputs, weights, per_label, out) },
             _ => forward_one(values, inputs, weights, per_label, out),
+        }
+    }
+
+    /// Asks for values that will be read or written soon.
+    #[inline]
+    pub fn prefetch<T>(self, values: &[T]) {
+        let a_line = (64 / size_of::<T>().max(1)).max(1);
+        (0..values.len()).step_by(a_line).for_each(|at| prefetch(values, at));
+    }
+
+    /// For one instance and one label with this gradient: adds `input * gradient` to the gradient of each weight, where `values` are the
+    /// instance's inputs, and `weight * gradient` to `of_inputs`, the gradient of those inputs.
+    ///
+    /// # Panics
+    /// If an input is out of range, or there are not as many weights and sums as inputs.
+    #[inline]
+    pub fn add_gradients_of_one<I: Index>(
+        self,
+        values: &[f32],
+        of_inputs: &mut [f32],
+        inputs: &[I],
+        weights: &[f32],
+        gradient: f32,
+        of_weights: &mut [f32],
+    ) {
+        check(inputs, values.len().min(of_inputs.len()), weights.len());
+        assert!(of_weights.len() == inputs.len(), "{} sums, {} inputs", of_weights.len(), inputs.len());
+        for ((input, weight), of_weight) in inputs.iter().zip(weights).zip(of_weights) {
+            *of_weight += values[input.at()] * gradient;
+            of_inputs[input.at()] += weight * gradient;
         }
     }
 

@@ -45,8 +45,8 @@ impl UniformParams {
         let (head, head_moments, head_buffers) = match self.sparse() {
             Some(sparse) => {
                 let bytes = |n_moments| Sparse::n_bytes(labels, width, &sparse, n_moments);
-                let buffers =
-                    Sparse::workspace_bytes(labels, width, batch, clips) + self.rewire_bytes(labels, width, n_moments);
+                let buffers = Sparse::workspace_bytes(labels, width, sparse.per_output, batch, clips)
+                    + self.rewire_bytes(labels, width, n_moments);
                 (bytes(0), bytes(n_moments) - bytes(0), buffers)
             }
             None => {
@@ -76,7 +76,8 @@ impl UniformParams {
         let Some(n) = self.groups else { return 0 };
         let n = (n as u64).min(labels);
         let params = self.grouping([].into(), 0, batch).head_params(width);
-        let head = Sparse::n_bytes(n, width, &params, n_moments) + Sparse::workspace_bytes(n, width, batch, false);
+        let head = Sparse::n_bytes(n, width, &params, n_moments)
+            + Sparse::workspace_bytes(n, width, params.per_output, batch, false);
         head + 4 * (batch * width) as u64 + 4 * labels
     }
 

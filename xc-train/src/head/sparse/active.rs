@@ -1,4 +1,4 @@
-//! What a block of instances has to say about a tile of outputs.
+//! What a block of instances has to say about some outputs.
 
 use crate::Targets;
 use xc_sparse::uniform::{LANES, Sums};
@@ -51,28 +51,51 @@ impl Cursor<'_> {
     }
 }
 
-/// Gradients of a tile that are not 0, for one block: for each output the lanes, and their values one after the other.
+/// Up to so many instances of a block with a gradient for an output are taken one by one.
+const FEW: u32 = 8;
+
+/// An output that has a gradient for instances of a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) output: u32,
+    /// The instances.
+    pub(super) lanes: u32,
+    /// Where their gradients begin.
+    values: u32,
+    /// Where the gradients of the output's weights begin, if instances are taken one by one.
+    weights: u32,
+}
+
+impl Entry {
+    /// Whether its instances are taken one by one: what is read and written at random is then one instance's inputs and their gradient, which stay in
+    /// the second-level cache from output to output. Otherwise all instances of the block are taken at once.
+    #[inline(always)]
+    pub(super) fn is_few(&self) -> bool {
+        self.lanes.count_ones() <= FEW
+    }
+}
+
+/// Gradients of a block that are not 0: outputs ascending.
 #[derive(Debug, Default)]
 pub(super) struct Active {
-    lanes: Vec<u32>,
-    /// Where the values of an output begin, if it has lanes.
-    starts: Vec<usize>,
+    entries: Vec<Entry>,
     values: Vec<f32>,
+    of_weights: Vec<f32>,
+    /// Entries with few instances and their gradients, by lane; they are made for [`Active::take_few`] alone.
+    by_lane: Vec<Vec<(u32, f32)>>,
 }
 
 impl Active {
-    /// No gradients for so many outputs.
-    pub(super) fn begin(&mut self, n_outputs: usize) {
-        self.lanes.clear();
-        self.lanes.resize(n_outputs, 0);
-        self.starts.resize(n_outputs, 0);
+    pub(super) fn clear(&mut self) {
+        self.entries.clear();
         self.values.clear();
+        self.of_weights.clear();
     }
 
-    /// Sets the gradients of the output at a place of the tile.
-    pub(super) fn set(&mut self, at: usize, lanes: u32, gradient: &Sums) {
-        self.lanes[at] = lanes;
-        self.starts[at] = self.values.len();
+    /// Adds an output, larger than all before, with gradients for some lanes.
+    pub(super) fn push(&mut self, output: usize, lanes: u32, gradient: &Sums) {
+        let entry = Entry { output: output as u32, lanes, values: self.values.len() as u32, weights: 0 };
+        self.entries.push(entry);
         let mut left = lanes;
         while left != 0 {
             let lane = left.trailing_zeros() as usize;
@@ -81,18 +104,15 @@ impl Active {
         }
     }
 
-    /// Lanes of the output at a place of the tile.
-    #[inline(always)]
-    pub(super) fn lanes(&self, at: usize) -> u32 {
-        self.lanes[at]
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
     }
 
-    /// Gradients of the output at a place of the tile, zeros included.
+    /// Gradients of an entry, zeros included.
     #[inline(always)]
-    pub(super) fn gradient(&self, at: usize) -> Sums {
+    pub(super) fn gradient(&self, entry: &Entry) -> Sums {
         let mut out = Sums::default();
-        let mut left = self.lanes[at];
-        let mut from = self.starts[at];
+        let (mut left, mut from) = (entry.lanes, entry.values as usize);
         while left != 0 {
             let lane = left.trailing_zeros() as usize;
             out[lane / 16][lane % 16] = self.values[from];
@@ -101,13 +121,89 @@ impl Active {
         }
         out
     }
+
+    /// Gradient of the weights of an entry with few instances, once they were taken.
+    #[inline(always)]
+    pub(super) fn of_weights(&self, entry: &Entry, n_weights: usize) -> &[f32] {
+        &self.of_weights[entry.weights as usize..][..n_weights]
+    }
+
+    /// Works out the gradients of entries with few instances, instance after instance. `n_weights` gives the connections of an output; `of_lane`
+    /// gets a lane, its entries with their gradients, ascending, all entries, and the sums of the weights, where an entry's begin at
+    /// [`Entry::first_weight`].
+    pub(super) fn take_few(
+        &mut self,
+        n_weights: impl Fn(usize) -> usize,
+        mut of_lane: impl FnMut(usize, &[(u32, f32)], &[Entry], &mut [f32]),
+    ) {
+        self.by_lane.resize_with(LANES, Vec::new);
+        self.by_lane.iter_mut().for_each(Vec::clear);
+        let mut n = 0;
+        for (at, entry) in self.entries.iter_mut().enumerate().filter(|(_, entry)| entry.is_few()) {
+            entry.weights = n as u32;
+            n += n_weights(entry.output as usize);
+            let (mut left, mut from) = (entry.lanes, entry.values as usize);
+            while left != 0 {
+                self.by_lane[left.trailing_zeros() as usize].push((at as u32, self.values[from]));
+                from += 1;
+                left &= left - 1;
+            }
+        }
+        self.of_weights.clear();
+        self.of_weights.resize(n, 0.0);
+        for (lane, list) in self.by_lane.iter().enumerate().filter(|(_, list)| !list.is_empty()) {
+            of_lane(lane, list, &self.entries, &mut self.of_weights);
+        }
+    }
 }
 
-/// Places of a tile whose output has a gradient in any block.
-pub(super) fn touched(active: &[Active], n_outputs: usize) -> Vec<u32> {
-    let mut any = vec![0u32; n_outputs];
-    for block in active {
-        any.iter_mut().zip(&block.lanes).for_each(|(any, lanes)| *any |= lanes);
+impl Entry {
+    /// Where its sums of weights begin.
+    #[inline(always)]
+    pub(super) fn first_weight(&self) -> usize {
+        self.weights as usize
     }
-    (0..n_outputs as u32).filter(|&at| any[at as usize] != 0).collect()
+}
+
+/// Outputs with a gradient in any block, ascending, each with its entries.
+#[derive(Debug, Default)]
+pub(super) struct Touched {
+    /// Output, block, number of the entry in its block.
+    entries: Vec<(u32, u32, u32)>,
+    starts: Vec<u32>,
+}
+
+impl Touched {
+    pub(super) fn new(active: &[Active]) -> Self {
+        let mut entries: Vec<(u32, u32, u32)> = Vec::with_capacity(active.iter().map(|a| a.entries.len()).sum());
+        for (block, active) in (0..).zip(active) {
+            entries.extend(active.entries.iter().zip(0..).map(|(entry, at)| (entry.output, block, at)));
+        }
+        // Blocks are sorted: the sort merges runs.
+        entries.sort();
+        let begins = |at: usize| at == 0 || entries[at - 1].0 != entries[at].0;
+        let mut starts: Vec<u32> = (0..entries.len()).filter(|&at| begins(at)).map(|at| at as u32).collect();
+        starts.push(entries.len() as u32);
+        Self { entries, starts }
+    }
+
+    /// Number of outputs.
+    pub(super) fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// The output at a place.
+    pub(super) fn output(&self, at: usize) -> usize {
+        self.entries[self.starts[at] as usize].0 as usize
+    }
+
+    /// Its entries with their blocks, ascending.
+    pub(super) fn of<'a>(
+        &'a self,
+        at: usize,
+        active: &'a [Active],
+    ) -> impl Iterator<Item = (usize, &'a Entry)> + Clone {
+        let range = self.starts[at] as usize..self.starts[at + 1] as usize;
+        self.entries[range].iter().map(|&(_, block, at)| (block as usize, &active[block as usize].entries[at as usize]))
+    }
 }

@@ -1,12 +1,13 @@
-//! Gradients of the weights of a tile, and what they do to the weights.
+//! Gradients of the weights, and what they do to the weights.
 
-use super::active::{Active, touched};
-use super::{Sparse, SparseWorkspace, Tile};
+use super::active::{Active, Entry, Touched};
+use super::{Sparse, SparseWorkspace};
 use crate::layer::squares;
 use crate::parameter::Slot;
 use crate::stream::{Purpose, mix, name};
 use crate::{Decay, Update};
 use rayon::prelude::*;
+use std::ops::Range;
 use xc_sparse::uniform::{FanIn, Index, Kernels, Lines, Numbers, NumbersMut, weight_gradients};
 use xc_sparse::with_indices;
 
@@ -44,6 +45,7 @@ struct Step<'a> {
     fan_in: &'a FanIn,
     lines: &'a Lines,
     active: &'a [Active],
+    touched: &'a Touched,
     update: &'a Update<'a>,
     /// Names the streams of stochastic rounding.
     key: u64,
@@ -58,90 +60,100 @@ struct Gradient {
 }
 
 impl Gradient {
-    fn fill<I: Index>(&mut self, inputs: &[I], at: usize, lines: &Lines, active: &[Active]) {
+    /// Sums over the blocks with many instances, then over those with few, each in the order of the blocks.
+    fn fill<'a, I: Index>(
+        &mut self,
+        inputs: &[I],
+        entries: impl Iterator<Item = (usize, &'a Entry)> + Clone,
+        lines: &Lines,
+        active: &[Active],
+    ) {
         let kernels = Kernels::current();
         self.sums.clear();
         self.sums.resize(inputs.len(), [0.0; 16]);
         self.weights.resize(inputs.len(), 0.0);
         self.bias = 0.0;
-        for (block, active) in active.iter().enumerate() {
-            let lanes = active.lanes(at);
-            if lanes == 0 {
-                continue;
+        for (block, entry) in entries.clone() {
+            let gradient = active[block].gradient(entry);
+            if !entry.is_few() {
+                kernels.add_weight_gradient(&mut self.sums, lines.block(block), inputs, &gradient, entry.lanes);
             }
-            let gradient = active.gradient(at);
-            kernels.add_weight_gradient(&mut self.sums, lines.block(block), inputs, &gradient, lanes);
             self.bias += gradient.as_flattened().iter().sum::<f32>();
         }
         weight_gradients(&self.sums, &mut self.weights);
+        for (block, entry) in entries.filter(|(_, entry)| entry.is_few()) {
+            let more = active[block].of_weights(entry, inputs.len());
+            self.weights.iter_mut().zip(more).for_each(|(weight, more)| *weight += more);
+        }
     }
 }
 
 impl Sparse {
-    /// Changes the outputs of a tile by their gradients. Those without a gradient stay as they are, moments included.
-    pub(super) fn learn(&mut self, tile: Tile<'_>, lines: &Lines, active: &[Active], update: &Update<'_>) {
-        let touched = touched(active, tile.len());
-        if touched.is_empty() {
+    /// Changes outputs by their gradients. Those without a gradient stay as they are, moments included.
+    pub(super) fn learn(&mut self, lines: &Lines, active: &[Active], update: &Update<'_>) {
+        let touched = Touched::new(active);
+        if touched.len() == 0 {
             return;
         }
         let (fan_in, indices, weights) = self.connections.parts_mut();
         let key = mix(name(update.seed, Purpose::Rounding, super::STREAM), update.number);
-        let step = Step { fan_in, lines, active, update, key };
+        let step = Step { fan_in, lines, active, touched: &touched, update, key };
         let mut moments = self.moments.iter_mut().map(Numbers::to_mut);
         let moments = [moments.next(), moments.next()];
         let part = Part { first: 0, weights: weights.to_mut(), moments, bias: self.bias.slot() };
-        with_indices!(indices, inputs => step.split(tile, &touched, &inputs[..], part));
+        with_indices!(indices, inputs => step.split(0..touched.len(), &inputs[..], part));
     }
 
     /// Sum of squares of the gradient of all weights and biases.
     pub(super) fn norm_of(&self, room: &SparseWorkspace) -> f64 {
-        let touched = touched(&room.active, self.connections.n_labels());
-        let leaf = |outputs: &[u32]| {
+        let touched = Touched::new(&room.active);
+        let leaf = |first: usize| {
             let mut gradient = Gradient::default();
-            let one = |&output: &u32| {
-                let range = self.connections.range(output as usize);
+            let one = |at: usize| {
+                let range = self.connections.range(touched.output(at));
                 with_indices!(self.connections.indices(), inputs => {
-                    gradient.fill(&inputs[range], output as usize, &room.lines, &room.active);
+                    gradient.fill(&inputs[range], touched.of(at, &room.active), &room.lines, &room.active);
                 });
                 squares(&gradient.weights) + f64::from(gradient.bias).powi(2)
             };
-            outputs.iter().map(one).sum::<f64>()
+            (first..touched.len().min(first + LEAF)).map(one).sum::<f64>()
         };
-        let sums: Vec<f64> = touched.par_chunks(LEAF).map(leaf).collect();
+        let sums: Vec<f64> = (0..touched.len()).into_par_iter().step_by(LEAF).map(leaf).collect();
         sums.iter().sum()
     }
 }
 
 impl Step<'_> {
-    /// Halves the places of a tile until a leaf has a few.
-    fn split<I: Index>(&self, tile: Tile<'_>, places: &[u32], inputs: &[I], part: Part<'_>) {
+    /// Halves the touched outputs until a leaf has a few.
+    fn split<I: Index>(&self, places: Range<usize>, inputs: &[I], part: Part<'_>) {
         if places.len() <= LEAF {
-            return self.leaf(tile, places, inputs, part);
+            return self.leaf(places, inputs, part);
         }
-        let (low, high) = places.split_at(places.len() / 2);
-        let (a, b) = part.split_at(tile.output(high[0] as usize), self.fan_in);
-        rayon::join(|| self.split(tile, low, inputs, a), || self.split(tile, high, inputs, b));
+        let half = places.start + places.len() / 2;
+        let (a, b) = part.split_at(self.touched.output(half), self.fan_in);
+        rayon::join(|| self.split(places.start..half, inputs, a), || self.split(half..places.end, inputs, b));
     }
 
-    fn leaf<I: Index>(&self, tile: Tile<'_>, places: &[u32], inputs: &[I], mut part: Part<'_>) {
+    fn leaf<I: Index>(&self, places: Range<usize>, inputs: &[I], mut part: Part<'_>) {
         let mut gradient = Gradient::default();
         let mut room: [Vec<f32>; 3] = Default::default();
         let base = self.fan_in.range(part.first).start;
-        for (n, at) in places.iter().map(|&at| at as usize).enumerate() {
-            if let Some(&next) = places.get(n + 1) {
+        let kernels = Kernels::current();
+        for at in places.clone() {
+            if at + 1 < places.end {
                 // Its lines come while this one is worked on.
-                let output = tile.output(next as usize);
-                let inputs = &inputs[self.fan_in.range(output)];
-                for (block, active) in self.active.iter().enumerate() {
-                    if active.lanes(next as usize) != 0 {
-                        Kernels::current().prefetch_lines(self.lines.block(block), inputs);
+                let inputs = &inputs[self.fan_in.range(self.touched.output(at + 1))];
+                for (block, entry) in self.touched.of(at + 1, self.active) {
+                    match entry.is_few() {
+                        true => kernels.prefetch(self.active[block].of_weights(entry, inputs.len())),
+                        false => kernels.prefetch_lines(self.lines.block(block), inputs),
                     }
                 }
             }
-            let output = tile.output(at);
+            let output = self.touched.output(at);
             let range = self.fan_in.range(output);
             let place = range.start - base;
-            gradient.fill(&inputs[range], at, self.lines, self.active);
+            gradient.fill(&inputs[range], self.touched.of(at, self.active), self.lines, self.active);
             self.change(&mut part, place, &gradient.weights, mix(self.key, output as u64), &mut room);
             let row = output - part.first;
             part.bias.rows(row..row + 1).update(&[gradient.bias], self.update.optimizer, &self.update.step);

@@ -4,12 +4,14 @@
 //!   input (batch x H) ──▶ Lines (bf16, instances innermost) ─┐
 //!                                                            ▼
 //!   for a tile of outputs     each block of 32 instances: logits, loss, gradient      the few gradients that are not 0 are kept
-//!                             each output: gradient of its weights, update            weights change at once
 //!   next tile ...
+//!   once there are many       each instance of a block: its part of the gradients     outputs that few instances of the block say something about;
+//!                                                                                     of others, all instances at once
+//!                             each output: gradient of its weights, update            weights change at once
 //! ```
 //!
-//! The logits of a batch never exist, nor does a gradient or an f32 copy of the weights. Memory beside the layer: the batch's inputs
-//! and their gradients (6 bytes for each of `batch x H`), and the gradients of one tile.
+//! The logits of a batch never exist, nor does a gradient or an f32 copy of all weights. Memory beside the layer: the batch's inputs
+//! and their gradients (10 bytes for each of `batch x H`), and the gradients that are not 0 of a tile or a few.
 //!
 //! # Implicit negatives
 //! The squared hinge has no gradient where an output is right by a margin, which nearly all are: those cost the forward product alone
@@ -80,6 +82,8 @@ pub struct SparseWorkspace {
     lines: Lines,
     /// Gradient of the inputs: for each block of instances, one line an input.
     gradient: Pages<Sums>,
+    /// The same, one row an instance, of the outputs that few instances of a block have a gradient for: the two are added.
+    rows: Activations,
     positives: Vec<Positives>,
     active: Vec<Active>,
     /// Outputs of this step, if they are not all.
@@ -122,7 +126,10 @@ impl Tile<'_> {
 /// Number of this layer's random streams; far from those of the encoders' layers.
 const STREAM: u64 = 2 << 32;
 /// Gradients of a tile, at most: with all of them not 0 they take four bytes each.
-const TILE_VALUES: usize = 32 << 20;
+const TILE_VALUES: usize = 8 << 20;
+/// Outputs change once so many (output, block) pairs have a gradient, or when all outputs were scored: the more at a time, the more outputs an
+/// instance's row serves while it is in the cache.
+const ENTRIES: usize = 1 << 17;
 /// Outputs of a tile, at most: their indices and weights should stay in the last-level cache while the blocks pass.
 const TILE_OUTPUTS: usize = 1 << 16;
 
@@ -221,11 +228,15 @@ impl Sparse {
         n_outputs * (params.per_output as u64 * connection as u64 + 4 * (1 + n_moments as u64) + starts)
     }
 
-    /// Bytes of a step's buffers, at most, when every gradient of a tile is other than 0; where gradients are clipped the tile is all outputs.
-    pub fn workspace_bytes(n_outputs: u64, width: usize, batch: usize, clips: bool) -> u64 {
-        let lanes = batch.div_ceil(LANES) as u64 * LANES as u64;
-        let tile = if clips { n_outputs } else { n_outputs.min(tile_outputs(batch) as u64) };
-        lanes * width as u64 * 6 + tile * (lanes * 4 + lanes / LANES as u64 * 8)
+    /// Bytes of a step's buffers, at most, when every gradient of a tile is other than 0; where gradients are clipped the tile is all outputs. The
+    /// gradient of the inputs that the caller gets is not among them.
+    pub fn workspace_bytes(n_outputs: u64, width: usize, per_output: usize, batch: usize, clips: bool) -> u64 {
+        let blocks = batch.div_ceil(LANES) as u64;
+        let inputs = blocks * LANES as u64 * width as u64 * if clips { 10 } else { 6 };
+        let tile = tile_outputs(batch) as u64 * blocks;
+        let entries = if clips { n_outputs * blocks } else { (n_outputs * blocks).min(tile + ENTRIES as u64) };
+        // An entry, its place among those of its output, and the gradients of all instances, or of few with the sums of the weights.
+        inputs + entries * (32 + (4 * LANES as u64).max(96 + 4 * per_output as u64))
     }
 
     fn rewire(&mut self, update: &Update<'_>) {
@@ -262,6 +273,7 @@ impl Sparse {
         room.lines.fill(input.values(), input.len(), input.width());
         room.fill_positives(targets);
         room.active.resize_with(room.lines.n_blocks(), Active::default);
+        room.active.iter_mut().for_each(Active::clear);
         room.outputs = match (&self.negatives, drawn) {
             (Some(negatives), Some((seed, number))) => {
                 let mut outputs = Vec::new();
@@ -278,6 +290,8 @@ impl Sparse {
     fn clear_gradient(&self, room: &mut SparseWorkspace) {
         room.gradient.resize(room.lines.n_blocks() * self.width());
         room.gradient.par_chunks_mut(1 << 14).for_each(|part| part.fill(Sums::default()));
+        room.rows.reshape(room.n_instances, self.width());
+        room.rows.values_mut().par_chunks_mut(1 << 19).for_each(|part| part.fill(0.0));
     }
 
     fn losses(loss: &dyn Loss) -> crate::loss::Separable {
@@ -335,11 +349,14 @@ impl Head for Sparse {
     fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, room: &mut Self::Workspace) -> f64 {
         self.begin(input, targets, None, room);
         self.clear_gradient(room);
-        self.pass(Tile::Range { first: 0, len: self.n_outputs() }, Self::losses(loss), true, room)
+        let total = self.pass(Tile::Range { first: 0, len: self.n_outputs() }, Self::losses(loss), true, room);
+        self.take_few(input, true, room);
+        total
     }
 
     fn backward(&self, gradient: &mut Activations, room: &mut Self::Workspace) {
-        pass::unpack(&room.gradient, room.n_instances, self.width(), gradient);
+        pass::add_blocks(&room.gradient, &mut room.rows);
+        std::mem::swap(gradient, &mut room.rows);
     }
 
     fn squared_norm(&self, _: &Activations, room: &mut Self::Workspace) -> f64 {
@@ -347,7 +364,7 @@ impl Head for Sparse {
     }
 
     fn update(&mut self, _: &Activations, room: &mut Self::Workspace, update: &Update<'_>) {
-        self.learn(Tile::Range { first: 0, len: self.n_outputs() }, &room.lines, &room.active, update);
+        self.learn(&room.lines, &room.active, update);
         self.rewire(update);
     }
 
@@ -361,12 +378,14 @@ impl Head for Sparse {
         targets: Targets<'_>,
         loss: &dyn Loss,
         update: &Update<'_>,
-        gradient: Option<&mut Activations>,
+        mut gradient: Option<&mut Activations>,
         room: &mut Self::Workspace,
     ) -> f64 {
         let loss = Self::losses(loss);
         self.begin(input, targets, Some((update.seed, update.number)), room);
-        if gradient.is_some() {
+        if let Some(gradient) = &mut gradient {
+            // Rows are gathered where they are wanted in the end.
+            std::mem::swap(*gradient, &mut room.rows);
             self.clear_gradient(room);
         }
         let outputs = room.outputs.take();
@@ -383,7 +402,11 @@ impl Head for Sparse {
             if !total.is_finite() {
                 return total;
             }
-            self.learn(tile, &room.lines, &room.active, update);
+            if first + len == n || room.active.iter().map(|a| a.entries().len()).sum::<usize>() >= ENTRIES {
+                self.take_few(input, gradient.is_some(), room);
+                self.learn(&room.lines, &room.active, update);
+                room.active.iter_mut().for_each(Active::clear);
+            }
         }
         if let Some(gradient) = gradient {
             self.backward(gradient, room);

@@ -1,12 +1,13 @@
 //! Logits, loss and its gradient for a tile of outputs; the gradient of the inputs.
 
-use super::active::{Active, Cursor};
+use super::active::{Active, Cursor, Entry};
 use super::{Sparse, SparseWorkspace, Tile};
 use crate::Activations;
+use crate::arch::vectorised;
 use crate::loss::Separable;
 use rayon::prelude::*;
 use std::collections::VecDeque;
-use xc_sparse::uniform::{Index, Kernels, LANES, Line, Numbers, Sums};
+use xc_sparse::uniform::{Index, Kernels, LANES, Line, Numbers, Sums, nearest_bf16};
 use xc_sparse::with_indices;
 
 /// How many outputs ahead lines are asked for. 1 to 8 are about as good.
@@ -26,19 +27,16 @@ impl Sparse {
         parts.resize_with(lines.n_blocks(), Default::default);
         let blocks = active.iter_mut().zip(&*positives).zip(parts).enumerate();
         let mut tasks: Vec<Task<'_>> = blocks
-            .map(|(block, ((active, positives), gradient))| {
-                active.begin(tile.len());
-                Task {
-                    lines: lines.block(block),
-                    lanes: valid(lines.lanes(block)),
-                    loss,
-                    scale,
-                    cursor: positives.from(if tile.len() == 0 { 0 } else { tile.output(0) }),
-                    active,
-                    gradient: backward.then_some(gradient),
-                    waiting: VecDeque::with_capacity(BEHIND),
-                    total: 0.0,
-                }
+            .map(|(block, ((active, positives), gradient))| Task {
+                lines: lines.block(block),
+                lanes: valid(lines.lanes(block)),
+                loss,
+                scale,
+                cursor: positives.from(if tile.len() == 0 { 0 } else { tile.output(0) }),
+                active,
+                gradient: backward.then_some(gradient),
+                waiting: VecDeque::with_capacity(BEHIND),
+                total: 0.0,
             })
             .collect();
         // Blocks go in pairs, which share the reading of indices and weights.
@@ -84,8 +82,8 @@ impl Sparse {
             }
         }
         for task in tasks {
-            while let Some(at) = task.waiting.pop_front() {
-                self.add_gradient(tile, at, all_inputs, task);
+            while let Some(entry) = task.waiting.pop_front() {
+                self.add_gradient(entry, all_inputs, task);
             }
         }
     }
@@ -105,26 +103,108 @@ impl Sparse {
         if lanes == 0 {
             return;
         }
-        task.active.set(at, lanes, sums);
-        if let Some(gradient) = &task.gradient {
+        let entry = task.active.entries().len();
+        task.active.push(tile.output(at), lanes, sums);
+        if let Some(gradient) = &task.gradient
+            && !task.active.entries()[entry].is_few()
+        {
             Kernels::current().prefetch_gradient(gradient, inputs, lanes);
             if task.waiting.len() == BEHIND
-                && let Some(at) = task.waiting.pop_front()
+                && let Some(entry) = task.waiting.pop_front()
             {
-                self.add_gradient(tile, at, all_inputs, task);
+                self.add_gradient(entry, all_inputs, task);
             }
-            task.waiting.push_back(at);
+            task.waiting.push_back(entry);
         }
     }
 
-    fn add_gradient<I: Index>(&self, tile: Tile<'_>, at: usize, inputs: &[I], task: &mut Task<'_>) {
-        let range = self.connections.range(tile.output(at));
+    fn add_gradient<I: Index>(&self, entry: usize, inputs: &[I], task: &mut Task<'_>) {
+        let entry = task.active.entries()[entry];
+        let range = self.connections.range(entry.output as usize);
         let mut weights = Weights::new(self.connections.weights());
         let (inputs, weights) = (&inputs[range.clone()], weights.row(range));
         if let Some(gradient) = &mut task.gradient {
-            let (of_one, lanes) = (task.active.gradient(at), task.active.lanes(at));
-            Kernels::current().add_input_gradient(gradient, inputs, weights, &of_one, lanes);
+            let of_one = task.active.gradient(&entry);
+            Kernels::current().add_input_gradient(gradient, inputs, weights, &of_one, entry.lanes);
         }
+    }
+
+    /// The gradients of outputs that few instances of a block have one for, instance after instance.
+    pub(super) fn take_few(&self, input: &Activations, backward: bool, room: &mut SparseWorkspace) {
+        let SparseWorkspace { rows, active, .. } = room;
+        let width = self.connections.n_inputs();
+        let size = (LANES * width).max(1);
+        let rows: &mut [f32] = if backward { rows.values_mut() } else { &mut [] };
+        let mut parts: Vec<&mut [f32]> = rows.chunks_mut(size).collect();
+        parts.resize_with(active.len(), Default::default);
+        let blocks = active.par_iter_mut().zip(parts).zip(input.values().par_chunks(size));
+        with_indices!(self.connections.indices(), inputs => {
+            blocks.for_each_init(OneInstance::default, |one, ((active, rows), values)| {
+                self.take_few_of(inputs, active, rows, values, one);
+            });
+        });
+    }
+
+    fn take_few_of<I: Index>(
+        &self,
+        inputs: &[I],
+        active: &mut Active,
+        rows: &mut [f32],
+        values: &[f32],
+        one: &mut OneInstance,
+    ) {
+        let (kernels, width) = (Kernels::current(), self.connections.n_inputs());
+        let mut weights = Weights::new(self.connections.weights());
+        let range = |entry: &Entry| self.connections.range(entry.output as usize);
+        let n_weights = |output| self.connections.range(output).len();
+        active.take_few(n_weights, |lane, list, entries, of_weights| {
+            one.begin(&values[lane * width..][..width]);
+            for (n, &(at, gradient)) in list.iter().enumerate() {
+                if let Some(&(next, _)) = list.get(n + SOON) {
+                    let next = &entries[next as usize];
+                    let range = range(next);
+                    kernels.prefetch(&of_weights[next.first_weight()..][..range.len()]);
+                    kernels.prefetch(&inputs[range.clone()]);
+                    weights.prefetch(range);
+                }
+                let entry = &entries[at as usize];
+                let range = range(entry);
+                let sums = &mut of_weights[entry.first_weight()..][..range.len()];
+                let inputs = &inputs[range.clone()];
+                kernels.add_gradients_of_one(
+                    &one.values,
+                    &mut one.gradient,
+                    inputs,
+                    weights.row(range),
+                    gradient,
+                    sums,
+                );
+            }
+            if !rows.is_empty() {
+                let row = &mut rows[lane * width..][..width];
+                vectorised(|| row.iter_mut().zip(&one.gradient).for_each(|(to, from)| *to += from));
+            }
+        });
+    }
+}
+
+/// How many outputs ahead an instance's are asked for.
+const SOON: usize = 4;
+
+/// An instance's inputs as the products have them, and their gradient: both stay in the second-level cache.
+#[derive(Default)]
+struct OneInstance {
+    values: Vec<f32>,
+    gradient: Vec<f32>,
+}
+
+impl OneInstance {
+    fn begin(&mut self, values: &[f32]) {
+        self.values.resize(values.len(), 0.0);
+        self.gradient.clear();
+        self.gradient.resize(values.len(), 0.0);
+        let rounded = |value| f32::from_bits(u32::from(nearest_bf16(value)) << 16);
+        vectorised(|| self.values.iter_mut().zip(values).for_each(|(to, &value)| *to = rounded(value)));
     }
 }
 
@@ -148,6 +228,14 @@ impl<'a> Weights<'a> {
         self.all.widen(range, &mut self.row);
         &self.row
     }
+
+    /// Asks for weights that will be read soon.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, range: std::ops::Range<usize>) {
+        if let Numbers::F32(values) = self.all {
+            Kernels::current().prefetch(&values[range]);
+        }
+    }
 }
 
 /// A mask of the first lanes.
@@ -167,7 +255,7 @@ struct Task<'a> {
     active: &'a mut Active,
     /// Of the inputs, if it is wanted.
     gradient: Option<&'a mut [Sums]>,
-    /// Places whose gradients have been asked for and are added a little later, in their order.
+    /// Entries whose gradients have been asked for and are added a little later, in their order.
     waiting: VecDeque<usize>,
     /// Losses so far.
     total: f64,
@@ -193,11 +281,11 @@ impl Task<'_> {
     }
 }
 
-/// Turns gradients by blocks into rows, one an instance.
-pub(super) fn unpack(blocks: &[Sums], n_instances: usize, width: usize, out: &mut Activations) {
+/// Adds gradients by blocks to rows, one an instance.
+pub(super) fn add_blocks(blocks: &[Sums], out: &mut Activations) {
     /// Inputs whose lines fit the first-level cache together with their rows.
     const STRIPE: usize = 64;
-    out.reshape(n_instances, width);
+    let width = out.width();
     if width == 0 {
         return;
     }
@@ -207,7 +295,7 @@ pub(super) fn unpack(blocks: &[Sums], n_instances: usize, width: usize, out: &mu
             let last = width.min(first + STRIPE);
             for (lane, row) in rows.chunks_exact_mut(width).enumerate() {
                 for (value, line) in row[first..last].iter_mut().zip(&lines[first..last]) {
-                    *value = line[lane / 16][lane % 16];
+                    *value += line[lane / 16][lane % 16];
                 }
             }
         }
