@@ -1,7 +1,7 @@
 //! Copies of operands in the order in which the tiles read them.
 
 use super::MatRef;
-use crate::arch::{Words, pair_lines, pair_rows, vectorised};
+use crate::arch::{Words, pair_lines, pair_rows, prefetch_all, vectorised};
 use rayon::prelude::*;
 use std::ops::Range;
 use xc_sparse::uniform::nearest_bf16;
@@ -109,6 +109,9 @@ fn singles(
     });
 }
 
+/// Lines ahead that are asked for: those of the next few tiles of rows.
+const AHEAD: usize = 48;
+
 fn pairs(out: &mut [u32], group: usize, m: MatRef<'_>, lines: Range<usize>, inner: Range<usize>) {
     if m.row_stride != 1 {
         debug_assert!(m.column_stride == 1, "one stride is 1 in every matrix made here");
@@ -119,6 +122,10 @@ fn pairs(out: &mut [u32], group: usize, m: MatRef<'_>, lines: Range<usize>, inne
     for (p, out) in inner.clone().step_by(2).zip(out.chunks_exact_mut(group)) {
         let from = p * m.column_stride + lines.start;
         let first = &m.values[from..from + n];
+        // Lines that the panels after next will want: each step of `inner` is elsewhere in memory, which the machine does not foresee.
+        for later in [from + AHEAD, from + AHEAD + m.column_stride] {
+            prefetch_all(&m.values[later.min(m.values.len())..(later + n).min(m.values.len())]);
+        }
         if p + 1 < inner.end {
             pair_rows(first, &m.values[from + m.column_stride..][..n], &mut out[..n]);
         } else {

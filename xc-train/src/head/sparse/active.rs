@@ -81,11 +81,29 @@ pub(super) struct Active {
     entries: Vec<Entry>,
     values: Vec<f32>,
     of_weights: Vec<f32>,
+    /// Whether any entry of the step had many instances.
+    has_many: bool,
     /// Entries with few instances and their gradients, by lane; they are made for [`Active::take_few`] alone.
     by_lane: Vec<Vec<(u32, f32)>>,
 }
 
 impl Active {
+    /// For a new step.
+    pub(super) fn begin(&mut self) {
+        self.clear();
+        self.has_many = false;
+    }
+
+    /// Whether any entry of the step had many instances, those that are gone included.
+    pub(super) fn has_many(&self) -> bool {
+        self.has_many
+    }
+
+    /// Says that there is an entry with many instances; true the first time in a step.
+    pub(super) fn note_many(&mut self) -> bool {
+        !std::mem::replace(&mut self.has_many, true)
+    }
+
     pub(super) fn clear(&mut self) {
         self.entries.clear();
         self.values.clear();

@@ -80,7 +80,8 @@ pub struct Sparse {
 #[derive(Default)]
 pub struct SparseWorkspace {
     lines: Lines,
-    /// Gradient of the inputs: for each block of instances, one line an input.
+    /// Gradient of the inputs: for each block of instances, one line an input. What it is before the first output with many instances of the block
+    /// does not matter.
     gradient: Pages<Sums>,
     /// The same, one row an instance, of the outputs that few instances of a block have a gradient for: the two are added.
     rows: Activations,
@@ -273,7 +274,7 @@ impl Sparse {
         room.lines.fill(input.values(), input.len(), input.width());
         room.fill_positives(targets);
         room.active.resize_with(room.lines.n_blocks(), Active::default);
-        room.active.iter_mut().for_each(Active::clear);
+        room.active.iter_mut().for_each(Active::begin);
         room.outputs = match (&self.negatives, drawn) {
             (Some(negatives), Some((seed, number))) => {
                 let mut outputs = Vec::new();
@@ -289,7 +290,6 @@ impl Sparse {
 
     fn clear_gradient(&self, room: &mut SparseWorkspace) {
         room.gradient.resize(room.lines.n_blocks() * self.width());
-        room.gradient.par_chunks_mut(1 << 14).for_each(|part| part.fill(Sums::default()));
         room.rows.reshape(room.n_instances, self.width());
         room.rows.values_mut().par_chunks_mut(1 << 19).for_each(|part| part.fill(0.0));
     }
@@ -355,7 +355,7 @@ impl Head for Sparse {
     }
 
     fn backward(&self, gradient: &mut Activations, room: &mut Self::Workspace) {
-        pass::add_blocks(&room.gradient, &mut room.rows);
+        pass::add_blocks(&room.gradient, &room.active, &mut room.rows);
         std::mem::swap(gradient, &mut room.rows);
     }
 

@@ -105,9 +105,12 @@ impl Sparse {
         }
         let entry = task.active.entries().len();
         task.active.push(tile.output(at), lanes, sums);
-        if let Some(gradient) = &task.gradient
+        if let Some(gradient) = &mut task.gradient
             && !task.active.entries()[entry].is_few()
         {
+            if task.active.note_many() {
+                gradient.fill(Sums::default());
+            }
             Kernels::current().prefetch_gradient(gradient, inputs, lanes);
             if task.waiting.len() == BEHIND
                 && let Some(entry) = task.waiting.pop_front()
@@ -281,8 +284,8 @@ impl Task<'_> {
     }
 }
 
-/// Adds gradients by blocks to rows, one an instance.
-pub(super) fn add_blocks(blocks: &[Sums], out: &mut Activations) {
+/// Adds gradients by blocks, where there are any, to rows, one an instance.
+pub(super) fn add_blocks(blocks: &[Sums], active: &[Active], out: &mut Activations) {
     /// Inputs whose lines fit the first-level cache together with their rows.
     const STRIPE: usize = 64;
     let width = out.width();
@@ -290,7 +293,8 @@ pub(super) fn add_blocks(blocks: &[Sums], out: &mut Activations) {
         return;
     }
     let rows = out.values_mut().par_chunks_mut(LANES * width);
-    rows.zip(blocks.par_chunks(width)).for_each(|(rows, lines)| {
+    let blocks = rows.zip(blocks.par_chunks(width)).zip(active).filter(|(_, active)| active.has_many());
+    blocks.for_each(|((rows, lines), _)| {
         for first in (0..width).step_by(STRIPE) {
             let last = width.min(first + STRIPE);
             for (lane, row) in rows.chunks_exact_mut(width).enumerate() {
