@@ -2,8 +2,7 @@
 
 mod program;
 
-use program::{Folder, contents};
-use serde_json::Value;
+use program::{Folder, contents, json};
 use std::collections::HashMap;
 
 /// A data set that trains in a second and is far from trivial.
@@ -22,10 +21,6 @@ fn labels_of(line: &str) -> Vec<u32> {
 /// True labels of every row of an XC file.
 fn truth(text: &str) -> Vec<Vec<u32>> {
     text.lines().skip(1).map(labels_of).collect()
-}
-
-fn json(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
 }
 
 #[test]

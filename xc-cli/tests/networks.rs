@@ -2,17 +2,12 @@
 
 mod program;
 
-use program::{Folder, contents, run};
+use program::{Folder, contents, json, run};
 use serde_json::Value;
-use std::time::Duration;
 
 const DATA: &str =
     "generate --instances 800 --test-instances 200 --features 2000 --labels 150 --words 50 --output data";
 const QUICK: &str = "--network.widths 24 --epochs 12 --optimizer.rate 0.02 --batch-size 64 --loss softmax";
-
-fn json(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
-}
 
 fn precision(folder: &Folder, model: &str, more: &str) -> f64 {
     folder.ok(&format!("predict --model {model} --input data/test.txt --output {model}.txt {more}"));
@@ -254,25 +249,7 @@ fn killed_at_any_moment_mach_resumes_to_the_same_bytes() {
     folder.ok(DATA);
     let train = format!("train mach --train data/train.txt --repetitions 3 --buckets 20 {QUICK} --checkpoint-every 2");
     folder.ok(&format!("{train} --model whole --threads 1"));
-    let mut killed = 0;
-    for attempt in 0..200u64 {
-        let mut command = folder.command(&format!("{train} --model m --resume --quiet --threads 2"));
-        let mut child = command.spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(20 + 37 * attempt % 400));
-        if let Some(status) = child.try_wait().unwrap() {
-            assert!(status.success());
-            break;
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
-        killed += 1;
-        if killed == 12 {
-            // Enough of them.
-            folder.ok(&format!("{train} --model m --resume"));
-            break;
-        }
-    }
-    assert!(killed >= 2, "killed {killed} times");
+    folder.resumed_after_kills(&format!("{train} --model m"), 12, |attempt| 20 + 37 * attempt % 400);
     assert_eq!(contents(&folder.path("whole")), contents(&folder.path("m")));
 }
 

@@ -2,7 +2,7 @@
 
 mod program;
 
-use program::{Folder, contents, run};
+use program::{Folder, contents, json, run};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -10,10 +10,6 @@ const DATA: &str =
     "generate --instances 800 --test-instances 200 --features 2000 --labels 150 --words 50 --output data";
 /// A small network that learns the data above in a second or two.
 const QUICK: &str = "--network.widths 24 --intermediate 256 --connections 12 --epochs 12 --optimizer.rate 0.01";
-
-fn json(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
-}
 
 fn precision(folder: &Folder, model: &str, instances: &str, more: &str) -> f64 {
     folder.ok(&format!("predict --model {model} --input {instances} --output answers.txt {more}"));
@@ -209,23 +205,7 @@ fn threads_and_interruptions_do_not_show_in_the_bytes() {
     folder.ok(&format!("{train} --model whole --threads 1"));
     folder.ok(&format!("{train} --model two --threads 2"));
     assert_eq!(contents(&folder.path("whole")), contents(&folder.path("two")));
-    let mut killed = 0;
-    for attempt in 0..100u64 {
-        let mut child = folder.command(&format!("{train} --model m --resume --quiet --threads 2")).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(60 + 97 * attempt % 400));
-        if let Some(status) = child.try_wait().unwrap() {
-            assert!(status.success());
-            break;
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
-        killed += 1;
-        if killed == 6 {
-            folder.ok(&format!("{train} --model m --resume"));
-            break;
-        }
-    }
-    assert!(killed >= 2, "killed {killed} times");
+    folder.resumed_after_kills(&format!("{train} --model m"), 6, |attempt| 60 + 97 * attempt % 400);
     assert_eq!(contents(&folder.path("whole")), contents(&folder.path("m")));
 }
 

@@ -2,9 +2,11 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// What a run ended with.
 #[derive(Debug)]
@@ -86,4 +88,35 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
 pub(crate) fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap());
     entries.map(|e| (e.file_name().into_string().unwrap(), std::fs::read(e.path()).unwrap())).collect()
+}
+
+/// A JSON document.
+#[track_caller]
+pub(crate) fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
+}
+
+impl Folder {
+    /// Runs `train` with `--resume` again and again until it is done, killing it after different times; when it was killed `most` times it may finish.
+    /// At least twice it must have been killed.
+    #[track_caller]
+    pub(crate) fn resumed_after_kills(&self, train: &str, most: u32, wait_ms: impl Fn(u64) -> u64) {
+        let mut killed = 0;
+        for attempt in 0..200 {
+            let mut child = self.command(&format!("{train} --resume --quiet --threads 2")).spawn().unwrap();
+            std::thread::sleep(Duration::from_millis(wait_ms(attempt)));
+            if let Some(status) = child.try_wait().unwrap() {
+                assert!(status.success());
+                break;
+            }
+            child.kill().unwrap();
+            child.wait().unwrap();
+            killed += 1;
+            if killed == most {
+                self.ok(&format!("{train} --resume"));
+                break;
+            }
+        }
+        assert!(killed >= 2, "killed {killed} times");
+    }
 }
