@@ -5,8 +5,8 @@ use crate::labels::{LabelRepresentation, LabelVectors};
 use crate::observe::Observer;
 use xc_sparse::{LabelRows, Rows};
 
-/// The group of each label, of at most `n_groups` (a few fewer where that makes them even; never an empty one but where no label has an
-/// instance). A label is represented by the sum of its instances (PIFA); labels without one are dealt out in turn. `None` when the observer
+/// The group of each label: nearly equal groups of about ceil(labels / `n_groups`) labels, so at most `n_groups` and, where that does not divide well,
+/// down to half as many; none is empty but where no label has an instance. A label is represented by the sum of its instances (PIFA); labels without one are dealt out in turn. `None` when the observer
 /// asked to stop.
 ///
 /// *Determinism*: depends on the rows and `seed` alone. *Cost*: as clustering for one tree.

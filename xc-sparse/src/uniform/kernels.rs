@@ -19,9 +19,6 @@ pub struct Kernels {
     isa: Isa,
 }
 
-/// Lanes that are followed one by one: above so many, vectors are faster.
-const FEW: u32 = 6;
-
 impl Kernels {
     /// The instruction set of this process.
     pub fn current() -> Self {
@@ -167,7 +164,7 @@ impl Kernels {
     }
 
     /// For one instance and one label with this gradient: adds `input * gradient` to the gradient of each weight, where `values` are the
-    /// instance's inputs, and `weight * gradient` to `of_inputs`, the gradient of those inputs.
+    /// instance's inputs, and `weight * gradient` to `of_inputs`, the gradient of those inputs, unless that is empty.
     ///
     /// # Panics
     /// If an input is out of range, or there are not as many weights and sums as inputs.
@@ -181,11 +178,15 @@ impl Kernels {
         gradient: f32,
         of_weights: &mut [f32],
     ) {
-        check(inputs, values.len().min(of_inputs.len()), weights.len());
-        assert!(of_weights.len() == inputs.len(), "{} sums, {} inputs", of_weights.len(), inputs.len());
-        for ((input, weight), of_weight) in inputs.iter().zip(weights).zip(of_weights) {
+        let n = inputs.len();
+        assert!(weights.len() == n && of_weights.len() == n, "{n} inputs, {} weights", weights.len());
+        for (input, of_weight) in inputs.iter().zip(of_weights) {
             *of_weight += values[input.at()] * gradient;
-            of_inputs[input.at()] += weight * gradient;
+        }
+        if !of_inputs.is_empty() {
+            for (input, weight) in inputs.iter().zip(weights) {
+                of_inputs[input.at()] += weight * gradient;
+            }
         }
     }
 
@@ -206,28 +207,13 @@ impl Kernels {
         }
     }
 
-    /// Adds `weight * gradient` to the gradient of each input that the label is connected with. `mask` has the lanes whose gradient is
-    /// not 0: when they are few the others cost nothing.
+    /// Adds `weight * gradient` to the gradient of each input that the label is connected with, in all lanes.
     ///
     /// # Panics
     /// If an input is out of range, or there are not as many weights as inputs.
     #[inline]
-    pub fn add_input_gradient<I: Index>(
-        self,
-        out: &mut [Sums],
-        inputs: &[I],
-        weights: &[f32],
-        gradient: &Sums,
-        mask: u32,
-    ) {
+    pub fn add_input_gradient<I: Index>(self, out: &mut [Sums], inputs: &[I], weights: &[f32], gradient: &Sums) {
         check(inputs, out.len(), weights.len());
-        if mask.count_ones() <= FEW {
-            for (input, &weight) in inputs.iter().zip(weights) {
-                let out = &mut out[input.at()];
-                each_lane(mask, |half, k| out[half][k] += gradient[half][k] * weight);
-            }
-            return;
-        }
         match self.isa {
             // SAFETY: `self` is made only where the machine has the instructions; lengths and inputs were just checked.
             #[cfg(target_arch = "x86_64")]
@@ -244,22 +230,8 @@ impl Kernels {
     /// # Panics
     /// If an input is out of range, or there are not as many lists of sums as inputs.
     #[inline]
-    pub fn add_weight_gradient<I: Index>(
-        self,
-        sums: &mut [[f32; 16]],
-        lines: &[Line],
-        inputs: &[I],
-        gradient: &Sums,
-        mask: u32,
-    ) {
+    pub fn add_weight_gradient<I: Index>(self, sums: &mut [[f32; 16]], lines: &[Line], inputs: &[I], gradient: &Sums) {
         check(inputs, lines.len(), sums.len());
-        if mask.count_ones() <= FEW {
-            for (sums, input) in sums.iter_mut().zip(inputs) {
-                let line = &lines[input.at()];
-                each_lane(mask, |half, k| sums[k] += line.get(half * 16 + k) * gradient[half][k]);
-            }
-            return;
-        }
         match self.isa {
             // SAFETY: `self` is made only where the machine has the instructions; lengths and inputs were just checked.
             #[cfg(target_arch = "x86_64")]
@@ -277,16 +249,6 @@ impl Kernels {
 fn check<I: Index>(inputs: &[I], n_inputs: usize, n_weights: usize) {
     assert!(inputs.len() == n_weights, "{} inputs, {n_weights} weights", inputs.len());
     assert!(I::all_below(inputs, n_inputs), "an input is out of range of {n_inputs}");
-}
-
-/// Calls `f` with the halves and places of a mask's lanes, ascending.
-#[inline(always)]
-fn each_lane(mut mask: u32, mut f: impl FnMut(usize, usize)) {
-    while mask != 0 {
-        let lane = mask.trailing_zeros() as usize;
-        f(lane / 16, lane % 16);
-        mask &= mask - 1;
-    }
 }
 
 fn forward<I: Index>(lines: &[Line], inputs: &[I], weights: &[f32], out: &mut Sums) {

@@ -13,6 +13,7 @@ mod scalar;
 use crate::gemm::Products;
 use std::sync::OnceLock;
 use xc_sparse::Isa;
+use xc_sparse::uniform::nearest_bf16;
 
 /// What stands in a place of a packed panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +75,8 @@ impl Tile {
     }
 
     /// The tile of one instruction set for operands rounded to bf16. A product of two of them is exact in f32, so that fused or not
-    /// the sums are the same: all tiles agree to the bit (but for values below 1.2e-38, which are 0 to some).
+    /// the sums are the same: all tiles agree to the bit (but for values below
+    /// 1.2e-38, which are 0 to some, and products too large for f32, which fused may come back).
     pub(crate) fn of_bf16(isa: Isa) -> Tile {
         match isa {
             #[cfg(target_arch = "x86_64")]
@@ -111,7 +113,7 @@ impl Tile {
 /// `stride` apart.
 ///
 /// # Panics
-/// If a slice is too short, or the machine has no such pairs.
+/// If a slice is too short.
 pub(crate) fn pair_lines(lines: &[f32], stride: usize, n: usize, k: usize, out: &mut [u32], group: usize) {
     assert!(n <= group && out.len() >= k.div_ceil(2) * group && (n == 0 || lines.len() >= (n - 1) * stride + k));
     #[cfg(target_arch = "x86_64")]
@@ -119,25 +121,34 @@ pub(crate) fn pair_lines(lines: &[f32], stride: usize, n: usize, k: usize, out: 
         // SAFETY: the instructions are there, and the lengths were just compared with what is read and written.
         return unsafe { avx512::pair_lines(lines.as_ptr(), stride, n, k, out.as_mut_ptr(), group) };
     }
-    panic!("pairs of bf16 on a machine without them");
+    scalar::pair_lines(lines, stride, n, k, out, group);
 }
 
 /// `out[i]`: `first[i]` and `second[i]` as [`Words::Pairs`] has them.
 ///
 /// # Panics
-/// If the machine has no such pairs.
+/// If lengths differ.
 pub(crate) fn pair_rows(first: &[f32], second: &[f32], out: &mut [u32]) {
+    assert!(first.len() == out.len() && second.len() == out.len(), "rows of {} and {}", first.len(), second.len());
     #[cfg(target_arch = "x86_64")]
     if has_pairs() {
         // SAFETY: the instructions are there.
         return unsafe { avx512::pair_rows(first, second, out) };
     }
-    panic!("pairs of bf16 on a machine without them");
+    scalar::pair_rows(first, second, out);
 }
 
 #[cfg(target_arch = "x86_64")]
 fn has_pairs() -> bool {
     is_x86_feature_detected!("avx512bf16") && Isa::Avx512.is_available()
+}
+
+/// The nearest bf16, in f32; what is below the smallest value of full precision is 0, as the machine's conversion has it.
+#[inline(always)]
+pub(crate) fn flushed(value: f32) -> f32 {
+    let bits = u32::from(nearest_bf16(value)) << 16;
+    let is_full = value.to_bits() & 0x7f80_0000 != 0;
+    f32::from_bits(if is_full { bits } else { 0 })
 }
 
 /// Asks for the first cache lines of values that will be read soon: what follows in a long row the machine finds itself, and
@@ -194,6 +205,48 @@ unsafe fn with_avx2<R>(body: impl FnOnce() -> R) -> R {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[expect(clippy::print_stderr, reason = "a skipped comparison is said")]
+    fn pairs_are_packed_as_plain_code_packs_them() {
+        #[cfg(target_arch = "x86_64")]
+        let skipped = !has_pairs();
+        #[cfg(not(target_arch = "x86_64"))]
+        let skipped = true;
+        if skipped {
+            eprintln!("SKIPPED: this machine has no AVX512_BF16, plain code is compared with itself");
+        }
+        // Numbers of every kind, as bits.
+        let value = |i: usize| match i % 11 {
+            0 => f32::from_bits(i as u32 * 7919),
+            1 => f32::INFINITY,
+            2 => -f32::MIN_POSITIVE,
+            3 => f32::from_bits(0x007f_ffff),
+            _ => ((i * 7919 + 13) % 1013) as f32 / 50.0 - 1.0,
+        };
+        for (n, k, group) in
+            [(0, 5, 12), (1, 0, 12), (1, 1, 1), (12, 512, 12), (5, 33, 12), (32, 31, 32), (17, 64, 32), (32, 47, 32)]
+        {
+            let stride = k + 3;
+            let lines: Vec<f32> = (0..n * stride).map(value).collect();
+            let mut wanted = vec![7; usize::div_ceil(k, 2) * group];
+            let mut met = wanted.clone();
+            scalar::pair_lines(&lines, stride, n, k, &mut wanted, group);
+            pair_lines(&lines, stride, n, k, &mut met, group);
+            assert_eq!(met, wanted, "{n} lines of {k} in groups of {group}");
+            let first: Vec<f32> = (0..k).map(value).collect();
+            let second: Vec<f32> = (0..k).map(|i| value(i + 5)).collect();
+            let (mut wanted, mut met) = (vec![0; k], vec![0; k]);
+            scalar::pair_rows(&first, &second, &mut wanted);
+            pair_rows(&first, &second, &mut met);
+            assert_eq!(met, wanted, "rows of {k}");
+        }
+        for value in [f32::NAN, f32::from_bits(0x7f80_0001)] {
+            let mut met = [0; 1];
+            pair_rows(&[value], &[value], &mut met);
+            assert!([met[0] & 0xffff_0000, met[0] << 16].iter().all(|&bits| f32::from_bits(bits).is_nan()));
+        }
+    }
 
     #[test]
     fn every_tile_agrees_with_plain_sums() {

@@ -1,4 +1,6 @@
-//! The tile without vector instructions: defines what the others compute.
+//! The tile and the packing of pairs without vector instructions: defines what the others compute.
+
+use super::flushed;
 
 pub(super) const ROWS: usize = 4;
 pub(super) const COLUMNS: usize = 8;
@@ -27,5 +29,23 @@ pub(super) unsafe fn tile(k: usize, a: *const f32, b: *const f32, c: *mut f32, s
     }
     for (i, row) in sums.iter().enumerate() {
         c[i * stride..][..COLUMNS].copy_from_slice(row);
+    }
+}
+
+fn pair(first: f32, second: f32) -> u32 {
+    flushed(first).to_bits() | flushed(second).to_bits() >> 16
+}
+
+pub(super) fn pair_rows(first: &[f32], second: &[f32], out: &mut [u32]) {
+    for (out, (&first, &second)) in out.iter_mut().zip(first.iter().zip(second)) {
+        *out = pair(first, second);
+    }
+}
+
+pub(super) fn pair_lines(lines: &[f32], stride: usize, n: usize, k: usize, out: &mut [u32], group: usize) {
+    for i in 0..n {
+        for (p, two) in lines[i * stride..][..k].chunks(2).enumerate() {
+            out[p * group + i] = pair(two[0], two.get(1).copied().unwrap_or(0.0));
+        }
     }
 }

@@ -1,10 +1,9 @@
 //! Copies of operands in the order in which the tiles read them.
 
 use super::MatRef;
-use crate::arch::{Words, pair_lines, pair_rows, prefetch_all, vectorised};
+use crate::arch::{Words, flushed, pair_lines, pair_rows, prefetch_all, vectorised};
 use rayon::prelude::*;
 use std::ops::Range;
-use xc_sparse::uniform::nearest_bf16;
 
 /// Columns of B in panels of `width`: panel after panel, in each the places one after another. Columns past the end are
 /// zeros.
@@ -65,14 +64,6 @@ pub(super) fn interleave(
     }
 }
 
-/// The nearest bf16, in f32; what is below the smallest value of full precision is 0, as the machine's conversion has it.
-#[inline(always)]
-fn flushed(value: f32) -> f32 {
-    let bits = u32::from(nearest_bf16(value)) << 16;
-    let is_full = value.to_bits() & 0x7f80_0000 != 0;
-    f32::from_bits(if is_full { bits } else { 0 })
-}
-
 #[inline(always)]
 fn singles(
     out: &mut [f32],
@@ -109,8 +100,10 @@ fn singles(
     });
 }
 
-/// Lines ahead that are asked for: those of the next few tiles of rows.
+/// How many lines ahead values are asked for: four panels of rows of A.
 const AHEAD: usize = 48;
+/// Lines of the widest panel.
+const WIDEST: usize = 32;
 
 fn pairs(out: &mut [u32], group: usize, m: MatRef<'_>, lines: Range<usize>, inner: Range<usize>) {
     if m.row_stride != 1 {
@@ -122,14 +115,14 @@ fn pairs(out: &mut [u32], group: usize, m: MatRef<'_>, lines: Range<usize>, inne
     for (p, out) in inner.clone().step_by(2).zip(out.chunks_exact_mut(group)) {
         let from = p * m.column_stride + lines.start;
         let first = &m.values[from..from + n];
-        // Lines that the panels after next will want: each step of `inner` is elsewhere in memory, which the machine does not foresee.
+        // What a later panel will want: each step of `inner` is elsewhere in memory, which the machine does not foresee.
         for later in [from + AHEAD, from + AHEAD + m.column_stride] {
             prefetch_all(&m.values[later.min(m.values.len())..(later + n).min(m.values.len())]);
         }
         if p + 1 < inner.end {
             pair_rows(first, &m.values[from + m.column_stride..][..n], &mut out[..n]);
         } else {
-            pair_rows(first, &vec![0.0; n], &mut out[..n]);
+            pair_rows(first, &[0.0; WIDEST][..n], &mut out[..n]);
         }
     }
 }

@@ -39,16 +39,16 @@ impl Groups {
     pub fn weight_at(&self, step: u64) -> f32 {
         if step >= self.steps { 0.0 } else { self.weight * (1.0 - step as f32 / self.steps as f32) }
     }
+}
 
-    /// What the group head of a network is.
-    pub fn head_params(&self, width: usize) -> SparseParams {
-        SparseParams {
-            per_output: self.connections.min(width),
-            uniform: true,
-            weights: NumberType::F32,
-            moments: NumberType::F32,
-            rewire: None,
-        }
+/// What a group head of so many connections is, over vectors of `width`.
+pub fn head_params(connections: usize, width: usize) -> SparseParams {
+    SparseParams {
+        per_output: connections.min(width),
+        uniform: true,
+        weights: NumberType::F32,
+        moments: NumberType::F32,
+        rewire: None,
     }
 }
 
@@ -123,7 +123,7 @@ impl<H: Head> Grouped<H> {
             First::Drawn { seed } => First::Drawn { seed: mix(seed, GROUPS) },
             First::Zeros => First::Zeros,
         };
-        let head = Sparse::new(groups.n, main.width(), groups.head_params(main.width()), first)?;
+        let head = Sparse::new(groups.n, main.width(), head_params(groups.connections, main.width()), first)?;
         Ok(Self { main, groups, head })
     }
 

@@ -1,7 +1,9 @@
 //! What a training will take, before any of it is taken.
 
+use super::params::GROUP_CONNECTIONS;
 use super::{InputKind, UniformParams, Wiring};
 use crate::head::Sparse;
+use crate::head::grouped::head_params;
 use xc_sparse::uniform::Indices;
 
 /// Bytes of a training, by part. The program itself (threads, files, log) takes some 10 MB more.
@@ -54,7 +56,7 @@ impl UniformParams {
                 (values, n_moments as u64 * values, 4 * batch64 * labels)
             }
         };
-        let of_groups = self.group_bytes(labels, width, batch, n_moments);
+        let of_groups = self.group_bytes(labels, width, batch, n_moments, keeps_best);
         let lowest = match self.input {
             InputKind::Sparse => self.widths[0],
             InputKind::Dense => n_features,
@@ -71,14 +73,15 @@ impl UniformParams {
         }
     }
 
-    /// What groups of labels take: their head with its moments and buffers, a gradient of the units, the list of groups.
-    fn group_bytes(&self, labels: u64, width: usize, batch: usize, n_moments: usize) -> u64 {
+    /// What groups of labels take: their head with its moments, copy and buffers, a gradient of the units, the list of groups.
+    fn group_bytes(&self, labels: u64, width: usize, batch: usize, n_moments: usize, keeps_best: bool) -> u64 {
         let Some(n) = self.groups else { return 0 };
         let n = (n as u64).min(labels);
-        let params = self.grouping([].into(), 0, batch).head_params(width);
+        let params = head_params(GROUP_CONNECTIONS, width);
+        let copy = if keeps_best { Sparse::n_bytes(n, width, &params, 0) } else { 0 };
         let head = Sparse::n_bytes(n, width, &params, n_moments)
             + Sparse::workspace_bytes(n, width, params.per_output, batch, false);
-        head + 4 * (batch * width) as u64 + 4 * labels
+        copy + head + 4 * (batch * width) as u64 + 4 * labels
     }
 
     /// What a change of the connections takes for a moment.

@@ -75,7 +75,8 @@ impl UniformModel {
         }
     }
 
-    /// Trains; the trainer's loss should be that of the parameters.
+    /// Trains; the trainer's loss should be that of the parameters. Groups that the parameters name are learned by
+    /// [`UniformModel::train_in_groups`] alone, which knows which label is in which.
     ///
     /// # Errors
     /// As [`Trainer::train`].

@@ -66,7 +66,8 @@ pub struct UniformParams {
     pub weights: NumberType,
     /// Type of their moments, f32 or bf16. Default f32.
     pub moments: NumberType,
-    /// What dense layers multiply. Default: bf16.
+    /// What dense layers multiply. Default: bf16; a stored model that does not say it: f32.
+    #[serde(default)]
     pub products: Products,
     /// Steps between two changes of the connections; 0: they stay. Default 1000 (the paper's, for batches of 32).
     pub rewire_every: u64,

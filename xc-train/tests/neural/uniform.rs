@@ -1,17 +1,21 @@
 //! The composition with a sparse output layer: stored and opened, asked for all labels and for some, its memory foreseen.
 
 use crate::reference::{features, targets};
+use std::sync::Arc;
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::{Container, ContainerWriter, OpenMode};
 use xc_sparse::uniform::NumberType;
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
+use xc_train::gemm::Products;
+use xc_train::head::Grouped;
+use xc_train::head::grouped::Groups;
 use xc_train::loss::SquaredHinge;
 use xc_train::optim::Adam;
 use xc_train::schedule::Constant;
 use xc_train::state::Role;
 use xc_train::trainer::{Sample, Silent};
 use xc_train::uniform::{InputKind, KIND, UniformModel, UniformParams, UniformParamsError, UniformScratch, Wiring};
-use xc_train::{DenseRows, Examples, Features, LossKind, Optimizer, TrainParams, Trainer};
+use xc_train::{DenseRows, Examples, Features, First, Head, LossKind, Optimizer, TrainParams, Trainer};
 
 const N: usize = 150;
 const N_FEATURES: usize = 60;
@@ -139,7 +143,34 @@ fn the_memory_foreseen_is_that_of_the_arrays() {
         assert!(clips.buffers >= memory.buffers, "clipping holds the gradients of all labels");
         assert_eq!(memory.total(), 2 * memory.parameters + memory.moments + memory.buffers);
         assert_eq!(params.memory(N_FEATURES, N_LABELS, 16, 2, false, false).best, 0);
+        if params.groups.is_some() {
+            let of: Arc<[u32]> = (0..N_LABELS as u32).map(|label| label % 4).collect();
+            let groups = Groups { of, n: 4, connections: 256, weight: 1.0, steps: 1 };
+            let mut grouped = Grouped::new(model.network().head().clone(), groups, First::Zeros).unwrap();
+            grouped.prepare(2);
+            let arrays = grouped.arrays();
+            let of_groups = |role| -> u64 {
+                let own = arrays.iter().filter(|array| array.name.starts_with("groups.") && array.role == role);
+                own.map(|array| array.bytes.len() as u64).sum()
+            };
+            let (values, moments) = (of_groups(Role::Values), of_groups(Role::Moments));
+            let without = UniformParams { groups: None, ..params };
+            let more = |keeps_best| {
+                let buffers = |p: &UniformParams| p.memory(N_FEATURES, N_LABELS, 16, 2, keeps_best, false).buffers;
+                buffers(&UniformParams { groups: Some(4), ..without.clone() }) - buffers(&without)
+            };
+            assert!(more(false) > values + moments && more(true) == more(false) + values);
+        }
     }
+}
+
+#[test]
+fn a_model_that_does_not_say_what_it_multiplies_has_f32() {
+    let mut stored = serde_json::to_value(UniformParams::default()).unwrap();
+    assert_eq!(stored["products"], "bf16");
+    stored.as_object_mut().unwrap().remove("products");
+    let opened: UniformParams = serde_json::from_value(stored).unwrap();
+    assert_eq!(opened, UniformParams { products: Products::F32, ..UniformParams::default() });
 }
 
 #[test]

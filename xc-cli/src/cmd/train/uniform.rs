@@ -58,13 +58,6 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let judged = given.validation.as_ref().map(|v| within(&v.labels, n_labels));
     let others = given.validation.as_ref().zip(judged.as_ref());
     let others = others.map(|(set, targets)| Given { features: set.features(), targets });
-    let of = match params.groups {
-        Some(n) => {
-            context.note(format_args!("groups: {n_labels} labels in {n} groups at most"));
-            Some(uniform_groups::groups(data.features(), &data.labels, n, context.seed)?)
-        }
-        None => None,
-    };
     let mut uniform = UniformModel::new(n_features, n_labels, params.clone()).map_err(|e| params_error(&e))?;
     let watch = NeuralWatch::new(context, String::new(), "labels");
     let (uniform, summary) = learning.with_trainer(
@@ -77,8 +70,12 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         &watch,
         |trainer, train, validation| {
             uniform.begin(train);
-            let done = match of {
-                Some(of) => uniform.train_in_groups(of, trainer, train, validation),
+            let done = match params.groups {
+                Some(n) => {
+                    context.note(format_args!("groups: {n_labels} labels in {n} groups at most"));
+                    let of = uniform_groups::groups(data.features(), &data.labels, train.rows(), n, context.seed)?;
+                    uniform.train_in_groups(of, trainer, train, validation)
+                }
                 None => uniform.train(trainer, train, validation).map(|summary| (uniform, summary)),
             };
             done.map_err(|e| training_error(&args.data.train, &e))

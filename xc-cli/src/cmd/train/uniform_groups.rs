@@ -13,18 +13,22 @@ use xc_tree::{Event, Observer, group_labels};
 /// Wider vectors are projected to so many values: groups need no more, and a copy of all vectors would not fit beside a large layer.
 const NARROW: usize = 32;
 
-/// The group of each label.
+/// The group of each label, by the instances `learned`, ascending: what judges has no say.
 pub(super) fn groups(
     features: Features<'_>,
     labels: &LabelRows,
+    learned: &[u32],
     n_groups: usize,
     seed: u64,
 ) -> Result<Arc<[u32]>, CliError> {
+    let row = |i: usize| if learned.binary_search(&(i as u32)).is_ok() { labels.row(i) } else { &[] };
+    let labels = LabelRows::from_lists((0..labels.len()).map(row), labels.n_labels())
+        .unwrap_or_else(|e| panic!("a part of label rows is none: {e}"));
     let of = match features {
-        Features::Sparse(rows) => group_labels(rows, labels, n_groups, seed, &UntilInterrupted),
+        Features::Sparse(rows) => group_labels(rows, &labels, n_groups, seed, &UntilInterrupted),
         Features::Dense(rows) => {
             let narrow = projected(rows, seed);
-            group_labels(Rows::new(narrow.view()), labels, n_groups, seed, &UntilInterrupted)
+            group_labels(Rows::new(narrow.view()), &labels, n_groups, seed, &UntilInterrupted)
         }
     };
     of.map(Arc::from).ok_or_else(CliError::interrupted)
@@ -32,7 +36,7 @@ pub(super) fn groups(
 
 /// Bytes that grouping takes for a while, beside the data.
 pub(super) fn n_bytes(features: Features<'_>, labels: &LabelRows) -> u64 {
-    let lists = 16 * (labels.nnz() + labels.n_labels()) as u64;
+    let lists = 20 * (labels.nnz() + labels.n_labels() + labels.len()) as u64;
     let vectors = match features {
         Features::Sparse(rows) => {
             let summed: usize = (0..rows.len()).map(|i| rows.row(i).nnz() * labels.row(i).len()).sum();
@@ -92,9 +96,14 @@ mod tests {
                 })
                 .collect();
             let labels = LabelRows::from_lists((0..40u32).map(|i| vec![i / 2]), 20).unwrap();
-            let of = groups(Features::Dense(DenseRows::new(&values, width)), &labels, 2, 3).unwrap();
+            let features = Features::Dense(DenseRows::new(&values, width));
+            let all: Vec<u32> = (0..40).collect();
+            let of = groups(features, &labels, &all, 2, 3).unwrap();
             assert!(of[..10].iter().all(|&g| g == of[0]) && of[10..].iter().all(|&g| g == of[10]), "{width}: {of:?}");
             assert_ne!(of[0], of[10]);
+            // Without its instances a label is anywhere, the others are where they were.
+            let some = groups(features, &labels, &all[2..], 2, 3).unwrap();
+            assert!(some[1..10].iter().all(|&g| g == some[1]) && some[10..].iter().all(|&g| g == some[10]));
         }
     }
 }

@@ -40,12 +40,21 @@ impl Forecast {
 
     /// All of it.
     pub(super) fn total(&self, settings: &Settings) -> u64 {
-        self.memory(settings).total().max(self.grouping_bytes).saturating_add(self.data_bytes)
+        self.memory(settings).total().max(self.grouping(settings)).saturating_add(self.data_bytes)
+    }
+
+    /// What grouping the labels takes, before the layers are there.
+    fn grouping(&self, settings: &Settings) -> u64 {
+        settings.params.groups.map_or(0, |_| self.grouping_bytes)
     }
 
     /// All of it by part.
     pub(super) fn parts(&self, settings: &Settings) -> String {
         let memory = self.memory(settings);
+        if self.grouping(settings) > memory.total() {
+            let (grouping, data) = (format_bytes(self.grouping_bytes), format_bytes(self.data_bytes));
+            return format!("grouping the labels {grouping} (training less), data {data}");
+        }
         let named = [
             ("parameters", memory.parameters),
             ("moments", memory.moments),
@@ -117,6 +126,9 @@ fn changes(settings: &Settings) -> Vec<Change> {
     let is_sparse = params.wiring != Wiring::Dense;
     if is_sparse && params.moments == NumberType::F32 {
         push("--moments bf16".to_owned(), Box::new(|s| s.params.moments = NumberType::Bf16));
+    }
+    if params.groups.is_some() {
+        push("no --groups".to_owned(), Box::new(|s| s.params.groups = None));
     }
     push("--keep last".to_owned(), Box::new(|s| s.keep = Keep::Last));
     if settings.batch_size > 32 {

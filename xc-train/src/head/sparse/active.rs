@@ -61,9 +61,9 @@ pub(super) struct Entry {
     /// The instances.
     pub(super) lanes: u32,
     /// Where their gradients begin.
-    values: u32,
+    values: usize,
     /// Where the gradients of the output's weights begin, if instances are taken one by one.
-    weights: u32,
+    weights: usize,
 }
 
 impl Entry {
@@ -112,7 +112,7 @@ impl Active {
 
     /// Adds an output, larger than all before, with gradients for some lanes.
     pub(super) fn push(&mut self, output: usize, lanes: u32, gradient: &Sums) {
-        let entry = Entry { output: output as u32, lanes, values: self.values.len() as u32, weights: 0 };
+        let entry = Entry { output: output as u32, lanes, values: self.values.len(), weights: 0 };
         self.entries.push(entry);
         let mut left = lanes;
         while left != 0 {
@@ -130,7 +130,7 @@ impl Active {
     #[inline(always)]
     pub(super) fn gradient(&self, entry: &Entry) -> Sums {
         let mut out = Sums::default();
-        let (mut left, mut from) = (entry.lanes, entry.values as usize);
+        let (mut left, mut from) = (entry.lanes, entry.values);
         while left != 0 {
             let lane = left.trailing_zeros() as usize;
             out[lane / 16][lane % 16] = self.values[from];
@@ -143,7 +143,7 @@ impl Active {
     /// Gradient of the weights of an entry with few instances, once they were taken.
     #[inline(always)]
     pub(super) fn of_weights(&self, entry: &Entry, n_weights: usize) -> &[f32] {
-        &self.of_weights[entry.weights as usize..][..n_weights]
+        &self.of_weights[entry.weights..][..n_weights]
     }
 
     /// Works out the gradients of entries with few instances, instance after instance. `n_weights` gives the connections of an output; `of_lane`
@@ -158,9 +158,9 @@ impl Active {
         self.by_lane.iter_mut().for_each(Vec::clear);
         let mut n = 0;
         for (at, entry) in self.entries.iter_mut().enumerate().filter(|(_, entry)| entry.is_few()) {
-            entry.weights = n as u32;
+            entry.weights = n;
             n += n_weights(entry.output as usize);
-            let (mut left, mut from) = (entry.lanes, entry.values as usize);
+            let (mut left, mut from) = (entry.lanes, entry.values);
             while left != 0 {
                 self.by_lane[left.trailing_zeros() as usize].push((at as u32, self.values[from]));
                 from += 1;
@@ -179,7 +179,7 @@ impl Entry {
     /// Where its sums of weights begin.
     #[inline(always)]
     pub(super) fn first_weight(&self) -> usize {
-        self.weights as usize
+        self.weights
     }
 }
 

@@ -76,7 +76,7 @@ impl Gradient {
         for (block, entry) in entries.clone() {
             let gradient = active[block].gradient(entry);
             if !entry.is_few() {
-                kernels.add_weight_gradient(&mut self.sums, lines.block(block), inputs, &gradient, entry.lanes);
+                kernels.add_weight_gradient(&mut self.sums, lines.block(block), inputs, &gradient);
             }
             self.bias += gradient.as_flattened().iter().sum::<f32>();
         }

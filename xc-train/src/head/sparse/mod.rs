@@ -87,8 +87,6 @@ pub struct SparseWorkspace {
     rows: Activations,
     positives: Vec<Positives>,
     active: Vec<Active>,
-    /// Outputs of this step, if they are not all.
-    outputs: Option<Vec<u32>>,
     n_instances: usize,
 }
 
@@ -200,8 +198,8 @@ impl Sparse {
         self
     }
 
-    /// Works on so many outputs at a time (at least one); by default on as many as the caches and 128 MB of gradients allow. Results do not
-    /// depend on it.
+    /// Scores so many outputs at a time (at least one), and changes them before it scores others; by default as many are scored as the caches and
+    /// 32 MB of gradients allow, and outputs change once enough of them have a gradient. Only the order in which losses are added depends on it.
     pub fn with_tile(mut self, outputs: usize) -> Self {
         self.tile = Some(outputs.max(1));
         self
@@ -236,8 +234,8 @@ impl Sparse {
         let inputs = blocks * LANES as u64 * width as u64 * if clips { 10 } else { 6 };
         let tile = tile_outputs(batch) as u64 * blocks;
         let entries = if clips { n_outputs * blocks } else { (n_outputs * blocks).min(tile + ENTRIES as u64) };
-        // An entry, its place among those of its output, and the gradients of all instances, or of few with the sums of the weights.
-        inputs + entries * (32 + (4 * LANES as u64).max(96 + 4 * per_output as u64))
+        // An entry, its place among those of its output while they are sorted, and the gradients of all instances, or of few with the sums of the weights.
+        inputs + entries * (56 + (4 * LANES as u64).max(96 + 4 * per_output as u64))
     }
 
     fn rewire(&mut self, update: &Update<'_>) {
@@ -266,8 +264,14 @@ impl Sparse {
         }
     }
 
-    /// Readies the buffers for a batch and chooses the outputs of the step.
-    fn begin(&self, input: &Activations, targets: Targets<'_>, drawn: Option<(u64, u64)>, room: &mut SparseWorkspace) {
+    /// Readies the buffers for a batch. Gives the outputs of the step, if they are not all.
+    fn begin(
+        &self,
+        input: &Activations,
+        targets: Targets<'_>,
+        drawn: Option<(u64, u64)>,
+        room: &mut SparseWorkspace,
+    ) -> Option<Vec<u32>> {
         assert!(input.len() == targets.len(), "{} vectors, {} targets", input.len(), targets.len());
         assert!(input.width() == self.width(), "width {}, wanted {}", input.width(), self.width());
         room.n_instances = input.len();
@@ -275,7 +279,7 @@ impl Sparse {
         room.fill_positives(targets);
         room.active.resize_with(room.lines.n_blocks(), Active::default);
         room.active.iter_mut().for_each(Active::begin);
-        room.outputs = match (&self.negatives, drawn) {
+        match (&self.negatives, drawn) {
             (Some(negatives), Some((seed, number))) => {
                 let mut outputs = Vec::new();
                 negatives.draw(seed, number, self.n_outputs(), &mut outputs);
@@ -285,7 +289,7 @@ impl Sparse {
                 Some(outputs)
             }
             _ => None,
-        };
+        }
     }
 
     fn clear_gradient(&self, room: &mut SparseWorkspace) {
@@ -382,13 +386,12 @@ impl Head for Sparse {
         room: &mut Self::Workspace,
     ) -> f64 {
         let loss = Self::losses(loss);
-        self.begin(input, targets, Some((update.seed, update.number)), room);
+        let outputs = self.begin(input, targets, Some((update.seed, update.number)), room);
         if let Some(gradient) = &mut gradient {
             // Rows are gathered where they are wanted in the end.
             std::mem::swap(*gradient, &mut room.rows);
             self.clear_gradient(room);
         }
-        let outputs = room.outputs.take();
         let n = outputs.as_ref().map_or(self.n_outputs(), Vec::len);
         let size = self.tile.unwrap_or_else(|| tile_outputs(input.len()));
         let mut total = 0.0;
@@ -402,7 +405,8 @@ impl Head for Sparse {
             if !total.is_finite() {
                 return total;
             }
-            if first + len == n || room.active.iter().map(|a| a.entries().len()).sum::<usize>() >= ENTRIES {
+            let enough = if self.tile.is_some() { 0 } else { ENTRIES };
+            if first + len == n || room.active.iter().map(|a| a.entries().len()).sum::<usize>() >= enough {
                 self.take_few(input, gradient.is_some(), room);
                 self.learn(&room.lines, &room.active, update);
                 room.active.iter_mut().for_each(Active::clear);
@@ -431,7 +435,8 @@ impl Head for Sparse {
 
     fn settings(&self) -> String {
         let negatives = self.negatives.as_ref().map(|n| n.settings());
-        format!("sparse {} x {}; {:?}; {negatives:?}", self.n_outputs(), self.width(), self.params)
+        // The number changes when sums come in another order: a training goes on with what it began with.
+        format!("sparse {} x {}; {:?}; {negatives:?}; order 2", self.n_outputs(), self.width(), self.params)
     }
 
     /// The biases; connections and weights are among the arrays.

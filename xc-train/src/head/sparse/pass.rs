@@ -128,7 +128,7 @@ impl Sparse {
         let (inputs, weights) = (&inputs[range.clone()], weights.row(range));
         if let Some(gradient) = &mut task.gradient {
             let of_one = task.active.gradient(&entry);
-            Kernels::current().add_input_gradient(gradient, inputs, weights, &of_one, entry.lanes);
+            Kernels::current().add_input_gradient(gradient, inputs, weights, &of_one);
         }
     }
 
@@ -161,7 +161,11 @@ impl Sparse {
         let range = |entry: &Entry| self.connections.range(entry.output as usize);
         let n_weights = |output| self.connections.range(output).len();
         active.take_few(n_weights, |lane, list, entries, of_weights| {
-            one.begin(&values[lane * width..][..width]);
+            let mut row: &mut [f32] = &mut [];
+            if !rows.is_empty() {
+                row = &mut rows[lane * width..][..width];
+            }
+            one.begin(&values[lane * width..][..width], row);
             for (n, &(at, gradient)) in list.iter().enumerate() {
                 if let Some(&(next, _)) = list.get(n + SOON) {
                     let next = &entries[next as usize];
@@ -183,10 +187,7 @@ impl Sparse {
                     sums,
                 );
             }
-            if !rows.is_empty() {
-                let row = &mut rows[lane * width..][..width];
-                vectorised(|| row.iter_mut().zip(&one.gradient).for_each(|(to, from)| *to += from));
-            }
+            row.copy_from_slice(&one.gradient);
         });
     }
 }
@@ -194,7 +195,7 @@ impl Sparse {
 /// How many outputs ahead an instance's are asked for.
 const SOON: usize = 4;
 
-/// An instance's inputs as the products have them, and their gradient: both stay in the second-level cache.
+/// An instance's inputs as the products have them, and their gradient if it is wanted: both stay in the second-level cache.
 #[derive(Default)]
 struct OneInstance {
     values: Vec<f32>,
@@ -202,10 +203,10 @@ struct OneInstance {
 }
 
 impl OneInstance {
-    fn begin(&mut self, values: &[f32]) {
+    fn begin(&mut self, values: &[f32], gradient: &[f32]) {
         self.values.resize(values.len(), 0.0);
         self.gradient.clear();
-        self.gradient.resize(values.len(), 0.0);
+        self.gradient.extend_from_slice(gradient);
         let rounded = |value| f32::from_bits(u32::from(nearest_bf16(value)) << 16);
         vectorised(|| self.values.iter_mut().zip(values).for_each(|(to, &value)| *to = rounded(value)));
     }
