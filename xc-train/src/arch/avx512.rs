@@ -6,10 +6,10 @@ pub(super) const ROWS: usize = 12;
 pub(super) const COLUMNS: usize = 32;
 
 /// # Safety
-/// The machine has AVX-512F; `a` has `k * ROWS` values, `b` has `k * COLUMNS`, `c` has ROWS rows of COLUMNS values,
-/// `stride` apart.
+/// The machine has AVX-512F; `c` has ROWS rows of COLUMNS values, `stride` apart.
+#[inline]
 #[target_feature(enable = "avx512f")]
-pub(super) unsafe fn tile(k: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize) {
+unsafe fn load(c: *const f32, stride: usize) -> [[__m512; 2]; ROWS] {
     let mut sums = [[_mm512_setzero_ps(); 2]; ROWS];
     for i in 0..ROWS {
         // SAFETY: row i of `c` has 32 values, by the contract.
@@ -18,6 +18,30 @@ pub(super) unsafe fn tile(k: usize, a: *const f32, b: *const f32, c: *mut f32, s
             sums[i][1] = _mm512_loadu_ps(c.add(i * stride + 16));
         }
     }
+    sums
+}
+
+/// # Safety
+/// As for [`load`].
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn store(c: *mut f32, stride: usize, sums: &[[__m512; 2]; ROWS]) {
+    for i in 0..ROWS {
+        // SAFETY: as for the loads.
+        unsafe {
+            _mm512_storeu_ps(c.add(i * stride), sums[i][0]);
+            _mm512_storeu_ps(c.add(i * stride + 16), sums[i][1]);
+        }
+    }
+}
+
+/// # Safety
+/// The machine has AVX-512F; `a` has `k * ROWS` values, `b` has `k * COLUMNS`, `c` has ROWS rows of COLUMNS values,
+/// `stride` apart.
+#[target_feature(enable = "avx512f")]
+pub(super) unsafe fn tile(k: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize) {
+    // SAFETY: the rows are there, by the contract.
+    let mut sums = unsafe { load(c, stride) };
     for p in 0..k {
         // SAFETY: p < k, so group p of both panels is there, by the contract.
         unsafe {
@@ -29,13 +53,8 @@ pub(super) unsafe fn tile(k: usize, a: *const f32, b: *const f32, c: *mut f32, s
             }
         }
     }
-    for i in 0..ROWS {
-        // SAFETY: as for the loads.
-        unsafe {
-            _mm512_storeu_ps(c.add(i * stride), sums[i][0]);
-            _mm512_storeu_ps(c.add(i * stride + 16), sums[i][1]);
-        }
-    }
+    // SAFETY: as for the load.
+    unsafe { store(c, stride, &sums) };
 }
 
 /// As [`tile`], of pairs of bf16: `vdpbf16ps` adds both products of a place.
@@ -44,14 +63,8 @@ pub(super) unsafe fn tile(k: usize, a: *const f32, b: *const f32, c: *mut f32, s
 /// The machine has AVX-512F and AVX512_BF16; panels and `c` as for [`tile`], each place of a panel two bf16.
 #[target_feature(enable = "avx512f,avx512bf16")]
 pub(super) unsafe fn tile_of_pairs(k: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize) {
-    let mut sums = [[_mm512_setzero_ps(); 2]; ROWS];
-    for i in 0..ROWS {
-        // SAFETY: row i of `c` has 32 values, by the contract.
-        unsafe {
-            sums[i][0] = _mm512_loadu_ps(c.add(i * stride));
-            sums[i][1] = _mm512_loadu_ps(c.add(i * stride + 16));
-        }
-    }
+    // SAFETY: the rows are there, by the contract.
+    let mut sums = unsafe { load(c, stride) };
     for p in 0..k {
         // SAFETY: p < k, so group p of both panels is there, by the contract; any bits are two bf16.
         unsafe {
@@ -64,13 +77,8 @@ pub(super) unsafe fn tile_of_pairs(k: usize, a: *const f32, b: *const f32, c: *m
             }
         }
     }
-    for i in 0..ROWS {
-        // SAFETY: as for the loads.
-        unsafe {
-            _mm512_storeu_ps(c.add(i * stride), sums[i][0]);
-            _mm512_storeu_ps(c.add(i * stride + 16), sums[i][1]);
-        }
-    }
+    // SAFETY: as for the load.
+    unsafe { store(c, stride, &sums) };
 }
 
 /// The same 512 bits as 32 bf16.

@@ -23,7 +23,7 @@ pub(super) struct Forecast {
     pub(super) validates: bool,
     pub(super) clips: bool,
     pub(super) data_bytes: u64,
-    /// What grouping the labels takes before there is a layer.
+    /// What grouping the labels takes beside the parameters, before training takes the rest.
     pub(super) grouping_bytes: u64,
 }
 
@@ -40,10 +40,11 @@ impl Forecast {
 
     /// All of it.
     pub(super) fn total(&self, settings: &Settings) -> u64 {
-        self.memory(settings).total().max(self.grouping(settings)).saturating_add(self.data_bytes)
+        let memory = self.memory(settings);
+        memory.total().max(memory.parameters + self.grouping(settings)).saturating_add(self.data_bytes)
     }
 
-    /// What grouping the labels takes, before the layers are there.
+    /// What grouping the labels takes, when the parameters are there and nothing else is.
     fn grouping(&self, settings: &Settings) -> u64 {
         settings.params.groups.map_or(0, |_| self.grouping_bytes)
     }
@@ -51,9 +52,10 @@ impl Forecast {
     /// All of it by part.
     pub(super) fn parts(&self, settings: &Settings) -> String {
         let memory = self.memory(settings);
-        if self.grouping(settings) > memory.total() {
-            let (grouping, data) = (format_bytes(self.grouping_bytes), format_bytes(self.data_bytes));
-            return format!("grouping the labels {grouping} (training less), data {data}");
+        if memory.parameters + self.grouping(settings) > memory.total() {
+            let [parameters, grouping, data] =
+                [memory.parameters, self.grouping_bytes, self.data_bytes].map(format_bytes);
+            return format!("parameters {parameters}, grouping the labels {grouping} (training less), data {data}");
         }
         let named = [
             ("parameters", memory.parameters),

@@ -73,6 +73,12 @@ impl Entry {
     pub(super) fn is_few(&self) -> bool {
         self.lanes.count_ones() <= FEW
     }
+
+    /// Where its sums of weights begin.
+    #[inline(always)]
+    pub(super) fn first_weight(&self) -> usize {
+        self.weights
+    }
 }
 
 /// Gradients of a block that are not 0: outputs ascending.
@@ -175,16 +181,8 @@ impl Active {
     }
 }
 
-impl Entry {
-    /// Where its sums of weights begin.
-    #[inline(always)]
-    pub(super) fn first_weight(&self) -> usize {
-        self.weights
-    }
-}
-
 /// Outputs with a gradient in any block, ascending, each with its entries.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Touched {
     /// Output, block, number of the entry in its block.
     entries: Vec<(u32, u32, u32)>,
