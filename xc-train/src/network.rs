@@ -188,7 +188,6 @@ impl<E: Encoder, H: Head> Network<E, H> {
 
     /// Number of learned values of the parameters.
     pub fn n_values(&self) -> usize {
-        let encoder = self.encoder.parameters();
-        encoder.iter().map(|named| named.parameter.values().len()).sum::<usize>() + self.head.n_values()
+        self.encoder.n_values() + self.head.n_values()
     }
 }

@@ -6,6 +6,53 @@ use crate::layer::Named;
 use half::{bf16, f16};
 use xc_sparse::store::{ArrayRef, Dtype, Element};
 
+/// What a part of a network holds: its parameters, and all arrays that a training goes on from.
+pub trait State: Send + Sync {
+    /// All settings as text, to tell two networks apart.
+    fn settings(&self) -> String;
+
+    /// Every parameter with its name, always in the same order.
+    fn parameters(&self) -> Vec<Named<&Parameter>>;
+
+    /// Every parameter with its name, in the order of `parameters`.
+    fn parameters_mut(&mut self) -> Vec<Named<&mut Parameter>>;
+
+    /// Number of learned values. Default: those of `parameters`.
+    fn n_values(&self) -> usize {
+        self.parameters().iter().map(|named| named.parameter.values().len()).sum()
+    }
+
+    /// Makes room for the `n_moments` moments of an optimiser.
+    fn prepare(&mut self, n_moments: usize) {
+        self.parameters_mut().into_iter().for_each(|named| named.parameter.prepare(n_moments));
+    }
+
+    /// Every array of the state, always in the same order: what a checkpoint holds. Default: those of `parameters`.
+    fn arrays(&self) -> Vec<Array<'_>> {
+        arrays_of(self.parameters())
+    }
+
+    /// The same arrays in the same order, to be overwritten as a whole.
+    fn arrays_mut(&mut self) -> Vec<ArrayMut<'_>> {
+        arrays_mut_of(self.parameters_mut())
+    }
+
+    /// Told when `arrays_mut` were overwritten, by a checkpoint or an earlier state: computes what depends on them and says
+    /// what is impossible about them, since a file may hold anything.
+    ///
+    /// # Errors
+    /// One line: which array, what was met, what was wanted.
+    fn overwritten(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Whether every learned value is finite; asked before a state is saved. Default: by the types of the arrays, see
+    /// [`are_finite`].
+    fn is_finite(&self) -> bool {
+        are_finite(&self.arrays())
+    }
+}
+
 /// What an array is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {

@@ -14,6 +14,7 @@ use crate::arch::{prefetch, vectorised};
 use crate::gemm::SplitRows;
 use crate::layer::{Named, column_sums, squares};
 use crate::parameter::{Decay, First, Parameter, Slot};
+use crate::state::State;
 use crate::{Activation, Activations, Batch, Mode, Update};
 use rayon::prelude::*;
 use std::cell::RefCell;
@@ -111,7 +112,9 @@ impl Encoder for Bag {
         let n = batch.groups.features.len();
         update_rows(batch, 0..n, 0, self.table.slot(), gradient, update);
     }
+}
 
+impl State for Bag {
     fn settings(&self) -> String {
         format!("bag {} x {} {:?}", self.n_features(), self.width(), self.finish)
     }

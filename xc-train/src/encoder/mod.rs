@@ -8,15 +8,14 @@ pub use bag::Bag;
 pub use precomputed::Precomputed;
 pub use stack::Stack;
 
-use crate::layer::Named;
-use crate::state::{self, Array, ArrayMut};
-use crate::{Activations, Batch, Mode, Parameter, Update};
+use crate::state::State;
+use crate::{Activations, Batch, Mode, Update};
 
 /// A network from instances to vectors.
 ///
 /// A training step calls `forward`, `backward` and `update` in this order with the same batch, mode and workspace;
 /// `squared_norm` may come before `update`. Only `forward` when [`Encoder::wants_gradient`] says no.
-pub trait Encoder: Send + Sync {
+pub trait Encoder: State {
     /// Buffers of a step; they grow to the largest batch and stay.
     type Workspace: Default + Send;
 
@@ -48,43 +47,4 @@ pub trait Encoder: Send + Sync {
 
     /// Changes the parameters by their gradient.
     fn update(&mut self, batch: &Batch, gradient: &Activations, workspace: &mut Self::Workspace, update: &Update<'_>);
-
-    /// All settings as text, to tell two networks apart.
-    fn settings(&self) -> String;
-
-    /// Every parameter with its name, always in the same order.
-    fn parameters(&self) -> Vec<Named<&Parameter>>;
-
-    /// Every parameter with its name, in the order of `parameters`.
-    fn parameters_mut(&mut self) -> Vec<Named<&mut Parameter>>;
-
-    /// Makes room for the `n_moments` moments of an optimiser.
-    fn prepare(&mut self, n_moments: usize) {
-        self.parameters_mut().into_iter().for_each(|named| named.parameter.prepare(n_moments));
-    }
-
-    /// Every array of the state, always in the same order: what a checkpoint holds. Default: those of `parameters`.
-    fn arrays(&self) -> Vec<Array<'_>> {
-        state::arrays_of(self.parameters())
-    }
-
-    /// The same arrays in the same order, to be overwritten as a whole.
-    fn arrays_mut(&mut self) -> Vec<ArrayMut<'_>> {
-        state::arrays_mut_of(self.parameters_mut())
-    }
-
-    /// Told when `arrays_mut` were overwritten, by a checkpoint or an earlier state: computes what depends on them and says
-    /// what is impossible about them, since a file may hold anything.
-    ///
-    /// # Errors
-    /// One line: which array, what was met, what was wanted.
-    fn overwritten(&mut self) -> Result<(), String> {
-        Ok(())
-    }
-
-    /// Whether every learned value is finite; asked before a state is saved. Default: by the types of the arrays, see
-    /// [`state::are_finite`].
-    fn is_finite(&self) -> bool {
-        state::are_finite(&self.arrays())
-    }
 }

@@ -3,6 +3,7 @@
 use super::Encoder;
 use crate::activations::{BLOCK, Finish};
 use crate::layer::Named;
+use crate::state::State;
 use crate::{Activation, Activations, Batch, Mode, Parameter, Update};
 use rayon::prelude::*;
 
@@ -63,7 +64,9 @@ impl Encoder for Precomputed {
     }
 
     fn update(&mut self, _: &Batch, _: &Activations, (): &mut (), _: &Update<'_>) {}
+}
 
+impl State for Precomputed {
     fn settings(&self) -> String {
         // Without dropout it reads as it did before there was any: keys of older checkpoints still hold.
         match self.finish.dropout {

@@ -5,6 +5,7 @@ use crate::activations::{BLOCK, Finish};
 use crate::gemm::{Products, Scratch};
 use crate::layer::{Linear, Named};
 use crate::parameter::First;
+use crate::state::State;
 use crate::{Activation, Activations, Batch, Mode, Parameter, Update};
 use rayon::prelude::*;
 
@@ -141,7 +142,9 @@ impl<E: Encoder> Encoder for Stack<E> {
             layer.linear.update(&inputs[at], gradients.get(at + 1).unwrap_or(gradient), scratch, update);
         }
     }
+}
 
+impl<E: Encoder> State for Stack<E> {
     fn settings(&self) -> String {
         let own = self
             .layers

@@ -4,6 +4,7 @@ use super::{Head, Ranked, rank_rows};
 use crate::gemm::{Products, Scratch};
 use crate::layer::{Linear, Named};
 use crate::parameter::First;
+use crate::state::State;
 use crate::{Activations, Loss, Parameter, Targets, Update};
 use rayon::prelude::*;
 
@@ -99,7 +100,9 @@ impl Head for Dense {
         self.linear.forward(input, logits, scratch);
         rank_rows(logits, judged_by, k)
     }
+}
 
+impl State for Dense {
     fn settings(&self) -> String {
         format!("dense {} x {}{}", self.n_outputs(), self.width(), self.linear.products.setting())
     }

@@ -12,7 +12,7 @@
 use super::sparse::{SparseParams, SparseWorkspace};
 use super::{Head, Ranked, Sparse};
 use crate::layer::Named;
-use crate::state::{Array, ArrayMut};
+use crate::state::{Array, ArrayMut, State};
 use crate::stream::mix;
 use crate::{Activations, First, Loss, Parameter, Targets, Update};
 use rayon::prelude::*;
@@ -209,7 +209,9 @@ impl<H: Head> Head for Grouped<H> {
     ) -> Vec<Ranked> {
         self.main.rank(input, judged_by, k, &mut room.main)
     }
+}
 
+impl<H: Head> State for Grouped<H> {
     fn settings(&self) -> String {
         let Groups { of, n, connections, weight, steps } = &self.groups;
         let which = of.iter().fold(*n as u64, |key, &group| mix(key, u64::from(group)));

@@ -8,9 +8,8 @@ pub use dense::{Dense, DenseWorkspace};
 pub use grouped::Grouped;
 pub use sparse::Sparse;
 
-use crate::layer::Named;
-use crate::state::{self, Array, ArrayMut};
-use crate::{Activations, Loss, Parameter, Targets, Update};
+use crate::state::State;
+use crate::{Activations, Loss, Targets, Update};
 use rayon::prelude::*;
 use xc_sparse::rank::{Scored, TopK};
 
@@ -27,7 +26,7 @@ pub struct Ranked {
 ///
 /// A training step calls either `step`, or `loss`, `backward` and `update` in this order with the same input and workspace,
 /// where `squared_norm` may come before `update` and `backward` is left out when nobody wants the gradient.
-pub trait Head: Send + Sync {
+pub trait Head: State {
     /// Buffers of a step; they grow to the largest batch and stay.
     type Workspace: Default + Send;
 
@@ -91,50 +90,6 @@ pub trait Head: Send + Sync {
         let mut logits = Activations::default();
         self.logits(input, &mut logits, workspace);
         rank_rows(&mut logits, judged_by, k)
-    }
-
-    /// All settings as text, to tell two networks apart.
-    fn settings(&self) -> String;
-
-    /// Every parameter with its name, always in the same order.
-    fn parameters(&self) -> Vec<Named<&Parameter>>;
-
-    /// Every parameter with its name, in the order of `parameters`.
-    fn parameters_mut(&mut self) -> Vec<Named<&mut Parameter>>;
-
-    /// Number of learned values. Default: those of `parameters`.
-    fn n_values(&self) -> usize {
-        self.parameters().iter().map(|named| named.parameter.values().len()).sum()
-    }
-
-    /// Makes room for the `n_moments` moments of an optimiser.
-    fn prepare(&mut self, n_moments: usize) {
-        self.parameters_mut().into_iter().for_each(|named| named.parameter.prepare(n_moments));
-    }
-
-    /// Every array of the state, always in the same order: what a checkpoint holds. Default: those of `parameters`.
-    fn arrays(&self) -> Vec<Array<'_>> {
-        state::arrays_of(self.parameters())
-    }
-
-    /// The same arrays in the same order, to be overwritten as a whole.
-    fn arrays_mut(&mut self) -> Vec<ArrayMut<'_>> {
-        state::arrays_mut_of(self.parameters_mut())
-    }
-
-    /// Told when `arrays_mut` were overwritten, by a checkpoint or an earlier state: computes what depends on them and says
-    /// what is impossible about them, since a file may hold anything.
-    ///
-    /// # Errors
-    /// One line: which array, what was met, what was wanted.
-    fn overwritten(&mut self) -> Result<(), String> {
-        Ok(())
-    }
-
-    /// Whether every learned value is finite; asked before a state is saved. Default: by the types of the arrays, see
-    /// [`state::are_finite`].
-    fn is_finite(&self) -> bool {
-        state::are_finite(&self.arrays())
     }
 }
 

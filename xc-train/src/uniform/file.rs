@@ -3,7 +3,8 @@
 use super::{Output, UniformModel, UniformParams, UniformParamsError};
 use crate::head::{Dense, Sparse};
 use crate::shape::{self, NamedShape, OpenNetworkError, push_layer, stored_arrays};
-use crate::{Decay, Encoder, First, Head, Network, Parameter};
+use crate::state::State;
+use crate::{Decay, First, Network, Parameter};
 use std::path::PathBuf;
 use thiserror::Error;
 use xc_sparse::store::{Container, ContainerWriter, MappedArray, OpenError, WriteError};

@@ -2,6 +2,7 @@
 
 use crate::encoder::{Bag, Precomputed};
 use crate::layer::Named;
+use crate::state::State;
 use crate::{Activations, Batch, Encoder, Mode, Parameter, Update};
 
 /// The lowest layer: of sparse features, or of vectors computed elsewhere.
@@ -58,7 +59,9 @@ impl Encoder for Input {
     fn update(&mut self, batch: &Batch, gradient: &Activations, (): &mut (), update: &Update<'_>) {
         delegate!(self, inner => inner.update(batch, gradient, &mut (), update));
     }
+}
 
+impl State for Input {
     fn settings(&self) -> String {
         delegate!(self, inner => inner.settings())
     }

@@ -3,7 +3,7 @@
 use crate::head::sparse::SparseWorkspace;
 use crate::head::{Dense, DenseWorkspace, Ranked, Sparse};
 use crate::layer::Named;
-use crate::state::{Array, ArrayMut};
+use crate::state::{Array, ArrayMut, State};
 use crate::{Activations, Head, Loss, Parameter, Targets, Update};
 
 /// The output layer: sparse, or dense to compare with.
@@ -95,7 +95,9 @@ impl Head for Output {
     ) -> Vec<Ranked> {
         delegate!(self, room, inner, buffers => inner.rank(input, judged_by, k, buffers))
     }
+}
 
+impl State for Output {
     fn settings(&self) -> String {
         delegate!(self, inner => inner.settings())
     }

@@ -6,6 +6,7 @@ use xc_train::encoder::{Bag, Precomputed, Stack};
 use xc_train::head::{Dense, DenseWorkspace};
 use xc_train::loss::Bce;
 use xc_train::optim::Sgd;
+use xc_train::state::State;
 use xc_train::{
     Activation, Activations, Batch, DenseRows, Encoder, Examples, Features, Head, Loss, Mode, Named, Network,
     Parameter, StepParams, Targets, Update, Workspace,
@@ -70,7 +71,9 @@ impl Head for Fused {
     fn logits(&self, input: &Activations, logits: &mut Activations, workspace: &mut DenseWorkspace) {
         self.dense.logits(input, logits, workspace);
     }
+}
 
+impl State for Fused {
     fn settings(&self) -> String {
         "fused".to_owned()
     }
@@ -163,7 +166,9 @@ impl Encoder for Deaf {
     fn update(&mut self, _: &Batch, _: &Activations, (): &mut (), _: &Update<'_>) {
         panic!("update");
     }
+}
 
+impl State for Deaf {
     fn settings(&self) -> String {
         "deaf".to_owned()
     }

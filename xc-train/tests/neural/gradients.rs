@@ -6,6 +6,7 @@ use xc_train::encoder::{Bag, Precomputed, Stack};
 use xc_train::head::Dense;
 use xc_train::loss::{Bce, Softmax, SquaredHinge};
 use xc_train::optim::Sgd;
+use xc_train::state::State;
 use xc_train::{
     Activation, Activations, Batch, DenseRows, Encoder, Examples, Features, Head, Loss, Mode, Network, StepParams,
     Workspace,

@@ -9,6 +9,7 @@ use xc_train::head::{Grouped, Sparse};
 use xc_train::loss::{Bce, SquaredHinge};
 use xc_train::optim::{Adam, Sgd};
 use xc_train::state::Role;
+use xc_train::state::State;
 use xc_train::uniform::{InputKind, UniformModel, UniformParams};
 use xc_train::{Activation, Activations, Batch, DenseRows, Examples, Features, First, Head, Loss, Network, StepParams};
 

@@ -13,6 +13,7 @@ use xc_train::loss::{Bce, SquaredHinge};
 use xc_train::optim::{Adam, Momentum, Sgd};
 use xc_train::schedule::Constant;
 use xc_train::state::Role;
+use xc_train::state::State;
 use xc_train::trainer::{CheckpointAt, Event, Keep, Observer, Sample, Silent, TrainError};
 use xc_train::{
     Activation, Activations, Batch, DenseRows, Examples, Features, First, Head, Loss, Network, Optimizer, StepParams,

@@ -12,7 +12,7 @@ use xc_train::head::{Dense, DenseWorkspace};
 use xc_train::loss::Bce;
 use xc_train::optim::Adam;
 use xc_train::schedule::HalveOnPlateau;
-use xc_train::state::{Array, ArrayMut, Role, arrays_mut_of, arrays_of};
+use xc_train::state::{Array, ArrayMut, Role, State, arrays_mut_of, arrays_of};
 use xc_train::trainer::{CheckpointAt, Event, Keep, Observer, Sample, Summary, TrainError};
 use xc_train::{
     Activation, Activations, Examples, Features, Head, Loss, Named, Network, Parameter, Targets, TrainParams, Trainer,
@@ -76,7 +76,9 @@ impl Head for Counting {
     fn logits(&self, input: &Activations, logits: &mut Activations, workspace: &mut DenseWorkspace) {
         self.dense.logits(input, logits, workspace);
     }
+}
 
+impl State for Counting {
     fn settings(&self) -> String {
         "counting".to_owned()
     }

@@ -13,9 +13,10 @@ use xc_train::loss::SquaredHinge;
 use xc_train::optim::Adam;
 use xc_train::schedule::Constant;
 use xc_train::state::Role;
+use xc_train::state::State;
 use xc_train::trainer::{Sample, Silent};
 use xc_train::uniform::{InputKind, KIND, UniformModel, UniformParams, UniformParamsError, UniformScratch, Wiring};
-use xc_train::{DenseRows, Examples, Features, First, Head, LossKind, Optimizer, TrainParams, Trainer};
+use xc_train::{DenseRows, Examples, Features, First, LossKind, Optimizer, TrainParams, Trainer};
 
 const N: usize = 150;
 const N_FEATURES: usize = 60;

@@ -27,7 +27,7 @@ pub use negatives::{EvenNegatives, Negatives};
 
 use super::{Head, Ranked};
 use crate::layer::Named;
-use crate::state::{self, Array, ArrayMut, Role};
+use crate::state::{self, Array, ArrayMut, Role, State};
 use crate::stream::{Purpose, fill_uniform, mix, name, stream};
 use crate::{Activations, Decay, First, Loss, Parameter, Targets, Update};
 use active::{Active, Positives};
@@ -432,7 +432,9 @@ impl Head for Sparse {
     ) -> Vec<Ranked> {
         self.ranked(input, judged_by, k, room)
     }
+}
 
+impl State for Sparse {
     fn settings(&self) -> String {
         let negatives = self.negatives.as_ref().map(|n| n.settings());
         // The number changes when sums come in another order: a training goes on with what it began with.
