@@ -8,5 +8,5 @@ pub mod rank;
 pub mod store;
 pub mod uniform;
 
-pub use arch::Isa;
+pub use arch::{Isa, vectorised};
 pub use matrix::{CscMatrix, CscView, CsrMatrix, CsrView, Dataset, LabelRows, LabelRowsError, Rows, SparseRow};

@@ -1,7 +1,7 @@
 //! Time and memory of training a uniform sparse layer at a given shape, on made values with a real law of label frequencies.
 //!
-//! `uniform_speed FOLDER INPUTS HIDDEN LABELS CONNECTIONS ROWS BATCH [WEIGHTS [MOMENTS [NEGATIVES [PRODUCTS]]]]`: one epoch over ROWS instances; a line every
-//! tenth of them. The features are written to FOLDER and mapped from there, as those of a data set would be.
+//! `uniform_speed FOLDER INPUTS HIDDEN LABELS CONNECTIONS ROWS BATCH [WEIGHTS [MOMENTS [NEGATIVES [PRODUCTS [LOOK]]]]]`: one epoch over ROWS instances; a
+//! line every tenth of them. LOOK is `exact` where no step has a first look in 8 bits. The features are written to FOLDER and mapped from there, as those of a data set would be.
 
 #![allow(clippy::print_stdout)] // an example talks
 
@@ -96,6 +96,7 @@ fn main() {
         .push(hidden, Activation::Relu, 0.0, 1)
         .with_products(products);
     let head = Sparse::new(labels, hidden, params, First::Drawn { seed: 1 }).expect("a sound shape");
+    let head = head.with_screen(arguments.get(11).is_none_or(|s| s != "exact"));
     let head = head.with_negatives(negatives.map(|per_step| std::sync::Arc::new(EvenNegatives { per_step }) as _));
     let mut network = Network::new(encoder, head);
     for named in network.parameters_mut().into_iter().filter(|named| named.name == "head.bias") {

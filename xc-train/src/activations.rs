@@ -1,10 +1,10 @@
 //! Rows of numbers between layers, and what a layer does to its sums.
 
-use crate::arch::vectorised;
 use crate::gemm::MatRef;
 use crate::stream::{Purpose, mix, name};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use xc_sparse::vectorised;
 
 /// Dense rows, one an instance, in a buffer that only grows.
 ///

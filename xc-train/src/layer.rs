@@ -1,11 +1,11 @@
 //! A dense layer: what hidden layers and dense heads have in common.
 
 use crate::activations::Activations;
-use crate::arch::vectorised;
 use crate::gemm::{MatRef, Products, Scratch, SplitRows, Start, product, product_by_rows};
 use crate::optim::{Optimizer, Step};
 use crate::parameter::{Decay, First, Parameter, Slot};
 use rayon::prelude::*;
+use xc_sparse::vectorised;
 
 /// A parameter and its name.
 #[derive(Clone, Debug)]

@@ -10,6 +10,10 @@ pub(crate) mod avx2;
 pub(crate) mod avx512;
 pub(crate) mod scalar;
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod screen_avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod screen_avx512;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod uniform_avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod uniform_avx512;
@@ -25,7 +29,7 @@ pub enum Isa {
     Scalar,
     /// AVX2 with FMA, BMI and POPCNT.
     Avx2,
-    /// AVX-512 F, BW, DQ, VL and VPOPCNTDQ (Ice Lake, Zen 4 and later).
+    /// AVX-512 F, BW, DQ, VL, VPOPCNTDQ and VNNI (Ice Lake, Zen 4 and later).
     Avx512,
 }
 
@@ -51,6 +55,7 @@ impl Isa {
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vl")
                     && is_x86_feature_detected!("avx512vpopcntdq")
+                    && is_x86_feature_detected!("avx512vnni")
             }
             #[cfg(not(target_arch = "x86_64"))]
             _ => false,
@@ -105,4 +110,35 @@ pub(crate) fn prefetch<T>(slice: &[T], at: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (slice, at);
+}
+
+/// Runs a loop compiled for the widest vectors of this machine. The body should do at least some hundred
+/// nanoseconds of work, and is compiled once for each instruction set.
+#[inline(always)]
+pub fn vectorised<R>(body: impl FnOnce() -> R) -> R {
+    #[cfg(target_arch = "x86_64")]
+    match Isa::current() {
+        // SAFETY: `Isa::current` gives only instruction sets that this machine has.
+        Isa::Avx512 => return unsafe { with_avx512(body) },
+        // SAFETY: as above.
+        Isa::Avx2 => return unsafe { with_avx2(body) },
+        Isa::Scalar => {}
+    }
+    body()
+}
+
+/// # Safety
+/// The machine has the instructions that [`Isa::Avx512`] asks for.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn with_avx512<R>(body: impl FnOnce() -> R) -> R {
+    body()
+}
+
+/// # Safety
+/// The machine has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn with_avx2<R>(body: impl FnOnce() -> R) -> R {
+    body()
 }

@@ -5,9 +5,10 @@
 
 use super::lines::{LANES, Line};
 use super::matrix::Index;
+use super::screen::{ByteBlock, ScreenRow, screen};
 use crate::arch::{Isa, prefetch};
 #[cfg(target_arch = "x86_64")]
-use crate::arch::{uniform_avx2 as avx2, uniform_avx512 as avx512};
+use crate::arch::{screen_avx2, screen_avx512, uniform_avx2 as avx2, uniform_avx512 as avx512};
 
 /// A number for each lane: instances 0 to 15, then 16 to 31.
 pub type Sums = [[f32; LANES / 2]; 2];
@@ -128,6 +129,36 @@ impl Kernels {
                     self.forward_above(lines[1], inputs, weights, ahead, bounds, b),
                 ]
             }
+        }
+    }
+
+    /// A first look at a label by its weights in 8 bits (see [`super::ByteLines`]): bit `2 b + h` says whether half `h` of block `b`, that is 32
+    /// instances, may have a score above the bar that the row was made for. *Cost*: one cache line a connection for 64 instances.
+    ///
+    /// # Panics
+    /// If an input is out of range, or the row was made for another number of inputs.
+    #[inline]
+    pub fn screen<const N: usize, I: Index>(
+        self,
+        blocks: [ByteBlock<'_>; N],
+        inputs: &[I],
+        row: ScreenRow<'_>,
+        ahead: &[I],
+    ) -> u32 {
+        let n_inputs = blocks.iter().map(|block| block.lines.len()).min().unwrap_or(0);
+        check(inputs, n_inputs, inputs.len());
+        assert!(row.weights.len() == inputs.len().div_ceil(4), "{} inputs, {} groups", inputs.len(), row.weights.len());
+        let each = |one: &dyn Fn(ByteBlock<'_>) -> u32| {
+            blocks.iter().enumerate().fold(0, |bits, (b, &block)| bits | one(block) << (2 * b))
+        };
+        match self.isa {
+            // SAFETY: `self` is made only where the machine has the instructions; lengths and inputs were just checked.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => unsafe { screen_avx512::screen(blocks, inputs, row, ahead) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => each(&|block| unsafe { screen_avx2::screen(block, inputs, row, ahead) }),
+            _ => each(&|block| screen(block, inputs, row)),
         }
     }
 

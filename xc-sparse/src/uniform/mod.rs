@@ -25,6 +25,7 @@ mod numbers;
 mod pages;
 mod precision;
 mod rewire;
+mod screen;
 
 pub use convert::ConvertError;
 pub use file::OpenConnectionsError;
@@ -36,3 +37,4 @@ pub use numbers::{Buffer, NumberType, Numbers, NumbersMut};
 pub use pages::Pages;
 pub use precision::{E4m3, E5m2, Stored};
 pub use rewire::{Rewired, distinct};
+pub use screen::{BYTE_LANES, ByteBlock, ByteLine, ByteLines, DEVIATIONS, LaneBounds, RowBound, ScreenRow, ScreenRows};

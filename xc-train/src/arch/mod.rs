@@ -171,37 +171,6 @@ pub(crate) fn prefetch_all(values: &[f32]) {
     let _ = values;
 }
 
-/// Runs a loop compiled for the widest vectors of this machine. The body should do at least some hundred
-/// nanoseconds of work, and is compiled once for each instruction set.
-#[inline(always)]
-pub(crate) fn vectorised<R>(body: impl FnOnce() -> R) -> R {
-    #[cfg(target_arch = "x86_64")]
-    match Isa::current() {
-        // SAFETY: `Isa::current` gives only instruction sets that this machine has.
-        Isa::Avx512 => return unsafe { with_avx512(body) },
-        // SAFETY: as above.
-        Isa::Avx2 => return unsafe { with_avx2(body) },
-        Isa::Scalar => {}
-    }
-    body()
-}
-
-/// # Safety
-/// The machine has the instructions that [`Isa::Avx512`] asks for.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn with_avx512<R>(body: impl FnOnce() -> R) -> R {
-    body()
-}
-
-/// # Safety
-/// The machine has AVX2.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-unsafe fn with_avx2<R>(body: impl FnOnce() -> R) -> R {
-    body()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

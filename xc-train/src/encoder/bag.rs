@@ -10,7 +10,7 @@
 
 use super::Encoder;
 use crate::activations::{BLOCK, Finish};
-use crate::arch::{prefetch, vectorised};
+use crate::arch::prefetch;
 use crate::gemm::SplitRows;
 use crate::layer::{Named, column_sums, squares};
 use crate::parameter::{Decay, First, Parameter, Slot};
@@ -19,6 +19,7 @@ use crate::{Activation, Activations, Batch, Mode, Update};
 use rayon::prelude::*;
 use std::cell::RefCell;
 use std::ops::Range;
+use xc_sparse::vectorised;
 
 /// A table with a vector for each feature, and a bias.
 #[derive(Clone, Debug)]

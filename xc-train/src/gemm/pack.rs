@@ -1,9 +1,10 @@
 //! Copies of operands in the order in which the tiles read them.
 
 use super::MatRef;
-use crate::arch::{Words, flushed, pair_lines, pair_rows, prefetch_all, vectorised};
+use crate::arch::{Words, flushed, pair_lines, pair_rows, prefetch_all};
 use rayon::prelude::*;
 use std::ops::Range;
+use xc_sparse::vectorised;
 
 /// Columns of B in panels of `width`: panel after panel, in each the places one after another. Columns past the end are
 /// zeros.

@@ -1,7 +1,7 @@
 //! Softmax cross-entropy.
 
 use super::{LANES, Loss, exp, sum_mut};
-use crate::arch::vectorised;
+use xc_sparse::vectorised;
 
 /// Cross-entropy between softmax probabilities and a target spread evenly over the true outputs: with n of them each
 /// has the target 1/n.

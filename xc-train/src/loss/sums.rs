@@ -1,7 +1,7 @@
 //! Losses that add up over the outputs.
 
 use super::{Loss, Separable, exp, log1p_exp_neg_abs, sum_mut};
-use crate::arch::vectorised;
+use xc_sparse::vectorised;
 
 /// Binary cross-entropy on every output, added up over the outputs (not averaged: a tail output counts as it stands).
 ///

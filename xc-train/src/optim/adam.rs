@@ -2,7 +2,7 @@
 
 use super::{Optimizer, Step};
 use crate::Slot;
-use crate::arch::vectorised;
+use xc_sparse::vectorised;
 
 /// Adam with decoupled weight decay (AdamW); without decay it is Adam.
 ///

@@ -2,7 +2,7 @@
 
 use super::{Optimizer, Step};
 use crate::Slot;
-use crate::arch::vectorised;
+use xc_sparse::vectorised;
 
 /// `velocity = momentum * velocity + gradient`, then `value -= rate * velocity`, with decoupled weight decay.
 #[derive(Clone, Copy, Debug, PartialEq)]

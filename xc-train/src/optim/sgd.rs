@@ -2,7 +2,7 @@
 
 use super::{Optimizer, Step};
 use crate::Slot;
-use crate::arch::vectorised;
+use xc_sparse::vectorised;
 
 /// `value -= rate * gradient`, after `value -= rate * weight_decay * value`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

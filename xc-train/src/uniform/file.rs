@@ -84,7 +84,7 @@ impl UniformModel {
                     Connections::open(container, PREFIX, n_labels, width, per_label, sparse.weights, check)?;
                 let mut bias = Parameter::zeros(n_labels, 1, Decay::No);
                 biases.into_iter().for_each(|values| bias.set_stored(values));
-                Output::Sparse(params.with_negatives(Sparse::from_parts(sparse, connections, bias)))
+                Output::Sparse(params.as_trained(Sparse::from_parts(sparse, connections, bias)))
             }
             None => {
                 push_layer(&mut of_head, "head", n_labels, width);

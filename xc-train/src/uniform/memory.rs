@@ -47,7 +47,7 @@ impl UniformParams {
         let (head, head_moments, head_buffers) = match self.sparse() {
             Some(sparse) => {
                 let bytes = |n_moments| Sparse::n_bytes(labels, width, &sparse, n_moments);
-                let buffers = Sparse::workspace_bytes(labels, width, sparse.per_output, batch, clips)
+                let buffers = Sparse::workspace_bytes(labels, width, sparse.per_output, batch, clips, self.screen)
                     + self.rewire_bytes(labels, width, n_moments);
                 (bytes(0), bytes(n_moments) - bytes(0), buffers)
             }
@@ -80,7 +80,7 @@ impl UniformParams {
         let params = head_params(GROUP_CONNECTIONS, width);
         let copy = if keeps_best { Sparse::n_bytes(n, width, &params, 0) } else { 0 };
         let head = Sparse::n_bytes(n, width, &params, n_moments)
-            + Sparse::workspace_bytes(n, width, params.per_output, batch, false);
+            + Sparse::workspace_bytes(n, width, params.per_output, batch, false, false);
         copy + head + 4 * (batch * width) as u64 + 4 * labels
     }
 

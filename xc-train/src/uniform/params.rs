@@ -69,6 +69,9 @@ pub struct UniformParams {
     /// What dense layers multiply. Default: bf16; a stored model that does not say it: f32.
     #[serde(default)]
     pub products: Products,
+    /// Whether a step looks at labels in 8 bits first, where the loss has a margin. Default: yes; a stored model that does not say it: no.
+    #[serde(default)]
+    pub screen: bool,
     /// Steps between two changes of the connections; 0: they stay. Default 1000 (the paper's, for batches of 32).
     pub rewire_every: u64,
     /// Share of the connections that are replaced, the weakest. Default 0.1 (the paper's).
@@ -98,6 +101,7 @@ impl Default for UniformParams {
             weights: NumberType::F32,
             moments: NumberType::F32,
             products: Products::Bf16,
+            screen: true,
             rewire_every: 1000,
             rewire_fraction: 0.1,
             negatives: None,
@@ -296,11 +300,13 @@ impl UniformParams {
             return Ok(Output::Dense(Dense::new(n_labels, width, first).with_products(self.products)));
         };
         let sparse = Sparse::new(n_labels, width, params, first)?;
-        Ok(Output::Sparse(self.with_negatives(sparse)))
+        Ok(Output::Sparse(self.as_trained(sparse)))
     }
 
-    pub(super) fn with_negatives(&self, sparse: Sparse) -> Sparse {
-        sparse.with_negatives(self.negatives.map(|per_step| Arc::new(EvenNegatives { per_step }) as _))
+    /// The layer with what a step does.
+    pub(super) fn as_trained(&self, sparse: Sparse) -> Sparse {
+        let negatives = self.negatives.map(|per_step| Arc::new(EvenNegatives { per_step }) as _);
+        sparse.with_negatives(negatives).with_screen(self.screen)
     }
 
     /// Names and shapes of the arrays of the layers below the output layer, in the order of their parameters.

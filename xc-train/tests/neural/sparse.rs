@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use std::sync::Arc;
 use std::time::Duration;
 use xc_sparse::LabelRows;
-use xc_sparse::uniform::{FanIn, Indices, LANES, NumberType};
+use xc_sparse::uniform::{FanIn, Indices, LANES, NumberType, Numbers};
 use xc_train::encoder::{Precomputed, Stack};
 use xc_train::head::Sparse;
 use xc_train::head::sparse::{EvenNegatives, Rewire, SparseParams};
@@ -224,7 +224,8 @@ fn the_gradient_is_what_finite_differences_say() {
 fn network(data: &Data, params: SparseParams) -> Network<Stack<Precomputed>, Sparse> {
     let encoder = Stack::new(Precomputed::new(data.width).with_dropout(0.1)).push(48, Activation::Relu, 0.0, 4);
     let n_outputs = data.targets.n_labels();
-    Network::new(encoder, Sparse::new(n_outputs, 48, params, First::Drawn { seed: 4 }).unwrap())
+    let head = Sparse::new(n_outputs, 48, params, First::Drawn { seed: 4 }).unwrap();
+    Network::new(encoder, head.with_screen(true))
 }
 
 fn kinds() -> Vec<SparseParams> {
@@ -443,4 +444,96 @@ fn bad_shapes_and_states_are_said() {
     assert!(!met.is_finite());
     assert_eq!(state(&changed), state(&first));
     assert!(matches!(first.connections().indices(), Indices::U16(_)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn a_first_look_changes_nothing_where_no_score_is_near_the_margin(
+        n in 1usize..300,
+        n_outputs in 1usize..40,
+        per_output in 1usize..9,
+        is_signed: bool,
+        often in 0.0f32..=1.0,
+        tile in prop_oneof![Just(None), (1usize..30).prop_map(Some)],
+        seed in 0u64..1 << 20,
+    ) {
+        let mut data = Data::new(n, 9, n_outputs, seed);
+        if !is_signed {
+            data.values.iter_mut().for_each(|v| *v = v.max(0.0));
+        }
+        let input = data.input();
+        // Scores stay within 0.5 of the biases, which are far on one side of the margin or the other.
+        let mut exact = head(n_outputs, 9, params(per_output, seed % 3 > 0), seed);
+        let values: Vec<f32> = (0..exact.connections().len()).map(|i| 0.05 * number(i, seed + 2)).collect();
+        exact = with_weights(&exact, &values, |output| if number(output, seed + 3) < often { 1.0 } else { -2.0 });
+        if let Some(tile) = tile {
+            exact = exact.with_tile(tile);
+        }
+        if seed % 2 == 0 {
+            exact = exact.with_negatives(Some(Arc::new(EvenNegatives { per_step: n_outputs / 2 })));
+        }
+        let mut screened = exact.clone().with_screen(true);
+        prop_assert_ne!(screened.settings(), exact.settings());
+        let optimizer = Adam::default();
+        let (mut rooms, mut gradients) = <([_; 2], [Activations; 2])>::default();
+        for head in [&mut exact, &mut screened] {
+            head.prepare(optimizer.n_moments());
+        }
+        for number in 0..2 {
+            let update = update(&optimizer, 1e-3, number);
+            let mut step = |head: &mut Sparse, which: usize| {
+                let wanted = Some(&mut gradients[which]);
+                head.step(&input, data.batch().targets(), &SquaredHinge, &update, wanted, &mut rooms[which])
+            };
+            let losses = [step(&mut exact, 0), step(&mut screened, 1)];
+            prop_assert!((losses[0] - losses[1]).abs() <= 1e-12 * losses[0].abs(), "{losses:?}");
+            prop_assert_eq!(state(&exact), state(&screened));
+            let [a, b] = &gradients;
+            prop_assert!(a.values() == b.values(), "gradients of the input");
+        }
+        // Without a margin there is nothing to look at.
+        let update = update(&optimizer, 1e-3, 2);
+        let mut of = |head: &mut Sparse, which: usize| {
+            head.step(&input, data.batch().targets(), &Bce, &update, None, &mut rooms[which])
+        };
+        prop_assert_eq!(of(&mut exact, 0).to_bits(), of(&mut screened, 1).to_bits());
+        prop_assert_eq!(state(&exact), state(&screened));
+    }
+
+    #[test]
+    fn a_first_look_overlooks_next_to_nothing(n in 1usize..200, n_outputs in 1usize..60, seed in 0u64..1 << 20) {
+        let mut data = Data::new(n, 60, n_outputs, seed);
+        data.values.iter_mut().for_each(|v| *v = v.max(0.0));
+        let (input, optimizer) = (data.input(), Sgd::default());
+        // Scores lie around the margin of most outputs.
+        let base = head(n_outputs, 60, params(12, true), seed);
+        let weights: Vec<f32> = (0..base.connections().len()).map(|i| number(i, seed + 2)).collect();
+        let exact = with_weights(&base, &weights, |_| -1.5);
+        let step = |mut head: Sparse| {
+            let mut gradient = Activations::default();
+            let update = update(&optimizer, 1.0, 0);
+            let mut room = Default::default();
+            let loss = head.step(&input, data.batch().targets(), &SquaredHinge, &update, Some(&mut gradient), &mut room);
+            (loss, gradient.values().to_vec(), head.bias().values().to_vec())
+        };
+        let (wanted, met) = (step(exact.clone()), step(exact.with_screen(true)));
+        // Rounding hides at most 12 * (1 / 254 + 1 / 254) of a score.
+        let hidden = 12.0 / 127.0;
+        let pairs = n_outputs as f64;
+        prop_assert!(met.0 <= wanted.0 * (1.0 + 1e-12) && wanted.0 - met.0 <= pairs * hidden * hidden, "{} {}", met.0, wanted.0);
+        for (met, wanted) in met.2.iter().zip(&wanted.2) {
+            prop_assert!(f64::from(wanted - met).abs() <= 2.0 * hidden + 1e-6, "bias {met}, wanted {wanted}");
+        }
+        prop_assert!(met.1.iter().zip(&wanted.1).all(|(a, b)| (a - b).abs() <= 2.0 * hidden as f32 * pairs as f32 / n as f32));
+    }
+}
+
+/// The same layer with other weights and biases.
+fn with_weights(head: &Sparse, weights: &[f32], bias: impl Fn(usize) -> f32) -> Sparse {
+    let mut connections = head.connections().clone();
+    *connections.weights_mut() = Numbers::nearest(NumberType::F32, weights.iter().copied());
+    let mut biases = head.bias().clone();
+    biases.values_mut().iter_mut().enumerate().for_each(|(output, value)| *value = bias(output));
+    Sparse::from_parts(*head.params(), connections, biases)
 }

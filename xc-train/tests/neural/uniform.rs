@@ -166,12 +166,12 @@ fn the_memory_foreseen_is_that_of_the_arrays() {
 }
 
 #[test]
-fn a_model_that_does_not_say_what_it_multiplies_has_f32() {
+fn a_model_that_does_not_say_what_it_multiplies_has_f32_and_scored_in_full() {
     let mut stored = serde_json::to_value(UniformParams::default()).unwrap();
-    assert_eq!(stored["products"], "bf16");
-    stored.as_object_mut().unwrap().remove("products");
+    assert_eq!((&stored["products"], &stored["screen"]), (&"bf16".into(), &true.into()));
+    stored.as_object_mut().unwrap().retain(|name, _| name != "products" && name != "screen");
     let opened: UniformParams = serde_json::from_value(stored).unwrap();
-    assert_eq!(opened, UniformParams { products: Products::F32, ..UniformParams::default() });
+    assert_eq!(opened, UniformParams { products: Products::F32, screen: false, ..UniformParams::default() });
 }
 
 #[test]

@@ -39,6 +39,12 @@ pub(super) struct Cursor<'a> {
 }
 
 impl Cursor<'_> {
+    /// The first true output that was not passed: where outputs before it are asked for, nothing is true.
+    #[inline(always)]
+    pub(super) fn next(&self) -> usize {
+        self.outputs.first().map_or(usize::MAX, |&output| output as usize)
+    }
+
     /// Lanes where `output` is true; outputs must ascend from call to call.
     #[inline(always)]
     pub(super) fn lanes(&mut self, output: usize) -> u32 {

@@ -16,6 +16,9 @@
 //! # Implicit negatives
 //! The squared hinge has no gradient where an output is right by a margin, which nearly all are: those cost the forward product alone
 //! (section 3.3 of the paper). Binary cross-entropy has a gradient everywhere.
+//!
+//! # First look
+//! [`Sparse::with_screen`] halves that product: 8 bits tell which outputs may be within the margin for some of 32 instances, and those are scored as ever.
 
 mod active;
 mod learn;
@@ -36,8 +39,8 @@ use rayon::prelude::*;
 use std::sync::Arc;
 use xc_sparse::store::{Dtype, Element};
 use xc_sparse::uniform::{
-    Connections, ConnectionsError, FanIn, Indices, LANES, Lines, NumberType, Numbers, Pages, Rewired, Sums,
-    check_shape, distinct,
+    ByteLines, Connections, ConnectionsError, FanIn, Indices, LANES, Lines, NumberType, Numbers, Pages, Rewired,
+    ScreenRows, Sums, check_shape, distinct,
 };
 
 /// Connections that come and go while training (SET).
@@ -72,6 +75,8 @@ pub struct Sparse {
     bias: Parameter,
     moments: Vec<Numbers>,
     negatives: Option<Arc<dyn Negatives>>,
+    /// Whether a step has a first look at outputs in 8 bits.
+    screens: bool,
     /// Outputs worked on at a time, if that is not left to the batch.
     tile: Option<usize>,
 }
@@ -80,6 +85,11 @@ pub struct Sparse {
 #[derive(Default)]
 pub struct SparseWorkspace {
     lines: Lines,
+    bytes: ByteLines,
+    screened: ScreenRows,
+    /// Blocks that the last first look left, and of how many.
+    n_seen: usize,
+    n_screened: usize,
     /// Gradient of the inputs: for each block of instances, one line an input. What it is before the first output with many instances of the block
     /// does not matter.
     gradient: Pages<Sums>,
@@ -129,6 +139,12 @@ const TILE_VALUES: usize = 8 << 20;
 /// Outputs change once so many (output, block) pairs have a gradient, or when all outputs were scored: the more at a time, the more outputs an
 /// instance's row serves while it is in the cache.
 const ENTRIES: usize = 1 << 17;
+/// Tiles of a step that has a first look, at least, if they are not chosen: so that it can do without.
+const SCREENED_TILES: usize = 8;
+/// Share of the blocks that a first look leaves, above which it costs more than it spares: each then costs two products.
+const MOST_SEEN: (usize, usize) = (1, 6);
+/// Tiles that do without a first look then.
+const TILES_WITHOUT: usize = 3;
 /// Outputs of a tile, at most: their indices and weights should stay in the last-level cache while the blocks pass.
 const TILE_OUTPUTS: usize = 1 << 16;
 
@@ -188,13 +204,21 @@ impl Sparse {
     /// If there is not one bias an output.
     pub fn from_parts(params: SparseParams, connections: Connections, bias: Parameter) -> Self {
         assert!(bias.values().len() == connections.n_labels(), "{} biases", bias.values().len());
-        Self { params, connections, bias, moments: Vec::new(), negatives: None, tile: None }
+        Self { params, connections, bias, moments: Vec::new(), negatives: None, screens: false, tile: None }
     }
 
     /// Lets each step score the true outputs of its batch and those drawn here, instead of all. Only [`Head::step`] draws: a training that
     /// clips gradients calls the parts, and those score all outputs.
     pub fn with_negatives(mut self, negatives: Option<Arc<dyn Negatives>>) -> Self {
         self.negatives = negatives;
+        self
+    }
+
+    /// Lets each step look at outputs in 8 bits first (see [`xc_sparse::uniform::ByteLines`]), and score as ever only the blocks of 32 instances
+    /// where some output may have a loss or is true: their losses and gradients are what they are without it. Left out are pairs whose score is above the
+    /// margin by less than rounding can hide, which have next to no gradient. Only [`Head::step`] looks, and only with a loss that has a margin.
+    pub fn with_screen(mut self, screens: bool) -> Self {
+        self.screens = screens;
         self
     }
 
@@ -228,14 +252,27 @@ impl Sparse {
     }
 
     /// Bytes of a step's buffers, at most, when every gradient of a tile is other than 0; where gradients are clipped the tile is all outputs. The
-    /// gradient of the inputs that the caller gets is not among them.
-    pub fn workspace_bytes(n_outputs: u64, width: usize, per_output: usize, batch: usize, clips: bool) -> u64 {
+    /// gradient of the inputs that the caller gets is not among them. `screens`: see [`Sparse::with_screen`].
+    pub fn workspace_bytes(
+        n_outputs: u64,
+        width: usize,
+        per_output: usize,
+        batch: usize,
+        clips: bool,
+        screens: bool,
+    ) -> u64 {
         let blocks = batch.div_ceil(LANES) as u64;
         let inputs = blocks * LANES as u64 * width as u64 * if clips { 10 } else { 6 };
-        let tile = tile_outputs(batch) as u64 * blocks;
+        let outputs = tile_outputs(batch) as u64;
+        let tile = outputs * blocks;
+        let screen = if screens {
+            ByteLines::bytes(batch, width) + outputs.min(n_outputs) * ScreenRows::bytes_each(per_output)
+        } else {
+            0
+        };
         let entries = if clips { n_outputs * blocks } else { (n_outputs * blocks).min(tile + ENTRIES as u64) };
         // An entry, its place among those of its output while they are sorted, and the gradients of all instances, or of few with the sums of the weights.
-        inputs + entries * (56 + (4 * LANES as u64).max(96 + 4 * per_output as u64))
+        inputs + screen + entries * (56 + (4 * LANES as u64).max(96 + 4 * per_output as u64))
     }
 
     fn rewire(&mut self, update: &Update<'_>) {
@@ -353,7 +390,7 @@ impl Head for Sparse {
     fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, room: &mut Self::Workspace) -> f64 {
         self.begin(input, targets, None, room);
         self.clear_gradient(room);
-        let total = self.pass(Tile::Range { first: 0, len: self.n_outputs() }, Self::losses(loss), true, room);
+        let total = self.pass(Tile::Range { first: 0, len: self.n_outputs() }, Self::losses(loss), true, false, room);
         self.take_few(input, true, room);
         total
     }
@@ -392,16 +429,30 @@ impl Head for Sparse {
             std::mem::swap(*gradient, &mut room.rows);
             self.clear_gradient(room);
         }
+        let screens = self.screens && loss.no_loss_below().is_finite();
+        if screens {
+            room.bytes.fill(input.values(), input.len(), input.width());
+        }
         let n = outputs.as_ref().map_or(self.n_outputs(), Vec::len);
-        let size = self.tile.unwrap_or_else(|| tile_outputs(input.len()));
-        let mut total = 0.0;
+        let mut size = self.tile.unwrap_or_else(|| tile_outputs(input.len()));
+        if screens && self.tile.is_none() {
+            size = size.min(n.div_ceil(SCREENED_TILES)).max(1);
+        }
+        let (mut total, mut without) = (0.0, 0);
         for first in (0..n).step_by(size) {
             let len = size.min(n - first);
+            let looks = screens && without == 0;
             let tile = match &outputs {
                 None => Tile::Range { first, len },
                 Some(outputs) => Tile::List(&outputs[first..first + len]),
             };
-            total += self.pass(tile, loss, gradient.is_some(), room);
+            total += self.pass(tile, loss, gradient.is_some(), looks, room);
+            // Where the first look spares little, as in the first steps of a training, the next tiles do without. A step decides for itself, so that one
+            // that is repeated after an interruption decides the same.
+            without = match looks {
+                true if room.n_seen * MOST_SEEN.1 > room.n_screened * MOST_SEEN.0 => TILES_WITHOUT,
+                _ => without.saturating_sub(1),
+            };
             if !total.is_finite() {
                 return total;
             }
@@ -438,7 +489,8 @@ impl State for Sparse {
     fn settings(&self) -> String {
         let negatives = self.negatives.as_ref().map(|n| n.settings());
         // The number changes when sums come in another order: a training goes on with what it began with.
-        format!("sparse {} x {}; {:?}; {negatives:?}; order 2", self.n_outputs(), self.width(), self.params)
+        let screens = if self.screens { "; screened" } else { "" };
+        format!("sparse {} x {}; {:?}; {negatives:?}; order 2{screens}", self.n_outputs(), self.width(), self.params)
     }
 
     /// The biases; connections and weights are among the arrays.

@@ -3,11 +3,11 @@
 use super::active::{Active, Cursor, Entry};
 use super::{Sparse, SparseWorkspace, Tile};
 use crate::Activations;
-use crate::arch::vectorised;
 use crate::loss::Separable;
 use rayon::prelude::*;
 use std::collections::VecDeque;
-use xc_sparse::uniform::{Index, Kernels, LANES, Line, Numbers, Sums, nearest_bf16};
+use xc_sparse::uniform::{ByteBlock, Index, Kernels, LANES, Line, Numbers, ScreenRows, Sums, nearest_bf16};
+use xc_sparse::vectorised;
 use xc_sparse::with_indices;
 
 /// How many outputs ahead lines are asked for. 1 to 8 are about as good.
@@ -16,9 +16,28 @@ const AHEAD: usize = 2;
 const BEHIND: usize = 4;
 
 impl Sparse {
-    /// Mean loss of the batch over a tile. Leaves the gradients in the workspace, and adds to the gradient of the inputs if that is wanted.
-    pub(super) fn pass(&self, tile: Tile<'_>, loss: Separable, backward: bool, room: &mut SparseWorkspace) -> f64 {
-        let SparseWorkspace { lines, gradient, positives, active, n_instances, .. } = room;
+    /// Mean loss of the batch over a tile. Leaves the gradients in the workspace, and adds to the gradient of the inputs if that is wanted. With
+    /// `screens` outputs get a first look, for which the workspace has the batch in bytes.
+    pub(super) fn pass(
+        &self,
+        tile: Tile<'_>,
+        loss: Separable,
+        backward: bool,
+        screens: bool,
+        room: &mut SparseWorkspace,
+    ) -> f64 {
+        let SparseWorkspace {
+            lines,
+            bytes,
+            screened,
+            n_seen,
+            n_screened,
+            gradient,
+            positives,
+            active,
+            n_instances,
+            ..
+        } = room;
         let (lines, width) = (&*lines, self.connections.n_inputs());
         let scale = 1.0 / *n_instances as f32;
         let gradient: &mut [Sums] = if backward { gradient } else { &mut [] };
@@ -36,13 +55,32 @@ impl Sparse {
                 active,
                 gradient: backward.then_some(gradient),
                 waiting: VecDeque::with_capacity(BEHIND),
+                n_seen: 0,
                 total: 0.0,
             })
             .collect();
-        // Blocks go in pairs, which share the reading of indices and weights.
-        with_indices!(self.connections.indices(), inputs => {
-            tasks.par_chunks_mut(2).for_each(|tasks| self.blocks(tile, inputs, tasks));
-        });
+        if screens {
+            let bar = loss.no_loss_below();
+            screened.fill(&self.connections, self.bias.values(), bar, tile.len(), |at| tile.output(at));
+            // Two lines of bytes share the reading of indices and weights, unless that leaves too little to share out.
+            let pairs = if lines.n_blocks() >= 8 { 2 } else { 1 };
+            with_indices!(self.connections.indices(), inputs => {
+                tasks.par_chunks_mut(2 * pairs).enumerate().for_each(|(at, tasks)| {
+                    let first = at * pairs;
+                    match pairs == 2 && first + 1 < bytes.n_blocks() {
+                        true => self.screened(tile, inputs, screened, [bytes.block(first), bytes.block(first + 1)], tasks),
+                        false => self.screened(tile, inputs, screened, [bytes.block(first)], tasks),
+                    }
+                });
+            });
+            *n_seen = tasks.iter().map(|task| task.n_seen).sum();
+            *n_screened = tasks.len() * tile.len();
+        } else {
+            // Blocks go in pairs, which share the reading of indices and weights.
+            with_indices!(self.connections.indices(), inputs => {
+                tasks.par_chunks_mut(2).for_each(|tasks| self.blocks(tile, inputs, tasks));
+            });
+        }
         tasks.iter().map(|task| task.total).sum::<f64>() / *n_instances as f64
     }
 
@@ -81,9 +119,62 @@ impl Sparse {
                 }
             }
         }
+        self.add_waiting(all_inputs, tasks);
+    }
+
+    /// A tile for the blocks of `N` lines of bytes: what the first look leaves is as in [`Self::blocks`].
+    fn screened<const N: usize, I: Index>(
+        &self,
+        tile: Tile<'_>,
+        all_inputs: &[I],
+        rows: &ScreenRows,
+        bytes: [ByteBlock<'_>; N],
+        tasks: &mut [Task<'_>],
+    ) {
+        let kernels = Kernels::current();
+        let mut sums = Sums::default();
+        let mut weights = Weights::new(self.connections.weights());
+        let next = |tasks: &[Task<'_>]| tasks.iter().map(|task| task.cursor.next()).min().unwrap_or(usize::MAX);
+        let mut next_positive = next(tasks);
+        for at in 0..tile.len() {
+            let output = tile.output(at);
+            let range = self.connections.range(output);
+            let ahead = match at + AHEAD < tile.len() {
+                true => &all_inputs[self.connections.range(tile.output(at + AHEAD))],
+                false => &[],
+            };
+            let inputs = &all_inputs[range.clone()];
+            let seen = kernels.screen(bytes, inputs, rows.row(at), ahead);
+            // Nearly always nothing is seen and nothing is true.
+            if seen == 0 && output < next_positive {
+                continue;
+            }
+            for (which, task) in tasks.iter_mut().enumerate() {
+                let positive = task.cursor.lanes(output);
+                let is_seen = seen >> which & 1 == 1;
+                if !is_seen && positive == 0 {
+                    continue;
+                }
+                task.n_seen += usize::from(is_seen);
+                let bar = if positive == 0 { task.loss.no_loss_below() } else { f32::NEG_INFINITY };
+                let bounds = [self.bias.values()[output], bar];
+                let weights = weights.row(range.clone());
+                let above = kernels.forward_above(task.lines, inputs, weights, &[], bounds, &mut sums);
+                if above & task.lanes != 0 {
+                    self.judge(tile, at, all_inputs, inputs, task, positive, &mut sums);
+                }
+            }
+            if output >= next_positive {
+                next_positive = next(tasks);
+            }
+        }
+        self.add_waiting(all_inputs, tasks);
+    }
+
+    fn add_waiting<I: Index>(&self, inputs: &[I], tasks: &mut [Task<'_>]) {
         for task in tasks {
             while let Some(entry) = task.waiting.pop_front() {
-                self.add_gradient(entry, all_inputs, task);
+                self.add_gradient(entry, inputs, task);
             }
         }
     }
@@ -261,6 +352,8 @@ struct Task<'a> {
     gradient: Option<&'a mut [Sums]>,
     /// Entries whose gradients have been asked for and are added a little later, in their order.
     waiting: VecDeque<usize>,
+    /// Outputs that the first look left.
+    n_seen: usize,
     /// Losses so far.
     total: f64,
 }

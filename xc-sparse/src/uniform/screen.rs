@@ -1,0 +1,364 @@
+//! A cheap first look at a label: may its score be above a bar for any instance of a block?
+//!
+//! ```text
+//!   input (batch x H) ──▶ ByteLines: 7 bits each, 64 instances in a cache line, a factor and a margin for each instance
+//!   weights of a tile ──▶ ScreenRows: 8 bits each, a factor and a margin for each label
+//!
+//!   sum over connections of byte * byte   >   (bar - bias) / factors - margins   in some lane of 32: the block is worth the exact product
+//! ```
+//!
+//! Nearly all labels of a trained layer are wrong by a margin for nearly all instances, and a step wants to know no more about them than that. Sums of
+//! products of bytes are exact in integers, so that every machine finds the same blocks; a line serves 64 instances, not 32, and four connections are
+//! one instruction (two threads over 32,768 inputs: 16 G multiplications a second and core in bf16, 35 to 39 here).
+//!
+//! # Margin
+//! An input is off by at most half a step of its instance's scale, evenly spread, a weight by half a step of its label's: the variance of a score's
+//! error is `(|w|^2 dx^2 + |x|^2 dw^2) / 12`, with the label's connected inputs for `x`. For these stands the mean square of all inputs of the
+//! instance. The bar is lowered by [`DEVIATIONS`] standard deviations of both parts added up, so a score above it is overlooked rarely, and only
+//! when it is above by little.
+
+use super::matrix::{Connections, Index};
+use super::numbers::Numbers;
+use super::pages::Pages;
+use crate::arch::vectorised;
+use bytemuck::{Pod, Zeroable};
+use rayon::prelude::*;
+
+/// Instances in a line of bytes: two blocks of [`super::LANES`].
+pub const BYTE_LANES: usize = 64;
+/// Standard deviations of a score's rounding error by which a bar is lowered.
+pub const DEVIATIONS: f32 = 1.0;
+
+/// One input of [`BYTE_LANES`] instances, 0 to 127: one cache line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub struct ByteLine(pub [u8; BYTE_LANES]);
+
+impl Default for ByteLine {
+    fn default() -> Self {
+        Self([0; BYTE_LANES])
+    }
+}
+
+// SAFETY: 64 bytes aligned to 64, no padding, every pattern valid.
+unsafe impl Zeroable for ByteLine {}
+// SAFETY: as above.
+unsafe impl Pod for ByteLine {}
+
+/// What an integer sum is compared with, for each lane in the order in which products leave them (see [`lane_of`]).
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C, align(64))]
+pub struct LaneBounds {
+    /// One over the step of an instance's bytes.
+    pub(crate) inverse: [f32; BYTE_LANES],
+    /// Margin of an instance in steps, but for a factor that the label knows.
+    pub(crate) margin: [f32; BYTE_LANES],
+    /// The byte that stands for 0: inputs below 0 are possible only where it is not 0.
+    pub(crate) zero: f32,
+}
+
+/// The instance that position `at` of a [`LaneBounds`] belongs to: four-byte groups are taken in turn from each sixteen.
+pub(crate) fn lane_of(at: usize) -> usize {
+    let (turn, rest) = (at / 16, at % 16);
+    rest / 4 * 16 + turn * 4 + rest % 4
+}
+
+/// A block of 64 instances.
+#[derive(Clone, Copy, Debug)]
+pub struct ByteBlock<'a> {
+    /// One line an input.
+    pub lines: &'a [ByteLine],
+    /// The instances' scales and margins.
+    pub bounds: &'a LaneBounds,
+}
+
+/// Inputs of a batch in 7 bits: block after block of [`BYTE_LANES`] instances, in each one [`ByteLine`] an input. Lanes beyond the last instance are
+/// never above a bar.
+#[derive(Debug, Default)]
+pub struct ByteLines {
+    lines: Pages<ByteLine>,
+    bounds: Vec<LaneBounds>,
+    n_inputs: usize,
+}
+
+/// Largest byte of an input: two products of bytes then fit 16 bits.
+const MOST: f32 = 127.0;
+/// The byte of 0 where inputs may be below it.
+const SIGNED_ZERO: f32 = 64.0;
+/// Numbers below this are nothing: one over them is not a number of this type.
+const LEAST: f32 = 1e-30;
+/// Added to a number from 0 to 2^22, the bits below are those of the nearest integer, ties to even.
+const TO_INTEGER: f32 = 8_388_608.0;
+/// The same for numbers of both signs.
+const TO_SIGNED: f32 = 12_582_912.0;
+/// Inputs that are transposed at a time.
+const STRIPE: usize = 64;
+
+/// What there is to know about some numbers before they become bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Extent {
+    /// Largest absolute value; not finite if any is not.
+    largest: f32,
+    squares: f32,
+    is_signed: bool,
+}
+
+impl Extent {
+    #[inline(always)]
+    fn of(values: &[f32]) -> Self {
+        // Bits of absolute values are ordered as the values are, those of infinity and NaN above all others.
+        let (mut largest, mut signs, mut squares) = ([0u32; 16], [0u32; 16], [0.0f32; 16]);
+        let mut take = |k: usize, value: f32| {
+            let bits = value.to_bits();
+            largest[k] = largest[k].max(bits & 0x7fff_ffff);
+            // The sign bit, unless it is that of -0.
+            signs[k] |= bits & bits.wrapping_sub(1);
+            squares[k] += value * value;
+        };
+        let (chunks, rest) = values.as_chunks::<16>();
+        chunks.iter().for_each(|chunk| (0..16).for_each(|k| take(k, chunk[k])));
+        rest.iter().enumerate().for_each(|(k, &value)| take(k, value));
+        Self {
+            largest: f32::from_bits(largest.into_iter().fold(0, u32::max)),
+            squares: squares.into_iter().sum(),
+            is_signed: signs.into_iter().any(|sign| sign >> 31 == 1),
+        }
+    }
+
+    fn is_finite(self) -> bool {
+        self.largest.is_finite() && self.squares.is_finite()
+    }
+
+    /// Factor that makes the largest value `most` steps.
+    fn factor(self, most: f32) -> f32 {
+        if self.largest >= LEAST { most / self.largest } else { 0.0 }
+    }
+
+    /// Factor of a bar that is compared with such steps, and the standard deviation of what rounding adds to a sum over numbers with this sum of
+    /// squares. Where all numbers are nothing, any other bar than 0 is far away.
+    fn bounds(self, most: f32, squares: f32) -> (f32, f32) {
+        match self.factor(most) {
+            _ if !self.is_finite() => (f32::NAN, f32::NAN),
+            0.0 => (f32::INFINITY, 0.0),
+            factor => (factor, DEVIATIONS / 12f32.sqrt() * squares.sqrt() * factor),
+        }
+    }
+}
+
+impl ByteLines {
+    /// Takes row-major values, one row an instance.
+    ///
+    /// # Panics
+    /// If the values are not `len * n_inputs`.
+    pub fn fill(&mut self, values: &[f32], len: usize, n_inputs: usize) {
+        assert!(values.len() == len * n_inputs, "{} values, wanted {len} x {n_inputs}", values.len());
+        let n_blocks = len.div_ceil(BYTE_LANES);
+        self.lines.resize(n_blocks * n_inputs);
+        self.n_inputs = n_inputs;
+        self.bounds.clear();
+        self.bounds.resize(n_blocks, LaneBounds::NEVER);
+        if n_blocks * n_inputs == 0 {
+            return;
+        }
+        let rows = values.par_chunks(BYTE_LANES * n_inputs);
+        let blocks = self.lines.par_chunks_mut(n_inputs).zip(&mut self.bounds).zip(rows);
+        blocks.for_each(|((lines, bounds), rows)| vectorised(|| fill_block(lines, bounds, rows)));
+    }
+
+    /// Number of blocks.
+    pub fn n_blocks(&self) -> usize {
+        self.bounds.len()
+    }
+
+    /// Instances `block * BYTE_LANES` and on.
+    ///
+    /// # Panics
+    /// If `block >= n_blocks()`.
+    pub fn block(&self, block: usize) -> ByteBlock<'_> {
+        ByteBlock { lines: &self.lines[block * self.n_inputs..][..self.n_inputs], bounds: &self.bounds[block] }
+    }
+
+    /// Bytes that so many instances take.
+    pub fn bytes(len: usize, n_inputs: usize) -> u64 {
+        len.div_ceil(BYTE_LANES) as u64 * (n_inputs * size_of::<ByteLine>() + size_of::<LaneBounds>()) as u64
+    }
+}
+
+impl LaneBounds {
+    /// No instance.
+    const NEVER: Self = Self { inverse: [1.0; BYTE_LANES], margin: [f32::NEG_INFINITY; BYTE_LANES], zero: 0.0 };
+}
+
+#[inline(always)]
+fn fill_block(lines: &mut [ByteLine], bounds: &mut LaneBounds, rows: &[f32]) {
+    let n_inputs = lines.len();
+    let mut extents = [Extent::default(); BYTE_LANES];
+    extents.iter_mut().zip(rows.chunks_exact(n_inputs)).for_each(|(extent, row)| *extent = Extent::of(row));
+    let zero = if extents.iter().any(|extent| extent.is_signed) { SIGNED_ZERO } else { 0.0 };
+    bounds.zero = zero;
+    let n = rows.len() / n_inputs;
+    for (at, i) in (0..BYTE_LANES).map(|at| (at, lane_of(at))).filter(|&(_, i)| i < n) {
+        let mean_square = extents[i].squares / n_inputs as f32;
+        (bounds.inverse[at], bounds.margin[at]) = extents[i].bounds(MOST - zero, mean_square);
+    }
+    let mut bytes = [[0u8; STRIPE]; BYTE_LANES];
+    for (first, stripe) in (0..).step_by(STRIPE).zip(lines.chunks_mut(STRIPE)) {
+        for ((bytes, row), extent) in bytes.iter_mut().zip(rows.chunks_exact(n_inputs)).zip(extents) {
+            let factor = extent.factor(MOST - zero);
+            for (byte, &value) in bytes.iter_mut().zip(&row[first..first + stripe.len()]) {
+                // The mask keeps in range what numbers that are not finite leave.
+                *byte = (value * factor + zero + TO_INTEGER).to_bits() as u8 & 0x7f;
+            }
+        }
+        for (j, line) in stripe.iter_mut().enumerate() {
+            for i in 0..BYTE_LANES {
+                line.0[i] = bytes[i][j];
+            }
+        }
+    }
+}
+
+/// A label's weights in 8 bits.
+#[derive(Clone, Copy, Debug)]
+pub struct ScreenRow<'a> {
+    /// Four weights each, in the order of memory; beyond the last connection zeros.
+    pub weights: &'a [u32],
+    /// What the integer sums are compared with.
+    pub bound: RowBound,
+}
+
+/// What the integer sums of a label are compared with.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RowBound {
+    /// The bar less the bias, over the step of the weights.
+    pub(crate) bar: f32,
+    /// Margin of the label in steps.
+    pub(crate) margin: f32,
+    /// Sum of the weights in steps.
+    pub(crate) total: f32,
+    /// Root of the number of connections: factor of the instance's margin.
+    pub(crate) root: f32,
+}
+
+/// The weights of some labels in 8 bits.
+#[derive(Debug, Default)]
+pub struct ScreenRows {
+    weights: Vec<u32>,
+    bounds: Vec<RowBound>,
+    /// Where the weights of each label begin; as many and one more.
+    starts: Vec<usize>,
+}
+
+/// Labels of a task.
+const LABELS: usize = 256;
+
+impl ScreenRows {
+    /// Takes `len` labels, `label` gives each, to be compared with a bar. `biases` has every label's.
+    pub fn fill(
+        &mut self,
+        connections: &Connections,
+        biases: &[f32],
+        bar: f32,
+        len: usize,
+        label: impl Fn(usize) -> usize + Sync,
+    ) {
+        self.starts.clear();
+        self.starts.push(0);
+        let mut end = 0;
+        self.starts.extend((0..len).map(|at| {
+            end += connections.range(label(at)).len().div_ceil(4);
+            end
+        }));
+        self.weights.resize(end, 0);
+        self.bounds.resize(len, RowBound::default());
+        let starts = &self.starts;
+        let mut rest = &mut self.weights[..];
+        let mut tasks = Vec::with_capacity(len.div_ceil(LABELS));
+        for (first, bounds) in (0..).step_by(LABELS).zip(self.bounds.chunks_mut(LABELS)) {
+            let (own, others) = rest.split_at_mut(starts[first + bounds.len()] - starts[first]);
+            rest = others;
+            tasks.push((first, bounds, own));
+        }
+        let weights = connections.weights();
+        tasks.into_par_iter().for_each_init(Vec::new, |room, (first, bounds, groups)| {
+            vectorised(|| {
+                for (at, bound) in (first..).zip(bounds) {
+                    let label = label(at);
+                    let range = connections.range(label);
+                    let row = match weights {
+                        Numbers::F32(values) => &values[range],
+                        _ => {
+                            room.resize(range.len(), 0.0);
+                            weights.widen(range, room);
+                            &room[..]
+                        }
+                    };
+                    let groups = &mut groups[starts[at] - starts[first]..starts[at + 1] - starts[first]];
+                    *bound = quantise(row, groups, bar - biases[label]);
+                }
+            });
+        });
+    }
+
+    /// The label at a place.
+    #[inline(always)]
+    pub fn row(&self, at: usize) -> ScreenRow<'_> {
+        ScreenRow { weights: &self.weights[self.starts[at]..self.starts[at + 1]], bound: self.bounds[at] }
+    }
+
+    /// Bytes that a label takes.
+    pub fn bytes_each(per_label: usize) -> u64 {
+        (4 * per_label.div_ceil(4) + size_of::<RowBound>() + size_of::<usize>()) as u64
+    }
+}
+
+/// Weights to bytes of -127 to 127.
+#[inline(always)]
+fn quantise(weights: &[f32], groups: &mut [u32], bar: f32) -> RowBound {
+    let extent = Extent::of(weights);
+    let factor = extent.factor(MOST);
+    // Beyond the last weight stand zeros, whatever the group held before.
+    if let Some(last) = groups.last_mut() {
+        *last = 0;
+    }
+    let bytes: &mut [i8] = bytemuck::cast_slice_mut(groups);
+    for (byte, &weight) in bytes.iter_mut().zip(weights) {
+        *byte = (weight * factor + TO_SIGNED).to_bits() as i8;
+    }
+    let total: i32 = bytes.iter().map(|&byte| i32::from(byte)).sum();
+    let (factor, margin) = extent.bounds(MOST, extent.squares);
+    RowBound { bar: bar * factor, margin, total: total as f32, root: (weights.len() as f32).sqrt() }
+}
+
+impl RowBound {
+    /// What does not depend on the instance.
+    #[inline(always)]
+    pub(crate) fn offset(self, zero: f32) -> f32 {
+        zero * self.total - self.margin
+    }
+
+    /// What the integer sum of a lane is compared with. No number where nothing is known: a block is then worth a look.
+    #[inline(always)]
+    pub(crate) fn of_lane(self, inverse: f32, margin: f32, offset: f32) -> f32 {
+        self.bar * inverse - self.root * margin + offset
+    }
+}
+
+/// The halves of a block where some lane's sum is not at or below its bound: the plain code that others are tested against.
+pub(crate) fn screen<I: Index>(block: ByteBlock<'_>, inputs: &[I], row: ScreenRow<'_>) -> u32 {
+    let mut sums = [0i32; BYTE_LANES];
+    for (t, input) in inputs.iter().enumerate() {
+        let weight = i32::from(row.weights[t / 4].to_ne_bytes()[t % 4] as i8);
+        let line = &block.lines[input.at()].0;
+        sums.iter_mut().zip(line).for_each(|(sum, &byte)| *sum += weight * i32::from(byte));
+    }
+    let mut halves = 0;
+    let offset = row.bound.offset(block.bounds.zero);
+    for at in 0..BYTE_LANES {
+        let lane = lane_of(at);
+        let bound = row.bound.of_lane(block.bounds.inverse[at], block.bounds.margin[at], offset);
+        let is_below = sums[lane] as f32 <= bound;
+        halves |= u32::from(!is_below) << (lane / 32);
+    }
+    halves
+}
