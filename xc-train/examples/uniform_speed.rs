@@ -1,7 +1,7 @@
 //! Time and memory of training a uniform sparse layer at a given shape, on made values with a real law of label frequencies.
 //!
-//! `uniform_speed FOLDER INPUTS HIDDEN LABELS CONNECTIONS ROWS BATCH [WEIGHTS [MOMENTS [NEGATIVES [PRODUCTS [LOOK]]]]]`: one epoch over ROWS instances; a
-//! line every tenth of them. LOOK is `exact` where no step has a first look in 8 bits. The features are written to FOLDER and mapped from there, as those of a data set would be.
+//! `uniform_speed FOLDER INPUTS HIDDEN LABELS CONNECTIONS ROWS BATCH [WEIGHTS [MOMENTS [NEGATIVES [PRODUCTS [SCREENING]]]]]`: one epoch over ROWS instances; a
+//! line every tenth of them. SCREENING is `never` where all labels are scored in full. The features are written to FOLDER and mapped from there, as those of a data set would be.
 
 #![allow(clippy::print_stdout)] // an example talks
 
@@ -12,7 +12,7 @@ use xc_sparse::uniform::NumberType;
 use xc_train::encoder::{Precomputed, Stack};
 use xc_train::gemm::Products;
 use xc_train::head::Sparse;
-use xc_train::head::sparse::{EvenNegatives, Rewire, SparseParams};
+use xc_train::head::sparse::{EvenNegatives, Rewire, Screening, SparseParams};
 use xc_train::loss::SquaredHinge;
 use xc_train::optim::Adam;
 use xc_train::{Activation, Batch, DenseRows, Examples, Features, First, Network, StepParams, Workspace};
@@ -92,11 +92,15 @@ fn main() {
         rewire: Some(Rewire { every: (32_000 / batch_size).max(1) as u64, fraction: 0.1 }),
     };
     println!("features in the file {} MiB; {params:?}", values.len() >> 18);
+    let screening = match arguments.get(11).map(String::as_str) {
+        Some("never") => Screening::Never,
+        _ => Screening::WherePays,
+    };
     let encoder = Stack::new(Precomputed::new(inputs).with_dropout(0.1))
         .push(hidden, Activation::Relu, 0.0, 1)
         .with_products(products);
     let head = Sparse::new(labels, hidden, params, First::Drawn { seed: 1 }).expect("a sound shape");
-    let head = head.with_screen(arguments.get(11).is_none_or(|s| s != "exact"));
+    let head = head.with_screening(screening);
     let head = head.with_negatives(negatives.map(|per_step| std::sync::Arc::new(EvenNegatives { per_step }) as _));
     let mut network = Network::new(encoder, head);
     for named in network.parameters_mut().into_iter().filter(|named| named.name == "head.bias") {

@@ -1,4 +1,4 @@
-//! The first look at a label in AVX2: see `uniform::screen`.
+//! Screening in AVX2: see `uniform::screen`.
 
 use crate::uniform::{ByteBlock, ByteLine, Index, LaneBounds, RowBound, ScreenRow};
 use std::arch::x86_64::*;
@@ -11,7 +11,7 @@ type Sums = [__m256i; 4];
 /// # Safety
 /// The machine has the instructions; the inputs are below the number of lines.
 #[inline]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,fma")]
 unsafe fn add<I: Index>(sums: &mut [Sums; 2], lines: *const ByteLine, inputs: [I; 4], weights: u32) {
     let (weights, ones) = (_mm256_set1_epi32(weights as i32), _mm256_set1_epi16(1));
     for (half, sums) in sums.iter_mut().enumerate() {
@@ -37,17 +37,18 @@ unsafe fn add<I: Index>(sums: &mut [Sums; 2], lines: *const ByteLine, inputs: [I
 
 /// Whether some lane of a half is not at or below its bound.
 #[inline]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,fma")]
 fn above(sums: &Sums, half: usize, bounds: &LaneBounds, row: RowBound) -> bool {
-    let (bar, root) = (_mm256_set1_ps(row.bar), _mm256_set1_ps(row.root));
-    let offset = _mm256_set1_ps(row.offset(bounds.zero));
+    let RowBound { bar, root, norm, total } = row;
+    let [bar, root, norm, total] = [bar, root, norm, total].map(|value| _mm256_set1_ps(value));
     let mut lanes = 0;
     for k in 0..4 {
         // SAFETY: 64 numbers, of which these are eight.
-        let [inverse, margin] =
-            [&bounds.inverse, &bounds.margin].map(|of| unsafe { _mm256_loadu_ps(of.as_ptr().add(16 * k + 8 * half)) });
-        let bound = _mm256_sub_ps(_mm256_mul_ps(bar, inverse), _mm256_mul_ps(root, margin));
-        let bound = _mm256_add_ps(bound, offset);
+        let [inverse, of_weights, of_inputs, shift] =
+            [&bounds.inverse, &bounds.of_weights, &bounds.of_inputs, &bounds.shift]
+                .map(|of| unsafe { _mm256_loadu_ps(of.as_ptr().add(16 * k + 8 * half)) });
+        let bound = _mm256_fnmadd_ps(root, of_weights, _mm256_mul_ps(bar, inverse));
+        let bound = _mm256_fmadd_ps(total, shift, _mm256_fnmadd_ps(norm, of_inputs, bound));
         lanes |= _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_NLE_UQ>(_mm256_cvtepi32_ps(sums[k]), bound));
     }
     lanes != 0
@@ -55,7 +56,7 @@ fn above(sums: &Sums, half: usize, bounds: &LaneBounds, row: RowBound) -> bool {
 
 /// # Safety
 /// The machine has the instructions; every input is below the number of lines; there are as many groups of weights as of four inputs.
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,fma")]
 pub(crate) unsafe fn screen<I: Index>(block: ByteBlock<'_>, inputs: &[I], row: ScreenRow<'_>, ahead: &[I]) -> u32 {
     for input in &ahead[..ahead.len().min(inputs.len())] {
         _mm_prefetch::<_MM_HINT_T1>(block.lines.as_ptr().wrapping_add(input.at()).cast());

@@ -1,4 +1,4 @@
-//! The first look at a label in AVX-512: see `uniform::screen`.
+//! Screening in AVX-512: see `uniform::screen`.
 
 use crate::uniform::{ByteBlock, ByteLine, Index, LaneBounds, RowBound, ScreenRow};
 use std::arch::x86_64::*;
@@ -28,15 +28,16 @@ unsafe fn add<I: Index>(sums: &mut Sums, lines: *const ByteLine, inputs: [I; 4],
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn above(sums: &Sums, bounds: &LaneBounds, row: RowBound) -> u32 {
-    let (bar, root) = (_mm512_set1_ps(row.bar), _mm512_set1_ps(row.root));
-    let offset = _mm512_set1_ps(row.offset(bounds.zero));
+    let RowBound { bar, root, norm, total } = row;
+    let [bar, root, norm, total] = [bar, root, norm, total].map(|value| _mm512_set1_ps(value));
     let mut lanes = 0u32;
     for k in 0..4 {
         // SAFETY: 64 numbers, of which these are sixteen.
-        let [inverse, margin] =
-            [&bounds.inverse, &bounds.margin].map(|of| unsafe { _mm512_loadu_ps(of.as_ptr().add(16 * k)) });
-        let bound = _mm512_sub_ps(_mm512_mul_ps(bar, inverse), _mm512_mul_ps(root, margin));
-        let bound = _mm512_add_ps(bound, offset);
+        let [inverse, of_weights, of_inputs, shift] =
+            [&bounds.inverse, &bounds.of_weights, &bounds.of_inputs, &bounds.shift]
+                .map(|of| unsafe { _mm512_loadu_ps(of.as_ptr().add(16 * k)) });
+        let bound = _mm512_fnmadd_ps(root, of_weights, _mm512_mul_ps(bar, inverse));
+        let bound = _mm512_fmadd_ps(total, shift, _mm512_fnmadd_ps(norm, of_inputs, bound));
         lanes |= u32::from(_mm512_cmp_ps_mask::<_CMP_NLE_UQ>(_mm512_cvtepi32_ps(sums[k]), bound));
     }
     u32::from(lanes & 0xff != 0) | u32::from(lanes >> 8 != 0) << 1

@@ -132,7 +132,7 @@ impl Kernels {
         }
     }
 
-    /// A first look at a label by its weights in 8 bits (see [`super::ByteLines`]): bit `2 b + h` says whether half `h` of block `b`, that is 32
+    /// Screens a label (see [`super::ByteLines`]): bit `2 b + h` says whether half `h` of block `b`, that is 32
     /// instances, may have a score above the bar that the row was made for. *Cost*: one cache line a connection for 64 instances.
     ///
     /// # Panics

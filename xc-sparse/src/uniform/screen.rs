@@ -1,10 +1,10 @@
-//! A cheap first look at a label: may its score be above a bar for any instance of a block?
+//! Screening: may the score of a label be above a bar for any instance of a block?
 //!
 //! ```text
-//!   input (batch x H) ──▶ ByteLines: 7 bits each, 64 instances in a cache line, a factor and a margin for each instance
-//!   weights of a tile ──▶ ScreenRows: 8 bits each, a factor and a margin for each label
+//!   input (batch x H) ──▶ ByteLines: 7 bits each, 64 instances in a cache line; what their rounding does, by instance
+//!   weights of a tile ──▶ ScreenRows: 8 bits each; what their rounding does, by label
 //!
-//!   sum over connections of byte * byte   >   (bar - bias) / factors - margins   in some lane of 32: the block is worth the exact product
+//!   sum over connections of byte * byte   >   (bar - bias) in steps of both - margin   in some lane of 32: the block is worth the exact product
 //! ```
 //!
 //! Nearly all labels of a trained layer are wrong by a margin for nearly all instances, and a step wants to know no more about them than that. Sums of
@@ -12,10 +12,12 @@
 //! one instruction (two threads over 32,768 inputs: 16 G multiplications a second and core in bf16, 35 to 39 here).
 //!
 //! # Margin
-//! An input is off by at most half a step of its instance's scale, evenly spread, a weight by half a step of its label's: the variance of a score's
-//! error is `(|w|^2 dx^2 + |x|^2 dw^2) / 12`, with the label's connected inputs for `x`. For these stands the mean square of all inputs of the
-//! instance. The bar is lowered by [`DEVIATIONS`] standard deviations of both parts added up, so a score above it is overlooked rarely, and only
-//! when it is above by little.
+//! A label's connections are looked at as if they were drawn from all inputs. The rounding of inputs then adds to a score the mean rounding error
+//! of the instance's inputs for each unit of weight, which is taken off, and varies by their standard deviation times the weights' norm; both are measured, since
+//! an instance with one large input rounds all others down. The rounding of a weight is taken as even within half a step: it varies by
+//! `step / sqrt(12)` times the root of the connections times the root mean square of the instance's inputs. The bar is lowered by [`DEVIATIONS`]
+//! standard deviations of both, added. So a score just above the bar is overlooked sometimes, one that is above it by several such deviations
+//! hardly ever; how far a score can be above it in the worst case is not bounded.
 
 use super::matrix::{Connections, Index};
 use super::numbers::Numbers;
@@ -30,20 +32,15 @@ pub const BYTE_LANES: usize = 64;
 pub const DEVIATIONS: f32 = 1.0;
 
 /// One input of [`BYTE_LANES`] instances, 0 to 127: one cache line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(64))]
-pub struct ByteLine(pub [u8; BYTE_LANES]);
+pub struct ByteLine([u8; BYTE_LANES]);
 
 impl Default for ByteLine {
     fn default() -> Self {
-        Self([0; BYTE_LANES])
+        Self::zeroed()
     }
 }
-
-// SAFETY: 64 bytes aligned to 64, no padding, every pattern valid.
-unsafe impl Zeroable for ByteLine {}
-// SAFETY: as above.
-unsafe impl Pod for ByteLine {}
 
 /// What an integer sum is compared with, for each lane in the order in which products leave them (see [`lane_of`]).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,10 +48,12 @@ unsafe impl Pod for ByteLine {}
 pub struct LaneBounds {
     /// One over the step of an instance's bytes.
     pub(crate) inverse: [f32; BYTE_LANES],
-    /// Margin of an instance in steps, but for a factor that the label knows.
-    pub(crate) margin: [f32; BYTE_LANES],
-    /// The byte that stands for 0: inputs below 0 are possible only where it is not 0.
-    pub(crate) zero: f32,
+    /// What the rounding of weights does, but for the root of the connections.
+    pub(crate) of_weights: [f32; BYTE_LANES],
+    /// What the rounding of inputs does, but for the norm of the weights.
+    pub(crate) of_inputs: [f32; BYTE_LANES],
+    /// The byte that stands for 0, less the mean rounding error.
+    pub(crate) shift: [f32; BYTE_LANES],
 }
 
 /// The instance that position `at` of a [`LaneBounds`] belongs to: four-byte groups are taken in turn from each sixteen.
@@ -67,13 +66,13 @@ pub(crate) fn lane_of(at: usize) -> usize {
 #[derive(Clone, Copy, Debug)]
 pub struct ByteBlock<'a> {
     /// One line an input.
-    pub lines: &'a [ByteLine],
+    pub(crate) lines: &'a [ByteLine],
     /// The instances' scales and margins.
-    pub bounds: &'a LaneBounds,
+    pub(crate) bounds: &'a LaneBounds,
 }
 
-/// Inputs of a batch in 7 bits: block after block of [`BYTE_LANES`] instances, in each one [`ByteLine`] an input. Lanes beyond the last instance are
-/// never above a bar.
+/// Inputs of a batch in 7 bits: block after block of [`BYTE_LANES`] instances, in each one [`ByteLine`] an input. A half without instances is worth an exact
+/// product for labels without connections or with numbers that are not finite alone.
 #[derive(Debug, Default)]
 pub struct ByteLines {
     lines: Pages<ByteLine>,
@@ -85,9 +84,9 @@ pub struct ByteLines {
 const MOST: f32 = 127.0;
 /// The byte of 0 where inputs may be below it.
 const SIGNED_ZERO: f32 = 64.0;
-/// Numbers below this are nothing: one over them is not a number of this type.
+/// Numbers below this are nothing: a little less, and 127 over them is infinite.
 const LEAST: f32 = 1e-30;
-/// Added to a number from 0 to 2^22, the bits below are those of the nearest integer, ties to even.
+/// Added to a number from 0 to below 2^23, the bits below are those of the nearest integer, ties to even.
 const TO_INTEGER: f32 = 8_388_608.0;
 /// The same for numbers of both signs.
 const TO_SIGNED: f32 = 12_582_912.0;
@@ -134,13 +133,13 @@ impl Extent {
         if self.largest >= LEAST { most / self.largest } else { 0.0 }
     }
 
-    /// Factor of a bar that is compared with such steps, and the standard deviation of what rounding adds to a sum over numbers with this sum of
-    /// squares. Where all numbers are nothing, any other bar than 0 is far away.
-    fn bounds(self, most: f32, squares: f32) -> (f32, f32) {
+    /// Factor of a bar that is compared with such steps, and the root of a sum of squares in them. Where all numbers are nothing, any other bar than 0
+    /// is far away.
+    fn in_steps(self, most: f32, squares: f32) -> (f32, f32) {
         match self.factor(most) {
             _ if !self.is_finite() => (f32::NAN, f32::NAN),
             0.0 => (f32::INFINITY, 0.0),
-            factor => (factor, DEVIATIONS / 12f32.sqrt() * squares.sqrt() * factor),
+            factor => (factor, squares.sqrt() * factor),
         }
     }
 }
@@ -186,7 +185,27 @@ impl ByteLines {
 
 impl LaneBounds {
     /// No instance.
-    const NEVER: Self = Self { inverse: [1.0; BYTE_LANES], margin: [f32::NEG_INFINITY; BYTE_LANES], zero: 0.0 };
+    const NEVER: Self = Self {
+        inverse: [1.0; BYTE_LANES],
+        of_weights: [f32::NEG_INFINITY; BYTE_LANES],
+        of_inputs: [0.0; BYTE_LANES],
+        shift: [0.0; BYTE_LANES],
+    };
+}
+
+/// Sums over the rounding errors of an instance's inputs, in steps.
+#[derive(Clone, Copy, Default)]
+struct Errors {
+    sums: [f32; 16],
+    squares: [f32; 16],
+}
+
+impl Errors {
+    /// Mean and standard deviation.
+    fn moments(&self, n: usize) -> (f32, f32) {
+        let [sum, squares] = [self.sums, self.squares].map(|of| of.into_iter().sum::<f32>() / n as f32);
+        (sum, (squares - sum * sum).max(0.0).sqrt())
+    }
 }
 
 #[inline(always)]
@@ -195,20 +214,13 @@ fn fill_block(lines: &mut [ByteLine], bounds: &mut LaneBounds, rows: &[f32]) {
     let mut extents = [Extent::default(); BYTE_LANES];
     extents.iter_mut().zip(rows.chunks_exact(n_inputs)).for_each(|(extent, row)| *extent = Extent::of(row));
     let zero = if extents.iter().any(|extent| extent.is_signed) { SIGNED_ZERO } else { 0.0 };
-    bounds.zero = zero;
-    let n = rows.len() / n_inputs;
-    for (at, i) in (0..BYTE_LANES).map(|at| (at, lane_of(at))).filter(|&(_, i)| i < n) {
-        let mean_square = extents[i].squares / n_inputs as f32;
-        (bounds.inverse[at], bounds.margin[at]) = extents[i].bounds(MOST - zero, mean_square);
-    }
+    let most = MOST - zero;
+    let mut errors = [Errors::default(); BYTE_LANES];
     let mut bytes = [[0u8; STRIPE]; BYTE_LANES];
     for (first, stripe) in (0..).step_by(STRIPE).zip(lines.chunks_mut(STRIPE)) {
-        for ((bytes, row), extent) in bytes.iter_mut().zip(rows.chunks_exact(n_inputs)).zip(extents) {
-            let factor = extent.factor(MOST - zero);
-            for (byte, &value) in bytes.iter_mut().zip(&row[first..first + stripe.len()]) {
-                // The mask keeps in range what numbers that are not finite leave.
-                *byte = (value * factor + zero + TO_INTEGER).to_bits() as u8 & 0x7f;
-            }
+        let rows = rows.chunks_exact(n_inputs).zip(&extents).zip(&mut errors);
+        for (bytes, ((row, extent), errors)) in bytes.iter_mut().zip(rows) {
+            to_bytes(&row[first..first + stripe.len()], extent.factor(most), zero, bytes, errors);
         }
         for (j, line) in stripe.iter_mut().enumerate() {
             for i in 0..BYTE_LANES {
@@ -216,15 +228,46 @@ fn fill_block(lines: &mut [ByteLine], bounds: &mut LaneBounds, rows: &[f32]) {
             }
         }
     }
+    let n = rows.len() / n_inputs;
+    for (at, i) in (0..BYTE_LANES).map(|at| (at, lane_of(at))).filter(|&(_, i)| i < n) {
+        let (inverse, root_mean_square) = extents[i].in_steps(most, extents[i].squares / n_inputs as f32);
+        let (mean, deviation) = errors[i].moments(n_inputs);
+        bounds.inverse[at] = inverse;
+        bounds.of_weights[at] = DEVIATIONS / 12f32.sqrt() * root_mean_square;
+        bounds.of_inputs[at] = DEVIATIONS * deviation;
+        bounds.shift[at] = zero - mean;
+    }
+}
+
+/// Bytes of a stripe of an instance's inputs.
+#[inline(always)]
+fn to_bytes(values: &[f32], factor: f32, zero: f32, bytes: &mut [u8; STRIPE], errors: &mut Errors) {
+    let mut take = |k: usize, value: f32, byte: &mut u8| {
+        let wanted = value * factor + zero;
+        let rounded = wanted + TO_INTEGER;
+        // The mask keeps in range what numbers that are not finite leave.
+        *byte = rounded.to_bits() as u8 & 0x7f;
+        let error = wanted - (rounded - TO_INTEGER);
+        errors.sums[k] += error;
+        errors.squares[k] += error * error;
+    };
+    let (values, rest) = values.as_chunks::<16>();
+    let (bytes, _) = bytes.as_chunks_mut::<16>();
+    for (values, bytes) in values.iter().zip(&mut *bytes) {
+        (0..16).for_each(|k| take(k, values[k], &mut bytes[k]));
+    }
+    if let Some(bytes) = bytes.get_mut(values.len()) {
+        rest.iter().zip(bytes).enumerate().for_each(|(k, (&value, byte))| take(k, value, byte));
+    }
 }
 
 /// A label's weights in 8 bits.
 #[derive(Clone, Copy, Debug)]
 pub struct ScreenRow<'a> {
     /// Four weights each, in the order of memory; beyond the last connection zeros.
-    pub weights: &'a [u32],
+    pub(crate) weights: &'a [u32],
     /// What the integer sums are compared with.
-    pub bound: RowBound,
+    pub(crate) bound: RowBound,
 }
 
 /// What the integer sums of a label are compared with.
@@ -232,12 +275,12 @@ pub struct ScreenRow<'a> {
 pub struct RowBound {
     /// The bar less the bias, over the step of the weights.
     pub(crate) bar: f32,
-    /// Margin of the label in steps.
-    pub(crate) margin: f32,
+    /// Root of the number of connections.
+    pub(crate) root: f32,
+    /// Norm of the weights in steps.
+    pub(crate) norm: f32,
     /// Sum of the weights in steps.
     pub(crate) total: f32,
-    /// Root of the number of connections: factor of the instance's margin.
-    pub(crate) root: f32,
 }
 
 /// The weights of some labels in 8 bits.
@@ -326,21 +369,18 @@ fn quantise(weights: &[f32], groups: &mut [u32], bar: f32) -> RowBound {
         *byte = (weight * factor + TO_SIGNED).to_bits() as i8;
     }
     let total: i32 = bytes.iter().map(|&byte| i32::from(byte)).sum();
-    let (factor, margin) = extent.bounds(MOST, extent.squares);
-    RowBound { bar: bar * factor, margin, total: total as f32, root: (weights.len() as f32).sqrt() }
+    let (factor, norm) = extent.in_steps(MOST, extent.squares);
+    RowBound { bar: bar * factor, root: (weights.len() as f32).sqrt(), norm, total: total as f32 }
 }
 
 impl RowBound {
-    /// What does not depend on the instance.
+    /// What the integer sum of a lane is compared with. No number where nothing is known: the block is then worth an exact product.
     #[inline(always)]
-    pub(crate) fn offset(self, zero: f32) -> f32 {
-        zero * self.total - self.margin
-    }
-
-    /// What the integer sum of a lane is compared with. No number where nothing is known: a block is then worth a look.
-    #[inline(always)]
-    pub(crate) fn of_lane(self, inverse: f32, margin: f32, offset: f32) -> f32 {
-        self.bar * inverse - self.root * margin + offset
+    pub(crate) fn of_lane(self, bounds: &LaneBounds, at: usize) -> f32 {
+        let bar = self.bar * bounds.inverse[at];
+        let bar = (-self.root).mul_add(bounds.of_weights[at], bar);
+        let bar = (-self.norm).mul_add(bounds.of_inputs[at], bar);
+        self.total.mul_add(bounds.shift[at], bar)
     }
 }
 
@@ -353,11 +393,9 @@ pub(crate) fn screen<I: Index>(block: ByteBlock<'_>, inputs: &[I], row: ScreenRo
         sums.iter_mut().zip(line).for_each(|(sum, &byte)| *sum += weight * i32::from(byte));
     }
     let mut halves = 0;
-    let offset = row.bound.offset(block.bounds.zero);
     for at in 0..BYTE_LANES {
         let lane = lane_of(at);
-        let bound = row.bound.of_lane(block.bounds.inverse[at], block.bounds.margin[at], offset);
-        let is_below = sums[lane] as f32 <= bound;
+        let is_below = sums[lane] as f32 <= row.bound.of_lane(block.bounds, at);
         halves |= u32::from(!is_below) << (lane / 32);
     }
     halves

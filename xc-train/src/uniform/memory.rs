@@ -47,7 +47,9 @@ impl UniformParams {
         let (head, head_moments, head_buffers) = match self.sparse() {
             Some(sparse) => {
                 let bytes = |n_moments| Sparse::n_bytes(labels, width, &sparse, n_moments);
-                let buffers = Sparse::workspace_bytes(labels, width, sparse.per_output, batch, clips, self.screen)
+                let screens =
+                    self.screens() && !clips && Sparse::screening_pays(labels, width, sparse.per_output, batch);
+                let buffers = Sparse::workspace_bytes(labels, width, sparse.per_output, batch, clips, screens)
                     + self.rewire_bytes(labels, width, n_moments);
                 (bytes(0), bytes(n_moments) - bytes(0), buffers)
             }

@@ -4,7 +4,7 @@ use super::{Input, Output};
 use crate::encoder::{Bag, Precomputed, Stack};
 use crate::gemm::Products;
 use crate::head::grouped::Groups;
-use crate::head::sparse::{EvenNegatives, Rewire, SparseParams};
+use crate::head::sparse::{EvenNegatives, Rewire, Screening, SparseParams};
 use crate::head::{Dense, Sparse};
 use crate::shape::{NamedShape, push_layer};
 use crate::{Activation, First, LossKind, Network};
@@ -69,9 +69,10 @@ pub struct UniformParams {
     /// What dense layers multiply. Default: bf16; a stored model that does not say it: f32.
     #[serde(default)]
     pub products: Products,
-    /// Whether a step looks at labels in 8 bits first, where the loss has a margin. Default: yes; a stored model that does not say it: no.
+    /// Whether steps screen labels in 8 bits where that pays (see [`crate::head::sparse::Screening`]); only with the squared hinge, and not where gradients
+    /// are clipped. Default: yes; a stored model that does not say it: no.
     #[serde(default)]
-    pub screen: bool,
+    pub screening: bool,
     /// Steps between two changes of the connections; 0: they stay. Default 1000 (the paper's, for batches of 32).
     pub rewire_every: u64,
     /// Share of the connections that are replaced, the weakest. Default 0.1 (the paper's).
@@ -101,7 +102,7 @@ impl Default for UniformParams {
             weights: NumberType::F32,
             moments: NumberType::F32,
             products: Products::Bf16,
-            screen: true,
+            screening: true,
             rewire_every: 1000,
             rewire_fraction: 0.1,
             negatives: None,
@@ -303,10 +304,16 @@ impl UniformParams {
         Ok(Output::Sparse(self.as_trained(sparse)))
     }
 
+    /// Whether steps may screen labels.
+    pub(super) fn screens(&self) -> bool {
+        self.screening && self.wiring != Wiring::Dense && self.loss == LossKind::SquaredHinge
+    }
+
     /// The layer with what a step does.
     pub(super) fn as_trained(&self, sparse: Sparse) -> Sparse {
         let negatives = self.negatives.map(|per_step| Arc::new(EvenNegatives { per_step }) as _);
-        sparse.with_negatives(negatives).with_screen(self.screen)
+        let screening = if self.screens() { Screening::WherePays } else { Screening::Never };
+        sparse.with_negatives(negatives).with_screening(screening)
     }
 
     /// Names and shapes of the arrays of the layers below the output layer, in the order of their parameters.

@@ -4,7 +4,8 @@ use crate::reference::{features, targets};
 use std::sync::Arc;
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::{Container, ContainerWriter, OpenMode};
-use xc_sparse::uniform::NumberType;
+
+use xc_sparse::uniform::{ByteLines, NumberType, ScreenRows};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::gemm::Products;
 use xc_train::head::Grouped;
@@ -168,10 +169,27 @@ fn the_memory_foreseen_is_that_of_the_arrays() {
 #[test]
 fn a_model_that_does_not_say_what_it_multiplies_has_f32_and_scored_in_full() {
     let mut stored = serde_json::to_value(UniformParams::default()).unwrap();
-    assert_eq!((&stored["products"], &stored["screen"]), (&"bf16".into(), &true.into()));
-    stored.as_object_mut().unwrap().retain(|name, _| name != "products" && name != "screen");
+    assert_eq!((&stored["products"], &stored["screening"]), (&"bf16".into(), &true.into()));
+    stored.as_object_mut().unwrap().retain(|name, _| name != "products" && name != "screening");
     let opened: UniformParams = serde_json::from_value(stored).unwrap();
-    assert_eq!(opened, UniformParams { products: Products::F32, screen: false, ..UniformParams::default() });
+    assert_eq!(opened, UniformParams { products: Products::F32, screening: false, ..UniformParams::default() });
+}
+
+#[test]
+fn what_screening_takes_is_foreseen_where_it_happens() {
+    let params = UniformParams { input: InputKind::Dense, widths: vec![], ..UniformParams::default() };
+    let (labels, width, per_label) = (100_000, 32_768, 32);
+    let without = UniformParams { screening: false, ..params.clone() };
+    let more = |params: &UniformParams, batch, clips| {
+        let of = |params: &UniformParams| params.memory(64, labels, batch, 2, false, clips).buffers;
+        of(params) - of(&UniformParams { screening: false, ..params.clone() })
+    };
+    let wanted = ByteLines::bytes(512, width) + 16_384 * ScreenRows::bytes_each(per_label);
+    assert_eq!(more(&params, 512, false), wanted);
+    assert_eq!(more(&params, 64, false), 0, "small batches");
+    assert_eq!(more(&params, 512, true), 0, "clipping");
+    assert_eq!(more(&UniformParams { loss: LossKind::Bce, ..params }, 512, false), 0, "no margin");
+    assert_eq!(more(&without, 512, false), 0);
 }
 
 #[test]

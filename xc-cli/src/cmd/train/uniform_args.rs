@@ -81,10 +81,10 @@ pub(crate) struct LayerArgs {
     /// processor has AVX512_BF16; the model keeps it
     #[arg(long = "network.products", value_name = "TYPE", value_enum, default_value_t = ProductName::Bf16)]
     products: ProductName,
-    /// Score every label in full in each step. Without it 8 bits tell first which labels may be within the margin, which leaves
-    /// out gradients near 0
+    /// Score every label in full in each step. By default, with the squared hinge, batches of more than 64 and many labels, a
+    /// step screens labels in 8 bits first and scores those that may be within the margin
     #[arg(long)]
-    no_screen: bool,
+    no_screening: bool,
     /// Steps between changes of the connections; 0: they stay [default: as many as 32000 instances take]
     #[arg(long, value_name = "STEPS")]
     rewire_every: Option<u64>,
@@ -189,7 +189,7 @@ impl Args {
                 ProductName::F32 => Products::F32,
                 ProductName::Bf16 => Products::Bf16,
             },
-            screen: !self.layer.no_screen,
+            screening: !self.layer.no_screening,
             rewire_every: self.layer.rewire_every.unwrap_or(steps.max(1)),
             rewire_fraction: self.layer.rewire_fraction,
             negatives: self.layer.negatives,

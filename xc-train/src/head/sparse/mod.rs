@@ -11,22 +11,25 @@
 //! ```
 //!
 //! The logits of a batch never exist, nor does a gradient or an f32 copy of all weights. Memory beside the layer: the batch's inputs
-//! and their gradients (10 bytes for each of `batch x H`), and the gradients that are not 0 of a tile or a few.
+//! and their gradients (11 bytes for each of `batch x H`), and the gradients that are not 0 of a tile or a few.
 //!
 //! # Implicit negatives
 //! The squared hinge has no gradient where an output is right by a margin, which nearly all are: those cost the forward product alone
 //! (section 3.3 of the paper). Binary cross-entropy has a gradient everywhere.
 //!
-//! # First look
-//! [`Sparse::with_screen`] halves that product: 8 bits tell which outputs may be within the margin for some of 32 instances, and those are scored as ever.
+//! # Screening
+//! [`Sparse::with_screening`] makes that product cheaper: 8 bits tell which outputs may be within the margin for some of 32 instances, and those are scored as
+//! ever.
 
 mod active;
 mod learn;
 mod negatives;
 mod pass;
 mod rank;
+mod screening;
 
 pub use negatives::{EvenNegatives, Negatives};
+pub use screening::Screening;
 
 use super::{Head, Ranked};
 use crate::layer::Named;
@@ -36,6 +39,7 @@ use crate::{Activations, Decay, First, Loss, Parameter, Targets, Update};
 use active::{Active, Positives};
 use rand_xoshiro::rand_core::Rng;
 use rayon::prelude::*;
+use screening::tiles_without;
 use std::sync::Arc;
 use xc_sparse::store::{Dtype, Element};
 use xc_sparse::uniform::{
@@ -75,8 +79,7 @@ pub struct Sparse {
     bias: Parameter,
     moments: Vec<Numbers>,
     negatives: Option<Arc<dyn Negatives>>,
-    /// Whether a step has a first look at outputs in 8 bits.
-    screens: bool,
+    screening: Screening,
     /// Outputs worked on at a time, if that is not left to the batch.
     tile: Option<usize>,
 }
@@ -87,7 +90,7 @@ pub struct SparseWorkspace {
     lines: Lines,
     bytes: ByteLines,
     screened: ScreenRows,
-    /// Blocks that the last first look left, and of how many.
+    /// Blocks of the last tile that screening found worth a full score, and all that were screened.
     n_seen: usize,
     n_screened: usize,
     /// Gradient of the inputs: for each block of instances, one line an input. What it is before the first output with many instances of the block
@@ -139,12 +142,6 @@ const TILE_VALUES: usize = 8 << 20;
 /// Outputs change once so many (output, block) pairs have a gradient, or when all outputs were scored: the more at a time, the more outputs an
 /// instance's row serves while it is in the cache.
 const ENTRIES: usize = 1 << 17;
-/// Tiles of a step that has a first look, at least, if they are not chosen: so that it can do without.
-const SCREENED_TILES: usize = 8;
-/// Share of the blocks that a first look leaves, above which it costs more than it spares: each then costs two products.
-const MOST_SEEN: (usize, usize) = (1, 6);
-/// Tiles that do without a first look then.
-const TILES_WITHOUT: usize = 3;
 /// Outputs of a tile, at most: their indices and weights should stay in the last-level cache while the blocks pass.
 const TILE_OUTPUTS: usize = 1 << 16;
 
@@ -204,7 +201,15 @@ impl Sparse {
     /// If there is not one bias an output.
     pub fn from_parts(params: SparseParams, connections: Connections, bias: Parameter) -> Self {
         assert!(bias.values().len() == connections.n_labels(), "{} biases", bias.values().len());
-        Self { params, connections, bias, moments: Vec::new(), negatives: None, screens: false, tile: None }
+        Self {
+            params,
+            connections,
+            bias,
+            moments: Vec::new(),
+            negatives: None,
+            screening: Screening::Never,
+            tile: None,
+        }
     }
 
     /// Lets each step score the true outputs of its batch and those drawn here, instead of all. Only [`Head::step`] draws: a training that
@@ -214,16 +219,17 @@ impl Sparse {
         self
     }
 
-    /// Lets each step look at outputs in 8 bits first (see [`xc_sparse::uniform::ByteLines`]), and score as ever only the blocks of 32 instances
-    /// where some output may have a loss or is true: their losses and gradients are what they are without it. Left out are pairs whose score is above the
-    /// margin by less than rounding can hide, which have next to no gradient. Only [`Head::step`] looks, and only with a loss that has a margin.
-    pub fn with_screen(mut self, screens: bool) -> Self {
-        self.screens = screens;
+    /// Lets steps screen outputs before they score them. Pairs of an instance and an output that are scored have the loss and the gradient that they
+    /// have without it; a pair that screening overlooks has none (see [`xc_sparse::uniform::ByteLines`] for how far above the margin its score may
+    /// be). Only [`Head::step`] screens, and only with a loss that has a margin.
+    pub fn with_screening(mut self, screening: Screening) -> Self {
+        self.screening = screening;
         self
     }
 
     /// Scores so many outputs at a time (at least one), and changes them before it scores others; by default as many are scored as the caches and
-    /// 32 MB of gradients allow, and outputs change once enough of them have a gradient. Only the order in which losses are added depends on it.
+    /// 32 MB of gradients allow, and outputs change once enough of them have a gradient. Only the order in which losses are added depends on it, and with
+    /// screening which tiles do without.
     pub fn with_tile(mut self, outputs: usize) -> Self {
         self.tile = Some(outputs.max(1));
         self
@@ -252,7 +258,7 @@ impl Sparse {
     }
 
     /// Bytes of a step's buffers, at most, when every gradient of a tile is other than 0; where gradients are clipped the tile is all outputs. The
-    /// gradient of the inputs that the caller gets is not among them. `screens`: see [`Sparse::with_screen`].
+    /// gradient of the inputs that the caller gets is not among them. `screens`: see [`Screening`].
     pub fn workspace_bytes(
         n_outputs: u64,
         width: usize,
@@ -429,30 +435,26 @@ impl Head for Sparse {
             std::mem::swap(*gradient, &mut room.rows);
             self.clear_gradient(room);
         }
-        let screens = self.screens && loss.no_loss_below().is_finite();
+        let n = outputs.as_ref().map_or(self.n_outputs(), Vec::len);
+        let screens = self.screens(loss, n, input.len());
         if screens {
             room.bytes.fill(input.values(), input.len(), input.width());
         }
-        let n = outputs.as_ref().map_or(self.n_outputs(), Vec::len);
         let mut size = self.tile.unwrap_or_else(|| tile_outputs(input.len()));
         if screens && self.tile.is_none() {
-            size = size.min(n.div_ceil(SCREENED_TILES)).max(1);
+            size = size.min(n.div_ceil(screening::TILES)).max(1);
         }
         let (mut total, mut without) = (0.0, 0);
         for first in (0..n).step_by(size) {
             let len = size.min(n - first);
-            let looks = screens && without == 0;
             let tile = match &outputs {
                 None => Tile::Range { first, len },
                 Some(outputs) => Tile::List(&outputs[first..first + len]),
             };
-            total += self.pass(tile, loss, gradient.is_some(), looks, room);
-            // Where the first look spares little, as in the first steps of a training, the next tiles do without. A step decides for itself, so that one
-            // that is repeated after an interruption decides the same.
-            without = match looks {
-                true if room.n_seen * MOST_SEEN.1 > room.n_screened * MOST_SEEN.0 => TILES_WITHOUT,
-                _ => without.saturating_sub(1),
-            };
+            let screens = screens && without == 0;
+            total += self.pass(tile, loss, gradient.is_some(), screens, room);
+            // A step decides for itself, so that one that is repeated after an interruption decides the same.
+            without = if screens { tiles_without(room.n_seen, room.n_screened) } else { without.saturating_sub(1) };
             if !total.is_finite() {
                 return total;
             }
@@ -489,8 +491,12 @@ impl State for Sparse {
     fn settings(&self) -> String {
         let negatives = self.negatives.as_ref().map(|n| n.settings());
         // The number changes when sums come in another order: a training goes on with what it began with.
-        let screens = if self.screens { "; screened" } else { "" };
-        format!("sparse {} x {}; {:?}; {negatives:?}; order 2{screens}", self.n_outputs(), self.width(), self.params)
+        let screening = match self.screening {
+            // As it read before there was any: keys of older checkpoints still hold.
+            Screening::Never => String::new(),
+            screening => format!("; screening {screening:?}, tile {:?}", self.tile),
+        };
+        format!("sparse {} x {}; {:?}; {negatives:?}; order 2{screening}", self.n_outputs(), self.width(), self.params)
     }
 
     /// The biases; connections and weights are among the arrays.

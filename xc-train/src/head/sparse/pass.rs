@@ -17,7 +17,7 @@ const BEHIND: usize = 4;
 
 impl Sparse {
     /// Mean loss of the batch over a tile. Leaves the gradients in the workspace, and adds to the gradient of the inputs if that is wanted. With
-    /// `screens` outputs get a first look, for which the workspace has the batch in bytes.
+    /// `screens` outputs are screened, for which the workspace has the batch in bytes.
     pub(super) fn pass(
         &self,
         tile: Tile<'_>,
@@ -62,12 +62,12 @@ impl Sparse {
         if screens {
             let bar = loss.no_loss_below();
             screened.fill(&self.connections, self.bias.values(), bar, tile.len(), |at| tile.output(at));
-            // Two lines of bytes share the reading of indices and weights, unless that leaves too little to share out.
-            let pairs = if lines.n_blocks() >= 8 { 2 } else { 1 };
+            // Two lines of bytes share the reading of indices and weights, where that leaves two tasks for each thread.
+            let n_lines = if lines.n_blocks() >= 8 * rayon::current_num_threads() { 2 } else { 1 };
             with_indices!(self.connections.indices(), inputs => {
-                tasks.par_chunks_mut(2 * pairs).enumerate().for_each(|(at, tasks)| {
-                    let first = at * pairs;
-                    match pairs == 2 && first + 1 < bytes.n_blocks() {
+                tasks.par_chunks_mut(2 * n_lines).enumerate().for_each(|(at, tasks)| {
+                    let first = at * n_lines;
+                    match n_lines == 2 && first + 1 < bytes.n_blocks() {
                         true => self.screened(tile, inputs, screened, [bytes.block(first), bytes.block(first + 1)], tasks),
                         false => self.screened(tile, inputs, screened, [bytes.block(first)], tasks),
                     }
@@ -122,7 +122,7 @@ impl Sparse {
         self.add_waiting(all_inputs, tasks);
     }
 
-    /// A tile for the blocks of `N` lines of bytes: what the first look leaves is as in [`Self::blocks`].
+    /// A tile for the blocks of `N` lines of bytes: what screening finds worth it is scored as in [`Self::blocks`].
     fn screened<const N: usize, I: Index>(
         &self,
         tile: Tile<'_>,
@@ -352,7 +352,7 @@ struct Task<'a> {
     gradient: Option<&'a mut [Sums]>,
     /// Entries whose gradients have been asked for and are added a little later, in their order.
     waiting: VecDeque<usize>,
-    /// Outputs that the first look left.
+    /// Outputs that screening found worth a full score.
     n_seen: usize,
     /// Losses so far.
     total: f64,
