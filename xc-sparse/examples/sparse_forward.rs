@@ -47,6 +47,36 @@ fn main() {
         let products = (n_labels * per_label * n_blocks * LANES) as f64;
         println!("forward: {:.1} G multiplications a second and core", products / began.elapsed().as_secs_f64() / 1e9);
     }
+    // The same in bytes, 64 instances a line and two lines at a time; nothing is above the bar.
+    let (mut bytes, mut rows) = (ByteLines::default(), ScreenRows::default());
+    let n = n_blocks.next_multiple_of(4) * threads * LANES;
+    bytes.fill(&vec![0.5; n * n_inputs], n, n_inputs);
+    rows.fill(&connections, &vec![0.0; n_labels], 1e9, n_labels, |label| label);
+    for _ in 0..3 {
+        let began = Instant::now();
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                let (bytes, rows) = (&bytes, &rows);
+                let own = bytes.n_blocks() / threads;
+                scope.spawn(move || {
+                    for block in (thread * own..(thread + 1) * own).step_by(2) {
+                        let blocks = [bytes.block(block), bytes.block(block + 1)];
+                        for label in 0..n_labels {
+                            let row = label * per_label..(label + 1) * per_label;
+                            let ahead =
+                                indices.get(row.start + 2 * per_label..row.end + 2 * per_label).unwrap_or_default();
+                            black_box(Kernels::current().screen(blocks, &indices[row], rows.row(label), ahead));
+                        }
+                    }
+                });
+            }
+        });
+        let products = (n_labels * per_label * n / threads) as f64;
+        println!(
+            "screening: {:.1} G multiplications a second and core",
+            products / began.elapsed().as_secs_f64() / 1e9
+        );
+    }
     // One instance by itself, and in a block that it has to itself.
     let alone: Vec<f32> = vec![0.5; n_inputs];
     let mut sums = vec![0.0f32; n_labels];

@@ -9,7 +9,7 @@
 //!
 //! Nearly all labels of a trained layer are wrong by a margin for nearly all instances, and a step wants to know no more about them than that. Sums of
 //! products of bytes are exact in integers, so that every machine finds the same blocks; a line serves 64 instances, not 32, and four connections are
-//! one instruction (two threads over 32,768 inputs: 16 G multiplications a second and core in bf16, 35 to 39 here).
+//! one instruction (two threads over 32,768 inputs: 14 to 17 G multiplications a second and core in bf16, 30 to 32 here).
 //!
 //! # Margin
 //! A label's connections are looked at as if they were drawn from all inputs. The rounding of inputs then adds to a score the mean rounding error
