@@ -3,7 +3,7 @@
 use crate::uniform::{ByteBlock, ByteLine, Index, LaneBounds, RowBound, ScreenRow};
 use std::arch::x86_64::*;
 
-/// Sums of sixteen lanes, four times: see `lane_of`.
+/// Sums of sixteen lanes, four times: see `uniform::screen::lane_of`.
 type Sums = [__m512i; 4];
 
 /// Adds four connections: their lines are interleaved, so that the four bytes of a lane lie side by side.

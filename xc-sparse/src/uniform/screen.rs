@@ -42,7 +42,7 @@ impl Default for ByteLine {
     }
 }
 
-/// What an integer sum is compared with, for each lane in the order in which products leave them (see [`lane_of`]).
+/// What an integer sum is compared with, for each lane in the order in which products leave them: groups of four are taken in turn from each sixteen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(64))]
 pub struct LaneBounds {
