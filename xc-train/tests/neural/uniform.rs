@@ -4,7 +4,6 @@ use crate::reference::{features, targets};
 use std::sync::Arc;
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::{Container, ContainerWriter, OpenMode};
-
 use xc_sparse::uniform::{ByteLines, NumberType, ScreenRows};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::gemm::Products;

@@ -90,9 +90,8 @@ pub struct SparseWorkspace {
     lines: Lines,
     bytes: ByteLines,
     screened: ScreenRows,
-    /// Blocks of the last tile that screening found worth a full score, and all that were screened.
+    /// Outputs of the last tile that screening found worth a full score, counted for each block.
     n_seen: usize,
-    n_screened: usize,
     /// Gradient of the inputs: for each block of instances, one line an input. What it is before the first output with many instances of the block
     /// does not matter.
     gradient: Pages<Sums>,
@@ -454,7 +453,11 @@ impl Head for Sparse {
             let screens = screens && without == 0;
             total += self.pass(tile, loss, gradient.is_some(), screens, room);
             // A step decides for itself, so that one that is repeated after an interruption decides the same.
-            without = if screens { tiles_without(room.n_seen, room.n_screened) } else { without.saturating_sub(1) };
+            without = if screens {
+                tiles_without(room.n_seen, len * room.lines.n_blocks())
+            } else {
+                without.saturating_sub(1)
+            };
             if !total.is_finite() {
                 return total;
             }
@@ -490,12 +493,12 @@ impl Head for Sparse {
 impl State for Sparse {
     fn settings(&self) -> String {
         let negatives = self.negatives.as_ref().map(|n| n.settings());
-        // The number changes when sums come in another order: a training goes on with what it began with.
         let screening = match self.screening {
             // As it read before there was any: keys of older checkpoints still hold.
             Screening::Never => String::new(),
             screening => format!("; screening {screening:?}, tile {:?}", self.tile),
         };
+        // The number changes when sums come in another order: a training goes on with what it began with.
         format!("sparse {} x {}; {:?}; {negatives:?}; order 2{screening}", self.n_outputs(), self.width(), self.params)
     }
 

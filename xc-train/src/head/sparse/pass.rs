@@ -26,18 +26,7 @@ impl Sparse {
         screens: bool,
         room: &mut SparseWorkspace,
     ) -> f64 {
-        let SparseWorkspace {
-            lines,
-            bytes,
-            screened,
-            n_seen,
-            n_screened,
-            gradient,
-            positives,
-            active,
-            n_instances,
-            ..
-        } = room;
+        let SparseWorkspace { lines, bytes, screened, n_seen, gradient, positives, active, n_instances, .. } = room;
         let (lines, width) = (&*lines, self.connections.n_inputs());
         let scale = 1.0 / *n_instances as f32;
         let gradient: &mut [Sums] = if backward { gradient } else { &mut [] };
@@ -74,7 +63,6 @@ impl Sparse {
                 });
             });
             *n_seen = tasks.iter().map(|task| task.n_seen).sum();
-            *n_screened = tasks.len() * tile.len();
         } else {
             // Blocks go in pairs, which share the reading of indices and weights.
             with_indices!(self.connections.indices(), inputs => {
@@ -82,6 +70,12 @@ impl Sparse {
             });
         }
         tasks.iter().map(|task| task.total).sum::<f64>() / *n_instances as f64
+    }
+
+    /// Inputs of the output whose lines are asked for while that at a place of a tile is worked on.
+    #[inline(always)]
+    fn ahead<'a, I: Index>(&self, tile: Tile<'_>, at: usize, inputs: &'a [I]) -> &'a [I] {
+        if at + AHEAD < tile.len() { &inputs[self.connections.range(tile.output(at + AHEAD))] } else { &[] }
     }
 
     /// A tile for one block or two.
@@ -93,10 +87,7 @@ impl Sparse {
         for at in 0..tile.len() {
             let output = tile.output(at);
             let range = self.connections.range(output);
-            let ahead = match at + AHEAD < tile.len() {
-                true => &inputs[self.connections.range(tile.output(at + AHEAD))],
-                false => &[],
-            };
+            let ahead = self.ahead(tile, at, inputs);
             let inputs = &inputs[range.clone()];
             let weights = weights.row(range);
             let mut positive = [0; 2];
@@ -139,10 +130,7 @@ impl Sparse {
         for at in 0..tile.len() {
             let output = tile.output(at);
             let range = self.connections.range(output);
-            let ahead = match at + AHEAD < tile.len() {
-                true => &all_inputs[self.connections.range(tile.output(at + AHEAD))],
-                false => &[],
-            };
+            let ahead = self.ahead(tile, at, all_inputs);
             let inputs = &all_inputs[range.clone()];
             let seen = kernels.screen(bytes, inputs, rows.row(at), ahead);
             // Nearly always nothing is seen and nothing is true.
