@@ -63,6 +63,8 @@ fn it_learns_from_sparse_features_whatever_the_layer() {
         "--wiring dense",
         "--negatives 60",
         "--loss bce",
+        "--network.first random",
+        "--network.vector-rate 0.5",
     ] {
         let report = json(&folder.ok(&format!("{train} --validation data/test.txt --json {more}")));
         let (seen, held_out) =
@@ -83,6 +85,14 @@ fn it_learns_from_sparse_features_whatever_the_layer() {
     let config = json(&folder.read("m/config.json"));
     assert_eq!(config["parameters"]["uniform"]["intermediate"], Value::Null);
     assert_eq!(config["parameters"]["uniform"]["widths"], serde_json::json!([64]));
+    // Nor does it begin at directions then, unless told.
+    let begins = |config: &Value| config["parameters"]["uniform"]["first_vectors"].as_str().unwrap().to_owned();
+    assert_eq!(begins(&config), "random");
+    let told =
+        folder.command("train uniform --train data/train.txt --model m --intermediate 40 --epochs 1").output().unwrap();
+    let told = String::from_utf8_lossy(&told.stderr);
+    assert!(told.contains("first vectors: leading directions of 800 rows"), "{told}");
+    assert_eq!(begins(&json(&folder.read("m/config.json"))), "leading");
     // 32,000 instances are 1000 steps of 32.
     assert_eq!(config["parameters"]["uniform"]["rewire_every"], 1000);
 }
@@ -148,6 +158,12 @@ fn it_learns_from_vectors_and_says_what_it_wants() {
     train("--train a.txt --features b.txt")
         .refused(2, "b.txt: array npy: the npy header is malformed: it does not begin with the magic bytes of npy");
     train("--train a.npy --train-labels a.txt --tfidf").refused(2, "--tfidf: vectors are used as they are");
+    for option in ["network.first random", "network.vector-rate 1"] {
+        let name = option.split(' ').next().unwrap();
+        let wanted =
+            format!("--{name}: instances are vectors already; wanted sparse features or text, or no such option");
+        train(&format!("--train a.txt --features a.npy --{option}")).refused(2, &wanted);
+    }
     folder.write("none.txt", "\n\n\n");
     train("--train none.txt --features narrow.npy --intermediate 32")
         .refused(2, "none.txt: no instance has a label; at least one label is wanted");
@@ -233,6 +249,8 @@ fn a_checkpoint_of_another_layer_is_refused() {
         "--intermediate 64 --connections 8 --rewire-every 5",
         "--intermediate 64 --connections 8 --negatives 20",
         "--intermediate 64 --connections 8 --loss bce",
+        "--intermediate 64 --connections 8 --network.first random",
+        "--intermediate 64 --connections 8 --network.vector-rate 0.2",
     ] {
         let outcome = folder.xc(&format!("{train} {other} --resume"));
         assert!(
@@ -271,6 +289,10 @@ fn what_cannot_be_trained_is_refused() {
         "--clip-norm, --negatives: a step whose gradients are clipped scores all labels; one of the two is wanted",
     );
     refused("--negatives 0", "--negatives: negatives is 0, wanted at least 1");
+    refused(
+        "--network.vector-rate=-1",
+        "--network.vector-rate: vector_rate is -1, wanted a share of the learning rate, 0 or more",
+    );
     refused(
         "--network.input-dropout 1",
         "--network.input-dropout: input_dropout is 1, wanted a rate from 0 to below 1",

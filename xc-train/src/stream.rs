@@ -32,6 +32,8 @@ pub(crate) enum Purpose {
     Rounding = 8,
     /// Outputs drawn as negatives.
     Negatives = 9,
+    /// Directions that a search for the leading ones begins with.
+    Directions = 10,
 }
 
 /// Name of the stream for `purpose` under `seed`; `number` tells streams of one purpose apart.

@@ -27,6 +27,8 @@ pub struct Bag {
     table: Parameter,
     bias: Parameter,
     finish: Finish,
+    /// Share of the learning rate.
+    rate: f32,
 }
 
 /// Entries of a batch that one task of a backward pass takes.
@@ -55,7 +57,17 @@ impl Bag {
         let mut table = Parameter::zeros(n_features, width, Decay::Yes);
         first.into().fill(0, 20f32.sqrt().recip(), &mut table);
         let bias = Parameter::zeros(width, 1, Decay::No);
-        Self { table, bias, finish: Finish { activation, dropout, layer: 0 } }
+        Self { table, bias, finish: Finish { activation, dropout, layer: 0 }, rate: 1.0 }
+    }
+
+    /// Lets the vectors learn at a share of the learning rate (and of its weight decay); at 0 they stay as they are.
+    ///
+    /// # Panics
+    /// If the share is negative or no number.
+    pub fn with_rate(mut self, share: f32) -> Self {
+        assert!(share >= 0.0 && share.is_finite(), "share {share}, wanted at least 0");
+        self.rate = share;
+        self
     }
 
     /// Number of features.
@@ -69,6 +81,10 @@ impl Encoder for Bag {
 
     fn width(&self) -> usize {
         self.table.width()
+    }
+
+    fn wants_gradient(&self) -> bool {
+        self.rate > 0.0
     }
 
     /// # Panics
@@ -109,6 +125,7 @@ impl Encoder for Bag {
     }
 
     fn update(&mut self, batch: &Batch, gradient: &Activations, (): &mut (), update: &Update<'_>) {
+        let update = &Update { step: update.step.at_share(self.rate), ..*update };
         self.bias.slot().update(&column_sums(gradient), update.optimizer, &update.step);
         let n = batch.groups.features.len();
         update_rows(batch, 0..n, 0, self.table.slot(), gradient, update);
@@ -117,7 +134,8 @@ impl Encoder for Bag {
 
 impl State for Bag {
     fn settings(&self) -> String {
-        format!("bag {} x {} {:?}", self.n_features(), self.width(), self.finish)
+        let rate = if self.rate == 1.0 { String::new() } else { format!(" rate x {}", self.rate) };
+        format!("bag {} x {} {:?}{rate}", self.n_features(), self.width(), self.finish)
     }
 
     fn parameters(&self) -> Vec<Named<&Parameter>> {

@@ -37,6 +37,11 @@ impl Step {
         let decay = (rate * weight_decay) as f32;
         Self { rate: rate as f32, gradient_scale: gradient_scale as f32, decay, corrections: [1.0; 2] }
     }
+
+    /// The same step at a share of the learning rate.
+    pub(crate) fn at_share(self, share: f32) -> Self {
+        Self { rate: self.rate * share, decay: self.decay * share, ..self }
+    }
 }
 
 /// A rule for changing values by their gradients.

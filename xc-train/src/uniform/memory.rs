@@ -1,7 +1,7 @@
 //! What a training will take, before any of it is taken.
 
 use super::params::GROUP_CONNECTIONS;
-use super::{InputKind, UniformParams, Wiring};
+use super::{FirstVectors, InputKind, UniformParams, Wiring};
 use crate::head::Sparse;
 use crate::head::grouped::head_params;
 use xc_sparse::uniform::Indices;
@@ -67,12 +67,15 @@ impl UniformParams {
         let units = 2 * (lowest + self.layer_widths().sum::<usize>()) + width;
         let ahead = if self.input == InputKind::Dense { 3 * n_features } else { 0 };
         let parameters = encoder + head;
-        UniformMemory {
-            parameters,
-            moments: n_moments as u64 * encoder + head_moments,
-            best: if keeps_best { parameters } else { 0 },
-            buffers: 4 * batch64 * (units + ahead) as u64 + head_buffers + of_groups,
-        }
+        let moments = n_moments as u64 * encoder + head_moments;
+        let best = if keeps_best { parameters } else { 0 };
+        // Leading directions are sought in two matrices of the table's size before there are moments, a copy and buffers.
+        let sought = match (self.input, self.first_vectors) {
+            (InputKind::Sparse, FirstVectors::Leading) => 8 * n_features as u64 * self.widths[0] as u64,
+            _ => 0,
+        };
+        let step = 4 * batch64 * (units + ahead) as u64 + head_buffers + of_groups;
+        UniformMemory { parameters, moments, best, buffers: step.max(sought.saturating_sub(moments + best)) }
     }
 
     /// What groups of labels take: their head with its moments, copy and buffers, a gradient of the units, the list of groups.

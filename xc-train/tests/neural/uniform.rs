@@ -14,8 +14,10 @@ use xc_train::optim::Adam;
 use xc_train::schedule::Constant;
 use xc_train::state::Role;
 use xc_train::state::State;
-use xc_train::trainer::{Sample, Silent};
-use xc_train::uniform::{InputKind, KIND, UniformModel, UniformParams, UniformParamsError, UniformScratch, Wiring};
+use xc_train::trainer::{Event, Observer, Sample, Silent, TrainError};
+use xc_train::uniform::{
+    FirstVectors, InputKind, KIND, UniformModel, UniformParams, UniformParamsError, UniformScratch, Wiring,
+};
 use xc_train::{DenseRows, Examples, Features, First, LossKind, Optimizer, TrainParams, Trainer};
 
 const N: usize = 150;
@@ -42,6 +44,7 @@ fn shapes() -> Vec<UniformParams> {
         change(|p| (p.weights, p.moments) = (NumberType::E4m3, NumberType::Bf16)),
         change(|p| (p.wiring, p.weights) = (Wiring::Unstructured, NumberType::F16)),
         change(|p| p.wiring = Wiring::Dense),
+        change(|p| (p.first_vectors, p.vector_rate) = (FirstVectors::Random, 1.0)),
         change(|p| (p.wiring, p.loss) = (Wiring::Dense, LossKind::Softmax)),
         change(|p| (p.input, p.widths) = (InputKind::Dense, vec![])),
         change(|p| (p.input, p.widths, p.intermediate) = (InputKind::Dense, vec![20, 30], None)),
@@ -84,7 +87,7 @@ fn trained(data: &Data, params: &UniformParams) -> UniformModel {
         log: None,
         observer: &Silent,
     };
-    model.begin(&sample);
+    model.begin(&sample, &Silent).unwrap();
     model.train(&mut trainer, &sample, None).unwrap();
     model
 }
@@ -166,12 +169,80 @@ fn the_memory_foreseen_is_that_of_the_arrays() {
 }
 
 #[test]
-fn a_model_that_does_not_say_what_it_multiplies_has_f32_and_scored_in_full() {
+fn a_model_that_does_not_say_what_is_newer_is_as_models_were() {
     let mut stored = serde_json::to_value(UniformParams::default()).unwrap();
     assert_eq!((&stored["products"], &stored["screening"]), (&"bf16".into(), &true.into()));
-    stored.as_object_mut().unwrap().retain(|name, _| name != "products" && name != "screening");
+    assert_eq!(&stored["first_vectors"], "leading");
+    let newer = ["products", "screening", "first_vectors"];
+    stored.as_object_mut().unwrap().retain(|name, _| !newer.contains(&name.as_str()));
     let opened: UniformParams = serde_json::from_value(stored).unwrap();
-    assert_eq!(opened, UniformParams { products: Products::F32, screening: false, ..UniformParams::default() });
+    let (products, first_vectors) = (Products::F32, FirstVectors::Random);
+    assert_eq!(opened, UniformParams { products, first_vectors, screening: false, ..UniformParams::default() });
+}
+
+/// The table and the bias of the bag.
+fn vectors(model: &UniformModel) -> Vec<Vec<f32>> {
+    let parameters = model.network().parameters();
+    let of_bag = parameters.iter().filter(|named| named.name.starts_with("bag."));
+    of_bag.map(|named| named.parameter.values().to_vec()).collect()
+}
+
+#[test]
+fn vectors_begin_at_directions_of_the_rows_learned_from_and_learn_at_their_share() {
+    let data = Data::new();
+    let params = shapes().swap_remove(0);
+    let features = data.features(InputKind::Sparse);
+    let begun = |params: &UniformParams, targets: &LabelRows, fraction: f64| {
+        let examples = Examples::try_new(features, targets).unwrap();
+        let (train, _) = Sample::split(examples, fraction, 3);
+        let mut model = UniformModel::new(N_FEATURES, N_LABELS, params.clone()).unwrap();
+        model.begin(&train, &Silent).unwrap();
+        vectors(&model)
+    };
+    let first = begun(&params, &data.y, 0.0);
+    // Sums have the size of those of random vectors; columns are orthogonal.
+    let [table, bias] = &first[..] else { panic!("a table and a bias") };
+    let sums = |i: usize| {
+        let row = Rows::new(data.x.view()).row(i);
+        let of =
+            |k: usize| row.indices.iter().zip(row.values).map(|(&f, v)| v * table[f as usize * 12 + k]).sum::<f32>();
+        (0..12).map(|k| f64::from(of(k)).powi(2)).sum::<f64>()
+    };
+    let mean = (0..N).map(sums).sum::<f64>() / (12 * N) as f64;
+    assert!((mean * 60.0 - 1.0).abs() < 0.1, "{mean}");
+    assert!(bias.iter().all(|&b| b == 0.0));
+    let dot = |a: usize, b: usize| table.chunks(12).map(|row| f64::from(row[a]) * f64::from(row[b])).sum::<f64>();
+    assert!(dot(0, 5).abs() < 1e-4 * dot(0, 0) && dot(11, 3).abs() < 1e-4 * dot(0, 0));
+    // Labels have no say, rows that judge neither.
+    let none = LabelRows::from_lists(vec![[0u32; 0]; N], N_LABELS).unwrap();
+    assert_eq!(begun(&params, &none, 0.0), first);
+    assert_ne!(begun(&params, &data.y, 0.2), first);
+    // Adam's steps are the rate in size, so its share shows.
+    let moved = |share: f32| {
+        let params = UniformParams { vector_rate: share, ..params.clone() };
+        let model = trained(&data, &params);
+        let largest = |now: &[f32], then: &[f32]| now.iter().zip(then).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        vectors(&model).iter().zip(&first).map(|(now, then)| largest(now, then)).fold(0.0, f32::max)
+    };
+    assert_eq!(moved(0.0), 0.0);
+    let (whole, part) = (moved(1.0), moved(0.01));
+    assert!(part > 0.0 && part < 0.03 * whole, "{part} {whole}");
+}
+
+#[test]
+fn a_search_for_directions_stops_when_asked_to() {
+    struct Stop;
+    impl Observer for Stop {
+        fn event(&self, _: Event<'_>) {}
+        fn cancelled(&self) -> bool {
+            true
+        }
+    }
+    let data = Data::new();
+    let examples = Examples::try_new(data.features(InputKind::Sparse), &data.y).unwrap();
+    let mut model = UniformModel::new(N_FEATURES, N_LABELS, shapes().swap_remove(0)).unwrap();
+    let met = model.begin(&Sample::all(examples), &Stop);
+    assert!(matches!(met, Err(TrainError::Cancelled { step: 0 })), "{met:?}");
 }
 
 #[test]
@@ -197,7 +268,7 @@ fn the_bias_begins_at_how_often_a_label_is_true() {
     let params = UniformParams { widths: vec![4], intermediate: None, connections: 2, ..UniformParams::default() };
     let mut model = UniformModel::new(N_FEATURES, N_LABELS, params).unwrap();
     let examples = Examples::try_new(data.features(InputKind::Sparse), &data.y).unwrap();
-    model.begin(&Sample::all(examples));
+    model.begin(&Sample::all(examples), &Silent).unwrap();
     let count = data.y.labels().iter().filter(|&&l| l == 7).count() as f64;
     let parameters = model.network().parameters();
     let bias = parameters.iter().find(|named| named.name == "head.bias").unwrap().parameter.values()[7];
@@ -222,6 +293,8 @@ fn impossible_shapes_are_said() {
     assert!(said(|p| p.moments = NumberType::F16).contains("moments of f16, wanted f32 or bf16"));
     assert!(said(|p| p.loss = LossKind::Softmax).contains("softmax"));
     assert!(said(|p| p.rewire_fraction = f64::NAN).contains("rewire_fraction is NaN"));
+    assert!(said(|p| p.vector_rate = -0.1).contains("vector_rate is -0.1"));
+    assert!(said(|p| p.vector_rate = f32::INFINITY).contains("vector_rate is inf"));
     assert!(said(|p| p.hidden_dropout = 1.0).contains("hidden_dropout is 1"));
     assert!(said(|p| (p.wiring, p.weights) = (Wiring::Dense, NumberType::F16)).contains("no weights of low precision"));
     let many = UniformParams { connections: 1 << 12, ..UniformParams::default() };

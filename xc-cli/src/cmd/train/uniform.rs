@@ -13,7 +13,7 @@ use crate::measure::Meter;
 use crate::model::{self, Extras, beside};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
-use xc_train::uniform::{InputKind, KIND, UniformModel, UniformParams, UniformScratch, Wiring};
+use xc_train::uniform::{FirstVectors, InputKind, KIND, UniformModel, UniformParams, UniformScratch, Wiring};
 use xc_train::{Features, LossKind};
 
 pub(super) use super::uniform_args::Args;
@@ -47,6 +47,11 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         Rowset::Sparse(_) => InputKind::Sparse,
         Rowset::Vectors(_) => InputKind::Dense,
     };
+    if let (InputKind::Dense, Some(option)) = (kind, args.layer.of_features()) {
+        return Err(CliError::usage(format_args!(
+            "--{option}: instances are vectors already; wanted sparse features or text, or no such option"
+        )));
+    }
     let params = args.params(kind, context.seed);
     let (n_features, n_labels) = (data.features().width(), data.labels.n_labels());
     params.check(n_features, n_labels).map_err(|e| params_error(&e))?;
@@ -69,7 +74,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         beside(&args.data.model, "log"),
         &watch,
         |trainer, train, validation| {
-            uniform.begin(train);
+            if params.input == InputKind::Sparse && params.first_vectors == FirstVectors::Leading {
+                context.note(format_args!("first vectors: leading directions of {} rows", train.len()));
+            }
+            uniform.begin(train, trainer.observer).map_err(|e| training_error(&args.data.train, &e))?;
             let done = match params.groups {
                 Some(n) => {
                     context.note(format_args!("groups: {n_labels} labels in {n} groups at most"));

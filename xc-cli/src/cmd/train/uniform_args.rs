@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use xc_sparse::uniform::{ConnectionsError, NumberType};
 use xc_train::LossKind;
 use xc_train::gemm::Products;
-use xc_train::uniform::{InputKind, UniformParams, UniformParamsError, Wiring};
+use xc_train::uniform::{FirstVectors, InputKind, UniformParams, UniformParamsError, Wiring};
 
 /// Instances between two changes of the connections unless steps are asked for: 1000 steps of 32.
 const REWIRE_INSTANCES: u64 = 32_000;
@@ -101,12 +101,26 @@ pub(crate) struct LayerArgs {
     /// Epochs after which groups no longer matter; their weight falls evenly
     #[arg(long = "groups.epochs", value_name = "N", default_value_t = 3, requires = "groups")]
     group_epochs: u32,
+    /// What the vectors of sparse features begin with: random values, whose sums go through a ReLU, or the leading directions of the training rows,
+    /// whose sums are taken as they are [default: leading; random without an intermediate layer]
+    #[arg(long = "network.first", value_name = "WHICH", value_enum)]
+    first: Option<FirstName>,
+    /// Share of the learning rate at which the vectors of sparse features learn; 0: they stay [default: 0.1 for leading directions, 1 for
+    /// random ones]
+    #[arg(long = "network.vector-rate", value_name = "SHARE")]
+    vector_rate: Option<f32>,
     /// Chance that a value that comes in is dropped in training: of a vector, or of the sums of sparse features
     #[arg(long = "network.input-dropout", value_name = "X", default_value_t = 0.1)]
     input_dropout: f32,
 }
 
 impl LayerArgs {
+    /// The option given that only sparse features have a use for.
+    pub(super) fn of_features(&self) -> Option<&'static str> {
+        let first = self.first.map(|_| "network.first");
+        first.or(self.vector_rate.map(|_| "network.vector-rate"))
+    }
+
     /// Whether a step scores drawn labels only.
     pub(super) fn draws(&self) -> bool {
         self.negatives.is_some()
@@ -123,6 +137,12 @@ fn parse_units(text: &str) -> Result<Units, String> {
             text.parse().map(|n| Units(Some(n))).map_err(|_| format!("met {text:?}, wanted a number of units or none"))
         }
     }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FirstName {
+    Random,
+    Leading,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -162,9 +182,19 @@ impl Args {
             ([], InputKind::Sparse) => vec![512],
             (widths, _) => widths.to_vec(),
         };
+        let first_vectors = match (self.layer.first, intermediate.0) {
+            (Some(FirstName::Random), _) | (None, None) => FirstVectors::Random,
+            (Some(FirstName::Leading), _) | (None, Some(_)) => FirstVectors::Leading,
+        };
+        let vector_rate = self.layer.vector_rate.unwrap_or(match first_vectors {
+            FirstVectors::Random => 1.0,
+            FirstVectors::Leading => 0.1,
+        });
         UniformParams {
             input,
             widths,
+            first_vectors,
+            vector_rate,
             input_dropout: self.layer.input_dropout,
             hidden_dropout: self.neural.dropout(),
             intermediate: intermediate.0,
@@ -209,6 +239,7 @@ pub(super) fn params_error(error: &UniformParamsError) -> CliError {
         UniformParamsError::Number { name: "rewire_fraction", .. } => "rewire-fraction",
         UniformParamsError::Number { name: "negatives", .. } => "negatives",
         UniformParamsError::Number { name: "groups", .. } => "groups",
+        UniformParamsError::Number { name: "vector_rate", .. } => "network.vector-rate",
         UniformParamsError::Number { name: "input_dropout", .. } => "network.input-dropout",
         UniformParamsError::Number { name: "hidden_dropout", .. } => "network.dropout",
         UniformParamsError::Connections(ConnectionsError::TooMany { .. } | ConnectionsError::Zero { .. })
