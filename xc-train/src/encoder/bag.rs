@@ -60,7 +60,7 @@ impl Bag {
         Self { table, bias, finish: Finish { activation, dropout, layer: 0 }, rate: 1.0 }
     }
 
-    /// Lets the vectors learn at a share of the learning rate (and of its weight decay); at 0 they stay as they are.
+    /// Lets the vectors and the bias learn at a share of the learning rate (and of its weight decay); at 0 they stay as they are.
     ///
     /// # Panics
     /// If the share is negative or no number.

@@ -8,7 +8,6 @@
 //!   stripes of 32 columns, one task each: row after row z = x V, W += x^T z         no rows x k matrix exists
 //! ```
 
-use crate::gemm::{MatRef, Products, Scratch, Start, product};
 use crate::stream::{Purpose, fill_uniform, mix, name, stream};
 use rayon::prelude::*;
 use xc_sparse::{Rows, vectorised};
@@ -17,8 +16,10 @@ use xc_sparse::{Rows, vectorised};
 const STRIPE: usize = 32;
 /// Rows between two looks at whether to stop.
 const ROWS: usize = 1024;
-/// Features whose first values are one stream's, or that one product turns.
+/// Features whose first values are one stream's.
 const CHUNK: usize = 4096;
+/// Features that are turned together: their rows and results stay in the first-level cache.
+const TURNED: usize = 8;
 /// A direction whose length falls below this share once those before it are taken away is within rounding of them.
 const DEPENDENT: f64 = 1e-5;
 
@@ -26,9 +27,14 @@ const DEPENDENT: f64 = 1e-5;
 /// (`x V`) have values of mean square `mean_square`.
 ///
 /// Where rows span fewer than `k` directions some columns are 0; so they may be for directions that hold less than a hundred thousandth of
-/// the weight of the first. Nothing comes back once `cancelled` says so.
+/// the weight of the first. Nothing comes back once `cancelled` says so. The bits are the same at any number of threads and on any processor, since
+/// checkpoints are known by first values.
 ///
-/// *Cost*: each pass 4 k multiplications an entry and 2 k^2 a feature; two matrices of features x k.
+/// *Cost*: a pass 2 k multiplications an entry (k / 32 tasks) and k^2 a feature (the last pass twice that), and k^3 / 3 on one thread; two matrices of
+/// features x k, and [`room`].
+///
+/// # Panics
+/// If a row has a feature that is none, or fewer than two passes are asked for: the first begins with columns of any length.
 pub(crate) fn leading(
     rows: Rows<'_>,
     which: &[u32],
@@ -38,20 +44,17 @@ pub(crate) fn leading(
     seed: u64,
     cancelled: &(dyn Fn() -> bool + Sync),
 ) -> Option<Vec<f32>> {
+    assert!(passes >= 2, "{passes} passes, wanted at least 2");
     let n_features = rows.n_features();
-    let lengths: Vec<f64> = which
-        .par_iter()
-        .map(|&i| rows.row(i as usize).values.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>().sqrt())
-        .collect();
     let mut v = vec![0.0f32; n_features * k];
     v.par_chunks_mut((CHUNK * k).max(1)).enumerate().for_each(|(at, part)| {
         fill_uniform(&mut stream(mix(name(seed, Purpose::Directions, 0), at as u64)), 1.0, part);
     });
     let mut energy = 0.0;
-    for _ in 0..passes {
+    for pass in 0..passes {
         let stripes: Option<Vec<_>> = (0..k.div_ceil(STRIPE))
             .into_par_iter()
-            .map(|at| multiplied(rows, which, &lengths, &v, at * STRIPE..k.min((at + 1) * STRIPE), k, cancelled))
+            .map(|at| multiplied(rows, which, &v, at * STRIPE..k.min((at + 1) * STRIPE), k, cancelled))
             .collect();
         let stripes = stripes?;
         energy = stripes.iter().map(|s| s.energy).sum();
@@ -61,15 +64,24 @@ pub(crate) fn leading(
             }
         });
         drop(stripes);
-        orthonormalise(&mut v, n_features, k);
+        // Once leaves errors of the condition squared, which the next pass does not mind.
+        for _ in 0..if pass + 1 < passes { 1 } else { 2 } {
+            v = orthonormal(&v, k, cancelled)?;
+        }
     }
     // Of the last pass but for its turn: the energy of the columns it began with.
     let met = energy / (which.len() * k) as f64;
-    let scale = (mean_square / met).sqrt();
-    if scale.is_finite() {
-        v.par_iter_mut().for_each(|v| *v *= scale as f32);
+    let scale = (mean_square / met).sqrt() as f32;
+    if scale.is_finite() && scale > 0.0 {
+        v.par_iter_mut().for_each(|v| *v *= scale);
     }
     Some(v)
+}
+
+/// Bytes that [`leading`] takes beside its two matrices.
+pub(crate) fn room(k: usize) -> u64 {
+    // Sums of the Gram matrix, two factors and the inverse in f32; a block of 32 columns more for what they round up to.
+    32 * (k as u64).next_multiple_of(STRIPE as u64).pow(2)
 }
 
 struct Stripe {
@@ -82,7 +94,6 @@ struct Stripe {
 fn multiplied(
     rows: Rows<'_>,
     which: &[u32],
-    lengths: &[f64],
     v: &[f32],
     range: std::ops::Range<usize>,
     k: usize,
@@ -91,15 +102,17 @@ fn multiplied(
     let width = range.len();
     let mut columns = vec![0.0f32; rows.n_features() * width];
     let mut energy = 0.0;
-    for (which, lengths) in which.chunks(ROWS).zip(lengths.chunks(ROWS)) {
+    for which in which.chunks(ROWS) {
         if cancelled() {
             return None;
         }
         vectorised(|| {
-            for (&i, &length) in which.iter().zip(lengths) {
+            for &i in which {
                 let row = rows.row(i as usize);
+                let length = row.values.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
                 let scale = 1.0 / length;
-                if !scale.is_finite() {
+                // Rows of nothing have no direction.
+                if !(scale.is_finite() && scale > 0.0) {
                     continue;
                 }
                 let mut sums = [0.0f32; STRIPE];
@@ -122,30 +135,41 @@ fn multiplied(
     Some(Stripe { columns, energy })
 }
 
-/// Makes columns orthonormal (Cholesky QR, twice: once leaves errors of the condition squared). Those that depend on columns before
-/// them become 0.
-fn orthonormalise(v: &mut Vec<f32>, n: usize, k: usize) {
-    let mut scratch = Scratch::default();
-    for _ in 0..2 {
-        let inverse = inverse_of_upper_factor(&gram(v, k), k);
-        let mut turned = vec![0.0f32; n * k];
-        let inverse = MatRef::new(&inverse, k, k);
-        for (to, rows) in turned.chunks_mut((CHUNK * k).max(1)).zip(v.chunks((CHUNK * k).max(1))) {
-            let rows = MatRef::new(rows, rows.len() / k.max(1), k);
-            product(to, rows, inverse, Start::Zero, Products::F32, &mut scratch);
+/// `V R^-1`, whose columns are orthonormal (Cholesky QR) but for errors of the condition squared. Those that depend on columns before them are 0.
+fn orthonormal(v: &[f32], k: usize, cancelled: &(dyn Fn() -> bool + Sync)) -> Option<Vec<f32>> {
+    let inverse = inverse_of_upper_factor(&gram(v, k, cancelled)?, k);
+    let mut out = vec![0.0f32; v.len()];
+    let chunk = (TURNED * k).max(1);
+    let done = out.par_chunks_mut(chunk).zip(v.par_chunks(chunk)).map(|(to, rows)| {
+        if cancelled() {
+            return None;
         }
-        *v = turned;
-    }
+        vectorised(|| {
+            // Row i of the inverse begins at the diagonal; it is used for all rows here while it is near.
+            for (i, inverse) in inverse.chunks_exact(k).enumerate() {
+                for (to, row) in to.chunks_exact_mut(k).zip(rows.chunks_exact(k)) {
+                    let v = row[i];
+                    to[i..].iter_mut().zip(&inverse[i..]).for_each(|(to, r)| *to += v * r);
+                }
+            }
+        });
+        Some(())
+    });
+    done.collect::<Option<()>>()?;
+    Some(out)
 }
 
 /// `V^T V`, the lower triangle. In f64: what is left of a column without those before it is a difference of these sums.
-fn gram(v: &[f32], k: usize) -> Vec<f64> {
+fn gram(v: &[f32], k: usize, cancelled: &(dyn Fn() -> bool + Sync)) -> Option<Vec<f64>> {
     let n_stripes = k.div_ceil(STRIPE);
     let pairs: Vec<(usize, usize)> = (0..n_stripes).flat_map(|a| (0..=a).map(move |b| (a, b))).collect();
     let stripe = |at: usize| at * STRIPE..k.min((at + 1) * STRIPE);
     let block = |&(a, b): &(usize, usize)| {
         let (a, b) = (stripe(a), stripe(b));
         let mut sums = [[0.0f64; STRIPE]; STRIPE];
+        if cancelled() {
+            return None;
+        }
         vectorised(|| {
             for row in v.chunks_exact(k) {
                 let mut other = [0.0f64; STRIPE];
@@ -155,16 +179,16 @@ fn gram(v: &[f32], k: usize) -> Vec<f64> {
                 }
             }
         });
-        sums
+        Some(sums)
     };
-    let blocks: Vec<_> = pairs.par_iter().map(block).collect();
+    let blocks: Vec<_> = pairs.par_iter().map(block).collect::<Option<_>>()?;
     let mut out = vec![0.0f64; k * k];
     for (&(a, b), sums) in pairs.iter().zip(&blocks) {
         for (i, sums) in stripe(a).zip(sums) {
             stripe(b).zip(sums).for_each(|(j, &sum)| out[i * k + j] = sum);
         }
     }
-    out
+    Some(out)
 }
 
 /// `R^-1` with `R^T R = gram`, R upper triangular; columns that depend on those before them are 0.
@@ -303,6 +327,12 @@ mod tests {
         assert!(v.iter().all(|v| v.is_finite()), "{v:?}");
         // Rows count alike, whatever their length: both directions are there.
         assert!(v[4] != 0.0 || v[5] != 0.0, "{v:?}");
+        let tiny = CsrMatrix::new((2, 3), vec![0, 1, 2], vec![0, 2], vec![1e-42, -1e-42]);
+        let v = found(&tiny, 2, 1.0);
+        assert!(v.iter().all(|v| v.is_finite()) && v.iter().any(|&v| v != 0.0), "{v:?}");
+        // Library callers may have values that readers refuse.
+        let infinite = CsrMatrix::new((2, 2), vec![0, 1, 2], vec![0, 1], vec![f32::INFINITY, 1.0]);
+        assert!(found(&infinite, 1, 1.0).iter().all(|v| v.is_finite()));
     }
 
     #[test]
@@ -313,7 +343,12 @@ mod tests {
 
     #[test]
     fn threads_do_not_matter() {
-        let (x, _) = rows(300, 90, 30, 0.9);
+        // More rows than lie between two looks at the observer, more features than one stream's.
+        let (n, n_features) = (2 * ROWS as u32 + 76, CHUNK as u32 + 904);
+        let indices = (0..n).flat_map(|i| [i % 50, 50 + i * 7 % 700, 800 + i * 31 % (n_features - 800)]).collect();
+        let indptr = (0..=n as usize).map(|i| 3 * i).collect();
+        let values = (0..3 * n).map(|at| 1.0 + (at % 7) as f32).collect();
+        let x = CsrMatrix::new((n as usize, n_features as usize), indptr, indices, values);
         let with = |n| rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap().install(|| found(&x, 70, 1.0));
         let bits = |v: Vec<f32>| v.into_iter().map(f32::to_bits).collect::<Vec<_>>();
         assert_eq!(bits(with(1)), bits(with(3)));

@@ -2,6 +2,7 @@
 
 use super::params::GROUP_CONNECTIONS;
 use super::{FirstVectors, InputKind, UniformParams, Wiring};
+use crate::encoder::directions::room;
 use crate::head::Sparse;
 use crate::head::grouped::head_params;
 use xc_sparse::uniform::Indices;
@@ -15,7 +16,8 @@ pub struct UniformMemory {
     pub moments: u64,
     /// The copy of the best parameters, where one is kept.
     pub best: u64,
-    /// A step's buffers: values of all layers and their gradients, gradients of a tile of outputs, what rewiring moves.
+    /// A step's buffers: values of all layers and their gradients, gradients of a tile of outputs, what rewiring moves. Or, where that is more than these,
+    /// the moments and the copy together, what the search for leading directions takes before there are any.
     pub buffers: u64,
 }
 
@@ -69,9 +71,11 @@ impl UniformParams {
         let parameters = encoder + head;
         let moments = n_moments as u64 * encoder + head_moments;
         let best = if keeps_best { parameters } else { 0 };
-        // Leading directions are sought in two matrices of the table's size before there are moments, a copy and buffers.
+        // Leading directions are sought in two matrices of the table's size before there are a table, moments, a copy and buffers.
         let sought = match (self.input, self.first_vectors) {
-            (InputKind::Sparse, FirstVectors::Leading) => 8 * n_features as u64 * self.widths[0] as u64,
+            (InputKind::Sparse, FirstVectors::Leading) => {
+                4 * n_features as u64 * self.widths[0] as u64 + room(self.widths[0])
+            }
             _ => 0,
         };
         let step = 4 * batch64 * (units + ahead) as u64 + head_buffers + of_groups;

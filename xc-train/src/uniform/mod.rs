@@ -74,10 +74,15 @@ impl UniformModel {
     /// First values that follow from what is learned from, so this comes before the training: the vectors of features at the leading directions of
     /// the rows, where the parameters say so, and the biases of the labels at how often each is true.
     ///
-    /// *Cost*: of the directions [`PASSES`] times 4 multiplications an entry and value of a vector, on all threads.
+    /// Where the parameters say so and this is left out, all vectors of features are 0.
+    ///
+    /// *Cost*: of the directions, each of the [`PASSES`] 2 multiplications for each entry of the rows and value of a vector, and width^2 for each feature.
     ///
     /// # Errors
-    /// The observer asked to stop.
+    /// The observer asked to stop (it is asked by several threads); nothing is on disk then.
+    ///
+    /// # Panics
+    /// If the rows have another number of features than the model.
     pub fn begin(&mut self, train: &Sample<'_>, observer: &dyn Observer) -> Result<(), TrainError> {
         if let (FirstVectors::Leading, Features::Sparse(rows)) =
             (self.params.first_vectors, train.examples().features())

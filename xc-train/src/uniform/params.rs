@@ -67,7 +67,9 @@ pub struct UniformParams {
     /// layer; a stored model that does not say it: random.
     #[serde(default)]
     pub first_vectors: FirstVectors,
-    /// Share of the learning rate at which they learn; 0: they stay. Default 0.1, for leading directions (a guess: 0.1 and 0.3 are alike).
+    /// Share of the learning rate at which they and the bag's bias learn; 0: they stay. Default 0.1, for leading directions (a guess); a stored model that
+    /// does not say it: 1.
+    #[serde(default = "whole")]
     pub vector_rate: f32,
     /// Chance that a value that comes in is dropped in training: of a vector, or of the bag's sums. Default 0.1 (the paper: 0.1 to 0.2).
     pub input_dropout: f32,
@@ -358,6 +360,10 @@ impl UniformParams {
         }
         out
     }
+}
+
+fn whole() -> f32 {
+    1.0
 }
 
 fn number(name: &'static str, met: f64, wanted: &'static str) -> Result<(), UniformParamsError> {

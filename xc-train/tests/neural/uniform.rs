@@ -6,6 +6,7 @@ use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::{Container, ContainerWriter, OpenMode};
 use xc_sparse::uniform::{ByteLines, NumberType, ScreenRows};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
+use xc_train::encoder::Bag;
 use xc_train::gemm::Products;
 use xc_train::head::Grouped;
 use xc_train::head::grouped::Groups;
@@ -18,7 +19,7 @@ use xc_train::trainer::{Event, Observer, Sample, Silent, TrainError};
 use xc_train::uniform::{
     FirstVectors, InputKind, KIND, UniformModel, UniformParams, UniformParamsError, UniformScratch, Wiring,
 };
-use xc_train::{DenseRows, Examples, Features, First, LossKind, Optimizer, TrainParams, Trainer};
+use xc_train::{Activation, DenseRows, Examples, Features, First, LossKind, Optimizer, TrainParams, Trainer};
 
 const N: usize = 150;
 const N_FEATURES: usize = 60;
@@ -147,6 +148,19 @@ fn the_memory_foreseen_is_that_of_the_arrays() {
         assert!(clips.buffers >= memory.buffers, "clipping holds the gradients of all labels");
         assert_eq!(memory.total(), 2 * memory.parameters + memory.moments + memory.buffers);
         assert_eq!(params.memory(N_FEATURES, N_LABELS, 16, 2, false, false).best, 0);
+        // Without moments and a copy, two tables of a search are more than a table and a step's buffers.
+        let wide = |first_vectors| {
+            let params = UniformParams { first_vectors, ..params.clone() };
+            params.memory(1 << 20, N_LABELS, 16, 0, false, false).total()
+        };
+        let (random, leading) = (wide(FirstVectors::Random), wide(FirstVectors::Leading));
+        let table = 4 << 20;
+        match params.input {
+            InputKind::Sparse => {
+                assert!(leading > random + table * 11 && leading >= 2 * 12 * table, "{leading} {random}")
+            }
+            InputKind::Dense => assert_eq!(leading, random),
+        }
         if params.groups.is_some() {
             let of: Arc<[u32]> = (0..N_LABELS as u32).map(|label| label % 4).collect();
             let groups = Groups { of, n: 4, connections: 256, weight: 1.0, steps: 1 };
@@ -173,11 +187,14 @@ fn a_model_that_does_not_say_what_is_newer_is_as_models_were() {
     let mut stored = serde_json::to_value(UniformParams::default()).unwrap();
     assert_eq!((&stored["products"], &stored["screening"]), (&"bf16".into(), &true.into()));
     assert_eq!(&stored["first_vectors"], "leading");
-    let newer = ["products", "screening", "first_vectors"];
+    let newer = ["products", "screening", "first_vectors", "vector_rate"];
     stored.as_object_mut().unwrap().retain(|name, _| !newer.contains(&name.as_str()));
     let opened: UniformParams = serde_json::from_value(stored).unwrap();
     let (products, first_vectors) = (Products::F32, FirstVectors::Random);
-    assert_eq!(opened, UniformParams { products, first_vectors, screening: false, ..UniformParams::default() });
+    assert_eq!(
+        opened,
+        UniformParams { products, first_vectors, vector_rate: 1.0, screening: false, ..UniformParams::default() }
+    );
 }
 
 /// The table and the bias of the bag.
@@ -227,6 +244,42 @@ fn vectors_begin_at_directions_of_the_rows_learned_from_and_learn_at_their_share
     assert_eq!(moved(0.0), 0.0);
     let (whole, part) = (moved(1.0), moved(0.01));
     assert!(part > 0.0 && part < 0.03 * whole, "{part} {whole}");
+}
+
+#[test]
+fn vectors_that_do_not_learn_stay_whatever_is_above_them() {
+    let data = Data::new();
+    let base = UniformParams { vector_rate: 0.0, ..shapes().swap_remove(0) };
+    let bare = UniformParams { intermediate: None, first_vectors: FirstVectors::Random, ..base.clone() };
+    let examples = Examples::try_new(data.features(InputKind::Sparse), &data.y).unwrap();
+    let sample = Sample::all(examples);
+    for (params, clip_norm) in [(&base, Some(0.5)), (&bare, None), (&bare, Some(0.5))] {
+        let mut model = UniformModel::new(N_FEATURES, N_LABELS, params.clone()).unwrap();
+        model.begin(&sample, &Silent).unwrap();
+        let first = vectors(&model);
+        let head = |model: &UniformModel| model.network().head().parameters()[0].parameter.values().to_vec();
+        let first_head = head(&model);
+        let mut trainer = Trainer {
+            loss: params.loss.loss(),
+            optimizer: &Adam::default(),
+            schedule: &mut Constant,
+            params: TrainParams { batch_size: 16, epochs: 1, rate: 0.01, clip_norm, ..TrainParams::default() },
+            checkpoint: None,
+            log: None,
+            observer: &Silent,
+        };
+        model.train(&mut trainer, &sample, None).unwrap();
+        assert_eq!(vectors(&model), first, "{clip_norm:?}");
+        assert_ne!(head(&model), first_head, "{clip_norm:?}: nothing was learned");
+    }
+}
+
+#[test]
+fn a_whole_rate_does_not_show_in_the_settings_that_checkpoints_are_known_by() {
+    let bag = || Bag::new(3, 2, Activation::Relu, 0.0, 1);
+    assert_eq!(bag().settings(), "bag 3 x 2 Finish { activation: Relu, dropout: 0.0, layer: 0 }");
+    assert_eq!(bag().with_rate(1.0).settings(), bag().settings());
+    assert!(bag().with_rate(0.1).settings().ends_with("rate x 0.1"));
 }
 
 #[test]

@@ -36,6 +36,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     }
     // What depends on no data is refused before any is read: the widest vectors, no label.
     let kind = if args.features.is_some() { InputKind::Dense } else { InputKind::Sparse };
+    args.layer.fits(kind)?;
     args.params(kind, context.seed).check(usize::MAX, 0).map_err(|e| params_error(&e))?;
     let text = args.data.text.params()?;
     args.data.check_model()?;
@@ -47,11 +48,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         Rowset::Sparse(_) => InputKind::Sparse,
         Rowset::Vectors(_) => InputKind::Dense,
     };
-    if let (InputKind::Dense, Some(option)) = (kind, args.layer.of_features()) {
-        return Err(CliError::usage(format_args!(
-            "--{option}: instances are vectors already; wanted sparse features or text, or no such option"
-        )));
-    }
+    args.layer.fits(kind)?;
     let params = args.params(kind, context.seed);
     let (n_features, n_labels) = (data.features().width(), data.labels.n_labels());
     params.check(n_features, n_labels).map_err(|e| params_error(&e))?;

@@ -115,10 +115,15 @@ pub(crate) struct LayerArgs {
 }
 
 impl LayerArgs {
-    /// The option given that only sparse features have a use for.
-    pub(super) fn of_features(&self) -> Option<&'static str> {
+    /// Refuses options that only sparse features have a use for.
+    pub(super) fn fits(&self, kind: InputKind) -> Result<(), CliError> {
         let first = self.first.map(|_| "network.first");
-        first.or(self.vector_rate.map(|_| "network.vector-rate"))
+        match (kind, first.or(self.vector_rate.map(|_| "network.vector-rate"))) {
+            (InputKind::Dense, Some(option)) => Err(CliError::usage(format_args!(
+                "--{option}: instances are vectors already; wanted sparse features or text, or no such option"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// Whether a step scores drawn labels only.
