@@ -8,5 +8,5 @@ pub mod rank;
 pub mod store;
 pub mod uniform;
 
-pub use arch::{Isa, vectorised};
+pub use arch::{Isa, Loop, vectorised, vectorised_loop};
 pub use matrix::{CscMatrix, CscView, CsrMatrix, CsrView, Dataset, LabelRows, LabelRowsError, Rows, SparseRow};

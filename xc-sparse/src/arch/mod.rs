@@ -112,10 +112,19 @@ pub(crate) fn prefetch<T>(slice: &[T], at: usize) {
     let _ = (slice, at);
 }
 
-/// Runs a loop compiled for the widest vectors of this machine. The body should do at least some hundred
-/// nanoseconds of work, and is compiled once for each instruction set.
+/// A loop to run with [`vectorised_loop`].
+pub trait Loop {
+    /// What it gives.
+    type Output;
+
+    /// The loop. To be marked `#[inline(always)]`, with all it calls that has vectors: it is compiled for the instructions of its caller then.
+    fn run(self) -> Self::Output;
+}
+
+/// Runs a loop compiled for the widest vectors of this machine. The loop should do at least some hundred nanoseconds of work, and is
+/// compiled once for each instruction set.
 #[inline(always)]
-pub fn vectorised<R>(body: impl FnOnce() -> R) -> R {
+pub fn vectorised_loop<L: Loop>(body: L) -> L::Output {
     #[cfg(target_arch = "x86_64")]
     match Isa::current() {
         // SAFETY: `Isa::current` gives only instruction sets that this machine has.
@@ -124,21 +133,39 @@ pub fn vectorised<R>(body: impl FnOnce() -> R) -> R {
         Isa::Avx2 => return unsafe { with_avx2(body) },
         Isa::Scalar => {}
     }
-    body()
+    body.run()
+}
+
+/// [`vectorised_loop`] for a short loop. The compiler puts a closure of some tens of instructions in its place three times; a larger one it may call
+/// instead, and then it is compiled for the least instruction set: those are for [`Loop`].
+#[inline(always)]
+pub fn vectorised<R>(body: impl FnOnce() -> R) -> R {
+    vectorised_loop(Short(body))
+}
+
+struct Short<F>(F);
+
+impl<R, F: FnOnce() -> R> Loop for Short<F> {
+    type Output = R;
+
+    #[inline(always)]
+    fn run(self) -> R {
+        (self.0)()
+    }
 }
 
 /// # Safety
 /// The machine has the instructions that [`Isa::Avx512`] asks for.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn with_avx512<R>(body: impl FnOnce() -> R) -> R {
-    body()
+unsafe fn with_avx512<L: Loop>(body: L) -> L::Output {
+    body.run()
 }
 
 /// # Safety
 /// The machine has AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-unsafe fn with_avx2<R>(body: impl FnOnce() -> R) -> R {
-    body()
+unsafe fn with_avx2<L: Loop>(body: L) -> L::Output {
+    body.run()
 }

@@ -22,7 +22,7 @@
 use super::matrix::{Connections, Index};
 use super::numbers::Numbers;
 use super::pages::Pages;
-use crate::arch::vectorised;
+use crate::arch::{Loop, vectorised_loop};
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
@@ -161,7 +161,7 @@ impl ByteLines {
         }
         let rows = values.par_chunks(BYTE_LANES * n_inputs);
         let blocks = self.lines.par_chunks_mut(n_inputs).zip(&mut self.bounds).zip(rows);
-        blocks.for_each(|((lines, bounds), rows)| vectorised(|| fill_block(lines, bounds, rows)));
+        blocks.for_each(|((lines, bounds), rows)| vectorised_loop(Block { lines, bounds, rows }));
     }
 
     /// Number of blocks.
@@ -205,6 +205,22 @@ impl Errors {
     fn moments(&self, n: usize) -> (f32, f32) {
         let [sum, squares] = [self.sums, self.squares].map(|of| of.into_iter().sum::<f32>() / n as f32);
         (sum, (squares - sum * sum).max(0.0).sqrt())
+    }
+}
+
+/// Instances that become a block of bytes.
+struct Block<'a> {
+    lines: &'a mut [ByteLine],
+    bounds: &'a mut LaneBounds,
+    rows: &'a [f32],
+}
+
+impl Loop for Block<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        fill_block(self.lines, self.bounds, self.rows);
     }
 }
 
@@ -322,24 +338,9 @@ impl ScreenRows {
             rest = others;
             tasks.push((first, bounds, own));
         }
-        let weights = connections.weights();
         tasks.into_par_iter().for_each_init(Vec::new, |room, (first, bounds, groups)| {
-            vectorised(|| {
-                for (at, bound) in (first..).zip(bounds) {
-                    let label = label(at);
-                    let range = connections.range(label);
-                    let row = match weights {
-                        Numbers::F32(values) => &values[range],
-                        _ => {
-                            room.resize(range.len(), 0.0);
-                            weights.widen(range, room);
-                            &room[..]
-                        }
-                    };
-                    let groups = &mut groups[starts[at] - starts[first]..starts[at + 1] - starts[first]];
-                    *bound = quantise(row, groups, bar - biases[label]);
-                }
-            });
+            let starts = &starts[first..];
+            vectorised_loop(Labels { first, bounds, groups, room, starts, connections, biases, bar, label: &label });
         });
     }
 
@@ -352,6 +353,43 @@ impl ScreenRows {
     /// Bytes that a label takes.
     pub fn bytes_each(per_label: usize) -> u64 {
         (4 * per_label.div_ceil(4) + size_of::<RowBound>() + size_of::<usize>()) as u64
+    }
+}
+
+/// Labels from `first` on whose weights become bytes.
+struct Labels<'a, F> {
+    first: usize,
+    bounds: &'a mut [RowBound],
+    groups: &'a mut [u32],
+    room: &'a mut Vec<f32>,
+    starts: &'a [usize],
+    connections: &'a Connections,
+    biases: &'a [f32],
+    bar: f32,
+    label: &'a F,
+}
+
+impl<F: Fn(usize) -> usize> Loop for Labels<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { first, bounds, groups, room, starts, connections, biases, bar, label } = self;
+        let weights = connections.weights();
+        for (at, bound) in bounds.iter_mut().enumerate() {
+            let label = label(first + at);
+            let range = connections.range(label);
+            let row = match weights {
+                Numbers::F32(values) => &values[range],
+                _ => {
+                    room.resize(range.len(), 0.0);
+                    weights.widen(range, room);
+                    &room[..]
+                }
+            };
+            let groups = &mut groups[starts[at] - starts[0]..starts[at + 1] - starts[0]];
+            *bound = quantise(row, groups, bar - biases[label]);
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{Activation, Activations, Batch, Mode, Update};
 use rayon::prelude::*;
 use std::cell::RefCell;
 use std::ops::Range;
-use xc_sparse::vectorised;
+use xc_sparse::{Loop, vectorised_loop};
 
 /// A table with a vector for each feature, and a bias.
 #[derive(Clone, Debug)]
@@ -202,9 +202,24 @@ fn gather(sum: &mut Vec<f32>, gradient: &Activations, rows: &[u32], values: &[f3
 /// # Panics
 /// If a row is not there.
 fn add_rows(sum: &mut [f32], table: &[f32], rows: &[u32], values: &[f32]) {
-    let width = sum.len();
-    let row = |r: u32| &table[r as usize * width..][..width];
-    vectorised(|| {
+    vectorised_loop(AddRows { sum, table, rows, values });
+}
+
+struct AddRows<'a> {
+    sum: &'a mut [f32],
+    table: &'a [f32],
+    rows: &'a [u32],
+    values: &'a [f32],
+}
+
+impl Loop for AddRows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { sum, table, rows, values } = self;
+        let width = sum.len();
+        let row = |r: u32| &table[r as usize * width..][..width];
         let (rows, last_rows) = rows.as_chunks::<4>();
         let (values, last_values) = values.as_chunks::<4>();
         for (at, (&[ra, rb, rc, rd], &[va, vb, vc, vd])) in rows.iter().zip(values).enumerate() {
@@ -220,5 +235,5 @@ fn add_rows(sum: &mut [f32], table: &[f32], rows: &[u32], values: &[f32]) {
         for (&r, &v) in last_rows.iter().zip(last_values) {
             sum.iter_mut().zip(row(r)).for_each(|(sum, x)| *sum += v * x);
         }
-    });
+    }
 }

@@ -8,18 +8,26 @@
 //!   stripes of 32 columns, one task each: row after row z = x V, W += x^T z         no rows x k matrix exists
 //! ```
 
+use crate::arch::prefetch;
 use crate::stream::{Purpose, fill_uniform, mix, name, stream};
 use rayon::prelude::*;
-use xc_sparse::{Rows, vectorised};
+use std::array::from_fn;
+use xc_sparse::{Loop, Rows, vectorised_loop};
 
 /// Columns of a task: two cache lines of a row of `V`.
 const STRIPE: usize = 32;
+/// A row's columns of a stripe.
+type Part = [f32; STRIPE];
+/// Features between asking for a part and reading it.
+const AHEAD: usize = 8;
 /// Rows between two looks at whether to stop.
 const ROWS: usize = 1024;
 /// Features whose first values are one stream's.
 const CHUNK: usize = 4096;
 /// Features that are turned together: their rows and results stay in the first-level cache.
 const TURNED: usize = 8;
+/// Features whose products are added to a Gram matrix together: its sums are read and written once for them.
+const SUMMED: usize = 4;
 /// A direction whose length falls below this share once those before it are taken away is within rounding of them.
 const DEPENDENT: f64 = 1e-5;
 
@@ -30,8 +38,8 @@ const DEPENDENT: f64 = 1e-5;
 /// the weight of the first. Nothing comes back once `cancelled` says so. The bits are the same at any number of threads and on any processor, since
 /// checkpoints are known by first values.
 ///
-/// *Cost*: a pass 2 k multiplications an entry (k / 32 tasks) and k^2 a feature (the last pass twice that), and k^3 / 3 on one thread; two matrices of
-/// features x k, and [`room`].
+/// *Cost*: a pass 2 k multiplications an entry (k / 32 tasks) and k^2 a feature (the last pass twice that), and k^3 / 3 on one thread; memory as [`bytes`]
+/// says.
 ///
 /// # Panics
 /// If a row has a feature that is none, or fewer than two passes are asked for: the first begins with columns of any length.
@@ -45,150 +53,196 @@ pub(crate) fn leading(
     cancelled: &(dyn Fn() -> bool + Sync),
 ) -> Option<Vec<f32>> {
     assert!(passes >= 2, "{passes} passes, wanted at least 2");
-    let n_features = rows.n_features();
-    let mut v = vec![0.0f32; n_features * k];
-    v.par_chunks_mut((CHUNK * k).max(1)).enumerate().for_each(|(at, part)| {
-        fill_uniform(&mut stream(mix(name(seed, Purpose::Directions, 0), at as u64)), 1.0, part);
+    let (n_features, n_stripes) = (rows.n_features(), k.div_ceil(STRIPE));
+    // A row is `n_stripes` parts; columns behind the k-th are 0 and stay so.
+    let mut v = vec![[0.0f32; STRIPE]; n_features * n_stripes];
+    v.par_chunks_mut((CHUNK * n_stripes).max(1)).enumerate().for_each(|(at, parts)| {
+        let mut stream = stream(mix(name(seed, Purpose::Directions, 0), at as u64));
+        for row in parts.chunks_mut(n_stripes.max(1)) {
+            fill_uniform(&mut stream, 1.0, &mut row.as_flattened_mut()[..k]);
+        }
     });
     let mut energy = 0.0;
     for pass in 0..passes {
-        let stripes: Option<Vec<_>> = (0..k.div_ceil(STRIPE))
+        let stripes: Option<Vec<Stripe>> = (0..n_stripes)
             .into_par_iter()
-            .map(|at| multiplied(rows, which, &v, at * STRIPE..k.min((at + 1) * STRIPE), k, cancelled))
+            .map(|stripe| {
+                let mut to = Stripe { columns: vec![[0.0; STRIPE]; n_features], energy: 0.0 };
+                for which in which.chunks(ROWS) {
+                    if cancelled() {
+                        return None;
+                    }
+                    vectorised_loop(Multiply { rows, which, v: &v, stripe, n_stripes, to: &mut to });
+                }
+                Some(to)
+            })
             .collect();
         let stripes = stripes?;
         energy = stripes.iter().map(|s| s.energy).sum();
-        v.par_chunks_mut(k.max(1)).enumerate().for_each(|(feature, to)| {
-            for (to, stripe) in to.chunks_mut(STRIPE).zip(&stripes) {
-                to.copy_from_slice(&stripe.columns[feature * to.len()..][..to.len()]);
-            }
+        v.par_chunks_mut(n_stripes.max(1)).enumerate().for_each(|(feature, to)| {
+            to.iter_mut().zip(&stripes).for_each(|(to, stripe)| *to = stripe.columns[feature]);
         });
         drop(stripes);
         // Once leaves errors of the condition squared, which the next pass does not mind.
         for _ in 0..if pass + 1 < passes { 1 } else { 2 } {
-            v = orthonormal(&v, k, cancelled)?;
+            v = orthonormal(&v, n_stripes, cancelled)?;
         }
     }
     // Of the last pass but for its turn: the energy of the columns it began with.
     let met = energy / (which.len() * k) as f64;
     let scale = (mean_square / met).sqrt() as f32;
-    if scale.is_finite() && scale > 0.0 {
-        v.par_iter_mut().for_each(|v| *v *= scale);
-    }
-    Some(v)
+    let scale = if scale.is_finite() && scale > 0.0 { scale } else { 1.0 };
+    let mut out = vec![0.0f32; n_features * k];
+    out.par_chunks_mut(k.max(1)).zip(v.par_chunks(n_stripes.max(1))).for_each(|(to, row)| {
+        to.iter_mut().zip(row.as_flattened()).for_each(|(to, v)| *to = v * scale);
+    });
+    Some(out)
 }
 
-/// Bytes that [`leading`] takes beside its two matrices.
-pub(crate) fn room(k: usize) -> u64 {
-    // Sums of the Gram matrix, two factors and the inverse in f32; a block of 32 columns more for what they round up to.
-    32 * (k as u64).next_multiple_of(STRIPE as u64).pow(2)
+/// Bytes that [`leading`] takes at most, its result included: two matrices, what it gives being one; sums of the Gram matrix, two factors and the
+/// inverse in f32.
+pub(crate) fn bytes(n_features: usize, k: usize) -> u64 {
+    let columns = (k as u64).next_multiple_of(STRIPE as u64);
+    8 * n_features as u64 * columns + 32 * columns * columns
 }
 
+/// Some columns of a pass.
 struct Stripe {
-    /// Columns of `X^T X V`, row-major.
-    columns: Vec<f32>,
+    /// Columns of `X^T X V`.
+    columns: Vec<Part>,
     /// Sum of squares of `X V` with rows as long as they are.
     energy: f64,
 }
 
-fn multiplied(
-    rows: Rows<'_>,
-    which: &[u32],
-    v: &[f32],
-    range: std::ops::Range<usize>,
-    k: usize,
-    cancelled: &(dyn Fn() -> bool + Sync),
-) -> Option<Stripe> {
-    let width = range.len();
-    let mut columns = vec![0.0f32; rows.n_features() * width];
-    let mut energy = 0.0;
-    for which in which.chunks(ROWS) {
-        if cancelled() {
-            return None;
-        }
-        vectorised(|| {
-            for &i in which {
-                let row = rows.row(i as usize);
-                let length = row.values.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
-                let scale = 1.0 / length;
-                // Rows of nothing have no direction.
-                if !(scale.is_finite() && scale > 0.0) {
-                    continue;
-                }
-                let mut sums = [0.0f32; STRIPE];
-                let sums = &mut sums[..width];
-                let weight = |x: f32| (f64::from(x) * scale) as f32;
-                for (&f, &x) in row.indices.iter().zip(row.values) {
-                    let from = &v[f as usize * k + range.start..][..width];
-                    let x = weight(x);
-                    sums.iter_mut().zip(from).for_each(|(sum, v)| *sum += x * v);
-                }
-                for (&f, &x) in row.indices.iter().zip(row.values) {
-                    let to = &mut columns[f as usize * width..][..width];
-                    let x = weight(x);
-                    to.iter_mut().zip(&*sums).for_each(|(to, sum)| *to += x * sum);
-                }
-                energy += length * length * sums.iter().map(|&z| f64::from(z).powi(2)).sum::<f64>();
+/// Adds what the rows `which` give to a stripe.
+struct Multiply<'a> {
+    rows: Rows<'a>,
+    which: &'a [u32],
+    v: &'a [Part],
+    stripe: usize,
+    n_stripes: usize,
+    to: &'a mut Stripe,
+}
+
+impl Loop for Multiply<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { rows, which, v, stripe, n_stripes, to: Stripe { columns, energy } } = self;
+        for &i in which {
+            let row = rows.row(i as usize);
+            let length = row.values.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+            let scale = 1.0 / length;
+            // Rows of nothing have no direction.
+            if !(scale.is_finite() && scale > 0.0) {
+                continue;
             }
-        });
+            let weight = |x: f32| (f64::from(x) * scale) as f32;
+            let mut sums = [0.0f32; STRIPE];
+            for (at, (&f, &x)) in row.indices.iter().zip(row.values).enumerate() {
+                // Parts lie anywhere, in both matrices: those of later features are asked for now.
+                if let Some(&f) = row.indices.get(at + AHEAD) {
+                    prefetch(&v[f as usize * n_stripes + stripe]);
+                    prefetch(&columns[f as usize]);
+                }
+                let (from, x) = (&v[f as usize * n_stripes + stripe], weight(x));
+                sums.iter_mut().zip(from).for_each(|(sum, v)| *sum += x * v);
+            }
+            for (&f, &x) in row.indices.iter().zip(row.values) {
+                let (to, x) = (&mut columns[f as usize], weight(x));
+                to.iter_mut().zip(&sums).for_each(|(to, sum)| *to += x * sum);
+            }
+            *energy += length * length * sums.iter().map(|&z| f64::from(z).powi(2)).sum::<f64>();
+        }
     }
-    Some(Stripe { columns, energy })
 }
 
 /// `V R^-1`, whose columns are orthonormal (Cholesky QR) but for errors of the condition squared. Those that depend on columns before them are 0.
-fn orthonormal(v: &[f32], k: usize, cancelled: &(dyn Fn() -> bool + Sync)) -> Option<Vec<f32>> {
-    let inverse = inverse_of_upper_factor(&gram(v, k, cancelled)?, k);
-    let mut out = vec![0.0f32; v.len()];
-    let chunk = (TURNED * k).max(1);
-    let done = out.par_chunks_mut(chunk).zip(v.par_chunks(chunk)).map(|(to, rows)| {
-        if cancelled() {
-            return None;
-        }
-        vectorised(|| {
-            // Row i of the inverse begins at the diagonal; it is used for all rows here while it is near.
-            for (i, inverse) in inverse.chunks_exact(k).enumerate() {
-                for (to, row) in to.chunks_exact_mut(k).zip(rows.chunks_exact(k)) {
-                    let v = row[i];
-                    to[i..].iter_mut().zip(&inverse[i..]).for_each(|(to, r)| *to += v * r);
-                }
-            }
-        });
-        Some(())
-    });
+fn orthonormal(v: &[Part], n_stripes: usize, cancelled: &(dyn Fn() -> bool + Sync)) -> Option<Vec<Part>> {
+    let inverse = inverse_of_upper_factor(&gram(v, n_stripes, cancelled)?, n_stripes * STRIPE);
+    let (inverse, _) = inverse.as_chunks::<STRIPE>();
+    let mut out = vec![[0.0f32; STRIPE]; v.len()];
+    let chunk = (TURNED * n_stripes).max(1);
+    let done = out
+        .par_chunks_mut(chunk)
+        .zip(v.par_chunks(chunk))
+        .map(|(to, rows)| (!cancelled()).then(|| vectorised_loop(Turn { to, rows, inverse, n_stripes })));
     done.collect::<Option<()>>()?;
     Some(out)
 }
 
-/// `V^T V`, the lower triangle. In f64: what is left of a column without those before it is a difference of these sums.
-fn gram(v: &[f32], k: usize, cancelled: &(dyn Fn() -> bool + Sync)) -> Option<Vec<f64>> {
-    let n_stripes = k.div_ceil(STRIPE);
-    let pairs: Vec<(usize, usize)> = (0..n_stripes).flat_map(|a| (0..=a).map(move |b| (a, b))).collect();
-    let stripe = |at: usize| at * STRIPE..k.min((at + 1) * STRIPE);
-    let block = |&(a, b): &(usize, usize)| {
-        let (a, b) = (stripe(a), stripe(b));
-        let mut sums = [[0.0f64; STRIPE]; STRIPE];
-        if cancelled() {
-            return None;
-        }
-        vectorised(|| {
-            for row in v.chunks_exact(k) {
-                let mut other = [0.0f64; STRIPE];
-                other.iter_mut().zip(&row[b.clone()]).for_each(|(to, &v)| *to = f64::from(v));
-                for (sums, &v) in sums.iter_mut().zip(&row[a.clone()]) {
-                    sums.iter_mut().zip(&other).for_each(|(sum, other)| *sum += f64::from(v) * other);
+/// Adds rows times an upper triangular matrix.
+struct Turn<'a> {
+    to: &'a mut [Part],
+    rows: &'a [Part],
+    inverse: &'a [Part],
+    n_stripes: usize,
+}
+
+impl Loop for Turn<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let n = self.n_stripes;
+        // A row of the inverse begins at the diagonal; it is used for all rows here while it is near.
+        for (i, inverse) in self.inverse.chunks_exact(n).enumerate() {
+            let first = i / STRIPE;
+            for (to, row) in self.to.chunks_exact_mut(n).zip(self.rows.chunks_exact(n)) {
+                let v = row[first][i % STRIPE];
+                for (to, inverse) in to[first..].iter_mut().zip(&inverse[first..]) {
+                    to.iter_mut().zip(inverse).for_each(|(to, r)| *to += v * r);
                 }
             }
-        });
-        Some(sums)
-    };
-    let blocks: Vec<_> = pairs.par_iter().map(block).collect::<Option<_>>()?;
+        }
+    }
+}
+
+/// `V^T V`, the lower triangle. In f64: what is left of a column without those before it is a difference of these sums.
+fn gram(v: &[Part], n_stripes: usize, cancelled: &(dyn Fn() -> bool + Sync)) -> Option<Vec<f64>> {
+    let pairs: Vec<(usize, usize)> = (0..n_stripes).flat_map(|a| (0..=a).map(move |b| (a, b))).collect();
+    let block = |&(a, b): &(usize, usize)| (!cancelled()).then(|| vectorised_loop(Gram { v, n_stripes, a, b }));
+    let blocks = pairs.par_iter().map(block).collect::<Option<Vec<_>>>()?;
+    let k = n_stripes * STRIPE;
     let mut out = vec![0.0f64; k * k];
     for (&(a, b), sums) in pairs.iter().zip(&blocks) {
-        for (i, sums) in stripe(a).zip(sums) {
-            stripe(b).zip(sums).for_each(|(j, &sum)| out[i * k + j] = sum);
+        for (i, sums) in sums.iter().enumerate() {
+            out[(a * STRIPE + i) * k + b * STRIPE..][..STRIPE].copy_from_slice(sums);
         }
     }
     Some(out)
+}
+
+/// Sums of the products of the columns of one stripe with those of another.
+struct Gram<'a> {
+    v: &'a [Part],
+    n_stripes: usize,
+    a: usize,
+    b: usize,
+}
+
+impl Loop for Gram<'_> {
+    type Output = Box<[[f64; STRIPE]; STRIPE]>;
+
+    #[inline(always)]
+    fn run(self) -> Self::Output {
+        let mut sums = Box::new([[0.0f64; STRIPE]; STRIPE]);
+        for rows in self.v.chunks(SUMMED * self.n_stripes) {
+            let (mut a, mut b) = ([[0.0f64; STRIPE]; SUMMED], [[0.0f64; STRIPE]; SUMMED]);
+            for ((a, b), row) in a.iter_mut().zip(&mut b).zip(rows.chunks_exact(self.n_stripes)) {
+                *a = from_fn(|i| f64::from(row[self.a][i]));
+                *b = from_fn(|i| f64::from(row[self.b][i]));
+            }
+            for (i, sums) in sums.iter_mut().enumerate() {
+                for (j, sum) in sums.iter_mut().enumerate() {
+                    // One after the other, so that the order of sums is that of the features.
+                    *sum = a.iter().zip(&b).fold(*sum, |sum, (a, b)| sum + a[i] * b[j]);
+                }
+            }
+        }
+        sums
+    }
 }
 
 /// `R^-1` with `R^T R = gram`, R upper triangular; columns that depend on those before them are 0.

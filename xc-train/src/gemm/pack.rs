@@ -4,7 +4,7 @@ use super::MatRef;
 use crate::arch::{Words, flushed, pair_lines, pair_rows, prefetch_all};
 use rayon::prelude::*;
 use std::ops::Range;
-use xc_sparse::vectorised;
+use xc_sparse::{Loop, vectorised_loop};
 
 /// Columns of B in panels of `width`: panel after panel, in each the places one after another. Columns past the end are
 /// zeros.
@@ -74,20 +74,35 @@ fn singles(
     inner: Range<usize>,
     map: impl Fn(f32) -> f32,
 ) {
-    if m.row_stride == 1 {
-        // Lines lie side by side: each step of `inner` is one contiguous piece.
-        let n = lines.len();
-        vectorised(|| {
+    vectorised_loop(Singles { out, group, m, lines, inner, map });
+}
+
+struct Singles<'a, F> {
+    out: &'a mut [f32],
+    group: usize,
+    m: MatRef<'a>,
+    lines: Range<usize>,
+    inner: Range<usize>,
+    map: F,
+}
+
+impl<F: Fn(f32) -> f32> Loop for Singles<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { out, group, m, lines, inner, map } = self;
+        if m.row_stride == 1 {
+            // Lines lie side by side: each step of `inner` is one contiguous piece.
+            let n = lines.len();
             for (p, out) in inner.zip(out.chunks_exact_mut(group)) {
                 let from = p * m.column_stride + lines.start;
                 out[..n].iter_mut().zip(&m.values[from..from + n]).for_each(|(out, &value)| *out = map(value));
             }
-        });
-        return;
-    }
-    debug_assert!(m.column_stride == 1, "one stride is 1 in every matrix made here");
-    // Sixteen steps of every line at a time: the written lines stay in the nearest cache.
-    vectorised(|| {
+            return;
+        }
+        debug_assert!(m.column_stride == 1, "one stride is 1 in every matrix made here");
+        // Sixteen steps of every line at a time: the written lines stay in the nearest cache.
         for p in (0..inner.len()).step_by(16) {
             let n = 16.min(inner.len() - p);
             let out = &mut out[p * group..(p + n) * group];
@@ -98,7 +113,7 @@ fn singles(
                 }
             }
         }
-    });
+    }
 }
 
 /// How many lines ahead values are asked for: four panels of rows of A.

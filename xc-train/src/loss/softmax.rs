@@ -1,7 +1,7 @@
 //! Softmax cross-entropy.
 
 use super::{LANES, Loss, exp, sum_mut};
-use xc_sparse::vectorised;
+use xc_sparse::{Loop, vectorised, vectorised_loop};
 
 /// Cross-entropy between softmax probabilities and a target spread evenly over the true outputs: with n of them each
 /// has the target 1/n.
@@ -44,7 +44,17 @@ impl Loss for Softmax {
 
 /// Replaces logits by e^(logit - largest); gives the largest and the sum.
 fn exponentials(logits: &mut [f32]) -> (f32, f64) {
-    vectorised(|| {
+    vectorised_loop(Exponentials(logits))
+}
+
+struct Exponentials<'a>(&'a mut [f32]);
+
+impl Loop for Exponentials<'_> {
+    type Output = (f32, f64);
+
+    #[inline(always)]
+    fn run(self) -> (f32, f64) {
+        let logits = self.0;
         let mut lanes = [f32::NEG_INFINITY; LANES];
         let (whole, rest) = logits.as_chunks::<LANES>();
         for group in whole {
@@ -58,5 +68,5 @@ fn exponentials(logits: &mut [f32]) -> (f32, f64) {
             *z
         });
         (max, sum)
-    })
+    }
 }

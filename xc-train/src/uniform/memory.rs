@@ -2,7 +2,7 @@
 
 use super::params::GROUP_CONNECTIONS;
 use super::{FirstVectors, InputKind, UniformParams, Wiring};
-use crate::encoder::directions::room;
+use crate::encoder::directions::bytes;
 use crate::head::Sparse;
 use crate::head::grouped::head_params;
 use xc_sparse::uniform::Indices;
@@ -71,10 +71,11 @@ impl UniformParams {
         let parameters = encoder + head;
         let moments = n_moments as u64 * encoder + head_moments;
         let best = if keeps_best { parameters } else { 0 };
-        // Leading directions are sought in two matrices of the table's size before there are a table, moments, a copy and buffers.
+        // Leading directions are sought before there are moments, a copy and buffers.
         let sought = match (self.input, self.first_vectors) {
+            // The parameters are counted with the table that comes of it.
             (InputKind::Sparse, FirstVectors::Leading) => {
-                4 * n_features as u64 * self.widths[0] as u64 + room(self.widths[0])
+                bytes(n_features, self.widths[0]) - 4 * n_features as u64 * self.widths[0] as u64
             }
             _ => 0,
         };

@@ -172,7 +172,8 @@ fn the_memory_foreseen_is_that_of_the_arrays() {
                 own.map(|array| array.bytes.len() as u64).sum()
             };
             let (values, moments) = (of_groups(Role::Values), of_groups(Role::Moments));
-            let without = UniformParams { groups: None, ..params };
+            // So that no search for directions takes more than either.
+            let without = UniformParams { groups: None, first_vectors: FirstVectors::Random, ..params };
             let more = |keeps_best| {
                 let buffers = |p: &UniformParams| p.memory(N_FEATURES, N_LABELS, 16, 2, keeps_best, false).buffers;
                 buffers(&UniformParams { groups: Some(4), ..without.clone() }) - buffers(&without)
