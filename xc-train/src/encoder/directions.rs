@@ -7,6 +7,8 @@
 //!   V: features x k, even in +-1          pass: V <- orthonormal( X^T X V )         rows of X at length 1
 //!   stripes of 32 columns, one task each: row after row z = x V, W += x^T z         no rows x k matrix exists
 //! ```
+//!
+//! Sums are plain ones in one order rather than [`crate::gemm`]'s, whose bits follow the instruction set.
 
 use crate::arch::prefetch;
 use crate::stream::{Purpose, fill_uniform, mix, name, stream};
@@ -393,6 +395,45 @@ mod tests {
     fn asked_to_stop_there_is_none() {
         let (x, _) = rows(20, 10, 3, 1.0);
         assert!(leading(Rows::new(x.view()), &[0, 1], 2, 3, 1.0, 1, &|| true).is_none());
+    }
+
+    #[test]
+    fn instruction_sets_do_not_matter() {
+        let (x, _) = rows(40, 50, 20, 0.9);
+        let (x, which): (_, Vec<u32>) = (Rows::new(x.view()), (0..40).collect());
+        let mut v = vec![[0.0f32; STRIPE]; 50 * 2];
+        fill_uniform(&mut stream(3), 1.0, v.as_flattened_mut());
+        let bits = |parts: &[Part]| parts.as_flattened().iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+        // A loop that is called as it stands is compiled for the least instruction set.
+        let pass = |vectors: bool| {
+            let mut to = Stripe { columns: vec![[0.0; STRIPE]; 50], energy: 0.0 };
+            let pass = Multiply { rows: x, which: &which, v: &v, stripe: 1, n_stripes: 2, to: &mut to };
+            if vectors {
+                vectorised_loop(pass)
+            } else {
+                pass.run()
+            }
+            (bits(&to.columns), to.energy.to_bits())
+        };
+        assert_eq!(pass(true), pass(false));
+        let sums = |vectors: bool| {
+            let gram = Gram { v: &v, n_stripes: 2, a: 1, b: 0 };
+            let sums = if vectors { vectorised_loop(gram) } else { gram.run() };
+            sums.as_flattened().iter().map(|s| s.to_bits()).collect::<Vec<_>>()
+        };
+        assert_eq!(sums(true), sums(false));
+        let turned = |vectors: bool| {
+            let mut to = vec![[0.0; STRIPE]; 10];
+            let inverse = &v[..2 * 50];
+            let turn = Turn { to: &mut to, rows: &v[..10], inverse, n_stripes: 2 };
+            if vectors {
+                vectorised_loop(turn)
+            } else {
+                turn.run()
+            }
+            bits(&to)
+        };
+        assert_eq!(turned(true), turned(false));
     }
 
     #[test]

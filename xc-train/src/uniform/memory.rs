@@ -1,7 +1,7 @@
 //! What a training will take, before any of it is taken.
 
 use super::params::GROUP_CONNECTIONS;
-use super::{FirstVectors, InputKind, UniformParams, Wiring};
+use super::{InputKind, UniformParams, Wiring};
 use crate::encoder::directions::bytes;
 use crate::head::Sparse;
 use crate::head::grouped::head_params;
@@ -72,12 +72,10 @@ impl UniformParams {
         let moments = n_moments as u64 * encoder + head_moments;
         let best = if keeps_best { parameters } else { 0 };
         // Leading directions are sought before there are moments, a copy and buffers.
-        let sought = match (self.input, self.first_vectors) {
+        let sought = match self.seeks_directions() {
             // The parameters are counted with the table that comes of it.
-            (InputKind::Sparse, FirstVectors::Leading) => {
-                bytes(n_features, self.widths[0]) - 4 * n_features as u64 * self.widths[0] as u64
-            }
-            _ => 0,
+            true => bytes(n_features, self.widths[0]) - 4 * n_features as u64 * self.widths[0] as u64,
+            false => 0,
         };
         let step = 4 * batch64 * (units + ahead) as u64 + head_buffers + of_groups;
         UniformMemory { parameters, moments, best, buffers: step.max(sought.saturating_sub(moments + best)) }

@@ -84,9 +84,7 @@ impl UniformModel {
     /// # Panics
     /// If the rows have another number of features than the model.
     pub fn begin(&mut self, train: &Sample<'_>, observer: &dyn Observer) -> Result<(), TrainError> {
-        if let (FirstVectors::Leading, Features::Sparse(rows)) =
-            (self.params.first_vectors, train.examples().features())
-        {
+        if let (true, Features::Sparse(rows)) = (self.params.seeks_directions(), train.examples().features()) {
             let width = self.params.widths[0];
             let cancelled = || observer.cancelled();
             let table = leading(rows, train.rows(), width, PASSES, MEAN_SQUARE, self.params.seed, &cancelled)

@@ -41,6 +41,16 @@ pub enum FirstVectors {
     Leading,
 }
 
+impl FirstVectors {
+    /// Share of the learning rate at which such vectors learn unless something else is asked for. A tenth is a guess.
+    pub fn usual_rate(self) -> f32 {
+        match self {
+            Self::Random => 1.0,
+            Self::Leading => 0.1,
+        }
+    }
+}
+
 /// Which units a label is connected with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -67,9 +77,9 @@ pub struct UniformParams {
     /// layer; a stored model that does not say it: random.
     #[serde(default)]
     pub first_vectors: FirstVectors,
-    /// Share of the learning rate at which they and the bag's bias learn; 0: they stay. Default 0.1, for leading directions (a guess); a stored model that
-    /// does not say it: 1.
-    #[serde(default = "whole")]
+    /// Share of the learning rate at which they and the bag's bias learn; 0: they stay. Default: [`FirstVectors::usual_rate`] of leading directions, a stored
+    /// model that does not say it: of random vectors.
+    #[serde(default = "rate_of_random")]
     pub vector_rate: f32,
     /// Chance that a value that comes in is dropped in training: of a vector, or of the bag's sums. Default 0.1 (the paper: 0.1 to 0.2).
     pub input_dropout: f32,
@@ -114,7 +124,7 @@ impl Default for UniformParams {
             input: InputKind::Sparse,
             widths: vec![512],
             first_vectors: FirstVectors::Leading,
-            vector_rate: 0.1,
+            vector_rate: FirstVectors::Leading.usual_rate(),
             input_dropout: 0.1,
             hidden_dropout: 0.0,
             intermediate: Some(32_768),
@@ -276,6 +286,11 @@ impl UniformParams {
         self.widths.iter().skip(below).copied().chain(self.intermediate)
     }
 
+    /// Whether leading directions of the training rows are sought before the training.
+    pub fn seeks_directions(&self) -> bool {
+        self.input == InputKind::Sparse && self.first_vectors == FirstVectors::Leading
+    }
+
     /// How connections change.
     pub fn rewire(&self) -> Option<Rewire> {
         let Self { rewire_every: every, rewire_fraction: fraction, .. } = *self;
@@ -362,8 +377,8 @@ impl UniformParams {
     }
 }
 
-fn whole() -> f32 {
-    1.0
+fn rate_of_random() -> f32 {
+    FirstVectors::Random.usual_rate()
 }
 
 fn number(name: &'static str, met: f64, wanted: &'static str) -> Result<(), UniformParamsError> {

@@ -13,7 +13,7 @@ use crate::measure::Meter;
 use crate::model::{self, Extras, beside};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
-use xc_train::uniform::{FirstVectors, InputKind, KIND, UniformModel, UniformParams, UniformScratch, Wiring};
+use xc_train::uniform::{InputKind, KIND, UniformModel, UniformParams, UniformScratch, Wiring};
 use xc_train::{Features, LossKind};
 
 pub(super) use super::uniform_args::Args;
@@ -71,7 +71,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         beside(&args.data.model, "log"),
         &watch,
         |trainer, train, validation| {
-            if params.input == InputKind::Sparse && params.first_vectors == FirstVectors::Leading {
+            if params.seeks_directions() {
                 context.note(format_args!("first vectors: leading directions of {} rows", train.len()));
             }
             uniform.begin(train, trainer.observer).map_err(|e| training_error(&args.data.train, &e))?;

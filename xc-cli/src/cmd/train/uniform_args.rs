@@ -191,10 +191,7 @@ impl Args {
             (Some(FirstName::Random), _) | (None, None) => FirstVectors::Random,
             (Some(FirstName::Leading), _) | (None, Some(_)) => FirstVectors::Leading,
         };
-        let vector_rate = self.layer.vector_rate.unwrap_or(match first_vectors {
-            FirstVectors::Random => 1.0,
-            FirstVectors::Leading => 0.1,
-        });
+        let vector_rate = self.layer.vector_rate.unwrap_or(first_vectors.usual_rate());
         UniformParams {
             input,
             widths,
