@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use xc_fuzz::{check_message, folder};
-use xc_tree::omikuji::import;
+use xc_tree::import::omikuji::import;
 
 fuzz_target!(|input: (bool, &[u8])| {
     let loss = if input.0 { "Hinge" } else { "Log" };

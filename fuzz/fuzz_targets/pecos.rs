@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use std::io::{Cursor, Write};
 use xc_fuzz::{check_message, folder, sections};
-use xc_tree::pecos::{export, import};
+use xc_tree::import::pecos::{export, import};
 
 /// An archive of the arrays `indices`, `indptr`, `shape`, `data` as they stand in the input.
 fn archive(arrays: &[&[u8]]) -> Vec<u8> {

@@ -13,43 +13,18 @@
 //! | many queries | their best labels | [`TreeModel::predict_batch`] |
 //! | a query and some labels | their scores | [`TreeModel::restrict`], [`TreeModel::predict_restricted`] |
 
-mod batch;
-mod beam;
-mod checkpoint;
-mod cluster;
-mod file;
-mod groups;
-mod head;
-mod labels;
-mod linear;
+pub mod import;
 mod model;
-mod observe;
-pub mod omikuji;
-mod parts;
-pub mod pecos;
-mod post;
-mod restrict;
-mod select;
-mod stream;
-mod topology;
+mod predict;
 mod train;
-mod untrained;
 
-pub use beam::{PredictParams, PredictScratch};
-pub use checkpoint::CheckpointError;
-pub use cluster::{ClusterMethod, ClusterParams};
-pub use file::{Check, KIND, OpenTreeError};
-pub use groups::group_labels;
-pub use labels::{LabelRepresentation, LabelVectors};
-pub use linear::{LinearParams, Loss};
-pub use model::{BuildError, ModelInfo, Tree, TreeModel};
-pub use observe::{Event, Observer, Silent};
-pub use parts::TreeParts;
-pub use post::{PostProcessor, UnknownPostProcessor};
-pub use restrict::{Restriction, UnknownLabel};
-pub use topology::{Topology, TopologyError};
-pub use train::{
-    CheckTreeParamsError, Negatives, Preset, TrainError, TrainInput, TreeParams, UnknownPreset, Unseen,
-    estimate_peak_bytes, train_tree, train_trees,
+pub use model::{
+    BuildError, Check, KIND, ModelInfo, OpenTreeError, PostProcessor, Topology, TopologyError, Tree, TreeModel,
+    TreeParts, UnknownPostProcessor, Untrained, UntrainedError, UntrainedParams,
 };
-pub use untrained::{Untrained, UntrainedError, UntrainedParams};
+pub use predict::{PredictParams, PredictScratch, Restriction, UnknownLabel};
+pub use train::{
+    CheckTreeParamsError, CheckpointError, ClusterMethod, ClusterParams, Event, LabelRepresentation, LabelVectors,
+    LinearParams, Loss, Negatives, Observer, Preset, Silent, TrainError, TrainInput, TreeParams, UnknownPreset, Unseen,
+    estimate_peak_bytes, group_labels, train_tree, train_trees,
+};

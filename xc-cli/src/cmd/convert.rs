@@ -15,8 +15,8 @@ use xc_sparse::io::{
 };
 use xc_sparse::store::{ContainerWriter, WriteError};
 use xc_sparse::{CsrMatrix, LabelRows};
-use xc_tree::omikuji::{self, OmikujiModel};
-use xc_tree::pecos::{self, PecosError, PecosModel};
+use xc_tree::import::omikuji::{self, OmikujiModel};
+use xc_tree::import::pecos::{self, PecosError, PecosModel};
 use xc_tree::{ModelInfo, TreeModel, TreeParts};
 
 use super::train::PrecisionName;

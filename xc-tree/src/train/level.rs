@@ -5,12 +5,12 @@
 
 use super::negatives::Matched;
 use super::{TrainInput, TreeParams};
-use crate::Topology;
-use crate::linear::LinearParams;
-use crate::linear::block::{Block, Numbering};
-use crate::linear::group::{Buffers, GROUP, Group, Solved, join};
-use crate::observe::{Event, Observer};
-use crate::stream::mix;
+use crate::model::Topology;
+use crate::train::linear::LinearParams;
+use crate::train::linear::block::{Block, Numbering};
+use crate::train::linear::group::{Buffers, GROUP, Group, Solved, join};
+use crate::train::observe::{Event, Observer};
+use crate::train::stream::mix;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use xc_sparse::Rows;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   features, labels ──▶ label vectors ──▶ clustering ──▶ level 0 rankers ──▶ level 1 ──▶ ... ──▶ TreeParts
-//!                         (labels.rs)      (cluster/)       (linear/)
+//!                         (label_vectors)   (cluster/)       (linear/)
 //! ```
 //!
 //! # Awkward input
@@ -12,20 +12,31 @@
 //! * An instance without features takes part through the bias input.
 //! * No label with a positive at all, and features that are not finite, are errors.
 
+mod checkpoint;
+mod cluster;
+mod groups;
+mod label_vectors;
 mod level;
+mod linear;
 mod negatives;
+mod observe;
 mod params;
+mod stream;
 
+pub use checkpoint::CheckpointError;
+pub use cluster::{ClusterMethod, ClusterParams};
+pub use groups::group_labels;
+pub use label_vectors::{LabelRepresentation, LabelVectors};
+pub use linear::{LinearParams, Loss};
+pub use observe::{Event, Observer, Silent};
 pub use params::{CheckTreeParamsError, Negatives, Preset, TreeParams, UnknownPreset, Unseen};
 
-use crate::checkpoint::{Checkpoint, CheckpointError};
-use crate::cluster::{Clustering, cluster};
-use crate::labels::LabelVectors;
-use crate::observe::{Event, Observer};
-use crate::stream::mix;
-use crate::{Topology, TreeParts};
+use crate::model::{Topology, TreeParts};
+use checkpoint::Checkpoint;
+use cluster::{Clustering, cluster};
 use level::Trainer;
 use std::path::Path;
+use stream::mix;
 use thiserror::Error;
 use xc_sparse::{CsrView, LabelRows, Rows};
 

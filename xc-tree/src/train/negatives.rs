@@ -1,7 +1,7 @@
 //! Matcher-aware negatives: where the levels trained so far would send each training instance.
 
 use super::level::Trainer;
-use crate::PostProcessor;
+use crate::model::PostProcessor;
 use rayon::prelude::*;
 use xc_sparse::chunked::ChunkRows;
 

@@ -1,8 +1,8 @@
 //! Parameters of tree training.
 
-use crate::cluster::{ClusterMethod, ClusterParams};
-use crate::labels::LabelRepresentation;
-use crate::linear::LinearParams;
+use crate::train::cluster::{ClusterMethod, ClusterParams};
+use crate::train::label_vectors::LabelRepresentation;
+use crate::train::linear::LinearParams;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 

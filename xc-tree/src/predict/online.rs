@@ -1,9 +1,10 @@
 //! Beam search of one query, online: no allocation once the scratch has grown.
 
-use crate::head::{self, Head};
+use super::ensemble::{Pooled, mean_of_trees, pool_size};
+use super::select::Select;
+use super::top::{self, Head};
+use crate::model::PostProcessor;
 use crate::model::{Tree, TreeModel};
-use crate::post::PostProcessor;
-use crate::select::Select;
 use xc_sparse::SparseRow;
 use xc_sparse::chunked::{Choice, ProductScratch, QueryScratch, QueryView, Touched, margins};
 use xc_sparse::rank::{Scored, rank_order};
@@ -59,22 +60,6 @@ struct Visited {
     // None: the head.
     level: Option<u32>,
     parent: u32,
-}
-
-/// What one tree says of a label, scores on the post-processor's own scale.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pooled {
-    pub(crate) label: u32,
-    pub(crate) tree: u32,
-    pub(crate) score: f32,
-}
-
-/// Labels that each tree of an ensemble offers for `top_k` wanted ones.
-///
-/// A label that one tree ranks high may stand a little below another tree's top k; its share of the mean
-/// would be lost. Further down scores are too small to matter.
-pub(crate) fn pool_size(top_k: usize, n_trees: usize) -> usize {
-    if n_trees == 1 { top_k } else { top_k.saturating_mul(3).max(top_k.saturating_add(20)) }
 }
 
 /// Scales the values of a row to length 1 where the model asks for it.
@@ -241,31 +226,6 @@ impl TreeModel {
     }
 }
 
-/// Means over trees: a tree that did not offer a label counts 0 for it.
-///
-/// Scores of one label are added in the order of the trees, whatever order they come in here.
-pub(crate) fn mean_of_trees(
-    n_trees: usize,
-    top_k: usize,
-    pooled: &mut [Pooled],
-    select: &mut Select,
-    out: &mut Vec<Scored>,
-) {
-    pooled.sort_unstable_by_key(|p| u64::from(p.label) << 32 | u64::from(p.tree));
-    select.reset(top_k);
-    let mut at = 0;
-    while at < pooled.len() {
-        let label = pooled[at].label;
-        let mut sum = 0.0f32;
-        while at < pooled.len() && pooled[at].label == label {
-            sum += pooled[at].score;
-            at += 1;
-        }
-        select.push(label, sum / n_trees as f32);
-    }
-    out.extend_from_slice(select.ranked());
-}
-
 /// Parents that are scored before the bar is looked at again: one lets most be left out, more keep more memory accesses
 /// under way at a time. Of 1, 2, 3 and 4 the fastest, by a few hundredths.
 const WAVE: usize = 3;
@@ -325,7 +285,7 @@ impl Search<'_> {
         self.margins.clear();
         margins(&head.level.view(), query, &[0], self.params.choice, self.product, self.margins);
         let kept = (self.params.beam, per_tree);
-        head::search(tree, head.depth, self.post, self.margins, kept, self.nodes, self.select);
+        top::search(tree, head.depth, self.post, self.margins, kept, self.nodes, self.select);
     }
 
     /// Where the parents to score next end: none are left when nothing further can change the best.

@@ -5,7 +5,7 @@ use super::block::{Block, Numbering};
 use super::group::{Buffers, Group, Solved, join};
 use super::lanes::{Problem, State};
 use super::{LinearParams, Loss, reference};
-use crate::stream::stream;
+use crate::train::stream::stream;
 use proptest::prelude::*;
 use xc_sparse::{CsrMatrix, Rows};
 
@@ -94,7 +94,7 @@ fn fixed_draws() -> Vec<(Vec<(u8, i8)>, u16)> {
     (0..60u16)
         .map(|i| {
             let own = (i % 3) as u8 * 7;
-            let mut row: Vec<(u8, i8)> = (0..6).map(|_| (crate::stream::below(&mut rng, 23) as u8, 9)).collect();
+            let mut row: Vec<(u8, i8)> = (0..6).map(|_| (crate::train::stream::below(&mut rng, 23) as u8, 9)).collect();
             row.push((own, 40));
             (row, 1 << (i % 3) | if i % 7 == 0 { 8 } else { 0 })
         })

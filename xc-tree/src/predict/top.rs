@@ -5,11 +5,11 @@
 //! of the query. A head holds the weights of all these nodes as the children of one parent, for one visit. The
 //! search then walks the levels as ever, on margins that are there already: the same answers, bit for bit.
 
-use crate::TreeParts;
-use crate::beam::offer_children;
+use super::online::offer_children;
+use super::select::Select;
+use crate::model::PostProcessor;
+use crate::model::TreeParts;
 use crate::model::{Level, Tree};
-use crate::post::PostProcessor;
-use crate::select::Select;
 use xc_sparse::chunked::{ChunkRows, MAX_WIDTH};
 use xc_sparse::rank::Scored;
 

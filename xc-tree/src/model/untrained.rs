@@ -6,8 +6,8 @@
 //! the label's ancestors, so that it meets rows on its own path more often than elsewhere. The number of children that
 //! share a row, the number of rows, the query's length and the shares of the two sources are parameters.
 
-use crate::file::KIND;
-use crate::post::PostProcessor;
+use crate::model::KIND;
+use crate::model::PostProcessor;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;

@@ -2,7 +2,7 @@
 
 use super::error::{PecosError, io_error, json_error, matrix_error};
 use super::npz::{Columns, read_columns, write_columns};
-use crate::Topology;
+use crate::model::Topology;
 use serde::{Deserialize, Serialize};
 use std::{fs, path::Path};
 

@@ -26,7 +26,7 @@ pub use error::PecosError;
 pub use export::export;
 pub use import::import;
 
-use crate::{PostProcessor, TreeParts};
+use crate::model::{PostProcessor, TreeParts};
 
 /// What a PECOS XLinear folder holds.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! A label tree as plain parts: what trainers and importers produce and what a model is built from.
 
-use crate::Topology;
+use super::Topology;
 use xc_sparse::chunked::ChunkRows;
 
 /// Shape and weights of one tree before they are packed for prediction.

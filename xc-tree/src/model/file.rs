@@ -1,8 +1,8 @@
 //! The folder of a tree model: which arrays, under which names. See `docs/formats/model.md`.
 
-use crate::head::Head;
-use crate::model::{Level, MappedLevel, MappedValues, ModelInfo, Tree, TreeModel};
-use crate::post::PostProcessor;
+use super::{Level, MappedLevel, MappedValues, ModelInfo, PostProcessor, Tree, TreeModel, UnknownPostProcessor};
+use crate::predict::top::Head;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use thiserror::Error;
@@ -95,7 +95,7 @@ impl TreeModel {
         container.expect_kind(KIND)?;
         let path = || container.folder().to_owned();
         let name: String = container.parameter("post_processor")?;
-        let post: PostProcessor = name.parse().map_err(|e: crate::UnknownPostProcessor| OpenTreeError::Parameter {
+        let post: PostProcessor = name.parse().map_err(|e: UnknownPostProcessor| OpenTreeError::Parameter {
             path: path(),
             key: "post_processor",
             why: e.to_string(),

@@ -1,6 +1,7 @@
 //! Scores of given labels only: the paths to them, and nothing else.
 
-use crate::beam::{Pooled, PredictScratch, mean_of_trees, normalised, rank_scores};
+use super::ensemble::{Pooled, mean_of_trees};
+use super::online::{PredictScratch, normalised, rank_scores};
 use crate::model::{Tree, TreeModel};
 use thiserror::Error;
 use xc_sparse::SparseRow;

@@ -1,7 +1,18 @@
 //! A label-tree model in memory or mapped from its folder.
 
-use crate::head::{self, Head};
-use crate::{PostProcessor, TreeParts};
+mod file;
+mod parts;
+mod post;
+mod topology;
+mod untrained;
+
+pub use file::{Check, KIND, OpenTreeError};
+pub use parts::TreeParts;
+pub use post::{PostProcessor, UnknownPostProcessor};
+pub use topology::{Topology, TopologyError};
+pub use untrained::{Untrained, UntrainedError, UntrainedParams};
+
+use crate::predict::top::{self, Head};
 use half::{bf16, f16};
 use std::sync::Arc;
 use thiserror::Error;
@@ -166,7 +177,7 @@ impl Tree {
         if parts.levels.len() != parts.topology.depth() {
             return Err(BuildError::Depth { tree, met: parts.levels.len(), wanted: parts.topology.depth() });
         }
-        let head = head::rows(&parts);
+        let head = top::rows(&parts);
         let TreeParts { topology, levels } = parts;
         if let Some(&label) = topology.labels().iter().find(|&&l| l as usize >= info.n_labels) {
             return Err(BuildError::Label { tree, label, n_labels: info.n_labels });
@@ -264,7 +275,7 @@ impl TreeModel {
             boundaries.push(ptr);
             levels.push((0..view.n_parents()).map(|p| view.to_rows(p)).collect());
         }
-        let topology = crate::Topology::try_new(boundaries, tree.labels().to_vec(), self.info.n_labels);
+        let topology = Topology::try_new(boundaries, tree.labels().to_vec(), self.info.n_labels);
         // The tree was checked when it was packed or opened.
         let topology = topology.unwrap_or_else(|e| panic!("a packed tree is no tree: {e}"));
         TreeParts { topology, levels }

@@ -4,7 +4,7 @@ use super::arch::{self, Aligned};
 use super::block::Block;
 use super::lanes::{Problem, State};
 use super::{LinearParams, Loss, logistic};
-use crate::stream::{mix, stream};
+use crate::train::stream::{mix, stream};
 use xc_sparse::chunked::ChunkRows;
 
 /// Siblings of one group, at most.

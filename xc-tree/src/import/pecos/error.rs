@@ -1,6 +1,6 @@
 //! What can go wrong with a PECOS folder.
 
-use crate::{TopologyError, UnknownPostProcessor};
+use crate::model::{TopologyError, UnknownPostProcessor};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use xc_sparse::store::OneLine;

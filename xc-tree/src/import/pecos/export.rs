@@ -5,7 +5,7 @@ use super::clusters::cluster_matrix;
 use super::error::{PecosError, io_error, json_error};
 use super::import::layer_folder;
 use super::npz::{Columns, write_columns};
-use crate::Topology;
+use crate::model::Topology;
 use serde_json::{Value, json};
 use std::{
     fs::{self, File},
@@ -22,7 +22,7 @@ use xc_sparse::chunked::ChunkRows;
 /// The folder exists and is not empty; the system refuses.
 ///
 /// # Panics
-/// If the parts do not fit together (see [`crate::TreeParts`]), or a label or feature is out of range.
+/// If the parts do not fit together (see [`TreeParts`](crate::TreeParts)), or a label or feature is out of range.
 ///
 /// # Cost
 /// O(nnz); memory for one level beside the model.

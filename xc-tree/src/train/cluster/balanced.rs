@@ -18,9 +18,9 @@
 //! splits below [`LOCAL_NNZ`] work on a copy with renumbered coordinates, which keeps centroids in the first caches.
 
 use super::{ClusterParams, Clustering, Space, add, boundary, dot};
-use crate::labels::LabelVectors;
-use crate::observe::Observer;
-use crate::stream::{below, mix, stream};
+use crate::train::label_vectors::LabelVectors;
+use crate::train::observe::Observer;
+use crate::train::stream::{below, mix, stream};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 use std::cmp::Ordering;
@@ -325,8 +325,8 @@ fn norms(all: &[f32], left: &[f32]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::labels::LabelRepresentation;
-    use crate::observe::Silent;
+    use crate::train::label_vectors::LabelRepresentation;
+    use crate::train::observe::Silent;
     use xc_sparse::{CsrMatrix, LabelRows, Rows};
 
     /// `n` labels in `groups` groups that share no feature; label i belongs to group i % groups.
@@ -389,7 +389,7 @@ mod tests {
             let sizes: Vec<u32> = leaves.windows(2).map(|w| w[1] - w[0]).collect();
             assert!(sizes.iter().all(|&s| s as usize <= max_leaf && s > 0), "{sizes:?}");
             assert_eq!(*leaves.last().unwrap() as usize, n);
-            crate::Topology::try_new(c.levels, c.order, n).unwrap();
+            crate::model::Topology::try_new(c.levels, c.order, n).unwrap();
         }
     }
 
@@ -427,7 +427,7 @@ mod tests {
             let mut seen = c.order.clone();
             seen.sort_unstable();
             assert_eq!(seen, (0..1000).collect::<Vec<_>>());
-            crate::Topology::try_new(c.levels, c.order, 1000).unwrap();
+            crate::model::Topology::try_new(c.levels, c.order, 1000).unwrap();
         }
     }
 

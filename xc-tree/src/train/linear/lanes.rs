@@ -15,7 +15,7 @@
 
 use super::arch::prefetch;
 use super::block::Block;
-use crate::stream::shuffle;
+use crate::train::stream::shuffle;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// A gradient at most this far from 0 moves nothing.

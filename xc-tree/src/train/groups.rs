@@ -1,8 +1,8 @@
 //! Groups of labels whose instances are alike, for whoever wants coarser labels: one level of a balanced clustering.
 
-use crate::cluster::{ClusterParams, Clustering, cluster};
-use crate::labels::{LabelRepresentation, LabelVectors};
-use crate::observe::Observer;
+use crate::train::cluster::{ClusterParams, Clustering, cluster};
+use crate::train::label_vectors::{LabelRepresentation, LabelVectors};
+use crate::train::observe::Observer;
 use xc_sparse::{LabelRows, Rows};
 
 /// The group of each label: nearly equal groups of about ceil(labels / `n_groups`) labels, so at most `n_groups` and, where that does not divide well,
@@ -47,7 +47,7 @@ pub fn group_labels(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::Silent;
+    use crate::train::observe::Silent;
     use xc_sparse::CsrMatrix;
 
     /// Labels 0 to 19 share a feature, 20 to 39 another one; labels 40 to 44 have no instance.

@@ -1,10 +1,11 @@
 //! Beam search of many queries: level by level, and inside a level chunk by chunk, so that a chunk's weights
 //! enter the cache once for all the queries of a tile that reach it (etter2022mscm, Alg. 3).
 
-use crate::beam::{Pooled, PredictParams, mean_of_trees, normalised, offer_children, pool_size};
-use crate::head;
+use super::ensemble::{Pooled, mean_of_trees, pool_size};
+use super::online::{PredictParams, normalised, offer_children};
+use super::select::Select;
+use super::top;
 use crate::model::{Tree, TreeModel};
-use crate::select::Select;
 use rayon::prelude::*;
 use xc_sparse::chunked::{ChunkedView, ProductScratch, QueryScratch, QueryView, Visit, shared_margins};
 use xc_sparse::rank::{RankedBatch, Scored};
@@ -153,7 +154,7 @@ impl TreeModel {
                 let query = |number: u32| queries[number as usize];
                 let kept = (params.beam, per_tree);
                 shared_margins(&head.level.view(), visits, query, params.choice, product, |at, _, margins| {
-                    head::search(tree, head.depth, self.info.post, margins, kept, nodes, &mut selects[at]);
+                    top::search(tree, head.depth, self.info.post, margins, kept, nodes, &mut selects[at]);
                 });
                 if head.depth <= last {
                     self.descend(&tree.level(head.depth), params, selects, all);

@@ -10,8 +10,8 @@
 mod balanced;
 mod unbalanced;
 
-use crate::labels::LabelVectors;
-use crate::observe::Observer;
+use crate::train::label_vectors::LabelVectors;
+use crate::train::observe::Observer;
 use serde::{Deserialize, Serialize};
 
 /// How labels are grouped.

@@ -24,7 +24,7 @@
 
 mod cbor;
 
-use crate::{PostProcessor, Topology, TopologyError, TreeParts};
+use crate::model::{PostProcessor, Topology, TopologyError, TreeParts};
 use cbor::Node;
 use rayon::prelude::*;
 use serde::Deserialize;

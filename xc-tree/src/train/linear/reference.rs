@@ -1,7 +1,7 @@
 //! The lane solver without lanes: scalar, one ranker after the other at each visit. It defines the answer.
 
 use super::lanes::{Lanes, Problem, State, TINY, restore};
-use crate::stream::shuffle;
+use crate::train::stream::shuffle;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// Solves all rankers of `problem`, bit for bit as `lanes::solve` must.

@@ -5,9 +5,9 @@
 //! cluster that needs no further cut gets single children until then.
 
 use super::{ClusterParams, Clustering, Space};
-use crate::labels::LabelVectors;
-use crate::observe::Observer;
-use crate::stream::{below, mix, stream};
+use crate::train::label_vectors::LabelVectors;
+use crate::train::observe::Observer;
+use crate::train::stream::{below, mix, stream};
 use rayon::prelude::*;
 
 pub(super) fn cluster(
@@ -133,8 +133,8 @@ fn k_means(space: &Space<'_>, rows: &[u32], params: &ClusterParams, path: u64) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::labels::LabelRepresentation;
-    use crate::observe::Silent;
+    use crate::train::label_vectors::LabelRepresentation;
+    use crate::train::observe::Silent;
     use xc_sparse::{CsrMatrix, LabelRows, Rows};
 
     fn unit_vectors(n: usize, groups: usize) -> LabelVectors {
@@ -162,7 +162,7 @@ mod tests {
         for label in 6..90 {
             assert_eq!(home(label), home(label % 6));
         }
-        crate::Topology::try_new(c.levels.clone(), c.order.clone(), 90).unwrap();
+        crate::model::Topology::try_new(c.levels.clone(), c.order.clone(), 90).unwrap();
     }
 
     #[test]

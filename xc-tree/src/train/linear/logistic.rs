@@ -4,7 +4,7 @@
 //! smaller of the two by Newton steps on its one-variable problem. All in f64.
 
 use super::block::Block;
-use crate::stream::shuffle;
+use crate::train::stream::shuffle;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// Newton steps of one visit, at most.

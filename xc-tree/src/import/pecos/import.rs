@@ -5,7 +5,7 @@ use super::columns::chunks;
 use super::error::{PecosError, io_error, json_error};
 use super::npz::read_columns;
 use super::{PecosModel, stored};
-use crate::{PostProcessor, TreeParts};
+use crate::model::{PostProcessor, TreeParts};
 use serde::{Deserialize, de::DeserializeOwned};
 use std::{
     fs,

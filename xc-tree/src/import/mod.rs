@@ -1,0 +1,4 @@
+//! Models of other systems: [PECOS](pecos), read and written, and [omikuji](omikuji), read.
+
+pub mod omikuji;
+pub mod pecos;
