@@ -11,13 +11,12 @@
 use std::time::Instant;
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::encoder::{Bag, Stack};
-use xc_train::gemm::{MatRef, Products, Scratch, Start, product};
+use xc_train::gemm::{MatRef, Products, Scratch as ProductScratch, Start, product};
 use xc_train::head::Dense;
 use xc_train::loss::Softmax;
 use xc_train::optim::{Adam, Sgd};
 use xc_train::{
-    Activation, Activations, Batch, Encoder, Examples, Features, Mode, Network, Optimizer, StepParams, Update,
-    Workspace,
+    Activation, Activations, Batch, Encoder, Examples, Features, Mode, Network, Optimizer, Scratch, StepParams, Update,
 };
 
 fn main() {
@@ -53,7 +52,7 @@ fn products_of(threads: usize, products: Products) {
     ] {
         let (x, weights, g) = (values(n * w, 1), values(h * w, 2), values(n * h, 3));
         let (x, weights, g) = (MatRef::new(&x, n, w), MatRef::new(&weights, h, w), MatRef::new(&g, n, h));
-        let mut scratch = Scratch::default();
+        let mut scratch = ProductScratch::default();
         let mut speed = |m: usize, k: usize, a: MatRef<'_>, b: MatRef<'_>| {
             let mut c = vec![0.0; m * k];
             let mut best = f64::MAX;
@@ -153,7 +152,7 @@ fn time<E: Encoder>(
     let head = Dense::new(outputs, encoder.width(), 1);
     let mut network = Network::new(encoder, head);
     network.prepare(optimizer);
-    let (mut workspace, mut gathered) = (Workspace::default(), Batch::default());
+    let (mut workspace, mut gathered) = (Scratch::default(), Batch::default());
     let mut times = Vec::new();
     let mut loss = 0.0;
     for number in 0..14u64 {

@@ -15,7 +15,7 @@ use xc_train::head::Sparse;
 use xc_train::head::sparse::{EvenNegatives, Rewire, Screening, SparseParams};
 use xc_train::loss::SquaredHinge;
 use xc_train::optim::Adam;
-use xc_train::{Activation, Batch, DenseRows, Examples, Features, First, Network, StepParams, Workspace};
+use xc_train::{Activation, Batch, DenseRows, Examples, Features, Init, Network, Scratch, StepParams};
 
 fn number_type(name: Option<&String>) -> NumberType {
     match name.map(String::as_str) {
@@ -99,7 +99,7 @@ fn main() {
     let encoder = Stack::new(Precomputed::new(inputs).with_dropout(0.1))
         .push(hidden, Activation::Relu, 0.0, 1)
         .with_products(products);
-    let head = Sparse::new(labels, hidden, params, First::Drawn { seed: 1 }).expect("a sound shape");
+    let head = Sparse::new(labels, hidden, params, Init::Random { seed: 1 }).expect("a sound shape");
     let head = head.with_screening(screening);
     let head = head.with_negatives(negatives.map(|per_step| std::sync::Arc::new(EvenNegatives { per_step }) as _));
     let mut network = Network::new(encoder, head);
@@ -108,7 +108,7 @@ fn main() {
     }
     let optimizer = Adam::default();
     network.prepare(&optimizer);
-    let (mut batch, mut room) = (Batch::default(), Workspace::default());
+    let (mut batch, mut room) = (Batch::default(), Scratch::default());
     let order: Vec<u32> = (0..rows as u32).collect();
     let (mut began, mut done, mut loss, mut steps) = (Instant::now(), 0, 0.0, 0.0);
     let (started, mut anonymous_peak) = (Instant::now(), 0);

@@ -93,7 +93,7 @@ pub enum Activation {
 /// A value is dropped when a hash of (seed, step, layer, position in the batch) falls below the rate; kept ones are
 /// divided by 1 - rate. No mask is stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Finish {
+pub(crate) struct ActivationDropout {
     pub(crate) activation: Activation,
     /// Chance that a value is dropped, in [0, 1).
     pub(crate) dropout: f32,
@@ -101,7 +101,7 @@ pub(crate) struct Finish {
     pub(crate) layer: u64,
 }
 
-impl Finish {
+impl ActivationDropout {
     /// Activates and drops the rows from `first` on.
     pub(crate) fn forward(&self, mode: Mode, first: usize, width: usize, rows: &mut [f32]) {
         let mask = self.mask(mode);
@@ -182,7 +182,7 @@ mod tests {
 
     fn dropped(mode: Mode, layer: u64, n: usize) -> Vec<f32> {
         let mut rows = vec![1.0; n];
-        Finish { activation: Activation::Identity, dropout: 0.3, layer }.forward(mode, 0, 1, &mut rows);
+        ActivationDropout { activation: Activation::Identity, dropout: 0.3, layer }.forward(mode, 0, 1, &mut rows);
         rows
     }
 
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn a_mask_does_not_depend_on_the_blocks() {
         let mode = Mode::Train { seed: 5, step: 0 };
-        let finish = Finish { activation: Activation::Relu, dropout: 0.5, layer: 0 };
+        let finish = ActivationDropout { activation: Activation::Relu, dropout: 0.5, layer: 0 };
         let mut whole: Vec<f32> = (0..60).map(|i| i as f32 - 20.0).collect();
         let mut parts = whole.clone();
         finish.forward(mode, 0, 10, &mut whole);

@@ -3,7 +3,7 @@
 use crate::activations::Activations;
 use crate::gemm::{MatRef, Products, Scratch, SplitRows, Start, product, product_by_rows};
 use crate::optim::{Optimizer, Step};
-use crate::parameter::{Decay, First, Parameter, Slot};
+use crate::parameter::{Decay, Init, Parameter, RowsMut};
 use rayon::prelude::*;
 use xc_sparse::vectorised;
 
@@ -39,7 +39,7 @@ pub(crate) struct Linear {
 
 impl Linear {
     /// Weights even in +-sqrt(gain / width): gain 6 keeps the variance through ReLU (He), 3 does without; biases 0.
-    pub(crate) fn new(outputs: usize, width: usize, gain: f32, first: First, layer: u64) -> Self {
+    pub(crate) fn new(outputs: usize, width: usize, gain: f32, first: Init, layer: u64) -> Self {
         let mut weights = Parameter::zeros(outputs, width, Decay::Yes);
         let bound = (gain / width.max(1) as f32).sqrt();
         first.fill(layer, bound, &mut weights);
@@ -97,7 +97,7 @@ impl Linear {
         update: &Update<'_>,
     ) {
         self.bias.slot().update(&column_sums(sums_gradient), update.optimizer, &update.step);
-        let visit = |_: usize, block: &[f32], slot: Slot<'_>| slot.update(block, update.optimizer, &update.step);
+        let visit = |_: usize, block: &[f32], slot: RowsMut<'_>| slot.update(block, update.optimizer, &update.step);
         let target = self.weights.slot();
         product_by_rows(sums_gradient.matrix().t(), input.matrix(), target, self.products, scratch, &visit);
     }

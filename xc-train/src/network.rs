@@ -12,17 +12,17 @@ pub struct Network<E, H> {
 }
 
 /// Buffers of a step. Nothing is allocated once the largest batch has been seen.
-pub struct Workspace<E: Encoder, H: Head> {
+pub struct Scratch<E: Encoder, H: Head> {
     vectors: Activations,
     gradient: Activations,
-    encoder: E::Workspace,
-    head: H::Workspace,
+    encoder: E::Scratch,
+    head: H::Scratch,
 }
 
-impl<E: Encoder, H: Head> Default for Workspace<E, H> {
+impl<E: Encoder, H: Head> Default for Scratch<E, H> {
     fn default() -> Self {
         let (vectors, gradient) = Default::default();
-        Self { vectors, gradient, encoder: E::Workspace::default(), head: H::Workspace::default() }
+        Self { vectors, gradient, encoder: E::Scratch::default(), head: H::Scratch::default() }
     }
 }
 
@@ -81,9 +81,9 @@ impl<E: Encoder, H: Head> Network<E, H> {
         loss: &dyn Loss,
         optimizer: &dyn Optimizer,
         params: &StepParams,
-        workspace: &mut Workspace<E, H>,
+        scratch: &mut Scratch<E, H>,
     ) -> f64 {
-        let Workspace { vectors, gradient, encoder, head } = workspace;
+        let Scratch { vectors, gradient, encoder, head } = scratch;
         let mode = Mode::Train { seed: params.seed, step: params.number };
         let learns = self.encoder.wants_gradient();
         let update = |scale| {
@@ -126,15 +126,15 @@ impl<E: Encoder, H: Head> Network<E, H> {
     }
 
     /// Mean loss of a batch with its targets, dropout off.
-    pub fn loss(&self, batch: &Batch, loss: &dyn Loss, workspace: &mut Workspace<E, H>) -> f64 {
-        let Workspace { vectors, encoder, head, .. } = workspace;
+    pub fn loss(&self, batch: &Batch, loss: &dyn Loss, scratch: &mut Scratch<E, H>) -> f64 {
+        let Scratch { vectors, encoder, head, .. } = scratch;
         self.encoder.forward(batch, Mode::Predict, vectors, encoder);
         self.head.loss(vectors, batch.targets(), loss, head)
     }
 
     /// Logits of every output; one row an instance.
-    pub fn logits(&self, batch: &Batch, logits: &mut Activations, workspace: &mut Workspace<E, H>) {
-        let Workspace { vectors, encoder, head, .. } = workspace;
+    pub fn logits(&self, batch: &Batch, logits: &mut Activations, scratch: &mut Scratch<E, H>) {
+        let Scratch { vectors, encoder, head, .. } = scratch;
         self.encoder.forward(batch, Mode::Predict, vectors, encoder);
         self.head.logits(vectors, logits, head);
     }
@@ -145,9 +145,9 @@ impl<E: Encoder, H: Head> Network<E, H> {
         batch: &Batch,
         loss: Option<&dyn Loss>,
         k: usize,
-        workspace: &mut Workspace<E, H>,
+        scratch: &mut Scratch<E, H>,
     ) -> Vec<crate::head::Ranked> {
-        let Workspace { vectors, encoder, head, .. } = workspace;
+        let Scratch { vectors, encoder, head, .. } = scratch;
         self.encoder.forward(batch, Mode::Predict, vectors, encoder);
         self.head.rank(vectors, loss.map(|loss| (batch.targets(), loss)), k, head)
     }

@@ -31,9 +31,9 @@ pub enum Decay {
 
 /// The values that a layer begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum First {
+pub enum Init {
     /// Drawn at random; the seed names the streams.
-    Drawn {
+    Random {
         /// The seed.
         seed: u64,
     },
@@ -41,16 +41,16 @@ pub enum First {
     Zeros,
 }
 
-impl From<u64> for First {
+impl From<u64> for Init {
     fn from(seed: u64) -> Self {
-        Self::Drawn { seed }
+        Self::Random { seed }
     }
 }
 
-impl First {
+impl Init {
     /// Fills with values even in `[-bound, bound)`, from the stream of a layer.
     pub(crate) fn fill(self, layer: u64, bound: f32, parameter: &mut Parameter) {
-        if let Self::Drawn { seed } = self {
+        if let Self::Random { seed } = self {
             fill_uniform(&mut stream(name(seed, Purpose::Initial, layer)), bound, parameter.values_mut());
         }
     }
@@ -122,16 +122,16 @@ impl Parameter {
     }
 
     /// All rows, to be changed.
-    pub fn slot(&mut self) -> Slot<'_> {
+    pub fn slot(&mut self) -> RowsMut<'_> {
         self.own();
         let [first, second] = &mut self.moments;
-        Slot { values: &mut self.values, first, second, width: self.width, decays: self.decays }
+        RowsMut { values: &mut self.values, first, second, width: self.width, decays: self.decays }
     }
 }
 
 /// Some neighbouring rows of a [`Parameter`], to be changed by one task.
 #[derive(Debug)]
-pub struct Slot<'a> {
+pub struct RowsMut<'a> {
     /// Learned values.
     pub values: &'a mut [f32],
     /// First moment; empty when the optimiser has none.
@@ -142,7 +142,7 @@ pub struct Slot<'a> {
     decays: bool,
 }
 
-impl<'a> Slot<'a> {
+impl<'a> RowsMut<'a> {
     /// Rows of `width` values and their moments, which may be empty.
     pub(crate) fn new(
         values: &'a mut [f32],
@@ -155,7 +155,7 @@ impl<'a> Slot<'a> {
     }
 }
 
-impl Slot<'_> {
+impl RowsMut<'_> {
     /// Changes all rows by a gradient of their shape.
     pub fn update(self, gradient: &[f32], optimizer: &dyn Optimizer, step: &Step) {
         let decay = if self.decays { step.decay } else { 0.0 };
@@ -168,13 +168,13 @@ impl Slot<'_> {
     }
 
     /// A reborrow.
-    pub(crate) fn rows(&mut self, rows: std::ops::Range<usize>) -> Slot<'_> {
+    pub(crate) fn rows(&mut self, rows: std::ops::Range<usize>) -> RowsMut<'_> {
         let range = rows.start * self.width..rows.end * self.width;
         let cut = |moment: &[f32]| {
             if moment.is_empty() { 0..0 } else { range.clone() }
         };
         let (first, second) = (cut(self.first), cut(self.second));
-        Slot {
+        RowsMut {
             values: &mut self.values[range.clone()],
             first: &mut self.first[first],
             second: &mut self.second[second],
@@ -184,16 +184,16 @@ impl Slot<'_> {
     }
 }
 
-impl SplitRows for Slot<'_> {
+impl SplitRows for RowsMut<'_> {
     fn split_at_row(self, row: usize) -> (Self, Self) {
-        let Slot { values, first, second, width, decays } = self;
+        let RowsMut { values, first, second, width, decays } = self;
         let at = row * width;
         let (values_a, values_b) = values.split_at_mut(at);
         let (first_a, first_b) = first.split_at_mut(at.min(first.len()));
         let (second_a, second_b) = second.split_at_mut(at.min(second.len()));
         (
-            Slot { values: values_a, first: first_a, second: second_a, width, decays },
-            Slot { values: values_b, first: first_b, second: second_b, width, decays },
+            RowsMut { values: values_a, first: first_a, second: second_a, width, decays },
+            RowsMut { values: values_b, first: first_b, second: second_b, width, decays },
         )
     }
 }

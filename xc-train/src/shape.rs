@@ -2,9 +2,9 @@
 
 use crate::encoder::{Bag, Stack};
 use crate::loss::{Bce, Softmax, SquaredHinge};
-use crate::parameter::First;
+use crate::parameter::Init;
 use crate::trainer::Sample;
-use crate::{Activation, Activations, Batch, Encoder, Head, Loss, Network, Workspace, head};
+use crate::{Activation, Activations, Batch, Encoder, Head, Loss, Network, Scratch, head};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use thiserror::Error;
@@ -105,7 +105,7 @@ impl NetworkParams {
     ///
     /// # Panics
     /// If [`NetworkParams::check`] fails.
-    pub fn network(&self, n_features: usize, n_outputs: usize, first: First) -> BagNetwork {
+    pub fn network(&self, n_features: usize, n_outputs: usize, first: Init) -> BagNetwork {
         self.check().unwrap_or_else(|e| panic!("{e}"));
         let Self { widths, dropout, .. } = self;
         let mut encoder = Stack::new(Bag::new(n_features, widths[0], Activation::Relu, *dropout, first));
@@ -140,7 +140,7 @@ impl NetworkParams {
         self.check().map_err(|source| OpenNetworkError::Shape { path: container.folder().to_owned(), source })?;
         // Every array before the network is made: no memory is taken that the file does not account for.
         let arrays = stored_arrays(container, prefix, &self.arrays(n_features, n_outputs), true)?;
-        let mut network = self.network(n_features, n_outputs, First::Zeros);
+        let mut network = self.network(n_features, n_outputs, Init::Zeros);
         for (named, array) in network.parameters_mut().into_iter().zip(arrays) {
             named.parameter.set_stored(array);
         }
@@ -231,7 +231,7 @@ pub(crate) fn begin_at_prior<E: Encoder, H: Head>(network: &mut Network<E, H>, s
 pub(crate) struct Room {
     pub(crate) batch: Batch,
     pub(crate) logits: Activations,
-    pub(crate) workspace: Workspace<Stack<Bag>, head::Dense>,
+    pub(crate) workspace: Scratch<Stack<Bag>, head::Dense>,
 }
 
 #[cfg(test)]
@@ -242,7 +242,7 @@ mod tests {
     fn the_number_of_values_is_that_of_the_network() {
         for widths in [vec![3], vec![4, 7], vec![2, 5, 3]] {
             let params = NetworkParams { widths, ..Default::default() };
-            let network = params.network(11, 6, First::Zeros);
+            let network = params.network(11, 6, Init::Zeros);
             assert_eq!(params.n_values(11, 6), network.n_values() as u64, "{params:?}");
             let met = network.parameters().into_iter();
             let met: Vec<_> = met.map(|n| (n.name, [n.parameter.rows(), n.parameter.width()])).collect();
@@ -254,7 +254,7 @@ mod tests {
     fn arrays_are_those_of_the_network() {
         for widths in [vec![3], vec![3, 5], vec![4, 1, 2]] {
             let params = NetworkParams { widths, ..Default::default() };
-            let network = params.network(7, 6, First::Zeros);
+            let network = params.network(7, 6, Init::Zeros);
             let met = network.parameters().into_iter().map(|n| (n.name, [n.parameter.rows(), n.parameter.width()]));
             assert_eq!(met.collect::<Vec<_>>(), params.arrays(7, 6));
         }
@@ -270,7 +270,7 @@ mod tests {
         let sample = Sample::all(examples);
         for loss in [LossKind::Softmax, LossKind::Bce, LossKind::SquaredHinge] {
             let params = NetworkParams { widths: vec![2], loss, ..Default::default() };
-            let mut network = params.network(3, 4, First::Zeros);
+            let mut network = params.network(3, 4, Init::Zeros);
             begin_at_prior(&mut network, &sample, loss);
             // Rows without features see the biases alone, since nothing else is there.
             let bias = network.head().bias().to_vec();

@@ -15,7 +15,7 @@ pub use file::KIND;
 use crate::head::each_row;
 use crate::shape::{BagNetwork, NetworkParams, Room, begin_at_prior};
 use crate::trainer::{Sample, Summary, TrainError};
-use crate::{Features, First, Trainer};
+use crate::{Features, Init, Trainer};
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
 use xc_sparse::{CsrView, Rows};
 
@@ -35,7 +35,7 @@ impl DenseModel {
     /// # Panics
     /// If [`NetworkParams::check`] fails.
     pub fn new(n_features: usize, n_labels: usize, params: NetworkParams) -> Self {
-        let network = params.network(n_features, n_labels, First::Drawn { seed: params.seed });
+        let network = params.network(n_features, n_labels, Init::Random { seed: params.seed });
         Self { params, network }
     }
 

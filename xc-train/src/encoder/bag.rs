@@ -9,11 +9,11 @@
 //! instance of the batch has are not touched.
 
 use super::Encoder;
-use crate::activations::{BLOCK, Finish};
+use crate::activations::{ActivationDropout, BLOCK};
 use crate::arch::prefetch;
 use crate::gemm::SplitRows;
 use crate::layer::{Named, column_sums, squares};
-use crate::parameter::{Decay, First, Parameter, Slot};
+use crate::parameter::{Decay, Init, Parameter, RowsMut};
 use crate::state::State;
 use crate::{Activation, Activations, Batch, Mode, Update};
 use rayon::prelude::*;
@@ -26,7 +26,7 @@ use xc_sparse::{Loop, vectorised_loop};
 pub struct Bag {
     table: Parameter,
     bias: Parameter,
-    finish: Finish,
+    finish: ActivationDropout,
     /// Share of the learning rate.
     rate: f32,
 }
@@ -52,12 +52,12 @@ impl Bag {
     ///
     /// # Panics
     /// If the rate of dropout is not in [0, 1).
-    pub fn new(n_features: usize, width: usize, activation: Activation, dropout: f32, first: impl Into<First>) -> Self {
+    pub fn new(n_features: usize, width: usize, activation: Activation, dropout: f32, first: impl Into<Init>) -> Self {
         assert!((0.0..1.0).contains(&dropout), "dropout {dropout}, wanted 0 <= rate < 1");
         let mut table = Parameter::zeros(n_features, width, Decay::Yes);
         first.into().fill(0, 20f32.sqrt().recip(), &mut table);
         let bias = Parameter::zeros(width, 1, Decay::No);
-        Self { table, bias, finish: Finish { activation, dropout, layer: 0 }, rate: 1.0 }
+        Self { table, bias, finish: ActivationDropout { activation, dropout, layer: 0 }, rate: 1.0 }
     }
 
     /// Lets the vectors and the bias learn at a share of the learning rate (and of its weight decay); at 0 they stay as they are.
@@ -77,7 +77,7 @@ impl Bag {
 }
 
 impl Encoder for Bag {
-    type Workspace = ();
+    type Scratch = ();
 
     fn width(&self) -> usize {
         self.table.width()
@@ -158,7 +158,7 @@ fn update_rows(
     batch: &Batch,
     positions: Range<usize>,
     first: usize,
-    mut slot: Slot<'_>,
+    mut slot: RowsMut<'_>,
     gradient: &Activations,
     update: &Update<'_>,
 ) {

@@ -14,11 +14,11 @@ use crate::{Activations, Batch, Mode, Update};
 
 /// A network from instances to vectors.
 ///
-/// A training step calls `forward`, `backward` and `update` in this order with the same batch, mode and workspace;
+/// A training step calls `forward`, `backward` and `update` in this order with the same batch, mode and scratch;
 /// `squared_norm` may come before `update`. Only `forward` when [`Encoder::wants_gradient`] says no.
 pub trait Encoder: State {
     /// Buffers of a step; they grow to the largest batch and stay.
-    type Workspace: Default + Send;
+    type Scratch: Default + Send;
 
     /// Length of a vector.
     fn width(&self) -> usize;
@@ -29,8 +29,8 @@ pub trait Encoder: State {
         true
     }
 
-    /// Computes the vectors. A workspace that only predicts stays small.
-    fn forward(&self, batch: &Batch, mode: Mode, output: &mut Activations, workspace: &mut Self::Workspace);
+    /// Computes the vectors. A scratch that only predicts stays small.
+    fn forward(&self, batch: &Batch, mode: Mode, output: &mut Activations, scratch: &mut Self::Scratch);
 
     /// Takes the gradient with respect to the output down to each layer's sums. `gradient` is used up: afterwards it
     /// belongs to the encoder, and `update` wants it unchanged.
@@ -40,12 +40,12 @@ pub trait Encoder: State {
         mode: Mode,
         output: &Activations,
         gradient: &mut Activations,
-        workspace: &mut Self::Workspace,
+        scratch: &mut Self::Scratch,
     );
 
     /// Sum of squares of the gradient with respect to all parameters, after `backward`.
-    fn squared_norm(&self, batch: &Batch, gradient: &Activations, workspace: &mut Self::Workspace) -> f64;
+    fn squared_norm(&self, batch: &Batch, gradient: &Activations, scratch: &mut Self::Scratch) -> f64;
 
     /// Changes the parameters by their gradient.
-    fn update(&mut self, batch: &Batch, gradient: &Activations, workspace: &mut Self::Workspace, update: &Update<'_>);
+    fn update(&mut self, batch: &Batch, gradient: &Activations, scratch: &mut Self::Scratch, update: &Update<'_>);
 }

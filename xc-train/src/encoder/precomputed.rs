@@ -1,7 +1,7 @@
 //! Vectors that were computed elsewhere.
 
 use super::Encoder;
-use crate::activations::{BLOCK, Finish};
+use crate::activations::{ActivationDropout, BLOCK};
 use crate::layer::Named;
 use crate::state::State;
 use crate::{Activation, Activations, Batch, Mode, Parameter, Update};
@@ -11,13 +11,13 @@ use rayon::prelude::*;
 #[derive(Clone, Copy, Debug)]
 pub struct Precomputed {
     width: usize,
-    finish: Finish,
+    finish: ActivationDropout,
 }
 
 impl Precomputed {
     /// For vectors of `width` values, handed on unchanged.
     pub fn new(width: usize) -> Self {
-        Self { width, finish: Finish { activation: Activation::Identity, dropout: 0.0, layer: 0 } }
+        Self { width, finish: ActivationDropout { activation: Activation::Identity, dropout: 0.0, layer: 0 } }
     }
 
     /// In training each value is dropped with this chance, and kept ones are divided by 1 - rate.
@@ -32,7 +32,7 @@ impl Precomputed {
 }
 
 impl Encoder for Precomputed {
-    type Workspace = ();
+    type Scratch = ();
 
     fn width(&self) -> usize {
         self.width

@@ -1,10 +1,10 @@
 //! Dense layers on top of another encoder.
 
 use super::Encoder;
-use crate::activations::{BLOCK, Finish};
+use crate::activations::{ActivationDropout, BLOCK};
 use crate::gemm::{Products, Scratch};
 use crate::layer::{Linear, Named};
-use crate::parameter::First;
+use crate::parameter::Init;
 use crate::state::State;
 use crate::{Activation, Activations, Batch, Mode, Parameter, Update};
 use rayon::prelude::*;
@@ -19,20 +19,20 @@ pub struct Stack<E> {
 #[derive(Clone, Debug)]
 struct Layer {
     linear: Linear,
-    finish: Finish,
+    finish: ActivationDropout,
 }
 
 /// Buffers of a [`Stack`]: the input of each layer and its gradient.
-pub struct StackWorkspace<W> {
+pub struct StackScratch<W> {
     below: W,
     inputs: Vec<Activations>,
     gradients: Vec<Activations>,
-    scratch: Scratch,
+    product: Scratch,
 }
 
-impl<W: Default> Default for StackWorkspace<W> {
+impl<W: Default> Default for StackScratch<W> {
     fn default() -> Self {
-        Self { below: W::default(), inputs: Vec::new(), gradients: Vec::new(), scratch: Scratch::default() }
+        Self { below: W::default(), inputs: Vec::new(), gradients: Vec::new(), product: Scratch::default() }
     }
 }
 
@@ -46,12 +46,12 @@ impl<E: Encoder> Stack<E> {
     ///
     /// # Panics
     /// If the rate of dropout is not in [0, 1).
-    pub fn push(mut self, width: usize, activation: Activation, dropout: f32, first: impl Into<First>) -> Self {
+    pub fn push(mut self, width: usize, activation: Activation, dropout: f32, first: impl Into<Init>) -> Self {
         assert!((0.0..1.0).contains(&dropout), "dropout {dropout}, wanted 0 <= rate < 1");
         let layer = self.layers.len() as u64 + 1;
         let gain = if activation == Activation::Relu { 6.0 } else { 3.0 };
         let linear = Linear::new(width, self.width(), gain, first.into(), layer);
-        self.layers.push(Layer { linear, finish: Finish { activation, dropout, layer } });
+        self.layers.push(Layer { linear, finish: ActivationDropout { activation, dropout, layer } });
         self
     }
 
@@ -68,7 +68,7 @@ impl<E: Encoder> Stack<E> {
 }
 
 impl<E: Encoder> Encoder for Stack<E> {
-    type Workspace = StackWorkspace<E::Workspace>;
+    type Scratch = StackScratch<E::Scratch>;
 
     fn width(&self) -> usize {
         self.layers.last().map_or(self.below.width(), |l| l.linear.weights.rows())
@@ -78,14 +78,14 @@ impl<E: Encoder> Encoder for Stack<E> {
         !self.layers.is_empty() || self.below.wants_gradient()
     }
 
-    fn forward(&self, batch: &Batch, mode: Mode, output: &mut Activations, workspace: &mut Self::Workspace) {
-        workspace.inputs.resize_with(self.layers.len(), Activations::default);
-        let StackWorkspace { below, inputs, scratch, .. } = workspace;
+    fn forward(&self, batch: &Batch, mode: Mode, output: &mut Activations, scratch: &mut Self::Scratch) {
+        scratch.inputs.resize_with(self.layers.len(), Activations::default);
+        let StackScratch { below, inputs, product, .. } = scratch;
         let lowest = inputs.first_mut().unwrap_or(output);
         self.below.forward(batch, mode, lowest, below);
         for (at, layer) in self.layers.iter().enumerate() {
             let (low, high) = inputs.split_at_mut(at + 1);
-            layer.forward(mode, &low[at], high.first_mut().unwrap_or(output), scratch);
+            layer.forward(mode, &low[at], high.first_mut().unwrap_or(output), product);
         }
     }
 
@@ -95,11 +95,11 @@ impl<E: Encoder> Encoder for Stack<E> {
         mode: Mode,
         output: &Activations,
         gradient: &mut Activations,
-        workspace: &mut Self::Workspace,
+        scratch: &mut Self::Scratch,
     ) {
         let below_learns = self.below.wants_gradient();
-        workspace.gradients.resize_with(self.layers.len(), Activations::default);
-        let StackWorkspace { below, inputs, gradients, scratch } = workspace;
+        scratch.gradients.resize_with(self.layers.len(), Activations::default);
+        let StackScratch { below, inputs, gradients, product } = scratch;
         for (at, layer) in self.layers.iter().enumerate().rev() {
             let (low, high) = gradients.split_at_mut(at + 1);
             let (output, gradient) = match high.first_mut() {
@@ -108,7 +108,7 @@ impl<E: Encoder> Encoder for Stack<E> {
             };
             layer.finish.backward(mode, output, gradient);
             if at > 0 || below_learns {
-                layer.linear.backward(gradient, &mut low[at], scratch);
+                layer.linear.backward(gradient, &mut low[at], product);
             }
         }
         if !below_learns {
@@ -121,25 +121,25 @@ impl<E: Encoder> Encoder for Stack<E> {
         self.below.backward(batch, mode, output, gradient, below);
     }
 
-    fn squared_norm(&self, batch: &Batch, gradient: &Activations, workspace: &mut Self::Workspace) -> f64 {
-        let StackWorkspace { below, inputs, gradients, scratch } = workspace;
+    fn squared_norm(&self, batch: &Batch, gradient: &Activations, scratch: &mut Self::Scratch) -> f64 {
+        let StackScratch { below, inputs, gradients, product } = scratch;
         let mut sum = 0.0;
         if self.below.wants_gradient() {
             sum += self.below.squared_norm(batch, gradients.first().unwrap_or(gradient), below);
         }
         for (at, layer) in self.layers.iter().enumerate() {
-            sum += layer.linear.squared_norm(&inputs[at], gradients.get(at + 1).unwrap_or(gradient), scratch);
+            sum += layer.linear.squared_norm(&inputs[at], gradients.get(at + 1).unwrap_or(gradient), product);
         }
         sum
     }
 
-    fn update(&mut self, batch: &Batch, gradient: &Activations, workspace: &mut Self::Workspace, update: &Update<'_>) {
-        let StackWorkspace { below, inputs, gradients, scratch } = workspace;
+    fn update(&mut self, batch: &Batch, gradient: &Activations, scratch: &mut Self::Scratch, update: &Update<'_>) {
+        let StackScratch { below, inputs, gradients, product } = scratch;
         if self.below.wants_gradient() {
             self.below.update(batch, gradients.first().unwrap_or(gradient), below, update);
         }
         for (at, layer) in self.layers.iter_mut().enumerate() {
-            layer.linear.update(&inputs[at], gradients.get(at + 1).unwrap_or(gradient), scratch, update);
+            layer.linear.update(&inputs[at], gradients.get(at + 1).unwrap_or(gradient), product, update);
         }
     }
 }

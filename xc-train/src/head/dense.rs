@@ -3,7 +3,7 @@
 use super::{Head, Ranked, rank_rows};
 use crate::gemm::{Products, Scratch};
 use crate::layer::{Linear, Named};
-use crate::parameter::First;
+use crate::parameter::Init;
 use crate::state::State;
 use crate::{Activations, Loss, Parameter, Targets, Update};
 use rayon::prelude::*;
@@ -16,10 +16,10 @@ pub struct Dense {
 
 /// Buffers of a [`Dense`] step: the logits, which become their gradient, and one loss an instance.
 #[derive(Default)]
-pub struct DenseWorkspace {
+pub struct DenseScratch {
     logits: Activations,
     losses: Vec<f64>,
-    scratch: Scratch,
+    product: Scratch,
 }
 
 impl Dense {
@@ -27,7 +27,7 @@ impl Dense {
     const STREAM: u64 = 1 << 32;
 
     /// `n_outputs` outputs over vectors of `width`; first weights even, of variance 1/width.
-    pub fn new(n_outputs: usize, width: usize, first: impl Into<First>) -> Self {
+    pub fn new(n_outputs: usize, width: usize, first: impl Into<Init>) -> Self {
         Self { linear: Linear::new(n_outputs, width, 3.0, first.into(), Self::STREAM) }
     }
 
@@ -49,7 +49,7 @@ impl Dense {
 }
 
 impl Head for Dense {
-    type Workspace = DenseWorkspace;
+    type Scratch = DenseScratch;
 
     fn width(&self) -> usize {
         self.linear.weights.width()
@@ -59,10 +59,10 @@ impl Head for Dense {
         self.linear.weights.rows()
     }
 
-    fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, workspace: &mut Self::Workspace) -> f64 {
+    fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, scratch: &mut Self::Scratch) -> f64 {
         assert!(input.len() == targets.len(), "{} vectors, {} targets", input.len(), targets.len());
-        let DenseWorkspace { logits, losses, scratch } = workspace;
-        self.linear.forward(input, logits, scratch);
+        let DenseScratch { logits, losses, product } = scratch;
+        self.linear.forward(input, logits, product);
         losses.clear();
         losses.resize(input.len(), 0.0);
         let n = input.len() as f64;
@@ -73,20 +73,20 @@ impl Head for Dense {
         losses.iter().sum::<f64>() / n
     }
 
-    fn backward(&self, gradient: &mut Activations, workspace: &mut Self::Workspace) {
-        self.linear.backward(&workspace.logits, gradient, &mut workspace.scratch);
+    fn backward(&self, gradient: &mut Activations, scratch: &mut Self::Scratch) {
+        self.linear.backward(&scratch.logits, gradient, &mut scratch.product);
     }
 
-    fn squared_norm(&self, input: &Activations, workspace: &mut Self::Workspace) -> f64 {
-        self.linear.squared_norm(input, &workspace.logits, &mut workspace.scratch)
+    fn squared_norm(&self, input: &Activations, scratch: &mut Self::Scratch) -> f64 {
+        self.linear.squared_norm(input, &scratch.logits, &mut scratch.product)
     }
 
-    fn update(&mut self, input: &Activations, workspace: &mut Self::Workspace, update: &Update<'_>) {
-        self.linear.update(input, &workspace.logits, &mut workspace.scratch, update);
+    fn update(&mut self, input: &Activations, scratch: &mut Self::Scratch, update: &Update<'_>) {
+        self.linear.update(input, &scratch.logits, &mut scratch.product, update);
     }
 
-    fn logits(&self, input: &Activations, logits: &mut Activations, workspace: &mut Self::Workspace) {
-        self.linear.forward(input, logits, &mut workspace.scratch);
+    fn logits(&self, input: &Activations, logits: &mut Activations, scratch: &mut Self::Scratch) {
+        self.linear.forward(input, logits, &mut scratch.product);
     }
 
     fn rank(
@@ -94,10 +94,10 @@ impl Head for Dense {
         input: &Activations,
         judged_by: Option<(Targets<'_>, &dyn Loss)>,
         k: usize,
-        workspace: &mut Self::Workspace,
+        scratch: &mut Self::Scratch,
     ) -> Vec<Ranked> {
-        let DenseWorkspace { logits, scratch, .. } = workspace;
-        self.linear.forward(input, logits, scratch);
+        let DenseScratch { logits, product, .. } = scratch;
+        self.linear.forward(input, logits, product);
         rank_rows(logits, judged_by, k)
     }
 }

@@ -9,12 +9,12 @@
 //! learn from noise. Groups of alike outputs are true often, and are easy to tell apart; their loss shapes the layers below until the outputs
 //! have found their connections, and fades out (spartex2024). What is answered never depends on the groups.
 
-use super::sparse::{SparseParams, SparseWorkspace};
+use super::sparse::{SparseParams, SparseScratch};
 use super::{Head, Ranked, Sparse};
 use crate::layer::Named;
 use crate::state::{Array, ArrayMut, State};
 use crate::stream::mix;
-use crate::{Activations, First, Loss, Parameter, Targets, Update};
+use crate::{Activations, Init, Loss, Parameter, Targets, Update};
 use rayon::prelude::*;
 use std::sync::Arc;
 use xc_sparse::uniform::{ConnectionsError, NumberType};
@@ -61,18 +61,18 @@ pub struct Grouped<H> {
 }
 
 /// Buffers of a [`Grouped`] step.
-pub struct GroupedWorkspace<W> {
+pub struct GroupedScratch<W> {
     main: W,
-    head: SparseWorkspace,
+    head: SparseScratch,
     gradient: Activations,
     targets: GroupTargets,
 }
 
-impl<W: Default> Default for GroupedWorkspace<W> {
+impl<W: Default> Default for GroupedScratch<W> {
     fn default() -> Self {
         Self {
             main: W::default(),
-            head: SparseWorkspace::default(),
+            head: SparseScratch::default(),
             gradient: Activations::default(),
             targets: GroupTargets::default(),
         }
@@ -111,7 +111,7 @@ impl<H: Head> Grouped<H> {
     ///
     /// # Panics
     /// If there is not a group for each output, or one is not below `groups.n`.
-    pub fn new(main: H, groups: Groups, first: First) -> Result<Self, ConnectionsError> {
+    pub fn new(main: H, groups: Groups, first: Init) -> Result<Self, ConnectionsError> {
         assert!(
             groups.of.len() == main.n_outputs(),
             "{} outputs in groups, wanted {}",
@@ -120,8 +120,8 @@ impl<H: Head> Grouped<H> {
         );
         assert!(groups.of.iter().all(|&g| (g as usize) < groups.n), "a group is not below {}", groups.n);
         let first = match first {
-            First::Drawn { seed } => First::Drawn { seed: mix(seed, GROUPS) },
-            First::Zeros => First::Zeros,
+            Init::Random { seed } => Init::Random { seed: mix(seed, GROUPS) },
+            Init::Zeros => Init::Zeros,
         };
         let head = Sparse::new(groups.n, main.width(), head_params(groups.connections, main.width()), first)?;
         Ok(Self { main, groups, head })
@@ -142,7 +142,7 @@ fn renamed(name: &str) -> String {
 }
 
 impl<H: Head> Head for Grouped<H> {
-    type Workspace = GroupedWorkspace<H::Workspace>;
+    type Scratch = GroupedScratch<H::Scratch>;
 
     fn width(&self) -> usize {
         self.main.width()
@@ -153,20 +153,20 @@ impl<H: Head> Head for Grouped<H> {
     }
 
     /// Of the main head alone: this judges.
-    fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, room: &mut Self::Workspace) -> f64 {
+    fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, room: &mut Self::Scratch) -> f64 {
         self.main.loss(input, targets, loss, &mut room.main)
     }
 
     /// Of the main head alone; only [`Head::step`] learns groups.
-    fn backward(&self, gradient: &mut Activations, room: &mut Self::Workspace) {
+    fn backward(&self, gradient: &mut Activations, room: &mut Self::Scratch) {
         self.main.backward(gradient, &mut room.main);
     }
 
-    fn squared_norm(&self, input: &Activations, room: &mut Self::Workspace) -> f64 {
+    fn squared_norm(&self, input: &Activations, room: &mut Self::Scratch) -> f64 {
         self.main.squared_norm(input, &mut room.main)
     }
 
-    fn update(&mut self, input: &Activations, room: &mut Self::Workspace, update: &Update<'_>) {
+    fn update(&mut self, input: &Activations, room: &mut Self::Scratch, update: &Update<'_>) {
         self.main.update(input, &mut room.main, update);
     }
 
@@ -178,7 +178,7 @@ impl<H: Head> Head for Grouped<H> {
         loss: &dyn Loss,
         update: &Update<'_>,
         mut gradient: Option<&mut Activations>,
-        room: &mut Self::Workspace,
+        room: &mut Self::Scratch,
     ) -> f64 {
         let met = self.main.step(input, targets, loss, update, gradient.as_deref_mut(), &mut room.main);
         let weight = self.groups.weight_at(update.number);
@@ -196,7 +196,7 @@ impl<H: Head> Head for Grouped<H> {
         met + f64::from(weight) * of_groups
     }
 
-    fn logits(&self, input: &Activations, logits: &mut Activations, room: &mut Self::Workspace) {
+    fn logits(&self, input: &Activations, logits: &mut Activations, room: &mut Self::Scratch) {
         self.main.logits(input, logits, &mut room.main);
     }
 
@@ -205,7 +205,7 @@ impl<H: Head> Head for Grouped<H> {
         input: &Activations,
         judged_by: Option<(Targets<'_>, &dyn Loss)>,
         k: usize,
-        room: &mut Self::Workspace,
+        room: &mut Self::Scratch,
     ) -> Vec<Ranked> {
         self.main.rank(input, judged_by, k, &mut room.main)
     }

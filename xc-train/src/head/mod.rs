@@ -4,7 +4,7 @@ mod dense;
 pub mod grouped;
 pub mod sparse;
 
-pub use dense::{Dense, DenseWorkspace};
+pub use dense::{Dense, DenseScratch};
 pub use grouped::Grouped;
 pub use sparse::Sparse;
 
@@ -24,11 +24,11 @@ pub struct Ranked {
 
 /// The output layer. It calls the loss itself: a head that scores only some outputs chooses them.
 ///
-/// A training step calls either `step`, or `loss`, `backward` and `update` in this order with the same input and workspace,
+/// A training step calls either `step`, or `loss`, `backward` and `update` in this order with the same input and scratch,
 /// where `squared_norm` may come before `update` and `backward` is left out when nobody wants the gradient.
 pub trait Head: State {
     /// Buffers of a step; they grow to the largest batch and stay.
-    type Workspace: Default + Send;
+    type Scratch: Default + Send;
 
     /// Length of the vectors that come in.
     fn width(&self) -> usize;
@@ -36,17 +36,17 @@ pub trait Head: State {
     /// Number of outputs.
     fn n_outputs(&self) -> usize;
 
-    /// Mean loss of a batch. Leaves its gradient with respect to the logits in the workspace.
-    fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, workspace: &mut Self::Workspace) -> f64;
+    /// Mean loss of a batch. Leaves its gradient with respect to the logits in the scratch.
+    fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, scratch: &mut Self::Scratch) -> f64;
 
     /// Gradient with respect to the input.
-    fn backward(&self, gradient: &mut Activations, workspace: &mut Self::Workspace);
+    fn backward(&self, gradient: &mut Activations, scratch: &mut Self::Scratch);
 
     /// Sum of squares of the gradient with respect to all parameters.
-    fn squared_norm(&self, input: &Activations, workspace: &mut Self::Workspace) -> f64;
+    fn squared_norm(&self, input: &Activations, scratch: &mut Self::Scratch) -> f64;
 
     /// Changes the parameters by their gradient.
-    fn update(&mut self, input: &Activations, workspace: &mut Self::Workspace, update: &Update<'_>);
+    fn update(&mut self, input: &Activations, scratch: &mut Self::Scratch, update: &Update<'_>);
 
     /// A whole step: mean loss of the batch before the change, gradient with respect to the input (when it is wanted) by the
     /// parameters before the change, and the change.
@@ -63,20 +63,20 @@ pub trait Head: State {
         loss: &dyn Loss,
         update: &Update<'_>,
         gradient: Option<&mut Activations>,
-        workspace: &mut Self::Workspace,
+        scratch: &mut Self::Scratch,
     ) -> f64 {
-        let met = self.loss(input, targets, loss, workspace);
+        let met = self.loss(input, targets, loss, scratch);
         if met.is_finite() {
             if let Some(gradient) = gradient {
-                self.backward(gradient, workspace);
+                self.backward(gradient, scratch);
             }
-            self.update(input, workspace, update);
+            self.update(input, scratch, update);
         }
         met
     }
 
     /// Logits of every output; one row an instance.
-    fn logits(&self, input: &Activations, logits: &mut Activations, workspace: &mut Self::Workspace);
+    fn logits(&self, input: &Activations, logits: &mut Activations, scratch: &mut Self::Scratch);
 
     /// The `k` best outputs of each instance by their logits, and the loss of each if targets are given. By default from the logits
     /// of the whole batch; a head of very many outputs does without them.
@@ -85,10 +85,10 @@ pub trait Head: State {
         input: &Activations,
         judged_by: Option<(Targets<'_>, &dyn Loss)>,
         k: usize,
-        workspace: &mut Self::Workspace,
+        scratch: &mut Self::Scratch,
     ) -> Vec<Ranked> {
         let mut logits = Activations::default();
-        self.logits(input, &mut logits, workspace);
+        self.logits(input, &mut logits, scratch);
         rank_rows(&mut logits, judged_by, k)
     }
 }

@@ -4,7 +4,7 @@ use super::{MachParams, MachParamsError};
 use crate::shape::{BagNetwork, begin_at_prior};
 use crate::stream::{Purpose, name};
 use crate::trainer::{Sample, Summary, TrainError};
-use crate::{First, Trainer};
+use crate::{Init, Trainer};
 use xc_mach::Assignment;
 use xc_sparse::LabelRows;
 
@@ -45,7 +45,7 @@ impl Repetition {
     pub fn new(params: &MachParams, n_features: usize, number: u32) -> Result<Self, MachParamsError> {
         params.network.check()?;
         let seed = repetition_seed(params.network.seed, number);
-        let network = params.network.network(n_features, params.n_buckets as usize, First::Drawn { seed });
+        let network = params.network.network(n_features, params.n_buckets as usize, Init::Random { seed });
         Ok(Self { number, network })
     }
 

@@ -1,7 +1,7 @@
 //! Adam and AdamW.
 
 use super::{Optimizer, Step};
-use crate::Slot;
+use crate::RowsMut;
 use xc_sparse::vectorised;
 
 /// Adam with decoupled weight decay (AdamW); without decay it is Adam.
@@ -51,7 +51,7 @@ impl Optimizer for Adam {
         Step { corrections, ..Step::new(rate, gradient_scale, self.weight_decay) }
     }
 
-    fn apply(&self, slot: Slot<'_>, gradient: &[f32], step: &Step) {
+    fn apply(&self, slot: RowsMut<'_>, gradient: &[f32], step: &Step) {
         let [b1, b2] = self.betas.map(|b| b as f32);
         // Differences in f64: 1 - 0.999 in f32 would be wrong in the fifth digit.
         let [c1, c2] = self.betas.map(|b| (1.0 - b) as f32);

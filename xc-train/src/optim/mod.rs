@@ -16,7 +16,7 @@ pub use adam::Adam;
 pub use momentum::Momentum;
 pub use sgd::Sgd;
 
-use crate::Slot;
+use crate::RowsMut;
 
 /// Numbers of one step, the same for every value.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,7 +58,7 @@ pub trait Optimizer: Send + Sync {
     /// Changes a stretch of values, and their moments, by a gradient of the same length.
     ///
     /// Weight decay is that of the *step*, which the parameter may have turned off.
-    fn apply(&self, slot: Slot<'_>, gradient: &[f32], step: &Step);
+    fn apply(&self, slot: RowsMut<'_>, gradient: &[f32], step: &Step);
 
     /// All settings as text, to tell two trainings apart.
     fn settings(&self) -> String;

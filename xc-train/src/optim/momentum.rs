@@ -1,7 +1,7 @@
 //! Gradient descent with momentum.
 
 use super::{Optimizer, Step};
-use crate::Slot;
+use crate::RowsMut;
 use xc_sparse::vectorised;
 
 /// `velocity = momentum * velocity + gradient`, then `value -= rate * velocity`, with decoupled weight decay.
@@ -33,7 +33,7 @@ impl Optimizer for Momentum {
         Step::new(rate, gradient_scale, self.weight_decay)
     }
 
-    fn apply(&self, slot: Slot<'_>, gradient: &[f32], step: &Step) {
+    fn apply(&self, slot: RowsMut<'_>, gradient: &[f32], step: &Step) {
         let (kept, share) = (1.0 - step.decay, self.momentum as f32);
         let (rate, scale) = (step.rate, step.gradient_scale);
         vectorised(|| {

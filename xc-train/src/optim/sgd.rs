@@ -1,7 +1,7 @@
 //! Plain gradient descent.
 
 use super::{Optimizer, Step};
-use crate::Slot;
+use crate::RowsMut;
 use xc_sparse::vectorised;
 
 /// `value -= rate * gradient`, after `value -= rate * weight_decay * value`.
@@ -24,7 +24,7 @@ impl Optimizer for Sgd {
         Step::new(rate, gradient_scale, self.weight_decay)
     }
 
-    fn apply(&self, slot: Slot<'_>, gradient: &[f32], step: &Step) {
+    fn apply(&self, slot: RowsMut<'_>, gradient: &[f32], step: &Step) {
         let (kept, rate) = (1.0 - step.decay, step.rate * step.gradient_scale);
         vectorised(|| {
             for (value, &g) in slot.values.iter_mut().zip(gradient) {

@@ -1,7 +1,7 @@
 //! What the network knows about instances that it has not learned from.
 
 use super::data::Sample;
-use crate::{Batch, Encoder, Head, Loss, Network, Workspace};
+use crate::{Batch, Encoder, Head, Loss, Network, Scratch};
 use serde::Serialize;
 use xc_sparse::rank::Scored;
 
@@ -22,14 +22,14 @@ pub fn evaluate<E: Encoder, H: Head>(
     sample: &Sample<'_>,
     loss: &dyn Loss,
     batch_size: usize,
-    workspace: &mut Workspace<E, H>,
+    scratch: &mut Scratch<E, H>,
 ) -> Validation {
     let mut batch = Batch::default();
     let mut sums = [0.0f64; 4];
     for rows in sample.rows().chunks(batch_size.max(1)) {
         batch.fill(sample.examples(), rows);
         let targets = batch.targets();
-        for (i, ranked) in network.rank(&batch, Some(loss), AT[2], workspace).iter().enumerate() {
+        for (i, ranked) in network.rank(&batch, Some(loss), AT[2], scratch).iter().enumerate() {
             let positives = targets.row(i);
             let is_true = |s: &Scored| positives.binary_search(&s.label).is_ok();
             sums[0] += ranked.loss;

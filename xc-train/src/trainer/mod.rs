@@ -25,7 +25,7 @@ pub use observe::{Event, Observer, Silent};
 pub use params::{CheckpointAt, Judge, Keep, LogAt, ParamsError, PatienceFrom, TrainParams};
 
 use crate::state::Copies;
-use crate::{Encoder, Head, Loss, Network, Optimizer, Schedule, StepParams, Workspace};
+use crate::{Encoder, Head, Loss, Network, Optimizer, Schedule, Scratch, StepParams};
 use checkpoint::{Checkpoint, Position};
 use data::{Prefetch, order};
 use log::Log;
@@ -143,7 +143,7 @@ impl Trainer<'_> {
             last_save: Instant::now(),
             checkpoint,
             log: None,
-            workspace: Workspace::default(),
+            scratch: Scratch::default(),
             started: Instant::now(),
             instances: 0,
             steps: 0,
@@ -211,7 +211,7 @@ impl Trainer<'_> {
                     clip_norm: self.params.clip_norm,
                     seed: self.params.seed,
                 };
-                let loss = network.step(&batch, self.loss, self.optimizer, &step, &mut run.workspace);
+                let loss = network.step(&batch, self.loss, self.optimizer, &step, &mut run.scratch);
                 if !loss.is_finite() {
                     return Err(run.not_finite(loss));
                 }
@@ -280,7 +280,7 @@ impl Trainer<'_> {
         epoch: u32,
     ) -> Result<(), TrainError> {
         let step = run.position.step;
-        let met = evaluate(network, sample, self.loss, self.params.batch_size, &mut run.workspace);
+        let met = evaluate(network, sample, self.loss, self.params.batch_size, &mut run.scratch);
         // The rate that led here, before the schedule hears of it.
         let counts = match self.params.patience_from {
             PatienceFrom::Start => true,
@@ -333,7 +333,7 @@ struct Run<E: Encoder, H: Head> {
     last_save: Instant,
     checkpoint: Option<Checkpoint>,
     log: Option<Log>,
-    workspace: Workspace<E, H>,
+    scratch: Scratch<E, H>,
     /// When this run began, moved on by the time that evaluations took.
     started: Instant,
     instances: u64,

@@ -4,7 +4,7 @@ use super::{Output, UniformModel, UniformParams, UniformParamsError};
 use crate::head::{Dense, Sparse};
 use crate::shape::{self, NamedShape, OpenNetworkError, push_layer, stored_arrays};
 use crate::state::State;
-use crate::{Decay, First, Network, Parameter};
+use crate::{Decay, Init, Network, Parameter};
 use std::path::PathBuf;
 use thiserror::Error;
 use xc_sparse::store::{Container, ContainerWriter, MappedArray, OpenError, WriteError};
@@ -89,12 +89,12 @@ impl UniformModel {
             None => {
                 push_layer(&mut of_head, "head", n_labels, width);
                 let arrays = stored_arrays(container, "", &of_head, check)?;
-                let mut dense = Dense::new(n_labels, width, First::Zeros).with_products(params.products);
+                let mut dense = Dense::new(n_labels, width, Init::Zeros).with_products(params.products);
                 set_stored(dense.parameters_mut(), arrays);
                 Output::Dense(dense)
             }
         };
-        let mut encoder = params.encoder(n_features, First::Zeros);
+        let mut encoder = params.encoder(n_features, Init::Zeros);
         set_stored(encoder.parameters_mut(), below);
         Ok(Self { params, n_features, network: Network::new(encoder, output) })
     }

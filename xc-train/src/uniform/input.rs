@@ -25,7 +25,7 @@ macro_rules! delegate {
 }
 
 impl Encoder for Input {
-    type Workspace = ();
+    type Scratch = ();
 
     fn width(&self) -> usize {
         delegate!(self, inner => inner.width())
@@ -47,7 +47,7 @@ impl Encoder for Input {
         mode: Mode,
         output: &Activations,
         gradient: &mut Activations,
-        (): &mut Self::Workspace,
+        (): &mut Self::Scratch,
     ) {
         delegate!(self, inner => inner.backward(batch, mode, output, gradient, &mut ()));
     }

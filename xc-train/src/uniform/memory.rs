@@ -51,7 +51,7 @@ impl UniformParams {
                 let bytes = |n_moments| Sparse::n_bytes(labels, width, &sparse, n_moments);
                 let screens =
                     self.screens() && !clips && Sparse::screening_pays(labels, width, sparse.per_output, batch);
-                let buffers = Sparse::workspace_bytes(labels, width, sparse.per_output, batch, clips, screens)
+                let buffers = Sparse::scratch_bytes(labels, width, sparse.per_output, batch, clips, screens)
                     + self.rewire_bytes(labels, width, n_moments);
                 (bytes(0), bytes(n_moments) - bytes(0), buffers)
             }
@@ -88,7 +88,7 @@ impl UniformParams {
         let params = head_params(GROUP_CONNECTIONS, width);
         let copy = if keeps_best { Sparse::n_bytes(n, width, &params, 0) } else { 0 };
         let head = Sparse::n_bytes(n, width, &params, n_moments)
-            + Sparse::workspace_bytes(n, width, params.per_output, batch, false, false);
+            + Sparse::scratch_bytes(n, width, params.per_output, batch, false, false);
         copy + head + 4 * (batch * width) as u64 + 4 * labels
     }
 

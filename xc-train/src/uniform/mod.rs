@@ -27,7 +27,7 @@ mod predict;
 pub use file::{KIND, OpenUniformError};
 pub use input::Input;
 pub use memory::UniformMemory;
-pub use output::{Output, OutputWorkspace};
+pub use output::{Output, OutputScratch};
 pub use params::{FirstVectors, InputKind, UniformNetwork, UniformParams, UniformParamsError, Wiring};
 pub use predict::UniformScratch;
 
@@ -35,7 +35,7 @@ use crate::encoder::directions::leading;
 use crate::head::Grouped;
 use crate::shape::begin_at_prior;
 use crate::trainer::{Observer, Sample, Summary, TrainError};
-use crate::{Features, First, Head, LossKind, Network, Trainer};
+use crate::{Features, Head, Init, LossKind, Network, Trainer};
 use std::sync::Arc;
 
 /// How far below the margin the biases begin with the squared hinge. A label that is rare begins at the margin itself otherwise, where the noise of
@@ -65,7 +65,7 @@ impl UniformModel {
     /// As [`UniformParams::check`].
     pub fn new(n_features: usize, n_labels: usize, params: UniformParams) -> Result<Self, UniformParamsError> {
         params.check(n_features, n_labels)?;
-        let first = First::Drawn { seed: params.seed };
+        let first = Init::Random { seed: params.seed };
         let output = params.output(n_features, n_labels, first)?;
         let network = Network::new(params.encoder(n_features, first), output);
         Ok(Self { params, n_features, network })
@@ -134,7 +134,7 @@ impl UniformModel {
         let Self { params, n_features, network } = self;
         let groups = params.grouping(of, train.len(), trainer.params.batch_size);
         let (encoder, head) = network.into_parts();
-        let first = First::Drawn { seed: params.seed };
+        let first = Init::Random { seed: params.seed };
         let head = Grouped::new(head, groups, first).unwrap_or_else(|e| panic!("a checked model has units: {e}"));
         let mut network = Network::new(encoder, head);
         let summary = trainer.train(&mut network, train, validation)?;

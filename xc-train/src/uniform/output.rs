@@ -1,7 +1,7 @@
 //! Where a model's answers come out.
 
-use crate::head::sparse::SparseWorkspace;
-use crate::head::{Dense, DenseWorkspace, Ranked, Sparse};
+use crate::head::sparse::SparseScratch;
+use crate::head::{Dense, DenseScratch, Ranked, Sparse};
 use crate::layer::Named;
 use crate::state::{Array, ArrayMut, State};
 use crate::{Activations, Head, Loss, Parameter, Targets, Update};
@@ -17,9 +17,9 @@ pub enum Output {
 
 /// Buffers of either layer; those of the other one stay empty.
 #[derive(Default)]
-pub struct OutputWorkspace {
-    sparse: SparseWorkspace,
-    dense: DenseWorkspace,
+pub struct OutputScratch {
+    sparse: SparseScratch,
+    dense: DenseScratch,
 }
 
 macro_rules! delegate {
@@ -44,7 +44,7 @@ macro_rules! delegate {
 }
 
 impl Head for Output {
-    type Workspace = OutputWorkspace;
+    type Scratch = OutputScratch;
 
     fn width(&self) -> usize {
         delegate!(self, inner => inner.width())
@@ -54,19 +54,19 @@ impl Head for Output {
         delegate!(self, inner => inner.n_outputs())
     }
 
-    fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, room: &mut Self::Workspace) -> f64 {
+    fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, room: &mut Self::Scratch) -> f64 {
         delegate!(self, room, inner, buffers => inner.loss(input, targets, loss, buffers))
     }
 
-    fn backward(&self, gradient: &mut Activations, room: &mut Self::Workspace) {
+    fn backward(&self, gradient: &mut Activations, room: &mut Self::Scratch) {
         delegate!(self, room, inner, buffers => inner.backward(gradient, buffers));
     }
 
-    fn squared_norm(&self, input: &Activations, room: &mut Self::Workspace) -> f64 {
+    fn squared_norm(&self, input: &Activations, room: &mut Self::Scratch) -> f64 {
         delegate!(self, room, inner, buffers => inner.squared_norm(input, buffers))
     }
 
-    fn update(&mut self, input: &Activations, room: &mut Self::Workspace, update: &Update<'_>) {
+    fn update(&mut self, input: &Activations, room: &mut Self::Scratch, update: &Update<'_>) {
         delegate!(self, room, inner, buffers => inner.update(input, buffers, update));
     }
 
@@ -77,12 +77,12 @@ impl Head for Output {
         loss: &dyn Loss,
         update: &Update<'_>,
         gradient: Option<&mut Activations>,
-        room: &mut Self::Workspace,
+        room: &mut Self::Scratch,
     ) -> f64 {
         delegate!(self, room, inner, buffers => inner.step(input, targets, loss, update, gradient, buffers))
     }
 
-    fn logits(&self, input: &Activations, logits: &mut Activations, room: &mut Self::Workspace) {
+    fn logits(&self, input: &Activations, logits: &mut Activations, room: &mut Self::Scratch) {
         delegate!(self, room, inner, buffers => inner.logits(input, logits, buffers));
     }
 
@@ -91,7 +91,7 @@ impl Head for Output {
         input: &Activations,
         judged_by: Option<(Targets<'_>, &dyn Loss)>,
         k: usize,
-        room: &mut Self::Workspace,
+        room: &mut Self::Scratch,
     ) -> Vec<Ranked> {
         delegate!(self, room, inner, buffers => inner.rank(input, judged_by, k, buffers))
     }

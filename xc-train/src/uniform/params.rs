@@ -7,7 +7,7 @@ use crate::head::grouped::Groups;
 use crate::head::sparse::{EvenNegatives, Rewire, Screening, SparseParams};
 use crate::head::{Dense, Sparse};
 use crate::shape::{NamedShape, push_layer};
-use crate::{Activation, First, LossKind, Network};
+use crate::{Activation, Init, LossKind, Network};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use thiserror::Error;
@@ -316,12 +316,12 @@ impl UniformParams {
     }
 
     /// The layers below the output layer.
-    pub(super) fn encoder(&self, n_features: usize, first: First) -> Stack<Input> {
+    pub(super) fn encoder(&self, n_features: usize, first: Init) -> Stack<Input> {
         let input = match self.input {
             InputKind::Sparse => {
                 let (activation, first) = match self.first_vectors {
                     FirstVectors::Random => (Activation::Relu, first),
-                    FirstVectors::Leading => (Activation::Identity, First::Zeros),
+                    FirstVectors::Leading => (Activation::Identity, Init::Zeros),
                 };
                 let bag = Bag::new(n_features, self.widths[0], activation, self.input_dropout, first);
                 Input::Bag(bag.with_rate(self.vector_rate))
@@ -334,12 +334,7 @@ impl UniformParams {
     }
 
     /// The output layer, first values drawn.
-    pub(super) fn output(
-        &self,
-        n_features: usize,
-        n_labels: usize,
-        first: First,
-    ) -> Result<Output, UniformParamsError> {
+    pub(super) fn output(&self, n_features: usize, n_labels: usize, first: Init) -> Result<Output, UniformParamsError> {
         let width = self.top_width(n_features);
         let Some(params) = self.sparse() else {
             return Ok(Output::Dense(Dense::new(n_labels, width, first).with_products(self.products)));

@@ -3,7 +3,7 @@
 use super::{Input, Output, UniformModel};
 use crate::encoder::Stack;
 use crate::head::{Sparse, each_row};
-use crate::{Activations, Batch, Encoder, Features, Head, Loss, Mode, Parameter, Workspace};
+use crate::{Activations, Batch, Encoder, Features, Head, Loss, Mode, Parameter, Scratch};
 use rayon::prelude::*;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
 use xc_sparse::uniform::LANES;
@@ -14,8 +14,8 @@ pub struct UniformScratch {
     batch: Batch,
     vectors: Activations,
     logits: Activations,
-    workspace: Workspace<Stack<Input>, Output>,
-    encoder: <Stack<Input> as Encoder>::Workspace,
+    workspace: Scratch<Stack<Input>, Output>,
+    encoder: <Stack<Input> as Encoder>::Scratch,
 }
 
 /// Queries that are scored together.

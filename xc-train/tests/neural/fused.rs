@@ -3,13 +3,13 @@
 use crate::reference::{features, targets};
 use xc_sparse::{LabelRows, Rows};
 use xc_train::encoder::{Bag, Precomputed, Stack};
-use xc_train::head::{Dense, DenseWorkspace};
+use xc_train::head::{Dense, DenseScratch};
 use xc_train::loss::Bce;
 use xc_train::optim::Sgd;
 use xc_train::state::State;
 use xc_train::{
     Activation, Activations, Batch, DenseRows, Encoder, Examples, Features, Head, Loss, Mode, Named, Network,
-    Parameter, StepParams, Targets, Update, Workspace,
+    Parameter, Scratch, StepParams, Targets, Update,
 };
 
 /// A dense head that notes what its steps were told.
@@ -28,7 +28,7 @@ impl Fused {
 }
 
 impl Head for Fused {
-    type Workspace = DenseWorkspace;
+    type Scratch = DenseScratch;
 
     fn width(&self) -> usize {
         self.dense.width()
@@ -38,19 +38,19 @@ impl Head for Fused {
         self.dense.n_outputs()
     }
 
-    fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, workspace: &mut DenseWorkspace) -> f64 {
+    fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, workspace: &mut DenseScratch) -> f64 {
         self.dense.loss(input, targets, loss, workspace)
     }
 
-    fn backward(&self, gradient: &mut Activations, workspace: &mut DenseWorkspace) {
+    fn backward(&self, gradient: &mut Activations, workspace: &mut DenseScratch) {
         self.dense.backward(gradient, workspace);
     }
 
-    fn squared_norm(&self, input: &Activations, workspace: &mut DenseWorkspace) -> f64 {
+    fn squared_norm(&self, input: &Activations, workspace: &mut DenseScratch) -> f64 {
         self.dense.squared_norm(input, workspace)
     }
 
-    fn update(&mut self, input: &Activations, workspace: &mut DenseWorkspace, update: &Update<'_>) {
+    fn update(&mut self, input: &Activations, workspace: &mut DenseScratch, update: &Update<'_>) {
         self.updates += 1;
         self.dense.update(input, workspace, update);
     }
@@ -62,13 +62,13 @@ impl Head for Fused {
         loss: &dyn Loss,
         update: &Update<'_>,
         gradient: Option<&mut Activations>,
-        workspace: &mut DenseWorkspace,
+        workspace: &mut DenseScratch,
     ) -> f64 {
         self.steps.push((update.number, update.seed, gradient.is_some()));
         self.dense.step(input, targets, loss, update, gradient, workspace)
     }
 
-    fn logits(&self, input: &Activations, logits: &mut Activations, workspace: &mut DenseWorkspace) {
+    fn logits(&self, input: &Activations, logits: &mut Activations, workspace: &mut DenseScratch) {
         self.dense.logits(input, logits, workspace);
     }
 }
@@ -112,10 +112,10 @@ fn a_fused_step_is_called_unless_gradients_are_clipped() {
     let mut parts = Network::new(bag(), Fused::new(9, 6));
     let batch = batch(&examples);
     for number in 5..8 {
-        let one = network.step(&batch, &Bce, &Sgd::default(), &params(number, None), &mut Workspace::default());
-        let other = plain.step(&batch, &Bce, &Sgd::default(), &params(number, None), &mut Workspace::default());
+        let one = network.step(&batch, &Bce, &Sgd::default(), &params(number, None), &mut Scratch::default());
+        let other = plain.step(&batch, &Bce, &Sgd::default(), &params(number, None), &mut Scratch::default());
         let far = params(number, Some(1e9));
-        let third = parts.step(&batch, &Bce, &Sgd::default(), &far, &mut Workspace::default());
+        let third = parts.step(&batch, &Bce, &Sgd::default(), &far, &mut Scratch::default());
         assert_eq!([one, one], [other, third]);
     }
     assert_eq!(values(&network), values(&plain));
@@ -131,7 +131,7 @@ fn after_a_loss_that_is_not_finite_the_encoder_is_as_it_was() {
     let mut network = Network::new(Bag::new(30, 6, Activation::Relu, 0.0, 1), Fused::new(9, 6));
     network.parameters_mut()[2].parameter.values_mut()[0] = f32::NAN;
     let before = values(&network);
-    let met = network.step(&batch(&examples), &Bce, &Sgd::default(), &params(0, None), &mut Workspace::default());
+    let met = network.step(&batch(&examples), &Bce, &Sgd::default(), &params(0, None), &mut Scratch::default());
     assert!(!met.is_finite());
     assert_eq!(values(&network), before);
 }
@@ -141,7 +141,7 @@ fn after_a_loss_that_is_not_finite_the_encoder_is_as_it_was() {
 struct Deaf(Precomputed);
 
 impl Encoder for Deaf {
-    type Workspace = ();
+    type Scratch = ();
 
     fn width(&self) -> usize {
         self.0.width()
@@ -192,19 +192,19 @@ fn where_nothing_learns_no_gradient_is_asked_for() {
     for (clip, n_steps) in [(None, 1), (Some(0.01), 0)] {
         let mut alone = Network::new(deaf(), Fused::new(5, 6));
         let before = values(&alone);
-        alone.step(&batch, &Bce, &Sgd::default(), &params(0, clip), &mut Workspace::default());
+        alone.step(&batch, &Bce, &Sgd::default(), &params(0, clip), &mut Scratch::default());
         assert_eq!(alone.head().steps, [(0, 11, false)][..n_steps]);
         assert_ne!(values(&alone), before);
         let stack = Stack::new(deaf());
         assert!(!stack.wants_gradient());
         let mut empty = Network::new(stack, Fused::new(5, 6));
-        empty.step(&batch, &Bce, &Sgd::default(), &params(0, clip), &mut Workspace::default());
+        empty.step(&batch, &Bce, &Sgd::default(), &params(0, clip), &mut Scratch::default());
         assert_eq!(values(&empty), values(&alone));
         let stack = Stack::new(deaf()).push(4, Activation::Relu, 0.1, 2).push(3, Activation::Relu, 0.0, 2);
         assert!(stack.wants_gradient());
         let mut network = Network::new(stack, Fused::new(5, 3));
         let before = values(&network);
-        network.step(&batch, &Bce, &Sgd::default(), &params(0, clip), &mut Workspace::default());
+        network.step(&batch, &Bce, &Sgd::default(), &params(0, clip), &mut Scratch::default());
         assert_eq!(network.head().steps, [(0, 11, true)][..n_steps]);
         // Every layer learns, the lowest too.
         let moved = values(&network).iter().zip(&before).take(4 * 6).filter(|(a, b)| a != b).count();

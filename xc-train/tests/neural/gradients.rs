@@ -8,8 +8,8 @@ use xc_train::loss::{Bce, Softmax, SquaredHinge};
 use xc_train::optim::Sgd;
 use xc_train::state::State;
 use xc_train::{
-    Activation, Activations, Batch, DenseRows, Encoder, Examples, Features, Head, Loss, Mode, Network, StepParams,
-    Workspace,
+    Activation, Activations, Batch, DenseRows, Encoder, Examples, Features, Head, Loss, Mode, Network, Scratch,
+    StepParams,
 };
 
 const LOSSES: [&dyn Loss; 3] = [&Softmax, &Bce, &SquaredHinge];
@@ -32,7 +32,7 @@ fn gradient<E: Encoder + Clone, H: Head + Clone>(
     params: &StepParams,
 ) -> Vec<Vec<f64>> {
     let mut changed = network.clone();
-    changed.step(batch, by, &Sgd::default(), params, &mut Workspace::default());
+    changed.step(batch, by, &Sgd::default(), params, &mut Scratch::default());
     let (before, after) = (Values::of(network), Values::of(&changed));
     before.0.iter().zip(&after.0).map(|((.., a), (.., b))| a.iter().zip(b).map(|(a, b)| a - b).collect()).collect()
 }
@@ -58,7 +58,7 @@ fn check<E: Encoder + Clone, H: Head + Clone>(
         let met = gradient(&network, batch, by, &at(0, 1.0));
         let values = Values::of(&network);
         let wanted_loss = loss(&values, x, y, by.name(), relu);
-        let met_loss = network.loss(batch, by, &mut Workspace::default());
+        let met_loss = network.loss(batch, by, &mut Scratch::default());
         assert!((met_loss - wanted_loss).abs() < 1e-5 * wanted_loss, "{}: {met_loss} {wanted_loss}", by.name());
         let (mut moved, mut all) = (0, 0);
         for (p, (name, _, list)) in values.0.iter().enumerate() {
@@ -156,7 +156,7 @@ fn check_masked<E: Encoder + Clone>(network: Network<E, Dense>, batch: &Batch, a
     // A step of rate 0 changes nothing and gives the loss under the masks of its number.
     let loss_of = |network: &Network<E, Dense>, number| {
         let mut copy = network.clone();
-        copy.step(batch, &Bce, &Sgd::default(), &at(number, 0.0), &mut Workspace::default())
+        copy.step(batch, &Bce, &Sgd::default(), &at(number, 0.0), &mut Scratch::default())
     };
     assert_ne!(loss_of(&network, 3), loss_of(&network, 4));
     assert_eq!(loss_of(&network, 3), loss_of(&network, 3));
@@ -209,7 +209,7 @@ fn a_loss_that_is_not_finite_changes_nothing() {
     }
     let before: Vec<f32> = network.parameters()[0].parameter.values().to_vec();
     for by in LOSSES {
-        let met = network.step(&batch(&examples), by, &Sgd::default(), &at(0, 1.0), &mut Workspace::default());
+        let met = network.step(&batch(&examples), by, &Sgd::default(), &at(0, 1.0), &mut Scratch::default());
         assert!(!met.is_finite(), "{}: {met}", by.name());
         assert_eq!(before, network.parameters()[0].parameter.values());
     }

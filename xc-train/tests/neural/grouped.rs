@@ -11,7 +11,7 @@ use xc_train::optim::{Adam, Sgd};
 use xc_train::state::Role;
 use xc_train::state::State;
 use xc_train::uniform::{InputKind, UniformModel, UniformParams};
-use xc_train::{Activation, Activations, Batch, DenseRows, Examples, Features, First, Head, Loss, Network, StepParams};
+use xc_train::{Activation, Activations, Batch, DenseRows, Examples, Features, Head, Init, Loss, Network, StepParams};
 
 const N_OUTPUTS: usize = 30;
 const WIDTH: usize = 24;
@@ -40,9 +40,9 @@ fn the_gradient_is_that_of_both_tasks_by_their_weights() {
         for (number, weight) in [(0, 0.7), (5, 0.35), (9, 0.07), (10, 0.0), (1000, 0.0)] {
             let groups = groups(10);
             assert!((groups.weight_at(number) - weight).abs() < 1e-6);
-            let mut grouped = Grouped::new(main.clone(), groups.clone(), First::Drawn { seed: 4 }).unwrap();
+            let mut grouped = Grouped::new(main.clone(), groups.clone(), Init::Random { seed: 4 }).unwrap();
             // The group head by itself, with the values that it has inside.
-            let mut alone = Sparse::new(groups.n, WIDTH, head_params(groups.connections, WIDTH), First::Zeros).unwrap();
+            let mut alone = Sparse::new(groups.n, WIDTH, head_params(groups.connections, WIDTH), Init::Zeros).unwrap();
             let inside: Vec<(String, Vec<u8>)> = grouped
                 .arrays()
                 .into_iter()
@@ -88,7 +88,7 @@ fn the_gradient_is_that_of_both_tasks_by_their_weights() {
 #[test]
 fn the_state_has_the_groups_and_the_answers_have_not() {
     let main = head(N_OUTPUTS, WIDTH, params(6, true), 3);
-    let mut grouped = Grouped::new(main.clone(), groups(10), First::Drawn { seed: 4 }).unwrap();
+    let mut grouped = Grouped::new(main.clone(), groups(10), Init::Random { seed: 4 }).unwrap();
     grouped.prepare(2);
     let of_groups = |role| {
         let arrays = grouped.arrays();
@@ -100,7 +100,7 @@ fn the_state_has_the_groups_and_the_answers_have_not() {
     once.sort();
     once.dedup();
     assert_eq!(once.len(), names.len(), "{names:?}");
-    let other = Grouped::new(main.clone(), groups(11), First::Drawn { seed: 4 }).unwrap();
+    let other = Grouped::new(main.clone(), groups(11), Init::Random { seed: 4 }).unwrap();
     assert_ne!(grouped.settings(), other.settings());
     let data = Data::new(40, WIDTH, N_OUTPUTS, 3);
     let (mut a, mut b) = Default::default();
@@ -116,8 +116,8 @@ fn the_state_has_the_groups_and_the_answers_have_not() {
 fn after_they_have_faded_a_network_is_trained_as_without_them() {
     let data = Data::new(40, WIDTH, N_OUTPUTS, 3);
     let encoder = Stack::new(Precomputed::new(WIDTH)).push(32, Activation::Relu, 0.0, 1);
-    let main = Sparse::new(N_OUTPUTS, 32, params(6, true), First::Drawn { seed: 3 }).unwrap();
-    let grouped = Grouped::new(main.clone(), groups(2), First::Drawn { seed: 4 }).unwrap();
+    let main = Sparse::new(N_OUTPUTS, 32, params(6, true), Init::Random { seed: 3 }).unwrap();
+    let grouped = Grouped::new(main.clone(), groups(2), Init::Random { seed: 4 }).unwrap();
     let (mut with, mut without) = (Network::new(encoder.clone(), grouped), Network::new(encoder, main));
     let adam = Adam::default();
     with.prepare(&adam);

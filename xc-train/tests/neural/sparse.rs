@@ -16,8 +16,8 @@ use xc_train::state::Role;
 use xc_train::state::State;
 use xc_train::trainer::{CheckpointAt, Event, Keep, Observer, Sample, Silent, TrainError};
 use xc_train::{
-    Activation, Activations, Batch, DenseRows, Examples, Features, First, Head, Loss, Network, Optimizer, StepParams,
-    TrainParams, Trainer, Update, Workspace,
+    Activation, Activations, Batch, DenseRows, Examples, Features, Head, Init, Loss, Network, Optimizer, Scratch,
+    StepParams, TrainParams, Trainer, Update,
 };
 
 const LOSSES: [&dyn Loss; 2] = [&SquaredHinge, &Bce];
@@ -70,7 +70,7 @@ impl Data {
 
 /// A head with biases that put some outputs on each side of the margin.
 pub(crate) fn head(n_outputs: usize, width: usize, params: SparseParams, seed: u64) -> Sparse {
-    let mut head = Sparse::new(n_outputs, width, params, First::Drawn { seed }).unwrap();
+    let mut head = Sparse::new(n_outputs, width, params, Init::Random { seed }).unwrap();
     for named in head.parameters_mut() {
         named.parameter.values_mut().iter_mut().enumerate().for_each(|(i, v)| *v = 1.5 * number(i, seed + 9) - 0.7);
     }
@@ -224,7 +224,7 @@ fn the_gradient_is_what_finite_differences_say() {
 fn network(data: &Data, params: SparseParams) -> Network<Stack<Precomputed>, Sparse> {
     let encoder = Stack::new(Precomputed::new(data.width).with_dropout(0.1)).push(48, Activation::Relu, 0.0, 4);
     let n_outputs = data.targets.n_labels();
-    let head = Sparse::new(n_outputs, 48, params, First::Drawn { seed: 4 }).unwrap();
+    let head = Sparse::new(n_outputs, 48, params, Init::Random { seed: 4 }).unwrap();
     Network::new(encoder, head)
 }
 
@@ -324,7 +324,7 @@ fn connections_change_while_training_and_stay_sound() {
     for params in kinds() {
         let before = network(&data, params);
         let mut after = before.clone();
-        let (mut room, batch) = (Workspace::default(), data.batch());
+        let (mut room, batch) = (Scratch::default(), data.batch());
         after.prepare(&Adam::default());
         for number in 0..5 {
             let step = StepParams { number, rate: 0.01, clip_norm: None, seed: 4 };
@@ -363,7 +363,7 @@ fn every_precision_learns() {
     for weights in [NumberType::F32, NumberType::Bf16, NumberType::F16, NumberType::E4m3, NumberType::E5m2] {
         for optimizer in [&Adam::default() as &dyn Optimizer, &Momentum::default(), &Sgd::default()] {
             let params = SparseParams { weights, moments: NumberType::Bf16, ..params(width, true) };
-            let mut head = Sparse::new(width, width, params, First::Drawn { seed: 1 }).unwrap();
+            let mut head = Sparse::new(width, width, params, Init::Random { seed: 1 }).unwrap();
             head.prepare(optimizer.n_moments());
             let (mut room, batch, input) = (Default::default(), data.batch(), data.input());
             let rate = if optimizer.name() == "adam" { 0.03 } else { 0.1 };
@@ -419,7 +419,7 @@ fn negatives_bound_what_a_step_touches() {
 #[test]
 fn bad_shapes_and_states_are_said() {
     let message =
-        |per_output, width| Sparse::new(3, width, params(per_output, true), First::Zeros).unwrap_err().to_string();
+        |per_output, width| Sparse::new(3, width, params(per_output, true), Init::Zeros).unwrap_err().to_string();
     assert_eq!(message(5, 4), "5 connections a label, wanted at most the number of inputs, 4");
     assert_eq!(message(1, 0), "the number of inputs is 0, wanted at least 1");
     assert_eq!(message(0, 4), "the number of connections a label is 0, wanted at least 1");

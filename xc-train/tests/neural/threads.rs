@@ -6,7 +6,7 @@ use xc_train::encoder::{Bag, Stack};
 use xc_train::head::Dense;
 use xc_train::loss::{Bce, Softmax};
 use xc_train::optim::{Adam, Momentum, Sgd};
-use xc_train::{Activation, Batch, Examples, Features, Loss, Network, Optimizer, StepParams, Workspace};
+use xc_train::{Activation, Batch, Examples, Features, Loss, Network, Optimizer, Scratch, StepParams};
 
 fn bytes_after_training(
     threads: usize,
@@ -22,7 +22,7 @@ fn bytes_after_training(
         let encoder = Stack::new(Bag::new(n_features, 33, Activation::Relu, 0.1, 1));
         let mut network = Network::new(encoder.push(65, Activation::Relu, 0.2, 1), Dense::new(n_outputs, 65, 1));
         network.prepare(optimizer);
-        let (mut batch, mut workspace) = (Batch::default(), Workspace::default());
+        let (mut batch, mut workspace) = (Batch::default(), Scratch::default());
         for number in 0..6u64 {
             let rows: Vec<u32> = (0..n as u32).filter(|i| i % 6 != number as u32 % 6).collect();
             batch.fill(&examples, &rows);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use xc_sparse::Rows;
 use xc_sparse::store::{ArrayRef, Container, ContainerWriter, Dtype, OpenMode};
 use xc_train::encoder::Bag;
-use xc_train::head::{Dense, DenseWorkspace};
+use xc_train::head::{Dense, DenseScratch};
 use xc_train::loss::Bce;
 use xc_train::optim::Adam;
 use xc_train::schedule::HalveOnPlateau;
@@ -40,7 +40,7 @@ impl Counting {
 }
 
 impl Head for Counting {
-    type Workspace = DenseWorkspace;
+    type Scratch = DenseScratch;
 
     fn width(&self) -> usize {
         self.dense.width()
@@ -50,19 +50,19 @@ impl Head for Counting {
         self.dense.n_outputs()
     }
 
-    fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, workspace: &mut DenseWorkspace) -> f64 {
+    fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, workspace: &mut DenseScratch) -> f64 {
         self.dense.loss(input, targets, loss, workspace)
     }
 
-    fn backward(&self, gradient: &mut Activations, workspace: &mut DenseWorkspace) {
+    fn backward(&self, gradient: &mut Activations, workspace: &mut DenseScratch) {
         self.dense.backward(gradient, workspace);
     }
 
-    fn squared_norm(&self, input: &Activations, workspace: &mut DenseWorkspace) -> f64 {
+    fn squared_norm(&self, input: &Activations, workspace: &mut DenseScratch) -> f64 {
         self.dense.squared_norm(input, workspace)
     }
 
-    fn update(&mut self, input: &Activations, workspace: &mut DenseWorkspace, update: &Update<'_>) {
+    fn update(&mut self, input: &Activations, workspace: &mut DenseScratch, update: &Update<'_>) {
         self.dense.update(input, workspace, update);
         for (i, (place, memory)) in self.places.iter_mut().zip(&mut self.memory).enumerate() {
             *memory = memory.wrapping_add(i as i8 + 3);
@@ -73,7 +73,7 @@ impl Head for Counting {
         self.scales.iter_mut().filter(|scale| scale.is_finite()).for_each(|scale| *scale = f16::from_f32(first));
     }
 
-    fn logits(&self, input: &Activations, logits: &mut Activations, workspace: &mut DenseWorkspace) {
+    fn logits(&self, input: &Activations, logits: &mut Activations, workspace: &mut DenseScratch) {
         self.dense.logits(input, logits, workspace);
     }
 }

@@ -19,7 +19,7 @@ use xc_train::trainer::{Event, Observer, Sample, Silent, TrainError};
 use xc_train::uniform::{
     FirstVectors, InputKind, KIND, UniformModel, UniformParams, UniformParamsError, UniformScratch, Wiring,
 };
-use xc_train::{Activation, DenseRows, Examples, Features, First, LossKind, Optimizer, TrainParams, Trainer};
+use xc_train::{Activation, DenseRows, Examples, Features, Init, LossKind, Optimizer, TrainParams, Trainer};
 
 const N: usize = 150;
 const N_FEATURES: usize = 60;
@@ -164,7 +164,7 @@ fn the_memory_foreseen_is_that_of_the_arrays() {
         if params.groups.is_some() {
             let of: Arc<[u32]> = (0..N_LABELS as u32).map(|label| label % 4).collect();
             let groups = Groups { of, n: 4, connections: 256, weight: 1.0, steps: 1 };
-            let mut grouped = Grouped::new(model.network().head().clone(), groups, First::Zeros).unwrap();
+            let mut grouped = Grouped::new(model.network().head().clone(), groups, Init::Zeros).unwrap();
             grouped.prepare(2);
             let arrays = grouped.arrays();
             let of_groups = |role| -> u64 {
@@ -278,7 +278,7 @@ fn vectors_that_do_not_learn_stay_whatever_is_above_them() {
 #[test]
 fn a_whole_rate_does_not_show_in_the_settings_that_checkpoints_are_known_by() {
     let bag = || Bag::new(3, 2, Activation::Relu, 0.0, 1);
-    assert_eq!(bag().settings(), "bag 3 x 2 Finish { activation: Relu, dropout: 0.0, layer: 0 }");
+    assert_eq!(bag().settings(), "bag 3 x 2 ActivationDropout { activation: Relu, dropout: 0.0, layer: 0 }");
     assert_eq!(bag().with_rate(1.0).settings(), bag().settings());
     assert!(bag().with_rate(0.1).settings().ends_with("rate x 0.1"));
 }

@@ -1,9 +1,9 @@
 //! Gradients of the weights, and what they do to the weights.
 
 use super::active::{Active, Entry, Touched};
-use super::{Sparse, SparseWorkspace};
+use super::{Sparse, SparseScratch};
 use crate::layer::squares;
-use crate::parameter::Slot;
+use crate::parameter::RowsMut;
 use crate::stream::{Purpose, mix, name};
 use crate::{Decay, Update};
 use rayon::prelude::*;
@@ -20,7 +20,7 @@ struct Part<'a> {
     first: usize,
     weights: NumbersMut<'a>,
     moments: [Option<NumbersMut<'a>>; 2],
-    bias: Slot<'a>,
+    bias: RowsMut<'a>,
 }
 
 impl<'a> Part<'a> {
@@ -105,14 +105,14 @@ impl Sparse {
     }
 
     /// Sum of squares of the gradient of all weights and biases.
-    pub(super) fn norm_of(&self, room: &SparseWorkspace) -> f64 {
-        let touched = Touched::new(&room.active);
+    pub(super) fn norm_of(&self, scratch: &SparseScratch) -> f64 {
+        let touched = Touched::new(&scratch.active);
         let leaf = |first: usize| {
             let mut gradient = Gradient::default();
             let one = |at: usize| {
                 let range = self.connections.range(touched.output(at));
                 with_indices!(self.connections.indices(), inputs => {
-                    gradient.fill(&inputs[range], touched.of(at, &room.active), &room.lines, &room.active);
+                    gradient.fill(&inputs[range], touched.of(at, &scratch.active), &scratch.lines, &scratch.active);
                 });
                 squares(&gradient.weights) + f64::from(gradient.bias).powi(2)
             };
@@ -136,7 +136,7 @@ impl Step<'_> {
 
     fn leaf<I: Index>(&self, places: Range<usize>, inputs: &[I], mut part: Part<'_>) {
         let mut gradient = Gradient::default();
-        let mut room: [Vec<f32>; 3] = Default::default();
+        let mut scratch: [Vec<f32>; 3] = Default::default();
         let base = self.fan_in.range(part.first).start;
         let kernels = Kernels::current();
         for at in places.clone() {
@@ -154,14 +154,14 @@ impl Step<'_> {
             let range = self.fan_in.range(output);
             let place = range.start - base;
             gradient.fill(&inputs[range], self.touched.of(at, self.active), self.lines, self.active);
-            self.change(&mut part, place, &gradient.weights, mix(self.key, output as u64), &mut room);
+            self.change(&mut part, place, &gradient.weights, mix(self.key, output as u64), &mut scratch);
             let row = output - part.first;
             part.bias.rows(row..row + 1).update(&[gradient.bias], self.update.optimizer, &self.update.step);
         }
     }
 
     /// Applies the rule to an output's weights from place `at` on.
-    fn change(&self, part: &mut Part<'_>, at: usize, gradient: &[f32], key: u64, room: &mut [Vec<f32>; 3]) {
+    fn change(&self, part: &mut Part<'_>, at: usize, gradient: &[f32], key: u64, scratch: &mut [Vec<f32>; 3]) {
         let (optimizer, step, len) = (self.update.optimizer, &self.update.step, gradient.len());
         let range = at..at + len;
         // In place where nothing is to be widened.
@@ -177,12 +177,12 @@ impl Step<'_> {
             }
             if is_plain {
                 let [first, second] = slices.map(Option::unwrap_or_default);
-                return Slot::new(&mut weights[range], first, second, len, Decay::Yes)
+                return RowsMut::new(&mut weights[range], first, second, len, Decay::Yes)
                     .update(gradient, optimizer, step);
             }
         }
-        room.iter_mut().for_each(|values| values.resize(len, 0.0));
-        let [weights, first, second] = room;
+        scratch.iter_mut().for_each(|values| values.resize(len, 0.0));
+        let [weights, first, second] = scratch;
         part.weights.widen(range.clone(), weights);
         let [a, b] = &part.moments;
         for (moment, values) in [(a, &mut *first), (b, &mut *second)] {
@@ -191,7 +191,7 @@ impl Step<'_> {
                 None => values.clear(),
             }
         }
-        Slot::new(weights, first, second, len, Decay::Yes).update(gradient, optimizer, step);
+        RowsMut::new(weights, first, second, len, Decay::Yes).update(gradient, optimizer, step);
         // Three streams of one output: the numbers 0, 3, 6, ... and so on.
         let random = |which: u64| {
             let mut number = which;

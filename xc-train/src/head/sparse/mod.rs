@@ -35,7 +35,7 @@ use super::{Head, Ranked};
 use crate::layer::Named;
 use crate::state::{self, Array, ArrayMut, Role, State};
 use crate::stream::{Purpose, fill_uniform, mix, name, stream};
-use crate::{Activations, Decay, First, Loss, Parameter, Targets, Update};
+use crate::{Activations, Decay, Init, Loss, Parameter, Targets, Update};
 use active::{Active, Positives};
 use rand_xoshiro::rand_core::Rng;
 use rayon::prelude::*;
@@ -86,7 +86,7 @@ pub struct Sparse {
 
 /// Buffers of a [`Sparse`] step.
 #[derive(Default)]
-pub struct SparseWorkspace {
+pub struct SparseScratch {
     lines: Lines,
     bytes: ByteLines,
     screened: ScreenRows,
@@ -102,7 +102,7 @@ pub struct SparseWorkspace {
     n_instances: usize,
 }
 
-impl SparseWorkspace {
+impl SparseScratch {
     /// Sorts the true outputs of each block of the lines.
     fn fill_positives(&mut self, targets: Targets<'_>) {
         self.positives.resize_with(self.lines.n_blocks(), Positives::default);
@@ -152,12 +152,12 @@ impl Sparse {
     ///
     /// # Panics
     /// If moments are neither f32 nor bf16.
-    pub fn new(n_outputs: usize, width: usize, params: SparseParams, first: First) -> Result<Self, ConnectionsError> {
+    pub fn new(n_outputs: usize, width: usize, params: SparseParams, first: Init) -> Result<Self, ConnectionsError> {
         assert!(matches!(params.moments, NumberType::F32 | NumberType::Bf16), "moments of {:?}", params.moments);
         let per_output = params.per_output;
         let seed = match first {
-            First::Drawn { seed } => seed,
-            First::Zeros => 0,
+            Init::Random { seed } => seed,
+            Init::Zeros => 0,
         };
         let random = |output: usize| {
             let mut stream = stream(mix(name(seed, Purpose::Connections, STREAM), output as u64));
@@ -170,7 +170,7 @@ impl Sparse {
             })?,
             false => unstructured(n_outputs, width, &params, &random)?,
         };
-        if let First::Drawn { seed } = first {
+        if let Init::Random { seed } = first {
             let bound = (3.0 / per_output as f32).sqrt();
             // A row at a time: the weights of a low precision never exist in f32.
             let (mut output, mut row) = (0, Vec::new());
@@ -258,7 +258,7 @@ impl Sparse {
 
     /// Bytes of a step's buffers, at most, when every gradient of a tile is other than 0; where gradients are clipped the tile is all outputs. The
     /// gradient of the inputs that the caller gets is not among them. `screens`: see [`Screening`].
-    pub fn workspace_bytes(
+    pub fn scratch_bytes(
         n_outputs: u64,
         width: usize,
         per_output: usize,
@@ -312,15 +312,15 @@ impl Sparse {
         input: &Activations,
         targets: Targets<'_>,
         drawn: Option<(u64, u64)>,
-        room: &mut SparseWorkspace,
+        scratch: &mut SparseScratch,
     ) -> Option<Vec<u32>> {
         assert!(input.len() == targets.len(), "{} vectors, {} targets", input.len(), targets.len());
         assert!(input.width() == self.width(), "width {}, wanted {}", input.width(), self.width());
-        room.n_instances = input.len();
-        room.lines.fill(input.values(), input.len(), input.width());
-        room.fill_positives(targets);
-        room.active.resize_with(room.lines.n_blocks(), Active::default);
-        room.active.iter_mut().for_each(Active::begin);
+        scratch.n_instances = input.len();
+        scratch.lines.fill(input.values(), input.len(), input.width());
+        scratch.fill_positives(targets);
+        scratch.active.resize_with(scratch.lines.n_blocks(), Active::default);
+        scratch.active.iter_mut().for_each(Active::begin);
         match (&self.negatives, drawn) {
             (Some(negatives), Some((seed, number))) => {
                 let mut outputs = Vec::new();
@@ -334,10 +334,10 @@ impl Sparse {
         }
     }
 
-    fn clear_gradient(&self, room: &mut SparseWorkspace) {
-        room.gradient.resize(room.lines.n_blocks() * self.width());
-        room.rows.reshape(room.n_instances, self.width());
-        room.rows.values_mut().par_chunks_mut(1 << 19).for_each(|part| part.fill(0.0));
+    fn clear_gradient(&self, scratch: &mut SparseScratch) {
+        scratch.gradient.resize(scratch.lines.n_blocks() * self.width());
+        scratch.rows.reshape(scratch.n_instances, self.width());
+        scratch.rows.values_mut().par_chunks_mut(1 << 19).for_each(|part| part.fill(0.0));
     }
 
     fn losses(loss: &dyn Loss) -> crate::loss::Separable {
@@ -380,7 +380,7 @@ fn unstructured<R: FnMut() -> u64>(
 }
 
 impl Head for Sparse {
-    type Workspace = SparseWorkspace;
+    type Scratch = SparseScratch;
 
     fn width(&self) -> usize {
         self.connections.n_inputs()
@@ -392,25 +392,26 @@ impl Head for Sparse {
 
     /// # Panics
     /// If the loss is no sum over outputs, or shapes disagree.
-    fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, room: &mut Self::Workspace) -> f64 {
-        self.begin(input, targets, None, room);
-        self.clear_gradient(room);
-        let total = self.pass(Tile::Range { first: 0, len: self.n_outputs() }, Self::losses(loss), true, false, room);
-        self.take_few(input, true, room);
+    fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, scratch: &mut Self::Scratch) -> f64 {
+        self.begin(input, targets, None, scratch);
+        self.clear_gradient(scratch);
+        let total =
+            self.pass(Tile::Range { first: 0, len: self.n_outputs() }, Self::losses(loss), true, false, scratch);
+        self.take_few(input, true, scratch);
         total
     }
 
-    fn backward(&self, gradient: &mut Activations, room: &mut Self::Workspace) {
-        pass::add_blocks(&room.gradient, &room.active, &mut room.rows);
-        std::mem::swap(gradient, &mut room.rows);
+    fn backward(&self, gradient: &mut Activations, scratch: &mut Self::Scratch) {
+        pass::add_blocks(&scratch.gradient, &scratch.active, &mut scratch.rows);
+        std::mem::swap(gradient, &mut scratch.rows);
     }
 
-    fn squared_norm(&self, _: &Activations, room: &mut Self::Workspace) -> f64 {
-        self.norm_of(room)
+    fn squared_norm(&self, _: &Activations, scratch: &mut Self::Scratch) -> f64 {
+        self.norm_of(scratch)
     }
 
-    fn update(&mut self, _: &Activations, room: &mut Self::Workspace, update: &Update<'_>) {
-        self.learn(&room.lines, &room.active, update);
+    fn update(&mut self, _: &Activations, scratch: &mut Self::Scratch, update: &Update<'_>) {
+        self.learn(&scratch.lines, &scratch.active, update);
         self.rewire(update);
     }
 
@@ -425,19 +426,19 @@ impl Head for Sparse {
         loss: &dyn Loss,
         update: &Update<'_>,
         mut gradient: Option<&mut Activations>,
-        room: &mut Self::Workspace,
+        scratch: &mut Self::Scratch,
     ) -> f64 {
         let loss = Self::losses(loss);
-        let outputs = self.begin(input, targets, Some((update.seed, update.number)), room);
+        let outputs = self.begin(input, targets, Some((update.seed, update.number)), scratch);
         if let Some(gradient) = &mut gradient {
             // Rows are gathered where they are wanted in the end.
-            std::mem::swap(*gradient, &mut room.rows);
-            self.clear_gradient(room);
+            std::mem::swap(*gradient, &mut scratch.rows);
+            self.clear_gradient(scratch);
         }
         let n = outputs.as_ref().map_or(self.n_outputs(), Vec::len);
         let screens = self.screens(loss, n, input.len());
         if screens {
-            room.bytes.fill(input.values(), input.len(), input.width());
+            scratch.bytes.fill(input.values(), input.len(), input.width());
         }
         let mut size = self.tile.unwrap_or_else(|| tile_outputs(input.len()));
         if screens && self.tile.is_none() {
@@ -451,10 +452,10 @@ impl Head for Sparse {
                 Some(outputs) => Tile::List(&outputs[first..first + len]),
             };
             let screens = screens && without == 0;
-            total += self.pass(tile, loss, gradient.is_some(), screens, room);
+            total += self.pass(tile, loss, gradient.is_some(), screens, scratch);
             // A step decides for itself, so that one that is repeated after an interruption decides the same.
             without = if screens {
-                tiles_without(room.n_seen, len * room.lines.n_blocks())
+                tiles_without(scratch.n_seen, len * scratch.lines.n_blocks())
             } else {
                 without.saturating_sub(1)
             };
@@ -462,21 +463,21 @@ impl Head for Sparse {
                 return total;
             }
             let enough = if self.tile.is_some() { 0 } else { ENTRIES };
-            if first + len == n || room.active.iter().map(|a| a.entries().len()).sum::<usize>() >= enough {
-                self.take_few(input, gradient.is_some(), room);
-                self.learn(&room.lines, &room.active, update);
-                room.active.iter_mut().for_each(Active::clear);
+            if first + len == n || scratch.active.iter().map(|a| a.entries().len()).sum::<usize>() >= enough {
+                self.take_few(input, gradient.is_some(), scratch);
+                self.learn(&scratch.lines, &scratch.active, update);
+                scratch.active.iter_mut().for_each(Active::clear);
             }
         }
         if let Some(gradient) = gradient {
-            self.backward(gradient, room);
+            self.backward(gradient, scratch);
         }
         self.rewire(update);
         total
     }
 
-    fn logits(&self, input: &Activations, logits: &mut Activations, room: &mut Self::Workspace) {
-        self.all_logits(input, logits, room);
+    fn logits(&self, input: &Activations, logits: &mut Activations, scratch: &mut Self::Scratch) {
+        self.all_logits(input, logits, scratch);
     }
 
     fn rank(
@@ -484,9 +485,9 @@ impl Head for Sparse {
         input: &Activations,
         judged_by: Option<(Targets<'_>, &dyn Loss)>,
         k: usize,
-        room: &mut Self::Workspace,
+        scratch: &mut Self::Scratch,
     ) -> Vec<Ranked> {
-        self.ranked(input, judged_by, k, room)
+        self.ranked(input, judged_by, k, scratch)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Logits, loss and its gradient for a tile of outputs; the gradient of the inputs.
 
 use super::active::{Active, Cursor, Entry};
-use super::{Sparse, SparseWorkspace, Tile};
+use super::{Sparse, SparseScratch, Tile};
 use crate::Activations;
 use crate::loss::Separable;
 use rayon::prelude::*;
@@ -16,17 +16,17 @@ const AHEAD: usize = 2;
 const BEHIND: usize = 4;
 
 impl Sparse {
-    /// Mean loss of the batch over a tile. Leaves the gradients in the workspace, and adds to the gradient of the inputs if that is wanted. With
-    /// `screens` outputs are screened, for which the workspace has the batch in bytes.
+    /// Mean loss of the batch over a tile. Leaves the gradients in the scratch, and adds to the gradient of the inputs if that is wanted. With
+    /// `screens` outputs are screened, for which the scratch has the batch in bytes.
     pub(super) fn pass(
         &self,
         tile: Tile<'_>,
         loss: Separable,
         backward: bool,
         screens: bool,
-        room: &mut SparseWorkspace,
+        scratch: &mut SparseScratch,
     ) -> f64 {
-        let SparseWorkspace { lines, bytes, screened, n_seen, gradient, positives, active, n_instances, .. } = room;
+        let SparseScratch { lines, bytes, screened, n_seen, gradient, positives, active, n_instances, .. } = scratch;
         let (lines, width) = (&*lines, self.connections.n_inputs());
         let scale = 1.0 / *n_instances as f32;
         let gradient: &mut [Sums] = if backward { gradient } else { &mut [] };
@@ -212,8 +212,8 @@ impl Sparse {
     }
 
     /// The gradients of outputs that few instances of a block have one for, instance after instance.
-    pub(super) fn take_few(&self, input: &Activations, backward: bool, room: &mut SparseWorkspace) {
-        let SparseWorkspace { rows, active, .. } = room;
+    pub(super) fn take_few(&self, input: &Activations, backward: bool, scratch: &mut SparseScratch) {
+        let SparseScratch { rows, active, .. } = scratch;
         let width = self.connections.n_inputs();
         let size = (LANES * width).max(1);
         let rows: &mut [f32] = if backward { rows.values_mut() } else { &mut [] };

@@ -2,7 +2,7 @@
 
 use super::active::Cursor;
 use super::pass::Weights;
-use super::{Sparse, SparseWorkspace};
+use super::{Sparse, SparseScratch};
 use crate::head::Ranked;
 use crate::{Activations, Loss, Targets};
 use rayon::prelude::*;
@@ -16,9 +16,9 @@ const OUTPUTS: usize = 1 << 14;
 
 impl Sparse {
     /// Calls `visit` with every output of a range and its logits for a block of instances.
-    fn each(&self, outputs: Range<usize>, block: usize, room: &SparseWorkspace, mut visit: impl FnMut(usize, &Sums)) {
+    fn each(&self, outputs: Range<usize>, block: usize, scratch: &SparseScratch, mut visit: impl FnMut(usize, &Sums)) {
         let kernels = Kernels::current();
-        let lines = room.lines.block(block);
+        let lines = scratch.lines.block(block);
         let mut weights = Weights::new(self.connections.weights());
         with_indices!(self.connections.indices(), inputs => {
             for output in outputs.clone() {
@@ -35,16 +35,16 @@ impl Sparse {
         });
     }
 
-    pub(super) fn all_logits(&self, input: &Activations, logits: &mut Activations, room: &mut SparseWorkspace) {
+    pub(super) fn all_logits(&self, input: &Activations, logits: &mut Activations, scratch: &mut SparseScratch) {
         let n = self.connections.n_labels();
-        room.lines.fill(input.values(), input.len(), input.width());
+        scratch.lines.fill(input.values(), input.len(), input.width());
         logits.reshape(input.len(), n);
         if n == 0 {
             return;
         }
-        let room = &*room;
+        let scratch = &*scratch;
         logits.values_mut().par_chunks_mut(LANES * n).enumerate().for_each(|(block, rows)| {
-            self.each(0..n, block, room, |output, sums| {
+            self.each(0..n, block, scratch, |output, sums| {
                 for (row, z) in rows.chunks_exact_mut(n).zip(sums.as_flattened()) {
                     row[output] = *z;
                 }
@@ -57,31 +57,31 @@ impl Sparse {
         input: &Activations,
         judged_by: Option<(Targets<'_>, &dyn Loss)>,
         k: usize,
-        room: &mut SparseWorkspace,
+        scratch: &mut SparseScratch,
     ) -> Vec<Ranked> {
         if judged_by.is_none() && input.len() <= ALONE {
             return (0..input.len()).map(|i| self.ranked_alone(input.row(i), k)).collect();
         }
         let n = self.connections.n_labels();
-        room.lines.fill(input.values(), input.len(), input.width());
-        let n_blocks = room.lines.n_blocks();
+        scratch.lines.fill(input.values(), input.len(), input.width());
+        let n_blocks = scratch.lines.n_blocks();
         if let Some((targets, _)) = judged_by {
-            room.fill_positives(targets);
+            scratch.fill_positives(targets);
         }
         let loss = judged_by.map(|(_, loss)| Self::losses(loss));
-        let (room, tasks) = (&*room, n.div_ceil(OUTPUTS).max(1));
+        let (scratch, tasks) = (&*scratch, n.div_ceil(OUTPUTS).max(1));
         let parts: Vec<Vec<Ranked>> = (0..n_blocks * tasks)
             .into_par_iter()
             .map(|task| {
                 let (block, part) = (task / tasks, task % tasks);
                 let outputs = part * OUTPUTS..n.min((part + 1) * OUTPUTS);
-                let lanes = room.lines.lanes(block);
+                let lanes = scratch.lines.lanes(block);
                 let mut top: Vec<TopK> = (0..lanes).map(|_| TopK::new(k)).collect();
                 let mut bars = Sums::default();
                 bars.as_flattened_mut().fill(if k == 0 { f32::INFINITY } else { f32::NEG_INFINITY });
                 let mut losses = [0.0f64; LANES];
-                let mut cursor = loss.map(|_| room.positives[block].from(outputs.start));
-                self.each(outputs, block, room, |output, sums| {
+                let mut cursor = loss.map(|_| scratch.positives[block].from(outputs.start));
+                self.each(outputs, block, scratch, |output, sums| {
                     if let (Some(loss), Some(cursor)) = (loss, &mut cursor) {
                         add_losses(loss, cursor, output, sums, &mut losses);
                     }

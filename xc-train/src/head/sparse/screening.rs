@@ -56,11 +56,11 @@ impl Sparse {
 mod tests {
     use super::*;
     use crate::head::Head;
-    use crate::head::sparse::{SparseParams, SparseWorkspace};
+    use crate::head::sparse::{SparseParams, SparseScratch};
     use crate::loss::SquaredHinge;
     use crate::optim::Sgd;
     use crate::state::State;
-    use crate::{Activations, First, Optimizer, Targets, Update};
+    use crate::{Activations, Init, Optimizer, Targets, Update};
     use xc_sparse::uniform::NumberType;
 
     const PARAMS: SparseParams =
@@ -73,14 +73,14 @@ mod tests {
         input.values_mut().iter_mut().enumerate().for_each(|(i, value)| *value = (i % 7) as f32 / 7.0);
         let targets = Targets::new(&[0; 71], &[]);
         for (bias, wanted) in [(-9.0, 0), (9.0, 3 * 2)] {
-            let head = Sparse::new(16, 9, PARAMS, First::Drawn { seed: 1 }).unwrap();
+            let head = Sparse::new(16, 9, PARAMS, Init::Random { seed: 1 }).unwrap();
             let mut head = head.with_screening(Screening::Always);
             head.parameters_mut().into_iter().for_each(|named| named.parameter.values_mut().fill(bias));
-            let (mut room, optimizer) = (SparseWorkspace::default(), Sgd::default());
+            let (mut scratch, optimizer) = (SparseScratch::default(), Sgd::default());
             let update = Update { optimizer: &optimizer, step: optimizer.step(0, 0.0, 1.0), number: 0, seed: 0 };
-            head.step(&input, targets, &SquaredHinge, &update, None, &mut room);
+            head.step(&input, targets, &SquaredHinge, &update, None, &mut scratch);
             // Eight tiles of two outputs, three blocks; of the last tile that was screened.
-            assert_eq!(room.n_seen, wanted);
+            assert_eq!(scratch.n_seen, wanted);
         }
     }
 
@@ -96,7 +96,7 @@ mod tests {
         assert!(!Sparse::screening_pays(670_091, 32_768, 32, 64));
         assert!(!Sparse::screening_pays(4_271, 16_384, 32, 512));
         let screens = |screening, loss, width| {
-            let head = Sparse::new(10, width, PARAMS, First::Zeros).unwrap().with_screening(screening);
+            let head = Sparse::new(10, width, PARAMS, Init::Zeros).unwrap().with_screening(screening);
             [head.screens(loss, 10, 100), head.screens(loss, 10_000_000, 100)]
         };
         assert_eq!(screens(Screening::Never, Separable::SquaredHinge, 9), [false; 2]);
