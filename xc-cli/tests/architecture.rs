@@ -10,10 +10,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("xc-sparse", &[]),
     ("xc-hash", &[]),
     ("xc-kernels", &[]),
-    ("xc-tree", &["xc-sparse", "xc-kernels"]),
+    ("xc-tree", &["xc-sparse", "xc-hash", "xc-kernels"]),
     ("xc-mach", &["xc-sparse", "xc-hash", "xc-kernels"]),
     ("xc-lsh", &["xc-sparse", "xc-hash", "xc-kernels"]),
-    ("xc-ann", &["xc-sparse", "xc-kernels"]),
+    ("xc-ann", &["xc-sparse", "xc-hash", "xc-kernels"]),
     ("xc-train", &["xc-sparse", "xc-hash", "xc-tree", "xc-mach", "xc-lsh", "xc-ann", "xc-kernels"]),
     ("xc-cli", &["xc-sparse", "xc-hash", "xc-tree", "xc-mach", "xc-lsh", "xc-ann", "xc-train", "xc-kernels"]),
 ];

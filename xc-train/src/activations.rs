@@ -1,9 +1,9 @@
 //! Rows of numbers between layers, and what a layer does to its sums.
 
 use crate::gemm::MatRef;
-use crate::stream::{Purpose, mix, name};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use xc_hash::stream::{Purpose, name};
 use xc_sparse::vectorised;
 
 /// Dense rows, one an instance, in a buffer that only grows.
@@ -146,7 +146,7 @@ impl ActivationDropout {
     fn mask(&self, mode: Mode) -> Option<Mask> {
         match mode {
             Mode::Train { seed, step } if self.dropout > 0.0 => Some(Mask {
-                key: mix(name(seed, Purpose::Dropout, step), self.layer),
+                key: name(seed, Purpose::Dropout, &[step, self.layer]),
                 dropped_below: (f64::from(self.dropout) * 4_294_967_296.0) as u32,
                 scale: 1.0 / (1.0 - self.dropout),
             }),

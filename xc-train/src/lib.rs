@@ -29,7 +29,6 @@ mod parameter;
 pub mod schedule;
 mod shape;
 pub mod state;
-mod stream;
 pub mod trainer;
 pub mod uniform;
 

@@ -3,7 +3,7 @@
 use crate::arch::prefetch;
 use crate::gemm::SplitRows;
 use crate::optim::{Optimizer, Step};
-use crate::stream::{Purpose, fill_uniform, name, stream};
+use xc_hash::stream::{Purpose, Stream, name};
 use xc_sparse::store::MappedArray;
 
 /// Rows of learned values and of the optimiser's moments.
@@ -51,7 +51,7 @@ impl Init {
     /// Fills with values even in `[-bound, bound)`, from the stream of a layer.
     pub(crate) fn fill(self, layer: u64, bound: f32, parameter: &mut Parameter) {
         if let Self::Random { seed } = self {
-            fill_uniform(&mut stream(name(seed, Purpose::Initial, layer)), bound, parameter.values_mut());
+            Stream::new(name(seed, Purpose::Init, &[layer])).fill_uniform(bound, parameter.values_mut());
         }
     }
 }

@@ -1,43 +1,28 @@
-//! Streams, draws and permutations that are functions of a key.
+//! Draws from the distributions that data sets have.
 
-use rand::Rng;
-use rand::SeedableRng;
-use rand_xoshiro::Xoshiro256PlusPlus;
-
-/// Mixes 64 bits (the finaliser of splitmix64).
-pub(super) fn mix(mut x: u64) -> u64 {
-    x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
+use xc_hash::stream::{self, mix64};
 
 /// A key for (key, a, b).
 pub(super) fn key(key: u64, a: u64, b: u64) -> u64 {
-    mix(mix(mix(key) ^ a) ^ b.rotate_left(32))
+    mix64(mix64(mix64(key) ^ a) ^ b.rotate_left(32))
 }
 
-/// Uniform in [0, 1) from 64 bits.
-pub(super) fn unit(bits: u64) -> f64 {
-    (bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
-}
-
-/// One stream of random numbers.
-pub(super) struct Stream(Xoshiro256PlusPlus);
+/// A stream with the distributions of data sets.
+pub(super) struct Stream(stream::Stream);
 
 impl Stream {
     pub(super) fn new(key: u64) -> Self {
-        Self(Xoshiro256PlusPlus::seed_from_u64(key))
+        Self(stream::Stream::new(key))
     }
 
     /// Uniform in [0, 1).
     pub(super) fn unit(&mut self) -> f64 {
-        unit(self.0.next_u64())
+        self.0.unit()
     }
 
     /// Uniform in 0..n.
     pub(super) fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
+        self.0.below_u64(n)
     }
 
     /// Standard normal (Box and Muller).
@@ -76,81 +61,9 @@ impl Stream {
     }
 }
 
-/// A keyed permutation of 0..n without a table: a four-round Feistel network on the next even power of two, walked
-/// until the value falls inside. *Cost*: at most four walks on average.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Permutation {
-    n: u64,
-    half: u32,
-    key: u64,
-}
-
-impl Permutation {
-    pub(super) fn new(n: u64, key: u64) -> Self {
-        let bits = 64 - n.saturating_sub(1).leading_zeros();
-        Self { n, half: bits.div_ceil(2).max(1), key }
-    }
-
-    /// Where `x` goes.
-    pub(super) fn apply(&self, mut x: u64) -> u64 {
-        assert!(x < self.n, "{x} is not below {}", self.n);
-        loop {
-            x = self.rounds(x);
-            if x < self.n {
-                return x;
-            }
-        }
-    }
-
-    /// What goes to `y`.
-    pub(super) fn invert(&self, mut y: u64) -> u64 {
-        assert!(y < self.n, "{y} is not below {}", self.n);
-        loop {
-            y = self.rounds_back(y);
-            if y < self.n {
-                return y;
-            }
-        }
-    }
-
-    fn rounds(&self, x: u64) -> u64 {
-        let mask = (1 << self.half) - 1;
-        let (mut left, mut right) = (x >> self.half, x & mask);
-        for round in 0..4 {
-            (left, right) = (right, left ^ (mix(self.key ^ (round << 56) ^ right) & mask));
-        }
-        left << self.half | right
-    }
-
-    fn rounds_back(&self, x: u64) -> u64 {
-        let mask = (1 << self.half) - 1;
-        let (mut left, mut right) = (x >> self.half, x & mask);
-        for round in (0..4).rev() {
-            (left, right) = (right ^ (mix(self.key ^ (round << 56) ^ left) & mask), left);
-        }
-        left << self.half | right
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
-        #[test]
-        fn a_permutation_meets_each_value_once_and_is_inverted(n in 1u64..700, key in any::<u64>()) {
-            let permutation = Permutation::new(n, key);
-            let mut seen = vec![false; n as usize];
-            for x in 0..n {
-                let y = permutation.apply(x);
-                prop_assert!(!seen[y as usize]);
-                seen[y as usize] = true;
-                prop_assert_eq!(permutation.invert(y), x);
-            }
-        }
-    }
 
     #[test]
     fn draws_have_the_means_they_promise() {

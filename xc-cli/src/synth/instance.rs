@@ -1,8 +1,9 @@
 //! Instances from their number.
 
-use super::hash::{Permutation, Stream, key, unit};
+use super::hash::{Stream, key};
 use super::names::{capitalise, push_proper_name, push_word};
 use super::shape::Shape;
+use xc_hash::stream::{Order, unit};
 
 // Streams by name.
 const INSTANCE: u64 = 1;
@@ -28,10 +29,10 @@ pub(crate) struct Generator {
     shape: Shape,
     seed: u64,
     depth: u32,
-    popularity: Permutation,
-    turns: Permutation,
-    label_ids: Permutation,
-    feature_ids: Permutation,
+    popularity: Order,
+    turns: Order,
+    label_ids: Order,
+    feature_ids: Order,
     /// Summed shares of the tree's levels among the words, root first; what is left is background.
     level_shares: Vec<f64>,
 }
@@ -78,10 +79,10 @@ impl Generator {
             shape,
             seed,
             depth,
-            popularity: Permutation::new(shape.labels, key(seed, POPULARITY, 0)),
-            turns: Permutation::new(shape.labels, key(seed, TURNS, 0)),
-            label_ids: Permutation::new(shape.labels, key(seed, LABEL_IDS, 0)),
-            feature_ids: Permutation::new(shape.features, key(seed, FEATURE_IDS, 0)),
+            popularity: Order::new(shape.labels, key(seed, POPULARITY, 0)),
+            turns: Order::new(shape.labels, key(seed, TURNS, 0)),
+            label_ids: Order::new(shape.labels, key(seed, LABEL_IDS, 0)),
+            feature_ids: Order::new(shape.features, key(seed, FEATURE_IDS, 0)),
             level_shares,
         }
     }
@@ -91,12 +92,12 @@ impl Generator {
         let mut stream = Stream::new(key(self.seed, INSTANCE, number));
         self.draw_leaves(number, &mut stream, &mut out.leaves);
         out.labels.clear();
-        out.labels.extend(out.leaves.iter().map(|&leaf| self.label_ids.apply(leaf) as u32));
+        out.labels.extend(out.leaves.iter().map(|&leaf| self.label_ids.at(leaf) as u32));
         out.labels.sort_unstable();
         out.labels.dedup();
         self.draw_words(&mut stream, out);
         out.counts.clear();
-        out.counts.extend(out.words.iter().map(|&rank| (self.feature_ids.apply(rank) as u32, 1)));
+        out.counts.extend(out.words.iter().map(|&rank| (self.feature_ids.at(rank) as u32, 1)));
         out.counts.sort_unstable();
         out.counts.dedup_by(|next, kept| {
             let same = next.0 == kept.0;
@@ -111,9 +112,9 @@ impl Generator {
     fn draw_leaves(&self, number: u64, stream: &mut Stream, leaves: &mut Vec<u64>) {
         let Shape { labels, arity, coverage, zipf, .. } = self.shape;
         leaves.clear();
-        let popular = |stream: &mut Stream| self.popularity.apply(stream.power_law(labels, zipf));
+        let popular = |stream: &mut Stream| self.popularity.at(stream.power_law(labels, zipf));
         let by_turn = stream.unit() < coverage;
-        let first = if by_turn { self.turns.apply(number % labels) } else { popular(stream) };
+        let first = if by_turn { self.turns.at(number % labels) } else { popular(stream) };
         leaves.push(first);
         for _ in 0..stream.poisson(self.shape.labels_per_instance - 1.0) {
             let leaf = if stream.unit() < NEAR {
@@ -158,7 +159,7 @@ impl Generator {
 
     /// The name of label `label`: a word of each of its two closest ancestors, then a name of its own.
     pub(crate) fn push_label_name(&self, label: u32, out: &mut String) {
-        let leaf = self.label_ids.invert(u64::from(label));
+        let leaf = self.label_ids.position_of(u64::from(label));
         for level in self.depth.saturating_sub(2)..self.depth {
             push_word(self.theme_word(level, leaf, 0.0), out);
             out.push(' ');

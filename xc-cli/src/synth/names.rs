@@ -1,6 +1,6 @@
 //! Spellings: a number becomes a word that can be read aloud, one word a number and one number a word.
 
-use super::hash::Permutation;
+use xc_hash::stream::Order;
 
 const CONSONANTS: &[u8; 16] = b"bdfghjklmnprstvz";
 const VOWELS: &[u8; 5] = b"aeiou";
@@ -23,7 +23,7 @@ pub(super) fn push_word(rank: u64, out: &mut String) {
     }
     // Neighbours in frequency must not look alike, so the numbers of one length are shuffled; the spelling of a
     // number is the same for every seed.
-    let mut code = Permutation::new(SYLLABLES.pow(count), 0x5e11).apply(offset);
+    let mut code = Order::new(SYLLABLES.pow(count), 0x5e11).at(offset);
     for _ in 0..count {
         push_syllable(code % SYLLABLES, out);
         code /= SYLLABLES;

@@ -1,7 +1,7 @@
 //! Carter and Wegman's functions: ((a x + b) mod p) mod B.
 
-use super::{BucketHash, Reciprocal, uniform};
-use rand_xoshiro::Xoshiro256PlusPlus;
+use super::{BucketHash, Reciprocal};
+use crate::stream::Stream;
 
 /// 2^61 - 1, a prime modulo which reduction is two shifts and an addition.
 pub const MERSENNE_61: u64 = (1 << 61) - 1;
@@ -20,9 +20,9 @@ pub struct AffineHash {
 
 impl AffineHash {
     /// Draws a and b.
-    pub(super) fn draw(rng: &mut Xoshiro256PlusPlus, prime: u64, n_buckets: u32) -> Self {
-        let factor = 1 + uniform(rng, prime - 1);
-        let offset = uniform(rng, prime);
+    pub(super) fn draw(stream: &mut Stream, prime: u64, n_buckets: u32) -> Self {
+        let factor = 1 + stream.below_exactly(prime - 1);
+        let offset = stream.below_exactly(prime);
         Self { factor, offset, by_prime: Reciprocal::new(prime), by_buckets: Reciprocal::new(u64::from(n_buckets)) }
     }
 

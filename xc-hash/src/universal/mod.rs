@@ -1,7 +1,7 @@
 //! Universal hashing: keys to buckets by functions drawn at random from a family.
 //!
 //! A family is 2-universal when two different keys fall into one bucket with probability at most 1/B over the draw of the
-//! function. That bound is all that MACH and the sketches ask of a hash; it needs one multiplication, and a seed.
+//! function. That bound is all that MACH asks of a hash; it needs one multiplication, and a seed.
 //!
 //! | family | function of key x | collision of two keys | keys |
 //! |---|---|---|---|
@@ -36,15 +36,15 @@ mod affine;
 mod multiply_shift;
 mod prime;
 mod reciprocal;
+mod tabulation;
 
 pub use affine::{AffineHash, MERSENNE_61};
 pub use multiply_shift::MultiplyShift;
 pub use prime::{is_prime, smallest_prime_from};
 pub use reciprocal::Reciprocal;
+pub use tabulation::Tabulation;
 
-use crate::tabulation::Tabulation;
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use crate::stream::{Stream, mix};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -161,12 +161,12 @@ impl HashParams {
     /// *Cost*: the prime family searches for its prime: some tens of microseconds. Tabulation fills 4 KiB.
     pub fn hash(&self, repetition: u32) -> Result<UniversalHash, HashParamsError> {
         self.check()?;
-        let rng = &mut stream(self.seed, repetition);
+        let stream = &mut Stream::new(mix(self.seed, u64::from(repetition)));
         Ok(match self.family {
-            Family::Prime => UniversalHash::Prime(AffineHash::draw(rng, self.prime(), self.n_buckets)),
-            Family::Mersenne61 => UniversalHash::Mersenne61(AffineHash::draw(rng, MERSENNE_61, self.n_buckets)),
-            Family::MultiplyShift => UniversalHash::MultiplyShift(MultiplyShift::draw(rng, self.n_buckets)),
-            Family::Tabulation => UniversalHash::Tabulation(Box::new(Tabulation::draw(rng, self.n_buckets))),
+            Family::Prime => UniversalHash::Prime(AffineHash::draw(stream, self.prime(), self.n_buckets)),
+            Family::Mersenne61 => UniversalHash::Mersenne61(AffineHash::draw(stream, MERSENNE_61, self.n_buckets)),
+            Family::MultiplyShift => UniversalHash::MultiplyShift(MultiplyShift::draw(stream, self.n_buckets)),
+            Family::Tabulation => UniversalHash::Tabulation(Box::new(Tabulation::draw(stream, self.n_buckets))),
         })
     }
 
@@ -245,27 +245,6 @@ impl BucketHash for UniversalHash {
             Self::Mersenne61(hash) => hash.bucket(key),
             Self::MultiplyShift(hash) => hash.bucket(key),
             Self::Tabulation(hash) => hash.bucket(key),
-        }
-    }
-}
-
-/// The stream that repetition `repetition` is drawn from.
-pub(crate) fn stream(seed: u64, repetition: u32) -> Xoshiro256PlusPlus {
-    // The finaliser of SplitMix64 sets neighbouring repetitions far apart before the generator expands the name.
-    let mut z = (seed ^ u64::from(repetition).wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    Xoshiro256PlusPlus::seed_from_u64(z ^ (z >> 31))
-}
-
-/// A number below `bound`, each as likely: draws are thrown away while they exceed the next power of two's share.
-pub(crate) fn uniform(rng: &mut Xoshiro256PlusPlus, bound: u64) -> u64 {
-    debug_assert!(bound > 0, "a number below 0 was asked for");
-    let mask = u64::MAX >> (bound - 1).max(1).leading_zeros();
-    loop {
-        let drawn = rng.next_u64() & mask;
-        if drawn < bound {
-            return drawn;
         }
     }
 }

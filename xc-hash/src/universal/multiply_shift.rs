@@ -1,8 +1,7 @@
 //! Dietzfelbinger's functions: a multiplication, an addition, a shift.
 
 use super::BucketHash;
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::Rng;
+use crate::stream::Stream;
 
 /// x to floor(B h / 2^32), where h is the high half of a x + b modulo 2^64.
 ///
@@ -16,9 +15,9 @@ pub struct MultiplyShift {
 
 impl MultiplyShift {
     /// Draws a and b.
-    pub(super) fn draw(rng: &mut Xoshiro256PlusPlus, n_buckets: u32) -> Self {
-        let factor = rng.next_u64();
-        Self { factor, offset: rng.next_u64(), n_buckets }
+    pub(super) fn draw(stream: &mut Stream, n_buckets: u32) -> Self {
+        let factor = stream.next_u64();
+        Self { factor, offset: stream.next_u64(), n_buckets }
     }
 
     /// The factor a.

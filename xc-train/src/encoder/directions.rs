@@ -11,9 +11,9 @@
 //! Sums are plain ones in one order rather than [`crate::gemm`]'s, whose bits follow the instruction set.
 
 use crate::arch::prefetch;
-use crate::stream::{Purpose, fill_uniform, mix, name, stream};
 use rayon::prelude::*;
 use std::array::from_fn;
+use xc_hash::stream::{Purpose, Stream, name};
 use xc_sparse::{Loop, Rows, vectorised_loop};
 
 /// Columns of a task: two cache lines of a row of `V`.
@@ -59,9 +59,9 @@ pub(crate) fn leading(
     // A row is `n_stripes` parts; columns behind the k-th are 0 and stay so.
     let mut v = vec![[0.0f32; STRIPE]; n_features * n_stripes];
     v.par_chunks_mut((CHUNK * n_stripes).max(1)).enumerate().for_each(|(at, parts)| {
-        let mut stream = stream(mix(name(seed, Purpose::Directions, 0), at as u64));
+        let mut stream = Stream::new(name(seed, Purpose::SingularVectors, &[0, at as u64]));
         for row in parts.chunks_mut(n_stripes.max(1)) {
-            fill_uniform(&mut stream, 1.0, &mut row.as_flattened_mut()[..k]);
+            stream.fill_uniform(1.0, &mut row.as_flattened_mut()[..k]);
         }
     });
     let mut energy = 0.0;
@@ -291,10 +291,10 @@ mod tests {
 
     /// Rows within the span of `rank` directions (of `n_features` values), each `decay` times as long as the one before.
     fn rows(n: usize, n_features: usize, rank: usize, decay: f64) -> (CsrMatrix, Vec<Vec<f64>>) {
-        let mut random = stream(5);
+        let mut random = Stream::new(5);
         let mut draw = |n: usize| {
             let mut v = vec![0.0; n];
-            fill_uniform(&mut random, 1.0, &mut v);
+            random.fill_uniform(1.0, &mut v);
             v.into_iter().map(f64::from).collect::<Vec<f64>>()
         };
         let basis: Vec<_> = (0..rank).map(|_| draw(n_features)).collect();
@@ -402,7 +402,7 @@ mod tests {
         let (x, _) = rows(40, 50, 20, 0.9);
         let (x, which): (_, Vec<u32>) = (Rows::new(x.view()), (0..40).collect());
         let mut v = vec![[0.0f32; STRIPE]; 50 * 2];
-        fill_uniform(&mut stream(3), 1.0, v.as_flattened_mut());
+        Stream::new(3).fill_uniform(1.0, v.as_flattened_mut());
         let bits = |parts: &[Part]| parts.as_flattened().iter().map(|v| v.to_bits()).collect::<Vec<_>>();
         // A loop that is called as it stands is compiled for the least instruction set.
         let pass = |vectors: bool| {

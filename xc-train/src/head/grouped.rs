@@ -13,10 +13,10 @@ use super::sparse::{SparseParams, SparseScratch};
 use super::{Head, Ranked, Sparse};
 use crate::layer::Named;
 use crate::state::{Array, ArrayMut, State};
-use crate::stream::mix;
 use crate::{Activations, Init, Loss, Parameter, Targets, Update};
 use rayon::prelude::*;
 use std::sync::Arc;
+use xc_hash::stream::mix;
 use xc_sparse::uniform::{ConnectionsError, NumberType};
 
 /// Groups of outputs, and how long they matter.

@@ -2,9 +2,9 @@
 
 use super::{MachParams, MachParamsError};
 use crate::shape::{BagNetwork, begin_at_prior};
-use crate::stream::{Purpose, name};
 use crate::trainer::{Sample, Summary, TrainError};
 use crate::{Init, Trainer};
+use xc_hash::stream::{Purpose, name};
 use xc_mach::Assignment;
 use xc_sparse::LabelRows;
 
@@ -17,7 +17,7 @@ pub struct Repetition {
 
 /// Seed of everything that is drawn for a repetition: first values, order of the instances, dropout.
 pub fn repetition_seed(seed: u64, number: u32) -> u64 {
-    name(seed, Purpose::Repetition, u64::from(number))
+    name(seed, Purpose::Repetition, &[u64::from(number)])
 }
 
 /// The buckets of every instance's labels in the repetition at `position`, ascending, each once: what its network learns.

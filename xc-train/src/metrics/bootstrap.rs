@@ -4,17 +4,10 @@
 //! alone. Two reports on the same truth therefore see the very same draws, and subtracting their values resample by
 //! resample is the paired bootstrap.
 
-use super::{
-    evaluator::{mix, ratio},
-    instance::Source,
-    report::Contributions,
-};
-use rand_xoshiro::{
-    Xoshiro256PlusPlus,
-    rand_core::{Rng, SeedableRng},
-};
+use super::{evaluator::ratio, instance::Source, report::Contributions};
 use rayon::prelude::*;
 use thiserror::Error;
+use xc_hash::stream::{Stream, mix64};
 
 /// How to resample.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -138,12 +131,10 @@ fn sums(table: &[f64], width: usize, unit: Unit, params: &BootstrapParams) -> Ve
             let resamples = group * TOGETHER..((group + 1) * TOGETHER).min(params.resamples);
             let mut times = vec![[0u32; TOGETHER]; n];
             for (lane, b) in resamples.clone().enumerate() {
-                let name = mix(mix(params.seed) ^ mix(((b as u64) << 2) | unit as u64));
-                let mut rng = Xoshiro256PlusPlus::seed_from_u64(name);
+                let name = mix64(mix64(params.seed) ^ mix64(((b as u64) << 2) | unit as u64));
+                let mut stream = Stream::new(name);
                 for _ in 0..n {
-                    // The high word of a 64 x 64 bit product: uniform below n up to n / 2^64.
-                    let drawn = (u128::from(rng.next_u64()) * n as u128) >> 64;
-                    times[drawn as usize][lane] += 1;
+                    times[stream.below_u64(n as u64) as usize][lane] += 1;
                 }
             }
             let mut out = vec![vec![0.0; width]; resamples.len()];

@@ -10,6 +10,7 @@ use super::{
 use rayon::prelude::*;
 use std::{collections::BTreeSet, sync::Arc};
 use thiserror::Error;
+use xc_hash::stream::mix64;
 use xc_sparse::{
     LabelRows,
     rank::{RankedBatch, Scored},
@@ -519,17 +520,9 @@ pub(super) fn ratio(numerator: f64, denominator: f64) -> f64 {
 
 /// A number that tells whether two evaluations saw the same truth. Sums of it do not depend on the order.
 fn digest(instance: usize, weight: f64, truth: &[u32]) -> u64 {
-    let mut state = mix(instance as u64 ^ weight.to_bits().rotate_left(17));
+    let mut state = mix64(instance as u64 ^ weight.to_bits().rotate_left(17));
     for &label in truth {
-        state = mix(state ^ u64::from(label));
+        state = mix64(state ^ u64::from(label));
     }
     state
-}
-
-/// One step of splitmix64.
-pub(super) fn mix(x: u64) -> u64 {
-    let mut z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

@@ -1,9 +1,9 @@
 //! Which instances are learned from, in which order, and the thread that gathers them.
 
-use crate::stream::{Purpose, name, shuffle, stream};
 use crate::{Batch, Examples};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread::Scope;
+use xc_hash::stream::{Purpose, Stream, name};
 
 /// Some rows of examples.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ impl<'a> Sample<'a> {
     pub fn split(examples: Examples<'a>, fraction: f64, seed: u64) -> (Self, Self) {
         assert!((0.0..=1.0).contains(&fraction), "fraction {fraction}, wanted 0 to 1");
         let mut rows: Vec<u32> = (0..examples.len() as u32).collect();
-        shuffle(&mut stream(name(seed, Purpose::Split, 0)), &mut rows);
+        Stream::new(name(seed, Purpose::Split, &[0])).shuffle(&mut rows);
         let mut train = rows.split_off((rows.len() as f64 * fraction).round() as usize);
         rows.sort_unstable();
         train.sort_unstable();
@@ -57,7 +57,7 @@ impl<'a> Sample<'a> {
 /// Order of the rows in an epoch.
 pub(super) fn order(sample: &Sample<'_>, seed: u64, epoch: u32) -> Vec<u32> {
     let mut rows = sample.rows.clone();
-    shuffle(&mut stream(name(seed, Purpose::Order, u64::from(epoch))), &mut rows);
+    Stream::new(name(seed, Purpose::Order, &[u64::from(epoch)])).shuffle(&mut rows);
     rows
 }
 

@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use thiserror::Error;
+use xc_hash::stream::mix;
 use xc_sparse::chunked::{ChunkRows, ChunkedArrays, PackError, Packer, Precision, SlotMap, Values};
 use xc_sparse::store::{ArrayStream, ContainerWriter, Dtype, WriteError};
 
@@ -149,12 +150,6 @@ impl Untrained {
     }
 
     fn stream(&self, name: u64, level: u64, at: u64) -> Xoshiro256PlusPlus {
-        let mix = |a: u64, b: u64| {
-            let mut x = a ^ b.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            x ^ (x >> 31)
-        };
         Xoshiro256PlusPlus::seed_from_u64(mix(mix(mix(self.params.seed, name), level), at))
     }
 

@@ -10,9 +10,9 @@ use crate::train::linear::LinearParams;
 use crate::train::linear::block::{Block, Numbering};
 use crate::train::linear::group::{Buffers, GROUP, Group, Solved, join};
 use crate::train::observe::{Event, Observer};
-use crate::train::stream::mix;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use xc_hash::stream::mix;
 use xc_sparse::Rows;
 use xc_sparse::chunked::ChunkRows;
 

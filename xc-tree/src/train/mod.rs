@@ -21,7 +21,6 @@ mod linear;
 mod negatives;
 mod observe;
 mod params;
-mod stream;
 
 pub use checkpoint::CheckpointError;
 pub use cluster::{ClusterMethod, ClusterParams};
@@ -36,8 +35,8 @@ use checkpoint::Checkpoint;
 use cluster::{Clustering, cluster};
 use level::Trainer;
 use std::path::Path;
-use stream::mix;
 use thiserror::Error;
+use xc_hash::stream::mix;
 use xc_sparse::{CsrView, LabelRows, Rows};
 
 /// What a tree is trained on.

@@ -4,10 +4,10 @@ use super::active::{Active, Entry, Touched};
 use super::{Sparse, SparseScratch};
 use crate::layer::squares;
 use crate::parameter::RowsMut;
-use crate::stream::{Purpose, mix, name};
 use crate::{Decay, Update};
 use rayon::prelude::*;
 use std::ops::Range;
+use xc_hash::stream::{Purpose, mix, name};
 use xc_sparse::uniform::{FanIn, Index, Kernels, Lines, Numbers, NumbersMut, weight_gradients};
 use xc_sparse::with_indices;
 
@@ -96,7 +96,7 @@ impl Sparse {
             return;
         }
         let (fan_in, indices, weights) = self.connections.parts_mut();
-        let key = mix(name(update.seed, Purpose::Rounding, super::STREAM), update.number);
+        let key = name(update.seed, Purpose::Rounding, &[super::STREAM, update.number]);
         let step = Step { fan_in, lines, active, touched: &touched, update, key };
         let mut moments = self.moments.iter_mut().map(Numbers::to_mut);
         let moments = [moments.next(), moments.next()];

@@ -34,13 +34,12 @@ pub use screening::Screening;
 use super::{Head, Ranked};
 use crate::layer::Named;
 use crate::state::{self, Array, ArrayMut, Role, State};
-use crate::stream::{Purpose, fill_uniform, mix, name, stream};
 use crate::{Activations, Decay, Init, Loss, Parameter, Targets, Update};
 use active::{Active, Positives};
-use rand_xoshiro::rand_core::Rng;
 use rayon::prelude::*;
 use screening::tiles_without;
 use std::sync::Arc;
+use xc_hash::stream::{Purpose, Stream, mix, name};
 use xc_sparse::store::{Dtype, Element};
 use xc_sparse::uniform::{
     ByteLines, Connections, ConnectionsError, FanIn, Indices, LANES, Lines, NumberType, Numbers, Pages, Rewired,
@@ -160,7 +159,7 @@ impl Sparse {
             Init::Zeros => 0,
         };
         let random = |output: usize| {
-            let mut stream = stream(mix(name(seed, Purpose::Connections, STREAM), output as u64));
+            let mut stream = Stream::new(name(seed, Purpose::Connections, &[STREAM, output as u64]));
             move || stream.next_u64()
         };
         check_shape(width, per_output)?;
@@ -179,11 +178,8 @@ impl Sparse {
                 while at == end {
                     let len = connections.range(output).len();
                     row.resize(len, 0.0);
-                    fill_uniform(
-                        &mut stream(mix(name(seed, Purpose::Initial, STREAM), output as u64)),
-                        bound,
-                        &mut row,
-                    );
+                    let path = [STREAM, output as u64];
+                    Stream::new(name(seed, Purpose::Init, &path)).fill_uniform(bound, &mut row);
                     (output, end) = (output + 1, end + len);
                 }
                 row[at + row.len() - end]
@@ -285,9 +281,9 @@ impl Sparse {
         if every == 0 || !(update.number + 1).is_multiple_of(every) {
             return;
         }
-        let key = mix(name(update.seed, Purpose::Rewire, STREAM), update.number);
+        let key = name(update.seed, Purpose::Rewire, &[STREAM, update.number]);
         let rewired = self.connections.rewire(fraction, |output| {
-            let mut stream = stream(mix(key, output as u64));
+            let mut stream = Stream::new(mix(key, output as u64));
             move || stream.next_u64()
         });
         match rewired {

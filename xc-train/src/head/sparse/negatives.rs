@@ -1,7 +1,6 @@
 //! Outputs that a step scores beside the true ones of its batch.
 
-use crate::stream::{Purpose, name, stream};
-use rand_xoshiro::rand_core::Rng;
+use xc_hash::stream::{Purpose, Stream, name};
 
 /// Draws the outputs that a batch is taught to be false, where scoring all of them costs too much.
 ///
@@ -26,8 +25,8 @@ impl Negatives for EvenNegatives {
         if n_outputs == 0 {
             return;
         }
-        let mut random = stream(name(seed, Purpose::Negatives, number));
-        out.extend((0..self.per_step).map(|_| ((u128::from(random.next_u64()) * n_outputs as u128) >> 64) as u32));
+        let mut random = Stream::new(name(seed, Purpose::Negatives, &[number]));
+        out.extend((0..self.per_step).map(|_| random.below_u64(n_outputs as u64) as u32));
     }
 
     fn settings(&self) -> String {

@@ -20,10 +20,9 @@
 use super::{ClusterParams, Clustering, Space, add, boundary, dot};
 use crate::train::label_vectors::LabelVectors;
 use crate::train::observe::Observer;
-use crate::train::stream::{below, mix, stream};
-use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 use std::cmp::Ordering;
+use xc_hash::stream::{Stream, mix};
 
 /// Below this many stored values a split works on its own copy of the vectors.
 const LOCAL_NNZ: usize = 1 << 17;
@@ -149,7 +148,7 @@ impl Context<'_> {
         }
         let left_parts = parts.div_ceil(2);
         let cut = self.cut(order.len(), level, parts);
-        let h = bisect(space, order, cut, self.params, &mut stream(path));
+        let h = bisect(space, order, cut, self.params, &mut Stream::new(path));
         let (left, right) = order.split_at_mut(h);
         let (left, right) = rayon::join(
             || self.parts(space, left, level, left_parts, mix(path, 1)),
@@ -201,13 +200,7 @@ impl Cut {
 }
 
 /// Moves the labels of the left part to the first places; how many they are.
-fn bisect(
-    space: &Space<'_>,
-    order: &mut [u32],
-    cut: Cut,
-    params: &ClusterParams,
-    rng: &mut Xoshiro256PlusPlus,
-) -> usize {
+fn bisect(space: &Space<'_>, order: &mut [u32], cut: Cut, params: &ClusterParams, rng: &mut Stream) -> usize {
     let n = order.len();
     let size = params.max_sample.max(2);
     if n <= size {
@@ -215,7 +208,7 @@ fn bisect(
     }
     let mut sample: Vec<u32> = order.to_vec();
     for i in 0..size {
-        let j = i + below(rng, (n - i) as u32) as usize;
+        let j = i + rng.below((n - i) as u32) as usize;
         sample.swap(i, j);
     }
     sample.truncate(size);
@@ -234,12 +227,12 @@ fn two_means(
     rows: &mut [u32],
     cut: Cut,
     params: &ClusterParams,
-    rng: &mut Xoshiro256PlusPlus,
+    rng: &mut Stream,
 ) -> (Vec<f32>, usize) {
     let width = space.n_features();
     let n = rows.len();
-    let first = below(rng, n as u32) as usize;
-    let second = (first + 1 + below(rng, n as u32 - 1) as usize) % n;
+    let first = rng.below(n as u32) as usize;
+    let second = (first + 1 + rng.below(n as u32 - 1) as usize) % n;
     let mut direction = vec![0.0f32; width];
     add(&mut direction, space.vector(rows[first]), 1.0);
     add(&mut direction, space.vector(rows[second]), -1.0);

@@ -7,8 +7,8 @@
 use super::{ClusterParams, Clustering, Space};
 use crate::train::label_vectors::LabelVectors;
 use crate::train::observe::Observer;
-use crate::train::stream::{below, mix, stream};
 use rayon::prelude::*;
+use xc_hash::stream::{Stream, mix};
 
 pub(super) fn cluster(
     vectors: &LabelVectors,
@@ -65,10 +65,10 @@ fn k_means(space: &Space<'_>, rows: &[u32], params: &ClusterParams, path: u64) -
     let local = Space::Local(space.gather(rows));
     let width = local.n_features();
     let n = rows.len();
-    let mut rng = stream(path);
+    let mut rng = Stream::new(path);
     let mut seeds: Vec<u32> = (0..n as u32).collect();
     for i in 0..k {
-        let j = i + below(&mut rng, (n - i) as u32) as usize;
+        let j = i + rng.below((n - i) as u32) as usize;
         seeds.swap(i, j);
     }
     // Centroids by feature: the k values of a feature are neighbours, so one label is scored against all at once.

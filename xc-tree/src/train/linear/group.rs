@@ -4,7 +4,7 @@ use super::arch::{self, Aligned};
 use super::block::Block;
 use super::lanes::{Problem, State};
 use super::{LinearParams, Loss, logistic};
-use crate::train::stream::{mix, stream};
+use xc_hash::stream::{Stream, mix};
 use xc_sparse::chunked::ChunkRows;
 
 /// Siblings of one group, at most.
@@ -86,7 +86,7 @@ impl Group<'_> {
             order: &mut buffers.order,
             bias: [0.0; N],
         };
-        arch::solve(&problem, &mut state, &mut stream(self.name));
+        arch::solve(&problem, &mut state, &mut Stream::new(self.name));
         let limits: [f32; N] = std::array::from_fn(|lane| match params.max_weights {
             Some(keep) if lane < problem.n_lanes => params.prune_below.max(nth_largest(state.w, lane, keep)),
             _ => params.prune_below,
@@ -128,7 +128,7 @@ impl Group<'_> {
                 tolerance: f64::from(params.tolerance),
                 max_passes: params.max_passes,
             };
-            let mut rng = stream(mix(self.name, lane as u64 + 1));
+            let mut rng = Stream::new(mix(self.name, lane as u64 + 1));
             let bias = logistic::solve(&problem, &mut buffers.dense, &mut rng);
             solved.bias.push((bias * f64::from(params.bias)) as f32);
             w.iter_mut().zip(&buffers.dense).for_each(|(row, &v)| row[lane] = v as f32);

@@ -15,8 +15,7 @@
 
 use super::arch::prefetch;
 use super::block::Block;
-use crate::train::stream::shuffle;
-use rand_xoshiro::Xoshiro256PlusPlus;
+use xc_hash::stream::Stream;
 
 /// A gradient at most this far from 0 moves nothing.
 pub(super) const TINY: f32 = 1e-12;
@@ -116,11 +115,11 @@ pub(super) fn restore<const N: usize>(problem: &Problem<'_, N>, state: &mut Stat
 
 /// Solves all lanes.
 #[inline(always)]
-pub(super) fn solve<const N: usize>(problem: &Problem<'_, N>, state: &mut State<'_, N>, rng: &mut Xoshiro256PlusPlus) {
+pub(super) fn solve<const N: usize>(problem: &Problem<'_, N>, state: &mut State<'_, N>, rng: &mut Stream) {
     let mut lanes = Lanes::<N>::new(problem.n_lanes);
     restore(problem, state, lanes.running);
     for _ in 0..problem.max_passes {
-        shuffle(rng, state.order);
+        rng.shuffle(state.order);
         let (mut highest, mut lowest) = ([f32::NEG_INFINITY; N], [f32::INFINITY; N]);
         let mut kept = 0;
         for s in 0..state.order.len() {

@@ -4,8 +4,7 @@
 //! smaller of the two by Newton steps on its one-variable problem. All in f64.
 
 use super::block::Block;
-use crate::train::stream::shuffle;
-use rand_xoshiro::Xoshiro256PlusPlus;
+use xc_hash::stream::Stream;
 
 /// Newton steps of one visit, at most.
 const NEWTON_STEPS: usize = 100;
@@ -23,7 +22,7 @@ pub(super) struct Problem<'a> {
 }
 
 /// Fills `w` (zeros at the start) and returns the weight of the bias input.
-pub(super) fn solve(problem: &Problem<'_>, w: &mut [f64], rng: &mut Xoshiro256PlusPlus) -> f64 {
+pub(super) fn solve(problem: &Problem<'_>, w: &mut [f64], rng: &mut Stream) -> f64 {
     let n = problem.block.len();
     let bias = f64::from(problem.bias);
     let mut bias_weight = 0.0;
@@ -41,7 +40,7 @@ pub(super) fn solve(problem: &Problem<'_>, w: &mut [f64], rng: &mut Xoshiro256Pl
     let smallest_inner = 1e-8f64.min(problem.tolerance);
     let mut inner_tolerance = 1e-2;
     for _ in 0..problem.max_passes {
-        shuffle(rng, &mut order);
+        rng.shuffle(&mut order);
         let mut largest = 0.0f64;
         let mut newton = 0;
         for &i in &order {

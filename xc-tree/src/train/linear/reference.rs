@@ -1,15 +1,14 @@
 //! The lane solver without lanes: scalar, one ranker after the other at each visit. It defines the answer.
 
 use super::lanes::{Lanes, Problem, State, TINY, restore};
-use crate::train::stream::shuffle;
-use rand_xoshiro::Xoshiro256PlusPlus;
+use xc_hash::stream::Stream;
 
 /// Solves all rankers of `problem`, bit for bit as `lanes::solve` must.
-pub(super) fn solve<const N: usize>(problem: &Problem<'_, N>, state: &mut State<'_, N>, rng: &mut Xoshiro256PlusPlus) {
+pub(super) fn solve<const N: usize>(problem: &Problem<'_, N>, state: &mut State<'_, N>, rng: &mut Stream) {
     let mut lanes = Lanes::<N>::new(problem.n_lanes);
     restore(problem, state, lanes.running);
     for _ in 0..problem.max_passes {
-        shuffle(rng, state.order);
+        rng.shuffle(state.order);
         let (mut highest, mut lowest) = ([f32::NEG_INFINITY; N], [f32::INFINITY; N]);
         for &i in state.order.iter() {
             let i = i as usize;

@@ -5,8 +5,8 @@ use super::block::{Block, Numbering};
 use super::group::{Buffers, Group, Solved, join};
 use super::lanes::{Problem, State};
 use super::{LinearParams, Loss, reference};
-use crate::train::stream::stream;
 use proptest::prelude::*;
+use xc_hash::stream::Stream;
 use xc_sparse::{CsrMatrix, Rows};
 
 /// Instances with features drawn from `draws`: (features, positive bits) each.
@@ -24,7 +24,7 @@ fn matrix(draws: &[(Vec<(u8, i8)>, u16)], n_features: usize) -> CsrMatrix {
     CsrMatrix::new((draws.len(), n_features), indptr, indices, values)
 }
 
-type Solver<const N: usize> = fn(&Problem<'_, N>, &mut State<'_, N>, &mut rand_xoshiro::Xoshiro256PlusPlus);
+type Solver<const N: usize> = fn(&Problem<'_, N>, &mut State<'_, N>, &mut Stream);
 
 /// Bits of the weights, dual variables and biases that a solver leaves.
 fn run<const N: usize>(problem: &Problem<'_, N>, solver: Solver<N>) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
@@ -36,7 +36,7 @@ fn run<const N: usize>(problem: &Problem<'_, N>, solver: Solver<N>) -> (Vec<u32>
         order: &mut Vec::new(),
         bias: [0.0; N],
     };
-    solver(problem, &mut state, &mut stream(5));
+    solver(problem, &mut state, &mut Stream::new(5));
     let bits = |rows: &[[f32; N]]| {
         rows.iter().flat_map(|r| r[..problem.n_lanes].iter().map(|v| v.to_bits())).collect::<Vec<_>>()
     };
@@ -90,11 +90,11 @@ proptest! {
 }
 
 fn fixed_draws() -> Vec<(Vec<(u8, i8)>, u16)> {
-    let mut rng = stream(11);
+    let mut rng = Stream::new(11);
     (0..60u16)
         .map(|i| {
             let own = (i % 3) as u8 * 7;
-            let mut row: Vec<(u8, i8)> = (0..6).map(|_| (crate::train::stream::below(&mut rng, 23) as u8, 9)).collect();
+            let mut row: Vec<(u8, i8)> = (0..6).map(|_| (rng.below(23) as u8, 9)).collect();
             row.push((own, 40));
             (row, 1 << (i % 3) | if i % 7 == 0 { 8 } else { 0 })
         })

@@ -7,8 +7,8 @@ mod aligned;
 pub(crate) use aligned::Aligned;
 
 use super::lanes::{self, Problem, State};
-use rand_xoshiro::Xoshiro256PlusPlus;
 use std::sync::OnceLock;
+use xc_hash::stream::Stream;
 
 /// Instruction sets with a copy of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub(super) fn prefetch<const N: usize>(row: (&[u32], &[f32]), alpha: &[f32; N]) 
 }
 
 /// Solves with the widest instruction set at hand.
-pub(super) fn solve<const N: usize>(problem: &Problem<'_, N>, state: &mut State<'_, N>, rng: &mut Xoshiro256PlusPlus) {
+pub(super) fn solve<const N: usize>(problem: &Problem<'_, N>, state: &mut State<'_, N>, rng: &mut Stream) {
     solve_with(InstructionSet::best(), problem, state, rng);
 }
 
@@ -83,7 +83,7 @@ pub(super) fn solve_with<const N: usize>(
     set: InstructionSet,
     problem: &Problem<'_, N>,
     state: &mut State<'_, N>,
-    rng: &mut Xoshiro256PlusPlus,
+    rng: &mut Stream,
 ) {
     match set {
         InstructionSet::Baseline => lanes::solve(problem, state, rng),
@@ -104,12 +104,12 @@ pub(super) fn solve_with<const N: usize>(
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn solve_avx2<const N: usize>(problem: &Problem<'_, N>, state: &mut State<'_, N>, rng: &mut Xoshiro256PlusPlus) {
+fn solve_avx2<const N: usize>(problem: &Problem<'_, N>, state: &mut State<'_, N>, rng: &mut Stream) {
     lanes::solve(problem, state, rng);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw")]
-fn solve_avx512<const N: usize>(problem: &Problem<'_, N>, state: &mut State<'_, N>, rng: &mut Xoshiro256PlusPlus) {
+fn solve_avx512<const N: usize>(problem: &Problem<'_, N>, state: &mut State<'_, N>, rng: &mut Stream) {
     lanes::solve(problem, state, rng);
 }

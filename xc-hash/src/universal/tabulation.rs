@@ -7,9 +7,8 @@
 //! 3-independent, and better than that in practice: with linear probing and two choices it behaves as if it were fully random
 //! (`[patrascu2012tabulation]`). It costs 4 KiB a function and four loads a key.
 
-use crate::universal::BucketHash;
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::Rng;
+use super::BucketHash;
+use crate::stream::Stream;
 
 /// Four tables of 256 random words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,10 +19,10 @@ pub struct Tabulation {
 
 impl Tabulation {
     /// Fills the tables, two words a draw.
-    pub(crate) fn draw(rng: &mut Xoshiro256PlusPlus, n_buckets: u32) -> Self {
+    pub(super) fn draw(stream: &mut Stream, n_buckets: u32) -> Self {
         let mut tables = [[0; 256]; 4];
         for pair in tables.as_flattened_mut().chunks_exact_mut(2) {
-            let drawn = rng.next_u64();
+            let drawn = stream.next_u64();
             pair[0] = drawn as u32;
             pair[1] = (drawn >> 32) as u32;
         }
