@@ -13,18 +13,21 @@
 //! | many queries | their best labels | [`TreeModel::predict_batch`] |
 //! | a query and some labels | their scores | [`TreeModel::restrict`], [`TreeModel::predict_restricted`] |
 
+#[cfg(feature = "import")]
 pub mod import;
 mod model;
 mod predict;
+#[cfg(feature = "train")]
 mod train;
 
 pub use model::{
     BuildError, Check, KIND, ModelInfo, OpenTreeError, PostProcessor, Topology, TopologyError, Tree, TreeModel,
-    TreeParts, UnknownPostProcessor, Untrained, UntrainedError, UntrainedParams,
+    TreeParts, UnknownPostProcessor,
 };
 pub use predict::{PredictParams, PredictScratch, Restriction, UnknownLabel};
+#[cfg(feature = "train")]
 pub use train::{
     CheckTreeParamsError, CheckpointError, ClusterMethod, ClusterParams, Event, LabelRepresentation, LabelVectors,
-    LinearParams, Loss, Negatives, Observer, Preset, Silent, TrainError, TrainInput, TreeParams, UnknownPreset, Unseen,
-    estimate_peak_bytes, group_labels, train_tree, train_trees,
+    LinearParams, Loss, Negatives, NoObserver, Observer, Preset, TrainError, TrainInput, TreeParams, UnknownPreset,
+    Unseen, estimate_peak_bytes, group_labels, train_tree, train_trees,
 };

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_tree::{
-    CheckpointError, ClusterMethod, ClusterParams, Event, LabelRepresentation, LinearParams, Loss, Negatives, Observer,
-    PostProcessor, Preset, Silent, TrainError, TrainInput, TreeParams, TreeParts, Unseen, estimate_peak_bytes,
-    train_tree, train_trees,
+    CheckpointError, ClusterMethod, ClusterParams, Event, LabelRepresentation, LinearParams, Loss, Negatives,
+    NoObserver, Observer, PostProcessor, Preset, TrainError, TrainInput, TreeParams, TreeParts, Unseen,
+    estimate_peak_bytes, train_tree, train_trees,
 };
 
 /// `n` instances; instance i has labels i % l and (7 i) % l, a feature of its own for each label, and noise.
@@ -82,7 +82,7 @@ fn separable_data_is_learned_by_every_kind_of_tree() {
         TreeParams { max_label_nnz: Some(2), ..small(4, 3) },
     ];
     for params in kinds {
-        let parts = train_tree(&TrainInput::new(x.view(), &y), &params, 0, &Silent, None).unwrap();
+        let parts = train_tree(&TrainInput::new(x.view(), &y), &params, 0, &NoObserver, None).unwrap();
         assert_eq!(parts.levels.len(), parts.topology.depth());
         for (level, chunks) in parts.levels.iter().enumerate() {
             let boundaries = parts.topology.boundaries(level);
@@ -103,7 +103,7 @@ fn the_result_does_not_depend_on_threads() {
     for params in [small(4, 5), TreeParams { negatives: Negatives::MatcherAware { beam: 2 }, ..small(20, 2) }] {
         let run = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| train_tree(&TrainInput::new(x.view(), &y), &params, 0, &Silent, None).unwrap())
+            pool.install(|| train_tree(&TrainInput::new(x.view(), &y), &params, 0, &NoObserver, None).unwrap())
         };
         let one = run(1);
         assert!(same(&one, &run(2)) && same(&one, &run(5)));
@@ -114,21 +114,21 @@ fn the_result_does_not_depend_on_threads() {
 fn trees_of_an_ensemble_and_seeds_differ() {
     let (x, y) = data(200, 40);
     let params = TreeParams { n_trees: 2, ..small(2, 4) };
-    let trees = train_trees(&TrainInput::new(x.view(), &y), &params, &Silent, None).unwrap();
+    let trees = train_trees(&TrainInput::new(x.view(), &y), &params, &NoObserver, None).unwrap();
     assert_eq!(trees.len(), 2);
     assert!(!same(&trees[0], &trees[1]));
-    let again = train_tree(&TrainInput::new(x.view(), &y), &params, 1, &Silent, None).unwrap();
+    let again = train_tree(&TrainInput::new(x.view(), &y), &params, 1, &NoObserver, None).unwrap();
     assert!(same(&trees[1], &again));
     let other = TreeParams { seed: 1, ..params };
-    assert!(!same(&trees[0], &train_tree(&TrainInput::new(x.view(), &y), &other, 0, &Silent, None).unwrap()));
+    assert!(!same(&trees[0], &train_tree(&TrainInput::new(x.view(), &y), &other, 0, &NoObserver, None).unwrap()));
 }
 
 #[test]
 fn matcher_aware_negatives_change_lower_levels_only() {
     let (x, y) = data(300, 60);
-    let forced = train_tree(&TrainInput::new(x.view(), &y), &small(4, 4), 0, &Silent, None).unwrap();
+    let forced = train_tree(&TrainInput::new(x.view(), &y), &small(4, 4), 0, &NoObserver, None).unwrap();
     let params = TreeParams { negatives: Negatives::MatcherAware { beam: 4 }, ..small(4, 4) };
-    let aware = train_tree(&TrainInput::new(x.view(), &y), &params, 0, &Silent, None).unwrap();
+    let aware = train_tree(&TrainInput::new(x.view(), &y), &params, 0, &NoObserver, None).unwrap();
     assert!(forced.topology == aware.topology && forced.levels[0] == aware.levels[0]);
     assert_ne!(forced.levels[1], aware.levels[1]);
 }
@@ -137,10 +137,10 @@ fn matcher_aware_negatives_change_lower_levels_only() {
 fn labels_without_positives_are_dropped_or_kept() {
     let (x, y) = data(100, 10);
     let y = y.with_n_labels(14);
-    let dropped = train_tree(&TrainInput::new(x.view(), &y), &small(2, 3), 0, &Silent, None).unwrap();
+    let dropped = train_tree(&TrainInput::new(x.view(), &y), &small(2, 3), 0, &NoObserver, None).unwrap();
     assert_eq!(dropped.topology.labels().len(), 10);
     let params = TreeParams { unseen: Unseen::Keep, ..small(2, 3) };
-    let kept = train_tree(&TrainInput::new(x.view(), &y), &params, 0, &Silent, None).unwrap();
+    let kept = train_tree(&TrainInput::new(x.view(), &y), &params, 0, &NoObserver, None).unwrap();
     assert_eq!(kept.topology.labels().len(), 14);
     assert!(hits(&kept, &x, &y) >= 95);
 }
@@ -156,7 +156,7 @@ fn instances_without_features_or_labels_take_part() {
     indptr.push(indices.len());
     indptr.push(indices.len());
     let x = CsrMatrix::new((62, cols), indptr, indices, values);
-    let parts = train_tree(&TrainInput::new(x.view(), &y), &small(2, 2), 0, &Silent, None).unwrap();
+    let parts = train_tree(&TrainInput::new(x.view(), &y), &small(2, 2), 0, &NoObserver, None).unwrap();
     assert!(parts.levels.iter().flatten().all(|c| c.check().is_ok()));
     assert!(hits(&parts, &x, &y) >= 57);
 }
@@ -166,7 +166,7 @@ fn one_label_and_one_instance_are_enough() {
     let x = CsrMatrix::new((1, 2), vec![0, 1], vec![1], vec![1.0]);
     let y = LabelRows::from_lists([[0u32]], 1).unwrap();
     for preset in [Preset::Default, Preset::Parabel, Preset::Bonsai, Preset::XrLinear] {
-        let parts = train_tree(&TrainInput::new(x.view(), &y), &preset.params(), 0, &Silent, None).unwrap();
+        let parts = train_tree(&TrainInput::new(x.view(), &y), &preset.params(), 0, &NoObserver, None).unwrap();
         assert_eq!(parts.topology.labels(), [0]);
     }
 }
@@ -174,7 +174,8 @@ fn one_label_and_one_instance_are_enough() {
 #[test]
 fn unusable_input_is_refused_by_name() {
     let (x, y) = data(20, 4);
-    let train = |input: &TrainInput<'_>, params: &TreeParams| train_tree(input, params, 0, &Silent, None).unwrap_err();
+    let train =
+        |input: &TrainInput<'_>, params: &TreeParams| train_tree(input, params, 0, &NoObserver, None).unwrap_err();
     let good = TreeParams::default();
     let none = LabelRows::from_lists(vec![Vec::<u32>::new(); 20], 4).unwrap();
     assert!(matches!(train(&TrainInput::new(x.view(), &none), &good), TrainError::NoPositives { n_labels: 4, .. }));
@@ -214,13 +215,13 @@ fn an_instance_of_weight_zero_does_not_exist_for_the_rankers() {
         linear: LinearParams { tolerance: 1e-4, max_passes: 3000, prune_below: 0.0, ..LinearParams::default() },
         ..small(2, 100)
     };
-    let a = train_tree(&weighted, &tight, 0, &Silent, None).unwrap();
+    let a = train_tree(&weighted, &tight, 0, &NoObserver, None).unwrap();
     let fewer = x.slice_outer(0..16).to_owned();
     let rows = LabelRows::from_lists(y.iter().take(16), 8).unwrap();
-    let b = train_tree(&TrainInput::new(fewer.view(), &rows), &tight, 0, &Silent, None).unwrap();
+    let b = train_tree(&TrainInput::new(fewer.view(), &rows), &tight, 0, &NoObserver, None).unwrap();
     let near = |a: &[f32], b: &[f32]| a.len() == b.len() && a.iter().zip(b).all(|(x, y)| (x - y).abs() < 2e-3);
     assert!(near(&a.levels[0][0].bias, &b.levels[0][0].bias));
-    let c = train_tree(&TrainInput::new(x.view(), &y), &tight, 0, &Silent, None).unwrap();
+    let c = train_tree(&TrainInput::new(x.view(), &y), &tight, 0, &NoObserver, None).unwrap();
     assert!(!near(&a.levels[0][0].bias, &c.levels[0][0].bias));
 }
 
@@ -241,15 +242,15 @@ fn a_resumed_training_equals_an_uninterrupted_one() {
     let (x, y) = data(300, 60);
     let input = TrainInput::new(x.view(), &y);
     for params in [small(4, 4), TreeParams { negatives: Negatives::MatcherAware { beam: 2 }, ..small(4, 4) }] {
-        let whole = train_tree(&input, &params, 0, &Silent, None).unwrap();
+        let whole = train_tree(&input, &params, 0, &NoObserver, None).unwrap();
         for patience in 1..12 {
             let folder = tempfile::tempdir().unwrap();
             let observer = Patience(AtomicUsize::new(patience));
             let stopped = train_tree(&input, &params, 0, &observer, Some(folder.path()));
             assert!(matches!(stopped, Err(TrainError::Cancelled)), "{patience} events");
-            let resumed = train_tree(&input, &params, 0, &Silent, Some(folder.path())).unwrap();
+            let resumed = train_tree(&input, &params, 0, &NoObserver, Some(folder.path())).unwrap();
             assert!(same(&whole, &resumed), "{patience} events");
-            let again = train_tree(&input, &params, 0, &Silent, Some(folder.path())).unwrap();
+            let again = train_tree(&input, &params, 0, &NoObserver, Some(folder.path())).unwrap();
             assert!(same(&whole, &again));
         }
     }
@@ -260,15 +261,15 @@ fn a_checkpoint_of_other_data_or_damaged_is_an_error() {
     let (x, y) = data(100, 20);
     let input = TrainInput::new(x.view(), &y);
     let folder = tempfile::tempdir().unwrap();
-    train_tree(&input, &small(2, 4), 0, &Silent, Some(folder.path())).unwrap();
+    train_tree(&input, &small(2, 4), 0, &NoObserver, Some(folder.path())).unwrap();
     let foreign = |e| matches!(e, TrainError::Checkpoint(CheckpointError::Foreign { .. }));
-    assert!(foreign(train_tree(&input, &small(2, 5), 0, &Silent, Some(folder.path())).unwrap_err()));
-    assert!(foreign(train_tree(&input, &small(2, 4), 1, &Silent, Some(folder.path())).unwrap_err()));
+    assert!(foreign(train_tree(&input, &small(2, 5), 0, &NoObserver, Some(folder.path())).unwrap_err()));
+    assert!(foreign(train_tree(&input, &small(2, 4), 1, &NoObserver, Some(folder.path())).unwrap_err()));
     let (other, _) = data(100, 20);
     let mut other = other;
     other.data_mut()[0] += 0.25;
     let changed = TrainInput::new(other.view(), &y);
-    assert!(foreign(train_tree(&changed, &small(2, 4), 0, &Silent, Some(folder.path())).unwrap_err()));
+    assert!(foreign(train_tree(&changed, &small(2, 4), 0, &NoObserver, Some(folder.path())).unwrap_err()));
     for name in ["topology", "level-0"] {
         let path = folder.path().join(name);
         let bytes = std::fs::read(&path).unwrap();
@@ -276,12 +277,12 @@ fn a_checkpoint_of_other_data_or_damaged_is_an_error() {
             let mut bad = bytes.clone();
             bad[at] ^= 16;
             std::fs::write(&path, &bad).unwrap();
-            let met = train_tree(&input, &small(2, 4), 0, &Silent, Some(folder.path())).unwrap_err();
+            let met = train_tree(&input, &small(2, 4), 0, &NoObserver, Some(folder.path())).unwrap_err();
             assert!(matches!(met, TrainError::Checkpoint(CheckpointError::Damaged { .. })), "{met}");
         }
         std::fs::write(&path, &bytes[..bytes.len() / 3]).unwrap();
-        assert!(train_tree(&input, &small(2, 4), 0, &Silent, Some(folder.path())).is_err());
+        assert!(train_tree(&input, &small(2, 4), 0, &NoObserver, Some(folder.path())).is_err());
         std::fs::write(&path, &bytes).unwrap();
     }
-    train_tree(&input, &small(2, 4), 0, &Silent, Some(folder.path())).unwrap();
+    train_tree(&input, &small(2, 4), 0, &NoObserver, Some(folder.path())).unwrap();
 }

@@ -18,6 +18,8 @@ mod hash;
 mod instance;
 mod names;
 mod shape;
+mod tree;
 
 pub(crate) use instance::{Generator, Instance};
 pub(crate) use shape::{PRESETS, Shape};
+pub(crate) use tree::{Untrained, UntrainedError, UntrainedParams};

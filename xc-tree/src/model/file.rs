@@ -1,7 +1,6 @@
 //! The folder of a tree model: which arrays, under which names. See `docs/formats/model.md`.
 
-use super::{Level, MappedLevel, MappedValues, ModelInfo, PostProcessor, Tree, TreeModel, UnknownPostProcessor};
-use crate::predict::top::Head;
+use super::{Level, MappedLevel, MappedValues, ModelInfo, PostProcessor, Top, Tree, TreeModel, UnknownPostProcessor};
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -73,7 +72,7 @@ impl TreeModel {
         writer.set_parameter("beam", self.info.beam as u64);
         let depths: Vec<u64> = self.trees.iter().map(|t| t.depth() as u64).collect();
         writer.set_parameter("depths", depths);
-        let heads: Vec<u64> = self.trees.iter().map(|t| t.head.as_ref().map_or(0, |h| h.depth as u64)).collect();
+        let heads: Vec<u64> = self.trees.iter().map(|t| t.top.as_ref().map_or(0, |h| h.depth as u64)).collect();
         writer.set_parameter("heads", heads);
         for (t, tree) in self.trees.iter().enumerate() {
             writer.add_slice(&format!("tree{t}.slot_map"), tree.level(0).slot_map())?;
@@ -81,8 +80,8 @@ impl TreeModel {
             for (l, level) in tree.levels.iter().enumerate() {
                 write_level(writer, &format!("tree{t}.level{l}"), level)?;
             }
-            if let Some(head) = &tree.head {
-                write_level(writer, &format!("tree{t}.head"), &head.level)?;
+            if let Some(top) = &tree.top {
+                write_level(writer, &format!("tree{t}.head"), &top.level)?;
             }
         }
         Ok(())
@@ -193,21 +192,21 @@ fn open_tree(
             *word |= bit;
         }
     }
-    let mut tree = Tree { levels, labels, head: None };
+    let mut tree = Tree { levels, labels, top: None };
     if head > 0 {
-        tree.head = Some(open_head(container, t, &tree, head, slot_map, check)?);
+        tree.top = Some(open_top(container, t, &tree, head, slot_map, check)?);
     }
     Ok(tree)
 }
 
-fn open_head(
+fn open_top(
     container: &Container,
     t: usize,
     tree: &Tree,
     depth: usize,
     slot_map: Arc<MappedArray<u32>>,
     check: Check,
-) -> Result<Head, OpenTreeError> {
+) -> Result<Top, OpenTreeError> {
     let path = || container.folder().to_owned();
     let level = open_level(container, &format!("tree{t}.head"), slot_map.clone())?;
     let a = level.arrays();
@@ -220,7 +219,7 @@ fn open_head(
         ChunkedView::try_new(a.records, a.headers, a.values, a.directory, a.bias, &slot_map, a.part_ptr)
             .map_err(|source| OpenTreeError::Level { path: path(), tree: t, level: 0, source })?;
     }
-    Ok(Head { level: Level::Mapped(level), depth })
+    Ok(Top { level: Level::Mapped(level), depth })
 }
 
 fn open_level(

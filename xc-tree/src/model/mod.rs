@@ -3,16 +3,15 @@
 mod file;
 mod parts;
 mod post;
+mod top;
 mod topology;
-mod untrained;
 
 pub use file::{Check, KIND, OpenTreeError};
 pub use parts::TreeParts;
 pub use post::{PostProcessor, UnknownPostProcessor};
+pub(crate) use top::Top;
 pub use topology::{Topology, TopologyError};
-pub use untrained::{Untrained, UntrainedError, UntrainedParams};
 
-use crate::predict::top::{self, Head};
 use half::{bf16, f16};
 use std::sync::Arc;
 use thiserror::Error;
@@ -48,7 +47,7 @@ pub struct TreeModel {
 pub struct Tree {
     pub(crate) levels: Vec<Level>,
     pub(crate) labels: MappedArray<u32>,
-    pub(crate) head: Option<Head>,
+    pub(crate) top: Option<Top>,
 }
 
 /// Weights of one level: owned arrays, or arrays of a mapped file.
@@ -177,7 +176,7 @@ impl Tree {
         if parts.levels.len() != parts.topology.depth() {
             return Err(BuildError::Depth { tree, met: parts.levels.len(), wanted: parts.topology.depth() });
         }
-        let head = top::rows(&parts);
+        let top = top::rows(&parts);
         let TreeParts { topology, levels } = parts;
         if let Some(&label) = topology.labels().iter().find(|&&l| l as usize >= info.n_labels) {
             return Err(BuildError::Label { tree, label, n_labels: info.n_labels });
@@ -207,11 +206,11 @@ impl Tree {
         for (level, chunks) in levels.into_iter().enumerate() {
             packed.push(pack(&chunks, level)?);
         }
-        let head = match head {
-            Some((depth, rows)) => Some(Head { level: pack(&[rows], 0)?, depth }),
+        let top = match top {
+            Some((depth, rows)) => Some(Top { level: pack(&[rows], 0)?, depth }),
             None => None,
         };
-        Ok(Self { levels: packed, labels: topology.labels().to_vec().into(), head })
+        Ok(Self { levels: packed, labels: topology.labels().to_vec().into(), top })
     }
 
     /// Number of levels, the root not counted.

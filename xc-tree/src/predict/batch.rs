@@ -2,7 +2,8 @@
 //! enter the cache once for all the queries of a tile that reach it (etter2022mscm, Alg. 3).
 
 use super::ensemble::{Pooled, mean_of_trees, pool_size};
-use super::online::{PredictParams, normalised, offer_children};
+use super::online::PredictParams;
+use super::scores::{normalised, offer_children};
 use super::select::Select;
 use super::top;
 use crate::model::{Tree, TreeModel};
@@ -147,19 +148,19 @@ impl TreeModel {
         let Beams { all, visits, scores, nodes } = beams;
         let last = tree.depth() - 1;
         let root = (0..queries.len() as u32).map(|query| Visit { parent: 0, query });
-        let searched = match &tree.head {
-            Some(head) => {
+        let searched = match &tree.top {
+            Some(top) => {
                 visits.clear();
                 visits.extend(root);
                 let query = |number: u32| queries[number as usize];
                 let kept = (params.beam, per_tree);
-                shared_margins(&head.level.view(), visits, query, params.choice, product, |at, _, margins| {
-                    top::search(tree, head.depth, self.info.post, margins, kept, nodes, &mut selects[at]);
+                shared_margins(&top.level.view(), visits, query, params.choice, product, |at, _, margins| {
+                    top::search(tree, top.depth, self.info.post, margins, kept, nodes, &mut selects[at]);
                 });
-                if head.depth <= last {
-                    self.descend(&tree.level(head.depth), params, selects, all);
+                if top.depth <= last {
+                    self.descend(&tree.level(top.depth), params, selects, all);
                 }
-                head.depth
+                top.depth
             }
             None => {
                 all.clear();

@@ -1,6 +1,7 @@
 //! The answer of several trees: what each offers, and the mean.
 
 use super::select::Select;
+use crate::model::TreeModel;
 use xc_sparse::rank::Scored;
 
 /// What one tree says of a label, scores on the post-processor's own scale.
@@ -17,6 +18,21 @@ pub(crate) struct Pooled {
 /// would be lost. Further down scores are too small to matter.
 pub(crate) fn pool_size(top_k: usize, n_trees: usize) -> usize {
     if n_trees == 1 { top_k } else { top_k.saturating_mul(3).max(top_k.saturating_add(20)) }
+}
+
+impl TreeModel {
+    /// Adds what tree `number` selected to a query's pool.
+    pub(crate) fn pool(&self, number: usize, select: &mut Select, pooled: &mut Vec<Pooled>) {
+        pooled.extend(select.best().iter().map(|s| {
+            let score = self.info.post.finish(s.score);
+            Pooled { label: s.label, tree: number as u32, score }
+        }));
+    }
+
+    /// A ranking score on the post-processor's own scale.
+    pub(crate) fn finished(&self, item: Scored) -> Scored {
+        Scored { label: item.label, score: self.info.post.finish(item.score) }
+    }
 }
 
 /// Means over trees: a tree that did not offer a label counts 0 for it.

@@ -4,8 +4,9 @@ mod batch;
 mod ensemble;
 mod online;
 mod restrict;
+mod scores;
 mod select;
-pub(crate) mod top;
+mod top;
 
 pub use online::{PredictParams, PredictScratch};
 pub use restrict::{Restriction, UnknownLabel};

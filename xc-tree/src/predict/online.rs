@@ -1,10 +1,10 @@
 //! Beam search of one query, online: no allocation once the scratch has grown.
 
 use super::ensemble::{Pooled, mean_of_trees, pool_size};
+use super::scores::{normalised, offer_children};
 use super::select::Select;
-use super::top::{self, Head};
-use crate::model::PostProcessor;
-use crate::model::{Tree, TreeModel};
+use super::top;
+use crate::model::{PostProcessor, Top, Tree, TreeModel};
 use xc_sparse::SparseRow;
 use xc_sparse::chunked::{Choice, ProductScratch, QueryScratch, QueryView, Touched, margins};
 use xc_sparse::rank::{Scored, rank_order};
@@ -57,78 +57,9 @@ pub struct PredictScratch {
 #[derive(Clone, Copy, Debug)]
 struct Visited {
     tree: u32,
-    // None: the head.
+    // None: the top.
     level: Option<u32>,
     parent: u32,
-}
-
-/// Scales the values of a row to length 1 where the model asks for it.
-pub(crate) fn normalised<'a>(row: SparseRow<'a>, wanted: bool, room: &'a mut Vec<f32>) -> SparseRow<'a> {
-    if !wanted {
-        return row;
-    }
-    let length = row.values.iter().map(|v| v * v).sum::<f32>().sqrt();
-    let scale = if length > 0.0 { 1.0 / length } else { 0.0 };
-    room.clear();
-    room.extend(row.values.iter().map(|v| v * scale));
-    SparseRow { indices: row.indices, values: room }
-}
-
-/// Turns the margins of one parent's children into ranking scores, in place.
-#[inline]
-pub(crate) fn rank_scores(post: PostProcessor, parent: f32, margins: &mut [f32]) {
-    // The cubic hinge is what trained models use: its loop is kept free of the choice and vectorises.
-    match post {
-        PostProcessor::Hinge { p: 3 } | PostProcessor::LogHinge { p: 3 } => {
-            for z in margins {
-                let gap = (1.0 - *z).max(0.0);
-                *z = parent - gap * gap * gap;
-            }
-        }
-        _ => {
-            for z in margins {
-                *z = post.accumulate(parent, *z);
-            }
-        }
-    }
-}
-
-/// Children that are compared with the bar together, before each for itself: most of the time none passes.
-const OFFERED: usize = 8;
-
-/// Ranks the children of one parent, given their margins, and offers them to `select`: as nodes, of which the first has
-/// the number `first`, or as labels where the tree's last level gives those of all its leaves.
-#[inline(always)]
-pub(crate) fn offer_children(
-    post: PostProcessor,
-    parent: f32,
-    first: u32,
-    margins: &mut [f32],
-    leaves: Option<&[u32]>,
-    select: &mut Select,
-) {
-    rank_scores(post, parent, margins);
-    match leaves {
-        Some(labels) => {
-            let labels = &labels[first as usize..][..margins.len()];
-            for (labels, scores) in labels.chunks(OFFERED).zip(margins.chunks(OFFERED)) {
-                if select.may_keep(scores) {
-                    for (&label, &score) in labels.iter().zip(scores) {
-                        select.push(label, score);
-                    }
-                }
-            }
-        }
-        None => {
-            for (first, scores) in (first..).step_by(OFFERED).zip(margins.chunks(OFFERED)) {
-                if select.may_keep(scores) {
-                    for (child, &score) in (first..).zip(scores) {
-                        select.push(child, score);
-                    }
-                }
-            }
-        }
-    }
 }
 
 impl TreeModel {
@@ -203,26 +134,13 @@ impl TreeModel {
             let tree = &self.trees[of_tree[0].tree as usize];
             let query = scratch.query.prepare(row, tree.levels[0].view().slot_map());
             for visited in of_tree {
-                let level = match (visited.level, &tree.head) {
-                    (None, Some(head)) => head.level.view(),
+                let level = match (visited.level, &tree.top) {
+                    (None, Some(top)) => top.level.view(),
                     (level, _) => tree.levels[level.unwrap_or(0) as usize].view(),
                 };
                 touched.add(&level, &query, visited.parent, params.choice);
             }
         }
-    }
-
-    /// Adds what tree `number` selected to a query's pool.
-    pub(crate) fn pool(&self, number: usize, select: &mut Select, pooled: &mut Vec<Pooled>) {
-        pooled.extend(select.best().iter().map(|s| {
-            let score = self.info.post.finish(s.score);
-            Pooled { label: s.label, tree: number as u32, score }
-        }));
-    }
-
-    /// A ranking score on the post-processor's own scale.
-    pub(crate) fn finished(&self, item: Scored) -> Scored {
-        Scored { label: item.label, score: self.info.post.finish(item.score) }
     }
 }
 
@@ -252,12 +170,12 @@ impl Search<'_> {
         self.parent_scores.push(0.0);
         let last = tree.levels.len() - 1;
         let mut searched = 0;
-        if let Some(head) = &tree.head {
-            self.head(tree, head, query, per_tree);
-            if head.depth > last {
+        if let Some(top) = &tree.top {
+            self.top(tree, top, query, per_tree);
+            if top.depth > last {
                 return;
             }
-            searched = head.depth;
+            searched = top.depth;
             self.descend(&tree.levels[searched].view());
         }
         for number in searched..=last {
@@ -277,15 +195,15 @@ impl Search<'_> {
         }
     }
 
-    /// Searches the levels of the head.
-    fn head(&mut self, tree: &Tree, head: &Head, query: &QueryView<'_>, per_tree: usize) {
+    /// Searches the levels of the top.
+    fn top(&mut self, tree: &Tree, top: &Top, query: &QueryView<'_>, per_tree: usize) {
         if let Some(trail) = self.trail {
             trail.push(Visited { tree: self.number as u32, level: None, parent: 0 });
         }
         self.margins.clear();
-        margins(&head.level.view(), query, &[0], self.params.choice, self.product, self.margins);
+        margins(&top.level.view(), query, &[0], self.params.choice, self.product, self.margins);
         let kept = (self.params.beam, per_tree);
-        top::search(tree, head.depth, self.post, self.margins, kept, self.nodes, self.select);
+        top::search(tree, top.depth, self.post, self.margins, kept, self.nodes, self.select);
     }
 
     /// Where the parents to score next end: none are left when nothing further can change the best.

@@ -1,7 +1,8 @@
 //! Scores of given labels only: the paths to them, and nothing else.
 
 use super::ensemble::{Pooled, mean_of_trees};
-use super::online::{PredictScratch, normalised, rank_scores};
+use super::online::PredictScratch;
+use super::scores::{normalised, rank_scores};
 use crate::model::{Tree, TreeModel};
 use thiserror::Error;
 use xc_sparse::SparseRow;

@@ -9,8 +9,9 @@
 //! Every file is written under another name first, synchronised and renamed; a file is there whole or not at all. Layout
 //! of an array file: `u64` count and little-endian elements, array after array, then the xxh3 of all that as `u64`.
 
+use super::input::TrainInput;
+use super::params::TreeParams;
 use crate::model::{Topology, TopologyError};
-use crate::train::{TrainInput, TreeParams};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use thiserror::Error;

@@ -47,7 +47,7 @@ pub fn group_labels(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::train::observe::Silent;
+    use crate::train::observe::NoObserver;
     use xc_sparse::CsrMatrix;
 
     /// Labels 0 to 19 share a feature, 20 to 39 another one; labels 40 to 44 have no instance.
@@ -75,22 +75,22 @@ mod tests {
     #[test]
     fn labels_of_like_instances_are_together() {
         let (x, y) = data();
-        let of = group_labels(Rows::new(x.view()), &y, 2, 1, &Silent).unwrap();
+        let of = group_labels(Rows::new(x.view()), &y, 2, 1, &NoObserver).unwrap();
         assert!(of[..20].iter().all(|&g| g == of[0]) && of[20..40].iter().all(|&g| g == of[20]));
         assert_ne!(of[0], of[20]);
-        assert_eq!(of, group_labels(Rows::new(x.view()), &y, 2, 1, &Silent).unwrap());
+        assert_eq!(of, group_labels(Rows::new(x.view()), &y, 2, 1, &NoObserver).unwrap());
     }
 
     #[test]
     fn groups_are_about_as_many_as_wanted_and_none_is_empty() {
         let (x, y) = data();
         for wanted in [1, 2, 3, 7, 10, 40, 1000] {
-            let of = group_labels(Rows::new(x.view()), &y, wanted, 1, &Silent).unwrap();
+            let of = group_labels(Rows::new(x.view()), &y, wanted, 1, &NoObserver).unwrap();
             let n = *of.iter().max().unwrap() as usize + 1;
             assert!(n <= wanted.min(40) && 2 * n >= wanted.min(40), "{wanted}: {n}");
             assert!((0..n as u32).all(|group| of[..40].contains(&group)), "{wanted}");
         }
         let nothing = LabelRows::from_lists((0..40).map(|_| Vec::new()), 3).unwrap();
-        assert_eq!(group_labels(Rows::new(x.view()), &nothing, 2, 1, &Silent), Some(vec![0, 0, 0]));
+        assert_eq!(group_labels(Rows::new(x.view()), &nothing, 2, 1, &NoObserver), Some(vec![0, 0, 0]));
     }
 }

@@ -3,8 +3,9 @@
 //! Parents whose work is large beside the whole level are done one at a time, their groups of siblings in parallel; the
 //! others side by side, the largest first. Neither order nor threads change the result.
 
+use super::input::TrainInput;
 use super::negatives::Matched;
-use super::{TrainInput, TreeParams};
+use super::params::TreeParams;
 use crate::model::Topology;
 use crate::train::linear::LinearParams;
 use crate::train::linear::block::{Block, Numbering};

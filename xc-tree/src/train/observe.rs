@@ -57,8 +57,8 @@ pub trait Observer: Sync {
 
 /// An observer that ignores everything.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Silent;
+pub struct NoObserver;
 
-impl Observer for Silent {
+impl Observer for NoObserver {
     fn event(&self, _: Event) {}
 }

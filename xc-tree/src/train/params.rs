@@ -28,7 +28,7 @@ pub struct TreeParams {
     pub linear: LinearParams,
     /// Which instances teach the rankers of a parent.
     pub negatives: Negatives,
-    /// Refuse to start when the estimate of [`estimate_peak_bytes`](super::estimate_peak_bytes) is above this.
+    /// Refuse to start when the estimate of [`estimate_peak_bytes`](crate::estimate_peak_bytes) is above this.
     pub max_memory_bytes: Option<u64>,
 }
 

@@ -7,13 +7,13 @@ use crate::error::{CliError, chain};
 use crate::interrupt;
 use crate::model::{self, Model, OpenArgs};
 use crate::output::{self, Output};
-use crate::synth::Shape;
+use crate::synth::{Shape, Untrained, UntrainedError, UntrainedParams};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use xc_sparse::SparseRow;
 use xc_sparse::io::{XcHeader, push_xc_header, push_xc_row};
 use xc_sparse::store::ContainerWriter;
-use xc_tree::{KIND, PostProcessor, TreeModel, Untrained, UntrainedError, UntrainedParams};
+use xc_tree::{KIND, PostProcessor, TreeModel};
 
 /// Shape of the model beside the numbers of features and labels.
 #[derive(clap::Args, Debug)]

@@ -319,7 +319,7 @@ fn norms(all: &[f32], left: &[f32]) -> (f64, f64) {
 mod tests {
     use super::*;
     use crate::train::label_vectors::LabelRepresentation;
-    use crate::train::observe::Silent;
+    use crate::train::observe::NoObserver;
     use xc_sparse::{CsrMatrix, LabelRows, Rows};
 
     /// `n` labels in `groups` groups that share no feature; label i belongs to group i % groups.
@@ -374,7 +374,7 @@ mod tests {
     #[test]
     fn parts_are_equal_and_cover_all_labels() {
         for (n, branching, max_leaf) in [(1, 2, 1), (2, 2, 1), (7, 3, 2), (64, 4, 4), (101, 5, 7), (300, 16, 3)] {
-            let c = cluster(&grouped(n, 5), &params(branching, max_leaf), 3, &Silent).unwrap();
+            let c = cluster(&grouped(n, 5), &params(branching, max_leaf), 3, &NoObserver).unwrap();
             let mut seen = c.order.clone();
             seen.sort_unstable();
             assert_eq!(seen, (0..n as u32).collect::<Vec<_>>());
@@ -398,7 +398,7 @@ mod tests {
         };
         let vectors = groups(100, |i| usize::from(i >= 60));
         let mut with_slack = ClusterParams { slack: 0.3, ..params(2, 60) };
-        let c = cluster(&vectors, &with_slack, 1, &Silent).unwrap();
+        let c = cluster(&vectors, &with_slack, 1, &NoObserver).unwrap();
         let mut sizes: Vec<u32> = c.levels[1].windows(2).map(|w| w[1] - w[0]).collect();
         sizes.sort_unstable();
         assert_eq!(sizes, [40, 60]);
@@ -406,7 +406,7 @@ mod tests {
         let end = c.levels[1][1] as usize;
         assert!(c.order[..end].iter().all(|&l| (l >= 60) == first));
         with_slack.slack = 0.1;
-        let c = cluster(&vectors, &with_slack, 1, &Silent).unwrap();
+        let c = cluster(&vectors, &with_slack, 1, &NoObserver).unwrap();
         let mut sizes: Vec<u32> = c.levels[1].windows(2).map(|w| w[1] - w[0]).collect();
         sizes.sort_unstable();
         assert_eq!(sizes, [45, 55], "the slack bounds the move");
@@ -414,7 +414,7 @@ mod tests {
         let vectors = groups(1000, |i| (i as f64).sqrt() as usize);
         for (branching, max_leaf, slack) in [(2, 20, 0.9), (4, 30, 0.3), (16, 9, 0.5), (7, 10, 0.9), (16, 1, 0.9)] {
             let p = ClusterParams { slack, ..params(branching, max_leaf) };
-            let c = cluster(&vectors, &p, 3, &Silent).unwrap();
+            let c = cluster(&vectors, &p, 3, &NoObserver).unwrap();
             let most = c.levels.last().unwrap().windows(2).map(|w| w[1] - w[0]).max().unwrap();
             assert!(most as usize <= max_leaf * 3 / 2, "{most} labels, {p:?}");
             let mut seen = c.order.clone();
@@ -426,7 +426,7 @@ mod tests {
 
     #[test]
     fn separate_groups_are_found() {
-        let c = cluster(&grouped(64, 2), &params(2, 32), 1, &Silent).unwrap();
+        let c = cluster(&grouped(64, 2), &params(2, 32), 1, &NoObserver).unwrap();
         let first = c.order[0] % 2;
         assert!(c.order[..32].iter().all(|l| l % 2 == first), "{:?}", c.order);
     }
@@ -434,7 +434,7 @@ mod tests {
     #[test]
     fn sampling_still_assigns_every_label() {
         let p = ClusterParams { max_sample: 40, ..params(4, 50) };
-        let c = cluster(&grouped(400, 8), &p, 1, &Silent).unwrap();
+        let c = cluster(&grouped(400, 8), &p, 1, &NoObserver).unwrap();
         let mut seen = c.order.clone();
         seen.sort_unstable();
         assert_eq!(seen, (0..400).collect::<Vec<_>>());
@@ -455,7 +455,7 @@ mod tests {
         let run = |threads, slack| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             let params = ClusterParams { slack, ..params(8, 10) };
-            pool.install(|| cluster(&vectors, &params, 9, &Silent).unwrap().order)
+            pool.install(|| cluster(&vectors, &params, 9, &NoObserver).unwrap().order)
         };
         for slack in [0.0, 0.4] {
             assert_eq!(run(1, slack), run(3, slack));
@@ -468,7 +468,7 @@ mod tests {
         let t = LabelRows::from_lists(vec![Vec::<u32>::new(); 9], 0).unwrap();
         let labels: Vec<u32> = (0..9).collect();
         let z = LabelVectors::build(LabelRepresentation::Pifa, Rows::new(x.view()), &t, None, &labels, None, None);
-        let c = cluster(&z, &params(2, 2), 5, &Silent).unwrap();
+        let c = cluster(&z, &params(2, 2), 5, &NoObserver).unwrap();
         assert_eq!(c.order.len(), 9);
     }
 }

@@ -134,7 +134,7 @@ fn k_means(space: &Space<'_>, rows: &[u32], params: &ClusterParams, path: u64) -
 mod tests {
     use super::*;
     use crate::train::label_vectors::LabelRepresentation;
-    use crate::train::observe::Silent;
+    use crate::train::observe::NoObserver;
     use xc_sparse::{CsrMatrix, LabelRows, Rows};
 
     fn unit_vectors(n: usize, groups: usize) -> LabelVectors {
@@ -149,7 +149,7 @@ mod tests {
     fn equal_labels_stay_together() {
         let vectors = unit_vectors(90, 6);
         let params = ClusterParams { branching: 20, max_leaf: 15, ..ClusterParams::default() };
-        let c = cluster(&vectors, &params, 4, &Silent).unwrap();
+        let c = cluster(&vectors, &params, 4, &NoObserver).unwrap();
         let leaves = c.levels.last().unwrap();
         for w in leaves.windows(2) {
             let part = &c.order[w[0] as usize..w[1] as usize];
@@ -168,8 +168,8 @@ mod tests {
     #[test]
     fn depth_is_bounded_and_few_labels_need_no_cluster() {
         let params = ClusterParams { branching: 2, max_leaf: 1, max_depth: 3, ..ClusterParams::default() };
-        assert!(cluster(&unit_vectors(64, 64), &params, 4, &Silent).unwrap().levels.len() <= 4);
+        assert!(cluster(&unit_vectors(64, 64), &params, 4, &NoObserver).unwrap().levels.len() <= 4);
         let params = ClusterParams { max_leaf: 100, ..params };
-        assert_eq!(cluster(&unit_vectors(64, 64), &params, 4, &Silent).unwrap().levels, [vec![0, 64]]);
+        assert_eq!(cluster(&unit_vectors(64, 64), &params, 4, &NoObserver).unwrap().levels, [vec![0, 64]]);
     }
 }

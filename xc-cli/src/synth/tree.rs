@@ -6,49 +6,46 @@
 //! the label's ancestors, so that it meets rows on its own path more often than elsewhere. The number of children that
 //! share a row, the number of rows, the query's length and the shares of the two sources are parameters.
 
-use crate::model::KIND;
-use crate::model::PostProcessor;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use thiserror::Error;
 use xc_hash::stream::mix;
 use xc_sparse::chunked::{ChunkRows, ChunkedArrays, PackError, Packer, Precision, SlotMap, Values};
 use xc_sparse::store::{ArrayStream, ContainerWriter, Dtype, WriteError};
+use xc_tree::PostProcessor;
 
 /// Shape of an untrained tree and of its queries.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct UntrainedParams {
+#[derive(Clone, Debug)]
+pub(crate) struct UntrainedParams {
     /// Number of labels.
-    pub n_labels: u32,
+    pub(crate) n_labels: u32,
     /// Number of features.
-    pub n_features: u32,
+    pub(crate) n_features: u32,
     /// Children of a cluster; the last of a level may have fewer.
-    pub branching: u32,
+    pub(crate) branching: u32,
     /// Weights of every label and cluster, at least.
-    pub weights_per_column: u32,
+    pub(crate) weights_per_column: u32,
     /// Share of the rows that 1, 2, 3, ... children have in common; the last entry stands for itself and more.
-    pub overlap: Vec<f64>,
+    pub(crate) overlap: Vec<f64>,
     /// Features of a query.
-    pub query_nnz: u32,
+    pub(crate) query_nnz: u32,
     /// Share of a row's or query's features that come from a topic rather than from the background.
-    pub topical: f64,
+    pub(crate) topical: f64,
     /// Features of one topic.
-    pub topic_size: u32,
+    pub(crate) topic_size: u32,
     /// Exponent of the background's power law.
-    pub zipf: f64,
+    pub(crate) zipf: f64,
     /// How weights are stored.
-    pub precision: Precision,
+    pub(crate) precision: Precision,
     /// Seed of everything.
-    pub seed: u64,
+    pub(crate) seed: u64,
 }
 
 /// Why an untrained tree cannot be made.
 #[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum UntrainedError {
+pub(crate) enum UntrainedError {
     /// A parameter out of range.
     #[error("{name}: met {met}, wanted {wanted}")]
     Parameter {
@@ -79,7 +76,7 @@ pub enum UntrainedError {
 const GROUP: u32 = 16_384;
 
 /// A tree that exists as a rule.
-pub struct Untrained {
+pub(crate) struct Untrained {
     params: UntrainedParams,
     /// Number of nodes of each level.
     widths: Vec<u32>,
@@ -88,7 +85,7 @@ pub struct Untrained {
 
 impl Untrained {
     /// Checks the parameters and lays out the levels.
-    pub fn new(params: UntrainedParams) -> Result<Self, UntrainedError> {
+    pub(crate) fn new(params: UntrainedParams) -> Result<Self, UntrainedError> {
         let fail = |name, met: String, wanted| Err(UntrainedError::Parameter { name, met, wanted });
         if params.n_labels == 0 {
             return fail("labels", "0".into(), "at least 1");
@@ -129,12 +126,12 @@ impl Untrained {
     }
 
     /// Number of levels.
-    pub fn depth(&self) -> usize {
+    pub(crate) fn depth(&self) -> usize {
         self.widths.len()
     }
 
     /// Bytes of the arrays, about: what the model will take on disk, and in memory when all of it is used.
-    pub fn estimate_bytes(&self) -> u64 {
+    pub(crate) fn estimate_bytes(&self) -> u64 {
         let mean: f64 = (1..)
             .zip(&self.overlap_sums)
             .map(|(i, _)| f64::from(i))
@@ -192,7 +189,7 @@ impl Untrained {
     }
 
     /// Weights of the children of `parent` at `level`.
-    pub fn chunk(&self, level: usize, parent: u32) -> ChunkRows {
+    pub(crate) fn chunk(&self, level: usize, parent: u32) -> ChunkRows {
         let mut rng = self.stream(1, level as u64, u64::from(parent));
         let first = parent * self.params.branching;
         let width = self.params.branching.min(self.widths[level] - first);
@@ -247,7 +244,7 @@ impl Untrained {
     }
 
     /// Query number `number`, made for a label of its own: features (ascending, unique) and values (length 1).
-    pub fn query(&self, number: u64) -> (u32, Vec<u32>, Vec<f32>) {
+    pub(crate) fn query(&self, number: u64) -> (u32, Vec<u32>, Vec<f32>) {
         let mut rng = self.stream(3, 0, number);
         let label = rng.random_range(0..self.params.n_labels);
         let last = self.depth() - 1;
@@ -288,13 +285,12 @@ impl Untrained {
     /// returning false.
     ///
     /// *Cost*: one pass; memory of a few thousand chunks and one number a feature.
-    pub fn write(
+    pub(crate) fn write(
         &self,
         writer: &mut ContainerWriter,
         post: PostProcessor,
         mut progress: impl FnMut(u64, u64) -> bool,
     ) -> Result<(), UntrainedError> {
-        debug_assert_eq!(KIND, "tree");
         writer.set_parameter("n_features", u64::from(self.params.n_features));
         writer.set_parameter("n_labels", u64::from(self.params.n_labels));
         writer.set_parameter("post_processor", post.to_string());

@@ -1,0 +1,74 @@
+//! From margins to ranking scores, and to what is kept of them.
+
+use super::select::Select;
+use crate::model::PostProcessor;
+use xc_sparse::SparseRow;
+
+/// Scales the values of a row to length 1 where the model asks for it.
+pub(crate) fn normalised<'a>(row: SparseRow<'a>, wanted: bool, room: &'a mut Vec<f32>) -> SparseRow<'a> {
+    if !wanted {
+        return row;
+    }
+    let length = row.values.iter().map(|v| v * v).sum::<f32>().sqrt();
+    let scale = if length > 0.0 { 1.0 / length } else { 0.0 };
+    room.clear();
+    room.extend(row.values.iter().map(|v| v * scale));
+    SparseRow { indices: row.indices, values: room }
+}
+
+/// Turns the margins of one parent's children into ranking scores, in place.
+#[inline]
+pub(crate) fn rank_scores(post: PostProcessor, parent: f32, margins: &mut [f32]) {
+    // The cubic hinge is what trained models use: its loop is kept free of the choice and vectorises.
+    match post {
+        PostProcessor::Hinge { p: 3 } | PostProcessor::LogHinge { p: 3 } => {
+            for z in margins {
+                let gap = (1.0 - *z).max(0.0);
+                *z = parent - gap * gap * gap;
+            }
+        }
+        _ => {
+            for z in margins {
+                *z = post.accumulate(parent, *z);
+            }
+        }
+    }
+}
+
+/// Children that are compared with the bar together, before each for itself: most of the time none passes.
+const OFFERED: usize = 8;
+
+/// Ranks the children of one parent, given their margins, and offers them to `select`: as nodes, of which the first has
+/// the number `first`, or as labels where the tree's last level gives those of all its leaves.
+#[inline(always)]
+pub(crate) fn offer_children(
+    post: PostProcessor,
+    parent: f32,
+    first: u32,
+    margins: &mut [f32],
+    leaves: Option<&[u32]>,
+    select: &mut Select,
+) {
+    rank_scores(post, parent, margins);
+    match leaves {
+        Some(labels) => {
+            let labels = &labels[first as usize..][..margins.len()];
+            for (labels, scores) in labels.chunks(OFFERED).zip(margins.chunks(OFFERED)) {
+                if select.may_keep(scores) {
+                    for (&label, &score) in labels.iter().zip(scores) {
+                        select.push(label, score);
+                    }
+                }
+            }
+        }
+        None => {
+            for (first, scores) in (first..).step_by(OFFERED).zip(margins.chunks(OFFERED)) {
+                if select.may_keep(scores) {
+                    for (child, &score) in (first..).zip(scores) {
+                        select.push(child, score);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What cannot be trained on is refused before anything begins.
+
+use super::checkpoint::CheckpointError;
+use super::input::{TrainInput, estimate_peak_bytes};
+use super::params::{CheckTreeParamsError, TreeParams};
+use thiserror::Error;
+use xc_sparse::Rows;
+
+/// Why no tree was trained.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum TrainError {
+    /// The parameters do not make sense.
+    #[error(transparent)]
+    Params(#[from] CheckTreeParamsError),
+    /// Two inputs differ in length.
+    #[error("{what}: {met} rows, wanted {wanted}")]
+    Length {
+        /// Which input.
+        what: &'static str,
+        /// Rows met.
+        met: usize,
+        /// Rows wanted.
+        wanted: usize,
+    },
+    /// The representation needs features of the labels and none were given.
+    #[error("this label representation needs label features; none were given")]
+    LabelFeatures,
+    /// No label has a positive instance.
+    #[error("nothing to learn: none of {n_labels} labels has a positive among {n_instances} instances")]
+    NoPositives {
+        /// Instances given.
+        n_instances: usize,
+        /// Labels declared.
+        n_labels: usize,
+    },
+    /// More instances, features or labels than 32-bit numbers count.
+    #[error("{what}: {met}, at most {limit} can be numbered")]
+    TooMany {
+        /// What there are too many of.
+        what: &'static str,
+        /// How many.
+        met: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A feature value is NaN or infinite.
+    #[error("{what} row {row}, feature {feature}: value {value} is not finite")]
+    NotFinite {
+        /// Features of instances or of labels.
+        what: &'static str,
+        /// The row.
+        row: usize,
+        /// The feature.
+        feature: u32,
+        /// The value met.
+        value: f32,
+    },
+    /// A weight or a cost is out of range.
+    #[error("{what} {at} is {value}, wanted a finite number {wanted}")]
+    Weight {
+        /// Which list.
+        what: &'static str,
+        /// Position in it.
+        at: usize,
+        /// The value met.
+        value: f32,
+        /// The range wanted.
+        wanted: &'static str,
+    },
+    /// Training would need more memory than allowed.
+    #[error("training needs about {needed_bytes} bytes, allowed are {max_bytes}")]
+    Memory {
+        /// Estimated peak.
+        needed_bytes: u64,
+        /// The limit that was set.
+        max_bytes: u64,
+    },
+    /// The observer asked to stop.
+    #[error("training was cancelled")]
+    Cancelled,
+    /// The checkpoint could not be read or written, or belongs to other data or parameters.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+}
+
+/// Refuses what cannot be trained on.
+pub(super) fn check(input: &TrainInput<'_>, params: &TreeParams) -> Result<(), TrainError> {
+    params.check()?;
+    let features = Rows::new(input.features);
+    let length = |what, met, wanted| if met == wanted { Ok(()) } else { Err(TrainError::Length { what, met, wanted }) };
+    length("labels", input.labels.len(), features.len())?;
+    let limit = u32::MAX as usize - 1;
+    for (what, met) in
+        [("instances", features.len()), ("features", features.n_features()), ("labels", input.labels.n_labels())]
+    {
+        if met > limit {
+            return Err(TrainError::TooMany { what, met, limit });
+        }
+    }
+    finite("features", features)?;
+    match input.label_features.map(Rows::new) {
+        Some(rows) => {
+            length("label features", rows.len(), input.labels.n_labels())?;
+            finite("label features", rows)?;
+        }
+        None if params.representation.needs_label_features() => return Err(TrainError::LabelFeatures),
+        None => {}
+    }
+    if let Some(weights) = input.instance_weights {
+        length("instance weights", weights.len(), features.len())?;
+        if let Some(at) = weights.iter().position(|w| !(w.is_finite() && *w >= 0.0)) {
+            return Err(TrainError::Weight { what: "instance weight", at, value: weights[at], wanted: "of 0 or more" });
+        }
+    }
+    if let Some(costs) = input.label_costs {
+        length("label costs", costs.len(), input.labels.n_labels())?;
+        if let Some(at) = costs.iter().position(|c| !(c.is_finite() && *c > 0.0)) {
+            return Err(TrainError::Weight { what: "label cost", at, value: costs[at], wanted: "above 0" });
+        }
+    }
+    if input.labels.nnz() == 0 {
+        let (n_instances, n_labels) = (features.len(), input.labels.n_labels());
+        return Err(TrainError::NoPositives { n_instances, n_labels });
+    }
+    if let Some(max_bytes) = params.max_memory_bytes {
+        let needed_bytes = estimate_peak_bytes(input, params, rayon::current_num_threads());
+        if needed_bytes > max_bytes {
+            return Err(TrainError::Memory { needed_bytes, max_bytes });
+        }
+    }
+    Ok(())
+}
+
+fn finite(what: &'static str, rows: Rows<'_>) -> Result<(), TrainError> {
+    for row in 0..rows.len() {
+        if let Some((feature, value)) = rows.row(row).iter().find(|(_, v)| !v.is_finite()) {
+            return Err(TrainError::NotFinite { what, row, feature, value });
+        }
+    }
+    Ok(())
+}
