@@ -1,12 +1,13 @@
 //! Sparse rows, chunked weights, ranked lists and files: the ground floor of xc.
 
-mod arch;
 pub mod chunked;
+pub mod dense;
 pub mod io;
 pub mod matrix;
 pub mod rank;
+pub mod simd;
 pub mod store;
 pub mod uniform;
 
-pub use arch::{Isa, Loop, vectorised, vectorised_loop};
 pub use matrix::{CscMatrix, CscView, CsrMatrix, CsrView, Dataset, LabelRows, LabelRowsError, Rows, SparseRow};
+pub use simd::{Isa, Loop, vectorised, vectorised_loop, vectorised_loop_on};

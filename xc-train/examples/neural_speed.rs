@@ -9,9 +9,9 @@
 #![allow(clippy::print_stdout, reason = "a program, not a library")]
 
 use std::time::Instant;
+use xc_sparse::dense::{MatRef, MatmulPrecision, Scratch as ProductScratch, Start, product};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::encoder::{Bag, Stack};
-use xc_train::gemm::{MatRef, Products, Scratch as ProductScratch, Start, product};
 use xc_train::head::Dense;
 use xc_train::loss::Softmax;
 use xc_train::optim::{Adam, Sgd};
@@ -37,10 +37,10 @@ fn values(n: usize, salt: u32) -> Vec<f32> {
 }
 
 fn products(threads: usize) {
-    [Products::F32, Products::Bf16].into_iter().for_each(|products| products_of(threads, products));
+    [MatmulPrecision::F32, MatmulPrecision::Bf16].into_iter().for_each(|products| products_of(threads, products));
 }
 
-fn products_of(threads: usize, products: Products) {
+fn products_of(threads: usize, products: MatmulPrecision) {
     for (n, w, h) in [
         (256, 128, 10_000),
         (512, 128, 20_000),

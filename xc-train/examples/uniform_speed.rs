@@ -7,10 +7,10 @@
 
 use std::time::Instant;
 use xc_sparse::LabelRows;
+use xc_sparse::dense::MatmulPrecision;
 use xc_sparse::store::{Container, ContainerWriter, Dtype, OpenMode};
 use xc_sparse::uniform::NumberType;
 use xc_train::encoder::{Precomputed, Stack};
-use xc_train::gemm::Products;
 use xc_train::head::Sparse;
 use xc_train::head::sparse::{EvenNegatives, Rewire, Screening, SparseParams};
 use xc_train::loss::SquaredHinge;
@@ -79,7 +79,8 @@ fn main() {
     let folder = std::path::Path::new(&arguments[0]);
     let (inputs, hidden, labels, connections, rows, batch_size) = (n(1), n(2), n(3), n(4), n(5), n(6));
     let negatives = arguments.get(9).map(|_| n(9)).filter(|&n| n > 0);
-    let products = if arguments.get(10).is_some_and(|p| p == "f32") { Products::F32 } else { Products::Bf16 };
+    let products =
+        if arguments.get(10).is_some_and(|p| p == "f32") { MatmulPrecision::F32 } else { MatmulPrecision::Bf16 };
     let targets = write_data(folder, inputs, labels, rows);
     let container = Container::open(folder, OpenMode::Map).expect("was just written");
     let values = container.array::<f32>("values").expect("was just written");

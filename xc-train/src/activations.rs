@@ -1,9 +1,9 @@
 //! Rows of numbers between layers, and what a layer does to its sums.
 
-use crate::gemm::MatRef;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use xc_hash::stream::{Purpose, name};
+use xc_sparse::dense::MatRef;
 use xc_sparse::vectorised;
 
 /// Dense rows, one an instance, in a buffer that only grows.

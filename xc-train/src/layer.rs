@@ -1,10 +1,10 @@
 //! A dense layer: what hidden layers and dense heads have in common.
 
 use crate::activations::Activations;
-use crate::gemm::{MatRef, Products, Scratch, SplitRows, Start, product, product_by_rows};
 use crate::optim::{Optimizer, Step};
 use crate::parameter::{Decay, Init, Parameter, RowsMut};
 use rayon::prelude::*;
+use xc_sparse::dense::{MatRef, MatmulPrecision, Scratch, SplitRows, Start, product, product_by_rows};
 use xc_sparse::vectorised;
 
 /// A parameter and its name.
@@ -34,7 +34,7 @@ pub struct Update<'a> {
 pub(crate) struct Linear {
     pub(crate) weights: Parameter,
     pub(crate) bias: Parameter,
-    pub(crate) products: Products,
+    pub(crate) products: MatmulPrecision,
 }
 
 impl Linear {
@@ -43,7 +43,7 @@ impl Linear {
         let mut weights = Parameter::zeros(outputs, width, Decay::Yes);
         let bound = (gain / width.max(1) as f32).sqrt();
         first.fill(layer, bound, &mut weights);
-        Self { weights, bias: Parameter::zeros(outputs, 1, Decay::No), products: Products::F32 }
+        Self { weights, bias: Parameter::zeros(outputs, 1, Decay::No), products: MatmulPrecision::F32 }
     }
 
     fn matrix(&self) -> MatRef<'_> {

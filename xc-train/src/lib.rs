@@ -13,11 +13,9 @@
 //! ```
 
 mod activations;
-mod arch;
 mod batch;
 pub mod dense;
 pub mod encoder;
-pub mod gemm;
 pub mod head;
 mod layer;
 pub mod loss;

@@ -1,9 +1,9 @@
 //! A matrix that learns, with what its optimiser remembers of it.
 
-use crate::arch::prefetch;
-use crate::gemm::SplitRows;
 use crate::optim::{Optimizer, Step};
 use xc_hash::stream::{Purpose, Stream, name};
+use xc_sparse::dense::SplitRows;
+use xc_sparse::simd::prefetch_start;
 use xc_sparse::store::MappedArray;
 
 /// Rows of learned values and of the optimiser's moments.
@@ -164,7 +164,7 @@ impl RowsMut<'_> {
 
     /// Asks for the values and moments, which will be changed soon.
     pub(crate) fn prefetch(&self) {
-        [&*self.values, self.first, self.second].into_iter().for_each(prefetch);
+        [&*self.values, self.first, self.second].into_iter().for_each(prefetch_start);
     }
 
     /// A reborrow.

@@ -19,12 +19,10 @@
 //! A level with one child a cluster: plain columns are smaller.
 
 mod check;
-mod choose;
 mod directory;
-mod intersect;
-mod multiply;
+mod iterate;
 mod pack;
-mod pipeline;
+mod product;
 mod query;
 mod rows;
 mod touched;
@@ -32,11 +30,10 @@ mod view;
 mod weight;
 
 pub use check::ChunkedError;
-pub use choose::Choice;
 pub use directory::SlotMap;
-pub use intersect::Intersect;
+pub use iterate::{Choice, Intersect};
 pub use pack::{ChunkedMatrix, PackError, PackedPiece, Packer, count_features};
-pub use pipeline::{ProductScratch, Visit, margins, margins_with, shared_margins};
+pub use product::{ProductScratch, Visit, margins, margins_with, shared_margins};
 pub use query::{DensePositions, QueryScratch, QueryView};
 pub use rows::{ChunkRows, ChunkRowsError};
 pub use touched::Touched;

@@ -1,7 +1,6 @@
 //! What products touch in memory: the floor under their time.
 
-use super::choose::{Choice, choose};
-use super::intersect::Intersect;
+use super::iterate::{Choice, Intersect, choose};
 use super::query::QueryView;
 use super::view::{ChunkView, ChunkedView, Values};
 use std::collections::HashSet;

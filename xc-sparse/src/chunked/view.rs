@@ -1,7 +1,7 @@
 //! Borrowed chunks: over memory or over a mapped file.
 
 use super::weight::Precision;
-use crate::arch::prefetch;
+use crate::simd::prefetch;
 use half::{bf16, f16};
 
 /// Packed weights in one of the stored precisions.

@@ -18,23 +18,22 @@
 
 mod convert;
 mod file;
-mod kernels;
 mod lines;
 mod matrix;
 mod numbers;
 mod pages;
 mod precision;
+mod product;
 mod rewire;
 mod screen;
 
 pub use convert::ConvertError;
 pub use file::OpenConnectionsError;
-pub(crate) use kernels::forward_one;
-pub use kernels::{Kernels, Sums, weight_gradients};
 pub use lines::{LANES, Line, Lines, nearest_bf16};
 pub use matrix::{Connections, ConnectionsError, FanIn, Index, Indices, check_shape};
 pub use numbers::{Buffer, NumberType, Numbers, NumbersMut};
 pub use pages::Pages;
 pub use precision::{E4m3, E5m2, Stored};
+pub use product::{Kernels, Sums, weight_gradients};
 pub use rewire::{Rewired, distinct};
 pub use screen::{BYTE_LANES, ByteBlock, ByteLine, ByteLines, DEVIATIONS, LaneBounds, RowBound, ScreenRow, ScreenRows};

@@ -10,8 +10,6 @@
 
 use super::Encoder;
 use crate::activations::{ActivationDropout, BLOCK};
-use crate::arch::prefetch;
-use crate::gemm::SplitRows;
 use crate::layer::{Named, column_sums, squares};
 use crate::parameter::{Decay, Init, Parameter, RowsMut};
 use crate::state::State;
@@ -19,6 +17,8 @@ use crate::{Activation, Activations, Batch, Mode, Update};
 use rayon::prelude::*;
 use std::cell::RefCell;
 use std::ops::Range;
+use xc_sparse::dense::SplitRows;
+use xc_sparse::simd::prefetch_start;
 use xc_sparse::{Loop, vectorised_loop};
 
 /// A table with a vector for each feature, and a bias.
@@ -225,7 +225,7 @@ impl Loop for AddRows<'_> {
         for (at, (&[ra, rb, rc, rd], &[va, vb, vc, vd])) in rows.iter().zip(values).enumerate() {
             // Rows lie anywhere in a table that no cache holds: those after the next ones are asked for now.
             if let Some(ahead) = rows.get(at + AHEAD) {
-                ahead.iter().for_each(|&r| prefetch(row(r)));
+                ahead.iter().for_each(|&r| prefetch_start(row(r)));
             }
             let (a, b, c, d) = (row(ra), row(rb), row(rc), row(rd));
             for ((((sum, a), b), c), d) in sum.iter_mut().zip(a).zip(b).zip(c).zip(d) {

@@ -8,12 +8,12 @@
 //!   stripes of 32 columns, one task each: row after row z = x V, W += x^T z         no rows x k matrix exists
 //! ```
 //!
-//! Sums are plain ones in one order rather than [`crate::gemm`]'s, whose bits follow the instruction set.
+//! Sums are plain ones in one order rather than [`xc_sparse::dense`]'s, whose bits follow the instruction set.
 
-use crate::arch::prefetch;
 use rayon::prelude::*;
 use std::array::from_fn;
 use xc_hash::stream::{Purpose, Stream, name};
+use xc_sparse::simd::prefetch_start;
 use xc_sparse::{Loop, Rows, vectorised_loop};
 
 /// Columns of a task: two cache lines of a row of `V`.
@@ -145,8 +145,8 @@ impl Loop for Multiply<'_> {
             for (at, (&f, &x)) in row.indices.iter().zip(row.values).enumerate() {
                 // Parts lie anywhere, in both matrices: those of later features are asked for now.
                 if let Some(&f) = row.indices.get(at + AHEAD) {
-                    prefetch(&v[f as usize * n_stripes + stripe]);
-                    prefetch(&columns[f as usize]);
+                    prefetch_start(&v[f as usize * n_stripes + stripe]);
+                    prefetch_start(&columns[f as usize]);
                 }
                 let (from, x) = (&v[f as usize * n_stripes + stripe], weight(x));
                 sums.iter_mut().zip(from).for_each(|(sum, v)| *sum += x * v);

@@ -2,12 +2,12 @@
 
 use super::Encoder;
 use crate::activations::{ActivationDropout, BLOCK};
-use crate::gemm::{Products, Scratch};
 use crate::layer::{Linear, Named};
 use crate::parameter::Init;
 use crate::state::State;
 use crate::{Activation, Activations, Batch, Mode, Parameter, Update};
 use rayon::prelude::*;
+use xc_sparse::dense::{MatmulPrecision, Scratch};
 
 /// Dense layers above `E`, each `finish(input * weights^T + bias)`.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ impl<E: Encoder> Stack<E> {
     }
 
     /// What all layers pushed so far multiply. Default: f32.
-    pub fn with_products(mut self, products: Products) -> Self {
+    pub fn with_products(mut self, products: MatmulPrecision) -> Self {
         self.layers.iter_mut().for_each(|layer| layer.linear.products = products);
         self
     }
@@ -149,7 +149,7 @@ impl<E: Encoder> State for Stack<E> {
         let own = self
             .layers
             .iter()
-            .map(|l| format!("; {} {:?}{}", l.linear.weights.rows(), l.finish, l.linear.products.setting()));
+            .map(|l| format!("; {} {:?} products {}", l.linear.weights.rows(), l.finish, l.linear.products.name()));
         std::iter::once(self.below.settings()).chain(own).collect()
     }
 

@@ -1,12 +1,12 @@
 //! Every output is connected with everything.
 
 use super::{Head, Ranked, rank_rows};
-use crate::gemm::{Products, Scratch};
 use crate::layer::{Linear, Named};
 use crate::parameter::Init;
 use crate::state::State;
 use crate::{Activations, Loss, Parameter, Targets, Update};
 use rayon::prelude::*;
+use xc_sparse::dense::{MatmulPrecision, Scratch};
 
 /// `logits = input * weights^T + bias`, weights label-major: one row an output.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ impl Dense {
     }
 
     /// What it multiplies. Default: f32.
-    pub fn with_products(mut self, products: Products) -> Self {
+    pub fn with_products(mut self, products: MatmulPrecision) -> Self {
         self.linear.products = products;
         self
     }
@@ -104,7 +104,7 @@ impl Head for Dense {
 
 impl State for Dense {
     fn settings(&self) -> String {
-        format!("dense {} x {}{}", self.n_outputs(), self.width(), self.linear.products.setting())
+        format!("dense {} x {} products {}", self.n_outputs(), self.width(), self.linear.products.name())
     }
 
     fn parameters(&self) -> Vec<Named<&Parameter>> {

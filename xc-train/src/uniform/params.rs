@@ -2,7 +2,6 @@
 
 use super::{Input, Output};
 use crate::encoder::{Bag, Precomputed, Stack};
-use crate::gemm::Products;
 use crate::head::grouped::Groups;
 use crate::head::sparse::{EvenNegatives, Rewire, Screening, SparseParams};
 use crate::head::{Dense, Sparse};
@@ -11,6 +10,7 @@ use crate::{Activation, Init, LossKind, Network};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use thiserror::Error;
+use xc_sparse::dense::MatmulPrecision;
 use xc_sparse::uniform::{ConnectionsError, NumberType, check_shape};
 
 /// Connections of a group: enough to send its gradient to many units, few beside those of the labels.
@@ -97,7 +97,7 @@ pub struct UniformParams {
     pub moments: NumberType,
     /// What dense layers multiply. Default: bf16; a stored model that does not say it: f32.
     #[serde(default)]
-    pub products: Products,
+    pub products: MatmulPrecision,
     /// Whether steps screen labels in 8 bits where that pays (see [`crate::head::sparse::Screening`]); only with the squared hinge, and not where gradients
     /// are clipped. Default: yes; a stored model that does not say it: no.
     #[serde(default)]
@@ -132,7 +132,7 @@ impl Default for UniformParams {
             wiring: Wiring::Uniform,
             weights: NumberType::F32,
             moments: NumberType::F32,
-            products: Products::Bf16,
+            products: MatmulPrecision::Bf16,
             screening: true,
             rewire_every: 1000,
             rewire_fraction: 0.1,

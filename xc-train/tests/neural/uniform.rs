@@ -2,12 +2,12 @@
 
 use crate::reference::{features, targets};
 use std::sync::Arc;
+use xc_sparse::dense::MatmulPrecision;
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::{Container, ContainerWriter, OpenMode};
 use xc_sparse::uniform::{ByteLines, NumberType, ScreenRows};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::encoder::Bag;
-use xc_train::gemm::Products;
 use xc_train::head::Grouped;
 use xc_train::head::grouped::Groups;
 use xc_train::loss::SquaredHinge;
@@ -191,7 +191,7 @@ fn a_model_that_does_not_say_what_is_newer_is_as_models_were() {
     let newer = ["products", "screening", "first_vectors", "vector_rate"];
     stored.as_object_mut().unwrap().retain(|name, _| !newer.contains(&name.as_str()));
     let opened: UniformParams = serde_json::from_value(stored).unwrap();
-    let (products, first_vectors) = (Products::F32, FirstVectors::Random);
+    let (products, first_vectors) = (MatmulPrecision::F32, FirstVectors::Random);
     assert_eq!(
         opened,
         UniformParams { products, first_vectors, vector_rate: 1.0, screening: false, ..UniformParams::default() }

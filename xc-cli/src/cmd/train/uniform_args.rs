@@ -5,9 +5,9 @@ use super::neural_args::NeuralArgs;
 use crate::error::CliError;
 use clap::ValueEnum;
 use std::path::PathBuf;
+use xc_sparse::dense::MatmulPrecision;
 use xc_sparse::uniform::{ConnectionsError, NumberType};
 use xc_train::LossKind;
-use xc_train::gemm::Products;
 use xc_train::uniform::{FirstVectors, InputKind, UniformParams, UniformParamsError, Wiring};
 
 /// Instances between two changes of the connections unless steps are asked for: 1000 steps of 32.
@@ -218,8 +218,8 @@ impl Args {
                 MomentName::Bf16 => NumberType::Bf16,
             },
             products: match self.layer.products {
-                ProductName::F32 => Products::F32,
-                ProductName::Bf16 => Products::Bf16,
+                ProductName::F32 => MatmulPrecision::F32,
+                ProductName::Bf16 => MatmulPrecision::Bf16,
             },
             screening: !self.layer.no_screening,
             rewire_every: self.layer.rewire_every.unwrap_or(steps.max(1)),

@@ -31,7 +31,7 @@ impl<'a> Part<'a> {
             Some((a, b)) => (Some(a), Some(b)),
             None => (None, None),
         });
-        use crate::gemm::SplitRows;
+        use xc_sparse::dense::SplitRows;
         let (bias, bias_b) = self.bias.split_at_row(output - self.first);
         (
             Self { first: self.first, weights, moments: [first.0, second.0], bias },

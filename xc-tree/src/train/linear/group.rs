@@ -1,11 +1,12 @@
 //! A few siblings solved together, pruned at once: what remains of them is small.
 
-use super::arch::{self, Aligned};
+use super::aligned::Aligned;
 use super::block::Block;
-use super::lanes::{Problem, State};
+use super::lanes::{Problem, Solve, State};
 use super::{LinearParams, Loss, logistic};
 use xc_hash::stream::{Stream, mix};
 use xc_sparse::chunked::ChunkRows;
+use xc_sparse::vectorised_loop;
 
 /// Siblings of one group, at most.
 pub(crate) const GROUP: usize = 16;
@@ -86,7 +87,8 @@ impl Group<'_> {
             order: &mut buffers.order,
             bias: [0.0; N],
         };
-        arch::solve(&problem, &mut state, &mut Stream::new(self.name));
+        let mut rng = Stream::new(self.name);
+        vectorised_loop(Solve { problem: &problem, state: &mut state, rng: &mut rng });
         let limits: [f32; N] = std::array::from_fn(|lane| match params.max_weights {
             Some(keep) if lane < problem.n_lanes => params.prune_below.max(nth_largest(state.w, lane, keep)),
             _ => params.prune_below,

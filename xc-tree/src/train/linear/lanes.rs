@@ -13,9 +13,10 @@
 //!
 //! Products and sums are rounded one by one (no fused multiply-add), so that every instruction set gives the same bits.
 
-use super::arch::prefetch;
 use super::block::Block;
 use xc_hash::stream::Stream;
+use xc_sparse::Loop;
+use xc_sparse::simd::prefetch;
 
 /// A gradient at most this far from 0 moves nothing.
 pub(super) const TINY: f32 = 1e-12;
@@ -115,7 +116,7 @@ pub(super) fn restore<const N: usize>(problem: &Problem<'_, N>, state: &mut Stat
 
 /// Solves all lanes.
 #[inline(always)]
-pub(super) fn solve<const N: usize>(problem: &Problem<'_, N>, state: &mut State<'_, N>, rng: &mut Stream) {
+fn solve<const N: usize>(problem: &Problem<'_, N>, state: &mut State<'_, N>, rng: &mut Stream) {
     let mut lanes = Lanes::<N>::new(problem.n_lanes);
     restore(problem, state, lanes.running);
     for _ in 0..problem.max_passes {
@@ -130,7 +131,7 @@ pub(super) fn solve<const N: usize>(problem: &Problem<'_, N>, state: &mut State<
             }
             // The order is random: ask for the instance after next now.
             if let Some(&ahead) = state.order.get(s + 2) {
-                prefetch(problem.block.row(ahead as usize), &state.alpha[ahead as usize]);
+                ask_for(problem.block.row(ahead as usize), &state.alpha[ahead as usize]);
             }
             let removed = visit(problem, state, i as usize, mask, &lanes.highest_before, &mut highest, &mut lowest);
             lanes.shrunk |= removed;
@@ -147,6 +148,34 @@ pub(super) fn solve<const N: usize>(problem: &Problem<'_, N>, state: &mut State<
             break;
         }
     }
+}
+
+/// The solver as a loop that is compiled for each instruction set. The copies share one body and give the same bits.
+pub(super) struct Solve<'s, 'p, 'a, const N: usize> {
+    pub(super) problem: &'s Problem<'p, N>,
+    pub(super) state: &'s mut State<'a, N>,
+    pub(super) rng: &'s mut Stream,
+}
+
+impl<const N: usize> Loop for Solve<'_, '_, '_, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        solve(self.problem, self.state, self.rng);
+    }
+}
+
+/// Asks for the first cache lines of an instance and for its dual variables; changes nothing.
+#[inline(always)]
+fn ask_for<const N: usize>(row: (&[u32], &[f32]), alpha: &[f32; N]) {
+    /// 16 numbers of 4 bytes are a cache line; the hardware fetches on by itself.
+    const LINES: usize = 4;
+    for line in 0..LINES {
+        prefetch(row.0, 16 * line);
+        prefetch(row.1, 16 * line);
+    }
+    prefetch(alpha, 0);
 }
 
 /// One coordinate step of the lanes in `mask` on instance `i`; returns the lanes that lose the instance.

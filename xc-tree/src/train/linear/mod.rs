@@ -4,7 +4,7 @@
 //! their features renumbered ([`block`]), and up to 16 children advance side by side, one in each SIMD lane
 //! ([`lanes`]). [`reference`] is the same algorithm without lanes and defines the answer.
 
-pub(crate) mod arch;
+mod aligned;
 pub(crate) mod block;
 pub(crate) mod group;
 mod lanes;

@@ -1,13 +1,13 @@
 //! The solvers against the scalar reference, against the optimum, and against each other.
 
-use super::arch::{self, Aligned, InstructionSet};
+use super::aligned::Aligned;
 use super::block::{Block, Numbering};
 use super::group::{Buffers, Group, Solved, join};
-use super::lanes::{Problem, State};
+use super::lanes::{Problem, Solve, State};
 use super::{LinearParams, Loss, reference};
 use proptest::prelude::*;
 use xc_hash::stream::Stream;
-use xc_sparse::{CsrMatrix, Rows};
+use xc_sparse::{CsrMatrix, Isa, Rows, vectorised_loop_on};
 
 /// Instances with features drawn from `draws`: (features, positive bits) each.
 fn matrix(draws: &[(Vec<(u8, i8)>, u16)], n_features: usize) -> CsrMatrix {
@@ -24,10 +24,11 @@ fn matrix(draws: &[(Vec<(u8, i8)>, u16)], n_features: usize) -> CsrMatrix {
     CsrMatrix::new((draws.len(), n_features), indptr, indices, values)
 }
 
-type Solver<const N: usize> = fn(&Problem<'_, N>, &mut State<'_, N>, &mut Stream);
-
 /// Bits of the weights, dual variables and biases that a solver leaves.
-fn run<const N: usize>(problem: &Problem<'_, N>, solver: Solver<N>) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
+fn run<const N: usize>(
+    problem: &Problem<'_, N>,
+    solver: impl Fn(&Problem<'_, N>, &mut State<'_, N>, &mut Stream),
+) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
     let (mut w, mut alpha) = (Aligned::default(), Aligned::default());
     let mut state = State::<N> {
         w: w.zeros(problem.block.n_features()),
@@ -62,15 +63,9 @@ fn lanes_equal_reference<const N: usize>(draws: &[(Vec<(u8, i8)>, u16)], n_lanes
         max_passes: 40,
     };
     let wanted = run(&problem, reference::solve::<N>);
-    for set in InstructionSet::available() {
-        let solver: Solver<N> = match set {
-            InstructionSet::Baseline => |p, s, r| arch::solve_with(InstructionSet::Baseline, p, s, r),
-            #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx2 => |p, s, r| arch::solve_with(InstructionSet::Avx2, p, s, r),
-            #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx512 => |p, s, r| arch::solve_with(InstructionSet::Avx512, p, s, r),
-        };
-        assert_eq!(run(&problem, solver), wanted, "{set:?}");
+    for isa in Isa::available() {
+        let met = run(&problem, |problem, state, rng| vectorised_loop_on(isa, Solve { problem, state, rng }));
+        assert_eq!(met, wanted, "{isa}");
     }
 }
 

@@ -1,8 +1,8 @@
 //! The directory probe, in two steps so that the memory of one step can be fetched during the other.
 
 use super::{ChunkView, ChunkedView, Matches, QueryView};
-use crate::arch::scalar::{Found, Probes};
-use crate::arch::{self, Isa};
+use crate::chunked::product::{Probes, probe_slots};
+use crate::simd::Isa;
 
 /// What [`probe`] has appended, and where.
 pub(crate) enum Probed {
@@ -28,23 +28,13 @@ pub(crate) fn probe(
     if chunk.n_rows > 0 {
         let slots = if direct { query.indices } else { query.slots };
         let probes = Probes { slots, direct, features: query.indices, values: query.values };
-        run(isa, chunk, probes, found);
+        // SAFETY: callers name an instruction set that is available; slots are below `n_bits` (directly, or as images
+        // scaled by it) and the directory has a word for each 32 of them, by the level's invariants; the three slices
+        // are those of one query.
+        unsafe { probe_slots(isa, chunk.words, chunk.n_bits, probes, found) };
     }
     let range = start..found.rows.len();
     if direct { Probed::Matches(range) } else { Probed::Candidates(range) }
-}
-
-fn run(isa: Isa, chunk: &ChunkView<'_>, probes: Probes<'_>, found: &mut Found) {
-    match isa {
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => {
-            // SAFETY: `Isa::Avx512` is only chosen where available; slots are below `n_bits` (directly, or as
-            // images scaled by it) and the directory has a word for each 32 of them, by the level's invariants; the
-            // three slices are those of one query.
-            unsafe { arch::avx512::probe(chunk.words, chunk.n_bits, probes, found) }
-        }
-        _ => arch::scalar::probe(chunk.words, chunk.n_bits, probes, found),
-    }
 }
 
 /// Turns a range of the candidates into matches: compares keys, and walks over rows that were pushed on. `each` is told

@@ -1,33 +1,10 @@
 //! The portable kernels: what every other instruction set has to equal.
 
+use super::probe::{Found, Probes};
 use crate::chunked::Weight;
 
 /// Slots of a directory word.
 const WORD: u32 = 32;
-
-/// A query's features as a directory is probed for them: as many of each.
-#[derive(Clone, Copy)]
-pub(crate) struct Probes<'a> {
-    /// The slots themselves when `direct`, and otherwise fractions of `n_bits` in units of 2^-32.
-    pub(crate) slots: &'a [u32],
-    /// True if each feature has its own slot.
-    pub(crate) direct: bool,
-    /// The features.
-    pub(crate) features: &'a [u32],
-    /// Their values.
-    pub(crate) values: &'a [f32],
-}
-
-/// What a probe finds: as many of each.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Found {
-    /// First row that it can be.
-    pub(crate) rows: Vec<u32>,
-    /// The query's values.
-    pub(crate) values: Vec<f32>,
-    /// The features looked for; left alone by a direct probe, which needs no comparison afterwards.
-    pub(crate) features: Vec<u32>,
-}
 
 /// Looks each slot up in a directory; appends to `found` where the slot is taken.
 pub(crate) fn probe(words: &[u64], n_bits: u32, probes: Probes<'_>, found: &mut Found) {

@@ -11,14 +11,23 @@
 //!
 //! Blocks of all the chunks of a call follow each other, so that a chunk of few rows does not drain the pipeline.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod multiply;
+mod probe;
+mod scalar;
+
 use super::MAX_WIDTH;
-use super::choose::{Choice, choose};
-use super::intersect::{Intersect, Matches, Probed, confirm, find, probe};
-use super::multiply::{add_bias, multiply};
+use super::iterate::{Choice, Intersect, Matches, Probed, choose, confirm, find, probe};
 use super::query::{DensePositions, QueryView};
 use super::view::ChunkedView;
-use crate::arch::{self, Isa};
+use crate::simd::{Isa, prefetch};
+use multiply::{add_bias, multiply};
 use std::ops::Range;
+
+pub(super) use probe::{Found, Probes, probe as probe_slots};
 
 /// Rows in a block: their headers and values fit the first-level cache several times.
 const BLOCK: usize = 64;
@@ -241,7 +250,7 @@ fn ask_for_headers(level: &ChunkedView<'_>, block: &Block, matches: &Matches) {
     let chunk = level.chunk(block.chunk);
     let rows = if block.confirmed { &matches.found.rows } else { &matches.candidates.rows };
     for &row in &rows[block.range.clone()] {
-        arch::prefetch(chunk.headers, row as usize * chunk.stride as usize);
+        prefetch(chunk.headers, row as usize * chunk.stride as usize);
     }
 }
 

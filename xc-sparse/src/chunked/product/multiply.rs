@@ -1,8 +1,8 @@
 //! Matched rows into the sums of their chunk's children.
 
-use super::view::{ChunkView, ChunkedView, Values};
-use super::{MAX_WIDTH, Weight};
-use crate::arch::{self, Isa};
+use crate::chunked::view::{ChunkView, ChunkedView, Values};
+use crate::chunked::{MAX_WIDTH, Weight};
+use crate::simd::Isa;
 
 /// Adds the matched rows times their `xs` to `sums`, one for each child.
 pub(super) fn multiply(
@@ -46,14 +46,14 @@ fn accumulate<W: Weight>(
 ) {
     let stride = chunk.stride as usize;
     let values = &values[chunk.value_start..];
-    debug_assert!(values.len() >= chunk.value_end - chunk.value_start + super::pack::VALUE_PADDING);
+    debug_assert!(values.len() >= chunk.value_end - chunk.value_start + crate::chunked::pack::VALUE_PADDING);
     match isa {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the instruction set is available; rows are positions inside the chunk, their offsets lie inside the
         // chunk's values and 16 more entries follow the last value of the level, all by the level's invariants.
         // The groups cover the chunk's width, and its mask words cover the groups.
         Isa::Avx512 => unsafe {
-            use arch::avx512::accumulate as run;
+            use super::avx512::accumulate as run;
             let (h, v) = (chunk.headers.as_ptr(), values.as_ptr());
             match chunk.width {
                 0..=16 => run::<W, 1>(h, stride, v, rows, xs, sums),
@@ -68,7 +68,7 @@ fn accumulate<W: Weight>(
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above, with eight entries for sixteen.
         Isa::Avx2 => unsafe {
-            use arch::avx2::accumulate as run;
+            use super::avx2::accumulate as run;
             let (h, v) = (chunk.headers.as_ptr(), values.as_ptr());
             match chunk.width {
                 0..=8 => run::<W, 1>(h, stride, v, rows, xs, sums),
@@ -81,6 +81,6 @@ fn accumulate<W: Weight>(
                 _ => run::<W, 16>(h, stride, v, rows, xs, sums),
             }
         },
-        _ => arch::scalar::accumulate(chunk.headers, stride, values, rows, xs, sums),
+        _ => super::scalar::accumulate(chunk.headers, stride, values, rows, xs, sums),
     }
 }

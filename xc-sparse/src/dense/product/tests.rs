@@ -1,6 +1,6 @@
 use super::*;
+use crate::simd::Isa;
 use proptest::prelude::*;
-use xc_sparse::Isa;
 
 fn matrix(n: usize, salt: usize) -> Vec<f32> {
     (0..n).map(|i| (((i + salt) * 7919 + 13) % 211) as f32 / 105.0 - 1.0).collect()
@@ -41,7 +41,7 @@ proptest! {
             (MatRef::new(&a, m, k), MatRef::new(&bt, n, k).t()),
         ] {
             let mut c = vec![f32::NAN; m * n];
-            product(&mut c, a, b, Start::Bias(&bias), Products::F32, &mut Scratch::default());
+            product(&mut c, a, b, Start::Bias(&bias), MatmulPrecision::F32, &mut Scratch::default());
             for (at, &met) in c.iter().enumerate() {
                 let wanted = wanted[at] + f64::from(bias[at % n]);
                 prop_assert!((f64::from(met) - wanted).abs() < 1e-3, "at {}: {} {}", at, met, wanted);
@@ -50,7 +50,7 @@ proptest! {
             for i in 0..m {
                 let mut row = vec![f32::NAN; n];
                 let values: Vec<f32> = (0..k).map(|p| a.values[i * a.row_stride + p * a.column_stride]).collect();
-                product(&mut row, MatRef::new(&values, 1, k), b, Start::Bias(&bias), Products::F32, &mut Scratch::default());
+                product(&mut row, MatRef::new(&values, 1, k), b, Start::Bias(&bias), MatmulPrecision::F32, &mut Scratch::default());
                 prop_assert_eq!(&row[..], &c[i * n..(i + 1) * n]);
             }
             // The layout changes only the packing.
@@ -58,8 +58,8 @@ proptest! {
             let mut rows = vec![f32::NAN; m * n];
             let mut zero = vec![f32::NAN; m * n];
             let visit = |_: usize, block: &[f32], target: RowsMut<'_>| target.values.copy_from_slice(block);
-            product_by_rows(a, b, RowsMut { values: &mut rows, width: n }, Products::F32, &mut Scratch::default(), &visit);
-            product(&mut zero, a, b, Start::Zero, Products::F32, &mut Scratch::default());
+            product_by_rows(a, b, RowsMut { values: &mut rows, width: n }, MatmulPrecision::F32, &mut Scratch::default(), &visit);
+            product(&mut zero, a, b, Start::Zero, MatmulPrecision::F32, &mut Scratch::default());
             prop_assert_eq!(rows, zero);
         }
     }
@@ -87,7 +87,14 @@ fn threads_do_not_change_a_bit() {
         in_pool(threads, || {
             let mut c = vec![0.0; m * n];
             let mut scratch = Scratch::default();
-            product(&mut c, MatRef::new(&a, m, k), MatRef::new(&b, k, n), Start::Zero, Products::F32, &mut scratch);
+            product(
+                &mut c,
+                MatRef::new(&a, m, k),
+                MatRef::new(&b, k, n),
+                Start::Zero,
+                MatmulPrecision::F32,
+                &mut scratch,
+            );
             assert!(scratch.packed.len() <= CHUNK + 64 * k);
             c
         })

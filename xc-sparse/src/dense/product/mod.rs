@@ -4,7 +4,7 @@
 //!   C (m x n)  =  start  +  A (m x k) * B (k x n)        A and B with any strides: a transpose is a swap of two numbers
 //!
 //!   B is cut into chunks and packed into panels of a tile's width, once, by all threads; rows of C are split among the
-//!   threads in whole tiles; each leaf packs its few rows of A and runs the tiles of `arch`.
+//!   threads in whole tiles; each leaf packs its few rows of A and runs the tiles.
 //! ```
 //!
 //! # Determinism
@@ -12,16 +12,23 @@
 //! and for any cut into blocks.
 //!
 //! # Rounded operands
-//! [`Products::Bf16`] rounds A and B to bf16 where they are packed; sums stay f32. Machines with AVX512_BF16 do two products for one then,
+//! [`MatmulPrecision::Bf16`] rounds A and B to bf16 where they are packed; sums stay f32. Machines with AVX512_BF16 do two products for one then,
 //! others lose a little time; the bits are the same.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod pack;
+mod scalar;
+mod tile;
 
-use crate::arch::{Tile, prefetch_all};
+use crate::simd::prefetch_all;
 use pack::{interleave, pack_columns, pack_rows};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
+use tile::Tile;
 
 /// Places along k that a panel of B holds while it stays in the first-level cache: 256 * 32 * 4 bytes = 32 KB.
 const DEPTH: usize = 256;
@@ -33,7 +40,7 @@ const LEAF_TILES: usize = 4;
 /// What is multiplied; sums are f32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Products {
+pub enum MatmulPrecision {
     /// The values themselves.
     #[default]
     F32,
@@ -41,20 +48,12 @@ pub enum Products {
     Bf16,
 }
 
-impl Products {
+impl MatmulPrecision {
     /// The name that it is asked for by.
     pub fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",
             Self::Bf16 => "bf16",
-        }
-    }
-
-    /// What a layer's settings say of it: nothing of the default, so that keys of older checkpoints still hold.
-    pub(crate) fn setting(self) -> &'static str {
-        match self {
-            Self::F32 => "",
-            Self::Bf16 => ", products in bf16",
         }
     }
 }
@@ -92,7 +91,7 @@ impl<'a> MatRef<'a> {
 }
 
 /// Something with rows that threads share out among themselves.
-pub(crate) trait SplitRows: Send + Sized {
+pub trait SplitRows: Send + Sized {
     /// The first `row` rows and the rest.
     fn split_at_row(self, row: usize) -> (Self, Self);
 }
@@ -141,7 +140,7 @@ pub fn product(
     a: MatRef<'_>,
     b: MatRef<'_>,
     start: Start<'_>,
-    products: Products,
+    products: MatmulPrecision,
     scratch: &mut Scratch,
 ) {
     product_with(Tile::current(products), c, a, b, start, scratch);
@@ -229,11 +228,11 @@ fn product_of_one(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start
 ///
 /// # Panics
 /// If shapes disagree.
-pub(crate) fn product_by_rows<T: SplitRows>(
+pub fn product_by_rows<T: SplitRows>(
     a: MatRef<'_>,
     b: MatRef<'_>,
     target: T,
-    products: Products,
+    products: MatmulPrecision,
     scratch: &mut Scratch,
     visit: &(impl Fn(usize, &[f32], T) + Sync),
 ) {

@@ -1,6 +1,6 @@
 //! AVX-512 kernels: sixteen children, or eight directory probes, at a time.
 
-use super::scalar::{Found, Probes};
+use super::probe::{Found, Probes};
 use crate::chunked::{Precision, Weight};
 use std::arch::x86_64::*;
 

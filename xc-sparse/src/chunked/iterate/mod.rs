@@ -7,15 +7,18 @@
 //! | hashed | q | 2 bytes a row, see [`super::SlotMap`] |
 //! | lookup | q, and r to load a chunk once | one number a feature |
 
+mod choose;
 mod galloping;
 mod hashed;
 mod lookup;
 mod marching;
 
+use super::product::Found;
 use super::query::{DensePositions, QueryView};
 use super::view::{ChunkView, ChunkedView};
-use crate::arch::scalar::Found;
 
+pub use choose::Choice;
+pub(crate) use choose::choose;
 pub(crate) use hashed::{Probed, confirm, probe};
 
 /// How the features of a query are matched with the rows of a chunk (etter2022mscm, section 4).

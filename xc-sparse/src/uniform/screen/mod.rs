@@ -19,10 +19,16 @@
 //! standard deviations of both, added. So a score just above the bar is overlooked sometimes, one that is above it by several such deviations
 //! hardly ever; how far a score can be above it in the worst case is not bounded.
 
-use super::matrix::{Connections, Index};
+#[cfg(target_arch = "x86_64")]
+pub(super) mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(super) mod avx512;
+pub(super) mod scalar;
+
+use super::matrix::Connections;
 use super::numbers::Numbers;
 use super::pages::Pages;
-use crate::arch::{Loop, vectorised_loop};
+use crate::simd::{Loop, vectorised_loop};
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
@@ -420,21 +426,4 @@ impl RowBound {
         let bar = (-self.norm).mul_add(bounds.of_inputs[at], bar);
         self.total.mul_add(bounds.shift[at], bar)
     }
-}
-
-/// The halves of a block where some lane's sum is not at or below its bound: the plain code that others are tested against.
-pub(crate) fn screen<I: Index>(block: ByteBlock<'_>, inputs: &[I], row: ScreenRow<'_>) -> u32 {
-    let mut sums = [0i32; BYTE_LANES];
-    for (t, input) in inputs.iter().enumerate() {
-        let weight = i32::from(row.weights[t / 4].to_ne_bytes()[t % 4] as i8);
-        let line = &block.lines[input.at()].0;
-        sums.iter_mut().zip(line).for_each(|(sum, &byte)| *sum += weight * i32::from(byte));
-    }
-    let mut halves = 0;
-    for at in 0..BYTE_LANES {
-        let lane = lane_of(at);
-        let is_below = sums[lane] as f32 <= row.bound.of_lane(block.bounds, at);
-        halves |= u32::from(!is_below) << (lane / 32);
-    }
-    halves
 }

@@ -1,6 +1,6 @@
-//! The products of a sparse output layer in AVX2: see `uniform_products`.
+//! The products of a sparse output layer in AVX2: see `vectors`.
 
-use super::uniform_products::products;
+use super::vectors::products;
 use crate::uniform::{Index, Line, Sums};
 use std::arch::x86_64::*;
 
@@ -92,7 +92,7 @@ pub(crate) unsafe fn forward_one<I: Index>(
     per_label: usize,
     out: &mut [f32],
 ) {
-    crate::uniform::forward_one(values, inputs, weights, per_label, out);
+    super::scalar::forward_one(values, inputs, weights, per_label, out);
 }
 
 products!("avx2,fma");

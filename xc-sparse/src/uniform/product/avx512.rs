@@ -1,6 +1,6 @@
-//! The products of a sparse output layer in AVX-512: see `uniform_products`.
+//! The products of a sparse output layer in AVX-512: see `vectors`.
 
-use super::uniform_products::products;
+use super::vectors::products;
 use crate::uniform::{Index, Line, Sums};
 use std::arch::x86_64::*;
 

@@ -1,14 +1,20 @@
 //! The three products of a sparse layer for one label and one block of instances.
 //!
 //! Forward products are fused with their additions, those of gradients are not, and every sum has one order, so that all instruction sets
-//! give the same bits; the plain code of this file is the reference that those of `arch` are tested against.
+//! give the same bits; `scalar` is the reference that the others are tested against.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod scalar;
+#[cfg(target_arch = "x86_64")]
+mod vectors;
 
 use super::lines::{LANES, Line};
 use super::matrix::Index;
-use super::screen::{ByteBlock, ScreenRow, screen};
-use crate::arch::{Isa, prefetch};
-#[cfg(target_arch = "x86_64")]
-use crate::arch::{screen_avx2, screen_avx512, uniform_avx2 as avx2, uniform_avx512 as avx512};
+use super::screen::{self, ByteBlock, ScreenRow};
+use crate::simd::{Isa, prefetch};
 
 /// A number for each lane: instances 0 to 15, then 16 to 31.
 pub type Sums = [[f32; LANES / 2]; 2];
@@ -55,7 +61,7 @@ impl Kernels {
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => unsafe { avx2::forward(lines, inputs, weights, ahead, &mut out) },
-            _ => forward(lines, inputs, weights, &mut out),
+            _ => scalar::forward(lines, inputs, weights, &mut out),
         }
         out
     }
@@ -85,7 +91,7 @@ impl Kernels {
             Isa::Avx2 => unsafe { avx2::forward_above(lines, inputs, weights, ahead, bias, bar, out) },
             _ => {
                 let mut sums = Sums::default();
-                forward(lines, inputs, weights, &mut sums);
+                scalar::forward(lines, inputs, weights, &mut sums);
                 let mut above = 0;
                 for (lane, z) in sums.as_flattened_mut().iter_mut().enumerate() {
                     *z += bias;
@@ -154,11 +160,11 @@ impl Kernels {
         match self.isa {
             // SAFETY: `self` is made only where the machine has the instructions; lengths and inputs were just checked.
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => unsafe { screen_avx512::screen(blocks, inputs, row, ahead) },
+            Isa::Avx512 => unsafe { screen::avx512::screen(blocks, inputs, row, ahead) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => each(&|block| unsafe { screen_avx2::screen(block, inputs, row, ahead) }),
-            _ => each(&|block| screen(block, inputs, row)),
+            Isa::Avx2 => each(&|block| unsafe { screen::avx2::screen(block, inputs, row, ahead) }),
+            _ => each(&|block| screen::scalar::screen(block, inputs, row)),
         }
     }
 
@@ -183,7 +189,7 @@ impl Kernels {
             // SAFETY: `self` is made only where the machine has the instructions.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 | Isa::Avx2 => unsafe { avx2::forward_one(values, inputs, weights, per_label, out) },
-            _ => forward_one(values, inputs, weights, per_label, out),
+            _ => scalar::forward_one(values, inputs, weights, per_label, out),
         }
     }
 
@@ -252,7 +258,7 @@ impl Kernels {
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => unsafe { avx2::input_gradient(out, inputs, weights, gradient) },
-            _ => input_gradient(out, inputs, weights, gradient),
+            _ => scalar::input_gradient(out, inputs, weights, gradient),
         }
     }
 
@@ -270,7 +276,7 @@ impl Kernels {
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => unsafe { avx2::weight_gradient(sums, lines, inputs, gradient) },
-            _ => weight_gradient(sums, lines, inputs, gradient),
+            _ => scalar::weight_gradient(sums, lines, inputs, gradient),
         }
     }
 }
@@ -280,67 +286,6 @@ impl Kernels {
 fn check<I: Index>(inputs: &[I], n_inputs: usize, n_weights: usize) {
     assert!(inputs.len() == n_weights, "{} inputs, {n_weights} weights", inputs.len());
     assert!(I::all_below(inputs, n_inputs), "an input is out of range of {n_inputs}");
-}
-
-fn forward<I: Index>(lines: &[Line], inputs: &[I], weights: &[f32], out: &mut Sums) {
-    let mut sums = [Sums::default(); 2];
-    for (t, (input, weight)) in inputs.iter().zip(weights).enumerate() {
-        let values = lines[input.at()].widen();
-        for half in 0..2 {
-            for k in 0..16 {
-                sums[t % 2][half][k] = values[half][k].mul_add(*weight, sums[t % 2][half][k]);
-            }
-        }
-    }
-    for half in 0..2 {
-        for k in 0..16 {
-            out[half][k] = sums[0][half][k] + sums[1][half][k];
-        }
-    }
-}
-
-/// Compiled once for plain machines, once where fused multiplication is an instruction.
-#[inline(always)]
-pub(crate) fn forward_one<I: Index>(values: &[f32], inputs: &[I], weights: &[f32], per_label: usize, out: &mut [f32]) {
-    if per_label == 0 {
-        return out.fill(0.0);
-    }
-    let rows = inputs.chunks_exact(per_label).zip(weights.chunks_exact(per_label));
-    for (out, (inputs, weights)) in out.iter_mut().zip(rows) {
-        let (mut even, mut odd) = (0.0f32, 0.0f32);
-        let (pairs, last) = inputs.as_chunks::<2>();
-        let (weight_pairs, last_weight) = weights.as_chunks::<2>();
-        for (input, weight) in pairs.iter().zip(weight_pairs) {
-            even = values[input[0].at()].mul_add(weight[0], even);
-            odd = values[input[1].at()].mul_add(weight[1], odd);
-        }
-        if let ([input], [weight]) = (last, last_weight) {
-            even = values[input.at()].mul_add(*weight, even);
-        }
-        *out = even + odd;
-    }
-}
-
-fn input_gradient<I: Index>(out: &mut [Sums], inputs: &[I], weights: &[f32], gradient: &Sums) {
-    for (input, &weight) in inputs.iter().zip(weights) {
-        let out = &mut out[input.at()];
-        for half in 0..2 {
-            for k in 0..16 {
-                out[half][k] += gradient[half][k] * weight;
-            }
-        }
-    }
-}
-
-fn weight_gradient<I: Index>(sums: &mut [[f32; 16]], lines: &[Line], inputs: &[I], gradient: &Sums) {
-    for (sums, input) in sums.iter_mut().zip(inputs) {
-        let values = lines[input.at()].widen();
-        for half in 0..2 {
-            for k in 0..16 {
-                sums[k] += values[half][k] * gradient[half][k];
-            }
-        }
-    }
 }
 
 /// Adds up each connection's sixteen sums, by halves.

@@ -1,10 +1,10 @@
 //! Copies of operands in the order in which the tiles read them.
 
 use super::MatRef;
-use crate::arch::{Words, flushed, pair_lines, pair_rows, prefetch_all};
+use super::tile::{Words, flushed, pair_lines, pair_rows};
+use crate::simd::{Loop, prefetch_all, vectorised_loop};
 use rayon::prelude::*;
 use std::ops::Range;
-use xc_sparse::{Loop, vectorised_loop};
 
 /// Columns of B in panels of `width`: panel after panel, in each the places one after another. Columns past the end are
 /// zeros.

@@ -4,20 +4,16 @@
 //! adds in the same order everywhere, but the scalar twin rounds each product, where the others fuse multiplication
 //! and addition: products agree to rounding, not to the bit.
 
+use super::{MatmulPrecision, scalar};
 #[cfg(target_arch = "x86_64")]
-mod avx2;
-#[cfg(target_arch = "x86_64")]
-mod avx512;
-mod scalar;
-
-use crate::gemm::Products;
+use super::{avx2, avx512};
+use crate::simd::Isa;
+use crate::uniform::nearest_bf16;
 use std::sync::OnceLock;
-use xc_sparse::Isa;
-use xc_sparse::uniform::nearest_bf16;
 
 /// What stands in a place of a packed panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Words {
+pub(super) enum Words {
     /// A value.
     Plain,
     /// A value rounded to bf16.
@@ -29,7 +25,7 @@ pub(crate) enum Words {
 
 impl Words {
     /// Values of a place.
-    pub(crate) fn values(self) -> usize {
+    pub(super) fn values(self) -> usize {
         match self {
             Self::Plain | Self::Rounded => 1,
             Self::Pairs => 2,
@@ -37,7 +33,7 @@ impl Words {
     }
 
     /// Places for so many values.
-    pub(crate) fn count(self, n_values: usize) -> usize {
+    pub(super) fn count(self, n_values: usize) -> usize {
         n_values.div_ceil(self.values())
     }
 }
@@ -48,19 +44,19 @@ impl Words {
 ///   a: k groups of `rows` places      b: k groups of `columns` places      c: rows x columns, rows `stride` apart
 /// ```
 #[derive(Clone, Copy)]
-pub(crate) struct Tile {
+pub(super) struct Tile {
     /// What its panels hold.
-    pub(crate) words: Words,
+    pub(super) words: Words,
     /// Rows of the tile.
-    pub(crate) rows: usize,
+    pub(super) rows: usize,
     /// Columns of the tile.
-    pub(crate) columns: usize,
+    pub(super) columns: usize,
     run: unsafe fn(k: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize),
 }
 
 impl Tile {
     /// The tile of one instruction set; the plain one where the machine lacks fused multiplication.
-    pub(crate) fn of(isa: Isa) -> Tile {
+    pub(super) fn of(isa: Isa) -> Tile {
         match isa {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => {
@@ -77,7 +73,7 @@ impl Tile {
     /// The tile of one instruction set for operands rounded to bf16. A product of two of them is exact in f32, so that fused or not
     /// the sums are the same: all tiles agree to the bit (but for values below
     /// 1.2e-38, which are 0 to some, and products too large for f32, which fused may come back).
-    pub(crate) fn of_bf16(isa: Isa) -> Tile {
+    pub(super) fn of_bf16(isa: Isa) -> Tile {
         match isa {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 if has_pairs() => Tile { words: Words::Pairs, run: avx512::tile_of_pairs, ..Tile::of(isa) },
@@ -86,12 +82,12 @@ impl Tile {
     }
 
     /// The tile of this process.
-    pub(crate) fn current(products: Products) -> Tile {
+    pub(super) fn current(products: MatmulPrecision) -> Tile {
         static CHOICE: OnceLock<[Tile; 2]> = OnceLock::new();
         let [plain, rounded] = *CHOICE.get_or_init(|| [Tile::of(Isa::current()), Tile::of_bf16(Isa::current())]);
         match products {
-            Products::F32 => plain,
-            Products::Bf16 => rounded,
+            MatmulPrecision::F32 => plain,
+            MatmulPrecision::Bf16 => rounded,
         }
     }
 
@@ -100,7 +96,7 @@ impl Tile {
     /// # Panics
     /// If a slice is too short for the tile.
     #[inline]
-    pub(crate) fn run(&self, k: usize, a: &[f32], b: &[f32], c: &mut [f32], stride: usize) {
+    pub(super) fn run(&self, k: usize, a: &[f32], b: &[f32], c: &mut [f32], stride: usize) {
         let wanted = ((self.rows - 1) * stride) + self.columns;
         assert!(a.len() >= k * self.rows && b.len() >= k * self.columns && c.len() >= wanted && stride >= self.columns);
         // SAFETY: the lengths were just compared with what the kernel reads and writes, and `of` chooses a kernel only
@@ -114,7 +110,7 @@ impl Tile {
 ///
 /// # Panics
 /// If a slice is too short.
-pub(crate) fn pair_lines(lines: &[f32], stride: usize, n: usize, k: usize, out: &mut [u32], group: usize) {
+pub(super) fn pair_lines(lines: &[f32], stride: usize, n: usize, k: usize, out: &mut [u32], group: usize) {
     assert!(n <= group && out.len() >= k.div_ceil(2) * group && (n == 0 || lines.len() >= (n - 1) * stride + k));
     #[cfg(target_arch = "x86_64")]
     if has_pairs() {
@@ -128,7 +124,7 @@ pub(crate) fn pair_lines(lines: &[f32], stride: usize, n: usize, k: usize, out: 
 ///
 /// # Panics
 /// If lengths differ.
-pub(crate) fn pair_rows(first: &[f32], second: &[f32], out: &mut [u32]) {
+pub(super) fn pair_rows(first: &[f32], second: &[f32], out: &mut [u32]) {
     assert!(first.len() == out.len() && second.len() == out.len(), "rows of {} and {}", first.len(), second.len());
     #[cfg(target_arch = "x86_64")]
     if has_pairs() {
@@ -145,30 +141,10 @@ fn has_pairs() -> bool {
 
 /// The nearest bf16, in f32; what is below the smallest value of full precision is 0, as the machine's conversion has it.
 #[inline(always)]
-pub(crate) fn flushed(value: f32) -> f32 {
+pub(super) fn flushed(value: f32) -> f32 {
     let bits = u32::from(nearest_bf16(value)) << 16;
     let is_full = value.to_bits() & 0x7f80_0000 != 0;
     f32::from_bits(if is_full { bits } else { 0 })
-}
-
-/// Asks for the first cache lines of values that will be read soon: what follows in a long row the machine finds itself, and
-/// asking for all of it costs more than it saves (forward of 512 x 512: 7.0 ms without, 10.2 ms with all lines). Nothing else
-/// happens; on other machines, nothing at all.
-#[inline(always)]
-pub(crate) fn prefetch(values: &[f32]) {
-    prefetch_all(&values[..values.len().min(128)]);
-}
-
-/// Asks for all cache lines of values.
-#[inline(always)]
-pub(crate) fn prefetch_all(values: &[f32]) {
-    #[cfg(target_arch = "x86_64")]
-    for line in values.chunks(16) {
-        // SAFETY: a prefetch reads nothing that the program could see, and faults at no address.
-        unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line.as_ptr().cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = values;
 }
 
 #[cfg(test)]

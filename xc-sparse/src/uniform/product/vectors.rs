@@ -1,4 +1,4 @@
-//! The products of a sparse output layer on vectors of any width: see `uniform::kernels`.
+//! The products of a sparse output layer on vectors of any width: see the module above.
 //!
 //! A file of an instruction set says what a vector is (`V`, of `WIDTH` numbers, `N` of them hold sixteen) and what its operations are; the rest is
 //! this, compiled for its features.

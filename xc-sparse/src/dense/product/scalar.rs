@@ -1,6 +1,6 @@
 //! The tile and the packing of pairs without vector instructions: defines what the others compute.
 
-use super::flushed;
+use super::tile::flushed;
 
 pub(super) const ROWS: usize = 4;
 pub(super) const COLUMNS: usize = 8;

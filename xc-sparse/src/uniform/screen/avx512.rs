@@ -1,4 +1,4 @@
-//! Screening in AVX-512: see `uniform::screen`.
+//! Screening in AVX-512: see the module above.
 
 use crate::uniform::{ByteBlock, ByteLine, Index, LaneBounds, RowBound, ScreenRow};
 use std::arch::x86_64::*;

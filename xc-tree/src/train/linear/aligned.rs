@@ -3,13 +3,8 @@
 use bytemuck::{Pod, Zeroable};
 
 #[repr(C, align(64))]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Pod, Zeroable)]
 struct Line([f32; 16]);
-
-// SAFETY: 64 bytes of f32 without padding; all bits zero is sixteen zeros.
-unsafe impl Zeroable for Line {}
-// SAFETY: `repr(C, align(64))` around 64 bytes of f32: no padding, every bit pattern is valid, `Copy`, no lifetime.
-unsafe impl Pod for Line {}
 
 /// Zeroed lane arrays, reused between problems.
 #[derive(Default)]

@@ -1,0 +1,12 @@
+//! Instruction sets: which one runs, loops compiled once for each, and prefetching.
+//!
+//! The choice is made once a process; `XC_SIMD=scalar|avx2|avx512` forces one. Kernels written by hand stand beside their
+//! idea, in the `product` and `screen` folders, and match on [`Isa`]; loops in plain code run through [`vectorised_loop`].
+
+mod dispatch;
+mod isa;
+mod prefetch;
+
+pub use dispatch::{Loop, vectorised, vectorised_loop, vectorised_loop_on};
+pub use isa::Isa;
+pub use prefetch::{prefetch, prefetch_all, prefetch_start};
