@@ -9,5 +9,7 @@ pub mod simd;
 pub mod store;
 pub mod uniform;
 
-pub use matrix::{CscMatrix, CscView, CsrMatrix, CsrView, Dataset, LabelRows, LabelRowsError, Rows, SparseRow};
+pub use matrix::{
+    CscMatrix, CscView, CsrMatrix, CsrView, Dataset, LabelRows, LabelRowsError, Rows, SparseRow, SparseRowError,
+};
 pub use simd::{Isa, Loop, vectorised, vectorised_loop, vectorised_loop_on};

@@ -29,7 +29,55 @@ pub struct SparseRow<'a> {
     pub values: &'a [f32],
 }
 
+/// Why two lists are no sparse row.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SparseRowError {
+    /// Not as many values as features.
+    #[error("{values} values for {features} features, expected as many")]
+    Lengths {
+        /// Number of features.
+        features: usize,
+        /// Number of values.
+        values: usize,
+    },
+    /// A feature stands twice, or after a larger one.
+    #[error("feature {next} stands after feature {previous}, expected ascending features without repetition")]
+    Order {
+        /// The feature before.
+        previous: u32,
+        /// The feature got.
+        next: u32,
+    },
+}
+
 impl<'a> SparseRow<'a> {
+    /// Checks that the features ascend and are as many as the values. *Cost*: O(features).
+    ///
+    /// # Errors
+    /// See [`SparseRowError`].
+    pub fn try_new(indices: &'a [u32], values: &'a [f32]) -> Result<Self, SparseRowError> {
+        let row = Self { indices, values };
+        row.check()?;
+        Ok(row)
+    }
+
+    /// Says what is wrong with a row that was put together by its fields.
+    ///
+    /// # Errors
+    /// See [`SparseRowError`].
+    pub fn check(&self) -> Result<(), SparseRowError> {
+        if self.indices.len() != self.values.len() {
+            return Err(SparseRowError::Lengths { features: self.indices.len(), values: self.values.len() });
+        }
+        // Without a branch for each, so that the compiler makes vectors of it.
+        let ascends = self.indices.windows(2).fold(true, |all, w| all & (w[0] < w[1]));
+        match self.indices.windows(2).find(|w| !ascends && w[0] >= w[1]) {
+            Some(w) => Err(SparseRowError::Order { previous: w[0], next: w[1] }),
+            None => Ok(()),
+        }
+    }
+
     /// Number of stored features.
     pub fn nnz(&self) -> usize {
         self.indices.len()

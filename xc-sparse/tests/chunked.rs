@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use xc_sparse::chunked::*;
-use xc_sparse::{Isa, SparseRow};
+use xc_sparse::{Isa, SparseRow, SparseRowError};
 
 /// The definition: one column at a time, products added in ascending feature order, then the bias.
 fn reference(parents: &[ChunkRows], precision: Precision, query: &[(u32, f32)], wanted: &[u32]) -> Vec<f32> {
@@ -225,4 +226,74 @@ fn offsets_beyond_the_arrays_are_found_before_they_are_used() {
             assert!(matches!(opened, Err(ChunkedError::Record { .. })), "field {field}, {value}: {opened:?}");
         }
     }
+}
+
+/// A level of one parent with one child that has a weight of 1 for each feature.
+fn level_of_ones(n_features: u32) -> ChunkedMatrix {
+    let entries = (0..n_features).map(|f| (f, 0, 1.0)).collect();
+    let rows = [ChunkRows::from_entries(1, entries, vec![0.0]).unwrap()];
+    ChunkedMatrix::pack(&rows, &slot_map(&rows, n_features as usize), Precision::F32).unwrap()
+}
+
+fn panic_message(body: impl FnOnce()) -> String {
+    let payload = catch_unwind(AssertUnwindSafe(body)).expect_err("a panic was expected");
+    payload.downcast_ref::<String>().cloned().unwrap_or_default()
+}
+
+#[test]
+fn a_query_of_another_slot_map_is_refused_by_every_path() {
+    let (level, other) = (level_of_ones(64), vec![0; 40_000_000]);
+    let mut slots = QueryScratch::default();
+    let query = slots.prepare(SparseRow::try_new(&[39_999_999], &[1.0]).unwrap(), &other);
+    for isa in Isa::available() {
+        for choice in Intersect::ALL.map(Choice::Fixed) {
+            let message = panic_message(|| {
+                margins_with(isa, &level.view(), &query, &[0], choice, &mut ProductScratch::default(), &mut Vec::new());
+            });
+            assert!(message.contains("of 40000000 features") && message.contains("of 64"), "{isa}: {message}");
+        }
+    }
+    let visits = [Visit { parent: 0, query: 0 }];
+    let mut scratch = ProductScratch::default();
+    let message = panic_message(|| {
+        shared_margins(&level.view(), &visits, |_| query, Choice::Auto, &mut scratch, |_, _, _| ());
+    });
+    assert!(message.contains("another slot map"), "{message}");
+}
+
+#[test]
+fn a_scratch_serves_on_after_a_panic() {
+    let (large, small) = (level_of_ones(100_000), level_of_ones(4));
+    let (large, small) = (large.view(), small.view());
+    for choice in Intersect::ALL.map(Choice::Fixed) {
+        let (mut slots, mut scratch, mut out) = (QueryScratch::default(), ProductScratch::default(), Vec::new());
+        let query = slots.prepare(SparseRow::try_new(&[99_999], &[1.0]).unwrap(), large.slot_map());
+        panic_message(|| margins(&large, &query, &[0, 7], choice, &mut scratch, &mut out));
+        // The second visit's query is not there: a panic while the chunk of the first is loaded.
+        let visits = [Visit { parent: 0, query: 0 }, Visit { parent: 0, query: 1 }];
+        panic_message(|| {
+            let query = |q| if q == 0 { query } else { panic!("{q}") };
+            shared_margins(&large, &visits, query, choice, &mut scratch, |_, _, _| ());
+        });
+        let mut slots = QueryScratch::default();
+        let query = slots.prepare(SparseRow::try_new(&[1, 2], &[1.0, 4.0]).unwrap(), small.slot_map());
+        out.clear();
+        margins(&small, &query, &[0], choice, &mut scratch, &mut out);
+        assert_eq!(out, [5.0], "{choice:?}");
+    }
+}
+
+#[test]
+fn rows_out_of_order_are_refused_where_a_query_is_prepared() {
+    let map = vec![0; 10];
+    for (indices, wanted) in [(&[7, 1][..], "feature 1 stands after feature 7"), (&[1, 1], "feature 1 stands after")] {
+        let row = SparseRow { indices, values: &[1.0, 0.5] };
+        assert!(row.check().unwrap_err().to_string().contains(wanted));
+        let message = panic_message(|| {
+            QueryScratch::default().prepare(row, &map);
+        });
+        assert!(message.contains(wanted), "{message}");
+    }
+    assert_eq!(SparseRow::try_new(&[1], &[]), Err(SparseRowError::Lengths { features: 1, values: 0 }));
+    assert!(SparseRow::try_new(&[1, 3, 9], &[0.0; 3]).is_ok() && SparseRow::try_new(&[], &[]).is_ok());
 }

@@ -98,9 +98,8 @@ impl<'a> ChunkedView<'a> {
         if let Some(at) = bias.iter().position(|b| !b.is_finite()) {
             return Err(ChunkedError::NotFinite { at, bias: true });
         }
-        // SAFETY: not yet true; the view is only used by the checks below, which index with bounds, and is
-        // returned only if they all pass.
-        let view = unsafe { Self::new_unchecked(records, headers, values, dir, bias, slot_map, part_ptr) };
+        // Used by the checks below alone, which index with bounds, until they all pass.
+        let view = Self { records, headers, values, directory: dir, bias, slot_map, part_ptr };
         for chunk in 0..body.len() {
             view.check_record(chunk)?;
         }

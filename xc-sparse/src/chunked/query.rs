@@ -1,6 +1,6 @@
 //! A query as the products want it.
 
-use super::view::ChunkView;
+use super::view::{ChunkView, ChunkedView};
 use crate::matrix::SparseRow;
 
 /// A query with the image of each of its features under a tree's slot map.
@@ -12,12 +12,27 @@ pub struct QueryView<'a> {
     pub(crate) values: &'a [f32],
     /// Their images under the slot map.
     pub(crate) slots: &'a [u32],
+    /// The slot map itself: the query fits levels that share it, and no others.
+    map: &'a [u32],
 }
 
 impl QueryView<'_> {
     /// Number of features of the query.
     pub fn nnz(&self) -> usize {
         self.indices.len()
+    }
+
+    /// # Panics
+    /// If the query was prepared for another slot map than the level's.
+    #[inline(always)]
+    pub(crate) fn expect_fits(&self, level: &ChunkedView<'_>) {
+        let (map, wanted) = (self.map, level.slot_map());
+        assert!(
+            std::ptr::eq(map, wanted),
+            "the query was prepared for another slot map, of {} features, than the level's, of {}",
+            map.len(),
+            wanted.len()
+        );
     }
 }
 
@@ -30,11 +45,17 @@ pub struct QueryScratch {
 impl QueryScratch {
     /// Prepares a query for the levels that share `slot_map`. Features at or above the map's length cannot
     /// match anything and are left out (they can only be at the end of the row).
-    pub fn prepare<'a>(&'a mut self, row: SparseRow<'a>, slot_map: &[u32]) -> QueryView<'a> {
+    ///
+    /// # Panics
+    /// If the row's features do not ascend, or it has not as many values: see [`SparseRow::try_new`].
+    pub fn prepare<'a>(&'a mut self, row: SparseRow<'a>, slot_map: &'a [u32]) -> QueryView<'a> {
+        if let Err(error) = row.check() {
+            panic!("{error}");
+        }
         let n = row.indices.partition_point(|&f| (f as usize) < slot_map.len());
         self.slots.clear();
         self.slots.extend(row.indices[..n].iter().map(|&f| slot_map[f as usize]));
-        QueryView { indices: &row.indices[..n], values: &row.values[..n], slots: &self.slots }
+        QueryView { indices: &row.indices[..n], values: &row.values[..n], slots: &self.slots, map: slot_map }
     }
 }
 
@@ -46,6 +67,8 @@ impl QueryScratch {
 #[derive(Clone, Debug, Default)]
 pub struct DensePositions {
     row_plus_one: Vec<u32>,
+    // True between the two, and after a panic there.
+    is_loaded: bool,
 }
 
 impl DensePositions {
@@ -56,11 +79,20 @@ impl DensePositions {
         }
     }
 
+    /// Takes back what a panic between [`DensePositions::load`] and [`DensePositions::clear`] left.
+    pub(crate) fn reset(&mut self) {
+        if self.is_loaded {
+            self.row_plus_one.fill(0);
+            self.is_loaded = false;
+        }
+    }
+
     /// Scatters the rows of a chunk. *Cost*: O(rows).
     ///
     /// # Panics
     /// If there is no room for a feature of the chunk.
     pub fn load(&mut self, chunk: &ChunkView<'_>) {
+        self.is_loaded = true;
         for row in 0..chunk.n_rows() {
             self.row_plus_one[chunk.feature(row) as usize] = row as u32 + 1;
         }
@@ -71,6 +103,7 @@ impl DensePositions {
         for row in 0..chunk.n_rows() {
             self.row_plus_one[chunk.feature(row) as usize] = 0;
         }
+        self.is_loaded = false;
     }
 
     pub(crate) fn as_slice(&self) -> &[u32] {

@@ -4,7 +4,7 @@ use super::{Scored, rank_order};
 use thiserror::Error;
 
 /// One ranked list a query: best first. Lists may be shorter than the k that was asked for.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RankedBatch {
     indptr: Vec<usize>,
     items: Vec<Scored>,
@@ -20,6 +20,12 @@ pub struct RankedBatchError {
     pub position: usize,
 }
 
+impl Default for RankedBatch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl RankedBatch {
     /// No rows yet.
     pub fn new() -> Self {
@@ -28,9 +34,6 @@ impl RankedBatch {
 
     /// Appends one ranked list.
     pub fn push_row(&mut self, row: &[Scored]) {
-        if self.indptr.is_empty() {
-            self.indptr.push(0);
-        }
         self.items.extend_from_slice(row);
         self.indptr.push(self.items.len());
     }
@@ -83,5 +86,16 @@ impl RankedBatch {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_batch_is_the_new_one() {
+        assert_eq!(RankedBatch::default(), RankedBatch::new());
+        assert_eq!(RankedBatch::default().len(), 0);
     }
 }

@@ -27,8 +27,25 @@ impl FanIn {
     }
 }
 
-/// An input's number as it is stored.
-pub trait Index: Copy + Ord + Send + Sync + 'static {
+/// Says that a type is one of the index types of this module: unsafe code relies on what they answer.
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for u16 {}
+    impl Sealed for u32 {}
+}
+
+/// An input's number as it is stored: `u16` or `u32`, and no other type.
+///
+/// ```compile_fail,E0277
+/// #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// struct Mine;
+/// impl xc_sparse::uniform::Index for Mine {
+///     fn at(self) -> usize { 1 << 30 }
+///     fn of(_: usize) -> Self { Mine }
+///     fn all_below(_: &[Self], _: usize) -> bool { true }
+/// }
+/// ```
+pub trait Index: sealed::Sealed + Copy + Ord + Send + Sync + 'static {
     /// As an index.
     fn at(self) -> usize;
     /// From an index that fits.

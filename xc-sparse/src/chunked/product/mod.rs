@@ -90,7 +90,7 @@ pub struct Visit {
 /// *Cost*: see [`Intersect`]; memory traffic of one step is fetched while other rows are worked on.
 ///
 /// # Panics
-/// If a parent is out of range.
+/// If a parent is out of range, or a query was prepared for another slot map than the level's.
 pub fn margins(
     level: &ChunkedView<'_>,
     query: &QueryView<'_>,
@@ -105,7 +105,7 @@ pub fn margins(
 /// [`margins`] on a named instruction set.
 ///
 /// # Panics
-/// If a parent is out of range. The instruction set must be available.
+/// If a parent is out of range, the query was prepared for another slot map, or the machine lacks the instruction set.
 pub fn margins_with(
     isa: Isa,
     level: &ChunkedView<'_>,
@@ -116,6 +116,8 @@ pub fn margins_with(
     out: &mut Vec<f32>,
 ) {
     assert!(isa.is_available(), "{isa} kernels asked for on a machine without them");
+    query.expect_fits(level);
+    scratch.begin();
     for &parent in parents {
         for chunk in level.parts(parent as usize) {
             let how = choose(choice, query.nnz(), level.chunk(chunk).n_rows(), 1);
@@ -139,7 +141,7 @@ pub fn margins_with(
 /// *Determinism*: the same bits as [`margins`].
 ///
 /// # Panics
-/// If a parent is out of range.
+/// If a parent is out of range, or a query was prepared for another slot map than the level's.
 pub fn shared_margins<'q>(
     level: &ChunkedView<'_>,
     visits: &[Visit],
@@ -149,6 +151,7 @@ pub fn shared_margins<'q>(
     mut each: impl FnMut(usize, u32, &mut [f32]),
 ) {
     let isa = Isa::current();
+    scratch.begin();
     let mut first = 0;
     for group in visits.chunk_by(|a, b| a.parent == b.parent) {
         for chunk in level.parts(group[0].parent as usize) {
@@ -156,6 +159,7 @@ pub fn shared_margins<'q>(
             let stays = level.chunk(chunk).n_bytes(level.values.precision()) <= STAYS;
             for (at, visit) in group.iter().enumerate() {
                 let query = query(visit.query);
+                query.expect_fits(level);
                 let how = choose(choice, query.nnz(), level.chunk(chunk).n_rows(), group.len());
                 if how == Intersect::Lookup && !loaded {
                     scratch.load(level, chunk);
@@ -176,6 +180,13 @@ pub fn shared_margins<'q>(
 }
 
 impl ProductScratch {
+    /// Forgets what a call left that ended in a panic.
+    fn begin(&mut self) {
+        self.blocks.clear();
+        self.matches.clear();
+        self.dense.reset();
+    }
+
     fn load(&mut self, level: &ChunkedView<'_>, chunk: usize) {
         self.dense.reserve(level.n_features());
         self.dense.load(&level.chunk(chunk));
