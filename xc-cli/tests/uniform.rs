@@ -284,10 +284,6 @@ fn what_cannot_be_trained_is_refused() {
     );
     refused("--network.widths 0", "--network.widths: widths [0], wanted at least one width, none of them 0");
     refused("--rewire-fraction 1.5", "--rewire-fraction: rewire_fraction is 1.5, wanted a share from 0 to 1");
-    refused(
-        "--negatives 5 --clip-norm 1",
-        "--clip-norm, --negatives: a step whose gradients are clipped scores all labels; one of the two is wanted",
-    );
     refused("--negatives 0", "--negatives: negatives is 0, wanted at least 1");
     refused(
         "--network.vector-rate=-1",
@@ -296,11 +292,6 @@ fn what_cannot_be_trained_is_refused() {
     refused(
         "--network.input-dropout 1",
         "--network.input-dropout: input_dropout is 1, wanted a rate from 0 to below 1",
-    );
-    refused(
-        "--loss softmax",
-        "--loss softmax: the softmax looks at all labels at once, which a sparse output layer never has; wanted \
-         squared-hinge or bce, or a dense layer",
     );
     refused(
         "--wiring dense --precision bf16",

@@ -13,10 +13,9 @@ use xc_sparse::dense::{MatRef, MatmulPrecision, Scratch as ProductScratch, Start
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::encoder::{Bag, Stack};
 use xc_train::head::Dense;
-use xc_train::loss::Softmax;
-use xc_train::optim::{Adam, Sgd};
 use xc_train::{
-    Activation, Activations, Batch, Encoder, Examples, Features, Mode, Network, Optimizer, Scratch, StepParams, Update,
+    Activation, Activations, Batch, Encoder, Examples, Features, Loss, Mode, Network, Optimizer, Rule, Scratch, Step,
+    StepParams, Update,
 };
 
 fn main() {
@@ -96,21 +95,22 @@ fn bags(threads: usize) {
         let Ok(y) = LabelRows::from_lists((0..n).map(|_| [0]), 1) else { return };
         let Ok(examples) = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y) else { return };
         let mut bag = Bag::new(n_features, width, Activation::Identity, 0.0, 1);
-        let (mut batch, optimizer) = (Batch::default(), Sgd::default());
+        let (mut batch, optimizer) = (Batch::default(), Optimizer::sgd());
         batch.fill(&examples, &(0..n as u32).collect::<Vec<_>>());
         let (mut output, mut gradient) = (Activations::default(), Activations::default());
-        let mode = Mode::Train { seed: 1, step: 0 };
+        let mode = Mode::Train(Step { number: 0, epoch: 0, seed: 1 });
         let (mut forward, mut update) = (f64::MAX, f64::MAX);
         for number in 0..12 {
             let began = Instant::now();
-            bag.forward(&batch, mode, &mut output, &mut ());
+            bag.forward(&batch, mode, &mut output, &mut ()).expect("it computes in memory");
             forward = forward.min(began.elapsed().as_secs_f64() * 1e3);
             gradient.reshape(n, width);
             gradient.values_mut().fill(1e-3);
             let began = Instant::now();
-            bag.backward(&batch, mode, &output, &mut gradient, &mut ());
-            let step = Update { optimizer: &optimizer, step: optimizer.step(number, 1e-3, 1.0), number, seed: 1 };
-            bag.update(&batch, &gradient, &mut (), &step);
+            bag.backward(&batch, mode, &output, &mut gradient, &mut ()).expect("it computes in memory");
+            let at = Step { number, epoch: 0, seed: 1 };
+            let step = Update::new(at, Rule { optimizer, rate: 1e-3 }, 1.0);
+            bag.update(&batch, &gradient, &mut (), &step).expect("it computes in memory");
             update = update.min(began.elapsed().as_secs_f64() * 1e3);
         }
         let nnz = x.nnz();
@@ -129,8 +129,7 @@ fn steps(threads: usize) {
         let y = LabelRows::from_lists((0..n).map(|i| [(i * 7919 % outputs) as u32]), outputs);
         let Ok(y) = y else { return };
         let Ok(examples) = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y) else { return };
-        let adam = Adam::default();
-        for optimizer in [&Sgd::default() as &dyn Optimizer, &adam] {
+        for optimizer in [Optimizer::sgd(), Optimizer::adam()] {
             let bag = Bag::new(n_features, width, Activation::Relu, 0.0, 1);
             let shape = (n_features, width, hidden, outputs, batch);
             if hidden == 0 {
@@ -142,16 +141,16 @@ fn steps(threads: usize) {
     }
 }
 
-fn time<E: Encoder>(
+fn time<E: Encoder<Output = Activations>>(
     threads: usize,
     encoder: E,
     (n_features, width, hidden, outputs, batch): (usize, usize, usize, usize, usize),
     examples: &Examples<'_>,
-    optimizer: &dyn Optimizer,
+    optimizer: Optimizer,
 ) {
     let head = Dense::new(outputs, encoder.width(), 1);
     let mut network = Network::new(encoder, head);
-    network.prepare(optimizer);
+    network.prepare(optimizer, optimizer);
     let (mut workspace, mut gathered) = (Scratch::default(), Batch::default());
     let mut times = Vec::new();
     let mut loss = 0.0;
@@ -160,13 +159,8 @@ fn time<E: Encoder>(
         let rows: Vec<u32> = (first as u32..(first + batch) as u32).collect();
         let began = Instant::now();
         gathered.fill(examples, &rows);
-        loss = network.step(
-            &gathered,
-            &Softmax,
-            optimizer,
-            &StepParams { number, rate: 1e-3, clip_norm: None, seed: 1 },
-            &mut workspace,
-        );
+        let step = StepParams::new(Step { number, epoch: 0, seed: 1 }, Rule { optimizer, rate: 1e-3 });
+        loss = network.step(&gathered, Loss::Softmax, &step, &mut workspace).expect("it computes in memory");
         times.push(began.elapsed().as_secs_f64() * 1e3);
     }
     times.drain(..4);

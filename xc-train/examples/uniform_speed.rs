@@ -12,10 +12,10 @@ use xc_sparse::store::{Container, ContainerWriter, Dtype, OpenMode};
 use xc_sparse::uniform::NumberType;
 use xc_train::encoder::{Precomputed, Stack};
 use xc_train::head::Sparse;
-use xc_train::head::sparse::{EvenNegatives, Rewire, Screening, SparseParams};
-use xc_train::loss::SquaredHinge;
-use xc_train::optim::Adam;
-use xc_train::{Activation, Batch, DenseRows, Examples, Features, Init, Network, Scratch, StepParams};
+use xc_train::head::sparse::{Rewire, Screening, SparseParams, UniformNegatives};
+use xc_train::{
+    Activation, Batch, DenseRows, Examples, Features, Init, Loss, Network, Optimizer, Rule, Scratch, Step, StepParams,
+};
 
 fn number_type(name: Option<&String>) -> NumberType {
     match name.map(String::as_str) {
@@ -102,21 +102,21 @@ fn main() {
         .with_products(products);
     let head = Sparse::new(labels, hidden, params, Init::Random { seed: 1 }).expect("a sound shape");
     let head = head.with_screening(screening);
-    let head = head.with_negatives(negatives.map(|per_step| std::sync::Arc::new(EvenNegatives { per_step }) as _));
+    let head = head.with_negatives(negatives.map(|per_step| std::sync::Arc::new(UniformNegatives { per_step }) as _));
     let mut network = Network::new(encoder, head);
     for named in network.parameters_mut().into_iter().filter(|named| named.name == "head.bias") {
         named.parameter.values_mut().fill(-1.1);
     }
-    let optimizer = Adam::default();
-    network.prepare(&optimizer);
+    let optimizer = Optimizer::adam();
+    network.prepare(optimizer, optimizer);
     let (mut batch, mut room) = (Batch::default(), Scratch::default());
     let order: Vec<u32> = (0..rows as u32).collect();
     let (mut began, mut done, mut loss, mut steps) = (Instant::now(), 0, 0.0, 0.0);
     let (started, mut anonymous_peak) = (Instant::now(), 0);
     for (number, rows_of) in order.chunks(batch_size).enumerate() {
         batch.fill(&examples, rows_of);
-        let step = StepParams { number: number as u64, rate: 1e-3, clip_norm: None, seed: 1 };
-        loss += network.step(&batch, &SquaredHinge, &optimizer, &step, &mut room);
+        let step = StepParams::new(Step { number: number as u64, epoch: 0, seed: 1 }, Rule { optimizer, rate: 1e-3 });
+        loss += network.step(&batch, Loss::SquaredHinge, &step, &mut room).expect("it computes in memory");
         done += rows_of.len();
         steps += 1.0;
         if done >= (rows / 10).max(batch_size) || number == 0 {

@@ -1,5 +1,6 @@
 //! Rows of numbers between layers, and what a layer does to its sums.
 
+use crate::Step;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use xc_hash::stream::{Purpose, name};
@@ -67,12 +68,7 @@ impl Activations {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// A training step: dropout is on.
-    Train {
-        /// Seed of the training.
-        seed: u64,
-        /// Number of the step, from 0.
-        step: u64,
-    },
+    Train(Step),
     /// No dropout.
     Predict,
 }
@@ -145,8 +141,8 @@ impl ActivationDropout {
 
     fn mask(&self, mode: Mode) -> Option<Mask> {
         match mode {
-            Mode::Train { seed, step } if self.dropout > 0.0 => Some(Mask {
-                key: name(seed, Purpose::Dropout, &[step, self.layer]),
+            Mode::Train(Step { number, seed, .. }) if self.dropout > 0.0 => Some(Mask {
+                key: name(seed, Purpose::Dropout, &[number, self.layer]),
                 dropped_below: (f64::from(self.dropout) * 4_294_967_296.0) as u32,
                 scale: 1.0 / (1.0 - self.dropout),
             }),
@@ -180,6 +176,10 @@ impl Mask {
 mod tests {
     use super::*;
 
+    fn train(seed: u64, number: u64) -> Mode {
+        Mode::Train(Step { number, epoch: 0, seed })
+    }
+
     fn dropped(mode: Mode, layer: u64, n: usize) -> Vec<f32> {
         let mut rows = vec![1.0; n];
         ActivationDropout { activation: Activation::Identity, dropout: 0.3, layer }.forward(mode, 0, 1, &mut rows);
@@ -189,18 +189,14 @@ mod tests {
     #[test]
     fn masks_follow_seed_step_and_layer() {
         let n = 100_000;
-        let base = dropped(Mode::Train { seed: 1, step: 2 }, 3, n);
-        assert_eq!(base, dropped(Mode::Train { seed: 1, step: 2 }, 3, n));
+        let base = dropped(train(1, 2), 3, n);
+        assert_eq!(base, dropped(train(1, 2), 3, n));
         assert!(dropped(Mode::Predict, 3, n).iter().all(|&v| v == 1.0));
         let kept = |v: &[f32]| v.iter().filter(|&&v| v != 0.0).count() as f64 / n as f64;
         // Standard deviation of the share: sqrt(0.21 / n) = 0.00145; five of them.
         assert!((kept(&base) - 0.7).abs() < 0.0073, "{}", kept(&base));
         assert!(base.iter().all(|&v| v == 0.0 || v == 1.0 / 0.7));
-        for other in [
-            dropped(Mode::Train { seed: 2, step: 2 }, 3, n),
-            dropped(Mode::Train { seed: 1, step: 3 }, 3, n),
-            dropped(Mode::Train { seed: 1, step: 2 }, 4, n),
-        ] {
+        for other in [dropped(train(2, 2), 3, n), dropped(train(1, 3), 3, n), dropped(train(1, 2), 4, n)] {
             let both: Vec<f32> = base.iter().zip(&other).map(|(a, b)| a * b).collect();
             assert!((kept(&both) - 0.49).abs() < 0.008, "masks are not independent: {}", kept(&both));
         }
@@ -211,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_mask_does_not_depend_on_the_blocks() {
-        let mode = Mode::Train { seed: 5, step: 0 };
+        let mode = train(5, 0);
         let finish = ActivationDropout { activation: Activation::Relu, dropout: 0.5, layer: 0 };
         let mut whole: Vec<f32> = (0..60).map(|i| i as f32 - 20.0).collect();
         let mut parts = whole.clone();

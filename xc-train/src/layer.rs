@@ -1,7 +1,7 @@
 //! A dense layer: what hidden layers and dense heads have in common.
 
+use crate::Update;
 use crate::activations::Activations;
-use crate::optim::{Optimizer, Step};
 use crate::parameter::{Decay, Init, Parameter, RowsMut};
 use rayon::prelude::*;
 use xc_sparse::dense::{MatRef, MatmulPrecision, Scratch, SplitRows, Start, product, product_by_rows};
@@ -14,19 +14,6 @@ pub struct Named<P> {
     pub name: String,
     /// The parameter.
     pub parameter: P,
-}
-
-/// What `update` needs to know.
-#[derive(Clone, Copy)]
-pub struct Update<'a> {
-    /// The rule.
-    pub optimizer: &'a dyn Optimizer,
-    /// What the rule needs to know of the step: its rate and such.
-    pub step: Step,
-    /// Number of the training step, from 0: what is done every so many steps follows it.
-    pub number: u64,
-    /// Seed of the training. With the number it names the random streams of an update.
-    pub seed: u64,
 }
 
 /// Weights (one row an output) and biases: `sums = input * weights^T + bias`.
@@ -94,11 +81,11 @@ impl Linear {
         input: &Activations,
         sums_gradient: &Activations,
         scratch: &mut Scratch,
-        update: &Update<'_>,
+        update: &Update,
     ) {
-        self.bias.slot().update(&column_sums(sums_gradient), update.optimizer, &update.step);
-        let visit = |_: usize, block: &[f32], slot: RowsMut<'_>| slot.update(block, update.optimizer, &update.step);
-        let target = self.weights.slot();
+        self.bias.rows_mut().update(&column_sums(sums_gradient), &update.change);
+        let visit = |_: usize, block: &[f32], rows: RowsMut<'_>| rows.update(block, &update.change);
+        let target = self.weights.rows_mut();
         product_by_rows(sums_gradient.matrix().t(), input.matrix(), target, self.products, scratch, &visit);
     }
 

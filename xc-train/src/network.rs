@@ -1,8 +1,8 @@
 //! An encoder and a head, and one step of training.
 
-use crate::layer::{Named, Update};
+use crate::layer::Named;
 use crate::state::{Array, ArrayMut};
-use crate::{Activations, Batch, Encoder, Head, Loss, Mode, Optimizer, Parameter};
+use crate::{Activations, Batch, Encoder, Head, Loss, Mode, Optimizer, Parameter, StepError, StepParams, Update};
 
 /// A network: instances to vectors to logits.
 #[derive(Clone, Debug)]
@@ -13,8 +13,8 @@ pub struct Network<E, H> {
 
 /// Buffers of a step. Nothing is allocated once the largest batch has been seen.
 pub struct Scratch<E: Encoder, H: Head> {
-    vectors: Activations,
-    gradient: Activations,
+    vectors: E::Output,
+    gradient: E::Output,
     encoder: E::Scratch,
     head: H::Scratch,
 }
@@ -26,20 +26,7 @@ impl<E: Encoder, H: Head> Default for Scratch<E, H> {
     }
 }
 
-/// What a training step is told.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct StepParams {
-    /// Number of the step, from 0: dropout masks and bias corrections follow it.
-    pub number: u64,
-    /// Learning rate.
-    pub rate: f64,
-    /// Largest norm of the gradient over all parameters; a longer one is shortened to it.
-    pub clip_norm: Option<f64>,
-    /// Seed of the training: of the dropout masks, and of what is random in an update.
-    pub seed: u64,
-}
-
-impl<E: Encoder, H: Head> Network<E, H> {
+impl<E: Encoder, H: Head<Input = E::Output>> Network<E, H> {
     /// Puts a head on an encoder.
     ///
     /// # Panics
@@ -54,9 +41,19 @@ impl<E: Encoder, H: Head> Network<E, H> {
         &self.encoder
     }
 
+    /// The encoder, to be changed.
+    pub fn encoder_mut(&mut self) -> &mut E {
+        &mut self.encoder
+    }
+
     /// The head.
     pub fn head(&self) -> &H {
         &self.head
+    }
+
+    /// The head, to be changed.
+    pub fn head_mut(&mut self) -> &mut H {
+        &mut self.head
     }
 
     /// Both parts.
@@ -64,91 +61,105 @@ impl<E: Encoder, H: Head> Network<E, H> {
         (self.encoder, self.head)
     }
 
-    /// Makes room for an optimiser's moments.
-    pub fn prepare(&mut self, optimizer: &dyn Optimizer) {
-        self.encoder.prepare(optimizer.n_moments());
-        self.head.prepare(optimizer.n_moments());
+    /// Makes room for the optimisers' moments.
+    pub fn prepare(&mut self, encoder: Optimizer, head: Optimizer) {
+        self.encoder.prepare(encoder.n_moments());
+        self.head.prepare(head.n_moments());
     }
 
     /// Trains on one batch and gives its mean loss, measured before the change. When the loss, or the norm of a gradient
     /// that is to be clipped, is not finite, it is returned as it is and nothing changes, except that a head which fuses its
-    /// step may have changed some outputs (see [`Head::step`]).
+    /// step may have changed some labels (see [`Head::step`]).
     ///
-    /// The network must be prepared for the optimiser.
+    /// The encoder learns if its rate is above 0 and it [has something to learn](Encoder::learns). The network must be prepared for
+    /// the optimisers.
+    ///
+    /// # Errors
+    /// A part fails; the network is then in the middle of its step.
     pub fn step(
         &mut self,
         batch: &Batch,
-        loss: &dyn Loss,
-        optimizer: &dyn Optimizer,
+        loss: Loss,
         params: &StepParams,
         scratch: &mut Scratch<E, H>,
-    ) -> f64 {
+    ) -> Result<f64, StepError> {
         let Scratch { vectors, gradient, encoder, head } = scratch;
-        let mode = Mode::Train { seed: params.seed, step: params.number };
-        let learns = self.encoder.wants_gradient();
-        let update = |scale| {
-            let step = optimizer.step(params.number, params.rate, scale);
-            Update { optimizer, step, number: params.number, seed: params.seed }
-        };
-        self.encoder.forward(batch, mode, vectors, encoder);
+        let mode = Mode::Train(params.at);
+        let learns = params.encoder.rate > 0.0 && self.encoder.learns();
+        self.encoder.forward(batch, mode, vectors, encoder)?;
         let Some(limit) = params.clip_norm else {
-            let update = update(1.0);
-            let wanted = learns.then_some(&mut *gradient);
-            let met = self.head.step(vectors, batch.targets(), loss, &update, wanted, head);
-            if met.is_finite() && learns {
-                self.encoder.backward(batch, mode, vectors, gradient, encoder);
-                self.encoder.update(batch, gradient, encoder, &update);
+            let update = Update::new(params.at, params.head, 1.0);
+            let expected = learns.then_some(&mut *gradient);
+            let value = self.head.step(vectors, batch.targets(), loss, &update, expected, head)?;
+            if value.is_finite() && learns {
+                self.encoder.backward(batch, mode, vectors, gradient, encoder)?;
+                let update = Update::new(params.at, params.encoder, 1.0);
+                self.encoder.update(batch, gradient, encoder, &update)?;
             }
-            return met;
+            return Ok(value);
         };
-        let met = self.head.loss(vectors, batch.targets(), loss, head);
-        if !met.is_finite() {
-            return met;
+        let value = self.head.loss(vectors, batch.targets(), loss, mode, head)?;
+        if !value.is_finite() {
+            return Ok(value);
         }
         if learns {
-            self.head.backward(gradient, head);
-            self.encoder.backward(batch, mode, vectors, gradient, encoder);
+            self.head.backward(gradient, head)?;
+            self.encoder.backward(batch, mode, vectors, gradient, encoder)?;
         }
-        let mut squares = self.head.squared_norm(vectors, head);
+        let mut squares = self.head.squared_norm(vectors, head)?;
         if learns {
-            squares += self.encoder.squared_norm(batch, gradient, encoder);
+            squares += self.encoder.squared_norm(batch, gradient, encoder)?;
         }
         if !squares.is_finite() {
-            return squares;
+            return Ok(squares);
         }
         let norm = squares.sqrt();
-        let update = update(if norm > limit { limit / norm } else { 1.0 });
-        self.head.update(vectors, head, &update);
+        let scale = if norm > limit { limit / norm } else { 1.0 };
+        self.head.update(vectors, head, &Update::new(params.at, params.head, scale))?;
         if learns {
-            self.encoder.update(batch, gradient, encoder, &update);
+            self.encoder.update(batch, gradient, encoder, &Update::new(params.at, params.encoder, scale))?;
         }
-        met
+        Ok(value)
     }
 
-    /// Mean loss of a batch with its targets, dropout off.
-    pub fn loss(&self, batch: &Batch, loss: &dyn Loss, scratch: &mut Scratch<E, H>) -> f64 {
+    /// Mean loss of a batch with its targets, as answers are judged: dropout off, all labels scored.
+    ///
+    /// # Errors
+    /// A part fails.
+    pub fn loss(&self, batch: &Batch, loss: Loss, scratch: &mut Scratch<E, H>) -> Result<f64, StepError> {
         let Scratch { vectors, encoder, head, .. } = scratch;
-        self.encoder.forward(batch, Mode::Predict, vectors, encoder);
-        self.head.loss(vectors, batch.targets(), loss, head)
+        self.encoder.forward(batch, Mode::Predict, vectors, encoder)?;
+        self.head.loss(vectors, batch.targets(), loss, Mode::Predict, head)
     }
 
-    /// Logits of every output; one row an instance.
-    pub fn logits(&self, batch: &Batch, logits: &mut Activations, scratch: &mut Scratch<E, H>) {
+    /// Logits of every label; one row an instance.
+    ///
+    /// # Errors
+    /// A part fails.
+    pub fn logits(
+        &self,
+        batch: &Batch,
+        logits: &mut Activations,
+        scratch: &mut Scratch<E, H>,
+    ) -> Result<(), StepError> {
         let Scratch { vectors, encoder, head, .. } = scratch;
-        self.encoder.forward(batch, Mode::Predict, vectors, encoder);
-        self.head.logits(vectors, logits, head);
+        self.encoder.forward(batch, Mode::Predict, vectors, encoder)?;
+        self.head.logits(vectors, logits, head)
     }
 
-    /// The `k` best outputs of each instance, and each one's loss if it is asked for.
+    /// The `k` best labels of each instance, and each one's loss if it is asked for.
+    ///
+    /// # Errors
+    /// A part fails.
     pub fn rank(
         &self,
         batch: &Batch,
-        loss: Option<&dyn Loss>,
+        loss: Option<Loss>,
         k: usize,
         scratch: &mut Scratch<E, H>,
-    ) -> Vec<crate::head::Ranked> {
+    ) -> Result<Vec<crate::head::Ranked>, StepError> {
         let Scratch { vectors, encoder, head, .. } = scratch;
-        self.encoder.forward(batch, Mode::Predict, vectors, encoder);
+        self.encoder.forward(batch, Mode::Predict, vectors, encoder)?;
         self.head.rank(vectors, loss.map(|loss| (batch.targets(), loss)), k, head)
     }
 

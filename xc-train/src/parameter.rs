@@ -1,6 +1,6 @@
 //! A matrix that learns, with what its optimiser remembers of it.
 
-use crate::optim::{Optimizer, Step};
+use crate::optim::Change;
 use xc_hash::stream::{Purpose, Stream, name};
 use xc_sparse::dense::SplitRows;
 use xc_sparse::simd::prefetch_start;
@@ -122,7 +122,7 @@ impl Parameter {
     }
 
     /// All rows, to be changed.
-    pub fn slot(&mut self) -> RowsMut<'_> {
+    pub fn rows_mut(&mut self) -> RowsMut<'_> {
         self.own();
         let [first, second] = &mut self.moments;
         RowsMut { values: &mut self.values, first, second, width: self.width, decays: self.decays }
@@ -156,10 +156,10 @@ impl<'a> RowsMut<'a> {
 }
 
 impl RowsMut<'_> {
-    /// Changes all rows by a gradient of their shape.
-    pub fn update(self, gradient: &[f32], optimizer: &dyn Optimizer, step: &Step) {
-        let decay = if self.decays { step.decay } else { 0.0 };
-        optimizer.apply(self, gradient, &Step { decay, ..*step });
+    /// Changes all rows by a gradient of their shape. Weight decay reaches them only where the parameter has any.
+    pub fn update(self, gradient: &[f32], change: &Change) {
+        let decay = if self.decays { change.decay } else { 0.0 };
+        Change { decay, ..*change }.apply(self, gradient);
     }
 
     /// Asks for the values and moments, which will be changed soon.

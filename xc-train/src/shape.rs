@@ -1,7 +1,6 @@
 //! The network that the dense baseline and each repetition of MACH are: a bag, perhaps dense layers, a dense head.
 
 use crate::encoder::{Bag, Stack};
-use crate::loss::{Bce, Softmax, SquaredHinge};
 use crate::parameter::Init;
 use crate::trainer::Sample;
 use crate::{Activation, Activations, Batch, Encoder, Head, Loss, Network, Scratch, head};
@@ -22,37 +21,14 @@ pub struct NetworkParams {
     /// Chance that a hidden value is dropped in training, in [0, 1). Default 0.
     pub dropout: f32,
     /// Default: softmax.
-    pub loss: LossKind,
+    pub loss: Loss,
     /// Names the streams of first values. Default 0.
     pub seed: u64,
 }
 
 impl Default for NetworkParams {
     fn default() -> Self {
-        Self { widths: vec![512], dropout: 0.0, loss: LossKind::Softmax, seed: 0 }
-    }
-}
-
-/// A loss by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LossKind {
-    /// [`Softmax`].
-    Softmax,
-    /// [`Bce`].
-    Bce,
-    /// [`SquaredHinge`].
-    SquaredHinge,
-}
-
-impl LossKind {
-    /// The loss.
-    pub fn loss(self) -> &'static dyn Loss {
-        match self {
-            Self::Softmax => &Softmax,
-            Self::Bce => &Bce,
-            Self::SquaredHinge => &SquaredHinge,
-        }
+        Self { widths: vec![512], dropout: 0.0, loss: Loss::Softmax, seed: 0 }
     }
 }
 
@@ -191,7 +167,7 @@ pub(crate) fn stored_arrays(
 ///
 /// # Errors
 /// The container refuses.
-pub(crate) fn write<E: Encoder, H: Head>(
+pub(crate) fn write<E: Encoder, H: Head<Input = E::Output>>(
     network: &Network<E, H>,
     prefix: &str,
     writer: &mut ContainerWriter,
@@ -206,7 +182,11 @@ pub(crate) fn write<E: Encoder, H: Head>(
 /// Puts the biases of the outputs where the loss is least for a network that knows only how often each output is true in a
 /// sample, smoothed by half an instance. Without it a network of very many outputs spends its first epochs on learning that
 /// nearly all of them are false.
-pub(crate) fn begin_at_prior<E: Encoder, H: Head>(network: &mut Network<E, H>, sample: &Sample<'_>, loss: LossKind) {
+pub(crate) fn begin_at_prior<E: Encoder, H: Head<Input = E::Output>>(
+    network: &mut Network<E, H>,
+    sample: &Sample<'_>,
+    loss: Loss,
+) {
     let targets = sample.examples().targets();
     let mut counts = vec![0u32; targets.n_labels()];
     sample.rows().iter().flat_map(|&i| targets.row(i as usize)).for_each(|&output| counts[output as usize] += 1);
@@ -215,9 +195,9 @@ pub(crate) fn begin_at_prior<E: Encoder, H: Head>(network: &mut Network<E, H>, s
         let count = f64::from(count);
         match loss {
             // Up to a constant, which the softmax does not see.
-            LossKind::Softmax => (count + 0.5).ln() - (n + 1.0).ln(),
-            LossKind::Bce => ((count + 0.5) / ((n - count).max(0.0) + 0.5)).ln(),
-            LossKind::SquaredHinge => 2.0 * (count + 0.5) / (n + 1.0) - 1.0,
+            Loss::Softmax => (count + 0.5).ln() - (n + 1.0).ln(),
+            Loss::Bce => ((count + 0.5) / ((n - count).max(0.0) + 0.5)).ln(),
+            Loss::SquaredHinge => 2.0 * (count + 0.5) / (n + 1.0) - 1.0,
         }
     };
     for named in network.parameters_mut().into_iter().filter(|named| named.name == "head.bias") {
@@ -268,14 +248,14 @@ mod tests {
         let x = xc_sparse::CsrMatrix::zero((6, 3));
         let examples = Examples::try_new(Features::Sparse(xc_sparse::Rows::new(x.view())), &targets).unwrap();
         let sample = Sample::all(examples);
-        for loss in [LossKind::Softmax, LossKind::Bce, LossKind::SquaredHinge] {
+        for loss in [Loss::Softmax, Loss::Bce, Loss::SquaredHinge] {
             let params = NetworkParams { widths: vec![2], loss, ..Default::default() };
             let mut network = params.network(3, 4, Init::Zeros);
             begin_at_prior(&mut network, &sample, loss);
             // Rows without features see the biases alone, since nothing else is there.
             let bias = network.head().bias().to_vec();
             let total = |bias: &[f32]| {
-                let one = |i| loss.loss().gradient(&mut bias.to_vec(), targets.row(i), 1.0);
+                let one = |i| loss.of_row(&mut bias.to_vec(), targets.row(i), 1.0);
                 (0..6).map(one).sum::<f64>()
             };
             let best = total(&bias);

@@ -157,9 +157,9 @@ pub fn arrays_mut_of<'a>(parameters: impl IntoIterator<Item = Named<&'a mut Para
     let mut out = Vec::new();
     for Named { name, parameter } in parameters {
         let shape = [parameter.rows(), parameter.width()];
-        let slot = parameter.slot();
-        out.push(ArrayMut::new(name.as_str(), Role::Values, shape, slot.values));
-        for (i, moment) in [slot.first, slot.second].into_iter().enumerate().filter(|(_, m)| !m.is_empty()) {
+        let rows = parameter.rows_mut();
+        out.push(ArrayMut::new(name.as_str(), Role::Values, shape, rows.values));
+        for (i, moment) in [rows.first, rows.second].into_iter().enumerate().filter(|(_, m)| !m.is_empty()) {
             out.push(ArrayMut::new(format!("{name}.m{i}"), Role::Moments, shape, moment));
         }
     }

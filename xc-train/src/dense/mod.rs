@@ -14,6 +14,7 @@ pub use file::KIND;
 
 use crate::head::each_row;
 use crate::shape::{BagNetwork, NetworkParams, Room, begin_at_prior};
+use crate::step::in_memory;
 use crate::trainer::{Sample, Summary, TrainError};
 use crate::{Features, Init, Trainer};
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
@@ -70,7 +71,7 @@ impl DenseModel {
 
     /// Number of labels.
     pub fn n_labels(&self) -> usize {
-        crate::Head::n_outputs(self.network.head())
+        crate::Head::labels(self.network.head()).len()
     }
 
     /// The network.
@@ -112,11 +113,11 @@ impl DenseModel {
     fn ranked(&self, queries: CsrView<'_>, choose: impl Fn(usize, &[f32], &mut TopK) + Sync) -> RankedBatch {
         let features = Features::Sparse(Rows::new(queries));
         let Room { mut batch, mut logits, mut workspace } = Room::default();
-        let loss = self.params.loss.loss();
+        let loss = self.params.loss;
         let mut out = RankedBatch::new();
         for first in (0..features.len()).step_by(BATCH) {
             batch.fill_features(features, first..features.len().min(first + BATCH));
-            self.network.logits(&batch, &mut logits, &mut workspace);
+            in_memory(self.network.logits(&batch, &mut logits, &mut workspace));
             let ranked = each_row(&mut logits, |at, row, top| {
                 loss.scores(row);
                 choose(first + at, row, top);

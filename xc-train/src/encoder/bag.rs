@@ -11,9 +11,10 @@
 use super::Encoder;
 use crate::activations::{ActivationDropout, BLOCK};
 use crate::layer::{Named, column_sums, squares};
+use crate::optim::Change;
 use crate::parameter::{Decay, Init, Parameter, RowsMut};
 use crate::state::State;
-use crate::{Activation, Activations, Batch, Mode, Update};
+use crate::{Activation, Activations, Batch, Mode, StepError, Update};
 use rayon::prelude::*;
 use std::cell::RefCell;
 use std::ops::Range;
@@ -27,8 +28,6 @@ pub struct Bag {
     table: Parameter,
     bias: Parameter,
     finish: ActivationDropout,
-    /// Share of the learning rate.
-    rate: f32,
 }
 
 /// Entries of a batch that one task of a backward pass takes.
@@ -57,17 +56,7 @@ impl Bag {
         let mut table = Parameter::zeros(n_features, width, Decay::Yes);
         first.into().fill(0, 20f32.sqrt().recip(), &mut table);
         let bias = Parameter::zeros(width, 1, Decay::No);
-        Self { table, bias, finish: ActivationDropout { activation, dropout, layer: 0 }, rate: 1.0 }
-    }
-
-    /// Lets the vectors and the bias learn at a share of the learning rate (and of its weight decay); at 0 they stay as they are.
-    ///
-    /// # Panics
-    /// If the share is negative or no number.
-    pub fn with_rate(mut self, share: f32) -> Self {
-        assert!(share >= 0.0 && share.is_finite(), "share {share}, wanted at least 0");
-        self.rate = share;
-        self
+        Self { table, bias, finish: ActivationDropout { activation, dropout, layer: 0 } }
     }
 
     /// Number of features.
@@ -77,19 +66,16 @@ impl Bag {
 }
 
 impl Encoder for Bag {
+    type Output = Activations;
     type Scratch = ();
 
     fn width(&self) -> usize {
         self.table.width()
     }
 
-    fn wants_gradient(&self) -> bool {
-        self.rate > 0.0
-    }
-
     /// # Panics
     /// If the batch's rows are not sparse or have another number of features.
-    fn forward(&self, batch: &Batch, mode: Mode, output: &mut Activations, (): &mut ()) {
+    fn forward(&self, batch: &Batch, mode: Mode, output: &mut Activations, (): &mut ()) -> Result<(), StepError> {
         let met = batch.width();
         assert!(met == self.n_features() && batch.dense.is_empty(), "rows of {met}, wanted {}", self.n_features());
         let width = self.width();
@@ -102,13 +88,22 @@ impl Encoder for Bag {
             }
             self.finish.forward(mode, block * BLOCK, width, rows);
         });
+        Ok(())
     }
 
-    fn backward(&self, _: &Batch, mode: Mode, output: &Activations, gradient: &mut Activations, (): &mut ()) {
+    fn backward(
+        &self,
+        _: &Batch,
+        mode: Mode,
+        output: &Activations,
+        gradient: &mut Activations,
+        (): &mut (),
+    ) -> Result<(), StepError> {
         self.finish.backward(mode, output, gradient);
+        Ok(())
     }
 
-    fn squared_norm(&self, batch: &Batch, gradient: &Activations, (): &mut ()) -> f64 {
+    fn squared_norm(&self, batch: &Batch, gradient: &Activations, (): &mut ()) -> Result<f64, StepError> {
         let groups = &batch.groups;
         let sums: Vec<f64> = (0..groups.features.len())
             .into_par_iter()
@@ -121,21 +116,20 @@ impl Encoder for Bag {
                 })
             })
             .collect();
-        sums.iter().sum::<f64>() + squares(&column_sums(gradient))
+        Ok(sums.iter().sum::<f64>() + squares(&column_sums(gradient)))
     }
 
-    fn update(&mut self, batch: &Batch, gradient: &Activations, (): &mut (), update: &Update<'_>) {
-        let update = &Update { step: update.step.at_share(self.rate), ..*update };
-        self.bias.slot().update(&column_sums(gradient), update.optimizer, &update.step);
+    fn update(&mut self, batch: &Batch, gradient: &Activations, (): &mut (), update: &Update) -> Result<(), StepError> {
+        self.bias.rows_mut().update(&column_sums(gradient), &update.change);
         let n = batch.groups.features.len();
-        update_rows(batch, 0..n, 0, self.table.slot(), gradient, update);
+        update_rows(batch, 0..n, 0, self.table.rows_mut(), gradient, &update.change);
+        Ok(())
     }
 }
 
 impl State for Bag {
     fn settings(&self) -> String {
-        let rate = if self.rate == 1.0 { String::new() } else { format!(" rate x {}", self.rate) };
-        format!("bag {} x {} {:?}{rate}", self.n_features(), self.width(), self.finish)
+        format!("bag {} x {} {:?}", self.n_features(), self.width(), self.finish)
     }
 
     fn parameters(&self) -> Vec<Named<&Parameter>> {
@@ -153,14 +147,14 @@ impl State for Bag {
     }
 }
 
-/// Changes the rows of the features at `positions` of the batch; `slot` begins with the row of feature `first`.
+/// Changes the rows of the features at `positions` of the batch; `target` begins with the row of feature `first`.
 fn update_rows(
     batch: &Batch,
     positions: Range<usize>,
     first: usize,
-    mut slot: RowsMut<'_>,
+    mut target: RowsMut<'_>,
     gradient: &Activations,
-    update: &Update<'_>,
+    change: &Change,
 ) {
     let groups = &batch.groups;
     let n_entries = groups.ptr[positions.end] - groups.ptr[positions.start];
@@ -171,11 +165,11 @@ fn update_rows(
                 let local = |at: usize| groups.features[at] as usize - first;
                 if at + UPDATES_AHEAD < positions.end {
                     let ahead = local(at + UPDATES_AHEAD);
-                    slot.rows(ahead..ahead + 1).prefetch();
+                    target.rows(ahead..ahead + 1).prefetch();
                 }
                 gather(row, gradient, rows, values);
                 let local = local(at);
-                slot.rows(local..local + 1).update(row, update.optimizer, &update.step);
+                target.rows(local..local + 1).update(row, change);
             }
         });
         return;
@@ -183,10 +177,10 @@ fn update_rows(
     // Features are ascending: the middle one parts the table.
     let middle = positions.start + positions.len() / 2;
     let border = groups.features[middle] as usize;
-    let (low, high) = slot.split_at_row(border - first);
+    let (low, high) = target.split_at_row(border - first);
     rayon::join(
-        || update_rows(batch, positions.start..middle, first, low, gradient, update),
-        || update_rows(batch, middle..positions.end, border, high, gradient, update),
+        || update_rows(batch, positions.start..middle, first, low, gradient, change),
+        || update_rows(batch, middle..positions.end, border, high, gradient, change),
     );
 }
 

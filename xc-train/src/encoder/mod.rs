@@ -10,42 +10,73 @@ pub use precomputed::Precomputed;
 pub use stack::Stack;
 
 use crate::state::State;
-use crate::{Activations, Batch, Mode, Update};
+use crate::{Batch, Mode, StepError, Update};
 
 /// A network from instances to vectors.
 ///
 /// A training step calls `forward`, `backward` and `update` in this order with the same batch, mode and scratch;
-/// `squared_norm` may come before `update`. Only `forward` when [`Encoder::wants_gradient`] says no.
+/// `squared_norm` may come before `update`. Only `forward` where the encoder does not learn.
 pub trait Encoder: State {
+    /// The vectors of a batch: [`Activations`](crate::Activations) where they lie in this process's memory.
+    type Output: Default + Send;
     /// Buffers of a step; they grow to the largest batch and stay.
     type Scratch: Default + Send;
 
     /// Length of a vector.
     fn width(&self) -> usize;
 
-    /// Whether the gradient with respect to the output is of use. Where nothing is learned it is not: a step then calls
-    /// `forward` alone, and whoever is above need not compute that gradient.
-    fn wants_gradient(&self) -> bool {
+    /// Whether there is anything to learn. Where there is not, a step calls `forward` alone, and whoever is above need not compute the
+    /// gradient with respect to the output.
+    fn learns(&self) -> bool {
         true
     }
 
     /// Computes the vectors. A scratch that only predicts stays small.
-    fn forward(&self, batch: &Batch, mode: Mode, output: &mut Activations, scratch: &mut Self::Scratch);
+    ///
+    /// # Errors
+    /// What the encoder uses fails.
+    fn forward(
+        &self,
+        batch: &Batch,
+        mode: Mode,
+        output: &mut Self::Output,
+        scratch: &mut Self::Scratch,
+    ) -> Result<(), StepError>;
 
     /// Takes the gradient with respect to the output down to each layer's sums. `gradient` is used up: afterwards it
-    /// belongs to the encoder, and `update` wants it unchanged.
+    /// belongs to the encoder, and `update` expects it unchanged.
+    ///
+    /// # Errors
+    /// What the encoder uses fails.
     fn backward(
         &self,
         batch: &Batch,
         mode: Mode,
-        output: &Activations,
-        gradient: &mut Activations,
+        output: &Self::Output,
+        gradient: &mut Self::Output,
         scratch: &mut Self::Scratch,
-    );
+    ) -> Result<(), StepError>;
 
     /// Sum of squares of the gradient with respect to all parameters, after `backward`.
-    fn squared_norm(&self, batch: &Batch, gradient: &Activations, scratch: &mut Self::Scratch) -> f64;
+    ///
+    /// # Errors
+    /// What the encoder uses fails.
+    fn squared_norm(
+        &self,
+        batch: &Batch,
+        gradient: &Self::Output,
+        scratch: &mut Self::Scratch,
+    ) -> Result<f64, StepError>;
 
     /// Changes the parameters by their gradient.
-    fn update(&mut self, batch: &Batch, gradient: &Activations, scratch: &mut Self::Scratch, update: &Update<'_>);
+    ///
+    /// # Errors
+    /// What the encoder uses fails.
+    fn update(
+        &mut self,
+        batch: &Batch,
+        gradient: &Self::Output,
+        scratch: &mut Self::Scratch,
+        update: &Update,
+    ) -> Result<(), StepError>;
 }

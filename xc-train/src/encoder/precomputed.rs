@@ -4,7 +4,7 @@ use super::Encoder;
 use crate::activations::{ActivationDropout, BLOCK};
 use crate::layer::Named;
 use crate::state::State;
-use crate::{Activation, Activations, Batch, Mode, Parameter, Update};
+use crate::{Activation, Activations, Batch, Mode, Parameter, StepError, Update};
 use rayon::prelude::*;
 
 /// Hands on the dense rows of the batch; learns nothing.
@@ -32,6 +32,7 @@ impl Precomputed {
 }
 
 impl Encoder for Precomputed {
+    type Output = Activations;
     type Scratch = ();
 
     fn width(&self) -> usize {
@@ -39,13 +40,13 @@ impl Encoder for Precomputed {
     }
 
     /// Never.
-    fn wants_gradient(&self) -> bool {
+    fn learns(&self) -> bool {
         false
     }
 
     /// # Panics
     /// If the batch's rows are not dense rows of this width.
-    fn forward(&self, batch: &Batch, mode: Mode, output: &mut Activations, (): &mut ()) {
+    fn forward(&self, batch: &Batch, mode: Mode, output: &mut Activations, (): &mut ()) -> Result<(), StepError> {
         let wanted = batch.len() * self.width;
         assert!(batch.dense.len() == wanted, "{} dense values in a batch, wanted {wanted}", batch.dense.len());
         output.reshape(batch.len(), self.width);
@@ -55,15 +56,20 @@ impl Encoder for Precomputed {
             rows.copy_from_slice(values);
             self.finish.forward(mode, block * BLOCK, width, rows);
         });
+        Ok(())
     }
 
-    fn backward(&self, _: &Batch, _: Mode, _: &Activations, _: &mut Activations, (): &mut ()) {}
-
-    fn squared_norm(&self, _: &Batch, _: &Activations, (): &mut ()) -> f64 {
-        0.0
+    fn backward(&self, _: &Batch, _: Mode, _: &Activations, _: &mut Activations, (): &mut ()) -> Result<(), StepError> {
+        Ok(())
     }
 
-    fn update(&mut self, _: &Batch, _: &Activations, (): &mut (), _: &Update<'_>) {}
+    fn squared_norm(&self, _: &Batch, _: &Activations, (): &mut ()) -> Result<f64, StepError> {
+        Ok(0.0)
+    }
+
+    fn update(&mut self, _: &Batch, _: &Activations, (): &mut (), _: &Update) -> Result<(), StepError> {
+        Ok(())
+    }
 }
 
 impl State for Precomputed {

@@ -5,7 +5,7 @@ use crate::activations::{ActivationDropout, BLOCK};
 use crate::layer::{Linear, Named};
 use crate::parameter::Init;
 use crate::state::State;
-use crate::{Activation, Activations, Batch, Mode, Parameter, Update};
+use crate::{Activation, Activations, Batch, Mode, Parameter, StepError, Update};
 use rayon::prelude::*;
 use xc_sparse::dense::{MatmulPrecision, Scratch};
 
@@ -13,6 +13,8 @@ use xc_sparse::dense::{MatmulPrecision, Scratch};
 #[derive(Clone, Debug)]
 pub struct Stack<E> {
     below: E,
+    /// Share of the learning rate at which it learns.
+    share_below: f32,
     layers: Vec<Layer>,
 }
 
@@ -36,10 +38,10 @@ impl<W: Default> Default for StackScratch<W> {
     }
 }
 
-impl<E: Encoder> Stack<E> {
+impl<E: Encoder<Output = Activations>> Stack<E> {
     /// Only what is below, until layers are pushed.
     pub fn new(below: E) -> Self {
-        Self { below, layers: Vec::new() }
+        Self { below, share_below: 1.0, layers: Vec::new() }
     }
 
     /// Puts a layer of `width` outputs on top. Weights begin as He proposes for ReLU, at variance 1/inputs otherwise.
@@ -61,32 +63,55 @@ impl<E: Encoder> Stack<E> {
         self
     }
 
+    /// Lets what is below the layers learn at a share of their learning rate; at 0 it stays as it is.
+    ///
+    /// # Panics
+    /// If the share is negative or no number.
+    pub fn with_share_below(mut self, share: f32) -> Self {
+        assert!(share >= 0.0 && share.is_finite(), "share {share}, expected at least 0");
+        self.share_below = share;
+        self
+    }
+
+    /// Whether what is below the layers learns.
+    fn below_learns(&self) -> bool {
+        self.share_below > 0.0 && self.below.learns()
+    }
+
     /// What is below the layers.
     pub fn below(&self) -> &E {
         &self.below
     }
 }
 
-impl<E: Encoder> Encoder for Stack<E> {
+impl<E: Encoder<Output = Activations>> Encoder for Stack<E> {
+    type Output = Activations;
     type Scratch = StackScratch<E::Scratch>;
 
     fn width(&self) -> usize {
         self.layers.last().map_or(self.below.width(), |l| l.linear.weights.rows())
     }
 
-    fn wants_gradient(&self) -> bool {
-        !self.layers.is_empty() || self.below.wants_gradient()
+    fn learns(&self) -> bool {
+        !self.layers.is_empty() || self.below_learns()
     }
 
-    fn forward(&self, batch: &Batch, mode: Mode, output: &mut Activations, scratch: &mut Self::Scratch) {
+    fn forward(
+        &self,
+        batch: &Batch,
+        mode: Mode,
+        output: &mut Activations,
+        scratch: &mut Self::Scratch,
+    ) -> Result<(), StepError> {
         scratch.inputs.resize_with(self.layers.len(), Activations::default);
         let StackScratch { below, inputs, product, .. } = scratch;
         let lowest = inputs.first_mut().unwrap_or(output);
-        self.below.forward(batch, mode, lowest, below);
+        self.below.forward(batch, mode, lowest, below)?;
         for (at, layer) in self.layers.iter().enumerate() {
             let (low, high) = inputs.split_at_mut(at + 1);
             layer.forward(mode, &low[at], high.first_mut().unwrap_or(output), product);
         }
+        Ok(())
     }
 
     fn backward(
@@ -96,8 +121,8 @@ impl<E: Encoder> Encoder for Stack<E> {
         output: &Activations,
         gradient: &mut Activations,
         scratch: &mut Self::Scratch,
-    ) {
-        let below_learns = self.below.wants_gradient();
+    ) -> Result<(), StepError> {
+        let below_learns = self.below_learns();
         scratch.gradients.resize_with(self.layers.len(), Activations::default);
         let StackScratch { below, inputs, gradients, product } = scratch;
         for (at, layer) in self.layers.iter().enumerate().rev() {
@@ -112,45 +137,58 @@ impl<E: Encoder> Encoder for Stack<E> {
             }
         }
         if !below_learns {
-            return;
+            return Ok(());
         }
         let (output, gradient) = match gradients.first_mut() {
             Some(gradient) => (&inputs[0], gradient),
             None => (output, gradient),
         };
-        self.below.backward(batch, mode, output, gradient, below);
+        self.below.backward(batch, mode, output, gradient, below)
     }
 
-    fn squared_norm(&self, batch: &Batch, gradient: &Activations, scratch: &mut Self::Scratch) -> f64 {
+    fn squared_norm(
+        &self,
+        batch: &Batch,
+        gradient: &Activations,
+        scratch: &mut Self::Scratch,
+    ) -> Result<f64, StepError> {
         let StackScratch { below, inputs, gradients, product } = scratch;
         let mut sum = 0.0;
-        if self.below.wants_gradient() {
-            sum += self.below.squared_norm(batch, gradients.first().unwrap_or(gradient), below);
+        if self.below_learns() {
+            sum += self.below.squared_norm(batch, gradients.first().unwrap_or(gradient), below)?;
         }
         for (at, layer) in self.layers.iter().enumerate() {
             sum += layer.linear.squared_norm(&inputs[at], gradients.get(at + 1).unwrap_or(gradient), product);
         }
-        sum
+        Ok(sum)
     }
 
-    fn update(&mut self, batch: &Batch, gradient: &Activations, scratch: &mut Self::Scratch, update: &Update<'_>) {
+    fn update(
+        &mut self,
+        batch: &Batch,
+        gradient: &Activations,
+        scratch: &mut Self::Scratch,
+        update: &Update,
+    ) -> Result<(), StepError> {
         let StackScratch { below, inputs, gradients, product } = scratch;
-        if self.below.wants_gradient() {
-            self.below.update(batch, gradients.first().unwrap_or(gradient), below, update);
+        if self.below_learns() {
+            let update = update.times(self.share_below);
+            self.below.update(batch, gradients.first().unwrap_or(gradient), below, &update)?;
         }
         for (at, layer) in self.layers.iter_mut().enumerate() {
             layer.linear.update(&inputs[at], gradients.get(at + 1).unwrap_or(gradient), product, update);
         }
+        Ok(())
     }
 }
 
-impl<E: Encoder> State for Stack<E> {
+impl<E: Encoder<Output = Activations>> State for Stack<E> {
     fn settings(&self) -> String {
         let own = self
             .layers
             .iter()
             .map(|l| format!("; {} {:?} products {}", l.linear.weights.rows(), l.finish, l.linear.products.name()));
-        std::iter::once(self.below.settings()).chain(own).collect()
+        std::iter::once(format!("{} at {}", self.below.settings(), self.share_below)).chain(own).collect()
     }
 
     fn parameters(&self) -> Vec<Named<&Parameter>> {

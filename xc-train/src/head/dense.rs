@@ -4,8 +4,9 @@ use super::{Head, Ranked, rank_rows};
 use crate::layer::{Linear, Named};
 use crate::parameter::Init;
 use crate::state::State;
-use crate::{Activations, Loss, Parameter, Targets, Update};
+use crate::{Activations, Loss, Mode, Parameter, StepError, Targets, Update};
 use rayon::prelude::*;
+use std::ops::Range;
 use xc_sparse::dense::{MatmulPrecision, Scratch};
 
 /// `logits = input * weights^T + bias`, weights label-major: one row an output.
@@ -49,62 +50,78 @@ impl Dense {
 }
 
 impl Head for Dense {
+    type Input = Activations;
     type Scratch = DenseScratch;
 
     fn width(&self) -> usize {
         self.linear.weights.width()
     }
 
-    fn n_outputs(&self) -> usize {
-        self.linear.weights.rows()
+    fn labels(&self) -> Range<u32> {
+        0..self.linear.weights.rows() as u32
     }
 
-    fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, scratch: &mut Self::Scratch) -> f64 {
+    fn loss(
+        &self,
+        input: &Activations,
+        targets: Targets<'_>,
+        loss: Loss,
+        _: Mode,
+        scratch: &mut DenseScratch,
+    ) -> Result<f64, StepError> {
         assert!(input.len() == targets.len(), "{} vectors, {} targets", input.len(), targets.len());
         let DenseScratch { logits, losses, product } = scratch;
         self.linear.forward(input, logits, product);
         losses.clear();
         losses.resize(input.len(), 0.0);
         let n = input.len() as f64;
-        let rows = logits.values_mut().par_chunks_exact_mut(self.n_outputs().max(1));
+        let rows = logits.values_mut().par_chunks_exact_mut(self.labels().len().max(1));
         rows.zip(losses.par_iter_mut()).enumerate().for_each(|(i, (row, out))| {
-            *out = loss.gradient(row, targets.row(i), (1.0 / n) as f32);
+            *out = loss.of_row(row, targets.row(i), (1.0 / n) as f32);
         });
-        losses.iter().sum::<f64>() / n
+        Ok(losses.iter().sum::<f64>() / n)
     }
 
-    fn backward(&self, gradient: &mut Activations, scratch: &mut Self::Scratch) {
+    fn backward(&self, gradient: &mut Activations, scratch: &mut DenseScratch) -> Result<(), StepError> {
         self.linear.backward(&scratch.logits, gradient, &mut scratch.product);
+        Ok(())
     }
 
-    fn squared_norm(&self, input: &Activations, scratch: &mut Self::Scratch) -> f64 {
-        self.linear.squared_norm(input, &scratch.logits, &mut scratch.product)
+    fn squared_norm(&self, input: &Activations, scratch: &mut DenseScratch) -> Result<f64, StepError> {
+        Ok(self.linear.squared_norm(input, &scratch.logits, &mut scratch.product))
     }
 
-    fn update(&mut self, input: &Activations, scratch: &mut Self::Scratch, update: &Update<'_>) {
+    fn update(&mut self, input: &Activations, scratch: &mut DenseScratch, update: &Update) -> Result<(), StepError> {
         self.linear.update(input, &scratch.logits, &mut scratch.product, update);
+        Ok(())
     }
 
-    fn logits(&self, input: &Activations, logits: &mut Activations, scratch: &mut Self::Scratch) {
+    fn logits(
+        &self,
+        input: &Activations,
+        logits: &mut Activations,
+        scratch: &mut DenseScratch,
+    ) -> Result<(), StepError> {
         self.linear.forward(input, logits, &mut scratch.product);
+        Ok(())
     }
 
     fn rank(
         &self,
         input: &Activations,
-        judged_by: Option<(Targets<'_>, &dyn Loss)>,
+        judged_by: Option<(Targets<'_>, Loss)>,
         k: usize,
-        scratch: &mut Self::Scratch,
-    ) -> Vec<Ranked> {
+        scratch: &mut DenseScratch,
+    ) -> Result<Vec<Ranked>, StepError> {
         let DenseScratch { logits, product, .. } = scratch;
         self.linear.forward(input, logits, product);
-        rank_rows(logits, judged_by, k)
+        Ok(rank_rows(logits, 0, judged_by, k))
     }
 }
 
 impl State for Dense {
     fn settings(&self) -> String {
-        format!("dense {} x {} products {}", self.n_outputs(), self.width(), self.linear.products.name())
+        format!("dense {} x {} products {}", self.labels().len(), self.width(), self.linear.products.name())
     }
 
     fn parameters(&self) -> Vec<Named<&Parameter>> {

@@ -13,8 +13,9 @@ use super::sparse::{SparseParams, SparseScratch};
 use super::{Head, Ranked, Sparse};
 use crate::layer::Named;
 use crate::state::{Array, ArrayMut, State};
-use crate::{Activations, Init, Loss, Parameter, Targets, Update};
+use crate::{Activations, Init, Loss, Mode, Parameter, StepError, Targets, Update};
 use rayon::prelude::*;
+use std::ops::Range;
 use std::sync::Arc;
 use xc_hash::stream::mix;
 use xc_sparse::uniform::{ConnectionsError, NumberType};
@@ -113,10 +114,10 @@ impl<H: Head> Grouped<H> {
     /// If there is not a group for each output, or one is not below `groups.n`.
     pub fn new(main: H, groups: Groups, first: Init) -> Result<Self, ConnectionsError> {
         assert!(
-            groups.of.len() == main.n_outputs(),
+            groups.of.len() == main.labels().len(),
             "{} outputs in groups, wanted {}",
             groups.of.len(),
-            main.n_outputs()
+            main.labels().len()
         );
         assert!(groups.of.iter().all(|&g| (g as usize) < groups.n), "a group is not below {}", groups.n);
         let first = match first {
@@ -141,33 +142,41 @@ fn renamed(name: &str) -> String {
     format!("groups.{}", name.strip_prefix("head.").unwrap_or(name))
 }
 
-impl<H: Head> Head for Grouped<H> {
+impl<H: Head<Input = Activations>> Head for Grouped<H> {
+    type Input = Activations;
     type Scratch = GroupedScratch<H::Scratch>;
 
     fn width(&self) -> usize {
         self.main.width()
     }
 
-    fn n_outputs(&self) -> usize {
-        self.main.n_outputs()
+    fn labels(&self) -> Range<u32> {
+        self.main.labels()
     }
 
     /// Of the main head alone: this judges.
-    fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, room: &mut Self::Scratch) -> f64 {
-        self.main.loss(input, targets, loss, &mut room.main)
+    fn loss(
+        &self,
+        input: &Activations,
+        targets: Targets<'_>,
+        loss: Loss,
+        mode: Mode,
+        room: &mut Self::Scratch,
+    ) -> Result<f64, StepError> {
+        self.main.loss(input, targets, loss, mode, &mut room.main)
     }
 
     /// Of the main head alone; only [`Head::step`] learns groups.
-    fn backward(&self, gradient: &mut Activations, room: &mut Self::Scratch) {
-        self.main.backward(gradient, &mut room.main);
+    fn backward(&self, gradient: &mut Activations, room: &mut Self::Scratch) -> Result<(), StepError> {
+        self.main.backward(gradient, &mut room.main)
     }
 
-    fn squared_norm(&self, input: &Activations, room: &mut Self::Scratch) -> f64 {
+    fn squared_norm(&self, input: &Activations, room: &mut Self::Scratch) -> Result<f64, StepError> {
         self.main.squared_norm(input, &mut room.main)
     }
 
-    fn update(&mut self, input: &Activations, room: &mut Self::Scratch, update: &Update<'_>) {
-        self.main.update(input, &mut room.main, update);
+    fn update(&mut self, input: &Activations, room: &mut Self::Scratch, update: &Update) -> Result<(), StepError> {
+        self.main.update(input, &mut room.main, update)
     }
 
     /// The loss given is the sum of both, that over groups by its weight.
@@ -175,38 +184,38 @@ impl<H: Head> Head for Grouped<H> {
         &mut self,
         input: &Activations,
         targets: Targets<'_>,
-        loss: &dyn Loss,
-        update: &Update<'_>,
+        loss: Loss,
+        update: &Update,
         mut gradient: Option<&mut Activations>,
         room: &mut Self::Scratch,
-    ) -> f64 {
-        let met = self.main.step(input, targets, loss, update, gradient.as_deref_mut(), &mut room.main);
-        let weight = self.groups.weight_at(update.number);
+    ) -> Result<f64, StepError> {
+        let met = self.main.step(input, targets, loss, update, gradient.as_deref_mut(), &mut room.main)?;
+        let weight = self.groups.weight_at(update.at.number);
         if weight == 0.0 || !met.is_finite() {
-            return met;
+            return Ok(met);
         }
         room.targets.fill(targets, &self.groups.of);
         let targets = Targets::new(&room.targets.ptr, &room.targets.groups);
         let wanted = gradient.is_some().then_some(&mut room.gradient);
-        let of_groups = self.head.step(input, targets, loss, update, wanted, &mut room.head);
+        let of_groups = self.head.step(input, targets, loss, update, wanted, &mut room.head)?;
         if let Some(gradient) = gradient {
             let parts = gradient.values_mut().par_chunks_mut(PART).zip(room.gradient.values().par_chunks(PART));
             parts.for_each(|(to, from)| to.iter_mut().zip(from).for_each(|(to, &from)| *to += weight * from));
         }
-        met + f64::from(weight) * of_groups
+        Ok(met + f64::from(weight) * of_groups)
     }
 
-    fn logits(&self, input: &Activations, logits: &mut Activations, room: &mut Self::Scratch) {
-        self.main.logits(input, logits, &mut room.main);
+    fn logits(&self, input: &Activations, logits: &mut Activations, room: &mut Self::Scratch) -> Result<(), StepError> {
+        self.main.logits(input, logits, &mut room.main)
     }
 
     fn rank(
         &self,
         input: &Activations,
-        judged_by: Option<(Targets<'_>, &dyn Loss)>,
+        judged_by: Option<(Targets<'_>, Loss)>,
         k: usize,
         room: &mut Self::Scratch,
-    ) -> Vec<Ranked> {
+    ) -> Result<Vec<Ranked>, StepError> {
         self.main.rank(input, judged_by, k, &mut room.main)
     }
 }

@@ -9,8 +9,9 @@ pub use grouped::Grouped;
 pub use sparse::Sparse;
 
 use crate::state::State;
-use crate::{Activations, Loss, Targets, Update};
+use crate::{Activations, Loss, Mode, StepError, Targets, Update};
 use rayon::prelude::*;
+use std::ops::Range;
 use xc_sparse::rank::{Scored, TopK};
 
 /// What an instance is answered.
@@ -22,74 +23,110 @@ pub struct Ranked {
     pub loss: f64,
 }
 
-/// The output layer. It calls the loss itself: a head that scores only some outputs chooses them.
+/// The output layer. It calls the loss itself: a head that scores only some labels chooses them.
 ///
 /// A training step calls either `step`, or `loss`, `backward` and `update` in this order with the same input and scratch,
-/// where `squared_norm` may come before `update` and `backward` is left out when nobody wants the gradient.
+/// where `squared_norm` may come before `update` and `backward` is left out when nobody needs the gradient.
 pub trait Head: State {
+    /// What an encoder gives: [`Activations`] where vectors lie in this process's memory.
+    type Input;
     /// Buffers of a step; they grow to the largest batch and stay.
     type Scratch: Default + Send;
 
     /// Length of the vectors that come in.
     fn width(&self) -> usize;
 
-    /// Number of outputs.
-    fn n_outputs(&self) -> usize;
+    /// The labels that this head scores, by the numbers that targets and answers have for them.
+    fn labels(&self) -> Range<u32>;
 
-    /// Mean loss of a batch. Leaves its gradient with respect to the logits in the scratch.
-    fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, scratch: &mut Self::Scratch) -> f64;
+    /// Mean loss of a batch. Leaves its gradient with respect to the logits in the scratch. In training a head may choose labels, drop
+    /// or screen; in [`Mode::Predict`] all labels are scored.
+    ///
+    /// # Errors
+    /// What the head uses fails.
+    fn loss(
+        &self,
+        input: &Self::Input,
+        targets: Targets<'_>,
+        loss: Loss,
+        mode: Mode,
+        scratch: &mut Self::Scratch,
+    ) -> Result<f64, StepError>;
 
     /// Gradient with respect to the input.
-    fn backward(&self, gradient: &mut Activations, scratch: &mut Self::Scratch);
+    ///
+    /// # Errors
+    /// What the head uses fails.
+    fn backward(&self, gradient: &mut Self::Input, scratch: &mut Self::Scratch) -> Result<(), StepError>;
 
     /// Sum of squares of the gradient with respect to all parameters.
-    fn squared_norm(&self, input: &Activations, scratch: &mut Self::Scratch) -> f64;
+    ///
+    /// # Errors
+    /// What the head uses fails.
+    fn squared_norm(&self, input: &Self::Input, scratch: &mut Self::Scratch) -> Result<f64, StepError>;
 
     /// Changes the parameters by their gradient.
-    fn update(&mut self, input: &Activations, scratch: &mut Self::Scratch, update: &Update<'_>);
+    ///
+    /// # Errors
+    /// What the head uses fails.
+    fn update(&mut self, input: &Self::Input, scratch: &mut Self::Scratch, update: &Update) -> Result<(), StepError>;
 
-    /// A whole step: mean loss of the batch before the change, gradient with respect to the input (when it is wanted) by the
+    /// A whole step: mean loss of the batch before the change, gradient with respect to the input (when it is asked for) by the
     /// parameters before the change, and the change.
     ///
     /// By default it is put together from `loss`, `backward` and `update`, and nothing changes when the loss is not finite. A
-    /// head may fuse the three, so that logits of few outputs exist at a time; it does exactly what the three would do, but
-    /// when the loss that it gives is not finite, it may already have changed some outputs. A training ends there.
+    /// head may fuse the three, so that logits of few labels exist at a time; it does exactly what the three would do, but
+    /// when the loss that it gives is not finite, it may already have changed some labels. A training ends there.
     ///
     /// A training that clips gradients needs their norm before anything changes: it calls the parts.
+    ///
+    /// # Errors
+    /// What the head uses fails.
     fn step(
         &mut self,
-        input: &Activations,
+        input: &Self::Input,
         targets: Targets<'_>,
-        loss: &dyn Loss,
-        update: &Update<'_>,
-        gradient: Option<&mut Activations>,
+        loss: Loss,
+        update: &Update,
+        gradient: Option<&mut Self::Input>,
         scratch: &mut Self::Scratch,
-    ) -> f64 {
-        let met = self.loss(input, targets, loss, scratch);
-        if met.is_finite() {
+    ) -> Result<f64, StepError> {
+        let value = self.loss(input, targets, loss, Mode::Train(update.at), scratch)?;
+        if value.is_finite() {
             if let Some(gradient) = gradient {
-                self.backward(gradient, scratch);
+                self.backward(gradient, scratch)?;
             }
-            self.update(input, scratch, update);
+            self.update(input, scratch, update)?;
         }
-        met
+        Ok(value)
     }
 
-    /// Logits of every output; one row an instance.
-    fn logits(&self, input: &Activations, logits: &mut Activations, scratch: &mut Self::Scratch);
+    /// Logits of every label; one row an instance.
+    ///
+    /// # Errors
+    /// What the head uses fails.
+    fn logits(
+        &self,
+        input: &Self::Input,
+        logits: &mut Activations,
+        scratch: &mut Self::Scratch,
+    ) -> Result<(), StepError>;
 
-    /// The `k` best outputs of each instance by their logits, and the loss of each if targets are given. By default from the logits
-    /// of the whole batch; a head of very many outputs does without them.
+    /// The `k` best labels of each instance by their logits, and the loss of each if targets are given. By default from the logits
+    /// of the whole batch; a head of very many labels does without them.
+    ///
+    /// # Errors
+    /// What the head uses fails.
     fn rank(
         &self,
-        input: &Activations,
-        judged_by: Option<(Targets<'_>, &dyn Loss)>,
+        input: &Self::Input,
+        judged_by: Option<(Targets<'_>, Loss)>,
         k: usize,
         scratch: &mut Self::Scratch,
-    ) -> Vec<Ranked> {
+    ) -> Result<Vec<Ranked>, StepError> {
         let mut logits = Activations::default();
-        self.logits(input, &mut logits, scratch);
-        rank_rows(&mut logits, judged_by, k)
+        self.logits(input, &mut logits, scratch)?;
+        Ok(rank_rows(&mut logits, self.labels().start, judged_by, k))
     }
 }
 
@@ -107,16 +144,17 @@ pub(crate) fn each_row<T: Send>(
     rows.map_init(|| TopK::new(0), |top, (i, row)| work(i, row, top)).collect()
 }
 
-/// What [`Head::rank`] answers, from the logits, which are used up.
+/// What [`Head::rank`] answers, from the logits of the labels from `first` on, which are used up.
 pub(crate) fn rank_rows(
     logits: &mut Activations,
-    judged_by: Option<(Targets<'_>, &dyn Loss)>,
+    first: u32,
+    judged_by: Option<(Targets<'_>, Loss)>,
     k: usize,
 ) -> Vec<Ranked> {
     each_row(logits, |i, row, top| {
         top.reset(k);
-        row.iter().zip(0..).for_each(|(&score, label)| top.push(Scored { label, score }));
-        let loss = judged_by.map_or(0.0, |(targets, loss)| loss.gradient(row, targets.row(i), 1.0));
+        row.iter().zip(first..).for_each(|(&score, label)| top.push(Scored { label, score }));
+        let loss = judged_by.map_or(0.0, |(targets, loss)| loss.of_row(row, targets.row(i), 1.0));
         Ranked { best: top.sorted().to_vec(), loss }
     })
 }

@@ -1,67 +1,231 @@
 //! Losses: what an error costs, and its gradient with respect to the logits.
+//!
+//! A loss is data: its name is all that a file, a log or a kernel has to say. Where it looks at all logits of an instance at once, as
+//! softmax does, it splits into a maximum, a sum and then the gradient, so that a head can go over its labels a tile at a time.
+//!
+//! ```text
+//!   softmax         ln sum_j e^z_j - 1/n sum_(true) z_j       p_j - (1/n if true)                 n true labels
+//!   bce             sum_j ln(1 + e^z_j) - [j true] z_j        sigmoid(z_j) - [j true]
+//!   squared-hinge   sum_j max(0, 1 - y_j z_j)^2               -2 y_j max(0, 1 - y_j z_j)          y_j: 1 where true, else -1
+//! ```
+//!
+//! The loss of a batch is the mean over its instances. Sums over labels are not averaged: a rare label counts as it stands.
 
 mod softmax;
 mod sums;
 
-pub use softmax::Softmax;
-pub use sums::{Bce, SquaredHinge};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+use thiserror::Error;
+use xc_sparse::{vectorised, vectorised_loop};
 
-/// A loss over the outputs of one instance.
-///
-/// The loss of a batch is the mean over its instances.
-pub trait Loss: Send + Sync {
-    /// Name in configurations and logs.
-    fn name(&self) -> &'static str;
-
-    /// Gives the loss of one instance and replaces its logits by `scale` times the gradient with respect to them.
-    ///
-    /// `positives` are the true outputs, ascending and unique. A logit that is not finite makes the loss so, or the
-    /// gradient; nothing panics.
-    fn gradient(&self, logits: &mut [f32], positives: &[u32], scale: f32) -> f64;
-
-    /// Replaces logits by scores between 0 and 1.
-    fn scores(&self, logits: &mut [f32]);
-
-    /// The loss of each output, if that of an instance is their sum.
-    fn separable(&self) -> Option<Separable> {
-        None
-    }
-}
-
-/// Losses that add up over the outputs, one output at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Separable {
-    /// See [`Bce`].
+/// A loss over the labels of one instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Loss {
+    /// Cross-entropy between softmax probabilities and a target spread evenly over the true labels. An instance without a true label
+    /// has loss and gradient 0. Scores are the probabilities.
+    Softmax,
+    /// Binary cross-entropy on every label, added up. Scores are sigmoids.
     Bce,
-    /// See [`SquaredHinge`].
+    /// Squared hinge on every label, added up. A score is e^(-max(0, 1 - z)^2).
     SquaredHinge,
 }
 
-impl Separable {
-    /// A logit at or below this has neither loss nor gradient where the output is false.
-    pub fn no_loss_below(self) -> f32 {
+/// No loss has this name.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("loss {got:?}, expected softmax, bce or squared-hinge")]
+pub struct LossError {
+    /// The name.
+    pub got: String,
+}
+
+/// What a loss knows of all logits of an instance before it looks at some of them: the largest, and the sum of e^(logit - largest).
+/// Losses that add up over labels need nothing; for them any value will do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Total {
+    /// The largest logit.
+    pub max: f32,
+    /// The sum.
+    pub sum: f64,
+}
+
+/// Which labels of an instance a stretch of logits belongs to.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch<'a> {
+    /// Label of the first logit.
+    pub first: u32,
+    /// True labels among those of the stretch, ascending and unique.
+    pub positives: &'a [u32],
+    /// True labels of the instance, wherever they are.
+    pub n_positives: usize,
+}
+
+impl Total {
+    /// That of no logits.
+    pub const EMPTY: Self = Self { max: f32::NEG_INFINITY, sum: 0.0 };
+
+    /// Takes in more logits.
+    pub fn add(&mut self, loss: Loss, logits: &[f32]) {
+        let max = loss.max(logits);
+        self.merge(Self { max, sum: loss.sum(logits, max) });
+    }
+
+    /// Takes in what is known of other logits.
+    pub fn merge(&mut self, other: Self) {
+        let (high, low) = if other.max > self.max { (other, *self) } else { (*self, other) };
+        // Nothing adds nothing; infinities make the sum no number.
+        let added = if low.sum == 0.0 { 0.0 } else { low.sum * f64::from(low.max - high.max).exp() };
+        *self = Self { max: high.max, sum: high.sum + added };
+    }
+}
+
+impl Loss {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Softmax, Self::Bce, Self::SquaredHinge];
+
+    /// Name in configurations and logs.
+    pub fn name(self) -> &'static str {
         match self {
-            Self::Bce => f32::NEG_INFINITY,
+            Self::Softmax => "softmax",
+            Self::Bce => "bce",
+            Self::SquaredHinge => "squared-hinge",
+        }
+    }
+
+    /// Whether the loss of an instance is a sum over labels: then no logit matters for the gradient of another.
+    pub fn is_separable(self) -> bool {
+        self != Self::Softmax
+    }
+
+    /// A logit at or below this has neither loss nor gradient where the label is false; minus infinity if there is no such logit.
+    pub fn margin(self) -> f32 {
+        match self {
+            Self::Softmax | Self::Bce => f32::NEG_INFINITY,
             Self::SquaredHinge => -1.0,
         }
     }
 
-    /// Loss of a logit and its derivative. NaN gives NaN.
-    #[inline(always)]
-    pub fn one(self, z: f32, is_true: bool) -> (f32, f32) {
+    /// The largest of some logits. Those of an instance have the largest of its stretches.
+    pub fn max(self, logits: &[f32]) -> f32 {
         match self {
-            Self::Bce => {
-                let positive = if z < 0.0 { 0.0 } else { z };
-                let loss = log1p_exp_neg_abs(z) + positive;
-                let gradient = sums::sigmoid(z);
-                if is_true { (loss - z, gradient - 1.0) } else { (loss, gradient) }
-            }
-            Self::SquaredHinge => {
-                let margin = if is_true { z } else { -z };
-                let slack = if margin >= 1.0 { 0.0 } else { 1.0 - margin };
-                (slack * slack, if is_true { -2.0 * slack } else { 2.0 * slack })
-            }
+            Self::Softmax => softmax::max(logits),
+            Self::Bce | Self::SquaredHinge => f32::NEG_INFINITY,
         }
+    }
+
+    /// The part of [`Total::sum`] that some logits have, where `max` is the largest of all. Those of stretches add up.
+    pub fn sum(self, logits: &[f32], max: f32) -> f64 {
+        match self {
+            Self::Softmax => softmax::sum(logits, max),
+            Self::Bce | Self::SquaredHinge => 0.0,
+        }
+    }
+
+    /// The loss of an instance beside what [`Loss::gradient`] gives of its stretches.
+    pub fn of_total(self, total: Total, n_positives: usize) -> f64 {
+        match self {
+            Self::Softmax if n_positives > 0 => total.sum.ln() + f64::from(total.max),
+            _ => 0.0,
+        }
+    }
+
+    /// Gives the loss of a stretch of logits and replaces them by `scale` times the gradient with respect to them.
+    ///
+    /// # Panics
+    /// If a true label lies outside the stretch.
+    pub fn gradient(self, logits: &mut [f32], of: Stretch<'_>, total: Total, scale: f32) -> f64 {
+        match self {
+            Self::Softmax => softmax::gradient(logits, of, total, scale),
+            Self::Bce => sums::bce(logits, of, scale),
+            Self::SquaredHinge => vectorised_loop(sums::Hinges { logits, of, scale }),
+        }
+    }
+
+    /// Maximum, sum and gradient of all logits of an instance: gives its loss and replaces them by `scale` times the gradient.
+    ///
+    /// `positives` are the true labels, ascending and unique. A logit that is not finite makes the loss so, or the
+    /// gradient; nothing panics.
+    pub fn of_row(self, logits: &mut [f32], positives: &[u32], scale: f32) -> f64 {
+        let of = Stretch { first: 0, positives, n_positives: positives.len() };
+        if self.is_separable() {
+            return self.gradient(logits, of, Total::EMPTY, scale);
+        }
+        if positives.is_empty() {
+            logits.fill(0.0);
+            return 0.0;
+        }
+        softmax::of_row(logits, of, scale)
+    }
+
+    /// Loss and derivative of one logit, for an instance of this total and so many true labels. NaN gives NaN.
+    ///
+    /// The loss is that of the logit alone; see [`Loss::of_total`].
+    #[inline(always)]
+    pub fn loss_and_gradient(self, z: f32, is_true: bool, share: Shares) -> (f32, f32) {
+        match self {
+            Self::Softmax => share.of(z, is_true),
+            Self::Bce => sums::bce_of_one(z, is_true),
+            Self::SquaredHinge => sums::hinge_of_one(z, is_true),
+        }
+    }
+
+    /// Replaces all logits of an instance by scores between 0 and 1, in the same order.
+    pub fn scores(self, logits: &mut [f32]) {
+        match self {
+            Self::Softmax => softmax::scores(logits),
+            Self::Bce => vectorised(|| logits.iter_mut().for_each(|z| *z = sums::sigmoid(*z))),
+            Self::SquaredHinge => vectorised(|| {
+                for z in logits {
+                    let slack = if *z >= 1.0 { 0.0 } else { 1.0 - *z };
+                    *z = exp(-(slack * slack));
+                }
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Loss {
+    type Err = LossError;
+
+    fn from_str(name: &str) -> Result<Self, LossError> {
+        let found = Self::ALL.into_iter().find(|loss| loss.name() == name);
+        found.ok_or_else(|| LossError { got: name.to_owned() })
+    }
+}
+
+/// What each logit of an instance is told of the others, ready for use: see [`Total`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shares {
+    max: f32,
+    /// 1 over the sum, or 0 for an instance without a true label.
+    probability: f32,
+    /// 1 over the number of true labels, or 0.
+    target: f32,
+}
+
+impl Shares {
+    /// For a loss that adds up over labels.
+    pub const NONE: Self = Self { max: 0.0, probability: 0.0, target: 0.0 };
+
+    /// Of an instance of so many true labels.
+    pub fn new(total: Total, n_positives: usize) -> Self {
+        let share = |of: f64| if n_positives == 0 { 0.0 } else { (1.0 / of) as f32 };
+        Self { max: total.max, probability: share(total.sum), target: share(n_positives as f64) }
+    }
+
+    #[inline(always)]
+    fn of(self, z: f32, is_true: bool) -> (f32, f32) {
+        let target = if is_true { self.target } else { 0.0 };
+        let loss = if is_true { -z * target } else { 0.0 };
+        (loss, exp(z - self.max) * self.probability - target)
     }
 }
 

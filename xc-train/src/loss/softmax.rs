@@ -1,72 +1,113 @@
 //! Softmax cross-entropy.
 
-use super::{LANES, Loss, exp, sum_mut};
+use super::{LANES, Loss, Stretch, Total, exp, sum_mut};
 use xc_sparse::{Loop, vectorised, vectorised_loop};
 
-/// Cross-entropy between softmax probabilities and a target spread evenly over the true outputs: with n of them each
-/// has the target 1/n.
-///
-/// ```text
-///   loss = ln sum_j e^z_j  -  1/n sum_(true) z_j          gradient_j = p_j - (1/n if true)
-/// ```
-///
-/// An instance without a true output has loss and gradient 0. `scores` gives the probabilities.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Softmax;
+/// All at once: the exponentials that the sum is made of become the gradient.
+pub(super) fn of_row(logits: &mut [f32], of: Stretch<'_>, scale: f32) -> f64 {
+    let loss = at_positives(logits, of);
+    let max = max(logits);
+    let sum = vectorised_loop(Exponentials { logits, max });
+    to_gradient(logits, of, sum, scale);
+    loss + Loss::Softmax.of_total(Total { max, sum }, of.n_positives)
+}
 
-impl Loss for Softmax {
-    fn name(&self) -> &'static str {
-        "softmax"
+pub(super) fn gradient(logits: &mut [f32], of: Stretch<'_>, total: Total, scale: f32) -> f64 {
+    if of.n_positives == 0 {
+        logits.fill(0.0);
+        return 0.0;
     }
+    let loss = at_positives(logits, of);
+    vectorised(|| logits.iter_mut().for_each(|z| *z = exp(*z - total.max)));
+    to_gradient(logits, of, total.sum, scale);
+    loss
+}
 
-    fn gradient(&self, logits: &mut [f32], positives: &[u32], scale: f32) -> f64 {
-        if positives.is_empty() {
-            logits.fill(0.0);
-            return 0.0;
-        }
-        let share = 1.0 / positives.len() as f64;
-        let at_positives = positives.iter().map(|&j| f64::from(logits[j as usize])).sum::<f64>() * share;
-        let (max, sum) = exponentials(logits);
-        let factor = (f64::from(scale) / sum) as f32;
-        vectorised(|| logits.iter_mut().for_each(|e| *e *= factor));
-        for &j in positives {
-            logits[j as usize] -= (f64::from(scale) * share) as f32;
-        }
-        sum.ln() + f64::from(max) - at_positives
-    }
+pub(super) fn scores(logits: &mut [f32]) {
+    let max = max(logits);
+    let factor = (1.0 / vectorised_loop(Exponentials { logits, max })) as f32;
+    vectorised(|| logits.iter_mut().for_each(|e| *e *= factor));
+}
 
-    fn scores(&self, logits: &mut [f32]) {
-        let (_, sum) = exponentials(logits);
-        let factor = (1.0 / sum) as f32;
-        vectorised(|| logits.iter_mut().for_each(|e| *e *= factor));
+pub(super) fn max(logits: &[f32]) -> f32 {
+    vectorised_loop(Max(logits))
+}
+
+pub(super) fn sum(logits: &[f32], max: f32) -> f64 {
+    vectorised_loop(Sum { logits, max })
+}
+
+fn at_positives(logits: &[f32], of: Stretch<'_>) -> f64 {
+    let sum: f64 = of.positives.iter().map(|&j| f64::from(logits[(j - of.first) as usize])).sum();
+    -sum / of.n_positives as f64
+}
+
+/// Exponentials to the gradient.
+fn to_gradient(exponentials: &mut [f32], of: Stretch<'_>, sum: f64, scale: f32) {
+    let factor = (f64::from(scale) / sum) as f32;
+    vectorised(|| exponentials.iter_mut().for_each(|e| *e *= factor));
+    let target = (f64::from(scale) / of.n_positives as f64) as f32;
+    for &j in of.positives {
+        exponentials[(j - of.first) as usize] -= target;
     }
 }
 
-/// Replaces logits by e^(logit - largest); gives the largest and the sum.
-fn exponentials(logits: &mut [f32]) -> (f32, f64) {
-    vectorised_loop(Exponentials(logits))
-}
+struct Max<'a>(&'a [f32]);
 
-struct Exponentials<'a>(&'a mut [f32]);
-
-impl Loop for Exponentials<'_> {
-    type Output = (f32, f64);
+impl Loop for Max<'_> {
+    type Output = f32;
 
     #[inline(always)]
-    fn run(self) -> (f32, f64) {
-        let logits = self.0;
+    fn run(self) -> f32 {
         let mut lanes = [f32::NEG_INFINITY; LANES];
-        let (whole, rest) = logits.as_chunks::<LANES>();
+        let (whole, rest) = self.0.as_chunks::<LANES>();
         for group in whole {
             for (lane, &z) in lanes.iter_mut().zip(group) {
                 *lane = if z > *lane { z } else { *lane };
             }
         }
-        let max = lanes.iter().chain(rest).fold(f32::NEG_INFINITY, |a, &b| a.max(b));
-        let sum = sum_mut(logits, |z| {
-            *z = exp(*z - max);
+        lanes.iter().chain(rest).fold(f32::NEG_INFINITY, |a, &b| a.max(b))
+    }
+}
+
+/// Replaces logits by e^(logit - largest); gives their sum.
+struct Exponentials<'a> {
+    logits: &'a mut [f32],
+    max: f32,
+}
+
+impl Loop for Exponentials<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run(self) -> f64 {
+        sum_mut(self.logits, |z| {
+            *z = exp(*z - self.max);
             *z
-        });
-        (max, sum)
+        })
+    }
+}
+
+/// The sum alone.
+struct Sum<'a> {
+    logits: &'a [f32],
+    max: f32,
+}
+
+impl Loop for Sum<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run(self) -> f64 {
+        /// Logits that are copied at a time; a whole number of runs, so that sums come in the order of [`Exponentials`].
+        const PART: usize = super::RUN;
+        let mut part = [0.0f32; PART];
+        let mut total = 0.0;
+        for logits in self.logits.chunks(PART) {
+            let part = &mut part[..logits.len()];
+            part.copy_from_slice(logits);
+            total += Exponentials { logits: part, max: self.max }.run();
+        }
+        total
     }
 }

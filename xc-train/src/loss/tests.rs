@@ -21,17 +21,15 @@ fn reference(name: &str, z: &[f64], positives: &[u32]) -> f64 {
     }
 }
 
-const LOSSES: [&dyn Loss; 3] = [&Softmax, &Bce, &SquaredHinge];
-
 #[test]
 fn losses_and_gradients_agree_with_f64_differences() {
     let z: Vec<f32> = (0..1100).map(|i| ((i * 7919) % 601) as f32 / 60.0 - 5.0).collect();
     for (n, positives) in
         [(0, &[][..]), (1, &[0]), (5, &[1, 4]), (16, &[]), (17, &[16]), (1100, &[0, 1, 511, 1024, 1099])]
     {
-        for loss in LOSSES {
+        for loss in Loss::ALL {
             let mut gradient = z[..n].to_vec();
-            let met = loss.gradient(&mut gradient, positives, 0.5);
+            let met = loss.of_row(&mut gradient, positives, 0.5);
             let exact: Vec<f64> = z[..n].iter().map(|&z| f64::from(z)).collect();
             let wanted = reference(loss.name(), &exact, positives);
             assert!((met - wanted).abs() <= 1e-5 * wanted.abs().max(1.0), "{} of {n}: {met} {wanted}", loss.name());
@@ -54,26 +52,26 @@ fn losses_and_gradients_agree_with_f64_differences() {
 
 #[test]
 fn large_logits_neither_overflow_nor_vanish() {
-    for loss in LOSSES {
+    for loss in Loss::ALL {
         let mut z = [1e4, -1e4, 0.0];
-        let met = loss.gradient(&mut z, &[1], 1.0);
+        let met = loss.of_row(&mut z, &[1], 1.0);
         let wanted = reference(loss.name(), &[1e4, -1e4, 0.0], &[1]);
         assert!((met / wanted - 1.0).abs() < 1e-6, "{}: {met} {wanted}", loss.name());
         assert!(z.iter().all(|g| g.is_finite()));
     }
     let mut z = vec![-1e30f32, 88.0, f32::NEG_INFINITY];
-    Softmax.scores(&mut z);
+    Loss::Softmax.scores(&mut z);
     assert_eq!(z, [0.0, 1.0, 0.0]);
 }
 
 #[test]
 fn what_is_not_finite_is_seen_in_the_loss() {
-    for loss in LOSSES {
+    for loss in Loss::ALL {
         for bad in [f32::NAN, f32::INFINITY] {
             for positives in [&[0u32][..], &[1]] {
                 let mut z = vec![0.5f32; 40];
                 z[20] = bad;
-                let met = loss.gradient(&mut z, positives, 1.0);
+                let met = loss.of_row(&mut z, positives, 1.0);
                 assert!(!met.is_finite(), "{} with {bad}: {met}", loss.name());
             }
         }
@@ -97,12 +95,58 @@ fn exponentials_and_logarithms_are_close() {
 
 #[test]
 fn scores_lie_between_0_and_1() {
-    for loss in LOSSES {
+    for loss in Loss::ALL {
         let mut z: Vec<f32> = (-40..41).map(|i| i as f32).collect();
         loss.scores(&mut z);
         assert!(z.iter().all(|p| (0.0..=1.0).contains(p)) && z.is_sorted(), "{}", loss.name());
     }
     let mut z = vec![0.3f32, -1.0, 2.0];
-    Softmax.scores(&mut z);
+    Loss::Softmax.scores(&mut z);
     assert!((z.iter().sum::<f32>() - 1.0).abs() < 1e-6);
+}
+
+#[test]
+fn stretches_of_a_row_have_its_loss_and_gradient() {
+    let z: Vec<f32> = (0..3000).map(|i| ((i * 7919) % 601) as f32 / 60.0 - 5.0).collect();
+    for positives in [&[][..], &[0], &[999, 1000, 2999], &[5, 700, 701]] {
+        for loss in Loss::ALL {
+            let mut whole = z.clone();
+            let expected = loss.of_row(&mut whole, positives, 0.25);
+            for size in [1, 37, 1000, 3000] {
+                let max = z.chunks(size).map(|part| loss.max(part)).fold(f32::NEG_INFINITY, f32::max);
+                let sum = z.chunks(size).map(|part| loss.sum(part, max)).sum();
+                let total = Total { max, sum };
+                let mut got = loss.of_total(total, positives.len());
+                let (mut parts, mut singles) = (z.clone(), loss.of_total(total, positives.len()));
+                let shares = Shares::new(total, positives.len());
+                for (part, first) in parts.chunks_mut(size).zip((0..).step_by(size)) {
+                    let end = first + part.len() as u32;
+                    let here: Vec<u32> = positives.iter().copied().filter(|j| (first..end).contains(j)).collect();
+                    let one = |(&z, j): (&f32, u32)| loss.loss_and_gradient(z, positives.contains(&j), shares);
+                    let alone: Vec<(f32, f32)> = part.iter().zip(first..).map(one).collect();
+                    let of = Stretch { first, positives: &here, n_positives: positives.len() };
+                    got += loss.gradient(part, of, total, 0.25);
+                    for (&(value, slope), &gradient) in alone.iter().zip(part.iter()) {
+                        singles += f64::from(value);
+                        assert!((0.25 * slope - gradient).abs() < 1e-6 * gradient.abs().max(1.0), "{loss} {size}");
+                    }
+                }
+                for sum in [got, singles] {
+                    assert!((sum - expected).abs() <= 1e-5 * expected.abs().max(1.0), "{loss} {size}: {sum}");
+                }
+                let close = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-6 * b.abs().max(1.0);
+                assert!(parts.iter().zip(&whole).all(close), "{loss} by {size}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_loss_is_read_by_the_name_that_it_is_written_with() {
+    for loss in Loss::ALL {
+        assert_eq!(loss.to_string().parse(), Ok(loss));
+        assert_eq!(serde_json::to_value(loss).unwrap(), loss.name());
+    }
+    let message = "hinge".parse::<Loss>().unwrap_err().to_string();
+    assert_eq!(message, "loss \"hinge\", expected softmax, bce or squared-hinge");
 }

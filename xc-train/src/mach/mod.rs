@@ -114,7 +114,7 @@ impl MachModel {
         assignment.build_lists();
         let networks: Vec<_> = repetitions.into_iter().map(Repetition::into_network).collect();
         for network in &networks {
-            let met = (network.encoder().below().n_features(), crate::Head::n_outputs(network.head()));
+            let met = (network.encoder().below().n_features(), crate::Head::labels(network.head()).len());
             assert_eq!(met, (n_features, params.n_buckets as usize), "inputs and outputs of a repetition");
         }
         Ok(Self { params, n_features, assignment, networks })

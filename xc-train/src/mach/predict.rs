@@ -3,6 +3,7 @@
 use super::MachModel;
 use crate::Features;
 use crate::shape::Room;
+use crate::step::in_memory;
 use rayon::prelude::*;
 use thiserror::Error;
 use xc_mach::{BucketScores, BucketScoresError, Certificate, DecodeScratch, Decoder, Effort, NoListsError};
@@ -189,10 +190,10 @@ impl MachModel {
     /// Bucket scores of the room's batch: one query after the other.
     fn score(&self, room: &mut Room, scores: &mut [f32]) {
         let Room { batch, logits, workspace } = room;
-        let loss = self.params.network.loss.loss();
+        let loss = self.params.network.loss;
         let n_buckets = self.assignment.n_buckets();
         for (position, network) in self.networks.iter().enumerate() {
-            network.logits(batch, logits, workspace);
+            in_memory(network.logits(batch, logits, workspace));
             let rows = logits.values_mut().par_chunks_exact_mut(n_buckets);
             rows.zip(scores.par_chunks_exact_mut(self.query_len())).for_each(|(row, query)| {
                 loss.scores(row);

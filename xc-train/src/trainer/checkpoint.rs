@@ -143,7 +143,7 @@ impl Checkpoint {
 
     /// Takes the network, and gives the position and the best values, of the last save; nothing if there is none.
     /// An epoch has `n_batches`.
-    pub(super) fn load<E: Encoder, H: Head>(
+    pub(super) fn load<E: Encoder, H: Head<Input = E::Output>>(
         &self,
         network: &mut Network<E, H>,
         n_batches: u64,
@@ -178,7 +178,7 @@ impl Checkpoint {
     }
 
     /// Overwrites the network's arrays by those that have their names behind `prefix`; moments only where there is none.
-    fn read<E: Encoder, H: Head>(
+    fn read<E: Encoder, H: Head<Input = E::Output>>(
         &self,
         container: &Container,
         prefix: &str,
@@ -203,7 +203,7 @@ impl Checkpoint {
     }
 
     /// Replaces the state in one step.
-    pub(super) fn save<E: Encoder, H: Head>(
+    pub(super) fn save<E: Encoder, H: Head<Input = E::Output>>(
         &self,
         network: &Network<E, H>,
         position: &Position,

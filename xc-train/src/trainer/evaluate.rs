@@ -1,7 +1,7 @@
 //! What the network knows about instances that it has not learned from.
 
 use super::data::Sample;
-use crate::{Batch, Encoder, Head, Loss, Network, Scratch};
+use crate::{Batch, Encoder, Head, Loss, Network, Scratch, StepError};
 use serde::Serialize;
 use xc_sparse::rank::Scored;
 
@@ -17,19 +17,22 @@ pub struct Validation {
 const AT: [usize; 3] = [1, 3, 5];
 
 /// Judges a network. *Cost*: a forward pass over all rows of the sample.
-pub fn evaluate<E: Encoder, H: Head>(
+///
+/// # Errors
+/// A part of the network fails.
+pub fn evaluate<E: Encoder, H: Head<Input = E::Output>>(
     network: &Network<E, H>,
     sample: &Sample<'_>,
-    loss: &dyn Loss,
+    loss: Loss,
     batch_size: usize,
     scratch: &mut Scratch<E, H>,
-) -> Validation {
+) -> Result<Validation, StepError> {
     let mut batch = Batch::default();
     let mut sums = [0.0f64; 4];
     for rows in sample.rows().chunks(batch_size.max(1)) {
         batch.fill(sample.examples(), rows);
         let targets = batch.targets();
-        for (i, ranked) in network.rank(&batch, Some(loss), AT[2], scratch).iter().enumerate() {
+        for (i, ranked) in network.rank(&batch, Some(loss), AT[2], scratch)?.iter().enumerate() {
             let positives = targets.row(i);
             let is_true = |s: &Scored| positives.binary_search(&s.label).is_ok();
             sums[0] += ranked.loss;
@@ -39,5 +42,5 @@ pub fn evaluate<E: Encoder, H: Head>(
         }
     }
     let n = sample.rows().len().max(1) as f64;
-    Validation { loss: sums[0] / n, precision: [sums[1] / n, sums[2] / n, sums[3] / n] }
+    Ok(Validation { loss: sums[0] / n, precision: [sums[1] / n, sums[2] / n, sums[3] / n] })
 }

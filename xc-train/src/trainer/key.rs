@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::Xxh3;
 const VERSION: u64 = 1;
 
 /// See [`Trainer::key`]. Taken before anything is learned.
-pub(super) fn key<E: Encoder, H: Head>(
+pub(super) fn key<E: Encoder, H: Head<Input = E::Output>>(
     trainer: &Trainer<'_>,
     network: &Network<E, H>,
     train: &Sample<'_>,
@@ -18,7 +18,9 @@ pub(super) fn key<E: Encoder, H: Head>(
 ) -> u64 {
     let mut hash = Xxh3::new();
     let params = serde_json::to_string(&trainer.params).unwrap_or_else(|e| panic!("settings are plain numbers: {e}"));
-    let (optimizer, schedule) = (trainer.optimizer.settings(), trainer.schedule.settings());
+    let plain = |e| panic!("settings are plain numbers: {e}");
+    let optimizer = serde_json::to_string(&trainer.optimizer).unwrap_or_else(plain);
+    let schedule = trainer.schedule.settings();
     hash.update(&VERSION.to_le_bytes());
     for text in
         [&params, trainer.loss.name(), &optimizer, &schedule, &network.encoder().settings(), &network.head().settings()]

@@ -25,7 +25,7 @@ pub use observe::{Event, Observer, Silent};
 pub use params::{CheckpointAt, Judge, Keep, LogAt, ParamsError, PatienceFrom, TrainParams};
 
 use crate::state::Copies;
-use crate::{Encoder, Head, Loss, Network, Optimizer, Schedule, Scratch, StepParams};
+use crate::{Encoder, Head, Loss, Network, Optimizer, Rule, Schedule, Scratch, Step, StepError, StepParams};
 use checkpoint::{Checkpoint, Position};
 use data::{Prefetch, order};
 use log::Log;
@@ -68,6 +68,9 @@ pub enum TrainError {
     /// A checkpoint is of no use or cannot be written.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// A part of the network failed.
+    #[error(transparent)]
+    Step(#[from] StepError),
     /// The log cannot be written.
     #[error("training log")]
     Log(#[from] LogError),
@@ -90,9 +93,9 @@ pub struct Summary {
 /// Trains a network: what to minimise and how.
 pub struct Trainer<'a> {
     /// The loss.
-    pub loss: &'a dyn Loss,
-    /// The optimiser.
-    pub optimizer: &'a dyn Optimizer,
+    pub loss: Loss,
+    /// The optimiser, of the head and of the encoder unless [`TrainParams::encoder`] says otherwise.
+    pub optimizer: Optimizer,
     /// Learning rates over time.
     pub schedule: &'a mut dyn Schedule,
     /// Everything else.
@@ -117,7 +120,7 @@ impl Trainer<'_> {
     ///
     /// # Panics
     /// If features or targets do not have the network's widths.
-    pub fn train<E: Encoder, H: Head>(
+    pub fn train<E: Encoder, H: Head<Input = E::Output>>(
         &mut self,
         network: &mut Network<E, H>,
         train: &Sample<'_>,
@@ -128,14 +131,15 @@ impl Trainer<'_> {
             return Err(TrainError::NoInstances);
         }
         for sample in std::iter::once(train).chain(validation) {
-            let (met, wanted) = (sample.examples().targets().n_labels(), network.head().n_outputs());
-            assert!(met == wanted, "targets of {met} outputs for a head of {wanted}");
+            let (got, labels) = (sample.examples().targets().n_labels(), network.head().labels());
+            assert!(labels.end as usize <= got, "targets of {got} labels for a head of {labels:?}");
         }
         let checkpoint = match &self.checkpoint {
             Some(at) => Some(Checkpoint::open(&at.folder, self.key(network, train, validation))?),
             None => None,
         };
-        network.prepare(self.optimizer);
+        let (encoder, head) = self.rules(1.0);
+        network.prepare(encoder.optimizer, head.optimizer);
         let mut run = Run {
             position: Position::default(),
             best: None,
@@ -179,7 +183,7 @@ impl Trainer<'_> {
     /// same bytes.
     ///
     /// *Cost*: one pass over data and parameters, some GB a second.
-    pub fn key<E: Encoder, H: Head>(
+    pub fn key<E: Encoder, H: Head<Input = E::Output>>(
         &self,
         network: &Network<E, H>,
         train: &Sample<'_>,
@@ -188,8 +192,14 @@ impl Trainer<'_> {
         key::key(self, network, train, validation)
     }
 
+    /// How encoder and head learn where the schedule says `factor`.
+    fn rules(&self, factor: f64) -> (Rule, Rule) {
+        let head = Rule { optimizer: self.optimizer, rate: self.params.rate };
+        (self.params.encoder.unwrap_or(head).times(factor), head.times(factor))
+    }
+
     /// What is left of an epoch.
-    fn epoch<E: Encoder, H: Head>(
+    fn epoch<E: Encoder, H: Head<Input = E::Output>>(
         &mut self,
         run: &mut Run<E, H>,
         network: &mut Network<E, H>,
@@ -205,13 +215,10 @@ impl Trainer<'_> {
             let first = run.position.batch as usize;
             let batches = Prefetch::start(scope, train.examples(), &order, size, first);
             while let Some(batch) = batches.next() {
-                let step = StepParams {
-                    number: run.position.step,
-                    rate: self.params.rate * self.schedule.factor(run.position.step),
-                    clip_norm: self.params.clip_norm,
-                    seed: self.params.seed,
-                };
-                let loss = network.step(&batch, self.loss, self.optimizer, &step, &mut run.scratch);
+                let at = Step { number: run.position.step, epoch, seed: self.params.seed };
+                let (encoder, head) = self.rules(self.schedule.factor(at.number));
+                let step = StepParams { at, encoder, head, clip_norm: self.params.clip_norm };
+                let loss = network.step(&batch, self.loss, &step, &mut run.scratch)?;
                 if !loss.is_finite() {
                     return Err(run.not_finite(loss));
                 }
@@ -227,7 +234,7 @@ impl Trainer<'_> {
     }
 
     /// Log, validation, checkpoint, cancellation; in this order, so that a checkpoint holds all of a step.
-    fn after_step<E: Encoder, H: Head>(
+    fn after_step<E: Encoder, H: Head<Input = E::Output>>(
         &mut self,
         run: &mut Run<E, H>,
         network: &mut Network<E, H>,
@@ -242,7 +249,7 @@ impl Trainer<'_> {
         let end_of_epoch = run.position.batch == 0;
         let left = run.started.elapsed().div_f64(run.steps as f64).mul_f64((n_steps - done) as f64);
         let epoch = ((done - 1) / n_batches) as u32;
-        let rate = step.rate;
+        let rate = step.head.rate;
         self.observer.event(Event::Step { epoch, step: done, n_steps, loss, rate, instances_per_s: speed, left });
         if let Some(log) = &mut run.log
             && let Some(at) = &self.log
@@ -272,7 +279,7 @@ impl Trainer<'_> {
         if cancelled { Err(TrainError::Cancelled { step: done }) } else { Ok(()) }
     }
 
-    fn validate<E: Encoder, H: Head>(
+    fn validate<E: Encoder, H: Head<Input = E::Output>>(
         &mut self,
         run: &mut Run<E, H>,
         network: &Network<E, H>,
@@ -280,7 +287,7 @@ impl Trainer<'_> {
         epoch: u32,
     ) -> Result<(), TrainError> {
         let step = run.position.step;
-        let met = evaluate(network, sample, self.loss, self.params.batch_size, &mut run.scratch);
+        let met = evaluate(network, sample, self.loss, self.params.batch_size, &mut run.scratch)?;
         // The rate that led here, before the schedule hears of it.
         let counts = match self.params.patience_from {
             PatienceFrom::Start => true,
@@ -306,7 +313,11 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    fn save<E: Encoder, H: Head>(&self, run: &mut Run<E, H>, network: &Network<E, H>) -> Result<(), TrainError> {
+    fn save<E: Encoder, H: Head<Input = E::Output>>(
+        &self,
+        run: &mut Run<E, H>,
+        network: &Network<E, H>,
+    ) -> Result<(), TrainError> {
         let Some(checkpoint) = &run.checkpoint else { return Ok(()) };
         // A step with a finite loss can still leave a parameter that is not; the state on disk stays good.
         if !network.is_finite() {
@@ -324,7 +335,7 @@ impl Trainer<'_> {
 }
 
 /// What changes while training runs.
-struct Run<E: Encoder, H: Head> {
+struct Run<E: Encoder, H: Head<Input = E::Output>> {
     position: Position,
     best: Option<Copies>,
     /// Steps of the state on disk.
@@ -340,7 +351,7 @@ struct Run<E: Encoder, H: Head> {
     steps: u64,
 }
 
-impl<E: Encoder, H: Head> Run<E, H> {
+impl<E: Encoder, H: Head<Input = E::Output>> Run<E, H> {
     /// Counts a step that is done.
     fn advance(&mut self, loss: f64, n_instances: usize, n_batches: u64) {
         let position = &mut self.position;

@@ -1,6 +1,7 @@
 //! Settings of a training.
 
 use super::Validation;
+use crate::Rule;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,6 +17,8 @@ pub struct TrainParams {
     pub epochs: u32,
     /// Base learning rate, which the schedule multiplies. Default 1e-3 (Adam's paper).
     pub rate: f64,
+    /// Optimiser and base rate of the encoder, if they are not those of the head.
+    pub encoder: Option<Rule>,
     /// Names every random stream. Default 0.
     pub seed: u64,
     /// Largest norm of a gradient; a longer one is shortened. Default: none.
@@ -40,6 +43,7 @@ impl Default for TrainParams {
             batch_size: 512,
             epochs: 10,
             rate: 1e-3,
+            encoder: None,
             seed: 0,
             clip_norm: None,
             validate_every: None,
@@ -154,6 +158,11 @@ impl TrainParams {
         if !(self.rate.is_finite() && self.rate >= 0.0) {
             return fail("rate", self.rate, "a finite number from 0 on");
         }
+        if let Some(Rule { rate, .. }) = self.encoder
+            && !(rate.is_finite() && rate >= 0.0)
+        {
+            return fail("encoder.rate", rate, "a finite number from 0 on");
+        }
         if let Some(met) = self.clip_norm
             && !(met.is_finite() && met > 0.0)
         {
@@ -193,7 +202,7 @@ mod tests {
         let params = TrainParams::default();
         assert_eq!(
             serde_json::to_string(&params).unwrap(),
-            r#"{"batch_size":512,"epochs":10,"rate":0.001,"seed":0,"clip_norm":null,"validate_every":null,"patience":null,"judge":"loss","keep":"best"}"#
+            r#"{"batch_size":512,"epochs":10,"rate":0.001,"encoder":null,"seed":0,"clip_norm":null,"validate_every":null,"patience":null,"judge":"loss","keep":"best"}"#
         );
         let other = TrainParams { judge: Judge::Precision3, patience_from: PatienceFrom::LowestRate, ..params };
         let text = serde_json::to_string(&other).unwrap();

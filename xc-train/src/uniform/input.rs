@@ -3,7 +3,7 @@
 use crate::encoder::{Bag, Precomputed};
 use crate::layer::Named;
 use crate::state::State;
-use crate::{Activations, Batch, Encoder, Mode, Parameter, Update};
+use crate::{Activations, Batch, Encoder, Mode, Parameter, StepError, Update};
 
 /// The lowest layer: of sparse features, or of vectors computed elsewhere.
 #[derive(Clone, Debug)]
@@ -25,20 +25,21 @@ macro_rules! delegate {
 }
 
 impl Encoder for Input {
+    type Output = Activations;
     type Scratch = ();
 
     fn width(&self) -> usize {
         delegate!(self, inner => inner.width())
     }
 
-    fn wants_gradient(&self) -> bool {
-        delegate!(self, inner => inner.wants_gradient())
+    fn learns(&self) -> bool {
+        delegate!(self, inner => inner.learns())
     }
 
     /// # Panics
     /// If the batch holds the other kind of rows, or rows of another width.
-    fn forward(&self, batch: &Batch, mode: Mode, output: &mut Activations, (): &mut ()) {
-        delegate!(self, inner => inner.forward(batch, mode, output, &mut ()));
+    fn forward(&self, batch: &Batch, mode: Mode, output: &mut Activations, (): &mut ()) -> Result<(), StepError> {
+        delegate!(self, inner => inner.forward(batch, mode, output, &mut ()))
     }
 
     fn backward(
@@ -47,17 +48,17 @@ impl Encoder for Input {
         mode: Mode,
         output: &Activations,
         gradient: &mut Activations,
-        (): &mut Self::Scratch,
-    ) {
-        delegate!(self, inner => inner.backward(batch, mode, output, gradient, &mut ()));
+        (): &mut (),
+    ) -> Result<(), StepError> {
+        delegate!(self, inner => inner.backward(batch, mode, output, gradient, &mut ()))
     }
 
-    fn squared_norm(&self, batch: &Batch, gradient: &Activations, (): &mut ()) -> f64 {
+    fn squared_norm(&self, batch: &Batch, gradient: &Activations, (): &mut ()) -> Result<f64, StepError> {
         delegate!(self, inner => inner.squared_norm(batch, gradient, &mut ()))
     }
 
-    fn update(&mut self, batch: &Batch, gradient: &Activations, (): &mut (), update: &Update<'_>) {
-        delegate!(self, inner => inner.update(batch, gradient, &mut (), update));
+    fn update(&mut self, batch: &Batch, gradient: &Activations, (): &mut (), update: &Update) -> Result<(), StepError> {
+        delegate!(self, inner => inner.update(batch, gradient, &mut (), update))
     }
 }
 

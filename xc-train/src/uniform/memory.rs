@@ -49,8 +49,7 @@ impl UniformParams {
         let (head, head_moments, head_buffers) = match self.sparse() {
             Some(sparse) => {
                 let bytes = |n_moments| Sparse::n_bytes(labels, width, &sparse, n_moments);
-                let screens =
-                    self.screens() && !clips && Sparse::screening_pays(labels, width, sparse.per_output, batch);
+                let screens = self.screens() && Sparse::screening_pays(labels, width, sparse.per_output, batch);
                 let buffers = Sparse::scratch_bytes(labels, width, sparse.per_output, batch, clips, screens)
                     + self.rewire_bytes(labels, width, n_moments);
                 (bytes(0), bytes(n_moments) - bytes(0), buffers)

@@ -35,7 +35,7 @@ use crate::encoder::directions::leading;
 use crate::head::Grouped;
 use crate::shape::begin_at_prior;
 use crate::trainer::{Observer, Sample, Summary, TrainError};
-use crate::{Features, Head, Init, LossKind, Network, Trainer};
+use crate::{Features, Head, Init, Loss, Network, Trainer};
 use std::sync::Arc;
 
 /// How far below the margin the biases begin with the squared hinge. A label that is rare begins at the margin itself otherwise, where the noise of
@@ -94,7 +94,7 @@ impl UniformModel {
             }
         }
         begin_at_prior(&mut self.network, train, self.params.loss);
-        if self.params.loss == LossKind::SquaredHinge {
+        if self.params.loss == Loss::SquaredHinge {
             for named in self.network.parameters_mut().into_iter().filter(|named| named.name == "head.bias") {
                 named.parameter.values_mut().iter_mut().for_each(|bias| *bias -= BELOW);
             }
@@ -154,7 +154,7 @@ impl UniformModel {
 
     /// Number of labels.
     pub fn n_labels(&self) -> usize {
-        self.network.head().n_outputs()
+        self.network.head().labels().len()
     }
 
     /// The network.

@@ -4,7 +4,8 @@ use crate::head::sparse::SparseScratch;
 use crate::head::{Dense, DenseScratch, Ranked, Sparse};
 use crate::layer::Named;
 use crate::state::{Array, ArrayMut, State};
-use crate::{Activations, Head, Loss, Parameter, Targets, Update};
+use crate::{Activations, Head, Loss, Mode, Parameter, StepError, Targets, Update};
+use std::ops::Range;
 
 /// The output layer: sparse, or dense to compare with.
 #[derive(Clone, Debug)]
@@ -44,55 +45,63 @@ macro_rules! delegate {
 }
 
 impl Head for Output {
+    type Input = Activations;
     type Scratch = OutputScratch;
 
     fn width(&self) -> usize {
         delegate!(self, inner => inner.width())
     }
 
-    fn n_outputs(&self) -> usize {
-        delegate!(self, inner => inner.n_outputs())
+    fn labels(&self) -> Range<u32> {
+        delegate!(self, inner => inner.labels())
     }
 
-    fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, room: &mut Self::Scratch) -> f64 {
-        delegate!(self, room, inner, buffers => inner.loss(input, targets, loss, buffers))
+    fn loss(
+        &self,
+        input: &Activations,
+        targets: Targets<'_>,
+        loss: Loss,
+        mode: Mode,
+        room: &mut OutputScratch,
+    ) -> Result<f64, StepError> {
+        delegate!(self, room, inner, buffers => inner.loss(input, targets, loss, mode, buffers))
     }
 
-    fn backward(&self, gradient: &mut Activations, room: &mut Self::Scratch) {
-        delegate!(self, room, inner, buffers => inner.backward(gradient, buffers));
+    fn backward(&self, gradient: &mut Activations, room: &mut OutputScratch) -> Result<(), StepError> {
+        delegate!(self, room, inner, buffers => inner.backward(gradient, buffers))
     }
 
-    fn squared_norm(&self, input: &Activations, room: &mut Self::Scratch) -> f64 {
+    fn squared_norm(&self, input: &Activations, room: &mut OutputScratch) -> Result<f64, StepError> {
         delegate!(self, room, inner, buffers => inner.squared_norm(input, buffers))
     }
 
-    fn update(&mut self, input: &Activations, room: &mut Self::Scratch, update: &Update<'_>) {
-        delegate!(self, room, inner, buffers => inner.update(input, buffers, update));
+    fn update(&mut self, input: &Activations, room: &mut OutputScratch, update: &Update) -> Result<(), StepError> {
+        delegate!(self, room, inner, buffers => inner.update(input, buffers, update))
     }
 
     fn step(
         &mut self,
         input: &Activations,
         targets: Targets<'_>,
-        loss: &dyn Loss,
-        update: &Update<'_>,
+        loss: Loss,
+        update: &Update,
         gradient: Option<&mut Activations>,
-        room: &mut Self::Scratch,
-    ) -> f64 {
+        room: &mut OutputScratch,
+    ) -> Result<f64, StepError> {
         delegate!(self, room, inner, buffers => inner.step(input, targets, loss, update, gradient, buffers))
     }
 
-    fn logits(&self, input: &Activations, logits: &mut Activations, room: &mut Self::Scratch) {
-        delegate!(self, room, inner, buffers => inner.logits(input, logits, buffers));
+    fn logits(&self, input: &Activations, logits: &mut Activations, room: &mut OutputScratch) -> Result<(), StepError> {
+        delegate!(self, room, inner, buffers => inner.logits(input, logits, buffers))
     }
 
     fn rank(
         &self,
         input: &Activations,
-        judged_by: Option<(Targets<'_>, &dyn Loss)>,
+        judged_by: Option<(Targets<'_>, Loss)>,
         k: usize,
-        room: &mut Self::Scratch,
-    ) -> Vec<Ranked> {
+        room: &mut OutputScratch,
+    ) -> Result<Vec<Ranked>, StepError> {
         delegate!(self, room, inner, buffers => inner.rank(input, judged_by, k, buffers))
     }
 }

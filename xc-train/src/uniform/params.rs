@@ -3,10 +3,10 @@
 use super::{Input, Output};
 use crate::encoder::{Bag, Precomputed, Stack};
 use crate::head::grouped::Groups;
-use crate::head::sparse::{EvenNegatives, Rewire, Screening, SparseParams};
+use crate::head::sparse::{Rewire, Screening, SparseParams, UniformNegatives};
 use crate::head::{Dense, Sparse};
 use crate::shape::{NamedShape, push_layer};
-use crate::{Activation, Init, LossKind, Network};
+use crate::{Activation, Init, Loss, Network};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use thiserror::Error;
@@ -113,7 +113,7 @@ pub struct UniformParams {
     /// Epochs after which they no longer matter. Default 3 (a guess).
     pub group_epochs: u32,
     /// Default: squared hinge.
-    pub loss: LossKind,
+    pub loss: Loss,
     /// Names the streams of first values. Default 0.
     pub seed: u64,
 }
@@ -139,7 +139,7 @@ impl Default for UniformParams {
             negatives: None,
             groups: None,
             group_epochs: 3,
-            loss: LossKind::SquaredHinge,
+            loss: Loss::SquaredHinge,
             seed: 0,
         }
     }
@@ -176,11 +176,6 @@ pub enum UniformParamsError {
         /// The type.
         met: NumberType,
     },
-    /// A loss over all labels at once.
-    #[error(
-        "the softmax looks at all labels at once, which a sparse output layer never has; wanted squared-hinge or bce, or a dense layer"
-    )]
-    Softmax,
     /// Something that a dense output layer does not have.
     #[error("a dense output layer has no {what}; wanted {wanted}")]
     Dense {
@@ -261,9 +256,6 @@ impl UniformParams {
 
     fn check_sparse(&self, n_features: usize, n_labels: usize) -> Result<(), UniformParamsError> {
         let (per_label, n_inputs) = (self.connections, self.top_width(n_features));
-        if self.loss == LossKind::Softmax {
-            return Err(UniformParamsError::Softmax);
-        }
         check_shape(n_inputs, per_label)?;
         let all = n_labels.saturating_mul(per_label);
         if self.rewire().is_some() && all >= u32::MAX as usize {
@@ -324,12 +316,14 @@ impl UniformParams {
                     FirstVectors::Leading => (Activation::Identity, Init::Zeros),
                 };
                 let bag = Bag::new(n_features, self.widths[0], activation, self.input_dropout, first);
-                Input::Bag(bag.with_rate(self.vector_rate))
+                Input::Bag(bag)
             }
             InputKind::Dense => Input::Vectors(Precomputed::new(n_features).with_dropout(self.input_dropout)),
         };
         self.layer_widths()
-            .fold(Stack::new(input), |below, width| below.push(width, Activation::Relu, self.hidden_dropout, first))
+            .fold(Stack::new(input).with_share_below(self.vector_rate), |below, width| {
+                below.push(width, Activation::Relu, self.hidden_dropout, first)
+            })
             .with_products(self.products)
     }
 
@@ -345,12 +339,12 @@ impl UniformParams {
 
     /// Whether steps may screen labels.
     pub(super) fn screens(&self) -> bool {
-        self.screening && self.wiring != Wiring::Dense && self.loss == LossKind::SquaredHinge
+        self.screening && self.wiring != Wiring::Dense && self.loss == Loss::SquaredHinge
     }
 
     /// The layer with what a step does.
     pub(super) fn as_trained(&self, sparse: Sparse) -> Sparse {
-        let negatives = self.negatives.map(|per_step| Arc::new(EvenNegatives { per_step }) as _);
+        let negatives = self.negatives.map(|per_step| Arc::new(UniformNegatives { per_step }) as _);
         let screening = if self.screens() { Screening::WherePays } else { Screening::Never };
         sparse.with_negatives(negatives).with_screening(screening)
     }

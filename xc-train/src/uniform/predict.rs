@@ -3,6 +3,7 @@
 use super::{Input, Output, UniformModel};
 use crate::encoder::Stack;
 use crate::head::{Sparse, each_row};
+use crate::step::in_memory;
 use crate::{Activations, Batch, Encoder, Features, Head, Loss, Mode, Parameter, Scratch};
 use rayon::prelude::*;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
@@ -31,17 +32,17 @@ impl UniformModel {
     /// If queries are not of the kind and width that the model wants.
     pub fn predict_batch(&self, queries: Features<'_>, k: usize, scratch: &mut UniformScratch) -> RankedBatch {
         let mut out = RankedBatch::new();
-        let loss = self.params.loss.loss();
+        let loss = self.params.loss;
         for first in (0..queries.len()).step_by(BATCH) {
             scratch.batch.fill_features(queries, first..queries.len().min(first + BATCH));
-            if loss.separable().is_none() {
+            if !loss.is_separable() {
                 self.push_by_logits(scratch, &mut out, |_, scores, top| {
                     top.reset(k);
                     scores.iter().zip(0..).for_each(|(&score, label)| top.push(Scored { label, score }));
                 });
                 continue;
             }
-            for mut ranked in self.network.rank(&scratch.batch, None, k, &mut scratch.workspace) {
+            for mut ranked in in_memory(self.network.rank(&scratch.batch, None, k, &mut scratch.workspace)) {
                 show(&mut ranked.best, loss);
                 out.push_row(&ranked.best);
             }
@@ -64,10 +65,10 @@ impl UniformModel {
         scratch: &mut UniformScratch,
     ) -> RankedBatch {
         let mut out = RankedBatch::new();
-        let loss = self.params.loss.loss();
+        let loss = self.params.loss;
         for first in (0..queries.len()).step_by(BATCH) {
             scratch.batch.fill_features(queries, first..queries.len().min(first + BATCH));
-            let Output::Sparse(sparse) = self.network.head() else {
+            let (Output::Sparse(sparse), true) = (self.network.head(), loss.is_separable()) else {
                 self.push_by_logits(scratch, &mut out, |at, scores, top| {
                     top.reset(k);
                     candidates(first + at)
@@ -77,7 +78,7 @@ impl UniformModel {
                 continue;
             };
             let UniformScratch { batch, vectors, encoder, .. } = scratch;
-            self.network.encoder().forward(batch, Mode::Predict, vectors, encoder);
+            in_memory(self.network.encoder().forward(batch, Mode::Predict, vectors, encoder));
             let blocks: Vec<usize> = (0..batch.len()).step_by(LANES).collect();
             let answers: Vec<Vec<Vec<Scored>>> = blocks
                 .into_par_iter()
@@ -103,8 +104,8 @@ impl UniformModel {
         choose: impl Fn(usize, &[f32], &mut TopK) + Sync,
     ) {
         let UniformScratch { batch, logits, workspace, .. } = scratch;
-        self.network.logits(batch, logits, workspace);
-        let loss = self.params.loss.loss();
+        in_memory(self.network.logits(batch, logits, workspace));
+        let loss = self.params.loss;
         let ranked = each_row(logits, |at, row, top| {
             loss.scores(row);
             choose(at, row, top);
@@ -129,7 +130,7 @@ fn choose(sparse: &Sparse, vectors: &Activations, first: usize, lists: &[&[Label
     input.reshape(lists.len(), width);
     input.values_mut().copy_from_slice(&vectors.values()[first * width..(first + lists.len()) * width]);
     let mut logits = Activations::default();
-    some.logits(&input, &mut logits, &mut Default::default());
+    in_memory(some.logits(&input, &mut logits, &mut Default::default()));
     let mut top = TopK::new(k);
     let rows = lists.iter().enumerate().map(|(at, list)| {
         top.reset(k);
@@ -144,7 +145,7 @@ fn choose(sparse: &Sparse, vectors: &Activations, first: usize, lists: &[&[Label
 
 /// Logits, best first, become scores. Where the loss gives two labels the same score, though one logit is larger, the scores are set one step
 /// of f32 apart: a file of answers keeps the order that way.
-fn show(row: &mut [Scored], loss: &dyn Loss) {
+fn show(row: &mut [Scored], loss: Loss) {
     let mut scores: Vec<f32> = row.iter().map(|s| s.score).collect();
     loss.scores(&mut scores);
     let mut above: Option<(f32, f32)> = None;
@@ -163,7 +164,6 @@ fn show(row: &mut [Scored], loss: &dyn Loss) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loss::SquaredHinge;
 
     #[test]
     fn scores_keep_the_order_of_logits_that_a_loss_does_not_tell_apart() {
@@ -172,7 +172,7 @@ mod tests {
             .zip(0..)
             .map(|(&score, label)| Scored { label, score })
             .collect();
-        show(&mut row, &SquaredHinge);
+        show(&mut row, Loss::SquaredHinge);
         let scores: Vec<f32> = row.iter().map(|s| s.score).collect();
         assert_eq!(scores[0], 1.0);
         assert_eq!(scores[1], scores[2]);

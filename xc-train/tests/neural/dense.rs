@@ -4,19 +4,18 @@ use crate::reference::{features, targets};
 use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode};
 use xc_sparse::{LabelRows, Rows};
 use xc_train::dense::{DenseModel, KIND};
-use xc_train::optim::Adam;
 use xc_train::schedule::Constant;
 use xc_train::trainer::{Sample, Silent};
-use xc_train::{Examples, Features, LossKind, NetworkParams, OpenNetworkError, TrainParams, Trainer};
+use xc_train::{Examples, Features, Loss, NetworkParams, OpenNetworkError, Optimizer, TrainParams, Trainer};
 
-fn trained(loss: LossKind, x: &xc_sparse::CsrMatrix, y: &LabelRows) -> DenseModel {
+fn trained(loss: Loss, x: &xc_sparse::CsrMatrix, y: &LabelRows) -> DenseModel {
     let params = NetworkParams { widths: vec![32, 16], dropout: 0.0, loss, seed: 3 };
     let mut model = DenseModel::new(x.cols(), y.n_labels(), params);
     let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), y).unwrap();
-    let (mut constant, optimizer) = (Constant, Adam::default());
+    let (mut constant, optimizer) = (Constant, Optimizer::adam());
     let mut trainer = Trainer {
-        loss: loss.loss(),
-        optimizer: &optimizer,
+        loss: loss,
+        optimizer,
         schedule: &mut constant,
         params: TrainParams { batch_size: 8, epochs: 120, rate: 0.01, ..Default::default() },
         checkpoint: None,
@@ -30,7 +29,7 @@ fn trained(loss: LossKind, x: &xc_sparse::CsrMatrix, y: &LabelRows) -> DenseMode
 #[test]
 fn it_learns_its_training_rows_and_survives_the_disk() {
     let (x, y) = (features(40, 60), targets(40, 25));
-    for loss in [LossKind::Softmax, LossKind::Bce, LossKind::SquaredHinge] {
+    for loss in [Loss::Softmax, Loss::Bce, Loss::SquaredHinge] {
         let model = trained(loss, &x, &y);
         let answers = model.predict_batch(x.view(), 3);
         answers.check().unwrap();

@@ -4,15 +4,13 @@ use crate::reference::{Values, features, loss, targets};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::encoder::{Bag, Precomputed, Stack};
 use xc_train::head::Dense;
-use xc_train::loss::{Bce, Softmax, SquaredHinge};
-use xc_train::optim::Sgd;
 use xc_train::state::State;
 use xc_train::{
-    Activation, Activations, Batch, DenseRows, Encoder, Examples, Features, Head, Loss, Mode, Network, Scratch,
-    StepParams,
+    Activation, Activations, Batch, DenseRows, Encoder, Examples, Features, Head, Loss, Mode, Network, Optimizer, Rule,
+    Scratch, Step, StepParams,
 };
 
-const LOSSES: [&dyn Loss; 3] = [&Softmax, &Bce, &SquaredHinge];
+const LOSSES: [Loss; 3] = [Loss::Softmax, Loss::Bce, Loss::SquaredHinge];
 
 fn batch(examples: &Examples<'_>) -> Batch {
     let mut batch = Batch::default();
@@ -21,24 +19,24 @@ fn batch(examples: &Examples<'_>) -> Batch {
 }
 
 fn at(number: u64, rate: f64) -> StepParams {
-    StepParams { number, rate, clip_norm: None, seed: 7 }
+    StepParams::new(Step { number, epoch: 0, seed: 7 }, Rule { optimizer: Optimizer::sgd(), rate })
 }
 
 /// With plain descent at rate 1, what a step takes away is the gradient.
-fn gradient<E: Encoder + Clone, H: Head + Clone>(
+fn gradient<E: Encoder + Clone, H: Head<Input = E::Output> + Clone>(
     network: &Network<E, H>,
     batch: &Batch,
-    by: &dyn Loss,
+    by: Loss,
     params: &StepParams,
 ) -> Vec<Vec<f64>> {
     let mut changed = network.clone();
-    changed.step(batch, by, &Sgd::default(), params, &mut Scratch::default());
+    changed.step(batch, by, params, &mut Scratch::default()).unwrap();
     let (before, after) = (Values::of(network), Values::of(&changed));
     before.0.iter().zip(&after.0).map(|((.., a), (.., b))| a.iter().zip(b).map(|(a, b)| a - b).collect()).collect()
 }
 
 /// Biases begin at 0, where the sums of an empty row stand on the kink of ReLU: moves them off it.
-fn off_the_kink<E: Encoder, H: Head>(mut network: Network<E, H>) -> Network<E, H> {
+fn off_the_kink<E: Encoder, H: Head<Input = E::Output>>(mut network: Network<E, H>) -> Network<E, H> {
     for named in network.parameters_mut().into_iter().filter(|named| named.name.ends_with("bias")) {
         let values = named.parameter.values_mut();
         values.iter_mut().enumerate().for_each(|(i, v)| *v = 0.05 + 0.1 * ((i * 5) % 7) as f32 - 0.3);
@@ -46,7 +44,7 @@ fn off_the_kink<E: Encoder, H: Head>(mut network: Network<E, H>) -> Network<E, H
     network
 }
 
-fn check<E: Encoder + Clone, H: Head + Clone>(
+fn check<E: Encoder + Clone, H: Head<Input = E::Output> + Clone>(
     network: Network<E, H>,
     batch: &Batch,
     x: &CsrMatrix,
@@ -58,7 +56,7 @@ fn check<E: Encoder + Clone, H: Head + Clone>(
         let met = gradient(&network, batch, by, &at(0, 1.0));
         let values = Values::of(&network);
         let wanted_loss = loss(&values, x, y, by.name(), relu);
-        let met_loss = network.loss(batch, by, &mut Scratch::default());
+        let met_loss = network.loss(batch, by, &mut Scratch::default()).unwrap();
         assert!((met_loss - wanted_loss).abs() < 1e-5 * wanted_loss, "{}: {met_loss} {wanted_loss}", by.name());
         let (mut moved, mut all) = (0, 0);
         for (p, (name, _, list)) in values.0.iter().enumerate() {
@@ -135,9 +133,9 @@ fn dropout_of_precomputed_vectors_goes_through_the_gradient() {
     check_masked(Network::new(encoder, Dense::new(6, 8, 5)), &batch, Activation::Relu);
     // Off when answering; in training what is kept is scaled.
     let mut output = Activations::default();
-    vectors().forward(&batch, Mode::Predict, &mut output, &mut ());
+    vectors().forward(&batch, Mode::Predict, &mut output, &mut ()).unwrap();
     assert_eq!(output.values(), dense);
-    vectors().forward(&batch, Mode::Train { seed: 1, step: 2 }, &mut output, &mut ());
+    vectors().forward(&batch, Mode::Train(Step { number: 2, epoch: 0, seed: 1 }), &mut output, &mut ()).unwrap();
     let (mut kept, mut dropped) = (0, 0);
     for (&met, &value) in output.values().iter().zip(&dense).filter(|(_, value)| **value != 0.0) {
         assert!(met == 0.0 || met == value * (1.0 / (1.0 - 0.4)), "{met} of {value}");
@@ -151,16 +149,20 @@ fn dropout_of_precomputed_vectors_goes_through_the_gradient() {
 }
 
 /// Gradients against differences of the loss under the masks of the same step.
-fn check_masked<E: Encoder + Clone>(network: Network<E, Dense>, batch: &Batch, activation: Activation) {
+fn check_masked<E: Encoder<Output = Activations> + Clone>(
+    network: Network<E, Dense>,
+    batch: &Batch,
+    activation: Activation,
+) {
     let network = off_the_kink(network);
     // A step of rate 0 changes nothing and gives the loss under the masks of its number.
     let loss_of = |network: &Network<E, Dense>, number| {
         let mut copy = network.clone();
-        copy.step(batch, &Bce, &Sgd::default(), &at(number, 0.0), &mut Scratch::default())
+        copy.step(batch, Loss::Bce, &at(number, 0.0), &mut Scratch::default()).unwrap()
     };
     assert_ne!(loss_of(&network, 3), loss_of(&network, 4));
     assert_eq!(loss_of(&network, 3), loss_of(&network, 3));
-    let met = gradient(&network, batch, &Bce, &at(3, 1.0));
+    let met = gradient(&network, batch, Loss::Bce, &at(3, 1.0));
     let mut close = 0;
     let mut all = 0;
     for p in 0..met.len() {
@@ -186,10 +188,10 @@ fn clipping_shortens_the_whole_gradient() {
     let encoder = Stack::new(Bag::new(30, 6, Activation::Relu, 0.2, 1)).push(5, Activation::Relu, 0.1, 1);
     let network = Network::new(encoder, Dense::new(9, 5, 1));
     let batch = batch(&examples);
-    let whole = gradient(&network, &batch, &Bce, &at(0, 1.0));
+    let whole = gradient(&network, &batch, Loss::Bce, &at(0, 1.0));
     let norm = whole.iter().flatten().map(|g| g * g).sum::<f64>().sqrt();
     for limit in [norm * 0.25, norm * 4.0] {
-        let met = gradient(&network, &batch, &Bce, &StepParams { clip_norm: Some(limit), ..at(0, 1.0) });
+        let met = gradient(&network, &batch, Loss::Bce, &StepParams { clip_norm: Some(limit), ..at(0, 1.0) });
         let scale = (limit / norm).min(1.0);
         for (met, whole) in met.iter().flatten().zip(whole.iter().flatten()) {
             assert!((met - scale * whole).abs() < 1e-6, "{met} {whole} at {scale}");
@@ -209,7 +211,7 @@ fn a_loss_that_is_not_finite_changes_nothing() {
     }
     let before: Vec<f32> = network.parameters()[0].parameter.values().to_vec();
     for by in LOSSES {
-        let met = network.step(&batch(&examples), by, &Sgd::default(), &at(0, 1.0), &mut Scratch::default());
+        let met = network.step(&batch(&examples), by, &at(0, 1.0), &mut Scratch::default()).unwrap();
         assert!(!met.is_finite(), "{}: {met}", by.name());
         assert_eq!(before, network.parameters()[0].parameter.values());
     }

@@ -6,12 +6,13 @@ use xc_sparse::LabelRows;
 use xc_train::encoder::{Precomputed, Stack};
 use xc_train::head::grouped::{Groups, head_params};
 use xc_train::head::{Grouped, Sparse};
-use xc_train::loss::{Bce, SquaredHinge};
-use xc_train::optim::{Adam, Sgd};
 use xc_train::state::Role;
 use xc_train::state::State;
 use xc_train::uniform::{InputKind, UniformModel, UniformParams};
-use xc_train::{Activation, Activations, Batch, DenseRows, Examples, Features, Head, Init, Loss, Network, StepParams};
+use xc_train::{
+    Activation, Activations, Batch, DenseRows, Examples, Features, Head, Init, Loss, Network, Optimizer, Rule, Step,
+    StepParams,
+};
 
 const N_OUTPUTS: usize = 30;
 const WIDTH: usize = 24;
@@ -36,7 +37,7 @@ fn of_groups(data: &Data, groups: &Groups) -> LabelRows {
 fn the_gradient_is_that_of_both_tasks_by_their_weights() {
     let data = Data::new(40, WIDTH, N_OUTPUTS, 3);
     let main = head(N_OUTPUTS, WIDTH, params(6, true), 3);
-    for by in [&SquaredHinge as &dyn Loss, &Bce] {
+    for by in [Loss::SquaredHinge, Loss::Bce] {
         for (number, weight) in [(0, 0.7), (5, 0.35), (9, 0.07), (10, 0.0), (1000, 0.0)] {
             let groups = groups(10);
             assert!((groups.weight_at(number) - weight).abs() < 1e-6);
@@ -53,19 +54,22 @@ fn the_gradient_is_that_of_both_tasks_by_their_weights() {
                 to.bytes.copy_from_slice(from);
             }
             alone.overwritten().unwrap();
-            let (sgd, input, batch) = (Sgd::default(), data.input(), data.batch());
-            let update = update(&sgd, 1.0, number);
+            let (sgd, input, batch) = (Optimizer::sgd(), data.input(), data.batch());
+            let update = update(sgd, 1.0, number);
             let mut group_batch = Batch::default();
             let targets = of_groups(&data, &groups);
             let examples = Features::Dense(DenseRows::new(&data.values, data.width));
             let rows: Vec<u32> = (0..40).collect();
             group_batch.fill(&Examples::try_new(examples, &targets).unwrap(), &rows);
             let (mut both, mut one, mut other) = <[Activations; 3]>::default().into();
-            let met = grouped.step(&input, batch.targets(), by, &update, Some(&mut both), &mut Default::default());
+            let met =
+                grouped.step(&input, batch.targets(), by, &update, Some(&mut both), &mut Default::default()).unwrap();
             let mut plain = main.clone();
-            let first = plain.step(&input, batch.targets(), by, &update, Some(&mut one), &mut Default::default());
-            let second =
-                alone.step(&input, group_batch.targets(), by, &update, Some(&mut other), &mut Default::default());
+            let first =
+                plain.step(&input, batch.targets(), by, &update, Some(&mut one), &mut Default::default()).unwrap();
+            let second = alone
+                .step(&input, group_batch.targets(), by, &update, Some(&mut other), &mut Default::default())
+                .unwrap();
             assert!((met - (first + f64::from(weight) * second)).abs() < 1e-5 * met);
             assert!(second > 0.0 && other.values().iter().any(|&g| g != 0.0), "groups say something");
             for ((&both, &one), &other) in both.values().iter().zip(one.values()).zip(other.values()) {
@@ -105,11 +109,11 @@ fn the_state_has_the_groups_and_the_answers_have_not() {
     let data = Data::new(40, WIDTH, N_OUTPUTS, 3);
     let (mut a, mut b) = Default::default();
     assert_eq!(
-        grouped.rank(&data.input(), None, 5, &mut a),
-        main.rank(&data.input(), None, 5, &mut b),
+        grouped.rank(&data.input(), None, 5, &mut a).unwrap(),
+        main.rank(&data.input(), None, 5, &mut b).unwrap(),
         "answers are the main head's"
     );
-    assert_eq!((grouped.n_outputs(), grouped.n_values()), (N_OUTPUTS, main.n_values()));
+    assert_eq!((grouped.labels().len(), grouped.n_values()), (N_OUTPUTS, main.n_values()));
 }
 
 #[test]
@@ -119,20 +123,21 @@ fn after_they_have_faded_a_network_is_trained_as_without_them() {
     let main = Sparse::new(N_OUTPUTS, 32, params(6, true), Init::Random { seed: 3 }).unwrap();
     let grouped = Grouped::new(main.clone(), groups(2), Init::Random { seed: 4 }).unwrap();
     let (mut with, mut without) = (Network::new(encoder.clone(), grouped), Network::new(encoder, main));
-    let adam = Adam::default();
-    with.prepare(&adam);
-    without.prepare(&adam);
-    let step = |number| StepParams { number, rate: 0.01, clip_norm: None, seed: 1 };
+    let adam = Optimizer::adam();
+    with.prepare(adam, adam);
+    without.prepare(adam, adam);
+    let step =
+        |number| StepParams::new(Step { number, epoch: 0, seed: 1 }, Rule { optimizer: Optimizer::adam(), rate: 0.01 });
     let batch = data.batch();
     let (mut a, mut b) = Default::default();
     let weights = |parts: Vec<xc_train::Named<&xc_train::Parameter>>| parts[0].parameter.values().to_vec();
     for number in 2..5 {
-        with.step(&batch, &SquaredHinge, &adam, &step(number), &mut a);
-        without.step(&batch, &SquaredHinge, &adam, &step(number), &mut b);
+        with.step(&batch, Loss::SquaredHinge, &step(number), &mut a).unwrap();
+        without.step(&batch, Loss::SquaredHinge, &step(number), &mut b).unwrap();
         assert_eq!(weights(with.parameters()), weights(without.parameters()));
     }
-    with.step(&batch, &SquaredHinge, &adam, &step(1), &mut a);
-    without.step(&batch, &SquaredHinge, &adam, &step(1), &mut b);
+    with.step(&batch, Loss::SquaredHinge, &step(1), &mut a).unwrap();
+    without.step(&batch, Loss::SquaredHinge, &step(1), &mut b).unwrap();
     assert_ne!(weights(with.parameters()), weights(without.parameters()));
 }
 
@@ -151,10 +156,10 @@ fn a_model_trained_in_groups_is_a_model_like_any_other() {
     let train = |of: Option<Arc<[u32]>>| {
         let model = UniformModel::new(WIDTH, N_OUTPUTS, params.clone()).unwrap();
         let mut schedule = xc_train::schedule::Constant;
-        let adam = Adam::default();
+        let adam = Optimizer::adam();
         let mut trainer = xc_train::Trainer {
-            loss: &SquaredHinge,
-            optimizer: &adam,
+            loss: Loss::SquaredHinge,
+            optimizer: adam,
             schedule: &mut schedule,
             params: xc_train::TrainParams { batch_size: 32, epochs: 3, rate: 0.01, ..Default::default() },
             checkpoint: None,

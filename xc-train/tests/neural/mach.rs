@@ -9,15 +9,14 @@ use xc_sparse::store::OpenMode;
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::mach::{Asking, MachContainer, MachModel, MachParams, MachScratch, OpenMachError};
 use xc_train::mach::{Repetition, bucket_rows, repetition_seed};
-use xc_train::optim::Adam;
 use xc_train::schedule::Constant;
 use xc_train::trainer::{Sample, Silent};
-use xc_train::{Examples, Features, LossKind, NetworkParams, TrainParams, Trainer};
+use xc_train::{Examples, Features, Loss, NetworkParams, Optimizer, TrainParams, Trainer};
 
 const N_FEATURES: usize = 300;
 const N_LABELS: usize = 60;
 
-fn params(family: Family, loss: LossKind) -> MachParams {
+fn params(family: Family, loss: Loss) -> MachParams {
     let network = NetworkParams { widths: vec![32], dropout: 0.0, loss, seed: 5 };
     MachParams { n_buckets: 12, family, decoder: Decoder::Mean, network }
 }
@@ -31,10 +30,10 @@ fn data() -> (CsrMatrix, LabelRows) {
 fn trained(params: &MachParams, number: u32, x: &CsrMatrix, y: &LabelRows, epochs: u32) -> Repetition {
     let buckets = bucket_rows(&params.assignment(N_LABELS, &[number]).unwrap(), 0, y);
     let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &buckets).unwrap();
-    let (mut constant, optimizer) = (Constant, Adam::default());
+    let (mut constant, optimizer) = (Constant, Optimizer::adam());
     let mut trainer = Trainer {
-        loss: params.network.loss.loss(),
-        optimizer: &optimizer,
+        loss: params.network.loss,
+        optimizer,
         schedule: &mut constant,
         params: TrainParams {
             batch_size: 16,
@@ -71,7 +70,7 @@ fn save(model: &MachModel, params: &MachParams, folder: &Path, numbers: &[u32], 
 
 #[test]
 fn labels_are_found_through_a_fifth_as_many_buckets() {
-    for loss in [LossKind::Softmax, LossKind::Bce] {
+    for loss in [Loss::Softmax, Loss::Bce] {
         let params = params(Family::Prime, loss);
         let (model, x, y) = model(&params, &[0, 1, 2, 3, 4, 5], 60);
         let answers = model.predict_batch(x.view(), &model.asking(1)).unwrap();
@@ -90,7 +89,7 @@ fn labels_are_found_through_a_fifth_as_many_buckets() {
 #[test]
 fn batch_one_candidates_and_a_plain_loop_agree() {
     for family in Family::ALL {
-        let (model, x, _) = model(&params(family, LossKind::Softmax), &[1, 4, 2], 3);
+        let (model, x, _) = model(&params(family, Loss::Softmax), &[1, 4, 2], 3);
         assert_eq!(model.assignment().numbers(), [1, 2, 4]);
         let mut scores: Vec<Vec<f32>> = Vec::new();
         let visit = |_: usize, block: &[f32]| {
@@ -142,7 +141,7 @@ fn batch_one_candidates_and_a_plain_loop_agree() {
 
 #[test]
 fn a_repetition_does_not_depend_on_threads_or_on_the_others() {
-    let params = params(Family::Prime, LossKind::Bce);
+    let params = params(Family::Prime, Loss::Bce);
     let (x, y) = data();
     let bits = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -164,7 +163,7 @@ fn a_repetition_does_not_depend_on_threads_or_on_the_others() {
 fn what_is_saved_answers_as_before_and_survives_the_loss_of_a_repetition() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model");
-    let params = params(Family::Prime, LossKind::Softmax);
+    let params = params(Family::Prime, Loss::Softmax);
     let (model, x, _) = model(&params, &[0, 1, 5], 3);
     save(&model, &params, &path, &[0, 1, 5], 3);
     let open = || MachContainer::open(&path, OpenMode::Map).unwrap();
@@ -201,7 +200,7 @@ fn what_is_saved_answers_as_before_and_survives_the_loss_of_a_repetition() {
 
 #[test]
 fn labels_are_added_without_training() {
-    let (model, x, _) = model(&params(Family::MultiplyShift, LossKind::Softmax), &[0, 1], 2);
+    let (model, x, _) = model(&params(Family::MultiplyShift, Loss::Softmax), &[0, 1], 2);
     let grown = model.grown_to(N_LABELS + 9).unwrap();
     let all = |m: &MachModel| m.predict_batch(x.view(), &m.asking(1000)).unwrap().ranked;
     let (before, after) = (all(&model), all(&grown));
@@ -211,13 +210,13 @@ fn labels_are_added_without_training() {
         assert_eq!(old, before);
     }
     // The prime of 60 labels is 61.
-    let (model, ..) = self::model(&params(Family::Prime, LossKind::Softmax), &[0], 1);
+    let (model, ..) = self::model(&params(Family::Prime, Loss::Softmax), &[0], 1);
     assert!(model.grown_to(61).is_ok() && model.grown_to(62).is_err());
 }
 
 #[test]
 fn impossible_models_are_refused() {
-    let good = params(Family::Prime, LossKind::Softmax);
+    let good = params(Family::Prime, Loss::Softmax);
     let message = |params: &MachParams, numbers: &[u32]| params.assignment(N_LABELS, numbers).unwrap_err().to_string();
     assert!(message(&MachParams { n_buckets: 60, ..good.clone() }, &[0]).contains("60 buckets for 60 labels"));
     assert!(message(&MachParams { n_buckets: 1, ..good.clone() }, &[0]).contains("wanted at least 2"));

@@ -29,7 +29,7 @@ pub(crate) fn targets(n: usize, n_outputs: usize) -> LabelRows {
 pub(crate) struct Values(pub(crate) Vec<(String, usize, Vec<f64>)>);
 
 impl Values {
-    pub(crate) fn of<E: Encoder, H: Head>(network: &Network<E, H>) -> Self {
+    pub(crate) fn of<E: Encoder, H: Head<Input = E::Output>>(network: &Network<E, H>) -> Self {
         let one = |n: xc_train::Named<&xc_train::Parameter>| {
             let values = n.parameter.values().iter().map(|&v| f64::from(v)).collect();
             (n.name, n.parameter.width(), values)

@@ -8,19 +8,21 @@ use xc_sparse::LabelRows;
 use xc_sparse::uniform::{FanIn, Indices, LANES, NumberType, Numbers};
 use xc_train::encoder::{Precomputed, Stack};
 use xc_train::head::Sparse;
-use xc_train::head::sparse::{EvenNegatives, Rewire, Screening, SparseParams};
-use xc_train::loss::{Bce, SquaredHinge};
-use xc_train::optim::{Adam, Momentum, Sgd};
+use xc_train::head::sparse::{Rewire, Screening, SparseParams, UniformNegatives};
 use xc_train::schedule::Constant;
 use xc_train::state::Role;
 use xc_train::state::State;
 use xc_train::trainer::{CheckpointAt, Event, Keep, Observer, Sample, Silent, TrainError};
 use xc_train::{
-    Activation, Activations, Batch, DenseRows, Examples, Features, Head, Init, Loss, Network, Optimizer, Scratch,
-    StepParams, TrainParams, Trainer, Update,
+    Activation, Activations, Batch, DenseRows, Examples, Features, Head, Init, Loss, Mode, Network, Optimizer, Rule,
+    Scratch, Step, StepParams, TrainParams, Trainer, Update,
 };
 
-const LOSSES: [&dyn Loss; 2] = [&SquaredHinge, &Bce];
+const LOSSES: [Loss; 3] = Loss::ALL;
+
+fn train(number: u64) -> Mode {
+    Mode::Train(Step { number, epoch: 0, seed: 5 })
+}
 
 pub(crate) fn params(per_output: usize, uniform: bool) -> SparseParams {
     SparseParams { per_output, uniform, weights: NumberType::F32, moments: NumberType::F32, rewire: None }
@@ -83,14 +85,28 @@ fn plain(head: &Sparse, data: &Data, loss: &str) -> (f64, Vec<f64>, Vec<f64>, Ve
     let (mut total, mut weights) = (0.0, vec![0.0; c.len()]);
     let (mut biases, mut inputs) = (vec![0.0; c.n_labels()], vec![0.0; data.values.len()]);
     for i in 0..n {
-        for label in 0..c.n_labels() {
-            let x = |at: usize| f64::from(data.values[i * data.width + c.indices().get(at)]);
+        let x = |at: usize| f64::from(data.values[i * data.width + c.indices().get(at)]);
+        let logit = |label: usize| {
             let sum: f64 = c.range(label).map(|at| x(at) * f64::from(c.weights().get(at))).sum();
-            let z = sum + f64::from(head.bias().values()[label]);
-            let y = if data.targets.row(i).contains(&(label as u32)) { 1.0 } else { -1.0 };
+            sum + f64::from(head.bias().values()[label])
+        };
+        let z: Vec<f64> = (0..c.n_labels()).map(logit).collect();
+        let positives = data.targets.row(i);
+        let exponentials: f64 = z.iter().map(|z| z.exp()).sum();
+        if loss == "softmax" && !positives.is_empty() {
+            total += exponentials.ln() / n as f64;
+        }
+        for (label, &z) in z.iter().enumerate() {
+            let is_true = positives.contains(&(label as u32));
+            let y = if is_true { 1.0 } else { -1.0 };
             let (cost, slope) = match loss {
                 "bce" => ((-y * z).exp().ln_1p(), -y / ((y * z).exp() + 1.0)),
-                _ => ((1.0 - y * z).max(0.0).powi(2), -2.0 * y * (1.0 - y * z).max(0.0)),
+                "squared-hinge" => ((1.0 - y * z).max(0.0).powi(2), -2.0 * y * (1.0 - y * z).max(0.0)),
+                _ if positives.is_empty() => (0.0, 0.0),
+                _ => {
+                    let share = if is_true { 1.0 / positives.len() as f64 } else { 0.0 };
+                    (-z * share, z.exp() / exponentials - share)
+                }
             };
             total += cost / n as f64;
             let slope = slope / n as f64;
@@ -104,8 +120,8 @@ fn plain(head: &Sparse, data: &Data, loss: &str) -> (f64, Vec<f64>, Vec<f64>, Ve
     (total, weights, biases, inputs)
 }
 
-pub(crate) fn update(optimizer: &dyn Optimizer, rate: f64, number: u64) -> Update<'_> {
-    Update { optimizer, step: optimizer.step(number, rate, 1.0), number, seed: 5 }
+pub(crate) fn update(optimizer: Optimizer, rate: f64, number: u64) -> Update {
+    Update::new(Step { number, epoch: 0, seed: 5 }, Rule { optimizer, rate }, 1.0)
 }
 
 fn state(head: &Sparse) -> Vec<Vec<u8>> {
@@ -132,11 +148,11 @@ proptest! {
         let first = head(n_outputs, width, params(per_output, uniform), seed);
         for by in LOSSES {
             let (loss, gw, gb, gx) = plain(&first, &data, by.name());
-            let (batch, input, sgd) = (data.batch(), data.input(), Sgd::default());
+            let (batch, input, sgd) = (data.batch(), data.input(), Optimizer::sgd());
             // A step of plain descent at rate 1 takes the gradient away.
-            let update = update(&sgd, 1.0, 0);
+            let update = update(sgd, 1.0, 0);
             let (mut fused, mut room, mut gradient) = (first.clone(), Default::default(), Activations::default());
-            let met = fused.step(&input, batch.targets(), by, &update, Some(&mut gradient), &mut room);
+            let met = fused.step(&input, batch.targets(), by, &update, Some(&mut gradient), &mut room).unwrap();
             prop_assert!((met - loss).abs() <= 1e-4 * (1.0 + loss), "{} loss {met}, wanted {loss}", by.name());
             let away: Vec<f64> = weights(&first).iter().zip(weights(&fused)).map(|(a, b)| a - b).collect();
             prop_assert!(close(&away, &gw), "{}: gradient of the weights", by.name());
@@ -147,17 +163,17 @@ proptest! {
             prop_assert!(close(&met_gx, &gx), "{}: gradient of the inputs", by.name());
             // The parts do the same, to the bit, and so do small tiles.
             let (mut parts, mut room, mut other) = (first.clone(), Default::default(), Activations::default());
-            prop_assert_eq!(parts.loss(&input, batch.targets(), by, &mut room), met);
-            parts.backward(&mut other, &mut room);
-            let norm = parts.squared_norm(&input, &mut room);
+            prop_assert_eq!(parts.loss(&input, batch.targets(), by, train(0), &mut room).unwrap(), met);
+            parts.backward(&mut other, &mut room).unwrap();
+            let norm = parts.squared_norm(&input, &mut room).unwrap();
             let wanted: f64 = gw.iter().chain(&gb).map(|g| g * g).sum();
             prop_assert!((norm - wanted).abs() <= 1e-3 * (1.0 + wanted), "norm {norm}, wanted {wanted}");
-            parts.update(&input, &mut room, &update);
+            parts.update(&input, &mut room, &update).unwrap();
             prop_assert_eq!(state(&parts), state(&fused));
             prop_assert_eq!(other.values(), gradient.values());
             let mut tiled = first.clone().with_tile(3);
             let mut other = Activations::default();
-            let loss = tiled.step(&input, batch.targets(), by, &update, Some(&mut other), &mut Default::default());
+            let loss = tiled.step(&input, batch.targets(), by, &update, Some(&mut other), &mut Default::default()).unwrap();
             prop_assert!((loss - met).abs() <= 1e-6 * (1.0 + met), "only the order of sums differs");
             prop_assert_eq!(state(&tiled), state(&fused));
             prop_assert_eq!(other.values(), gradient.values());
@@ -172,16 +188,16 @@ proptest! {
         let head = head(n_outputs, width, params(1 + width / 3, seed % 3 > 0), seed);
         let (batch, input, mut room) = (data.batch(), data.input(), Default::default());
         let mut logits = Activations::default();
-        head.logits(&input, &mut logits, &mut room);
+        head.logits(&input, &mut logits, &mut room).unwrap();
         for by in LOSSES {
-            let met = head.rank(&input, Some((batch.targets(), by)), k, &mut room);
+            let met = head.rank(&input, Some((batch.targets(), by)), k, &mut room).unwrap();
             prop_assert_eq!(met.len(), n);
             // Without a loss, and so for a few instances one by one, the same are best.
             for some in [n, n.min(2)] {
                 let mut first = Activations::default();
                 first.reshape(some, width);
                 first.values_mut().copy_from_slice(&input.values()[..some * width]);
-                let alone: Vec<_> = head.rank(&first, None, k, &mut room).into_iter().map(|r| r.best).collect();
+                let alone: Vec<_> = head.rank(&first, None, k, &mut room).unwrap().into_iter().map(|r| r.best).collect();
                 let wanted: Vec<_> = met[..some].iter().map(|r| r.best.clone()).collect();
                 prop_assert_eq!(alone, wanted);
             }
@@ -190,7 +206,7 @@ proptest! {
                 wanted.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
                 let best: Vec<(f32, u32)> = met.best.iter().map(|s| (s.score, s.label)).collect();
                 prop_assert_eq!(&best[..], &wanted[..k.min(n_outputs)]);
-                let loss = by.gradient(&mut logits.row(i).to_vec(), data.targets.row(i), 1.0);
+                let loss = by.of_row(&mut logits.row(i).to_vec(), data.targets.row(i), 1.0);
                 prop_assert!((met.loss - loss).abs() <= 1e-4 * (1.0 + loss));
             }
         }
@@ -203,10 +219,14 @@ fn the_gradient_is_what_finite_differences_say() {
     let data = Data::new(n, width, n_outputs, 3);
     let head = head(n_outputs, width, params(4, true), 3);
     for by in LOSSES {
-        let loss = |head: &Sparse| head.loss(&data.input(), data.batch().targets(), by, &mut Default::default());
+        let loss = |head: &Sparse| {
+            let (input, batch) = (data.input(), data.batch());
+            head.loss(&input, batch.targets(), by, Mode::Predict, &mut Default::default()).unwrap()
+        };
         let mut changed = head.clone();
-        let sgd = Sgd::default();
-        changed.step(&data.input(), data.batch().targets(), by, &update(&sgd, 1.0, 0), None, &mut Default::default());
+        let sgd = Optimizer::sgd();
+        let (input, batch, update) = (data.input(), data.batch(), update(sgd, 1.0, 0));
+        changed.step(&input, batch.targets(), by, &update, None, &mut Default::default()).unwrap();
         for output in 0..n_outputs {
             let wanted = f64::from(head.bias().values()[output] - changed.bias().values()[output]);
             let at = |by: f32| {
@@ -274,8 +294,8 @@ fn run(
 ) -> Option<Vec<(String, Vec<u8>)>> {
     let (train, validation) = Sample::split(data.examples(), 0.2, 1);
     let mut trainer = Trainer {
-        loss: &SquaredHinge,
-        optimizer: &Adam::default(),
+        loss: Loss::SquaredHinge,
+        optimizer: Optimizer::adam(),
         schedule: &mut Constant,
         params: train_params(batch_size),
         checkpoint,
@@ -325,10 +345,11 @@ fn connections_change_while_training_and_stay_sound() {
         let before = network(&data, params);
         let mut after = before.clone();
         let (mut room, batch) = (Scratch::default(), data.batch());
-        after.prepare(&Adam::default());
+        after.prepare(Optimizer::adam(), Optimizer::adam());
         for number in 0..5 {
-            let step = StepParams { number, rate: 0.01, clip_norm: None, seed: 4 };
-            let loss = after.step(&batch, &SquaredHinge, &Adam::default(), &step, &mut room);
+            let step =
+                StepParams::new(Step { number, epoch: 0, seed: 4 }, Rule { optimizer: Optimizer::adam(), rate: 0.01 });
+            let loss = after.step(&batch, Loss::SquaredHinge, &step, &mut room).unwrap();
             assert!(loss.is_finite());
             let same = after.head().connections().indices() == before.head().connections().indices();
             assert_eq!(same, number < 4, "{params:?}: rewired after the fifth step, not before");
@@ -361,7 +382,7 @@ fn every_precision_learns() {
         |i: usize| (0..width as u32).filter(move |&j| number(i * width + j as usize, 2) > 0.5).collect::<Vec<_>>();
     let data = Data { width, targets: LabelRows::from_lists((0..n).map(positives), width).unwrap(), values };
     for weights in [NumberType::F32, NumberType::Bf16, NumberType::F16, NumberType::E4m3, NumberType::E5m2] {
-        for optimizer in [&Adam::default() as &dyn Optimizer, &Momentum::default(), &Sgd::default()] {
+        for optimizer in [Optimizer::adam(), Optimizer::momentum(), Optimizer::sgd()] {
             let params = SparseParams { weights, moments: NumberType::Bf16, ..params(width, true) };
             let mut head = Sparse::new(width, width, params, Init::Random { seed: 1 }).unwrap();
             head.prepare(optimizer.n_moments());
@@ -370,7 +391,8 @@ fn every_precision_learns() {
             let mut losses = Vec::new();
             for number in 0..150 {
                 let update = update(optimizer, rate, number);
-                losses.push(head.step(&input, batch.targets(), &SquaredHinge, &update, None, &mut room));
+                let loss = head.step(&input, batch.targets(), Loss::SquaredHinge, &update, None, &mut room);
+                losses.push(loss.unwrap());
             }
             let last = losses[140..].iter().sum::<f64>() / 10.0;
             assert!(last < 0.35 * losses[0], "{weights:?} {}: {} to {last}", optimizer.name(), losses[0]);
@@ -381,14 +403,16 @@ fn every_precision_learns() {
 #[test]
 fn negatives_bound_what_a_step_touches() {
     let data = Data::new(50, 20, 3000, 6);
-    let drawn = EvenNegatives { per_step: 100 };
+    let drawn = UniformNegatives { per_step: 100 };
     let first = head(3000, 20, params(6, true), 2).with_negatives(Some(Arc::new(drawn)));
     let (mut changed, mut room, batch) = (first.clone(), Default::default(), data.batch());
-    let sgd = Sgd::default();
+    let sgd = Optimizer::sgd();
     let mut gradient = Activations::default();
-    let met = changed.step(&data.input(), batch.targets(), &Bce, &update(&sgd, 1.0, 3), Some(&mut gradient), &mut room);
+    let met = changed
+        .step(&data.input(), batch.targets(), Loss::Bce, &update(sgd, 1.0, 3), Some(&mut gradient), &mut room)
+        .unwrap();
     let mut wanted: Vec<u32> = Vec::new();
-    xc_train::head::sparse::Negatives::draw(&drawn, 5, 3, 3000, &mut wanted);
+    xc_train::head::sparse::Negatives::draw(&drawn, Step { number: 3, epoch: 0, seed: 5 }, 3000, &mut wanted);
     wanted.extend((0..50).flat_map(|i| data.targets.row(i).to_vec()));
     wanted.sort_unstable();
     wanted.dedup();
@@ -410,9 +434,9 @@ fn negatives_bound_what_a_step_touches() {
     let targets = LabelRows::from_lists(rows, wanted.len()).unwrap();
     let small_data = Data { values: data.values.clone(), width: 20, targets };
     let (small_batch, mut other) = (small_data.batch(), Activations::default());
-    let loss = small.loss(&data.input(), small_batch.targets(), &Bce, &mut room);
+    let loss = small.loss(&data.input(), small_batch.targets(), Loss::Bce, Mode::Predict, &mut room).unwrap();
     assert!((loss - met).abs() < 1e-9 * met);
-    small.backward(&mut other, &mut room);
+    small.backward(&mut other, &mut room).unwrap();
     assert_eq!(other.values(), gradient.values());
 }
 
@@ -437,15 +461,16 @@ fn bad_shapes_and_states_are_said() {
     let first = head(4, 5, params(2, true), 1);
     let mut input = data.input();
     input.values_mut()[LANES * 5..].fill(f32::NAN);
-    let (mut changed, sgd) = (first.clone(), Sgd::default());
+    let (mut changed, sgd) = (first.clone(), Optimizer::sgd());
     let met = changed.step(
         &input,
         data.batch().targets(),
-        &SquaredHinge,
-        &update(&sgd, 1.0, 0),
+        Loss::SquaredHinge,
+        &update(sgd, 1.0, 0),
         None,
         &mut Default::default(),
     );
+    let met = met.unwrap();
     assert!(!met.is_finite());
     assert_eq!(state(&changed), state(&first));
     assert!(matches!(first.connections().indices(), Indices::U16(_)));
@@ -476,20 +501,20 @@ proptest! {
             exact = exact.with_tile(tile);
         }
         if seed % 2 == 0 {
-            exact = exact.with_negatives(Some(Arc::new(EvenNegatives { per_step: n_outputs / 2 })));
+            exact = exact.with_negatives(Some(Arc::new(UniformNegatives { per_step: n_outputs / 2 })));
         }
         let mut screened = exact.clone().with_screening(Screening::Always);
         prop_assert_ne!(screened.settings(), exact.settings());
-        let optimizer = Adam::default();
+        let optimizer = Optimizer::adam();
         let (mut rooms, mut gradients) = <([_; 2], [Activations; 2])>::default();
         for head in [&mut exact, &mut screened] {
             head.prepare(optimizer.n_moments());
         }
         for number in 0..2 {
-            let update = update(&optimizer, 1e-3, number);
+            let update = update(optimizer, 1e-3, number);
             let mut step = |head: &mut Sparse, which: usize| {
                 let wanted = Some(&mut gradients[which]);
-                head.step(&input, data.batch().targets(), &SquaredHinge, &update, wanted, &mut rooms[which])
+                head.step(&input, data.batch().targets(), Loss::SquaredHinge, &update, wanted, &mut rooms[which]).unwrap()
             };
             let losses = [step(&mut exact, 0), step(&mut screened, 1)];
             prop_assert!((losses[0] - losses[1]).abs() <= 1e-12 * losses[0].abs(), "{losses:?}");
@@ -498,9 +523,9 @@ proptest! {
             prop_assert!(a.values() == b.values(), "gradients of the input");
         }
         // Without a margin there is nothing to screen.
-        let update = update(&optimizer, 1e-3, 2);
+        let update = update(optimizer, 1e-3, 2);
         let mut of = |head: &mut Sparse, which: usize| {
-            head.step(&input, data.batch().targets(), &Bce, &update, None, &mut rooms[which])
+            head.step(&input, data.batch().targets(), Loss::Bce, &update, None, &mut rooms[which]).unwrap()
         };
         prop_assert_eq!(of(&mut exact, 0).to_bits(), of(&mut screened, 1).to_bits());
         prop_assert_eq!(state(&exact), state(&screened));
@@ -510,16 +535,16 @@ proptest! {
     fn screening_overlooks_no_more_than_rounding_hides(n in 1usize..200, n_outputs in 1usize..60, seed in 0u64..1 << 20) {
         let mut data = Data::new(n, 60, n_outputs, seed);
         data.values.iter_mut().for_each(|v| *v = v.max(0.0));
-        let (input, optimizer) = (data.input(), Sgd::default());
+        let (input, optimizer) = (data.input(), Optimizer::sgd());
         // Scores lie around the margin of most outputs.
         let base = head(n_outputs, 60, params(12, true), seed);
         let weights: Vec<f32> = (0..base.connections().len()).map(|i| number(i, seed + 2)).collect();
         let exact = with_weights(&base, &weights, |_| -1.5);
         let step = |mut head: Sparse| {
             let mut gradient = Activations::default();
-            let update = update(&optimizer, 1.0, 0);
+            let update = update(optimizer, 1.0, 0);
             let mut room = Default::default();
-            let loss = head.step(&input, data.batch().targets(), &SquaredHinge, &update, Some(&mut gradient), &mut room);
+            let loss = head.step(&input, data.batch().targets(), Loss::SquaredHinge, &update, Some(&mut gradient), &mut room).unwrap();
             (loss, gradient.values().to_vec(), head.bias().values().to_vec())
         };
         let (wanted, met) = (step(exact.clone()), step(exact.with_screening(Screening::Always)));

@@ -4,16 +4,9 @@ use crate::reference::{features, targets};
 use xc_sparse::Rows;
 use xc_train::encoder::{Bag, Stack};
 use xc_train::head::Dense;
-use xc_train::loss::{Bce, Softmax};
-use xc_train::optim::{Adam, Momentum, Sgd};
-use xc_train::{Activation, Batch, Examples, Features, Loss, Network, Optimizer, Scratch, StepParams};
+use xc_train::{Activation, Batch, Examples, Features, Loss, Network, Optimizer, Rule, Scratch, Step, StepParams};
 
-fn bytes_after_training(
-    threads: usize,
-    loss: &dyn Loss,
-    optimizer: &dyn Optimizer,
-    clip_norm: Option<f64>,
-) -> Vec<u32> {
+fn bytes_after_training(threads: usize, loss: Loss, optimizer: Optimizer, clip_norm: Option<f64>) -> Vec<u32> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| {
         let (n, n_features, n_outputs) = (150, 400, 130);
@@ -21,13 +14,16 @@ fn bytes_after_training(
         let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
         let encoder = Stack::new(Bag::new(n_features, 33, Activation::Relu, 0.1, 1));
         let mut network = Network::new(encoder.push(65, Activation::Relu, 0.2, 1), Dense::new(n_outputs, 65, 1));
-        network.prepare(optimizer);
+        network.prepare(optimizer, optimizer);
         let (mut batch, mut workspace) = (Batch::default(), Scratch::default());
         for number in 0..6u64 {
             let rows: Vec<u32> = (0..n as u32).filter(|i| i % 6 != number as u32 % 6).collect();
             batch.fill(&examples, &rows);
-            let params = StepParams { number, rate: 0.01, clip_norm, seed: 3 };
-            assert!(network.step(&batch, loss, optimizer, &params, &mut workspace).is_finite());
+            let params = StepParams {
+                clip_norm,
+                ..StepParams::new(Step { number, epoch: 0, seed: 3 }, Rule { optimizer, rate: 0.01 })
+            };
+            assert!(network.step(&batch, loss, &params, &mut workspace).unwrap().is_finite());
         }
         network.parameters().iter().flat_map(|p| p.parameter.values().iter().map(|v| v.to_bits())).collect()
     })
@@ -35,10 +31,10 @@ fn bytes_after_training(
 
 #[test]
 fn threads_do_not_change_a_bit() {
-    let cases: [(&dyn Loss, &dyn Optimizer, Option<f64>); 3] = [
-        (&Softmax, &Adam::with_decay(0.01), Some(0.5)),
-        (&Bce, &Momentum::default(), None),
-        (&Softmax, &Sgd::default(), None),
+    let cases: [(Loss, Optimizer, Option<f64>); 3] = [
+        (Loss::Softmax, Optimizer::adam().with_weight_decay(0.01), Some(0.5)),
+        (Loss::Bce, Optimizer::momentum(), None),
+        (Loss::Softmax, Optimizer::sgd(), None),
     ];
     for (loss, optimizer, clip) in cases {
         let one = bytes_after_training(1, loss, optimizer, clip);

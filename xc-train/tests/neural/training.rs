@@ -9,14 +9,12 @@ use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::encoder::{Bag, Stack};
 use xc_train::head::Dense;
-use xc_train::loss::{Bce, Softmax, SquaredHinge};
-use xc_train::optim::{Adam, Sgd};
 use xc_train::schedule::{Constant, HalveOnPlateau};
 use xc_train::trainer::{
     CheckpointAt, CheckpointError, Event, Judge, Keep, LogAt, Observer, PatienceFrom, Sample, Silent, TrainError,
     remove_checkpoint,
 };
-use xc_train::{Activation, Examples, Features, Network, TrainParams, Trainer};
+use xc_train::{Activation, Examples, Features, Loss, Network, Optimizer, TrainParams, Trainer};
 
 const N: usize = 300;
 const N_FEATURES: usize = 200;
@@ -59,8 +57,8 @@ fn values(network: &Network<Stack<Bag>, Dense>) -> Vec<u32> {
 }
 
 fn trainer<'a>(params: TrainParams, schedule: &'a mut HalveOnPlateau, observer: &'a dyn Observer) -> Trainer<'a> {
-    let optimizer = &Adam { betas: [0.9, 0.999], epsilon: 1e-8, weight_decay: 0.01 };
-    Trainer { loss: &Bce, optimizer, schedule, params, checkpoint: None, log: None, observer }
+    let optimizer = Optimizer::adam().with_weight_decay(0.01);
+    Trainer { loss: Loss::Bce, optimizer, schedule, params, checkpoint: None, log: None, observer }
 }
 
 /// Trains with a checkpoint and a log under `folder`.
@@ -266,8 +264,8 @@ fn a_diverging_training_stops_and_names_the_last_good_state() {
     let data = Data::new();
     let mut constant = Constant;
     let mut trainer = Trainer {
-        loss: &SquaredHinge,
-        optimizer: &Sgd::default(),
+        loss: Loss::SquaredHinge,
+        optimizer: Optimizer::sgd(),
         schedule: &mut constant,
         params: TrainParams { rate: 1e4, clip_norm: None, epochs: 50, ..params() },
         checkpoint: Some(CheckpointAt { folder: base.path().to_owned(), every: Some(1), after: Duration::ZERO }),
@@ -312,7 +310,7 @@ fn it_learns_stops_early_and_keeps_the_best() {
     assert_eq!(summary.best.unwrap().1.loss, best);
     assert_eq!(losses.iter().rposition(|l| l.1).unwrap(), losses.len() - 4, "three evaluations after the best one");
     assert!(best < losses[0].0 * 0.999, "it learned nothing: {losses:?}");
-    let again = xc_train::trainer::evaluate(&network, &validation, &Bce, 50, &mut Default::default());
+    let again = xc_train::trainer::evaluate(&network, &validation, Loss::Bce, 50, &mut Default::default()).unwrap();
     assert!((again.loss / best - 1.0).abs() < 1e-9, "{again:?} {best}");
 }
 
@@ -376,10 +374,10 @@ fn it_reaches_the_answer_where_one_feature_says_it_all() {
     let y = LabelRows::from_lists((0..rows as u32).map(|i| [(i % 20) * 7 % 20]), 20).unwrap();
     let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
     let mut constant = Constant;
-    let optimizer = Adam::default();
+    let optimizer = Optimizer::adam();
     let mut trainer = Trainer {
-        loss: &Softmax,
-        optimizer: &optimizer,
+        loss: Loss::Softmax,
+        optimizer,
         schedule: &mut constant,
         params: TrainParams { batch_size: 32, epochs: 20, rate: 0.02, ..Default::default() },
         checkpoint: None,

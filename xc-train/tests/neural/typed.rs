@@ -2,6 +2,7 @@
 
 use crate::reference::{features, targets};
 use half::f16;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,14 +10,12 @@ use xc_sparse::Rows;
 use xc_sparse::store::{ArrayRef, Container, ContainerWriter, Dtype, OpenMode};
 use xc_train::encoder::Bag;
 use xc_train::head::{Dense, DenseScratch};
-use xc_train::loss::Bce;
-use xc_train::optim::Adam;
 use xc_train::schedule::HalveOnPlateau;
 use xc_train::state::{Array, ArrayMut, Role, State, arrays_mut_of, arrays_of};
 use xc_train::trainer::{CheckpointAt, Event, Keep, Observer, Sample, Summary, TrainError};
 use xc_train::{
-    Activation, Activations, Examples, Features, Head, Loss, Named, Network, Parameter, Targets, TrainParams, Trainer,
-    Update,
+    Activation, Activations, Examples, Features, Head, Loss, Mode, Named, Network, Optimizer, Parameter, StepError,
+    Targets, TrainParams, Trainer, Update,
 };
 
 /// A dense head that also counts its steps in 16-bit places, adds a half-precision scale, and remembers something.
@@ -40,30 +39,38 @@ impl Counting {
 }
 
 impl Head for Counting {
+    type Input = Activations;
     type Scratch = DenseScratch;
 
     fn width(&self) -> usize {
         self.dense.width()
     }
 
-    fn n_outputs(&self) -> usize {
-        self.dense.n_outputs()
+    fn labels(&self) -> Range<u32> {
+        self.dense.labels()
     }
 
-    fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, workspace: &mut DenseScratch) -> f64 {
-        self.dense.loss(input, targets, loss, workspace)
+    fn loss(
+        &self,
+        input: &Activations,
+        targets: Targets<'_>,
+        loss: Loss,
+        mode: Mode,
+        scratch: &mut DenseScratch,
+    ) -> Result<f64, StepError> {
+        self.dense.loss(input, targets, loss, mode, scratch)
     }
 
-    fn backward(&self, gradient: &mut Activations, workspace: &mut DenseScratch) {
-        self.dense.backward(gradient, workspace);
+    fn backward(&self, gradient: &mut Activations, scratch: &mut DenseScratch) -> Result<(), StepError> {
+        self.dense.backward(gradient, scratch)
     }
 
-    fn squared_norm(&self, input: &Activations, workspace: &mut DenseScratch) -> f64 {
-        self.dense.squared_norm(input, workspace)
+    fn squared_norm(&self, input: &Activations, scratch: &mut DenseScratch) -> Result<f64, StepError> {
+        self.dense.squared_norm(input, scratch)
     }
 
-    fn update(&mut self, input: &Activations, workspace: &mut DenseScratch, update: &Update<'_>) {
-        self.dense.update(input, workspace, update);
+    fn update(&mut self, input: &Activations, scratch: &mut DenseScratch, update: &Update) -> Result<(), StepError> {
+        self.dense.update(input, scratch, update)?;
         for (i, (place, memory)) in self.places.iter_mut().zip(&mut self.memory).enumerate() {
             *memory = memory.wrapping_add(i as i8 + 3);
             *place = (*place + memory.unsigned_abs() as u16) % LARGEST;
@@ -71,10 +78,16 @@ impl Head for Counting {
         let first = f32::from(self.places[0]) / 64.0;
         // One that is infinite stays so.
         self.scales.iter_mut().filter(|scale| scale.is_finite()).for_each(|scale| *scale = f16::from_f32(first));
+        Ok(())
     }
 
-    fn logits(&self, input: &Activations, logits: &mut Activations, workspace: &mut DenseScratch) {
-        self.dense.logits(input, logits, workspace);
+    fn logits(
+        &self,
+        input: &Activations,
+        logits: &mut Activations,
+        scratch: &mut DenseScratch,
+    ) -> Result<(), StepError> {
+        self.dense.logits(input, logits, scratch)
     }
 }
 
@@ -146,8 +159,8 @@ fn run(folder: &Path, head: Counting, keep: Keep, steps: u64) -> (Net, u64, Resu
     let (train, validation) = Sample::split(examples, 0.2, 1);
     let mut schedule = HalveOnPlateau::new(1);
     let mut trainer = Trainer {
-        loss: &Bce,
-        optimizer: &Adam::default(),
+        loss: Loss::Bce,
+        optimizer: Optimizer::adam(),
         schedule: &mut schedule,
         // Fast enough that the best evaluation is not the last one.
         params: TrainParams { batch_size: 8, epochs: 6, rate: 3.0, keep, ..Default::default() },

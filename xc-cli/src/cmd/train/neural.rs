@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use xc_sparse::{LabelRows, Rows};
 use xc_train::trainer::{CheckpointAt, CheckpointError, Event, LogAt, Observer, Sample, TrainError};
-use xc_train::{Examples, Features, LossKind, NetworkParams, Optimizer, TrainParams, Trainer};
+use xc_train::{Examples, Features, Loss, NetworkParams, Optimizer, TrainParams, Trainer};
 
 /// Least time between the checkpoints that are written after epochs.
 const CHECKPOINT_AFTER: Duration = Duration::from_secs(60);
@@ -24,7 +24,7 @@ const ADAM_RATE: f64 = 1e-2;
 pub(super) struct Learning<'a> {
     pub(super) args: &'a NeuralArgs,
     pub(super) params: TrainParams,
-    pub(super) optimizer: Box<dyn Optimizer>,
+    pub(super) optimizer: Optimizer,
     pub(super) context: &'a Context,
 }
 
@@ -93,7 +93,7 @@ impl<'a> Setup<'a> {
             data.features.rows(),
             data.features.cols(),
             data.labels.n_labels(),
-            self.network.loss.loss().name(),
+            self.network.loss.name(),
             format_bytes(needed)
         ));
         warn_of_long_rows(Rows::new(data.features.view()), context);
@@ -151,7 +151,7 @@ impl<'a> Learning<'a> {
     /// Trains one network; `others` come from the validation file. `work` gets the trainer, what is learned from and what judges.
     pub(super) fn with_trainer<T>(
         &self,
-        loss: LossKind,
+        loss: Loss,
         seed: u64,
         given: Given<'_>,
         others: Option<Given<'_>>,
@@ -177,8 +177,8 @@ impl<'a> Learning<'a> {
         let steps = train.rows().len().div_ceil(self.params.batch_size) as u64 * u64::from(self.params.epochs);
         let mut schedule = self.args.schedule(steps);
         let mut trainer = Trainer {
-            loss: loss.loss(),
-            optimizer: &*self.optimizer,
+            loss,
+            optimizer: self.optimizer,
             schedule: &mut *schedule,
             params: TrainParams { seed, ..self.params.clone() },
             checkpoint: Some(CheckpointAt {
@@ -197,7 +197,7 @@ impl<'a> Learning<'a> {
         let params = serde_json::to_value(&self.params).unwrap_or(Value::Null);
         json!({
             "settings": params,
-            "optimizer": self.optimizer.settings(),
+            "optimizer": self.optimizer,
             "schedule": self.args.schedule_name(),
             "held_out": self.args.held_out(),
         })

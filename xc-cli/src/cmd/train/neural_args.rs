@@ -2,10 +2,9 @@
 
 use crate::error::CliError;
 use clap::ValueEnum;
-use xc_train::optim::{Adam, Momentum, Sgd};
 use xc_train::schedule::{Constant, HalveOnPlateau, WarmupCosine};
 use xc_train::trainer::{Judge, Keep, PatienceFrom};
-use xc_train::{LossKind, NetworkParams, Optimizer, Schedule, TrainParams};
+use xc_train::{Loss, NetworkParams, Optimizer, Schedule, TrainParams};
 
 /// How a network looks and learns.
 #[derive(clap::Args, Debug)]
@@ -119,7 +118,7 @@ enum KeepName {
 impl NeuralArgs {
     /// Shape of the network. `most_labels` is the largest number of labels of an instance, which chooses the loss.
     pub(super) fn network(&self, seed: u64, most_labels: usize) -> Result<NetworkParams, CliError> {
-        let by_data = if most_labels <= 1 { LossKind::Softmax } else { LossKind::Bce };
+        let by_data = if most_labels <= 1 { Loss::Softmax } else { Loss::Bce };
         let loss = self.loss().unwrap_or(by_data);
         let params = NetworkParams { widths: self.widths.clone(), dropout: self.dropout, loss, seed };
         params.check().map_err(|e| CliError::usage(format_args!("--network.widths, --network.dropout: {e}")))?;
@@ -137,17 +136,18 @@ impl NeuralArgs {
     }
 
     /// The loss that was asked for.
-    pub(super) fn loss(&self) -> Option<LossKind> {
+    pub(super) fn loss(&self) -> Option<Loss> {
         self.loss.map(|loss| match loss {
-            LossName::Softmax => LossKind::Softmax,
-            LossName::Bce => LossKind::Bce,
-            LossName::SquaredHinge => LossKind::SquaredHinge,
+            LossName::Softmax => Loss::Softmax,
+            LossName::Bce => Loss::Bce,
+            LossName::SquaredHinge => Loss::SquaredHinge,
         })
     }
 
     /// Settings of the training under a seed; `adam_rate` is the rate of Adam and AdamW unless one was asked for.
     pub(super) fn train_params(&self, seed: u64, adam_rate: f64) -> Result<TrainParams, CliError> {
         let params = TrainParams {
+            encoder: None,
             batch_size: self.batch_size,
             epochs: self.epochs,
             rate: self.rate.unwrap_or(match self.optimizer {
@@ -229,7 +229,7 @@ impl NeuralArgs {
     }
 
     /// The optimiser.
-    pub(super) fn optimizer(&self) -> Result<Box<dyn Optimizer>, CliError> {
+    pub(super) fn optimizer(&self) -> Result<Optimizer, CliError> {
         let decay = self.weight_decay.unwrap_or(match self.optimizer {
             OptimizerName::Adamw => 0.01,
             _ => 0.0,
@@ -243,11 +243,11 @@ impl NeuralArgs {
             OptimizerName::Adam if decay > 0.0 => {
                 return Err(CliError::usage("--optimizer adam has no weight decay: adamw has"));
             }
-            OptimizerName::Adam => Box::new(Adam::default()),
-            OptimizerName::Adamw => Box::new(Adam::with_decay(decay)),
-            OptimizerName::Momentum => Box::new(Momentum { weight_decay: decay, ..Default::default() }),
-            OptimizerName::Sgd => Box::new(Sgd { weight_decay: decay }),
-        })
+            OptimizerName::Adam | OptimizerName::Adamw => Optimizer::adam(),
+            OptimizerName::Momentum => Optimizer::momentum(),
+            OptimizerName::Sgd => Optimizer::sgd(),
+        }
+        .with_weight_decay(decay))
     }
 
     /// The schedule in a word, for the model's own record.

@@ -14,7 +14,7 @@ use crate::model::{self, Extras, beside};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
 use xc_train::uniform::{InputKind, KIND, UniformModel, UniformParams, UniformScratch, Wiring};
-use xc_train::{Features, LossKind};
+use xc_train::{Features, Loss};
 
 pub(super) use super::uniform_args::Args;
 
@@ -24,11 +24,6 @@ const ADAM_RATE: f64 = 1e-3;
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let meter = Meter::start();
     let learning = Learning::new(&args.neural, ADAM_RATE, context)?;
-    if learning.params.clip_norm.is_some() && args.layer.draws() {
-        return Err(CliError::usage(
-            "--clip-norm, --negatives: a step whose gradients are clipped scores all labels; one of the two is wanted",
-        ));
-    }
     if learning.params.clip_norm.is_some() && args.layer.groups.is_some() {
         return Err(CliError::usage(
             "--clip-norm, --groups: a step whose gradients are clipped learns labels alone; one of the two is wanted",
@@ -166,7 +161,7 @@ impl Plan<'_> {
             data.labels.len(),
             if what == InputKind::Sparse { "features" } else { "values each" },
             layers.join(" -> "),
-            params.loss.loss().name(),
+            params.loss.name(),
         ));
         let more = if mapped > 0 {
             format!("; {} of vectors stay in their files", format_bytes(mapped))
@@ -183,7 +178,7 @@ impl Plan<'_> {
                 "{unseen} of {n_labels} labels have no training instance: they are taught to be false everywhere"
             ));
         }
-        if params.loss == LossKind::Bce && params.negatives.is_none() && params.wiring != Wiring::Dense {
+        if params.loss == Loss::Bce && params.negatives.is_none() && params.wiring != Wiring::Dense {
             context.note("bce has a gradient for every label: an epoch takes longer than with squared-hinge");
         }
         Ok(json!({

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use std::path::PathBuf;
 use xc_sparse::dense::MatmulPrecision;
 use xc_sparse::uniform::{ConnectionsError, NumberType};
-use xc_train::LossKind;
+use xc_train::Loss;
 use xc_train::uniform::{FirstVectors, InputKind, UniformParams, UniformParamsError, Wiring};
 
 /// Instances between two changes of the connections unless steps are asked for: 1000 steps of 32.
@@ -125,11 +125,6 @@ impl LayerArgs {
             _ => Ok(()),
         }
     }
-
-    /// Whether a step scores drawn labels only.
-    pub(super) fn draws(&self) -> bool {
-        self.negatives.is_some()
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,7 +222,7 @@ impl Args {
             negatives: self.layer.negatives,
             groups: self.layer.groups,
             group_epochs: self.layer.group_epochs,
-            loss: self.neural.loss().unwrap_or(LossKind::SquaredHinge),
+            loss: self.neural.loss().unwrap_or(Loss::SquaredHinge),
             seed,
         }
     }
@@ -247,7 +242,6 @@ pub(super) fn params_error(error: &UniformParamsError) -> CliError {
         UniformParamsError::Connections(ConnectionsError::TooMany { .. } | ConnectionsError::Zero { .. })
         | UniformParamsError::TooMany { .. } => "connections",
         UniformParamsError::Moments { .. } => "moments",
-        UniformParamsError::Softmax => "loss softmax",
         UniformParamsError::Dense { .. } => "wiring dense",
         _ => "train",
     };

@@ -3,6 +3,7 @@
 use super::active::{Active, Entry, Touched};
 use super::{Sparse, SparseScratch};
 use crate::layer::squares;
+use crate::optim::Change;
 use crate::parameter::RowsMut;
 use crate::{Decay, Update};
 use rayon::prelude::*;
@@ -41,12 +42,12 @@ impl<'a> Part<'a> {
 }
 
 /// What all tasks read.
-struct Step<'a> {
+struct Learning<'a> {
     fan_in: &'a FanIn,
     lines: &'a Lines,
     active: &'a [Active],
     touched: &'a Touched,
-    update: &'a Update<'a>,
+    change: &'a Change,
     /// Names the streams of stochastic rounding.
     key: u64,
 }
@@ -90,17 +91,17 @@ impl Gradient {
 
 impl Sparse {
     /// Changes outputs by their gradients. Those without a gradient stay as they are, moments included.
-    pub(super) fn learn(&mut self, lines: &Lines, active: &[Active], update: &Update<'_>) {
+    pub(super) fn learn(&mut self, lines: &Lines, active: &[Active], update: &Update) {
         let touched = Touched::new(active);
         if touched.len() == 0 {
             return;
         }
         let (fan_in, indices, weights) = self.connections.parts_mut();
-        let key = name(update.seed, Purpose::Rounding, &[super::STREAM, update.number]);
-        let step = Step { fan_in, lines, active, touched: &touched, update, key };
+        let key = name(update.at.seed, Purpose::Rounding, &[super::STREAM, update.at.number]);
+        let step = Learning { fan_in, lines, active, touched: &touched, change: &update.change, key };
         let mut moments = self.moments.iter_mut().map(Numbers::to_mut);
         let moments = [moments.next(), moments.next()];
-        let part = Part { first: 0, weights: weights.to_mut(), moments, bias: self.bias.slot() };
+        let part = Part { first: 0, weights: weights.to_mut(), moments, bias: self.bias.rows_mut() };
         with_indices!(indices, inputs => step.split(0..touched.len(), &inputs[..], part));
     }
 
@@ -123,7 +124,7 @@ impl Sparse {
     }
 }
 
-impl Step<'_> {
+impl Learning<'_> {
     /// Halves the touched outputs until a leaf has a few.
     fn split<I: Index>(&self, places: Range<usize>, inputs: &[I], part: Part<'_>) {
         if places.len() <= LEAF {
@@ -156,13 +157,13 @@ impl Step<'_> {
             gradient.fill(&inputs[range], self.touched.of(at, self.active), self.lines, self.active);
             self.change(&mut part, place, &gradient.weights, mix(self.key, output as u64), &mut scratch);
             let row = output - part.first;
-            part.bias.rows(row..row + 1).update(&[gradient.bias], self.update.optimizer, &self.update.step);
+            part.bias.rows(row..row + 1).update(&[gradient.bias], self.change);
         }
     }
 
     /// Applies the rule to an output's weights from place `at` on.
     fn change(&self, part: &mut Part<'_>, at: usize, gradient: &[f32], key: u64, scratch: &mut [Vec<f32>; 3]) {
-        let (optimizer, step, len) = (self.update.optimizer, &self.update.step, gradient.len());
+        let len = gradient.len();
         let range = at..at + len;
         // In place where nothing is to be widened.
         if let NumbersMut::F32(weights) = &mut part.weights {
@@ -177,8 +178,7 @@ impl Step<'_> {
             }
             if is_plain {
                 let [first, second] = slices.map(Option::unwrap_or_default);
-                return RowsMut::new(&mut weights[range], first, second, len, Decay::Yes)
-                    .update(gradient, optimizer, step);
+                return RowsMut::new(&mut weights[range], first, second, len, Decay::Yes).update(gradient, self.change);
             }
         }
         scratch.iter_mut().for_each(|values| values.resize(len, 0.0));
@@ -191,7 +191,7 @@ impl Step<'_> {
                 None => values.clear(),
             }
         }
-        RowsMut::new(weights, first, second, len, Decay::Yes).update(gradient, optimizer, step);
+        RowsMut::new(weights, first, second, len, Decay::Yes).update(gradient, self.change);
         // Three streams of one output: the numbers 0, 3, 6, ... and so on.
         let random = |which: u64| {
             let mut number = which;

@@ -28,16 +28,18 @@ mod pass;
 mod rank;
 mod screening;
 
-pub use negatives::{EvenNegatives, Negatives};
+pub use negatives::{Negatives, UniformNegatives};
 pub use screening::Screening;
 
 use super::{Head, Ranked};
 use crate::layer::Named;
 use crate::state::{self, Array, ArrayMut, Role, State};
-use crate::{Activations, Decay, Init, Loss, Parameter, Targets, Update};
+use crate::{Activations, Decay, Init, Loss, Mode, Parameter, Step, StepError, Targets, Update};
 use active::{Active, Positives};
+use rank::BlockTotals;
 use rayon::prelude::*;
 use screening::tiles_without;
+use std::ops::Range;
 use std::sync::Arc;
 use xc_hash::stream::{Purpose, Stream, mix, name};
 use xc_sparse::store::{Dtype, Element};
@@ -124,12 +126,49 @@ impl Tile<'_> {
         }
     }
 
+    /// At most `len` outputs from a place on.
+    fn part(self, at: usize, len: usize) -> Self {
+        let len = len.min(self.len() - at);
+        match self {
+            Self::Range { first, .. } => Self::Range { first: first + at, len },
+            Self::List(outputs) => Self::List(&outputs[at..at + len]),
+        }
+    }
+
     #[inline(always)]
     fn output(self, at: usize) -> usize {
         match self {
             Self::Range { first, .. } => first + at,
             Self::List(outputs) => outputs[at] as usize,
         }
+    }
+}
+
+/// The tiles that a step goes over, one after another.
+struct Tiles {
+    /// The outputs of the step, if they are not all.
+    outputs: Option<Vec<u32>>,
+    n: usize,
+    /// Outputs of a tile.
+    size: usize,
+    first: usize,
+    /// Whether any tile is screened.
+    screens: bool,
+    /// Tiles that do without screening from here on.
+    without: usize,
+}
+
+impl Tiles {
+    fn all(&self) -> Tile<'_> {
+        match &self.outputs {
+            None => Tile::Range { first: 0, len: self.n },
+            Some(outputs) => Tile::List(outputs),
+        }
+    }
+
+    /// Whether all of them were given.
+    fn is_done(&self) -> bool {
+        self.first >= self.n
     }
 }
 
@@ -207,8 +246,7 @@ impl Sparse {
         }
     }
 
-    /// Lets each step score the true outputs of its batch and those drawn here, instead of all. Only [`Head::step`] draws: a training that
-    /// clips gradients calls the parts, and those score all outputs.
+    /// Lets each training step score the true outputs of its batch and those drawn here, instead of all.
     pub fn with_negatives(mut self, negatives: Option<Arc<dyn Negatives>>) -> Self {
         self.negatives = negatives;
         self
@@ -216,7 +254,7 @@ impl Sparse {
 
     /// Lets steps screen outputs before they score them. Pairs of an instance and an output that are scored have the loss and the gradient that they
     /// have without it; a pair that screening overlooks has none (see [`xc_sparse::uniform::ByteLines`] for how far above the margin its score may
-    /// be). Only [`Head::step`] screens, and only with a loss that has a margin.
+    /// be). Only training steps screen, and only with a loss that has a margin.
     pub fn with_screening(mut self, screening: Screening) -> Self {
         self.screening = screening;
         self
@@ -276,12 +314,12 @@ impl Sparse {
         inputs + screen + entries * (56 + (4 * LANES as u64).max(96 + 4 * per_output as u64))
     }
 
-    fn rewire(&mut self, update: &Update<'_>) {
+    fn rewire(&mut self, at: Step) {
         let Some(Rewire { every, fraction }) = self.params.rewire else { return };
-        if every == 0 || !(update.number + 1).is_multiple_of(every) {
+        if every == 0 || !(at.number + 1).is_multiple_of(every) {
             return;
         }
-        let key = name(update.seed, Purpose::Rewire, &[STREAM, update.number]);
+        let key = name(at.seed, Purpose::Rewire, &[STREAM, at.number]);
         let rewired = self.connections.rewire(fraction, |output| {
             let mut stream = Stream::new(mix(key, output as u64));
             move || stream.next_u64()
@@ -302,43 +340,73 @@ impl Sparse {
         }
     }
 
-    /// Readies the buffers for a batch. Gives the outputs of the step, if they are not all.
+    /// Readies the buffers for a batch and says what is gone over.
     fn begin(
         &self,
         input: &Activations,
         targets: Targets<'_>,
-        drawn: Option<(u64, u64)>,
+        loss: Loss,
+        mode: Mode,
         scratch: &mut SparseScratch,
-    ) -> Option<Vec<u32>> {
+    ) -> Tiles {
         assert!(input.len() == targets.len(), "{} vectors, {} targets", input.len(), targets.len());
-        assert!(input.width() == self.width(), "width {}, wanted {}", input.width(), self.width());
+        assert!(input.width() == self.width(), "width {}, expected {}", input.width(), self.width());
         scratch.n_instances = input.len();
         scratch.lines.fill(input.values(), input.len(), input.width());
         scratch.fill_positives(targets);
         scratch.active.resize_with(scratch.lines.n_blocks(), Active::default);
         scratch.active.iter_mut().for_each(Active::begin);
-        match (&self.negatives, drawn) {
-            (Some(negatives), Some((seed, number))) => {
+        let n_labels = self.connections.n_labels();
+        let outputs = match (&self.negatives, mode) {
+            (Some(negatives), Mode::Train(at)) => {
                 let mut outputs = Vec::new();
-                negatives.draw(seed, number, self.n_outputs(), &mut outputs);
+                negatives.draw(at, n_labels, &mut outputs);
                 (0..targets.len()).for_each(|i| outputs.extend_from_slice(targets.row(i)));
                 outputs.sort_unstable();
                 outputs.dedup();
                 Some(outputs)
             }
             _ => None,
+        };
+        let n = outputs.as_ref().map_or(n_labels, Vec::len);
+        let screens = mode != Mode::Predict && self.screens(loss, n, input.len());
+        if screens {
+            scratch.bytes.fill(input.values(), input.len(), input.width());
         }
+        let mut size = self.tile.unwrap_or_else(|| tile_outputs(input.len()));
+        if screens && self.tile.is_none() {
+            size = size.min(n.div_ceil(screening::TILES)).max(1);
+        }
+        Tiles { outputs, n, size, first: 0, screens, without: 0 }
+    }
+
+    /// Mean loss of the batch over the next tile.
+    fn next_tile(
+        &self,
+        tiles: &mut Tiles,
+        loss: Loss,
+        totals: &[BlockTotals],
+        backward: bool,
+        scratch: &mut SparseScratch,
+    ) -> f64 {
+        let tile = tiles.all().part(tiles.first, tiles.size);
+        let len = tile.len();
+        let screens = tiles.screens && tiles.without == 0;
+        let value = self.pass(tile, loss, totals, backward, screens, scratch);
+        tiles.first += len;
+        // A step decides for itself, so that one that is repeated after an interruption decides the same.
+        tiles.without = if screens {
+            tiles_without(scratch.n_seen, len * scratch.lines.n_blocks())
+        } else {
+            tiles.without.saturating_sub(1)
+        };
+        value
     }
 
     fn clear_gradient(&self, scratch: &mut SparseScratch) {
         scratch.gradient.resize(scratch.lines.n_blocks() * self.width());
         scratch.rows.reshape(scratch.n_instances, self.width());
         scratch.rows.values_mut().par_chunks_mut(1 << 19).for_each(|part| part.fill(0.0));
-    }
-
-    fn losses(loss: &dyn Loss) -> crate::loss::Separable {
-        loss.separable()
-            .unwrap_or_else(|| panic!("{} is no sum over outputs: a sparse head has no use for it", loss.name()))
     }
 }
 
@@ -376,115 +444,119 @@ fn unstructured<R: FnMut() -> u64>(
 }
 
 impl Head for Sparse {
+    type Input = Activations;
     type Scratch = SparseScratch;
 
     fn width(&self) -> usize {
         self.connections.n_inputs()
     }
 
-    fn n_outputs(&self) -> usize {
-        self.connections.n_labels()
+    fn labels(&self) -> Range<u32> {
+        0..self.connections.n_labels() as u32
     }
 
     /// # Panics
-    /// If the loss is no sum over outputs, or shapes disagree.
-    fn loss(&self, input: &Activations, targets: Targets<'_>, loss: &dyn Loss, scratch: &mut Self::Scratch) -> f64 {
-        self.begin(input, targets, None, scratch);
+    /// If shapes disagree.
+    fn loss(
+        &self,
+        input: &Activations,
+        targets: Targets<'_>,
+        loss: Loss,
+        mode: Mode,
+        scratch: &mut SparseScratch,
+    ) -> Result<f64, StepError> {
+        let mut tiles = self.begin(input, targets, loss, mode, scratch);
         self.clear_gradient(scratch);
-        let total =
-            self.pass(Tile::Range { first: 0, len: self.n_outputs() }, Self::losses(loss), true, false, scratch);
+        let totals = self.totals(tiles.all(), loss, targets, scratch);
+        let mut value = shared_loss(&totals, input.len());
+        while !tiles.is_done() {
+            value += self.next_tile(&mut tiles, loss, &totals, true, scratch);
+        }
         self.take_few(input, true, scratch);
-        total
+        Ok(value)
     }
 
-    fn backward(&self, gradient: &mut Activations, scratch: &mut Self::Scratch) {
+    fn backward(&self, gradient: &mut Activations, scratch: &mut SparseScratch) -> Result<(), StepError> {
         pass::add_blocks(&scratch.gradient, &scratch.active, &mut scratch.rows);
         std::mem::swap(gradient, &mut scratch.rows);
+        Ok(())
     }
 
-    fn squared_norm(&self, _: &Activations, scratch: &mut Self::Scratch) -> f64 {
-        self.norm_of(scratch)
+    fn squared_norm(&self, _: &Activations, scratch: &mut SparseScratch) -> Result<f64, StepError> {
+        Ok(self.norm_of(scratch))
     }
 
-    fn update(&mut self, _: &Activations, scratch: &mut Self::Scratch, update: &Update<'_>) {
+    fn update(&mut self, _: &Activations, scratch: &mut SparseScratch, update: &Update) -> Result<(), StepError> {
         self.learn(&scratch.lines, &scratch.active, update);
-        self.rewire(update);
+        self.rewire(update.at);
+        Ok(())
     }
 
     /// Fused, a tile of outputs at a time. With negatives only the outputs drawn are scored and change.
     ///
     /// # Panics
-    /// If the loss is no sum over outputs, or shapes disagree.
+    /// If shapes disagree.
     fn step(
         &mut self,
         input: &Activations,
         targets: Targets<'_>,
-        loss: &dyn Loss,
-        update: &Update<'_>,
+        loss: Loss,
+        update: &Update,
         mut gradient: Option<&mut Activations>,
-        scratch: &mut Self::Scratch,
-    ) -> f64 {
-        let loss = Self::losses(loss);
-        let outputs = self.begin(input, targets, Some((update.seed, update.number)), scratch);
+        scratch: &mut SparseScratch,
+    ) -> Result<f64, StepError> {
+        let mut tiles = self.begin(input, targets, loss, Mode::Train(update.at), scratch);
+        let backward = gradient.is_some();
         if let Some(gradient) = &mut gradient {
-            // Rows are gathered where they are wanted in the end.
+            // Rows are gathered where they are needed in the end.
             std::mem::swap(*gradient, &mut scratch.rows);
             self.clear_gradient(scratch);
         }
-        let n = outputs.as_ref().map_or(self.n_outputs(), Vec::len);
-        let screens = self.screens(loss, n, input.len());
-        if screens {
-            scratch.bytes.fill(input.values(), input.len(), input.width());
-        }
-        let mut size = self.tile.unwrap_or_else(|| tile_outputs(input.len()));
-        if screens && self.tile.is_none() {
-            size = size.min(n.div_ceil(screening::TILES)).max(1);
-        }
-        let (mut total, mut without) = (0.0, 0);
-        for first in (0..n).step_by(size) {
-            let len = size.min(n - first);
-            let tile = match &outputs {
-                None => Tile::Range { first, len },
-                Some(outputs) => Tile::List(&outputs[first..first + len]),
-            };
-            let screens = screens && without == 0;
-            total += self.pass(tile, loss, gradient.is_some(), screens, scratch);
-            // A step decides for itself, so that one that is repeated after an interruption decides the same.
-            without = if screens {
-                tiles_without(scratch.n_seen, len * scratch.lines.n_blocks())
-            } else {
-                without.saturating_sub(1)
-            };
-            if !total.is_finite() {
-                return total;
+        let totals = self.totals(tiles.all(), loss, targets, scratch);
+        let mut value = shared_loss(&totals, input.len());
+        let enough = if self.tile.is_some() { 0 } else { ENTRIES };
+        while !tiles.is_done() {
+            value += self.next_tile(&mut tiles, loss, &totals, backward, scratch);
+            if !value.is_finite() {
+                return Ok(value);
             }
-            let enough = if self.tile.is_some() { 0 } else { ENTRIES };
-            if first + len == n || scratch.active.iter().map(|a| a.entries().len()).sum::<usize>() >= enough {
-                self.take_few(input, gradient.is_some(), scratch);
+            if tiles.is_done() || scratch.active.iter().map(|a| a.entries().len()).sum::<usize>() >= enough {
+                self.take_few(input, backward, scratch);
                 self.learn(&scratch.lines, &scratch.active, update);
                 scratch.active.iter_mut().for_each(Active::clear);
             }
         }
         if let Some(gradient) = gradient {
-            self.backward(gradient, scratch);
+            self.backward(gradient, scratch)?;
         }
-        self.rewire(update);
-        total
+        self.rewire(update.at);
+        Ok(value)
     }
 
-    fn logits(&self, input: &Activations, logits: &mut Activations, scratch: &mut Self::Scratch) {
+    fn logits(
+        &self,
+        input: &Activations,
+        logits: &mut Activations,
+        scratch: &mut SparseScratch,
+    ) -> Result<(), StepError> {
         self.all_logits(input, logits, scratch);
+        Ok(())
     }
 
     fn rank(
         &self,
         input: &Activations,
-        judged_by: Option<(Targets<'_>, &dyn Loss)>,
+        judged_by: Option<(Targets<'_>, Loss)>,
         k: usize,
-        scratch: &mut Self::Scratch,
-    ) -> Vec<Ranked> {
-        self.ranked(input, judged_by, k, scratch)
+        scratch: &mut SparseScratch,
+    ) -> Result<Vec<Ranked>, StepError> {
+        Ok(self.ranked(input, judged_by, k, scratch))
     }
+}
+
+/// The part of the mean loss that no single logit has.
+fn shared_loss(totals: &[BlockTotals], n: usize) -> f64 {
+    totals.iter().flat_map(|block| block.losses).sum::<f64>() / n as f64
 }
 
 impl State for Sparse {
@@ -496,7 +568,12 @@ impl State for Sparse {
             screening => format!("; screening {screening:?}, tile {:?}", self.tile),
         };
         // The number changes when sums come in another order: a training goes on with what it began with.
-        format!("sparse {} x {}; {:?}; {negatives:?}; order 2{screening}", self.n_outputs(), self.width(), self.params)
+        format!(
+            "sparse {} x {}; {:?}; {negatives:?}; order 2{screening}",
+            self.connections.n_labels(),
+            self.width(),
+            self.params
+        )
     }
 
     /// The biases; connections and weights are among the arrays.
@@ -509,7 +586,7 @@ impl State for Sparse {
     }
 
     fn n_values(&self) -> usize {
-        self.connections.len() + self.n_outputs()
+        self.connections.len() + self.connections.n_labels()
     }
 
     fn prepare(&mut self, n_moments: usize) {

@@ -1,9 +1,10 @@
 //! Logits, loss and its gradient for a tile of outputs; the gradient of the inputs.
 
 use super::active::{Active, Cursor, Entry};
+use super::rank::{BlockTotals, NONE};
 use super::{Sparse, SparseScratch, Tile};
-use crate::Activations;
-use crate::loss::Separable;
+use crate::loss::Shares;
+use crate::{Activations, Loss};
 use rayon::prelude::*;
 use std::collections::VecDeque;
 use xc_sparse::uniform::{ByteBlock, Index, Kernels, LANES, Line, Numbers, ScreenRows, Sums, nearest_bf16};
@@ -21,7 +22,8 @@ impl Sparse {
     pub(super) fn pass(
         &self,
         tile: Tile<'_>,
-        loss: Separable,
+        loss: Loss,
+        totals: &[BlockTotals],
         backward: bool,
         screens: bool,
         scratch: &mut SparseScratch,
@@ -39,6 +41,7 @@ impl Sparse {
                 lines: lines.block(block),
                 lanes: valid(lines.lanes(block)),
                 loss,
+                shares: totals.get(block).map_or(&NONE, |of| &of.shares),
                 scale,
                 cursor: positives.from(if tile.len() == 0 { 0 } else { tile.output(0) }),
                 active,
@@ -49,7 +52,7 @@ impl Sparse {
             })
             .collect();
         if screens {
-            let bar = loss.no_loss_below();
+            let bar = loss.margin();
             screened.fill(&self.connections, self.bias.values(), bar, tile.len(), |at| tile.output(at));
             // Two lines of bytes share the reading of indices and weights, where that leaves two tasks for each thread.
             let n_lines = if lines.n_blocks() >= 8 * rayon::current_num_threads() { 2 } else { 1 };
@@ -74,7 +77,7 @@ impl Sparse {
 
     /// Inputs of the output whose lines are asked for while that at a place of a tile is worked on.
     #[inline(always)]
-    fn ahead<'a, I: Index>(&self, tile: Tile<'_>, at: usize, inputs: &'a [I]) -> &'a [I] {
+    pub(super) fn ahead<'a, I: Index>(&self, tile: Tile<'_>, at: usize, inputs: &'a [I]) -> &'a [I] {
         if at + AHEAD < tile.len() { &inputs[self.connections.range(tile.output(at + AHEAD))] } else { &[] }
     }
 
@@ -94,7 +97,7 @@ impl Sparse {
             tasks.iter_mut().zip(&mut positive).for_each(|(task, positive)| *positive = task.cursor.lanes(output));
             // Nearly always nothing is true and all is below the margin: then there is nothing more to do.
             let is_false = positive == [0; 2];
-            let bar = if is_false { tasks[0].loss.no_loss_below() } else { f32::NEG_INFINITY };
+            let bar = if is_false { tasks[0].loss.margin() } else { f32::NEG_INFINITY };
             let bounds = [self.bias.values()[output], bar];
             let above = match tasks {
                 [a, b] => {
@@ -144,7 +147,7 @@ impl Sparse {
                     continue;
                 }
                 task.n_seen += usize::from(is_seen);
-                let bar = if positive == 0 { task.loss.no_loss_below() } else { f32::NEG_INFINITY };
+                let bar = if positive == 0 { task.loss.margin() } else { f32::NEG_INFINITY };
                 let bounds = [self.bias.values()[output], bar];
                 let weights = weights.row(range.clone());
                 let above = kernels.forward_above(task.lines, inputs, weights, &[], bounds, &mut sums);
@@ -331,7 +334,9 @@ struct Task<'a> {
     lines: &'a [Line],
     /// Lanes that are instances.
     lanes: u32,
-    loss: Separable,
+    loss: Loss,
+    /// What it knows of all logits of each lane.
+    shares: &'a [Shares; LANES],
     /// Factor of the gradient.
     scale: f32,
     cursor: Cursor<'a>,
@@ -349,6 +354,16 @@ struct Task<'a> {
 impl Task<'_> {
     /// Replaces the logits by `scale` times their gradient and adds their losses. Gives the lanes whose gradient is not 0.
     fn judge(&mut self, sums: &mut Sums, positive: u32) -> u32 {
+        // The loss is known inside the loop over lanes.
+        match self.loss {
+            Loss::Softmax => self.judge_by(Loss::Softmax, sums, positive),
+            Loss::Bce => self.judge_by(Loss::Bce, sums, positive),
+            Loss::SquaredHinge => self.judge_by(Loss::SquaredHinge, sums, positive),
+        }
+    }
+
+    #[inline(always)]
+    fn judge_by(&mut self, loss: Loss, sums: &mut Sums, positive: u32) -> u32 {
         let (mut lanes, mut total) = (0, 0.0f32);
         for lane in 0..LANES {
             let z = &mut sums[lane / 16][lane % 16];
@@ -356,8 +371,8 @@ impl Task<'_> {
                 *z = 0.0;
                 continue;
             }
-            let (loss, gradient) = self.loss.one(*z, positive >> lane & 1 == 1);
-            total += loss;
+            let (value, gradient) = loss.loss_and_gradient(*z, positive >> lane & 1 == 1, self.shares[lane]);
+            total += value;
             *z = gradient * self.scale;
             lanes |= u32::from(*z != 0.0) << lane;
         }

@@ -2,11 +2,11 @@
 
 use super::active::Cursor;
 use super::pass::Weights;
-use super::{Sparse, SparseScratch};
+use super::{Sparse, SparseScratch, Tile};
 use crate::head::Ranked;
+use crate::loss::{Shares, Total};
 use crate::{Activations, Loss, Targets};
 use rayon::prelude::*;
-use std::ops::Range;
 use xc_sparse::rank::{Scored, TopK};
 use xc_sparse::uniform::{FanIn, Kernels, LANES, Sums, nearest_bf16};
 use xc_sparse::with_indices;
@@ -15,17 +15,14 @@ use xc_sparse::with_indices;
 const OUTPUTS: usize = 1 << 14;
 
 impl Sparse {
-    /// Calls `visit` with every output of a range and its logits for a block of instances.
-    fn each(&self, outputs: Range<usize>, block: usize, scratch: &SparseScratch, mut visit: impl FnMut(usize, &Sums)) {
+    /// Calls `visit` with every output of a tile and its logits for a block of instances.
+    fn each(&self, tile: Tile<'_>, block: usize, scratch: &SparseScratch, mut visit: impl FnMut(usize, &Sums)) {
         let kernels = Kernels::current();
         let lines = scratch.lines.block(block);
         let mut weights = Weights::new(self.connections.weights());
         with_indices!(self.connections.indices(), inputs => {
-            for output in outputs.clone() {
-                let ahead = match output + 2 < outputs.end {
-                    true => &inputs[self.connections.range(output + 2)],
-                    false => &[],
-                };
+            for at in 0..tile.len() {
+                let (output, ahead) = (tile.output(at), self.ahead(tile, at, inputs));
                 let range = self.connections.range(output);
                 let mut sums = kernels.forward(lines, &inputs[range.clone()], weights.row(range), ahead);
                 let bias = self.bias.values()[output];
@@ -44,7 +41,7 @@ impl Sparse {
         }
         let scratch = &*scratch;
         logits.values_mut().par_chunks_mut(LANES * n).enumerate().for_each(|(block, rows)| {
-            self.each(0..n, block, scratch, |output, sums| {
+            self.each(Tile::Range { first: 0, len: n }, block, scratch, |output, sums| {
                 for (row, z) in rows.chunks_exact_mut(n).zip(sums.as_flattened()) {
                     row[output] = *z;
                 }
@@ -55,7 +52,7 @@ impl Sparse {
     pub(super) fn ranked(
         &self,
         input: &Activations,
-        judged_by: Option<(Targets<'_>, &dyn Loss)>,
+        judged_by: Option<(Targets<'_>, Loss)>,
         k: usize,
         scratch: &mut SparseScratch,
     ) -> Vec<Ranked> {
@@ -68,7 +65,10 @@ impl Sparse {
         if let Some((targets, _)) = judged_by {
             scratch.fill_positives(targets);
         }
-        let loss = judged_by.map(|(_, loss)| Self::losses(loss));
+        let totals = match judged_by {
+            Some((targets, loss)) => self.totals(Tile::Range { first: 0, len: n }, loss, targets, scratch),
+            None => Vec::new(),
+        };
         let (scratch, tasks) = (&*scratch, n.div_ceil(OUTPUTS).max(1));
         let parts: Vec<Vec<Ranked>> = (0..n_blocks * tasks)
             .into_par_iter()
@@ -80,10 +80,12 @@ impl Sparse {
                 let mut bars = Sums::default();
                 bars.as_flattened_mut().fill(if k == 0 { f32::INFINITY } else { f32::NEG_INFINITY });
                 let mut losses = [0.0f64; LANES];
-                let mut cursor = loss.map(|_| scratch.positives[block].from(outputs.start));
-                self.each(outputs, block, scratch, |output, sums| {
-                    if let (Some(loss), Some(cursor)) = (loss, &mut cursor) {
-                        add_losses(loss, cursor, output, sums, &mut losses);
+                let mut cursor = judged_by.map(|_| scratch.positives[block].from(outputs.start));
+                let tile = Tile::Range { first: outputs.start, len: outputs.len() };
+                self.each(tile, block, scratch, |output, sums| {
+                    if let (Some((_, loss)), Some(cursor)) = (judged_by, &mut cursor) {
+                        let shares = totals.get(block).map_or(&NONE, |of| &of.shares);
+                        add_losses(loss, shares, cursor, output, sums, &mut losses);
                     }
                     if !reaches(sums, &bars) {
                         return;
@@ -107,7 +109,8 @@ impl Sparse {
             for lane in 0..of_block[0].len() {
                 top.reset(k);
                 of_block.iter().flat_map(|part| &part[lane].best).for_each(|&item| top.push(item));
-                let loss = of_block.iter().map(|part| part[lane].loss).sum();
+                let shared = totals.get(out.len() / LANES).map_or(0.0, |of| of.losses[lane]);
+                let loss = shared + of_block.iter().map(|part| part[lane].loss).sum::<f64>();
                 out.push(Ranked { best: top.sorted().to_vec(), loss });
             }
         }
@@ -170,8 +173,74 @@ impl Sparse {
     }
 }
 
+/// What a loss that looks at all logits of an instance knows of those of a block.
+pub(super) struct BlockTotals {
+    /// For the gradients of each lane.
+    pub(super) shares: [Shares; LANES],
+    /// The part of each lane's loss that no single logit has.
+    pub(super) losses: [f64; LANES],
+}
+
+/// Of a loss that adds up over the outputs.
+pub(super) const NONE: [Shares; LANES] = [Shares::NONE; LANES];
+
+impl Sparse {
+    /// What the loss knows of all logits of a tile before their gradients: for each block, or nothing if it adds up over the outputs.
+    ///
+    /// *Cost*: a forward product where there is something to know.
+    pub(super) fn totals(
+        &self,
+        tile: Tile<'_>,
+        loss: Loss,
+        targets: Targets<'_>,
+        scratch: &SparseScratch,
+    ) -> Vec<BlockTotals> {
+        /// Outputs whose logits stand side by side.
+        const SIDE: usize = 256;
+        if loss.is_separable() {
+            return Vec::new();
+        }
+        let tasks = tile.len().div_ceil(OUTPUTS).max(1);
+        let parts: Vec<[Total; LANES]> = (0..scratch.lines.n_blocks() * tasks)
+            .into_par_iter()
+            .map(|task| {
+                let (block, part) = (task / tasks, task % tasks);
+                let mut totals = [Total::EMPTY; LANES];
+                let mut rows = vec![[0.0f32; SIDE]; LANES];
+                let mut n = 0;
+                let mut take = |rows: &[[f32; SIDE]], n: usize| {
+                    totals.iter_mut().zip(rows).for_each(|(total, row)| total.add(loss, &row[..n]));
+                };
+                self.each(tile.part(part * OUTPUTS, OUTPUTS), block, scratch, |_, sums| {
+                    rows.iter_mut().zip(sums.as_flattened()).for_each(|(row, &z)| row[n] = z);
+                    n += 1;
+                    if n == SIDE {
+                        take(&rows, n);
+                        n = 0;
+                    }
+                });
+                take(&rows, n);
+                totals
+            })
+            .collect();
+        let of_block = |(block, parts): (usize, &[[Total; LANES]])| {
+            let mut out = BlockTotals { shares: NONE, losses: [0.0; LANES] };
+            for lane in 0..scratch.lines.lanes(block) {
+                let mut total = Total::EMPTY;
+                parts.iter().for_each(|part| total.merge(part[lane]));
+                let n_positives = targets.row(block * LANES + lane).len();
+                out.shares[lane] = Shares::new(total, n_positives);
+                out.losses[lane] = loss.of_total(total, n_positives);
+            }
+            out
+        };
+        parts.chunks(tasks).enumerate().map(of_block).collect()
+    }
+}
+
 fn add_losses(
-    loss: crate::loss::Separable,
+    loss: Loss,
+    shares: &[Shares; LANES],
     cursor: &mut Cursor<'_>,
     output: usize,
     sums: &Sums,
@@ -179,7 +248,7 @@ fn add_losses(
 ) {
     let positive = cursor.lanes(output);
     for (lane, (total, &z)) in losses.iter_mut().zip(sums.as_flattened()).enumerate() {
-        *total += f64::from(loss.one(z, positive >> lane & 1 == 1).0);
+        *total += f64::from(loss.loss_and_gradient(z, positive >> lane & 1 == 1, shares[lane]).0);
     }
 }
 

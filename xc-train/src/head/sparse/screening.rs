@@ -1,7 +1,7 @@
 //! When a step screens outputs before it scores them.
 
 use super::Sparse;
-use crate::loss::Separable;
+use crate::Loss;
 use xc_sparse::uniform::BYTE_LANES;
 
 /// Which steps screen outputs in 8 bits (see [`xc_sparse::uniform::ByteLines`]) and score in full only blocks of 32 instances where an output may have a
@@ -39,9 +39,9 @@ impl Sparse {
     }
 
     /// Whether a step over so many outputs and instances screens them.
-    pub(super) fn screens(&self, loss: Separable, n_outputs: usize, batch: usize) -> bool {
+    pub(super) fn screens(&self, loss: Loss, n_outputs: usize, batch: usize) -> bool {
         let width = self.connections.n_inputs();
-        let is_possible = loss.no_loss_below().is_finite() && width <= MOST_CONNECTIONS;
+        let is_possible = loss.margin().is_finite() && width <= MOST_CONNECTIONS;
         match self.screening {
             Screening::Never => false,
             Screening::WherePays => {
@@ -57,10 +57,8 @@ mod tests {
     use super::*;
     use crate::head::Head;
     use crate::head::sparse::{SparseParams, SparseScratch};
-    use crate::loss::SquaredHinge;
-    use crate::optim::Sgd;
     use crate::state::State;
-    use crate::{Activations, Init, Optimizer, Targets, Update};
+    use crate::{Activations, Init, Optimizer, Rule, Step, Targets, Update};
     use xc_sparse::uniform::NumberType;
 
     const PARAMS: SparseParams =
@@ -76,9 +74,9 @@ mod tests {
             let head = Sparse::new(16, 9, PARAMS, Init::Random { seed: 1 }).unwrap();
             let mut head = head.with_screening(Screening::Always);
             head.parameters_mut().into_iter().for_each(|named| named.parameter.values_mut().fill(bias));
-            let (mut scratch, optimizer) = (SparseScratch::default(), Sgd::default());
-            let update = Update { optimizer: &optimizer, step: optimizer.step(0, 0.0, 1.0), number: 0, seed: 0 };
-            head.step(&input, targets, &SquaredHinge, &update, None, &mut scratch);
+            let rule = Rule { optimizer: Optimizer::sgd(), rate: 0.0 };
+            let (mut scratch, update) = (SparseScratch::default(), Update::new(Step::default(), rule, 1.0));
+            head.step(&input, targets, Loss::SquaredHinge, &update, None, &mut scratch).unwrap();
             // Eight tiles of two outputs, three blocks; of the last tile that was screened.
             assert_eq!(scratch.n_seen, wanted);
         }
@@ -99,10 +97,10 @@ mod tests {
             let head = Sparse::new(10, width, PARAMS, Init::Zeros).unwrap().with_screening(screening);
             [head.screens(loss, 10, 100), head.screens(loss, 10_000_000, 100)]
         };
-        assert_eq!(screens(Screening::Never, Separable::SquaredHinge, 9), [false; 2]);
-        assert_eq!(screens(Screening::WherePays, Separable::SquaredHinge, 9), [false, true]);
-        assert_eq!(screens(Screening::Always, Separable::SquaredHinge, 9), [true; 2]);
-        assert_eq!(screens(Screening::Always, Separable::Bce, 9), [false; 2]);
-        assert_eq!(screens(Screening::Always, Separable::SquaredHinge, MOST_CONNECTIONS + 1), [false; 2]);
+        assert_eq!(screens(Screening::Never, Loss::SquaredHinge, 9), [false; 2]);
+        assert_eq!(screens(Screening::WherePays, Loss::SquaredHinge, 9), [false, true]);
+        assert_eq!(screens(Screening::Always, Loss::SquaredHinge, 9), [true; 2]);
+        assert_eq!(screens(Screening::Always, Loss::Bce, 9), [false; 2]);
+        assert_eq!(screens(Screening::Always, Loss::SquaredHinge, MOST_CONNECTIONS + 1), [false; 2]);
     }
 }
