@@ -26,7 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
     for mismatch in container.verify().unwrap() {
         check_message(&path, &mismatch.to_string());
     }
-    match TreeModel::open(&container, Check::Structure) {
+    match TreeModel::from_container(&container, Check::Structure) {
         Err(error) => check_message(&path, &error.to_string()),
         // More features than the seed's few are refused work, not an error.
         Ok(model) if model.info().n_features <= 1 << 16 && model.info().beam <= 1 << 10 => {

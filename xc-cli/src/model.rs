@@ -75,7 +75,7 @@ impl Model {
         let (system, container) = match &*kind {
             xc_tree::KIND => {
                 let check = if how.trusted { Check::Trusted } else { Check::Structure };
-                let tree = TreeModel::open(&container, check).map_err(|e| unreadable(&e))?;
+                let tree = TreeModel::from_container(&container, check).map_err(|e| unreadable(&e))?;
                 (System::Tree(tree), container)
             }
             dense::KIND => {

@@ -1,17 +1,63 @@
-//! Label trees: clustering, linear rankers, and beam search with masked sparse chunk multiplication.
+//! Label trees: trained, stored and searched.
 //!
-//! A query walks down a tree of clusters. At each level the children of the best clusters are scored, all children of
-//! one cluster together (see [`xc_sparse::chunked`]), and the `beam` best go on; the nodes of the last level are
-//! the labels (etter2022mscm).
+//! A query walks down a tree of clusters. At each level the children of the best clusters are scored, all
+//! children of one cluster together (see [`xc_sparse::chunked`]), and the `beam` best go on; the nodes of the
+//! last level are the labels (etter2022mscm).
+//!
+//! ```text
+//!                 root                    query  ──▶ level 0: score 0 1, keep the beam's best
+//!            0 ───┴─── 1                         ──▶ level 1: score the children of those
+//!         ┌──┴──┐    ┌─┴──┐                      ──▶ last level: nodes are labels; the top k are the answer
+//!    label 7    0    4    1
+//! ```
+//!
+//! ```
+//! # #[cfg(not(feature = "train"))]
+//! # fn main() {}
+//! # #[cfg(feature = "train")]
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use xc_sparse::{CsrMatrix, LabelRows, SparseRow};
+//! use xc_tree::{TrainInput, TreeModel, TreeParams};
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("my.model");
+//!
+//! // Four instances; features 0 and 1 speak for label 0, 2 and 3 for label 1. Feature 4 says nothing.
+//! let (indptr, indices) = (vec![0, 2, 4, 6, 8], vec![0, 4, 1, 4, 2, 4, 3, 4]);
+//! let features = CsrMatrix::new((4, 5), indptr, indices, vec![1.0; 8]);
+//! let labels = LabelRows::from_lists([[0], [0], [1], [1]], 2)?;
+//!
+//! let model = TreeModel::train(&TrainInput::new(features.view(), &labels), &TreeParams::default())?;
+//! model.save(&path)?;
+//!
+//! let model = TreeModel::open(&path)?;
+//! let answer = model.predict(SparseRow { indices: &[0, 1], values: &[1.0, 1.0] }, 5);
+//! assert_eq!(answer[0].label, 0);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`TreeParams`] holds all that makes the model what it is, row normalisation, post-processor and beam
+//! included; the folder keeps it, and every prediction follows it.
 //!
 //! | here is | give me | by |
 //! |---|---|---|
-//! | features and labels | the parts of trees | [`train_trees`] |
-//! | the parts of trees | a model | [`TreeModel::from_parts`] |
+//! | features and labels | a model | [`TreeModel::train`] |
+//! | the same, with progress, cancelling, a checkpoint | a model | [`TreeModel::train_with`] |
 //! | a model folder | a model | [`TreeModel::open`] |
-//! | a query | its best labels | [`TreeModel::predict_one`] |
-//! | many queries | their best labels | [`TreeModel::predict_batch`] |
+//! | an open container | a model | [`TreeModel::from_container`] |
+//! | trees of one's own, or of another system ([`import`]) | a model | [`TreeModel::from_parts`] |
+//! | a query | its best labels | [`TreeModel::predict`] |
+//! | queries one after the other, without allocating | their best labels | [`TreeModel::predict_one`] |
+//! | many queries at once | their best labels | [`TreeModel::predict_batch`] |
 //! | a query and some labels | their scores | [`TreeModel::restrict`], [`TreeModel::predict_restricted`] |
+//!
+//! # Features
+//! `train` (default): training. `import` (default): models of PECOS and omikuji. A program that only predicts
+//! turns both off and compiles neither.
+//!
+//! # When not to use it
+//! Below some hundred labels one ranker a label is simpler and as fast; features that are dense vectors belong
+//! to the networks of `xc-train`.
 
 #[cfg(feature = "import")]
 pub mod import;

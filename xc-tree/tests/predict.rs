@@ -233,7 +233,7 @@ proptest! {
         let expected = model.predict_batch(queries.view(), &params);
         for check in [Check::Structure, Check::Trusted] {
             let container = Container::open(&path, OpenMode::Map).unwrap();
-            let opened = TreeModel::open(&container, check).unwrap();
+            let opened = TreeModel::from_container(&container, check).unwrap();
             prop_assert_eq!(opened.info(), model.info());
             prop_assert_eq!(&opened.predict_batch(queries.view(), &params), &expected);
             if !half {
@@ -261,6 +261,6 @@ fn a_label_on_two_leaves_is_refused() {
     bytes.copy_within(at..at + 4, at + 4);
     std::fs::write(&file, bytes).unwrap();
     let container = Container::open(&path, OpenMode::Map).unwrap();
-    let error = TreeModel::open(&container, Check::Structure).err().unwrap().to_string();
+    let error = TreeModel::from_container(&container, Check::Structure).err().unwrap().to_string();
     assert!(error.contains("stands on two leaves"), "{error}");
 }

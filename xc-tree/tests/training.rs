@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_tree::{
     CheckpointError, ClusterMethod, ClusterParams, Event, LabelRepresentation, LinearParams, Loss, Negatives,
-    NoObserver, Observer, PostProcessor, Preset, TrainError, TrainInput, TreeParams, TreeParts, Unseen,
-    estimate_peak_bytes, train_tree, train_trees,
+    NoObserver, Observer, PostProcessor, PredictParams, Preset, TrainError, TrainInput, TreeModel, TreeParams,
+    TreeParts, Unseen, estimate_peak_bytes, train_tree, train_trees,
 };
 
 /// `n` instances; instance i has labels i % l and (7 i) % l, a feature of its own for each label, and noise.
@@ -223,6 +223,29 @@ fn an_instance_of_weight_zero_does_not_exist_for_the_rankers() {
     assert!(near(&a.levels[0][0].bias, &b.levels[0][0].bias));
     let c = train_tree(&TrainInput::new(x.view(), &y), &tight, 0, &NoObserver, None).unwrap();
     assert!(!near(&a.levels[0][0].bias, &c.levels[0][0].bias));
+}
+
+#[test]
+fn a_model_that_normalises_equals_one_of_normalised_rows_and_normalises_what_it_is_asked() {
+    let (x, y) = data(200, 30);
+    let mut scaled = x.clone();
+    for i in 0..x.rows() {
+        let range = scaled.indptr().outer_inds_sz(i);
+        let row = &mut scaled.data_mut()[range];
+        let length = row.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>().sqrt() as f32;
+        row.iter_mut().for_each(|v| *v /= length);
+    }
+    let mut stretched = x.clone();
+    stretched.data_mut().iter_mut().for_each(|v| *v *= 8.0);
+    let unit = TreeParams { normalise_rows: true, ..small(4, 4) };
+    let wanted = TreeModel::train(&TrainInput::new(scaled.view(), &y), &small(4, 4)).unwrap();
+    let model = TreeModel::train(&TrainInput::new(stretched.view(), &y), &unit).unwrap();
+    assert_eq!((model.info().normalise_rows, model.info().beam), (true, 10));
+    let params = PredictParams::new(&model, 5);
+    assert_eq!(model.predict_batch(stretched.view(), &params), wanted.predict_batch(scaled.view(), &params));
+    let row = Rows::new(stretched.view()).row(3);
+    let batch = model.predict_batch(stretched.view(), &params);
+    assert_eq!(model.predict(row, 5), batch.row(3));
 }
 
 /// Cancels after a number of events.

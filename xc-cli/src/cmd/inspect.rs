@@ -157,7 +157,7 @@ fn levels(container: &Container, check: Check) -> Result<Vec<LevelSizes>, CliErr
     if container.kind() != xc_tree::KIND {
         return Ok(Vec::new());
     }
-    let model = TreeModel::open(container, check).map_err(|e| CliError::usage(chain(&e)))?;
+    let model = TreeModel::from_container(container, check).map_err(|e| CliError::usage(chain(&e)))?;
     let mut sizes = Vec::new();
     for (tree, parts) in model.trees().iter().enumerate() {
         for level in 0..parts.depth() {

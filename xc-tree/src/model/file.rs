@@ -2,11 +2,11 @@
 
 use super::{Level, MappedLevel, MappedValues, ModelInfo, PostProcessor, Top, Tree, TreeModel, UnknownPostProcessor};
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
 use xc_sparse::chunked::{ChunkedArrays, ChunkedError, ChunkedView, MAX_WIDTH, Precision, SlotMap, Values};
-use xc_sparse::store::{ArrayRef, Container, ContainerWriter, MappedArray, OpenError, WriteError};
+use xc_sparse::store::{ArrayRef, Container, ContainerWriter, MappedArray, OpenError, OpenMode, WriteError};
 
 /// The kind that `config.json` names.
 pub const KIND: &str = "tree";
@@ -63,6 +63,21 @@ pub enum Check {
 }
 
 impl TreeModel {
+    /// Writes the model's folder: complete, or not at all. An older model there is replaced.
+    ///
+    /// # Errors
+    /// The folder holds something else than a model, or the system refuses to write.
+    pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), WriteError> {
+        let mut writer = ContainerWriter::create(folder.as_ref(), KIND)?;
+        self.write(&mut writer)?;
+        writer.finish()
+    }
+
+    /// Maps a model's folder and checks it. [`TreeModel::from_container`] is the long way.
+    pub fn open(folder: impl AsRef<Path>) -> Result<Self, OpenTreeError> {
+        Self::from_container(&Container::open(folder.as_ref(), OpenMode::Map)?, Check::Structure)
+    }
+
     /// Adds the model's parameters and arrays to a container of kind [`KIND`].
     pub fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {
         writer.set_parameter("n_features", self.info.n_features as u64);
@@ -90,7 +105,7 @@ impl TreeModel {
     /// Opens the arrays of a container of kind [`KIND`].
     ///
     /// *Cost*: [`Check::Trusted`] touches a few pages; [`Check::Structure`] reads everything once, in parallel.
-    pub fn open(container: &Container, check: Check) -> Result<Self, OpenTreeError> {
+    pub fn from_container(container: &Container, check: Check) -> Result<Self, OpenTreeError> {
         container.expect_kind(KIND)?;
         let path = || container.folder().to_owned();
         let name: String = container.parameter("post_processor")?;

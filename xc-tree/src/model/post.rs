@@ -15,6 +15,8 @@ use thiserror::Error;
 /// Products are carried as sums of logarithms: the order of a beam is the same (the logarithm is monotone), and
 /// only the scores that are returned pay for an exponential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "train", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "train", serde(into = "String", try_from = "String"))]
 pub enum PostProcessor {
     /// Logistic function, product along the path.
     Sigmoid,
@@ -68,6 +70,20 @@ impl std::str::FromStr for PostProcessor {
                 }
             }
         }
+    }
+}
+
+impl TryFrom<String> for PostProcessor {
+    type Error = UnknownPostProcessor;
+
+    fn try_from(name: String) -> Result<Self, UnknownPostProcessor> {
+        name.parse()
+    }
+}
+
+impl From<PostProcessor> for String {
+    fn from(post: PostProcessor) -> Self {
+        post.to_string()
     }
 }
 

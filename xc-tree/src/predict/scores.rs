@@ -1,7 +1,7 @@
 //! From margins to ranking scores, and to what is kept of them.
 
 use super::select::Select;
-use crate::model::PostProcessor;
+use crate::model::{PostProcessor, normalise};
 use xc_sparse::SparseRow;
 
 /// Scales the values of a row to length 1 where the model asks for it.
@@ -9,10 +9,9 @@ pub(crate) fn normalised<'a>(row: SparseRow<'a>, wanted: bool, room: &'a mut Vec
     if !wanted {
         return row;
     }
-    let length = row.values.iter().map(|v| v * v).sum::<f32>().sqrt();
-    let scale = if length > 0.0 { 1.0 / length } else { 0.0 };
     room.clear();
-    room.extend(row.values.iter().map(|v| v * scale));
+    room.extend_from_slice(row.values);
+    normalise(room);
     SparseRow { indices: row.indices, values: room }
 }
 

@@ -3,6 +3,7 @@
 use super::checkpoint::CheckpointError;
 use super::input::{TrainInput, estimate_peak_bytes};
 use super::params::{CheckTreeParamsError, TreeParams};
+use crate::model::BuildError;
 use thiserror::Error;
 use xc_sparse::Rows;
 
@@ -76,6 +77,9 @@ pub enum TrainError {
         /// The limit that was set.
         max_bytes: u64,
     },
+    /// The trained trees make no model.
+    #[error(transparent)]
+    Build(#[from] BuildError),
     /// The observer asked to stop.
     #[error("training was cancelled")]
     Cancelled,

@@ -238,7 +238,7 @@ fn put<T: Element>(out: &mut Vec<u8>, items: &[T]) {
     items.iter().for_each(|item| item.put(out));
 }
 
-/// Hash of everything that the result depends on. `n_trees` and the memory limit do not count.
+/// Hash of everything that the rankers depend on: neither the memory limit, nor what only predictions are told.
 fn key(input: &TrainInput<'_>, params: &TreeParams, tree: usize) -> u64 {
     let mut hash = Xxh3::new();
     let numbers = |hash: &mut Xxh3, numbers: &[u64]| numbers.iter().for_each(|n| hash.update(&n.to_le_bytes()));
@@ -251,7 +251,8 @@ fn key(input: &TrainInput<'_>, params: &TreeParams, tree: usize) -> u64 {
             hash.update(bytemuck::cast_slice(row.values));
         }
     };
-    let counted = TreeParams { n_trees: 1, max_memory_bytes: None, ..params.clone() };
+    let TreeParams { post, beam, precision, .. } = TreeParams::default();
+    let counted = TreeParams { n_trees: 1, post, beam, precision, max_memory_bytes: None, ..params.clone() };
     let json = serde_json::to_vec(&counted).unwrap_or_else(|e| panic!("parameters are plain numbers: {e}"));
     numbers(&mut hash, &[VERSION, tree as u64, json.len() as u64]);
     hash.update(&json);

@@ -1,6 +1,7 @@
 //! What a tree is trained on, and the memory that takes.
 
 use super::params::TreeParams;
+use crate::model::normalise;
 use xc_sparse::{CsrView, LabelRows, Rows};
 
 /// What a tree is trained on.
@@ -25,6 +26,32 @@ impl<'a> TrainInput<'a> {
     }
 }
 
+/// Rows of length 1: values of their own for the structure of given rows.
+pub(super) struct UnitRows {
+    indptr: Vec<usize>,
+    values: Vec<f32>,
+}
+
+impl UnitRows {
+    pub(super) fn new(features: CsrView<'_>) -> Self {
+        let rows = Rows::new(features);
+        let (mut indptr, mut values) = (vec![0], Vec::with_capacity(rows.nnz()));
+        for i in 0..rows.len() {
+            let start = values.len();
+            values.extend_from_slice(rows.row(i).values);
+            normalise(&mut values[start..]);
+            indptr.push(values.len());
+        }
+        Self { indptr, values }
+    }
+
+    /// The rows; `features` are those that this was made from.
+    pub(super) fn view<'a>(&'a self, features: CsrView<'a>) -> CsrView<'a> {
+        let (shape, (_, indices, _)) = (features.shape(), features.into_raw_storage());
+        CsrView::new(shape, &self.indptr, indices, &self.values)
+    }
+}
+
 /// An estimate, on the high side, of the most bytes one tree's training holds beside its input.
 ///
 /// The larger of two moments: the label vectors while they are clustered (every label copies its positives' features
@@ -43,5 +70,6 @@ pub fn estimate_peak_bytes(input: &TrainInput<'_>, params: &TreeParams, n_thread
     let pairs = input.labels.nnz() as u64 * 24;
     let weights = summed * 2;
     let blocks = features.nnz() as u64 * 8;
-    clustering.max(dense + pairs + weights + blocks)
+    let unit_rows = if params.normalise_rows { features.nnz() as u64 * 4 + n * 8 } else { 0 };
+    clustering.max(dense + pairs + weights + blocks) + unit_rows
 }

@@ -34,26 +34,74 @@ pub use linear::{LinearParams, Loss};
 pub use observe::{Event, NoObserver, Observer};
 pub use params::{CheckTreeParamsError, Negatives, Preset, TreeParams, UnknownPreset, Unseen};
 
-use crate::model::{Topology, TreeParts};
+use crate::model::{Topology, TreeModel, TreeParts};
 use check::check;
 use checkpoint::Checkpoint;
 use cluster::{Clustering, cluster};
+use input::UnitRows;
 use level::Trainer;
 use std::path::Path;
 use xc_hash::stream::mix;
 use xc_sparse::Rows;
 
-/// Trains tree number `tree` of an ensemble (0 when there is one).
+impl TreeModel {
+    /// Trains a model.
+    ///
+    /// # Errors
+    /// Input or parameters that make no model, see [`TrainError`].
+    ///
+    /// *Cost*: see [`estimate_peak_bytes`] for memory.
+    /// *Determinism*: equal input and parameters give equal models, at any number of threads.
+    pub fn train(input: &TrainInput<'_>, params: &TreeParams) -> Result<Self, TrainError> {
+        Self::train_with(input, params, &NoObserver, None)
+    }
+
+    /// [`TreeModel::train`] with an observer, and a folder where finished work is kept (see [`train_trees`]).
+    ///
+    /// # Errors
+    /// See [`TrainError`].
+    pub fn train_with(
+        input: &TrainInput<'_>,
+        params: &TreeParams,
+        observer: &dyn Observer,
+        checkpoint: Option<&Path>,
+    ) -> Result<Self, TrainError> {
+        let trees = train_trees(input, params, observer, checkpoint)?;
+        let info = params.model_info(input.features.cols(), input.labels.n_labels());
+        Ok(Self::from_parts(info, trees, params.precision)?)
+    }
+}
+
+/// Trains all trees of an ensemble, one after the other, each with a seed of its own.
 ///
 /// `checkpoint` is a folder, made when missing: the shape and each finished level are kept there, and a later call with
-/// the same input and parameters goes on from them. It may be removed once the tree is saved.
+/// the same input and parameters goes on from them. It may be removed once the model is saved.
 ///
 /// # Errors
 /// See [`TrainError`].
 ///
-/// *Cost*: see [`estimate_peak_bytes`] for memory.
-/// *Determinism*: equal input, parameters and `tree` give equal parts, at any number of threads, on any machine
-/// with IEEE arithmetic, resumed or not.
+/// *Determinism*: equal input and parameters give equal parts, at any number of threads, on any machine with IEEE
+/// arithmetic, resumed or not.
+pub fn train_trees(
+    input: &TrainInput<'_>,
+    params: &TreeParams,
+    observer: &dyn Observer,
+    checkpoint: Option<&Path>,
+) -> Result<Vec<TreeParts>, TrainError> {
+    checked(input, params, |input| {
+        (0..params.n_trees)
+            .map(|tree| {
+                let folder = checkpoint.map(|folder| folder.join(format!("tree-{tree}")));
+                one_tree(input, params, tree, observer, folder.as_deref())
+            })
+            .collect()
+    })
+}
+
+/// Trains tree number `tree` of an ensemble alone: see [`train_trees`], whose tree `tree` it equals.
+///
+/// # Errors
+/// See [`TrainError`].
 pub fn train_tree(
     input: &TrainInput<'_>,
     params: &TreeParams,
@@ -61,7 +109,28 @@ pub fn train_tree(
     observer: &dyn Observer,
     checkpoint: Option<&Path>,
 ) -> Result<TreeParts, TrainError> {
+    checked(input, params, |input| one_tree(input, params, tree, observer, checkpoint))
+}
+
+/// Hands on the input as it is trained on, once it has been checked.
+fn checked<T>(
+    input: &TrainInput<'_>,
+    params: &TreeParams,
+    train: impl FnOnce(&TrainInput<'_>) -> Result<T, TrainError>,
+) -> Result<T, TrainError> {
     check(input, params)?;
+    let unit = params.normalise_rows.then(|| UnitRows::new(input.features));
+    let features = unit.as_ref().map_or(input.features, |unit| unit.view(input.features));
+    train(&TrainInput { features, ..*input })
+}
+
+fn one_tree(
+    input: &TrainInput<'_>,
+    params: &TreeParams,
+    tree: usize,
+    observer: &dyn Observer,
+    checkpoint: Option<&Path>,
+) -> Result<TreeParts, TrainError> {
     observer.event(Event::Tree { tree, n_trees: params.n_trees });
     let checkpoint = checkpoint.map(|folder| Checkpoint::open(folder, input, params, tree)).transpose()?;
     let seed = mix(params.seed, tree as u64);
@@ -100,24 +169,6 @@ pub fn train_tree(
         levels.push(chunks);
     }
     Ok(TreeParts { topology, levels })
-}
-
-/// Trains all trees of an ensemble, one after the other, each with a seed of its own.
-///
-/// # Errors
-/// See [`TrainError`].
-pub fn train_trees(
-    input: &TrainInput<'_>,
-    params: &TreeParams,
-    observer: &dyn Observer,
-    checkpoint: Option<&Path>,
-) -> Result<Vec<TreeParts>, TrainError> {
-    (0..params.n_trees)
-        .map(|tree| {
-            let folder = checkpoint.map(|folder| folder.join(format!("tree-{tree}")));
-            train_tree(input, params, tree, observer, folder.as_deref())
-        })
-        .collect()
 }
 
 /// Clusters the labels.

@@ -1,10 +1,12 @@
 //! Parameters of tree training.
 
+use crate::model::{ModelInfo, PostProcessor};
 use crate::train::cluster::{ClusterMethod, ClusterParams};
 use crate::train::label_vectors::LabelRepresentation;
-use crate::train::linear::LinearParams;
+use crate::train::linear::{LinearParams, Loss};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use xc_sparse::chunked::Precision;
 
 /// How trees are trained. `Default` is the default preset.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,6 +30,14 @@ pub struct TreeParams {
     pub linear: LinearParams,
     /// Which instances teach the rankers of a parent.
     pub negatives: Negatives,
+    /// Whether every row is scaled to length 1, in training and in every prediction of the model.
+    pub normalise_rows: bool,
+    /// How margins become scores; `None`: as suits the loss, see [`TreeParams::post_processor`].
+    pub post: Option<PostProcessor>,
+    /// Clusters that a prediction keeps per level where its caller names no number; 1 or more.
+    pub beam: usize,
+    /// How the model's weights are stored.
+    pub precision: Precision,
     /// Refuse to start when the estimate of [`estimate_peak_bytes`](crate::estimate_peak_bytes) is above this.
     pub max_memory_bytes: Option<u64>,
 }
@@ -129,6 +139,10 @@ impl Default for TreeParams {
             cluster: ClusterParams { branching: 16, max_leaf: 100, ..ClusterParams::default() },
             linear: LinearParams::default(),
             negatives: Negatives::TeacherForced,
+            normalise_rows: false,
+            post: None,
+            beam: 10,
+            precision: Precision::F32,
             max_memory_bytes: None,
         }
     }
@@ -141,6 +155,8 @@ impl TreeParams {
             n_trees: 3,
             cluster: ClusterParams { branching: 2, max_leaf: 100, ..ClusterParams::default() },
             linear: LinearParams { max_passes: 20, ..LinearParams::default() },
+            // The probability of Parabel's ranker: exp of minus its loss.
+            post: Some(PostProcessor::Hinge { p: 2 }),
             ..Self::default()
         }
     }
@@ -180,12 +196,36 @@ impl TreeParams {
         }
     }
 
+    /// Changes the loss, and lets go of a post-processor that was chosen for another one.
+    pub fn set_loss(&mut self, loss: Loss) {
+        if self.linear.loss != loss {
+            self.linear.loss = loss;
+            self.post = None;
+        }
+    }
+
+    /// How margins of the model become scores: `post`, or the cubic hinge for the squared hinge loss (what ranks best
+    /// on average, `bench/RESULTS.md`) and the logistic function for the logistic loss.
+    pub fn post_processor(&self) -> PostProcessor {
+        self.post.unwrap_or(match self.linear.loss {
+            Loss::SquaredHinge => PostProcessor::Hinge { p: 3 },
+            Loss::Logistic => PostProcessor::Sigmoid,
+        })
+    }
+
+    /// What a model of these parameters knows beside its trees.
+    pub fn model_info(&self, n_features: usize, n_labels: usize) -> ModelInfo {
+        let (post, normalise_rows, beam) = (self.post_processor(), self.normalise_rows, self.beam);
+        ModelInfo { n_features, n_labels, post, normalise_rows, beam }
+    }
+
     /// Checks every range.
     pub fn check(&self) -> Result<(), CheckTreeParamsError> {
         let count = |name, met: usize, least: usize, wanted| {
             if met >= least { Ok(()) } else { Err(CheckTreeParamsError { name, met: met as f64, wanted }) }
         };
         count("n_trees", self.n_trees, 1, "1 or more")?;
+        count("beam", self.beam, 1, "1 or more")?;
         count("cluster.branching", self.cluster.branching, 2, "2 or more")?;
         count("cluster.max_leaf", self.cluster.max_leaf, 1, "1 or more")?;
         count("cluster.max_iterations", self.cluster.max_iterations, 1, "1 or more")?;
@@ -239,9 +279,27 @@ mod tests {
     }
 
     #[test]
+    fn a_post_processor_suits_the_loss_unless_it_is_named() {
+        let hinge = |p| PostProcessor::Hinge { p };
+        let mut params = TreeParams::default();
+        assert_eq!(params.post_processor(), hinge(3));
+        params.set_loss(Loss::Logistic);
+        assert_eq!(params.post_processor(), PostProcessor::Sigmoid);
+        let mut parabel = TreeParams::parabel();
+        parabel.set_loss(Loss::SquaredHinge);
+        assert_eq!(parabel.post_processor(), hinge(2));
+        parabel.set_loss(Loss::Logistic);
+        assert_eq!(parabel.post_processor(), PostProcessor::Sigmoid);
+        let json = serde_json::to_value(TreeParams::parabel()).unwrap();
+        assert_eq!(json["post"], "l2-hinge");
+        assert!(serde_json::from_str::<TreeParams>(r#"{"post": "l0-hinge"}"#).is_err());
+    }
+
+    #[test]
     fn every_range_is_checked() {
         type Spoil = fn(&mut TreeParams);
-        let broken: [(&str, Spoil); 13] = [
+        let broken: [(&str, Spoil); 14] = [
+            ("beam", |p| p.beam = 0),
             ("cluster.slack", |p| p.cluster.slack = 1.0),
             ("n_trees", |p| p.n_trees = 0),
             ("cluster.branching", |p| p.cluster.branching = 1),

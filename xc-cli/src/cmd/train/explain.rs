@@ -62,8 +62,8 @@ fn as_json(plan: &Plan<'_>) -> serde_json::Value {
         "labels_per_instance": data.labels.nnz() as f64 / rows as f64,
         "parameters": plan.params,
         "changed": plan.changed.iter().map(|(name, value)| json!({"option": name, "value": value})).collect::<Vec<_>>(),
-        "post_processor": plan.args.post(plan.params).to_string(),
-        "beam": plan.args.saved.beam,
+        "post_processor": plan.params.post_processor().to_string(),
+        "beam": plan.params.beam,
         "threads": plan.context.threads,
         "memory_bytes": plan.needed,
     })
@@ -151,9 +151,10 @@ fn as_text(plan: &Plan<'_>) -> String {
     line("negatives", format!("{negatives}{}", mark("negatives")));
     let why = match args.saved.post_processor {
         Some(_) => "as asked",
+        None if params.post.is_some() => "as the preset says",
         None => "it suits the loss",
     };
-    line("scores", format!("{}: {why}; beam {} kept in the model", args.post(params), args.saved.beam));
+    line("scores", format!("{}: {why}; beam {} kept in the model", params.post_processor(), params.beam));
     line("threads", format!("{}; seed {} gives the same model at any number", plan.context.threads, params.seed));
     line("memory", format!("about {}, the data included", format_bytes(plan.needed)));
     out

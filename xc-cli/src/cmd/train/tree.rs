@@ -15,9 +15,7 @@ use std::path::Path;
 use std::time::Instant;
 use xc_sparse::io::UnknownLabels;
 use xc_sparse::{CsrMatrix, Rows};
-use xc_tree::{
-    ModelInfo, PredictParams, TrainError, TrainInput, TreeModel, TreeParams, estimate_peak_bytes, train_trees,
-};
+use xc_tree::{PredictParams, TrainError, TrainInput, TreeModel, TreeParams, estimate_peak_bytes};
 
 /// Everything that was named, opened and checked.
 struct Inputs {
@@ -70,18 +68,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 
     let start = Instant::now();
     let watch = Watch::new(context);
-    let trained = train_trees(&inputs.train_input(), &params, &watch, Some(&args.data.checkpoint()));
+    let trained = TreeModel::train_with(&inputs.train_input(), &params, &watch, Some(&args.data.checkpoint()));
     drop(watch);
-    let trees = trained.map_err(|e| training_error(&args.data.train, &e))?;
-    let info = ModelInfo {
-        n_features: data.features.cols(),
-        n_labels: data.labels.n_labels(),
-        post: args.post(&params),
-        normalise_rows: args.normalise,
-        beam: args.saved.beam,
-    };
-    let tree = TreeModel::from_parts(info, trees, args.saved.precision.precision())
-        .map_err(|e| CliError::failed(format_args!("packing the model: {}", chain(&e))))?;
+    let tree = trained.map_err(|e| training_error(&args.data.train, &e))?;
     let train_s = start.elapsed().as_secs_f64();
     context.check_interrupt()?;
 
@@ -117,8 +106,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 }
 
 fn read_inputs(args: &Args, text: &xc_hash::text::PipelineParams, context: &Context) -> Result<Inputs, CliError> {
-    let mut instances = args.data.read(&[&args.label_features], text, context)?;
-    let data = &mut instances.train;
+    let instances = args.data.read(&[&args.label_features], text, context)?;
+    let data = &instances.train;
     let label_features = match &args.label_features {
         Some(path) => Some(read_label_features(path, data, &args.data.input, text, context)?),
         None => None,
@@ -138,9 +127,6 @@ fn read_inputs(args: &Args, text: &xc_hash::text::PipelineParams, context: &Cont
                 path.display()
             )));
         }
-    }
-    if args.normalise {
-        normalise_rows(&mut data.features);
     }
     Ok(Inputs { instances, label_features, instance_weights, label_costs })
 }
@@ -166,24 +152,13 @@ fn read_label_features(
     Ok(rows)
 }
 
-fn normalise_rows(features: &mut CsrMatrix) {
-    let bounds: Vec<usize> = features.indptr().raw_storage().to_vec();
-    let values = features.data_mut();
-    for row in bounds.windows(2) {
-        let row = &mut values[row[0]..row[1]];
-        let length = row.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>().sqrt() as f32;
-        if length > 0.0 {
-            row.iter_mut().for_each(|v| *v /= length);
-        }
-    }
-}
-
 fn training_error(train: &Path, error: &TrainError) -> CliError {
     use xc_tree::CheckpointError;
     let line = format!("{}: {}", train.display(), chain(error));
     match error {
         TrainError::Cancelled => CliError::interrupted(),
         TrainError::Memory { .. } => CliError::missing(line),
+        TrainError::Build(_) => CliError::failed(format_args!("packing the model: {}", chain(error))),
         TrainError::Checkpoint(CheckpointError::Io { .. }) => CliError::failed(chain(error)),
         TrainError::Checkpoint(_) => CliError::usage(chain(error)),
         _ => CliError::usage(line),

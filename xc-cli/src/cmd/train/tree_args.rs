@@ -244,12 +244,14 @@ impl Args {
             UnseenLabels::Keep => Unseen::Keep,
         });
         set.to("cluster.unseen", unseen, &mut params.unseen);
-        let rankers = &mut params.linear;
         let loss = linear.loss.map(|l| match l {
             LossName::SquaredHinge => Loss::SquaredHinge,
             LossName::Logistic => Loss::Logistic,
         });
-        set.to("linear.loss", loss, &mut rankers.loss);
+        let mut chosen = params.linear.loss;
+        set.to("linear.loss", loss, &mut chosen);
+        params.set_loss(chosen);
+        let rankers = &mut params.linear;
         set.to("linear.cost", linear.cost, &mut rankers.cost);
         set.to("linear.positive-cost", linear.positive_cost, &mut rankers.positive_cost);
         set.to("linear.negative-cost", linear.negative_cost, &mut rankers.negative_cost);
@@ -263,26 +265,17 @@ impl Args {
             NegativesName::MatcherAware => Negatives::MatcherAware { beam: linear.negatives_beam },
         });
         set.to("negatives", negatives, &mut params.negatives);
+        params.normalise_rows = self.normalise;
+        params.post = self.saved.post_processor.or(params.post);
+        params.beam = self.saved.beam;
+        params.precision = self.saved.precision.precision();
         params.check().map_err(|e| CliError::usage(format_args!("train tree: {e}")))?;
         if params.representation.needs_label_features() && self.label_features.is_none() {
             return Err(CliError::usage(
                 "--cluster.representation asks for label features; --label-features is wanted",
             ));
         }
-        if self.saved.beam == 0 {
-            return Err(CliError::usage("--beam 0: at least 1 is wanted"));
-        }
         Ok(params)
-    }
-
-    /// The post-processor asked for, or the one that suits the loss and the preset.
-    pub(super) fn post(&self, params: &TreeParams) -> PostProcessor {
-        self.saved.post_processor.unwrap_or(match (params.linear.loss, self.preset) {
-            // The probability of Parabel's ranker: exp of minus its loss.
-            (Loss::SquaredHinge, Preset::Parabel) => PostProcessor::Hinge { p: 2 },
-            (Loss::SquaredHinge, _) => PostProcessor::Hinge { p: 3 },
-            (Loss::Logistic, _) => PostProcessor::Sigmoid,
-        })
     }
 }
 
