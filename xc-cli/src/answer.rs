@@ -7,8 +7,8 @@ use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use xc_mach::{Certificate, Effort};
+use xc_sparse::DenseMatrix;
 use xc_sparse::chunked::Choice;
-use xc_sparse::io::DenseRows;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored};
 use xc_sparse::{CsrMatrix, LabelRows, SparseRow};
 use xc_train::dense::DenseModel;
@@ -304,7 +304,9 @@ fn single(query: Query<'_>, n_features: usize) -> QueryRows {
             let indptr = vec![0, indices.len()];
             QueryRows::Sparse(CsrMatrix::new((1, n_features), indptr, indices.to_vec(), values.to_vec()))
         }
-        Query::Dense(values) => QueryRows::Dense(DenseRows { rows: 1, columns: values.len(), values: values.to_vec() }),
+        Query::Dense(values) => {
+            QueryRows::Dense(DenseMatrix { rows: 1, columns: values.len(), values: values.to_vec() })
+        }
     }
 }
 

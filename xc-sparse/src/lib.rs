@@ -3,13 +3,14 @@
 pub mod chunked;
 pub mod dense;
 pub mod io;
-pub mod matrix;
 pub mod rank;
+pub mod rows;
 pub mod simd;
 pub mod store;
 pub mod uniform;
 
-pub use matrix::{
-    CscMatrix, CscView, CsrMatrix, CsrView, Dataset, LabelRows, LabelRowsError, Rows, SparseRow, SparseRowError,
+pub use rows::{
+    CscMatrix, CscView, CsrMatrix, CsrView, Dataset, DenseMatrix, DenseRows, LabelRows, LabelRowsError, Rows,
+    SparseRow, SparseRowError,
 };
 pub use simd::{Isa, Loop, vectorised, vectorised_loop, vectorised_loop_on};

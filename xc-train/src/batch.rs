@@ -1,50 +1,7 @@
 //! Instances side by side: a batch, and the data it is cut from.
 
 use thiserror::Error;
-use xc_sparse::{LabelRows, Rows, SparseRow};
-
-/// Dense rows that someone else owns.
-///
-/// *Shapes*: `len()` rows of `width()` values, one row contiguous.
-#[derive(Clone, Copy, Debug)]
-pub struct DenseRows<'a> {
-    values: &'a [f32],
-    width: usize,
-}
-
-impl<'a> DenseRows<'a> {
-    /// Wraps row-major values.
-    ///
-    /// # Panics
-    /// If the width is 0 or the values are no whole number of rows.
-    pub fn new(values: &'a [f32], width: usize) -> Self {
-        assert!(width > 0 && values.len().is_multiple_of(width), "{} values in rows of {width}", values.len());
-        Self { values, width }
-    }
-
-    /// Number of rows.
-    pub fn len(&self) -> usize {
-        self.values.len() / self.width
-    }
-
-    /// True when there is no row.
-    pub fn is_empty(&self) -> bool {
-        self.values.is_empty()
-    }
-
-    /// Values of a row.
-    pub fn width(&self) -> usize {
-        self.width
-    }
-
-    /// Row `i`.
-    ///
-    /// # Panics
-    /// If `i >= len()`.
-    pub fn row(&self, i: usize) -> &'a [f32] {
-        &self.values[i * self.width..][..self.width]
-    }
-}
+use xc_sparse::{DenseRows, LabelRows, Rows, SparseRow};
 
 /// Features of all instances.
 #[derive(Clone, Copy, Debug)]

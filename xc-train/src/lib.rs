@@ -32,7 +32,7 @@ pub mod trainer;
 pub mod uniform;
 
 pub use activations::{Activation, Activations, Mode};
-pub use batch::{Batch, DenseRows, Examples, ExamplesError, Features, Targets};
+pub use batch::{Batch, Examples, ExamplesError, Features, Targets};
 pub use encoder::Encoder;
 pub use head::Head;
 pub use layer::Named;
@@ -44,3 +44,4 @@ pub use schedule::Schedule;
 pub use shape::{BagNetwork, NetworkParams, OpenNetworkError, ShapeError};
 pub use step::{Rule, Step, StepError, StepParams, Update};
 pub use trainer::{TrainParams, Trainer};
+pub use xc_sparse::DenseRows;

@@ -8,9 +8,9 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use xc_hash::text::{FeatureMaker, PipelineScratch};
 use xc_sparse::io::{
-    Content, DenseRows, Format, InstanceBuffer, InstanceReader, ReadError, ReadErrorKind, Source, Vectors, read_dataset,
+    Content, Format, InstanceBuffer, InstanceReader, ReadError, ReadErrorKind, Source, Vectors, read_dataset,
 };
-use xc_sparse::{CsrMatrix, Rows, SparseRow};
+use xc_sparse::{CsrMatrix, DenseMatrix, Rows, SparseRow};
 use xc_train::Features;
 
 /// A stream of queries for one model.
@@ -53,7 +53,7 @@ pub(crate) enum QueryRows {
     /// Weighted features.
     Sparse(CsrMatrix),
     /// Vectors.
-    Dense(DenseRows),
+    Dense(DenseMatrix),
 }
 
 impl QueryRows {
@@ -88,7 +88,7 @@ impl QueryRows {
     pub(crate) fn features(&self) -> Features<'_> {
         match self {
             Self::Sparse(matrix) => Features::Sparse(Rows::new(matrix.view())),
-            Self::Dense(rows) => Features::Dense(xc_train::DenseRows::new(&rows.values, rows.columns)),
+            Self::Dense(rows) => Features::Dense(rows.view()),
         }
     }
 }
@@ -225,7 +225,7 @@ impl<'m> Queries<'m> {
             vectors.check(rows.clone())?;
             *next = rows.end;
             let values = vectors.some(rows.clone()).to_vec();
-            return Ok(Some(QueryRows::Dense(DenseRows { rows: rows.len(), columns: vectors.columns(), values })));
+            return Ok(Some(QueryRows::Dense(DenseMatrix { rows: rows.len(), columns: vectors.columns(), values })));
         }
         if let (Inner::Lines { reader, buffer }, Some(FeatureMaker::Text(pipeline))) = (&mut self.inner, self.maker) {
             // Text is made into features on all threads.

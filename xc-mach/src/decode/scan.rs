@@ -65,7 +65,7 @@ fn offer(top: &mut TopK, start: u32, statistics: &[f32], largest: &mut Vec<f32>)
     largest.clear();
     dense::largest_of_groups(statistics, FEW, largest);
     for (number, (few, &largest)) in statistics.chunks(FEW).zip(largest.iter()).enumerate() {
-        if top.threshold().is_some_and(|bar| largest < bar.score) {
+        if largest < top.threshold() {
             continue;
         }
         for (t, &score) in few.iter().enumerate() {

@@ -89,7 +89,7 @@ pub(super) fn decode(
             let (labels_touched, buckets_walked) = (run.met, walked);
             return Ok(Certificate { labels_touched, buckets_walked, ..nothing_missed });
         };
-        let certain = run.top.threshold().is_some_and(|kth| bound < kth.score);
+        let certain = run.top.kth().is_some_and(|kth| bound < kth.score);
         let enough = matches!(effort, Effort::Labels(most) if run.met >= most);
         if certain || enough {
             let bound = decoder.score(bound, assignment.n_repetitions(), assignment.n_buckets());
@@ -170,7 +170,7 @@ impl Run<'_> {
         }
         // The median scores in full every label it meets: the buckets in its way tell what is to come. They are counted in
         // good time, when the k-th best has risen already, and again whenever the cost has doubled.
-        let Some(kth) = self.top.threshold() else { return false };
+        let Some(kth) = self.top.kth() else { return false };
         if self.decoder != Decoder::Median || self.spent < self.review_at.max(scan / 16) {
             return false;
         }
@@ -228,7 +228,7 @@ impl Run<'_> {
         let mut sums = std::mem::take(&mut self.room.sums);
         sums.clear();
         sums.resize(part.len(), self.room.next[position].score);
-        let done = match (self.decoder, self.top.threshold()) {
+        let done = match (self.decoder, self.top.kth()) {
             (Decoder::Mean, Some(kth)) => self.meet_sums(position, part, kth.score, &mut sums),
             (Decoder::Min, Some(kth)) if n_repetitions > 1 => {
                 self.meet_least(position, part, kth.score, &mut sums);
@@ -243,7 +243,7 @@ impl Run<'_> {
                 // Where many are equal, most fail by their number.
                 let enters =
                     |kth: Scored| score > kth.score || score == kth.score && part.label(t) < u64::from(kth.label);
-                if self.top.threshold().is_none_or(enters) {
+                if self.top.kth().is_none_or(enters) {
                     self.examine(position, part.label(t));
                 }
             }
@@ -359,7 +359,7 @@ impl Run<'_> {
                 return;
             }
             // The least number is below the k-th best: the rest cannot mend it.
-            if self.decoder == Decoder::Min && self.top.threshold().is_some_and(|kth| score < kth.score) {
+            if self.decoder == Decoder::Min && score < self.top.threshold() {
                 return;
             }
             self.room.values.push(score);

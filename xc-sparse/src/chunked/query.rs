@@ -1,7 +1,7 @@
 //! A query as the products want it.
 
 use super::view::{ChunkView, ChunkedView};
-use crate::matrix::SparseRow;
+use crate::rows::SparseRow;
 
 /// A query with the image of each of its features under a tree's slot map.
 #[derive(Clone, Copy, Debug)]

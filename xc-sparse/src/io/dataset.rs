@@ -12,7 +12,7 @@ use super::row::{Limits, MAX_IDS, RowBlock};
 use super::source::Source;
 use super::svmlight::{SvmlightBases, SvmlightParser};
 use super::xc_text::{XcColumnsParser, XcHeader, XcParser};
-use crate::matrix::{CsrMatrix, Dataset, LabelRows};
+use crate::rows::{CsrMatrix, Dataset, LabelRows};
 use serde::de::IgnoredAny;
 use std::collections::HashMap;
 use std::path::Path;

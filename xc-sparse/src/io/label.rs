@@ -1,7 +1,7 @@
 //! Labels by id or by name, and the dictionary between them.
 
 use super::error::{ReadErrorKind, Snippet};
-use crate::matrix::LabelRows;
+use crate::rows::LabelRows;
 use std::collections::HashMap;
 use std::sync::Arc;
 use thiserror::Error;

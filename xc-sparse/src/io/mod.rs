@@ -50,7 +50,7 @@ pub use format::{Format, FormatNameError};
 pub use jsonl::{JsonlFields, parse_jsonl_features, parse_jsonl_text};
 pub use label::{CollectedLabels, LabelCollector, LabelNames, LabelRef, RepeatedName, TextInstance, UnknownLabels};
 pub use names::{NameColumn, read_label_names, write_label_names};
-pub use npy::{DenseRows, read_npy, write_npy};
+pub use npy::{read_npy, write_npy};
 pub use npz::{Layout, NpzMatrix, read_npz, read_npz_matrix, write_npz, write_npz_arrays};
 pub use options::ReadOptions;
 pub use output::{OutputFile, WriteFileError, push_f32, write_file};

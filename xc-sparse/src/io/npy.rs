@@ -7,20 +7,10 @@ use super::error::{ArrayProblem, ReadError, ReadErrorKind, Snippet};
 use super::options::ReadOptions;
 use super::row::MAX_IDS;
 use super::source::Source;
+use crate::DenseMatrix;
 use half::f16;
 use std::io::{self, Read, Write};
 use std::path::Path;
-
-/// Dense rows: `values[i * columns + j]`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DenseRows {
-    /// Number of rows.
-    pub rows: usize,
-    /// Number of columns.
-    pub columns: usize,
-    /// Row after row.
-    pub values: Vec<f32>,
-}
 
 /// What an npy header says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -329,7 +319,7 @@ pub(super) fn locate_in(name: &str, error: NpyError) -> ReadError {
 ///
 /// # Errors
 /// A shape that has not two dimensions, a type that is not a number, values that f32 cannot hold, missing bytes.
-pub fn read_npy(path: &Path, options: &ReadOptions) -> Result<DenseRows, ReadError> {
+pub fn read_npy(path: &Path, options: &ReadOptions) -> Result<DenseMatrix, ReadError> {
     let (mut source, header, [rows, columns]) = open_dense(path, options)?;
     let mut values: Vec<f32> = Vec::new();
     let outcome = read_entries(&mut source.reading(), &header, |value| values.push(value));
@@ -343,7 +333,7 @@ pub fn read_npy(path: &Path, options: &ReadOptions) -> Result<DenseRows, ReadErr
         }
         values = by_row;
     }
-    Ok(DenseRows { rows, columns, values })
+    Ok(DenseMatrix { rows, columns, values })
 }
 
 /// Rows of a dense file without their zeros, as CSR arrays or (Fortran order) as CSC arrays.

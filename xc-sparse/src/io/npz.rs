@@ -16,7 +16,7 @@ use super::format::Format;
 use super::npy::{self, Entry, NpyError, NpyHeader};
 use super::options::ReadOptions;
 use super::row::MAX_IDS;
-use crate::matrix::{CsrMatrix, Dataset, LabelRows};
+use crate::rows::{CsrMatrix, Dataset, LabelRows, group_by, sort_row};
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, Write};
 use std::path::Path;
@@ -261,23 +261,12 @@ fn read_coo(mut archive: Archive<'_>, rows: u64, columns: u64, values: Vec<f32>)
     check_outer(&archive, rows, values.len())?;
     let row_ids = ids(&mut archive, "row.npy", rows, values.len())?;
     let column_ids = ids(&mut archive, "col.npy", columns, values.len())?;
-    let mut indptr = vec![0usize; rows as usize + 1];
-    for &row in &row_ids {
-        indptr[row as usize + 1] += 1;
-    }
-    for i in 0..rows as usize {
-        indptr[i + 1] += indptr[i];
-    }
-    let mut next = indptr.clone();
-    let (mut indices, mut placed) = (vec![0u32; values.len()], vec![0.0f32; values.len()]);
-    for (at, &row) in row_ids.iter().enumerate() {
-        let to = &mut next[row as usize];
-        indices[*to] = column_ids[at];
-        placed[*to] = values[at];
-        *to += 1;
-    }
+    let entries = column_ids.into_iter().zip(values).collect::<Vec<_>>();
+    let pairs = row_ids.iter().copied().zip(entries.iter().copied());
+    let (indptr, entries) = group_by(rows as usize, pairs).into_parts();
+    let (indices, values) = entries.into_iter().unzip();
     let (rows, columns) = (rows as usize, columns as usize);
-    Ok(NpzMatrix { layout: Layout::Csr, rows, columns, indptr, indices, values: placed })
+    Ok(NpzMatrix { layout: Layout::Csr, rows, columns, indptr, indices, values })
 }
 
 impl NpzMatrix {
@@ -292,18 +281,8 @@ impl NpzMatrix {
         for row in 0..self.indptr.len() - 1 {
             let range = start..self.indptr[row + 1];
             start = range.end;
-            if self.indices[range.clone()].windows(2).any(|w| w[0] >= w[1]) {
-                order.clear();
-                order.extend(range.clone().map(|i| (self.indices[i], self.values[i])));
-                order.sort_unstable_by_key(|&(id, _)| id);
-                if let Some(w) = order.windows(2).find(|w| w[0].0 == w[1].0) {
-                    return Err((row, w[0].0));
-                }
-                for (i, &(id, value)) in range.clone().zip(&order) {
-                    self.indices[i] = id;
-                    self.values[i] = value;
-                }
-            }
+            sort_row(&mut self.indices[range.clone()], &mut self.values[range.clone()], &mut order)
+                .map_err(|e| (row, e.id))?;
             for i in range {
                 if self.values[i] != 0.0 {
                     self.indices[kept] = self.indices[i];

@@ -1,7 +1,7 @@
 //! One row being read, and many rows read.
 
 use super::error::{Bound, BoundFrom, LineError, ReadErrorKind};
-use crate::matrix::SparseRow;
+use crate::rows::{SparseRow, sort_row, sort_unique};
 
 /// Most features or labels that there can be: the number itself has to fit `u32` too, so the largest id is one less.
 pub(crate) const MAX_IDS: u64 = u32::MAX as u64;
@@ -84,18 +84,11 @@ impl RowStore {
     #[inline]
     pub(crate) fn finish_row(&mut self, mark: RowMark, seen: RowSeen) -> Result<(), LineError> {
         if seen.labels_unsorted {
-            self.labels[mark.label..].sort_unstable();
-            let mut kept = mark.label;
-            for i in mark.label..self.labels.len() {
-                if i == mark.label || self.labels[i] != self.labels[kept - 1] {
-                    self.labels[kept] = self.labels[i];
-                    kept += 1;
-                }
-            }
-            self.labels.truncate(kept);
+            sort_unique(&mut self.labels, mark.label);
         }
         if seen.features_unsorted {
-            self.sort_features(mark.feature)?;
+            sort_row(&mut self.indices[mark.feature..], &mut self.values[mark.feature..], &mut self.order)
+                .map_err(|e| LineError::whole(ReadErrorKind::RepeatedFeature { feature: u64::from(e.id) }))?;
         }
         if seen.zeros {
             let mut kept = mark.feature;
@@ -108,21 +101,6 @@ impl RowStore {
             }
             self.indices.truncate(kept);
             self.values.truncate(kept);
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn sort_features(&mut self, start: usize) -> Result<(), LineError> {
-        self.order.clear();
-        self.order.extend(self.indices[start..].iter().copied().zip(self.values[start..].iter().copied()));
-        self.order.sort_unstable_by_key(|&(index, _)| index);
-        if let Some(w) = self.order.windows(2).find(|w| w[0].0 == w[1].0) {
-            return Err(LineError::whole(ReadErrorKind::RepeatedFeature { feature: u64::from(w[0].0) }));
-        }
-        for (i, &(index, value)) in self.order.iter().enumerate() {
-            self.indices[start + i] = index;
-            self.values[start + i] = value;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use super::entries::IndexBase;
 use super::fasttext::FASTTEXT_PREFIX;
 use super::output::{push_f32, push_u64};
 use super::xc_text::XcHeader;
-use crate::matrix::{CsrView, LabelRows, Rows, SparseRow};
+use crate::rows::{CsrView, LabelRows, Rows, SparseRow};
 use serde::Serialize;
 use std::io::{self, Write};
 

@@ -34,7 +34,12 @@ impl RankedBatch {
 
     /// Appends one ranked list.
     pub fn push_row(&mut self, row: &[Scored]) {
-        self.items.extend_from_slice(row);
+        self.push_items(row.iter().copied());
+    }
+
+    /// Appends one ranked list, item by item.
+    pub fn push_items(&mut self, row: impl IntoIterator<Item = Scored>) {
+        self.items.extend(row);
         self.indptr.push(self.items.len());
     }
 
@@ -47,7 +52,7 @@ impl RankedBatch {
 
     /// Number of lists.
     pub fn len(&self) -> usize {
-        self.indptr.len().saturating_sub(1)
+        self.indptr.len() - 1
     }
 
     /// True when there is no list.
@@ -94,8 +99,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_batch_is_the_new_one() {
+    fn there_is_one_empty_batch() {
         assert_eq!(RankedBatch::default(), RankedBatch::new());
-        assert_eq!(RankedBatch::default().len(), 0);
+        let mut batch = RankedBatch::default();
+        batch.push_row(&[Scored { label: 1, score: 0.5 }]);
+        batch.push_row(&[]);
+        assert_eq!((batch.len(), batch.row(0).len(), batch.row(1).len()), (2, 1, 0));
     }
 }

@@ -1,34 +1,32 @@
 //! Ranked labels: the total order, the k best, and lists of lists.
 //!
-//! Order: larger score first; equal scores by ascending label. `-0.0` equals `0.0`. NaN has no place in
-//! a ranking: producers reject it at the door, and [`TopK`] ranks it below everything.
+//! Order: larger score first; equal scores by ascending label. `-0.0` equals `0.0`. NaN has no place in a ranking:
+//! producers reject it at the door, [`rank_order`] puts it last, and [`TopK`] does not keep it.
+//!
+//! ```
+//! use xc_sparse::rank::{RankedBatch, Scored, TopK, merge};
+//!
+//! let mut top = TopK::new(2);
+//! for (label, score) in [(4, 0.5), (7, 0.9), (1, 0.5), (2, 0.1)] {
+//!     top.push(Scored { label, score });
+//! }
+//! let here = top.sorted().to_vec();
+//! assert_eq!(here.iter().map(|s| s.label).collect::<Vec<_>>(), [7, 1]);
+//!
+//! // Labels of another machine: the lists become one.
+//! let mut both = Vec::new();
+//! merge(&[&here, &[Scored { label: 9, score: 0.6 }]], 2, &mut both);
+//! let mut answers = RankedBatch::new();
+//! answers.push_row(&both);
+//! assert_eq!(answers.row(0)[1], Scored { label: 9, score: 0.6 });
+//! ```
 
 mod batch;
+mod label;
+mod merge;
 mod topk;
 
 pub use batch::{RankedBatch, RankedBatchError};
+pub use label::{LabelId, Scored, rank_order};
+pub use merge::merge;
 pub use topk::TopK;
-
-use std::cmp::Ordering;
-
-/// Number of a label, from 0.
-pub type LabelId = u32;
-
-/// A label and its score.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Scored {
-    /// The label.
-    pub label: LabelId,
-    /// Larger is better.
-    pub score: f32,
-}
-
-/// The total order of a ranking: `Less` means that `a` stands before `b`.
-pub fn rank_order(a: Scored, b: Scored) -> Ordering {
-    // NaN last: it compares as smaller than every number.
-    match b.score.partial_cmp(&a.score) {
-        Some(Ordering::Equal) => a.label.cmp(&b.label),
-        Some(order) => order,
-        None => a.score.is_nan().cmp(&b.score.is_nan()).then(a.label.cmp(&b.label)),
-    }
-}

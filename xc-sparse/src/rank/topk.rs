@@ -2,76 +2,148 @@
 
 use super::{Scored, rank_order};
 
-/// Keeps the `k` best of the items pushed. No allocation after `new` and `reset` to a `k` seen before.
+/// Up to this k the worst kept item is replaced in place and sought anew: a short scan costs less than a cut.
+const SMALL: usize = 32;
+
+/// Keeps the `k` best of the items pushed, for any `k`, without a branch that is hard to predict.
 ///
-/// *Cost*: an item below the current k-th best costs one comparison; a better one O(log k).
-#[derive(Clone, Debug, Default)]
+/// For a small k the kept items are exactly the k best so far. For a larger one candidates are collected, and cut down
+/// to the k best whenever twice as many have come.
+///
+/// *Cost*: an item that cannot be kept costs one comparison; one that can, O(1) on average for a large k, O(k) for one of
+/// at most 32. No allocation after a [`TopK::reset`] to a `k` seen before.
+#[derive(Clone, Debug)]
 pub struct TopK {
     k: usize,
-    heap: Vec<Scored>, // a heap whose root is the worst kept item
+    capacity: usize,
+    // An item that does not rank before this one cannot be among the k best.
+    threshold: f32,
+    threshold_label: u32,
+    // Small k: where the worst kept item stands once k are kept.
+    worst: usize,
+    items: Vec<Scored>,
+}
+
+impl Default for TopK {
+    fn default() -> Self {
+        Self::new(0)
+    }
 }
 
 impl TopK {
     /// An empty selection of at most `k` items.
     pub fn new(k: usize) -> Self {
-        Self { k, heap: Vec::with_capacity(k.min(1 << 16)) }
+        let mut empty = Self {
+            k,
+            capacity: 0,
+            threshold: 0.0,
+            threshold_label: 0,
+            worst: 0,
+            items: Vec::with_capacity(k.min(SMALL)),
+        };
+        empty.reset(k);
+        empty
     }
 
     /// Empties the selection and sets a new `k`.
     pub fn reset(&mut self, k: usize) {
         self.k = k;
-        self.heap.clear();
+        self.capacity = if k <= SMALL { k } else { k.saturating_mul(2) };
+        self.threshold = if k == 0 { f32::INFINITY } else { f32::NEG_INFINITY };
+        self.threshold_label = if k == 0 { 0 } else { u32::MAX };
+        self.items.clear();
     }
 
-    /// Offers one item.
+    /// The score that an item must reach to be kept: -infinity until `k` items are kept, the k-th best score afterwards.
+    /// Above a `k` of 32 it may lag behind the k-th best; see [`TopK::kth`].
+    #[inline]
+    pub fn threshold(&self) -> f32 {
+        self.threshold
+    }
+
+    /// False when none of these scores can be kept.
+    #[inline(always)]
+    pub fn may_keep(&self, scores: &[f32]) -> bool {
+        // Without an early end, so that they are compared in one vector.
+        scores.iter().fold(false, |any, &score| any | (score >= self.threshold))
+    }
+
+    /// Offers one item. A score that is not a number is never kept.
+    #[inline(always)]
     pub fn push(&mut self, item: Scored) {
-        if self.heap.len() < self.k {
-            self.heap.push(item);
-            self.sift_up(self.heap.len() - 1);
-        } else if self.k > 0 && rank_order(item, self.heap[0]).is_lt() {
-            self.heap[0] = item;
-            self.sift_down();
+        let Scored { label, score } = item;
+        if score > self.threshold || (score == self.threshold && label < self.threshold_label) {
+            self.keep(item);
         }
     }
 
-    /// The worst kept item once `k` items are kept: what a newcomer has to beat.
-    pub fn threshold(&self) -> Option<Scored> {
-        if self.heap.len() == self.k { self.heap.first().copied() } else { None }
-    }
-
-    /// The kept items, best first. The selection stays usable after `reset`.
-    pub fn sorted(&mut self) -> &[Scored] {
-        self.heap.sort_unstable_by(|&a, &b| rank_order(a, b));
-        &self.heap
-    }
-
-    fn sift_up(&mut self, mut at: usize) {
-        while at > 0 {
-            let parent = (at - 1) / 2;
-            if rank_order(self.heap[at], self.heap[parent]).is_gt() {
-                self.heap.swap(at, parent);
-                at = parent;
-            } else {
-                break;
-            }
-        }
-    }
-
-    fn sift_down(&mut self) {
-        let mut at = 0;
-        loop {
-            let mut worst = at;
-            for child in [2 * at + 1, 2 * at + 2] {
-                if child < self.heap.len() && rank_order(self.heap[child], self.heap[worst]).is_gt() {
-                    worst = child;
+    fn keep(&mut self, item: Scored) {
+        if self.k <= SMALL {
+            if self.items.len() < self.k {
+                self.items.push(item);
+                if self.items.len() < self.k {
+                    return;
                 }
+            } else {
+                self.items[self.worst] = item;
             }
-            if worst == at {
-                break;
+            self.seek_worst();
+        } else {
+            self.items.push(item);
+            if self.items.len() >= self.capacity {
+                self.cut();
             }
-            self.heap.swap(at, worst);
-            at = worst;
         }
+    }
+
+    fn seek_worst(&mut self) {
+        let mut worst = 0;
+        for i in 1..self.items.len() {
+            let (a, b) = (self.items[i], self.items[worst]);
+            // Which of two comes later is a coin toss: a choice without a branch.
+            let later = (a.score < b.score) | ((a.score == b.score) & (a.label > b.label));
+            worst = if later { i } else { worst };
+        }
+        self.worst = worst;
+        self.threshold = self.items[worst].score;
+        self.threshold_label = self.items[worst].label;
+    }
+
+    #[cold]
+    fn cut(&mut self) {
+        if self.items.len() >= self.k {
+            self.items.select_nth_unstable_by(self.k - 1, |&a, &b| rank_order(a, b));
+            self.items.truncate(self.k);
+            let worst = self.items[self.k - 1];
+            (self.threshold, self.threshold_label) = (worst.score, worst.label);
+        }
+    }
+
+    /// The worst of the `k` best once `k` items have come: what the next one has to rank before, exactly.
+    ///
+    /// *Cost*: O(k) where items were kept since the last call and `k` is above 32.
+    pub fn kth(&mut self) -> Option<Scored> {
+        if self.k > SMALL && (self.items.len() > self.k || self.threshold == f32::NEG_INFINITY) {
+            self.cut();
+        }
+        let full = self.k > 0 && self.items.len() == self.k;
+        full.then_some(Scored { label: self.threshold_label, score: self.threshold })
+    }
+
+    /// The k best, in no order.
+    pub fn best(&mut self) -> &[Scored] {
+        if self.k > SMALL && self.items.len() > self.k {
+            self.cut();
+        }
+        &self.items
+    }
+
+    /// The k best, best first. More may be pushed afterwards.
+    pub fn sorted(&mut self) -> &[Scored] {
+        self.best();
+        self.items.sort_unstable_by(|&a, &b| rank_order(a, b));
+        self.worst = self.items.len().saturating_sub(1);
+        &self.items
     }
 }
 
@@ -81,7 +153,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn reference(items: &[Scored], k: usize) -> Vec<Scored> {
-        let mut all = items.to_vec();
+        let mut all: Vec<Scored> = items.iter().copied().filter(|s| !s.score.is_nan()).collect();
         all.sort_by(|&a, &b| rank_order(a, b));
         all.truncate(k);
         all
@@ -89,17 +161,38 @@ mod tests {
 
     proptest! {
         #[test]
-        fn top_k_equals_a_full_sort(scores in prop::collection::vec(prop_oneof![
+        fn the_k_best_are_those_of_a_full_sort_at_any_time(scores in prop::collection::vec(prop_oneof![
             Just(0.0f32), Just(-0.0), Just(f32::NAN), Just(f32::INFINITY), Just(f32::NEG_INFINITY), -2.0f32..2.0, Just(1.0)
-        ], 0..200), k in 0usize..40) {
+        ], 0..300), k in 0usize..80, look in 1usize..100) {
             let items: Vec<Scored> =
-                scores.iter().enumerate().map(|(i, &score)| Scored { label: (i * 7 % 50) as u32, score }).collect();
-            let mut top = TopK::new(k);
-            for &item in &items {
-                top.push(item);
+                scores.iter().enumerate().map(|(i, &score)| Scored { label: (i * 37 % 311) as u32, score }).collect();
+            let mut top = TopK::default();
+            for _ in 0..2 {
+                top.reset(k);
+                for (i, &item) in items.iter().enumerate() {
+                    top.push(item);
+                    let expected = reference(&items[..=i], k);
+                    let kth = if expected.len() == k { expected.last().copied() } else { None };
+                    prop_assert!(kth.is_none_or(|kth| top.threshold() <= kth.score));
+                    // What is asked in between changes nothing.
+                    match i % look {
+                        0 => prop_assert_eq!(top.sorted(), &expected[..]),
+                        1 => prop_assert_eq!(top.best().len(), expected.len()),
+                        2 => prop_assert_eq!(top.kth(), kth),
+                        _ => {}
+                    }
+                }
+                prop_assert_eq!(top.sorted(), &reference(&items, k)[..]);
             }
-            let bits = |v: &[Scored]| v.iter().map(|s| (s.label, s.score.is_nan(), s.score)).map(|(l, n, s)| (l, n, if n { 0.0 } else { s })).collect::<Vec<_>>();
-            prop_assert_eq!(bits(top.sorted()), bits(&reference(&items, k)));
         }
+    }
+
+    #[test]
+    fn what_cannot_be_kept_is_told_from_a_few_scores_at_once() {
+        let mut top = TopK::new(2);
+        assert!(top.may_keep(&[-1.0]));
+        (0..3).for_each(|label| top.push(Scored { label, score: label as f32 }));
+        assert!(!top.may_keep(&[0.5, 0.9]) && top.may_keep(&[0.5, 1.0]));
+        assert!(!TopK::new(0).may_keep(&[f32::MAX]));
     }
 }

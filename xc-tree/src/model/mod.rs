@@ -3,14 +3,12 @@
 mod file;
 mod parts;
 mod post;
-mod rows;
 mod top;
 mod topology;
 
 pub use file::{Check, KIND, OpenTreeError};
 pub use parts::TreeParts;
 pub use post::{PostProcessor, UnknownPostProcessor};
-pub(crate) use rows::normalise;
 pub(crate) use top::Top;
 pub use topology::{Topology, TopologyError};
 

@@ -4,12 +4,11 @@
 use super::ensemble::{Pooled, mean_of_trees, pool_size};
 use super::online::PredictParams;
 use super::scores::{normalised, offer_children};
-use super::select::Select;
 use super::top;
 use crate::model::{Tree, TreeModel};
 use rayon::prelude::*;
 use xc_sparse::chunked::{ChunkedView, ProductScratch, QueryScratch, QueryView, Visit, shared_margins};
-use xc_sparse::rank::{RankedBatch, Scored};
+use xc_sparse::rank::{RankedBatch, Scored, TopK};
 use xc_sparse::{CsrView, Rows, SparseRow};
 
 /// Queries of one tile, at most: the more, the more of them share a chunk. Measured on trees of 30,000 and 500,000
@@ -35,7 +34,7 @@ struct TileScratch {
     product: ProductScratch,
     slots: Vec<QueryScratch>,
     normalised: Vec<Vec<f32>>,
-    selects: Vec<Select>,
+    selects: Vec<TopK>,
     beams: Beams,
 }
 
@@ -95,7 +94,7 @@ impl TreeModel {
         let per_tree = pool_size(params.top_k, self.trees.len());
         scratch.slots.resize_with(n.max(scratch.slots.len()), QueryScratch::default);
         scratch.normalised.resize_with(n.max(scratch.normalised.len()), Vec::new);
-        scratch.selects.resize_with(n.max(scratch.selects.len()), Select::default);
+        scratch.selects.resize_with(n.max(scratch.selects.len()), TopK::default);
         let TileScratch { product, slots, normalised: rooms, selects, beams } = scratch;
         let queries: Vec<SparseRow<'_>> = range
             .zip(rooms.iter_mut())
@@ -113,12 +112,8 @@ impl TreeModel {
             self.search_tile(tree, &views, params, per_tree, product, &mut selects[..n], beams);
             if self.trees.len() == 1 {
                 for select in &mut selects[..n] {
-                    let ranked = select.ranked();
-                    for item in ranked.iter_mut() {
-                        *item = self.finished(*item);
-                    }
                     // Exponentials can tie where logarithms do not: the order of the ranking scale stands.
-                    out.push_row(ranked);
+                    out.push_items(select.sorted().iter().map(|&item| self.finished(item)));
                 }
                 return out;
             }
@@ -142,7 +137,7 @@ impl TreeModel {
         params: &PredictParams,
         per_tree: usize,
         product: &mut ProductScratch,
-        selects: &mut [Select],
+        selects: &mut [TopK],
         beams: &mut Beams,
     ) {
         let Beams { all, visits, scores, nodes } = beams;
@@ -179,7 +174,7 @@ impl TreeModel {
                 scores.clear();
                 for candidate in wave {
                     // No child ranks above its parent, so a cluster below the worst that is kept changes nothing.
-                    if candidate.wave == 0 || candidate.score >= selects[candidate.visit.query as usize].bar() {
+                    if candidate.wave == 0 || candidate.score >= selects[candidate.visit.query as usize].threshold() {
                         visits.push(candidate.visit);
                         scores.push(candidate.score);
                     }
@@ -197,13 +192,7 @@ impl TreeModel {
     }
 
     /// Makes each query's selected nodes what it has to visit at the next level, in an order that shares chunks.
-    fn descend(
-        &self,
-        next: &ChunkedView<'_>,
-        params: &PredictParams,
-        selects: &mut [Select],
-        all: &mut Vec<Candidate>,
-    ) {
+    fn descend(&self, next: &ChunkedView<'_>, params: &PredictParams, selects: &mut [TopK], all: &mut Vec<Candidate>) {
         let parents = next.n_parents().max(1);
         let pays = selects.len() * params.beam / parents >= SHARED_BY_MANY
             && next.n_columns() / parents >= MANY_CHILDREN
@@ -211,7 +200,7 @@ impl TreeModel {
         let waves: &[u8] = if pays { &WAVES } else { &[0] };
         all.clear();
         for (query, select) in selects.iter_mut().enumerate() {
-            all.extend(select.ranked().iter().enumerate().map(|(place, node)| Candidate {
+            all.extend(select.sorted().iter().enumerate().map(|(place, node)| Candidate {
                 wave: waves[place.min(waves.len() - 1)],
                 visit: Visit { parent: node.label, query: query as u32 },
                 score: node.score,

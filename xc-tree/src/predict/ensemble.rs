@@ -1,8 +1,7 @@
 //! The answer of several trees: what each offers, and the mean.
 
-use super::select::Select;
 use crate::model::TreeModel;
-use xc_sparse::rank::Scored;
+use xc_sparse::rank::{Scored, TopK};
 
 /// What one tree says of a label, scores on the post-processor's own scale.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +21,7 @@ pub(crate) fn pool_size(top_k: usize, n_trees: usize) -> usize {
 
 impl TreeModel {
     /// Adds what tree `number` selected to a query's pool.
-    pub(crate) fn pool(&self, number: usize, select: &mut Select, pooled: &mut Vec<Pooled>) {
+    pub(crate) fn pool(&self, number: usize, select: &mut TopK, pooled: &mut Vec<Pooled>) {
         pooled.extend(select.best().iter().map(|s| {
             let score = self.info.post.finish(s.score);
             Pooled { label: s.label, tree: number as u32, score }
@@ -42,7 +41,7 @@ pub(crate) fn mean_of_trees(
     n_trees: usize,
     top_k: usize,
     pooled: &mut [Pooled],
-    select: &mut Select,
+    select: &mut TopK,
     out: &mut Vec<Scored>,
 ) {
     pooled.sort_unstable_by_key(|p| u64::from(p.label) << 32 | u64::from(p.tree));
@@ -55,7 +54,7 @@ pub(crate) fn mean_of_trees(
             sum += pooled[at].score;
             at += 1;
         }
-        select.push(label, sum / n_trees as f32);
+        select.push(Scored { label: label, score: sum / n_trees as f32 });
     }
-    out.extend_from_slice(select.ranked());
+    out.extend_from_slice(select.sorted());
 }

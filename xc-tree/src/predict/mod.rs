@@ -5,7 +5,6 @@ mod ensemble;
 mod online;
 mod restrict;
 mod scores;
-mod select;
 mod top;
 
 pub use online::{PredictParams, PredictScratch};

@@ -2,12 +2,11 @@
 
 use super::ensemble::{Pooled, mean_of_trees, pool_size};
 use super::scores::{normalised, offer_children};
-use super::select::Select;
 use super::top;
 use crate::model::{PostProcessor, Top, Tree, TreeModel};
 use xc_sparse::SparseRow;
 use xc_sparse::chunked::{Choice, ProductScratch, QueryScratch, QueryView, Touched, margins};
-use xc_sparse::rank::{Scored, rank_order};
+use xc_sparse::rank::{Scored, TopK};
 
 /// What a prediction may be told.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,7 +46,7 @@ pub struct PredictScratch {
     pub(crate) parent_scores: Vec<f32>,
     pub(crate) margins: Vec<f32>,
     pub(crate) nodes: Vec<Scored>,
-    pub(crate) select: Select,
+    pub(crate) select: TopK,
     pub(crate) pooled: Vec<Pooled>,
     // The clusters whose children were scored, when somebody wants to know.
     trail: Option<Vec<Visited>>,
@@ -108,7 +107,7 @@ impl TreeModel {
             };
             search.run(tree, &view, per_tree);
             if self.trees.len() == 1 {
-                out.extend(select.ranked().iter().map(|s| self.finished(*s)));
+                out.extend(select.sorted().iter().map(|s| self.finished(*s)));
                 return;
             }
             self.pool(number, select, pooled);
@@ -157,7 +156,7 @@ struct Search<'s> {
     parent_scores: &'s mut Vec<f32>,
     margins: &'s mut Vec<f32>,
     nodes: &'s mut Vec<Scored>,
-    select: &'s mut Select,
+    select: &'s mut TopK,
     trail: &'s mut Option<Vec<Visited>>,
 }
 
@@ -214,7 +213,7 @@ impl Search<'_> {
         if !self.post.never_rises() {
             return self.parents.len();
         }
-        let bar = self.select.bar();
+        let bar = self.select.threshold();
         let rising = self.parent_scores[start..].iter().take(WAVE).take_while(|&&score| score >= bar).count();
         start + rising
     }
@@ -245,11 +244,10 @@ impl Search<'_> {
     /// Makes the selected nodes the parents of the next level, the best first: children of good parents raise the bar of
     /// the next selection early, and most of the others fail it at once.
     fn descend(&mut self, next: &xc_sparse::chunked::ChunkedView<'_>) {
-        let best = self.select.best();
-        for node in best.iter() {
+        for node in self.select.best() {
             next.prefetch_parent(node.label as usize);
         }
-        best.sort_unstable_by(|&a, &b| rank_order(a, b));
+        let best = self.select.sorted();
         self.parents.clear();
         self.parents.extend(best.iter().map(|s| s.label));
         self.parent_scores.clear();

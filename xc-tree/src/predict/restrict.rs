@@ -104,7 +104,7 @@ impl TreeModel {
                         if l == last {
                             let label = tree.labels()[node as usize];
                             if self.trees.len() == 1 {
-                                select.push(label, score);
+                                select.push(Scored { label: label, score: score });
                             } else {
                                 let score = self.info.post.finish(score);
                                 pooled.push(Pooled { label, tree: number as u32, score });
@@ -116,7 +116,7 @@ impl TreeModel {
             }
         }
         if self.trees.len() == 1 {
-            out.extend(select.ranked().iter().map(|s| self.finished(*s)));
+            out.extend(select.sorted().iter().map(|s| self.finished(*s)));
         } else {
             mean_of_trees(self.trees.len(), top_k, pooled, select, out);
         }

@@ -1,18 +1,12 @@
 //! From margins to ranking scores, and to what is kept of them.
 
-use super::select::Select;
-use crate::model::{PostProcessor, normalise};
+use crate::model::PostProcessor;
 use xc_sparse::SparseRow;
+use xc_sparse::rank::{Scored, TopK};
 
 /// Scales the values of a row to length 1 where the model asks for it.
 pub(crate) fn normalised<'a>(row: SparseRow<'a>, wanted: bool, room: &'a mut Vec<f32>) -> SparseRow<'a> {
-    if !wanted {
-        return row;
-    }
-    room.clear();
-    room.extend_from_slice(row.values);
-    normalise(room);
-    SparseRow { indices: row.indices, values: room }
+    if wanted { xc_sparse::rows::normalised(row, room) } else { row }
 }
 
 /// Turns the margins of one parent's children into ranking scores, in place.
@@ -46,7 +40,7 @@ pub(crate) fn offer_children(
     first: u32,
     margins: &mut [f32],
     leaves: Option<&[u32]>,
-    select: &mut Select,
+    select: &mut TopK,
 ) {
     rank_scores(post, parent, margins);
     match leaves {
@@ -55,7 +49,7 @@ pub(crate) fn offer_children(
             for (labels, scores) in labels.chunks(OFFERED).zip(margins.chunks(OFFERED)) {
                 if select.may_keep(scores) {
                     for (&label, &score) in labels.iter().zip(scores) {
-                        select.push(label, score);
+                        select.push(Scored { label: label, score: score });
                     }
                 }
             }
@@ -64,7 +58,7 @@ pub(crate) fn offer_children(
             for (first, scores) in (first..).step_by(OFFERED).zip(margins.chunks(OFFERED)) {
                 if select.may_keep(scores) {
                     for (child, &score) in (first..).zip(scores) {
-                        select.push(child, score);
+                        select.push(Scored { label: child, score: score });
                     }
                 }
             }

@@ -1,9 +1,8 @@
 //! Search of the first levels of a tree, whose weights stand in one chunk (see [`Top`](crate::model::Top)).
 
 use super::scores::offer_children;
-use super::select::Select;
 use crate::model::{PostProcessor, Tree};
-use xc_sparse::rank::Scored;
+use xc_sparse::rank::{Scored, TopK};
 
 /// Walks the levels of a top over its margins, which are used up. Leaves in `select` what a search of those levels leaves:
 /// the best nodes of the last one, or the best labels when it is the tree's last.
@@ -14,7 +13,7 @@ pub(crate) fn search(
     margins: &mut [f32],
     (beam, per_tree): (usize, usize),
     nodes: &mut Vec<Scored>,
-    select: &mut Select,
+    select: &mut TopK,
 ) {
     nodes.clear();
     nodes.push(Scored { label: 0, score: 0.0 });
@@ -31,7 +30,7 @@ pub(crate) fn search(
         first += level.n_columns();
         if number + 1 < depth {
             nodes.clear();
-            nodes.extend_from_slice(select.ranked());
+            nodes.extend_from_slice(select.sorted());
         }
     }
 }

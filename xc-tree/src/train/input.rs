@@ -1,7 +1,7 @@
 //! What a tree is trained on, and the memory that takes.
 
 use super::params::TreeParams;
-use crate::model::normalise;
+use xc_sparse::rows::normalise;
 use xc_sparse::{CsrView, LabelRows, Rows};
 
 /// What a tree is trained on.

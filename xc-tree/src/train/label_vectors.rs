@@ -13,6 +13,7 @@
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use xc_sparse::rows::unit_scale;
 use xc_sparse::{LabelRows, Rows};
 
 /// Labels stored together.
@@ -207,11 +208,8 @@ impl Sum {
 
 /// Scales to length 1; a vector of length 0 stays.
 fn normalise(entries: &mut [(u32, f32)]) {
-    let square: f64 = entries.iter().map(|&(_, v)| f64::from(v) * f64::from(v)).sum();
-    if square > 0.0 {
-        let scale = 1.0 / square.sqrt();
-        entries.iter_mut().for_each(|(_, v)| *v = (f64::from(*v) * scale) as f32);
-    }
+    let scale = unit_scale(entries.iter().map(|&(_, v)| v));
+    entries.iter_mut().for_each(|(_, v)| *v = (f64::from(*v) * scale) as f32);
 }
 
 /// Drops all but the `keep` largest entries by magnitude.

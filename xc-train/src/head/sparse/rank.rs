@@ -94,9 +94,7 @@ impl Sparse {
                         let (score, bar) = (sums[lane / 16][lane % 16], &mut bars[lane / 16][lane % 16]);
                         if score >= *bar {
                             top[lane].push(Scored { label: output as u32, score });
-                            if let Some(worst) = top[lane].threshold() {
-                                *bar = worst.score;
-                            }
+                            *bar = top[lane].threshold();
                         }
                     }
                 });
@@ -158,9 +156,7 @@ impl Sparse {
                         let score = sum + bias;
                         if score >= bar {
                             top.push(Scored { label: output as u32, score });
-                            if let Some(worst) = top.threshold() {
-                                bar = worst.score;
-                            }
+                            bar = top.threshold();
                         }
                     }
                 }

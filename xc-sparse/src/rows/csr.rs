@@ -1,0 +1,212 @@
+//! Compressed rows: features and their values.
+
+use super::LabelRows;
+use thiserror::Error;
+
+/// Features of many instances: one compressed row an instance, `u32` feature ids ascending and unique.
+///
+/// *Shapes*: `rows()` = instances, `cols()` = features.
+pub type CsrMatrix = sprs::CsMatI<f32, u32, usize>;
+/// A borrowed [`CsrMatrix`], over memory or over a mapped file.
+pub type CsrView<'a> = sprs::CsMatViewI<'a, f32, u32, usize>;
+/// Weights by columns: one compressed column a label. The same type as [`CsrMatrix`] with CSC storage.
+pub type CscMatrix = sprs::CsMatI<f32, u32, usize>;
+/// A borrowed [`CscMatrix`].
+pub type CscView<'a> = sprs::CsMatViewI<'a, f32, u32, usize>;
+
+/// One instance: feature ids (ascending, unique) and their values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SparseRow<'a> {
+    /// Feature ids, ascending and unique.
+    pub indices: &'a [u32],
+    /// As many values as `indices`.
+    pub values: &'a [f32],
+}
+
+/// Why two lists are no sparse row.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SparseRowError {
+    /// Not as many values as features.
+    #[error("{values} values for {features} features, expected as many")]
+    Lengths {
+        /// Number of features.
+        features: usize,
+        /// Number of values.
+        values: usize,
+    },
+    /// A feature stands twice, or after a larger one.
+    #[error("feature {next} stands after feature {previous}, expected ascending features without repetition")]
+    Order {
+        /// The feature before.
+        previous: u32,
+        /// The feature got.
+        next: u32,
+    },
+}
+
+impl<'a> SparseRow<'a> {
+    /// Checks that the features ascend and are as many as the values. *Cost*: O(features).
+    ///
+    /// # Errors
+    /// See [`SparseRowError`].
+    pub fn try_new(indices: &'a [u32], values: &'a [f32]) -> Result<Self, SparseRowError> {
+        let row = Self { indices, values };
+        row.check()?;
+        Ok(row)
+    }
+
+    /// Says what is wrong with a row that was put together by its fields.
+    ///
+    /// # Errors
+    /// See [`SparseRowError`].
+    pub fn check(&self) -> Result<(), SparseRowError> {
+        if self.indices.len() != self.values.len() {
+            return Err(SparseRowError::Lengths { features: self.indices.len(), values: self.values.len() });
+        }
+        // Without a branch for each, so that the compiler makes vectors of it.
+        let ascends = self.indices.windows(2).fold(true, |all, w| all & (w[0] < w[1]));
+        match self.indices.windows(2).find(|w| !ascends && w[0] >= w[1]) {
+            Some(w) => Err(SparseRowError::Order { previous: w[0], next: w[1] }),
+            None => Ok(()),
+        }
+    }
+
+    /// Number of stored features.
+    pub fn nnz(&self) -> usize {
+        self.indices.len()
+    }
+
+    /// Pairs (feature, value) in ascending order of the feature.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, f32)> + 'a {
+        self.indices.iter().copied().zip(self.values.iter().copied())
+    }
+}
+
+/// Plain slices behind a [`CsrView`]: what inner loops read.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<'a> {
+    indptr: &'a [usize],
+    indices: &'a [u32],
+    values: &'a [f32],
+    n_features: usize,
+}
+
+impl<'a> Rows<'a> {
+    /// Opens a CSR view.
+    ///
+    /// # Panics
+    /// If the matrix is stored by columns.
+    pub fn new(matrix: CsrView<'a>) -> Self {
+        assert!(matrix.is_csr(), "rows need a CSR matrix, met a CSC one");
+        let n_features = matrix.cols();
+        let (indptr, indices, values) = matrix.into_raw_storage();
+        Self { indptr, indices, values, n_features }
+    }
+
+    /// Number of instances.
+    pub fn len(&self) -> usize {
+        self.indptr.len() - 1
+    }
+
+    /// True when there is no instance.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of features (the width of every row).
+    pub fn n_features(&self) -> usize {
+        self.n_features
+    }
+
+    /// Row pointers; the first is not 0 when the view is a slice of a larger matrix.
+    pub fn indptr(&self) -> &'a [usize] {
+        self.indptr
+    }
+
+    /// Number of stored values.
+    pub fn nnz(&self) -> usize {
+        self.indptr[self.len()] - self.indptr[0]
+    }
+
+    /// Instance `i`.
+    ///
+    /// # Panics
+    /// If `i >= len()`.
+    pub fn row(&self, i: usize) -> SparseRow<'a> {
+        // A slice of a matrix keeps the indptr of the whole: offsets count from its first entry.
+        let base = self.indptr[0];
+        let range = self.indptr[i] - base..self.indptr[i + 1] - base;
+        SparseRow { indices: &self.indices[range.clone()], values: &self.values[range] }
+    }
+}
+
+/// Instances with features and labels, and the labels' names where the source gave some.
+#[derive(Clone, Debug)]
+pub struct Dataset {
+    /// Features, one row an instance.
+    pub features: CsrMatrix,
+    /// Labels, one list an instance; as many rows as `features`.
+    pub labels: LabelRows,
+    /// Name of each label, when the source named them.
+    pub label_names: Option<Vec<String>>,
+}
+
+/// An id stands twice in a row.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("id {id} stands twice in a row")]
+pub struct RepeatedId {
+    /// The id.
+    pub id: u32,
+}
+
+/// Brings the entries of one row into ascending order of their ids, where they are not yet. `scratch` is room.
+///
+/// # Errors
+/// An id that stands twice; the row is left as it was.
+///
+/// # Panics
+/// If there are not as many values as ids.
+#[inline]
+pub fn sort_row(ids: &mut [u32], values: &mut [f32], scratch: &mut Vec<(u32, f32)>) -> Result<(), RepeatedId> {
+    assert_eq!(ids.len(), values.len(), "ids and values of a row");
+    if ids.is_sorted_by(|a, b| a < b) { Ok(()) } else { sort_unsorted(ids, values, scratch) }
+}
+
+#[cold]
+fn sort_unsorted(ids: &mut [u32], values: &mut [f32], scratch: &mut Vec<(u32, f32)>) -> Result<(), RepeatedId> {
+    scratch.clear();
+    scratch.extend(ids.iter().copied().zip(values.iter().copied()));
+    scratch.sort_unstable_by_key(|&(id, _)| id);
+    if let Some(w) = scratch.windows(2).find(|w| w[0].0 == w[1].0) {
+        return Err(RepeatedId { id: w[0].0 });
+    }
+    for (at, &(id, value)) in scratch.iter().enumerate() {
+        (ids[at], values[at]) = (id, value);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn sorting_a_row_keeps_its_pairs_and_finds_what_stands_twice(pairs in prop::collection::vec((0u32..40, -1f32..1.0), 0..20)) {
+            let (mut ids, mut values): (Vec<u32>, Vec<f32>) = pairs.iter().copied().unzip();
+            let unique: BTreeMap<u32, f32> = pairs.iter().copied().collect();
+            let sorted = sort_row(&mut ids, &mut values, &mut Vec::new());
+            if unique.len() == pairs.len() {
+                prop_assert_eq!(sorted, Ok(()));
+                prop_assert_eq!(ids.into_iter().zip(values).collect::<Vec<_>>(), unique.into_iter().collect::<Vec<_>>());
+            } else {
+                let RepeatedId { id } = sorted.unwrap_err();
+                prop_assert!(pairs.iter().filter(|p| p.0 == id).count() > 1);
+                prop_assert_eq!(ids.into_iter().zip(values).collect::<Vec<_>>(), pairs);
+            }
+        }
+    }
+}

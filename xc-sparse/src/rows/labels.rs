@@ -1,0 +1,165 @@
+//! Lists of labels, one an instance.
+
+use super::group_by;
+use thiserror::Error;
+
+/// The labels of many instances: a list of label ids a row, ascending and unique.
+///
+/// # Invariants
+/// `indptr` starts with 0, never falls and ends with `labels.len()`; every label is below `n_labels`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabelRows {
+    indptr: Vec<usize>,
+    labels: Vec<u32>,
+    n_labels: usize,
+}
+
+/// Why arrays are not label lists.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LabelRowsError {
+    /// The row pointers do not describe the labels.
+    #[error("row pointers must rise from 0 to {n_entries}; entry {at} breaks this")]
+    Indptr {
+        /// Position in the row pointers.
+        at: usize,
+        /// Number of label entries.
+        n_entries: usize,
+    },
+    /// A label id is too large.
+    #[error("row {row} has label {label}; there are only {n_labels} labels")]
+    LabelOutOfRange {
+        /// The row.
+        row: usize,
+        /// The label met.
+        label: u32,
+        /// The number of labels.
+        n_labels: usize,
+    },
+    /// A row is not ascending and unique.
+    #[error("row {row} is not ascending and unique at label {label}")]
+    Order {
+        /// The row.
+        row: usize,
+        /// The label met.
+        label: u32,
+    },
+}
+
+impl LabelRows {
+    /// Checks the arrays and wraps them. *Cost*: O(rows + labels).
+    pub fn try_new(indptr: Vec<usize>, labels: Vec<u32>, n_labels: usize) -> Result<Self, LabelRowsError> {
+        let n_entries = labels.len();
+        if indptr.first() != Some(&0) {
+            return Err(LabelRowsError::Indptr { at: 0, n_entries });
+        }
+        if let Some(at) = indptr.windows(2).position(|w| w[0] > w[1]) {
+            return Err(LabelRowsError::Indptr { at: at + 1, n_entries });
+        }
+        if indptr[indptr.len() - 1] != n_entries {
+            return Err(LabelRowsError::Indptr { at: indptr.len() - 1, n_entries });
+        }
+        for row in 0..indptr.len() - 1 {
+            let list = &labels[indptr[row]..indptr[row + 1]];
+            if let Some(&label) = list.iter().find(|&&l| l as usize >= n_labels) {
+                return Err(LabelRowsError::LabelOutOfRange { row, label, n_labels });
+            }
+            if let Some(w) = list.windows(2).find(|w| w[0] >= w[1]) {
+                return Err(LabelRowsError::Order { row, label: w[1] });
+            }
+        }
+        Ok(Self { indptr, labels, n_labels })
+    }
+
+    /// Sorts each list and drops repeated labels, then wraps.
+    ///
+    /// # Errors
+    /// A label at or above `n_labels`.
+    pub fn from_lists<I>(lists: I, n_labels: usize) -> Result<Self, LabelRowsError>
+    where
+        I: IntoIterator,
+        I::Item: AsRef<[u32]>,
+    {
+        let (mut indptr, mut labels) = (vec![0], Vec::new());
+        for list in lists {
+            let start = labels.len();
+            labels.extend_from_slice(list.as_ref());
+            sort_unique(&mut labels, start);
+            indptr.push(labels.len());
+        }
+        Self::try_new(indptr, labels, n_labels)
+    }
+
+    /// Number of instances.
+    pub fn len(&self) -> usize {
+        self.indptr.len() - 1
+    }
+
+    /// True when there is no instance.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of labels that may occur.
+    pub fn n_labels(&self) -> usize {
+        self.n_labels
+    }
+
+    /// Number of (instance, label) pairs.
+    pub fn nnz(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Row pointers, from 0.
+    pub fn indptr(&self) -> &[usize] {
+        &self.indptr
+    }
+
+    /// All label ids, row after row.
+    pub fn labels(&self) -> &[u32] {
+        &self.labels
+    }
+
+    /// Labels of instance `i`, ascending.
+    ///
+    /// # Panics
+    /// If `i >= len()`.
+    pub fn row(&self, i: usize) -> &[u32] {
+        &self.labels[self.indptr[i]..self.indptr[i + 1]]
+    }
+
+    /// Every row in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u32]> + Clone {
+        self.indptr.windows(2).map(|w| &self.labels[w[0]..w[1]])
+    }
+
+    /// The instances of each label: labels become rows and instances become entries.
+    pub fn transpose(&self) -> LabelRows {
+        let pairs = self.iter().zip(0u32..).flat_map(|(list, i)| list.iter().map(move |&label| (label, i)));
+        let (indptr, labels) = group_by(self.n_labels, pairs).into_parts();
+        LabelRows { indptr, labels, n_labels: self.len() }
+    }
+
+    /// The same lists where `n_labels` is at least as large as before.
+    ///
+    /// # Panics
+    /// If `n_labels` would cut labels off.
+    pub fn with_n_labels(mut self, n_labels: usize) -> Self {
+        assert!(n_labels >= self.n_labels, "{n_labels} labels asked, {} present", self.n_labels);
+        self.n_labels = n_labels;
+        self
+    }
+}
+
+/// Brings the ids from `start` on into ascending order and drops the repeated ones.
+pub fn sort_unique(ids: &mut Vec<u32>, start: usize) {
+    ids[start..].sort_unstable();
+    let mut kept = start;
+    for i in start..ids.len() {
+        if i == start || ids[i] != ids[kept - 1] {
+            ids[kept] = ids[i];
+            kept += 1;
+        }
+    }
+    ids.truncate(kept);
+}
