@@ -9,12 +9,10 @@ use std::sync::LazyLock;
 use xc_fuzz::{Block, blocks, folder, sections};
 use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
-use xc_train::dense::DenseModel;
-use xc_train::loss::Softmax;
-use xc_train::optim::Adam;
+use xc_train::classifier::{Classifier, ClassifierParams, preset};
 use xc_train::schedule::HalveOnPlateau;
 use xc_train::trainer::{CheckpointAt, Event, LogAt, Observer, Sample, Silent, Summary, TrainError};
-use xc_train::{Examples, Features, NetworkParams, TrainParams, Trainer};
+use xc_train::{Examples, Features, Loss, Optimizer, TrainParams, Trainer};
 
 /// Stops in the middle of the second epoch.
 struct Stop;
@@ -29,15 +27,15 @@ impl Observer for Stop {
 
 static STEPS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
 
-fn train(folder: &Path, observer: &dyn Observer) -> (DenseModel, Result<Summary, TrainError>) {
+fn train(folder: &Path, observer: &dyn Observer) -> (Classifier, Result<Summary, TrainError>) {
     let x = CsrMatrix::new((6, 4), (0..7).collect(), vec![0, 1, 2, 3, 0, 1], vec![1.0; 6]);
     let y = LabelRows::from_lists([[0u32], [1], [2], [0], [1], [2]], 3).expect("label lists");
     let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).expect("examples");
     let (train, validation) = Sample::split(examples, 0.34, 1);
     let mut schedule = HalveOnPlateau::new(1);
     let mut trainer = Trainer {
-        loss: &Softmax,
-        optimizer: &Adam { betas: [0.9, 0.999], epsilon: 1e-8, weight_decay: 0.01 },
+        loss: Loss::Softmax,
+        optimizer: Optimizer::adam().with_weight_decay(0.01),
         schedule: &mut schedule,
         params: TrainParams { batch_size: 2, epochs: 3, patience: Some(2), ..TrainParams::default() },
         checkpoint: Some(CheckpointAt {
@@ -48,7 +46,9 @@ fn train(folder: &Path, observer: &dyn Observer) -> (DenseModel, Result<Summary,
         log: Some(LogAt { folder: folder.join("log"), every: 1 }),
         observer,
     };
-    let mut model = DenseModel::new(4, 3, NetworkParams { widths: vec![2], ..NetworkParams::default() });
+    let mut params = ClassifierParams { loss: Loss::Softmax, ..preset::dense().params };
+    params.encoder.widths = vec![2];
+    let mut model = Classifier::new(preset::DENSE, 4, 3, params).expect("a possible classifier");
     let outcome = model.train(&mut trainer, &train, Some(&validation));
     (model, outcome)
 }

@@ -11,9 +11,8 @@ use xc_sparse::DenseMatrix;
 use xc_sparse::chunked::Choice;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored};
 use xc_sparse::{CsrMatrix, LabelRows, SparseRow};
-use xc_train::dense::DenseModel;
+use xc_train::classifier::{self, Classifier, PredictScratch as ClassifierScratch, QueryRow};
 use xc_train::mach::{Answers, Asking, MachModel, MachScratch};
-use xc_train::uniform::{UniformModel, UniformScratch};
 use xc_tree::{PredictParams, PredictScratch, Restriction, TreeModel};
 
 /// How a model searches; each option belongs to one kind of model.
@@ -82,9 +81,8 @@ pub(crate) struct Asker<'m> {
 
 enum How<'m> {
     Tree { tree: &'m TreeModel, params: PredictParams, restriction: Option<Restriction> },
-    Dense(&'m DenseModel),
+    Classifier(&'m Classifier),
     Mach(&'m MachModel, Asking),
-    Uniform(&'m UniformModel),
 }
 
 /// Memory of one thread's queries.
@@ -92,7 +90,7 @@ enum How<'m> {
 pub(crate) struct AskScratch {
     tree: PredictScratch,
     mach: MachScratch,
-    uniform: UniformScratch,
+    classifier: ClassifierScratch,
 }
 
 impl<'m> Asker<'m> {
@@ -131,8 +129,7 @@ impl<'m> Asker<'m> {
                 };
                 How::Tree { tree, params, restriction }
             }
-            System::Dense(dense) => How::Dense(dense),
-            System::Uniform(uniform) => How::Uniform(uniform),
+            System::Classifier(classifier) => How::Classifier(classifier),
             System::Mach(mach) => {
                 let mut asking = mach.asking(top_k);
                 if let Some(decoder) = search.decoder {
@@ -189,11 +186,19 @@ impl<'m> Asker<'m> {
             (How::Mach(mach, _), _) => {
                 self.alone(number, query, mach.n_features(), scratch)?.row(0).clone_into(answer);
             }
-            (How::Dense(dense), _) => {
-                self.alone(number, query, dense.n_features(), scratch)?.row(0).clone_into(answer);
-            }
-            (How::Uniform(uniform), _) => {
-                self.alone(number, query, uniform.n_features(), scratch)?.row(0).clone_into(answer);
+            (How::Classifier(classifier), only) => {
+                let row = match query {
+                    Query::Sparse(row) => QueryRow::Sparse(row),
+                    Query::Dense(values) => QueryRow::Dense(values),
+                };
+                let labels = match only {
+                    Only::All => None,
+                    Only::Labels(labels) => Some(&labels[..]),
+                    Only::Candidates(rows) => Some(rows.row(number)),
+                };
+                classifier
+                    .predict_one(row, self.top_k, labels, &mut scratch.classifier, answer)
+                    .map_err(|e| self.failed(number, &e))?;
             }
         }
         self.cut(answer);
@@ -251,22 +256,29 @@ impl<'m> Asker<'m> {
                 answers.iter().for_each(|answer| batch.push_row(answer));
                 Ok(batch)
             }
-            (How::Dense(dense), Only::All) => Ok(dense.predict_batch(queries.sparse().view(), self.top_k)),
-            (How::Dense(dense), _) => Ok(dense.predict_candidates(queries.sparse().view(), candidates, self.top_k)),
-            (How::Uniform(uniform), Only::All) => {
-                Ok(uniform.predict_batch(queries.features(), self.top_k, &mut scratch.uniform))
-            }
-            (How::Uniform(uniform), _) => {
-                Ok(uniform.predict_candidates(queries.features(), candidates, self.top_k, &mut scratch.uniform))
+            (How::Classifier(classifier), only) => {
+                let rows;
+                let only = match only {
+                    Only::All => classifier::Only::All,
+                    Only::Labels(labels) => classifier::Only::Labels(labels),
+                    Only::Candidates(all) => {
+                        rows = LabelRows::from_lists(numbers.clone().map(|i| all.row(i)), all.n_labels())
+                            .unwrap_or_else(|e| panic!("a part of label rows is none: {e}"));
+                        classifier::Only::Rows(&rows)
+                    }
+                };
+                classifier
+                    .predict(queries.features(), self.top_k, only, &mut scratch.classifier)
+                    .map_err(|e| self.failed(numbers.start, &e))
             }
             (How::Mach(mach, asking), Only::All) => {
                 let Answers { ranked, certificates } =
-                    mach.predict_batch(queries.sparse().view(), asking).map_err(|e| self.failed(numbers.start, &e))?;
+                    mach.predict_batch(queries.features(), asking).map_err(|e| self.failed(numbers.start, &e))?;
                 certificates.iter().for_each(|certificate| self.note(certificate));
                 Ok(ranked)
             }
             (How::Mach(mach, asking), _) => mach
-                .predict_candidates(queries.sparse().view(), candidates, self.top_k, asking.decoder)
+                .predict_candidates(queries.features(), candidates, self.top_k, asking.decoder)
                 .map_err(|e| self.failed(numbers.start, &e)),
         }
     }
@@ -288,7 +300,7 @@ impl<'m> Asker<'m> {
         (self.proven.load(Ordering::Relaxed), self.unproven.load(Ordering::Relaxed))
     }
 
-    fn failed(&self, first: usize, error: &xc_train::mach::AnswerError) -> CliError {
+    fn failed(&self, first: usize, error: &dyn std::error::Error) -> CliError {
         CliError::usage(format_args!("{}: instances from {first} on: {}", self.input, chain(error)))
     }
 }

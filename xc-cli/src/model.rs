@@ -10,9 +10,8 @@ use xc_hash::universal::Family;
 use xc_mach::Decoder;
 use xc_sparse::io::LabelNames;
 use xc_sparse::store::{Container, ContainerWriter, Dtype, OpenError, OpenMode, WriteError};
-use xc_train::dense::{self, DenseModel};
+use xc_train::classifier::{Classifier, InputKind, preset};
 use xc_train::mach::{self, MachContainer, MachModel};
-use xc_train::uniform::{self, InputKind, UniformModel};
 use xc_tree::{Check, TreeModel};
 
 /// Arrays of the feature pipeline are stored under this prefix.
@@ -29,9 +28,8 @@ pub(crate) struct Model {
 /// What answers.
 pub(crate) enum System {
     Tree(TreeModel),
-    Dense(Box<DenseModel>),
+    Classifier(Box<Classifier>),
     Mach(Box<MachModel>),
-    Uniform(Box<UniformModel>),
 }
 
 /// How a model is opened.
@@ -78,9 +76,6 @@ impl Model {
                 let tree = TreeModel::from_container(&container, check).map_err(|e| unreadable(&e))?;
                 (System::Tree(tree), container)
             }
-            dense::KIND => {
-                (System::Dense(Box::new(DenseModel::open(&container).map_err(|e| unreadable(&e))?)), container)
-            }
             mach::KIND => {
                 let open = MachContainer::of(container).map_err(|e| unreadable(&e))?;
                 let (model, left_out) = open.model(repetitions).map_err(|e| unreadable(&e))?;
@@ -91,18 +86,18 @@ impl Model {
                 }
                 (System::Mach(Box::new(model)), open.into_container())
             }
-            uniform::KIND => {
-                let model = UniformModel::open(&container, !how.trusted).map_err(|e| unreadable(&e))?;
-                (System::Uniform(Box::new(model)), container)
+            kind if preset::named(kind).is_some() => {
+                let model = Classifier::of(&container, !how.trusted).map_err(|e| unreadable(&e))?;
+                (System::Classifier(Box::new(model)), container)
             }
             other => {
                 return Err(CliError::usage(format_args!(
                     "{}: a model of kind {other:?}; this program knows {:?}, {:?}, {:?} and {:?}",
                     folder.display(),
                     xc_tree::KIND,
-                    dense::KIND,
+                    preset::DENSE,
                     mach::KIND,
-                    uniform::KIND
+                    preset::UNIFORM
                 )));
             }
         };
@@ -125,9 +120,8 @@ impl Model {
     pub(crate) fn n_features(&self) -> usize {
         match &self.system {
             System::Tree(tree) => tree.info().n_features,
-            System::Dense(dense) => dense.n_features(),
+            System::Classifier(classifier) => classifier.n_features(),
             System::Mach(mach) => mach.n_features(),
-            System::Uniform(uniform) => uniform.n_features(),
         }
     }
 
@@ -135,16 +129,15 @@ impl Model {
     pub(crate) fn n_labels(&self) -> usize {
         match &self.system {
             System::Tree(tree) => tree.info().n_labels,
-            System::Dense(dense) => dense.n_labels(),
+            System::Classifier(classifier) => classifier.n_labels(),
             System::Mach(mach) => mach.n_labels(),
-            System::Uniform(uniform) => uniform.n_labels(),
         }
     }
 
     /// Width of the vectors that the model takes, if it takes no sparse features.
     pub(crate) fn vector_width(&self) -> Option<usize> {
         match &self.system {
-            System::Uniform(uniform) if uniform.params().input == InputKind::Dense => Some(uniform.n_features()),
+            System::Classifier(model) if model.params().encoder.input == InputKind::Dense => Some(model.n_features()),
             _ => None,
         }
     }

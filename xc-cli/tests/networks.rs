@@ -76,7 +76,7 @@ fn parts_trained_apart_merge_into_the_bytes_of_one_run() {
     folder.ok(&format!(
         "train mach --train data/train.jsonl --label-names data/labels.txt --buckets 20 {QUICK} --seed 4 --repetitions-range 2..3 --model c"
     ));
-    folder.xc("merge a c --output again").refused(2, "c: mach.network.seed is 4, wanted 3 as in a");
+    folder.xc("merge a c --output again").refused(2, "c: mach.classifier.seed is 4, wanted 3 as in a");
     folder.ok(&format!(
         "train mach --train data/train.jsonl --label-names data/labels.txt --buckets 21 {QUICK} --seed 3 --repetitions-range 2..3 --model d"
     ));
@@ -194,12 +194,12 @@ fn what_cannot_be_trained_is_refused() {
     };
     refused("--buckets 150", "150 buckets for 150 labels");
     refused("--buckets 1", "wanted at least 2");
-    refused("--buckets 20 --repetitions 0", "--repetitions 0: at least 1 is wanted");
+    refused("--buckets 20 --repetitions 0", "--repetitions 0: at least 1 is expected");
     refused("--buckets 20 --repetitions-range 4..4", "wanted FROM..TO");
     refused("--buckets 20 --epochs 0", "--epochs 0");
     refused("--buckets 20 --batch-size 0", "batch_size");
     refused("--buckets 20 --network.widths 0", "none of them 0");
-    refused("--buckets 20 --network.dropout 1", "dropout in [0, 1)");
+    refused("--buckets 20 --network.dropout 1", "a rate from 0 to below 1");
     refused("--buckets 20 --optimizer.rate nan", "rate");
     refused("--buckets 20 --optimizer.weight-decay 1", "adamw has");
     refused("--buckets 20 --validation-fraction 1.5", "--validation-fraction 1.5");

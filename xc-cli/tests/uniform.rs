@@ -9,7 +9,7 @@ use std::time::Duration;
 const DATA: &str =
     "generate --instances 800 --test-instances 200 --features 2000 --labels 150 --words 50 --output data";
 /// A small network that learns the data above in a second or two.
-const QUICK: &str = "--network.widths 24 --intermediate 256 --connections 12 --epochs 12 --optimizer.rate 0.01";
+const QUICK: &str = "--network.widths 24 --network.intermediate 256 --head.fan-in 12 --epochs 12 --optimizer.rate 0.01";
 
 fn precision(folder: &Folder, model: &str, instances: &str, more: &str) -> f64 {
     folder.ok(&format!("predict --model {model} --input {instances} --output answers.txt {more}"));
@@ -58,13 +58,13 @@ fn it_learns_from_sparse_features_whatever_the_layer() {
         .replace("--epochs 12", "--epochs 30 --keep last");
     for more in [
         "",
-        "--precision e4m3 --moments bf16",
-        "--precision bf16 --wiring unstructured",
-        "--wiring dense",
+        "--head.precision e4m3 --head.moments bf16",
+        "--head.precision bf16 --head.wiring unstructured",
+        "--head.wiring dense",
         "--negatives 60",
         "--loss bce",
-        "--network.first random",
-        "--network.vector-rate 0.5",
+        "--network.init random",
+        "--network.embedding-rate 0.5",
     ] {
         let report = json(&folder.ok(&format!("{train} --validation data/test.txt --json {more}")));
         let (seen, held_out) =
@@ -81,20 +81,21 @@ fn it_learns_from_sparse_features_whatever_the_layer() {
         assert_eq!(memory["total_bytes"], sum);
     }
     // Without the layer between, the labels stand on the bag: it takes what --network.widths says.
-    folder.ok("train uniform --train data/train.txt --model m --intermediate none --network.widths 64 --connections 64 --epochs 1");
+    folder.ok("train uniform --train data/train.txt --model m --network.intermediate none --network.widths 64 --head.fan-in 64 --epochs 1");
     let config = json(&folder.read("m/config.json"));
-    assert_eq!(config["parameters"]["uniform"]["intermediate"], Value::Null);
-    assert_eq!(config["parameters"]["uniform"]["widths"], serde_json::json!([64]));
-    // Nor does it begin at directions then, unless told.
-    let begins = |config: &Value| config["parameters"]["uniform"]["first_vectors"].as_str().unwrap().to_owned();
+    assert_eq!(config["parameters"]["classifier"]["encoder"]["widths"], serde_json::json!([64]));
+    // Nor does it begin at an LSA then, unless told.
+    let begins = |config: &Value| config["parameters"]["classifier"]["encoder"]["init"].as_str().unwrap().to_owned();
     assert_eq!(begins(&config), "random");
-    let told =
-        folder.command("train uniform --train data/train.txt --model m --intermediate 40 --epochs 1").output().unwrap();
+    let told = folder
+        .command("train uniform --train data/train.txt --model m --network.intermediate 40 --epochs 1")
+        .output()
+        .unwrap();
     let told = String::from_utf8_lossy(&told.stderr);
-    assert!(told.contains("first vectors: leading directions of 800 rows"), "{told}");
-    assert_eq!(begins(&json(&folder.read("m/config.json"))), "leading");
+    assert!(told.contains("initial embeddings: lsa of 800 rows"), "{told}");
+    assert_eq!(begins(&json(&folder.read("m/config.json"))), "lsa");
     // 32,000 instances are 1000 steps of 32.
-    assert_eq!(config["parameters"]["uniform"]["rewire_every"], 1000);
+    assert_eq!(config["parameters"]["classifier"]["head"]["rewire_every"], 1000);
 }
 
 #[test]
@@ -102,7 +103,7 @@ fn it_learns_from_vectors_and_says_what_it_wants() {
     let folder = Folder::new();
     vectors(&folder, "a", 1200);
     vectors(&folder, "b", 200);
-    let layer = "--intermediate 256 --connections 12 --epochs 12 --optimizer.rate 0.003";
+    let layer = "--network.intermediate 256 --head.fan-in 12 --epochs 12 --optimizer.rate 0.003";
     folder.ok(&format!(
         "train uniform --train a.txt --features a.npy --validation b.txt --validation-features b.npy --model m {layer}"
     ));
@@ -113,7 +114,7 @@ fn it_learns_from_vectors_and_says_what_it_wants() {
     ));
     assert_eq!(contents(&folder.path("m")), contents(&folder.path("n")));
     let shown = folder.ok("inspect m");
-    for line in ["kind        uniform", "uniform.connections", "head.weights", "output layer"] {
+    for line in ["kind        uniform", "classifier.head.fan_in", "head.weights", "output layer"] {
         assert!(shown.contains(line), "{line:?} in {shown}");
     }
     for mode in ["online", "batch"] {
@@ -158,14 +159,14 @@ fn it_learns_from_vectors_and_says_what_it_wants() {
     train("--train a.txt --features b.txt")
         .refused(2, "b.txt: array npy: the npy header is malformed: it does not begin with the magic bytes of npy");
     train("--train a.npy --train-labels a.txt --tfidf").refused(2, "--tfidf: vectors are used as they are");
-    for option in ["network.first random", "network.vector-rate 1"] {
+    for option in ["network.init random", "network.embedding-rate 1"] {
         let name = option.split(' ').next().unwrap();
         let wanted =
-            format!("--{name}: instances are vectors already; wanted sparse features or text, or no such option");
+            format!("--{name}: instances are vectors already; expected sparse features or text, or no such option");
         train(&format!("--train a.txt --features a.npy --{option}")).refused(2, &wanted);
     }
     folder.write("none.txt", "\n\n\n");
-    train("--train none.txt --features narrow.npy --intermediate 32")
+    train("--train none.txt --features narrow.npy --network.intermediate 32")
         .refused(2, "none.txt: no instance has a label; at least one label is wanted");
     assert!(!folder.path("x").exists());
 }
@@ -178,7 +179,7 @@ fn batch_stream_candidates_and_label_sets_agree() {
     folder.write("shown.txt", "3,77,140\n".repeat(200));
     let all: Vec<String> = (0..150).map(|l| l.to_string()).collect();
     folder.write("all.txt", all.join("\n"));
-    for more in ["", "--precision f16 --wiring unstructured", "--wiring dense"] {
+    for more in ["", "--head.precision f16 --head.wiring unstructured", "--head.wiring dense"] {
         folder.ok(&format!("train uniform --train data/train.txt --model m {QUICK} {more}"));
         let ask = |more: &str| folder.ok(&format!("predict --model m {more}"));
         let batch = ask("--input data/test.txt --top-k 4 --threads 2");
@@ -215,8 +216,8 @@ fn threads_and_interruptions_do_not_show_in_the_bytes() {
     let folder = Folder::new();
     folder.ok(DATA);
     let train = format!(
-        "train uniform --train data/train.txt --validation-fraction 0.1 {QUICK} --precision bf16 --moments bf16 --groups 5 --groups.epochs 2 \
-         --rewire-every 7 --network.dropout 0.1 --checkpoint-every 20"
+        "train uniform --train data/train.txt --validation-fraction 0.1 {QUICK} --head.precision bf16 --head.moments bf16 \
+         --head.rewire-every 7 --network.dropout 0.1 --checkpoint-every 20"
     );
     folder.ok(&format!("{train} --model whole --threads 1"));
     folder.ok(&format!("{train} --model two --threads 2"));
@@ -230,7 +231,8 @@ fn a_checkpoint_of_another_layer_is_refused() {
     let folder = Folder::new();
     folder.ok(DATA);
     let train = "train uniform --train data/train.txt --model m --network.widths 16 --epochs 400 --checkpoint-every 1";
-    let mut child = folder.command(&format!("{train} --intermediate 64 --connections 8 --quiet")).spawn().unwrap();
+    let mut child =
+        folder.command(&format!("{train} --network.intermediate 64 --head.fan-in 8 --quiet")).spawn().unwrap();
     let state = folder.path("m.checkpoint/state/config.json");
     for _ in 0..600 {
         if state.exists() {
@@ -242,15 +244,15 @@ fn a_checkpoint_of_another_layer_is_refused() {
     child.wait().unwrap();
     assert!(state.exists(), "nothing was saved in half a minute: {:?}", folder.names());
     for other in [
-        "--intermediate 64 --connections 9",
-        "--intermediate 32 --connections 8",
-        "--intermediate 64 --connections 8 --precision bf16",
-        "--intermediate 64 --connections 8 --moments bf16",
-        "--intermediate 64 --connections 8 --rewire-every 5",
-        "--intermediate 64 --connections 8 --negatives 20",
-        "--intermediate 64 --connections 8 --loss bce",
-        "--intermediate 64 --connections 8 --network.first random",
-        "--intermediate 64 --connections 8 --network.vector-rate 0.2",
+        "--network.intermediate 64 --head.fan-in 9",
+        "--network.intermediate 32 --head.fan-in 8",
+        "--network.intermediate 64 --head.fan-in 8 --head.precision bf16",
+        "--network.intermediate 64 --head.fan-in 8 --head.moments bf16",
+        "--network.intermediate 64 --head.fan-in 8 --head.rewire-every 5",
+        "--network.intermediate 64 --head.fan-in 8 --negatives 20",
+        "--network.intermediate 64 --head.fan-in 8 --loss bce",
+        "--network.intermediate 64 --head.fan-in 8 --network.init random",
+        "--network.intermediate 64 --head.fan-in 8 --network.embedding-rate 0.2",
     ] {
         let outcome = folder.xc(&format!("{train} {other} --resume"));
         assert!(
@@ -273,45 +275,36 @@ fn what_cannot_be_trained_is_refused() {
         assert!(!folder.path("m").exists());
     };
     refused(
-        "--intermediate 20 --connections 21",
-        "--connections: 21 connections a label, wanted at most the number of inputs, 20",
+        "--network.intermediate 20 --head.fan-in 21",
+        "--head.fan-in: 21 connections a label, wanted at most the number of inputs, 20",
     );
-    refused("--connections 0", "--connections: the number of connections a label is 0, wanted at least 1");
-    refused("--intermediate 0", "--intermediate: intermediate is 0, wanted at least 1 unit, or no intermediate layer");
+    refused("--head.fan-in 0", "--head.fan-in: the number of connections a label is 0, wanted at least 1");
+    refused("--network.intermediate 0", "--network.intermediate 0: at least 1 unit is expected, or none");
     refused(
-        "--intermediate none --network.widths 16",
-        "--connections: 32 connections a label, wanted at most the number of inputs, 16",
+        "--network.intermediate none --network.widths 16",
+        "--head.fan-in: 32 connections a label, wanted at most the number of inputs, 16",
     );
-    refused("--network.widths 0", "--network.widths: widths [0], wanted at least one width, none of them 0");
-    refused("--rewire-fraction 1.5", "--rewire-fraction: rewire_fraction is 1.5, wanted a share from 0 to 1");
-    refused("--negatives 0", "--negatives: negatives is 0, wanted at least 1");
+    refused("--network.widths 0", "--network.widths: widths [0, 32768], expected at least one width, none of them 0");
     refused(
-        "--network.vector-rate=-1",
-        "--network.vector-rate: vector_rate is -1, wanted a share of the learning rate, 0 or more",
+        "--head.rewire-fraction 1.5",
+        "--head.rewire-fraction: rewire_fraction is 1.5, expected a share from 0 to 1",
+    );
+    refused("--negatives 0", "--negatives: negatives is 0, expected at least 1");
+    refused(
+        "--network.embedding-rate=-1",
+        "--network.embedding-rate: embedding_rate is -1, expected a share of the learning rate, 0 or more",
     );
     refused(
         "--network.input-dropout 1",
-        "--network.input-dropout: input_dropout is 1, wanted a rate from 0 to below 1",
+        "--network.input-dropout: input_dropout is 1, expected a rate from 0 to below 1",
     );
-    refused(
-        "--wiring dense --precision bf16",
-        "--wiring dense: a dense output layer has no weights of low precision; wanted f32",
-    );
-    refused(
-        "--wiring dense --negatives 5",
-        "--wiring dense: a dense output layer has no choice of negatives; wanted all labels in each step",
-    );
-    refused("--groups 0", "--groups: groups is 0, wanted at least 1, or none");
-    refused(
-        "--wiring dense --groups 5",
-        "--wiring dense: a dense output layer has no groups of labels beside it; wanted none",
-    );
-    refused(
-        "--clip-norm 1 --groups 5",
-        "--clip-norm, --groups: a step whose gradients are clipped learns labels alone; one of the two is wanted",
-    );
-    let outcome = folder.xc("train uniform --train data/train.txt --model m --intermediate some");
-    assert!(outcome.code == 2 && outcome.stderr.contains("wanted a number of units or none"), "{}", outcome.stderr);
+    for option in ["head.precision bf16", "head.moments bf16", "negatives 5"] {
+        let name = option.split(' ').next().unwrap();
+        let expected = format!("--{name} belongs to sparse output layers; --head.wiring dense has none");
+        refused(&format!("--head.wiring dense --{option}"), &expected);
+    }
+    let outcome = folder.xc("train uniform --train data/train.txt --model m --network.intermediate some");
+    assert!(outcome.code == 2 && outcome.stderr.contains("expected a number of units or none"), "{}", outcome.stderr);
     // Memory: what needs it, and the first option that helps.
     let outcome = folder.xc("train uniform --train data/train.txt --model m --max-memory 100M");
     assert_eq!(outcome.code, 3, "{}", outcome.stderr);
@@ -319,12 +312,12 @@ fn what_cannot_be_trained_is_refused() {
         "xc train uniform needs about ",
         "more than --max-memory 95.4 MiB: parameters ",
         "moments ",
-        "with --intermediate 8192 it would need ",
+        "with --network.intermediate 8192 it would need ",
     ] {
         assert!(outcome.stderr.contains(words), "{words:?} in {}", outcome.stderr);
     }
     let outcome = folder.xc("train uniform --train data/train.txt --model m --max-memory 1M");
-    assert!(outcome.code == 3 && outcome.stderr.contains("; even with --moments bf16 "), "{}", outcome.stderr);
+    assert!(outcome.code == 3 && outcome.stderr.contains("; even with --head.moments bf16 "), "{}", outcome.stderr);
     assert!(!folder.path("m").exists() && !folder.path("m.checkpoint").exists());
     // Labels without instances are a note.
     folder.write("names.txt", (0..160).map(|l| format!("label {l}\n")).collect::<String>());
@@ -349,12 +342,8 @@ fn a_damaged_model_is_refused_in_one_line() {
         assert!(outcome.code == 2 && outcome.stderr.contains(wanted), "{to}: {}", outcome.stderr);
         assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
     };
-    changed("\"connections\": 12", "\"connections\": 13", "head.indices");
-    changed(
-        "\"intermediate\": 256",
-        "\"intermediate\": 8",
-        "12 connections a label, wanted at most the number of inputs, 8",
-    );
+    changed("\"fan_in\": 12", "\"fan_in\": 13", "head.indices");
+    changed(" 256\n", " 8\n", "12 connections a label, wanted at most the number of inputs, 8");
     changed("\"weights\": \"f32\"", "\"weights\": \"bf16\"", "head.weights");
     changed("\"weights\": \"f32\"", "\"weights\": \"f64\"", "f64");
     changed("\"n_labels\": 150", "\"n_labels\": 151", "head.");

@@ -9,8 +9,10 @@
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
+use xc_sparse::Rows;
 use xc_sparse::io::{ReadOptions, read_dataset};
 use xc_sparse::store::OpenMode;
+use xc_train::Features;
 use xc_train::mach::MachContainer;
 
 type Failure = Box<dyn std::error::Error>;
@@ -38,6 +40,7 @@ fn main() -> Result<(), Failure> {
     out.write_all(b"\x93NUMPY\x01\x00")?;
     out.write_all(&u16::try_from(header.len())?.to_le_bytes())?;
     out.write_all(header.as_bytes())?;
+    let queries = Features::Sparse(Rows::new(queries));
     model.blocks(queries, |_, scores| scores.iter().try_for_each(|score| out.write_all(&score.to_le_bytes())))?;
     out.flush()?;
     Ok(())

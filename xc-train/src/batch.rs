@@ -271,6 +271,7 @@ pub struct Targets<'a> {
 
 impl<'a> Targets<'a> {
     /// Rows that someone else made: ascending and unique, `ptr` one longer than there are rows.
+    #[cfg(test)]
     pub(crate) fn new(ptr: &'a [u32], outputs: &'a [u32]) -> Self {
         Self { ptr, outputs }
     }

@@ -14,7 +14,7 @@
 
 mod activations;
 mod batch;
-pub mod dense;
+pub mod classifier;
 pub mod encoder;
 pub mod head;
 mod layer;
@@ -25,11 +25,9 @@ mod network;
 pub mod optim;
 mod parameter;
 pub mod schedule;
-mod shape;
 pub mod state;
 mod step;
 pub mod trainer;
-pub mod uniform;
 
 pub use activations::{Activation, Activations, Mode};
 pub use batch::{Batch, Examples, ExamplesError, Features, Targets};
@@ -41,7 +39,6 @@ pub use network::{Network, Scratch};
 pub use optim::Optimizer;
 pub use parameter::{Decay, Init, Parameter, RowsMut};
 pub use schedule::Schedule;
-pub use shape::{BagNetwork, NetworkParams, OpenNetworkError, ShapeError};
 pub use step::{Rule, Step, StepError, StepParams, Update};
 pub use trainer::{TrainParams, Trainer};
 pub use xc_sparse::DenseRows;

@@ -75,5 +75,5 @@ pub use predict::{PredictParams, PredictScratch, Restriction, UnknownLabel};
 pub use train::{
     CheckTreeParamsError, CheckpointError, ClusterMethod, ClusterParams, Event, LabelRepresentation, LabelVectors,
     LinearParams, Loss, Negatives, NoObserver, Observer, Preset, TrainError, TrainInput, TreeParams, UnknownPreset,
-    Unseen, estimate_peak_bytes, group_labels, train_tree, train_trees,
+    Unseen, estimate_peak_bytes, train_tree, train_trees,
 };

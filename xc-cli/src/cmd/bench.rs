@@ -143,7 +143,7 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
     let first_answer_ms = load_ms + first.elapsed().as_secs_f64() * 1e3;
 
     let n_passes = passes.len();
-    let shares_queries = matches!(model.system, System::Uniform(_));
+    let shares_queries = matches!(model.system, System::Classifier(_));
     let times = match args.mode {
         Mode::Online => online(&asker, &rows, passes, context)?,
         Mode::Batch => batch(&asker, &rows, passes, context)?,

@@ -82,20 +82,20 @@ struct Shown<'a> {
     parts: &'a [PartSizes],
 }
 
-/// One part of a uniform model.
+/// One part of a classifier.
 struct PartSizes {
     part: &'static str,
     numbers: usize,
     bytes: usize,
 }
 
-/// Sizes of the parts of a uniform model, as the configuration states them; none for others.
+/// Sizes of the parts of a classifier, as the configuration states them; none for other models.
 fn parts(container: &Container) -> Vec<PartSizes> {
-    if container.kind() != xc_train::uniform::KIND {
+    if xc_train::classifier::preset::named(container.kind()).is_none() {
         return Vec::new();
     }
     let belongs = |name: &str| match name.split_once('.') {
-        Some(("bag", _)) => Some("vectors of features"),
+        Some(("bag", _)) => Some("embeddings"),
         Some(("head", "indices" | "starts")) => Some("output layer: connections"),
         Some(("head", "weights")) => Some("output layer: weights"),
         Some(("head", _)) => Some("output layer: biases"),

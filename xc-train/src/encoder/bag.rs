@@ -59,6 +59,11 @@ impl Bag {
         Self { table, bias, finish: ActivationDropout { activation, dropout, layer: 0 } }
     }
 
+    /// The embeddings, one row per feature, to be changed.
+    pub fn table_mut(&mut self) -> &mut [f32] {
+        self.table.values_mut()
+    }
+
     /// Number of features.
     pub fn n_features(&self) -> usize {
         self.table.rows()

@@ -1,7 +1,7 @@
 //! Encoders: a batch of instances in, one dense vector an instance out.
 
 mod bag;
-pub(crate) mod directions;
+pub(crate) mod lsa;
 mod precomputed;
 mod stack;
 

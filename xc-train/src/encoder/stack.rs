@@ -82,6 +82,11 @@ impl<E: Encoder<Output = Activations>> Stack<E> {
     pub fn below(&self) -> &E {
         &self.below
     }
+
+    /// What is below the layers, to be changed.
+    pub fn below_mut(&mut self) -> &mut E {
+        &mut self.below
+    }
 }
 
 impl<E: Encoder<Output = Activations>> Encoder for Stack<E> {

@@ -47,6 +47,11 @@ impl Dense {
     pub fn bias(&self) -> &[f32] {
         self.linear.bias.values()
     }
+
+    /// Bias of each output, to be changed.
+    pub fn bias_mut(&mut self) -> &mut [f32] {
+        self.linear.bias.values_mut()
+    }
 }
 
 impl Head for Dense {

@@ -1,11 +1,9 @@
 //! Heads: from vectors to logits of outputs, and back.
 
 mod dense;
-pub mod grouped;
 pub mod sparse;
 
 pub use dense::{Dense, DenseScratch};
-pub use grouped::Grouped;
 pub use sparse::Sparse;
 
 use crate::state::State;

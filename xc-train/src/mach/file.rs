@@ -6,7 +6,7 @@
 //! ```
 
 use super::{MachModel, MachParams, MachParamsError, Repetition};
-use crate::shape::{self, OpenNetworkError};
+use crate::classifier::{Classifier, OpenClassifierError, preset};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use xc_mach::Assignment;
@@ -48,7 +48,7 @@ pub enum OpenMachError {
         /// How many there should be.
         wanted: usize,
         /// What is wrong with the first.
-        first: Box<OpenNetworkError>,
+        first: Box<OpenClassifierError>,
     },
 }
 
@@ -59,7 +59,7 @@ pub struct LostRepetition {
     /// Its number.
     pub number: u32,
     /// What is wrong with it.
-    pub source: OpenNetworkError,
+    pub source: OpenClassifierError,
 }
 
 /// What the names of a repetition's arrays begin with.
@@ -148,11 +148,13 @@ impl MachContainer {
     ///
     /// # Errors
     /// It is missing or damaged.
-    pub fn repetition(&self, number: u32) -> Result<Repetition, OpenNetworkError> {
+    pub fn repetition(&self, number: u32) -> Result<Repetition, OpenClassifierError> {
         let prefix = array_prefix(number);
         let n_outputs = self.params.n_buckets as usize;
-        let network = self.params.network.open(&self.container, &prefix, self.n_features, n_outputs)?;
-        Ok(Repetition::from_network(number, network))
+        let params = self.params.classifier.clone();
+        let (kind, n_features) = (preset::DENSE, self.n_features);
+        let classifier = Classifier::open_arrays(&self.container, &prefix, kind, params, n_features, n_outputs, true)?;
+        Ok(Repetition::from_classifier(number, classifier))
     }
 
     /// The model of the repetitions that are whole, of those that `only` names (all when it is `None`), and what is wrong with the
@@ -216,7 +218,7 @@ impl Repetition {
     pub fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {
         let number = self.number();
         writer.begin_file(&format!("repetition-{number:04}"))?;
-        shape::write(self.network(), &array_prefix(number), writer)
+        self.classifier().write_arrays(&array_prefix(number), writer)
     }
 }
 

@@ -10,7 +10,7 @@
 //! machines, added and dropped, and any selection of them is a [`MachModel`].
 //!
 //! # When not to use it
-//! Where one output layer over the labels fits ([`crate::dense`]): it tells labels apart that share buckets here. Where labels
+//! Where one output layer over the labels fits ([`crate::classifier`]): it tells labels apart that share buckets here. Where labels
 //! are few enough, or features linear enough, for a tree (`xc-tree`): it trains in seconds.
 //!
 //! # References
@@ -24,7 +24,7 @@ pub use file::{KIND, LostRepetition, MachContainer, OpenMachError, array_prefix}
 pub use predict::{AnswerError, Answers, Asking, MachScratch};
 pub use repetition::{Repetition, bucket_rows, repetition_seed};
 
-use crate::shape::{NetworkParams, ShapeError};
+use crate::classifier::{Classifier, ClassifierParams, ClassifierParamsError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use xc_hash::universal::{Family, HashParams};
@@ -40,8 +40,8 @@ pub struct MachParams {
     pub family: Family,
     /// What ranks labels unless a query asks for something else.
     pub decoder: Decoder,
-    /// Shape of every repetition's network. Its seed also names the hash functions.
-    pub network: NetworkParams,
+    /// The classifier of every repetition. Its seed also names the hash functions.
+    pub classifier: ClassifierParams,
 }
 
 /// Parameters that make no model.
@@ -54,9 +54,9 @@ pub enum MachParamsError {
     /// There are no such repetitions.
     #[error(transparent)]
     Assign(#[from] AssignError),
-    /// There is no such network.
+    /// There is no such classifier.
     #[error(transparent)]
-    Shape(#[from] ShapeError),
+    Classifier(#[from] ClassifierParamsError),
 }
 
 impl MachParams {
@@ -65,8 +65,9 @@ impl MachParams {
     /// # Errors
     /// B >= L, B < 2, no repetition, or an impossible network.
     pub fn sizing(&self, n_labels: usize, n_repetitions: usize) -> Result<Sizing, MachParamsError> {
-        self.network.check()?;
-        let width = self.network.widths[self.network.widths.len() - 1];
+        // Whatever the instances are: their width is checked when a repetition is made.
+        self.classifier.check(usize::MAX, self.n_buckets as usize)?;
+        let width = self.classifier.encoder.widths.last().copied().unwrap_or(0);
         Ok(Sizing::try_new(n_labels, n_repetitions, self.n_buckets as usize, width)?)
     }
 
@@ -76,7 +77,7 @@ impl MachParams {
     /// As [`MachParams::sizing`]; a repetition named twice; more labels than the family takes.
     pub fn assignment(&self, n_labels: usize, numbers: &[u32]) -> Result<Assignment, MachParamsError> {
         self.sizing(n_labels, numbers.len())?;
-        let (n_keys, seed) = (n_labels as u64, self.network.seed);
+        let (n_keys, seed) = (n_labels as u64, self.classifier.seed);
         let params = HashParams { family: self.family, n_keys, n_buckets: self.n_buckets, seed };
         Ok(Assignment::try_new(params, numbers)?)
     }
@@ -88,8 +89,8 @@ pub struct MachModel {
     params: MachParams,
     n_features: usize,
     assignment: Assignment,
-    /// Networks in the order of the assignment's positions.
-    networks: Vec<crate::BagNetwork>,
+    /// In the order of the assignment's positions.
+    classifiers: Vec<Classifier>,
 }
 
 impl MachModel {
@@ -112,12 +113,12 @@ impl MachModel {
         let numbers: Vec<u32> = repetitions.iter().map(Repetition::number).collect();
         let mut assignment = params.assignment(n_labels, &numbers)?;
         assignment.build_lists();
-        let networks: Vec<_> = repetitions.into_iter().map(Repetition::into_network).collect();
-        for network in &networks {
-            let met = (network.encoder().below().n_features(), crate::Head::labels(network.head()).len());
-            assert_eq!(met, (n_features, params.n_buckets as usize), "inputs and outputs of a repetition");
+        let classifiers: Vec<_> = repetitions.into_iter().map(Repetition::into_classifier).collect();
+        for classifier in &classifiers {
+            let got = (classifier.n_features(), classifier.n_labels());
+            assert_eq!(got, (n_features, params.n_buckets as usize), "inputs and outputs of a repetition");
         }
-        Ok(Self { params, n_features, assignment, networks })
+        Ok(Self { params, n_features, assignment, classifiers })
     }
 
     /// The model of some of the repetitions, by number.
@@ -129,8 +130,8 @@ impl MachModel {
         sorted.sort_unstable();
         let assignment = self.assignment.select(&sorted)?;
         let position = |number: &u32| self.assignment.numbers().iter().position(|n| n == number);
-        let networks = sorted.iter().filter_map(position).map(|at| self.networks[at].clone()).collect();
-        Ok(Self { assignment, networks, ..self.clone_shape() })
+        let classifiers = sorted.iter().filter_map(position).map(|at| self.classifiers[at].clone()).collect();
+        Ok(Self { assignment, classifiers, ..self.clone_shape() })
     }
 
     /// The same model for more labels. They are scored by the buckets they fall into, without any training.
@@ -140,12 +141,12 @@ impl MachModel {
     pub fn grown_to(&self, n_labels: usize) -> Result<Self, AssignError> {
         let mut assignment = self.assignment.grown_to(n_labels)?;
         assignment.build_lists();
-        Ok(Self { assignment, networks: self.networks.clone(), ..self.clone_shape() })
+        Ok(Self { assignment, classifiers: self.classifiers.clone(), ..self.clone_shape() })
     }
 
     fn clone_shape(&self) -> Self {
         let (params, assignment) = (self.params.clone(), self.assignment.clone());
-        Self { params, n_features: self.n_features, assignment, networks: Vec::new() }
+        Self { params, n_features: self.n_features, assignment, classifiers: Vec::new() }
     }
 
     /// What the repetitions share.
@@ -168,19 +169,19 @@ impl MachModel {
         &self.assignment
     }
 
-    /// Network of the repetition at `position`.
+    /// Classifier of the repetition at `position`.
     ///
     /// # Panics
     /// If there is no such position.
-    pub fn network(&self, position: usize) -> &crate::BagNetwork {
-        &self.networks[position]
+    pub fn classifier(&self, position: usize) -> &Classifier {
+        &self.classifiers[position]
     }
 
     /// Sizes of the model.
     pub fn sizing(&self) -> Sizing {
         // Checked when the model was made; more labels only make room.
         self.params
-            .sizing(self.n_labels(), self.networks.len())
+            .sizing(self.n_labels(), self.classifiers.len())
             .unwrap_or_else(|e| panic!("a model of impossible size: {e}"))
     }
 }

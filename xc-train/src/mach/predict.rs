@@ -2,13 +2,12 @@
 
 use super::MachModel;
 use crate::Features;
-use crate::shape::Room;
-use crate::step::in_memory;
+use crate::classifier::Logits;
 use rayon::prelude::*;
 use thiserror::Error;
 use xc_mach::{BucketScores, BucketScoresError, Certificate, DecodeScratch, Decoder, Effort, NoListsError};
+use xc_sparse::SparseRow;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
-use xc_sparse::{CsrView, Rows, SparseRow};
 
 /// Bytes of bucket scores that a batch holds at a time.
 const SCORES_BYTES: usize = 128 << 20;
@@ -55,7 +54,7 @@ pub enum AnswerError {
 /// Memory of answering one query after the other; it grows to what is needed and stays.
 #[derive(Default)]
 pub struct MachScratch {
-    room: Room,
+    logits: Logits,
     scores: Vec<f32>,
     decode: DecodeScratch,
 }
@@ -77,7 +76,7 @@ impl MachModel {
     ///
     /// # Panics
     /// If queries have another number of features.
-    pub fn predict_batch(&self, queries: CsrView<'_>, asking: &Asking) -> Result<Answers, AnswerError> {
+    pub fn predict_batch(&self, queries: Features<'_>, asking: &Asking) -> Result<Answers, AnswerError> {
         let mut answers = Answers::default();
         self.blocks(queries, |first, scores| -> Result<(), AnswerError> {
             let block: Vec<_> = scores
@@ -111,7 +110,7 @@ impl MachModel {
     /// If queries have another number of features, or a candidate is not below `n_labels()`.
     pub fn predict_candidates<'c>(
         &self,
-        queries: CsrView<'_>,
+        queries: Features<'_>,
         candidates: impl Fn(usize) -> &'c [LabelId] + Sync,
         top_k: usize,
         decoder: Decoder,
@@ -153,10 +152,10 @@ impl MachModel {
         scratch: &mut MachScratch,
         out: &mut Vec<Scored>,
     ) -> Result<Certificate, AnswerError> {
-        let MachScratch { room, scores, decode } = scratch;
-        room.batch.fill_one(query, self.n_features);
+        let MachScratch { logits, scores, decode } = scratch;
+        logits.fill_one(query, self.n_features);
         scores.resize(self.query_len(), 0.0);
-        self.score(room, scores);
+        self.score(logits, scores);
         let scores = self.checked(0, scores)?;
         Ok(self.assignment.decode(&scores, asking.decoder, asking.top_k, asking.effort, decode, out)?)
     }
@@ -171,30 +170,27 @@ impl MachModel {
     /// If queries have another number of features.
     pub fn blocks<F>(
         &self,
-        queries: CsrView<'_>,
+        queries: Features<'_>,
         mut visit: impl FnMut(usize, &[f32]) -> Result<(), F>,
     ) -> Result<(), F> {
-        let features = Features::Sparse(Rows::new(queries));
         let size = (SCORES_BYTES / 4 / self.query_len()).clamp(1, BATCH);
-        let (mut room, mut scores) = (Room::default(), Vec::new());
-        for first in (0..features.len()).step_by(size) {
-            let rows = first..features.len().min(first + size);
+        let (mut logits, mut scores) = (Logits::default(), Vec::new());
+        for first in (0..queries.len()).step_by(size) {
+            let rows = first..queries.len().min(first + size);
             scores.resize(rows.len() * self.query_len(), 0.0);
-            room.batch.fill_features(features, rows);
-            self.score(&mut room, &mut scores);
+            logits.fill(queries, rows);
+            self.score(&mut logits, &mut scores);
             visit(first, &scores)?;
         }
         Ok(())
     }
 
-    /// Bucket scores of the room's batch: one query after the other.
-    fn score(&self, room: &mut Room, scores: &mut [f32]) {
-        let Room { batch, logits, workspace } = room;
-        let loss = self.params.network.loss;
+    /// Bucket scores of the queries in `logits`: one query after the other.
+    fn score(&self, logits: &mut Logits, scores: &mut [f32]) {
+        let loss = self.params.classifier.loss;
         let n_buckets = self.assignment.n_buckets();
-        for (position, network) in self.networks.iter().enumerate() {
-            in_memory(network.logits(batch, logits, workspace));
-            let rows = logits.values_mut().par_chunks_exact_mut(n_buckets);
+        for (position, classifier) in self.classifiers.iter().enumerate() {
+            let rows = logits.of(classifier).par_chunks_exact_mut(n_buckets);
             rows.zip(scores.par_chunks_exact_mut(self.query_len())).for_each(|(row, query)| {
                 loss.scores(row);
                 query[position * n_buckets..][..n_buckets].copy_from_slice(row);
@@ -204,11 +200,11 @@ impl MachModel {
 
     /// Bucket scores of a query, R B.
     fn query_len(&self) -> usize {
-        self.networks.len() * self.assignment.n_buckets()
+        self.classifiers.len() * self.assignment.n_buckets()
     }
 
     fn checked<'s>(&self, query: usize, scores: &'s [f32]) -> Result<BucketScores<'s>, AnswerError> {
-        let (n_repetitions, n_buckets) = (self.networks.len(), self.assignment.n_buckets());
+        let (n_repetitions, n_buckets) = (self.classifiers.len(), self.assignment.n_buckets());
         BucketScores::try_new(scores, n_repetitions, n_buckets).map_err(|source| AnswerError::Scores { query, source })
     }
 }

@@ -1,18 +1,18 @@
 //! One repetition: a classifier of instances into buckets.
 
 use super::{MachParams, MachParamsError};
-use crate::shape::{BagNetwork, begin_at_prior};
-use crate::trainer::{Sample, Summary, TrainError};
-use crate::{Init, Trainer};
+use crate::Trainer;
+use crate::classifier::{Classifier, preset};
+use crate::trainer::{Observer, Sample, Summary, TrainError};
 use xc_hash::stream::{Purpose, name};
 use xc_mach::Assignment;
 use xc_sparse::LabelRows;
 
-/// A network over the buckets of one repetition.
+/// A classifier over the buckets of one repetition.
 #[derive(Clone, Debug)]
 pub struct Repetition {
     number: u32,
-    network: BagNetwork,
+    classifier: Classifier,
 }
 
 /// Seed of everything that is drawn for a repetition: first values, order of the instances, dropout.
@@ -41,22 +41,24 @@ impl Repetition {
     /// A repetition that has learned nothing.
     ///
     /// # Errors
-    /// An impossible network.
+    /// An impossible classifier.
     pub fn new(params: &MachParams, n_features: usize, number: u32) -> Result<Self, MachParamsError> {
-        params.network.check()?;
-        let seed = repetition_seed(params.network.seed, number);
-        let network = params.network.network(n_features, params.n_buckets as usize, Init::Random { seed });
-        Ok(Self { number, network })
+        let mut own = params.classifier.clone();
+        own.seed = repetition_seed(own.seed, number);
+        let classifier = Classifier::new(preset::DENSE, n_features, params.n_buckets as usize, own)?;
+        Ok(Self { number, classifier })
     }
 
-    pub(super) fn from_network(number: u32, network: BagNetwork) -> Self {
-        Self { number, network }
+    pub(super) fn from_classifier(number: u32, classifier: Classifier) -> Self {
+        Self { number, classifier }
     }
 
-    /// Puts the biases of the buckets at how often each is true in a sample: part of the first values, so it comes before the
-    /// training and before its key.
-    pub fn begin(&mut self, params: &MachParams, train: &Sample<'_>) {
-        begin_at_prior(&mut self.network, train, params.network.loss);
+    /// Initial values that follow from the training instances: see [`Classifier::initialise`].
+    ///
+    /// # Errors
+    /// The observer asked to stop.
+    pub fn initialise(&mut self, train: &Sample<'_>, observer: &dyn Observer) -> Result<(), TrainError> {
+        self.classifier.initialise(train, observer)
     }
 
     /// Trains on instances with their buckets ([`bucket_rows`]). The trainer's loss should be that of the parameters, its seed
@@ -70,7 +72,7 @@ impl Repetition {
         train: &Sample<'_>,
         validation: Option<&Sample<'_>>,
     ) -> Result<Summary, TrainError> {
-        trainer.train(&mut self.network, train, validation)
+        self.classifier.train(trainer, train, validation)
     }
 
     /// Its number, which with the parameters names its hash function.
@@ -78,12 +80,12 @@ impl Repetition {
         self.number
     }
 
-    /// Its network.
-    pub fn network(&self) -> &BagNetwork {
-        &self.network
+    /// Its classifier.
+    pub fn classifier(&self) -> &Classifier {
+        &self.classifier
     }
 
-    pub(super) fn into_network(self) -> BagNetwork {
-        self.network
+    pub(super) fn into_classifier(self) -> Classifier {
+        self.classifier
     }
 }

@@ -7,18 +7,21 @@ use xc_mach::{Decoder, Effort};
 use xc_sparse::rank::{Scored, rank_order};
 use xc_sparse::store::OpenMode;
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
+use xc_train::classifier::{ClassifierParams, preset};
 use xc_train::mach::{Asking, MachContainer, MachModel, MachParams, MachScratch, OpenMachError};
 use xc_train::mach::{Repetition, bucket_rows, repetition_seed};
 use xc_train::schedule::Constant;
 use xc_train::trainer::{Sample, Silent};
-use xc_train::{Examples, Features, Loss, NetworkParams, Optimizer, TrainParams, Trainer};
+use xc_train::{Examples, Features, Loss, Optimizer, TrainParams, Trainer};
 
 const N_FEATURES: usize = 300;
 const N_LABELS: usize = 60;
 
 fn params(family: Family, loss: Loss) -> MachParams {
-    let network = NetworkParams { widths: vec![32], dropout: 0.0, loss, seed: 5 };
-    MachParams { n_buckets: 12, family, decoder: Decoder::Mean, network }
+    let mut classifier = ClassifierParams { loss, seed: 5, ..preset::mach().params };
+    classifier.encoder.widths = vec![32];
+    (classifier.encoder.input_dropout, classifier.encoder.dropout) = (0.0, 0.0);
+    MachParams { n_buckets: 12, family, decoder: Decoder::Mean, classifier }
 }
 
 /// One label a row, which the row's features tell.
@@ -27,19 +30,23 @@ fn data() -> (CsrMatrix, LabelRows) {
     (features(n, N_FEATURES), LabelRows::from_lists((0..n as u32).map(|i| [i % N_LABELS as u32]), N_LABELS).unwrap())
 }
 
+fn rows(x: &CsrMatrix) -> Features<'_> {
+    Features::Sparse(Rows::new(x.view()))
+}
+
 fn trained(params: &MachParams, number: u32, x: &CsrMatrix, y: &LabelRows, epochs: u32) -> Repetition {
     let buckets = bucket_rows(&params.assignment(N_LABELS, &[number]).unwrap(), 0, y);
     let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &buckets).unwrap();
     let (mut constant, optimizer) = (Constant, Optimizer::adam());
     let mut trainer = Trainer {
-        loss: params.network.loss,
+        loss: params.classifier.loss,
         optimizer,
         schedule: &mut constant,
         params: TrainParams {
             batch_size: 16,
             epochs,
             rate: 0.01,
-            seed: repetition_seed(params.network.seed, number),
+            seed: repetition_seed(params.classifier.seed, number),
             ..Default::default()
         },
         checkpoint: None,
@@ -48,7 +55,7 @@ fn trained(params: &MachParams, number: u32, x: &CsrMatrix, y: &LabelRows, epoch
     };
     let mut repetition = Repetition::new(params, N_FEATURES, number).unwrap();
     let sample = Sample::all(examples);
-    repetition.begin(params, &sample);
+    repetition.initialise(&sample, &Silent).unwrap();
     repetition.train(&mut trainer, &sample, None).unwrap();
     repetition
 }
@@ -73,14 +80,14 @@ fn labels_are_found_through_a_fifth_as_many_buckets() {
     for loss in [Loss::Softmax, Loss::Bce] {
         let params = params(Family::Prime, loss);
         let (model, x, y) = model(&params, &[0, 1, 2, 3, 4, 5], 60);
-        let answers = model.predict_batch(x.view(), &model.asking(1)).unwrap();
+        let answers = model.predict_batch(rows(&x), &model.asking(1)).unwrap();
         // Row 1 has no feature.
         let hits = (0..x.rows()).filter(|&i| answers.ranked.row(i)[0].label == y.row(i)[0]).count();
         assert!(hits * 10 >= 9 * x.rows(), "{loss:?}: {hits} of {}", x.rows());
         assert!(answers.certificates.iter().all(|c| c.exact));
         // One repetition cannot tell the labels of a bucket apart.
         let one = model.select(&[3]).unwrap();
-        let answers = one.predict_batch(x.view(), &one.asking(1)).unwrap();
+        let answers = one.predict_batch(rows(&x), &one.asking(1)).unwrap();
         let alone = (0..x.rows()).filter(|&i| answers.ranked.row(i)[0].label == y.row(i)[0]).count();
         assert!(alone * 2 < hits, "{loss:?}: {alone} against {hits}");
     }
@@ -96,7 +103,7 @@ fn batch_one_candidates_and_a_plain_loop_agree() {
             scores.extend(block.chunks(36).map(<[f32]>::to_vec));
             Ok::<(), ()>(())
         };
-        model.blocks(x.view(), visit).unwrap();
+        model.blocks(rows(&x), visit).unwrap();
         assert_eq!(scores.len(), x.rows());
         let plain = |i: usize, labels: &[u32], decoder: Decoder, k: usize| {
             let score = |&label: &u32| {
@@ -123,8 +130,8 @@ fn batch_one_candidates_and_a_plain_loop_agree() {
         let mut scratch = MachScratch::default();
         for decoder in Decoder::ALL {
             let asking = Asking { top_k: 100, decoder, effort: Effort::Exact };
-            let batch = model.predict_batch(x.view(), &asking).unwrap();
-            let restricted = model.predict_candidates(x.view(), |i| &some[i], 4, decoder).unwrap();
+            let batch = model.predict_batch(rows(&x), &asking).unwrap();
+            let restricted = model.predict_candidates(rows(&x), |i| &some[i], 4, decoder).unwrap();
             for i in 0..x.rows() {
                 let scores_of = |row: &[Scored]| row.iter().map(|s| s.score).collect::<Vec<_>>();
                 let wanted = plain(i, &all, decoder, 100);
@@ -147,15 +154,16 @@ fn a_repetition_does_not_depend_on_threads_or_on_the_others() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
             let repetition = trained(&params, 3, &x, &y, 4);
-            let values = repetition.network().parameters().into_iter().flat_map(|p| p.parameter.values().to_vec());
+            let values =
+                repetition.classifier().network().parameters().into_iter().flat_map(|p| p.parameter.values().to_vec());
             values.map(f32::to_bits).collect::<Vec<u32>>()
         })
     };
     assert_eq!(bits(1), bits(2));
     let other = trained(&params, 2, &x, &y, 4);
     assert_ne!(
-        other.network().parameters()[0].parameter.values()[..],
-        trained(&params, 3, &x, &y, 4).network().parameters()[0].parameter.values()[..]
+        other.classifier().network().parameters()[0].parameter.values()[..],
+        trained(&params, 3, &x, &y, 4).classifier().network().parameters()[0].parameter.values()[..]
     );
 }
 
@@ -170,7 +178,7 @@ fn what_is_saved_answers_as_before_and_survives_the_loss_of_a_repetition() {
     let (opened, lost) = open().model(None).unwrap();
     assert!(lost.is_empty());
     let asking = model.asking(7);
-    assert_eq!(opened.predict_batch(x.view(), &asking), model.predict_batch(x.view(), &asking));
+    assert_eq!(opened.predict_batch(rows(&x), &asking), model.predict_batch(rows(&x), &asking));
     let (pair, _) = open().model(Some(&[5, 0])).unwrap();
     assert_eq!(pair.assignment().numbers(), [0, 5]);
     let absent = open().model(Some(&[0, 3])).unwrap_err().to_string();
@@ -191,8 +199,8 @@ fn what_is_saved_answers_as_before_and_survives_the_loss_of_a_repetition() {
         assert_eq!(left.assignment().numbers(), [0, 5]);
         assert!(lost.len() == 1 && lost[0].to_string().starts_with("repetition 1 is left out: "), "{lost:?}");
         assert_eq!(
-            left.predict_batch(x.view(), &asking),
-            model.select(&[0, 5]).unwrap().predict_batch(x.view(), &asking)
+            left.predict_batch(rows(&x), &asking),
+            model.select(&[0, 5]).unwrap().predict_batch(rows(&x), &asking)
         );
         assert!(matches!(open().model(Some(&[1])), Err(OpenMachError::NothingLeft { .. })));
     }
@@ -202,7 +210,7 @@ fn what_is_saved_answers_as_before_and_survives_the_loss_of_a_repetition() {
 fn labels_are_added_without_training() {
     let (model, x, _) = model(&params(Family::MultiplyShift, Loss::Softmax), &[0, 1], 2);
     let grown = model.grown_to(N_LABELS + 9).unwrap();
-    let all = |m: &MachModel| m.predict_batch(x.view(), &m.asking(1000)).unwrap().ranked;
+    let all = |m: &MachModel| m.predict_batch(rows(&x), &m.asking(1000)).unwrap().ranked;
     let (before, after) = (all(&model), all(&grown));
     for (before, after) in before.iter().zip(after.iter()) {
         assert_eq!(after.len(), N_LABELS + 9);
@@ -222,6 +230,7 @@ fn impossible_models_are_refused() {
     assert!(message(&MachParams { n_buckets: 1, ..good.clone() }, &[0]).contains("wanted at least 2"));
     assert!(message(&good, &[]).contains("0 repetitions"));
     assert!(message(&good, &[3, 3]).contains("named twice"));
-    let network = NetworkParams { widths: vec![], ..Default::default() };
-    assert!(message(&MachParams { network, ..good }, &[0]).contains("at least one width"));
+    let mut bad = good;
+    bad.classifier.encoder.widths.clear();
+    assert!(message(&bad, &[0]).contains("at least one width"));
 }

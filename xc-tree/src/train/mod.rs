@@ -15,7 +15,6 @@
 mod check;
 mod checkpoint;
 mod cluster;
-mod groups;
 mod input;
 mod label_vectors;
 mod level;
@@ -27,7 +26,6 @@ mod params;
 pub use check::TrainError;
 pub use checkpoint::CheckpointError;
 pub use cluster::{ClusterMethod, ClusterParams};
-pub use groups::group_labels;
 pub use input::{TrainInput, estimate_peak_bytes};
 pub use label_vectors::{LabelRepresentation, LabelVectors};
 pub use linear::{LinearParams, Loss};

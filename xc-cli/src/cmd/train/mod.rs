@@ -5,15 +5,13 @@ mod explain;
 mod given;
 mod inputs;
 mod mach;
-mod neural;
-mod neural_args;
+mod memory;
+mod network;
+mod network_args;
 mod report;
 mod tree;
 mod tree_args;
 mod uniform;
-mod uniform_args;
-mod uniform_groups;
-mod uniform_memory;
 mod watch;
 
 pub(crate) use tree_args::PrecisionName;

@@ -1,194 +1,234 @@
 //! `xc train uniform`: a network with a sparse output layer.
 
-use super::explain::seen_labels;
-use super::given::{self, GivenSets, Rowset};
-use super::neural::{Given, Learning, NeuralWatch, training_error, warn_of_long_rows, within};
-use super::report::{Report, score_against};
-use super::uniform_args::params_error;
-use super::uniform_groups;
-use super::uniform_memory::{Forecast, Settings};
-use crate::context::{Context, format_bytes};
+use super::inputs::DataArgs;
+use super::network::{self, Session, Shape, System, params_error};
+use super::network_args::{NetworkArgs, show_default};
+use crate::context::Context;
 use crate::error::CliError;
-use crate::measure::Meter;
-use crate::model::{self, Extras, beside};
-use serde_json::{Map, Value, json};
-use std::time::Instant;
-use xc_train::uniform::{InputKind, KIND, UniformModel, UniformParams, UniformScratch, Wiring};
-use xc_train::{Features, Loss};
+use clap::ValueEnum;
+use xc_sparse::uniform::NumberType;
+use xc_train::classifier::{
+    ClassifierParams, EmbeddingInit, HeadParams, InputKind, Preset, SparseHeadParams, Wiring, preset,
+};
 
-pub(super) use super::uniform_args::Args;
+/// Instances between two changes of the connections unless steps are asked for: 1000 steps of 32.
+const REWIRE_INSTANCES: u64 = 32_000;
 
-/// The paper's rate of Adam.
-const ADAM_RATE: f64 = 1e-3;
+/// Train a network with a sparse output layer
+///
+/// Each label is connected with --head.fan-in units of a wide layer
+/// (--network.intermediate) rather than with all of them: memory and time of the output
+/// layer grow with labels * fan-in. The squared hinge leaves out labels that are right by a
+/// margin. The weakest connections are dropped and drawn anew while training.
+///
+/// Instances are sparse features or text, or vectors that were computed elsewhere:
+/// --features FILE.npy (one row per instance, f32) beside --train, which then only gives
+/// the labels. A file of plain f32 stays on disk.
+///
+/// What training will take is said before it begins; --max-memory refuses more. Progress is
+/// logged to MODEL.log. Interrupted training goes on with --resume, and ends with the same
+/// bytes as if it had not been interrupted.
+///
+/// Examples:
+///   xc train uniform --train train.txt --tfidf --model my.model
+///   xc train uniform --train labels.txt --features train.npy --head.precision bf16
+///     --model my.model
+///   xc train uniform --train l.txt --features x.npy --validation lv.txt
+///     --validation-features v.npy --epochs 100 --schedule plateau --schedule.lowest 0.1
+///     --judge p@3 --patience 1 --patience-from lowest-rate --model my.model
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+#[command(mut_args(|arg| show_default(&preset::uniform(), arg)))]
+#[command(mut_arg("widths", |arg| arg.help(
+    "Units of each layer below the intermediate one, input first, e.g. 512,512: of sparse features the first is the width of \
+     their embeddings [default: 512 for sparse features, none for vectors]"
+)))]
+#[command(mut_arg("init", |arg| arg.help(
+    "Initial embeddings of sparse features: random, their sums through a ReLU; or latent semantic analysis of the training \
+     rows, their sums as they are [default: lsa; random without an intermediate layer]"
+)))]
+#[command(mut_arg("loss", |arg| arg.help(
+    "squared-hinge or bce (each label right or not), softmax (one label right) [default: squared-hinge]"
+)))]
+pub(crate) struct Args {
+    #[command(flatten)]
+    data: DataArgs,
+    #[command(flatten)]
+    head: HeadArgs,
+    #[command(flatten)]
+    network: NetworkArgs,
+}
+
+/// What the output layer is.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Output layer options")]
+struct HeadArgs {
+    /// Units of the layer that labels are connected with, or none: they are connected with what is
+    /// below
+    #[arg(long = "network.intermediate", alias = "intermediate", value_name = "N|none", value_parser = parse_units, default_value = "32768")]
+    intermediate: Units,
+    /// Connections per label
+    #[arg(long = "head.fan-in", alias = "connections", value_name = "N", default_value_t = 32)]
+    fan_in: usize,
+    /// Equally many connections per label, as many on average, or with all units (to compare)
+    #[arg(long = "head.wiring", alias = "wiring", value_name = "WIRING", value_enum, default_value_t = WiringName::Uniform)]
+    wiring: WiringName,
+    /// Type of the connections' weights, in training and in the model
+    #[arg(long = "head.precision", alias = "precision", value_name = "TYPE", value_enum, default_value_t = WeightName::F32)]
+    weights: WeightName,
+    /// Type of the optimiser's moments of the connections
+    #[arg(long = "head.moments", alias = "moments", value_name = "TYPE", value_enum, default_value_t = MomentName::F32)]
+    moments: MomentName,
+    /// Score every label in full in each step. By default, with the squared hinge, batches of more
+    /// than 64 and many labels, a step screens labels in 8 bits first and scores those that may be
+    /// within the margin
+    #[arg(long = "head.no-screening", alias = "no-screening")]
+    no_screening: bool,
+    /// Steps between changes of the connections; 0: they stay [default: as many as 32000 instances
+    /// take]
+    #[arg(long = "head.rewire-every", alias = "rewire-every", value_name = "STEPS")]
+    rewire_every: Option<u64>,
+    /// Share of the connections, the weakest, that are drawn anew; 0: none
+    #[arg(long = "head.rewire-fraction", alias = "rewire-fraction", value_name = "SHARE", default_value_t = 0.1)]
+    rewire_fraction: f64,
+    /// Negative sampling: uniform negatives per step, scored beside the labels that are true in its
+    /// batch [default: all labels]
+    #[arg(long, value_name = "N")]
+    negatives: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Units(Option<usize>);
+
+fn parse_units(text: &str) -> Result<Units, String> {
+    match text {
+        "none" => Ok(Units(None)),
+        _ => text
+            .parse()
+            .map(|n| Units(Some(n)))
+            .map_err(|_| format!("got {text:?}, expected a number of units or none")),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum WiringName {
+    Uniform,
+    Unstructured,
+    Dense,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum WeightName {
+    F32,
+    Bf16,
+    F16,
+    E4m3,
+    E5m2,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum MomentName {
+    F32,
+    Bf16,
+}
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
-    let meter = Meter::start();
-    let learning = Learning::new(&args.neural, ADAM_RATE, context)?;
-    if learning.params.clip_norm.is_some() && args.layer.groups.is_some() {
-        return Err(CliError::usage(
-            "--clip-norm, --groups: a step whose gradients are clipped learns labels alone; one of the two is wanted",
-        ));
+    network::run(args, &args.data, &args.network, context)
+}
+
+impl System for Args {
+    fn preset(&self) -> Preset {
+        preset::uniform()
     }
-    // What depends on no data is refused before any is read: the widest vectors, no label.
-    let kind = if args.features.is_some() { InputKind::Dense } else { InputKind::Sparse };
-    args.layer.fits(kind)?;
-    args.params(kind, context.seed).check(usize::MAX, 0).map_err(|e| params_error(&e))?;
-    let text = args.data.text.params()?;
-    args.data.check_model()?;
-    let start = Instant::now();
-    let given = given::read(&args.data, args.features.as_ref(), args.validation_features.as_ref(), &text, context)?;
-    let read_s = start.elapsed().as_secs_f64();
-    let data = &given.train;
-    let kind = match data.rows {
-        Rowset::Sparse(_) => InputKind::Sparse,
-        Rowset::Vectors(_) => InputKind::Dense,
-    };
-    args.layer.fits(kind)?;
-    let params = args.params(kind, context.seed);
-    let (n_features, n_labels) = (data.features().width(), data.labels.n_labels());
-    params.check(n_features, n_labels).map_err(|e| params_error(&e))?;
-    let plan = Plan { learning: &learning, params: &params, given: &given, n_features, n_labels };
-    let memory = plan.announce()?;
-    args.data.prepare_checkpoint(|name| name == "state" || name.starts_with("state."), context)?;
 
-    let start = Instant::now();
-    let judged = given.validation.as_ref().map(|v| within(&v.labels, n_labels));
-    let others = given.validation.as_ref().zip(judged.as_ref());
-    let others = others.map(|(set, targets)| Given { features: set.features(), targets });
-    let mut uniform = UniformModel::new(n_features, n_labels, params.clone()).map_err(|e| params_error(&e))?;
-    let watch = NeuralWatch::new(context, String::new(), "labels");
-    let (uniform, summary) = learning.with_trainer(
-        params.loss,
-        context.seed,
-        Given { features: data.features(), targets: &data.labels },
-        others,
-        args.data.checkpoint(),
-        beside(&args.data.model, "log"),
-        &watch,
-        |trainer, train, validation| {
-            if params.seeks_directions() {
-                context.note(format_args!("first vectors: leading directions of {} rows", train.len()));
-            }
-            uniform.begin(train, trainer.observer).map_err(|e| training_error(&args.data.train, &e))?;
-            let done = match params.groups {
-                Some(n) => {
-                    context.note(format_args!("groups: {n_labels} labels in {n} groups at most"));
-                    let of = uniform_groups::groups(data.features(), &data.labels, train.rows(), n, context.seed)?;
-                    uniform.train_in_groups(of, trainer, train, validation)
-                }
-                None => uniform.train(trainer, train, validation).map(|summary| (uniform, summary)),
-            };
-            done.map_err(|e| training_error(&args.data.train, &e))
-        },
-    )?;
-    drop(watch);
-    let train_s = start.elapsed().as_secs_f64();
+    fn intermediate(&self) -> Option<usize> {
+        self.head.intermediate.0
+    }
 
-    let start = Instant::now();
-    let extras = Extras { maker: data.maker.as_ref(), names: data.names.as_deref(), training: Some(learning.kept()) };
-    model::save_with(&args.data.model, KIND, extras, |writer| uniform.write(writer))?;
-    let save_s = start.elapsed().as_secs_f64();
-    args.data.drop_checkpoint(context);
-
-    let metrics = match &given.validation {
-        Some(set) => {
-            let answers = uniform.predict_batch(set.features(), 5, &mut UniformScratch::default());
-            Some(score_against(&data.labels, &set.labels, &answers)?)
+    fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, CliError> {
+        // The preset's last width is the intermediate layer, which has an option of its own.
+        let mut preset = self.preset();
+        preset.params.encoder.widths.pop();
+        if self.head.intermediate.0.is_none() && !self.network.has_init() {
+            preset.params.encoder.init = EmbeddingInit::Random;
         }
-        None => None,
-    };
-    let n_values = uniform.network().n_values();
-    let report = Report {
-        kind: "uniform",
-        usage: meter.usage(),
-        read_s,
-        train_s,
-        save_s,
-        metrics,
-        what: format!("{n_values} parameters, {} steps", summary.steps),
-        further: Map::from_iter([
-            ("parameters".to_owned(), json!(n_values)),
-            ("steps".to_owned(), json!(summary.steps)),
-            ("epochs".to_owned(), json!(summary.epochs)),
-            ("memory".to_owned(), memory),
-        ]),
-        logged: Map::from_iter([("training".to_owned(), learning.kept())]),
-    };
-    report.finish(&args.data, context)
-}
-
-/// A training that is about to begin.
-struct Plan<'a> {
-    learning: &'a Learning<'a>,
-    params: &'a UniformParams,
-    given: &'a GivenSets,
-    n_features: usize,
-    n_labels: usize,
-}
-
-impl Plan<'_> {
-    /// Refuses what does not fit, and says what is going to happen. Gives the estimate for the report.
-    fn announce(&self) -> Result<Value, CliError> {
-        let Self { learning, params, given, n_features, n_labels } = *self;
-        let (context, data) = (learning.context, &given.train);
-        let sets = || std::iter::once(&given.train).chain(&given.validation);
-        let (data_bytes, mapped) = (sets().map(|s| s.n_bytes()).sum(), sets().map(|s| s.mapped_bytes()).sum());
-        let settings =
-            Settings { params: params.clone(), keep: learning.params.keep, batch_size: learning.params.batch_size };
-        let forecast = Forecast {
-            n_features,
-            n_labels,
-            n_moments: learning.optimizer.n_moments(),
-            validates: learning.validates(given.validation.is_some()),
-            clips: learning.params.clip_norm.is_some(),
-            data_bytes,
-            grouping_bytes: params.groups.map_or(0, |_| uniform_groups::n_bytes(data.features(), &data.labels)),
-        };
-        forecast.check(&settings, context)?;
-        let (memory, total) = (forecast.memory(&settings), forecast.total(&settings));
-        let mut layers: Vec<String> =
-            std::iter::once(n_features).chain(params.widths.clone()).map(|w| w.to_string()).collect();
-        layers.extend(params.intermediate.map(|h| h.to_string()));
-        let (what, wired) = match (params.input, params.wiring) {
-            (input, Wiring::Dense) => (input, "all units a label".to_owned()),
-            (input, wiring) => {
-                let how = if wiring == Wiring::Uniform { "" } else { " on average" };
-                (input, format!("{} connections a label{how}, {}", params.connections, params.weights.name()))
-            }
-        };
-        context.note(format_args!(
-            "train uniform: {} instances, {n_features} {}, {n_labels} labels; {} -> {n_labels}, {wired}; loss {}",
-            data.labels.len(),
-            if what == InputKind::Sparse { "features" } else { "values each" },
-            layers.join(" -> "),
-            params.loss.name(),
-        ));
-        let more = if mapped > 0 {
-            format!("; {} of vectors stay in their files", format_bytes(mapped))
-        } else {
-            String::new()
-        };
-        context.note(format_args!("memory: about {}: {}{more}", format_bytes(total), forecast.parts(&settings)));
-        if let Features::Sparse(rows) = data.features() {
-            warn_of_long_rows(rows, context);
+        let mut params = self.network.apply(&preset, shape.input, seed)?;
+        if shape.input == InputKind::Sparse && params.encoder.widths.is_empty() {
+            return Err(CliError::usage("--network.widths: at least one width is expected, none of them 0"));
         }
-        let unseen = n_labels - seen_labels(&data.labels);
+        if self.head.intermediate.0 == Some(0) {
+            return Err(CliError::usage("--network.intermediate 0: at least 1 unit is expected, or none"));
+        }
+        params.encoder.widths.extend(self.head.intermediate.0);
+        params.head = self.head.params(self.network.batch_size(&preset))?;
+        params.check(shape.n_features, shape.n_labels).map_err(|e| params_error(&e))?;
+        Ok(params)
+    }
+
+    fn announce(&self, session: &Session<'_>) -> Result<(), CliError> {
+        let (unseen, n_labels) = (session.n_unseen(), session.shape.n_labels);
         if unseen > 0 {
-            context.note(format_args!(
+            session.context.note(format_args!(
                 "{unseen} of {n_labels} labels have no training instance: they are taught to be false everywhere"
             ));
         }
-        if params.loss == Loss::Bce && params.negatives.is_none() && params.wiring != Wiring::Dense {
-            context.note("bce has a gradient for every label: an epoch takes longer than with squared-hinge");
-        }
-        Ok(json!({
-            "total_bytes": total,
-            "parameters_bytes": memory.parameters,
-            "moments_bytes": memory.moments,
-            "best_bytes": memory.best,
-            "buffers_bytes": memory.buffers,
-            "data_bytes": data_bytes,
-            "mapped_bytes": mapped,
+        Ok(())
+    }
+}
+
+impl HeadArgs {
+    fn params(&self, batch_size: usize) -> Result<HeadParams, CliError> {
+        let wiring = match self.wiring {
+            WiringName::Uniform => Wiring::Uniform,
+            WiringName::Unstructured => Wiring::Unstructured,
+            WiringName::Dense => return self.dense(),
+        };
+        let steps = REWIRE_INSTANCES / batch_size.max(1) as u64;
+        Ok(HeadParams::Sparse(SparseHeadParams {
+            fan_in: self.fan_in,
+            wiring,
+            weights: match self.weights {
+                WeightName::F32 => NumberType::F32,
+                WeightName::Bf16 => NumberType::Bf16,
+                WeightName::F16 => NumberType::F16,
+                WeightName::E4m3 => NumberType::E4m3,
+                WeightName::E5m2 => NumberType::E5m2,
+            },
+            moments: match self.moments {
+                MomentName::F32 => NumberType::F32,
+                MomentName::Bf16 => NumberType::Bf16,
+            },
+            screening: !self.no_screening,
+            rewire_every: self.rewire_every.unwrap_or(steps.max(1)),
+            rewire_fraction: self.rewire_fraction,
+            negatives: self.negatives,
         }))
+    }
+
+    /// The dense layer that sparse ones are compared with: what belongs to sparse ones is refused.
+    fn dense(&self) -> Result<HeadParams, CliError> {
+        let sparse_only = [
+            ("head.precision", self.weights != WeightName::F32),
+            ("head.moments", self.moments != MomentName::F32),
+            ("negatives", self.negatives.is_some()),
+        ];
+        match sparse_only.iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) => Err(CliError::usage(format_args!(
+                "--{option} belongs to sparse output layers; --head.wiring dense has none"
+            ))),
+            None => Ok(HeadParams::Dense),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_a_number_or_none() {
+        assert_eq!(parse_units("none"), Ok(Units(None)));
+        assert_eq!(parse_units("65536"), Ok(Units(Some(65_536))));
+        assert_eq!(parse_units("many").unwrap_err(), "got \"many\", expected a number of units or none");
     }
 }

@@ -283,6 +283,11 @@ impl Sparse {
         &self.bias
     }
 
+    /// Bias of each output, to be changed.
+    pub fn bias_mut(&mut self) -> &mut [f32] {
+        self.bias.values_mut()
+    }
+
     /// Bytes of connections, biases and moments for a training.
     pub fn n_bytes(n_outputs: u64, width: usize, params: &SparseParams, n_moments: usize) -> u64 {
         let connection = Indices::bytes_each(width) + params.weights.bytes() + n_moments * params.moments.bytes();

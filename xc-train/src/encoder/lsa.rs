@@ -45,7 +45,7 @@ const DEPENDENT: f64 = 1e-5;
 ///
 /// # Panics
 /// If a row has a feature that is none, or fewer than two passes are asked for: the first begins with columns of any length.
-pub(crate) fn leading(
+pub(crate) fn embeddings(
     rows: Rows<'_>,
     which: &[u32],
     k: usize,
@@ -101,7 +101,7 @@ pub(crate) fn leading(
     Some(out)
 }
 
-/// Bytes that [`leading`] takes at most, its result included: two matrices, what it gives being one; sums of the Gram matrix, two factors and the
+/// Bytes that [`embeddings`] takes at most, its result included: two matrices, what it gives being one; sums of the Gram matrix, two factors and the
 /// inverse in f32.
 pub(crate) fn bytes(n_features: usize, k: usize) -> u64 {
     let columns = (k as u64).next_multiple_of(STRIPE as u64);
@@ -313,7 +313,7 @@ mod tests {
 
     fn found(x: &CsrMatrix, k: usize, mean_square: f64) -> Vec<f32> {
         let which: Vec<u32> = (0..x.rows() as u32).collect();
-        leading(Rows::new(x.view()), &which, k, 3, mean_square, 1, &|| false).unwrap()
+        embeddings(Rows::new(x.view()), &which, k, 3, mean_square, 1, &|| false).unwrap()
     }
 
     fn column(v: &[f32], k: usize, at: usize) -> Vec<f64> {
@@ -394,7 +394,7 @@ mod tests {
     #[test]
     fn asked_to_stop_there_is_none() {
         let (x, _) = rows(20, 10, 3, 1.0);
-        assert!(leading(Rows::new(x.view()), &[0, 1], 2, 3, 1.0, 1, &|| true).is_none());
+        assert!(embeddings(Rows::new(x.view()), &[0, 1], 2, 3, 1.0, 1, &|| true).is_none());
     }
 
     #[test]

@@ -44,6 +44,13 @@ macro_rules! delegate {
     };
 }
 
+impl Output {
+    /// Bias of each label, to be changed.
+    pub fn bias_mut(&mut self) -> &mut [f32] {
+        delegate!(self, inner => inner.bias_mut())
+    }
+}
+
 impl Head for Output {
     type Input = Activations;
     type Scratch = OutputScratch;

@@ -24,6 +24,17 @@ macro_rules! delegate {
     };
 }
 
+impl Input {
+    /// Embeddings of the features, one row per feature, to be changed; none where instances are
+    /// vectors.
+    pub fn embeddings_mut(&mut self) -> Option<&mut [f32]> {
+        match self {
+            Self::Bag(bag) => Some(bag.table_mut()),
+            Self::Vectors(_) => None,
+        }
+    }
+}
+
 impl Encoder for Input {
     type Output = Activations;
     type Scratch = ();

@@ -1,0 +1,146 @@
+//! What training a network will take, and which option makes it fit.
+
+use crate::context::{Context, format_bytes};
+use crate::error::CliError;
+use xc_sparse::uniform::NumberType;
+use xc_train::classifier::{ClassifierParams, HeadParams, Memory, SparseHeadParams, Workload};
+
+/// A training whose memory is foreseen.
+#[derive(Clone)]
+pub(super) struct Forecast {
+    pub(super) params: ClassifierParams,
+    pub(super) work: Workload,
+    /// Bytes of the instances in memory.
+    pub(super) data_bytes: u64,
+    /// Units of the intermediate layer, where an option sets them apart from the other widths.
+    pub(super) intermediate: Option<usize>,
+}
+
+/// An option as it would be typed, and what it does.
+type Change = (String, Box<dyn Fn(&mut Forecast)>);
+
+impl Forecast {
+    /// The training, without the data.
+    pub(super) fn memory(&self) -> Memory {
+        self.params.memory(&self.work)
+    }
+
+    /// All of it.
+    pub(super) fn total(&self) -> u64 {
+        self.memory().total().saturating_add(self.data_bytes)
+    }
+
+    /// All of it by part.
+    pub(super) fn parts(&self) -> String {
+        let memory = self.memory();
+        let named = [
+            ("parameters", memory.parameters),
+            ("moments", memory.moments),
+            ("copy of the best parameters", memory.best),
+            ("buffers", memory.buffers),
+            ("data", self.data_bytes),
+        ];
+        let said = named.iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name} {}", format_bytes(*n)));
+        said.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Refuses what is more than `--max-memory`: says what needs it and what would help.
+    pub(super) fn check(&self, what: &str, context: &Context) -> Result<(), CliError> {
+        let needed = self.total();
+        match context.max_memory {
+            Some(limit) if needed > limit => Err(CliError::missing(format_args!(
+                "{what} needs about {}, more than --max-memory {}: {}; {}",
+                format_bytes(needed),
+                format_bytes(limit),
+                self.parts(),
+                self.advice(limit)
+            ))),
+            _ => context.foresee_memory(what, needed),
+        }
+    }
+
+    /// The first option that makes it fit, else as many of them as it takes.
+    fn advice(&self, limit: u64) -> String {
+        let changes = self.changes();
+        let with = |change: &Change, forecast: &Self| {
+            let mut forecast = forecast.clone();
+            change.1(&mut forecast);
+            forecast
+        };
+        for change in &changes {
+            let needed = with(change, self).total();
+            if needed <= limit {
+                return format!("with {} it would need {}", change.0, format_bytes(needed));
+            }
+        }
+        let (mut together, mut names) = (self.clone(), Vec::<&str>::new());
+        for change in &changes {
+            let next = with(change, &together);
+            if next.total() < together.total() {
+                together = next;
+                let option = |name: &str| name.split(' ').next().map(str::to_owned);
+                // A second value of an option takes the place of the first.
+                names.retain(|name| option(name) != option(&change.0));
+                names.push(&*change.0);
+            }
+            if together.total() <= limit {
+                break;
+            }
+        }
+        if names.is_empty() {
+            return "fewer labels or narrower layers would help".to_owned();
+        }
+        let needed = together.total();
+        let even = if needed <= limit { "" } else { "even " };
+        format!("{even}with {} it would need {}", names.join(" "), format_bytes(needed))
+    }
+
+    /// Options that take less, those first that change answers least.
+    fn changes(&self) -> Vec<Change> {
+        let mut out: Vec<Change> = Vec::new();
+        let mut push = |name: String, change: Box<dyn Fn(&mut Self)>| out.push((name, change));
+        let head = match &self.params.head {
+            HeadParams::Sparse(head) => Some(head),
+            HeadParams::Dense => None,
+        };
+        if head.is_some_and(|head| head.moments == NumberType::F32) {
+            push("--head.moments bf16".to_owned(), sparse(|head| head.moments = NumberType::Bf16));
+        }
+        if self.work.keeps_best {
+            push("--keep last".to_owned(), Box::new(|f| f.work.keeps_best = false));
+        }
+        if self.work.batch_size > 32 {
+            push("--batch 32".to_owned(), Box::new(|f| f.work.batch_size = 32));
+        }
+        if head.is_some_and(|head| head.weights.bytes() > 2) {
+            push("--head.precision bf16".to_owned(), sparse(|head| head.weights = NumberType::Bf16));
+        }
+        let least = head.map_or(1, |head| head.fan_in.max(1));
+        let halves = std::iter::successors(self.intermediate.map(|units| units / 2), |units| Some(units / 2));
+        for half in halves.take(4).take_while(|&half| half >= least) {
+            let change = move |f: &mut Self| {
+                f.params.encoder.widths.pop();
+                f.params.encoder.widths.push(half);
+            };
+            push(format!("--network.intermediate {half}"), Box::new(change));
+        }
+        if self.params.encoder.uses_lsa() {
+            let random = |f: &mut Self| f.params.encoder.init = xc_train::classifier::EmbeddingInit::Random;
+            push("--network.init random".to_owned(), Box::new(random));
+        }
+        if head.is_none() && self.intermediate.is_some() {
+            let uniform = |f: &mut Self| f.params.head = HeadParams::Sparse(SparseHeadParams::default());
+            push("--head.wiring uniform".to_owned(), Box::new(uniform));
+        }
+        out
+    }
+}
+
+/// A change of a sparse output layer.
+fn sparse(change: fn(&mut SparseHeadParams)) -> Box<dyn Fn(&mut Forecast)> {
+    Box::new(move |forecast| {
+        if let HeadParams::Sparse(head) = &mut forecast.params.head {
+            change(head);
+        }
+    })
+}

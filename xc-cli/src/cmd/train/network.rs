@@ -1,0 +1,446 @@
+//! The one way from options to a trained network: read, check, announce, train, save, score, report.
+
+use super::explain::seen_labels;
+use super::given::{self, GivenSets, Rowset};
+use super::inputs::DataArgs;
+use super::memory::Forecast;
+use super::network_args::NetworkArgs;
+use super::report::{Report, score_against};
+use crate::context::{Context, format_bytes};
+use crate::error::{CliError, chain};
+use crate::interrupt;
+use crate::measure::Meter;
+use crate::model::{self, Extras, beside};
+use crate::progress::Task;
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use xc_sparse::rank::RankedBatch;
+use xc_sparse::{LabelRows, Rows};
+use xc_train::classifier::{Classifier, ClassifierParams, HeadParams, InputKind, Only, Preset, Workload};
+use xc_train::trainer::{CheckpointAt, CheckpointError, Event, Keep, LogAt, Observer, Sample, TrainError};
+use xc_train::{Examples, Features, Loss, Optimizer, TrainParams, Trainer};
+
+/// Least time between the checkpoints that are written after epochs.
+const CHECKPOINT_AFTER: Duration = Duration::from_secs(60);
+
+/// What is known of the instances before anything is made for them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub(super) input: InputKind,
+    /// Features of an instance, or values of its vector.
+    pub(super) n_features: usize,
+    pub(super) n_labels: usize,
+    /// Labels of the instance with the most.
+    pub(super) most_labels: usize,
+}
+
+/// A kind of network: what its options make of its preset, and how it is trained.
+pub(super) trait System {
+    /// What the kind is called and begins with.
+    fn preset(&self) -> Preset;
+
+    /// The classifier for instances of a shape. Asked once for the widest vectors before any data
+    /// are read: what depends on no data is refused then.
+    fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, CliError>;
+
+    /// Outputs of a classifier, which need not be the labels.
+    fn n_outputs(&self, shape: &Shape) -> usize {
+        shape.n_labels
+    }
+
+    /// Units of the intermediate layer, where an option sets them.
+    fn intermediate(&self) -> Option<usize> {
+        None
+    }
+
+    /// What is said before the training, beside layers and memory; refuses what does not go with
+    /// the data.
+    fn announce(&self, session: &Session<'_>) -> Result<(), CliError> {
+        let _ = session;
+        Ok(())
+    }
+
+    /// Trains.
+    fn train<'t>(&'t self, session: &'t Session<'t>) -> Result<Trained<'t>, CliError> {
+        session.train_one(self.preset().name)
+    }
+}
+
+/// What came out of a training.
+pub(super) struct Trained<'t> {
+    /// Begins the model folder and adds to it.
+    pub(super) save: Box<dyn FnOnce(Extras<'_>) -> Result<(), CliError> + 't>,
+    /// The five best labels of each instance, once the model is saved.
+    pub(super) answer: Box<dyn FnOnce(Features<'_>) -> Result<RankedBatch, CliError> + 't>,
+    /// What it consists of, for a person.
+    pub(super) what: String,
+    /// Further figures.
+    pub(super) figures: Map<String, Value>,
+}
+
+/// Everything that training the networks of one command needs.
+pub(super) struct Session<'a> {
+    pub(super) data: &'a DataArgs,
+    pub(super) args: &'a NetworkArgs,
+    pub(super) context: &'a Context,
+    pub(super) sets: GivenSets,
+    pub(super) shape: Shape,
+    pub(super) params: ClassifierParams,
+    training: TrainParams,
+    optimizer: Optimizer,
+    /// Labels of the validation instances that the training instances have.
+    judged: Option<LabelRows>,
+}
+
+/// Trains a network and saves it.
+pub(super) fn run(system: &dyn System, data: &DataArgs, args: &NetworkArgs, context: &Context) -> Result<(), CliError> {
+    let meter = Meter::start();
+    let preset = system.preset();
+    // What can be refused is refused before the long work: options first, then the output, then
+    // the inputs.
+    let training = args.train_params(&preset, context.seed)?;
+    let optimizer = args.optimizer()?;
+    let input = if args.features.is_some() { InputKind::Dense } else { InputKind::Sparse };
+    let widest = Shape { input, n_features: usize::MAX, n_labels: 0, most_labels: 0 };
+    system.params(&widest, context.seed)?;
+    let text = data.text.params()?;
+    data.check_model()?;
+
+    let start = Instant::now();
+    let sets = given::read(data, args.features.as_ref(), args.validation_features.as_ref(), &text, context)?;
+    let read_s = start.elapsed().as_secs_f64();
+    let shape = shape(&sets);
+    let params = system.params(&shape, context.seed)?;
+    let judged = sets.validation.as_ref().map(|set| within(&set.labels, shape.n_labels));
+    let session = Session { data, args, context, sets, shape, params, training, optimizer, judged };
+    let memory = session.announce(system)?;
+    data.prepare_checkpoint(is_part, context)?;
+
+    let start = Instant::now();
+    let Trained { save, answer, what, figures } = system.train(&session)?;
+    let train_s = start.elapsed().as_secs_f64();
+    context.check_interrupt()?;
+
+    let start = Instant::now();
+    let train = &session.sets.train;
+    let kept = session.kept();
+    save(Extras { maker: train.maker.as_ref(), names: train.names.as_deref(), training: Some(kept.clone()) })?;
+    let save_s = start.elapsed().as_secs_f64();
+    data.drop_checkpoint(context);
+
+    let metrics = match &session.sets.validation {
+        Some(set) => Some(score_against(&train.labels, &set.labels, &answer(set.features())?)?),
+        None => None,
+    };
+    let mut further = figures;
+    further.insert("memory".to_owned(), memory);
+    let report = Report {
+        kind: preset.name,
+        usage: meter.usage(),
+        read_s,
+        train_s,
+        save_s,
+        metrics,
+        what,
+        further,
+        logged: Map::from_iter([("training".to_owned(), kept)]),
+    };
+    report.finish(data, context)
+}
+
+/// True for the parts of a checkpoint folder.
+fn is_part(name: &str) -> bool {
+    name == "state" || ["state.", "finished-", "running-"].iter().any(|begin| name.starts_with(begin))
+}
+
+fn shape(sets: &GivenSets) -> Shape {
+    let train = &sets.train;
+    let input = match train.rows {
+        Rowset::Sparse(_) => InputKind::Sparse,
+        Rowset::Vectors(_) => InputKind::Dense,
+    };
+    let most_labels = train.labels.iter().map(<[u32]>::len).max().unwrap_or(0);
+    Shape { input, n_features: train.features().width(), n_labels: train.labels.n_labels(), most_labels }
+}
+
+/// The rows without labels from `n_labels` on, which no output stands for.
+fn within(labels: &LabelRows, n_labels: usize) -> LabelRows {
+    let rows = labels.iter().map(|row| &row[..row.partition_point(|&l| (l as usize) < n_labels)]);
+    LabelRows::from_lists(rows, n_labels).unwrap_or_else(|e| panic!("a part of label rows is none: {e}"))
+}
+
+impl Session<'_> {
+    /// Trains one classifier over the labels.
+    pub(super) fn train_one<'t>(&'t self, kind: &str) -> Result<Trained<'t>, CliError> {
+        let Shape { n_features, n_labels, .. } = self.shape;
+        let mut classifier =
+            Classifier::new(kind, n_features, n_labels, self.params.clone()).map_err(|e| params_error(&e))?;
+        let watch = NetworkWatch::new(self.context, String::new(), "labels");
+        let (checkpoint, log) = (self.data.checkpoint(), beside(&self.data.model, "log"));
+        let (labels, judged) = (&self.sets.train.labels, self.judged.as_ref());
+        let steps = self.with_trainer(
+            self.training.seed,
+            labels,
+            judged,
+            checkpoint,
+            log,
+            &watch,
+            |trainer, train, others| {
+                if self.params.encoder.uses_lsa() {
+                    self.context.note(format_args!("initial embeddings: lsa of {} rows", train.len()));
+                }
+                classifier.initialise(train, trainer.observer).map_err(|e| self.error(&e))?;
+                let summary = classifier.train(trainer, train, others).map_err(|e| self.error(&e))?;
+                Ok((summary.steps, summary.epochs))
+            },
+        )?;
+        drop(watch);
+        let (steps, epochs) = steps;
+        let n_values = classifier.network().n_values();
+        let figures = [("parameters", json!(n_values)), ("steps", json!(steps)), ("epochs", json!(epochs))];
+        let (saved, model) = (classifier.clone(), &self.data.model);
+        Ok(Trained {
+            save: Box::new(move |extras| model::save_with(model, saved.kind(), extras, |writer| saved.write(writer))),
+            answer: Box::new(move |features| {
+                classifier
+                    .predict(features, 5, Only::All, &mut Default::default())
+                    .map_err(|e| CliError::failed(format_args!("validation: {}", chain(&e))))
+            }),
+            what: format!("{n_values} parameters, {steps} steps"),
+            figures: figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        })
+    }
+
+    /// Labels of the validation instances that the training instances have.
+    pub(super) fn judged(&self) -> Option<&LabelRows> {
+        self.judged.as_ref()
+    }
+
+    /// Hands a trainer, the instances to learn from and those that judge to `work`. `targets` and
+    /// `judged` are what the outputs of the network stand for.
+    pub(super) fn with_trainer<T>(
+        &self,
+        seed: u64,
+        targets: &LabelRows,
+        judged: Option<&LabelRows>,
+        checkpoint: PathBuf,
+        log: PathBuf,
+        watch: &NetworkWatch<'_>,
+        work: impl FnOnce(&mut Trainer<'_>, &Sample<'_>, Option<&Sample<'_>>) -> Result<T, CliError>,
+    ) -> Result<T, CliError> {
+        fn examples<'d>(features: Features<'d>, targets: &'d LabelRows) -> Result<Examples<'d>, CliError> {
+            Examples::try_new(features, targets).map_err(|e| CliError::usage(format_args!("training data: {e}")))
+        }
+        let all = examples(self.sets.train.features(), targets)?;
+        let others = self.sets.validation.as_ref().zip(judged);
+        let (train, validation) = match (self.args.held_out(), others) {
+            // The seed of the command, not of a repetition: all repetitions hold out the same
+            // instances.
+            (Some(share), _) => {
+                let (train, held_out) = Sample::split(all, share, self.context.seed);
+                (train, Some(held_out))
+            }
+            (None, Some((set, targets))) => (Sample::all(all), Some(Sample::all(examples(set.features(), targets)?))),
+            (None, None) => (Sample::all(all), None),
+        };
+        let steps = train.rows().len().div_ceil(self.training.batch_size) as u64 * u64::from(self.training.epochs);
+        let mut schedule = self.args.schedule(steps);
+        let mut trainer = Trainer {
+            loss: self.params.loss,
+            optimizer: self.optimizer,
+            schedule: &mut *schedule,
+            params: TrainParams { seed, ..self.training.clone() },
+            checkpoint: Some(CheckpointAt {
+                folder: checkpoint,
+                every: self.args.checkpoint_every,
+                after: CHECKPOINT_AFTER,
+            }),
+            log: Some(LogAt { folder: log, every: self.args.log_every }),
+            observer: watch,
+        };
+        work(&mut trainer, &train, validation.as_ref())
+    }
+
+    /// Refuses what does not fit, and says what is going to happen. Gives the estimate for the
+    /// report.
+    fn announce(&self, system: &dyn System) -> Result<Value, CliError> {
+        let Self { context, sets, shape, params, .. } = self;
+        let name = system.preset().name;
+        let all = || std::iter::once(&sets.train).chain(&sets.validation);
+        let mapped: u64 = all().map(|set| set.mapped_bytes()).sum();
+        let validates = self.args.held_out().is_some() || sets.validation.is_some();
+        let forecast = Forecast {
+            params: params.clone(),
+            work: Workload {
+                n_features: shape.n_features,
+                n_labels: system.n_outputs(shape),
+                batch_size: self.training.batch_size,
+                n_moments: self.optimizer.n_moments(),
+                keeps_best: validates && self.training.keep == Keep::Best,
+                clips: self.training.clip_norm.is_some(),
+            },
+            data_bytes: all().map(|set| set.n_bytes()).sum(),
+            intermediate: system.intermediate(),
+        };
+        forecast.check(&format!("xc train {name}"), context)?;
+        let layers: Vec<String> = std::iter::once(shape.n_features)
+            .chain(params.encoder.widths.iter().copied())
+            .chain([forecast.work.n_labels])
+            .map(|width| width.to_string())
+            .collect();
+        let head = match &params.head {
+            HeadParams::Dense => String::new(),
+            HeadParams::Sparse(head) => format!(", {} connections per label, {}", head.fan_in, head.weights.name()),
+        };
+        context.note(format_args!(
+            "train {name}: {} instances, {} {}, {} labels; {}{head}; loss {}",
+            sets.train.labels.len(),
+            shape.n_features,
+            if shape.input == InputKind::Sparse { "features" } else { "values each" },
+            shape.n_labels,
+            layers.join(" -> "),
+            params.loss,
+        ));
+        let more = match mapped {
+            0 => String::new(),
+            _ => format!("; {} of vectors stay in their files", format_bytes(mapped)),
+        };
+        let total = forecast.total();
+        context.note(format_args!("memory: about {}: {}{more}", format_bytes(total), forecast.parts()));
+        if let Features::Sparse(rows) = sets.train.features() {
+            warn_of_long_rows(rows, context);
+        }
+        if params.loss == Loss::Bce && matches!(&params.head, HeadParams::Sparse(head) if head.negatives.is_none()) {
+            context.note("bce has a gradient for every label: an epoch takes longer than with squared-hinge");
+        }
+        system.announce(self)?;
+        let memory = forecast.memory();
+        Ok(json!({
+            "total_bytes": total,
+            "parameters_bytes": memory.parameters,
+            "moments_bytes": memory.moments,
+            "best_bytes": memory.best,
+            "buffers_bytes": memory.buffers,
+            "data_bytes": forecast.data_bytes,
+            "mapped_bytes": mapped,
+        }))
+    }
+
+    /// Labels without a training instance.
+    pub(super) fn n_unseen(&self) -> usize {
+        self.shape.n_labels - seen_labels(&self.sets.train.labels)
+    }
+
+    /// What `config.json` keeps of how the network learned: nothing that depends on the machine or
+    /// the run.
+    fn kept(&self) -> Value {
+        let params = serde_json::to_value(&self.training).unwrap_or(Value::Null);
+        json!({
+            "settings": params,
+            "optimizer": self.optimizer,
+            "schedule": self.args.schedule_name(),
+            "held_out": self.args.held_out(),
+        })
+    }
+
+    /// A training's error as the program says it.
+    pub(super) fn error(&self, error: &TrainError) -> CliError {
+        training_error(&self.data.train, error)
+    }
+}
+
+fn training_error(train: &Path, error: &TrainError) -> CliError {
+    let line = format!("{}: {}", train.display(), chain(error));
+    match error {
+        TrainError::Cancelled { .. } => CliError::interrupted(),
+        TrainError::NotFinite { .. } => CliError::failed(line),
+        TrainError::Checkpoint(CheckpointError::Write(_) | CheckpointError::Io { .. }) | TrainError::Log(_) => {
+            CliError::failed(chain(error))
+        }
+        TrainError::Checkpoint(_) => CliError::usage(chain(error)),
+        _ => CliError::usage(line),
+    }
+}
+
+/// What is impossible about a classifier, by the option that says it.
+pub(super) fn params_error(error: &xc_train::classifier::ClassifierParamsError) -> CliError {
+    use xc_train::classifier::ClassifierParamsError as E;
+    let option = match error {
+        E::Widths { .. } => "network.widths",
+        E::Number { name: "embedding_rate", .. } => "network.embedding-rate",
+        E::Number { name: "input_dropout", .. } => "network.input-dropout",
+        E::Number { name: "dropout", .. } => "network.dropout",
+        E::Number { name: "rewire_fraction", .. } => "head.rewire-fraction",
+        E::Number { name: "negatives", .. } => "negatives",
+        E::Connections(_) | E::TooMany { .. } => "head.fan-in",
+        E::Moments { .. } => "head.moments",
+        _ => "train",
+    };
+    CliError::usage(format_args!("--{option}: {error}"))
+}
+
+/// Sums of long rows leave the range that initial values and learning rates are made for.
+fn warn_of_long_rows(rows: Rows<'_>, context: &Context) {
+    let longest = (0..rows.len()).map(|i| rows.row(i).values.iter().map(|v| v * v).sum::<f32>()).fold(0.0, f32::max);
+    if longest > 100.0 * 100.0 {
+        context.warn(format_args!(
+            "the longest row of features has length {:.0}; networks learn best from rows of length 1 (--tfidf)",
+            longest.sqrt()
+        ));
+    }
+}
+
+/// Shows a network's training under way, and stops it on Ctrl-C.
+pub(super) struct NetworkWatch<'a> {
+    context: &'a Context,
+    what: String,
+    outputs: &'static str,
+    task: Mutex<Option<Task>>,
+}
+
+impl<'a> NetworkWatch<'a> {
+    /// `what` names the network (`repetition 3: `), `outputs` what its outputs stand for.
+    pub(super) fn new(context: &'a Context, what: String, outputs: &'static str) -> Self {
+        Self { context, what, outputs, task: Mutex::default() }
+    }
+}
+
+impl Observer for NetworkWatch<'_> {
+    fn event(&self, event: Event<'_>) {
+        let mut shown = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Event::Resumed { epoch, step } => {
+                self.context.note(format_args!("{}goes on in epoch {} after step {step}", self.what, epoch + 1));
+            }
+            Event::Step { epoch, step, n_steps, loss, instances_per_s, .. } => {
+                let task = shown.get_or_insert_with(|| self.context.task(&self.what, n_steps));
+                task.say(format!("{}epoch {}, loss {loss:.4}, {instances_per_s:.0} instances/s", self.what, epoch + 1));
+                task.set(step);
+            }
+            Event::Validated { validation, is_best, .. } => {
+                let [p1, ..] = validation.precision;
+                let say = || {
+                    self.context.note(format_args!(
+                        "{}validation loss {:.4}, P@1 of {} {:.2}%{}",
+                        self.what,
+                        validation.loss,
+                        self.outputs,
+                        100.0 * p1,
+                        if is_best { ", the best so far" } else { "" }
+                    ));
+                };
+                match &*shown {
+                    Some(task) => task.aside(say),
+                    None => say(),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        interrupt::interrupted()
+    }
+}

@@ -1,0 +1,378 @@
+//! The options that networks share: how they look, and how they learn.
+//!
+//! Values that are not given come from the [`Preset`] of the kind, and the help shows them.
+
+use crate::error::CliError;
+use clap::ValueEnum;
+use std::path::PathBuf;
+use xc_sparse::dense::MatmulPrecision;
+use xc_train::classifier::{ClassifierParams, EmbeddingInit, InputKind, Preset};
+use xc_train::schedule::{Constant, HalveOnPlateau, WarmupCosine};
+use xc_train::trainer::{Judge, Keep, PatienceFrom};
+use xc_train::{Loss, Optimizer, Schedule, TrainParams};
+
+/// How a network looks and learns.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Network options")]
+pub(crate) struct NetworkArgs {
+    /// Vectors of the training instances, npy; --train then only gives their labels
+    #[arg(long, value_name = "FILE.npy", conflicts_with_all = ["train_labels", "tfidf"], help_heading = "Options")]
+    pub(super) features: Option<PathBuf>,
+    /// Vectors of the validation instances, npy; --validation then only gives their labels
+    #[arg(
+        long,
+        value_name = "FILE.npy",
+        requires = "validation",
+        conflicts_with = "validation_labels",
+        help_heading = "Options"
+    )]
+    pub(super) validation_features: Option<PathBuf>,
+    /// Units of each layer, input first, e.g. 512,512: of sparse features the first is the width of
+    /// their embeddings; vectors need none
+    #[arg(long = "network.widths", value_name = "N,...", value_delimiter = ',')]
+    widths: Option<Vec<usize>>,
+    /// Initial embeddings of sparse features: random, their sums through a ReLU; or latent semantic
+    /// analysis of the training rows, their sums as they are
+    #[arg(long = "network.init", value_name = "INIT", value_enum)]
+    init: Option<InitName>,
+    /// Share of the learning rate for the embeddings; 0: they stay [default: 0.1 after lsa, else 1]
+    #[arg(long = "network.embedding-rate", value_name = "SHARE")]
+    embedding_rate: Option<f32>,
+    /// Chance that a value that comes in is dropped in training: of a vector, or of the sum of
+    /// embeddings
+    #[arg(long = "network.input-dropout", value_name = "X")]
+    input_dropout: Option<f32>,
+    /// The same for the hidden units above
+    #[arg(long = "network.dropout", value_name = "X")]
+    dropout: Option<f32>,
+    /// What dense layers multiply: f32, or values rounded to bf16 (sums stay f32), which is faster
+    /// where the processor has AVX512_BF16; the model keeps it
+    #[arg(long = "network.precision", value_name = "TYPE", value_enum)]
+    precision: Option<ProductName>,
+    /// softmax (one label right), bce or squared-hinge (each label right or not)
+    #[arg(long, value_name = "LOSS", value_enum)]
+    loss: Option<LossName>,
+    /// Passes over the training instances
+    #[arg(long, value_name = "N")]
+    epochs: Option<u32>,
+    /// Instances of a step
+    #[arg(long = "batch", visible_alias = "batch-size", value_name = "N")]
+    batch_size: Option<usize>,
+    /// What a gradient does to the parameters
+    #[arg(long, value_name = "NAME", value_enum, default_value_t = OptimizerName::Adam, help_heading = "Training options")]
+    optimizer: OptimizerName,
+    /// Learning rate
+    #[arg(long = "optimizer.rate", value_name = "X", help_heading = "Training options")]
+    rate: Option<f64>,
+    /// Weight decay, decoupled [default: 0.01 for adamw, else 0]
+    #[arg(long = "optimizer.weight-decay", value_name = "X", help_heading = "Training options")]
+    weight_decay: Option<f64>,
+    /// Learning rate over time: constant, cosine (warm-up, then down to 0), or plateau (halved when
+    /// what --judge names stands still)
+    #[arg(long, value_name = "NAME", value_enum, default_value_t = ScheduleName::Cosine, help_heading = "Training options")]
+    schedule: ScheduleName,
+    /// Share of the steps in which the rate rises from 0 (cosine)
+    #[arg(long = "schedule.warmup", value_name = "SHARE", default_value_t = 0.05, help_heading = "Training options")]
+    warmup: f64,
+    /// Share of the learning rate below which it is not halved (plateau) [default: 0]
+    #[arg(long = "schedule.lowest", value_name = "SHARE", help_heading = "Training options")]
+    lowest: Option<f64>,
+    /// Shorten gradients whose norm is larger [default: no clipping]
+    #[arg(long, value_name = "X", help_heading = "Training options")]
+    clip_norm: Option<f64>,
+    /// Hold out this share of the training instances: they judge the network after each epoch
+    /// [default: --validation does, where it is given]
+    #[arg(long, value_name = "SHARE", help_heading = "Training options")]
+    validation_fraction: Option<f64>,
+    /// Stop after so many epochs without improvement on the validation instances [default: never]
+    #[arg(long, value_name = "N", help_heading = "Training options")]
+    patience: Option<u32>,
+    /// Count them from the start, or once the learning rate is at its lowest
+    #[arg(long, value_name = "WHEN", value_enum, requires = "patience", default_value_t = PatienceFromName::Start, help_heading = "Training options")]
+    patience_from: PatienceFromName,
+    /// What improvement is
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = JudgeName::Loss, help_heading = "Training options")]
+    judge: JudgeName,
+    /// Parameters of the best epoch or of the last one
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = KeepName::Best, help_heading = "Training options")]
+    keep: KeepName,
+    /// Steps between checkpoints, beside those after epochs (at most one a minute)
+    #[arg(long, value_name = "STEPS", help_heading = "Training options")]
+    pub(super) checkpoint_every: Option<u64>,
+    /// Steps between lines of the training log
+    #[arg(long, value_name = "STEPS", default_value_t = 100, help_heading = "Training options")]
+    pub(super) log_every: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum InitName {
+    Random,
+    Lsa,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ProductName {
+    F32,
+    Bf16,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LossName {
+    Softmax,
+    Bce,
+    SquaredHinge,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OptimizerName {
+    Adam,
+    Adamw,
+    Momentum,
+    Sgd,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ScheduleName {
+    Constant,
+    Cosine,
+    Plateau,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum JudgeName {
+    Loss,
+    #[value(name = "p@1")]
+    Precision,
+    #[value(name = "p@3")]
+    Precision3,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PatienceFromName {
+    Start,
+    LowestRate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum KeepName {
+    Best,
+    Last,
+}
+
+/// Adds the preset's value to the help of an option that takes it from there.
+pub(super) fn show_default(preset: &Preset, arg: clap::Arg) -> clap::Arg {
+    let (encoder, training) = (&preset.params.encoder, &preset.training);
+    let shown = match arg.get_id().as_str() {
+        "widths" => encoder.widths.iter().map(usize::to_string).collect::<Vec<_>>().join(","),
+        "init" => name_of(&encoder.init),
+        "input_dropout" => encoder.input_dropout.to_string(),
+        "dropout" => encoder.dropout.to_string(),
+        "precision" => preset.params.precision.name().to_owned(),
+        "loss" => name_of(&preset.params.loss),
+        "epochs" => training.epochs.to_string(),
+        "batch_size" => training.batch_size.to_string(),
+        "rate" => format!("{} for adam and adamw, 0.1 for momentum, 1 for sgd", training.rate),
+        _ => return arg,
+    };
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    arg.help(format!("{help} [default: {shown}]"))
+}
+
+/// A setting's name, as files and options write it.
+fn name_of(value: &impl serde::Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+impl NetworkArgs {
+    /// The preset with what was asked for, for instances of a kind.
+    pub(super) fn apply(&self, preset: &Preset, input: InputKind, seed: u64) -> Result<ClassifierParams, CliError> {
+        let mut params = preset.params.clone();
+        params.seed = seed;
+        let encoder = &mut params.encoder;
+        encoder.input = input;
+        if let Some(widths) = &self.widths {
+            encoder.widths = widths.clone();
+        } else if input == InputKind::Dense {
+            // Vectors need no embeddings.
+            encoder.widths.remove(0);
+        }
+        if let Some(init) = self.init {
+            encoder.init = match init {
+                InitName::Random => EmbeddingInit::Random,
+                InitName::Lsa => EmbeddingInit::Lsa,
+            };
+        }
+        encoder.embedding_rate = self.embedding_rate.unwrap_or(encoder.init.usual_rate());
+        encoder.input_dropout = self.input_dropout.unwrap_or(encoder.input_dropout);
+        encoder.dropout = self.dropout.unwrap_or(encoder.dropout);
+        if let Some(precision) = self.precision {
+            params.precision = match precision {
+                ProductName::F32 => MatmulPrecision::F32,
+                ProductName::Bf16 => MatmulPrecision::Bf16,
+            };
+        }
+        params.loss = self.loss().unwrap_or(params.loss);
+        let of_embeddings = self.init.map(|_| "init").or(self.embedding_rate.map(|_| "embedding-rate"));
+        match (input, of_embeddings) {
+            (InputKind::Dense, Some(option)) => Err(CliError::usage(format_args!(
+                "--network.{option}: instances are vectors already; expected sparse features or text, or no such option"
+            ))),
+            _ => Ok(params),
+        }
+    }
+
+    /// Whether initial embeddings were asked for.
+    pub(super) fn has_init(&self) -> bool {
+        self.init.is_some()
+    }
+
+    /// Whether the loss was asked for.
+    pub(super) fn has_loss(&self) -> bool {
+        self.loss.is_some()
+    }
+
+    /// Instances of a step.
+    pub(super) fn batch_size(&self, preset: &Preset) -> usize {
+        self.batch_size.unwrap_or(preset.training.batch_size)
+    }
+
+    fn loss(&self) -> Option<Loss> {
+        self.loss.map(|loss| match loss {
+            LossName::Softmax => Loss::Softmax,
+            LossName::Bce => Loss::Bce,
+            LossName::SquaredHinge => Loss::SquaredHinge,
+        })
+    }
+
+    /// Settings of the training under a seed.
+    pub(super) fn train_params(&self, preset: &Preset, seed: u64) -> Result<TrainParams, CliError> {
+        let params = TrainParams {
+            batch_size: self.batch_size(preset),
+            epochs: self.epochs.unwrap_or(preset.training.epochs),
+            rate: self.rate.unwrap_or(match self.optimizer {
+                OptimizerName::Adam | OptimizerName::Adamw => preset.training.rate,
+                OptimizerName::Momentum => 0.1,
+                OptimizerName::Sgd => 1.0,
+            }),
+            seed,
+            encoder: None,
+            clip_norm: self.clip_norm,
+            validate_every: None,
+            patience: self.patience,
+            patience_from: match self.patience_from {
+                PatienceFromName::Start => PatienceFrom::Start,
+                PatienceFromName::LowestRate => PatienceFrom::LowestRate,
+            },
+            judge: self.judge(),
+            keep: match self.keep {
+                KeepName::Best => Keep::Best,
+                KeepName::Last => Keep::Last,
+            },
+        };
+        params.check().map_err(|e| CliError::usage(format_args!("network options: {e}")))?;
+        self.check_schedule()?;
+        if params.epochs == 0 {
+            return Err(CliError::usage("--epochs 0: at least 1 is expected"));
+        }
+        for (name, value) in [("checkpoint-every", self.checkpoint_every), ("log-every", Some(self.log_every))] {
+            if value == Some(0) {
+                return Err(CliError::usage(format_args!("--{name} 0: at least 1 is expected")));
+            }
+        }
+        for (name, value) in [("validation-fraction", self.validation_fraction), ("schedule.warmup", Some(self.warmup))]
+        {
+            if let Some(got) = value
+                && !(0.0..1.0).contains(&got)
+            {
+                return Err(CliError::usage(format_args!("--{name} {got}: a share from 0 to below 1 is expected")));
+            }
+        }
+        Ok(params)
+    }
+
+    fn judge(&self) -> Judge {
+        match self.judge {
+            JudgeName::Loss => Judge::Loss,
+            JudgeName::Precision => Judge::Precision,
+            JudgeName::Precision3 => Judge::Precision3,
+        }
+    }
+
+    /// Refuses options of the schedule that do not go together.
+    fn check_schedule(&self) -> Result<(), CliError> {
+        if let Some(got) = self.lowest {
+            if self.schedule != ScheduleName::Plateau {
+                return Err(CliError::usage("--schedule.lowest belongs to --schedule plateau"));
+            }
+            if !(0.0..=1.0).contains(&got) {
+                return Err(CliError::usage(format_args!("--schedule.lowest {got}: a share from 0 to 1 is expected")));
+            }
+        }
+        let has_lowest = match self.schedule {
+            ScheduleName::Constant => true,
+            // At its lowest the training is over.
+            ScheduleName::Cosine => false,
+            ScheduleName::Plateau => self.lowest.is_some_and(|lowest| lowest > 0.0),
+        };
+        if self.patience_from == PatienceFromName::LowestRate && !has_lowest {
+            return Err(CliError::usage(
+                "--patience-from lowest-rate: a schedule that reaches its lowest rate is expected, such as \
+                 --schedule plateau --schedule.lowest 0.1",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Share of the training instances that is held out.
+    pub(super) fn held_out(&self) -> Option<f64> {
+        self.validation_fraction.filter(|&share| share > 0.0)
+    }
+
+    /// The optimiser.
+    pub(super) fn optimizer(&self) -> Result<Optimizer, CliError> {
+        let decay = self.weight_decay.unwrap_or(match self.optimizer {
+            OptimizerName::Adamw => 0.01,
+            _ => 0.0,
+        });
+        if !(decay.is_finite() && decay >= 0.0) {
+            return Err(CliError::usage(format_args!(
+                "--optimizer.weight-decay {decay}: a number from 0 on is expected"
+            )));
+        }
+        Ok(match self.optimizer {
+            OptimizerName::Adam if decay > 0.0 => {
+                return Err(CliError::usage("--optimizer adam has no weight decay: adamw has"));
+            }
+            OptimizerName::Adam | OptimizerName::Adamw => Optimizer::adam(),
+            OptimizerName::Momentum => Optimizer::momentum(),
+            OptimizerName::Sgd => Optimizer::sgd(),
+        }
+        .with_weight_decay(decay))
+    }
+
+    /// The schedule in a word, for the model's own record.
+    pub(super) fn schedule_name(&self) -> String {
+        match self.schedule {
+            ScheduleName::Constant => "constant".to_owned(),
+            ScheduleName::Cosine => format!("cosine, warm-up {}", self.warmup),
+            ScheduleName::Plateau => match self.lowest {
+                None => "plateau".to_owned(),
+                Some(lowest) => format!("plateau, lowest {lowest}"),
+            },
+        }
+    }
+
+    /// Learning rates over `steps` steps.
+    pub(super) fn schedule(&self, steps: u64) -> Box<dyn Schedule> {
+        match self.schedule {
+            ScheduleName::Constant => Box::new(Constant),
+            ScheduleName::Cosine => {
+                let warmup = (steps as f64 * self.warmup).round() as u64;
+                Box::new(WarmupCosine { warmup, total: steps, floor: 0.0 })
+            }
+            ScheduleName::Plateau => {
+                Box::new(HalveOnPlateau::new(1).judged_by(self.judge()).down_to(self.lowest.unwrap_or(0.0)))
+            }
+        }
+    }
+}

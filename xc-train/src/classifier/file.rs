@@ -1,0 +1,206 @@
+//! The folder of a classifier: its parameters, every array under its name.
+
+use super::preset;
+use super::{Classifier, ClassifierParams, ClassifierParamsError, HeadParams, InputKind, Output, Wiring};
+use crate::head::{Dense, Sparse};
+use crate::state::State;
+use crate::{Decay, Init, Named, Network, Parameter};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+use xc_sparse::store::{ArrayRef, Container, ContainerWriter, MappedArray, OpenError, OpenMode, WriteError};
+use xc_sparse::uniform::{Connections, OpenConnectionsError};
+
+/// What the names of the head's arrays begin with.
+const HEAD: &str = "head.";
+
+/// Why a folder does not open as a classifier.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenClassifierError {
+    /// The container itself.
+    #[error(transparent)]
+    Container(#[from] OpenError),
+    /// It holds another kind of model.
+    #[error("{}: a model of kind {kind:?}, expected a classifier", path.display())]
+    Kind {
+        /// The folder.
+        path: PathBuf,
+        /// The kind that it states.
+        kind: String,
+    },
+    /// The parameters make no classifier.
+    #[error("{}: parameter classifier", path.display())]
+    Params {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong.
+        source: ClassifierParamsError,
+    },
+    /// A value is not a finite number.
+    #[error("{}: array {name}: value {at} is not finite", path.display())]
+    NotFinite {
+        /// The folder.
+        path: PathBuf,
+        /// The array.
+        name: String,
+        /// Position in it.
+        at: usize,
+    },
+    /// An array of the connections.
+    #[error(transparent)]
+    Connections(#[from] OpenConnectionsError),
+}
+
+/// Name and shape of an array.
+pub(super) type NamedShape = (String, [usize; 2]);
+
+/// Adds the arrays of a dense layer.
+fn push_layer(out: &mut Vec<NamedShape>, name: &str, outputs: usize, inputs: usize) {
+    out.push((format!("{name}.weights"), [outputs, inputs]));
+    out.push((format!("{name}.bias"), [outputs, 1]));
+}
+
+impl ClassifierParams {
+    /// Names and shapes of the arrays below the head, in the order of their parameters.
+    pub(super) fn encoder_shapes(&self, n_features: usize) -> Vec<NamedShape> {
+        let (mut out, mut width) = (Vec::new(), n_features);
+        if self.encoder.input == InputKind::Sparse {
+            width = self.encoder.widths[0];
+            out.push(("bag.table".to_owned(), [n_features, width]));
+            out.push(("bag.bias".to_owned(), [width, 1]));
+        }
+        for (below, units) in self.encoder.layer_widths().enumerate() {
+            push_layer(&mut out, &format!("layer{}", below + 1), units, width);
+            width = units;
+        }
+        out
+    }
+}
+
+impl Classifier {
+    /// Adds parameters and arrays to a container of the classifier's kind.
+    ///
+    /// # Errors
+    /// The container refuses.
+    pub fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {
+        writer.set_parameter("n_features", self.n_features() as u64);
+        writer.set_parameter("n_labels", self.n_labels() as u64);
+        writer.set_parameter("classifier", self.params.to_value());
+        self.write_arrays("", writer)
+    }
+
+    /// Adds the arrays alone, every name behind `prefix`.
+    ///
+    /// # Errors
+    /// The container refuses.
+    pub(crate) fn write_arrays(&self, prefix: &str, writer: &mut ContainerWriter) -> Result<(), WriteError> {
+        for named in self.network.parameters() {
+            let shape = [named.parameter.rows(), named.parameter.width()];
+            writer.add(&format!("{prefix}{}", named.name), ArrayRef::new(named.parameter.values(), &shape))?;
+        }
+        match self.network.head() {
+            Output::Sparse(sparse) => sparse.connections().write(&format!("{prefix}{HEAD}"), writer),
+            Output::Dense(_) => Ok(()),
+        }
+    }
+
+    /// Saves the classifier as a model folder, in one step.
+    ///
+    /// # Errors
+    /// The folder holds something else, or the file system refuses.
+    pub fn save(&self, folder: &Path) -> Result<(), WriteError> {
+        let mut writer = ContainerWriter::create(folder, self.kind)?;
+        self.write(&mut writer)?;
+        writer.finish()
+    }
+
+    /// Opens a model folder; the arrays are mapped.
+    ///
+    /// # Errors
+    /// See [`OpenClassifierError`].
+    pub fn open(folder: &Path) -> Result<Self, OpenClassifierError> {
+        Self::of(&Container::open(folder, OpenMode::Map)?, true)
+    }
+
+    /// Opens a container; the arrays stay where the container has them.
+    ///
+    /// *Cost*: with `check` a pass over all arrays, which finds values that are not finite,
+    /// connections out of range and connections twice. Without it the caller vouches for the file; a
+    /// wrong connection then ends an answer with a panic.
+    ///
+    /// # Errors
+    /// See [`OpenClassifierError`].
+    pub fn of(container: &Container, check: bool) -> Result<Self, OpenClassifierError> {
+        let path = || container.folder().to_owned();
+        let Some(preset) = preset::named(container.kind()) else {
+            return Err(OpenClassifierError::Kind { path: path(), kind: container.kind().to_owned() });
+        };
+        let params: ClassifierParams = container.parameter("classifier")?;
+        let (n_features, n_labels) = (container.parameter("n_features")?, container.parameter("n_labels")?);
+        Self::open_arrays(container, "", preset.name, params, n_features, n_labels, check)
+    }
+
+    /// Opens the arrays whose names begin with `prefix`.
+    pub(crate) fn open_arrays(
+        container: &Container,
+        prefix: &str,
+        kind: &'static str,
+        params: ClassifierParams,
+        n_features: usize,
+        n_labels: usize,
+        check: bool,
+    ) -> Result<Self, OpenClassifierError> {
+        params
+            .check(n_features, n_labels)
+            .map_err(|source| OpenClassifierError::Params { path: container.folder().to_owned(), source })?;
+        // Every array before a layer is made: no memory is taken that the file does not account for.
+        let below = stored_arrays(container, prefix, &params.encoder_shapes(n_features), check)?;
+        let width = params.encoder.top_width(n_features);
+        let mut shapes: Vec<NamedShape> = Vec::new();
+        let output = match &params.head {
+            HeadParams::Sparse(head) => {
+                shapes.push((format!("{HEAD}bias"), [n_labels, 1]));
+                let biases = stored_arrays(container, prefix, &shapes, check)?;
+                let fan_in = (head.wiring == Wiring::Uniform).then_some(head.fan_in);
+                let prefix = format!("{prefix}{HEAD}");
+                let connections = Connections::open(container, &prefix, n_labels, width, fan_in, head.weights, check)?;
+                let mut bias = Parameter::zeros(n_labels, 1, Decay::No);
+                biases.into_iter().for_each(|values| bias.set_stored(values));
+                Output::Sparse(params.as_trained(head, Sparse::from_parts(head.layer(), connections, bias)))
+            }
+            HeadParams::Dense => {
+                push_layer(&mut shapes, "head", n_labels, width);
+                let arrays = stored_arrays(container, prefix, &shapes, check)?;
+                let mut dense = Dense::new(n_labels, width, Init::Zeros).with_products(params.precision);
+                set_stored(dense.parameters_mut(), arrays);
+                Output::Dense(dense)
+            }
+        };
+        let mut encoder = params.encoder(n_features, Init::Zeros);
+        set_stored(encoder.parameters_mut(), below);
+        Ok(Self { kind, params, n_features, network: Network::new(encoder, output) })
+    }
+}
+
+fn set_stored(parameters: Vec<Named<&mut Parameter>>, arrays: Vec<MappedArray<f32>>) {
+    parameters.into_iter().zip(arrays).for_each(|(named, array)| named.parameter.set_stored(array));
+}
+
+/// Arrays of a container, every name behind `prefix`; with `check` all values are looked at.
+fn stored_arrays(
+    container: &Container,
+    prefix: &str,
+    shapes: &[NamedShape],
+    check: bool,
+) -> Result<Vec<MappedArray<f32>>, OpenClassifierError> {
+    let mut arrays = Vec::with_capacity(shapes.len());
+    for (name, shape) in shapes {
+        let name = format!("{prefix}{name}");
+        let array: MappedArray<f32> = container.array_shaped(&name, shape)?;
+        if check && let Some(at) = array.iter().position(|v| !v.is_finite()) {
+            return Err(OpenClassifierError::NotFinite { path: container.folder().to_owned(), name, at });
+        }
+        arrays.push(array);
+    }
+    Ok(arrays)
+}

@@ -1,0 +1,130 @@
+//! What a training will take, before any of it is taken.
+
+use super::params::{ClassifierParams, HeadParams, InputKind, SparseHeadParams, Wiring};
+use crate::encoder::lsa;
+use crate::head::Sparse;
+use xc_sparse::uniform::Indices;
+
+/// What the memory of a training depends on beside the classifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Workload {
+    /// Features of an instance, or values of its vector.
+    pub n_features: usize,
+    /// Labels, or buckets of a MACH repetition.
+    pub n_labels: usize,
+    /// Instances of a step.
+    pub batch_size: usize,
+    /// Moments of the optimiser.
+    pub n_moments: usize,
+    /// Whether a copy of the best parameters is kept.
+    pub keeps_best: bool,
+    /// Whether gradients are clipped, so that those of all labels exist at once.
+    pub clips: bool,
+}
+
+/// Bytes of a training, by part. The program itself (threads, files, log) takes some 10 MB more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Learned values and indices.
+    pub parameters: u64,
+    /// What the optimiser remembers of them.
+    pub moments: u64,
+    /// The copy of the best parameters, where one is kept.
+    pub best: u64,
+    /// A step's buffers: values of all layers and their gradients, gradients of a tile of labels,
+    /// what rewiring moves. Or, where that is more than these, the moments and the copy together,
+    /// what LSA takes before there are any.
+    pub buffers: u64,
+}
+
+impl Memory {
+    /// All parts.
+    pub fn total(&self) -> u64 {
+        [self.parameters, self.moments, self.best, self.buffers].into_iter().fold(0, u64::saturating_add)
+    }
+}
+
+/// A product of sizes; no memory of the world holds what does not fit.
+fn product(factors: &[usize]) -> u64 {
+    factors.iter().fold(1, |product: u64, &factor| product.saturating_mul(factor as u64))
+}
+
+impl ClassifierParams {
+    /// Numbers that the classifier learns.
+    ///
+    /// # Panics
+    /// If [`ClassifierParams::check`] fails.
+    pub fn n_values(&self, n_features: usize, n_labels: usize) -> u64 {
+        let head = match &self.head {
+            HeadParams::Dense => product(&[n_labels, self.encoder.top_width(n_features) + 1]),
+            HeadParams::Sparse(head) => product(&[n_labels, head.fan_in + 1]),
+        };
+        self.encoder_values(n_features).saturating_add(head)
+    }
+
+    fn encoder_values(&self, n_features: usize) -> u64 {
+        let shapes = self.encoder_shapes(n_features);
+        shapes.iter().fold(0, |sum: u64, (_, shape)| sum.saturating_add(product(shape)))
+    }
+
+    /// What training takes.
+    ///
+    /// # Panics
+    /// If [`ClassifierParams::check`] fails.
+    pub fn memory(&self, work: &Workload) -> Memory {
+        let Workload { n_features, n_labels, batch_size, n_moments, keeps_best, clips } = *work;
+        let encoder = self.encoder_values(n_features).saturating_mul(4);
+        let width = self.encoder.top_width(n_features);
+        let (head, head_moments, head_buffers) = match &self.head {
+            HeadParams::Sparse(head) => {
+                let (labels, layer) = (n_labels as u64, head.layer());
+                let bytes = |n_moments| Sparse::n_bytes(labels, width, &layer, n_moments);
+                let screens = self.screens() && Sparse::screening_pays(labels, width, head.fan_in, batch_size);
+                let buffers = Sparse::scratch_bytes(labels, width, head.fan_in, batch_size, clips, screens)
+                    + head.rewire_bytes(labels, width, n_moments);
+                (bytes(0), bytes(n_moments) - bytes(0), buffers)
+            }
+            HeadParams::Dense => {
+                let values = product(&[4, n_labels, width + 1]);
+                (values, values.saturating_mul(n_moments as u64), product(&[4, batch_size, n_labels]))
+            }
+        };
+        let lowest = match self.encoder.input {
+            InputKind::Sparse => self.encoder.widths[0],
+            InputKind::Dense => n_features,
+        };
+        // Values and gradients of each layer, a gradient above all, and three batches of vectors
+        // that are gathered ahead.
+        let hidden = self.encoder.layer_widths().fold(lowest, usize::saturating_add);
+        let units = hidden.saturating_mul(2).saturating_add(width);
+        let ahead = if self.encoder.input == InputKind::Dense { 3 * n_features } else { 0 };
+        let step = product(&[4, batch_size, units.saturating_add(ahead)]).saturating_add(head_buffers);
+        let parameters = encoder.saturating_add(head);
+        let moments = encoder.saturating_mul(n_moments as u64).saturating_add(head_moments);
+        let best = if keeps_best { parameters } else { 0 };
+        // LSA comes before there are moments, a copy and buffers; its result is a parameter.
+        let analysis = match self.encoder.uses_lsa() {
+            true => lsa::bytes(n_features, lowest).saturating_sub(product(&[4, n_features, lowest])),
+            false => 0,
+        };
+        let buffers = step.max(analysis.saturating_sub(moments.saturating_add(best)));
+        Memory { parameters, moments, best, buffers }
+    }
+}
+
+impl SparseHeadParams {
+    /// What a change of the connections takes for a moment.
+    fn rewire_bytes(&self, labels: u64, width: usize, n_moments: usize) -> u64 {
+        let Some(rewire) = self.rewire() else { return 0 };
+        let connections = labels.saturating_mul(self.fan_in as u64);
+        match self.wiring {
+            // Lists of the places that change.
+            Wiring::Uniform => (8.0 * rewire.fraction * connections as f64) as u64,
+            // New arrays beside the old ones.
+            Wiring::Unstructured => {
+                let moved = if n_moments > 0 { 4 + self.moments.bytes() } else { 0 };
+                connections.saturating_mul((4 + Indices::bytes_each(width) + self.weights.bytes() + moved) as u64)
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Classifiers: an encoder, a head over the labels, and a loss.
+//!
+//! ```text
+//!   sparse features ──▶ embeddings, summed ─┐                              ┌─▶ head::Dense   every unit per label
+//!                                           ├─▶ (dense layers, ReLU) ──────┤
+//!   vectors ────────────────────────────────┘                              └─▶ head::Sparse  a few units per label
+//! ```
+//!
+//! What a classifier consists of is data ([`ClassifierParams`]); a [`preset`] names values that go
+//! together. All share one way to train, one file format, one estimate of memory and one way to
+//! answer: labels are ranked by their logits, scores are computed afterwards.
+//!
+//! ```
+//! use xc_sparse::{CsrMatrix, LabelRows, Rows};
+//! use xc_train::classifier::{Classifier, Only, preset};
+//! use xc_train::Features;
+//!
+//! let mut params = preset::dense().params;
+//! params.encoder.widths = vec![8];
+//! let model = Classifier::new(preset::DENSE, 100, 20, params)?;
+//! let queries = CsrMatrix::new((1, 100), vec![0, 2], vec![3, 70], vec![0.6, 0.8]);
+//! let queries = Features::Sparse(Rows::new(queries.view()));
+//! let answers = model.predict(queries, 5, Only::All, &mut Default::default())?;
+//! assert_eq!(answers.row(0).len(), 5);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # When not to use it
+//! Where labels are few enough, or features linear enough, for a tree (`xc-tree`): it trains in
+//! seconds. Where even a sparse layer is too large: [`crate::mach`].
+//!
+//! # References
+//! `[schultheis2023uniform]` for the sparse layer. *Differs in*: inputs of the output layer are
+//! rounded to bf16; weights may be, down to eight bits; a step may score drawn labels; the encoder
+//! may learn.
+
+mod file;
+mod init;
+mod input;
+mod memory;
+mod output;
+mod params;
+mod predict;
+pub mod preset;
+
+pub use file::OpenClassifierError;
+pub use input::Input;
+pub use memory::{Memory, Workload};
+pub use output::{Output, OutputScratch};
+pub use params::{
+    ClassifierParams, ClassifierParamsError, EmbeddingInit, EncoderParams, HeadParams, InputKind, SparseHeadParams,
+    Wiring,
+};
+pub(crate) use predict::Logits;
+pub use predict::{Only, PredictError, PredictScratch, QueryRow};
+pub use preset::Preset;
+
+use crate::encoder::Stack;
+use crate::trainer::{Sample, Summary, TrainError};
+use crate::{Head, Init, Network, Trainer};
+
+/// The network of a classifier.
+pub type ClassifierNetwork = Network<Stack<Input>, Output>;
+
+/// A network whose outputs are labels, with the loss that ranks them.
+#[derive(Clone, Debug)]
+pub struct Classifier {
+    kind: &'static str,
+    params: ClassifierParams,
+    n_features: usize,
+    network: ClassifierNetwork,
+}
+
+impl Classifier {
+    /// A classifier that has learned nothing, over instances of `n_features` features or values.
+    /// `kind` is what its folder will state: the name of a [`Preset`].
+    ///
+    /// *Cost*: see [`ClassifierParams::memory`].
+    ///
+    /// # Errors
+    /// As [`ClassifierParams::check`].
+    ///
+    /// # Panics
+    /// If there is no preset of that name.
+    pub fn new(
+        kind: &str,
+        n_features: usize,
+        n_labels: usize,
+        params: ClassifierParams,
+    ) -> Result<Self, ClassifierParamsError> {
+        let preset = preset::named(kind).unwrap_or_else(|| panic!("{kind:?} is no kind of classifier"));
+        params.check(n_features, n_labels)?;
+        let init = Init::Random { seed: params.seed };
+        let output = params.output(n_features, n_labels, init)?;
+        let network = Network::new(params.encoder(n_features, init), output);
+        Ok(Self { kind: preset.name, params, n_features, network })
+    }
+
+    /// Trains; the trainer's loss should be that of the parameters. Initial values come before:
+    /// [`Classifier::initialise`].
+    ///
+    /// # Errors
+    /// As [`Trainer::train`].
+    pub fn train(
+        &mut self,
+        trainer: &mut Trainer<'_>,
+        train: &Sample<'_>,
+        validation: Option<&Sample<'_>>,
+    ) -> Result<Summary, TrainError> {
+        trainer.train(&mut self.network, train, validation)
+    }
+
+    /// The kind that its folder states.
+    pub fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// What it is made of.
+    pub fn params(&self) -> &ClassifierParams {
+        &self.params
+    }
+
+    /// Number of features of an instance, or values of a vector.
+    pub fn n_features(&self) -> usize {
+        self.n_features
+    }
+
+    /// Number of labels.
+    pub fn n_labels(&self) -> usize {
+        self.network.head().labels().len()
+    }
+
+    /// The network.
+    pub fn network(&self) -> &ClassifierNetwork {
+        &self.network
+    }
+
+    fn is_sparse(&self) -> bool {
+        matches!(self.params.head, HeadParams::Sparse(_))
+    }
+}
+
+impl ClassifierParams {
+    /// As `config.json` keeps it.
+    pub(crate) fn to_value(&self) -> serde_json::Value {
+        // Numbers and names only.
+        serde_json::to_value(self).unwrap_or_else(|e| panic!("parameters are plain numbers: {e}"))
+    }
+}

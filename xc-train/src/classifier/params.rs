@@ -1,0 +1,319 @@
+//! What a classifier is made of, and what is impossible about one.
+
+use super::{Input, Output};
+use crate::encoder::{Bag, Precomputed, Stack};
+use crate::head::sparse::{Rewire, Screening, SparseParams, UniformNegatives};
+use crate::head::{Dense, Sparse};
+use crate::{Activation, Init, Loss};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use thiserror::Error;
+use xc_sparse::dense::MatmulPrecision;
+use xc_sparse::uniform::{ConnectionsError, NumberType, check_shape};
+
+/// What a classifier is: an encoder, a head, and the loss that they learn by.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClassifierParams {
+    /// From an instance to a vector.
+    pub encoder: EncoderParams,
+    /// From the vector to a logit for each label.
+    pub head: HeadParams,
+    /// What errors cost, and how logits become scores.
+    pub loss: Loss,
+    /// What dense layers multiply.
+    pub precision: MatmulPrecision,
+    /// Names the random streams of initial values.
+    pub seed: u64,
+}
+
+/// What an instance is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InputKind {
+    /// Weighted features: their embeddings are learned and summed.
+    Sparse,
+    /// A vector that was computed elsewhere.
+    Dense,
+}
+
+/// Initial embeddings of sparse features, and what becomes of their sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EmbeddingInit {
+    /// Random values; sums go through a ReLU.
+    Random,
+    /// Latent semantic analysis (a truncated SVD) of the training rows; sums are handed on as they
+    /// are.
+    Lsa,
+}
+
+impl EmbeddingInit {
+    /// Usual share of the learning rate for such embeddings. A tenth is a guess.
+    pub fn usual_rate(self) -> f32 {
+        match self {
+            Self::Random => 1.0,
+            Self::Lsa => 0.1,
+        }
+    }
+}
+
+/// The layers below the head.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EncoderParams {
+    /// What an instance is.
+    pub input: InputKind,
+    /// Units of each layer, input first. Sparse features: the first is the width of their
+    /// embeddings. Vectors need no layer.
+    pub widths: Vec<usize>,
+    /// Initial embeddings of sparse features.
+    pub init: EmbeddingInit,
+    /// Share of the learning rate for the embeddings; at 0 they stay.
+    pub embedding_rate: f32,
+    /// Chance that a value that comes in is dropped in training: of a vector, or of the sum of
+    /// embeddings.
+    pub input_dropout: f32,
+    /// The same for the values of each layer above.
+    pub dropout: f32,
+}
+
+/// The output layer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum HeadParams {
+    /// Each label is connected with every unit.
+    Dense,
+    /// Each label is connected with a few units (schultheis2023uniform).
+    Sparse(SparseHeadParams),
+}
+
+/// Which units a label is connected with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wiring {
+    /// Equally many for every label.
+    Uniform,
+    /// As many on average, more for some labels than for others.
+    Unstructured,
+}
+
+/// A sparse output layer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SparseHeadParams {
+    /// Connections per label; on average where labels differ.
+    pub fan_in: usize,
+    /// How they are spread.
+    pub wiring: Wiring,
+    /// Type of the weights.
+    pub weights: NumberType,
+    /// Type of the optimiser's moments: f32 or bf16.
+    pub moments: NumberType,
+    /// Whether steps screen labels in 8 bits where that pays ([`Screening`]). Only with the squared
+    /// hinge.
+    pub screening: bool,
+    /// Steps between two changes of the connections; 0: they stay.
+    pub rewire_every: u64,
+    /// Share of the connections that are replaced, the weakest.
+    pub rewire_fraction: f64,
+    /// Uniform negatives of a step, beside the labels that are true in its batch; none: a step
+    /// scores all labels.
+    pub negatives: Option<usize>,
+}
+
+impl Default for SparseHeadParams {
+    /// 32 connections and the paper's rewiring (a tenth every 1,000 steps of 32 instances).
+    fn default() -> Self {
+        Self {
+            fan_in: 32,
+            wiring: Wiring::Uniform,
+            weights: NumberType::F32,
+            moments: NumberType::F32,
+            screening: true,
+            rewire_every: 1000,
+            rewire_fraction: 0.1,
+            negatives: None,
+        }
+    }
+}
+
+/// A classifier that is impossible.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum ClassifierParamsError {
+    /// A layer without units, or no layer at all.
+    #[error("widths {got:?}, expected {expected}")]
+    Widths {
+        /// The widths.
+        got: Vec<usize>,
+        /// What they may be.
+        expected: &'static str,
+    },
+    /// A number outside its range.
+    #[error("{name} is {got}, expected {expected}")]
+    Number {
+        /// Which.
+        name: &'static str,
+        /// Its value.
+        got: f64,
+        /// What it may be.
+        expected: &'static str,
+    },
+    /// More connections per label than units, or none.
+    #[error(transparent)]
+    Connections(#[from] ConnectionsError),
+    /// Moments of a type that is too coarse for them.
+    #[error("moments of {}, expected f32 or bf16", got.name())]
+    Moments {
+        /// The type.
+        got: NumberType,
+    },
+    /// More connections than rewiring can number.
+    #[error("{labels} labels of {fan_in} connections, expected fewer than 2^32 connections in all, or no rewiring")]
+    TooMany {
+        /// Labels.
+        labels: usize,
+        /// Connections of each.
+        fan_in: usize,
+    },
+}
+
+fn number(name: &'static str, got: f64, expected: &'static str) -> Result<(), ClassifierParamsError> {
+    Err(ClassifierParamsError::Number { name, got, expected })
+}
+
+impl ClassifierParams {
+    /// Says whether there is such a classifier of instances of `n_features` (features, or values of
+    /// a vector) and `n_labels` labels.
+    ///
+    /// # Errors
+    /// The first thing that is impossible.
+    pub fn check(&self, n_features: usize, n_labels: usize) -> Result<(), ClassifierParamsError> {
+        self.encoder.check(n_features)?;
+        match &self.head {
+            HeadParams::Dense => Ok(()),
+            HeadParams::Sparse(head) => head.check(self.encoder.top_width(n_features), n_labels),
+        }
+    }
+
+    /// The layers below the head, initial values as `init` says; LSA embeddings are zeros until
+    /// [`Classifier::initialise`](super::Classifier::initialise).
+    pub(super) fn encoder(&self, n_features: usize, init: Init) -> Stack<Input> {
+        let params = &self.encoder;
+        let input = match params.input {
+            InputKind::Sparse => {
+                let (activation, init) = match params.init {
+                    EmbeddingInit::Random => (Activation::Relu, init),
+                    EmbeddingInit::Lsa => (Activation::Identity, Init::Zeros),
+                };
+                let bag = Bag::new(n_features, params.widths[0], activation, params.input_dropout, init);
+                Input::Bag(bag)
+            }
+            InputKind::Dense => Input::Vectors(Precomputed::new(n_features).with_dropout(params.input_dropout)),
+        };
+        params
+            .layer_widths()
+            .fold(Stack::new(input).with_share_below(params.embedding_rate), |below, width| {
+                below.push(width, Activation::Relu, params.dropout, init)
+            })
+            .with_products(self.precision)
+    }
+
+    /// The output layer, initial values as `init` says.
+    pub(super) fn output(
+        &self,
+        n_features: usize,
+        n_labels: usize,
+        init: Init,
+    ) -> Result<Output, ClassifierParamsError> {
+        let width = self.encoder.top_width(n_features);
+        Ok(match &self.head {
+            HeadParams::Dense => Output::Dense(Dense::new(n_labels, width, init).with_products(self.precision)),
+            HeadParams::Sparse(head) => {
+                Output::Sparse(self.as_trained(head, Sparse::new(n_labels, width, head.layer(), init)?))
+            }
+        })
+    }
+
+    /// Whether steps may screen labels.
+    pub(super) fn screens(&self) -> bool {
+        matches!(&self.head, HeadParams::Sparse(head) if head.screening) && self.loss == Loss::SquaredHinge
+    }
+
+    /// The layer with what a step does.
+    pub(super) fn as_trained(&self, head: &SparseHeadParams, layer: Sparse) -> Sparse {
+        let negatives = head.negatives.map(|per_step| Arc::new(UniformNegatives { per_step }) as _);
+        let screening = if self.screens() { Screening::WherePays } else { Screening::Never };
+        layer.with_negatives(negatives).with_screening(screening)
+    }
+}
+
+impl EncoderParams {
+    fn check(&self, n_features: usize) -> Result<(), ClassifierParamsError> {
+        let needs_one = self.input == InputKind::Sparse;
+        if self.widths.contains(&0) || (needs_one && self.widths.is_empty()) {
+            let expected = if needs_one { "at least one width, none of them 0" } else { "no width of 0" };
+            return Err(ClassifierParamsError::Widths { got: self.widths.clone(), expected });
+        }
+        if !needs_one && n_features == 0 {
+            return number("the width of the vectors", 0.0, "at least 1");
+        }
+        for (name, rate) in [("input_dropout", self.input_dropout), ("dropout", self.dropout)] {
+            if !(0.0..1.0).contains(&rate) {
+                return number(name, f64::from(rate), "a rate from 0 to below 1");
+            }
+        }
+        if !(self.embedding_rate >= 0.0 && self.embedding_rate.is_finite()) {
+            return number("embedding_rate", f64::from(self.embedding_rate), "a share of the learning rate, 0 or more");
+        }
+        Ok(())
+    }
+
+    /// Width of the vectors that the head gets, for instances of `n_features`.
+    pub fn top_width(&self, n_features: usize) -> usize {
+        self.widths.last().copied().unwrap_or(n_features)
+    }
+
+    /// Units of the dense layers: those above the embeddings, or above the vectors.
+    pub(super) fn layer_widths(&self) -> impl Iterator<Item = usize> + '_ {
+        let below = usize::from(self.input == InputKind::Sparse);
+        self.widths.iter().skip(below).copied()
+    }
+
+    /// Whether embeddings begin at a latent semantic analysis of the training rows.
+    pub fn uses_lsa(&self) -> bool {
+        self.input == InputKind::Sparse && self.init == EmbeddingInit::Lsa
+    }
+}
+
+impl SparseHeadParams {
+    fn check(&self, width: usize, n_labels: usize) -> Result<(), ClassifierParamsError> {
+        if !(0.0..=1.0).contains(&self.rewire_fraction) {
+            return number("rewire_fraction", self.rewire_fraction, "a share from 0 to 1");
+        }
+        if self.negatives == Some(0) {
+            return number("negatives", 0.0, "at least 1");
+        }
+        if !matches!(self.moments, NumberType::F32 | NumberType::Bf16) {
+            return Err(ClassifierParamsError::Moments { got: self.moments });
+        }
+        check_shape(width, self.fan_in)?;
+        if self.rewire().is_some() && n_labels.saturating_mul(self.fan_in) >= u32::MAX as usize {
+            return Err(ClassifierParamsError::TooMany { labels: n_labels, fan_in: self.fan_in });
+        }
+        Ok(())
+    }
+
+    /// How connections change.
+    pub fn rewire(&self) -> Option<Rewire> {
+        let Self { rewire_every: every, rewire_fraction: fraction, .. } = *self;
+        (every > 0 && fraction > 0.0).then_some(Rewire { every, fraction })
+    }
+
+    /// The layer's own parameters.
+    pub fn layer(&self) -> SparseParams {
+        let Self { fan_in: per_output, weights, moments, .. } = *self;
+        SparseParams { per_output, uniform: self.wiring == Wiring::Uniform, weights, moments, rewire: self.rewire() }
+    }
+}

@@ -1,0 +1,400 @@
+//! Answers: labels ranked by their logits, then scored.
+
+use super::{Classifier, Input, InputKind, Output};
+use crate::encoder::Stack;
+use crate::head::{Sparse, each_row};
+use crate::step::in_memory;
+use crate::{Activations, Batch, Encoder, Features, Head, Mode, Parameter, Scratch};
+use rayon::prelude::*;
+use thiserror::Error;
+use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
+use xc_sparse::uniform::LANES;
+use xc_sparse::{LabelRows, SparseRow};
+
+/// Which labels may be answered.
+#[derive(Clone, Copy, Debug)]
+pub enum Only<'a> {
+    /// Every label.
+    All,
+    /// These, for every query.
+    Labels(&'a [LabelId]),
+    /// For each query those of its own row.
+    Rows(&'a LabelRows),
+}
+
+impl<'a> Only<'a> {
+    /// The labels for a query; `None` for all.
+    pub fn of(self, query: usize) -> Option<&'a [LabelId]> {
+        match self {
+            Self::All => None,
+            Self::Labels(labels) => Some(labels),
+            Self::Rows(rows) => Some(rows.row(query)),
+        }
+    }
+}
+
+/// One query.
+#[derive(Clone, Copy, Debug)]
+pub enum QueryRow<'a> {
+    /// Weighted features.
+    Sparse(SparseRow<'a>),
+    /// A vector.
+    Dense(&'a [f32]),
+}
+
+/// Why a query has no answer.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PredictError {
+    /// Its values are so large that logits are not finite.
+    #[error("query {query}: its values are too large: logits are not finite")]
+    NotFinite {
+        /// Number of the query, from 0.
+        query: usize,
+    },
+    /// A vector for a classifier of sparse features, or the other way round.
+    #[error("queries are {got}, expected {expected}")]
+    Kind {
+        /// What queries are.
+        got: &'static str,
+        /// What they should be.
+        expected: &'static str,
+    },
+    /// Another number of features or values.
+    #[error("queries of {got} {unit}, expected {expected}")]
+    Width {
+        /// Of the queries.
+        got: usize,
+        /// Of the classifier.
+        expected: usize,
+        /// What is counted.
+        unit: &'static str,
+    },
+    /// A feature that is none.
+    #[error("feature {feature} is out of range, expected an id below {n_features}")]
+    Feature {
+        /// The feature.
+        feature: u32,
+        /// Number of features.
+        n_features: usize,
+    },
+    /// A candidate that is no label.
+    #[error("query {query}: candidate {label} is out of range, expected an id below {n_labels}")]
+    Candidate {
+        /// Number of the query, from 0.
+        query: usize,
+        /// The candidate.
+        label: LabelId,
+        /// Number of labels.
+        n_labels: usize,
+    },
+}
+
+/// Buffers of answering; they grow to the largest batch and stay.
+#[derive(Default)]
+pub struct PredictScratch {
+    batch: Batch,
+    vectors: Activations,
+    logits: Activations,
+    network: Scratch<Stack<Input>, Output>,
+    encoder: <Stack<Input> as Encoder>::Scratch,
+}
+
+/// Queries and their logits under one classifier after the other.
+#[derive(Default)]
+pub(crate) struct Logits {
+    batch: Batch,
+    logits: Activations,
+    network: Scratch<Stack<Input>, Output>,
+}
+
+impl Logits {
+    /// Takes one query.
+    pub(crate) fn fill_one(&mut self, query: SparseRow<'_>, n_features: usize) {
+        self.batch.fill_one(query, n_features);
+    }
+
+    /// Takes some queries.
+    pub(crate) fn fill(&mut self, queries: Features<'_>, rows: impl ExactSizeIterator<Item = usize>) {
+        self.batch.fill_features(queries, rows);
+    }
+
+    /// The logits of every label of the classifier, one row per query.
+    pub(crate) fn of(&mut self, classifier: &Classifier) -> &mut [f32] {
+        in_memory(classifier.network.logits(&self.batch, &mut self.logits, &mut self.network));
+        self.logits.values_mut()
+    }
+}
+
+/// Queries that are scored together.
+const BATCH: usize = 256;
+/// Logits that exist at a time, where they do: 64 MiB.
+const LOGITS: usize = 16 << 20;
+
+fn name(kind: InputKind) -> &'static str {
+    match kind {
+        InputKind::Sparse => "sparse features",
+        InputKind::Dense => "vectors",
+    }
+}
+
+impl Classifier {
+    /// The `k` best labels of each query, best first. Labels are ranked by their logits; scores are
+    /// what the loss makes of them, between 0 and 1, and strictly smaller where the logit is smaller
+    /// (by the least step of f32 where the loss does not tell them apart).
+    ///
+    /// *Cost*: every label of each query; with candidates those of 32 queries together, where the
+    /// head is sparse. Up to 32 queries cost what one does in a sparse head. One query is shared by
+    /// all threads.
+    ///
+    /// *Determinism*: the same answers in any batches and at any number of threads.
+    ///
+    /// # Errors
+    /// See [`PredictError`].
+    pub fn predict(
+        &self,
+        queries: Features<'_>,
+        k: usize,
+        only: Only<'_>,
+        scratch: &mut PredictScratch,
+    ) -> Result<RankedBatch, PredictError> {
+        let (kind, width) = match queries {
+            Features::Sparse(rows) => (InputKind::Sparse, rows.n_features()),
+            Features::Dense(rows) => (InputKind::Dense, rows.width()),
+        };
+        self.check_width(kind, width)?;
+        self.check_candidates(queries.len(), only)?;
+        let size = (LOGITS / self.n_labels().max(1)).clamp(1, BATCH);
+        let mut out = RankedBatch::new();
+        for first in (0..queries.len()).step_by(size) {
+            scratch.batch.fill_features(queries, first..queries.len().min(first + size));
+            self.answer(first, k, only, scratch, |row| out.push_row(row))?;
+        }
+        Ok(out)
+    }
+
+    /// As [`Classifier::predict`] for one query; `only` are the labels to choose from.
+    ///
+    /// # Errors
+    /// See [`PredictError`].
+    pub fn predict_one(
+        &self,
+        query: QueryRow<'_>,
+        k: usize,
+        only: Option<&[LabelId]>,
+        scratch: &mut PredictScratch,
+        out: &mut Vec<Scored>,
+    ) -> Result<(), PredictError> {
+        match query {
+            QueryRow::Sparse(row) => {
+                self.check_width(InputKind::Sparse, self.n_features)?;
+                if let Some(&feature) = row.indices.iter().find(|&&f| f as usize >= self.n_features) {
+                    return Err(PredictError::Feature { feature, n_features: self.n_features });
+                }
+                scratch.batch.fill_one(row, self.n_features);
+            }
+            QueryRow::Dense(values) => {
+                self.check_width(InputKind::Dense, values.len())?;
+                let rows = crate::DenseRows::new(values, values.len());
+                scratch.batch.fill_features(Features::Dense(rows), 0..1);
+            }
+        }
+        let only = only.map_or(Only::All, Only::Labels);
+        self.check_candidates(1, only)?;
+        self.answer(0, k, only, scratch, |row| {
+            out.clear();
+            out.extend_from_slice(row);
+        })
+    }
+
+    fn check_width(&self, got: InputKind, width: usize) -> Result<(), PredictError> {
+        let expected = self.params.encoder.input;
+        if got != expected {
+            return Err(PredictError::Kind { got: name(got), expected: name(expected) });
+        }
+        if width != self.n_features {
+            let unit = if got == InputKind::Sparse { "features" } else { "values" };
+            return Err(PredictError::Width { got: width, expected: self.n_features, unit });
+        }
+        Ok(())
+    }
+
+    fn check_candidates(&self, n_queries: usize, only: Only<'_>) -> Result<(), PredictError> {
+        let n_labels = self.n_labels();
+        let check = |query: usize, labels: &[LabelId]| match labels.iter().find(|&&l| l as usize >= n_labels) {
+            Some(&label) => Err(PredictError::Candidate { query, label, n_labels }),
+            None => Ok(()),
+        };
+        match only {
+            Only::All => Ok(()),
+            Only::Labels(labels) => check(0, labels),
+            Only::Rows(rows) => (0..n_queries).try_for_each(|query| check(query, rows.row(query))),
+        }
+    }
+
+    /// Answers the batch of the scratch, whose first query has the number `first`.
+    fn answer(
+        &self,
+        first: usize,
+        k: usize,
+        only: Only<'_>,
+        scratch: &mut PredictScratch,
+        mut push: impl FnMut(&[Scored]),
+    ) -> Result<(), PredictError> {
+        let loss = self.params.loss;
+        let mut finish = |at: usize, row: &mut [Scored], mut scores: Vec<f32>| {
+            if row.iter().any(|s| !s.score.is_finite()) || scores.iter().any(|s| !s.is_finite()) {
+                return Err(PredictError::NotFinite { query: first + at });
+            }
+            order_scores(row, &mut scores);
+            push(row);
+            Ok(())
+        };
+        match (self.network.head(), only) {
+            (_, Only::All) if loss.is_separable() => {
+                let ranked = in_memory(self.network.rank(&scratch.batch, None, k, &mut scratch.network));
+                for (at, mut row) in ranked.into_iter().enumerate() {
+                    let mut scores: Vec<f32> = row.best.iter().map(|s| s.score).collect();
+                    if scores.iter().any(|s| !s.is_finite()) || scores.len() < k.min(self.n_labels()) {
+                        return Err(PredictError::NotFinite { query: first + at });
+                    }
+                    loss.scores(&mut scores);
+                    finish(at, &mut row.best, scores)?;
+                }
+            }
+            (Output::Sparse(sparse), Only::Labels(_) | Only::Rows(_)) if loss.is_separable() => {
+                let PredictScratch { batch, vectors, encoder, .. } = scratch;
+                in_memory(self.network.encoder().forward(batch, Mode::Predict, vectors, encoder));
+                let blocks: Vec<usize> = (0..batch.len()).step_by(LANES).collect();
+                let answers: Vec<Vec<Vec<Scored>>> = blocks
+                    .into_par_iter()
+                    .map(|from| {
+                        let rows = from..batch.len().min(from + LANES);
+                        let lists: Vec<&[LabelId]> = rows.map(|at| only.of(first + at).unwrap_or_default()).collect();
+                        choose(sparse, vectors, from, &lists, k)
+                    })
+                    .collect();
+                for (at, mut row) in answers.into_iter().flatten().enumerate() {
+                    let mut scores: Vec<f32> = row.iter().map(|s| s.score).collect();
+                    loss.scores(&mut scores);
+                    finish(at, &mut row, scores)?;
+                }
+            }
+            _ => {
+                let PredictScratch { batch, logits, network, .. } = scratch;
+                in_memory(self.network.logits(batch, logits, network));
+                let ranked = each_row(logits, |at, row, top| {
+                    let is_finite = row.iter().all(|z| z.is_finite());
+                    top.reset(k);
+                    let mut push = |label: LabelId| top.push(Scored { label, score: row[label as usize] });
+                    match only.of(first + at) {
+                        Some(labels) => labels.iter().for_each(|&label| push(label)),
+                        None => (0..row.len() as u32).for_each(push),
+                    }
+                    let best = top.sorted().to_vec();
+                    loss.scores(row);
+                    let scores: Vec<f32> = best.iter().map(|s| row[s.label as usize]).collect();
+                    (best, scores, is_finite)
+                });
+                for (at, (mut best, scores, is_finite)) in ranked.into_iter().enumerate() {
+                    if !is_finite {
+                        return Err(PredictError::NotFinite { query: first + at });
+                    }
+                    finish(at, &mut best, scores)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The best of the candidates of up to [`LANES`] queries by their logits: a layer of the labels that
+/// are any query's candidate scores all of them side by side.
+fn choose(sparse: &Sparse, vectors: &Activations, first: usize, lists: &[&[LabelId]], k: usize) -> Vec<Vec<Scored>> {
+    let mut labels = lists.concat();
+    labels.sort_unstable();
+    labels.dedup();
+    let mut bias = Parameter::zeros(labels.len(), 1, crate::Decay::No);
+    let biases = sparse.bias().values();
+    bias.values_mut().iter_mut().zip(&labels).for_each(|(to, &label)| *to = biases[label as usize]);
+    let some = Sparse::from_parts(*sparse.params(), sparse.connections().select(&labels), bias);
+    let width = vectors.width();
+    let mut input = Activations::default();
+    input.reshape(lists.len(), width);
+    input.values_mut().copy_from_slice(&vectors.values()[first * width..(first + lists.len()) * width]);
+    let mut logits = Activations::default();
+    in_memory(some.logits(&input, &mut logits, &mut Default::default()));
+    let mut top = TopK::new(k);
+    let rows = lists.iter().enumerate().map(|(at, list)| {
+        top.reset(k);
+        for &label in *list {
+            let place = labels.partition_point(|&other| other < label);
+            top.push(Scored { label, score: logits.values()[at * labels.len() + place] });
+        }
+        top.sorted().to_vec()
+    });
+    rows.collect()
+}
+
+/// Replaces the logits of a row, best first, by scores in [0, 1] that fall strictly where logits do:
+/// scores that the loss does not tell apart are set one step of f32 apart, so that whoever sorts by
+/// score gets the ranking. Equal logits share a score.
+fn order_scores(row: &mut [Scored], scores: &mut [f32]) {
+    // The bits of numbers from 0 on are ordered as the numbers are.
+    let mut bits: Vec<i64> = scores.iter().map(|s| i64::from(s.max(0.0).to_bits())).collect();
+    let same = |a: usize, b: usize| row[a].score == row[b].score;
+    for i in 1..bits.len() {
+        bits[i] = if same(i, i - 1) { bits[i - 1] } else { bits[i].min(bits[i - 1] - 1) };
+    }
+    // Many labels at 0 are below it now: from the last one upwards.
+    for i in (0..bits.len()).rev() {
+        bits[i] = bits[i].max(match bits.get(i + 1) {
+            None => 0,
+            Some(&below) if same(i, i + 1) => below,
+            Some(&below) => below + 1,
+        });
+    }
+    // Scores are finite and their number is far below that of the steps of f32.
+    row.iter_mut().zip(bits).for_each(|(item, bits)| item.score = f32::from_bits(bits as u32));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Loss;
+    use proptest::prelude::*;
+
+    fn ordered(logits: &[f32], loss: Loss) -> Vec<f32> {
+        let mut row: Vec<Scored> = logits.iter().zip(0..).map(|(&score, label)| Scored { label, score }).collect();
+        let mut scores = logits.to_vec();
+        loss.scores(&mut scores);
+        order_scores(&mut row, &mut scores);
+        row.iter().map(|s| s.score).collect()
+    }
+
+    #[test]
+    fn scores_keep_the_order_of_logits_that_a_loss_does_not_tell_apart() {
+        let scores = ordered(&[3.0, 2.0, 2.0, 1.5, 0.0, -40.0, -41.0], Loss::SquaredHinge);
+        assert_eq!(scores[0], 1.0);
+        assert_eq!(scores[1], scores[2]);
+        assert!(scores[0] > scores[1] && scores[2] > scores[3] && scores[3] > 0.9999 && scores[3] > scores[4]);
+        assert!((scores[4] - (-1.0f32).exp()).abs() < 1e-6);
+        assert!(scores[5] > scores[6] && scores[5] < 1e-40 && scores[6] == 0.0);
+    }
+
+    proptest! {
+        #[test]
+        fn a_smaller_logit_has_a_smaller_score(
+            logits in prop::collection::vec(prop_oneof![-200.0f32..200.0, -1.5f32..1.5, Just(0.0f32)], 0..80),
+            loss in prop::sample::select(vec![Loss::Bce, Loss::SquaredHinge, Loss::Softmax]),
+        ) {
+            let mut logits = logits;
+            logits.sort_by(|a, b| b.total_cmp(a));
+            let scores = ordered(&logits, loss);
+            prop_assert!(scores.iter().all(|s| (0.0..=1.0).contains(s)));
+            for (z, s) in logits.windows(2).zip(scores.windows(2)) {
+                prop_assert!(if z[0] == z[1] { s[0] == s[1] } else { s[0] > s[1] }, "{z:?} {s:?}");
+            }
+        }
+    }
+}
