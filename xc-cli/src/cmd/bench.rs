@@ -253,14 +253,20 @@ impl Floor {
     /// Online a line counts for every query that touches it, in batch once.
     fn measure(model: &Model, tree: &TreeModel, rows: &CsrMatrix, params: &PredictParams, mode: Mode) -> Self {
         let rows = Rows::new(rows.view());
-        let (mut scratch, mut all, mut lines) = (PredictScratch::default(), Touched::default(), 0);
+        let (mut scratch, mut answer) = (PredictScratch::default(), Vec::new());
+        let mut add = |i, touched: &mut Touched| {
+            tree.predict_traced(rows.row(i), params, &mut scratch, &mut answer, |level, query, parents| {
+                parents.iter().for_each(|&parent| touched.add(level, query, parent, params.choice));
+            });
+        };
+        let (mut all, mut lines) = (Touched::default(), 0);
         for i in 0..rows.len() {
             if mode == Mode::Batch {
-                tree.touched_by(rows.row(i), params, &mut scratch, &mut all);
+                add(i, &mut all);
                 continue;
             }
             let mut one = Touched::default();
-            tree.touched_by(rows.row(i), params, &mut scratch, &mut one);
+            add(i, &mut one);
             lines += one.lines();
             all.probes += one.probes;
             all.rows += one.rows;

@@ -280,3 +280,16 @@ impl TreeModel {
         TreeParts { topology, levels }
     }
 }
+
+impl std::fmt::Debug for Tree {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (depth, n_labels) = (self.depth(), self.labels.len());
+        f.debug_struct("Tree").field("depth", &depth).field("n_labels", &n_labels).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for TreeModel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TreeModel").field("info", &self.info).field("trees", &self.trees).finish()
+    }
+}

@@ -54,7 +54,7 @@ pub(crate) fn mean_of_trees(
             sum += pooled[at].score;
             at += 1;
         }
-        select.push(Scored { label: label, score: sum / n_trees as f32 });
+        select.push(Scored { label, score: sum / n_trees as f32 });
     }
     out.extend_from_slice(select.sorted());
 }

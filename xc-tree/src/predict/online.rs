@@ -5,7 +5,7 @@ use super::scores::{normalised, offer_children};
 use super::top;
 use crate::model::{PostProcessor, Top, Tree, TreeModel};
 use xc_sparse::SparseRow;
-use xc_sparse::chunked::{Choice, ProductScratch, QueryScratch, QueryView, Touched, margins};
+use xc_sparse::chunked::{Choice, ChunkedView, ProductScratch, QueryScratch, QueryView, margins};
 use xc_sparse::rank::{Scored, TopK};
 
 /// What a prediction may be told.
@@ -37,28 +37,25 @@ impl PredictParams {
 }
 
 /// Memory of one thread's predictions, reused from query to query.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub struct PredictScratch {
-    pub(crate) query: QueryScratch,
-    pub(crate) normalised: Vec<f32>,
-    pub(crate) product: ProductScratch,
-    pub(crate) parents: Vec<u32>,
-    pub(crate) parent_scores: Vec<f32>,
-    pub(crate) margins: Vec<f32>,
-    pub(crate) nodes: Vec<Scored>,
-    pub(crate) select: TopK,
-    pub(crate) pooled: Vec<Pooled>,
-    // The clusters whose children were scored, when somebody wants to know.
-    trail: Option<Vec<Visited>>,
+    pub(super) query: QueryScratch,
+    pub(super) normalised: Vec<f32>,
+    pub(super) search: SearchScratch,
+    pub(super) pooled: Vec<Pooled>,
 }
 
-/// A cluster whose children a search scored.
-#[derive(Clone, Copy, Debug)]
-struct Visited {
-    tree: u32,
-    // None: the top.
-    level: Option<u32>,
-    parent: u32,
+/// Memory of the search of one tree.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SearchScratch {
+    pub(super) product: ProductScratch,
+    pub(super) parents: Vec<u32>,
+    pub(super) parent_scores: Vec<f32>,
+    // Of the nodes one level below the parents, where a restricted search keeps them all.
+    pub(super) child_scores: Vec<f32>,
+    pub(super) margins: Vec<f32>,
+    pub(super) nodes: Vec<Scored>,
+    pub(super) select: TopK,
 }
 
 impl TreeModel {
@@ -75,102 +72,63 @@ impl TreeModel {
         scratch: &mut PredictScratch,
         out: &mut Vec<Scored>,
     ) {
+        self.predict_traced(row, params, scratch, out, |_, _, _| {});
+    }
+
+    /// [`TreeModel::predict_one`], which tells `trace` of every product before it is made: the level, the query and the
+    /// parents whose children are scored. For instruments; a trace that does nothing costs nothing.
+    pub fn predict_traced(
+        &self,
+        row: SparseRow<'_>,
+        params: &PredictParams,
+        scratch: &mut PredictScratch,
+        out: &mut Vec<Scored>,
+        mut trace: impl FnMut(&ChunkedView<'_>, &QueryView<'_>, &[u32]),
+    ) {
         out.clear();
-        let PredictScratch {
-            query,
-            normalised: room,
-            product,
-            parents,
-            parent_scores,
-            margins,
-            nodes,
-            select,
-            pooled,
-            trail,
-        } = scratch;
+        let PredictScratch { query, normalised: room, search, pooled } = scratch;
         let row = normalised(row, self.info.normalise_rows, room);
         let per_tree = pool_size(params.top_k, self.trees.len());
         pooled.clear();
         for (number, tree) in self.trees.iter().enumerate() {
             let view = query.prepare(row, tree.levels[0].view().slot_map());
-            let mut search = Search {
-                post: self.info.post,
-                params,
-                number,
-                product,
-                parents,
-                parent_scores,
-                margins,
-                nodes,
-                select,
-                trail,
-            };
-            search.run(tree, &view, per_tree);
+            let post = self.info.post;
+            Search { tree, post, params, scratch: search, trace: &mut trace }.run(&view, per_tree);
             if self.trees.len() == 1 {
-                out.extend(select.sorted().iter().map(|s| self.finished(*s)));
+                out.extend(search.select.sorted().iter().map(|s| self.finished(*s)));
                 return;
             }
-            self.pool(number, select, pooled);
+            self.pool(number, &mut search.select, pooled);
         }
-        mean_of_trees(self.trees.len(), params.top_k, pooled, select, out);
-    }
-
-    /// Adds to `touched` the memory that [`TreeModel::predict_one`] reads for a query.
-    ///
-    /// *Cost*: many times that of the prediction.
-    pub fn touched_by(
-        &self,
-        row: SparseRow<'_>,
-        params: &PredictParams,
-        scratch: &mut PredictScratch,
-        touched: &mut Touched,
-    ) {
-        scratch.trail = Some(Vec::new());
-        self.predict_one(row, params, scratch, &mut Vec::new());
-        let trail = scratch.trail.take().unwrap_or_default();
-        let row = normalised(row, self.info.normalise_rows, &mut scratch.normalised);
-        for of_tree in trail.chunk_by(|a, b| a.tree == b.tree) {
-            let tree = &self.trees[of_tree[0].tree as usize];
-            let query = scratch.query.prepare(row, tree.levels[0].view().slot_map());
-            for visited in of_tree {
-                let level = match (visited.level, &tree.top) {
-                    (None, Some(top)) => top.level.view(),
-                    (level, _) => tree.levels[level.unwrap_or(0) as usize].view(),
-                };
-                touched.add(&level, &query, visited.parent, params.choice);
-            }
-        }
+        mean_of_trees(self.trees.len(), params.top_k, pooled, &mut search.select, out);
     }
 }
 
-/// Parents that are scored before the bar is looked at again: one lets most be left out, more keep more memory accesses
-/// under way at a time. Of 1, 2, 3 and 4 the fastest, by a few hundredths.
+/// Parents that are scored before the threshold is looked at again: one lets most be left out, more keep more memory
+/// accesses under way at a time. Of 1, 2, 3 and 4 the fastest, by a few hundredths.
 const WAVE: usize = 3;
 
-struct Search<'s> {
+/// The search of one tree for one query.
+struct Search<'s, T> {
+    tree: &'s Tree,
     post: PostProcessor,
     params: &'s PredictParams,
-    number: usize,
-    product: &'s mut ProductScratch,
-    parents: &'s mut Vec<u32>,
-    parent_scores: &'s mut Vec<f32>,
-    margins: &'s mut Vec<f32>,
-    nodes: &'s mut Vec<Scored>,
-    select: &'s mut TopK,
-    trail: &'s mut Option<Vec<Visited>>,
+    scratch: &'s mut SearchScratch,
+    trace: &'s mut T,
 }
 
-impl Search<'_> {
+impl<T: FnMut(&ChunkedView<'_>, &QueryView<'_>, &[u32])> Search<'_, T> {
     /// Leaves the best `per_tree` labels in `select`, on the ranking scale.
-    fn run(&mut self, tree: &Tree, query: &QueryView<'_>, per_tree: usize) {
-        self.parents.clear();
-        self.parents.push(0);
-        self.parent_scores.clear();
-        self.parent_scores.push(0.0);
+    fn run(&mut self, query: &QueryView<'_>, per_tree: usize) {
+        let tree = self.tree;
+        self.scratch.parents.clear();
+        self.scratch.parents.push(0);
+        self.scratch.parent_scores.clear();
+        self.scratch.parent_scores.push(0.0);
         let last = tree.levels.len() - 1;
         let mut searched = 0;
         if let Some(top) = &tree.top {
-            self.top(tree, top, query, per_tree);
+            self.top(top, query, per_tree);
             if top.depth > last {
                 return;
             }
@@ -178,14 +136,14 @@ impl Search<'_> {
             self.descend(&tree.levels[searched].view());
         }
         for number in searched..=last {
-            self.select.reset(if number == last { per_tree } else { self.params.beam });
+            self.scratch.select.reset(if number == last { per_tree } else { self.params.beam });
             let mut start = 0;
-            while start < self.parents.len() {
+            while start < self.scratch.parents.len() {
                 let end = self.wave(start);
                 if end == start {
                     break;
                 }
-                self.score(tree, number, query, start..end);
+                self.score(number, query, start..end);
                 start = end;
             }
             if number < last {
@@ -195,14 +153,14 @@ impl Search<'_> {
     }
 
     /// Searches the levels of the top.
-    fn top(&mut self, tree: &Tree, top: &Top, query: &QueryView<'_>, per_tree: usize) {
-        if let Some(trail) = self.trail {
-            trail.push(Visited { tree: self.number as u32, level: None, parent: 0 });
-        }
-        self.margins.clear();
-        margins(&top.level.view(), query, &[0], self.params.choice, self.product, self.margins);
+    fn top(&mut self, top: &Top, query: &QueryView<'_>, per_tree: usize) {
+        let SearchScratch { product, margins: room, nodes, select, .. } = &mut *self.scratch;
+        let level = top.level.view();
+        (self.trace)(&level, query, &[0]);
+        room.clear();
+        margins(&level, query, &[0], self.params.choice, product, room);
         let kept = (self.params.beam, per_tree);
-        top::search(tree, top.depth, self.post, self.margins, kept, self.nodes, self.select);
+        top::search(self.tree, top.depth, self.post, room, kept, nodes, select);
     }
 
     /// Where the parents to score next end: none are left when nothing further can change the best.
@@ -210,47 +168,43 @@ impl Search<'_> {
     /// No child ranks above its parent and the parents come best first, so as soon as one of them scores below the worst
     /// node that is kept, it and all after it are done with.
     fn wave(&self, start: usize) -> usize {
+        let SearchScratch { parents, parent_scores, select, .. } = &*self.scratch;
         if !self.post.never_rises() {
-            return self.parents.len();
+            return parents.len();
         }
-        let bar = self.select.threshold();
-        let rising = self.parent_scores[start..].iter().take(WAVE).take_while(|&&score| score >= bar).count();
-        start + rising
+        let threshold = select.threshold();
+        start + parent_scores[start..].iter().take(WAVE).take_while(|&&score| score >= threshold).count()
     }
 
     /// Scores the children of some of the parents.
-    fn score(&mut self, tree: &Tree, number: usize, query: &QueryView<'_>, parents: std::ops::Range<usize>) {
-        let level = tree.levels[number].view();
-        let leaves = (number + 1 == tree.levels.len()).then(|| tree.labels());
-        if let Some(trail) = self.trail {
-            let (tree, level) = (self.number as u32, number as u32);
-            trail.extend(self.parents[parents.clone()].iter().map(|&parent| Visited {
-                tree,
-                level: Some(level),
-                parent,
-            }));
-        }
-        self.margins.clear();
-        margins(&level, query, &self.parents[parents.clone()], self.params.choice, self.product, self.margins);
-        let mut rest = &mut self.margins[..];
-        for (&parent, &score) in self.parents[parents.clone()].iter().zip(&self.parent_scores[parents]) {
+    fn score(&mut self, number: usize, query: &QueryView<'_>, range: std::ops::Range<usize>) {
+        let SearchScratch { product, parents, parent_scores, margins: room, select, .. } = &mut *self.scratch;
+        let level = self.tree.levels[number].view();
+        let leaves = (number + 1 == self.tree.levels.len()).then(|| self.tree.labels());
+        let (parents, scores) = (&parents[range.clone()], &parent_scores[range]);
+        (self.trace)(&level, query, parents);
+        room.clear();
+        margins(&level, query, parents, self.params.choice, product, room);
+        let mut rest = &mut room[..];
+        for (&parent, &score) in parents.iter().zip(scores) {
             let children = level.children(parent as usize);
             let (here, others) = rest.split_at_mut(children.len());
             rest = others;
-            offer_children(self.post, score, children.start, here, leaves, self.select);
+            offer_children(self.post, score, children.start, here, leaves, select);
         }
     }
 
-    /// Makes the selected nodes the parents of the next level, the best first: children of good parents raise the bar of
-    /// the next selection early, and most of the others fail it at once.
-    fn descend(&mut self, next: &xc_sparse::chunked::ChunkedView<'_>) {
-        for node in self.select.best() {
+    /// Makes the selected nodes the parents of the next level, the best first: children of good parents raise the
+    /// threshold of the next selection early, and most of the others fail it at once.
+    fn descend(&mut self, next: &ChunkedView<'_>) {
+        let SearchScratch { parents, parent_scores, select, .. } = &mut *self.scratch;
+        for node in select.best() {
             next.prefetch_parent(node.label as usize);
         }
-        let best = self.select.sorted();
-        self.parents.clear();
-        self.parents.extend(best.iter().map(|s| s.label));
-        self.parent_scores.clear();
-        self.parent_scores.extend(best.iter().map(|s| s.score));
+        let best = select.sorted();
+        parents.clear();
+        parents.extend(best.iter().map(|s| s.label));
+        parent_scores.clear();
+        parent_scores.extend(best.iter().map(|s| s.score));
     }
 }

@@ -1,7 +1,7 @@
 //! Scores of given labels only: the paths to them, and nothing else.
 
 use super::ensemble::{Pooled, mean_of_trees};
-use super::online::PredictScratch;
+use super::online::{PredictScratch, SearchScratch};
 use super::scores::{normalised, rank_scores};
 use crate::model::{Tree, TreeModel};
 use thiserror::Error;
@@ -68,16 +68,8 @@ impl TreeModel {
     ) {
         assert_eq!(restriction.trees.len(), self.trees.len(), "a restriction belongs to its model");
         out.clear();
-        let PredictScratch {
-            query,
-            normalised: room,
-            product,
-            parent_scores,
-            margins: room_margins,
-            select,
-            pooled,
-            ..
-        } = scratch;
+        let PredictScratch { query, normalised: room, search, pooled } = scratch;
+        let SearchScratch { product, parent_scores, child_scores, margins: room_margins, select, .. } = search;
         let row = normalised(row, self.info.normalise_rows, room);
         pooled.clear();
         for (number, (tree, levels)) in self.trees.iter().zip(&restriction.trees).enumerate() {
@@ -92,7 +84,7 @@ impl TreeModel {
                 margins(&level, &view, &nodes.parents, Choice::Auto, product, room_margins);
                 let mut rest = &mut room_margins[..];
                 let mut wanted = nodes.nodes.iter().copied().peekable();
-                let mut scores = Vec::with_capacity(nodes.nodes.len());
+                child_scores.clear();
                 for (&parent, &score) in nodes.parents.iter().zip(parent_scores.iter()) {
                     let children = level.children(parent as usize);
                     let (here, others) = rest.split_at_mut(children.len());
@@ -100,11 +92,11 @@ impl TreeModel {
                     rank_scores(self.info.post, score, here);
                     while let Some(node) = wanted.next_if(|&node| node < children.end) {
                         let score = here[(node - children.start) as usize];
-                        scores.push(score);
+                        child_scores.push(score);
                         if l == last {
                             let label = tree.labels()[node as usize];
                             if self.trees.len() == 1 {
-                                select.push(Scored { label: label, score: score });
+                                select.push(Scored { label, score });
                             } else {
                                 let score = self.info.post.finish(score);
                                 pooled.push(Pooled { label, tree: number as u32, score });
@@ -112,7 +104,7 @@ impl TreeModel {
                         }
                     }
                 }
-                *parent_scores = scores;
+                std::mem::swap(parent_scores, child_scores);
             }
         }
         if self.trees.len() == 1 {

@@ -28,7 +28,7 @@ pub(crate) fn rank_scores(post: PostProcessor, parent: f32, margins: &mut [f32])
     }
 }
 
-/// Children that are compared with the bar together, before each for itself: most of the time none passes.
+/// Children that are compared with the threshold together, before each for itself: most of the time none passes.
 const OFFERED: usize = 8;
 
 /// Ranks the children of one parent, given their margins, and offers them to `select`: as nodes, of which the first has
@@ -49,7 +49,7 @@ pub(crate) fn offer_children(
             for (labels, scores) in labels.chunks(OFFERED).zip(margins.chunks(OFFERED)) {
                 if select.may_keep(scores) {
                     for (&label, &score) in labels.iter().zip(scores) {
-                        select.push(Scored { label: label, score: score });
+                        select.push(Scored { label, score });
                     }
                 }
             }
@@ -58,7 +58,7 @@ pub(crate) fn offer_children(
             for (first, scores) in (first..).step_by(OFFERED).zip(margins.chunks(OFFERED)) {
                 if select.may_keep(scores) {
                     for (child, &score) in (first..).zip(scores) {
-                        select.push(Scored { label: child, score: score });
+                        select.push(Scored { label: child, score });
                     }
                 }
             }
