@@ -88,7 +88,7 @@ pub enum Activation {
 ///
 /// A value is dropped when a hash of (seed, step, layer, position in the batch) falls below the rate; kept ones are
 /// divided by 1 - rate. No mask is stored.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct ActivationDropout {
     pub(crate) activation: Activation,
     /// Chance that a value is dropped, in [0, 1).

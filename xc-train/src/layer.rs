@@ -4,6 +4,7 @@ use crate::Update;
 use crate::activations::Activations;
 use crate::parameter::{Decay, Init, Parameter, RowsMut};
 use rayon::prelude::*;
+use serde_json::json;
 use xc_sparse::dense::{MatRef, MatmulPrecision, Scratch, SplitRows, Start, product, product_by_rows};
 use xc_sparse::vectorised;
 
@@ -22,6 +23,7 @@ pub(crate) struct Linear {
     pub(crate) weights: Parameter,
     pub(crate) bias: Parameter,
     pub(crate) products: MatmulPrecision,
+    init: Init,
 }
 
 impl Linear {
@@ -30,7 +32,12 @@ impl Linear {
         let mut weights = Parameter::zeros(outputs, width, Decay::Yes);
         let bound = (gain / width.max(1) as f32).sqrt();
         first.fill(layer, bound, &mut weights);
-        Self { weights, bias: Parameter::zeros(outputs, 1, Decay::No), products: MatmulPrecision::F32 }
+        Self { weights, bias: Parameter::zeros(outputs, 1, Decay::No), products: MatmulPrecision::F32, init: first }
+    }
+
+    pub(crate) fn settings(&self) -> serde_json::Value {
+        let (outputs, width) = (self.weights.rows(), self.weights.width());
+        json!({ "outputs": outputs, "width": width, "precision": self.products, "init": self.init })
     }
 
     fn matrix(&self) -> MatRef<'_> {

@@ -1,7 +1,7 @@
 //! An encoder and a head, and one step of training.
 
 use crate::layer::Named;
-use crate::state::{Array, ArrayMut};
+use crate::state::{Arrays, State, StateError, Visitor};
 use crate::{Activations, Batch, Encoder, Head, Loss, Mode, Optimizer, Parameter, StepError, StepParams, Update};
 
 /// A network: instances to vectors to logits.
@@ -173,28 +173,36 @@ impl<E: Encoder, H: Head<Input = E::Output>> Network<E, H> {
         self.encoder.parameters_mut().into_iter().chain(self.head.parameters_mut()).collect()
     }
 
-    /// Every array of the state, always in the same order.
-    pub fn arrays(&self) -> Vec<Array<'_>> {
-        self.encoder.arrays().into_iter().chain(self.head.arrays()).collect()
+    /// Both parts, as what a checkpoint holds.
+    pub fn parts(&self) -> [&dyn State; 2] {
+        [&self.encoder, &self.head]
     }
 
-    /// Every array of the state, in the order of `arrays`. Whoever overwrites them calls [`Network::overwritten`] then.
-    pub fn arrays_mut(&mut self) -> Vec<ArrayMut<'_>> {
-        self.encoder.arrays_mut().into_iter().chain(self.head.arrays_mut()).collect()
-    }
-
-    /// Tells both parts that their arrays were overwritten.
+    /// Shows every array of the state, always in the same order.
     ///
     /// # Errors
-    /// What is impossible about the arrays, in one line.
-    pub fn overwritten(&mut self) -> Result<(), String> {
-        self.encoder.overwritten()?;
-        self.head.overwritten()
+    /// Those of `f`, and what keeps an array from being read.
+    pub fn visit(&self, f: &mut Visitor<'_>) -> Result<(), StateError> {
+        self.encoder.visit(f)?;
+        self.head.visit(f)
     }
 
-    /// Whether every learned value is finite.
-    pub fn is_finite(&self) -> bool {
-        self.encoder.is_finite() && self.head.is_finite()
+    /// Overwrites every array of the state.
+    ///
+    /// # Errors
+    /// An array cannot be read, or its content is impossible; the network is then in the middle of being loaded.
+    pub fn load(&mut self, from: &dyn Arrays) -> Result<(), StateError> {
+        self.encoder.load(from)?;
+        self.head.load(from)
+    }
+
+    /// Looks for a learned value that is not finite.
+    ///
+    /// # Errors
+    /// The first one that is found.
+    pub fn check_finite(&self) -> Result<(), StateError> {
+        self.encoder.check_finite()?;
+        self.head.check_finite()
     }
 
     /// Number of learned values of the parameters.

@@ -1,6 +1,7 @@
 //! A matrix that learns, with what its optimiser remembers of it.
 
 use crate::optim::Change;
+use serde::{Deserialize, Serialize};
 use xc_hash::stream::{Purpose, Stream, name};
 use xc_sparse::dense::SplitRows;
 use xc_sparse::simd::prefetch_start;
@@ -30,7 +31,8 @@ pub enum Decay {
 }
 
 /// The values that a layer begins with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Init {
     /// Drawn at random; the seed names the streams.
     Random {

@@ -1,6 +1,7 @@
 //! Learning rates over time.
 
 use crate::trainer::{Judge, Validation};
+use serde_json::json;
 
 /// A factor on the base learning rate.
 pub trait Schedule: Send {
@@ -25,8 +26,8 @@ pub trait Schedule: Send {
         let _ = state;
     }
 
-    /// All settings as text, to tell two trainings apart.
-    fn settings(&self) -> String;
+    /// All settings, to tell two trainings apart.
+    fn settings(&self) -> serde_json::Value;
 }
 
 /// Always 1.
@@ -42,8 +43,8 @@ impl Schedule for Constant {
         true
     }
 
-    fn settings(&self) -> String {
-        "Constant".into()
+    fn settings(&self) -> serde_json::Value {
+        json!("constant")
     }
 }
 
@@ -80,8 +81,8 @@ impl Schedule for WarmupCosine {
         step >= self.total
     }
 
-    fn settings(&self) -> String {
-        format!("{self:?}")
+    fn settings(&self) -> serde_json::Value {
+        json!({ "warmup": self.warmup, "total": self.total, "floor": self.floor })
     }
 }
 
@@ -155,16 +156,8 @@ impl Schedule for HalveOnPlateau {
         }
     }
 
-    fn settings(&self) -> String {
-        // What is as it was before there were others is not said: keys of older checkpoints still hold.
-        let mut text = format!("HalveOnPlateau {}", self.patience);
-        if self.judge != Judge::Loss {
-            text += &format!(" {:?}", self.judge);
-        }
-        if self.lowest > 0.0 {
-            text += &format!(" down to {}", self.lowest);
-        }
-        text
+    fn settings(&self) -> serde_json::Value {
+        json!({ "halve_after": self.patience, "judge": self.judge, "lowest": self.lowest })
     }
 }
 
@@ -209,7 +202,6 @@ mod tests {
         let losses = [3.0, 2.0, 2.0, 2.5, 1.9, f64::NAN, 1.9, 1.9, 1.9].map(|loss| validation(loss, 0.1));
         let met = factors(HalveOnPlateau::new(2), losses);
         assert_eq!(met, [1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.25, 0.25, 0.125]);
-        assert_eq!(HalveOnPlateau::new(2).settings(), "HalveOnPlateau 2");
     }
 
     #[test]
@@ -219,7 +211,7 @@ mod tests {
         let precisions = [0.0, 0.2, 0.2, 0.3, 0.1, 0.3, 0.31, 0.31, 0.31, 0.4, 0.4];
         let met = factors(schedule, precisions.iter().zip(0..).map(|(&p, i)| validation(-f64::from(i), p)));
         assert_eq!(met, [1.0, 1.0, 0.5, 0.5, 0.25, 0.125, 0.125, 0.1, 0.1, 0.1, 0.1]);
-        assert_eq!(schedule.settings(), "HalveOnPlateau 1 Precision3 down to 0.1");
+        assert_eq!(schedule.settings(), json!({ "halve_after": 1, "judge": "precision-3", "lowest": 0.1 }));
     }
 
     #[test]

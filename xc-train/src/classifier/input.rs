@@ -74,7 +74,7 @@ impl Encoder for Input {
 }
 
 impl State for Input {
-    fn settings(&self) -> String {
+    fn settings(&self) -> serde_json::Value {
         delegate!(self, inner => inner.settings())
     }
 

@@ -3,7 +3,7 @@
 use crate::head::sparse::SparseScratch;
 use crate::head::{Dense, DenseScratch, Ranked, Sparse};
 use crate::layer::Named;
-use crate::state::{Array, ArrayMut, State};
+use crate::state::{Arrays, State, StateError, Visitor};
 use crate::{Activations, Head, Loss, Mode, Parameter, StepError, Targets, Update};
 use std::ops::Range;
 
@@ -114,7 +114,7 @@ impl Head for Output {
 }
 
 impl State for Output {
-    fn settings(&self) -> String {
+    fn settings(&self) -> serde_json::Value {
         delegate!(self, inner => inner.settings())
     }
 
@@ -134,19 +134,15 @@ impl State for Output {
         delegate!(self, inner => inner.prepare(n_moments));
     }
 
-    fn arrays(&self) -> Vec<Array<'_>> {
-        delegate!(self, inner => inner.arrays())
+    fn visit(&self, f: &mut Visitor<'_>) -> Result<(), StateError> {
+        delegate!(self, inner => inner.visit(f))
     }
 
-    fn arrays_mut(&mut self) -> Vec<ArrayMut<'_>> {
-        delegate!(self, inner => inner.arrays_mut())
+    fn load(&mut self, from: &dyn Arrays) -> Result<(), StateError> {
+        delegate!(self, inner => inner.load(from))
     }
 
-    fn overwritten(&mut self) -> Result<(), String> {
-        delegate!(self, inner => inner.overwritten())
-    }
-
-    fn is_finite(&self) -> bool {
-        delegate!(self, inner => inner.is_finite())
+    fn check_finite(&self) -> Result<(), StateError> {
+        delegate!(self, inner => inner.check_finite())
     }
 }

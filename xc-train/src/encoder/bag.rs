@@ -16,6 +16,7 @@ use crate::parameter::{Decay, Init, Parameter, RowsMut};
 use crate::state::State;
 use crate::{Activation, Activations, Batch, Mode, StepError, Update};
 use rayon::prelude::*;
+use serde_json::json;
 use std::cell::RefCell;
 use std::ops::Range;
 use xc_sparse::dense::SplitRows;
@@ -28,6 +29,7 @@ pub struct Bag {
     table: Parameter,
     bias: Parameter,
     finish: ActivationDropout,
+    init: Init,
 }
 
 /// Entries of a batch that one task of a backward pass takes.
@@ -54,9 +56,10 @@ impl Bag {
     pub fn new(n_features: usize, width: usize, activation: Activation, dropout: f32, first: impl Into<Init>) -> Self {
         assert!((0.0..1.0).contains(&dropout), "dropout {dropout}, wanted 0 <= rate < 1");
         let mut table = Parameter::zeros(n_features, width, Decay::Yes);
-        first.into().fill(0, 20f32.sqrt().recip(), &mut table);
+        let init = first.into();
+        init.fill(0, 20f32.sqrt().recip(), &mut table);
         let bias = Parameter::zeros(width, 1, Decay::No);
-        Self { table, bias, finish: ActivationDropout { activation, dropout, layer: 0 } }
+        Self { table, bias, finish: ActivationDropout { activation, dropout, layer: 0 }, init }
     }
 
     /// The embeddings, one row per feature, to be changed.
@@ -133,8 +136,8 @@ impl Encoder for Bag {
 }
 
 impl State for Bag {
-    fn settings(&self) -> String {
-        format!("bag {} x {} {:?}", self.n_features(), self.width(), self.finish)
+    fn settings(&self) -> serde_json::Value {
+        json!({ "bag": [self.n_features(), self.width()], "finish": self.finish, "init": self.init })
     }
 
     fn parameters(&self) -> Vec<Named<&Parameter>> {

@@ -6,6 +6,7 @@ use crate::layer::Named;
 use crate::state::State;
 use crate::{Activation, Activations, Batch, Mode, Parameter, StepError, Update};
 use rayon::prelude::*;
+use serde_json::json;
 
 /// Hands on the dense rows of the batch; learns nothing.
 #[derive(Clone, Copy, Debug)]
@@ -73,12 +74,8 @@ impl Encoder for Precomputed {
 }
 
 impl State for Precomputed {
-    fn settings(&self) -> String {
-        // Without dropout it reads as it did before there was any: keys of older checkpoints still hold.
-        match self.finish.dropout {
-            0.0 => format!("precomputed {}", self.width),
-            dropout => format!("precomputed {}, dropout {dropout}", self.width),
-        }
+    fn settings(&self) -> serde_json::Value {
+        json!({ "precomputed": self.width, "finish": self.finish })
     }
 
     fn parameters(&self) -> Vec<Named<&Parameter>> {

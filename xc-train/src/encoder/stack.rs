@@ -4,9 +4,10 @@ use super::Encoder;
 use crate::activations::{ActivationDropout, BLOCK};
 use crate::layer::{Linear, Named};
 use crate::parameter::Init;
-use crate::state::State;
+use crate::state::{Arrays, State, StateError, Visitor, load_parameters, visit_parameters};
 use crate::{Activation, Activations, Batch, Mode, Parameter, StepError, Update};
 use rayon::prelude::*;
+use serde_json::json;
 use xc_sparse::dense::{MatmulPrecision, Scratch};
 
 /// Dense layers above `E`, each `finish(input * weights^T + bias)`.
@@ -188,23 +189,57 @@ impl<E: Encoder<Output = Activations>> Encoder for Stack<E> {
 }
 
 impl<E: Encoder<Output = Activations>> State for Stack<E> {
-    fn settings(&self) -> String {
-        let own = self
-            .layers
-            .iter()
-            .map(|l| format!("; {} {:?} products {}", l.linear.weights.rows(), l.finish, l.linear.products.name()));
-        std::iter::once(format!("{} at {}", self.below.settings(), self.share_below)).chain(own).collect()
+    fn settings(&self) -> serde_json::Value {
+        let layer = |l: &Layer| json!({ "linear": l.linear.settings(), "finish": l.finish });
+        let layers: Vec<_> = self.layers.iter().map(layer).collect();
+        json!({ "below": self.below.settings(), "share_below": self.share_below, "layers": layers })
     }
 
     fn parameters(&self) -> Vec<Named<&Parameter>> {
-        let own = self.layers.iter().enumerate().flat_map(|(at, l)| l.linear.parameters(&format!("layer{}", at + 1)));
-        self.below.parameters().into_iter().chain(own).collect()
+        self.below.parameters().into_iter().chain(self.own()).collect()
     }
 
     fn parameters_mut(&mut self) -> Vec<Named<&mut Parameter>> {
-        let own = self.layers.iter_mut().enumerate();
+        let Self { below, layers, .. } = self;
+        let own = layers.iter_mut().enumerate();
         let own = own.flat_map(|(at, l)| l.linear.parameters_mut(&format!("layer{}", at + 1)));
-        self.below.parameters_mut().into_iter().chain(own).collect()
+        below.parameters_mut().into_iter().chain(own).collect()
+    }
+
+    fn n_values(&self) -> usize {
+        self.below.n_values() + self.own().map(|named| named.parameter.values().len()).sum::<usize>()
+    }
+
+    fn prepare(&mut self, n_moments: usize) {
+        self.below.prepare(n_moments);
+        self.own_mut().for_each(|named| named.parameter.prepare(n_moments));
+    }
+
+    fn visit(&self, f: &mut Visitor<'_>) -> Result<(), StateError> {
+        self.below.visit(f)?;
+        visit_parameters(self.own(), f)
+    }
+
+    fn load(&mut self, from: &dyn Arrays) -> Result<(), StateError> {
+        self.below.load(from)?;
+        load_parameters(self.own_mut(), from)
+    }
+
+    fn check_finite(&self) -> Result<(), StateError> {
+        self.below.check_finite()?;
+        visit_parameters(self.own(), &mut |array| array.check_finite())
+    }
+}
+
+impl<E> Stack<E> {
+    /// The layers' parameters.
+    fn own(&self) -> impl Iterator<Item = Named<&Parameter>> {
+        self.layers.iter().enumerate().flat_map(|(at, l)| l.linear.parameters(&format!("layer{}", at + 1)))
+    }
+
+    fn own_mut(&mut self) -> impl Iterator<Item = Named<&mut Parameter>> {
+        let layers = self.layers.iter_mut().enumerate();
+        layers.flat_map(|(at, l)| l.linear.parameters_mut(&format!("layer{}", at + 1)))
     }
 }
 

@@ -6,6 +6,7 @@ use crate::parameter::Init;
 use crate::state::State;
 use crate::{Activations, Loss, Mode, Parameter, StepError, Targets, Update};
 use rayon::prelude::*;
+use serde_json::json;
 use std::ops::Range;
 use xc_sparse::dense::{MatmulPrecision, Scratch};
 
@@ -125,8 +126,8 @@ impl Head for Dense {
 }
 
 impl State for Dense {
-    fn settings(&self) -> String {
-        format!("dense {} x {} products {}", self.labels().len(), self.width(), self.linear.products.name())
+    fn settings(&self) -> serde_json::Value {
+        json!({ "dense": self.linear.settings() })
     }
 
     fn parameters(&self) -> Vec<Named<&Parameter>> {

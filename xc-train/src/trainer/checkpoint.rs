@@ -8,11 +8,11 @@
 //! ```
 
 use super::evaluate::Validation;
-use crate::state::{Copies, Role};
+use crate::state::{Arrays, Role, Slice, Snapshot, StateError};
 use crate::{Encoder, Head, Network};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenError, OpenMode, WriteError};
+use xc_sparse::store::{Container, ContainerWriter, OpenError, OpenMode, WriteError};
 
 const KIND: &str = "checkpoint";
 /// Before the names of the best state's arrays.
@@ -115,6 +115,30 @@ impl Position {
     }
 }
 
+/// An error with its cause, in one line.
+fn said(error: &StateError) -> String {
+    let cause = std::error::Error::source(error).map_or(String::new(), |cause| format!(": {cause}"));
+    format!("{error}{cause}")
+}
+
+/// Arrays of a container under names behind a prefix; with one, answers alone.
+struct Stored<'a> {
+    container: &'a Container,
+    prefix: &'a str,
+}
+
+impl Arrays for Stored<'_> {
+    fn read(&self, of: &Slice<'_>, into: &mut [u8]) -> Result<(), StateError> {
+        if of.role == Role::Training && !self.prefix.is_empty() {
+            return Ok(());
+        }
+        let name = format!("{}{}", self.prefix, of.name);
+        let bytes = self.container.bytes(&name, of.dtype, &of.shape()).map_err(|e| StateError::new(name, e))?;
+        into.copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
 /// A checkpoint folder for the training with one key.
 pub(super) struct Checkpoint {
     folder: PathBuf,
@@ -147,7 +171,7 @@ impl Checkpoint {
         &self,
         network: &mut Network<E, H>,
         n_batches: u64,
-    ) -> Result<Option<(Position, Option<Copies>)>, CheckpointError> {
+    ) -> Result<Option<(Position, Option<Snapshot>)>, CheckpointError> {
         if !self.state.join("config.json").exists() {
             return Ok(None);
         }
@@ -168,10 +192,10 @@ impl Checkpoint {
         }
         // The best state goes through the network, so that it is looked at as closely as the last one.
         let has_best = container.arrays().any(|(name, _)| name.starts_with(BEST));
-        let mut best = has_best.then(Copies::default);
+        let mut best = has_best.then(Snapshot::default);
         if let Some(best) = &mut best {
             self.read(&container, BEST, network)?;
-            best.take(&network.arrays());
+            best.take(&network.parts(), &[Role::Answer]).map_err(|e| damaged(said(&e)))?;
         }
         self.read(&container, "", network)?;
         Ok(Some((position, best)))
@@ -184,22 +208,14 @@ impl Checkpoint {
         prefix: &str,
         network: &mut Network<E, H>,
     ) -> Result<(), CheckpointError> {
-        let damaged = |what: String| CheckpointError::Damaged { path: self.state.clone(), what };
-        for array in network.arrays_mut() {
-            if array.role == Role::Values || prefix.is_empty() {
-                let name = format!("{prefix}{}", array.name);
-                array.bytes.copy_from_slice(container.bytes(&name, array.dtype, &array.shape)?);
+        let damaged = |e: StateError| CheckpointError::Damaged { path: self.state.clone(), what: said(&e) };
+        network.load(&Stored { container, prefix }).map_err(damaged)?;
+        network.check_finite().map_err(|e| match e {
+            StateError::NotFinite { name, at } => {
+                damaged(StateError::NotFinite { name: format!("{prefix}{name}"), at })
             }
-        }
-        if !network.is_finite() {
-            let mut arrays = network.arrays().into_iter().filter(|array| array.role == Role::Values);
-            let found = arrays.find_map(|array| Some((array.first_not_finite()?, array.name)));
-            return Err(damaged(match found {
-                Some((at, name)) => format!("array {prefix}{name}: value {at} is not finite"),
-                None => "a learned value is not finite".to_owned(),
-            }));
-        }
-        network.overwritten().map_err(damaged)
+            other => damaged(other),
+        })
     }
 
     /// Replaces the state in one step.
@@ -207,20 +223,27 @@ impl Checkpoint {
         &self,
         network: &Network<E, H>,
         position: &Position,
-        best: Option<&Copies>,
+        best: Option<&Snapshot>,
     ) -> Result<(), CheckpointError> {
         let mut writer = ContainerWriter::create(&self.state, KIND)?;
         writer.set_parameter("key", self.key.as_str());
         writer.set_parameter("step", position.step);
         writer.set_parameter("epoch", u64::from(position.epoch));
         writer.add_slice("position", &position.to_numbers())?;
-        let arrays = network.arrays();
-        for array in &arrays {
-            writer.add(&array.name, array.to_ref())?;
+        let mut refused = None;
+        let visited = network.visit(&mut |array| {
+            let stop = |e| {
+                refused = Some(e);
+                StateError::new(array.of.name, "not written")
+            };
+            array.write(|bytes| writer.add(array.of.name, bytes)).map_err(stop)
+        });
+        if let Some(e) = refused {
+            return Err(e.into());
         }
-        let values = arrays.iter().filter(|array| array.role == Role::Values);
-        for (array, copy) in values.zip(best.iter().flat_map(|best| &best.0)) {
-            writer.add(&format!("{BEST}{}", array.name), ArrayRef { bytes: copy, ..array.to_ref() })?;
+        visited.map_err(|e| CheckpointError::Damaged { path: self.state.clone(), what: said(&e) })?;
+        for (name, _, array) in best.iter().flat_map(|best| best.arrays()) {
+            writer.add(&format!("{BEST}{name}"), array)?;
         }
         Ok(writer.finish()?)
     }

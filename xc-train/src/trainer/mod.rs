@@ -24,7 +24,7 @@ pub use log::LogError;
 pub use observe::{Event, Observer, Silent};
 pub use params::{CheckpointAt, Judge, Keep, LogAt, ParamsError, PatienceFrom, TrainParams};
 
-use crate::state::Copies;
+use crate::state::{Role, Snapshot, StateError};
 use crate::{Encoder, Head, Loss, Network, Optimizer, Rule, Schedule, Scratch, Step, StepError, StepParams};
 use checkpoint::{Checkpoint, Position};
 use data::{Prefetch, order};
@@ -68,6 +68,9 @@ pub enum TrainError {
     /// A checkpoint is of no use or cannot be written.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// The network's own state cannot be read or put back.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// A part of the network failed.
     #[error(transparent)]
     Step(#[from] StepError),
@@ -172,17 +175,16 @@ impl Trainer<'_> {
         if self.params.keep == Keep::Best
             && let Some(best) = run.best
         {
-            best.give(network.arrays_mut());
-            network.overwritten().unwrap_or_else(|what| panic!("the network's own state: {what}"));
+            network.load(&best)?;
         }
         let Position { step, epoch, best, stopped, .. } = run.position;
         Ok(Summary { steps: step, epochs: epoch, best, stopped_early: stopped })
     }
 
-    /// Hash of everything that the result depends on: data, settings, first parameters. Two trainings of one key end with the
-    /// same bytes.
+    /// Hash of everything that the result depends on: data and all settings, from which first parameters follow. Two trainings of one
+    /// key end with the same bytes.
     ///
-    /// *Cost*: one pass over data and parameters, some GB a second.
+    /// *Cost*: one pass over the data, some GB a second.
     pub fn key<E: Encoder, H: Head<Input = E::Output>>(
         &self,
         network: &Network<E, H>,
@@ -299,7 +301,7 @@ impl Trainer<'_> {
             run.position.best = Some((step, met));
             run.position.waited = 0;
             if self.params.keep == Keep::Best {
-                run.best.get_or_insert_default().take(&network.arrays());
+                run.best.get_or_insert_default().take(&network.parts(), &[Role::Answer])?;
             }
         } else if counts {
             run.position.waited += 1;
@@ -320,8 +322,9 @@ impl Trainer<'_> {
     ) -> Result<(), TrainError> {
         let Some(checkpoint) = &run.checkpoint else { return Ok(()) };
         // A step with a finite loss can still leave a parameter that is not; the state on disk stays good.
-        if !network.is_finite() {
-            return Err(run.not_finite(f64::NAN));
+        match network.check_finite() {
+            Err(StateError::NotFinite { .. }) => return Err(run.not_finite(f64::NAN)),
+            other => other?,
         }
         if let Some(log) = &mut run.log {
             run.position.log_bytes = log.sync()?;
@@ -337,7 +340,7 @@ impl Trainer<'_> {
 /// What changes while training runs.
 struct Run<E: Encoder, H: Head<Input = E::Output>> {
     position: Position,
-    best: Option<Copies>,
+    best: Option<Snapshot>,
     /// Steps of the state on disk.
     saved: Option<u64>,
     /// When it was written, or training began.

@@ -11,7 +11,7 @@ use xc_train::classifier::{
     OpenClassifierError, PredictError, PredictScratch, QueryRow, SparseHeadParams, Wiring, Workload, preset,
 };
 use xc_train::schedule::Constant;
-use xc_train::state::{Role, State};
+use xc_train::state::{Role, Snapshot, State};
 use xc_train::trainer::{Event, Observer, Sample, Silent, TrainError};
 use xc_train::{Activations, Batch, DenseRows, Examples, Features, Loss, Optimizer, TrainParams, Trainer};
 
@@ -263,10 +263,11 @@ fn the_memory_foreseen_is_that_of_the_arrays() {
         let model = trained(&data, &params);
         let is_unstructured = matches!(&params.head, HeadParams::Sparse(head) if head.wiring == Wiring::Unstructured);
         let bytes = |role| -> u64 {
-            let arrays = model.network().arrays();
-            let sum: usize = arrays.iter().filter(|array| array.role == role).map(|array| array.bytes.len()).sum();
+            let arrays = Snapshot::of(&model.network().parts()).unwrap();
+            let of_role = arrays.arrays().filter(|&(_, of, _)| of == role);
+            let sum: usize = of_role.map(|(.., array)| array.bytes.len()).sum();
             // The end of the last label's connections is not counted.
-            sum as u64 - if is_unstructured && role == Role::Values { 8 } else { 0 }
+            sum as u64 - if is_unstructured && role == Role::Answer { 8 } else { 0 }
         };
         let work = Workload {
             n_features: N_FEATURES,
@@ -277,7 +278,7 @@ fn the_memory_foreseen_is_that_of_the_arrays() {
             clips: false,
         };
         let memory = params.memory(&work);
-        assert_eq!((memory.parameters, memory.moments), (bytes(Role::Values), bytes(Role::Moments)), "{params:?}");
+        assert_eq!((memory.parameters, memory.moments), (bytes(Role::Answer), bytes(Role::Training)), "{params:?}");
         assert_eq!(memory.best, memory.parameters);
         assert!(memory.buffers > 4 * 16 * 2 * params.encoder.top_width(N_FEATURES) as u64);
         let clips = params.memory(&Workload { clips: true, ..work });

@@ -86,8 +86,8 @@ impl Head for Fused {
 }
 
 impl State for Fused {
-    fn settings(&self) -> String {
-        "fused".to_owned()
+    fn settings(&self) -> serde_json::Value {
+        "fused".into()
     }
 
     fn parameters(&self) -> Vec<Named<&Parameter>> {
@@ -183,8 +183,8 @@ impl Encoder for Deaf {
 }
 
 impl State for Deaf {
-    fn settings(&self) -> String {
-        "deaf".to_owned()
+    fn settings(&self) -> serde_json::Value {
+        "deaf".into()
     }
 
     fn parameters(&self) -> Vec<Named<&Parameter>> {
@@ -294,8 +294,8 @@ impl Encoder for Failing {
 }
 
 impl State for Failing {
-    fn settings(&self) -> String {
-        "failing".to_owned()
+    fn settings(&self) -> serde_json::Value {
+        "failing".into()
     }
 
     fn parameters(&self) -> Vec<Named<&Parameter>> {

@@ -2,6 +2,7 @@
 
 use half::bf16;
 use proptest::prelude::*;
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 use xc_sparse::LabelRows;
@@ -10,8 +11,7 @@ use xc_train::encoder::{Precomputed, Stack};
 use xc_train::head::Sparse;
 use xc_train::head::sparse::{Rewire, Screening, SparseParams, UniformNegatives};
 use xc_train::schedule::Constant;
-use xc_train::state::Role;
-use xc_train::state::State;
+use xc_train::state::{Role, Snapshot, State};
 use xc_train::trainer::{CheckpointAt, Event, Keep, Observer, Sample, Silent, TrainError};
 use xc_train::{
     Activation, Activations, Batch, DenseRows, Examples, Features, Head, Init, Loss, Mode, Network, Optimizer, Rule,
@@ -125,7 +125,7 @@ pub(crate) fn update(optimizer: Optimizer, rate: f64, number: u64) -> Update {
 }
 
 fn state(head: &Sparse) -> Vec<Vec<u8>> {
-    head.arrays().into_iter().map(|a| a.bytes.to_vec()).collect()
+    Snapshot::of(&[head]).unwrap().arrays().map(|(.., array)| array.bytes.to_vec()).collect()
 }
 
 fn weights(head: &Sparse) -> Vec<f64> {
@@ -267,7 +267,8 @@ fn train_params(batch_size: usize) -> TrainParams {
 }
 
 fn all(network: &Network<Stack<Precomputed>, Sparse>) -> Vec<(String, Vec<u8>)> {
-    network.arrays().into_iter().map(|a| (a.name, a.bytes.to_vec())).collect()
+    let all = Snapshot::of(&network.parts()).unwrap();
+    all.arrays().map(|(name, _, array)| (name.to_owned(), array.bytes.to_vec())).collect()
 }
 
 /// Ends a training after so many steps, if not 0.
@@ -362,10 +363,11 @@ fn connections_change_while_training_and_stay_sound() {
         let zeros: Vec<usize> = (0..c.len()).filter(|&at| c.weights().get(at) == 0.0).collect();
         assert!(zeros.len() >= c.len() / 10);
         if params == kinds()[0] {
-            let moments: Vec<_> = after.arrays().into_iter().filter(|a| a.name.starts_with("head.weights.m")).collect();
+            let state = Snapshot::of(&after.parts()).unwrap();
+            let moments: Vec<_> = state.arrays().filter(|(name, ..)| name.starts_with("head.weights.m")).collect();
             assert_eq!(moments.len(), 2);
-            for moment in moments {
-                assert_eq!(moment.role, Role::Moments);
+            for (_, role, moment) in moments {
+                assert_eq!(role, Role::Training);
                 let values: &[f32] = bytemuck::cast_slice(moment.bytes);
                 assert!(zeros.iter().all(|&at| values[at] == 0.0));
             }
@@ -450,11 +452,12 @@ fn bad_shapes_and_states_are_said() {
     // A damaged checkpoint: an input that is not there, and one twice.
     for (value, wanted) in [(99u16, "is connected with input 99 of 40"), (0, "twice")] {
         let mut head = head(4, 40, params(40, true), 1);
-        for array in head.arrays_mut().into_iter().filter(|a| a.name == "head.indices") {
-            let values: &mut [u16] = bytemuck::cast_slice_mut(array.bytes);
-            values[..2].fill(value);
-        }
-        assert!(head.overwritten().unwrap_err().contains(wanted));
+        let mut state = Snapshot::of(&[&head]).unwrap();
+        let values: &mut [u16] = bytemuck::cast_slice_mut(state.bytes_mut("head.indices").unwrap());
+        values[..2].fill(value);
+        let error = head.load(&state).unwrap_err();
+        assert_eq!(error.to_string(), "array head.indices");
+        assert!(error.source().unwrap().to_string().contains(wanted));
     }
     // A NaN in a batch changes nothing.
     let data = Data::new(LANES + 3, 5, 4, 1);

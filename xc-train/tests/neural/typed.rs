@@ -11,7 +11,9 @@ use xc_sparse::store::{ArrayRef, Container, ContainerWriter, Dtype, OpenMode};
 use xc_train::encoder::Bag;
 use xc_train::head::{Dense, DenseScratch};
 use xc_train::schedule::HalveOnPlateau;
-use xc_train::state::{Array, ArrayMut, Role, State, arrays_mut_of, arrays_of};
+use xc_train::state::{
+    self, Array, Arrays, Role, Snapshot, State, StateError, Visitor, load_parameters, visit_parameters,
+};
 use xc_train::trainer::{CheckpointAt, Event, Keep, Observer, Sample, Summary, TrainError};
 use xc_train::{
     Activation, Activations, Examples, Features, Head, Loss, Mode, Named, Network, Optimizer, Parameter, StepError,
@@ -92,8 +94,8 @@ impl Head for Counting {
 }
 
 impl State for Counting {
-    fn settings(&self) -> String {
-        "counting".to_owned()
+    fn settings(&self) -> serde_json::Value {
+        serde_json::json!({ "counting": LARGEST, "places": self.places[0] })
     }
 
     fn parameters(&self) -> Vec<Named<&Parameter>> {
@@ -104,25 +106,20 @@ impl State for Counting {
         self.dense.parameters_mut()
     }
 
-    fn arrays(&self) -> Vec<Array<'_>> {
-        let mut arrays = arrays_of(self.dense.parameters());
-        arrays.push(Array::new("head.places", Role::Values, [ROWS, 2], &self.places));
-        arrays.push(Array::new("head.scales", Role::Values, [ROWS, 1], &self.scales));
-        arrays.push(Array::new("head.memory", Role::Moments, [ROWS, 2], &self.memory));
-        arrays
+    fn visit(&self, f: &mut Visitor<'_>) -> Result<(), StateError> {
+        visit_parameters(self.dense.parameters(), f)?;
+        f(Array::new("head.places", Role::Answer, [ROWS, 2], &self.places))?;
+        f(Array::new("head.scales", Role::Answer, [ROWS, 1], &self.scales))?;
+        f(Array::new("head.memory", Role::Training, [ROWS, 2], &self.memory))
     }
 
-    fn arrays_mut(&mut self) -> Vec<ArrayMut<'_>> {
-        let mut arrays = arrays_mut_of(self.dense.parameters_mut());
-        arrays.push(ArrayMut::new("head.places", Role::Values, [ROWS, 2], &mut self.places));
-        arrays.push(ArrayMut::new("head.scales", Role::Values, [ROWS, 1], &mut self.scales));
-        arrays.push(ArrayMut::new("head.memory", Role::Moments, [ROWS, 2], &mut self.memory));
-        arrays
-    }
-
-    fn overwritten(&mut self) -> Result<(), String> {
+    fn load(&mut self, from: &dyn Arrays) -> Result<(), StateError> {
+        load_parameters(self.dense.parameters_mut(), from)?;
+        state::read(from, "head.places", Role::Answer, [ROWS, 2], &mut self.places)?;
+        state::read(from, "head.scales", Role::Answer, [ROWS, 1], &mut self.scales)?;
+        state::read(from, "head.memory", Role::Training, [ROWS, 2], &mut self.memory)?;
         match self.places.iter().find(|&&place| place >= LARGEST) {
-            Some(place) => Err(format!("array head.places: {place}, wanted below {LARGEST}")),
+            Some(place) => Err(StateError::new("head.places", format!("{place}, expected below {LARGEST}"))),
             None => Ok(()),
         }
     }
@@ -175,7 +172,8 @@ fn run(folder: &Path, head: Counting, keep: Keep, steps: u64) -> (Net, u64, Resu
 }
 
 fn bytes(network: &Net) -> Vec<(String, Vec<u8>)> {
-    network.arrays().iter().map(|array| (array.name.clone(), array.bytes.to_vec())).collect()
+    let all = Snapshot::of(&network.parts()).unwrap();
+    all.arrays().map(|(name, _, array)| (name.to_owned(), array.bytes.to_vec())).collect()
 }
 
 #[test]
@@ -201,9 +199,10 @@ fn interrupted_after_any_step_every_array_ends_the_same() {
         };
         assert_eq!(steps, 35);
         // Moments are not part of what is kept.
-        let values = |net: &Net| -> Vec<_> {
-            let arrays = net.arrays();
-            arrays.iter().filter(|a| a.role == Role::Values).map(|a| (a.name.clone(), a.bytes.to_vec())).collect()
+        let values = |net: &Net| {
+            let mut answers = Snapshot::default();
+            answers.take(&net.parts(), &[Role::Answer]).unwrap();
+            answers
         };
         assert!(values(&whole) == values(&parts), "{keep:?}");
         if keep == Keep::Last {
@@ -231,13 +230,15 @@ fn a_checkpoint_has_the_names_of_the_parameters_and_best_values_alone() {
 }
 
 #[test]
-fn keys_follow_values_of_every_type_but_no_moments() {
+fn keys_follow_settings_from_which_first_values_come() {
     let base = tempfile::tempdir().unwrap();
     let key = |head: Counting| run(&base.path().join("none"), head, Keep::Last, 1).1;
     let first = key(Counting::new());
     assert_eq!(first, key(Counting { memory: vec![9; 2 * ROWS], ..Counting::new() }));
     assert_ne!(first, key(Counting { places: vec![2; 2 * ROWS], ..Counting::new() }));
-    assert_ne!(first, key(Counting { scales: vec![f16::ZERO; ROWS], ..Counting::new() }));
+    let bag = |seed: u64| Bag::new(30, 6, Activation::Relu, 0.1, seed).settings();
+    assert_ne!(bag(1), bag(2), "the seed of first values is a setting");
+    assert_ne!(Dense::new(9, 6, 1).settings(), Dense::new(9, 6, 2).settings());
 }
 
 /// What a run says when one array of its checkpoint is replaced; hashes and key hold.
@@ -272,7 +273,7 @@ fn arrays_of_another_type_or_shape_or_impossible_content_are_refused() {
     assert!(met.contains("array \"head.memory\" has shape [1, 1], wanted [3, 2]"), "{met}");
     for name in ["head.places", "best.head.places"] {
         let met = with_array(name, Dtype::U16, &[ROWS, 2], &[0xff; 4 * ROWS]);
-        assert!(met.contains("is damaged: array head.places: 65535, wanted below 5000"), "{met}");
+        assert!(met.contains("is damaged: array head.places: 65535, expected below 5000"), "{met}");
     }
     for name in ["head.scales", "best.head.scales"] {
         // 0x7c00 is infinity.
@@ -286,7 +287,7 @@ fn an_array_that_is_not_finite_is_not_saved() {
     let base = tempfile::tempdir().unwrap();
     let mut head = Counting::new();
     head.scales[2] = f16::INFINITY;
-    assert!(!network(head.clone()).is_finite() && network(Counting::new()).is_finite());
+    assert!(network(head.clone()).check_finite().is_err() && network(Counting::new()).check_finite().is_ok());
     let (.., met) = run(base.path(), head, Keep::Best, 8);
     assert!(matches!(met, Err(TrainError::NotFinite { step: 8, checkpoint: None, .. })), "{met:?}");
     assert!(!base.path().join("state").exists());

@@ -22,34 +22,33 @@
 //! ever.
 
 mod active;
+mod init;
 mod learn;
 mod negatives;
 mod pass;
 mod rank;
 mod screening;
+mod state;
 
 pub use negatives::{Negatives, UniformNegatives};
 pub use screening::Screening;
 
 use super::{Head, Ranked};
-use crate::layer::Named;
-use crate::state::{self, Array, ArrayMut, Role, State};
-use crate::{Activations, Decay, Init, Loss, Mode, Parameter, Step, StepError, Targets, Update};
+use crate::{Activations, Init, Loss, Mode, Parameter, Step, StepError, Targets, Update};
 use active::{Active, Positives};
 use rank::BlockTotals;
 use rayon::prelude::*;
 use screening::tiles_without;
+use serde::Serialize;
 use std::ops::Range;
 use std::sync::Arc;
 use xc_hash::stream::{Purpose, Stream, mix, name};
-use xc_sparse::store::{Dtype, Element};
 use xc_sparse::uniform::{
-    ByteLines, Connections, ConnectionsError, FanIn, Indices, LANES, Lines, NumberType, Numbers, Pages, Rewired,
-    ScreenRows, Sums, check_shape, distinct,
+    ByteLines, Connections, Indices, LANES, Lines, NumberType, Numbers, Pages, Rewired, ScreenRows, Sums,
 };
 
 /// Connections that come and go while training (SET).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Rewire {
     /// Steps between two changes.
     pub every: u64,
@@ -58,7 +57,7 @@ pub struct Rewire {
 }
 
 /// What a sparse head is, beside its sizes.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SparseParams {
     /// Connections of an output: exactly so many, or so many on average.
     pub per_output: usize,
@@ -76,6 +75,7 @@ pub struct SparseParams {
 #[derive(Clone, Debug)]
 pub struct Sparse {
     params: SparseParams,
+    init: Init,
     connections: Connections,
     bias: Parameter,
     moments: Vec<Numbers>,
@@ -183,52 +183,6 @@ const ENTRIES: usize = 1 << 17;
 const TILE_OUTPUTS: usize = 1 << 16;
 
 impl Sparse {
-    /// `n_outputs` outputs over vectors of `width`; connections drawn evenly, first weights even, of variance 1 / connections.
-    ///
-    /// # Errors
-    /// More connections than inputs, or none.
-    ///
-    /// # Panics
-    /// If moments are neither f32 nor bf16.
-    pub fn new(n_outputs: usize, width: usize, params: SparseParams, first: Init) -> Result<Self, ConnectionsError> {
-        assert!(matches!(params.moments, NumberType::F32 | NumberType::Bf16), "moments of {:?}", params.moments);
-        let per_output = params.per_output;
-        let seed = match first {
-            Init::Random { seed } => seed,
-            Init::Zeros => 0,
-        };
-        let random = |output: usize| {
-            let mut stream = Stream::new(name(seed, Purpose::Connections, &[STREAM, output as u64]));
-            move || stream.next_u64()
-        };
-        check_shape(width, per_output)?;
-        let mut connections = match params.uniform {
-            true => Connections::uniform(n_outputs, width, per_output, params.weights, |output, row| {
-                *row = distinct(per_output, width, Vec::new().into_iter(), &mut random(output));
-            })?,
-            false => unstructured(n_outputs, width, &params, &random)?,
-        };
-        if let Init::Random { seed } = first {
-            let bound = (3.0 / per_output as f32).sqrt();
-            // A row at a time: the weights of a low precision never exist in f32.
-            let (mut output, mut row) = (0, Vec::new());
-            let mut end = 0;
-            let values = (0..connections.len()).map(|at| {
-                while at == end {
-                    let len = connections.range(output).len();
-                    row.resize(len, 0.0);
-                    let path = [STREAM, output as u64];
-                    Stream::new(name(seed, Purpose::Init, &path)).fill_uniform(bound, &mut row);
-                    (output, end) = (output + 1, end + len);
-                }
-                row[at + row.len() - end]
-            });
-            let weights = Numbers::nearest(params.weights, values);
-            *connections.weights_mut() = weights;
-        }
-        Ok(Self::from_parts(params, connections, Parameter::zeros(n_outputs, 1, Decay::No)))
-    }
-
     /// Takes a layer that was learned.
     ///
     /// # Panics
@@ -237,6 +191,7 @@ impl Sparse {
         assert!(bias.values().len() == connections.n_labels(), "{} biases", bias.values().len());
         Self {
             params,
+            init: Init::Zeros,
             connections,
             bias,
             moments: Vec::new(),
@@ -420,34 +375,6 @@ fn tile_outputs(batch: usize) -> usize {
     (TILE_VALUES / batch.max(1)).clamp(1024, TILE_OUTPUTS)
 }
 
-/// As many connections as in the uniform form, anywhere: each output gets a random number of them.
-fn unstructured<R: FnMut() -> u64>(
-    n_outputs: usize,
-    n_inputs: usize,
-    params: &SparseParams,
-    random: &impl Fn(usize) -> R,
-) -> Result<Connections, ConnectionsError> {
-    let mut counts = vec![0u64; n_outputs];
-    let mut choose = random(n_outputs);
-    let mut left = n_outputs * params.per_output;
-    while left > 0 {
-        let output = ((u128::from(choose()) * n_outputs as u128) >> 64) as usize;
-        if counts[output] < n_inputs as u64 {
-            counts[output] += 1;
-            left -= 1;
-        }
-    }
-    let mut starts = vec![0u64];
-    let mut inputs = Vec::with_capacity(n_outputs * params.per_output);
-    for (output, &count) in counts.iter().enumerate() {
-        inputs.extend(distinct(count as usize, n_inputs, Vec::new().into_iter(), &mut random(output)));
-        starts.push(inputs.len() as u64);
-    }
-    let weights = Numbers::zeros(params.weights, inputs.len());
-    let indices = Indices::new(n_inputs, inputs.into_iter());
-    Connections::from_parts(n_outputs, n_inputs, FanIn::Varying(starts.into()), indices, weights)
-}
-
 impl Head for Sparse {
     type Input = Activations;
     type Scratch = SparseScratch;
@@ -562,115 +489,4 @@ impl Head for Sparse {
 /// The part of the mean loss that no single logit has.
 fn shared_loss(totals: &[BlockTotals], n: usize) -> f64 {
     totals.iter().flat_map(|block| block.losses).sum::<f64>() / n as f64
-}
-
-impl State for Sparse {
-    fn settings(&self) -> String {
-        let negatives = self.negatives.as_ref().map(|n| n.settings());
-        let screening = match self.screening {
-            // As it read before there was any: keys of older checkpoints still hold.
-            Screening::Never => String::new(),
-            screening => format!("; screening {screening:?}, tile {:?}", self.tile),
-        };
-        // The number changes when sums come in another order: a training goes on with what it began with.
-        format!(
-            "sparse {} x {}; {:?}; {negatives:?}; order 2{screening}",
-            self.connections.n_labels(),
-            self.width(),
-            self.params
-        )
-    }
-
-    /// The biases; connections and weights are among the arrays.
-    fn parameters(&self) -> Vec<Named<&Parameter>> {
-        vec![Named { name: "head.bias".to_owned(), parameter: &self.bias }]
-    }
-
-    fn parameters_mut(&mut self) -> Vec<Named<&mut Parameter>> {
-        vec![Named { name: "head.bias".to_owned(), parameter: &mut self.bias }]
-    }
-
-    fn n_values(&self) -> usize {
-        self.connections.len() + self.connections.n_labels()
-    }
-
-    fn prepare(&mut self, n_moments: usize) {
-        self.bias.prepare(n_moments);
-        let (of, len) = (self.params.moments, self.connections.len());
-        self.moments.resize_with(n_moments, || Numbers::zeros(of, len));
-    }
-
-    fn arrays(&self) -> Vec<Array<'_>> {
-        let shape = shape(&self.connections);
-        let mut out = state::arrays_of(self.parameters());
-        if let FanIn::Varying(starts) = self.connections.fan_in() {
-            out.push(Array::new("head.starts", Role::Values, [starts.len(), 1], starts));
-        }
-        let indices = self.connections.indices();
-        out.push(Array {
-            name: "head.indices".into(),
-            role: Role::Values,
-            dtype: dtype(indices),
-            shape,
-            bytes: indices.bytes(),
-        });
-        let of = |name: String, role, numbers| numbers_array(name, role, shape, numbers);
-        out.push(of("head.weights".into(), Role::Values, self.connections.weights()));
-        out.extend(self.moments.iter().enumerate().map(|(i, m)| of(format!("head.weights.m{i}"), Role::Moments, m)));
-        out
-    }
-
-    fn arrays_mut(&mut self) -> Vec<ArrayMut<'_>> {
-        let shape = shape(&self.connections);
-        let (bias, connections) = (&mut self.bias, &mut self.connections);
-        let mut out = state::arrays_mut_of([Named { name: "head.bias".to_owned(), parameter: bias }]);
-        let (fan_in, indices, weights) = connections.all_mut();
-        if let FanIn::Varying(starts) = fan_in {
-            let starts = starts.to_mut();
-            out.push(ArrayMut::new("head.starts", Role::Values, [starts.len(), 1], starts));
-        }
-        let role = Role::Values;
-        out.push(ArrayMut {
-            name: "head.indices".into(),
-            role,
-            dtype: dtype(indices),
-            shape,
-            bytes: indices.bytes_mut(),
-        });
-        out.push(numbers_array_mut("head.weights".into(), role, shape, weights));
-        for (i, moment) in self.moments.iter_mut().enumerate() {
-            out.push(numbers_array_mut(format!("head.weights.m{i}"), Role::Moments, shape, moment));
-        }
-        out
-    }
-
-    fn overwritten(&mut self) -> Result<(), String> {
-        self.connections.check().map_err(|e| e.to_string())
-    }
-
-    fn is_finite(&self) -> bool {
-        self.bias.values().iter().all(|v| v.is_finite()) && self.connections.weights().not_finite().is_none()
-    }
-}
-
-fn shape(connections: &Connections) -> [usize; 2] {
-    match connections.fan_in() {
-        FanIn::Uniform(per_output) => [connections.n_labels(), *per_output],
-        FanIn::Varying(_) => [connections.len(), 1],
-    }
-}
-
-fn dtype(indices: &Indices) -> Dtype {
-    match indices {
-        Indices::U16(_) => u16::DTYPE,
-        Indices::U32(_) => u32::DTYPE,
-    }
-}
-
-fn numbers_array(name: String, role: Role, shape: [usize; 2], numbers: &Numbers) -> Array<'_> {
-    Array { name, role, dtype: numbers.number_type().dtype(), shape, bytes: numbers.bytes() }
-}
-
-fn numbers_array_mut(name: String, role: Role, shape: [usize; 2], numbers: &mut Numbers) -> ArrayMut<'_> {
-    ArrayMut { name, role, dtype: numbers.number_type().dtype(), shape, bytes: numbers.bytes_mut() }
 }

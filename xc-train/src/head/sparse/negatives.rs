@@ -10,8 +10,8 @@ pub trait Negatives: Send + Sync + std::fmt::Debug {
     /// Appends outputs for a step, in any order; the same ones for the same step.
     fn draw(&self, at: Step, n_outputs: usize, out: &mut Vec<u32>);
 
-    /// All settings as text, to tell two trainings apart.
-    fn settings(&self) -> String;
+    /// All settings, to tell two trainings apart.
+    fn settings(&self) -> serde_json::Value;
 }
 
 /// Every output equally likely; drawn with replacement.
@@ -30,7 +30,7 @@ impl Negatives for UniformNegatives {
         out.extend((0..self.per_step).map(|_| random.below_u64(n_outputs as u64) as u32));
     }
 
-    fn settings(&self) -> String {
-        format!("{} even", self.per_step)
+    fn settings(&self) -> serde_json::Value {
+        serde_json::json!({ "uniform": self.per_step })
     }
 }

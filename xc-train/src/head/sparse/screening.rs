@@ -2,11 +2,13 @@
 
 use super::Sparse;
 use crate::Loss;
+use serde::Serialize;
 use xc_sparse::uniform::BYTE_LANES;
 
 /// Which steps screen outputs in 8 bits (see [`xc_sparse::uniform::ByteLines`]) and score in full only blocks of 32 instances where an output may have a
 /// loss or is true.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Screening {
     /// None: every output is scored.
     #[default]
