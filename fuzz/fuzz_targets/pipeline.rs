@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use xc_fuzz::{blocks, check_message, folder, sections, words};
-use xc_hash::text::{FeatureMaker, PartArray, PipelineParts};
+use xc_hash::text::{Featurizer, PartArray, PipelineParts};
 use xc_sparse::CsrMatrix;
 use xc_sparse::store::{Container, Dtype, OpenMode};
 
@@ -52,16 +52,16 @@ fn from_folder(input: &[u8]) -> Option<(PipelineParts, String)> {
 fuzz_target!(|input: (u8, &[u8])| {
     let read = if input.0 % 2 == 0 { from_sections(input.1) } else { from_folder(input.1) };
     let Some((parts, text)) = read else { return };
-    let maker = match FeatureMaker::from_parts(parts) {
+    let maker = match Featurizer::from_parts(parts) {
         Ok(maker) => maker,
         Err(error) => return assert!(!error.to_string().contains('\n'), "several lines: {error}"),
     };
     let stored = maker.to_parts();
-    let again = FeatureMaker::from_parts(stored.clone()).expect("what was stored opens");
+    let again = Featurizer::from_parts(stored.clone()).expect("what was stored opens");
     assert_eq!(again.to_parts(), stored);
     assert_eq!(again.n_features(), maker.n_features());
     match (maker, again) {
-        (FeatureMaker::Text(maker), FeatureMaker::Text(again)) => {
+        (Featurizer::Text(maker), Featurizer::Text(again)) => {
             // Long texts times long n-grams are work, not an error.
             let text: String = text.chars().take(300).collect();
             let rows = maker.transform_batch(&[&*text, "The dog, été: a CAT sat!", ""]);
@@ -75,7 +75,7 @@ fuzz_target!(|input: (u8, &[u8])| {
             let (features, values) = again.transform_one(&text, &mut scratch);
             assert_eq!((features, values), (row.indices(), row.data()));
         }
-        (FeatureMaker::Rows(weights), _) => {
+        (Featurizer::Rows(weights), _) => {
             let n = weights.n_features().min(1 << 10);
             let mut rows = CsrMatrix::new((1, n), vec![0, n], (0..n as u32).collect(), vec![2.5; n]);
             weights.apply(&mut rows).expect("rows no wider than the weights");

@@ -5,7 +5,7 @@ use crate::error::{CliError, chain};
 use crate::interrupt;
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
-use xc_hash::text::{FeatureMaker, PartArray, PipelineParts};
+use xc_hash::text::{Featurizer, PartArray, PipelineParts};
 use xc_hash::universal::Family;
 use xc_mach::Decoder;
 use xc_sparse::io::LabelNames;
@@ -21,7 +21,7 @@ pub(crate) const PIPELINE_PREFIX: &str = "pipeline.";
 pub(crate) struct Model {
     pub(crate) system: System,
     /// How text or counts become features; `None` when features are used as they are.
-    pub(crate) maker: Option<FeatureMaker>,
+    pub(crate) maker: Option<Featurizer>,
     container: Container,
 }
 
@@ -200,7 +200,7 @@ fn check_folder(folder: &Path) -> Result<(), CliError> {
 
 /// What a model is saved with.
 pub(crate) struct Extras<'a> {
-    pub(crate) maker: Option<&'a FeatureMaker>,
+    pub(crate) maker: Option<&'a Featurizer>,
     pub(crate) names: Option<&'a [String]>,
     /// How it was trained, for a person and for `inspect`.
     pub(crate) training: Option<serde_json::Value>,
@@ -269,7 +269,7 @@ pub(crate) fn beside(model: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Stores what makes features: its description as the container's pipeline, its arrays among the model's.
-pub(crate) fn write_maker(writer: &mut ContainerWriter, maker: &FeatureMaker) -> Result<(), WriteError> {
+pub(crate) fn write_maker(writer: &mut ContainerWriter, maker: &Featurizer) -> Result<(), WriteError> {
     let PipelineParts { config, arrays } = maker.to_parts();
     writer.set_pipeline(config);
     for (name, array) in &arrays {
@@ -284,7 +284,7 @@ pub(crate) fn write_maker(writer: &mut ContainerWriter, maker: &FeatureMaker) ->
 }
 
 /// Reads what [`write_maker`] stored.
-pub(crate) fn read_maker(container: &Container) -> Result<Option<FeatureMaker>, CliError> {
+pub(crate) fn read_maker(container: &Container) -> Result<Option<Featurizer>, CliError> {
     let Some(config) = container.pipeline() else { return Ok(None) };
     let damaged = |what: String| CliError::usage(format_args!("{}: {what}", container.folder().display()));
     let mut arrays = Vec::new();
@@ -299,7 +299,7 @@ pub(crate) fn read_maker(container: &Container) -> Result<Option<FeatureMaker>, 
         };
         arrays.push((short.to_owned(), array));
     }
-    let maker = FeatureMaker::from_parts(PipelineParts { config: config.clone(), arrays });
+    let maker = Featurizer::from_parts(PipelineParts { config: config.clone(), arrays });
     maker.map(Some).map_err(|e| damaged(format!("feature pipeline: {}", chain(&e))))
 }
 

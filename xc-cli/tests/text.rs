@@ -21,7 +21,7 @@ fn the_mach_preset_is_kept_in_the_model_and_makes_the_same_features_at_serving()
 
     let pipeline = &config(&folder, "text")["pipeline"];
     let params = &pipeline["params"];
-    assert_eq!((&pipeline["version"], &pipeline["n_features"]), (&json!(2), &json!(80_000)));
+    assert_eq!((&pipeline["version"], &pipeline["n_features"]), (&json!(1), &json!(80_000)));
     assert_eq!((&params["oov_slots"], &params["fold"]["n_features"]), (&json!(500_000), &json!(80_000)));
     let sizes: Vec<&Value> = params["blocks"].as_array().unwrap().iter().map(|b| &b["slots"]["max_features"]).collect();
     assert_eq!(sizes, [125_000, 20_000, 70_000]);

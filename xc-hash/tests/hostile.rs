@@ -10,9 +10,9 @@ fn stored() -> PipelineParts {
     Pipeline::fit(params(), &TRAIN).unwrap().into_parts()
 }
 
-/// The same with what version 2 has.
+/// The same with shared slots and a fold.
 fn stored_folded() -> PipelineParts {
-    let fold = Some(HashParams { n_features: 6, seed: 3, sign: HashSign::Alternate });
+    let fold = Some(HashingParams { n_features: 6, seed: 3, sign: HashSign::Alternate });
     Pipeline::fit(PipelineParams { oov_slots: 5, fold, ..params() }, &TRAIN).unwrap().into_parts()
 }
 
@@ -57,12 +57,12 @@ fn idf(parts: &mut PipelineParts) -> &mut Vec<f32> {
 fn refusal(damage: impl FnOnce(&mut PipelineParts)) -> String {
     let mut parts = stored();
     damage(&mut parts);
-    FeatureMaker::from_parts(parts).unwrap_err().to_string()
+    Featurizer::from_parts(parts).unwrap_err().to_string()
 }
 
 #[test]
 fn every_damage_is_named() {
-    assert!(FeatureMaker::from_parts(stored()).is_ok());
+    assert!(Featurizer::from_parts(stored()).is_ok());
     let cases: [(&str, String); 18] = [
         ("array \"idf\" is missing", refusal(|p| p.arrays.retain(|(n, _)| n != "idf"))),
         ("array \"surplus\"", refusal(|p| p.arrays.push(("surplus".into(), PartArray::U8(vec![]))))),
@@ -77,7 +77,7 @@ fn every_damage_is_named() {
         ("block 0: term 3 ends at byte 99", refusal(|p| u32s(p, "block0_term_ends")[3] = 99)),
         ("block 0: term 0 is not UTF-8", refusal(|p| bytes(p, "block0_terms")[0] = 0xff)),
         ("block 0: term 1 is not above", refusal(|p| bytes(p, "block0_terms")[3] = b'a')),
-        ("pipeline version 3; this program reads up to 2", refusal(|p| p.config["version"] = json!(3))),
+        ("pipeline version 2; this program reads up to 1", refusal(|p| p.config["version"] = json!(2))),
         ("n_features is 14, the parameters and arrays make 15", refusal(|p| p.config["n_features"] = json!(14))),
         ("unknown field `extra`", refusal(|p| p.config["extra"] = json!(1))),
         ("block 2: n_features is 0", refusal(|p| p.config["params"]["blocks"][2]["slots"]["n_features"] = json!(0))),
@@ -89,17 +89,15 @@ fn every_damage_is_named() {
 }
 
 #[test]
-fn folding_has_a_version_of_its_own_and_its_damages_are_named() {
+fn a_folded_pipeline_is_kept_and_its_damages_are_named() {
     let refusal = |damage: fn(&mut PipelineParts)| {
         let mut parts = stored_folded();
         damage(&mut parts);
-        FeatureMaker::from_parts(parts).unwrap_err().to_string()
+        Featurizer::from_parts(parts).unwrap_err().to_string()
     };
-    assert_eq!((&stored().config["version"], &stored_folded().config["version"]), (&json!(1), &json!(2)));
-    let kept = FeatureMaker::from_parts(stored_folded()).unwrap();
+    let kept = Featurizer::from_parts(stored_folded()).unwrap();
     assert_eq!((kept.n_features(), kept.to_parts()), (6, stored_folded()));
     for (want, met) in [
-        ("version 1, whose parameters are those of version 2", refusal(|p| p.config["version"] = json!(1))),
         ("n_features is 20, the parameters and arrays make 6", refusal(|p| p.config["n_features"] = json!(20))),
         ("array \"idf\" has 6 entries, wanted 20", refusal(|p| idf(p).truncate(6))),
         ("fold: n_features is 0", refusal(|p| p.config["params"]["fold"]["n_features"] = json!(0))),
@@ -131,12 +129,12 @@ fn a_message_is_one_line_whatever_the_names_are() {
 fn kinds_are_not_mixed_up() {
     let counts = sprs::CsMatI::<f32, u32, usize>::new((1, 2), vec![0, 1], vec![1], vec![2.0]);
     let weights = RowWeights::fit(Weighting::default(), counts.view()).unwrap();
-    let maker = FeatureMaker::Rows(weights.clone());
-    assert_eq!(FeatureMaker::from_parts(maker.to_parts()).unwrap(), maker);
+    let maker = Featurizer::Rows(weights.clone());
+    assert_eq!(Featurizer::from_parts(maker.to_parts()).unwrap(), maker);
     let error = Pipeline::from_parts(maker.to_parts()).unwrap_err();
     assert_eq!(error.to_string(), "pipeline config: kind is \"rows\", wanted \"text\"");
     assert!(RowWeights::from_parts(stored()).is_err());
-    assert!(FeatureMaker::from_parts(PipelineParts { config: Value::Null, arrays: vec![] }).is_err());
+    assert!(Featurizer::from_parts(PipelineParts { config: Value::Null, arrays: vec![] }).is_err());
 }
 
 #[test]
@@ -174,7 +172,7 @@ fn impossible_parameters_are_refused_before_any_text_is_read() {
     assert_eq!(error, FitPipelineError::Params(BlockError::TooWide { n_features: u32::MAX as u64 }));
 
     let with = |blocks, oov_slots, n_features| {
-        let fold = Some(HashParams { n_features, ..HashParams::default() });
+        let fold = Some(HashingParams { n_features, ..HashingParams::default() });
         PipelineParams { blocks, oov_slots, fold, ..PipelineParams::default() }.check()
     };
     let own = VocabularyParams { oov_slots: 1, ..VocabularyParams::default() };
@@ -315,7 +313,7 @@ proptest! {
             }
         }
         // What opens must serve: rows in range, ascending, without NaN.
-        if let Ok(FeatureMaker::Text(pipeline)) = FeatureMaker::from_parts(parts) {
+        if let Ok(Featurizer::Text(pipeline)) = Featurizer::from_parts(parts) {
             let rows = pipeline.transform_batch(&["the dog, the été and a CAT sat", ""]);
             prop_assert!(rows.indices().iter().all(|&f| (f as usize) < pipeline.n_features()));
             prop_assert!(rows.data().iter().all(|v| v.is_finite()));

@@ -39,7 +39,7 @@ fn one_text_at_a_time_without_allocating() {
         oov_slots: 100,
         ..PipelineParams::default()
     };
-    for fold in [None, Some(HashParams { n_features: 60, seed: 1, sign: HashSign::Alternate })] {
+    for fold in [None, Some(HashingParams { n_features: 60, seed: 1, sign: HashSign::Alternate })] {
         serve_without_allocating(&Pipeline::fit(PipelineParams { fold, ..params.clone() }, &train).unwrap(), train);
     }
 }

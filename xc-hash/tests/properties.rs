@@ -24,10 +24,10 @@ fn any_grams() -> impl Strategy<Value = Grams> {
     })
 }
 
-fn any_hash() -> impl Strategy<Value = HashParams> {
+fn any_hash() -> impl Strategy<Value = HashingParams> {
     (1u32..40, any::<u32>(), any::<bool>()).prop_map(|(n_features, seed, alternate)| {
         let sign = if alternate { HashSign::Alternate } else { HashSign::Positive };
-        HashParams { n_features, seed, sign }
+        HashingParams { n_features, seed, sign }
     })
 }
 
@@ -118,7 +118,7 @@ fn naive_terms(params: &PipelineParams, grams: Grams, text: &str) -> Vec<String>
 type Row = BTreeMap<u32, (f64, f64)>;
 
 /// Feature and sign of a hashed key, from the definition.
-fn naive_hash(key: &[u8], h: HashParams) -> (u32, f64) {
+fn naive_hash(key: &[u8], h: HashingParams) -> (u32, f64) {
     let signed = murmur3_32(key, h.seed) as i32 as i64;
     let sign = if h.sign == HashSign::Alternate && signed < 0 { -1.0 } else { 1.0 };
     ((signed.abs() % h.n_features as i64) as u32, sign)
@@ -128,7 +128,7 @@ fn naive_hash(key: &[u8], h: HashParams) -> (u32, f64) {
 fn naive_rows(params: &PipelineParams, train: &[String], texts: &[String]) -> Option<(usize, Vec<Row>)> {
     enum Place {
         Terms(BTreeMap<String, u32>, u32),
-        Hash(HashParams),
+        Hash(HashingParams),
     }
     let n = train.len() as f64;
     let mut places = Vec::new();
@@ -177,7 +177,7 @@ fn naive_rows(params: &PipelineParams, train: &[String], texts: &[String]) -> Op
         for (i, (block, (place, first))) in params.blocks.iter().zip(&places).enumerate() {
             for term in naive_terms(params, block.grams, text) {
                 let oov = |n_features, seed| {
-                    naive_hash(term.as_bytes(), HashParams { n_features, seed, sign: HashSign::Positive })
+                    naive_hash(term.as_bytes(), HashingParams { n_features, seed, sign: HashSign::Positive })
                 };
                 let (slot, value) = match place {
                     Place::Terms(terms, own) => match (terms.get(&term), own, params.oov_slots) {
@@ -382,7 +382,7 @@ proptest! {
         let params = PipelineParams {
             blocks: vec![Block::words(1, 2), Block { grams: Grams::Chars { min: 2, max: 3 }, ..Block::words(1, 1).hashed(64) }],
             oov_slots: 50,
-            fold: fold.then_some(HashParams { n_features: 70, ..HashParams::default() }),
+            fold: fold.then_some(HashingParams { n_features: 70, ..HashingParams::default() }),
             ..PipelineParams::default()
         };
         let fit = |threads: usize| {

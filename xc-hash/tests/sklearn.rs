@@ -14,7 +14,7 @@ fn texts(golden: &Value) -> Vec<String> {
 /// Our parameters for scikit-learn's options; an option that is not known here fails the test.
 fn params(options: &Value, hashing: bool) -> PipelineParams {
     let mut p = PipelineParams::hashing_vectorizer(1 << 20);
-    let mut hash = HashParams { n_features: 1 << 20, seed: 0, sign: HashSign::Alternate };
+    let mut hash = HashingParams { n_features: 1 << 20, seed: 0, sign: HashSign::Alternate };
     let mut terms = VocabularyParams { min_df: DfBound::Count(1), ..VocabularyParams::default() };
     if !hashing {
         p.weighting.idf = Idf::Smooth;
@@ -116,7 +116,7 @@ fn shared_slots_and_folding_value_by_value() {
             blocks: blocks.collect(),
             oov_slots: number(&options["oov"]),
             weighting: Weighting { tf: Tf::Raw, idf: Idf::None, norm: Norm::None },
-            fold: Some(HashParams { n_features: number(&options["fold"]), seed: number(&options["seed"]), sign }),
+            fold: Some(HashingParams { n_features: number(&options["fold"]), seed: number(&options["seed"]), sign }),
             ..PipelineParams::default()
         };
         compare(&Pipeline::fit(params, &texts).unwrap(), &texts, case);

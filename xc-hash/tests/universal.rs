@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use xc_hash::universal::{BucketHash, Family, HashParams, HashParamsError, UniversalHash, smallest_prime_from};
+use xc_hash::universal::{BucketHash, Family, FamilyParams, FamilyParamsError, UniversalHash, smallest_prime_from};
 
-fn params(family: Family, n_keys: u64, n_buckets: u32, seed: u64) -> HashParams {
-    HashParams { family, n_keys, n_buckets, seed }
+fn params(family: Family, n_keys: u64, n_buckets: u32, seed: u64) -> FamilyParams {
+    FamilyParams { family, n_keys, n_buckets, seed }
 }
 
 #[test]
@@ -79,7 +79,7 @@ proptest! {
                 Err(error) => {
                     prop_assert_eq!(family, Family::Prime);
                     prop_assert!(n_keys + more > prime);
-                    prop_assert_eq!(error, HashParamsError::CannotGrow { met: n_keys + more, prime });
+                    prop_assert_eq!(error, FamilyParamsError::CannotGrow { met: n_keys + more, prime });
                 }
             }
         }
@@ -166,13 +166,13 @@ fn repetitions_and_seeds_differ() {
 
 #[test]
 fn impossible_parameters_are_refused() {
-    assert_eq!(params(Family::Prime, 5, 0, 0).check(), Err(HashParamsError::NoBuckets));
-    assert_eq!(params(Family::Tabulation, 1 << 32, 5, 0).check(), Err(HashParamsError::TooManyKeys { met: 1 << 32 }));
+    assert_eq!(params(Family::Prime, 5, 0, 0).check(), Err(FamilyParamsError::NoBuckets));
+    assert_eq!(params(Family::Tabulation, 1 << 32, 5, 0).check(), Err(FamilyParamsError::TooManyKeys { met: 1 << 32 }));
     let large = u64::from(u32::MAX);
-    assert_eq!(params(Family::Prime, large, 5, 0).check(), Err(HashParamsError::PrimeTooLarge { met: large }));
+    assert_eq!(params(Family::Prime, large, 5, 0).check(), Err(FamilyParamsError::PrimeTooLarge { met: large }));
     assert_eq!(params(Family::Mersenne61, large, 5, 0).check(), Ok(()));
     let shrunk = params(Family::Tabulation, 10, 5, 0).grown_to(9);
-    assert_eq!(shrunk, Err(HashParamsError::Shrinks { met: 9, present: 10 }));
+    assert_eq!(shrunk, Err(FamilyParamsError::Shrinks { met: 9, present: 10 }));
     assert_eq!(params(Family::Prime, large - 4, u32::MAX - 4, 0).hash(1).unwrap().n_buckets(), u32::MAX - 4);
 }
 
@@ -180,7 +180,7 @@ fn impossible_parameters_are_refused() {
 fn parameters_are_stored_by_name() {
     let written = serde_json::to_string(&params(Family::MultiplyShift, 10, 5, 7)).unwrap();
     assert_eq!(written, r#"{"family":"multiply-shift","n_keys":10,"n_buckets":5,"seed":7}"#);
-    assert_eq!(serde_json::from_str::<HashParams>(&written).unwrap(), params(Family::MultiplyShift, 10, 5, 7));
+    assert_eq!(serde_json::from_str::<FamilyParams>(&written).unwrap(), params(Family::MultiplyShift, 10, 5, 7));
     for family in Family::ALL {
         assert_eq!(serde_json::to_value(family).unwrap(), family.to_string());
     }

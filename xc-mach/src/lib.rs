@@ -15,10 +15,10 @@
 //! a bucket are too ([`Assignment`]).
 //!
 //! ```
-//! use xc_hash::universal::{Family, HashParams};
+//! use xc_hash::universal::{Family, FamilyParams};
 //! use xc_mach::{Assignment, BucketScores, Decoder, DecodeScratch, Effort};
 //!
-//! let params = HashParams { family: Family::Prime, n_keys: 100_000, n_buckets: 500, seed: 1 };
+//! let params = FamilyParams { family: Family::Prime, n_keys: 100_000, n_buckets: 500, seed: 1 };
 //! let assignment = Assignment::first(params, 8)?;
 //! // Classifiers that are sure of label 4711.
 //! let mut scores = vec![0.001f32; 8 * 500];
@@ -56,10 +56,12 @@
 //! `[medini2019mach]`. *Differs in*: an exact decode that looks at few labels ([`Assignment::decode`]), and buckets that are
 //! listed without tables.
 
-mod arch;
+#![deny(unsafe_code)] // product/ alone may have it
+
 mod assign;
 mod certify;
 mod decode;
+mod product;
 mod sizing;
 
 pub use assign::{AssignError, Assignment, BucketLists, NoListsError};

@@ -1,11 +1,11 @@
 //! Labels to buckets and back.
 
 use proptest::prelude::*;
-use xc_hash::universal::{Family, HashParams, HashParamsError};
+use xc_hash::universal::{Family, FamilyParams, FamilyParamsError};
 use xc_mach::{AssignError, Assignment};
 
-fn params(family: Family, n_labels: usize, n_buckets: u32) -> HashParams {
-    HashParams { family, n_keys: n_labels as u64, n_buckets, seed: 3 }
+fn params(family: Family, n_labels: usize, n_buckets: u32) -> FamilyParams {
+    FamilyParams { family, n_keys: n_labels as u64, n_buckets, seed: 3 }
 }
 
 proptest! {
@@ -15,7 +15,7 @@ proptest! {
         n_labels in prop_oneof![0usize..5, 5usize..3000], n_buckets in 1u32..500, seed: u64
     ) {
         for family in Family::ALL {
-            let params = HashParams { seed, ..params(family, n_labels, n_buckets) };
+            let params = FamilyParams { seed, ..params(family, n_labels, n_buckets) };
             let mut assignment = Assignment::try_new(params, &[2, 0]).unwrap();
             assignment.build_lists();
             for position in 0..2 {
@@ -103,9 +103,9 @@ fn labels_can_be_added_while_the_family_allows() {
     assert_eq!(grown.n_labels(), 1009);
     assert!((0..1000).all(|label| grown.bucket(2, label) == assignment.bucket(2, label)));
     let refused = assignment.grown_to(1010).unwrap_err();
-    assert_eq!(refused, AssignError::Hash(HashParamsError::CannotGrow { met: 1010, prime: 1009 }));
+    assert_eq!(refused, AssignError::Hash(FamilyParamsError::CannotGrow { met: 1010, prime: 1009 }));
     let shrunk = assignment.grown_to(999).unwrap_err();
-    assert_eq!(shrunk, AssignError::Hash(HashParamsError::Shrinks { met: 999, present: 1000 }));
+    assert_eq!(shrunk, AssignError::Hash(FamilyParamsError::Shrinks { met: 999, present: 1000 }));
     for family in [Family::Mersenne61, Family::MultiplyShift, Family::Tabulation] {
         let assignment = Assignment::first(params(family, 1000, 40), 3).unwrap();
         let grown = assignment.grown_to(5_000_000).unwrap();

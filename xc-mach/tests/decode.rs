@@ -1,12 +1,12 @@
 //! The exact decode equals the full scan, and both equal the definition.
 
 use proptest::prelude::*;
-use xc_hash::universal::{Family, HashParams};
+use xc_hash::universal::{Family, FamilyParams};
 use xc_mach::{Assignment, BucketScores, BucketScoresError, Certificate, DecodeScratch, Decoder, Effort};
 use xc_sparse::rank::Scored;
 
 fn assignment(family: Family, n_labels: usize, n_buckets: u32, numbers: &[u32]) -> Assignment {
-    let params = HashParams { family, n_keys: n_labels as u64, n_buckets, seed: 11 };
+    let params = FamilyParams { family, n_keys: n_labels as u64, n_buckets, seed: 11 };
     let mut assignment = Assignment::try_new(params, numbers).unwrap();
     assignment.build_lists();
     assignment
@@ -212,7 +212,7 @@ fn scores_of_another_shape_break_the_contract() {
 
 #[test]
 fn families_without_inverses_ask_for_lists() {
-    let params = HashParams { family: Family::Tabulation, n_keys: 100, n_buckets: 7, seed: 0 };
+    let params = FamilyParams { family: Family::Tabulation, n_keys: 100, n_buckets: 7, seed: 0 };
     let mut assignment = Assignment::first(params, 2).unwrap();
     let numbers = [0.1; 14];
     let scores = BucketScores::try_new(&numbers, 2, 7).unwrap();
@@ -223,4 +223,23 @@ fn families_without_inverses_ask_for_lists() {
     assert_eq!(best.len(), 3);
     assignment.build_lists();
     assert!(assignment.decode(&scores, Decoder::Mean, 3, Effort::Exact, &mut scratch, &mut best).is_ok());
+}
+
+#[test]
+fn a_scratch_is_as_good_after_a_panic() {
+    let assignment = assignment(Family::Prime, 300, 20, &[0, 1, 2]);
+    let values: Vec<f32> = (0..60).map(|i| (i * 7 % 11) as f32 / 11.0).collect();
+    let (right, wrong) =
+        (BucketScores::try_new(&values, 3, 20).unwrap(), BucketScores::try_new(&values, 2, 30).unwrap());
+    let (mut scratch, mut out, mut again) = (DecodeScratch::default(), Vec::new(), Vec::new());
+    for decoder in [Decoder::Mean, Decoder::Min, Decoder::Median] {
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            assignment.decode(&wrong, decoder, 5, Effort::Exact, &mut scratch, &mut out)
+        }));
+        assert!(panicked.is_err());
+        assignment.decode(&right, decoder, 5, Effort::Exact, &mut scratch, &mut out).unwrap();
+        let mut fresh = DecodeScratch::default();
+        assignment.decode(&right, decoder, 5, Effort::Exact, &mut fresh, &mut again).unwrap();
+        assert_eq!(out, again);
+    }
 }

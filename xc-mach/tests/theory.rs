@@ -1,13 +1,13 @@
 //! The paper's statements, as statistics over seeds.
 
-use xc_hash::universal::{Family, HashParams};
+use xc_hash::universal::{Family, FamilyParams};
 use xc_mach::{
     Assignment, BucketScores, DecodeScratch, Decoder, expected_indistinguishable_pairs, indistinguishable_labels,
     repetitions_needed,
 };
 
 fn assignment(family: Family, n_labels: usize, n_buckets: u32, n_repetitions: u32, seed: u64) -> Assignment {
-    Assignment::first(HashParams { family, n_keys: n_labels as u64, n_buckets, seed }, n_repetitions).unwrap()
+    Assignment::first(FamilyParams { family, n_keys: n_labels as u64, n_buckets, seed }, n_repetitions).unwrap()
 }
 
 /// Bucket probabilities of perfect classifiers.

@@ -8,7 +8,7 @@ use crate::model::{self, Extras, Model, OpenArgs};
 use crate::output::Output;
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
-use xc_hash::text::FeatureMaker;
+use xc_hash::text::Featurizer;
 use xc_sparse::io::{
     Format, IndexBase, LabelNames, NameColumn, SvmlightBases, UnknownLabels, holds_text, read_label_names, read_text,
     write_fasttext, write_jsonl_features, write_jsonl_text, write_npz, write_svmlight, write_xc,
@@ -134,7 +134,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 
 /// What an earlier conversion or training fixed.
 struct Fixed {
-    maker: Option<FeatureMaker>,
+    maker: Option<Featurizer>,
     names: Option<LabelNames>,
     n_features: usize,
     n_labels: usize,

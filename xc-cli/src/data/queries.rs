@@ -6,7 +6,7 @@ use crate::interrupt::Stdin;
 use crate::model::Model;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use xc_hash::text::{FeatureMaker, PipelineScratch};
+use xc_hash::text::{Featurizer, PipelineScratch};
 use xc_sparse::io::{
     Content, Format, InstanceBuffer, InstanceReader, ReadError, ReadErrorKind, Source, Vectors, read_dataset,
 };
@@ -16,7 +16,7 @@ use xc_train::Features;
 /// A stream of queries for one model.
 pub(crate) struct Queries<'m> {
     inner: Inner,
-    maker: Option<&'m FeatureMaker>,
+    maker: Option<&'m Featurizer>,
     n_features: usize,
     name: String,
     scratch: PipelineScratch,
@@ -185,7 +185,7 @@ impl<'m> Queries<'m> {
                 if reader.next_into(buffer)?.is_none() {
                     return Ok(None);
                 }
-                if let Some(FeatureMaker::Text(pipeline)) = self.maker {
+                if let Some(Featurizer::Text(pipeline)) = self.maker {
                     let (indices, values) = pipeline.transform_one(&buffer.text.text, &mut self.scratch);
                     return Ok(Some(Query::Sparse(SparseRow { indices, values })));
                 }
@@ -208,7 +208,7 @@ impl<'m> Queries<'m> {
                 return Ok(Some(Query::Dense(vectors.some(rows))));
             }
         };
-        let Some(FeatureMaker::Rows(weights)) = self.maker else { return Ok(Some(Query::Sparse(row))) };
+        let Some(Featurizer::Rows(weights)) = self.maker else { return Ok(Some(Query::Sparse(row))) };
         self.values.clear();
         self.values.extend_from_slice(row.values);
         weights.weigh(row.indices, &mut self.values);
@@ -227,7 +227,7 @@ impl<'m> Queries<'m> {
             let values = vectors.some(rows.clone()).to_vec();
             return Ok(Some(QueryRows::Dense(DenseMatrix { rows: rows.len(), columns: vectors.columns(), values })));
         }
-        if let (Inner::Lines { reader, buffer }, Some(FeatureMaker::Text(pipeline))) = (&mut self.inner, self.maker) {
+        if let (Inner::Lines { reader, buffer }, Some(Featurizer::Text(pipeline))) = (&mut self.inner, self.maker) {
             // Text is made into features on all threads.
             let mut texts = Vec::new();
             while texts.len() < max_rows && reader.next_into(buffer)?.is_some() {
@@ -250,7 +250,7 @@ impl<'m> Queries<'m> {
 }
 
 fn takes_text(model: &Model) -> bool {
-    matches!(model.maker, Some(FeatureMaker::Text(_)))
+    matches!(model.maker, Some(Featurizer::Text(_)))
 }
 
 fn wants_vectors(name: &str, width: usize) -> CliError {

@@ -3,7 +3,7 @@
 use crate::error::CliError;
 use clap::{Args, ValueEnum};
 use xc_hash::text::{
-    Accents, Block, Case, DfBound, Grams, HashParams, PipelineParams, Slots, TokenRule, VocabularyParams,
+    Accents, Block, Case, DfBound, Grams, HashingParams, PipelineParams, Slots, TokenRule, VocabularyParams,
 };
 
 /// Options of the text pipeline; they have no effect on inputs that are features already.
@@ -109,7 +109,8 @@ impl TextArgs {
     pub(crate) fn params(&self) -> Result<PipelineParams, CliError> {
         let sizes = self.sizes();
         // A fold is by the hash alone, as in the paper's program: nearly all weights are positive anyway.
-        let fold = sizes.fold.filter(|&n| n > 0).map(|n_features| HashParams { n_features, ..HashParams::default() });
+        let fold =
+            sizes.fold.filter(|&n| n > 0).map(|n_features| HashingParams { n_features, ..HashingParams::default() });
         let params = PipelineParams {
             case: if self.keep_case { Case::Keep } else { Case::Lower },
             accents: if self.strip_accents { Accents::Strip } else { Accents::Keep },
@@ -148,7 +149,7 @@ impl TextArgs {
             return kept.map(|(grams, size)| Block { grams, slots: vocabulary(size), scale: 1.0 }).collect();
         }
         let slots = match self.hash {
-            Some(n_features) => Slots::Hashed(HashParams { n_features, ..HashParams::default() }),
+            Some(n_features) => Slots::Hashed(HashingParams { n_features, ..HashingParams::default() }),
             None => vocabulary(self.max_features),
         };
         let chars = self.chars.map(|(min, max)| Grams::CharsInWords { min, max });

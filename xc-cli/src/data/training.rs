@@ -6,7 +6,7 @@ use crate::error::{CliError, chain};
 use crate::interrupt;
 use std::path::Path;
 use std::sync::Arc;
-use xc_hash::text::{FeatureMaker, FitPipelineError, FitStreamError, Pipeline, PipelineParams, RowWeights, Weighting};
+use xc_hash::text::{Featurizer, FitPipelineError, FitStreamError, Pipeline, PipelineParams, RowWeights, Weighting};
 use xc_sparse::io::{
     Format, LabelCollector, LabelNames, NameColumn, ReadError, ReadErrorKind, ReadOptions, UnknownLabels, holds_text,
     open_text, read_dataset, read_label_names, read_labels,
@@ -20,7 +20,7 @@ pub(crate) struct Labelled {
     /// Name of each label where labels have names.
     pub(crate) names: Option<Vec<String>>,
     /// How the features were made, when they were not simply read.
-    pub(crate) maker: Option<FeatureMaker>,
+    pub(crate) maker: Option<Featurizer>,
 }
 
 /// How features are to be made.
@@ -28,7 +28,7 @@ pub(crate) enum Making<'a> {
     /// Learn it from this file: a text pipeline for text; tf-idf weights for features when `tfidf`.
     Fit { text: &'a PipelineParams, tfidf: bool },
     /// As it was learned before; `None` means features are used as they are.
-    Apply { maker: Option<&'a FeatureMaker>, n_features: usize },
+    Apply { maker: Option<&'a Featurizer>, n_features: usize },
 }
 
 /// Reads a training file and fits what makes its features.
@@ -144,10 +144,10 @@ fn read_feature_rows(
         Making::Fit { tfidf: true, .. } => {
             let weights = RowWeights::fit(Weighting::default(), features.view()).map_err(wrong)?;
             weights.apply(&mut features).map_err(wrong)?;
-            Some(FeatureMaker::Rows(weights))
+            Some(Featurizer::Rows(weights))
         }
         Making::Fit { tfidf: false, .. } | Making::Apply { maker: None, .. } => None,
-        Making::Apply { maker: Some(FeatureMaker::Rows(weights)), .. } => {
+        Making::Apply { maker: Some(Featurizer::Rows(weights)), .. } => {
             weights.apply(&mut features).map_err(wrong)?;
             None
         }
@@ -197,7 +197,7 @@ fn read_text_rows(
             })?;
             &fitted
         }
-        Making::Apply { maker: Some(FeatureMaker::Text(pipeline)), .. } => pipeline,
+        Making::Apply { maker: Some(Featurizer::Text(pipeline)), .. } => pipeline,
         Making::Apply { .. } => {
             let name = path.display();
             return Err(CliError::usage(format_args!(
@@ -228,7 +228,7 @@ fn read_text_rows(
     let features = CsrMatrix::new((n_instances, pipeline.n_features()), indptr, indices, values);
     let found = labels.finish();
     let maker = match making {
-        Making::Fit { .. } => Some(FeatureMaker::Text(pipeline.clone())),
+        Making::Fit { .. } => Some(Featurizer::Text(pipeline.clone())),
         Making::Apply { .. } => None,
     };
     Ok(Labelled { features, labels: found.labels, names: found.names, maker })

@@ -30,21 +30,21 @@
 //!   norm   L2 square root of squares            L1 sum of sizes         None 1
 //! ```
 
+mod block;
 mod ngrams;
 mod normalise;
 mod pipeline;
 mod tokenise;
-mod vectorizer;
 mod vocabulary;
 mod weighting;
 
+pub use block::{Block, BlockError, DfBound, HashSign, HashingParams, Slots, VocabularyParams};
 pub use ngrams::Grams;
 pub use normalise::{Accents, Case, normalise};
 pub use pipeline::{
-    FeatureMaker, FitPipelineError, FitStreamError, OpenPipelineError, PartArray, Pipeline, PipelineParams,
+    Featurizer, FitPipelineError, FitStreamError, OpenPipelineError, PartArray, Pipeline, PipelineParams,
     PipelineParts, PipelineScratch, TextSink,
 };
 pub use tokenise::{TokenRule, Words};
-pub use vectorizer::{Block, BlockError, DfBound, HashParams, HashSign, Slots, VocabularyParams};
 pub use vocabulary::{Vocabulary, VocabularyError};
 pub use weighting::{Idf, Norm, RowWeights, Tf, WeightRowsError, Weighting};

@@ -13,15 +13,15 @@
 //! The last two map to 2^32 values first, of which a bucket takes 2^32/B, rounded either way: hence the last term of their
 //! bounds. They are 2-independent (tabulation even 3-independent), the affine ones 2-universal.
 //!
-//! A function is named by [`HashParams`] and the number of its repetition, and is drawn from a stream of its own: any
+//! A function is named by [`FamilyParams`] and the number of its repetition, and is drawn from a stream of its own: any
 //! repetition can be made alone, on any machine, and is the same. The numbers are frozen; stored models rest on them.
 //!
 //! ```
-//! use xc_hash::universal::{BucketHash, Family, HashParams};
-//! let params = HashParams { family: Family::Prime, n_keys: 50_000_000, n_buckets: 20_000, seed: 7 };
+//! use xc_hash::universal::{BucketHash, Family, FamilyParams};
+//! let params = FamilyParams { family: Family::Prime, n_keys: 50_000_000, n_buckets: 20_000, seed: 7 };
 //! let hash = params.hash(3)?;
 //! assert!(hash.bucket(49_999_999) < 20_000);
-//! # Ok::<(), xc_hash::universal::HashParamsError>(())
+//! # Ok::<(), xc_hash::universal::FamilyParamsError>(())
 //! ```
 //!
 //! # When not to use it
@@ -89,7 +89,7 @@ impl std::fmt::Display for Family {
 
 /// What names a sequence of functions: with the number of a repetition, one function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct HashParams {
+pub struct FamilyParams {
     /// The family.
     pub family: Family,
     /// Number of keys, L: keys are below it.
@@ -103,7 +103,7 @@ pub struct HashParams {
 /// Why parameters name no function.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum HashParamsError {
+pub enum FamilyParamsError {
     /// No bucket to put a key into.
     #[error("0 buckets, wanted at least 1")]
     NoBuckets,
@@ -140,18 +140,18 @@ pub enum HashParamsError {
 /// The largest prime below 2^32.
 const LARGEST_PRIME_32: u64 = 4_294_967_291;
 
-impl HashParams {
+impl FamilyParams {
     /// Whether these parameters name functions.
-    pub fn check(&self) -> Result<(), HashParamsError> {
+    pub fn check(&self) -> Result<(), FamilyParamsError> {
         if self.n_buckets == 0 {
-            return Err(HashParamsError::NoBuckets);
+            return Err(FamilyParamsError::NoBuckets);
         }
         if self.n_keys > u64::from(u32::MAX) {
-            return Err(HashParamsError::TooManyKeys { met: self.n_keys });
+            return Err(FamilyParamsError::TooManyKeys { met: self.n_keys });
         }
         let largest = self.n_keys.max(u64::from(self.n_buckets));
         if self.family == Family::Prime && largest > LARGEST_PRIME_32 {
-            return Err(HashParamsError::PrimeTooLarge { met: largest });
+            return Err(FamilyParamsError::PrimeTooLarge { met: largest });
         }
         Ok(())
     }
@@ -159,7 +159,7 @@ impl HashParams {
     /// The function of repetition `repetition`.
     ///
     /// *Cost*: the prime family searches for its prime: some tens of microseconds. Tabulation fills 4 KiB.
-    pub fn hash(&self, repetition: u32) -> Result<UniversalHash, HashParamsError> {
+    pub fn hash(&self, repetition: u32) -> Result<UniversalHash, FamilyParamsError> {
         self.check()?;
         let stream = &mut Stream::new(mix(self.seed, u64::from(repetition)));
         Ok(match self.family {
@@ -179,13 +179,13 @@ impl HashParams {
     ///
     /// # Errors
     /// The prime family grows only up to its prime. Fewer keys than there are is an error too.
-    pub fn grown_to(&self, n_keys: u64) -> Result<Self, HashParamsError> {
+    pub fn grown_to(&self, n_keys: u64) -> Result<Self, FamilyParamsError> {
         self.check()?;
         if n_keys < self.n_keys {
-            return Err(HashParamsError::Shrinks { met: n_keys, present: self.n_keys });
+            return Err(FamilyParamsError::Shrinks { met: n_keys, present: self.n_keys });
         }
         if self.family == Family::Prime && n_keys > self.prime() {
-            return Err(HashParamsError::CannotGrow { met: n_keys, prime: self.prime() });
+            return Err(FamilyParamsError::CannotGrow { met: n_keys, prime: self.prime() });
         }
         let grown = Self { n_keys, ..*self };
         grown.check()?;
@@ -195,7 +195,7 @@ impl HashParams {
     /// An upper bound of the probability that two different keys share a bucket, over the draw of the function.
     ///
     /// For the affine families it is exact for a pair of keys below p: with p = qB + r it is q (p + r - B) / (p (p - 1)).
-    pub fn collision_probability(&self) -> Result<f64, HashParamsError> {
+    pub fn collision_probability(&self) -> Result<f64, FamilyParamsError> {
         self.check()?;
         let buckets = f64::from(self.n_buckets);
         let affine = |p: u64| {

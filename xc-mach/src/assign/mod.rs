@@ -4,12 +4,12 @@ mod lists;
 mod progression;
 
 pub use lists::BucketLists;
-pub(crate) use progression::{Progression, Residues};
+pub(crate) use progression::Progression;
 
 use rayon::prelude::*;
 use std::ops::Range;
 use thiserror::Error;
-use xc_hash::universal::{AffineHash, BucketHash, Family, HashParams, HashParamsError, UniversalHash};
+use xc_hash::universal::{AffineHash, BucketHash, Family, FamilyParams, FamilyParamsError, UniversalHash};
 use xc_sparse::rank::LabelId;
 
 /// The buckets of L labels in some of the repetitions of one seed.
@@ -29,7 +29,7 @@ use xc_sparse::rank::LabelId;
 /// The other families need [`Assignment::build_lists`] first: 4 L bytes a repetition.
 #[derive(Clone, Debug)]
 pub struct Assignment {
-    params: HashParams,
+    params: FamilyParams,
     numbers: Vec<u32>,
     hashes: Vec<UniversalHash>,
     inverses: Vec<u64>,
@@ -57,7 +57,7 @@ pub enum AssignError {
     },
     /// The hash functions do not exist.
     #[error(transparent)]
-    Hash(#[from] HashParamsError),
+    Hash(#[from] FamilyParamsError),
 }
 
 /// A bucket was to be listed, and the family needs lists that were not built.
@@ -71,8 +71,8 @@ pub struct NoListsError {
 impl Assignment {
     /// The repetitions with these numbers, in this order.
     ///
-    /// *Cost*: see [`HashParams::hash`].
-    pub fn try_new(params: HashParams, numbers: &[u32]) -> Result<Self, AssignError> {
+    /// *Cost*: see [`FamilyParams::hash`].
+    pub fn try_new(params: FamilyParams, numbers: &[u32]) -> Result<Self, AssignError> {
         if numbers.is_empty() {
             return Err(AssignError::NoRepetitions);
         }
@@ -87,7 +87,7 @@ impl Assignment {
     }
 
     /// The first `n_repetitions` repetitions.
-    pub fn first(params: HashParams, n_repetitions: u32) -> Result<Self, AssignError> {
+    pub fn first(params: FamilyParams, n_repetitions: u32) -> Result<Self, AssignError> {
         Self::try_new(params, &(0..n_repetitions).collect::<Vec<_>>())
     }
 
@@ -114,7 +114,7 @@ impl Assignment {
     }
 
     /// The parameters of the hash functions.
-    pub fn params(&self) -> &HashParams {
+    pub fn params(&self) -> &FamilyParams {
         &self.params
     }
 
@@ -181,7 +181,7 @@ impl Assignment {
             self.n_labels()
         );
         if let UniversalHash::Prime(hash) = &self.hashes[position] {
-            crate::arch::buckets(&Progression::of_labels(labels.start, 1).hashed(hash), out);
+            crate::product::buckets(&Progression::of_labels(labels.start, 1).hashed(hash), out);
         } else {
             out.iter_mut().zip(labels).for_each(|(bucket, label)| *bucket = self.hashes[position].bucket(label));
         }

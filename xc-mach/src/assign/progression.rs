@@ -1,5 +1,6 @@
 //! Equal steps modulo a prime: the labels of a bucket, and what an affine hash makes of them.
 
+use crate::product::Residues;
 use xc_hash::universal::{AffineHash, BucketHash};
 
 /// `start + t * step` modulo the prime, for t below `len`.
@@ -10,15 +11,6 @@ pub(crate) struct Progression {
     /// The modulus; 0 means that the steps never reach it.
     pub(crate) prime: u64,
     pub(crate) len: u32,
-}
-
-/// A progression of residues, of which each is reduced to a bucket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Residues {
-    pub(crate) start: u64,
-    pub(crate) step: u64,
-    pub(crate) prime: u64,
-    pub(crate) n_buckets: u32,
 }
 
 impl Progression {

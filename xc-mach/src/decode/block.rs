@@ -2,8 +2,8 @@
 
 use super::statistic::{Comparator, median_network, medians};
 use super::{BucketScores, Decoder};
-use crate::arch::{self, Fold};
 use crate::assign::{Assignment, Source, prime};
+use crate::product::{self, Fold};
 use xc_hash::universal::BucketHash;
 
 /// Labels that are scored together. Large enough that each repetition's row of scores is used often while it is in the
@@ -44,7 +44,7 @@ pub(super) fn fold(
     debug_assert_eq!(source.len(), out.len(), "labels and room for their numbers");
     let hash = assignment.hash(position);
     if let (Some(hash), Source::Progression(steps)) = (prime(hash), source) {
-        return arch::fold(&steps.hashed(hash), row, fold, out);
+        return product::fold(&steps.hashed(hash), row, fold, out);
     }
     let value = |t: usize| row[hash.bucket(source.label(t) as u32) as usize];
     match fold {

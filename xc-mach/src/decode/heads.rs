@@ -1,7 +1,7 @@
 //! The buckets of each repetition, best first, sorted only as far as they are walked.
 
 use super::BucketScores;
-use crate::arch::dense;
+use crate::product::dense;
 
 /// Scores of this many buckets share one largest.
 const GROUP: usize = 64;

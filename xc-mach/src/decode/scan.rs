@@ -2,8 +2,8 @@
 
 use super::block::{BLOCK, BlockRoom, statistics};
 use super::{BucketScores, Decoder};
-use crate::arch::dense;
 use crate::assign::Assignment;
+use crate::product::dense;
 use rayon::prelude::*;
 use xc_sparse::rank::{Scored, TopK};
 

@@ -1,6 +1,6 @@
 //! What the classifiers of the repetitions say of their buckets.
 
-use crate::arch::dense::{self, Extent};
+use crate::product::dense::{self, Extent};
 use thiserror::Error;
 
 /// A query's bucket scores: R rows of B numbers, all finite.

@@ -7,7 +7,7 @@
 //! come in one fixed order. So the statistic of upper bounds is an upper bound, to the bit: the exact decode rests on that.
 
 use super::Decoder;
-use crate::arch::dense;
+use crate::product::dense;
 
 /// Two rows of a sorting network, the lesser numbers go to the first.
 pub(super) type Comparator = (usize, usize);

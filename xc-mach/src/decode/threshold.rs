@@ -26,8 +26,8 @@
 use super::block::{BLOCK, BlockRoom, fold, statistics};
 use super::heads::Heads;
 use super::{BucketScores, Certificate, DecodeScratch, Decoder, Effort};
-use crate::arch::{Fold, dense};
 use crate::assign::{Assignment, NoListsError, Source};
+use crate::product::{Fold, dense};
 use xc_hash::universal::BucketHash;
 use xc_sparse::rank::{Scored, TopK};
 

@@ -27,7 +27,7 @@ pub use repetition::{Repetition, bucket_rows, repetition_seed};
 use crate::classifier::{Classifier, ClassifierParams, ClassifierParamsError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use xc_hash::universal::{Family, HashParams};
+use xc_hash::universal::{Family, FamilyParams};
 use xc_mach::{AssignError, Assignment, Decoder, Sizing, SizingError};
 
 /// What all repetitions of a model share.
@@ -78,7 +78,7 @@ impl MachParams {
     pub fn assignment(&self, n_labels: usize, numbers: &[u32]) -> Result<Assignment, MachParamsError> {
         self.sizing(n_labels, numbers.len())?;
         let (n_keys, seed) = (n_labels as u64, self.classifier.seed);
-        let params = HashParams { family: self.family, n_keys, n_buckets: self.n_buckets, seed };
+        let params = FamilyParams { family: self.family, n_keys, n_buckets: self.n_buckets, seed };
         Ok(Assignment::try_new(params, numbers)?)
     }
 }

@@ -8,7 +8,7 @@ use crate::error::CliError;
 use crate::output;
 use serde_json::json;
 use std::fmt::Write;
-use xc_hash::text::FeatureMaker;
+use xc_hash::text::Featurizer;
 use xc_sparse::LabelRows;
 use xc_tree::{ClusterMethod, LabelRepresentation, Loss, Negatives, TreeParams};
 
@@ -94,7 +94,7 @@ fn as_text(plan: &Plan<'_>) -> String {
     line(
         "features",
         match &data.maker {
-            Some(FeatureMaker::Text(_)) => {
+            Some(Featurizer::Text(_)) => {
                 "made from text by the pipeline of the --text options, tf-idf, rows of length 1; kept in the model"
                     .to_owned()
             }

@@ -6,7 +6,7 @@ use crate::data::{Labelled, label_format, with_names};
 use crate::error::{CliError, io_text};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use xc_hash::text::{FeatureMaker, PipelineParams};
+use xc_hash::text::{Featurizer, PipelineParams};
 use xc_sparse::io::{Format, LabelNames, NameColumn, UnknownLabels, Vectors, read_label_names, read_labels};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::{DenseRows, Features};
@@ -22,7 +22,7 @@ pub(super) struct GivenSet {
     pub(super) rows: Rowset,
     pub(super) labels: LabelRows,
     pub(super) names: Option<Vec<String>>,
-    pub(super) maker: Option<FeatureMaker>,
+    pub(super) maker: Option<Featurizer>,
 }
 
 /// What is learned from, and what else judges.

@@ -7,9 +7,11 @@
 //! hashes from the border on. Every term that is counted in a pass is counted in all texts, so the outcome does not
 //! depend on where borders fell.
 
-use super::super::vectorizer::lay_out;
+use super::super::block::{BlockError, FittedBlock, Slots, VocabularyParams, lay_out};
 use super::super::vocabulary::{ALL_HASHES, HashRange, TermCounts, VocabularyError};
-use super::*;
+use super::super::weighting::{Idf, RowWeights, Weighting};
+use super::{Cut, Pipeline, PipelineParams, PipelineScratch};
+use rayon::prelude::*;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

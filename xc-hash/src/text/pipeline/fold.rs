@@ -8,9 +8,9 @@
 //!
 //! The sum is linear in the row: folding a sum of rows gives the sum of the folded rows.
 
-use super::super::vectorizer::slot_of;
+use super::super::block::slot_of;
 use super::super::weighting::narrow;
-use super::{HashParams, HashSign};
+use super::{HashSign, HashingParams};
 use crate::murmur3_32;
 
 /// Memory of one fold, reused.
@@ -23,7 +23,7 @@ pub(super) struct FoldScratch {
 
 impl FoldScratch {
     /// Replaces slots and their weights by features and their sums; a feature whose sum is 0 is left out.
-    pub(super) fn fold(&mut self, params: HashParams, slots: &mut Vec<u32>, weights: &mut Vec<f32>) {
+    pub(super) fn fold(&mut self, params: HashingParams, slots: &mut Vec<u32>, weights: &mut Vec<f32>) {
         let Self { order, sums } = self;
         order.clear();
         for (position, (slot, weight)) in slots.iter().zip(weights.iter_mut()).enumerate() {

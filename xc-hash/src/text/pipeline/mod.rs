@@ -9,15 +9,13 @@ mod fold;
 mod parts;
 
 pub use fit::{FitPipelineError, FitStreamError, TextSink};
-pub use parts::{FeatureMaker, OpenPipelineError, PartArray, PipelineParts};
+pub use parts::{Featurizer, OpenPipelineError, PartArray, PipelineParts};
 
 use super::Grams;
+use super::block::{Block, BlockError, FittedBlock, FittedSlots, HashSign, HashingParams, MAX_FEATURES, Slots};
 use super::ngrams::Chars;
 use super::normalise::{Accents, Case, normalise};
 use super::tokenise::{TokenRule, Words};
-use super::vectorizer::{
-    Block, BlockError, FittedBlock, FittedSlots, HashParams, HashSign, MAX_FEATURES, Slots, VocabularyParams,
-};
 use super::vocabulary::Vocabulary;
 use super::weighting::{Idf, Norm, RowWeights, Tf, Weighting};
 use fold::FoldScratch;
@@ -53,7 +51,7 @@ pub struct PipelineParams {
     /// The hash is that of the slot's number, as 4 little-endian bytes: scikit-learn's `murmurhash3_32(slot, seed)`;
     /// feature and sign come of it as in `FeatureHasher`. `[weinberger2009hashing]`
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fold: Option<HashParams>,
+    pub fold: Option<HashingParams>,
 }
 
 fn is_zero(n: &u32) -> bool {
@@ -78,7 +76,7 @@ impl Default for PipelineParams {
 impl PipelineParams {
     /// scikit-learn's `HashingVectorizer(n_features)`: unigrams hashed with alternate signs, counts, L2 rows.
     pub fn hashing_vectorizer(n_features: u32) -> Self {
-        let slots = Slots::Hashed(HashParams { n_features, seed: 0, sign: HashSign::Alternate });
+        let slots = Slots::Hashed(HashingParams { n_features, seed: 0, sign: HashSign::Alternate });
         Self {
             blocks: vec![Block { grams: Grams::Words { min: 1, max: 1 }, slots, scale: 1.0 }],
             weighting: Weighting { tf: Tf::Raw, idf: Idf::None, norm: Norm::L2 },
@@ -100,7 +98,7 @@ impl PipelineParams {
             return Err(BlockError::OovUnused { oov_slots: self.oov_slots });
         }
         match self.fold {
-            Some(HashParams { n_features, .. }) if n_features == 0 || n_features as u64 > MAX_FEATURES => {
+            Some(HashingParams { n_features, .. }) if n_features == 0 || n_features as u64 > MAX_FEATURES => {
                 Err(BlockError::Fold { n_features })
             }
             _ => Ok(()),

@@ -2,19 +2,16 @@
 //!
 //! The layout is written down in `docs/formats/pipeline.md`.
 
-use super::super::vectorizer::{MAX_FEATURES, lay_out};
-use super::super::vocabulary::VocabularyError;
-use super::*;
+use super::super::block::{BlockError, FittedSlots, MAX_FEATURES, Slots, lay_out};
+use super::super::vocabulary::{Vocabulary, VocabularyError};
+use super::super::weighting::{Idf, RowWeights, Weighting};
+use super::{Pipeline, PipelineParams};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 use thiserror::Error;
 
-const VERSION: u32 = 2;
-
-/// The oldest version that can say these parameters: shared slots and folding came with the second. Whatever an older
-/// program can read is written for it.
-fn version_of(params: &PipelineParams) -> u32 {
-    if params.oov_slots > 0 || params.fold.is_some() { 2 } else { 1 }
-}
+const VERSION: u32 = 1;
 
 /// One stored array.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +25,46 @@ pub enum PartArray {
 }
 
 impl PartArray {
+    /// An array of one of the names of safetensors (`F32`, `U32`, `U8`) from its little-endian bytes; what
+    /// [`PartArray::dtype`] and [`PartArray::to_bytes`] give.
+    ///
+    /// # Errors
+    /// Another type, or bytes that are no whole number of entries. `name` is the array's, for the message.
+    pub fn from_bytes(name: &str, dtype: &str, bytes: &[u8]) -> Result<Self, OpenPipelineError> {
+        let words = || bytes.as_chunks::<4>().0.iter();
+        match dtype {
+            "U8" => Ok(PartArray::U8(bytes.to_vec())),
+            "F32" if bytes.len().is_multiple_of(4) => {
+                Ok(PartArray::F32(words().map(|&b| f32::from_le_bytes(b)).collect()))
+            }
+            "U32" if bytes.len().is_multiple_of(4) => {
+                Ok(PartArray::U32(words().map(|&b| u32::from_le_bytes(b)).collect()))
+            }
+            _ => {
+                let (name, dtype) = (name.to_owned(), dtype.to_owned());
+                Err(OpenPipelineError::ArrayBytes { name, dtype, n_bytes: bytes.len() })
+            }
+        }
+    }
+
+    /// The name of the type, as safetensors writes it.
+    pub fn dtype(&self) -> &'static str {
+        match self {
+            PartArray::F32(_) => "F32",
+            PartArray::U32(_) => "U32",
+            PartArray::U8(_) => "U8",
+        }
+    }
+
+    /// The entries as little-endian bytes.
+    pub fn to_bytes(&self) -> Cow<'_, [u8]> {
+        match self {
+            PartArray::F32(values) => Cow::Owned(values.iter().flat_map(|v| v.to_le_bytes()).collect()),
+            PartArray::U32(values) => Cow::Owned(values.iter().flat_map(|v| v.to_le_bytes()).collect()),
+            PartArray::U8(values) => Cow::Borrowed(values),
+        }
+    }
+
     fn kind(&self) -> &'static str {
         match self {
             PartArray::F32(_) => "f32",
@@ -80,13 +117,15 @@ pub enum OpenPipelineError {
         /// The version met.
         met: u64,
     },
-    /// An old version with fields of a newer one.
-    #[error("pipeline version {met}, whose parameters are those of version {wanted}")]
-    OldVersion {
-        /// The version met.
-        met: u32,
-        /// The version wanted.
-        wanted: u32,
+    /// An array that no pipeline has: its type, or a number of bytes that is no number of entries.
+    #[error("array {name:?} holds {n_bytes} bytes of {dtype}; a pipeline has arrays of F32, U32 and U8")]
+    ArrayBytes {
+        /// Its name.
+        name: String,
+        /// Its type.
+        dtype: String,
+        /// Its length in bytes.
+        n_bytes: usize,
     },
     /// Parts of the other kind (text, or weights of rows).
     #[error("pipeline config: kind is {met:?}, wanted {wanted:?}")]
@@ -271,8 +310,7 @@ impl Pipeline {
         if self.params.weighting.idf != Idf::None {
             arrays.push(("idf".into(), PartArray::F32(self.weights.into_idf())));
         }
-        let (kind, version) = (Kind::Text, version_of(&self.params));
-        let params = Some(self.params);
+        let (kind, version, params) = (Kind::Text, VERSION, Some(self.params));
         let config = write_config(Config { kind, version, n_texts, n_features, params, weighting: None });
         PipelineParts { config, arrays }
     }
@@ -290,9 +328,6 @@ impl Pipeline {
         let config = read_config(&parts.config, Kind::Text)?;
         let params = config.params.ok_or(OpenPipelineError::MissingField { field: "params" })?;
         params.check()?;
-        if config.version < version_of(&params) {
-            return Err(OpenPipelineError::OldVersion { met: config.version, wanted: version_of(&params) });
-        }
         let mut shelf = Shelf::new(parts.arrays)?;
         let mut learned = Vec::new();
         for (i, &block) in params.blocks.iter().enumerate() {
@@ -324,8 +359,14 @@ impl RowWeights {
     /// Takes the weights apart for storing.
     pub fn into_parts(self) -> PipelineParts {
         let (weighting, n_texts, n_features) = (self.weighting(), self.n_instances(), self.n_features() as u64);
-        let config =
-            Config { kind: Kind::Rows, version: 1, n_texts, n_features, params: None, weighting: Some(weighting) };
+        let config = Config {
+            kind: Kind::Rows,
+            version: VERSION,
+            n_texts,
+            n_features,
+            params: None,
+            weighting: Some(weighting),
+        };
         let mut arrays = Vec::new();
         if weighting.idf != Idf::None {
             arrays.push(("idf".into(), PartArray::F32(self.into_idf())));
@@ -351,27 +392,27 @@ impl RowWeights {
 /// What a model keeps of the way its features are made: from text, from counted rows, to be told apart by `kind`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum FeatureMaker {
+pub enum Featurizer {
     /// Text to rows.
     Text(Pipeline),
     /// Rows of counts to weighted rows.
     Rows(RowWeights),
 }
 
-impl FeatureMaker {
+impl Featurizer {
     /// Width of the rows that come out.
     pub fn n_features(&self) -> usize {
         match self {
-            FeatureMaker::Text(pipeline) => pipeline.n_features(),
-            FeatureMaker::Rows(weights) => weights.n_features(),
+            Featurizer::Text(pipeline) => pipeline.n_features(),
+            Featurizer::Rows(weights) => weights.n_features(),
         }
     }
 
     /// A copy, taken apart for storing.
     pub fn to_parts(&self) -> PipelineParts {
         match self {
-            FeatureMaker::Text(pipeline) => pipeline.to_parts(),
-            FeatureMaker::Rows(weights) => weights.clone().into_parts(),
+            Featurizer::Text(pipeline) => pipeline.to_parts(),
+            Featurizer::Rows(weights) => weights.clone().into_parts(),
         }
     }
 
@@ -381,8 +422,27 @@ impl FeatureMaker {
     /// Those of [`Pipeline::from_parts`] and [`RowWeights::from_parts`].
     pub fn from_parts(parts: PipelineParts) -> Result<Self, OpenPipelineError> {
         match parts.config.get("kind").and_then(Value::as_str) {
-            Some("rows") => RowWeights::from_parts(parts).map(FeatureMaker::Rows),
-            _ => Pipeline::from_parts(parts).map(FeatureMaker::Text),
+            Some("rows") => RowWeights::from_parts(parts).map(Featurizer::Rows),
+            _ => Pipeline::from_parts(parts).map(Featurizer::Text),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_are_the_same_from_their_bytes() {
+        for array in [PartArray::F32(vec![0.5, -2.0]), PartArray::U32(vec![7, u32::MAX]), PartArray::U8(vec![1, 2, 3])]
+        {
+            assert_eq!(PartArray::from_bytes("a", array.dtype(), &array.to_bytes()).unwrap(), array);
+        }
+        let wrong = |dtype, bytes: &[u8]| PartArray::from_bytes("a", dtype, bytes).unwrap_err().to_string();
+        assert_eq!(
+            wrong("F32", &[1, 2, 3]),
+            "array \"a\" holds 3 bytes of F32; a pipeline has arrays of F32, U32 and U8"
+        );
+        assert_eq!(wrong("I64", &[0; 8]), "array \"a\" holds 8 bytes of I64; a pipeline has arrays of F32, U32 and U8");
     }
 }

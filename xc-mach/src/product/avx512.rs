@@ -4,8 +4,8 @@
 //! reduces modulo p: of x and x - p the wrapped difference is the larger unless x >= p.
 
 use super::Fold;
+use super::Residues;
 use super::lanes::Lanes;
-use crate::assign::Residues;
 use std::arch::x86_64::*;
 
 const WIDTH: usize = 16;

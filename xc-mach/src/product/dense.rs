@@ -1,8 +1,8 @@
-//! Plain loops over dense numbers, compiled a second time with wider registers.
+//! Plain loops over dense numbers, compiled for each instruction set.
 //!
-//! Both copies share one body of integer comparisons and selections: the results are the same bits.
+//! The copies share one body of integer comparisons and selections: the results are the same bits.
 
-use xc_sparse::Isa;
+use xc_sparse::simd::{Loop, vectorised_loop};
 
 /// Smallest, largest, and bits of the largest magnitude of some numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,106 +28,88 @@ fn from_ordered(key: i32) -> f32 {
     f32::from_bits(ordered(key) as u32)
 }
 
-#[inline(always)]
-fn extent_body(values: &[f32]) -> Extent {
-    let (mut lowest, mut highest, mut magnitude_bits) = (0, 0, 0);
-    for &value in values {
-        let key = as_ordered(value);
-        lowest = key.min(lowest);
-        highest = key.max(highest);
-        magnitude_bits = (value.to_bits() & !(1 << 31)).max(magnitude_bits);
-    }
-    Extent { lowest: from_ordered(lowest), highest: from_ordered(highest), magnitude_bits }
-}
+struct ExtentOf<'a>(&'a [f32]);
 
-#[inline(always)]
-fn largest_of_groups_body(values: &[f32], group: usize, out: &mut Vec<f32>) {
-    let largest = |group: &[f32]| from_ordered(group.iter().fold(i32::MIN, |a, &b| a.max(as_ordered(b))));
-    out.extend(values.chunks(group).map(largest));
-}
+impl Loop for ExtentOf<'_> {
+    type Output = Extent;
 
-#[inline(always)]
-fn exchange_body(low: &mut [f32], high: &mut [f32]) {
-    for (x, y) in low.iter_mut().zip(high) {
-        (*x, *y) = if *y < *x { (*y, *x) } else { (*x, *y) };
+    #[inline(always)]
+    fn run(self) -> Extent {
+        let (mut lowest, mut highest, mut magnitude_bits) = (0, 0, 0);
+        for &value in self.0 {
+            let key = as_ordered(value);
+            lowest = key.min(lowest);
+            highest = key.max(highest);
+            magnitude_bits = (value.to_bits() & !(1 << 31)).max(magnitude_bits);
+        }
+        Extent { lowest: from_ordered(lowest), highest: from_ordered(highest), magnitude_bits }
     }
 }
 
-#[inline(always)]
-fn count_from_body(values: &[f32], bar: f32) -> usize {
-    // Counted in 32 bits, as wide as the numbers are.
-    values.chunks(1 << 16).map(|part| part.iter().map(|&v| u32::from(v >= bar)).sum::<u32>() as usize).sum()
+struct LargestOfGroups<'a>(&'a [f32], usize, &'a mut Vec<f32>);
+
+impl Loop for LargestOfGroups<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self(values, group, out) = self;
+        let largest = |group: &[f32]| from_ordered(group.iter().fold(i32::MIN, |a, &b| a.max(as_ordered(b))));
+        out.extend(values.chunks(group).map(largest));
+    }
+}
+
+struct Exchange<'a>(&'a mut [f32], &'a mut [f32]);
+
+impl Loop for Exchange<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for (x, y) in self.0.iter_mut().zip(self.1) {
+            (*x, *y) = if *y < *x { (*y, *x) } else { (*x, *y) };
+        }
+    }
+}
+
+struct CountFrom<'a>(&'a [f32], f32);
+
+impl Loop for CountFrom<'_> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run(self) -> usize {
+        let Self(values, least) = self;
+        // Counted in 32 bits, as wide as the numbers are.
+        values.chunks(1 << 16).map(|part| part.iter().map(|&v| u32::from(v >= least)).sum::<u32>() as usize).sum()
+    }
 }
 
 /// Smallest and largest of 0 and some numbers. What it says of NaN is in the bits of the magnitude.
 pub(crate) fn extent(values: &[f32]) -> Extent {
-    #[cfg(target_arch = "x86_64")]
-    if Isa::current() != Isa::Scalar {
-        // SAFETY: every other instruction set has AVX2.
-        return unsafe { wide::extent(values) };
-    }
-    extent_body(values)
+    vectorised_loop(ExtentOf(values))
 }
 
 /// Appends the largest number of each `group` of numbers.
 pub(crate) fn largest_of_groups(values: &[f32], group: usize, out: &mut Vec<f32>) {
-    #[cfg(target_arch = "x86_64")]
-    if Isa::current() != Isa::Scalar {
-        // SAFETY: every other instruction set has AVX2.
-        return unsafe { wide::largest_of_groups(values, group, out) };
-    }
-    largest_of_groups_body(values, group, out);
+    vectorised_loop(LargestOfGroups(values, group, out));
 }
 
 /// Puts the lesser of each pair first; equal ones stay.
 pub(crate) fn exchange(low: &mut [f32], high: &mut [f32]) {
-    #[cfg(target_arch = "x86_64")]
-    if Isa::current() != Isa::Scalar {
-        // SAFETY: every other instruction set has AVX2.
-        return unsafe { wide::exchange(low, high) };
-    }
-    exchange_body(low, high);
+    vectorised_loop(Exchange(low, high));
 }
 
-/// How many numbers are at least `bar`.
-pub(crate) fn count_from(values: &[f32], bar: f32) -> usize {
-    #[cfg(target_arch = "x86_64")]
-    if Isa::current() != Isa::Scalar {
-        // SAFETY: every other instruction set has AVX2.
-        return unsafe { wide::count_from(values, bar) };
-    }
-    count_from_body(values, bar)
-}
-
-#[cfg(target_arch = "x86_64")]
-mod wide {
-    use super::*;
-
-    #[target_feature(enable = "avx2")]
-    pub(super) fn extent(values: &[f32]) -> Extent {
-        extent_body(values)
-    }
-
-    #[target_feature(enable = "avx2")]
-    pub(super) fn largest_of_groups(values: &[f32], group: usize, out: &mut Vec<f32>) {
-        largest_of_groups_body(values, group, out);
-    }
-
-    #[target_feature(enable = "avx2")]
-    pub(super) fn count_from(values: &[f32], bar: f32) -> usize {
-        count_from_body(values, bar)
-    }
-
-    #[target_feature(enable = "avx2")]
-    pub(super) fn exchange(low: &mut [f32], high: &mut [f32]) {
-        exchange_body(low, high);
-    }
+/// How many numbers are at least `least`.
+pub(crate) fn count_from(values: &[f32], least: f32) -> usize {
+    vectorised_loop(CountFrom(values, least))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use xc_sparse::simd::{Isa, vectorised_loop_on};
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(128))]
@@ -139,7 +121,9 @@ mod tests {
             prop_assert_eq!(met.lowest, values.iter().copied().fold(0.0, f32::min));
             prop_assert_eq!(met.highest, values.iter().copied().fold(0.0, f32::max));
             prop_assert_eq!(f32::from_bits(met.magnitude_bits), values.iter().fold(0.0, |a: f32, b| a.max(b.abs())));
-            prop_assert_eq!(met, extent_body(&values));
+            for isa in Isa::available() {
+                prop_assert_eq!(met, vectorised_loop_on(isa, ExtentOf(&values)), "{}", isa);
+            }
             let mut groups = Vec::new();
             largest_of_groups(&values, 64, &mut groups);
             let wanted: Vec<f32> =

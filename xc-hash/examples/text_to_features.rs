@@ -1,6 +1,6 @@
 //! From text to weighted features, stored and opened again: the whole of what training and serving need.
 //!
-//! cargo run -p xc-hash --example 01_text_to_features
+//! cargo run -p xc-hash --example text_to_features
 #![allow(clippy::print_stdout)] // an example shows what it does
 
 use xc_hash::text::{Block, Grams, Pipeline, PipelineParams};

@@ -1,6 +1,6 @@
 //! Where the lanes of a vector start, and what they step by.
 
-use crate::assign::Residues;
+use super::Residues;
 
 /// Elements 0 to N - 1 of a walk, one a lane, and steps of N elements.
 ///

@@ -44,7 +44,7 @@ pub enum Slots {
     /// The term's rank among the terms kept in training.
     Vocabulary(VocabularyParams),
     /// The term's hash.
-    Hashed(HashParams),
+    Hashed(HashingParams),
 }
 
 /// Which terms of the training texts are kept.
@@ -109,7 +109,7 @@ impl DfBound {
 /// Feature hashing as scikit-learn's `HashingVectorizer` and `FeatureHasher` do it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct HashParams {
+pub struct HashingParams {
     /// Number of slots; any number above 0. Default 2^18 (a guess).
     pub n_features: u32,
     /// Seed of murmur3. Default 0, as scikit-learn.
@@ -118,7 +118,7 @@ pub struct HashParams {
     pub sign: HashSign,
 }
 
-impl Default for HashParams {
+impl Default for HashingParams {
     fn default() -> Self {
         Self { n_features: 1 << 18, seed: 0, sign: HashSign::Positive }
     }
@@ -221,7 +221,7 @@ impl Block {
 
     /// The same terms, hashed to `n_features` slots.
     pub fn hashed(self, n_features: u32) -> Self {
-        Self { slots: Slots::Hashed(HashParams { n_features, ..HashParams::default() }), ..self }
+        Self { slots: Slots::Hashed(HashingParams { n_features, ..HashingParams::default() }), ..self }
     }
 
     pub(super) fn check(&self, block: usize) -> Result<(), BlockError> {
@@ -233,7 +233,7 @@ impl Block {
             return Err(BlockError::Scale { block, value: self.scale });
         }
         match self.slots {
-            Slots::Hashed(HashParams { n_features: 0, .. }) => return Err(BlockError::NoSlots { block }),
+            Slots::Hashed(HashingParams { n_features: 0, .. }) => return Err(BlockError::NoSlots { block }),
             Slots::Hashed(_) => {}
             Slots::Vocabulary(params) => {
                 for (name, bound) in [("min_df", Some(params.min_df)), ("max_df", params.max_df)] {
@@ -269,7 +269,7 @@ pub(super) struct FittedBlock {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum FittedSlots {
     Vocabulary { vocabulary: Vocabulary, oov: OovSlots },
-    Hashed(HashParams),
+    Hashed(HashingParams),
 }
 
 /// Where the terms outside a vocabulary go: `n` slots from `first` on, none if `n` is 0.

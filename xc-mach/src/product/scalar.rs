@@ -3,7 +3,7 @@
 //! A residue and its bucket step together, so that neither a multiplication nor a division is needed: where the residue
 //! grows by s, the bucket grows by s mod B; where the residue wraps, the bucket falls by p mod B; either way modulo B.
 
-use crate::assign::Residues;
+use super::Residues;
 
 /// Calls `visit` with the bucket of each of the first `n` elements.
 #[inline(always)]

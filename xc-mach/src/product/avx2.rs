@@ -1,8 +1,8 @@
 //! AVX2: eight elements at a time, each in a lane of its own; otherwise as for AVX-512.
 
 use super::Fold;
+use super::Residues;
 use super::lanes::Lanes;
-use crate::assign::Residues;
 use std::arch::x86_64::*;
 
 const WIDTH: usize = 8;

@@ -3,6 +3,8 @@
 //! The scalar file defines every operation; the others are tested against it bit for bit. A label keeps its lane through all
 //! repetitions and nothing is fused, so sums are the same on every path.
 
+#![expect(unsafe_code, reason = "kernels written by hand for an instruction set")]
+
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -12,8 +14,19 @@ pub(crate) mod dense;
 mod lanes;
 mod scalar;
 
-use crate::assign::Residues;
 use xc_sparse::Isa;
+
+/// Equal steps modulo a prime, of which each element is reduced to a bucket: element t is `start + t * step`.
+///
+/// # Invariants
+/// `start` and `step` are below `prime`, which is below 2^32 and at least `n_buckets`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Residues {
+    pub(crate) start: u64,
+    pub(crate) step: u64,
+    pub(crate) prime: u64,
+    pub(crate) n_buckets: u32,
+}
 
 /// What becomes of the value found in an element's bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
