@@ -25,7 +25,7 @@
 mod cbor;
 
 use crate::model::{PostProcessor, Topology, TopologyError, TreeParts};
-use cbor::Node;
+use cbor::{Below, Node};
 use rayon::prelude::*;
 use serde::Deserialize;
 use std::{
@@ -33,7 +33,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use thiserror::Error;
-use xc_sparse::chunked::{ChunkRows, ChunkRowsError};
+use xc_sparse::chunked::ChunkRows;
 use xc_sparse::store::OneLine;
 
 /// What an omikuji folder holds.
@@ -87,16 +87,6 @@ pub enum OmikujiError {
         offset: usize,
         /// What was met.
         what: String,
-    },
-    /// The weights of a node do not fit.
-    #[error("{}: byte {offset}: weights: {source}", path.display())]
-    Weights {
-        /// The file.
-        path: PathBuf,
-        /// Position of the end of the weights.
-        offset: usize,
-        /// What is wrong.
-        source: ChunkRowsError,
     },
     /// The nodes are no tree of labels.
     #[error("{}: {source}", path.display())]
@@ -204,17 +194,17 @@ fn flatten(root: Node, chain_bias: f32) -> Flat {
         let (mut boundaries, mut chunks, mut below) = (vec![0u32], Vec::with_capacity(nodes.len()), Vec::new());
         let mut n_children = 0;
         for node in nodes {
-            let chunk = match node {
-                Node::Branch { weights, children } => {
+            let chunk = match node.below {
+                Below::Children(children) => {
                     below.extend(children);
-                    weights
+                    node.weights
                 }
-                Node::Leaf { weights, labels } if level == depth => {
+                Below::Labels(labels) if level == depth => {
                     flat.labels.extend(labels);
-                    weights
+                    node.weights
                 }
-                leaf @ Node::Leaf { .. } => {
-                    below.push(leaf);
+                Below::Labels(_) => {
+                    below.push(node);
                     let mut chain = ChunkRows::empty(1);
                     chain.bias[0] = chain_bias;
                     chain

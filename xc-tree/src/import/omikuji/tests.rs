@@ -1,7 +1,7 @@
 //! Trees written by hand, damaged ones, and the answers of omikuji itself.
 
 use super::*;
-use minicbor::Encoder;
+use ciborium::{Value, cbor};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -18,69 +18,46 @@ enum Sketch {
 
 const N_FEATURES: usize = 3;
 
-type Bytes = Encoder<Vec<u8>>;
-
-fn write_floats(e: &mut Bytes, list: &[f32]) {
-    e.array(list.len() as u64).unwrap();
-    for &value in list {
-        // Half precision where nothing is lost, as the program writes it.
-        if half::f16::from_f32(value).to_f32() == value {
-            e.f16(value).unwrap()
-        } else {
-            e.f32(value).unwrap()
-        };
-    }
-}
-
-fn write_ints(e: &mut Bytes, list: impl ExactSizeIterator<Item = u64>) {
-    e.array(list.len() as u64).unwrap();
-    list.for_each(|value| {
-        e.u64(value).unwrap();
-    });
-}
-
-fn write_matrix(e: &mut Bytes, matrix: &Matrix) {
-    e.map(1).unwrap();
+fn matrix_value(matrix: &Matrix) -> Value {
     match matrix {
-        Matrix::Dense(rows) => {
-            e.str("Dense").unwrap().map(3).unwrap().str("v").unwrap().u8(1).unwrap().str("dim").unwrap();
-            write_ints(e, [rows.len() as u64, rows[0].len() as u64].into_iter());
-            e.str("data").unwrap();
-            write_floats(e, &rows.concat());
-        }
+        Matrix::Dense(rows) => cbor!({
+            "Dense" => { "v" => 1, "dim" => [rows.len(), rows[0].len()], "data" => rows.concat() }
+        }),
         Matrix::Sparse(n_columns, rows) => {
-            e.str("Sparse").unwrap().map(6).unwrap().str("outer_dim").unwrap().u64(N_FEATURES as u64 + 1).unwrap();
-            e.str("inner_dim").unwrap().u64(*n_columns as u64).unwrap().str("indptr").unwrap();
             let mut ends = vec![0];
-            rows.iter().for_each(|(_, row)| ends.push(ends[ends.len() - 1] + row.len() as u64));
-            write_ints(e, ends.into_iter());
-            e.str("outer_inds").unwrap();
-            write_ints(e, rows.iter().map(|row| row.0));
+            rows.iter().for_each(|(_, row)| ends.push(ends[ends.len() - 1] + row.len()));
             let entries: Vec<_> = rows.iter().flat_map(|row| &row.1).copied().collect();
-            e.str("inner_inds").unwrap();
-            write_ints(e, entries.iter().map(|entry| entry.0));
-            e.str("data").unwrap();
-            write_floats(e, &entries.iter().map(|entry| entry.1).collect::<Vec<_>>());
+            cbor!({ "Sparse" => {
+                "outer_dim" => N_FEATURES + 1,
+                "inner_dim" => n_columns,
+                "indptr" => ends,
+                "outer_inds" => rows.iter().map(|row| row.0).collect::<Vec<_>>(),
+                "inner_inds" => entries.iter().map(|entry| entry.0).collect::<Vec<_>>(),
+                "data" => entries.iter().map(|entry| entry.1).collect::<Vec<_>>(),
+            } })
         }
     }
+    .unwrap()
 }
 
-fn write_node(e: &mut Bytes, node: &Sketch) {
-    e.map(1).unwrap();
+fn node_value(node: &Sketch) -> Value {
     match node {
-        Sketch::Branch(weights, children) => {
-            e.str("Branch").unwrap().map(2).unwrap().str("weights").unwrap();
-            write_matrix(e, weights);
-            e.str("children").unwrap().array(children.len() as u64).unwrap();
-            children.iter().for_each(|child| write_node(e, child));
-        }
+        Sketch::Branch(weights, children) => cbor!({ "Branch" => {
+            "weights" => matrix_value(weights),
+            "children" => children.iter().map(node_value).collect::<Vec<_>>(),
+        } }),
         Sketch::Leaf(weights, labels) => {
-            e.str("Leaf").unwrap().map(2).unwrap().str("weights").unwrap();
-            write_matrix(e, weights);
-            e.str("labels").unwrap();
-            write_ints(e, labels.iter().map(|&label| u64::from(label)));
+            cbor!({ "Leaf" => { "weights" => matrix_value(weights), "labels" => labels } })
         }
     }
+    .unwrap()
+}
+
+/// Bytes of a node. Floats take half precision where nothing is lost, as the program writes them.
+fn encoded(node: &Sketch) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    ciborium::into_writer(&node_value(node), &mut bytes).unwrap();
+    bytes
 }
 
 /// Leaves at depths 1 and 2, one matrix dense and the others sparse.
@@ -98,9 +75,7 @@ fn save(folder: &Path, loss: &str, trees: &[Sketch]) {
     fs::write(folder.join("settings.json"), format!("{{\"n_features\": 3, \"classifier_loss_type\": \"{loss}\"}}"))
         .unwrap();
     for (i, tree) in trees.iter().enumerate() {
-        let mut e = Encoder::new(Vec::new());
-        write_node(&mut e, tree);
-        fs::write(folder.join(format!("tree{i}.cbor")), e.into_writer()).unwrap();
+        fs::write(folder.join(format!("tree{i}.cbor")), encoded(tree)).unwrap();
     }
 }
 
@@ -219,14 +194,14 @@ fn malformed_trees_name_the_file_and_what_is_wrong() {
     let leaf = |weights, labels: &[u32]| Sketch::Leaf(weights, labels.to_vec());
     let sparse = |rows: Vec<(u64, Vec<(u64, f32)>)>| Matrix::Sparse(1, rows);
     let cases = [
-        (leaf(Matrix::Sparse(2, vec![]), &[1]), "weights for 2 children, but Some(1)"),
+        (leaf(Matrix::Sparse(2, vec![]), &[1]), "weights for 2 children, the node has 1"),
         (leaf(sparse(vec![(4, vec![(0, 1.0)])]), &[1]), "lie outside"),
         (leaf(sparse(vec![(2, vec![(0, 1.0)]), (1, vec![(0, 1.0)])]), &[1]), "do not ascend"),
         (leaf(sparse(vec![(2, vec![(1, 1.0)])]), &[1]), "column beyond 1"),
         (leaf(sparse(vec![(2, vec![(0, 1.0), (0, 1.0)])]), &[1]), "without repetition"),
         (leaf(sparse(vec![(2, vec![(0, f32::NAN)])]), &[1]), "not finite"),
         (leaf(sparse(vec![(3, vec![(0, f32::INFINITY)])]), &[1]), "finite bias"),
-        (leaf(Matrix::Dense(vec![vec![1.0]; 3]), &[1]), "weights of 3 rows, wanted 3 features and the bias"),
+        (leaf(Matrix::Dense(vec![vec![1.0]; 3]), &[1]), "weights of 3 rows, expected 3 features and the bias"),
         (leaf(Matrix::Sparse(2, vec![]), &[1, 1]), "repeated"),
         (Sketch::Branch(Matrix::Sparse(0, vec![]), vec![]), "a branch without children"),
     ];
@@ -234,11 +209,12 @@ fn malformed_trees_name_the_file_and_what_is_wrong() {
         let met = spoiled(tree);
         assert!(met.contains(wanted) && met.contains("tree0.cbor"), "met {met:?}, wanted {wanted:?}");
     }
-    let mut deep = leaf(sparse(vec![]), &[0]);
-    for _ in 0..1000 {
-        deep = Sketch::Branch(sparse(vec![]), vec![deep]);
-    }
-    assert!(spoiled(deep).contains("nested deeper"));
+    let chain =
+        |depth| (0..depth).fold(leaf(sparse(vec![]), &[0]), |below, _| Sketch::Branch(sparse(vec![]), vec![below]));
+    assert!(spoiled(chain(1000)).contains("nested deeper"));
+    let folder = tempfile::tempdir().unwrap();
+    save(folder.path(), "Hinge", &[chain(90)]);
+    assert_eq!(import(folder.path()).unwrap().trees[0].topology.depth(), 91);
 }
 
 #[test]
@@ -254,9 +230,9 @@ fn malformed_folders_are_told_apart() {
     let error = import(folder.path()).unwrap_err().to_string();
     assert!(error.contains("the file ends here"), "{error}");
     // A list that claims 2^60 elements.
-    let mut e = Encoder::new(Vec::new());
-    e.map(1).unwrap().str("Leaf").unwrap().map(2).unwrap().str("labels").unwrap().array(1 << 60).unwrap();
-    fs::write(folder.path().join("tree0.cbor"), e.into_writer()).unwrap();
+    let mut claims = b"\xa1\x64Leaf\xa2\x66labels\x9b".to_vec();
+    claims.extend((1u64 << 60).to_be_bytes());
+    fs::write(folder.path().join("tree0.cbor"), claims).unwrap();
     assert!(matches!(import(folder.path()), Err(OmikujiError::Cbor { .. })));
 }
 
