@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use xc_fuzz::{check_message, folder, sections};
 use xc_sparse::CsrMatrix;
 use xc_sparse::store::*;
-use xc_tree::{Check, PredictParams, TreeModel};
+use xc_tree::{PredictParams, TreeModel};
 
 fuzz_target!(|bytes: &[u8]| {
     let [config, arrays, labels] = sections(bytes);
@@ -26,7 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
     for mismatch in container.verify().unwrap() {
         check_message(&path, &mismatch.to_string());
     }
-    match TreeModel::from_container(&container, Check::Structure) {
+    match TreeModel::from_container(&container) {
         Err(error) => check_message(&path, &error.to_string()),
         // More features than the seed's few are refused work, not an error.
         Ok(model) if model.info().n_features <= 1 << 16 && model.info().beam <= 1 << 10 => {

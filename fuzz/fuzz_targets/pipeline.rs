@@ -6,16 +6,17 @@
 use libfuzzer_sys::fuzz_target;
 use xc_fuzz::{blocks, check_message, folder, sections, words};
 use xc_hash::text::{Featurizer, PartArray, PipelineParts};
+use xc_sparse::dtype::DType;
 use xc_sparse::CsrMatrix;
-use xc_sparse::store::{Container, Dtype, OpenMode};
+use xc_sparse::store::{Container, OpenMode};
 
 fn from_sections(input: &[u8]) -> Option<(PipelineParts, String)> {
     let parts: [&[u8]; 9] = sections(input);
     let config = serde_json::from_slice(parts[0]).ok()?;
     let arrays = blocks(&parts[2..]).into_iter().map(|block| {
         let array = match block.dtype {
-            Dtype::U8 => PartArray::U8(block.bytes.to_vec()),
-            Dtype::U32 => PartArray::U32(words(block.bytes)),
+            DType::U8 => PartArray::U8(block.bytes.to_vec()),
+            DType::U32 => PartArray::U32(words(block.bytes)),
             _ => PartArray::F32(words(block.bytes).into_iter().map(f32::from_bits).collect()),
         };
         (block.name.to_owned(), array)
@@ -39,9 +40,9 @@ fn from_folder(input: &[u8]) -> Option<(PipelineParts, String)> {
         arrays.push((
             short,
             match entry.dtype {
-                Dtype::F32 => PartArray::F32(container.array::<f32>(name).ok()?.to_vec()),
-                Dtype::U32 => PartArray::U32(container.array::<u32>(name).ok()?.to_vec()),
-                Dtype::U8 => PartArray::U8(container.array::<u8>(name).ok()?.to_vec()),
+                DType::F32 => PartArray::F32(container.array::<f32>(name).ok()?.to_vec()),
+                DType::U32 => PartArray::U32(container.array::<u32>(name).ok()?.to_vec()),
+                DType::U8 => PartArray::U8(container.array::<u8>(name).ok()?.to_vec()),
                 _ => return None,
             },
         ));

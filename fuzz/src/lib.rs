@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
+use xc_sparse::dtype::DType;
 use xc_sparse::io::ReadOptions;
-use xc_sparse::store::{ArrayRef, ContainerWriter, Dtype};
+use xc_sparse::store::{ArrayRef, ContainerWriter};
 
 // One folder for the whole run, on a file system in memory where there is one.
 static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
@@ -74,7 +75,7 @@ pub fn check_message(path: &Path, message: &str) {
 /// An array of an input: a line `NAME TYPE WIDTH`, then the bytes of its elements. The width `flat` is that of an array of one dimension.
 pub struct Block<'a> {
     pub name: &'a str,
-    pub dtype: Dtype,
+    pub dtype: DType,
     pub shape: Vec<usize>,
     pub bytes: &'a [u8],
 }
@@ -89,15 +90,15 @@ fn block(section: &[u8]) -> Option<Block<'_>> {
     let mut words = std::str::from_utf8(&section[..end]).ok()?.split(' ');
     let name = words.next()?;
     let dtype = match words.next()? {
-        "u8" => Dtype::U8,
-        "u16" => Dtype::U16,
-        "u32" => Dtype::U32,
-        "u64" => Dtype::U64,
-        "f16" => Dtype::F16,
-        "bf16" => Dtype::BF16,
-        "e4m3" => Dtype::F8E4M3,
-        "e5m2" => Dtype::F8E5M2,
-        _ => Dtype::F32,
+        "u8" => DType::U8,
+        "u16" => DType::U16,
+        "u32" => DType::U32,
+        "u64" => DType::U64,
+        "f16" => DType::F16,
+        "bf16" => DType::Bf16,
+        "e4m3" => DType::E4m3,
+        "e5m2" => DType::E5m2,
+        _ => DType::F32,
     };
     let width = words.next()?;
     let n = (section.len() - end - 1) / dtype.n_bytes();

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use xc_hash::text::{Featurizer, PartArray, PipelineParts};
 use xc_hash::universal::Family;
 use xc_mach::Decoder;
+use xc_sparse::dtype::DType;
 use xc_sparse::io::LabelNames;
-use xc_sparse::store::{Container, ContainerWriter, Dtype, OpenError, OpenMode, WriteError};
+use xc_sparse::store::{Container, ContainerWriter, OpenError, OpenMode, WriteError};
 use xc_train::classifier::{Classifier, InputKind, preset};
 use xc_train::mach::{self, MachContainer, MachModel};
-use xc_tree::{Check, TreeModel};
+use xc_tree::TreeModel;
 
 /// Arrays of the feature pipeline are stored under this prefix.
 pub(crate) const PIPELINE_PREFIX: &str = "pipeline.";
@@ -72,8 +73,13 @@ impl Model {
         }
         let (system, container) = match &*kind {
             xc_tree::KIND => {
-                let check = if how.trusted { Check::Trusted } else { Check::Structure };
-                let tree = TreeModel::from_container(&container, check).map_err(|e| unreadable(&e))?;
+                let tree = match how.trusted {
+                    // SAFETY: whoever says `--trusted` vouches for the folder.
+                    #[allow(unsafe_code, reason = "the option says that the folder is to be trusted")]
+                    true => unsafe { xc_tree::trusted::open(&container) },
+                    false => TreeModel::from_container(&container),
+                };
+                let tree = tree.map_err(|e| unreadable(&e))?;
                 (System::Tree(tree), container)
             }
             mach::KIND => {
@@ -292,9 +298,9 @@ pub(crate) fn read_maker(container: &Container) -> Result<Option<Featurizer>, Cl
         let Some(short) = name.strip_prefix(PIPELINE_PREFIX) else { continue };
         let open = |e: OpenError| CliError::usage(chain(&e));
         let array = match entry.dtype {
-            Dtype::F32 => PartArray::F32(container.array::<f32>(name).map_err(open)?.to_vec()),
-            Dtype::U32 => PartArray::U32(container.array::<u32>(name).map_err(open)?.to_vec()),
-            Dtype::U8 => PartArray::U8(container.array::<u8>(name).map_err(open)?.to_vec()),
+            DType::F32 => PartArray::F32(container.array::<f32>(name).map_err(open)?.to_vec()),
+            DType::U32 => PartArray::U32(container.array::<u32>(name).map_err(open)?.to_vec()),
+            DType::U8 => PartArray::U8(container.array::<u8>(name).map_err(open)?.to_vec()),
             other => return Err(damaged(format!("array {name:?} is of type {other}, wanted F32, U32 or U8"))),
         };
         arrays.push((short.to_owned(), array));

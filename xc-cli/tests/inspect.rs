@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use xc_sparse::dtype::DType;
 use xc_sparse::store::ContainerWriter;
 
 fn xc(arguments: &[&str]) -> Output {
@@ -107,7 +108,7 @@ fn a_model_of_a_newer_version_is_refused() {
 
 #[test]
 fn a_tree_is_shown_level_by_level() {
-    use xc_sparse::chunked::{ChunkRows, Precision};
+    use xc_sparse::chunked::ChunkRows;
     use xc_tree::{ModelInfo, PostProcessor, Topology, TreeModel, TreeParts};
     // Two clusters of two labels each; feature 0 is shared by the siblings of the first.
     let chunk = |entries: &[(u32, u32, f32)]| ChunkRows::from_entries(2, entries.to_vec(), vec![0.0; 2]).unwrap();
@@ -119,7 +120,7 @@ fn a_tree_is_shown_level_by_level() {
         ],
     };
     let info = ModelInfo { n_features: 3, n_labels: 4, post: PostProcessor::Noop, normalise_rows: false, beam: 10 };
-    let model = TreeModel::from_parts(info, vec![parts], Precision::F32).unwrap();
+    let model = TreeModel::from_parts(info, vec![parts], DType::F32).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tree.model");
     let mut writer = ContainerWriter::create(&path, xc_tree::KIND).unwrap();

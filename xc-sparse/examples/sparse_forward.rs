@@ -4,6 +4,8 @@
 
 use std::hint::black_box;
 use std::time::Instant;
+use xc_sparse::buffer::FloatBuffer;
+use xc_sparse::dtype::DType;
 use xc_sparse::uniform::*;
 
 fn main() {
@@ -18,14 +20,14 @@ fn main() {
         state ^= state << 17;
         state
     };
-    let connections = Connections::uniform(n_labels, n_inputs, per_label, NumberType::F32, |_, row| {
+    let connections = Connections::uniform(n_labels, n_inputs, per_label, DType::F32, |_, row| {
         *row = distinct(per_label, n_inputs, Vec::new().into_iter(), &mut random);
     })
     .unwrap_or_else(|e| panic!("{e}"));
     let mut lines = Lines::default();
     lines.fill(&vec![0.5; n_blocks * threads * LANES * n_inputs], n_blocks * threads * LANES, n_inputs);
     let Indices::U16(indices) = connections.indices() else { panic!("at most 65,536 inputs") };
-    let Numbers::F32(weights) = connections.weights() else { panic!("weights are f32") };
+    let FloatBuffer::F32(weights) = connections.weights() else { panic!("weights are f32") };
     for _ in 0..3 {
         let began = Instant::now();
         std::thread::scope(|scope| {

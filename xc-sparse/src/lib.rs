@@ -1,7 +1,9 @@
 //! Sparse rows, chunked weights, ranked lists and files: the ground floor of xc.
 
+pub mod buffer;
 pub mod chunked;
 pub mod dense;
+pub mod dtype;
 pub mod io;
 pub mod rank;
 pub mod rows;
@@ -9,6 +11,8 @@ pub mod simd;
 pub mod store;
 pub mod uniform;
 
+pub use buffer::{Buffer, FloatBuffer};
+pub use dtype::DType;
 pub use rows::{
     CscMatrix, CscView, CsrMatrix, CsrView, Dataset, DenseMatrix, DenseRows, LabelRows, LabelRowsError, Rows,
     SparseRow, SparseRowError,

@@ -4,14 +4,15 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use xc_sparse::chunked::*;
-use xc_sparse::{Isa, SparseRow, SparseRowError};
+use xc_sparse::{DType, FloatBuffer, Isa, SparseRow, SparseRowError};
 
 /// The definition: one column at a time, products added in ascending feature order, then the bias.
-fn reference(parents: &[ChunkRows], precision: Precision, query: &[(u32, f32)], wanted: &[u32]) -> Vec<f32> {
+fn reference(parents: &[ChunkRows], precision: DType, query: &[(u32, f32)], wanted: &[u32]) -> Vec<f32> {
     let round = |w: f32| match precision {
-        Precision::F32 => w,
-        Precision::F16 => half::f16::from_f32(w).to_f32(),
-        Precision::Bf16 => half::bf16::from_f32(w).to_f32(),
+        DType::F32 => w,
+        DType::F16 => half::f16::from_f32(w).to_f32(),
+        DType::Bf16 => half::bf16::from_f32(w).to_f32(),
+        other => panic!("{other}"),
     };
     let mut out = Vec::new();
     for &parent in wanted {
@@ -101,13 +102,13 @@ proptest! {
     fn every_path_equals_plain_columns((parents, n_features, query) in level(), picks in prop::collection::vec(any::<prop::sample::Index>(), 0..8)) {
         let wanted: Vec<u32> = picks.iter().map(|i| i.index(parents.len()) as u32).collect();
         let (indices, values): (Vec<u32>, Vec<f32>) = query.iter().copied().unzip();
-        for precision in [Precision::F32, Precision::F16, Precision::Bf16] {
-            let level = ChunkedMatrix::pack(&parents, &slot_map(&parents, n_features), precision).unwrap();
+        for precision in [DType::F32, DType::F16, DType::Bf16] {
+            let level = ChunkedLevel::pack(&parents, &slot_map(&parents, n_features), precision).unwrap();
             let view = level.view();
             let expected = reference(&parents, precision, &query, &wanted);
             let (mut scratch, mut slots) = (ProductScratch::default(), QueryScratch::default());
             let row = SparseRow { indices: &indices, values: &values };
-            let prepared = slots.prepare(row, view.slot_map());
+            let prepared = slots.prepare(row, level.slot_map());
             for isa in Isa::available() {
                 for choice in Intersect::ALL.map(Choice::Fixed).into_iter().chain([Choice::Auto]) {
                     let mut out = Vec::new();
@@ -120,7 +121,7 @@ proptest! {
 
     #[test]
     fn shared_products_equal_those_of_one_query((parents, n_features, first) in level(), n_queries in 0usize..90, stride in 1usize..4) {
-        let level = ChunkedMatrix::pack(&parents, &slot_map(&parents, n_features), Precision::F32).unwrap();
+        let level = ChunkedLevel::pack(&parents, &slot_map(&parents, n_features), DType::F32).unwrap();
         let view = level.view();
         // Query q is the first one without every (q + 2)th feature.
         let queries: Vec<(Vec<u32>, Vec<f32>)> = (0..n_queries)
@@ -130,7 +131,7 @@ proptest! {
         let prepared: Vec<QueryView<'_>> = queries
             .iter()
             .zip(&mut slots)
-            .map(|((indices, values), slots)| slots.prepare(SparseRow { indices, values }, view.slot_map()))
+            .map(|((indices, values), slots)| slots.prepare(SparseRow { indices, values }, level.slot_map()))
             .collect();
         let visits: Vec<Visit> = (0..parents.len() as u32)
             .flat_map(|parent| (0..n_queries as u32).step_by(stride).map(move |query| Visit { parent, query }))
@@ -152,35 +153,36 @@ proptest! {
 
     #[test]
     fn packing_is_undone_and_passes_the_check((parents, n_features, _) in level()) {
-        let level = ChunkedMatrix::pack(&parents, &slot_map(&parents, n_features), Precision::F32).unwrap();
+        let level = ChunkedLevel::pack(&parents, &slot_map(&parents, n_features), DType::F32).unwrap();
         let v = level.view();
         for (parent, rows) in parents.iter().enumerate() {
             prop_assert_eq!(&v.to_rows(parent), rows);
         }
-        let arrays = v.arrays();
-        prop_assert!(ChunkedView::try_new(arrays.records, arrays.headers, arrays.values, arrays.directory, arrays.bias, v.slot_map(), arrays.part_ptr).is_ok());
+        prop_assert!(ChunkedLevel::try_new(level.arrays().clone(), level.slot_map()).is_ok());
     }
 
     #[test]
     fn a_changed_array_fails_the_check((parents, n_features, _) in level(), which in 0usize..5, at in any::<prop::sample::Index>(), bit in 0u32..32) {
-        let level = ChunkedMatrix::pack(&parents, &slot_map(&parents, n_features), Precision::F32).unwrap();
-        let v = level.view();
-        let a = v.arrays();
-        let (mut records, mut headers, mut directory, mut part_ptr) = (a.records.to_vec(), a.headers.to_vec(), a.directory.to_vec(), a.part_ptr.to_vec());
-        let mut values = match a.values { Values::F32(v) => v.to_vec(), _ => unreachable!() };
+        let level = ChunkedLevel::pack(&parents, &slot_map(&parents, n_features), DType::F32).unwrap();
+        let mut arrays = level.arrays().clone();
+        let LevelArrays { records, headers, directory, part_ptr, values, .. } = &mut arrays;
         let n = [records.len(), headers.len(), directory.len(), part_ptr.len(), values.len()][which];
         prop_assume!(n > 0);
         let at = at.index(n);
         match which {
-            0 => records[at][bit as usize % 4] ^= 1 << bit,
-            1 => headers[at] ^= 1 << bit,
-            2 => directory[at] ^= 1 << bit,
-            3 => part_ptr[at] ^= 1 << bit,
-            _ => values[at] = f32::NAN,
+            0 => records.to_mut()[at] ^= 1 << bit,
+            1 => headers.to_mut()[at] ^= 1 << bit,
+            2 => directory.to_mut()[at] ^= 1 << bit,
+            3 => part_ptr.to_mut()[at] ^= 1 << bit,
+            _ => match values {
+                FloatBuffer::F32(values) => values.to_mut()[at] = f32::NAN,
+                _ => unreachable!(),
+            },
         }
-        let checked = ChunkedView::try_new(&records, &headers, Values::F32(&values), &directory, a.bias, v.slot_map(), &part_ptr);
+        let checked = ChunkedLevel::try_new(arrays, level.slot_map());
         // A header's feature or mask bit may change into another valid one: then the view must still be usable.
-        if let Ok(view) = checked {
+        if let Ok(level) = checked {
+            let view = level.view();
             prop_assert!(which == 1 || which == 3 || which == 0, "array {} entry {} bit {}", which, at, bit);
             for parent in 0..view.n_parents() {
                 prop_assert!(view.to_rows(parent).check().is_ok());
@@ -196,13 +198,13 @@ fn crowded_features_are_found() {
     let entries = (500_000..500_300u32).map(|f| (f, f % 5, f as f32)).collect();
     let rows = ChunkRows::from_entries(5, entries, vec![0.0; 5]).unwrap();
     let parents = [rows];
-    let level = ChunkedMatrix::pack(&parents, &SlotMap::new(&vec![0; n_features]), Precision::F32).unwrap();
+    let level = ChunkedLevel::pack(&parents, &SlotMap::new(&vec![0; n_features]), DType::F32).unwrap();
     let view = level.view();
     let (indices, values): (Vec<u32>, Vec<f32>) = (499_900..500_400u32).step_by(3).map(|f| (f, 1.0)).unzip();
     let query: Vec<(u32, f32)> = indices.iter().copied().zip(values.iter().copied()).collect();
-    let expected = reference(&parents, Precision::F32, &query, &[0]);
+    let expected = reference(&parents, DType::F32, &query, &[0]);
     let (mut scratch, mut slots) = (ProductScratch::default(), QueryScratch::default());
-    let prepared = slots.prepare(SparseRow { indices: &indices, values: &values }, view.slot_map());
+    let prepared = slots.prepare(SparseRow { indices: &indices, values: &values }, level.slot_map());
     for isa in Isa::available() {
         let mut out = Vec::new();
         margins_with(isa, &view, &prepared, &[0], Choice::Fixed(Intersect::Hashed), &mut scratch, &mut out);
@@ -214,25 +216,22 @@ fn crowded_features_are_found() {
 fn offsets_beyond_the_arrays_are_found_before_they_are_used() {
     let rows = |f: u32| ChunkRows::from_entries(2, vec![(f, 0, 1.0), (f + 1, 1, 2.0)], vec![0.0; 2]).unwrap();
     let parents = [rows(0), rows(3), rows(5)];
-    let level = ChunkedMatrix::pack(&parents, &slot_map(&parents, 1000), Precision::F32).unwrap();
-    let v = level.view();
-    let a = v.arrays();
+    let level = ChunkedLevel::pack(&parents, &slot_map(&parents, 1000), DType::F32).unwrap();
     for field in 0..4 {
         for value in [1 << 20, 1 << 31, 1 << 62, u64::MAX] {
-            let mut records = a.records.to_vec();
-            records[1][field] = value;
-            let opened =
-                ChunkedView::try_new(&records, a.headers, a.values, a.directory, a.bias, v.slot_map(), a.part_ptr);
+            let mut arrays = level.arrays().clone();
+            arrays.records.to_mut()[4 + field] = value;
+            let opened = ChunkedLevel::try_new(arrays, level.slot_map());
             assert!(matches!(opened, Err(ChunkedError::Record { .. })), "field {field}, {value}: {opened:?}");
         }
     }
 }
 
 /// A level of one parent with one child that has a weight of 1 for each feature.
-fn level_of_ones(n_features: u32) -> ChunkedMatrix {
+fn level_of_ones(n_features: u32) -> ChunkedLevel {
     let entries = (0..n_features).map(|f| (f, 0, 1.0)).collect();
     let rows = [ChunkRows::from_entries(1, entries, vec![0.0]).unwrap()];
-    ChunkedMatrix::pack(&rows, &slot_map(&rows, n_features as usize), Precision::F32).unwrap()
+    ChunkedLevel::pack(&rows, &slot_map(&rows, n_features as usize), DType::F32).unwrap()
 }
 
 fn panic_message(body: impl FnOnce()) -> String {
@@ -242,7 +241,7 @@ fn panic_message(body: impl FnOnce()) -> String {
 
 #[test]
 fn a_query_of_another_slot_map_is_refused_by_every_path() {
-    let (level, other) = (level_of_ones(64), vec![0; 40_000_000]);
+    let (level, other) = (level_of_ones(64), SlotMap::try_new(vec![0; 40_000_000].into()).unwrap());
     let mut slots = QueryScratch::default();
     let query = slots.prepare(SparseRow::try_new(&[39_999_999], &[1.0]).unwrap(), &other);
     for isa in Isa::available() {
@@ -264,10 +263,12 @@ fn a_query_of_another_slot_map_is_refused_by_every_path() {
 #[test]
 fn a_scratch_serves_on_after_a_panic() {
     let (large, small) = (level_of_ones(100_000), level_of_ones(4));
+    let (large_map, small_map) = (large.slot_map().clone(), small.slot_map().clone());
+    let (large_map, small_map) = (&large_map, &small_map);
     let (large, small) = (large.view(), small.view());
     for choice in Intersect::ALL.map(Choice::Fixed) {
         let (mut slots, mut scratch, mut out) = (QueryScratch::default(), ProductScratch::default(), Vec::new());
-        let query = slots.prepare(SparseRow::try_new(&[99_999], &[1.0]).unwrap(), large.slot_map());
+        let query = slots.prepare(SparseRow::try_new(&[99_999], &[1.0]).unwrap(), large_map);
         panic_message(|| margins(&large, &query, &[0, 7], choice, &mut scratch, &mut out));
         // The second visit's query is not there: a panic while the chunk of the first is loaded.
         let visits = [Visit { parent: 0, query: 0 }, Visit { parent: 0, query: 1 }];
@@ -276,7 +277,7 @@ fn a_scratch_serves_on_after_a_panic() {
             shared_margins(&large, &visits, query, choice, &mut scratch, |_, _, _| ());
         });
         let mut slots = QueryScratch::default();
-        let query = slots.prepare(SparseRow::try_new(&[1, 2], &[1.0, 4.0]).unwrap(), small.slot_map());
+        let query = slots.prepare(SparseRow::try_new(&[1, 2], &[1.0, 4.0]).unwrap(), small_map);
         out.clear();
         margins(&small, &query, &[0], choice, &mut scratch, &mut out);
         assert_eq!(out, [5.0], "{choice:?}");
@@ -285,7 +286,7 @@ fn a_scratch_serves_on_after_a_panic() {
 
 #[test]
 fn rows_out_of_order_are_refused_where_a_query_is_prepared() {
-    let map = vec![0; 10];
+    let map = SlotMap::new(&[0; 10]);
     for (indices, wanted) in [(&[7, 1][..], "feature 1 stands after feature 7"), (&[1, 1], "feature 1 stands after")] {
         let row = SparseRow { indices, values: &[1.0, 0.5] };
         assert!(row.check().unwrap_err().to_string().contains(wanted));

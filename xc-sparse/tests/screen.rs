@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 use xc_sparse::Isa;
+use xc_sparse::buffer::FloatBuffer;
+use xc_sparse::dtype::DType;
 use xc_sparse::uniform::*;
 
 /// Numbers in [-1, 1) that look random.
@@ -23,7 +25,7 @@ impl Case {
     /// Inputs at or above 0 unless `is_signed`, of sizes that differ from instance to instance.
     fn new(n_labels: usize, n_inputs: usize, per_label: usize, len: usize, is_signed: bool, seed: u64) -> Self {
         let mut at = 0;
-        let mut connections = Connections::uniform(n_labels, n_inputs, per_label, NumberType::F32, |_, row| {
+        let mut connections = Connections::uniform(n_labels, n_inputs, per_label, DType::F32, |_, row| {
             *row = distinct(per_label, n_inputs, Vec::new().into_iter(), &mut || {
                 at += 1;
                 u64::from(number(at, seed).to_bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -31,7 +33,7 @@ impl Case {
         })
         .unwrap();
         let weights = (0..connections.len()).map(|i| number(i, seed + 1));
-        *connections.weights_mut() = Numbers::nearest(NumberType::F32, weights);
+        *connections.weights_mut() = FloatBuffer::nearest(DType::F32, weights);
         let size = |i: usize| 2f32.powi((number(i, seed + 2) * 6.0) as i32);
         let value = |i: usize| number(i, seed + 3) * size(i / n_inputs);
         let values = (0..len * n_inputs).map(value).map(|v| if is_signed { v } else { v.max(0.0) }).collect();
@@ -214,7 +216,7 @@ fn an_input_far_above_the_others_does_not_hide_them() {
     case.values.fill(0.039);
     let alone = (0..400).find(|&j| case.inputs(0).iter().all(|&i| usize::from(i) != j)).unwrap();
     case.values[alone] = 10.0;
-    *case.connections.weights_mut() = Numbers::nearest(NumberType::F32, (0..32).map(|_| 1.0));
+    *case.connections.weights_mut() = FloatBuffer::nearest(DType::F32, (0..32).map(|_| 1.0));
     case.biases[0] = -1.2;
     let (lines, rows) = case.screened(-0.1);
     assert_eq!(Kernels::current().screen([lines.block(0)], &case.inputs(0), rows.row(0), &[]), 1);
@@ -236,7 +238,7 @@ fn what_is_not_finite_is_always_seen_and_nothing_where_there_is_no_instance() {
             assert_eq!(look(&case), [0, 1], "{isa}: an input of {bad}");
             let mut case = Case::new(3, 50, 9, 100, true, 3);
             let weights = (0..27).map(|at| if at == 12 { bad } else { 0.5 });
-            *case.connections.weights_mut() = Numbers::nearest(NumberType::F32, weights);
+            *case.connections.weights_mut() = FloatBuffer::nearest(DType::F32, weights);
             assert_eq!(look(&case)[0], 3, "{isa}: a weight of {bad}");
             let mut case = Case::new(3, 50, 9, 100, true, 3);
             case.biases[1] = f32::NAN;
@@ -253,7 +255,7 @@ fn nothing_but_zeros_leaves_the_bias() {
             case.values.fill(0.0);
         }
         if zero_weights {
-            *case.connections.weights_mut() = Numbers::zeros(NumberType::F32, 27);
+            *case.connections.weights_mut() = FloatBuffer::zeros(DType::F32, 27);
         }
         case.biases = vec![-1.5, -0.5, 3.0];
         let (lines, rows) = case.screened(-1.0);
@@ -268,10 +270,10 @@ fn nothing_but_zeros_leaves_the_bias() {
 
 #[test]
 fn low_precision_weights_are_looked_at_as_they_are() {
-    for of in [NumberType::Bf16, NumberType::F16, NumberType::E4m3, NumberType::E5m2] {
+    for of in [DType::Bf16, DType::F16, DType::E4m3, DType::E5m2] {
         let mut case = Case::new(30, 90, 12, 64, false, 11);
         let weights: Vec<f32> = (0..360).map(|i| number(i, 12)).collect();
-        *case.connections.weights_mut() = Numbers::nearest(of, weights.into_iter());
+        *case.connections.weights_mut() = FloatBuffer::nearest(of, weights.into_iter());
         check(|block, inputs, row| Kernels::current().screen([block], inputs, row, &[]), &case, 0.3, RULE).unwrap();
     }
 }

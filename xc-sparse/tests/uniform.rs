@@ -3,6 +3,8 @@
 use proptest::prelude::*;
 use std::collections::HashSet;
 use xc_sparse::Isa;
+use xc_sparse::buffer::FloatBuffer;
+use xc_sparse::dtype::DType;
 use xc_sparse::store::{Container, ContainerWriter, OpenMode};
 use xc_sparse::uniform::*;
 
@@ -22,14 +24,14 @@ fn number(random: &mut impl FnMut() -> u64) -> f32 {
     (random() >> 40) as f32 / (1u32 << 23) as f32 - 1.0
 }
 
-fn connections(n_labels: usize, n_inputs: usize, per_label: usize, of: NumberType, seed: u64) -> Connections {
+fn connections(n_labels: usize, n_inputs: usize, per_label: usize, of: DType, seed: u64) -> Connections {
     let mut next = random(seed);
     let mut out = Connections::uniform(n_labels, n_inputs, per_label, of, |_, row| {
         *row = distinct(per_label, n_inputs, std::iter::empty::<usize>().collect::<Vec<_>>().into_iter(), &mut next);
     })
     .unwrap();
     let values: Vec<f32> = (0..out.len()).map(|_| number(&mut next)).collect();
-    *out.weights_mut() = Numbers::nearest(of, values.into_iter());
+    *out.weights_mut() = FloatBuffer::nearest(of, values.into_iter());
     out
 }
 
@@ -197,7 +199,7 @@ proptest! {
         seed: u64,
     ) {
         let per_label = ((n_inputs as f64 * share) as usize).clamp(1, n_inputs);
-        let before = connections(n_labels, n_inputs, per_label, NumberType::F32, seed);
+        let before = connections(n_labels, n_inputs, per_label, DType::F32, seed);
         let mut after = before.clone();
         let Rewired::InPlace(replaced) = after.rewire(fraction, |label| random(seed ^ label as u64)) else {
             panic!("uniform connections are rewired in place");
@@ -236,8 +238,8 @@ proptest! {
         n_labels in 1usize..20, n_inputs in 1usize..30, share in 0.0f64..=1.0, fraction in 0.0f64..=1.0, seed: u64,
     ) {
         let per_label = ((n_inputs as f64 * share) as usize).clamp(1, n_inputs);
-        let uniform = connections(n_labels, n_inputs, per_label, NumberType::Bf16, seed);
-        let before = Connections::from_csc(uniform.to_csc().view(), NumberType::Bf16, false).unwrap();
+        let uniform = connections(n_labels, n_inputs, per_label, DType::Bf16, seed);
+        let before = Connections::from_csc(uniform.to_csc().view(), DType::Bf16, false).unwrap();
         let mut after = before.clone();
         let Rewired::Moved(source) = after.rewire(fraction, |label| random(seed ^ label as u64)) else {
             panic!("others move");
@@ -261,7 +263,7 @@ proptest! {
     fn columns_and_files_give_back_what_they_got(
         n_labels in 0usize..20, n_inputs in 1usize..40, share in 0.0f64..=1.0, seed: u64, which in 0usize..5,
     ) {
-        let of = [NumberType::F32, NumberType::Bf16, NumberType::F16, NumberType::E4m3, NumberType::E5m2][which];
+        let of = [DType::F32, DType::Bf16, DType::F16, DType::E4m3, DType::E5m2][which];
         let per_label = ((n_inputs as f64 * share) as usize).clamp(1, n_inputs);
         let made = connections(n_labels, n_inputs, per_label, of, seed);
         let csc = made.to_csc();
@@ -283,7 +285,7 @@ proptest! {
 
     #[test]
     fn a_slice_of_labels_has_their_rows(n_labels in 1usize..20, seed: u64) {
-        let made = connections(n_labels, 17, 5, NumberType::F32, seed);
+        let made = connections(n_labels, 17, 5, DType::F32, seed);
         let mut next = random(seed);
         let labels: Vec<u32> = (0..7).map(|_| (next() % n_labels as u64) as u32).collect();
         let some = made.select(&labels);
@@ -340,7 +342,7 @@ fn planted_wrong_kernels_are_found() {
 
 #[test]
 fn what_is_no_layer_is_said() {
-    let zeros = |n| Numbers::zeros(NumberType::F32, n);
+    let zeros = |n| FloatBuffer::zeros(DType::F32, n);
     let indices = |values: &[u16]| Indices::U16(values.to_vec().into());
     let parts = |n_inputs, per_label, values: &[u16], weights| {
         Connections::from_parts(2, n_inputs, FanIn::Uniform(per_label), indices(values), weights)
@@ -354,7 +356,7 @@ fn what_is_no_layer_is_said() {
     assert_eq!(parts(3, 2, &[0, 1, 2, 0], zeros(3)), "3 weights, wanted 4");
     assert_eq!(parts(3, 2, &[0, 1, 2, 3], zeros(4)), "label 1 is connected with input 3 of 3");
     assert_eq!(parts(3, 2, &[1, 1, 2, 0], zeros(4)), "label 0 is connected with input 1 twice");
-    let nan = Numbers::nearest(NumberType::E5m2, [0.0, 1.0, f32::NAN, 0.0].into_iter());
+    let nan = FloatBuffer::nearest(DType::E5m2, [0.0, 1.0, f32::NAN, 0.0].into_iter());
     assert_eq!(parts(3, 2, &[0, 1, 2, 0], nan), "a weight of label 1 is not finite");
     let varying = |starts: &[u64]| {
         let fan_in = FanIn::Varying(starts.to_vec().into());

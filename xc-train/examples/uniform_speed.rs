@@ -8,8 +8,8 @@
 use std::time::Instant;
 use xc_sparse::LabelRows;
 use xc_sparse::dense::MatmulPrecision;
-use xc_sparse::store::{Container, ContainerWriter, Dtype, OpenMode};
-use xc_sparse::uniform::NumberType;
+use xc_sparse::dtype::DType;
+use xc_sparse::store::{Container, ContainerWriter, OpenMode};
 use xc_train::encoder::{Precomputed, Stack};
 use xc_train::head::Sparse;
 use xc_train::head::sparse::{Rewire, Screening, SparseParams, UniformNegatives};
@@ -17,13 +17,13 @@ use xc_train::{
     Activation, Batch, DenseRows, Examples, Features, Init, Loss, Network, Optimizer, Rule, Scratch, Step, StepParams,
 };
 
-fn number_type(name: Option<&String>) -> NumberType {
+fn number_type(name: Option<&String>) -> DType {
     match name.map(String::as_str) {
-        None | Some("f32") => NumberType::F32,
-        Some("bf16") => NumberType::Bf16,
-        Some("f16") => NumberType::F16,
-        Some("e4m3") => NumberType::E4m3,
-        Some("e5m2") => NumberType::E5m2,
+        None | Some("f32") => DType::F32,
+        Some("bf16") => DType::Bf16,
+        Some("f16") => DType::F16,
+        Some("e4m3") => DType::E4m3,
+        Some("e5m2") => DType::E5m2,
         Some(other) => panic!("type {other}"),
     }
 }
@@ -49,7 +49,7 @@ fn write_data(folder: &std::path::Path, inputs: usize, labels: usize, rows: usiz
         (state >> 40) as f64 / (1u64 << 24) as f64
     };
     let mut writer = ContainerWriter::create(folder, "features").expect("a folder to write to");
-    let mut stream = writer.stream("values", Dtype::F32).expect("a first array");
+    let mut stream = writer.stream("values", DType::F32).expect("a first array");
     let mut targets = Vec::new();
     for _ in 0..rows {
         let label = |r: f64| ((r.powf(2.5) * labels as f64) as u32).min(labels as u32 - 1);

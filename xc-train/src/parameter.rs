@@ -3,9 +3,9 @@
 use crate::optim::Change;
 use serde::{Deserialize, Serialize};
 use xc_hash::stream::{Purpose, Stream, name};
+use xc_sparse::buffer::Buffer;
 use xc_sparse::dense::SplitRows;
 use xc_sparse::simd::prefetch_start;
-use xc_sparse::store::MappedArray;
 
 /// Rows of learned values and of the optimiser's moments.
 ///
@@ -17,7 +17,7 @@ pub struct Parameter {
     decays: bool,
     values: Vec<f32>,
     /// Values that lie in a model file; they are copied to `values` when they are to change.
-    stored: Option<MappedArray<f32>>,
+    stored: Option<Buffer<f32>>,
     pub(crate) moments: [Vec<f32>; 2],
 }
 
@@ -90,7 +90,7 @@ impl Parameter {
     ///
     /// # Panics
     /// If their number is not `rows() * width()`.
-    pub fn set_stored(&mut self, values: MappedArray<f32>) {
+    pub fn set_stored(&mut self, values: Buffer<f32>) {
         let wanted = self.rows * self.width;
         assert!(values.len() == wanted, "{} values for {} x {}", values.len(), self.rows, self.width);
         (self.values, self.stored) = (Vec::new(), Some(values));

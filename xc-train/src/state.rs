@@ -14,7 +14,8 @@ use half::{bf16, f16};
 use std::error::Error;
 use std::ops::Range;
 use thiserror::Error;
-use xc_sparse::store::{ArrayRef, Dtype, Element};
+use xc_sparse::dtype::{DType, Element};
+use xc_sparse::store::ArrayRef;
 
 /// What a part of a network holds: its settings, its parameters, and all arrays that a training goes on from.
 pub trait State: Send + Sync {
@@ -129,7 +130,7 @@ pub struct Slice<'a> {
     /// What it is for.
     pub role: Role,
     /// Element type.
-    pub dtype: Dtype,
+    pub dtype: DType,
     /// Rows of the whole array, of which a part may hold some.
     pub axis_len: u64,
     /// The rows that are held.
@@ -174,9 +175,9 @@ impl<'a> Array<'a> {
     /// Position of the first element that is infinite or no number. Elements other than F32, F16 and BF16 are not looked at.
     pub fn first_not_finite(&self) -> Option<usize> {
         match self.of.dtype {
-            Dtype::F32 => position::<f32>(self.bytes, |v| !v.is_finite()),
-            Dtype::F16 => position::<f16>(self.bytes, |v| !v.is_finite()),
-            Dtype::BF16 => position::<bf16>(self.bytes, |v| !v.is_finite()),
+            DType::F32 => position::<f32>(self.bytes, |v| !v.is_finite()),
+            DType::F16 => position::<f16>(self.bytes, |v| !v.is_finite()),
+            DType::Bf16 => position::<bf16>(self.bytes, |v| !v.is_finite()),
             _ => None,
         }
     }
@@ -266,7 +267,7 @@ pub struct Snapshot {
 struct Kept {
     name: String,
     role: Role,
-    dtype: Dtype,
+    dtype: DType,
     shape: [usize; 2],
     bytes: Vec<u8>,
 }

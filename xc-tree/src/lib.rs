@@ -66,9 +66,10 @@ mod predict;
 #[cfg(feature = "train")]
 mod train;
 
+pub use model::trusted;
 pub use model::{
-    BuildError, Check, KIND, ModelInfo, OpenTreeError, PostProcessor, Topology, TopologyError, Tree, TreeModel,
-    TreeParts, UnknownPostProcessor,
+    BuildError, KIND, ModelInfo, OpenTreeError, PostProcessor, Topology, TopologyError, Tree, TreeModel, TreeParts,
+    UnknownPostProcessor,
 };
 pub use predict::{PredictParams, PredictScratch, Restriction, UnknownLabel};
 #[cfg(feature = "train")]

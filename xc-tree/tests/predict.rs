@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use xc_sparse::chunked::{Choice, ChunkRows, Intersect, Precision};
+use xc_sparse::chunked::{Choice, ChunkRows, Intersect};
+use xc_sparse::dtype::DType;
 use xc_sparse::rank::{Scored, rank_order};
 use xc_sparse::store::{Container, ContainerWriter, OpenMode};
 use xc_sparse::{CsrMatrix, Rows, SparseRow};
@@ -134,7 +135,7 @@ proptest! {
         let queries = random_queries(&mut rng, n);
         let rows = Rows::new(queries.view());
         for post in POSTS {
-            let model = TreeModel::from_parts(info(n_labels, post), vec![parts.clone()], Precision::F32).unwrap();
+            let model = TreeModel::from_parts(info(n_labels, post), vec![parts.clone()], DType::F32).unwrap();
             let (mut scratch, mut out) = (PredictScratch::default(), vec![]);
             for choice in [Choice::Auto, Choice::Fixed(Intersect::Lookup), Choice::Fixed(Intersect::Marching)] {
                 let params = PredictParams { top_k: k, beam, choice };
@@ -159,7 +160,7 @@ proptest! {
         let queries = random_queries(&mut rng, 300);
         let rows = Rows::new(queries.view());
         for post in [PostProcessor::Hinge { p: 3 }, PostProcessor::Sigmoid, PostProcessor::Noop] {
-            let model = TreeModel::from_parts(info(n_labels, post), vec![parts.clone()], Precision::F32).unwrap();
+            let model = TreeModel::from_parts(info(n_labels, post), vec![parts.clone()], DType::F32).unwrap();
             let batch = model.predict_batch(queries.view(), &PredictParams { top_k: k, beam, choice: Choice::Auto });
             for i in 0..300 {
                 let expected = reference_tree(&parts, post, rows.row(i), beam, k);
@@ -175,7 +176,7 @@ proptest! {
         let queries = random_queries(&mut rng, n);
         let rows = Rows::new(queries.view());
         let post = PostProcessor::Hinge { p: 3 };
-        let model = TreeModel::from_parts(info(n_labels, post), trees.clone(), Precision::F32).unwrap();
+        let model = TreeModel::from_parts(info(n_labels, post), trees.clone(), DType::F32).unwrap();
         // A beam and a k as wide as the tree: nothing is cut off anywhere.
         let params = PredictParams { top_k: n_labels, beam: n_labels, choice: Choice::Auto };
         let batch = model.predict_batch(queries.view(), &params);
@@ -203,7 +204,7 @@ proptest! {
         let queries = random_queries(&mut rng, 4);
         let rows = Rows::new(queries.view());
         let post = PostProcessor::Hinge { p: 3 };
-        let model = TreeModel::from_parts(info(n_labels, post), trees, Precision::F32).unwrap();
+        let model = TreeModel::from_parts(info(n_labels, post), trees, DType::F32).unwrap();
         let wanted: Vec<u32> = picks.iter().map(|p| p.index(n_labels) as u32).collect();
         let restriction = model.restrict(&wanted).unwrap();
         let params = PredictParams { top_k: n_labels, beam: n_labels, choice: Choice::Auto };
@@ -222,7 +223,7 @@ proptest! {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let trees: Vec<TreeParts> = (0..2).map(|_| random_tree(&mut rng, n_labels, 6)).collect();
         let queries = random_queries(&mut rng, 5);
-        let precision = if half { Precision::Bf16 } else { Precision::F32 };
+        let precision = if half { DType::Bf16 } else { DType::F32 };
         let model = TreeModel::from_parts(info(n_labels, PostProcessor::Sigmoid), trees.clone(), precision).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("model");
@@ -231,9 +232,14 @@ proptest! {
         writer.finish().unwrap();
         let params = PredictParams::new(&model, 5);
         let expected = model.predict_batch(queries.view(), &params);
-        for check in [Check::Structure, Check::Trusted] {
+        for is_trusted in [false, true] {
             let container = Container::open(&path, OpenMode::Map).unwrap();
-            let opened = TreeModel::from_container(&container, check).unwrap();
+            let opened = match is_trusted {
+                // SAFETY: the model was just written.
+                true => unsafe { trusted::open(&container) },
+                false => TreeModel::from_container(&container),
+            };
+            let opened = opened.unwrap();
             prop_assert_eq!(opened.info(), model.info());
             prop_assert_eq!(&opened.predict_batch(queries.view(), &params), &expected);
             if !half {
@@ -247,7 +253,7 @@ proptest! {
 fn a_label_on_two_leaves_is_refused() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
     let parts = random_tree(&mut rng, 9, 4);
-    let model = TreeModel::from_parts(info(9, PostProcessor::Noop), vec![parts], Precision::F32).unwrap();
+    let model = TreeModel::from_parts(info(9, PostProcessor::Noop), vec![parts], DType::F32).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("model");
     let mut writer = ContainerWriter::create(&path, KIND).unwrap();
@@ -261,6 +267,6 @@ fn a_label_on_two_leaves_is_refused() {
     bytes.copy_within(at..at + 4, at + 4);
     std::fs::write(&file, bytes).unwrap();
     let container = Container::open(&path, OpenMode::Map).unwrap();
-    let error = TreeModel::from_container(&container, Check::Structure).err().unwrap().to_string();
+    let error = TreeModel::from_container(&container).err().unwrap().to_string();
     assert!(error.contains("stands on two leaves"), "{error}");
 }

@@ -7,8 +7,9 @@ use crate::output;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;
+use xc_sparse::chunked::LevelSizes;
 use xc_sparse::store::{Container, Mismatch, OpenMode};
-use xc_tree::{Check, TreeModel};
+use xc_tree::TreeModel;
 
 /// Show what a model holds: kind, version, parameters, trees level by level,
 /// repetitions or parts, arrays and their sizes
@@ -50,11 +51,13 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     } else {
         None
     };
+    if found.as_ref().is_some_and(|found| found.is_empty()) && container.kind() == xc_tree::KIND {
+        TreeModel::from_container(&container).map_err(|e| CliError::usage(chain(&e)))?;
+    }
     let levels = match &found {
         // Damaged arrays may not make trees at all; the damage is what is to be said.
         Some(found) if !found.is_empty() => Vec::new(),
-        Some(_) => levels(&container, Check::Structure)?,
-        None => levels(&container, Check::Trusted)?,
+        _ => levels(&container)?,
     };
     let parts = parts(&container);
     let show = if context.json { as_json } else { as_text };
@@ -77,7 +80,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 /// What is shown.
 struct Shown<'a> {
     container: &'a Container,
-    levels: &'a [LevelSizes],
+    levels: &'a [LevelNumbers],
     repetitions: &'a [RepetitionSizes],
     parts: &'a [PartSizes],
 }
@@ -142,38 +145,27 @@ fn repetitions(container: &Container) -> Result<Vec<RepetitionSizes>, CliError> 
 }
 
 /// One level of one tree, in numbers.
-struct LevelSizes {
+struct LevelNumbers {
     tree: usize,
     level: usize,
-    parents: usize,
-    nodes: usize,
-    weights: usize,
-    rows: usize, // (chunk, feature) pairs with at least one weight
-    bytes: usize,
+    sizes: LevelSizes,
 }
 
-/// Sizes of all levels; none for models that are no trees. [`Check::Trusted`] reads no content.
-fn levels(container: &Container, check: Check) -> Result<Vec<LevelSizes>, CliError> {
+/// Sizes of all levels; none for models that are no trees. Reads no weights.
+fn levels(container: &Container) -> Result<Vec<LevelNumbers>, CliError> {
     if container.kind() != xc_tree::KIND {
         return Ok(Vec::new());
     }
-    let model = TreeModel::from_container(container, check).map_err(|e| CliError::usage(chain(&e)))?;
-    let mut sizes = Vec::new();
-    for (tree, parts) in model.trees().iter().enumerate() {
-        for level in 0..parts.depth() {
-            let view = parts.level(level);
-            sizes.push(LevelSizes {
-                tree,
-                level,
-                parents: view.n_parents(),
-                nodes: view.n_columns(),
-                weights: view.nnz(),
-                rows: view.n_rows(),
-                bytes: view.n_bytes(),
-            });
+    let unreadable = |e: &dyn std::error::Error| CliError::usage(chain(e));
+    let depths: Vec<usize> = container.parameter("depths").map_err(|e| unreadable(&e))?;
+    let mut numbers = Vec::new();
+    for (tree, depth) in depths.into_iter().enumerate() {
+        for level in 0..depth {
+            let sizes = LevelSizes::read(container, &format!("tree{tree}.level{level}")).map_err(|e| unreadable(&e))?;
+            numbers.push(LevelNumbers { tree, level, sizes });
         }
     }
-    Ok(sizes)
+    Ok(numbers)
 }
 
 fn per(a: usize, b: usize) -> f64 {
@@ -206,16 +198,16 @@ fn as_json(shown: &Shown<'_>, found: Option<&[Mismatch]>) -> String {
         "arrays": arrays,
     });
     if container.kind() == xc_tree::KIND {
-        let level = |l: &LevelSizes| {
+        let level = |l: &LevelNumbers| {
             json!({
                 "tree": l.tree,
                 "level": l.level,
-                "parents": l.parents,
-                "nodes": l.nodes,
-                "weights": l.weights,
-                "weights_per_node": per(l.weights, l.nodes),
-                "siblings_per_row": per(l.weights, l.rows),
-                "bytes": l.bytes,
+                "parents": l.sizes.n_parents,
+                "nodes": l.sizes.n_columns,
+                "weights": l.sizes.nnz,
+                "weights_per_node": per(l.sizes.nnz, l.sizes.n_columns),
+                "siblings_per_row": per(l.sizes.nnz, l.sizes.n_rows),
+                "bytes": l.sizes.n_bytes,
             })
         };
         report["levels"] = levels.iter().map(level).collect();
@@ -271,11 +263,11 @@ fn as_text(shown: &Shown<'_>, found: Option<&[Mismatch]>) -> String {
             [
                 l.tree.to_string(),
                 l.level.to_string(),
-                l.nodes.to_string(),
-                l.weights.to_string(),
-                format!("{:.1}", per(l.weights, l.nodes)),
-                format!("{:.2}", per(l.weights, l.rows)),
-                format_bytes(l.bytes as u64),
+                l.sizes.n_columns.to_string(),
+                l.sizes.nnz.to_string(),
+                format!("{:.1}", per(l.sizes.nnz, l.sizes.n_columns)),
+                format!("{:.2}", per(l.sizes.nnz, l.sizes.n_rows)),
+                format_bytes(l.sizes.n_bytes as u64),
             ]
         }));
         push_columns(&mut text, &rows, [true; 7]);
@@ -356,7 +348,8 @@ mod tests {
     fn the_text_shows_parameters_by_dotted_name_levels_and_every_array() {
         let folder = tempfile::tempdir().unwrap();
         let container = model(&folder.path().join("m"));
-        let level = LevelSizes { tree: 0, level: 1, parents: 4, nodes: 10, weights: 25, rows: 20, bytes: 2048 };
+        let sizes = LevelSizes { n_parents: 4, n_columns: 10, nnz: 25, n_rows: 20, n_bytes: 2048 };
+        let level = LevelNumbers { tree: 0, level: 1, sizes };
         let shown = Shown { container: &container, levels: &[level], repetitions: &[], parts: &[] };
         let text = as_text(&shown, Some(&[]));
         for line in [

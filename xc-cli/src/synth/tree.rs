@@ -9,11 +9,11 @@
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
-use std::sync::Arc;
 use thiserror::Error;
 use xc_hash::stream::mix;
-use xc_sparse::chunked::{ChunkRows, ChunkedArrays, PackError, Packer, Precision, SlotMap, Values};
-use xc_sparse::store::{ArrayStream, ContainerWriter, Dtype, WriteError};
+use xc_sparse::chunked::{ChunkRows, LevelStreams, PackError, Packer, SlotMap};
+use xc_sparse::dtype::DType;
+use xc_sparse::store::{ContainerWriter, WriteError};
 use xc_tree::PostProcessor;
 
 /// Shape of an untrained tree and of its queries.
@@ -38,7 +38,7 @@ pub(crate) struct UntrainedParams {
     /// Exponent of the background's power law.
     pub(crate) zipf: f64,
     /// How weights are stored.
-    pub(crate) precision: Precision,
+    pub(crate) precision: DType,
     /// Seed of everything.
     pub(crate) seed: u64,
 }
@@ -143,7 +143,7 @@ impl Untrained {
         let weights = columns * f64::from(self.params.weights_per_column);
         let masks = f64::from(self.params.branching.div_ceil(32).max(1));
         let row = 8.0 + 4.0 * masks + 2.0;
-        (weights / mean.max(1.0) * row + weights * self.params.precision.bytes() as f64 + columns * 6.0) as u64
+        (weights / mean.max(1.0) * row + weights * self.params.precision.n_bytes() as f64 + columns * 6.0) as u64
     }
 
     fn stream(&self, name: u64, level: u64, at: u64) -> Xoshiro256PlusPlus {
@@ -297,21 +297,22 @@ impl Untrained {
         writer.set_parameter("normalise_rows", false);
         writer.set_parameter("beam", 10u64);
         writer.set_parameter("depths", vec![self.depth() as u64]);
-        let slot_map = Arc::new(self.slot_map().into_vec());
-        writer.add_slice("tree0.slot_map", &slot_map)?;
+        let slot_map = self.slot_map();
+        slot_map.write("tree0.slot_map", writer)?;
         let all: u64 = self.widths.iter().map(|&w| u64::from(w)).sum();
         let mut done = 0;
         for level in 0..self.depth() {
-            let mut streams = LevelStreams::new(writer, level, self.params.precision)?;
-            let mut packer = Packer::with_shared_map(slot_map.clone(), self.params.precision);
+            let mut streams = LevelStreams::begin(&format!("tree0.level{level}"), self.params.precision, writer)?;
+            let pack = |source| UntrainedError::Pack { level, source };
+            let mut packer = Packer::new(&slot_map, self.params.precision).map_err(pack)?;
             let n_parents = if level == 0 { 1 } else { self.widths[level - 1] };
             let mut first = 0;
             while first < n_parents {
                 let last = (first + GROUP).min(n_parents);
                 let chunks: Vec<ChunkRows> =
                     (first..last).into_par_iter().map(|parent| self.chunk(level, parent)).collect();
-                packer.extend(&chunks).map_err(|source| UntrainedError::Pack { level, source })?;
-                streams.write(&packer.take().arrays())?;
+                packer.extend(&chunks).map_err(pack)?;
+                streams.extend(&packer.take())?;
                 done += chunks.iter().map(|c| c.n_columns as u64).sum::<u64>();
                 if !progress(done, all) {
                     return Err(UntrainedError::Cancelled);
@@ -319,10 +320,10 @@ impl Untrained {
                 first = last;
             }
             packer.close();
-            streams.write(&packer.take().arrays())?;
+            streams.extend(&packer.take())?;
             streams.finish()?;
         }
-        let mut labels = writer.stream("tree0.labels", Dtype::U32)?;
+        let mut labels = writer.stream("tree0.labels", DType::U32)?;
         let mut first = 0u32;
         while first < self.params.n_labels {
             let last = first.saturating_add(1 << 20).min(self.params.n_labels);
@@ -331,59 +332,5 @@ impl Untrained {
         }
         labels.finish()?;
         Ok(())
-    }
-}
-
-/// The six arrays of a level, each in a file of its own while it grows.
-struct LevelStreams {
-    records: ArrayStream,
-    headers: ArrayStream,
-    values: ArrayStream,
-    directory: ArrayStream,
-    bias: ArrayStream,
-    part_ptr: ArrayStream,
-    n_records: usize,
-}
-
-impl LevelStreams {
-    fn new(writer: &mut ContainerWriter, level: usize, precision: Precision) -> Result<Self, WriteError> {
-        let name = |array: &str| format!("tree0.level{level}.{array}");
-        let values = match precision {
-            Precision::F32 => Dtype::F32,
-            Precision::F16 => Dtype::F16,
-            Precision::Bf16 => Dtype::BF16,
-        };
-        Ok(Self {
-            records: writer.stream(&name("records"), Dtype::U64)?,
-            headers: writer.stream(&name("headers"), Dtype::U32)?,
-            values: writer.stream(&name("values"), values)?,
-            directory: writer.stream(&name("directory"), Dtype::U64)?,
-            bias: writer.stream(&name("bias"), Dtype::F32)?,
-            part_ptr: writer.stream(&name("part_ptr"), Dtype::U32)?,
-            n_records: 0,
-        })
-    }
-
-    fn write(&mut self, piece: &ChunkedArrays<'_>) -> Result<(), WriteError> {
-        self.records.extend::<u64>(bytemuck::cast_slice(piece.records))?;
-        self.n_records += piece.records.len();
-        self.headers.extend(piece.headers)?;
-        match piece.values {
-            Values::F32(v) => self.values.extend(v)?,
-            Values::F16(v) => self.values.extend(v)?,
-            Values::Bf16(v) => self.values.extend(v)?,
-        }
-        self.directory.extend(piece.directory)?;
-        self.bias.extend(piece.bias)?;
-        self.part_ptr.extend(piece.part_ptr)
-    }
-
-    fn finish(self) -> Result<(), WriteError> {
-        self.records.finish_shaped(&[self.n_records, 4])?;
-        self.headers.finish()?;
-        self.values.finish()?;
-        self.directory.finish()?;
-        self.bias.finish()?;
-        self.part_ptr.finish()
     }
 }

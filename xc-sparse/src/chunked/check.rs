@@ -1,13 +1,15 @@
 //! The structural check of a level that comes from outside.
 
 use super::directory;
+use super::level::{ChunkedView, LevelArrays, mask_words, stride};
 use super::pack::VALUE_PADDING;
-use super::view::{ChunkedView, Values, mask_words, stride};
 use super::{MAX_WIDTH, SlotMap};
+use crate::buffer::FloatBuffer;
+use crate::dtype::DType;
 use rayon::prelude::*;
 use thiserror::Error;
 
-/// Which invariant of a [`ChunkedView`] does not hold.
+/// Which invariant of a [`super::ChunkedLevel`] does not hold.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChunkedError {
@@ -20,6 +22,12 @@ pub enum ChunkedError {
         met: usize,
         /// Entries wanted.
         wanted: usize,
+    },
+    /// Weights of a type that the products do not read.
+    #[error("values of type {met}, expected F32, F16 or BF16")]
+    DType {
+        /// The type got.
+        met: DType,
     },
     /// Offsets fall, leave the arrays or give a chunk an impossible size.
     #[error("record {chunk}: {what}")]
@@ -61,54 +69,50 @@ pub enum ChunkedError {
     },
 }
 
-impl<'a> ChunkedView<'a> {
-    /// Checks every invariant, chunks in parallel. *Cost*: O(nnz), about a second for 4 GB on two cores.
-    pub fn try_new(
-        records: &'a [[u64; 4]],
-        headers: &'a [u32],
-        values: Values<'a>,
-        dir: &'a [u64],
-        bias: &'a [f32],
-        slot_map: &'a [u32],
-        part_ptr: &'a [u32],
-    ) -> Result<Self, ChunkedError> {
-        let length = |array, met, wanted| Err(ChunkedError::Length { array, met, wanted });
-        let Some((closing, body)) = records.split_last() else { return length("records", 0, 1) };
-        if headers.len() as u64 != closing[0] {
-            return length("headers", headers.len(), closing[0] as usize);
-        }
-        if (values.len() as u64).checked_sub(VALUE_PADDING as u64) != Some(closing[1]) {
-            return length("values", values.len(), closing[1].saturating_add(VALUE_PADDING as u64) as usize);
-        }
-        if dir.len() as u64 != closing[2] {
-            return length("directory", dir.len(), closing[2] as usize);
-        }
-        if bias.len() as u64 != closing[3] {
-            return length("bias", bias.len(), closing[3] as usize);
-        }
-        if part_ptr.first() != Some(&0) || part_ptr.last().map(|&p| p as usize) != Some(body.len()) {
-            return length("part_ptr", part_ptr.last().map_or(0, |&p| p as usize), body.len());
-        }
-        if let Some(chunk) = part_ptr.windows(2).position(|w| w[0] > w[1]) {
-            return Err(ChunkedError::Record { chunk, what: "part_ptr falls" });
-        }
-        if let Some(feature) = slot_map.windows(2).position(|w| w[0] > w[1]) {
-            return Err(ChunkedError::SlotMap { feature: feature + 1 });
-        }
-        if let Some(at) = bias.iter().position(|b| !b.is_finite()) {
-            return Err(ChunkedError::NotFinite { at, bias: true });
-        }
-        // Used by the checks below alone, which index with bounds, until they all pass.
-        let view = Self { records, headers, values, directory: dir, bias, slot_map, part_ptr };
-        for chunk in 0..body.len() {
-            view.check_record(chunk)?;
-        }
-        // Chunks differ in size; ranges of them are handed out by rayon. Which of several errors is reported is open.
-        (0..body.len()).into_par_iter().with_min_len(64).try_for_each(|chunk| view.check_chunk(chunk))?;
-        view.check_values()?;
-        Ok(view)
+/// Checks every invariant of a level's arrays.
+pub(super) fn check(arrays: &LevelArrays, map: &SlotMap) -> Result<(), ChunkedError> {
+    let LevelArrays { records, headers, values, directory, bias, part_ptr } = arrays;
+    let length = |array, met, wanted| Err(ChunkedError::Length { array, met, wanted });
+    if !matches!(values, FloatBuffer::F32(_) | FloatBuffer::F16(_) | FloatBuffer::Bf16(_)) {
+        return Err(ChunkedError::DType { met: values.dtype() });
     }
+    if !records.len().is_multiple_of(4) || records.is_empty() {
+        return length("records", records.len(), records.len().next_multiple_of(4).max(4));
+    }
+    let closing = &records[records.len() - 4..];
+    let n_chunks = records.len() / 4 - 1;
+    if headers.len() as u64 != closing[0] {
+        return length("headers", headers.len(), closing[0] as usize);
+    }
+    if (values.len() as u64).checked_sub(VALUE_PADDING as u64) != Some(closing[1]) {
+        return length("values", values.len(), closing[1].saturating_add(VALUE_PADDING as u64) as usize);
+    }
+    if directory.len() as u64 != closing[2] {
+        return length("directory", directory.len(), closing[2] as usize);
+    }
+    if bias.len() as u64 != closing[3] {
+        return length("bias", bias.len(), closing[3] as usize);
+    }
+    if part_ptr.first() != Some(&0) || part_ptr.last().map(|&p| p as usize) != Some(n_chunks) {
+        return length("part_ptr", part_ptr.last().map_or(0, |&p| p as usize), n_chunks);
+    }
+    if let Some(chunk) = part_ptr.windows(2).position(|w| w[0] > w[1]) {
+        return Err(ChunkedError::Record { chunk, what: "part_ptr falls" });
+    }
+    if let Some(at) = bias.iter().position(|b| !b.is_finite()) {
+        return Err(ChunkedError::NotFinite { at, bias: true });
+    }
+    // Used by the checks below alone, which index with bounds.
+    let view = arrays.view(map);
+    for chunk in 0..n_chunks {
+        view.check_record(chunk)?;
+    }
+    // Chunks differ in size; ranges of them are handed out by rayon. Which of several errors is reported is open.
+    (0..n_chunks).into_par_iter().with_min_len(64).try_for_each(|chunk| view.check_chunk(chunk))?;
+    values.not_finite().map_or(Ok(()), |at| Err(ChunkedError::NotFinite { at, bias: false }))
+}
 
+impl ChunkedView<'_> {
     fn check_record(&self, chunk: usize) -> Result<(), ChunkedError> {
         let fail = |what| Err(ChunkedError::Record { chunk, what });
         let (a, b) = (&self.records[chunk], &self.records[chunk + 1]);
@@ -179,34 +183,5 @@ impl<'a> ChunkedView<'a> {
         let features = (0..chunk.n_rows()).map(|row| chunk.feature(row));
         directory::fill(features, self.slot_map, chunk.n_bits, self.n_features(), &mut words);
         if words != chunk.words { Err(ChunkedError::Directory { chunk: number }) } else { Ok(()) }
-    }
-
-    fn check_values(&self) -> Result<(), ChunkedError> {
-        // An exponent of all ones is what is not finite: a maximum over integers, which vectorises.
-        let bad = match self.values {
-            Values::F32(v) => v
-                .par_chunks(1 << 16)
-                .position_first(|b| b.iter().fold(0, |m, x| m.max(x.to_bits() & 0x7f80_0000)) == 0x7f80_0000),
-            Values::F16(v) => {
-                v.par_chunks(1 << 16).position_first(|b| b.iter().fold(0, |m, x| m.max(x.to_bits() & 0x7c00)) == 0x7c00)
-            }
-            Values::Bf16(v) => {
-                v.par_chunks(1 << 16).position_first(|b| b.iter().fold(0, |m, x| m.max(x.to_bits() & 0x7f80)) == 0x7f80)
-            }
-        };
-        let Some(block) = bad else { return Ok(()) };
-        let start = block << 16;
-        let at = (start..self.values.len()).find(|&i| !self.values.get(i).is_finite()).unwrap_or(start);
-        Err(ChunkedError::NotFinite { at, bias: false })
-    }
-}
-
-impl SlotMap {
-    /// Wraps an array that is known to be a slot map: never falling.
-    pub fn try_from_vec(scaled: Vec<u32>) -> Result<Self, ChunkedError> {
-        match scaled.windows(2).position(|w| w[0] > w[1]) {
-            Some(feature) => Err(ChunkedError::SlotMap { feature: feature + 1 }),
-            None => Ok(Self::from_vec_unchecked(scaled)),
-        }
     }
 }

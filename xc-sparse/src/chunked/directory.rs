@@ -21,47 +21,6 @@ const SLOTS_PER_ROW: usize = 8;
 /// Slots in a word.
 pub(crate) const WORD: u32 = 32;
 
-/// The monotone map from features to the range of `u32`, shared by all chunks of a tree.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SlotMap {
-    scaled: Vec<u32>,
-}
-
-impl SlotMap {
-    /// Builds the map for features of which feature `f` stands in `occurrences[f]` chunks.
-    pub fn new(occurrences: &[u64]) -> Self {
-        let n = occurrences.len() as u128;
-        let total: u128 = occurrences.iter().map(|&c| u128::from(c)).sum();
-        let mut before = 0u128;
-        let scaled = occurrences
-            .iter()
-            .enumerate()
-            .map(|(f, &count)| {
-                let uniform = ((f as u128) << 32) / n;
-                let frequent = (before << 32).checked_div(total).unwrap_or(uniform);
-                before += u128::from(count);
-                // Both halves are below 2^32, so their mean is too.
-                ((uniform + frequent) / 2) as u32
-            })
-            .collect();
-        Self { scaled }
-    }
-
-    pub(crate) fn from_vec_unchecked(scaled: Vec<u32>) -> Self {
-        Self { scaled }
-    }
-
-    /// Image of each feature; never falls.
-    pub fn as_slice(&self) -> &[u32] {
-        &self.scaled
-    }
-
-    /// The array itself.
-    pub fn into_vec(self) -> Vec<u32> {
-        self.scaled
-    }
-}
-
 /// Number of slots for a chunk of `n_rows` rows out of `n_features` features.
 ///
 /// A chunk is *direct* (slot = feature) exactly when this equals `n_features`.

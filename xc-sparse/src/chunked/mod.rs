@@ -20,25 +20,26 @@
 
 mod check;
 mod directory;
+mod file;
 mod iterate;
+mod level;
 mod pack;
 mod product;
 mod query;
 mod rows;
+mod slot_map;
 mod touched;
-mod view;
-mod weight;
 
 pub use check::ChunkedError;
-pub use directory::SlotMap;
+pub use file::{LevelSizes, LevelStreams, OpenLevelError};
 pub use iterate::{Choice, Intersect};
-pub use pack::{ChunkedMatrix, PackError, PackedPiece, Packer, count_features};
+pub use level::{ChunkView, ChunkedLevel, ChunkedView, LevelArrays};
+pub use pack::{PackError, Packer, count_features};
 pub use product::{ProductScratch, Visit, margins, margins_with, shared_margins};
 pub use query::{DensePositions, QueryScratch, QueryView};
 pub use rows::{ChunkRows, ChunkRowsError};
+pub use slot_map::SlotMap;
 pub use touched::Touched;
-pub use view::{ChunkView, ChunkedArrays, ChunkedView, Values};
-pub use weight::{Precision, Weight};
 
 /// Children that one chunk can hold; wider families are cut into several chunks.
 pub const MAX_WIDTH: usize = 128;

@@ -1,9 +1,10 @@
 //! From plain rows to packed chunks.
 
-use super::directory::{self, SlotMap};
-use super::view::{ChunkedArrays, ChunkedView, Values, mask_words};
-use super::weight::{Precision, Weight};
-use super::{ChunkRows, ChunkRowsError, MAX_WIDTH};
+use super::directory;
+use super::level::mask_words;
+use super::{ChunkRows, ChunkRowsError, ChunkedLevel, LevelArrays, MAX_WIDTH, SlotMap};
+use crate::buffer::FloatBuffer;
+use crate::dtype::DType;
 use half::{bf16, f16};
 use rayon::prelude::*;
 use thiserror::Error;
@@ -12,7 +13,7 @@ use thiserror::Error;
 pub(crate) const VALUE_PADDING: usize = 16;
 
 /// Why a level cannot be packed.
-#[derive(Debug, Error, PartialEq, Eq)]
+#[derive(Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum PackError {
     /// A chunk breaks its invariants.
@@ -34,62 +35,21 @@ pub enum PackError {
         n_features: usize,
     },
     /// A weight that half precision cannot hold.
-    #[error("parent {parent}: weight {value} overflows {precision:?}")]
+    #[error("parent {parent}: weight {value} overflows {dtype}")]
     Overflow {
         /// The parent.
         parent: usize,
-        /// The weight, as text.
-        value: String,
-        /// The precision asked for.
-        precision: Precision,
+        /// The weight.
+        value: f32,
+        /// The type asked for.
+        dtype: DType,
     },
+    /// A type that the products do not read.
+    #[error("weights of type {0}, expected F32, F16 or BF16")]
+    DType(DType),
     /// More children, or weights in one chunk, than 32 bits count.
     #[error("the level is too large: over 2^32 children, or weights in one chunk")]
     TooLarge,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum OwnedValues {
-    F32(Vec<f32>),
-    F16(Vec<f16>),
-    Bf16(Vec<bf16>),
-}
-
-/// One level's packed weights in memory. See [`ChunkedView`] for the arrays.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ChunkedMatrix {
-    records: Vec<[u64; 4]>,
-    headers: Vec<u32>,
-    values: OwnedValues,
-    directory: Vec<u64>,
-    bias: Vec<f32>,
-    slot_map: std::sync::Arc<Vec<u32>>,
-    part_ptr: Vec<u32>,
-}
-
-impl ChunkedMatrix {
-    /// Borrows the arrays.
-    pub fn view(&self) -> ChunkedView<'_> {
-        // SAFETY: the arrays were made by `Packer`, which checks its input, and are private to this value.
-        unsafe {
-            ChunkedView::new_unchecked(
-                &self.records,
-                &self.headers,
-                self.values.view(),
-                &self.directory,
-                &self.bias,
-                &self.slot_map,
-                &self.part_ptr,
-            )
-        }
-    }
-
-    /// Packs a whole level, chunks in parallel. *Cost*: O(nnz).
-    pub fn pack(parents: &[ChunkRows], slot_map: &SlotMap, precision: Precision) -> Result<Self, PackError> {
-        let mut packer = Packer::new(slot_map.clone(), precision);
-        packer.extend(parents)?;
-        packer.finish()
-    }
 }
 
 /// Counts, for each feature, the chunks that have a row for it: what a [`SlotMap`] is built from.
@@ -114,48 +74,16 @@ struct Packed {
     n_bits: u32,
 }
 
-/// A stretch of a level's arrays; see [`Packer::take`].
+/// Builds a [`ChunkedLevel`] parent by parent.
 #[derive(Debug)]
-pub struct PackedPiece {
-    records: Vec<[u64; 4]>,
-    headers: Vec<u32>,
-    values: OwnedValues,
-    directory: Vec<u64>,
-    bias: Vec<f32>,
-    part_ptr: Vec<u32>,
-}
-
-impl PackedPiece {
-    /// The arrays of the stretch. They are no level by themselves: offsets count from the level's beginning.
-    pub fn arrays(&self) -> ChunkedArrays<'_> {
-        ChunkedArrays {
-            records: &self.records,
-            headers: &self.headers,
-            values: self.values.view(),
-            directory: &self.directory,
-            bias: &self.bias,
-            part_ptr: &self.part_ptr,
-        }
-    }
-}
-
-impl OwnedValues {
-    fn view(&self) -> Values<'_> {
-        match self {
-            Self::F32(v) => Values::F32(v),
-            Self::F16(v) => Values::F16(v),
-            Self::Bf16(v) => Values::Bf16(v),
-        }
-    }
-}
-
-/// Builds a [`ChunkedMatrix`] parent by parent.
 pub struct Packer {
-    precision: Precision,
-    slot_map: std::sync::Arc<Vec<u32>>,
-    records: Vec<[u64; 4]>,
+    map: SlotMap,
+    dtype: DType,
+    /// Largest weight of that type.
+    largest: f32,
+    records: Vec<u64>,
     headers: Vec<u32>,
-    values: OwnedValues,
+    values: FloatBuffer,
     n_headers: u64,
     n_values: u64,
     n_words: u64,
@@ -168,23 +96,23 @@ pub struct Packer {
 
 impl Packer {
     /// Begins a level.
-    pub fn new(slot_map: SlotMap, precision: Precision) -> Self {
-        Self::with_shared_map(std::sync::Arc::new(slot_map.into_vec()), precision)
-    }
-
-    /// Begins a level whose slot map is shared with other levels.
-    pub fn with_shared_map(slot_map: std::sync::Arc<Vec<u32>>, precision: Precision) -> Self {
-        let values = match precision {
-            Precision::F32 => OwnedValues::F32(Vec::new()),
-            Precision::F16 => OwnedValues::F16(Vec::new()),
-            Precision::Bf16 => OwnedValues::Bf16(Vec::new()),
+    ///
+    /// # Errors
+    /// [`PackError::DType`].
+    pub fn new(map: &SlotMap, dtype: DType) -> Result<Self, PackError> {
+        let largest = match dtype {
+            DType::F32 => f32::MAX,
+            DType::F16 => f16::MAX.to_f32(),
+            DType::Bf16 => bf16::MAX.to_f32(),
+            other => return Err(PackError::DType(other)),
         };
-        Self {
-            precision,
-            slot_map,
+        Ok(Self {
+            map: map.clone(),
+            dtype,
+            largest,
             records: Vec::new(),
             headers: Vec::new(),
-            values,
+            values: FloatBuffer::zeros(dtype, 0),
             n_headers: 0,
             n_values: 0,
             n_words: 0,
@@ -193,7 +121,7 @@ impl Packer {
             directory: Vec::new(),
             bias: Vec::new(),
             part_ptr: vec![0],
-        }
+        })
     }
 
     /// Appends the children of the next parents.
@@ -216,17 +144,12 @@ impl Packer {
 
     fn pack_parent(&self, parent: usize, rows: &ChunkRows) -> Result<Vec<Packed>, PackError> {
         rows.check().map_err(|source| PackError::Rows { parent, source })?;
-        let n_features = self.slot_map.len();
+        let n_features = self.map.n_features();
         if let Some(&feature) = rows.features.last().filter(|&&f| f as usize >= n_features) {
             return Err(PackError::Feature { parent, feature, n_features });
         }
-        let largest = match self.precision {
-            Precision::F32 => f32::MAX,
-            Precision::F16 => f16::MAX.to_f32(),
-            Precision::Bf16 => bf16::MAX.to_f32(),
-        };
-        if let Some(value) = rows.values.iter().find(|v| v.abs() > largest) {
-            return Err(PackError::Overflow { parent, value: value.to_string(), precision: self.precision });
+        if let Some(&value) = rows.values.iter().find(|v| v.abs() > self.largest) {
+            return Err(PackError::Overflow { parent, value, dtype: self.dtype });
         }
         let mut parts = Vec::new();
         let mut first = 0;
@@ -257,10 +180,10 @@ impl Packer {
                 headers.extend_from_slice(&mask[..n_masks]);
             }
         }
-        let n_features = self.slot_map.len();
+        let n_features = self.map.n_features();
         let n_bits = directory::n_bits(features.len(), n_features);
         let mut words = vec![0; directory::n_words(n_bits)];
-        directory::fill(features.into_iter(), &self.slot_map, n_bits, n_features, &mut words);
+        directory::fill(features.into_iter(), self.map.as_slice(), n_bits, n_features, &mut words);
         Packed { width, headers, values, words, n_bits }
     }
 
@@ -270,7 +193,7 @@ impl Packer {
 
     fn push_part(&mut self, part: Packed) -> Result<(), PackError> {
         let record = self.record(self.n_children, part.n_bits);
-        self.records.push(record);
+        self.records.extend(record);
         self.n_children += part.width as u64;
         if self.n_children > u64::from(u32::MAX) || part.values.len() as u64 > u64::from(u32::MAX) {
             return Err(PackError::TooLarge);
@@ -281,56 +204,43 @@ impl Packer {
         self.headers.extend_from_slice(&part.headers);
         self.directory.extend_from_slice(&part.words);
         self.n_values += part.values.len() as u64;
-        match &mut self.values {
-            OwnedValues::F32(v) => v.extend_from_slice(&part.values),
-            OwnedValues::F16(v) => v.extend(part.values.iter().map(|&x| <f16 as Weight>::from_f32(x))),
-            OwnedValues::Bf16(v) => v.extend(part.values.iter().map(|&x| <bf16 as Weight>::from_f32(x))),
-        }
+        self.values.extend(&part.values);
         Ok(())
     }
 
     /// Takes what has been packed since the last call, for a level that is written while it is made. The pieces of
     /// all calls, the last after [`Packer::close`], are the arrays of the level one after the other.
-    pub fn take(&mut self) -> PackedPiece {
-        let empty = match self.precision {
-            Precision::F32 => OwnedValues::F32(Vec::new()),
-            Precision::F16 => OwnedValues::F16(Vec::new()),
-            Precision::Bf16 => OwnedValues::Bf16(Vec::new()),
-        };
-        PackedPiece {
-            records: std::mem::take(&mut self.records),
-            headers: std::mem::take(&mut self.headers),
-            values: std::mem::replace(&mut self.values, empty),
-            directory: std::mem::take(&mut self.directory),
-            bias: std::mem::take(&mut self.bias),
-            part_ptr: std::mem::take(&mut self.part_ptr),
+    pub fn take(&mut self) -> LevelArrays {
+        LevelArrays {
+            records: std::mem::take(&mut self.records).into(),
+            headers: std::mem::take(&mut self.headers).into(),
+            values: std::mem::replace(&mut self.values, FloatBuffer::zeros(self.dtype, 0)),
+            directory: std::mem::take(&mut self.directory).into(),
+            bias: std::mem::take(&mut self.bias).into(),
+            part_ptr: std::mem::take(&mut self.part_ptr).into(),
         }
     }
 
     /// Appends the closing record and the padding. Nothing may follow.
     pub fn close(&mut self) {
         let closing = self.record(self.n_children, 0);
-        self.records.push(closing);
-        match &mut self.values {
-            OwnedValues::F32(v) => v.resize(v.len() + VALUE_PADDING, 0.0),
-            OwnedValues::F16(v) => v.resize(v.len() + VALUE_PADDING, f16::ZERO),
-            OwnedValues::Bf16(v) => v.resize(v.len() + VALUE_PADDING, bf16::ZERO),
-        }
+        self.records.extend(closing);
+        self.values.extend(&[0.0; VALUE_PADDING]);
     }
 
     /// Ends the level.
     ///
     /// # Panics
     /// If pieces were taken: they are not here any more.
-    pub fn finish(mut self) -> Result<ChunkedMatrix, PackError> {
+    pub fn finish(mut self) -> Result<ChunkedLevel, PackError> {
         assert_eq!(
-            self.n_parts,
+            4 * self.n_parts,
             self.records.len() as u64,
             "a level that was taken in pieces cannot be finished whole"
         );
         self.close();
-        let slot_map = self.slot_map.clone();
-        let PackedPiece { records, headers, values, directory, bias, part_ptr } = self.take();
-        Ok(ChunkedMatrix { records, headers, values, directory, bias, slot_map, part_ptr })
+        let arrays = self.take();
+        // SAFETY: the arrays were made here of rows that were checked.
+        Ok(unsafe { ChunkedLevel::new_unchecked(arrays, &self.map) })
     }
 }

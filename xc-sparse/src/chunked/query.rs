@@ -1,6 +1,7 @@
 //! A query as the products want it.
 
-use super::view::{ChunkView, ChunkedView};
+use super::SlotMap;
+use super::level::{ChunkView, ChunkedView};
 use crate::rows::SparseRow;
 
 /// A query with the image of each of its features under a tree's slot map.
@@ -26,7 +27,7 @@ impl QueryView<'_> {
     /// If the query was prepared for another slot map than the level's.
     #[inline(always)]
     pub(crate) fn expect_fits(&self, level: &ChunkedView<'_>) {
-        let (map, wanted) = (self.map, level.slot_map());
+        let (map, wanted) = (self.map, level.slot_map);
         assert!(
             std::ptr::eq(map, wanted),
             "the query was prepared for another slot map, of {} features, than the level's, of {}",
@@ -48,10 +49,11 @@ impl QueryScratch {
     ///
     /// # Panics
     /// If the row's features do not ascend, or it has not as many values: see [`SparseRow::try_new`].
-    pub fn prepare<'a>(&'a mut self, row: SparseRow<'a>, slot_map: &'a [u32]) -> QueryView<'a> {
+    pub fn prepare<'a>(&'a mut self, row: SparseRow<'a>, slot_map: &'a SlotMap) -> QueryView<'a> {
         if let Err(error) = row.check() {
             panic!("{error}");
         }
+        let slot_map = slot_map.as_slice();
         let n = row.indices.partition_point(|&f| (f as usize) < slot_map.len());
         self.slots.clear();
         self.slots.extend(row.indices[..n].iter().map(|&f| slot_map[f as usize]));

@@ -1,8 +1,9 @@
 //! What products touch in memory: the floor under their time.
 
 use super::iterate::{Choice, Intersect, choose};
+use super::level::{ChunkView, ChunkedView};
 use super::query::QueryView;
-use super::view::{ChunkView, ChunkedView, Values};
+use crate::buffer::FloatSlice;
 use std::collections::HashSet;
 
 /// Bytes of a cache line.
@@ -101,9 +102,10 @@ impl Touched {
             self.array(chunk.headers, row * chunk.stride as usize, chunk.stride as usize);
             let at = chunk.value_start + chunk.offset(row);
             match level.values {
-                Values::F32(values) => self.array(values, at, n),
-                Values::F16(values) => self.array(values, at, n),
-                Values::Bf16(values) => self.array(values, at, n),
+                FloatSlice::F32(values) => self.array(values, at, n),
+                FloatSlice::F16(values) => self.array(values, at, n),
+                FloatSlice::Bf16(values) => self.array(values, at, n),
+                _ => unreachable!("levels hold f32, f16 or bf16"),
             }
         }
     }
@@ -113,7 +115,8 @@ impl Touched {
 mod tests {
     use super::*;
     use crate::SparseRow;
-    use crate::chunked::{ChunkRows, ChunkedMatrix, Precision, QueryScratch, SlotMap, count_features};
+    use crate::chunked::{ChunkRows, ChunkedLevel, QueryScratch, SlotMap, count_features};
+    use crate::dtype::DType;
 
     #[test]
     fn counts_are_those_of_a_chunk_made_by_hand() {
@@ -121,11 +124,11 @@ mod tests {
         let entries = (0..2000u32).step_by(2).flat_map(|f| (0..=f % 3).map(move |c| (f, c, 1.0))).collect();
         let rows = [ChunkRows::from_entries(3, entries, vec![0.0; 3]).unwrap()];
         let map = SlotMap::new(&count_features(&rows, 100_000));
-        let level = ChunkedMatrix::pack(&rows, &map, Precision::F32).unwrap();
+        let level = ChunkedLevel::pack(&rows, &map, DType::F32).unwrap();
         let view = level.view();
         let mut slots = QueryScratch::default();
         let row = SparseRow { indices: &[0, 1, 2, 1001, 1998], values: &[1.0; 5] };
-        let query = slots.prepare(row, view.slot_map());
+        let query = slots.prepare(row, level.slot_map());
         let mut hashed = Touched::default();
         hashed.add(&view, &query, 0, Choice::Fixed(Intersect::Hashed));
         assert_eq!((hashed.probes, hashed.rows, hashed.weights), (5, 3, 1 + 3 + 1));
@@ -133,7 +136,7 @@ mod tests {
         assert!((6..=22).contains(&hashed.lines()), "{}", hashed.lines());
         let mut marching = Touched::default();
         marching.add(&view, &query, 0, Choice::Fixed(Intersect::Marching));
-        let all = view.arrays().headers.len() * 4 / LINE;
+        let all = level.arrays().headers.len() * 4 / LINE;
         assert!(marching.lines() >= all && marching.lines() <= all + 20, "{}", marching.lines());
         let before = marching.lines();
         marching.add(&view, &query, 0, Choice::Fixed(Intersect::Marching));

@@ -4,7 +4,8 @@ use super::error::{ArrayProblem, ReadError, ReadErrorKind};
 use super::npy::{NpyError, NpyHeader, check_dense, locate_in, read_npy};
 use super::options::ReadOptions;
 use super::source::Compression;
-use crate::store::{MappedArray, map_elements};
+use crate::buffer::Buffer;
+use crate::store::map_elements;
 use rayon::prelude::*;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -19,7 +20,7 @@ pub struct Vectors {
     name: String,
     rows: usize,
     columns: usize,
-    values: MappedArray<f32>,
+    values: Buffer<f32>,
     is_mapped: bool,
 }
 

@@ -1,6 +1,7 @@
 //! `config.json`.
 
-use super::{Dtype, OpenError};
+use super::OpenError;
+use crate::dtype::DType;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, path::Path};
@@ -22,7 +23,7 @@ pub struct ArrayEntry {
     /// File in the model folder.
     pub file: String,
     /// Element type.
-    pub dtype: Dtype,
+    pub dtype: DType,
     /// Extent of each dimension; row-major.
     pub shape: Vec<usize>,
     /// xxh3 (64 bits) of the array's bytes, 16 hexadecimal digits.

@@ -1,10 +1,12 @@
 //! Opening a model folder.
 
+use super::OpenError;
 use super::config::{ArrayEntry, Config, ConfigHash, LABELS_FILE};
 use super::header::{HEADER_LIMIT, PAD_PREFIX};
 use super::replace::is_model_file;
-use super::view::{FileBytes, MappedArray};
-use super::{Dtype, Element, OpenError};
+use super::view::{FileBytes, elements};
+use crate::buffer::{Buffer, FloatBuffer};
+use crate::dtype::{DType, Element};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::{
@@ -198,9 +200,9 @@ impl Container {
     ///
     /// # Errors
     /// No such array, another element type, an offset that does not suit the type (files of other programs).
-    pub fn array<T: Element>(&self, name: &str) -> Result<MappedArray<T>, OpenError> {
+    pub fn array<T: Element>(&self, name: &str) -> Result<Buffer<T>, OpenError> {
         let (file, range) = self.place(name, T::DTYPE)?;
-        MappedArray::of_file(Arc::clone(&file.bytes), range.clone()).ok_or_else(|| OpenError::Misaligned {
+        elements(Arc::clone(&file.bytes), range.clone()).ok_or_else(|| OpenError::Misaligned {
             path: file.path.clone(),
             name: name.to_owned(),
             offset: range.start,
@@ -212,24 +214,42 @@ impl Container {
     ///
     /// # Errors
     /// As [`Container::array`], or another shape.
-    pub fn array_shaped<T: Element>(&self, name: &str, shape: &[usize]) -> Result<MappedArray<T>, OpenError> {
+    pub fn array_shaped<T: Element>(&self, name: &str, shape: &[usize]) -> Result<Buffer<T>, OpenError> {
         let array = self.array(name)?;
         self.expect_shape(name, shape)?;
         Ok(array)
+    }
+
+    /// An array of floats whose type is known when the program runs, which must have the given shape.
+    ///
+    /// # Errors
+    /// As [`Container::array_shaped`].
+    ///
+    /// # Panics
+    /// If the type is not one of those of [`FloatBuffer`].
+    pub fn floats(&self, name: &str, of: DType, shape: &[usize]) -> Result<FloatBuffer, OpenError> {
+        Ok(match of {
+            DType::F32 => FloatBuffer::F32(self.array_shaped(name, shape)?),
+            DType::Bf16 => FloatBuffer::Bf16(self.array_shaped(name, shape)?),
+            DType::F16 => FloatBuffer::F16(self.array_shaped(name, shape)?),
+            DType::E4m3 => FloatBuffer::E4m3(self.array_shaped(name, shape)?),
+            DType::E5m2 => FloatBuffer::E5m2(self.array_shaped(name, shape)?),
+            _ => panic!("numbers of type {of}, expected a float of at most 32 bits"),
+        })
     }
 
     /// The elements of an array whose type is known when the program runs, little-endian, perhaps not aligned for it.
     ///
     /// # Errors
     /// No such array, another element type, another shape.
-    pub fn bytes(&self, name: &str, dtype: Dtype, shape: &[usize]) -> Result<&[u8], OpenError> {
+    pub fn bytes(&self, name: &str, dtype: DType, shape: &[usize]) -> Result<&[u8], OpenError> {
         let (file, range) = self.place(name, dtype)?;
         self.expect_shape(name, shape)?;
         Ok(&file.bytes.as_bytes()[range.clone()])
     }
 
     /// Where an array of a type lies.
-    fn place(&self, name: &str, wanted: Dtype) -> Result<(&OpenFile, &Range<usize>), OpenError> {
+    fn place(&self, name: &str, wanted: DType) -> Result<(&OpenFile, &Range<usize>), OpenError> {
         let entry = self.config.arrays.get(name);
         let (Some(entry), Some(place)) = (entry, self.places.get(name)) else {
             let name = name.to_owned();

@@ -1,6 +1,6 @@
 //! What can go wrong with a model folder.
 
-use super::Dtype;
+use crate::dtype::DType;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -53,7 +53,7 @@ pub enum WriteError {
         /// The array.
         name: String,
         /// The element type.
-        dtype: Dtype,
+        dtype: DType,
         /// The shape asked for.
         shape: Vec<usize>,
         /// Bytes met.
@@ -207,7 +207,7 @@ pub enum OpenError {
         /// Type met.
         met: String,
         /// Type wanted.
-        wanted: Dtype,
+        wanted: DType,
     },
     /// An array has another shape.
     #[error("{}: array {name:?} has shape {met:?}, wanted {wanted:?}", path.display())]
@@ -231,7 +231,7 @@ pub enum OpenError {
         /// Offset in the file.
         offset: usize,
         /// Type wanted.
-        dtype: Dtype,
+        dtype: DType,
     },
     /// `labels.txt` does not match the configuration.
     #[error("{}: {met} label names, wanted {wanted}", path.display())]

@@ -1,6 +1,7 @@
 //! The header of a safetensors file: 8 bytes of length, then JSON, padded with blanks to a reserved size.
 
-use super::{ALIGNMENT, Dtype};
+use super::ALIGNMENT;
+use crate::dtype::DType;
 use std::fmt::Write as _;
 
 /// Arrays of this prefix fill the gaps: safetensors wants arrays without holes between them.
@@ -27,7 +28,7 @@ pub(super) struct HeaderText {
 
 impl HeaderText {
     /// Notes an array at `begin..begin + n_bytes` of the data part. Names need no escapes: the writer checked them.
-    pub(super) fn push(&mut self, name: &str, dtype: Dtype, shape: &[usize], begin: u64, n_bytes: u64) {
+    pub(super) fn push(&mut self, name: &str, dtype: DType, shape: &[usize], begin: u64, n_bytes: u64) {
         if !self.entries.is_empty() {
             self.entries.push(',');
         }
@@ -43,7 +44,7 @@ impl HeaderText {
     pub(super) fn push_pad(&mut self, begin: u64, n_bytes: u64) {
         let name = format!("{PAD_PREFIX}{}", self.n_pads);
         self.n_pads += 1;
-        self.push(&name, Dtype::U8, &[n_bytes as usize], begin, n_bytes);
+        self.push(&name, DType::U8, &[n_bytes as usize], begin, n_bytes);
     }
 
     /// True when one more array of that name, with padding before it, surely fits in `reserve` bytes.

@@ -34,7 +34,6 @@
 
 mod config;
 mod container;
-mod dtype;
 mod error;
 mod header;
 mod replace;
@@ -44,10 +43,8 @@ mod writer;
 
 pub use config::{ArrayEntry, FORMAT_VERSION};
 pub use container::{Advice, Container, OpenMode};
-pub use dtype::{Dtype, Element};
 pub use error::{OneLine, OpenError, WriteError};
 pub use verify::{Damage, Mismatch};
-pub use view::MappedArray;
 pub(crate) use view::map_elements;
 pub use writer::{ArrayRef, ArrayStream, ContainerWriter};
 

@@ -1,6 +1,7 @@
 //! Saving, opening, replacing, and what damaged folders give.
 
 use super::*;
+use crate::dtype::DType;
 use half::{bf16, f16};
 use proptest::prelude::*;
 use std::{
@@ -27,8 +28,8 @@ fn save(model: &Path, seed: u32) {
     writer.add_slice::<u32>("d.empty", &[]).unwrap();
     writer.add_slice("e.f16", &[f16::from_f32(0.5)]).unwrap();
     writer.add_slice("f.bf16", &[bf16::from_f32(-2.0), bf16::ONE]).unwrap();
-    let mut first = writer.stream("s.u16", Dtype::U16).unwrap();
-    let mut second = writer.stream("t.f64", Dtype::F64).unwrap();
+    let mut first = writer.stream("s.u16", DType::U16).unwrap();
+    let mut second = writer.stream("t.f64", DType::F64).unwrap();
     for i in 0..100u16 {
         first.extend(&[i, i + 1]).unwrap();
         second.write_all(&f64::from(i).to_le_bytes()).unwrap();
@@ -63,7 +64,7 @@ fn what_is_saved_comes_back_in_every_mode_and_aligned() {
         assert_eq!(&container.array::<u64>("b.u64").unwrap()[..], &[u64::MAX, 7]);
         assert_eq!(container.array_shaped::<f32>("c.f32", &[2, 3]).unwrap()[5], 6.0);
         assert!(matches!(container.array_shaped::<f32>("c.f32", &[6]), Err(OpenError::Shape { .. })));
-        let bytes = container.bytes("c.f32", Dtype::F32, &[2, 3]).unwrap();
+        let bytes = container.bytes("c.f32", DType::F32, &[2, 3]).unwrap();
         assert_eq!(bytes[4..8], (-1.0f32).to_le_bytes());
         assert!(container.array::<u32>("d.empty").unwrap().is_empty());
         assert_eq!(container.array::<f16>("e.f16").unwrap()[0].to_f32(), 0.5);
@@ -97,11 +98,11 @@ fn wrong_questions_name_the_array() {
     assert!(error.contains("model.safetensors") && error.contains("a.u8") && error.contains("F32"), "{error}");
     let error = container.array::<f32>("nothing").unwrap_err().to_string();
     assert!(error.contains("\"nothing\""), "{error}");
-    let error = container.bytes("nothing", Dtype::U8, &[3]).unwrap_err().to_string();
+    let error = container.bytes("nothing", DType::U8, &[3]).unwrap_err().to_string();
     assert!(error.contains("no array \"nothing\""), "{error}");
-    let error = container.bytes("a.u8", Dtype::I8, &[3]).unwrap_err().to_string();
+    let error = container.bytes("a.u8", DType::I8, &[3]).unwrap_err().to_string();
     assert!(error.contains("array \"a.u8\" is of type U8, wanted I8"), "{error}");
-    let error = container.bytes("c.f32", Dtype::F32, &[3, 2]).unwrap_err().to_string();
+    let error = container.bytes("c.f32", DType::F32, &[3, 2]).unwrap_err().to_string();
     assert!(error.contains("array \"c.f32\" has shape [2, 3], wanted [3, 2]"), "{error}");
 }
 
@@ -138,9 +139,9 @@ fn a_streamed_array_of_the_longest_name_and_rank_has_room_for_its_header() {
     let mut writer = ContainerWriter::create(&model, "tree").unwrap();
     let name = "n".repeat(header::MAX_NAME_BYTES);
     let mut text = header::HeaderText::default();
-    text.push(&name, Dtype::BF16, &[usize::MAX; header::MAX_RANK], u64::MAX / 2, u64::MAX / 2);
+    text.push(&name, DType::Bf16, &[usize::MAX; header::MAX_RANK], u64::MAX / 2, u64::MAX / 2);
     assert_eq!(text.to_bytes(header::STREAM_RESERVE).len(), header::STREAM_RESERVE);
-    let mut stream = writer.stream(&name, Dtype::U8).unwrap();
+    let mut stream = writer.stream(&name, DType::U8).unwrap();
     stream.extend(&[1u8; 12]).unwrap();
     stream.finish_shaped(&[1, 2, 1, 3, 1, 2, 1, 1]).unwrap();
     writer.finish().unwrap();
@@ -226,12 +227,12 @@ fn bad_calls_of_the_writer_are_errors() {
     for name in ["", "a", "_pad.0", "__metadata__", "a/b", "..\\x", "é", "a\"b", &"n".repeat(129)] {
         assert!(matches!(writer.add_slice(name, &[1u8]), Err(WriteError::Name { .. })), "{name:?}");
     }
-    let short = ArrayRef { dtype: Dtype::U32, shape: &[2], bytes: &[0; 7] };
+    let short = ArrayRef { dtype: DType::U32, shape: &[2], bytes: &[0; 7] };
     assert!(matches!(writer.add("b", short), Err(WriteError::Shape { .. })));
-    let huge = ArrayRef { dtype: Dtype::U32, shape: &[usize::MAX, 8], bytes: &[] };
+    let huge = ArrayRef { dtype: DType::U32, shape: &[usize::MAX, 8], bytes: &[] };
     assert!(matches!(writer.add("b", huge), Err(WriteError::Shape { .. })));
     assert!(matches!(writer.labels(&["a\nb".to_owned()]), Err(WriteError::LabelName { label: 0, .. })));
-    let mut torn = writer.stream("c", Dtype::U32).unwrap();
+    let mut torn = writer.stream("c", DType::U32).unwrap();
     torn.write_all(&[0; 6]).unwrap();
     assert!(matches!(torn.finish(), Err(WriteError::Shape { .. })));
     assert!(matches!(writer.finish(), Err(WriteError::UnfinishedStream { .. })));
@@ -409,7 +410,7 @@ proptest! {
         let mut writer = ContainerWriter::create(&model, "k").unwrap();
         for (i, list) in lists.iter().enumerate() {
             if i % 3 == 2 {
-                let mut stream = writer.stream(&format!("a{i}"), Dtype::U32).unwrap();
+                let mut stream = writer.stream(&format!("a{i}"), DType::U32).unwrap();
                 stream.extend(list).unwrap();
                 stream.finish().unwrap();
             } else {

@@ -1,9 +1,10 @@
 //! Saving a model folder.
 
+use super::WriteError;
 use super::config::{ArrayEntry, CONFIG_FILE, Config, LABELS_FILE, LabelsEntry, hex};
 use super::header::{HeaderText, MAX_NAME_BYTES, MAX_RANK, PAD_PREFIX, SHARED_RESERVE, STREAM_RESERVE, gap};
 use super::replace::{self, io_error};
-use super::{Dtype, Element, WriteError};
+use crate::dtype::{DType, Element};
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
@@ -19,7 +20,7 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 #[derive(Clone, Copy, Debug)]
 pub struct ArrayRef<'a> {
     /// Element type.
-    pub dtype: Dtype,
+    pub dtype: DType,
     /// Extent of each dimension, row-major.
     pub shape: &'a [usize],
     /// The elements, little-endian.
@@ -187,7 +188,7 @@ impl ContainerWriter {
     ///
     /// # Errors
     /// As [`ContainerWriter::add`], of the name and the system.
-    pub fn stream(&mut self, name: &str, dtype: Dtype) -> Result<ArrayStream, WriteError> {
+    pub fn stream(&mut self, name: &str, dtype: DType) -> Result<ArrayStream, WriteError> {
         self.reserve_name(name)?;
         let file_name = format!("model-{name}.safetensors");
         let (path, file) = self.new_file(&file_name, STREAM_RESERVE)?;
@@ -314,7 +315,7 @@ fn check_name(name: &str) -> Result<(), WriteError> {
     Ok(())
 }
 
-fn check_shape(name: &str, dtype: Dtype, shape: &[usize], bytes: u64) -> Result<(), WriteError> {
+fn check_shape(name: &str, dtype: DType, shape: &[usize], bytes: u64) -> Result<(), WriteError> {
     let wanted = shape.iter().try_fold(dtype.n_bytes() as u64, |n, &extent| n.checked_mul(extent as u64));
     if wanted != Some(bytes) || shape.len() > MAX_RANK {
         return Err(WriteError::Shape { name: name.to_owned(), dtype, shape: shape.to_vec(), bytes });
@@ -325,7 +326,7 @@ fn check_shape(name: &str, dtype: Dtype, shape: &[usize], bytes: u64) -> Result<
 /// An array that is written piece by piece; see [`ContainerWriter::stream`].
 pub struct ArrayStream {
     name: String,
-    dtype: Dtype,
+    dtype: DType,
     file_name: String,
     path: PathBuf,
     file: BufWriter<File>,

@@ -1,7 +1,8 @@
 //! To and from sparse columns.
 
 use super::matrix::{Connections, ConnectionsError, FanIn, Indices};
-use super::numbers::{NumberType, Numbers};
+use crate::buffer::FloatBuffer;
+use crate::dtype::DType;
 use crate::{CscMatrix, CscView};
 use thiserror::Error;
 
@@ -32,7 +33,7 @@ impl Connections {
     ///
     /// # Errors
     /// See [`ConvertError`].
-    pub fn from_csc(matrix: CscView<'_>, of: NumberType, uniform: bool) -> Result<Self, ConvertError> {
+    pub fn from_csc(matrix: CscView<'_>, of: DType, uniform: bool) -> Result<Self, ConvertError> {
         if !matrix.is_csc() {
             return Err(ConvertError::ByRows);
         }
@@ -54,7 +55,7 @@ impl Connections {
             return Err(ConnectionsError::OutOfRange { label: 0, input, n_inputs }.into());
         }
         let indices = Indices::new(n_inputs, inputs);
-        let weights = Numbers::nearest(of, weights[first..last].iter().copied());
+        let weights = FloatBuffer::nearest(of, weights[first..last].iter().copied());
         Ok(Self::from_parts(n_labels, n_inputs, fan_in, indices, weights)?)
     }
 

@@ -1,7 +1,7 @@
 //! Connections in a model folder.
 
 use super::matrix::{Connections, ConnectionsError, FanIn, Indices};
-use super::numbers::{Buffer, NumberType, Numbers};
+use crate::dtype::DType;
 use crate::store::{ArrayRef, Container, ContainerWriter, OpenError, WriteError};
 use std::path::PathBuf;
 use thiserror::Error;
@@ -47,7 +47,7 @@ impl Connections {
             Indices::U16(values) => writer.add(&format!("{prefix}indices"), ArrayRef::new(&values[..], shape))?,
             Indices::U32(values) => writer.add(&format!("{prefix}indices"), ArrayRef::new(&values[..], shape))?,
         }
-        let dtype = self.weights().number_type().dtype();
+        let dtype = self.weights().dtype();
         writer.add(&format!("{prefix}weights"), ArrayRef { dtype, shape, bytes: self.weights().bytes() })
     }
 
@@ -64,7 +64,7 @@ impl Connections {
         n_labels: usize,
         n_inputs: usize,
         per_label: Option<usize>,
-        of: NumberType,
+        of: DType,
         check: bool,
     ) -> Result<Self, OpenConnectionsError> {
         let name = |what: &str| format!("{prefix}{what}");
@@ -72,15 +72,15 @@ impl Connections {
             Some(per_label) => (vec![n_labels, per_label], FanIn::Uniform(per_label)),
             None => {
                 let starts = container.array_shaped::<u64>(&name("starts"), &[n_labels.saturating_add(1)])?;
-                (vec![starts.last().copied().unwrap_or(0) as usize], FanIn::Varying(Buffer::Stored(starts)))
+                (vec![starts.last().copied().unwrap_or(0) as usize], FanIn::Varying(starts))
             }
         };
         let indices = if n_inputs <= Indices::MOST_U16 {
-            Indices::U16(Buffer::Stored(container.array_shaped(&name("indices"), &shape)?))
+            Indices::U16(container.array_shaped(&name("indices"), &shape)?)
         } else {
-            Indices::U32(Buffer::Stored(container.array_shaped(&name("indices"), &shape)?))
+            Indices::U32(container.array_shaped(&name("indices"), &shape)?)
         };
-        let weights = Numbers::open(container, &name("weights"), of, &shape)?;
+        let weights = container.floats(&name("weights"), of, &shape)?;
         let content = |source| OpenConnectionsError::Content {
             path: container.folder().to_owned(),
             prefix: prefix.to_owned(),

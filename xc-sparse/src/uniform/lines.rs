@@ -1,6 +1,6 @@
 //! A batch of dense inputs with the instances innermost.
 
-use super::pages::Pages;
+use crate::buffer::Pages;
 use rayon::prelude::*;
 
 /// Instances in a line.

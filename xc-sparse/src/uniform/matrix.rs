@@ -1,6 +1,7 @@
 //! The connections of every label.
 
-use super::numbers::{Buffer, NumberType, Numbers};
+use crate::buffer::{Buffer, FloatBuffer};
+use crate::dtype::DType;
 use std::ops::Range;
 use thiserror::Error;
 
@@ -243,7 +244,7 @@ pub struct Connections {
     n_labels: usize,
     fan_in: FanIn,
     indices: Indices,
-    weights: Numbers,
+    weights: FloatBuffer,
 }
 
 impl Connections {
@@ -256,7 +257,7 @@ impl Connections {
         n_labels: usize,
         n_inputs: usize,
         per_label: usize,
-        of: NumberType,
+        of: DType,
         mut draw: impl FnMut(usize, &mut Vec<usize>),
     ) -> Result<Self, ConnectionsError> {
         check_shape(n_inputs, per_label)?;
@@ -268,7 +269,7 @@ impl Connections {
             std::mem::take(&mut row)
         });
         let indices = Indices::new(n_inputs, inputs);
-        let weights = Numbers::zeros(of, indices.len());
+        let weights = FloatBuffer::zeros(of, indices.len());
         Self::from_parts(n_labels, n_inputs, FanIn::Uniform(per_label), indices, weights)
     }
 
@@ -281,7 +282,7 @@ impl Connections {
         n_inputs: usize,
         fan_in: FanIn,
         indices: Indices,
-        weights: Numbers,
+        weights: FloatBuffer,
     ) -> Result<Self, ConnectionsError> {
         let out = Self { n_inputs, n_labels, fan_in, indices, weights };
         out.check()?;
@@ -294,7 +295,7 @@ impl Connections {
         n_inputs: usize,
         fan_in: FanIn,
         indices: Indices,
-        weights: Numbers,
+        weights: FloatBuffer,
         check: bool,
     ) -> Result<Self, ConnectionsError> {
         let out = Self { n_inputs, n_labels, fan_in, indices, weights };
@@ -417,26 +418,26 @@ impl Connections {
     }
 
     /// Weights of the connections.
-    pub fn weights(&self) -> &Numbers {
+    pub fn weights(&self) -> &FloatBuffer {
         &self.weights
     }
 
     /// Weights of the connections, to be changed.
-    pub fn weights_mut(&mut self) -> &mut Numbers {
+    pub fn weights_mut(&mut self) -> &mut FloatBuffer {
         &mut self.weights
     }
 
     /// Both arrays, the weights to be changed.
-    pub fn parts_mut(&mut self) -> (&FanIn, &mut Indices, &mut Numbers) {
+    pub fn parts_mut(&mut self) -> (&FanIn, &mut Indices, &mut FloatBuffer) {
         (&self.fan_in, &mut self.indices, &mut self.weights)
     }
 
     /// All arrays, to be changed; [`Connections::check`] says whether they are still sound.
-    pub fn all_mut(&mut self) -> (&mut FanIn, &mut Indices, &mut Numbers) {
+    pub fn all_mut(&mut self) -> (&mut FanIn, &mut Indices, &mut FloatBuffer) {
         (&mut self.fan_in, &mut self.indices, &mut self.weights)
     }
 
-    pub(super) fn replace(&mut self, fan_in: FanIn, indices: Indices, weights: Numbers) {
+    pub(super) fn replace(&mut self, fan_in: FanIn, indices: Indices, weights: FloatBuffer) {
         (self.fan_in, self.indices, self.weights) = (fan_in, indices, weights);
     }
 

@@ -4,7 +4,7 @@
 //! form they come back anywhere.
 
 use super::matrix::{Connections, FanIn, Index, Indices};
-use super::numbers::Numbers;
+use crate::buffer::FloatBuffer;
 use crate::with_indices;
 use rayon::prelude::*;
 
@@ -177,10 +177,10 @@ impl Connections {
             }
             starts.push(inputs.len() as u64);
         }
-        let of = self.weights().number_type();
+        let of = self.weights().dtype();
         let old = self.weights();
         let weights = source.iter().map(|&at| if at == u32::MAX { 0.0 } else { old.get(at as usize) });
-        let weights = Numbers::nearest(of, weights);
+        let weights = FloatBuffer::nearest(of, weights);
         let indices = Indices::new(n_inputs, inputs.into_iter());
         self.replace(FanIn::Varying(starts.into()), indices, weights);
         source

@@ -7,7 +7,8 @@ use crate::state::State;
 use crate::{Decay, Init, Named, Network, Parameter};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use xc_sparse::store::{ArrayRef, Container, ContainerWriter, MappedArray, OpenError, OpenMode, WriteError};
+use xc_sparse::buffer::Buffer;
+use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenError, OpenMode, WriteError};
 use xc_sparse::uniform::{Connections, OpenConnectionsError};
 
 /// What the names of the head's arrays begin with.
@@ -182,7 +183,7 @@ impl Classifier {
     }
 }
 
-fn set_stored(parameters: Vec<Named<&mut Parameter>>, arrays: Vec<MappedArray<f32>>) {
+fn set_stored(parameters: Vec<Named<&mut Parameter>>, arrays: Vec<Buffer<f32>>) {
     parameters.into_iter().zip(arrays).for_each(|(named, array)| named.parameter.set_stored(array));
 }
 
@@ -192,11 +193,11 @@ fn stored_arrays(
     prefix: &str,
     shapes: &[NamedShape],
     check: bool,
-) -> Result<Vec<MappedArray<f32>>, OpenClassifierError> {
+) -> Result<Vec<Buffer<f32>>, OpenClassifierError> {
     let mut arrays = Vec::with_capacity(shapes.len());
     for (name, shape) in shapes {
         let name = format!("{prefix}{name}");
-        let array: MappedArray<f32> = container.array_shaped(&name, shape)?;
+        let array: Buffer<f32> = container.array_shaped(&name, shape)?;
         if check && let Some(at) = array.iter().position(|v| !v.is_finite()) {
             return Err(OpenClassifierError::NotFinite { path: container.folder().to_owned(), name, at });
         }

@@ -122,8 +122,8 @@ impl SparseHeadParams {
             Wiring::Uniform => (8.0 * rewire.fraction * connections as f64) as u64,
             // New arrays beside the old ones.
             Wiring::Unstructured => {
-                let moved = if n_moments > 0 { 4 + self.moments.bytes() } else { 0 };
-                connections.saturating_mul((4 + Indices::bytes_each(width) + self.weights.bytes() + moved) as u64)
+                let moved = if n_moments > 0 { 4 + self.moments.n_bytes() } else { 0 };
+                connections.saturating_mul((4 + Indices::bytes_each(width) + self.weights.n_bytes() + moved) as u64)
             }
         }
     }

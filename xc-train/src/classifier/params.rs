@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use thiserror::Error;
 use xc_sparse::dense::MatmulPrecision;
-use xc_sparse::uniform::{ConnectionsError, NumberType, check_shape};
+use xc_sparse::dtype::DType;
+use xc_sparse::uniform::{ConnectionsError, check_shape};
 
 /// What a classifier is: an encoder, a head, and the loss that they learn by.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -107,9 +108,9 @@ pub struct SparseHeadParams {
     /// How they are spread.
     pub wiring: Wiring,
     /// Type of the weights.
-    pub weights: NumberType,
+    pub weights: DType,
     /// Type of the optimiser's moments: f32 or bf16.
-    pub moments: NumberType,
+    pub moments: DType,
     /// Whether steps screen labels in 8 bits where that pays ([`Screening`]). Only with the squared
     /// hinge.
     pub screening: bool,
@@ -128,8 +129,8 @@ impl Default for SparseHeadParams {
         Self {
             fan_in: 32,
             wiring: Wiring::Uniform,
-            weights: NumberType::F32,
-            moments: NumberType::F32,
+            weights: DType::F32,
+            moments: DType::F32,
             screening: true,
             rewire_every: 1000,
             rewire_fraction: 0.1,
@@ -164,10 +165,10 @@ pub enum ClassifierParamsError {
     #[error(transparent)]
     Connections(#[from] ConnectionsError),
     /// Moments of a type that is too coarse for them.
-    #[error("moments of {}, expected f32 or bf16", got.name())]
+    #[error("moments of {}, expected f32 or bf16", got.short_name())]
     Moments {
         /// The type.
-        got: NumberType,
+        got: DType,
     },
     /// More connections than rewiring can number.
     #[error("{labels} labels of {fan_in} connections, expected fewer than 2^32 connections in all, or no rewiring")]
@@ -295,7 +296,7 @@ impl SparseHeadParams {
         if self.negatives == Some(0) {
             return number("negatives", 0.0, "at least 1");
         }
-        if !matches!(self.moments, NumberType::F32 | NumberType::Bf16) {
+        if !matches!(self.moments, DType::F32 | DType::Bf16) {
             return Err(ClassifierParamsError::Moments { got: self.moments });
         }
         check_shape(width, self.fan_in)?;

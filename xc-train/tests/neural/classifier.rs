@@ -2,9 +2,10 @@
 //! answers in the order of their logits, their memory foreseen.
 
 use crate::reference::{features, targets};
+use xc_sparse::dtype::DType;
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode};
-use xc_sparse::uniform::{ByteLines, NumberType, ScreenRows};
+use xc_sparse::uniform::{ByteLines, ScreenRows};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::classifier::{
     Classifier, ClassifierParams, ClassifierParamsError, EmbeddingInit, HeadParams, InputKind, Only,
@@ -55,8 +56,8 @@ fn compositions() -> Vec<ClassifierParams> {
         ClassifierParams { loss: Loss::SquaredHinge, ..dense() },
         ClassifierParams { loss: Loss::Softmax, ..dense() },
         uniform(),
-        change(|p| (head(p).weights, head(p).moments) = (NumberType::E4m3, NumberType::Bf16)),
-        change(|p| (head(p).wiring, head(p).weights) = (Wiring::Unstructured, NumberType::F16)),
+        change(|p| (head(p).weights, head(p).moments) = (DType::E4m3, DType::Bf16)),
+        change(|p| (head(p).wiring, head(p).weights) = (Wiring::Unstructured, DType::F16)),
         change(|p| p.head = HeadParams::Dense),
         change(|p| (p.encoder.init, p.encoder.embedding_rate) = (EmbeddingInit::Random, 1.0)),
         change(|p| (p.head, p.loss) = (HeadParams::Dense, Loss::Softmax)),
@@ -446,7 +447,7 @@ fn impossible_classifiers_are_refused() {
     assert_eq!(said(|p| head(p).fan_in = 0), "the number of connections a label is 0, wanted at least 1");
     assert!(said(|p| p.encoder.widths.clear()).contains("expected at least one width"));
     assert!(said(|p| p.encoder.widths = vec![3, 0]).contains("expected at least one width"));
-    assert!(said(|p| head(p).moments = NumberType::F16).contains("moments of f16, expected f32 or bf16"));
+    assert!(said(|p| head(p).moments = DType::F16).contains("moments of f16, expected f32 or bf16"));
     assert!(said(|p| head(p).rewire_fraction = f64::NAN).contains("rewire_fraction is NaN"));
     assert!(said(|p| p.encoder.embedding_rate = -0.1).contains("embedding_rate is -0.1"));
     assert!(said(|p| p.encoder.embedding_rate = f32::INFINITY).contains("embedding_rate is inf"));

@@ -6,7 +6,9 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 use xc_sparse::LabelRows;
-use xc_sparse::uniform::{FanIn, Indices, LANES, NumberType, Numbers};
+use xc_sparse::buffer::FloatBuffer;
+use xc_sparse::dtype::DType;
+use xc_sparse::uniform::{FanIn, Indices, LANES};
 use xc_train::encoder::{Precomputed, Stack};
 use xc_train::head::Sparse;
 use xc_train::head::sparse::{Rewire, Screening, SparseParams, UniformNegatives};
@@ -25,7 +27,7 @@ fn train(number: u64) -> Mode {
 }
 
 pub(crate) fn params(per_output: usize, uniform: bool) -> SparseParams {
-    SparseParams { per_output, uniform, weights: NumberType::F32, moments: NumberType::F32, rewire: None }
+    SparseParams { per_output, uniform, weights: DType::F32, moments: DType::F32, rewire: None }
 }
 
 /// Numbers in [-1, 1) that look random.
@@ -255,10 +257,10 @@ fn kinds() -> Vec<SparseParams> {
     vec![
         base,
         SparseParams { uniform: false, ..base },
-        low(NumberType::Bf16, NumberType::Bf16),
-        low(NumberType::F16, NumberType::F32),
-        low(NumberType::E4m3, NumberType::Bf16),
-        low(NumberType::E5m2, NumberType::Bf16),
+        low(DType::Bf16, DType::Bf16),
+        low(DType::F16, DType::F32),
+        low(DType::E4m3, DType::Bf16),
+        low(DType::E5m2, DType::Bf16),
     ]
 }
 
@@ -383,9 +385,9 @@ fn every_precision_learns() {
     let positives =
         |i: usize| (0..width as u32).filter(move |&j| number(i * width + j as usize, 2) > 0.5).collect::<Vec<_>>();
     let data = Data { width, targets: LabelRows::from_lists((0..n).map(positives), width).unwrap(), values };
-    for weights in [NumberType::F32, NumberType::Bf16, NumberType::F16, NumberType::E4m3, NumberType::E5m2] {
+    for weights in [DType::F32, DType::Bf16, DType::F16, DType::E4m3, DType::E5m2] {
         for optimizer in [Optimizer::adam(), Optimizer::momentum(), Optimizer::sgd()] {
-            let params = SparseParams { weights, moments: NumberType::Bf16, ..params(width, true) };
+            let params = SparseParams { weights, moments: DType::Bf16, ..params(width, true) };
             let mut head = Sparse::new(width, width, params, Init::Random { seed: 1 }).unwrap();
             head.prepare(optimizer.n_moments());
             let (mut room, batch, input) = (Default::default(), data.batch(), data.input());
@@ -565,7 +567,7 @@ proptest! {
 /// The same layer with other weights and biases.
 fn with_weights(head: &Sparse, weights: &[f32], bias: impl Fn(usize) -> f32) -> Sparse {
     let mut connections = head.connections().clone();
-    *connections.weights_mut() = Numbers::nearest(NumberType::F32, weights.iter().copied());
+    *connections.weights_mut() = FloatBuffer::nearest(DType::F32, weights.iter().copied());
     let mut biases = head.bias().clone();
     biases.values_mut().iter_mut().enumerate().for_each(|(output, value)| *value = bias(output));
     Sparse::from_parts(*head.params(), connections, biases)

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use xc_sparse::Rows;
-use xc_sparse::store::{ArrayRef, Container, ContainerWriter, Dtype, OpenMode};
+use xc_sparse::dtype::DType;
+use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode};
 use xc_train::encoder::Bag;
 use xc_train::head::{Dense, DenseScratch};
 use xc_train::schedule::HalveOnPlateau;
@@ -225,8 +226,8 @@ fn a_checkpoint_has_the_names_of_the_parameters_and_best_values_alone() {
     wanted.extend(["head.memory".to_owned(), "position".to_owned()]);
     wanted.sort();
     assert_eq!(names, wanted);
-    assert_eq!(state.entry("best.head.places").unwrap().dtype, Dtype::U16);
-    assert_eq!(state.entry("head.scales").unwrap().dtype, Dtype::F16);
+    assert_eq!(state.entry("best.head.places").unwrap().dtype, DType::U16);
+    assert_eq!(state.entry("head.scales").unwrap().dtype, DType::F16);
 }
 
 #[test]
@@ -242,7 +243,7 @@ fn keys_follow_settings_from_which_first_values_come() {
 }
 
 /// What a run says when one array of its checkpoint is replaced; hashes and key hold.
-fn with_array(name: &str, dtype: Dtype, shape: &[usize], bytes: &[u8]) -> String {
+fn with_array(name: &str, dtype: DType, shape: &[usize], bytes: &[u8]) -> String {
     let base = tempfile::tempdir().unwrap();
     assert!(run(base.path(), Counting::new(), Keep::Best, 8).2.is_err());
     let state = base.path().join("state");
@@ -264,20 +265,20 @@ fn with_array(name: &str, dtype: Dtype, shape: &[usize], bytes: &[u8]) -> String
 #[test]
 fn arrays_of_another_type_or_shape_or_impossible_content_are_refused() {
     let ones = [1u8, 0].repeat(2 * ROWS);
-    assert_eq!(with_array("head.places", Dtype::U16, &[ROWS, 2], &ones), "");
-    let met = with_array("head.places", Dtype::I16, &[ROWS, 2], &ones);
+    assert_eq!(with_array("head.places", DType::U16, &[ROWS, 2], &ones), "");
+    let met = with_array("head.places", DType::I16, &[ROWS, 2], &ones);
     assert!(met.contains("array \"head.places\" is of type I16, wanted U16"), "{met}");
-    let met = with_array("best.head.places", Dtype::U16, &[2, ROWS], &ones);
+    let met = with_array("best.head.places", DType::U16, &[2, ROWS], &ones);
     assert!(met.contains("array \"best.head.places\" has shape [2, 3], wanted [3, 2]"), "{met}");
-    let met = with_array("head.memory", Dtype::I8, &[1, 1], &[0]);
+    let met = with_array("head.memory", DType::I8, &[1, 1], &[0]);
     assert!(met.contains("array \"head.memory\" has shape [1, 1], wanted [3, 2]"), "{met}");
     for name in ["head.places", "best.head.places"] {
-        let met = with_array(name, Dtype::U16, &[ROWS, 2], &[0xff; 4 * ROWS]);
+        let met = with_array(name, DType::U16, &[ROWS, 2], &[0xff; 4 * ROWS]);
         assert!(met.contains("is damaged: array head.places: 65535, expected below 5000"), "{met}");
     }
     for name in ["head.scales", "best.head.scales"] {
         // 0x7c00 is infinity.
-        let met = with_array(name, Dtype::F16, &[ROWS, 1], &[0, 0x3c, 0, 0x7c, 0, 0x3c]);
+        let met = with_array(name, DType::F16, &[ROWS, 1], &[0, 0x3c, 0, 0x7c, 0, 0x3c]);
         assert!(met.contains(&format!("array {name}: value 1 is not finite")), "{met}");
     }
 }

@@ -1,12 +1,11 @@
 //! The folder of a tree model: which arrays, under which names. See `docs/formats/model.md`.
 
-use super::{Level, MappedLevel, MappedValues, ModelInfo, PostProcessor, Top, Tree, TreeModel, UnknownPostProcessor};
-
+use super::{ModelInfo, PostProcessor, Top, Tree, TreeModel, UnknownPostProcessor};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use thiserror::Error;
-use xc_sparse::chunked::{ChunkedArrays, ChunkedError, ChunkedView, MAX_WIDTH, Precision, SlotMap, Values};
-use xc_sparse::store::{ArrayRef, Container, ContainerWriter, MappedArray, OpenError, OpenMode, WriteError};
+use xc_sparse::buffer::Buffer;
+use xc_sparse::chunked::{ChunkedLevel, MAX_WIDTH, OpenLevelError, SlotMap};
+use xc_sparse::store::{Container, ContainerWriter, OpenError, OpenMode, WriteError};
 
 /// The kind that `config.json` names.
 pub const KIND: &str = "tree";
@@ -28,18 +27,9 @@ pub enum OpenTreeError {
         /// What is wrong.
         why: String,
     },
-    /// A level's arrays break an invariant.
-    #[error("{}: tree {tree}, level {level}: {source}", path.display())]
-    Level {
-        /// The folder.
-        path: PathBuf,
-        /// The tree.
-        tree: usize,
-        /// The level.
-        level: usize,
-        /// What is wrong.
-        source: ChunkedError,
-    },
+    /// A level or the slot map of a tree.
+    #[error(transparent)]
+    Level(#[from] OpenLevelError),
     /// Levels or labels do not fit together.
     #[error("{}: tree {tree}: {what}", path.display())]
     Shape {
@@ -52,14 +42,11 @@ pub enum OpenTreeError {
     },
 }
 
-/// How much of a model is checked when it is opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Check {
-    /// Every invariant that the search relies on: O(nnz), about 4 GB a second on two cores.
-    Structure,
-    /// Sizes and boundaries of the arrays only. The caller vouches that the folder was written by this program and has
-    /// not been damaged since; otherwise answers may be wrong or the process may crash.
-    Trusted,
+/// How the parts of a tree are opened: by the functions that check everything, or by those that trust.
+pub(super) struct Opener {
+    pub(super) slot_map: fn(&Container, &str, usize) -> Result<SlotMap, OpenLevelError>,
+    pub(super) level: fn(&Container, &str, &SlotMap) -> Result<ChunkedLevel, OpenLevelError>,
+    pub(super) checks_labels: bool,
 }
 
 impl TreeModel {
@@ -75,7 +62,7 @@ impl TreeModel {
 
     /// Maps a model's folder and checks it. [`TreeModel::from_container`] is the long way.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, OpenTreeError> {
-        Self::from_container(&Container::open(folder.as_ref(), OpenMode::Map)?, Check::Structure)
+        Self::from_container(&Container::open(folder.as_ref(), OpenMode::Map)?)
     }
 
     /// Adds the model's parameters and arrays to a container of kind [`KIND`].
@@ -90,13 +77,13 @@ impl TreeModel {
         let heads: Vec<u64> = self.trees.iter().map(|t| t.top.as_ref().map_or(0, |h| h.depth as u64)).collect();
         writer.set_parameter("heads", heads);
         for (t, tree) in self.trees.iter().enumerate() {
-            writer.add_slice(&format!("tree{t}.slot_map"), tree.level(0).slot_map())?;
+            tree.slot_map().write(&format!("tree{t}.slot_map"), writer)?;
             writer.add_slice(&format!("tree{t}.labels"), tree.labels())?;
             for (l, level) in tree.levels.iter().enumerate() {
-                write_level(writer, &format!("tree{t}.level{l}"), level)?;
+                level.write(&format!("tree{t}.level{l}"), writer)?;
             }
             if let Some(top) = &tree.top {
-                write_level(writer, &format!("tree{t}.head"), &top.level)?;
+                top.level.write(&format!("tree{t}.head"), writer)?;
             }
         }
         Ok(())
@@ -104,8 +91,17 @@ impl TreeModel {
 
     /// Opens the arrays of a container of kind [`KIND`].
     ///
-    /// *Cost*: [`Check::Trusted`] touches a few pages; [`Check::Structure`] reads everything once, in parallel.
-    pub fn from_container(container: &Container, check: Check) -> Result<Self, OpenTreeError> {
+    /// *Cost*: reads everything once, in parallel, about 4 GB a second on two cores: every invariant that the search relies
+    /// on is checked. [`super::trusted`] leaves that out.
+    ///
+    /// # Errors
+    /// See [`OpenTreeError`].
+    pub fn from_container(container: &Container) -> Result<Self, OpenTreeError> {
+        let opener = Opener { slot_map: SlotMap::open, level: ChunkedLevel::open, checks_labels: true };
+        Self::open_with(container, &opener)
+    }
+
+    pub(super) fn open_with(container: &Container, opener: &Opener) -> Result<Self, OpenTreeError> {
         container.expect_kind(KIND)?;
         let path = || container.folder().to_owned();
         let name: String = container.parameter("post_processor")?;
@@ -135,26 +131,10 @@ impl TreeModel {
             return Err(OpenTreeError::Parameter { path: path(), key: "heads", why });
         }
         for (t, depth) in depths.into_iter().enumerate() {
-            trees.push(open_tree(container, &info, t, (depth, heads[t]), check)?);
+            trees.push(open_tree(container, &info, t, (depth, heads[t]), opener)?);
         }
         Ok(Self { info, trees })
     }
-}
-
-fn write_level(writer: &mut ContainerWriter, prefix: &str, level: &Level) -> Result<(), WriteError> {
-    let ChunkedArrays { records, headers, values, directory, bias, part_ptr } = level.view().arrays();
-    let name = |array: &str| format!("{prefix}.{array}");
-    let flat: &[u64] = bytemuck::cast_slice(records);
-    writer.add(&name("records"), ArrayRef::new(flat, &[records.len(), 4]))?;
-    writer.add_slice(&name("headers"), headers)?;
-    match values {
-        Values::F32(v) => writer.add_slice(&name("values"), v)?,
-        Values::F16(v) => writer.add_slice(&name("values"), v)?,
-        Values::Bf16(v) => writer.add_slice(&name("values"), v)?,
-    }
-    writer.add_slice(&name("directory"), directory)?;
-    writer.add_slice(&name("bias"), bias)?;
-    writer.add_slice(&name("part_ptr"), part_ptr)
 }
 
 fn open_tree(
@@ -162,108 +142,58 @@ fn open_tree(
     info: &ModelInfo,
     t: usize,
     (depth, head): (usize, usize),
-    check: Check,
+    opener: &Opener,
 ) -> Result<Tree, OpenTreeError> {
     let shape_error = |what: String| OpenTreeError::Shape { path: container.folder().to_owned(), tree: t, what };
-    let slot_map: MappedArray<u32> = container.array_shaped(&format!("tree{t}.slot_map"), &[info.n_features])?;
-    let slot_map = Arc::new(slot_map);
-    if check == Check::Structure && slot_map.len() < 2 {
-        SlotMap::try_from_vec(slot_map.to_vec()).map_err(|e| shape_error(e.to_string()))?;
-    }
-    let labels: MappedArray<u32> = container.array(&format!("tree{t}.labels"))?;
+    let slot_map = (opener.slot_map)(container, &format!("tree{t}.slot_map"), info.n_features)?;
+    let labels: Buffer<u32> = container.array(&format!("tree{t}.labels"))?;
     let (mut levels, mut n_parents) = (Vec::new(), 1);
     for l in 0..depth {
-        let level = open_level(container, &format!("tree{t}.level{l}"), slot_map.clone())?;
-        let a = level.arrays();
-        let level_error =
-            |source| OpenTreeError::Level { path: container.folder().to_owned(), tree: t, level: l, source };
-        if a.part_ptr.len() != n_parents + 1 {
-            return Err(shape_error(format!(
-                "level {l} has {} parents, wanted {n_parents}",
-                a.part_ptr.len() as i64 - 1
-            )));
+        let level = (opener.level)(container, &format!("tree{t}.level{l}"), &slot_map)?;
+        if level.arrays().part_ptr.len() != n_parents + 1 {
+            let met = level.arrays().part_ptr.len() as i64 - 1;
+            return Err(shape_error(format!("level {l} has {met} parents, wanted {n_parents}")));
         }
-        n_parents = a.bias.len();
-        if check == Check::Structure {
-            ChunkedView::try_new(a.records, a.headers, a.values, a.directory, a.bias, &slot_map, a.part_ptr)
-                .map_err(level_error)?;
-        }
-        levels.push(Level::Mapped(level));
+        n_parents = level.view().n_columns();
+        levels.push(level);
     }
     if labels.len() != n_parents {
         return Err(shape_error(format!("{} leaf labels, wanted {n_parents}", labels.len())));
     }
-    if check == Check::Structure {
-        if let Some(label) = labels.iter().find(|&&l| l as usize >= info.n_labels) {
-            return Err(shape_error(format!("a leaf has label {label}, there are only {}", info.n_labels)));
-        }
-        // As large as the largest label present, which the file's own length does not bound but 32 bits do.
-        let mut seen = vec![0u64; labels.iter().max().map_or(0, |&l| l as usize / 64 + 1)];
-        for &label in labels.iter() {
-            let (word, bit) = (&mut seen[label as usize / 64], 1 << (label % 64));
-            if *word & bit != 0 {
-                return Err(shape_error(format!("label {label} stands on two leaves")));
-            }
-            *word |= bit;
-        }
+    if opener.checks_labels {
+        check_labels(&labels, info.n_labels).map_err(shape_error)?;
     }
     let mut tree = Tree { levels, labels, top: None };
     if head > 0 {
-        tree.top = Some(open_top(container, t, &tree, head, slot_map, check)?);
+        tree.top = Some(open_top(container, t, &tree, head, opener)?);
     }
     Ok(tree)
 }
 
-fn open_top(
-    container: &Container,
-    t: usize,
-    tree: &Tree,
-    depth: usize,
-    slot_map: Arc<MappedArray<u32>>,
-    check: Check,
-) -> Result<Top, OpenTreeError> {
-    let path = || container.folder().to_owned();
-    let level = open_level(container, &format!("tree{t}.head"), slot_map.clone())?;
-    let a = level.arrays();
-    let wanted: usize = tree.levels.iter().take(depth).map(|l| l.view().n_columns()).sum();
-    if depth > tree.depth() || wanted > MAX_WIDTH || a.bias.len() != wanted || a.part_ptr != [0, 1] {
-        let what = format!("a head of {depth} levels and {} nodes, wanted {wanted} nodes in one chunk", a.bias.len());
-        return Err(OpenTreeError::Shape { path: path(), tree: t, what });
+/// Each leaf has a label of its own, below `n_labels`.
+fn check_labels(labels: &[u32], n_labels: usize) -> Result<(), String> {
+    if let Some(label) = labels.iter().find(|&&l| l as usize >= n_labels) {
+        return Err(format!("a leaf has label {label}, there are only {n_labels}"));
     }
-    if check == Check::Structure {
-        ChunkedView::try_new(a.records, a.headers, a.values, a.directory, a.bias, &slot_map, a.part_ptr)
-            .map_err(|source| OpenTreeError::Level { path: path(), tree: t, level: 0, source })?;
+    // As large as the largest label present, which the file's own length does not bound but 32 bits do.
+    let mut seen = vec![0u64; labels.iter().max().map_or(0, |&l| l as usize / 64 + 1)];
+    for &label in labels {
+        let (word, bit) = (&mut seen[label as usize / 64], 1 << (label % 64));
+        if *word & bit != 0 {
+            return Err(format!("label {label} stands on two leaves"));
+        }
+        *word |= bit;
     }
-    Ok(Top { level: Level::Mapped(level), depth })
+    Ok(())
 }
 
-fn open_level(
-    container: &Container,
-    prefix: &str,
-    slot_map: Arc<MappedArray<u32>>,
-) -> Result<MappedLevel, OpenTreeError> {
-    let name = |array: &str| format!("{prefix}.{array}");
-    let values = name("values");
-    let precision = match container.entry(&values).map(|e| e.dtype.name()) {
-        Some("F16") => Precision::F16,
-        Some("BF16") => Precision::Bf16,
-        // Anything else is reported by the typed access below.
-        _ => Precision::F32,
-    };
-    let records: MappedArray<u64> = container.array(&name("records"))?;
-    let n_records = records.len() / 4;
-    let records = container.array_shaped(&name("records"), &[n_records, 4])?;
-    Ok(MappedLevel {
-        records,
-        headers: container.array(&name("headers"))?,
-        values: match precision {
-            Precision::F32 => MappedValues::F32(container.array(&values)?),
-            Precision::F16 => MappedValues::F16(container.array(&values)?),
-            Precision::Bf16 => MappedValues::Bf16(container.array(&values)?),
-        },
-        directory: container.array(&name("directory"))?,
-        bias: container.array(&name("bias"))?,
-        slot_map,
-        part_ptr: container.array(&name("part_ptr"))?,
-    })
+fn open_top(container: &Container, t: usize, tree: &Tree, depth: usize, opener: &Opener) -> Result<Top, OpenTreeError> {
+    let level = (opener.level)(container, &format!("tree{t}.head"), tree.slot_map())?;
+    let (met, part_ptr) = (level.view().n_columns(), &level.arrays().part_ptr);
+    let wanted: usize = tree.levels.iter().take(depth).map(|l| l.view().n_columns()).sum();
+    if depth > tree.depth() || wanted > MAX_WIDTH || met != wanted || part_ptr[..] != [0, 1] {
+        let what = format!("a head of {depth} levels and {met} nodes, wanted {wanted} nodes in one chunk");
+        return Err(OpenTreeError::Shape { path: container.folder().to_owned(), tree: t, what });
+    }
+    Ok(Top { level, depth })
 }

@@ -5,20 +5,18 @@ mod parts;
 mod post;
 mod top;
 mod topology;
+pub mod trusted;
 
-pub use file::{Check, KIND, OpenTreeError};
+pub use file::{KIND, OpenTreeError};
 pub use parts::TreeParts;
 pub use post::{PostProcessor, UnknownPostProcessor};
 pub(crate) use top::Top;
 pub use topology::{Topology, TopologyError};
 
-use half::{bf16, f16};
-use std::sync::Arc;
 use thiserror::Error;
-use xc_sparse::chunked::{
-    ChunkRows, ChunkedArrays, ChunkedMatrix, ChunkedView, PackError, Packer, Precision, SlotMap, Values, count_features,
-};
-use xc_sparse::store::MappedArray;
+use xc_sparse::buffer::Buffer;
+use xc_sparse::chunked::{ChunkRows, ChunkedLevel, ChunkedView, PackError, SlotMap, count_features};
+use xc_sparse::dtype::DType;
 
 /// What a model knows beside its trees.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,76 +43,9 @@ pub struct TreeModel {
 
 /// One packed tree.
 pub struct Tree {
-    pub(crate) levels: Vec<Level>,
-    pub(crate) labels: MappedArray<u32>,
+    pub(crate) levels: Vec<ChunkedLevel>,
+    pub(crate) labels: Buffer<u32>,
     pub(crate) top: Option<Top>,
-}
-
-/// Weights of one level: owned arrays, or arrays of a mapped file.
-pub(crate) enum Level {
-    Owned(ChunkedMatrix),
-    Mapped(MappedLevel),
-}
-
-pub(crate) enum MappedValues {
-    F32(MappedArray<f32>),
-    F16(MappedArray<f16>),
-    Bf16(MappedArray<bf16>),
-}
-
-/// # Invariants
-/// The arrays passed the check of [`ChunkedView::try_new`], or the caller of `open_trusted` vouches that they would.
-pub(crate) struct MappedLevel {
-    pub(crate) records: MappedArray<u64>,
-    pub(crate) headers: MappedArray<u32>,
-    pub(crate) values: MappedValues,
-    pub(crate) directory: MappedArray<u64>,
-    pub(crate) bias: MappedArray<f32>,
-    pub(crate) slot_map: Arc<MappedArray<u32>>,
-    pub(crate) part_ptr: MappedArray<u32>,
-}
-
-impl MappedLevel {
-    pub(crate) fn arrays(&self) -> ChunkedArrays<'_> {
-        let values = match &self.values {
-            MappedValues::F32(v) => Values::F32(v),
-            MappedValues::F16(v) => Values::F16(v),
-            MappedValues::Bf16(v) => Values::Bf16(v),
-        };
-        ChunkedArrays {
-            // The reader has checked that the length is a multiple of four.
-            records: bytemuck::cast_slice(&self.records),
-            headers: &self.headers,
-            values,
-            directory: &self.directory,
-            bias: &self.bias,
-            part_ptr: &self.part_ptr,
-        }
-    }
-}
-
-impl Level {
-    #[allow(unsafe_code, reason = "a constructor without checks, for arrays that were checked at opening")]
-    pub(crate) fn view(&self) -> ChunkedView<'_> {
-        match self {
-            Self::Owned(matrix) => matrix.view(),
-            Self::Mapped(level) => {
-                let a = level.arrays();
-                // SAFETY: by the invariant of `MappedLevel`; the file is replaced, never rewritten in place.
-                unsafe {
-                    ChunkedView::new_unchecked(
-                        a.records,
-                        a.headers,
-                        a.values,
-                        a.directory,
-                        a.bias,
-                        &level.slot_map,
-                        a.part_ptr,
-                    )
-                }
-            }
-        }
-    }
 }
 
 /// Why parts do not make a model.
@@ -172,7 +103,7 @@ pub enum BuildError {
 
 impl Tree {
     /// Packs a tree's parts, which are used up level by level so that both forms never exist whole.
-    fn pack(tree: usize, parts: TreeParts, info: &ModelInfo, precision: Precision) -> Result<Self, BuildError> {
+    fn pack(tree: usize, parts: TreeParts, info: &ModelInfo, precision: DType) -> Result<Self, BuildError> {
         if parts.levels.len() != parts.topology.depth() {
             return Err(BuildError::Depth { tree, met: parts.levels.len(), wanted: parts.topology.depth() });
         }
@@ -195,12 +126,9 @@ impl Tree {
             }
         }
         let counts = count_features(levels.iter().flatten(), info.n_features);
-        let slot_map = Arc::new(SlotMap::new(&counts).into_vec());
+        let slot_map = SlotMap::new(&counts);
         let pack = |chunks: &[ChunkRows], level: usize| {
-            let mut packer = Packer::with_shared_map(slot_map.clone(), precision);
-            let wrap = |source| BuildError::Pack { tree, level, source };
-            packer.extend(chunks).map_err(wrap)?;
-            packer.finish().map(Level::Owned).map_err(wrap)
+            ChunkedLevel::pack(chunks, &slot_map, precision).map_err(|source| BuildError::Pack { tree, level, source })
         };
         let mut packed = Vec::with_capacity(levels.len());
         for (level, chunks) in levels.into_iter().enumerate() {
@@ -226,6 +154,11 @@ impl Tree {
         self.levels[level].view()
     }
 
+    /// The slot map of all levels: queries are prepared with it.
+    pub fn slot_map(&self) -> &SlotMap {
+        self.levels[0].slot_map()
+    }
+
     /// Label of each leaf.
     pub fn labels(&self) -> &[u32] {
         &self.labels
@@ -236,7 +169,7 @@ impl TreeModel {
     /// Packs trees for prediction.
     ///
     /// *Cost*: O(nnz); one level of one tree exists in both forms at a time.
-    pub fn from_parts(info: ModelInfo, trees: Vec<TreeParts>, precision: Precision) -> Result<Self, BuildError> {
+    pub fn from_parts(info: ModelInfo, trees: Vec<TreeParts>, precision: DType) -> Result<Self, BuildError> {
         if trees.is_empty() {
             return Err(BuildError::NoTree);
         }

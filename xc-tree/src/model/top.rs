@@ -5,12 +5,12 @@
 //! of the query. The top holds the weights of all these nodes as the children of one parent, for one visit. The
 //! search then walks the levels as ever, on margins that are there already: the same answers, bit for bit.
 
-use super::{Level, TreeParts};
-use xc_sparse::chunked::{ChunkRows, MAX_WIDTH};
+use super::TreeParts;
+use xc_sparse::chunked::{ChunkRows, ChunkedLevel, MAX_WIDTH};
 
 /// The weights of all nodes of a tree's first `depth` levels, level after level, as one parent's children.
 pub(crate) struct Top {
-    pub(crate) level: Level,
+    pub(crate) level: ChunkedLevel,
     pub(crate) depth: usize,
 }
 

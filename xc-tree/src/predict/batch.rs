@@ -106,7 +106,7 @@ impl TreeModel {
         }
         let mut out = RankedBatch::new();
         for (number, tree) in self.trees.iter().enumerate() {
-            let map = tree.level(0).slot_map();
+            let map = tree.slot_map();
             let views: Vec<QueryView<'_>> =
                 queries.iter().zip(slots.iter_mut()).map(|(&row, slots)| slots.prepare(row, map)).collect();
             self.search_tile(tree, &views, params, per_tree, product, &mut selects[..n], beams);

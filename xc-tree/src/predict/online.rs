@@ -91,7 +91,7 @@ impl TreeModel {
         let per_tree = pool_size(params.top_k, self.trees.len());
         pooled.clear();
         for (number, tree) in self.trees.iter().enumerate() {
-            let view = query.prepare(row, tree.levels[0].view().slot_map());
+            let view = query.prepare(row, tree.slot_map());
             let post = self.info.post;
             Search { tree, post, params, scratch: search, trace: &mut trace }.run(&view, per_tree);
             if self.trees.len() == 1 {

@@ -73,7 +73,7 @@ impl TreeModel {
         let row = normalised(row, self.info.normalise_rows, room);
         pooled.clear();
         for (number, (tree, levels)) in self.trees.iter().zip(&restriction.trees).enumerate() {
-            let view = query.prepare(row, tree.level(0).slot_map());
+            let view = query.prepare(row, tree.slot_map());
             parent_scores.clear();
             parent_scores.push(0.0);
             let last = levels.len() - 1;

@@ -6,7 +6,7 @@ use crate::train::label_vectors::LabelRepresentation;
 use crate::train::linear::{LinearParams, Loss};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use xc_sparse::chunked::Precision;
+use xc_sparse::dtype::DType;
 
 /// How trees are trained. `Default` is the default preset.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ pub struct TreeParams {
     /// Clusters that a prediction keeps per level where its caller names no number; 1 or more.
     pub beam: usize,
     /// How the model's weights are stored.
-    pub precision: Precision,
+    pub precision: DType,
     /// Refuse to start when the estimate of [`estimate_peak_bytes`](crate::estimate_peak_bytes) is above this.
     pub max_memory_bytes: Option<u64>,
 }
@@ -142,7 +142,7 @@ impl Default for TreeParams {
             normalise_rows: false,
             post: None,
             beam: 10,
-            precision: Precision::F32,
+            precision: DType::F32,
             max_memory_bytes: None,
         }
     }

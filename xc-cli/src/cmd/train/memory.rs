@@ -2,7 +2,7 @@
 
 use crate::context::{Context, format_bytes};
 use crate::error::CliError;
-use xc_sparse::uniform::NumberType;
+use xc_sparse::dtype::DType;
 use xc_train::classifier::{ClassifierParams, HeadParams, Memory, SparseHeadParams, Workload};
 
 /// A training whose memory is foreseen.
@@ -103,8 +103,8 @@ impl Forecast {
             HeadParams::Sparse(head) => Some(head),
             HeadParams::Dense => None,
         };
-        if head.is_some_and(|head| head.moments == NumberType::F32) {
-            push("--head.moments bf16".to_owned(), sparse(|head| head.moments = NumberType::Bf16));
+        if head.is_some_and(|head| head.moments == DType::F32) {
+            push("--head.moments bf16".to_owned(), sparse(|head| head.moments = DType::Bf16));
         }
         if self.work.keeps_best {
             push("--keep last".to_owned(), Box::new(|f| f.work.keeps_best = false));
@@ -112,8 +112,8 @@ impl Forecast {
         if self.work.batch_size > 32 {
             push("--batch 32".to_owned(), Box::new(|f| f.work.batch_size = 32));
         }
-        if head.is_some_and(|head| head.weights.bytes() > 2) {
-            push("--head.precision bf16".to_owned(), sparse(|head| head.weights = NumberType::Bf16));
+        if head.is_some_and(|head| head.weights.n_bytes() > 2) {
+            push("--head.precision bf16".to_owned(), sparse(|head| head.weights = DType::Bf16));
         }
         let least = head.map_or(1, |head| head.fan_in.max(1));
         let halves = std::iter::successors(self.intermediate.map(|units| units / 2), |units| Some(units / 2));

@@ -292,7 +292,9 @@ impl Session<'_> {
             .collect();
         let head = match &params.head {
             HeadParams::Dense => String::new(),
-            HeadParams::Sparse(head) => format!(", {} connections per label, {}", head.fan_in, head.weights.name()),
+            HeadParams::Sparse(head) => {
+                format!(", {} connections per label, {}", head.fan_in, head.weights.short_name())
+            }
         };
         context.note(format_args!(
             "train {name}: {} instances, {} {}, {} labels; {}{head}; loss {}",

@@ -4,7 +4,7 @@ use super::inputs::DataArgs;
 use crate::error::CliError;
 use clap::ValueEnum;
 use std::path::PathBuf;
-use xc_sparse::chunked::Precision;
+use xc_sparse::dtype::DType;
 use xc_tree::{ClusterMethod, LabelRepresentation, Loss, Negatives, PostProcessor, Preset, TreeParams, Unseen};
 
 /// Train a label tree
@@ -198,11 +198,11 @@ pub(crate) enum PrecisionName {
 }
 
 impl PrecisionName {
-    pub(crate) fn precision(self) -> Precision {
+    pub(crate) fn precision(self) -> DType {
         match self {
-            Self::F32 => Precision::F32,
-            Self::F16 => Precision::F16,
-            Self::Bf16 => Precision::Bf16,
+            Self::F32 => DType::F32,
+            Self::F16 => DType::F16,
+            Self::Bf16 => DType::Bf16,
         }
     }
 }

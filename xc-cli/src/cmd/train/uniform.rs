@@ -6,7 +6,7 @@ use super::network_args::{NetworkArgs, show_default};
 use crate::context::Context;
 use crate::error::CliError;
 use clap::ValueEnum;
-use xc_sparse::uniform::NumberType;
+use xc_sparse::dtype::DType;
 use xc_train::classifier::{
     ClassifierParams, EmbeddingInit, HeadParams, InputKind, Preset, SparseHeadParams, Wiring, preset,
 };
@@ -188,15 +188,15 @@ impl HeadArgs {
             fan_in: self.fan_in,
             wiring,
             weights: match self.weights {
-                WeightName::F32 => NumberType::F32,
-                WeightName::Bf16 => NumberType::Bf16,
-                WeightName::F16 => NumberType::F16,
-                WeightName::E4m3 => NumberType::E4m3,
-                WeightName::E5m2 => NumberType::E5m2,
+                WeightName::F32 => DType::F32,
+                WeightName::Bf16 => DType::Bf16,
+                WeightName::F16 => DType::F16,
+                WeightName::E4m3 => DType::E4m3,
+                WeightName::E5m2 => DType::E5m2,
             },
             moments: match self.moments {
-                MomentName::F32 => NumberType::F32,
-                MomentName::Bf16 => NumberType::Bf16,
+                MomentName::F32 => DType::F32,
+                MomentName::Bf16 => DType::Bf16,
             },
             screening: !self.no_screening,
             rewire_every: self.rewire_every.unwrap_or(steps.max(1)),

@@ -13,9 +13,9 @@ mod hashed;
 mod lookup;
 mod marching;
 
+use super::level::{ChunkView, ChunkedView};
 use super::product::Found;
 use super::query::{DensePositions, QueryView};
-use super::view::{ChunkView, ChunkedView};
 
 pub use choose::Choice;
 pub(crate) use choose::choose;

@@ -1,6 +1,6 @@
 //! AVX2 kernels: eight children at a time.
 
-use crate::chunked::{Precision, Weight};
+use crate::dtype::{DType, Float};
 use std::arch::x86_64::*;
 
 /// For each mask of eight children: which packed value each lane takes.
@@ -28,16 +28,18 @@ const fn expand_table() -> [[u32; 8]; 256] {
 /// # Safety
 /// AVX2 and F16C are present; eight weights can be read at `at`.
 #[target_feature(enable = "avx2,f16c")]
-unsafe fn load8<W: Weight>(at: *const W) -> __m256 {
-    match W::PRECISION {
+unsafe fn load8<W: Float>(at: *const W) -> __m256 {
+    match W::DTYPE {
         // SAFETY: `W` is f32; eight of them can be read.
-        Precision::F32 => unsafe { _mm256_loadu_ps(at.cast()) },
+        DType::F32 => unsafe { _mm256_loadu_ps(at.cast()) },
         // SAFETY: `W` is two bytes wide; eight of them can be read.
-        Precision::F16 => unsafe { _mm256_cvtph_ps(_mm_loadu_si128(at.cast())) },
+        DType::F16 => unsafe { _mm256_cvtph_ps(_mm_loadu_si128(at.cast())) },
         // SAFETY: `W` is two bytes wide; eight of them can be read.
-        Precision::Bf16 => unsafe {
+        DType::Bf16 => unsafe {
             _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(_mm_loadu_si128(at.cast()))))
         },
+        // The product is compiled for the three types above alone.
+        _ => unreachable!(),
     }
 }
 
@@ -48,7 +50,7 @@ unsafe fn load8<W: Weight>(at: *const W) -> __m256 {
 /// entries after their first, lie inside `values`; `sums` has `GROUPS * 8` entries and the header has a mask word for
 /// each four groups begun.
 #[target_feature(enable = "avx2,f16c,bmi1,bmi2,popcnt")]
-pub(crate) unsafe fn accumulate<W: Weight, const GROUPS: usize>(
+pub(crate) unsafe fn accumulate<W: Float, const GROUPS: usize>(
     headers: *const u32,
     stride: usize,
     values: *const W,

@@ -1,7 +1,7 @@
 //! AVX-512 kernels: sixteen children, or eight directory probes, at a time.
 
 use super::probe::{Found, Probes};
-use crate::chunked::{Precision, Weight};
+use crate::dtype::{DType, Float};
 use std::arch::x86_64::*;
 
 /// Sixteen packed weights in single precision.
@@ -9,16 +9,18 @@ use std::arch::x86_64::*;
 /// # Safety
 /// AVX-512 F is present; sixteen weights can be read at `at`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn load16<W: Weight>(at: *const W) -> __m512 {
-    match W::PRECISION {
+unsafe fn load16<W: Float>(at: *const W) -> __m512 {
+    match W::DTYPE {
         // SAFETY: `W` is f32; sixteen of them can be read.
-        Precision::F32 => unsafe { _mm512_loadu_ps(at.cast()) },
+        DType::F32 => unsafe { _mm512_loadu_ps(at.cast()) },
         // SAFETY: `W` is two bytes wide; sixteen of them can be read.
-        Precision::F16 => unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(at.cast())) },
+        DType::F16 => unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(at.cast())) },
         // SAFETY: `W` is two bytes wide; sixteen of them can be read.
-        Precision::Bf16 => unsafe {
+        DType::Bf16 => unsafe {
             _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(_mm256_loadu_si256(at.cast()))))
         },
+        // The product is compiled for the three types above alone.
+        _ => unreachable!(),
     }
 }
 
@@ -32,7 +34,7 @@ unsafe fn load16<W: Weight>(at: *const W) -> __m512 {
 /// value, and from the end of each of its groups, lie inside `values`; `sums` has `GROUPS * 16` entries and the header has a mask word for
 /// each two groups begun.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-pub(crate) unsafe fn accumulate<W: Weight, const GROUPS: usize>(
+pub(crate) unsafe fn accumulate<W: Float, const GROUPS: usize>(
     headers: *const u32,
     stride: usize,
     values: *const W,

@@ -21,8 +21,8 @@ mod scalar;
 
 use super::MAX_WIDTH;
 use super::iterate::{Choice, Intersect, Matches, Probed, choose, confirm, find, probe};
+use super::level::ChunkedView;
 use super::query::{DensePositions, QueryView};
-use super::view::ChunkedView;
 use crate::simd::{Isa, prefetch};
 use multiply::{add_bias, multiply};
 use std::ops::Range;
@@ -156,7 +156,7 @@ pub fn shared_margins<'q>(
     for group in visits.chunk_by(|a, b| a.parent == b.parent) {
         for chunk in level.parts(group[0].parent as usize) {
             let mut loaded = false;
-            let stays = level.chunk(chunk).n_bytes(level.values.precision()) <= STAYS;
+            let stays = level.chunk(chunk).n_bytes(level.values.dtype()) <= STAYS;
             for (at, visit) in group.iter().enumerate() {
                 let query = query(visit.query);
                 query.expect_fits(level);

@@ -1,7 +1,9 @@
 //! Matched rows into the sums of their chunk's children.
 
-use crate::chunked::view::{ChunkView, ChunkedView, Values};
-use crate::chunked::{MAX_WIDTH, Weight};
+use crate::buffer::FloatSlice;
+use crate::chunked::MAX_WIDTH;
+use crate::chunked::level::{ChunkView, ChunkedView};
+use crate::dtype::Float;
 use crate::simd::Isa;
 
 /// Adds the matched rows times their `xs` to `sums`, one for each child.
@@ -15,9 +17,10 @@ pub(super) fn multiply(
 ) {
     if !rows.is_empty() {
         match level.values {
-            Values::F32(values) => accumulate(isa, chunk, values, rows, xs, sums),
-            Values::F16(values) => accumulate(isa, chunk, values, rows, xs, sums),
-            Values::Bf16(values) => accumulate(isa, chunk, values, rows, xs, sums),
+            FloatSlice::F32(values) => accumulate(isa, chunk, values, rows, xs, sums),
+            FloatSlice::F16(values) => accumulate(isa, chunk, values, rows, xs, sums),
+            FloatSlice::Bf16(values) => accumulate(isa, chunk, values, rows, xs, sums),
+            _ => unreachable!("levels hold f32, f16 or bf16"),
         }
     }
 }
@@ -36,7 +39,7 @@ pub(super) fn add_bias<'s>(
     margins
 }
 
-fn accumulate<W: Weight>(
+fn accumulate<W: Float>(
     isa: Isa,
     chunk: &ChunkView<'_>,
     values: &[W],

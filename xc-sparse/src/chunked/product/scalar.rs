@@ -1,7 +1,7 @@
 //! The portable kernels: what every other instruction set has to equal.
 
 use super::probe::{Found, Probes};
-use crate::chunked::Weight;
+use crate::dtype::Float;
 
 /// Slots of a directory word.
 const WORD: u32 = 32;
@@ -28,7 +28,7 @@ pub(crate) fn probe(words: &[u64], n_bits: u32, probes: Probes<'_>, found: &mut 
 /// Adds `x` times each matched row to the children's sums.
 ///
 /// `headers` hold `stride` entries a row: feature, offset into `values`, sibling mask. `sums` has 32 entries a mask word.
-pub(crate) fn accumulate<W: Weight>(
+pub(crate) fn accumulate<W: Float>(
     headers: &[u32],
     stride: usize,
     values: &[W],
@@ -44,7 +44,7 @@ pub(crate) fn accumulate<W: Weight>(
             while bits != 0 {
                 let child = word * 32 + bits.trailing_zeros() as usize;
                 // A product and a sum, rounded each: no path fuses them.
-                let product = x * values[at].to_f32();
+                let product = x * values[at].widen();
                 sums[child] += product;
                 bits &= bits - 1;
                 at += 1;

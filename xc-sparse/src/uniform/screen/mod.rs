@@ -26,8 +26,7 @@ pub(super) mod avx512;
 pub(super) mod scalar;
 
 use super::matrix::Connections;
-use super::numbers::Numbers;
-use super::pages::Pages;
+use crate::buffer::{FloatBuffer, Pages};
 use crate::simd::{Loop, vectorised_loop};
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
@@ -386,7 +385,7 @@ impl<F: Fn(usize) -> usize> Loop for Labels<'_, F> {
             let label = label(first + at);
             let range = connections.range(label);
             let row = match weights {
-                Numbers::F32(values) => &values[range],
+                FloatBuffer::F32(values) => &values[range],
                 _ => {
                     room.resize(range.len(), 0.0);
                     weights.widen(range, room);

@@ -3,7 +3,9 @@
 use super::{STREAM, Sparse, SparseParams};
 use crate::{Decay, Init, Parameter};
 use xc_hash::stream::{Purpose, Stream, name};
-use xc_sparse::uniform::{Connections, ConnectionsError, FanIn, Indices, NumberType, Numbers, check_shape, distinct};
+use xc_sparse::buffer::FloatBuffer;
+use xc_sparse::dtype::DType;
+use xc_sparse::uniform::{Connections, ConnectionsError, FanIn, Indices, check_shape, distinct};
 
 impl Sparse {
     /// `n_outputs` outputs over vectors of `width`; connections drawn evenly, first weights even, of variance 1 / connections.
@@ -14,7 +16,7 @@ impl Sparse {
     /// # Panics
     /// If moments are neither f32 nor bf16.
     pub fn new(n_outputs: usize, width: usize, params: SparseParams, first: Init) -> Result<Self, ConnectionsError> {
-        assert!(matches!(params.moments, NumberType::F32 | NumberType::Bf16), "moments of {:?}", params.moments);
+        assert!(matches!(params.moments, DType::F32 | DType::Bf16), "moments of {:?}", params.moments);
         let per_output = params.per_output;
         let seed = match first {
             Init::Random { seed } => seed,
@@ -46,7 +48,7 @@ impl Sparse {
                 }
                 row[at + row.len() - end]
             });
-            let weights = Numbers::nearest(params.weights, values);
+            let weights = FloatBuffer::nearest(params.weights, values);
             *connections.weights_mut() = weights;
         }
         let bias = Parameter::zeros(n_outputs, 1, Decay::No);
@@ -77,7 +79,7 @@ fn unstructured<R: FnMut() -> u64>(
         inputs.extend(distinct(count as usize, n_inputs, Vec::new().into_iter(), &mut random(output)));
         starts.push(inputs.len() as u64);
     }
-    let weights = Numbers::zeros(params.weights, inputs.len());
+    let weights = FloatBuffer::zeros(params.weights, inputs.len());
     let indices = Indices::new(n_inputs, inputs.into_iter());
     Connections::from_parts(n_outputs, n_inputs, FanIn::Varying(starts.into()), indices, weights)
 }

@@ -9,7 +9,8 @@ use crate::{Decay, Update};
 use rayon::prelude::*;
 use std::ops::Range;
 use xc_hash::stream::{Purpose, mix, name};
-use xc_sparse::uniform::{FanIn, Index, Kernels, Lines, Numbers, NumbersMut, weight_gradients};
+use xc_sparse::buffer::{FloatBuffer, FloatSliceMut};
+use xc_sparse::uniform::{FanIn, Index, Kernels, Lines, weight_gradients};
 use xc_sparse::with_indices;
 
 /// Outputs that one task changes.
@@ -19,8 +20,8 @@ const LEAF: usize = 256;
 struct Part<'a> {
     /// Number of the first one, and of its first connection.
     first: usize,
-    weights: NumbersMut<'a>,
-    moments: [Option<NumbersMut<'a>>; 2],
+    weights: FloatSliceMut<'a>,
+    moments: [Option<FloatSliceMut<'a>>; 2],
     bias: RowsMut<'a>,
 }
 
@@ -99,7 +100,7 @@ impl Sparse {
         let (fan_in, indices, weights) = self.connections.parts_mut();
         let key = name(update.at.seed, Purpose::Rounding, &[super::STREAM, update.at.number]);
         let step = Learning { fan_in, lines, active, touched: &touched, change: &update.change, key };
-        let mut moments = self.moments.iter_mut().map(Numbers::to_mut);
+        let mut moments = self.moments.iter_mut().map(FloatBuffer::to_mut);
         let moments = [moments.next(), moments.next()];
         let part = Part { first: 0, weights: weights.to_mut(), moments, bias: self.bias.rows_mut() };
         with_indices!(indices, inputs => step.split(0..touched.len(), &inputs[..], part));
@@ -166,12 +167,12 @@ impl Learning<'_> {
         let len = gradient.len();
         let range = at..at + len;
         // In place where nothing is to be widened.
-        if let NumbersMut::F32(weights) = &mut part.weights {
+        if let FloatSliceMut::F32(weights) = &mut part.weights {
             let mut slices: [Option<&mut [f32]>; 2] = [None, None];
             let mut is_plain = true;
             for (slice, moment) in slices.iter_mut().zip(&mut part.moments) {
                 match moment {
-                    Some(NumbersMut::F32(values)) => *slice = Some(&mut values[range.clone()]),
+                    Some(FloatSliceMut::F32(values)) => *slice = Some(&mut values[range.clone()]),
                     Some(_) => is_plain = false,
                     None => {}
                 }

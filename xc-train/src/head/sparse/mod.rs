@@ -43,9 +43,9 @@ use serde::Serialize;
 use std::ops::Range;
 use std::sync::Arc;
 use xc_hash::stream::{Purpose, Stream, mix, name};
-use xc_sparse::uniform::{
-    ByteLines, Connections, Indices, LANES, Lines, NumberType, Numbers, Pages, Rewired, ScreenRows, Sums,
-};
+use xc_sparse::buffer::{FloatBuffer, Pages};
+use xc_sparse::dtype::DType;
+use xc_sparse::uniform::{ByteLines, Connections, Indices, LANES, Lines, Rewired, ScreenRows, Sums};
 
 /// Connections that come and go while training (SET).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -64,9 +64,9 @@ pub struct SparseParams {
     /// Whether all outputs have equally many.
     pub uniform: bool,
     /// Type of the weights.
-    pub weights: NumberType,
+    pub weights: DType,
     /// Type of an optimiser's moments: f32 or bf16.
-    pub moments: NumberType,
+    pub moments: DType,
     /// Changes of the connections; none: they stay.
     pub rewire: Option<Rewire>,
 }
@@ -78,7 +78,7 @@ pub struct Sparse {
     init: Init,
     connections: Connections,
     bias: Parameter,
-    moments: Vec<Numbers>,
+    moments: Vec<FloatBuffer>,
     negatives: Option<Arc<dyn Negatives>>,
     screening: Screening,
     /// Outputs worked on at a time, if that is not left to the batch.
@@ -245,7 +245,7 @@ impl Sparse {
 
     /// Bytes of connections, biases and moments for a training.
     pub fn n_bytes(n_outputs: u64, width: usize, params: &SparseParams, n_moments: usize) -> u64 {
-        let connection = Indices::bytes_each(width) + params.weights.bytes() + n_moments * params.moments.bytes();
+        let connection = Indices::bytes_each(width) + params.weights.n_bytes() + n_moments * params.moments.n_bytes();
         let starts = if params.uniform { 0 } else { 8 };
         n_outputs * (params.per_output as u64 * connection as u64 + 4 * (1 + n_moments as u64) + starts)
     }
@@ -294,7 +294,7 @@ impl Sparse {
             Rewired::Moved(source) => {
                 for moment in &mut self.moments {
                     let old = |&at: &u32| if at == u32::MAX { 0.0 } else { moment.get(at as usize) };
-                    *moment = Numbers::nearest(moment.number_type(), source.iter().map(old));
+                    *moment = FloatBuffer::nearest(moment.dtype(), source.iter().map(old));
                 }
             }
         }

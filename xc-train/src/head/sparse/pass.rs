@@ -7,7 +7,8 @@ use crate::loss::Shares;
 use crate::{Activations, Loss};
 use rayon::prelude::*;
 use std::collections::VecDeque;
-use xc_sparse::uniform::{ByteBlock, Index, Kernels, LANES, Line, Numbers, ScreenRows, Sums, nearest_bf16};
+use xc_sparse::buffer::FloatBuffer;
+use xc_sparse::uniform::{ByteBlock, Index, Kernels, LANES, Line, ScreenRows, Sums, nearest_bf16};
 use xc_sparse::vectorised;
 use xc_sparse::with_indices;
 
@@ -296,18 +297,18 @@ impl OneInstance {
 
 /// Weights of an output in f32: as they lie there, or widened.
 pub(super) struct Weights<'a> {
-    all: &'a Numbers,
+    all: &'a FloatBuffer,
     row: Vec<f32>,
 }
 
 impl<'a> Weights<'a> {
-    pub(super) fn new(all: &'a Numbers) -> Self {
+    pub(super) fn new(all: &'a FloatBuffer) -> Self {
         Self { all, row: Vec::new() }
     }
 
     #[inline(always)]
     pub(super) fn row(&mut self, range: std::ops::Range<usize>) -> &[f32] {
-        if let Numbers::F32(values) = self.all {
+        if let FloatBuffer::F32(values) = self.all {
             return &values[range];
         }
         self.row.resize(range.len(), 0.0);
@@ -318,7 +319,7 @@ impl<'a> Weights<'a> {
     /// Asks for weights that will be read soon.
     #[inline(always)]
     pub(super) fn prefetch(&self, range: std::ops::Range<usize>) {
-        if let Numbers::F32(values) = self.all {
+        if let FloatBuffer::F32(values) = self.all {
             Kernels::current().prefetch(&values[range]);
         }
     }

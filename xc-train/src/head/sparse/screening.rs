@@ -61,10 +61,10 @@ mod tests {
     use crate::head::sparse::{SparseParams, SparseScratch};
     use crate::state::State;
     use crate::{Activations, Init, Optimizer, Rule, Step, Targets, Update};
-    use xc_sparse::uniform::NumberType;
+    use xc_sparse::dtype::DType;
 
     const PARAMS: SparseParams =
-        SparseParams { per_output: 3, uniform: true, weights: NumberType::F32, moments: NumberType::F32, rewire: None };
+        SparseParams { per_output: 3, uniform: true, weights: DType::F32, moments: DType::F32, rewire: None };
 
     #[test]
     fn nothing_is_scored_in_full_where_all_is_far_below_the_margin() {

@@ -5,8 +5,9 @@ use crate::Parameter;
 use crate::layer::Named;
 use crate::state::{self, Array, Arrays, Role, Slice, State, StateError, Visitor, load_parameters, visit_parameters};
 use serde_json::json;
-use xc_sparse::store::{Dtype, Element};
-use xc_sparse::uniform::{Connections, FanIn, Indices, Numbers};
+use xc_sparse::buffer::FloatBuffer;
+use xc_sparse::dtype::DType;
+use xc_sparse::uniform::{Connections, FanIn, Indices};
 
 impl State for Sparse {
     fn settings(&self) -> serde_json::Value {
@@ -36,7 +37,7 @@ impl State for Sparse {
     fn prepare(&mut self, n_moments: usize) {
         self.bias.prepare(n_moments);
         let (of, len) = (self.params.moments, self.connections.len());
-        self.moments.resize_with(n_moments, || Numbers::zeros(of, len));
+        self.moments.resize_with(n_moments, || FloatBuffer::zeros(of, len));
     }
 
     fn visit(&self, f: &mut Visitor<'_>) -> Result<(), StateError> {
@@ -48,10 +49,10 @@ impl State for Sparse {
         }
         f(Array { of: of("head.indices", Role::Answer, dtype(c.indices()), shape), bytes: c.indices().bytes() })?;
         let weights = c.weights();
-        let dtype = weights.number_type().dtype();
+        let dtype = weights.dtype();
         f(Array { of: of("head.weights", Role::Answer, dtype, shape), bytes: weights.bytes() })?;
         for (i, moment) in self.moments.iter().enumerate() {
-            let (name, dtype) = (format!("head.weights.m{i}"), moment.number_type().dtype());
+            let (name, dtype) = (format!("head.weights.m{i}"), moment.dtype());
             f(Array { of: of(&name, Role::Training, dtype, shape), bytes: moment.bytes() })?;
         }
         Ok(())
@@ -67,10 +68,10 @@ impl State for Sparse {
         }
         let index = dtype(indices);
         from.read(&of("head.indices", Role::Answer, index, shape), indices.bytes_mut())?;
-        let dtype = weights.number_type().dtype();
+        let dtype = weights.dtype();
         from.read(&of("head.weights", Role::Answer, dtype, shape), weights.bytes_mut())?;
         for (i, moment) in self.moments.iter_mut().enumerate() {
-            let (name, dtype) = (format!("head.weights.m{i}"), moment.number_type().dtype());
+            let (name, dtype) = (format!("head.weights.m{i}"), moment.dtype());
             from.read(&of(&name, Role::Training, dtype, shape), moment.bytes_mut())?;
         }
         self.connections.check().map_err(|e| StateError::new("head.indices", e))
@@ -85,7 +86,7 @@ impl State for Sparse {
     }
 }
 
-fn of(name: &str, role: Role, dtype: Dtype, [rows, width]: [usize; 2]) -> Slice<'_> {
+fn of(name: &str, role: Role, dtype: DType, [rows, width]: [usize; 2]) -> Slice<'_> {
     let rows = rows as u64;
     Slice { name, role, dtype, axis_len: rows, range: 0..rows, width }
 }
@@ -97,9 +98,9 @@ fn shape(connections: &Connections) -> [usize; 2] {
     }
 }
 
-fn dtype(indices: &Indices) -> Dtype {
+fn dtype(indices: &Indices) -> DType {
     match indices {
-        Indices::U16(_) => u16::DTYPE,
-        Indices::U32(_) => u32::DTYPE,
+        Indices::U16(_) => DType::U16,
+        Indices::U32(_) => DType::U32,
     }
 }

@@ -12,7 +12,8 @@ use std::{
     path::{Path, PathBuf},
 };
 use xc_sparse::CsrMatrix;
-use xc_sparse::chunked::{ChunkRows, Precision};
+use xc_sparse::chunked::ChunkRows;
+use xc_sparse::dtype::DType;
 
 /// For each label, the bias and the weights of the nodes on its path: what a model means, whatever its order.
 type Meaning = BTreeMap<u32, Vec<(f32, BTreeMap<u32, f32>)>>;
@@ -491,7 +492,7 @@ fn predict(model: &PecosModel, post: PostProcessor, query: (&[u32], &[f32]), bea
 fn pack(model: &PecosModel, post: PostProcessor) -> TreeModel {
     let (n_features, n_labels, beam) = (model.n_features, model.n_labels, model.beam);
     let info = ModelInfo { n_features, n_labels, post, normalise_rows: false, beam };
-    TreeModel::from_parts(info, vec![model.parts.clone()], Precision::F32).unwrap()
+    TreeModel::from_parts(info, vec![model.parts.clone()], DType::F32).unwrap()
 }
 
 fn rows(matrix: &Columns) -> CsrMatrix {

@@ -2,6 +2,7 @@
 
 use bytemuck::Pod;
 use memmap2::{Advice, MmapMut};
+use std::io;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
@@ -20,16 +21,27 @@ impl<T: Pod> Pages<T> {
     /// # Panics
     /// If there is not so much memory, as a vector would.
     pub fn resize(&mut self, len: usize) {
+        if let Err(e) = self.try_resize(len) {
+            panic!("{} bytes of memory: {e}", len * size_of::<T>());
+        }
+    }
+
+    /// [`Pages::resize`] that says when there is not so much memory.
+    ///
+    /// # Errors
+    /// The system refuses; there is no value then.
+    pub fn try_resize(&mut self, len: usize) -> io::Result<()> {
         let bytes = len * size_of::<T>();
         if self.memory.as_ref().map_or(0, |m| m.len()) < bytes {
-            self.memory = None;
-            let memory = MmapMut::map_anon(bytes).unwrap_or_else(|e| panic!("{bytes} bytes of memory: {e}"));
+            (self.memory, self.len) = (None, 0);
+            let memory = MmapMut::map_anon(bytes)?;
             // A wish only: without large pages the memory serves as well.
             #[cfg(target_os = "linux")]
             let _ = memory.advise(Advice::HugePage);
             self.memory = Some(memory);
         }
         self.len = len;
+        Ok(())
     }
 
     /// Bytes held.

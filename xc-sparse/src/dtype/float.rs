@@ -1,4 +1,4 @@
-//! Types that weights of a sparse layer are stored in, and how a value is rounded to them.
+//! Types that weights are stored in, and how a value is rounded to them.
 //!
 //! | type | exponent, mantissa bits | largest | smallest step |
 //! |---|---|---|---|
@@ -12,11 +12,11 @@
 //! the distance of neighbours are not lost but happen now and then (ELMO, 2025, trains three million labels so). What is too
 //! large becomes the largest finite number in all but f32; NaN stays NaN.
 
-use crate::store::Element;
+use super::Element;
 use half::{bf16, f16};
 
-/// A stored number of a sparse layer.
-pub trait Stored: Element + PartialEq + std::fmt::Debug + Default {
+/// A stored floating-point number.
+pub trait Float: Element + PartialEq + std::fmt::Debug + Default {
     /// Rounds to the nearest, ties to even.
     fn nearest(value: f32) -> Self;
 
@@ -25,6 +25,11 @@ pub trait Stored: Element + PartialEq + std::fmt::Debug + Default {
 
     /// Exact.
     fn widen(self) -> f32;
+
+    /// Whether all are finite.
+    fn all_finite(values: &[Self]) -> bool {
+        values.iter().all(|value| value.widen().is_finite())
+    }
 
     /// Widens a row.
     #[inline(always)]
@@ -149,7 +154,7 @@ impl Form {
 static E4M3_VALUES: [f32; 256] = E4M3.table(0x7f, false);
 static E5M2_VALUES: [f32; 256] = E5M2.table(0x7c, true);
 
-impl Stored for f32 {
+impl Float for f32 {
     fn nearest(value: f32) -> Self {
         value
     }
@@ -158,13 +163,18 @@ impl Stored for f32 {
         value
     }
 
+    fn all_finite(values: &[Self]) -> bool {
+        // An exponent of all ones is what is not finite: a maximum over integers, which vectorises.
+        values.iter().fold(0, |most, value| most.max(value.to_bits() & 0x7f80_0000)) < 0x7f80_0000
+    }
+
     #[inline(always)]
     fn widen(self) -> f32 {
         self
     }
 }
 
-impl Stored for bf16 {
+impl Float for bf16 {
     fn nearest(value: f32) -> Self {
         if value.is_nan() { Self::NAN } else { Self::from_f32(value.clamp(-BF16.largest, BF16.largest)) }
     }
@@ -181,19 +191,29 @@ impl Stored for bf16 {
         Self::from_bits(rounded as u16 | ((bits >> 16) as u16 & 0x8000))
     }
 
+    fn all_finite(values: &[Self]) -> bool {
+        // An exponent of all ones is what is not finite: a maximum over integers, which vectorises.
+        values.iter().fold(0, |most, value| most.max(value.to_bits() & 0x7f80)) < 0x7f80
+    }
+
     #[inline(always)]
     fn widen(self) -> f32 {
         f32::from_bits(u32::from(self.to_bits()) << 16)
     }
 }
 
-impl Stored for f16 {
+impl Float for f16 {
     fn nearest(value: f32) -> Self {
         if value.is_nan() { Self::NAN } else { Self::from_f32(value.clamp(-F16.largest, F16.largest)) }
     }
 
     fn stochastic(value: f32, random: u32) -> Self {
         Self::from_f32(F16.stochastic(value, random))
+    }
+
+    fn all_finite(values: &[Self]) -> bool {
+        // An exponent of all ones is what is not finite: a maximum over integers, which vectorises.
+        values.iter().fold(0, |most, value| most.max(value.to_bits() & 0x7c00)) < 0x7c00
     }
 
     #[inline(always)]
@@ -209,7 +229,7 @@ impl Stored for f16 {
 
 macro_rules! eight_bits {
     ($name:ident, $form:ident, $values:ident, $nan:literal) => {
-        impl Stored for $name {
+        impl Float for $name {
             fn nearest(value: f32) -> Self {
                 Self(if value.is_nan() { $nan } else { $form.bits($form.nearest(value)) as u8 })
             }
@@ -235,7 +255,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// All finite values of a type, ascending.
-    fn all<T: Stored>() -> Vec<f32> {
+    fn all<T: Float>() -> Vec<f32> {
         let size = std::mem::size_of::<T>();
         let n = 1u32 << (8 * size);
         let mut out: Vec<f32> =
@@ -246,7 +266,7 @@ mod tests {
         out
     }
 
-    fn every_value_stays<T: Stored>() {
+    fn every_value_stays<T: Float>() {
         for value in all::<T>() {
             assert_eq!(T::nearest(value).widen().to_bits(), value.to_bits(), "{value}");
             for random in [0, 1 << 31, u32::MAX] {
@@ -281,13 +301,13 @@ mod tests {
         assert_eq!(E5m2(0xfc).widen(), f32::NEG_INFINITY);
     }
 
-    fn neighbours<T: Stored>(value: f32) -> (f32, f32) {
+    fn neighbours<T: Float>(value: f32) -> (f32, f32) {
         let values = all::<T>();
         let at = values.partition_point(|&v| v <= value).clamp(1, values.len() - 1);
         (values[at - 1], values[at])
     }
 
-    fn rounds_well<T: Stored>(value: f32) -> Result<(), TestCaseError> {
+    fn rounds_well<T: Float>(value: f32) -> Result<(), TestCaseError> {
         let (low, high) = neighbours::<T>(value);
         let met = T::nearest(value).widen();
         prop_assert!(met == low || met == high, "{value}: {met}, neighbours {low} {high}");

@@ -1,12 +1,16 @@
-//! Element types that a model file may hold.
+//! Stored number types: one enum and one trait for arrays in memory, in kernels and in files.
+
+mod float;
+
+pub use float::{E4m3, E5m2, Float};
 
 use half::{bf16, f16};
 use serde::{Deserialize, Serialize};
 
 /// The type of an array's elements, named as safetensors names it. All are little-endian.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
-pub enum Dtype {
+pub enum DType {
     /// `u8`
     U8,
     /// `i8`
@@ -17,19 +21,21 @@ pub enum Dtype {
     I16,
     /// 8-bit float, 5 bits of exponent
     #[serde(rename = "F8_E5M2")]
-    F8E5M2,
+    E5m2,
     /// 8-bit float, 4 bits of exponent
     #[serde(rename = "F8_E4M3")]
-    F8E4M3,
+    E4m3,
     /// IEEE half precision
     F16,
     /// The upper half of an `f32`
-    BF16,
+    #[serde(rename = "BF16")]
+    Bf16,
     /// `u32`
     U32,
     /// `i32`
     I32,
     /// `f32`
+    #[default]
     F32,
     /// `u64`
     U64,
@@ -39,12 +45,12 @@ pub enum Dtype {
     F64,
 }
 
-impl Dtype {
+impl DType {
     /// Bytes of one element.
     pub fn n_bytes(self) -> usize {
         match self {
-            Self::U8 | Self::I8 | Self::F8E5M2 | Self::F8E4M3 => 1,
-            Self::U16 | Self::I16 | Self::F16 | Self::BF16 => 2,
+            Self::U8 | Self::I8 | Self::E5m2 | Self::E4m3 => 1,
+            Self::U16 | Self::I16 | Self::F16 | Self::Bf16 => 2,
             Self::U32 | Self::I32 | Self::F32 => 4,
             Self::U64 | Self::I64 | Self::F64 => 8,
         }
@@ -57,10 +63,10 @@ impl Dtype {
             Self::I8 => "I8",
             Self::U16 => "U16",
             Self::I16 => "I16",
-            Self::F8E5M2 => "F8_E5M2",
-            Self::F8E4M3 => "F8_E4M3",
+            Self::E5m2 => "F8_E5M2",
+            Self::E4m3 => "F8_E4M3",
             Self::F16 => "F16",
-            Self::BF16 => "BF16",
+            Self::Bf16 => "BF16",
             Self::U32 => "U32",
             Self::I32 => "I32",
             Self::F32 => "F32",
@@ -70,18 +76,38 @@ impl Dtype {
         }
     }
 
+    /// The name on the command line, which is that of the Rust type.
+    pub fn short_name(self) -> &'static str {
+        match self {
+            Self::U8 => "u8",
+            Self::I8 => "i8",
+            Self::U16 => "u16",
+            Self::I16 => "i16",
+            Self::E5m2 => "e5m2",
+            Self::E4m3 => "e4m3",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+            Self::U32 => "u32",
+            Self::I32 => "i32",
+            Self::F32 => "f32",
+            Self::U64 => "u64",
+            Self::I64 => "i64",
+            Self::F64 => "f64",
+        }
+    }
+
     /// The same type as the safetensors crate calls it.
-    pub(super) fn foreign(self) -> safetensors::Dtype {
+    pub(crate) fn foreign(self) -> safetensors::Dtype {
         use safetensors::Dtype as F;
         match self {
             Self::U8 => F::U8,
             Self::I8 => F::I8,
             Self::U16 => F::U16,
             Self::I16 => F::I16,
-            Self::F8E5M2 => F::F8_E5M2,
-            Self::F8E4M3 => F::F8_E4M3,
+            Self::E5m2 => F::F8_E5M2,
+            Self::E4m3 => F::F8_E4M3,
             Self::F16 => F::F16,
-            Self::BF16 => F::BF16,
+            Self::Bf16 => F::BF16,
             Self::U32 => F::U32,
             Self::I32 => F::I32,
             Self::F32 => F::F32,
@@ -92,7 +118,7 @@ impl Dtype {
     }
 }
 
-impl std::fmt::Display for Dtype {
+impl std::fmt::Display for DType {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
     }
@@ -101,14 +127,14 @@ impl std::fmt::Display for Dtype {
 /// A Rust type that an array can be viewed as: any bit pattern is a value of it.
 pub trait Element: bytemuck::Pod + Send + Sync {
     /// Its name on disk.
-    const DTYPE: Dtype;
+    const DTYPE: DType;
 }
 
 macro_rules! elements {
     ($($rust:ty => $dtype:ident),*) => {
-        $(impl Element for $rust { const DTYPE: Dtype = Dtype::$dtype; })*
+        $(impl Element for $rust { const DTYPE: DType = DType::$dtype; })*
     };
 }
 
-elements!(u8 => U8, i8 => I8, u16 => U16, i16 => I16, f16 => F16, bf16 => BF16, u32 => U32, i32 => I32, f32 => F32,
-    u64 => U64, i64 => I64, f64 => F64);
+elements!(u8 => U8, i8 => I8, u16 => U16, i16 => I16, f16 => F16, bf16 => Bf16, u32 => U32, i32 => I32, f32 => F32,
+    u64 => U64, i64 => I64, f64 => F64, E4m3 => E4m3, E5m2 => E5m2);

@@ -1,0 +1,167 @@
+//! Arrays in memory or in a mapped file.
+//!
+//! [`Buffer`] is a list of values that somebody owns: a `Vec`, or a file behind an `Arc`. Cloning copies a pointer; writing
+//! copies the values first if they lie in a file or others see them. [`FloatBuffer`] is a buffer of one of the float types,
+//! chosen at run time: match on it once an operation, never once a value. [`Pages`] is scratch memory in large pages.
+//!
+//! ```
+//! use xc_sparse::buffer::Buffer;
+//!
+//! let first = Buffer::from(vec![1.0f32, 2.0]);
+//! let mut second = first.clone();
+//! second.to_mut()[0] = 7.0;
+//! assert_eq!((first[0], second[0]), (1.0, 7.0));
+//! ```
+
+mod floats;
+mod pages;
+
+pub use floats::{FloatBuffer, FloatSlice, FloatSliceMut};
+pub use pages::Pages;
+
+use std::any::Any;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// Values in memory, or in a file until they are to change. Cloning copies a pointer.
+pub struct Buffer<T> {
+    place: Place<T>,
+}
+
+enum Place<T> {
+    Memory(Arc<Vec<T>>),
+    /// A slice of memory that `_owner` keeps alive and never changes.
+    Shared {
+        start: *const T,
+        len: usize,
+        _owner: Arc<dyn Any + Send + Sync>,
+    },
+}
+
+// SAFETY: `Memory` is an `Arc<Vec<T>>`. `Shared` is a shared view of immutable memory that the owner (itself `Send + Sync`)
+// keeps alive; `T: Sync` makes sharing its elements between threads sound, and no method gives them away by value.
+unsafe impl<T: Send + Sync> Send for Buffer<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for Buffer<T> {}
+
+impl<T: bytemuck::Pod> Buffer<T> {
+    /// The elements that lie in some bytes; `None` when they are misaligned or no whole number of elements. `bytes`
+    /// finds them in the owner.
+    pub(crate) fn of_bytes<O: Any + Send + Sync>(owner: Arc<O>, bytes: impl FnOnce(&O) -> &[u8]) -> Option<Self> {
+        // The owner is not changed any more: nobody can borrow what is in an `Arc` mutably while it is shared, and this
+        // clone of it is kept. (Owners with interior mutability do not give out plain slices.)
+        let slice: &[T] = bytemuck::try_cast_slice(bytes(&owner)).ok()?;
+        let (start, len) = (slice.as_ptr(), slice.len());
+        Some(Self { place: Place::Shared { start, len, _owner: owner } })
+    }
+}
+
+impl<T: Clone> Buffer<T> {
+    /// The values, to be changed; copied first if they lie in a file or another buffer shares them.
+    pub fn to_mut(&mut self) -> &mut [T] {
+        if let Place::Shared { .. } = self.place {
+            self.place = Place::Memory(Arc::new(self.to_vec()));
+        }
+        match &mut self.place {
+            Place::Memory(values) => Arc::<Vec<T>>::make_mut(values),
+            Place::Shared { .. } => unreachable!("was copied"),
+        }
+    }
+}
+
+impl<T: Clone> Buffer<T> {
+    /// Appends values; those before are copied first if they lie in a file or another buffer shares them.
+    pub(crate) fn extend(&mut self, more: impl IntoIterator<Item = T>) {
+        self.to_mut();
+        if let Place::Memory(values) = &mut self.place {
+            Arc::make_mut(values).extend(more);
+        }
+    }
+}
+
+impl<T> From<Vec<T>> for Buffer<T> {
+    fn from(values: Vec<T>) -> Self {
+        Self { place: Place::Memory(Arc::new(values)) }
+    }
+}
+
+impl<T> FromIterator<T> for Buffer<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
+        Vec::from_iter(values).into()
+    }
+}
+
+impl<T> Deref for Buffer<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        match &self.place {
+            Place::Memory(values) => values,
+            // SAFETY: `of_bytes` took pointer and length from a valid slice of the owner's memory, which does not move or
+            // change while the owner lives, and it lives as long as `self`.
+            Place::Shared { start, len, .. } => unsafe { std::slice::from_raw_parts(*start, *len) },
+        }
+    }
+}
+
+impl<T> AsRef<[T]> for Buffer<T> {
+    fn as_ref(&self) -> &[T] {
+        self
+    }
+}
+
+impl<T> Clone for Buffer<T> {
+    fn clone(&self) -> Self {
+        let place = match &self.place {
+            Place::Memory(values) => Place::Memory(Arc::clone(values)),
+            Place::Shared { start, len, _owner } => {
+                Place::Shared { start: *start, len: *len, _owner: Arc::clone(_owner) }
+            }
+        };
+        Self { place }
+    }
+}
+
+impl<T> Default for Buffer<T> {
+    fn default() -> Self {
+        Vec::new().into()
+    }
+}
+
+impl<T: std::fmt::Debug> std::fmt::Debug for Buffer<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl<T: PartialEq> PartialEq for Buffer<T> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writing_to_a_buffer_leaves_its_clones_and_its_file_alone() {
+        let file = Arc::new(vec![1u8, 0, 2, 0]);
+        let mut stored = Buffer::<u16>::of_bytes(Arc::clone(&file), |bytes| bytes);
+        // A vector of bytes may be misaligned; where it is not, values are read in place.
+        for buffer in stored.iter_mut() {
+            let other = buffer.clone();
+            buffer.to_mut()[0] = 9;
+            assert_eq!((&**buffer, &*other, &file[..]), (&[9, 2][..], &[1, 2][..], &[1, 0, 2, 0][..]));
+        }
+        let mut owned = Buffer::from(vec![1, 2, 3]);
+        let start = owned.as_ptr();
+        owned.to_mut()[2] = 5;
+        assert_eq!(owned.as_ptr(), start, "values that nobody else sees are changed in place");
+        let other = owned.clone();
+        owned.to_mut()[0] = 7;
+        assert_eq!((&*owned, &*other), (&[7, 2, 5][..], &[1, 2, 5][..]));
+        assert!(Buffer::<u64>::of_bytes(Arc::new(vec![0u8; 9]), |bytes| bytes).is_none());
+    }
+}
