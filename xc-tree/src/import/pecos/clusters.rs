@@ -1,7 +1,7 @@
 //! Label trees alone: PECOS cluster chains (`config.json`, `C0.npz`, `C1.npz`, ...).
 
 use super::error::{PecosError, io_error, json_error, matrix_error};
-use super::npz::{Columns, read_columns, write_columns};
+use super::matrix::{Columns, read_columns, write_columns};
 use crate::model::Topology;
 use serde::{Deserialize, Serialize};
 use std::{fs, path::Path};
@@ -52,7 +52,7 @@ pub fn export_clusters(topology: &Topology, n_labels: usize, folder: &Path) -> R
 
 /// The cluster matrix of one level: a column a parent, a row a child (the last level: a row a label).
 pub(super) fn cluster_matrix(topology: &Topology, level: usize, n_labels: usize) -> Columns {
-    let indptr: Vec<u64> = topology.boundaries(level).iter().map(|&b| u64::from(b)).collect();
+    let indptr: Vec<usize> = topology.boundaries(level).iter().map(|&b| b as usize).collect();
     let is_last = level + 1 == topology.depth();
     let n_nodes = topology.n_nodes(level);
     let mut rows: Vec<u32> = if is_last { topology.labels().to_vec() } else { (0..n_nodes as u32).collect() };

@@ -1,7 +1,7 @@
 //! From weight columns to chunks of feature rows.
 
 use super::error::PecosError;
-use super::npz::Columns;
+use super::matrix::Columns;
 use rayon::prelude::*;
 use std::path::Path;
 use xc_sparse::chunked::ChunkRows;

@@ -65,24 +65,9 @@ pub enum PecosError {
         /// Name of the levels above.
         wanted: String,
     },
-    /// No zip archive, or a damaged one.
-    #[error("{}: {}", path.display(), OneLine(source))]
-    Zip {
-        /// The file.
-        path: PathBuf,
-        /// What the zip reader says.
-        source: zip::result::ZipError,
-    },
-    /// An array inside an archive is malformed.
-    #[error("{}: array {array:?}: {what}", path.display())]
-    Array {
-        /// The file.
-        path: PathBuf,
-        /// The array.
-        array: String,
-        /// What was met and wanted.
-        what: String,
-    },
+    /// A file that is not a sparse matrix as scipy saves it.
+    #[error(transparent)]
+    Npz(xc_sparse::io::ReadError),
     /// The blocks of a `.mmap_store` file do not fit.
     #[error("{}: {what}", path.display())]
     Blocks {

@@ -4,7 +4,7 @@ use super::PecosModel;
 use super::clusters::cluster_matrix;
 use super::error::{PecosError, io_error, json_error};
 use super::import::layer_folder;
-use super::npz::{Columns, write_columns};
+use super::matrix::{Columns, write_columns};
 use crate::model::Topology;
 use serde_json::{Value, json};
 use std::{
@@ -12,6 +12,7 @@ use std::{
     path::Path,
 };
 use xc_sparse::chunked::ChunkRows;
+use xc_sparse::rows::group_by;
 
 /// Writes `model` as `XLinearModel.save` would: `XLinearModel.load(folder, is_predict_only=True)` reads it.
 ///
@@ -88,38 +89,18 @@ fn weight_matrix(
     assert!(chunks.len() + 1 == boundaries.len(), "{} chunks for {} parents", chunks.len(), boundaries.len() - 1);
     let labels = (level + 1 == topology.depth()).then(|| topology.labels());
     let column = |node: usize| labels.map_or(node, |labels| labels[node] as usize);
-    let mut indptr = vec![0u64; n_columns + 1];
-    for (chunk, &first) in chunks.iter().zip(boundaries) {
-        for &child in &chunk.columns {
-            indptr[column(first as usize + child as usize) + 1] += 1;
-        }
-        for (child, _) in chunk.bias.iter().enumerate().filter(|(_, bias)| **bias != 0.0) {
-            indptr[column(first as usize + child) + 1] += 1;
-        }
-    }
-    for c in 0..n_columns {
-        indptr[c + 1] += indptr[c];
-    }
-    let nnz = indptr[n_columns] as usize;
-    let (mut rows, mut values) = (vec![0u32; nnz], vec![0f32; nnz]);
-    let mut next = indptr.clone();
-    let mut put = |node: usize, row: u32, value: f32| {
-        let at = &mut next[column(node)];
-        (rows[*at as usize], values[*at as usize]) = (row, value);
-        *at += 1;
-    };
-    for (chunk, &first) in chunks.iter().zip(boundaries) {
-        // Features ascend, so each column comes out in order; the bias row is the last of all.
-        for (row, &feature) in chunk.features.iter().enumerate() {
+    // Features ascend, so each column comes out in order; the bias row is the last of all.
+    let entries = chunks.iter().zip(boundaries).flat_map(|(chunk, &first)| {
+        let weights = chunk.row_ptr.windows(2).zip(&chunk.features).flat_map(move |(w, &feature)| {
             assert!((feature as usize) < n_features, "feature {feature} of {n_features}");
-            for at in chunk.row_ptr[row] as usize..chunk.row_ptr[row + 1] as usize {
-                put(first as usize + chunk.columns[at] as usize, feature, chunk.values[at]);
-            }
-        }
-        for (child, &bias) in chunk.bias.iter().enumerate().filter(|(_, bias)| **bias != 0.0) {
-            put(first as usize + child, n_features as u32, bias);
-        }
-    }
+            (w[0] as usize..w[1] as usize).map(move |at| (first + chunk.columns[at], (feature, chunk.values[at])))
+        });
+        let biases = (first..).zip(&chunk.bias).filter(|(_, bias)| **bias != 0.0);
+        weights.chain(biases.map(|(node, &bias)| (node, (n_features as u32, bias))))
+    });
+    let pairs = entries.map(|(node, entry)| (column(node as usize) as u32, entry));
+    let (indptr, entries) = group_by(n_columns, pairs).into_parts();
+    let (rows, values) = entries.into_iter().unzip();
     Columns { n_rows: n_features + 1, indptr, rows, values }
 }
 

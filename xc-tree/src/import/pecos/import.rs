@@ -3,7 +3,7 @@
 use super::clusters::{MAX_DEPTH, Walk};
 use super::columns::chunks;
 use super::error::{PecosError, io_error, json_error};
-use super::npz::read_columns;
+use super::matrix::read_columns;
 use super::{PecosModel, stored};
 use crate::model::{PostProcessor, TreeParts};
 use serde::{Deserialize, de::DeserializeOwned};

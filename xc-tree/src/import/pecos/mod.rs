@@ -18,7 +18,7 @@ mod columns;
 mod error;
 mod export;
 mod import;
-mod npz;
+mod matrix;
 mod stored;
 
 pub use clusters::{export_clusters, import_clusters};

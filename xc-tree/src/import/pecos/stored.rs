@@ -7,7 +7,7 @@
 //! ```
 
 use super::error::{PecosError, io_error};
-use super::npz::Columns;
+use super::matrix::Columns;
 use std::{fs, path::Path};
 use xc_sparse::chunked::ChunkRows;
 
@@ -83,7 +83,7 @@ pub(super) fn read_clusters(path: &Path) -> Result<Columns, PecosError> {
     let n_rows = blocks.number()? as usize;
     let n_columns = u64::from(blocks.number()?);
     let nnz = blocks.length()?;
-    let indptr = blocks.take::<8>(n_columns + 1)?.iter().map(|&b| u64::from_le_bytes(b)).collect();
+    let indptr = blocks.take::<8>(n_columns + 1)?.iter().map(|&b| u64::from_le_bytes(b) as usize).collect();
     let rows = blocks.take::<4>(nnz)?.iter().map(|&b| u32::from_le_bytes(b)).collect();
     let values = blocks.take::<4>(nnz)?.iter().map(|&b| f32::from_le_bytes(b)).collect();
     let mut clusters = Columns { n_rows, indptr, rows, values };
