@@ -1,5 +1,6 @@
-//! Checkpoints of a small training. The first byte says how: the state of a true checkpoint, in which the input replaces
-//! arrays (hashes and the key hold), or its files as they stand in the input. Training goes on from what opens, to the end.
+//! Checkpoints of a small training. The first byte says how: the state of a true checkpoint, in which the input replaces the
+//! position and arrays (hashes, part and key hold), its files as they stand in the input, or the marker too. Training goes on
+//! from what opens, to the end.
 
 #![no_main]
 
@@ -7,11 +8,13 @@ use libfuzzer_sys::fuzz_target;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use xc_fuzz::{Block, blocks, folder, sections};
-use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode};
+use xc_sparse::store::{ArrayRef, CHECKPOINT_KIND, CheckpointFolder, Container, ContainerWriter, OpenMode};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::classifier::{Classifier, ClassifierParams, preset};
 use xc_train::schedule::HalveOnPlateau;
-use xc_train::trainer::{CheckpointAt, Event, LogAt, Observer, Sample, Silent, Summary, TrainError};
+use xc_train::trainer::{
+    CHECKPOINT, CheckpointAt, Event, LogAt, Observer, STATE, Sample, Silent, Summary, TrainError,
+};
 use xc_train::{Examples, Features, Loss, Optimizer, TrainParams, Trainer};
 
 /// Stops in the middle of the second epoch.
@@ -33,22 +36,28 @@ fn train(folder: &Path, observer: &dyn Observer) -> (Classifier, Result<Summary,
     let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).expect("examples");
     let (train, validation) = Sample::split(examples, 0.34, 1);
     let mut schedule = HalveOnPlateau::new(1);
+    let mut params = ClassifierParams { loss: Loss::Softmax, ..preset::dense().params };
+    params.encoder.widths = vec![2];
+    let mut model = Classifier::new(preset::DENSE, 4, 3, params).expect("a possible classifier");
+    let claimed = CheckpointFolder::claim(&folder.join("checkpoint"), CHECKPOINT);
+    let checkpoint = match claimed.and_then(|claimed| claimed.begin("fuzz".to_owned())) {
+        Ok(checkpoint) => checkpoint,
+        Err(error) => return (model, Err(error.into())),
+    };
     let mut trainer = Trainer {
         loss: Loss::Softmax,
         optimizer: Optimizer::adam().with_weight_decay(0.01),
         schedule: &mut schedule,
         params: TrainParams { batch_size: 2, epochs: 3, patience: Some(2), ..TrainParams::default() },
         checkpoint: Some(CheckpointAt {
-            folder: folder.to_owned(),
+            checkpoint: &checkpoint,
+            part: STATE.to_owned(),
             every: Some(1000),
             after: std::time::Duration::ZERO,
         }),
         log: Some(LogAt { folder: folder.join("log"), every: 1 }),
         observer,
     };
-    let mut params = ClassifierParams { loss: Loss::Softmax, ..preset::dense().params };
-    params.encoder.widths = vec![2];
-    let mut model = Classifier::new(preset::DENSE, 4, 3, params).expect("a possible classifier");
     let outcome = model.train(&mut trainer, &train, Some(&validation));
     (model, outcome)
 }
@@ -57,42 +66,51 @@ fn train(folder: &Path, observer: &dyn Observer) -> (Classifier, Result<Summary,
 static TRUE: LazyLock<PathBuf> = LazyLock::new(|| {
     let path = folder("true", &[]);
     assert!(matches!(train(&path, &Stop).1, Err(TrainError::Cancelled { .. })));
-    path.join("state")
+    path.join("checkpoint")
 });
 
+/// Its marker.
+fn marker() -> Vec<u8> {
+    std::fs::read(TRUE.join("config.json")).expect("the true checkpoint has a marker")
+}
+
 fn rewrite(path: &Path, input: &[u8]) -> Option<()> {
-    let parts: [&[u8]; 4] = sections(input);
+    let [position, parts @ ..]: [&[u8]; 5] = sections(input);
     let replaced = blocks(&parts);
-    let container = Container::open(&TRUE, OpenMode::Read).expect("the true checkpoint opens");
-    let mut writer = ContainerWriter::create(&path.join("state"), "checkpoint").expect("nothing is there");
+    let container = Container::open(&TRUE.join(STATE), OpenMode::Read).expect("the true checkpoint opens");
+    let state = path.join("checkpoint").join(STATE);
+    let mut writer = ContainerWriter::create(&state, CHECKPOINT_KIND).expect("nothing is there");
     container.parameters().iter().for_each(|(name, value)| writer.set_parameter(name, value.clone()));
+    if let Ok(position) = serde_json::from_slice::<serde_json::Value>(position) {
+        writer.set_parameter("position", position);
+    }
     for Block { name, dtype, shape, bytes } in &replaced {
-        // Positions and moments are lists.
-        let list = [bytes.len() / dtype.n_bytes()];
-        let shape: &[usize] = if *name == "position" { &list } else { shape };
         writer.add(name, ArrayRef { dtype: *dtype, shape, bytes }).ok()?;
     }
     for (name, entry) in container.arrays().filter(|(name, _)| replaced.iter().all(|b| b.name != *name)) {
-        if entry.dtype.n_bytes() == 8 {
-            writer.add_slice(name, &container.array::<u64>(name).expect("whole")).ok()?;
-        } else {
-            let values = container.array::<f32>(name).expect("whole");
-            writer.add(name, ArrayRef::new(&values, &entry.shape)).ok()?;
-        }
+        let values = container.array::<f32>(name).expect("whole");
+        writer.add(name, ArrayRef::new(&values, &entry.shape)).ok()?;
     }
     writer.finish().ok()
 }
 
 fuzz_target!(|input: (u8, &[u8])| {
-    let path = if input.0 % 2 == 0 {
-        let path = folder("checkpoint", &[]);
-        if rewrite(&path, input.1).is_none() {
-            return;
+    let [config, arrays, own] = sections(input.1);
+    let true_marker = marker();
+    let files = |marker: &[u8]| {
+        let state = [("checkpoint/state/config.json", config), ("checkpoint/state/model.safetensors", arrays)];
+        folder("checkpoint", &[state[0], state[1], ("checkpoint/config.json", marker)])
+    };
+    let path = match input.0 % 3 {
+        0 => {
+            let path = folder("checkpoint", &[("checkpoint/config.json", &true_marker)]);
+            if rewrite(&path, input.1).is_none() {
+                return;
+            }
+            path
         }
-        path
-    } else {
-        let [config, arrays] = sections(input.1);
-        folder("checkpoint", &[("state/config.json", config), ("state/model.safetensors", arrays)])
+        1 => files(&true_marker),
+        _ => files(own),
     };
     let (model, outcome) = train(&path, &Silent);
     match outcome {

@@ -68,7 +68,7 @@ impl CliError {
 
     /// Exit code 130.
     pub(crate) fn interrupted() -> Self {
-        Self::new(Kind::Interrupted, "interrupted")
+        Self::new(Kind::Interrupted, crate::interrupt::line())
     }
 
     pub(crate) fn reported_panic() -> Self {

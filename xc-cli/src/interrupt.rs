@@ -8,7 +8,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// The folder in which a model is being built.
 static SAVING: Mutex<Option<PathBuf>> = Mutex::new(None);
+/// The checkpoint of the training under way.
+static CHECKPOINT: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// How long a command may take to reach a safe point.
 const GRACE: Duration = Duration::from_secs(5);
@@ -37,30 +40,36 @@ pub(crate) fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
-/// Says that the model `folder` is being saved (`None`: no longer), so that a sudden end can clean up beside it.
-pub(crate) fn saving(folder: Option<&Path>) {
-    *SAVING.lock().unwrap_or_else(|e| e.into_inner()) = folder.map(Path::to_owned);
+/// Says in which folder a model is being built (`None`: it is in its place), so that a sudden end can remove it.
+pub(crate) fn saving(partial: Option<&Path>) {
+    set(&SAVING, partial);
 }
 
-/// Removes the folder `.NAME.*.partial` that the model container builds beside its destination.
-fn remove_partial(folder: &Path) {
-    let Some(name) = folder.file_name().map(|n| format!(".{}.", n.to_string_lossy())) else { return };
-    let parent = folder.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
-        let met = entry.file_name().to_string_lossy().into_owned();
-        if met.starts_with(&name) && met.ends_with(".partial") {
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
-    }
+/// Says where the training under way keeps what it has finished.
+pub(crate) fn resumable(checkpoint: PathBuf) {
+    set(&CHECKPOINT, Some(&checkpoint));
+}
+
+/// What the program says when it was interrupted.
+pub(crate) fn line() -> &'static str {
+    let checkpoint = CHECKPOINT.lock().unwrap_or_else(|e| e.into_inner()).clone();
+    let entries = checkpoint.into_iter().flat_map(std::fs::read_dir).flatten().flatten();
+    // Parts are folders; those behind a dot are half written.
+    let is_part = |e: std::fs::DirEntry| e.path().is_dir() && !e.file_name().to_string_lossy().starts_with('.');
+    if entries.into_iter().any(is_part) { "interrupted; go on with --resume" } else { "interrupted" }
+}
+
+fn set(what: &Mutex<Option<PathBuf>>, to: Option<&Path>) {
+    *what.lock().unwrap_or_else(|e| e.into_inner()) = to.map(Path::to_owned);
 }
 
 #[expect(clippy::exit, reason = "Ctrl-C ends the program from the signal thread")]
 fn leave() -> ! {
-    if let Some(folder) = SAVING.lock().unwrap_or_else(|e| e.into_inner()).take() {
-        remove_partial(&folder);
+    if let Some(partial) = SAVING.lock().unwrap_or_else(|e| e.into_inner()).take() {
+        let _ = std::fs::remove_dir_all(partial);
     }
     use std::io::Write;
-    let _ = writeln!(io::stderr(), "xc: error: interrupted");
+    let _ = writeln!(io::stderr(), "xc: error: {}", line());
     std::process::exit(130)
 }
 
@@ -110,23 +119,5 @@ impl Read for Stdin {
         into[..n].copy_from_slice(&self.block[self.at..self.at + n]);
         self.at += n;
         Ok(n)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_half_saved_folder_of_this_model_is_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        for name in [".m.abc.partial", ".other.abc.partial", "m", ".m.keep"] {
-            std::fs::create_dir(folder.path().join(name)).unwrap();
-        }
-        remove_partial(&folder.path().join("m"));
-        let mut left: Vec<_> =
-            std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-        left.sort();
-        assert_eq!(left, [".m.keep", ".other.abc.partial", "m"]);
     }
 }

@@ -225,12 +225,11 @@ pub(crate) fn save_with(
     write: impl FnOnce(&mut ContainerWriter) -> Result<(), WriteError>,
 ) -> Result<(), CliError> {
     let create = || ContainerWriter::create(folder, kind);
-    save_created(folder, create, extras, |writer| write(writer).map_err(|e| write_error(&e)))
+    save_created(create, extras, |writer| write(writer).map_err(|e| write_error(&e)))
 }
 
 /// Saves what `write` adds to what `create` began.
 pub(crate) fn save_created(
-    folder: &Path,
     create: impl FnOnce() -> Result<ContainerWriter, WriteError>,
     extras: Extras<'_>,
     write: impl FnOnce(&mut ContainerWriter) -> Result<(), CliError>,
@@ -238,6 +237,7 @@ pub(crate) fn save_created(
     let save = || -> Result<(), CliError> {
         let failed = |e: WriteError| write_error(&e);
         let mut writer = create().map_err(failed)?;
+        interrupt::saving(Some(writer.partial()));
         if let Some(training) = extras.training {
             writer.set_parameter("training", training);
         }
@@ -250,7 +250,6 @@ pub(crate) fn save_created(
         write(&mut writer)?;
         writer.finish().map_err(failed)
     };
-    interrupt::saving(Some(folder));
     let outcome = save();
     interrupt::saving(None);
     outcome

@@ -231,15 +231,14 @@ fn what_cannot_be_trained_is_refused() {
     for kind in ["tree", "dense", "mach --buckets 20"] {
         for resume in ["", "--resume"] {
             let train = format!("train {kind} --train data/train.txt --model n --checkpoint mine {resume}");
-            folder.xc(&train).refused(
-                2,
-                "mine: holds \"notes.txt\", which is no part of a checkpoint; another --checkpoint is wanted",
-            );
+            folder
+                .xc(&train)
+                .refused(2, "mine: holds \"notes.txt\", which is no part of a checkpoint; another folder is expected");
             assert_eq!(folder.read("mine/notes.txt"), "mine");
         }
     }
     let outcome =
-        folder.xc(&format!("train mach --train data/train.txt --model m --buckets 20 {QUICK} --max-memory 1000"));
+        folder.xc(&format!("train mach --train data/train.txt --model large --buckets 20 {QUICK} --max-memory 1000"));
     assert_eq!(outcome.code, 3, "{}", outcome.stderr);
 }
 

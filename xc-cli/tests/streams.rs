@@ -107,9 +107,9 @@ fn an_interrupted_training_leaves_its_checkpoint_alone_and_goes_on_to_the_same_b
     let train = "train tree --train d/train.txt --trees 8";
     folder.ok(&format!("{train} --model straight"));
     let child = piped(&folder, &format!("{train} --model m"));
-    wait_until(|| folder.path("m.checkpoint/tree-1/topology").exists());
+    wait_until(|| folder.path("m.checkpoint/tree-1-topology").exists());
     interrupt(&child);
-    assert_eq!(end(child), (130, "xc: error: interrupted\n".to_owned()));
+    assert_eq!(end(child), (130, "xc: error: interrupted; go on with --resume\n".to_owned()));
     assert_eq!(folder.names(), ["d", "m.checkpoint", "straight", "straight.log"]);
     folder.ok(&format!("{train} --model m --resume"));
     assert_eq!(folder.names(), ["d", "m", "m.log", "straight", "straight.log"]);
@@ -121,17 +121,17 @@ fn a_checkpoint_of_other_options_is_refused() {
     let folder = Folder::new();
     folder.ok("generate --instances 1500 --features 3000 --labels 120 --no-text --no-names --output d");
     let child = piped(&folder, "train tree --train d/train.txt --trees 8 --model m");
-    wait_until(|| folder.path("m.checkpoint/tree-0/topology").exists());
+    wait_until(|| folder.path("m.checkpoint/tree-0-topology").exists());
     interrupt(&child);
     assert_eq!(end(child).0, 130);
     let outcome = folder.xc("train tree --train d/train.txt --trees 8 --linear.cost 2 --model m --resume");
     assert_eq!(outcome.code, 2, "{outcome:?}");
     assert!(
-        outcome.stderr.contains("m.checkpoint/tree-0") && outcome.stderr.contains("other data or parameters"),
+        outcome.stderr.contains("m.checkpoint") && outcome.stderr.contains("other data or settings"),
         "{outcome:?}"
     );
-    // Without --resume the old work is dropped.
-    folder.ok("train tree --train d/train.txt --trees 1 --linear.cost 2 --model m");
+    // The old work is dropped when that is asked for.
+    folder.ok("train tree --train d/train.txt --trees 1 --linear.cost 2 --model m --restart");
     assert!(!folder.path("m.checkpoint").exists());
 }
 

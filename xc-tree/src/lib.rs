@@ -74,7 +74,7 @@ pub use model::{
 pub use predict::{PredictParams, PredictScratch, Restriction, UnknownLabel};
 #[cfg(feature = "train")]
 pub use train::{
-    CheckTreeParamsError, CheckpointError, ClusterMethod, ClusterParams, Event, LabelRepresentation, LabelVectors,
+    CHECKPOINT, CheckTreeParamsError, ClusterMethod, ClusterParams, Event, LabelRepresentation, LabelVectors,
     LinearParams, Loss, Negatives, NoObserver, Observer, Preset, TrainError, TrainInput, TreeParams, UnknownPreset,
-    Unseen, estimate_peak_bytes, train_tree, train_trees,
+    Unseen, checkpoint_key, estimate_peak_bytes, train_tree, train_trees,
 };

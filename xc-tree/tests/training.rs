@@ -1,11 +1,13 @@
 //! Training end to end: awkward input, determinism, checkpoints, cancellation.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use xc_sparse::store::{CheckpointError, CheckpointFolder};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_tree::{
-    CheckpointError, ClusterMethod, ClusterParams, Event, LabelRepresentation, LinearParams, Loss, Negatives,
-    NoObserver, Observer, PostProcessor, PredictParams, Preset, TrainError, TrainInput, TreeModel, TreeParams,
-    TreeParts, Unseen, estimate_peak_bytes, train_tree, train_trees,
+    CHECKPOINT, ClusterMethod, ClusterParams, Event, LabelRepresentation, LinearParams, Loss, Negatives, NoObserver,
+    Observer, PostProcessor, PredictParams, Preset, TrainError, TrainInput, TreeModel, TreeParams, TreeParts, Unseen,
+    checkpoint_key, estimate_peak_bytes, train_tree, train_trees,
 };
 
 /// `n` instances; instance i has labels i % l and (7 i) % l, a feature of its own for each label, and noise.
@@ -260,6 +262,18 @@ impl Observer for Patience {
     }
 }
 
+/// Trains a tree with the checkpoint in `folder`.
+fn kept(
+    folder: &Path,
+    input: &TrainInput<'_>,
+    params: &TreeParams,
+    tree: usize,
+    observer: &dyn Observer,
+) -> Result<TreeParts, TrainError> {
+    let checkpoint = CheckpointFolder::claim(folder, CHECKPOINT)?.begin(checkpoint_key(input, params))?;
+    train_tree(input, params, tree, observer, Some(&checkpoint))
+}
+
 #[test]
 fn a_resumed_training_equals_an_uninterrupted_one() {
     let (x, y) = data(300, 60);
@@ -269,14 +283,35 @@ fn a_resumed_training_equals_an_uninterrupted_one() {
         for patience in 1..12 {
             let folder = tempfile::tempdir().unwrap();
             let observer = Patience(AtomicUsize::new(patience));
-            let stopped = train_tree(&input, &params, 0, &observer, Some(folder.path()));
+            let stopped = kept(folder.path(), &input, &params, 0, &observer);
             assert!(matches!(stopped, Err(TrainError::Cancelled)), "{patience} events");
-            let resumed = train_tree(&input, &params, 0, &NoObserver, Some(folder.path())).unwrap();
+            let resumed = kept(folder.path(), &input, &params, 0, &NoObserver).unwrap();
             assert!(same(&whole, &resumed), "{patience} events");
-            let again = train_tree(&input, &params, 0, &NoObserver, Some(folder.path())).unwrap();
+            let again = kept(folder.path(), &input, &params, 0, &NoObserver).unwrap();
             assert!(same(&whole, &again));
         }
     }
+}
+
+#[test]
+fn trees_share_a_checkpoint_and_do_not_take_each_others_parts() {
+    let (x, y) = data(100, 20);
+    let input = TrainInput::new(x.view(), &y);
+    let params = small(2, 4);
+    let folder = tempfile::tempdir().unwrap();
+    for tree in [0, 1] {
+        let parts = kept(folder.path(), &input, &params, tree, &NoObserver).unwrap();
+        assert!(same(&parts, &train_tree(&input, &params, tree, &NoObserver, None).unwrap()));
+    }
+    // More trees go on from those that are there.
+    let more = TreeParams { n_trees: 2, ..params.clone() };
+    assert_eq!(checkpoint_key(&input, &more), checkpoint_key(&input, &params));
+    let (from, to) = (folder.path().join("tree-1-topology"), folder.path().join("tree-0-topology"));
+    for file in ["config.json", "model.safetensors"] {
+        std::fs::copy(from.join(file), to.join(file)).unwrap();
+    }
+    let met = kept(folder.path(), &input, &params, 0, &NoObserver).unwrap_err();
+    assert!(matches!(met, TrainError::Checkpoint(CheckpointError::WrongPart { .. })), "{met}");
 }
 
 #[test]
@@ -284,28 +319,27 @@ fn a_checkpoint_of_other_data_or_damaged_is_an_error() {
     let (x, y) = data(100, 20);
     let input = TrainInput::new(x.view(), &y);
     let folder = tempfile::tempdir().unwrap();
-    train_tree(&input, &small(2, 4), 0, &NoObserver, Some(folder.path())).unwrap();
+    let kept = |input: &TrainInput<'_>, params: &TreeParams| kept(folder.path(), input, params, 0, &NoObserver);
+    kept(&input, &small(2, 4)).unwrap();
     let foreign = |e| matches!(e, TrainError::Checkpoint(CheckpointError::Foreign { .. }));
-    assert!(foreign(train_tree(&input, &small(2, 5), 0, &NoObserver, Some(folder.path())).unwrap_err()));
-    assert!(foreign(train_tree(&input, &small(2, 4), 1, &NoObserver, Some(folder.path())).unwrap_err()));
-    let (other, _) = data(100, 20);
-    let mut other = other;
+    assert!(foreign(kept(&input, &small(2, 5)).unwrap_err()));
+    let (mut other, _) = data(100, 20);
     other.data_mut()[0] += 0.25;
-    let changed = TrainInput::new(other.view(), &y);
-    assert!(foreign(train_tree(&changed, &small(2, 4), 0, &NoObserver, Some(folder.path())).unwrap_err()));
-    for name in ["topology", "level-0"] {
+    assert!(foreign(kept(&TrainInput::new(other.view(), &y), &small(2, 4)).unwrap_err()));
+    for name in ["tree-0-topology/model.safetensors", "tree-0-level-0/model-values.safetensors"] {
         let path = folder.path().join(name);
         let bytes = std::fs::read(&path).unwrap();
-        for at in [0, bytes.len() / 2, bytes.len() - 1] {
+        for at in [bytes.len() / 2, bytes.len() - 1] {
             let mut bad = bytes.clone();
             bad[at] ^= 16;
             std::fs::write(&path, &bad).unwrap();
-            let met = train_tree(&input, &small(2, 4), 0, &NoObserver, Some(folder.path())).unwrap_err();
-            assert!(matches!(met, TrainError::Checkpoint(CheckpointError::Damaged { .. })), "{met}");
+            let met = kept(&input, &small(2, 4)).unwrap_err();
+            let TrainError::Checkpoint(error) = &met else { panic!("{met}") };
+            assert!(!error.is_failure(), "{met}");
         }
         std::fs::write(&path, &bytes[..bytes.len() / 3]).unwrap();
-        assert!(train_tree(&input, &small(2, 4), 0, &NoObserver, Some(folder.path())).is_err());
+        assert!(kept(&input, &small(2, 4)).is_err());
         std::fs::write(&path, &bytes).unwrap();
     }
-    train_tree(&input, &small(2, 4), 0, &NoObserver, Some(folder.path())).unwrap();
+    kept(&input, &small(2, 4)).unwrap();
 }

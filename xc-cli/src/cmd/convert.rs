@@ -294,6 +294,7 @@ fn label_matrix(labels: &LabelRows) -> CsrMatrix {
 fn save_pipeline(folder: &Path, data: &Labelled) -> Result<(), CliError> {
     let write = || -> Result<(), WriteError> {
         let mut writer = ContainerWriter::create(folder, PIPELINE_KIND)?;
+        interrupt::saving(Some(writer.partial()));
         writer.set_parameter("n_features", data.features.cols() as u64);
         writer.set_parameter("n_labels", data.labels.n_labels() as u64);
         if let Some(maker) = &data.maker {
@@ -304,7 +305,6 @@ fn save_pipeline(folder: &Path, data: &Labelled) -> Result<(), CliError> {
         }
         writer.finish()
     };
-    interrupt::saving(Some(folder));
     let outcome = write().map_err(|e| model::write_error(&e));
     interrupt::saving(None);
     outcome

@@ -77,7 +77,6 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let extras = Extras { maker: maker.as_ref(), names: names.as_deref(), training };
     let task = context.task("repetitions merged", numbers.len() as u64);
     model::save_created(
-        &args.output,
         || params.create(&args.output, first.n_features(), n_labels, &numbers),
         extras,
         |writer| {

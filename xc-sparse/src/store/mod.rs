@@ -32,6 +32,7 @@
 //! Saving never writes in place, so our own writers are safe; for files that others may rewrite, open with
 //! [`OpenMode::Read`].
 
+mod checkpoint;
 mod config;
 mod container;
 mod error;
@@ -41,6 +42,7 @@ mod verify;
 mod view;
 mod writer;
 
+pub use checkpoint::{Checkpoint, CheckpointError, CheckpointFolder, CheckpointKey, KIND as CHECKPOINT_KIND, Layout};
 pub use config::{ArrayEntry, FORMAT_VERSION};
 pub use container::{Advice, Container, OpenMode};
 pub use error::{OneLine, OpenError, WriteError};

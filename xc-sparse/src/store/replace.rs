@@ -27,7 +27,12 @@ pub(super) fn io_error(path: &Path, doing: &'static str) -> impl FnOnce(io::Erro
 pub(super) fn resolve(path: &Path) -> Result<(PathBuf, PathBuf), WriteError> {
     let path = match std::fs::canonicalize(path) {
         Ok(found) => found,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if path.is_symlink() {
+                return Err(WriteError::Occupied { path: path.to_owned(), why: "a link to nothing".to_owned() });
+            }
+            path.to_owned()
+        }
         Err(error) => return Err(io_error(path, "look at the destination")(error)),
     };
     let parent = match path.parent() {

@@ -108,6 +108,12 @@ impl ContainerWriter {
         Ok(())
     }
 
+    /// The folder under construction, beside the destination. It is gone when the writer is finished or dropped; a program that
+    /// ends at once may remove it.
+    pub fn partial(&self) -> &Path {
+        self.building.path()
+    }
+
     /// Stores a value under `parameters` in `config.json`; the last value of a key counts.
     pub fn set_parameter(&mut self, key: &str, value: impl Into<Value>) {
         self.config.parameters.insert(key.to_owned(), value.into());

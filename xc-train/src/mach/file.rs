@@ -10,10 +10,13 @@ use crate::classifier::{Classifier, OpenClassifierError, preset};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use xc_mach::Assignment;
-use xc_sparse::store::{Container, ContainerWriter, OpenError, OpenMode, WriteError};
+use xc_sparse::store::{Container, ContainerWriter, Layout, OpenError, OpenMode, WriteError};
 
 /// The kind that `config.json` names.
 pub const KIND: &str = "mach";
+
+/// The checkpoints of a training: finished repetitions, each a model of its own, and the states of unfinished ones.
+pub const CHECKPOINT: Layout = Layout { system: KIND, parts: &["finished-#", "running-#"] };
 
 /// Why a folder does not open as a MACH model.
 #[derive(Debug, Error)]
@@ -200,13 +203,18 @@ impl MachParams {
         numbers: &[u32],
     ) -> Result<ContainerWriter, WriteError> {
         let mut writer = ContainerWriter::create(folder, KIND)?;
+        self.describe(&mut writer, n_features, n_labels, numbers);
+        Ok(writer)
+    }
+
+    /// Stores what the repetitions with these numbers share, in a container of kind [`KIND`].
+    pub fn describe(&self, writer: &mut ContainerWriter, n_features: usize, n_labels: usize, numbers: &[u32]) {
         // Numbers and names only.
         let params = serde_json::to_value(self).unwrap_or_else(|e| panic!("parameters are plain numbers: {e}"));
         writer.set_parameter("mach", params);
         writer.set_parameter("n_features", n_features as u64);
         writer.set_parameter("n_labels", n_labels as u64);
         writer.set_parameter("repetitions", numbers);
-        Ok(writer)
     }
 }
 

@@ -20,7 +20,7 @@ mod file;
 mod predict;
 mod repetition;
 
-pub use file::{KIND, LostRepetition, MachContainer, OpenMachError, array_prefix};
+pub use file::{CHECKPOINT, KIND, LostRepetition, MachContainer, OpenMachError, array_prefix};
 pub use predict::{AnswerError, Answers, Asking, MachScratch};
 pub use repetition::{Repetition, bucket_rows, repetition_seed};
 

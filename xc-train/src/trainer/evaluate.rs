@@ -1,14 +1,16 @@
 //! What the network knows about instances that it has not learned from.
 
 use super::data::Sample;
+use super::exact;
 use crate::{Batch, Encoder, Head, Loss, Network, Scratch, StepError};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use xc_sparse::rank::Scored;
 
 /// How well validation instances are answered. An instance without a true output counts as 0 in P@k.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Validation {
     /// Mean loss.
+    #[serde(with = "exact")]
     pub loss: f64,
     /// Share of the best output, the best three and the best five that are true: P@1, P@3, P@5.
     pub precision: [f64; 3],

@@ -12,26 +12,28 @@ mod checkpoint;
 mod curve;
 mod data;
 mod evaluate;
+mod exact;
 mod key;
 mod log;
 mod observe;
 mod params;
 
-pub use checkpoint::{CheckpointError, remove_checkpoint};
 pub use data::Sample;
 pub use evaluate::{Validation, evaluate};
+pub use key::{CHECKPOINT, STATE};
 pub use log::LogError;
 pub use observe::{Event, Observer, Silent};
 pub use params::{CheckpointAt, Judge, Keep, LogAt, ParamsError, PatienceFrom, TrainParams};
 
 use crate::state::{Role, Snapshot, StateError};
 use crate::{Encoder, Head, Loss, Network, Optimizer, Rule, Schedule, Scratch, Step, StepError, StepParams};
-use checkpoint::{Checkpoint, Position};
+use checkpoint::Position;
 use data::{Prefetch, order};
 use log::Log;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use thiserror::Error;
+use xc_sparse::store::CheckpointError;
 
 /// Why training ended without a result.
 #[derive(Debug, Error)]
@@ -104,7 +106,7 @@ pub struct Trainer<'a> {
     /// Everything else.
     pub params: TrainParams,
     /// Where and how often the state is saved; training goes on from what is there.
-    pub checkpoint: Option<CheckpointAt>,
+    pub checkpoint: Option<CheckpointAt<'a>>,
     /// Where and how often lines are logged.
     pub log: Option<LogAt>,
     /// Who is told.
@@ -137,10 +139,6 @@ impl Trainer<'_> {
             let (got, labels) = (sample.examples().targets().n_labels(), network.head().labels());
             assert!(labels.end as usize <= got, "targets of {got} labels for a head of {labels:?}");
         }
-        let checkpoint = match &self.checkpoint {
-            Some(at) => Some(Checkpoint::open(&at.folder, self.key(network, train, validation))?),
-            None => None,
-        };
         let (encoder, head) = self.rules(1.0);
         network.prepare(encoder.optimizer, head.optimizer);
         let mut run = Run {
@@ -148,14 +146,13 @@ impl Trainer<'_> {
             best: None,
             saved: None,
             last_save: Instant::now(),
-            checkpoint,
             log: None,
             scratch: Scratch::default(),
             started: Instant::now(),
             instances: 0,
             steps: 0,
         };
-        if let Some(checkpoint) = &run.checkpoint
+        if let Some(checkpoint) = &self.checkpoint
             && let Some((position, best)) =
                 checkpoint.load(network, train.rows().len().div_ceil(self.params.batch_size) as u64)?
         {
@@ -179,19 +176,6 @@ impl Trainer<'_> {
         }
         let Position { step, epoch, best, stopped, .. } = run.position;
         Ok(Summary { steps: step, epochs: epoch, best, stopped_early: stopped })
-    }
-
-    /// Hash of everything that the result depends on: data and all settings, from which first parameters follow. Two trainings of one
-    /// key end with the same bytes.
-    ///
-    /// *Cost*: one pass over the data, some GB a second.
-    pub fn key<E: Encoder, H: Head<Input = E::Output>>(
-        &self,
-        network: &Network<E, H>,
-        train: &Sample<'_>,
-        validation: Option<&Sample<'_>>,
-    ) -> u64 {
-        key::key(self, network, train, validation)
     }
 
     /// How encoder and head learn where the schedule says `factor`.
@@ -222,7 +206,7 @@ impl Trainer<'_> {
                 let step = StepParams { at, encoder, head, clip_norm: self.params.clip_norm };
                 let loss = network.step(&batch, self.loss, &step, &mut run.scratch)?;
                 if !loss.is_finite() {
-                    return Err(run.not_finite(loss));
+                    return Err(self.not_finite(run, loss));
                 }
                 run.advance(loss, batch.len(), n_batches);
                 batches.recycle(batch);
@@ -257,7 +241,8 @@ impl Trainer<'_> {
             && let Some(at) = &self.log
             && (done.is_multiple_of(at.every) || end_of_epoch)
         {
-            let (sum, n) = std::mem::take(&mut run.position.running);
+            let sum = std::mem::take(&mut run.position.loss_sum);
+            let n = std::mem::take(&mut run.position.n_losses);
             log.step(epoch, done, sum / n as f64, rate, speed)?;
         }
         let due = self.params.validate_every.map_or(end_of_epoch, |every| done.is_multiple_of(every));
@@ -320,20 +305,26 @@ impl Trainer<'_> {
         run: &mut Run<E, H>,
         network: &Network<E, H>,
     ) -> Result<(), TrainError> {
-        let Some(checkpoint) = &run.checkpoint else { return Ok(()) };
+        let Some(at) = &self.checkpoint else { return Ok(()) };
         // A step with a finite loss can still leave a parameter that is not; the state on disk stays good.
         match network.check_finite() {
-            Err(StateError::NotFinite { .. }) => return Err(run.not_finite(f64::NAN)),
+            Err(StateError::NotFinite { .. }) => return Err(self.not_finite(run, f64::NAN)),
             other => other?,
         }
         if let Some(log) = &mut run.log {
             run.position.log_bytes = log.sync()?;
         }
         run.position.schedule = self.schedule.state();
-        checkpoint.save(network, &run.position, run.best.as_ref())?;
+        at.save(network, &run.position, run.best.as_ref())?;
         (run.saved, run.last_save) = (Some(run.position.step), Instant::now());
-        self.observer.event(Event::Saved { step: run.position.step, folder: checkpoint.folder() });
+        self.observer.event(Event::Saved { step: run.position.step, folder: at.checkpoint.path() });
         Ok(())
+    }
+
+    fn not_finite<E: Encoder, H: Head<Input = E::Output>>(&self, run: &Run<E, H>, loss: f64) -> TrainError {
+        let at = self.checkpoint.as_ref().zip(run.saved);
+        let checkpoint = at.map(|(at, step)| (at.checkpoint.path().to_owned(), step));
+        TrainError::NotFinite { step: run.position.step, epoch: run.position.epoch, loss, checkpoint }
     }
 }
 
@@ -345,7 +336,6 @@ struct Run<E: Encoder, H: Head<Input = E::Output>> {
     saved: Option<u64>,
     /// When it was written, or training began.
     last_save: Instant,
-    checkpoint: Option<Checkpoint>,
     log: Option<Log>,
     scratch: Scratch<E, H>,
     /// When this run began, moved on by the time that evaluations took.
@@ -364,8 +354,8 @@ impl<E: Encoder, H: Head<Input = E::Output>> Run<E, H> {
             position.epoch += 1;
             position.batch = 0;
         }
-        position.running.0 += loss;
-        position.running.1 += 1;
+        position.loss_sum += loss;
+        position.n_losses += 1;
         self.instances += n_instances as u64;
         self.steps += 1;
     }
@@ -373,10 +363,5 @@ impl<E: Encoder, H: Head<Input = E::Output>> Run<E, H> {
     /// Instances a second.
     fn speed(&self) -> f64 {
         self.instances as f64 / self.started.elapsed().max(Duration::from_nanos(1)).as_secs_f64()
-    }
-
-    fn not_finite(&self, loss: f64) -> TrainError {
-        let checkpoint = self.checkpoint.as_ref().zip(self.saved).map(|(c, step)| (c.folder().to_owned(), step));
-        TrainError::NotFinite { step: self.position.step, epoch: self.position.epoch, loss, checkpoint }
     }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 use thiserror::Error;
+use xc_sparse::store::Checkpoint;
 
 /// How to train. What is learned depends on all of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -114,10 +115,12 @@ pub enum Keep {
 }
 
 /// Where and how often the state is saved. It is also saved when training is cancelled.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CheckpointAt {
-    /// A folder for this training alone.
-    pub folder: PathBuf,
+#[derive(Clone, Debug)]
+pub struct CheckpointAt<'a> {
+    /// Begun with the key of this training ([`Trainer::key`](super::Trainer::key)).
+    pub checkpoint: &'a Checkpoint,
+    /// The part that holds the state.
+    pub part: String,
     /// Steps between saves. Default: none but those after epochs.
     pub every: Option<u64>,
     /// The state is also saved after an epoch when so long has passed since the last save.

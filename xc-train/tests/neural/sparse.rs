@@ -8,13 +8,14 @@ use std::time::Duration;
 use xc_sparse::LabelRows;
 use xc_sparse::buffer::FloatBuffer;
 use xc_sparse::dtype::DType;
+use xc_sparse::store::CheckpointFolder;
 use xc_sparse::uniform::{FanIn, Indices, LANES};
 use xc_train::encoder::{Precomputed, Stack};
 use xc_train::head::Sparse;
 use xc_train::head::sparse::{Rewire, Screening, SparseParams, UniformNegatives};
 use xc_train::schedule::Constant;
 use xc_train::state::{Role, Snapshot, State};
-use xc_train::trainer::{CheckpointAt, Event, Keep, Observer, Sample, Silent, TrainError};
+use xc_train::trainer::{CHECKPOINT, CheckpointAt, Event, Keep, Observer, STATE, Sample, Silent, TrainError};
 use xc_train::{
     Activation, Activations, Batch, DenseRows, Examples, Features, Head, Init, Loss, Mode, Network, Optimizer, Rule,
     Scratch, Step, StepParams, TrainParams, Trainer, Update,
@@ -292,7 +293,7 @@ fn run(
     data: &Data,
     network: &Network<Stack<Precomputed>, Sparse>,
     batch_size: usize,
-    checkpoint: Option<CheckpointAt>,
+    checkpoint: Option<CheckpointAt<'_>>,
     observer: &dyn Observer,
 ) -> Option<Vec<(String, Vec<u8>)>> {
     let (train, validation) = Sample::split(data.examples(), 0.2, 1);
@@ -323,7 +324,7 @@ fn any_number_of_threads_and_any_interruption_give_the_same_bytes() {
     for (data, batch, params, screening) in cases {
         let (encoder, head) = network(data, params).into_parts();
         let network = Network::new(encoder, head.with_screening(screening));
-        let run = |at, observer: &dyn Observer| run(data, &network, batch, at, observer);
+        let run = |at: Option<CheckpointAt<'_>>, observer: &dyn Observer| run(data, &network, batch, at, observer);
         let on = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| run(None, &Silent))
@@ -334,7 +335,10 @@ fn any_number_of_threads_and_any_interruption_give_the_same_bytes() {
         assert_eq!(on(3).unwrap(), wanted, "{params:?}");
         for stop in [1, 4, 5] {
             let folder = tempfile::tempdir().unwrap();
-            let at = CheckpointAt { folder: folder.path().to_owned(), every: Some(1), after: Duration::ZERO };
+            let place = CheckpointFolder::claim(folder.path(), CHECKPOINT).unwrap();
+            let checkpoint = place.begin("key".to_owned()).unwrap();
+            let part = STATE.to_owned();
+            let at = CheckpointAt { checkpoint: &checkpoint, part, every: Some(1), after: Duration::ZERO };
             assert_eq!(run(Some(at.clone()), &Until(stop, 0.into())), None);
             assert_eq!(run(Some(at), &Silent).unwrap(), wanted, "{params:?} after {stop} steps");
         }

@@ -5,14 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
-use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode};
+use xc_sparse::store::{ArrayRef, CheckpointError, CheckpointFolder, Container, ContainerWriter, OpenMode};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::encoder::{Bag, Stack};
 use xc_train::head::Dense;
 use xc_train::schedule::{Constant, HalveOnPlateau};
 use xc_train::trainer::{
-    CheckpointAt, CheckpointError, Event, Judge, Keep, LogAt, Observer, PatienceFrom, Sample, Silent, TrainError,
-    remove_checkpoint,
+    CHECKPOINT, CheckpointAt, Event, Judge, Keep, LogAt, Observer, PatienceFrom, STATE, Sample, Silent, TrainError,
 };
 use xc_train::{Activation, Examples, Features, Loss, Network, Optimizer, TrainParams, Trainer};
 
@@ -66,9 +65,13 @@ fn run(folder: &Path, params: TrainParams, observer: &dyn Observer) -> Result<Ve
     let data = Data::new();
     let (train, validation) = Sample::split(data.examples(), 0.2, 1);
     let mut schedule = HalveOnPlateau::new(1);
+    std::fs::create_dir_all(folder).unwrap();
+    let place = CheckpointFolder::claim(&folder.join("checkpoint"), CHECKPOINT)?;
+    let checkpoint;
     let mut trainer = trainer(params, &mut schedule, observer);
-    trainer.checkpoint =
-        Some(CheckpointAt { folder: folder.join("checkpoint"), every: Some(3), after: Duration::ZERO });
+    checkpoint = place.begin(trainer.key(CHECKPOINT, &"24, 16", &train, Some(&validation)))?;
+    let part = STATE.to_owned();
+    trainer.checkpoint = Some(CheckpointAt { checkpoint: &checkpoint, part, every: Some(3), after: Duration::ZERO });
     trainer.log = Some(LogAt { folder: folder.join("log"), every: 2 });
     let mut network = network();
     trainer.train(&mut network, &train, Some(&validation))?;
@@ -164,8 +167,10 @@ fn killed_at_any_moment_it_resumes_to_the_same_bytes() {
     assert!(steps.iter().any(|&s| s > 0 && s < 120), "it never resumed in the middle: {steps:?} after {kills} kills");
     assert_eq!(log_without_speed(&folder), log_without_speed(&whole));
     // Nothing half-written is left behind.
-    let left: Vec<_> = std::fs::read_dir(folder.join("checkpoint")).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert_eq!(left, ["state"]);
+    let entries = std::fs::read_dir(folder.join("checkpoint")).unwrap();
+    let mut left: Vec<_> = entries.map(|e| e.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, [".xc-lock", "config.json", "state"]);
     assert!(std::fs::read_to_string(folder.join("log/curve.svg")).unwrap().starts_with("<svg"));
 }
 
@@ -200,9 +205,6 @@ fn cancelled_after_every_step_it_still_ends_the_same() {
     };
     assert_eq!(steps, 31, "30 steps and one run that finds nothing left to do");
     assert!(met == wanted);
-    remove_checkpoint(&base.path().join("b/checkpoint")).unwrap();
-    assert!(!base.path().join("b/checkpoint").exists());
-    remove_checkpoint(&base.path().join("b/checkpoint")).unwrap();
 }
 
 #[test]
@@ -228,31 +230,50 @@ fn a_checkpoint_whose_content_cannot_be_is_refused_although_its_hashes_hold() {
     run(base.path(), few.clone(), &Silent).unwrap();
     let state = base.path().join("checkpoint/state");
     let whole = Container::open(&state, OpenMode::Read).unwrap();
-    let rewrite = |name: &str, change: &dyn Fn(&mut [u64], &mut [f32])| {
+    let rewrite = |name: &str, change: &dyn Fn(&mut [f32]), position: &dyn Fn(&mut serde_json::Value)| {
         let mut writer = ContainerWriter::create(&state, "checkpoint").unwrap();
         whole.parameters().iter().for_each(|(key, value)| writer.set_parameter(key, value.clone()));
-        let mut numbers = whole.array::<u64>("position").unwrap().to_vec();
-        for (array, entry) in whole.arrays().filter(|(array, _)| *array != "position") {
+        let mut numbers = whole.parameters()["position"].clone();
+        position(&mut numbers);
+        writer.set_parameter("position", numbers);
+        for (array, entry) in whole.arrays() {
             let mut values = whole.array::<f32>(array).unwrap().to_vec();
             if array == name {
-                change(&mut numbers, &mut values);
+                change(&mut values);
             }
             writer.add(array, ArrayRef::new(&values, &entry.shape)).unwrap();
         }
-        writer.add_slice("position", &numbers).unwrap();
         writer.finish().unwrap();
         run(base.path(), few.clone(), &Silent)
     };
-    let of_position = |at: usize, number: u64| rewrite("bag.bias", &move |numbers, _| numbers[at] = number);
-    assert!(of_position(0, 2).is_ok());
-    // Epoch, batch, step, losses summed, evaluations waited, step of the best.
-    for (at, number) in [(0, 1), (0, u64::MAX >> 32), (1, 15), (2, 29), (2, u64::MAX), (5, 31), (6, 1 << 31), (8, 31)] {
-        let met = of_position(at, number);
-        let Err(TrainError::Checkpoint(CheckpointError::Damaged { what, .. })) = &met else { panic!("{at}: {met:?}") };
+    let of_position = |name: &str, value: serde_json::Value| {
+        rewrite("", &|_| (), &|position| *position.pointer_mut(name).unwrap() = value.clone())
+    };
+    assert!(of_position("/epoch", 2.into()).is_ok());
+    for (name, number) in [
+        ("/epoch", 1),
+        ("/epoch", u64::MAX >> 32),
+        ("/batch", 15),
+        ("/step", 29),
+        ("/step", u64::MAX),
+        ("/n_losses", 31),
+        ("/waited", 1 << 31),
+        ("/best/0", 31),
+    ] {
+        let met = of_position(name, number.into());
+        let Err(TrainError::Checkpoint(CheckpointError::Damaged { what, .. })) = &met else {
+            panic!("{name}: {met:?}")
+        };
         assert!(what.contains("is no position of epochs of 15 batches"), "{what}");
     }
+    // Not a number, or not all of them.
+    for (name, value) in [("/epoch", "one".into()), ("/epoch", u64::MAX.into()), ("", serde_json::json!({"epoch": 2}))]
+    {
+        let met = of_position(name, value).unwrap_err().to_string();
+        assert!(met.contains("parameter \"position\""), "{met}");
+    }
     for name in ["head.weights", "layer1.bias"] {
-        let met = rewrite(name, &|_, values| values[1] = f32::INFINITY);
+        let met = rewrite(name, &|values| values[1] = f32::INFINITY, &|_| ());
         let message = met.unwrap_err().to_string();
         assert!(message.contains(&format!("array {name}: value 1 is not finite")), "{message}");
     }
@@ -263,12 +284,18 @@ fn a_diverging_training_stops_and_names_the_last_good_state() {
     let base = tempfile::tempdir().unwrap();
     let data = Data::new();
     let mut constant = Constant;
+    let checkpoint = CheckpointFolder::claim(base.path(), CHECKPOINT).unwrap().begin("key".to_owned()).unwrap();
     let mut trainer = Trainer {
         loss: Loss::SquaredHinge,
         optimizer: Optimizer::sgd(),
         schedule: &mut constant,
         params: TrainParams { rate: 1e4, clip_norm: None, epochs: 50, ..params() },
-        checkpoint: Some(CheckpointAt { folder: base.path().to_owned(), every: Some(1), after: Duration::ZERO }),
+        checkpoint: Some(CheckpointAt {
+            checkpoint: &checkpoint,
+            part: STATE.to_owned(),
+            every: Some(1),
+            after: Duration::ZERO,
+        }),
         log: None,
         observer: &Silent,
     };

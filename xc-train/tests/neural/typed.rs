@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use xc_sparse::Rows;
 use xc_sparse::dtype::DType;
-use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode};
+use xc_sparse::store::{ArrayRef, CheckpointFolder, Container, ContainerWriter, OpenMode};
 use xc_train::encoder::Bag;
 use xc_train::head::{Dense, DenseScratch};
 use xc_train::schedule::HalveOnPlateau;
 use xc_train::state::{
     self, Array, Arrays, Role, Snapshot, State, StateError, Visitor, load_parameters, visit_parameters,
 };
-use xc_train::trainer::{CheckpointAt, Event, Keep, Observer, Sample, Summary, TrainError};
+use xc_train::trainer::{CHECKPOINT, CheckpointAt, Event, Keep, Observer, STATE, Sample, Silent, Summary, TrainError};
 use xc_train::{
     Activation, Activations, Examples, Features, Head, Loss, Mode, Named, Network, Optimizer, Parameter, StepError,
     Targets, TrainParams, Trainer, Update,
@@ -150,26 +150,32 @@ impl Observer for StopAfter {
     }
 }
 
-/// One run of at most `steps` steps with a checkpoint; the network afterwards, and its key before.
-fn run(folder: &Path, head: Counting, keep: Keep, steps: u64) -> (Net, u64, Result<Summary, TrainError>) {
+/// One run of at most `steps` steps with a checkpoint; the network afterwards.
+fn run(folder: &Path, head: Counting, keep: Keep, steps: u64) -> (Net, Result<Summary, TrainError>) {
     let (x, y) = (features(60, 30), targets(60, 9));
     let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
     let (train, validation) = Sample::split(examples, 0.2, 1);
     let mut schedule = HalveOnPlateau::new(1);
+    let place = CheckpointFolder::claim(folder, CHECKPOINT).unwrap();
+    let checkpoint = place.begin(format!("{keep:?}")).unwrap();
     let mut trainer = Trainer {
         loss: Loss::Bce,
         optimizer: Optimizer::adam(),
         schedule: &mut schedule,
         // Fast enough that the best evaluation is not the last one.
         params: TrainParams { batch_size: 8, epochs: 6, rate: 3.0, keep, ..Default::default() },
-        checkpoint: Some(CheckpointAt { folder: folder.to_owned(), every: Some(1000), after: Duration::MAX }),
+        checkpoint: Some(CheckpointAt {
+            checkpoint: &checkpoint,
+            part: STATE.to_owned(),
+            every: Some(1000),
+            after: Duration::MAX,
+        }),
         log: None,
         observer: &StopAfter { wanted: steps, steps: AtomicU64::new(0) },
     };
     let mut network = network(head);
-    let key = trainer.key(&network, &train, Some(&validation));
     let outcome = trainer.train(&mut network, &train, Some(&validation));
-    (network, key, outcome)
+    (network, outcome)
 }
 
 fn bytes(network: &Net) -> Vec<(String, Vec<u8>)> {
@@ -181,7 +187,7 @@ fn bytes(network: &Net) -> Vec<(String, Vec<u8>)> {
 fn interrupted_after_any_step_every_array_ends_the_same() {
     for keep in [Keep::Best, Keep::Last] {
         let base = tempfile::tempdir().unwrap();
-        let (whole, _, summary) = run(&base.path().join("whole"), Counting::new(), keep, u64::MAX);
+        let (whole, summary) = run(&base.path().join("whole"), Counting::new(), keep, u64::MAX);
         let summary = summary.unwrap();
         assert_eq!(summary.steps, 36);
         if keep == Keep::Best {
@@ -193,7 +199,7 @@ fn interrupted_after_any_step_every_array_ends_the_same() {
         let mut steps = 0;
         let parts = loop {
             match run(&base.path().join("parts"), Counting::new(), keep, 5) {
-                (network, _, Ok(_)) => break network,
+                (network, Ok(_)) => break network,
                 (.., Err(TrainError::Cancelled { step })) => steps = step,
                 (.., Err(other)) => panic!("{other}"),
             }
@@ -215,7 +221,7 @@ fn interrupted_after_any_step_every_array_ends_the_same() {
 #[test]
 fn a_checkpoint_has_the_names_of_the_parameters_and_best_values_alone() {
     let base = tempfile::tempdir().unwrap();
-    assert!(run(base.path(), Counting::new(), Keep::Best, 8).2.is_err());
+    assert!(run(base.path(), Counting::new(), Keep::Best, 8).1.is_err());
     let state = Container::open(&base.path().join("state"), OpenMode::Read).unwrap();
     let names: Vec<&str> = state.arrays().map(|(name, _)| name).collect();
     let values = ["bag.bias", "bag.table", "head.bias", "head.places", "head.scales", "head.weights"];
@@ -223,7 +229,7 @@ fn a_checkpoint_has_the_names_of_the_parameters_and_best_values_alone() {
     for name in ["bag.bias", "bag.table", "head.bias", "head.weights"] {
         wanted.extend([format!("{name}.m0"), format!("{name}.m1")]);
     }
-    wanted.extend(["head.memory".to_owned(), "position".to_owned()]);
+    wanted.push("head.memory".to_owned());
     wanted.sort();
     assert_eq!(names, wanted);
     assert_eq!(state.entry("best.head.places").unwrap().dtype, DType::U16);
@@ -232,20 +238,50 @@ fn a_checkpoint_has_the_names_of_the_parameters_and_best_values_alone() {
 
 #[test]
 fn keys_follow_settings_from_which_first_values_come() {
-    let base = tempfile::tempdir().unwrap();
-    let key = |head: Counting| run(&base.path().join("none"), head, Keep::Last, 1).1;
-    let first = key(Counting::new());
-    assert_eq!(first, key(Counting { memory: vec![9; 2 * ROWS], ..Counting::new() }));
-    assert_ne!(first, key(Counting { places: vec![2; 2 * ROWS], ..Counting::new() }));
+    let first = Counting::new().settings();
+    assert_eq!(first, Counting { memory: vec![9; 2 * ROWS], ..Counting::new() }.settings());
+    assert_ne!(first, Counting { places: vec![2; 2 * ROWS], ..Counting::new() }.settings());
     let bag = |seed: u64| Bag::new(30, 6, Activation::Relu, 0.1, seed).settings();
     assert_ne!(bag(1), bag(2), "the seed of first values is a setting");
     assert_ne!(Dense::new(9, 6, 1).settings(), Dense::new(9, 6, 2).settings());
 }
 
+#[test]
+fn keys_follow_the_model_the_settings_the_rows_and_their_contents() {
+    let (x, y) = (features(60, 30), targets(60, 9));
+    let mut other = x.clone();
+    other.data_mut()[7] += 0.5;
+    let key = |model: &[u64], epochs: u32, x: &xc_sparse::CsrMatrix, seed: u64, schedule: &mut HalveOnPlateau| {
+        let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
+        let (train, validation) = Sample::split(examples, 0.2, seed);
+        let trainer = Trainer {
+            loss: Loss::Bce,
+            optimizer: Optimizer::adam(),
+            schedule,
+            params: TrainParams { epochs, ..Default::default() },
+            checkpoint: None,
+            log: None,
+            observer: &Silent,
+        };
+        trainer.key(CHECKPOINT, &model, &train, Some(&validation))
+    };
+    let keys = [
+        key(&[1, 2], 3, &x, 1, &mut HalveOnPlateau::new(1)),
+        key(&[1, 3], 3, &x, 1, &mut HalveOnPlateau::new(1)),
+        key(&[1, 2], 4, &x, 1, &mut HalveOnPlateau::new(1)),
+        key(&[1, 2], 3, &other, 1, &mut HalveOnPlateau::new(1)),
+        key(&[1, 2], 3, &x, 2, &mut HalveOnPlateau::new(1)),
+        key(&[1, 2], 3, &x, 1, &mut HalveOnPlateau::new(2)),
+    ];
+    let unique: std::collections::BTreeSet<_> = keys.iter().collect();
+    assert_eq!(unique.len(), keys.len(), "{keys:?}");
+    assert_eq!(keys[0], key(&[1, 2], 3, &x, 1, &mut HalveOnPlateau::new(1)));
+}
+
 /// What a run says when one array of its checkpoint is replaced; hashes and key hold.
 fn with_array(name: &str, dtype: DType, shape: &[usize], bytes: &[u8]) -> String {
     let base = tempfile::tempdir().unwrap();
-    assert!(run(base.path(), Counting::new(), Keep::Best, 8).2.is_err());
+    assert!(run(base.path(), Counting::new(), Keep::Best, 8).1.is_err());
     let state = base.path().join("state");
     let whole = Container::open(&state, OpenMode::Read).unwrap();
     let mut writer = ContainerWriter::create(&state, "checkpoint").unwrap();
@@ -256,7 +292,7 @@ fn with_array(name: &str, dtype: DType, shape: &[usize], bytes: &[u8]) -> String
         writer.add(array, if array == name { ArrayRef { dtype, shape, bytes } } else { new }).unwrap();
     }
     writer.finish().unwrap();
-    match run(base.path(), Counting::new(), Keep::Best, u64::MAX).2 {
+    match run(base.path(), Counting::new(), Keep::Best, u64::MAX).1 {
         Ok(_) => String::new(),
         Err(error) => error.to_string(),
     }

@@ -1,11 +1,11 @@
 //! What cannot be trained on is refused before anything begins.
 
-use super::checkpoint::CheckpointError;
 use super::input::{TrainInput, estimate_peak_bytes};
 use super::params::{CheckTreeParamsError, TreeParams};
 use crate::model::BuildError;
 use thiserror::Error;
 use xc_sparse::Rows;
+use xc_sparse::store::CheckpointError;
 
 /// Why no tree was trained.
 #[derive(Debug, Error)]

@@ -24,7 +24,7 @@ mod observe;
 mod params;
 
 pub use check::TrainError;
-pub use checkpoint::CheckpointError;
+pub use checkpoint::{CHECKPOINT, checkpoint_key};
 pub use cluster::{ClusterMethod, ClusterParams};
 pub use input::{TrainInput, estimate_peak_bytes};
 pub use label_vectors::{LabelRepresentation, LabelVectors};
@@ -34,13 +34,13 @@ pub use params::{CheckTreeParamsError, Negatives, Preset, TreeParams, UnknownPre
 
 use crate::model::{Topology, TreeModel, TreeParts};
 use check::check;
-use checkpoint::Checkpoint;
+use checkpoint::TreeCheckpoint;
 use cluster::{Clustering, cluster};
 use input::UnitRows;
 use level::Trainer;
-use std::path::Path;
 use xc_hash::stream::mix;
 use xc_sparse::Rows;
+use xc_sparse::store::Checkpoint;
 
 impl TreeModel {
     /// Trains a model.
@@ -54,7 +54,7 @@ impl TreeModel {
         Self::train_with(input, params, &NoObserver, None)
     }
 
-    /// [`TreeModel::train`] with an observer, and a folder where finished work is kept (see [`train_trees`]).
+    /// [`TreeModel::train`] with an observer, and a checkpoint where finished work is kept (see [`train_trees`]).
     ///
     /// # Errors
     /// See [`TrainError`].
@@ -62,7 +62,7 @@ impl TreeModel {
         input: &TrainInput<'_>,
         params: &TreeParams,
         observer: &dyn Observer,
-        checkpoint: Option<&Path>,
+        checkpoint: Option<&Checkpoint>,
     ) -> Result<Self, TrainError> {
         let trees = train_trees(input, params, observer, checkpoint)?;
         let info = params.model_info(input.features.cols(), input.labels.n_labels());
@@ -72,8 +72,8 @@ impl TreeModel {
 
 /// Trains all trees of an ensemble, one after the other, each with a seed of its own.
 ///
-/// `checkpoint` is a folder, made when missing: the shape and each finished level are kept there, and a later call with
-/// the same input and parameters goes on from them. It may be removed once the model is saved.
+/// `checkpoint` has the key of [`checkpoint_key`]: the shape and each finished level are kept there, and a later call with
+/// the same input and parameters goes on from them. [`Checkpoint::finish`] removes it once the model is saved.
 ///
 /// # Errors
 /// See [`TrainError`].
@@ -84,15 +84,10 @@ pub fn train_trees(
     input: &TrainInput<'_>,
     params: &TreeParams,
     observer: &dyn Observer,
-    checkpoint: Option<&Path>,
+    checkpoint: Option<&Checkpoint>,
 ) -> Result<Vec<TreeParts>, TrainError> {
     checked(input, params, |input| {
-        (0..params.n_trees)
-            .map(|tree| {
-                let folder = checkpoint.map(|folder| folder.join(format!("tree-{tree}")));
-                one_tree(input, params, tree, observer, folder.as_deref())
-            })
-            .collect()
+        (0..params.n_trees).map(|tree| one_tree(input, params, tree, observer, checkpoint)).collect()
     })
 }
 
@@ -105,7 +100,7 @@ pub fn train_tree(
     params: &TreeParams,
     tree: usize,
     observer: &dyn Observer,
-    checkpoint: Option<&Path>,
+    checkpoint: Option<&Checkpoint>,
 ) -> Result<TreeParts, TrainError> {
     checked(input, params, |input| one_tree(input, params, tree, observer, checkpoint))
 }
@@ -127,12 +122,12 @@ fn one_tree(
     params: &TreeParams,
     tree: usize,
     observer: &dyn Observer,
-    checkpoint: Option<&Path>,
+    checkpoint: Option<&Checkpoint>,
 ) -> Result<TreeParts, TrainError> {
     observer.event(Event::Tree { tree, n_trees: params.n_trees });
-    let checkpoint = checkpoint.map(|folder| Checkpoint::open(folder, input, params, tree)).transpose()?;
+    let checkpoint = checkpoint.map(|checkpoint| TreeCheckpoint { checkpoint, tree });
     let seed = mix(params.seed, tree as u64);
-    let topology = match checkpoint.as_ref().map(Checkpoint::topology).transpose()?.flatten() {
+    let topology = match checkpoint.as_ref().map(TreeCheckpoint::topology).transpose()?.flatten() {
         Some(topology) => topology,
         None => {
             let topology = shape(input, params, seed, observer)?;

@@ -2,13 +2,14 @@
 
 use crate::context::Context;
 use crate::data::{InputArgs, Labelled, Making, TextArgs, read_labelled, read_training};
-use crate::error::{CliError, io_text};
-use crate::model::{self, beside};
+use crate::error::{CliError, chain, io_text};
+use crate::interrupt;
+use crate::model::beside;
 use std::io;
 use std::path::{Path, PathBuf};
 use xc_hash::text::PipelineParams;
 use xc_sparse::io::{LabelNames, UnknownLabels};
-use xc_sparse::store::ContainerWriter;
+use xc_sparse::store::{Checkpoint, CheckpointError, CheckpointFolder, ContainerWriter, Layout};
 
 /// Options that every kind of training takes.
 #[derive(clap::Args, Debug)]
@@ -34,12 +35,16 @@ pub(crate) struct DataArgs {
     /// Weight the features: (1 + ln tf) * (ln((1 + N)/(1 + df)) + 1), rows of length 1; kept in the model
     #[arg(long)]
     pub(super) tfidf: bool,
-    /// Folder for finished parts of the training [default: MODEL.checkpoint]; removed on success
+    /// Folder for finished parts of the training, new, empty or of an interrupted run [default: MODEL.checkpoint]; what was
+    /// written into it is removed on success
     #[arg(long, value_name = "DIR")]
     pub(super) checkpoint: Option<PathBuf>,
     /// Go on from the checkpoint of an interrupted run with the same data and options
     #[arg(long)]
     pub(super) resume: bool,
+    /// Remove what an interrupted run left in the checkpoint, and begin anew
+    #[arg(long, conflicts_with = "resume")]
+    pub(super) restart: bool,
     #[command(flatten)]
     pub(super) input: InputArgs,
     #[command(flatten)]
@@ -68,7 +73,47 @@ impl DataArgs {
 
     /// Refuses a model folder that may not be written, before the long work.
     pub(super) fn check_model(&self) -> Result<(), CliError> {
-        ContainerWriter::check(&self.model).map_err(|e| model::write_error(&e))
+        if self.model.file_name().is_none() {
+            let model = self.model.display();
+            return Err(CliError::usage(format_args!("--model {model}: a path that ends in a name is expected")));
+        }
+        ContainerWriter::check(&self.model).map_err(|e| CliError::usage(chain(&e)))?;
+        let log = beside(&self.model, "log");
+        if log.exists() && !log.is_dir() {
+            return Err(CliError::usage(format_args!("{}: a file; the log's folder is expected there", log.display())));
+        }
+        Ok(())
+    }
+
+    /// Takes the checkpoint folder for this run alone, before the long work. What another run left is gone on with, or removed,
+    /// only when that was asked for.
+    pub(super) fn claim_checkpoint(&self, layout: Layout, context: &Context) -> Result<CheckpointFolder, CliError> {
+        let path = self.checkpoint();
+        let (model, inside) = (resolve(&self.model)?, resolve(&path)?);
+        if model.starts_with(&inside) || inside.starts_with(&model) {
+            return Err(CliError::usage(format_args!(
+                "--model {}, --checkpoint {}: one lies in the other; two folders are expected",
+                self.model.display(),
+                path.display()
+            )));
+        }
+        let refused = |e: CheckpointError| CliError::usage(chain(&e));
+        let folder = CheckpointFolder::claim(&path, layout).map_err(refused)?;
+        match folder.has_parts().map_err(refused)? {
+            true if self.restart => folder.clear().map_err(|e| checkpoint_error(&e))?,
+            true if !self.resume => {
+                return Err(CliError::usage(format_args!(
+                    "{}: the checkpoint of an interrupted run; --resume goes on from it, --restart removes it",
+                    path.display()
+                )));
+            }
+            false if self.resume => {
+                context.warn(format_args!("{}: no checkpoint; training begins anew", path.display()));
+            }
+            _ => {}
+        }
+        interrupt::resumable(path);
+        Ok(folder)
     }
 
     /// Reads everything; `further` files are only looked at.
@@ -99,47 +144,31 @@ impl DataArgs {
         };
         Ok(Instances { train, validation })
     }
+}
 
-    /// A folder left by another run is gone on with only when that was asked for. `is_part` knows the names of what a
-    /// checkpoint consists of: nothing else is removed.
-    pub(super) fn prepare_checkpoint(&self, is_part: fn(&str) -> bool, context: &Context) -> Result<(), CliError> {
-        let folder = self.checkpoint();
-        let entries = match std::fs::read_dir(&folder) {
-            Ok(entries) => entries,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                if self.resume {
-                    context.warn(format_args!("{}: no checkpoint; training begins anew", folder.display()));
-                }
-                return Ok(());
-            }
-            Err(e) => return Err(CliError::usage(format_args!("{}: {}", folder.display(), io_text(&e)))),
-        };
-        // The folder is removed in the end: what is not ours must not be in it. Behind a dot stands what a killed save left.
-        let mut names = entries.flatten().map(|e| e.file_name());
-        let foreign = names.find(|n| !is_part(n.to_string_lossy().trim_start_matches('.')));
-        if let Some(name) = foreign {
-            return Err(CliError::usage(format_args!(
-                "{}: holds {:?}, which is no part of a checkpoint; another --checkpoint is wanted",
-                folder.display(),
-                name
-            )));
-        }
-        if self.resume {
-            return Ok(());
-        }
-        context.warn(format_args!("{}: removed; --resume would have gone on from it", folder.display()));
-        std::fs::remove_dir_all(&folder)
-            .map_err(|e| CliError::failed(format_args!("{}: cannot be removed: {}", folder.display(), io_text(&e))))
+/// The same path whatever links and dots lead to it; what it names need not exist.
+fn resolve(path: &Path) -> Result<PathBuf, CliError> {
+    let refused = |e: io::Error| CliError::usage(format_args!("{}: {}", path.display(), io_text(&e)));
+    if let Ok(found) = path.canonicalize() {
+        return Ok(found);
     }
+    // Folders that do not exist may be named inside of one another: the deepest that does exist leads to the others.
+    let path = std::path::absolute(path).map_err(refused)?;
+    let mut ancestors = path.ancestors().skip(1).filter_map(|parent| Some((parent, parent.canonicalize().ok()?)));
+    let (parent, found) = ancestors.next().ok_or_else(|| refused(io::ErrorKind::NotFound.into()))?;
+    Ok(path.strip_prefix(parent).map_or_else(|_| path.clone(), |rest| found.join(rest)))
+}
 
-    /// Removes what has served.
-    pub(super) fn drop_checkpoint(&self, context: &Context) {
-        let folder = self.checkpoint();
-        if let Err(e) = std::fs::remove_dir_all(&folder)
-            && e.kind() != io::ErrorKind::NotFound
-        {
-            context.warn(format_args!("{}: cannot be removed: {}", folder.display(), io_text(&e)));
-        }
+/// A checkpoint's error as the program says it.
+pub(super) fn checkpoint_error(error: &CheckpointError) -> CliError {
+    if error.is_failure() { CliError::failed(chain(error)) } else { CliError::usage(chain(error)) }
+}
+
+/// Removes the checkpoint that has served.
+pub(super) fn drop_checkpoint(checkpoint: Checkpoint, context: &Context) {
+    let path = checkpoint.path().to_owned();
+    if let Err(e) = checkpoint.finish() {
+        context.warn(format_args!("{}: cannot be removed: {}", path.display(), chain(&e)));
     }
 }
 

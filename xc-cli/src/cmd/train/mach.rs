@@ -1,21 +1,18 @@
 //! `xc train mach`: repetitions one after the other, each kept when it is finished, then put together.
 
 use super::dense::loss_for;
-use super::inputs::DataArgs;
-use super::network::{self, NetworkWatch, Session, Shape, System, Trained, params_error};
+use super::inputs::{DataArgs, checkpoint_error};
+use super::network::{self, Keep, NetworkWatch, Session, Shape, System, Trained, params_error};
 use super::network_args::{NetworkArgs, show_default};
 use crate::context::Context;
 use crate::error::{CliError, chain};
 use crate::model::{self, DecoderName, FamilyName, beside};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::ops::Range;
-use std::path::PathBuf;
 use xc_mach::Sizing;
-use xc_sparse::LabelRows;
-use xc_sparse::store::OpenMode;
+use xc_sparse::store::{ContainerWriter, Layout, OpenMode};
 use xc_train::classifier::{ClassifierParams, Preset, preset};
-use xc_train::mach::{MachContainer, MachParams, Repetition, bucket_rows, repetition_seed};
-use xc_train::trainer::remove_checkpoint;
+use xc_train::mach::{CHECKPOINT, KIND, MachContainer, MachParams, Repetition, bucket_rows, repetition_seed};
 
 /// Train MACH: networks over hashed labels
 ///
@@ -152,6 +149,14 @@ impl System for Args {
         Ok(())
     }
 
+    fn checkpoint(&self) -> Layout {
+        CHECKPOINT
+    }
+
+    fn describe(&self, session: &Session<'_>) -> Value {
+        json!(self.mach_params(&session.params))
+    }
+
     fn train<'t>(&'t self, session: &'t Session<'t>) -> Result<Trained<'t>, CliError> {
         let repetitions = Repetitions { args: self, session, params: self.mach_params(&session.params) };
         let (numbers, sizing) = (self.numbers(), self.sizing(session)?);
@@ -173,7 +178,7 @@ impl System for Args {
         Ok(Trained {
             save: Box::new(move |extras| {
                 let create = || repetitions.params.create(model, n_features, n_labels, &numbers);
-                model::save_created(model, create, extras, |writer| {
+                model::save_created(create, extras, |writer| {
                     for &number in &numbers {
                         let finished = repetitions.open_finished(number)?;
                         let repetition = finished.repetition(number).map_err(|e| CliError::usage(chain(&e)))?;
@@ -212,57 +217,50 @@ struct Repetitions<'a> {
 }
 
 impl Repetitions<'_> {
-    fn finished(&self, number: u32) -> PathBuf {
-        self.args.data.checkpoint().join(format!("finished-{number:04}"))
+    fn finished(number: u32) -> String {
+        format!("finished-{number:04}")
+    }
+
+    /// A finished repetition, if the checkpoint has it; its hashes hold.
+    fn find_finished(&self, number: u32) -> Result<Option<MachContainer>, CliError> {
+        let part = self.session.checkpoint().part(&Self::finished(number)).map_err(|e| checkpoint_error(&e))?;
+        part.map(MachContainer::of).transpose().map_err(|e| CliError::usage(chain(&e)))
     }
 
     fn open_finished(&self, number: u32) -> Result<MachContainer, CliError> {
-        MachContainer::open(&self.finished(number), OpenMode::Map).map_err(|e| CliError::usage(chain(&e)))
+        let gone = || CliError::failed(format_args!("repetition {number} is gone from the checkpoint"));
+        self.find_finished(number)?.ok_or_else(gone)
     }
 
     /// Trains one repetition, unless the checkpoint has it; gives the steps of this run.
     fn train(&self, number: u32) -> Result<u64, CliError> {
         let Self { args, session, params } = self;
         let Shape { n_features, n_labels, .. } = session.shape;
-        let context = session.context;
-        let buckets = |labels: &LabelRows| -> Result<LabelRows, CliError> {
-            let assignment = params.assignment(n_labels, &[number]).map_err(|e| CliError::usage(chain(&e)))?;
-            Ok(bucket_rows(&assignment, 0, labels))
-        };
-        let targets = buckets(&session.sets.train.labels)?;
-        let judged = session.judged().map(buckets).transpose()?;
+        if self.find_finished(number)?.is_some() {
+            session.context.note(format_args!("repetition {number}: from the checkpoint"));
+            return Ok(0);
+        }
+        let assignment = params.assignment(n_labels, &[number]).map_err(|e| CliError::usage(chain(&e)))?;
+        let targets = bucket_rows(&assignment, 0, &session.sets.train.labels);
+        let judged = session.judged().map(|labels| bucket_rows(&assignment, 0, labels));
         let mut repetition = Repetition::new(params, n_features, number).map_err(|e| CliError::usage(chain(&e)))?;
-        let running = args.data.checkpoint().join(format!("running-{number:04}"));
+        let part = format!("running-{number:04}");
         let log = beside(&args.data.model, "log").join(format!("repetition-{number:04}"));
-        let watch = NetworkWatch::new(context, format!("repetition {number}: "), "buckets");
+        let keep = Some(Keep { part: part.clone(), log });
+        let watch = NetworkWatch::new(session.context, format!("repetition {number}: "), "buckets");
         let seed = repetition_seed(params.classifier.seed, number);
-        session.with_trainer(seed, &targets, judged.as_ref(), running.clone(), log, &watch, |trainer, train, others| {
-            repetition.initialise(train, trainer.observer).map_err(|e| session.error(&e))?;
-            let key = format!("{:016x}", trainer.key(repetition.classifier().network(), train, others));
-            let finished = self.finished(number);
-            if finished.exists() {
-                let got: Option<String> =
-                    self.open_finished(number)?.container().parameter("key").map_err(|e| CliError::usage(chain(&e)))?;
-                if got.as_deref() != Some(&key) {
-                    return Err(CliError::usage(format_args!(
-                        "{}: belongs to other data or settings; remove it or choose another --checkpoint",
-                        finished.display()
-                    )));
-                }
-                context.note(format_args!("repetition {number}: from the checkpoint"));
-                return Ok(0);
-            }
-            let summary = repetition.train(trainer, train, others).map_err(|e| session.error(&e))?;
-            let write = || {
-                let mut writer = params.create(&finished, n_features, n_labels, &[number])?;
-                writer.set_parameter("key", key.as_str());
-                repetition.write(&mut writer)?;
-                writer.finish()
-            };
-            write().map_err(|e| model::write_error(&e))?;
-            remove_checkpoint(&running).map_err(|e| CliError::failed(chain(&e)))?;
-            Ok(summary.steps)
-        })
+        let summary =
+            session.with_trainer(seed, &targets, judged.as_ref(), keep, &watch, |trainer, train, others| {
+                repetition.initialise(train, trainer.observer).map_err(|e| session.error(&e))?;
+                repetition.train(trainer, train, others).map_err(|e| session.error(&e))
+            })?;
+        let write = |writer: &mut ContainerWriter| {
+            params.describe(writer, n_features, n_labels, &[number]);
+            repetition.write(writer)
+        };
+        session.checkpoint().save(&Self::finished(number), KIND, write).map_err(|e| model::write_error(&e))?;
+        session.checkpoint().remove(&part).map_err(|e| checkpoint_error(&e))?;
+        Ok(summary.steps)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::explain::seen_labels;
 use super::given::{self, GivenSets, Rowset};
-use super::inputs::DataArgs;
+use super::inputs::{DataArgs, checkpoint_error, drop_checkpoint};
 use super::memory::Forecast;
 use super::network_args::NetworkArgs;
 use super::report::{Report, score_against};
@@ -17,9 +17,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use xc_sparse::rank::RankedBatch;
+use xc_sparse::store::{Checkpoint, Layout};
 use xc_sparse::{LabelRows, Rows};
 use xc_train::classifier::{Classifier, ClassifierParams, HeadParams, InputKind, Only, Preset, Workload};
-use xc_train::trainer::{CheckpointAt, CheckpointError, Event, Keep, LogAt, Observer, Sample, TrainError};
+use xc_train::trainer::{self, CHECKPOINT, CheckpointAt, Event, LogAt, Observer, STATE, Sample, TrainError};
 use xc_train::{Examples, Features, Loss, Optimizer, TrainParams, Trainer};
 
 /// Least time between the checkpoints that are written after epochs.
@@ -62,6 +63,16 @@ pub(super) trait System {
         Ok(())
     }
 
+    /// What its checkpoints look like.
+    fn checkpoint(&self) -> Layout {
+        CHECKPOINT
+    }
+
+    /// Everything that first values follow from beside the data.
+    fn describe(&self, session: &Session<'_>) -> Value {
+        json!([self.preset().name, session.params])
+    }
+
     /// Trains.
     fn train<'t>(&'t self, session: &'t Session<'t>) -> Result<Trained<'t>, CliError> {
         session.train_one(self.preset().name)
@@ -80,6 +91,14 @@ pub(super) struct Trained<'t> {
     pub(super) figures: Map<String, Value>,
 }
 
+/// Where a training leaves its state and its log.
+pub(super) struct Keep {
+    /// Part of the checkpoint.
+    pub(super) part: String,
+    /// Folder of the log.
+    pub(super) log: PathBuf,
+}
+
 /// Everything that training the networks of one command needs.
 pub(super) struct Session<'a> {
     pub(super) data: &'a DataArgs,
@@ -92,6 +111,7 @@ pub(super) struct Session<'a> {
     optimizer: Optimizer,
     /// Labels of the validation instances that the training instances have.
     judged: Option<LabelRows>,
+    checkpoint: Option<&'a Checkpoint>,
 }
 
 /// Trains a network and saves it.
@@ -107,6 +127,7 @@ pub(super) fn run(system: &dyn System, data: &DataArgs, args: &NetworkArgs, cont
     system.params(&widest, context.seed)?;
     let text = data.text.params()?;
     data.check_model()?;
+    let folder = data.claim_checkpoint(system.checkpoint(), context)?;
 
     let start = Instant::now();
     let sets = given::read(data, args.features.as_ref(), args.validation_features.as_ref(), &text, context)?;
@@ -114,11 +135,14 @@ pub(super) fn run(system: &dyn System, data: &DataArgs, args: &NetworkArgs, cont
     let shape = shape(&sets);
     let params = system.params(&shape, context.seed)?;
     let judged = sets.validation.as_ref().map(|set| within(&set.labels, shape.n_labels));
-    let session = Session { data, args, context, sets, shape, params, training, optimizer, judged };
+    let checkpoint;
+    let mut session =
+        Session { data, args, context, sets, shape, params, training, optimizer, judged, checkpoint: None };
     let memory = session.announce(system)?;
-    data.prepare_checkpoint(is_part, context)?;
 
     let start = Instant::now();
+    checkpoint = folder.begin(session.key(system)?).map_err(|e| checkpoint_error(&e))?;
+    session.checkpoint = Some(&checkpoint);
     let Trained { save, answer, what, figures } = system.train(&session)?;
     let train_s = start.elapsed().as_secs_f64();
     context.check_interrupt()?;
@@ -128,12 +152,15 @@ pub(super) fn run(system: &dyn System, data: &DataArgs, args: &NetworkArgs, cont
     let kept = session.kept();
     save(Extras { maker: train.maker.as_ref(), names: train.names.as_deref(), training: Some(kept.clone()) })?;
     let save_s = start.elapsed().as_secs_f64();
-    data.drop_checkpoint(context);
 
     let metrics = match &session.sets.validation {
         Some(set) => Some(score_against(&train.labels, &set.labels, &answer(set.features())?)?),
-        None => None,
+        None => {
+            drop(answer);
+            None
+        }
     };
+    drop_checkpoint(checkpoint, context);
     let mut further = figures;
     further.insert("memory".to_owned(), memory);
     let report = Report {
@@ -148,11 +175,6 @@ pub(super) fn run(system: &dyn System, data: &DataArgs, args: &NetworkArgs, cont
         logged: Map::from_iter([("training".to_owned(), kept)]),
     };
     report.finish(data, context)
-}
-
-/// True for the parts of a checkpoint folder.
-fn is_part(name: &str) -> bool {
-    name == "state" || ["state.", "finished-", "running-"].iter().any(|begin| name.starts_with(begin))
 }
 
 fn shape(sets: &GivenSets) -> Shape {
@@ -178,24 +200,17 @@ impl Session<'_> {
         let mut classifier =
             Classifier::new(kind, n_features, n_labels, self.params.clone()).map_err(|e| params_error(&e))?;
         let watch = NetworkWatch::new(self.context, String::new(), "labels");
-        let (checkpoint, log) = (self.data.checkpoint(), beside(&self.data.model, "log"));
+        let keep = Keep { part: STATE.to_owned(), log: beside(&self.data.model, "log") };
         let (labels, judged) = (&self.sets.train.labels, self.judged.as_ref());
-        let steps = self.with_trainer(
-            self.training.seed,
-            labels,
-            judged,
-            checkpoint,
-            log,
-            &watch,
-            |trainer, train, others| {
+        let steps =
+            self.with_trainer(self.training.seed, labels, judged, Some(keep), &watch, |trainer, train, others| {
                 if self.params.encoder.uses_lsa() {
                     self.context.note(format_args!("initial embeddings: lsa of {} rows", train.len()));
                 }
                 classifier.initialise(train, trainer.observer).map_err(|e| self.error(&e))?;
                 let summary = classifier.train(trainer, train, others).map_err(|e| self.error(&e))?;
                 Ok((summary.steps, summary.epochs))
-            },
-        )?;
+            })?;
         drop(watch);
         let (steps, epochs) = steps;
         let n_values = classifier.network().n_values();
@@ -218,6 +233,20 @@ impl Session<'_> {
         self.judged.as_ref()
     }
 
+    /// The key of the training's checkpoint.
+    fn key(&self, system: &dyn System) -> Result<String, CliError> {
+        let watch = NetworkWatch::new(self.context, String::new(), "labels");
+        let (labels, judged, seed) = (&self.sets.train.labels, self.judged.as_ref(), self.training.seed);
+        self.with_trainer(seed, labels, judged, None, &watch, |trainer, train, others| {
+            Ok(trainer.key(system.checkpoint(), &system.describe(self), train, others))
+        })
+    }
+
+    /// The checkpoint, which is there once training begins.
+    pub(super) fn checkpoint(&self) -> &Checkpoint {
+        self.checkpoint.unwrap_or_else(|| unreachable!("training begins with a checkpoint"))
+    }
+
     /// Hands a trainer, the instances to learn from and those that judge to `work`. `targets` and
     /// `judged` are what the outputs of the network stand for.
     pub(super) fn with_trainer<T>(
@@ -225,8 +254,7 @@ impl Session<'_> {
         seed: u64,
         targets: &LabelRows,
         judged: Option<&LabelRows>,
-        checkpoint: PathBuf,
-        log: PathBuf,
+        keep: Option<Keep>,
         watch: &NetworkWatch<'_>,
         work: impl FnOnce(&mut Trainer<'_>, &Sample<'_>, Option<&Sample<'_>>) -> Result<T, CliError>,
     ) -> Result<T, CliError> {
@@ -252,12 +280,13 @@ impl Session<'_> {
             optimizer: self.optimizer,
             schedule: &mut *schedule,
             params: TrainParams { seed, ..self.training.clone() },
-            checkpoint: Some(CheckpointAt {
-                folder: checkpoint,
+            checkpoint: self.checkpoint.zip(keep.as_ref()).map(|(checkpoint, keep)| CheckpointAt {
+                checkpoint,
+                part: keep.part.clone(),
                 every: self.args.checkpoint_every,
                 after: CHECKPOINT_AFTER,
             }),
-            log: Some(LogAt { folder: log, every: self.args.log_every }),
+            log: keep.map(|keep| LogAt { folder: keep.log, every: self.args.log_every }),
             observer: watch,
         };
         work(&mut trainer, &train, validation.as_ref())
@@ -278,7 +307,7 @@ impl Session<'_> {
                 n_labels: system.n_outputs(shape),
                 batch_size: self.training.batch_size,
                 n_moments: self.optimizer.n_moments(),
-                keeps_best: validates && self.training.keep == Keep::Best,
+                keeps_best: validates && self.training.keep == trainer::Keep::Best,
                 clips: self.training.clip_norm.is_some(),
             },
             data_bytes: all().map(|set| set.n_bytes()).sum(),
@@ -358,10 +387,8 @@ fn training_error(train: &Path, error: &TrainError) -> CliError {
     match error {
         TrainError::Cancelled { .. } => CliError::interrupted(),
         TrainError::NotFinite { .. } => CliError::failed(line),
-        TrainError::Checkpoint(CheckpointError::Write(_) | CheckpointError::Io { .. }) | TrainError::Log(_) => {
-            CliError::failed(chain(error))
-        }
-        TrainError::Checkpoint(_) => CliError::usage(chain(error)),
+        TrainError::Checkpoint(error) => checkpoint_error(error),
+        TrainError::Log(_) => CliError::failed(chain(error)),
         _ => CliError::usage(line),
     }
 }

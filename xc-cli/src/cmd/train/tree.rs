@@ -1,7 +1,7 @@
 //! `xc train tree`: read, train, save, score.
 
 use super::explain::{self, Plan};
-use super::inputs::Instances;
+use super::inputs::{Instances, checkpoint_error, drop_checkpoint};
 use super::report::{Report, score};
 use super::tree_args::Args;
 use super::watch::Watch;
@@ -15,7 +15,9 @@ use std::path::Path;
 use std::time::Instant;
 use xc_sparse::io::UnknownLabels;
 use xc_sparse::{CsrMatrix, Rows};
-use xc_tree::{PredictParams, TrainError, TrainInput, TreeModel, TreeParams, estimate_peak_bytes};
+use xc_tree::{
+    CHECKPOINT, PredictParams, TrainError, TrainInput, TreeModel, TreeParams, checkpoint_key, estimate_peak_bytes,
+};
 
 /// Everything that was named, opened and checked.
 struct Inputs {
@@ -49,9 +51,13 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let mut changed = Vec::new();
     let params = args.params(context.seed, &mut changed)?;
     let text = args.data.text.params()?;
-    if !args.explain {
-        args.data.check_model()?;
-    }
+    let folder = match args.explain {
+        true => None,
+        false => {
+            args.data.check_model()?;
+            Some(args.data.claim_checkpoint(CHECKPOINT, context)?)
+        }
+    };
     let start = Instant::now();
     let inputs = read_inputs(args, &text, context)?;
     let data = &inputs.instances.train;
@@ -59,16 +65,15 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 
     let needed = estimate_peak_bytes(&inputs.train_input(), &params, context.threads) + inputs.n_bytes();
     let plan = Plan { args, params: &params, changed: &changed, data, needed, context };
-    if args.explain {
-        return explain::print(&plan);
-    }
+    let Some(folder) = folder else { return explain::print(&plan) };
     context.foresee_memory("xc train tree", needed)?;
     context.note(explain::summary(&plan));
-    args.data.prepare_checkpoint(|name| name.starts_with("tree-"), context)?;
 
     let start = Instant::now();
     let watch = Watch::new(context);
-    let trained = TreeModel::train_with(&inputs.train_input(), &params, &watch, Some(&args.data.checkpoint()));
+    let key = checkpoint_key(&inputs.train_input(), &params);
+    let checkpoint = folder.begin(key).map_err(|e| checkpoint_error(&e))?;
+    let trained = TreeModel::train_with(&inputs.train_input(), &params, &watch, Some(&checkpoint));
     drop(watch);
     let tree = trained.map_err(|e| training_error(&args.data.train, &e))?;
     let train_s = start.elapsed().as_secs_f64();
@@ -79,7 +84,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let extras = Extras { maker: data.maker.as_ref(), names: data.names.as_deref(), training };
     model::save(&args.data.model, &tree, extras)?;
     let save_s = start.elapsed().as_secs_f64();
-    args.data.drop_checkpoint(context);
+    drop_checkpoint(checkpoint, context);
 
     let metrics = match &inputs.instances.validation {
         Some(validation) => {
@@ -153,14 +158,12 @@ fn read_label_features(
 }
 
 fn training_error(train: &Path, error: &TrainError) -> CliError {
-    use xc_tree::CheckpointError;
     let line = format!("{}: {}", train.display(), chain(error));
     match error {
         TrainError::Cancelled => CliError::interrupted(),
         TrainError::Memory { .. } => CliError::missing(line),
         TrainError::Build(_) => CliError::failed(format_args!("packing the model: {}", chain(error))),
-        TrainError::Checkpoint(CheckpointError::Io { .. }) => CliError::failed(chain(error)),
-        TrainError::Checkpoint(_) => CliError::usage(chain(error)),
+        TrainError::Checkpoint(error) => checkpoint_error(error),
         _ => CliError::usage(line),
     }
 }

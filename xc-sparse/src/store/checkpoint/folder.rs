@@ -1,0 +1,302 @@
+//! The folder of a checkpoint: who may use it, and what in it is ours.
+
+use super::super::config::{ArrayEntry, CONFIG_FILE, Config};
+use super::{CheckpointError, Layout, OpenError, damaged};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fs::{File, TryLockError};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+/// The file whose lock says that a process uses the folder.
+const LOCK_FILE: &str = ".xc-lock";
+const CONFIG_PARTIAL: &str = ".config.json.partial";
+/// The parameter of the folder and of its parts that says whose they are.
+pub(super) const OWNER: &str = "checkpoint";
+/// How often a folder that others make and remove at the same time is tried again.
+const TRIES: usize = 100;
+
+/// What the folder's own `config.json` says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Marker {
+    pub(super) system: String,
+    pub(super) key: String,
+    /// Whether the folder was made for this checkpoint, so that it may go with it.
+    pub(super) made_folder: bool,
+}
+
+/// What the `config.json` of a part says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Part {
+    pub(super) key: String,
+    pub(super) part: String,
+}
+
+/// A folder that only this process uses, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Folder {
+    pub(super) path: PathBuf,
+    pub(super) layout: Layout,
+    pub(super) made: bool,
+    /// Held, never read.
+    _lock: File,
+}
+
+/// What one entry of the folder is.
+enum Entry {
+    Own,
+    Part(String),
+    Leftover,
+    Foreign,
+}
+
+pub(super) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> CheckpointError {
+    let path = path.to_owned();
+    move |source| CheckpointError::Io { path, source }
+}
+
+/// No error where there is nothing to remove.
+fn gone(outcome: io::Result<()>) -> io::Result<()> {
+    match outcome {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+impl Folder {
+    /// Makes the folder or takes one that is empty or a checkpoint, and locks it. Nothing is touched before it is known to be
+    /// one of these; what killed saves left in it is removed.
+    pub(super) fn claim(path: &Path, layout: Layout) -> Result<Self, CheckpointError> {
+        for _ in 0..TRIES {
+            let made = match std::fs::create_dir(path) {
+                Ok(()) => true,
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
+                Err(error) => return Err(io_error(path)(error)),
+            };
+            // Names and the marker alone: another process may be at work in it.
+            if let Some(entry) = foreign_name(path, layout)? {
+                return Err(CheckpointError::Occupied { path: path.to_owned(), entry });
+            }
+            read_marker(path)?;
+            let lock = lock(path).inspect_err(|_| {
+                if made {
+                    let _ = std::fs::remove_dir(path);
+                }
+            });
+            let Some(lock) = lock? else { continue };
+            let made = read_marker(path)?.map_or(made, |marker| marker.made_folder);
+            let folder = Self { path: path.to_owned(), layout, made, _lock: lock };
+            folder.check()?;
+            return Ok(folder);
+        }
+        Err(CheckpointError::InUse { path: path.to_owned() })
+    }
+
+    /// The marker, if a training has begun here.
+    pub(super) fn marker(&self) -> Result<Option<Marker>, CheckpointError> {
+        read_marker(&self.path)
+    }
+
+    pub(super) fn write_marker(&self, key: &str) -> Result<(), CheckpointError> {
+        let (system, key) = (self.layout.system.to_owned(), key.to_owned());
+        let marker = Marker { system, key, made_folder: self.made };
+        let mut config = Config::new(super::KIND);
+        let value = serde_json::to_value(marker).map_err(|e| io_error(&self.path)(e.into()))?;
+        config.parameters.insert(OWNER.to_owned(), value);
+        let bytes = config.to_bytes().map_err(|e| io_error(&self.path)(e.into()))?;
+        let (partial, path) = (self.path.join(CONFIG_PARTIAL), self.path.join(CONFIG_FILE));
+        let write = || {
+            use std::io::Write as _;
+            let mut file = File::create(&partial)?;
+            file.write_all(&bytes)?;
+            file.sync_all()?;
+            std::fs::rename(&partial, &path)
+        };
+        write().map_err(io_error(&path))
+    }
+
+    /// Looks at every entry: parts have to be those of this checkpoint, and nothing else may be there. Afterwards removes
+    /// what killed saves left.
+    fn check(&self) -> Result<(), CheckpointError> {
+        let key = self.marker()?.map(|marker| marker.key);
+        let (mut foreign, mut leftovers) = (None, Vec::new());
+        for (name, entry) in self.entries()? {
+            match entry {
+                Entry::Own => {}
+                Entry::Part(part) => self.check_part(&part, key.as_deref())?,
+                Entry::Leftover => leftovers.push(name),
+                Entry::Foreign => foreign = Some(name),
+            }
+        }
+        if let Some(entry) = foreign {
+            return Err(CheckpointError::Occupied { path: self.path.clone(), entry });
+        }
+        for name in leftovers {
+            let path = self.path.join(name);
+            remove_container(&path).map_err(io_error(&path))?;
+        }
+        Ok(())
+    }
+
+    /// A part says itself that it belongs here, and holds nothing but what it lists.
+    fn check_part(&self, name: &str, key: Option<&str>) -> Result<(), CheckpointError> {
+        let path = self.path.join(name);
+        let occupied = || CheckpointError::Occupied { path: self.path.clone(), entry: name.to_owned() };
+        if !path.join(CONFIG_FILE).is_file() {
+            return Err(occupied());
+        }
+        let (config, _) = Config::read(&path)?;
+        let of = config.parameters.get(OWNER).and_then(|value| Part::deserialize(value).ok()).ok_or_else(occupied)?;
+        if of.part != name || key.is_some_and(|key| key != of.key) {
+            return Err(CheckpointError::WrongPart { path, part: of.part, key: of.key });
+        }
+        let files: BTreeSet<&str> = config.arrays.values().map(|ArrayEntry { file, .. }| file.as_str()).collect();
+        for entry in std::fs::read_dir(&path).map_err(io_error(&path))? {
+            let entry = entry.map_err(io_error(&path))?.file_name().to_string_lossy().into_owned();
+            if entry != CONFIG_FILE && !files.contains(entry.as_str()) {
+                return Err(CheckpointError::Occupied { path, entry });
+            }
+        }
+        Ok(())
+    }
+
+    /// Names of the parts that are there, sorted.
+    pub(super) fn parts(&self) -> Result<Vec<String>, CheckpointError> {
+        let parts = self.entries()?.into_iter();
+        Ok(parts.filter_map(|(_, entry)| if let Entry::Part(name) = entry { Some(name) } else { None }).collect())
+    }
+
+    /// Removes a part, if it is there. Renamed first: a part that is half removed must not be taken for one.
+    pub(super) fn remove_part(&self, name: &str) -> Result<(), CheckpointError> {
+        let (path, aside) = (self.path.join(name), self.path.join(format!(".{name}.removed.partial")));
+        gone(remove_container(&aside)).map_err(io_error(&aside))?;
+        match std::fs::rename(&path, &aside) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            outcome => outcome.map_err(io_error(&path))?,
+        }
+        remove_container(&aside).map_err(io_error(&path))
+    }
+
+    /// Removes the marker, and the folder if it was made for the checkpoint and nothing else is in it.
+    pub(super) fn remove(&self) -> Result<(), CheckpointError> {
+        for name in [CONFIG_PARTIAL, CONFIG_FILE, LOCK_FILE] {
+            let path = self.path.join(name);
+            gone(std::fs::remove_file(&path)).map_err(io_error(&path))?;
+        }
+        if self.made {
+            // It stays where something of others is in it.
+            let _ = std::fs::remove_dir(&self.path);
+        }
+        Ok(())
+    }
+
+    fn entries(&self) -> Result<Vec<(String, Entry)>, CheckpointError> {
+        list(&self.path, self.layout)
+    }
+}
+
+/// Every entry by name, sorted.
+fn list(path: &Path, layout: Layout) -> Result<Vec<(String, Entry)>, CheckpointError> {
+    let mut out = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(io_error(path))? {
+        let entry = entry.map_err(io_error(path))?;
+        let is_folder = entry.file_type().map_err(io_error(path))?.is_dir();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let kind = match (is_folder, name.as_str()) {
+            (false, LOCK_FILE | CONFIG_FILE | CONFIG_PARTIAL) => Entry::Own,
+            (true, name) if layout.has_part(name) => Entry::Part(name.to_owned()),
+            (true, name) if layout.is_leftover(name) && holds_only_a_container(&entry.path()) => Entry::Leftover,
+            _ => Entry::Foreign,
+        };
+        out.push((name, kind));
+    }
+    out.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(out)
+}
+
+/// The marker of a folder, if it has a configuration.
+fn read_marker(path: &Path) -> Result<Option<Marker>, CheckpointError> {
+    let exists = || path.join(CONFIG_FILE).try_exists().map_err(io_error(path));
+    if !exists()? {
+        return Ok(None);
+    }
+    let occupied = || CheckpointError::Occupied { path: path.to_owned(), entry: CONFIG_FILE.to_owned() };
+    match Config::read(path) {
+        Ok((config, hash)) => {
+            let marker = config.parameters.get(OWNER).and_then(|value| Marker::deserialize(value).ok());
+            let marker = marker.filter(|_| config.kind == super::KIND).ok_or_else(occupied)?;
+            match hash.met == hash.written {
+                true => Ok(Some(marker)),
+                false => Err(damaged(path, "its config.json is not what was written")),
+            }
+        }
+        // Another process has just finished.
+        Err(_) if !exists()? => Ok(None),
+        Err(OpenError::NotAModel { .. } | OpenError::Config { .. }) => Err(occupied()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The first entry by which a folder is seen not to be ours, without looking into parts. A folder that begins to be used holds
+/// the lock alone.
+fn foreign_name(path: &Path, layout: Layout) -> Result<Option<String>, CheckpointError> {
+    let entries = list(path, layout)?;
+    if let Some((name, _)) = entries.iter().find(|(_, entry)| matches!(entry, Entry::Foreign)) {
+        return Ok(Some(name.clone()));
+    }
+    let is_marked = entries.iter().any(|(name, _)| name == CONFIG_FILE);
+    let other = entries.into_iter().find(|(name, _)| name != LOCK_FILE && name != CONFIG_PARTIAL);
+    Ok(other.map(|(name, _)| name).filter(|_| !is_marked))
+}
+
+/// True for a folder with no other names than those of a container.
+fn holds_only_a_container(path: &Path) -> bool {
+    let is_ours = |name: &str| name == CONFIG_FILE || super::super::replace::is_model_file(name);
+    match std::fs::read_dir(path) {
+        Ok(mut entries) => entries.all(|entry| entry.is_ok_and(|e| is_ours(&e.file_name().to_string_lossy()))),
+        // The process at work in it was done with that save.
+        Err(error) => error.kind() == ErrorKind::NotFound,
+    }
+}
+
+/// Removes the files of a container by name and then its folder, which stays where anything else is in it.
+fn remove_container(path: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(path)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == CONFIG_FILE || super::super::replace::is_model_file(&name.to_string_lossy()) {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    std::fs::remove_dir(path)
+}
+
+/// Locks the folder for this process. `None`: the folder was removed meanwhile.
+fn lock(folder: &Path) -> Result<Option<File>, CheckpointError> {
+    let path = folder.join(LOCK_FILE);
+    let file = match File::options().create(true).truncate(false).write(true).open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(io_error(&path)(error)),
+    };
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(CheckpointError::InUse { path: folder.to_owned() }),
+        Err(TryLockError::Error(error)) => return Err(io_error(&path)(error)),
+    }
+    // Whoever held it may have removed the file before he let go: a lock on a file without a name protects nothing.
+    Ok(is_same(&file, &path).then_some(file))
+}
+
+#[cfg(unix)]
+fn is_same(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let named = std::fs::metadata(path);
+    file.metadata().is_ok_and(|own| named.is_ok_and(|named| (own.dev(), own.ino()) == (named.dev(), named.ino())))
+}
+
+#[cfg(not(unix))]
+fn is_same(_: &File, path: &Path) -> bool {
+    // A file that is open cannot be removed there.
+    path.exists()
+}

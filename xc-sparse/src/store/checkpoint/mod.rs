@@ -1,0 +1,334 @@
+//! What a long training has finished so far, in a folder of its own.
+//!
+//! ```text
+//!   CHECKPOINT/config.json      a container of kind "checkpoint" without arrays: which training this belongs to
+//!   CHECKPOINT/.xc-lock         locked while a process uses the folder
+//!   CHECKPOINT/PART/            a container for each part: key and name of the part inside, written at once
+//!   CHECKPOINT/.PART.*.partial  what a killed save left; the next owner of the lock removes it
+//! ```
+//!
+//! A folder that holds anything else is refused and left as it is. In the end exactly what was written is removed, and the
+//! folder itself only when it was made for the checkpoint and is empty. `docs/formats/checkpoint.md` is the specification.
+//!
+//! ```
+//! use xc_sparse::store::{CheckpointFolder, CheckpointKey, CHECKPOINT_KIND, Layout};
+//!
+//! const LAYOUT: Layout = Layout { system: "sum", parts: &["term-#"] };
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("sum.checkpoint");
+//! let mut key = CheckpointKey::new(LAYOUT.system, 1);
+//! key.numbers(&[10, 20]);
+//!
+//! let checkpoint = CheckpointFolder::claim(&path, LAYOUT)?.begin(key.finish())?;
+//! checkpoint.save("term-0", CHECKPOINT_KIND, |writer| writer.add_slice("value", &[10.0f64]))?;
+//! assert!(CheckpointFolder::claim(&path, LAYOUT).is_err(), "it is in use");
+//! drop(checkpoint);      // or the process was killed
+//!
+//! let checkpoint = CheckpointFolder::claim(&path, LAYOUT)?.begin(key.finish())?;
+//! let term = checkpoint.part("term-0")?.expect("it was saved");
+//! assert_eq!(term.array::<f64>("value")?[..], [10.0]);
+//! assert!(checkpoint.part("term-1")?.is_none());
+//! checkpoint.finish()?;
+//! assert!(!path.exists());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod folder;
+mod key;
+
+pub use key::CheckpointKey;
+
+use super::{Container, ContainerWriter, Mismatch, OpenError, OpenMode, WriteError};
+use folder::{Folder, OWNER, Part};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// The kind of a checkpoint and of parts that are no models themselves.
+pub const KIND: &str = "checkpoint";
+
+/// What is trained, and the names that its parts may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// The system, as its kind of model is named.
+    pub system: &'static str,
+    /// Names of the parts, of lower-case letters and `-`; `#` stands for a number.
+    pub parts: &'static [&'static str],
+}
+
+impl Layout {
+    /// Whether a part may have this name.
+    fn has_part(self, name: &str) -> bool {
+        self.parts.iter().any(|pattern| matches(pattern, name))
+    }
+
+    /// Whether a save of a part that was killed leaves a folder of this name.
+    fn is_leftover(self, name: &str) -> bool {
+        let inner = name.strip_prefix('.').and_then(|rest| rest.strip_suffix(".partial"));
+        inner.and_then(|inner| inner.rsplit_once('.')).is_some_and(|(part, _)| self.has_part(part))
+    }
+}
+
+/// Compares a name with a pattern in which `#` stands for digits.
+fn matches(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('#');
+    let mut rest = parts.next().and_then(|first| name.strip_prefix(first));
+    for literal in parts {
+        let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+        rest = rest.and_then(|text| match digits(text) {
+            0 => None,
+            n => text[n..].strip_prefix(literal),
+        });
+    }
+    rest == Some("")
+}
+
+/// Why a checkpoint is of no use or cannot be written.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum CheckpointError {
+    /// Another process uses the folder.
+    #[error("checkpoint {} is in use by another process", path.display())]
+    InUse {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder holds something that no checkpoint of this kind has. It is left as it is.
+    #[error("{}: holds {entry:?}, which is no part of a checkpoint; another folder is expected", path.display())]
+    Occupied {
+        /// The folder.
+        path: PathBuf,
+        /// The entry.
+        entry: String,
+    },
+    /// A part is that of another checkpoint, or another part of this one.
+    #[error("{}: is part {part:?} of a checkpoint with key {key}; remove it to do that part again", path.display())]
+    WrongPart {
+        /// The part's folder.
+        path: PathBuf,
+        /// The name that it was saved under.
+        part: String,
+        /// The key that it was saved under.
+        key: String,
+    },
+    /// The folder belongs to a training with other data or settings.
+    #[error(
+        "checkpoint {} belongs to other data or settings ({got}; expected {expected}); remove it or choose another folder",
+        path.display()
+    )]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+        /// System and key found there.
+        got: String,
+        /// System and key of this training.
+        expected: String,
+    },
+    /// The content is not what was written.
+    #[error("checkpoint {} is damaged: {what}; remove it to do that part again", path.display())]
+    Damaged {
+        /// The folder of the part.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// It does not open.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// It cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The file system refused.
+    #[error("checkpoint {}", path.display())]
+    Io {
+        /// File or folder.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+}
+
+impl CheckpointError {
+    /// Whether the file system failed, rather than that what was met is of no use.
+    pub fn is_failure(&self) -> bool {
+        matches!(self, Self::Write(_) | Self::Io { .. })
+    }
+}
+
+fn damaged(path: &Path, what: impl Into<String>) -> CheckpointError {
+    CheckpointError::Damaged { path: path.to_owned(), what: what.into() }
+}
+
+/// A folder that is ours alone: a checkpoint, or one that will be.
+///
+/// Dropped without [`CheckpointFolder::begin`], a folder without parts is left as it was found.
+#[derive(Debug)]
+pub struct CheckpointFolder(Option<Folder>);
+
+impl CheckpointFolder {
+    /// Takes a folder that does not exist, is empty, or is a checkpoint, and locks it for this process.
+    ///
+    /// # Errors
+    /// Another process uses it; it holds something else, at any depth; a part of it is not of this checkpoint; its parent does
+    /// not exist. Nothing in it was touched then.
+    ///
+    /// # Cost
+    /// The configurations of all parts are read, the arrays are not.
+    pub fn claim(path: &Path, layout: Layout) -> Result<Self, CheckpointError> {
+        Folder::claim(path, layout).map(|folder| Self(Some(folder)))
+    }
+
+    fn folder(&self) -> &Folder {
+        self.0.as_ref().unwrap_or_else(|| unreachable!("the folder is taken by begin, which consumes this"))
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.folder().path
+    }
+
+    /// Whether a training left something to go on from.
+    ///
+    /// # Errors
+    /// The folder cannot be listed.
+    pub fn has_parts(&self) -> Result<bool, CheckpointError> {
+        Ok(!self.folder().parts()?.is_empty())
+    }
+
+    /// Removes every part.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn clear(&self) -> Result<(), CheckpointError> {
+        self.folder().parts()?.iter().try_for_each(|part| self.folder().remove_part(part))
+    }
+
+    /// The checkpoint of the training with this key. A folder without parts becomes its own.
+    ///
+    /// # Errors
+    /// There are parts, of a training with another key or of another system.
+    pub fn begin(mut self, key: String) -> Result<Checkpoint, CheckpointError> {
+        let folder = self.folder();
+        let expected = format!("{} {key}", folder.layout.system);
+        match folder.marker()? {
+            Some(marker) if !folder.parts()?.is_empty() => {
+                let got = format!("{} {}", marker.system, marker.key);
+                if got != expected {
+                    return Err(CheckpointError::Foreign { path: folder.path.clone(), got, expected });
+                }
+            }
+            _ => folder.write_marker(&key)?,
+        }
+        let folder = self.0.take();
+        Ok(Checkpoint { folder: CheckpointFolder(folder), key })
+    }
+}
+
+impl Drop for CheckpointFolder {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.0
+            && folder.parts().is_ok_and(|parts| parts.is_empty())
+        {
+            // Nothing is lost when it stays.
+            let _ = folder.remove();
+        }
+    }
+}
+
+/// The checkpoint of one training. Dropped, it stays for a later run, unless it has no part.
+#[derive(Debug)]
+pub struct Checkpoint {
+    folder: CheckpointFolder,
+    key: String,
+}
+
+impl Checkpoint {
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The key of the training.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// A part, if it was saved; every hash is compared.
+    ///
+    /// # Errors
+    /// It does not open, is not what was written, or is another part.
+    ///
+    /// # Cost
+    /// One read of the part.
+    ///
+    /// # Panics
+    /// If the layout has no such part.
+    pub fn part(&self, name: &str) -> Result<Option<Container>, CheckpointError> {
+        let path = self.part_path(name);
+        if !path.try_exists().map_err(folder::io_error(&path))? {
+            return Ok(None);
+        }
+        let container = Container::open(&path, OpenMode::Map)?;
+        let of: Option<Part> = container.parameter(OWNER)?;
+        let of =
+            of.ok_or_else(|| CheckpointError::Occupied { path: self.path().to_owned(), entry: name.to_owned() })?;
+        if of.part != name || of.key != self.key {
+            return Err(CheckpointError::WrongPart { path, part: of.part, key: of.key });
+        }
+        match container.verify()?.first() {
+            Some(mismatch) => Err(damaged(&path, Mismatch::to_string(mismatch))),
+            None => Ok(Some(container)),
+        }
+    }
+
+    /// Saves a part in one step: it is the old one or the new one, never a mixture. `kind` is [`KIND`] unless the part is a
+    /// model by itself.
+    ///
+    /// # Errors
+    /// The file system refuses, or `fill` fails.
+    ///
+    /// # Panics
+    /// If the layout has no such part.
+    pub fn save<E: From<WriteError>>(
+        &self,
+        name: &str,
+        kind: &str,
+        fill: impl FnOnce(&mut ContainerWriter) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut writer = ContainerWriter::create(&self.part_path(name), kind)?;
+        writer.set_parameter(OWNER, serde_json::json!(Part { key: self.key.clone(), part: name.to_owned() }));
+        fill(&mut writer)?;
+        Ok(writer.finish()?)
+    }
+
+    /// Removes a part that is no longer needed. One that is not there is no error.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    ///
+    /// # Panics
+    /// If the layout has no such part.
+    pub fn remove(&self, name: &str) -> Result<(), CheckpointError> {
+        self.part_path(name);
+        self.folder.folder().remove_part(name)
+    }
+
+    /// Removes the checkpoint, which has served: everything that was written, and the folder if it was made for it and holds
+    /// nothing else.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn finish(mut self) -> Result<(), CheckpointError> {
+        self.folder.clear()?;
+        // Once the lock has no name another process may begin here: nothing may be removed a second time.
+        self.folder.0.take().map_or(Ok(()), |folder| folder.remove())
+    }
+
+    fn part_path(&self, name: &str) -> PathBuf {
+        let layout = self.folder.folder().layout;
+        assert!(layout.has_part(name), "part {name:?} of a checkpoint of {layout:?}");
+        self.path().join(name)
+    }
+}
+
+#[cfg(test)]
+mod tests;
