@@ -1,17 +1,22 @@
-//! Leading directions of sparse rows: where most of their weight lies, as the first values of a bag.
+//! Latent semantic analysis of sparse rows: a truncated SVD, as the initial embeddings of a bag.
 //!
-//! A randomised range finder (`[halko2011finding]`, algorithm 4.4, with one orthonormalisation a pass): random columns are multiplied by `X^T X` and made orthogonal, a few times.
-//! What comes out spans about what a truncated SVD does (latent semantic analysis), turned in itself: a layer above does not mind.
+//! A randomised range finder (`[halko2011finding]`, algorithm 4.4): random columns are multiplied by
+//! `X^T X` and made orthonormal, a few times. What comes out spans about what the right singular
+//! vectors of the largest singular values do, rotated among themselves: a layer above does not mind.
 //!
 //! ```text
-//!   V: features x k, even in +-1          pass: V <- orthonormal( X^T X V )         rows of X at length 1
+//!   V: features x k, even in +-1          pass: V <- Q of ( X^T X V ) = Q R         rows of X at length 1
 //!   stripes of 32 columns, one task each: row after row z = x V, W += x^T z         no rows x k matrix exists
 //! ```
-//!
-//! Sums are plain ones in one order rather than [`xc_sparse::dense`]'s, whose bits follow the instruction set.
 
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::householder::{
+    apply_block_householder_sequence_on_the_left_in_place_scratch as apply_scratch,
+    apply_block_householder_sequence_on_the_left_in_place_with_conj as apply,
+};
+use faer::linalg::qr::no_pivoting::factor;
+use faer::{Conj, Mat, Par, Spec};
 use rayon::prelude::*;
-use std::array::from_fn;
 use xc_hash::stream::{Purpose, Stream, name};
 use xc_sparse::simd::prefetch_start;
 use xc_sparse::{Loop, Rows, vectorised_loop};
@@ -26,25 +31,25 @@ const AHEAD: usize = 8;
 const ROWS: usize = 1024;
 /// Features whose first values are one stream's.
 const CHUNK: usize = 4096;
-/// Features that are turned together: their rows and results stay in the first-level cache.
-const TURNED: usize = 8;
-/// Features whose products are added to a Gram matrix together: its sums are read and written once for them.
-const SUMMED: usize = 4;
-/// A direction whose length falls below this share once those before it are taken away is within rounding of them.
-const DEPENDENT: f64 = 1e-5;
+/// A column whose length falls below this share once those before it are taken away is within
+/// rounding of them.
+const DEPENDENT: f32 = 1e-5;
 
-/// About `k` leading directions of the rows `which`, one row of `k` values a feature, and scaled so that the sums of a row's features
-/// (`x V`) have values of mean square `mean_square`.
+/// Embeddings of `k` values, one row per feature, that span the top right singular vectors of the
+/// rows `which`, scaled so that the embedding sums of these rows (`x V`) have values of mean square
+/// `mean_square`.
 ///
-/// Where rows span fewer than `k` directions some columns are 0; so they may be for directions that hold less than a hundred thousandth of
-/// the weight of the first. Nothing comes back once `cancelled` says so. The bits are the same at any number of threads and on any processor, since
-/// checkpoints are known by first values.
+/// Where rows span fewer than `k` directions some columns are 0; so they may be for directions that
+/// hold less than a hundred thousandth of the weight of the first. Nothing comes back once
+/// `cancelled` says so.
 ///
-/// *Cost*: a pass 2 k multiplications an entry (k / 32 tasks) and k^2 a feature (the last pass twice that), and k^3 / 3 on one thread; memory as [`bytes`]
-/// says.
+/// *Determinism*: the same bits at any number of threads on one instruction set.
+///
+/// *Cost*: a pass 2 k multiplications per entry (k / 32 tasks) and 4 k^2 per feature on one thread;
+/// memory as [`bytes`] says.
 ///
 /// # Panics
-/// If a row has a feature that is none, or fewer than two passes are asked for: the first begins with columns of any length.
+/// If a row has a feature that is none, or there is no pass.
 pub(crate) fn embeddings(
     rows: Rows<'_>,
     which: &[u32],
@@ -54,7 +59,7 @@ pub(crate) fn embeddings(
     seed: u64,
     cancelled: &(dyn Fn() -> bool + Sync),
 ) -> Option<Vec<f32>> {
-    assert!(passes >= 2, "{passes} passes, wanted at least 2");
+    assert!(passes > 0, "no pass");
     let (n_features, n_stripes) = (rows.n_features(), k.div_ceil(STRIPE));
     // A row is `n_stripes` parts; columns behind the k-th are 0 and stay so.
     let mut v = vec![[0.0f32; STRIPE]; n_features * n_stripes];
@@ -65,7 +70,7 @@ pub(crate) fn embeddings(
         }
     });
     let mut energy = 0.0;
-    for pass in 0..passes {
+    for _ in 0..passes {
         let stripes: Option<Vec<Stripe>> = (0..n_stripes)
             .into_par_iter()
             .map(|stripe| {
@@ -81,16 +86,23 @@ pub(crate) fn embeddings(
             .collect();
         let stripes = stripes?;
         energy = stripes.iter().map(|s| s.energy).sum();
-        v.par_chunks_mut(n_stripes.max(1)).enumerate().for_each(|(feature, to)| {
-            to.iter_mut().zip(&stripes).for_each(|(to, stripe)| *to = stripe.columns[feature]);
+        drop(v);
+        let mut columns = Mat::<f32>::zeros(n_features, k);
+        columns.col_iter_mut().enumerate().for_each(|(at, to)| {
+            let from = &stripes[at / STRIPE].columns;
+            to.iter_mut().zip(from).for_each(|(to, part)| *to = part[at % STRIPE]);
         });
         drop(stripes);
-        // Once leaves errors of the condition squared, which the next pass does not mind.
-        for _ in 0..if pass + 1 < passes { 1 } else { 2 } {
-            v = orthonormal(&v, n_stripes, cancelled)?;
+        let orthonormal = thin_q(columns);
+        v = vec![[0.0f32; STRIPE]; n_features * n_stripes];
+        v.par_chunks_mut(n_stripes.max(1)).enumerate().for_each(|(feature, row)| {
+            row.as_flattened_mut()[..k].iter_mut().enumerate().for_each(|(at, to)| *to = orthonormal[(feature, at)]);
+        });
+        if cancelled() {
+            return None;
         }
     }
-    // Of the last pass but for its turn: the energy of the columns it began with.
+    // Of the last pass but for its rotation: the energy of the columns it began with.
     let met = energy / (which.len() * k) as f64;
     let scale = (mean_square / met).sqrt() as f32;
     let scale = if scale.is_finite() && scale > 0.0 { scale } else { 1.0 };
@@ -101,11 +113,12 @@ pub(crate) fn embeddings(
     Some(out)
 }
 
-/// Bytes that [`embeddings`] takes at most, its result included: two matrices, what it gives being one; sums of the Gram matrix, two factors and the
-/// inverse in f32.
+/// Bytes that [`embeddings`] takes at most, its result included: two matrices, what it gives being
+/// one, and the triangular factors.
 pub(crate) fn bytes(n_features: usize, k: usize) -> u64 {
-    let columns = (k as u64).next_multiple_of(STRIPE as u64);
-    8 * n_features as u64 * columns + 32 * columns * columns
+    let columns = (k as u64).checked_next_multiple_of(STRIPE as u64).unwrap_or(u64::MAX);
+    let matrices = columns.saturating_mul(n_features as u64).saturating_mul(8);
+    matrices.saturating_add(columns.saturating_mul(columns).saturating_mul(8))
 }
 
 /// Some columns of a pass.
@@ -160,126 +173,43 @@ impl Loop for Multiply<'_> {
     }
 }
 
-/// `V R^-1`, whose columns are orthonormal (Cholesky QR) but for errors of the condition squared. Those that depend on columns before them are 0.
-fn orthonormal(v: &[Part], n_stripes: usize, cancelled: &(dyn Fn() -> bool + Sync)) -> Option<Vec<Part>> {
-    let inverse = inverse_of_upper_factor(&gram(v, n_stripes, cancelled)?, n_stripes * STRIPE);
-    let (inverse, _) = inverse.as_chunks::<STRIPE>();
-    let mut out = vec![[0.0f32; STRIPE]; v.len()];
-    let chunk = (TURNED * n_stripes).max(1);
-    let done = out
-        .par_chunks_mut(chunk)
-        .zip(v.par_chunks(chunk))
-        .map(|(to, rows)| (!cancelled()).then(|| vectorised_loop(Turn { to, rows, inverse, n_stripes })));
-    done.collect::<Option<()>>()?;
-    Some(out)
-}
-
-/// Adds rows times an upper triangular matrix.
-struct Turn<'a> {
-    to: &'a mut [Part],
-    rows: &'a [Part],
-    inverse: &'a [Part],
-    n_stripes: usize,
-}
-
-impl Loop for Turn<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let n = self.n_stripes;
-        // A row of the inverse begins at the diagonal; it is used for all rows here while it is near.
-        for (i, inverse) in self.inverse.chunks_exact(n).enumerate() {
-            let first = i / STRIPE;
-            for (to, row) in self.to.chunks_exact_mut(n).zip(self.rows.chunks_exact(n)) {
-                let v = row[first][i % STRIPE];
-                for (to, inverse) in to[first..].iter_mut().zip(&inverse[first..]) {
-                    to.iter_mut().zip(inverse).for_each(|(to, r)| *to += v * r);
-                }
-            }
-        }
+/// An orthonormal basis of the columns (Householder QR, on this thread): column by column, what is
+/// left of each without those before it; 0 where that is nothing.
+fn thin_q(mut a: Mat<f32>) -> Mat<f32> {
+    let (n, k) = (a.nrows(), a.ncols());
+    let size = n.min(k);
+    if size == 0 {
+        return Mat::zeros(n, k);
     }
-}
-
-/// `V^T V`, the lower triangle. In f64: what is left of a column without those before it is a difference of these sums.
-fn gram(v: &[Part], n_stripes: usize, cancelled: &(dyn Fn() -> bool + Sync)) -> Option<Vec<f64>> {
-    let pairs: Vec<(usize, usize)> = (0..n_stripes).flat_map(|a| (0..=a).map(move |b| (a, b))).collect();
-    let block = |&(a, b): &(usize, usize)| (!cancelled()).then(|| vectorised_loop(Gram { v, n_stripes, a, b }));
-    let blocks = pairs.par_iter().map(block).collect::<Option<Vec<_>>>()?;
-    let k = n_stripes * STRIPE;
-    let mut out = vec![0.0f64; k * k];
-    for (&(a, b), sums) in pairs.iter().zip(&blocks) {
-        for (i, sums) in sums.iter().enumerate() {
-            out[(a * STRIPE + i) * k + b * STRIPE..][..STRIPE].copy_from_slice(sums);
-        }
-    }
-    Some(out)
-}
-
-/// Sums of the products of the columns of one stripe with those of another.
-struct Gram<'a> {
-    v: &'a [Part],
-    n_stripes: usize,
-    a: usize,
-    b: usize,
-}
-
-impl Loop for Gram<'_> {
-    type Output = Box<[[f64; STRIPE]; STRIPE]>;
-
-    #[inline(always)]
-    fn run(self) -> Self::Output {
-        let mut sums = Box::new([[0.0f64; STRIPE]; STRIPE]);
-        for rows in self.v.chunks(SUMMED * self.n_stripes) {
-            let (mut a, mut b) = ([[0.0f64; STRIPE]; SUMMED], [[0.0f64; STRIPE]; SUMMED]);
-            for ((a, b), row) in a.iter_mut().zip(&mut b).zip(rows.chunks_exact(self.n_stripes)) {
-                *a = from_fn(|i| f64::from(row[self.a][i]));
-                *b = from_fn(|i| f64::from(row[self.b][i]));
-            }
-            for (i, sums) in sums.iter_mut().enumerate() {
-                for (j, sum) in sums.iter_mut().enumerate() {
-                    // One after the other, so that the order of sums is that of the features.
-                    *sum = a.iter().zip(&b).fold(*sum, |sum, (a, b)| sum + a[i] * b[j]);
-                }
-            }
-        }
-        sums
-    }
-}
-
-/// `R^-1` with `R^T R = gram`, R upper triangular; columns that depend on those before them are 0.
-fn inverse_of_upper_factor(gram: &[f64], k: usize) -> Vec<f32> {
-    // Rows of R^T, which is lower triangular.
-    let mut lower = vec![0.0f64; k * k];
-    let mut inverse = vec![0.0f64; k * k];
-    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-    for i in 0..k {
-        for j in 0..i {
-            let (above, row) = lower.split_at_mut(i * k);
-            let other = &above[j * k..][..j + 1];
-            // A column of 0 takes no part.
-            row[j] = if other[j] > 0.0 { (gram[i * k + j] - dot(&row[..j], &other[..j])) / other[j] } else { 0.0 };
-        }
-        let row = &mut lower[i * k..][..i + 1];
-        let left = gram[i * k + i] - dot(&row[..i], &row[..i]);
-        row[i] = if left > DEPENDENT * DEPENDENT * gram[i * k + i] { left.sqrt() } else { 0.0 };
-        // Row i of the inverse of the lower factor: column i of R^-1.
-        let pivot = row[i];
-        if pivot == 0.0 {
+    let block = factor::recommended_block_size::<f32>(n, k);
+    let mut coefficients = Mat::<f32>::zeros(block, size);
+    let request = factor::qr_in_place_scratch::<f32>(n, k, block, Par::Seq, Spec::default());
+    let mut memory = MemBuffer::new(request);
+    factor::qr_in_place(a.as_mut(), coefficients.as_mut(), Par::Seq, MemStack::new(&mut memory), Spec::default());
+    // The pivot of each column that is there. R is in echelon form: a column that depends exactly on
+    // those before it has none.
+    let (mut row, mut pivots) = (0, Vec::with_capacity(size));
+    for column in 0..k {
+        if row == size || a[(row, column)] == 0.0 {
             continue;
         }
-        let (above, to) = inverse.split_at_mut(i * k);
-        for (j, &l) in row[..i].iter().enumerate().filter(|(_, l)| **l != 0.0) {
-            to[..j + 1].iter_mut().zip(&above[j * k..][..j + 1]).for_each(|(to, a)| *to -= l * a);
-        }
-        to[i] = 1.0;
-        to[..i + 1].iter_mut().for_each(|to| *to /= pivot);
+        let length = (0..=row).map(|i| f64::from(a[(i, column)]).powi(2)).sum::<f64>().sqrt();
+        let is_there = f64::from(a[(row, column)].abs()) > f64::from(DEPENDENT) * length;
+        pivots.push(is_there.then_some(column));
+        row += 1;
     }
-    let mut out = vec![0.0f32; k * k];
-    for i in 0..k {
-        for j in 0..=i {
-            out[j * k + i] = inverse[i * k + j] as f32;
-        }
+    let mut q = Mat::<f32>::identity(n, size);
+    let request = apply_scratch::<f32>(n, block, size);
+    let mut memory = MemBuffer::new(request);
+    let basis = a.as_ref().subcols(0, size);
+    apply(basis, coefficients.as_ref(), Conj::No, q.as_mut(), Par::Seq, MemStack::new(&mut memory));
+    drop(a);
+    if pivots.len() == k && pivots.iter().all(Option::is_some) {
+        return q;
+    }
+    let mut out = Mat::zeros(n, k);
+    for (from, to) in pivots.iter().enumerate().filter_map(|(from, to)| Some((from, (*to)?))) {
+        out.col_mut(to).copy_from(q.col(from));
     }
     out
 }
@@ -416,24 +346,6 @@ mod tests {
             (bits(&to.columns), to.energy.to_bits())
         };
         assert_eq!(pass(true), pass(false));
-        let sums = |vectors: bool| {
-            let gram = Gram { v: &v, n_stripes: 2, a: 1, b: 0 };
-            let sums = if vectors { vectorised_loop(gram) } else { gram.run() };
-            sums.as_flattened().iter().map(|s| s.to_bits()).collect::<Vec<_>>()
-        };
-        assert_eq!(sums(true), sums(false));
-        let turned = |vectors: bool| {
-            let mut to = vec![[0.0; STRIPE]; 10];
-            let inverse = &v[..2 * 50];
-            let turn = Turn { to: &mut to, rows: &v[..10], inverse, n_stripes: 2 };
-            if vectors {
-                vectorised_loop(turn)
-            } else {
-                turn.run()
-            }
-            bits(&to)
-        };
-        assert_eq!(turned(true), turned(false));
     }
 
     #[test]
