@@ -4,10 +4,12 @@ pub mod buffer;
 pub mod chunked;
 pub mod dense;
 pub mod dtype;
+#[cfg(feature = "io")]
 pub mod io;
 pub mod rank;
 pub mod rows;
 pub mod simd;
+#[cfg(feature = "store")]
 pub mod store;
 pub mod uniform;
 

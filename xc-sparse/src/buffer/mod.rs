@@ -30,6 +30,7 @@ pub struct Buffer<T> {
 
 enum Place<T> {
     Memory(Arc<Vec<T>>),
+    #[cfg_attr(not(any(feature = "store", test)), expect(dead_code, reason = "only files are shared"))]
     /// A slice of memory that `_owner` keeps alive and never changes.
     Shared {
         start: *const T,
@@ -47,6 +48,7 @@ unsafe impl<T: Send + Sync> Sync for Buffer<T> {}
 impl<T: bytemuck::Pod> Buffer<T> {
     /// The elements that lie in some bytes; `None` when they are misaligned or no whole number of elements. `bytes`
     /// finds them in the owner.
+    #[cfg(any(feature = "store", test))]
     pub(crate) fn of_bytes<O: Any + Send + Sync>(owner: Arc<O>, bytes: impl FnOnce(&O) -> &[u8]) -> Option<Self> {
         // The owner is not changed any more: nobody can borrow what is in an `Arc` mutably while it is shared, and this
         // clone of it is kept. (Owners with interior mutability do not give out plain slices.)

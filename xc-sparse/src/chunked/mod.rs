@@ -20,6 +20,7 @@
 
 mod check;
 mod directory;
+#[cfg(feature = "store")]
 mod file;
 mod iterate;
 mod level;
@@ -31,6 +32,7 @@ mod slot_map;
 mod touched;
 
 pub use check::ChunkedError;
+#[cfg(feature = "store")]
 pub use file::{LevelSizes, LevelStreams, OpenLevelError};
 pub use iterate::{Choice, Intersect};
 pub use level::{ChunkView, ChunkedLevel, ChunkedView, LevelArrays};

@@ -95,27 +95,6 @@ impl DType {
             Self::F64 => "f64",
         }
     }
-
-    /// The same type as the safetensors crate calls it.
-    pub(crate) fn foreign(self) -> safetensors::Dtype {
-        use safetensors::Dtype as F;
-        match self {
-            Self::U8 => F::U8,
-            Self::I8 => F::I8,
-            Self::U16 => F::U16,
-            Self::I16 => F::I16,
-            Self::E5m2 => F::F8_E5M2,
-            Self::E4m3 => F::F8_E4M3,
-            Self::F16 => F::F16,
-            Self::Bf16 => F::BF16,
-            Self::U32 => F::U32,
-            Self::I32 => F::I32,
-            Self::F32 => F::F32,
-            Self::U64 => F::U64,
-            Self::I64 => F::I64,
-            Self::F64 => F::F64,
-        }
-    }
 }
 
 impl std::fmt::Display for DType {

@@ -2,7 +2,7 @@
 
 use super::OpenError;
 use super::config::{ArrayEntry, Config, ConfigHash, LABELS_FILE};
-use super::header::{HEADER_LIMIT, PAD_PREFIX};
+use super::header::{HEADER_LIMIT, Header, PAD_PREFIX};
 use super::replace::is_model_file;
 use super::view::{FileBytes, elements};
 use crate::buffer::{Buffer, FloatBuffer};
@@ -357,7 +357,7 @@ fn open_arrays(
 }
 
 /// Reads the header; gives the position of the data part. The file is exactly as long as the header says.
-fn read_header(path: &Path, bytes: &[u8]) -> Result<(usize, safetensors::tensor::Metadata), OpenError> {
+fn read_header(path: &Path, bytes: &[u8]) -> Result<(usize, Header), OpenError> {
     let length = |wanted: u64| OpenError::Length { path: path.to_owned(), met: bytes.len() as u64, wanted };
     let Some((prefix, rest)) = bytes.split_first_chunk::<8>() else { return Err(length(8)) };
     let n_header = u64::from_le_bytes(*prefix);
@@ -366,10 +366,9 @@ fn read_header(path: &Path, bytes: &[u8]) -> Result<(usize, safetensors::tensor:
     }
     let n_header = n_header as usize;
     let Some(text) = rest.get(..n_header) else { return Err(length(8 + n_header as u64)) };
-    // Checks that offsets leave no hole, that shapes do not overflow and that they agree with the offsets.
-    let header: safetensors::tensor::Metadata =
+    let header: Header =
         serde_json::from_slice(text).map_err(|source| OpenError::Header { path: path.to_owned(), source })?;
-    let wanted = (8 + n_header as u64).saturating_add(header.data_len() as u64);
+    let wanted = (8 + n_header as u64).saturating_add(header.data_len());
     if wanted != bytes.len() as u64 {
         return Err(length(wanted));
     }
@@ -380,19 +379,19 @@ fn read_header(path: &Path, bytes: &[u8]) -> Result<(usize, safetensors::tensor:
 fn place_arrays(
     path: &Path,
     start: usize,
-    header: &safetensors::tensor::Metadata,
+    header: &Header,
     wanted: &[(&String, &ArrayEntry)],
     file: usize,
     places: &mut BTreeMap<String, Place>,
 ) -> Result<Vec<Range<usize>>, OpenError> {
-    let mut tensors = header.tensors();
+    let mut tensors = header.arrays().clone();
     for &(name, entry) in wanted {
         let fail_path = || path.to_owned();
         let Some(info) = tensors.remove(name) else {
             return Err(OpenError::MissingArray { path: fail_path(), name: name.clone() });
         };
-        if info.dtype != entry.dtype.foreign() {
-            let met = format!("{:?}", info.dtype);
+        if info.dtype != entry.dtype {
+            let met = info.dtype.to_string();
             return Err(OpenError::Dtype { path: fail_path(), name: name.clone(), met, wanted: entry.dtype });
         }
         if info.shape != entry.shape {

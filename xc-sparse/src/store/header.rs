@@ -2,7 +2,10 @@
 
 use super::ALIGNMENT;
 use crate::dtype::DType;
+use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use thiserror::Error;
 
 /// Arrays of this prefix fill the gaps: safetensors wants arrays without holes between them.
 pub(super) const PAD_PREFIX: &str = "_pad.";
@@ -66,6 +69,77 @@ impl HeaderText {
         bytes.push(b'}');
         bytes.resize(reserve, b' ');
         bytes
+    }
+}
+
+/// A header as it was read.
+///
+/// # Invariants
+/// Arrays follow one another without holes from 0 on, and each has as many bytes as its shape and type say.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "RawHeader")]
+pub(super) struct Header {
+    arrays: BTreeMap<String, ArrayInfo>,
+    data_len: u64,
+}
+
+/// Where an array lies in the data part, and what it is.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct ArrayInfo {
+    pub(super) dtype: DType,
+    pub(super) shape: Vec<usize>,
+    pub(super) data_offsets: (usize, usize),
+}
+
+#[derive(Deserialize)]
+struct RawHeader {
+    #[serde(default, rename = "__metadata__")]
+    _metadata: Option<BTreeMap<String, String>>,
+    #[serde(flatten)]
+    arrays: BTreeMap<String, ArrayInfo>,
+}
+
+/// Why a header describes no file.
+#[derive(Debug, Error)]
+enum HeaderError {
+    #[error("array {name:?} begins at byte {begin} of the data, expected {expected}")]
+    Hole { name: String, begin: usize, expected: usize },
+    #[error("array {name:?} has {got} bytes, its shape and type make {expected}")]
+    Bytes { name: String, got: usize, expected: u128 },
+}
+
+impl TryFrom<RawHeader> for Header {
+    type Error = HeaderError;
+
+    fn try_from(RawHeader { arrays, .. }: RawHeader) -> Result<Self, HeaderError> {
+        let mut by_place: Vec<_> = arrays.iter().collect();
+        by_place.sort_by_key(|(_, info)| info.data_offsets);
+        let mut at = 0;
+        for (name, info) in by_place {
+            let (begin, end) = info.data_offsets;
+            if begin != at || end < begin {
+                return Err(HeaderError::Hole { name: name.clone(), begin, expected: at });
+            }
+            let n_bytes = info.dtype.n_bytes() as u128;
+            let expected = info.shape.iter().fold(n_bytes, |n, &extent| n.saturating_mul(extent as u128));
+            if (end - begin) as u128 != expected {
+                return Err(HeaderError::Bytes { name: name.clone(), got: end - begin, expected });
+            }
+            at = end;
+        }
+        Ok(Self { data_len: at as u64, arrays })
+    }
+}
+
+impl Header {
+    /// The arrays by name.
+    pub(super) fn arrays(&self) -> &BTreeMap<String, ArrayInfo> {
+        &self.arrays
+    }
+
+    /// Bytes of the data part.
+    pub(super) fn data_len(&self) -> u64 {
+        self.data_len
     }
 }
 

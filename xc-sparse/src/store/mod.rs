@@ -47,6 +47,7 @@ pub use config::{ArrayEntry, FORMAT_VERSION};
 pub use container::{Advice, Container, OpenMode};
 pub use error::{OneLine, OpenError, WriteError};
 pub use verify::{Damage, Mismatch};
+#[cfg(feature = "io")]
 pub(crate) use view::map_elements;
 pub use writer::{ArrayRef, ArrayStream, ContainerWriter};
 

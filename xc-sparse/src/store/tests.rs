@@ -466,3 +466,21 @@ fn a_part_in_a_file_of_its_own_can_be_lost_alone() {
     assert!(Container::open(&model, OpenMode::Map).is_ok());
     assert!(matches!(ContainerWriter::create(&model, "mach").unwrap().begin_file("a/b"), Err(WriteError::Name { .. })));
 }
+
+#[test]
+fn the_stock_reader_opens_what_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m");
+    let mut writer = ContainerWriter::create(&path, "test").unwrap();
+    writer.add_slice("a", &[1.0f32, 2.0]).unwrap();
+    writer.add_slice("b", &[7u8]).unwrap();
+    writer.finish().unwrap();
+    let bytes = std::fs::read(path.join("model.safetensors")).unwrap();
+    let stock = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let a = stock.tensor("a").unwrap();
+    assert_eq!(
+        (a.dtype(), a.shape(), a.data()),
+        (safetensors::Dtype::F32, &[2][..], bytemuck::bytes_of(&[1.0f32, 2.0]))
+    );
+    assert_eq!(stock.tensor("b").unwrap().data(), [7]);
+}

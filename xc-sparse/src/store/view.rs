@@ -62,6 +62,7 @@ impl FileBytes {
     }
 }
 
+#[cfg(feature = "io")]
 /// Maps the bytes `range` of a file as elements: little-endian, as they are in memory. `None` when they are misaligned or no whole number of
 /// elements. The file must not change while the array lives.
 ///

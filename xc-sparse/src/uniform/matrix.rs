@@ -289,6 +289,7 @@ impl Connections {
         Ok(out)
     }
 
+    #[cfg(feature = "store")]
     /// Takes arrays of a file. Starts are always checked: they say which memory a label's connections are.
     pub(super) fn opened(
         n_labels: usize,

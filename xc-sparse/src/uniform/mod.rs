@@ -17,6 +17,7 @@
 //! encoder the layer underfits; it wants a wide intermediate layer below (section 3.4 of the paper).
 
 mod convert;
+#[cfg(feature = "store")]
 mod file;
 mod lines;
 mod matrix;
@@ -25,6 +26,7 @@ mod rewire;
 mod screen;
 
 pub use convert::ConvertError;
+#[cfg(feature = "store")]
 pub use file::OpenConnectionsError;
 pub use lines::{LANES, Line, Lines, nearest_bf16};
 pub use matrix::{Connections, ConnectionsError, FanIn, Index, Indices, check_shape};
