@@ -127,7 +127,7 @@ pub struct CheckTreeParamsError {
 
 impl Default for TreeParams {
     /// Three balanced trees of branching 16, at most 100 labels a leaf cluster: compared with others on held-out
-    /// training rows (2026-11), see `bench/RESULTS.md`.
+    /// training rows (2026-11), see `docs/decisions/tree-defaults.md`.
     fn default() -> Self {
         Self {
             n_trees: 3,
@@ -180,7 +180,7 @@ impl TreeParams {
     /// One balanced tree of branching 16, at most 100 labels a leaf cluster (yu2022pecos).
     ///
     /// Its clustering is more thorough than that of the ensembles, which make up for a poor cut by averaging: cuts have
-    /// slack, see more labels, and rows of many labels count less (measured: `bench/results/training.md`).
+    /// slack, see more labels, and rows of many labels count less (measured: `docs/decisions/tree-training.md`).
     pub fn xr_linear() -> Self {
         Self {
             n_trees: 1,
@@ -205,7 +205,7 @@ impl TreeParams {
     }
 
     /// How margins of the model become scores: `post`, or the cubic hinge for the squared hinge loss (what ranks best
-    /// on average, `bench/RESULTS.md`) and the logistic function for the logistic loss.
+    /// on average, `bench/results/quality.md`) and the logistic function for the logistic loss.
     pub fn post_processor(&self) -> PostProcessor {
         self.post.unwrap_or(match self.linear.loss {
             Loss::SquaredHinge => PostProcessor::Hinge { p: 3 },

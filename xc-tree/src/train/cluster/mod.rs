@@ -56,7 +56,7 @@ impl Default for ClusterParams {
             branching: 32,
             max_leaf: 100,
             slack: 0.0,
-            // Measured: with 20 and 32,768 the same quality for twice the time (bench/results/training.md).
+            // Measured: with 20 and 32,768 the same quality for twice the time (docs/decisions/tree-training.md).
             max_iterations: 8,
             tolerance: 1e-4,
             max_sample: 1 << 12,
