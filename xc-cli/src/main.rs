@@ -79,6 +79,7 @@ fn run() -> Result<(), CliError> {
         Err(error) => return error::report_usage(&error, &arguments),
     };
     let cli = Cli::from_arg_matches(&matches).map_err(|e| CliError::usage(e.to_string()))?;
+    xc_sparse::Isa::from_env().map_err(|e| CliError::usage(e.to_string()))?;
     let context = Context::new(&cli.common)?;
     cli.command.run(&context)
 }

@@ -1,6 +1,8 @@
 //! Which instruction set runs.
 
+use std::ffi::OsString;
 use std::sync::OnceLock;
+use thiserror::Error;
 
 /// An instruction set that kernels exist for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,35 +49,64 @@ impl Isa {
         [Self::Scalar, Self::Avx2, Self::Avx512].into_iter().filter(|isa| isa.is_available())
     }
 
-    /// The one that the products use: the widest available, unless `XC_SIMD` names another.
+    /// The one that `XC_SIMD` names; the widest available where it is not set.
+    ///
+    /// # Errors
+    /// An unknown instruction set, or one that this machine lacks: a silent change of path would make a forced test pass
+    /// for the wrong reason.
+    pub fn from_env() -> Result<Isa, IsaError> {
+        match std::env::var_os("XC_SIMD") {
+            None => Ok(Self::available().last().unwrap_or(Self::Scalar)),
+            Some(name) => Self::named(name.to_str().unwrap_or_default())
+                .ok_or_else(|| IsaError::Unknown { name: name.clone() })
+                .and_then(|isa| if isa.is_available() { Ok(isa) } else { Err(IsaError::Missing { isa }) }),
+        }
+    }
+
+    fn named(name: &str) -> Option<Isa> {
+        [Self::Scalar, Self::Avx2, Self::Avx512].into_iter().find(|isa| isa.name() == name)
+    }
+
+    /// The one that the products use: [`Isa::from_env`] of the first call of the process.
     ///
     /// # Panics
-    /// If `XC_SIMD` names an unknown instruction set or one that this machine lacks: a silent change of path
-    /// would make a forced test pass for the wrong reason.
+    /// Where [`Isa::from_env`] is an error. A program asks that first.
+    #[inline]
     pub fn current() -> Isa {
         static CHOICE: OnceLock<Isa> = OnceLock::new();
-        *CHOICE.get_or_init(|| {
-            let Some(name) = std::env::var_os("XC_SIMD") else {
-                return Self::available().last().unwrap_or(Self::Scalar);
-            };
-            let isa = match name.to_str() {
-                Some("scalar") => Self::Scalar,
-                Some("avx2") => Self::Avx2,
-                Some("avx512") => Self::Avx512,
-                _ => panic!("XC_SIMD={name:?}: wanted scalar, avx2 or avx512"),
-            };
-            assert!(isa.is_available(), "XC_SIMD={name:?}: this machine does not have it");
-            isa
-        })
+        *CHOICE.get_or_init(|| Self::from_env().unwrap_or_else(|error| panic!("{error}")))
     }
+
+    /// The name that asks for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scalar => "scalar",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        }
+    }
+}
+
+/// Why `XC_SIMD` names no instruction set of this machine.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum IsaError {
+    /// No such name.
+    #[error("XC_SIMD={name:?}: expected scalar, avx2 or avx512")]
+    Unknown {
+        /// The name got.
+        name: OsString,
+    },
+    /// The machine lacks it.
+    #[error("XC_SIMD={isa}: this machine does not have it")]
+    Missing {
+        /// What was asked for.
+        isa: Isa,
+    },
 }
 
 impl std::fmt::Display for Isa {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Scalar => "scalar",
-            Self::Avx2 => "avx2",
-            Self::Avx512 => "avx512",
-        })
+        f.write_str(self.name())
     }
 }

@@ -8,5 +8,5 @@ mod isa;
 mod prefetch;
 
 pub use dispatch::{Loop, vectorised, vectorised_loop, vectorised_loop_on};
-pub use isa::Isa;
+pub use isa::{Isa, IsaError};
 pub use prefetch::{prefetch, prefetch_all, prefetch_start};

@@ -23,7 +23,8 @@ pub(super) unsafe fn tile(k: usize, a: *const f32, b: *const f32, c: *mut f32, s
     for (a, b) in a.as_chunks::<ROWS>().0.iter().zip(b.as_chunks::<COLUMNS>().0) {
         for (row, &a) in sums.iter_mut().zip(a) {
             for (sum, &b) in row.iter_mut().zip(b) {
-                *sum += a * b;
+                // Rounded once, as the instruction of the others does it.
+                *sum = a.mul_add(b, *sum);
             }
         }
     }

@@ -66,15 +66,18 @@ proptest! {
 }
 
 #[test]
-fn instruction_sets_agree_to_rounding() {
+fn instruction_sets_agree_to_the_bit_and_with_plain_sums() {
     let (m, n, k) = (37, 75, 300);
     let (a, b) = (matrix(m * k, 1), matrix(k * n, 2));
     let wanted = naive(&a, &b, m, n, k);
+    let mut first: Option<Vec<u32>> = None;
     for isa in Isa::available() {
         let mut c = vec![0.0; m * n];
         let (a, b) = (MatRef::new(&a, m, k), MatRef::new(&b, k, n));
         product_with(Tile::of(isa), &mut c, a, b, Start::Zero, &mut Scratch::default());
         assert!(c.iter().zip(&wanted).all(|(&c, &w)| (f64::from(c) - w).abs() < 1e-3), "{isa}");
+        let bits: Vec<u32> = c.iter().map(|v| v.to_bits()).collect();
+        assert_eq!(first.get_or_insert_with(|| bits.clone()), &bits, "{isa}");
     }
 }
 

@@ -1,8 +1,6 @@
 //! Instruction sets: the inner tile of the dense product, and loops compiled once for each set.
 //!
-//! The choice is [`Isa::current`]'s (`XC_SIMD` forces one). Elementwise loops give the same bits on every path. The tile
-//! adds in the same order everywhere, but the scalar twin rounds each product, where the others fuse multiplication
-//! and addition: products agree to rounding, not to the bit.
+//! Every tile adds in ascending k and fuses each product with its sum, in plain code too: all of them give the same bits.
 
 use super::{MatmulPrecision, scalar};
 #[cfg(target_arch = "x86_64")]
@@ -55,7 +53,7 @@ pub(super) struct Tile {
 }
 
 impl Tile {
-    /// The tile of one instruction set; the plain one where the machine lacks fused multiplication.
+    /// The tile of one instruction set.
     pub(super) fn of(isa: Isa) -> Tile {
         match isa {
             #[cfg(target_arch = "x86_64")]
@@ -63,9 +61,7 @@ impl Tile {
                 Tile { words: Words::Plain, rows: avx512::ROWS, columns: avx512::COLUMNS, run: avx512::tile }
             }
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 if is_x86_feature_detected!("fma") => {
-                Tile { words: Words::Plain, rows: avx2::ROWS, columns: avx2::COLUMNS, run: avx2::tile }
-            }
+            Isa::Avx2 => Tile { words: Words::Plain, rows: avx2::ROWS, columns: avx2::COLUMNS, run: avx2::tile },
             _ => Tile { words: Words::Plain, rows: scalar::ROWS, columns: scalar::COLUMNS, run: scalar::tile },
         }
     }
