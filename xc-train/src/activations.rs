@@ -86,7 +86,7 @@ pub enum Activation {
 
 /// Activation, then dropout, of one layer.
 ///
-/// A value is dropped when a hash of (seed, step, layer, position in the batch) falls below the rate; kept ones are
+/// A value is dropped when a hash of (seed, step, layer, instance, position) falls below the rate; kept ones are
 /// divided by 1 - rate. No mask is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct ActivationDropout {
@@ -98,8 +98,8 @@ pub(crate) struct ActivationDropout {
 }
 
 impl ActivationDropout {
-    /// Activates and drops the rows from `first` on.
-    pub(crate) fn forward(&self, mode: Mode, first: usize, width: usize, rows: &mut [f32]) {
+    /// Activates and drops rows, which are those of the first instances.
+    pub(crate) fn forward(&self, mode: Mode, instances: &[u32], width: usize, rows: &mut [f32]) {
         let mask = self.mask(mode);
         let relu = self.activation == Activation::Relu;
         vectorised(|| {
@@ -107,33 +107,27 @@ impl ActivationDropout {
                 rows.iter_mut().for_each(|y| *y = if *y > 0.0 { *y } else { 0.0 });
             }
             if let Some(mask) = mask {
-                for (i, y) in rows.iter_mut().enumerate() {
-                    *y = if mask.keeps((first * width + i) as u64) { *y * mask.scale } else { 0.0 };
-                }
+                mask.drop(instances, width, rows);
             }
         });
     }
 
     /// Turns the gradient of the output into that of the sums.
-    pub(crate) fn backward(&self, mode: Mode, output: &Activations, gradient: &mut Activations) {
+    pub(crate) fn backward(&self, mode: Mode, instances: &[u32], output: &Activations, gradient: &mut Activations) {
         let (mask, relu, width) = (self.mask(mode), self.activation == Activation::Relu, output.width());
         if !relu && mask.is_none() {
             return;
         }
         let block = (BLOCK * width).max(1);
         let pairs = gradient.values_mut().par_chunks_mut(block).zip(output.values().par_chunks(block));
-        pairs.enumerate().for_each(|(at, (gradient, output))| {
+        pairs.zip(instances.par_chunks(BLOCK)).for_each(|((gradient, output), instances)| {
             vectorised(|| match mask {
                 // A positive output was kept and was positive before.
                 _ if relu => {
                     let scale = mask.map_or(1.0, |m| m.scale);
                     gradient.iter_mut().zip(output).for_each(|(g, &y)| *g = if y > 0.0 { *g * scale } else { 0.0 });
                 }
-                Some(mask) => {
-                    for (i, g) in gradient.iter_mut().enumerate() {
-                        *g = if mask.keeps((at * block + i) as u64) { *g * mask.scale } else { 0.0 };
-                    }
-                }
+                Some(mask) => mask.drop(instances, width, gradient),
                 None => {}
             });
         });
@@ -162,6 +156,17 @@ struct Mask {
 }
 
 impl Mask {
+    /// Drops values of rows, one row an instance, and divides those that are kept by the share of them.
+    #[inline(always)]
+    fn drop(self, instances: &[u32], width: usize, rows: &mut [f32]) {
+        for (row, &instance) in rows.chunks_exact_mut(width.max(1)).zip(instances) {
+            let first = u64::from(instance) * width as u64;
+            for (i, value) in row.iter_mut().enumerate() {
+                *value = if self.keeps(first + i as u64) { *value * self.scale } else { 0.0 };
+            }
+        }
+    }
+
     /// A 32-bit integer hash with two multiplications, keyed before and in between; simple enough for vectors.
     #[inline(always)]
     fn keeps(self, at: u64) -> bool {
@@ -181,8 +186,9 @@ mod tests {
     }
 
     fn dropped(mode: Mode, layer: u64, n: usize) -> Vec<f32> {
-        let mut rows = vec![1.0; n];
-        ActivationDropout { activation: Activation::Identity, dropout: 0.3, layer }.forward(mode, 0, 1, &mut rows);
+        let (mut rows, instances) = (vec![1.0; n], (0..n as u32).collect::<Vec<_>>());
+        ActivationDropout { activation: Activation::Identity, dropout: 0.3, layer }
+            .forward(mode, &instances, 1, &mut rows);
         rows
     }
 
@@ -211,9 +217,10 @@ mod tests {
         let finish = ActivationDropout { activation: Activation::Relu, dropout: 0.5, layer: 0 };
         let mut whole: Vec<f32> = (0..60).map(|i| i as f32 - 20.0).collect();
         let mut parts = whole.clone();
-        finish.forward(mode, 0, 10, &mut whole);
+        let instances = [7, 0, 3, 4, 1 << 31, 9];
+        finish.forward(mode, &instances, 10, &mut whole);
         for (i, row) in parts.chunks_mut(10).enumerate() {
-            finish.forward(mode, i, 10, row);
+            finish.forward(mode, &instances[i..], 10, row);
         }
         assert_eq!(whole, parts);
         let (mut output, mut gradient) = (Activations::default(), Activations::default());
@@ -221,7 +228,7 @@ mod tests {
         gradient.reshape(6, 10);
         output.values_mut().copy_from_slice(&whole);
         gradient.values_mut().fill(1.0);
-        finish.backward(mode, &output, &mut gradient);
+        finish.backward(mode, &instances, &output, &mut gradient);
         for (&g, &y) in gradient.values().iter().zip(&whole) {
             assert_eq!(g, if y > 0.0 { 2.0 } else { 0.0 });
         }

@@ -1,5 +1,6 @@
 //! Instances side by side: a batch, and the data it is cut from.
 
+use crate::table::Entries;
 use thiserror::Error;
 use xc_sparse::{DenseRows, LabelRows, Rows, SparseRow};
 
@@ -109,64 +110,63 @@ impl<'a> Examples<'a> {
     }
 }
 
-/// A few instances, copied together. Buffers only grow.
+/// A few instances, copied together: what an encoder reads. Buffers only grow.
 ///
 /// ```text
-///   by instance    indptr 0 2 3     features 2 7 2     values 0.5 1.0 2.0
-///   by feature     feature 2: instance 0 0.5, instance 1 2.0      feature 7: instance 0 1.0
+///   by instance    number 40: features 2 7, values 0.5 1.0      number 3: feature 2, value 2.0
+///   by feature     feature 2: place 0 0.5, place 1 2.0          feature 7: place 0 1.0
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    len: usize,
+    instances: Vec<u32>,
     width: usize,
-    pub(crate) indptr: Vec<u32>,
-    pub(crate) features: Vec<u32>,
-    pub(crate) values: Vec<f32>,
-    pub(crate) dense: Vec<f32>,
-    pub(crate) groups: Groups,
+    is_dense: bool,
+    indptr: Vec<u32>,
+    features: Vec<u32>,
+    values: Vec<f32>,
+    dense: Vec<f32>,
+    by_feature: Entries,
     target_ptr: Vec<u32>,
     targets: Vec<u32>,
 }
 
-/// The entries of a batch by feature, for gradients: each feature's entries in instance order.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Groups {
-    /// Features that occur, ascending.
-    pub(crate) features: Vec<u32>,
-    /// Where each one's entries begin; one more than `features`.
-    pub(crate) ptr: Vec<u32>,
-    /// Instances.
-    pub(crate) rows: Vec<u32>,
-    /// Values.
-    pub(crate) values: Vec<f32>,
-    keys: Vec<u64>,
-    row_of: Vec<u32>,
-}
-
 impl Batch {
-    /// Empties the batch for so many rows.
-    fn begin(&mut self, len: usize, width: usize) {
-        (self.len, self.width) = (len, width);
-        self.target_ptr.clear();
-        self.target_ptr.resize(self.len + 1, 0);
-        self.targets.clear();
-        self.indptr.clear();
-        self.indptr.push(0);
-        self.features.clear();
+    /// Empties the batch.
+    fn begin(&mut self, width: usize, is_dense: bool) {
+        (self.width, self.is_dense) = (width, is_dense);
+        for list in [&mut self.target_ptr, &mut self.indptr] {
+            list.clear();
+            list.push(0);
+        }
+        for list in [&mut self.instances, &mut self.targets, &mut self.features] {
+            list.clear();
+        }
         self.values.clear();
         self.dense.clear();
     }
 
-    /// Copies one query, to answer it.
+    fn push_sparse(&mut self, instance: u32, row: SparseRow<'_>) {
+        self.instances.push(instance);
+        self.features.extend_from_slice(row.indices);
+        self.values.extend_from_slice(row.values);
+        self.indptr.push(self.features.len() as u32);
+        self.target_ptr.push(0);
+    }
+
+    fn push_dense(&mut self, instance: u32, row: &[f32]) {
+        self.instances.push(instance);
+        self.dense.extend_from_slice(row);
+        self.target_ptr.push(0);
+    }
+
+    /// Copies one query, to answer it. It has the number 0.
     ///
     /// # Panics
     /// If a feature is not below `n_features`.
     pub fn fill_one(&mut self, query: SparseRow<'_>, n_features: usize) {
         assert!(query.indices.iter().all(|&f| (f as usize) < n_features), "a feature is not below {n_features}");
-        self.begin(1, n_features);
-        self.features.extend_from_slice(query.indices);
-        self.values.extend_from_slice(query.values);
-        self.indptr.push(self.features.len() as u32);
+        self.begin(n_features, false);
+        self.push_sparse(0, query);
     }
 
     /// Copies the features of the instances `rows`, to answer them.
@@ -174,17 +174,12 @@ impl Batch {
     /// # Panics
     /// If a row is not there.
     pub fn fill_features(&mut self, features: Features<'_>, rows: impl ExactSizeIterator<Item = usize>) {
-        self.begin(rows.len(), features.width());
+        self.begin(features.width(), matches!(features, Features::Dense(_)));
         for i in rows {
             match features {
-                Features::Sparse(rows) => {
-                    let row = rows.row(i);
-                    self.features.extend_from_slice(row.indices);
-                    self.values.extend_from_slice(row.values);
-                }
-                Features::Dense(rows) => self.dense.extend_from_slice(rows.row(i)),
+                Features::Sparse(rows) => self.push_sparse(i as u32, rows.row(i)),
+                Features::Dense(rows) => self.push_dense(i as u32, rows.row(i)),
             }
-            self.indptr.push(self.features.len() as u32);
         }
     }
 
@@ -200,17 +195,19 @@ impl Batch {
             self.targets.extend_from_slice(examples.targets.row(i as usize));
             self.target_ptr[at + 1] = self.targets.len() as u32;
         }
-        self.groups.build(&self.indptr, &self.features, &self.values);
+        if !self.is_dense {
+            self.by_feature.fill(&self.indptr, &self.features, &self.values);
+        }
     }
 
     /// Number of instances.
     pub fn len(&self) -> usize {
-        self.len
+        self.instances.len()
     }
 
     /// True when there is no instance.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.instances.is_empty()
     }
 
     /// Number of features, or of values of a vector.
@@ -218,79 +215,119 @@ impl Batch {
         self.width
     }
 
-    /// The targets of all instances.
+    /// Numbers of the instances among all that the batch was cut from.
+    pub fn instances(&self) -> &[u32] {
+        &self.instances
+    }
+
+    /// Sparse features of the instance at a place of the batch.
+    ///
+    /// # Panics
+    /// If there is no such place, or the rows are dense.
+    pub fn row(&self, place: usize) -> SparseRow<'_> {
+        let range = self.indptr[place] as usize..self.indptr[place + 1] as usize;
+        SparseRow { indices: &self.features[range.clone()], values: &self.values[range] }
+    }
+
+    /// The vectors of all instances, where the rows are dense.
+    pub fn dense(&self) -> Option<DenseRows<'_>> {
+        self.is_dense.then(|| DenseRows::new(&self.dense, self.width))
+    }
+
+    /// The entries of sparse rows by feature, where the batch was filled to train on it.
+    pub fn by_feature(&self) -> &Entries {
+        &self.by_feature
+    }
+
+    /// The labels that are true of each instance.
     pub fn targets(&self) -> Targets<'_> {
-        Targets { ptr: &self.target_ptr, outputs: &self.targets }
-    }
-
-    /// Features of instance `i` and their values.
-    pub(crate) fn row(&self, i: usize) -> (&[u32], &[f32]) {
-        let range = self.indptr[i] as usize..self.indptr[i + 1] as usize;
-        (&self.features[range.clone()], &self.values[range])
+        Targets { instances: &self.instances, ptr: &self.target_ptr, labels: &self.targets }
     }
 }
 
-impl Groups {
-    fn build(&mut self, indptr: &[u32], features: &[u32], values: &[f32]) {
-        self.keys.clear();
-        self.keys.extend(features.iter().zip(0u64..).map(|(&f, at)| u64::from(f) << 32 | at));
-        self.keys.sort_unstable();
-        self.features.clear();
-        self.ptr.clear();
-        self.rows.clear();
-        self.values.clear();
-        self.row_of.clear();
-        for (i, range) in indptr.windows(2).enumerate() {
-            self.row_of.resize(range[1] as usize, i as u32);
-        }
-        for (position, &key) in self.keys.iter().enumerate() {
-            let (feature, at) = ((key >> 32) as u32, key as u32 as usize);
-            if self.features.last() != Some(&feature) {
-                self.features.push(feature);
-                self.ptr.push(position as u32);
-            }
-            self.rows.push(self.row_of[at]);
-            self.values.push(values[at]);
-        }
-        self.ptr.push(self.keys.len() as u32);
-    }
-
-    /// Instances and values of the feature at `position`.
-    pub(crate) fn entries(&self, position: usize) -> (&[u32], &[f32]) {
-        let range = self.ptr[position] as usize..self.ptr[position + 1] as usize;
-        (&self.rows[range.clone()], &self.values[range])
-    }
-}
-
-/// The outputs that are true of each instance of a batch.
+/// The labels that are true of each instance of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Targets<'a> {
+    instances: &'a [u32],
     ptr: &'a [u32],
-    outputs: &'a [u32],
+    labels: &'a [u32],
 }
 
 impl<'a> Targets<'a> {
-    /// Rows that someone else made: ascending and unique, `ptr` one longer than there are rows.
-    #[cfg(test)]
-    pub(crate) fn new(ptr: &'a [u32], outputs: &'a [u32]) -> Self {
-        Self { ptr, outputs }
+    /// Lists that someone else made: those of the instance at place `i` stand at `ptr[i]..ptr[i + 1]`.
+    ///
+    /// # Panics
+    /// If `ptr` is not one longer than `instances`, does not begin with 0, falls, or does not end with the number of labels; or if the
+    /// labels of an instance are not ascending and unique.
+    pub fn new(instances: &'a [u32], ptr: &'a [u32], labels: &'a [u32]) -> Self {
+        assert!(ptr.len() == instances.len() + 1, "{} ends for {} instances", ptr.len(), instances.len());
+        assert!(ptr[0] == 0 && ptr.is_sorted() && ptr[instances.len()] as usize == labels.len(), "lists {ptr:?}");
+        let out = Self { instances, ptr, labels };
+        for i in 0..out.len() {
+            assert!(out.row(i).is_sorted_by(|a, b| a < b), "labels {:?} of instance {}", out.row(i), instances[i]);
+        }
+        out
     }
 
     /// Number of instances.
     pub fn len(&self) -> usize {
-        self.ptr.len() - 1
+        self.instances.len()
     }
 
     /// True when there is no instance.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.instances.is_empty()
     }
 
-    /// True outputs of instance `i`, ascending and unique.
+    /// Numbers of the instances among all that the batch was cut from.
+    pub fn instances(&self) -> &'a [u32] {
+        self.instances
+    }
+
+    /// True labels of the instance at place `i`, ascending and unique.
     ///
     /// # Panics
     /// If `i >= len()`.
     pub fn row(&self, i: usize) -> &'a [u32] {
-        &self.outputs[self.ptr[i] as usize..self.ptr[i + 1] as usize]
+        &self.labels[self.ptr[i] as usize..self.ptr[i + 1] as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xc_sparse::CsrMatrix;
+
+    #[test]
+    fn a_batch_shows_its_rows_by_instance_and_by_feature() {
+        let x = CsrMatrix::new((3, 9), vec![0, 2, 2, 3], vec![2, 7, 2], vec![0.5, 1.0, 2.0]);
+        let y = LabelRows::from_lists([&[1u32, 3][..], &[], &[0]].map(<[u32]>::to_vec), 4).unwrap();
+        let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
+        let mut batch = Batch::default();
+        batch.fill(&examples, &[2, 0]);
+        assert_eq!((batch.len(), batch.width(), batch.instances()), (2, 9, &[2, 0][..]));
+        assert!(batch.dense().is_none());
+        assert_eq!((batch.row(1).indices, batch.row(1).values), (&[2, 7][..], &[0.5, 1.0][..]));
+        let entries = batch.by_feature();
+        assert_eq!(entries.rows(), [2, 7]);
+        assert_eq!(entries.of(0), (&[0, 1][..], &[2.0, 0.5][..]));
+        assert_eq!((batch.targets().row(0), batch.targets().row(1)), (&[0][..], &[1, 3][..]));
+        let values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        let examples = Examples::try_new(Features::Dense(DenseRows::new(&values, 2)), &y).unwrap();
+        batch.fill(&examples, &[1, 2]);
+        assert_eq!(batch.dense().unwrap().values(), [3.0, 4.0, 5.0, 6.0]);
+        assert_eq!(batch.targets().instances(), [1, 2]);
+    }
+
+    #[test]
+    #[should_panic(expected = "labels [4, 4] of instance 7")]
+    fn targets_that_are_not_ascending_are_refused() {
+        Targets::new(&[7], &[0, 2], &[4, 4]);
+    }
+
+    #[test]
+    #[should_panic(expected = "2 ends for 2 instances")]
+    fn targets_of_another_number_of_instances_are_refused() {
+        Targets::new(&[7, 8], &[0, 0], &[]);
     }
 }

@@ -27,6 +27,7 @@ mod parameter;
 pub mod schedule;
 pub mod state;
 mod step;
+pub mod table;
 pub mod trainer;
 
 pub use activations::{Activation, Activations, Mode};

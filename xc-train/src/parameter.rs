@@ -1,6 +1,7 @@
 //! A matrix that learns, with what its optimiser remembers of it.
 
 use crate::optim::Change;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use xc_hash::stream::{Purpose, Stream, name};
 use xc_sparse::buffer::Buffer;
@@ -50,10 +51,13 @@ impl From<u64> for Init {
 }
 
 impl Init {
-    /// Fills with values even in `[-bound, bound)`, from the stream of a layer.
+    /// Fills with values even in `[-bound, bound)`, each row from a stream of its own, named by the layer and the row.
     pub(crate) fn fill(self, layer: u64, bound: f32, parameter: &mut Parameter) {
         if let Self::Random { seed } = self {
-            Stream::new(name(seed, Purpose::Init, &[layer])).fill_uniform(bound, parameter.values_mut());
+            let width = parameter.width().max(1);
+            parameter.values_mut().par_chunks_mut(width).enumerate().for_each(|(row, values)| {
+                Stream::new(name(seed, Purpose::Init, &[layer, row as u64])).fill_uniform(bound, values);
+            });
         }
     }
 }

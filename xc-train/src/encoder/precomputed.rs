@@ -48,14 +48,15 @@ impl Encoder for Precomputed {
     /// # Panics
     /// If the batch's rows are not dense rows of this width.
     fn forward(&self, batch: &Batch, mode: Mode, output: &mut Activations, (): &mut ()) -> Result<(), StepError> {
-        let wanted = batch.len() * self.width;
-        assert!(batch.dense.len() == wanted, "{} dense values in a batch, wanted {wanted}", batch.dense.len());
+        let dense = batch.dense().map_or(&[][..], |rows| rows.values());
+        let expected = batch.len() * self.width;
+        assert!(dense.len() == expected, "{} dense values in a batch, expected {expected}", dense.len());
         output.reshape(batch.len(), self.width);
         let (width, size) = (self.width, (BLOCK * self.width).max(1));
-        let blocks = output.values_mut().par_chunks_mut(size).zip(batch.dense.par_chunks(size));
+        let blocks = output.values_mut().par_chunks_mut(size).zip(dense.par_chunks(size));
         blocks.enumerate().for_each(|(block, (rows, values))| {
             rows.copy_from_slice(values);
-            self.finish.forward(mode, block * BLOCK, width, rows);
+            self.finish.forward(mode, &batch.instances()[block * BLOCK..], width, rows);
         });
         Ok(())
     }

@@ -115,7 +115,7 @@ impl<E: Encoder<Output = Activations>> Encoder for Stack<E> {
         self.below.forward(batch, mode, lowest, below)?;
         for (at, layer) in self.layers.iter().enumerate() {
             let (low, high) = inputs.split_at_mut(at + 1);
-            layer.forward(mode, &low[at], high.first_mut().unwrap_or(output), product);
+            layer.forward(mode, batch.instances(), &low[at], high.first_mut().unwrap_or(output), product);
         }
         Ok(())
     }
@@ -137,7 +137,7 @@ impl<E: Encoder<Output = Activations>> Encoder for Stack<E> {
                 Some(gradient) => (&inputs[at + 1], gradient),
                 None => (output, &mut *gradient),
             };
-            layer.finish.backward(mode, output, gradient);
+            layer.finish.backward(mode, batch.instances(), output, gradient);
             if at > 0 || below_learns {
                 layer.linear.backward(gradient, &mut low[at], product);
             }
@@ -244,11 +244,18 @@ impl<E> Stack<E> {
 }
 
 impl Layer {
-    fn forward(&self, mode: Mode, input: &Activations, output: &mut Activations, scratch: &mut Scratch) {
+    fn forward(
+        &self,
+        mode: Mode,
+        instances: &[u32],
+        input: &Activations,
+        output: &mut Activations,
+        scratch: &mut Scratch,
+    ) {
         self.linear.forward(input, output, scratch);
         let width = output.width();
         output.values_mut().par_chunks_mut((BLOCK * width).max(1)).enumerate().for_each(|(block, rows)| {
-            self.finish.forward(mode, block * BLOCK, width, rows);
+            self.finish.forward(mode, &instances[block * BLOCK..], width, rows);
         });
     }
 }

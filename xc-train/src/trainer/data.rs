@@ -3,7 +3,7 @@
 use crate::{Batch, Examples};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread::Scope;
-use xc_hash::stream::{Purpose, Stream, name};
+use xc_hash::stream::{Order, Purpose, Stream, name};
 
 /// Some rows of examples.
 #[derive(Clone, Debug)]
@@ -54,11 +54,9 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// Order of the rows in an epoch.
-pub(super) fn order(sample: &Sample<'_>, seed: u64, epoch: u32) -> Vec<u32> {
-    let mut rows = sample.rows.clone();
-    Stream::new(name(seed, Purpose::Order, &[u64::from(epoch)])).shuffle(&mut rows);
-    rows
+/// Order of the rows in an epoch: which of them stands at each position.
+pub(super) fn order(sample: &Sample<'_>, seed: u64, epoch: u32) -> Order {
+    Order::new(sample.rows.len() as u64, name(seed, Purpose::Order, &[u64::from(epoch)]))
 }
 
 /// Batches of an epoch, gathered by a thread of their own, at most two ahead.
@@ -71,17 +69,22 @@ impl Prefetch {
     /// Begins to gather the batches of `order` from number `first` on.
     pub(super) fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
-        examples: &'scope Examples<'_>,
-        order: &'scope [u32],
+        sample: &'scope Sample<'_>,
+        order: Order,
         batch_size: usize,
         first: usize,
     ) -> Self {
         let (send, filled) = sync_channel(2);
         let (used, returned) = channel();
         scope.spawn(move || {
-            for rows in order.chunks(batch_size).skip(first) {
+            let size = batch_size as u64;
+            let mut rows = Vec::with_capacity(batch_size);
+            for number in first as u64..order.len().div_ceil(size) {
+                let positions = number * size..order.len().min((number + 1) * size);
+                rows.clear();
+                rows.extend(positions.map(|position| sample.rows[order.at(position) as usize]));
                 let mut batch: Batch = returned.try_recv().unwrap_or_default();
-                batch.fill(examples, rows);
+                batch.fill(&sample.examples, &rows);
                 // Nobody takes more: training has stopped.
                 if send.send(batch).is_err() {
                     return;
@@ -120,18 +123,22 @@ mod tests {
         all.sort_unstable();
         assert_eq!(all, Sample::all(examples).rows());
         assert_ne!(Sample::split(examples, 0.2, 6).1.rows(), validation.rows());
-        let (first, second) = (order(&train, 1, 0), order(&train, 1, 1));
+        let rows = |epoch| -> Vec<u32> {
+            let order = order(&train, 1, epoch);
+            (0..order.len()).map(|position| train.rows()[order.at(position) as usize]).collect()
+        };
+        let (first, second) = (rows(0), rows(1));
         assert_ne!(first, second);
-        assert_eq!(first, order(&train, 1, 0));
+        assert_eq!(first, rows(0));
         let mut sorted = second.clone();
         sorted.sort_unstable();
         assert_eq!(sorted, train.rows());
         // The thread gathers what the order says, from any batch on.
         std::thread::scope(|scope| {
-            let batches = Prefetch::start(scope, &examples, &first, 8, 3);
+            let batches = Prefetch::start(scope, &train, order(&train, 1, 0), 8, 3);
             let mut met = Vec::new();
             while let Some(batch) = batches.next() {
-                met.extend(batch.dense.iter().map(|&v| v as u32));
+                met.extend(batch.dense().unwrap().values().iter().map(|&v| v as u32));
                 batches.recycle(batch);
             }
             assert_eq!(met, first[24..]);

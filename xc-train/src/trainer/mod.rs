@@ -195,11 +195,11 @@ impl Trainer<'_> {
         let size = self.params.batch_size;
         let epoch = run.position.epoch;
         let order = order(train, self.params.seed, epoch);
-        let n_batches = order.len().div_ceil(size) as u64;
+        let n_batches = order.len().div_ceil(size as u64);
         let n_steps = n_batches * u64::from(self.params.epochs);
         std::thread::scope(|scope| {
             let first = run.position.batch as usize;
-            let batches = Prefetch::start(scope, train.examples(), &order, size, first);
+            let batches = Prefetch::start(scope, train, order, size, first);
             while let Some(batch) = batches.next() {
                 let at = Step { number: run.position.step, epoch, seed: self.params.seed };
                 let (encoder, head) = self.rules(self.schedule.factor(at.number));

@@ -95,9 +95,9 @@ fn bag_and_head() {
 fn bag_and_two_layers() {
     let (x, y) = (features(14, 12), targets(14, 7));
     let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
-    let encoder = Stack::new(Bag::new(12, 5, Activation::Relu, 0.0, 2));
-    let encoder = encoder.push(8, Activation::Relu, 0.0, 2).push(4, Activation::Relu, 0.0, 2);
-    check(Network::new(encoder, Dense::new(7, 4, 2)), &batch(&examples), &x, &y, true);
+    let encoder = Stack::new(Bag::new(12, 5, Activation::Relu, 0.0, 5));
+    let encoder = encoder.push(8, Activation::Relu, 0.0, 5).push(4, Activation::Relu, 0.0, 5);
+    check(Network::new(encoder, Dense::new(7, 4, 5)), &batch(&examples), &x, &y, true);
 }
 
 #[test]

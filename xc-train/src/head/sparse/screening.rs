@@ -71,7 +71,7 @@ mod tests {
         let mut input = Activations::default();
         input.reshape(70, 9);
         input.values_mut().iter_mut().enumerate().for_each(|(i, value)| *value = (i % 7) as f32 / 7.0);
-        let targets = Targets::new(&[0; 71], &[]);
+        let targets = Targets::new(&[0; 70], &[0; 71], &[]);
         for (bias, wanted) in [(-9.0, 0), (9.0, 3 * 2)] {
             let head = Sparse::new(16, 9, PARAMS, Init::Random { seed: 1 }).unwrap();
             let mut head = head.with_screening(Screening::Always);
