@@ -1,4 +1,4 @@
-"""MACH beside one output a label, and beside trees, on the same rows: quality, parameters, bytes, time.
+"""MACH beside one output per label, and beside trees, on the same rows: quality, parameters, bytes, time.
 
     mach.py multiclass --data FEATURES --out FEATURES1     the first label of each row alone
     mach.py spread --data FEATURES --out FEATURES2         the same labels under ids spread over [0, L)
@@ -74,15 +74,15 @@ def scores(a, model, work, *more):
     """Metrics of a model on the test rows."""
     predictions = f"{work}.predictions"
     xc(a, "predict", "--model", model, "--input", f"{a.data}/test.txt", "--top-k", 5, "--output", predictions, "--quiet", *more)
-    return judged(a, predictions)
+    return evaluated(a, predictions)
 
 
-def judged(a, predictions):
+def evaluated(a, predictions):
     text = xc(a, "evaluate", "--truth", f"{a.data}/test.txt", "--predictions", predictions,
               "--propensity-from", f"{a.data}/train.txt", "--json", "--quiet")
     os.remove(predictions)
-    met = json.loads(text)
-    return {name: met[name] for name in ("P@1", "P@3", "P@5", "PSP@5")}
+    metrics = json.loads(text)
+    return {name: metrics[name] for name in ("P@1", "P@3", "P@5", "PSP@5")}
 
 
 def train(a, kind, name, *options):
@@ -100,7 +100,8 @@ def train(a, kind, name, *options):
 
 def run(a):
     os.makedirs(a.out, exist_ok=True)
-    network = ["--network.widths", a.width, "--network.dropout", a.dropout, "--epochs", a.epochs, "--optimizer.rate", a.rate]
+    network = ["--network.widths", a.width, "--network.input-dropout", a.dropout, "--network.dropout", a.dropout, "--epochs", a.epochs,
+               "--optimizer.rate", a.rate]
     with open(f"{a.data}/train.txt", encoding="ascii") as f:
         n_labels = int(f.readline().split()[2])
 
@@ -136,7 +137,8 @@ def run(a):
         model, report = train(a, "mach", f"mach-{b}", "--buckets", b, "--repetitions", most, *network)
         share = lambda what, r: report[what] * r / most
         for r in a.repetitions:
-            record(scores(a, model, f"{a.out}/mach-{b}", "--repetitions", f"0-{r - 1}"), f"mach-{b}-{r}", system="mach",
+            record(scores(a, model, f"{a.out}/mach-{b}", "--repetitions", f"0-{r - 1}", "--decoder", "mean"), f"mach-{b}-{r}",
+                   system="mach",
                    buckets=b, repetitions=r, decoder="mean", outputs=share("output_parameters", r),
                    parameters=share("parameters", r), bytes=share("model_bytes", r), cpu_s=share("cpu_s", r),
                    wall_s=share("train_s", r))
@@ -164,10 +166,10 @@ def omikuji(a):
     # Its lines hold "label score" between tabs.
     with open(f"{a.out}/omikuji.predictions", "w", encoding="ascii") as f:
         f.writelines(line.replace(" ", ":").replace("\t", " ") + "\n" for line in lines(answers))
-    met = judged(a, f"{a.out}/omikuji.predictions")
+    metrics = evaluated(a, f"{a.out}/omikuji.predictions")
     with open(f"{a.out}/omikuji.json", "w") as f:
-        json.dump(dict(met, system="omikuji-3", bytes=size, cpu_s=cpu, set=os.path.basename(a.data)), f)
-    print("omikuji-3", met)
+        json.dump(dict(metrics, system="omikuji-3", bytes=size, cpu_s=cpu, set=os.path.basename(a.data)), f)
+    print("omikuji-3", metrics)
     shutil.rmtree(model)
 
 
@@ -196,7 +198,7 @@ def plot(a):
             panel.plot(*zip(*line), marker="o", markersize=3, label=f"MACH, B = {b}, mean")
         for r in rows:
             if r["system"] in ("dense", "tree-1"):
-                name = "one output a label" if r["system"] == "dense" else "one label tree"
+                name = "one output per label" if r["system"] == "dense" else "one label tree"
                 panel.axhline(100 * r["P@1"], linestyle="--" if r["system"] == "dense" else ":", color="gray", label=name)
         panel.set_xscale("log", base=2)
         panel.set_xticks(sorted({r["repetitions"] for r in mach}))
@@ -227,7 +229,7 @@ def report(a):
     for r in sorted((r for r in mach if r["decoder"] != "mean"), key=lambda r: (r["buckets"], r["decoder"])):
         print(f"| MACH, {r['decoder']} | {r['buckets']} | {r['repetitions']} | | | | | {percent(r)} |")
     if dense is None:
-        print("no run with one output a label")
+        print("no run with one output per label")
 
 
 def main():

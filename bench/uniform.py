@@ -4,8 +4,8 @@
     uniform.py time --data FEATURES --out RUNS --xc XC [--lsa DIR] [--rows NAME ...]  seconds an epoch, on a machine left alone
     uniform.py report --out RUNS ...                                                  the table, as Markdown
 
-FEATURES is what `prepare.py` leaves; with `--lsa` the rows are its vectors (`lsa.py`), without it the sparse features go through a bag
-that is trained along. A run that is there is not repeated.
+FEATURES is what `prepare.py` leaves; with `--lsa` the rows are its vectors (`lsa.py`), without it the embeddings of
+sparse features are trained along. A run that is there is not repeated.
 
 Training follows the paper (section 5.1): Adam, the rate halved when P@3 on a tenth of the training rows stands still, down to a tenth of
 it, the end when it stands still there; dropout of a tenth of the input; the weakest tenth of the connections drawn anew every 32,000
@@ -17,15 +17,15 @@ import os
 import shutil
 import subprocess
 
-SCHEDULE = ["--schedule", "plateau", "--schedule.lowest", "0.1", "--judge", "p@3", "--patience", "1", "--patience-from", "lowest-rate",
+SCHEDULE = ["--schedule", "plateau", "--schedule.lowest", "0.1", "--monitor", "p@3", "--patience", "1", "--patience-from", "lowest-rate",
             "--validation-fraction", "0.1", "--network.input-dropout", "0.1"]
 
 
 def sparse(wiring, s, units, *more):
-    return ["--wiring", wiring, "--connections", s, "--intermediate", units, *more]
+    return ["--head.wiring", wiring, "--head.fan-in", s, "--network.intermediate", units, *more]
 
 
-DENSE = ["--wiring", "dense", "--intermediate", "none"]
+DENSE = ["--head.wiring", "dense", "--network.intermediate", "none"]
 BCE = ["--loss", "bce"]
 ROWS = {
     "dense": DENSE,
@@ -49,7 +49,7 @@ def xc(a, *argv):
 
 
 def train(a, name, model, *more):
-    given = ["--train", f"{a.data}/train.txt", "--model", model, "--seed", a.seed, "--batch-size", a.batch, "--optimizer.rate", a.rate]
+    given = ["--train", f"{a.data}/train.txt", "--model", model, "--seed", a.seed, "--batch", a.batch, "--optimizer.rate", a.rate]
     if a.lsa:
         given += ["--features", f"{a.lsa}/train.npy"]
     options = [*ROWS[name], *a.options.split(), *more]
@@ -60,9 +60,9 @@ def scores(a, model, part):
     answers = f"{model}.{part}.predictions"
     rows = ["--input", f"{a.lsa}/{part}.npy"] if a.lsa else ["--input", f"{a.data}/{part}.txt"]
     xc(a, "predict", "--model", model, *rows, "--top-k", 5, "--output", answers, "--quiet")
-    met = json.loads(xc(a, "evaluate", "--truth", f"{a.data}/{part}.txt", "--predictions", answers, "--json", "--quiet"))
+    metrics = json.loads(xc(a, "evaluate", "--truth", f"{a.data}/{part}.txt", "--predictions", answers, "--json", "--quiet"))
     os.remove(answers)
-    return {k: round(100 * met[k], 2) for k in ("P@1", "P@3", "P@5")}
+    return {k: round(100 * metrics[k], 2) for k in ("P@1", "P@3", "P@5")}
 
 
 def write(path, record):
