@@ -1,10 +1,11 @@
 //! `config.json`.
 
 use super::OpenError;
+use super::opened::OpenFolder;
 use crate::dtype::DType;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, io::ErrorKind, path::Path};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The format version that is written, and the newest that is read.
@@ -15,6 +16,8 @@ pub(super) const FORMAT: &str = "xc-model";
 pub(super) const CONFIG_FILE: &str = "config.json";
 pub(super) const LABELS_FILE: &str = "labels.txt";
 const CONFIG_LIMIT: u64 = 100_000_000;
+/// Bytes of `labels.txt`, at most.
+pub(super) const LABELS_LIMIT: u64 = 1 << 34;
 const HASH_FIELD: &str = "xxh3";
 
 /// What `config.json` says about one array.
@@ -75,9 +78,18 @@ struct Head {
     format: String,
 }
 
-/// True when `bytes` is a `config.json` of ours, of any version.
-pub(super) fn is_ours(bytes: &[u8]) -> bool {
-    serde_json::from_slice::<Head>(bytes).is_ok_and(|head| head.format == FORMAT)
+/// True when `folder` holds a `config.json` of ours, of any version.
+pub(super) fn is_ours(folder: &Path) -> bool {
+    let bytes = open_folder(folder).and_then(|folder| folder.read(CONFIG_FILE, "configuration", CONFIG_LIMIT));
+    bytes.is_ok_and(|bytes| serde_json::from_slice::<Head>(&bytes).is_ok_and(|head| head.format == FORMAT))
+}
+
+/// Opens the folder of a model.
+pub(super) fn open_folder(path: &Path) -> Result<OpenFolder, OpenError> {
+    OpenFolder::open(path).map_err(|source| match source.kind() {
+        ErrorKind::NotADirectory => OpenError::NotAModel { path: path.to_owned(), why: "it is no folder" },
+        _ => OpenError::Io { path: path.to_owned(), source },
+    })
 }
 
 impl Config {
@@ -105,28 +117,20 @@ impl Config {
         Ok(bytes)
     }
 
-    /// Reads and checks the file of `folder`; also gives the hash written and the hash of what was met.
+    /// Reads and checks the file of `folder`; also gives the hash written and the hash of what was got.
     pub(super) fn read(folder: &Path) -> Result<(Self, ConfigHash), OpenError> {
-        let path = folder.join(CONFIG_FILE);
-        let io = |source| OpenError::Io { path: path.clone(), source };
-        let length = match std::fs::metadata(&path) {
-            Ok(meta) => meta.len(),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && folder.is_dir() => {
-                return Err(OpenError::NotAModel { path: folder.to_owned(), why: "it holds no config.json" });
+        Self::read_in(&open_folder(folder)?)
+    }
+
+    /// The same of a folder that is open.
+    pub(super) fn read_in(folder: &OpenFolder) -> Result<(Self, ConfigHash), OpenError> {
+        let bytes = match folder.read(CONFIG_FILE, "configuration", CONFIG_LIMIT) {
+            Err(OpenError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                return Err(OpenError::NotAModel { path: folder.path.clone(), why: "it holds no config.json" });
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
-                return Err(OpenError::NotAModel { path: folder.to_owned(), why: "it is no folder" });
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(OpenError::Io { path: folder.to_owned(), source: error });
-            }
-            Err(error) => return Err(io(error)),
+            other => other?,
         };
-        if length > CONFIG_LIMIT {
-            return Err(OpenError::TooLarge { path, what: "configuration", met: length, limit: CONFIG_LIMIT });
-        }
-        let bytes = std::fs::read(&path).map_err(io)?;
-        Self::parse(&path, &bytes)
+        Self::parse(&folder.path.join(CONFIG_FILE), &bytes)
     }
 
     fn parse(path: &Path, bytes: &[u8]) -> Result<(Self, ConfigHash), OpenError> {

@@ -1,8 +1,9 @@
 //! Opening a model folder.
 
 use super::OpenError;
-use super::config::{ArrayEntry, Config, ConfigHash, LABELS_FILE};
+use super::config::{ArrayEntry, Config, ConfigHash, LABELS_FILE, LABELS_LIMIT, open_folder};
 use super::header::{HEADER_LIMIT, Header, PAD_PREFIX};
+use super::opened::{OpenFolder, read_all};
 use super::replace::is_model_file;
 use super::view::{FileBytes, elements};
 use crate::buffer::{Buffer, FloatBuffer};
@@ -75,7 +76,12 @@ pub struct Container {
     pub(super) places: BTreeMap<String, Place>,
     /// Array files that did not open.
     lost: BTreeMap<String, Arc<OpenError>>,
+    /// `labels.txt`, when labels have names.
+    labels: Option<File>,
 }
+
+/// How often opening begins again because the model was replaced meanwhile.
+const TRIES: usize = 1000;
 
 impl Container {
     /// Opens the folder and checks that configuration, headers and file lengths agree.
@@ -97,20 +103,34 @@ impl Container {
         Ok(Self { lost: lost.into_iter().map(|(file, error)| (file, Arc::new(error))).collect(), ..container })
     }
 
-    /// Opens what is sound, and gives what is wrong with the other files.
-    fn open_sound(folder: &Path, mode: OpenMode) -> Result<(Self, BTreeMap<String, OpenError>), OpenError> {
-        let (config, config_hash) = Config::read(folder)?;
+    /// Opens what is sound, and gives what is wrong with the other files. The folder is opened once, and everything in it
+    /// through that handle: a model that is put in its place meanwhile is not mixed with it. What fails because the folder was
+    /// removed after that is tried again with the new one.
+    fn open_sound(path: &Path, mode: OpenMode) -> Result<(Self, BTreeMap<String, OpenError>), OpenError> {
+        let mut tries = 0..TRIES;
+        loop {
+            let folder = open_folder(path)?;
+            let outcome = Self::open_once(&folder, mode);
+            let is_whole = outcome.as_ref().is_ok_and(|(_, lost)| lost.is_empty());
+            if is_whole || !folder.was_replaced() || tries.next().is_none() {
+                return outcome;
+            }
+        }
+    }
+
+    fn open_once(folder: &OpenFolder, mode: OpenMode) -> Result<(Self, BTreeMap<String, OpenError>), OpenError> {
+        let (config, config_hash) = Config::read_in(folder)?;
         let mut by_file: BTreeMap<&str, Vec<(&String, &ArrayEntry)>> = BTreeMap::new();
         for (name, entry) in &config.arrays {
             if !is_model_file(&entry.file) {
-                let path = folder.join(super::config::CONFIG_FILE);
+                let path = folder.path.join(super::config::CONFIG_FILE);
                 return Err(OpenError::FileName { path, array: name.clone(), file: entry.file.clone() });
             }
             by_file.entry(&entry.file).or_default().push((name, entry));
         }
         let (mut files, mut places, mut lost) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         for (file_name, wanted) in by_file {
-            match open_arrays(folder.join(file_name), mode, &wanted, files.len()) {
+            match open_arrays(folder, file_name, mode, &wanted, files.len()) {
                 Ok((file, found)) => {
                     files.push(file);
                     places.extend(found);
@@ -120,8 +140,10 @@ impl Container {
                 }
             }
         }
-        let container = Self { folder: folder.to_owned(), config, config_hash, files, places, lost: BTreeMap::new() };
-        Ok((container, lost))
+        let labels = config.labels.as_ref().map(|_| folder.file(LABELS_FILE)).transpose();
+        let labels = labels.map_err(|source| OpenError::Io { path: folder.path.join(LABELS_FILE), source })?;
+        let path = folder.path.clone();
+        Ok((Self { folder: path, config, config_hash, files, places, lost: BTreeMap::new(), labels }, lost))
     }
 
     /// What is wrong with the array files that [`Container::open_parts`] left out, by name.
@@ -279,11 +301,12 @@ impl Container {
         })
     }
 
-    /// The labels' names in label order, or `None` when labels have none. Reads the file at each call.
+    /// The labels' names in label order, or `None` when labels have none. Reads the file at each call; it is that of the model
+    /// that was opened, whatever stands in its place by now.
     pub fn labels(&self) -> Result<Option<Vec<String>>, OpenError> {
         let Some(entry) = &self.config.labels else { return Ok(None) };
         let path = self.folder.join(LABELS_FILE);
-        let bytes = std::fs::read(&path).map_err(|source| OpenError::Io { path: path.clone(), source })?;
+        let bytes = self.label_bytes()?;
         let text = match std::str::from_utf8(&bytes) {
             Ok(text) => text,
             Err(error) => {
@@ -296,6 +319,12 @@ impl Container {
             return Err(OpenError::LabelCount { path, met: names.len(), wanted: entry.count });
         }
         Ok(Some(names))
+    }
+
+    /// The content of `labels.txt`; nothing when there is none.
+    pub(super) fn label_bytes(&self) -> Result<Vec<u8>, OpenError> {
+        let Some(file) = &self.labels else { return Ok(Vec::new()) };
+        read_all(file, &self.folder.join(LABELS_FILE), "label names", LABELS_LIMIT)
     }
 
     /// Tells the system how the arrays will be used. Does nothing for files that were read, or where the system has no
@@ -328,9 +357,9 @@ impl std::fmt::Debug for Container {
     }
 }
 
-fn open_file(path: &Path, mode: OpenMode) -> Result<FileBytes, OpenError> {
+fn open_file(folder: &OpenFolder, name: &str, path: &Path, mode: OpenMode) -> Result<FileBytes, OpenError> {
     let io = |source| OpenError::Io { path: path.to_owned(), source };
-    let mut file = File::open(path).map_err(io)?;
+    let mut file = folder.file(name).map_err(io)?;
     match mode {
         OpenMode::Map => FileBytes::map(&file, false).map_err(io),
         OpenMode::MapPopulate => FileBytes::map(&file, true).map_err(io),
@@ -344,12 +373,14 @@ fn open_file(path: &Path, mode: OpenMode) -> Result<FileBytes, OpenError> {
 
 /// Opens one array file and finds the arrays in it that the configuration names.
 fn open_arrays(
-    path: PathBuf,
+    folder: &OpenFolder,
+    name: &str,
     mode: OpenMode,
     wanted: &[(&String, &ArrayEntry)],
     number: usize,
 ) -> Result<(OpenFile, BTreeMap<String, Place>), OpenError> {
-    let bytes = open_file(&path, mode)?;
+    let path = folder.path.join(name);
+    let bytes = open_file(folder, name, &path, mode)?;
     let (start, header) = read_header(&path, bytes.as_bytes())?;
     let mut places = BTreeMap::new();
     let pads = place_arrays(&path, start, &header, wanted, number, &mut places)?;

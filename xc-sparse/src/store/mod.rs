@@ -37,6 +37,7 @@ mod config;
 mod container;
 mod error;
 mod header;
+mod opened;
 mod replace;
 mod verify;
 mod view;

@@ -67,9 +67,8 @@ pub(super) fn inspect(path: &Path) -> Result<Standing, WriteError> {
     if is_empty {
         return Ok(Standing::Nothing);
     }
-    match std::fs::read(path.join(CONFIG_FILE)) {
-        Ok(config) if is_ours(&config) => {}
-        _ => return occupied("a folder that is not empty and holds no xc model".to_owned()),
+    if !is_ours(path) {
+        return occupied("a folder that is not empty and holds no xc model".to_owned());
     }
     match foreign {
         Some(name) => occupied(format!("a model folder that also holds {name:?}, which would be lost")),

@@ -484,3 +484,80 @@ fn the_stock_reader_opens_what_is_written() {
     );
     assert_eq!(stock.tensor("b").unwrap().data(), [7]);
 }
+
+#[test]
+fn a_model_that_is_replaced_while_it_is_opened_is_the_old_one_or_the_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("model");
+    // Two models of other shapes, names and numbers of files.
+    let save = |number: u64| {
+        let mut writer = ContainerWriter::create(&model, "tree").unwrap();
+        writer.set_parameter("number", number);
+        writer.labels(&vec![format!("label of {number}"); 1 + number as usize % 3]).unwrap();
+        for file in ["a", "b", "c"] {
+            writer.begin_file(file).unwrap();
+            writer.add_slice(file, &vec![number; 1 + number as usize % 4]).unwrap();
+        }
+        writer.finish().unwrap();
+    };
+    save(0);
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let open = |mode| {
+        let container = Container::open(&model, mode).unwrap();
+        let number: u64 = container.parameter("number").unwrap();
+        for file in ["a", "b", "c"] {
+            assert_eq!(container.array::<u64>(file).unwrap()[..], vec![number; 1 + number as usize % 4]);
+        }
+        assert_eq!(container.labels().unwrap().unwrap(), vec![format!("label of {number}"); 1 + number as usize % 3]);
+        assert_eq!(container.verify().unwrap(), []);
+        let (parts, lost) = (Container::open_parts(&model, mode).unwrap(), number);
+        assert_eq!(parts.lost().len(), 0, "after {lost}");
+        number
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            (1..60).for_each(save);
+            done.store(true, std::sync::atomic::Ordering::Release);
+        });
+        let mut seen = std::collections::BTreeSet::new();
+        while !done.load(std::sync::atomic::Ordering::Acquire) {
+            seen.extend([OpenMode::Map, OpenMode::Read].map(open));
+        }
+        assert!(seen.len() > 2, "it was never opened while others were saved: {seen:?}");
+    });
+    assert_eq!(open(OpenMode::Map), 59);
+    // What is open stays what it was.
+    let old = Container::open(&model, OpenMode::Map).unwrap();
+    save(60);
+    save(61);
+    assert_eq!(old.labels().unwrap().unwrap()[0], "label of 59");
+    assert_eq!(old.verify().unwrap(), []);
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_regular_file_is_refused_and_nothing_waits_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("model");
+    for file in ["config.json", "labels.txt", "model.safetensors"] {
+        save(&model, 1);
+        let path = model.join(file);
+        for special in ["pipe", "device", "folder"] {
+            fs::remove_file(&path).or_else(|_| fs::remove_dir(&path)).unwrap();
+            match special {
+                "pipe" => {
+                    let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+                    assert!(made.success());
+                }
+                "device" => std::os::unix::fs::symlink("/dev/zero", &path).unwrap(),
+                _ => fs::create_dir(&path).unwrap(),
+            }
+            let met = Container::open(&model, OpenMode::Map).unwrap_err().to_string();
+            assert!(met.contains(file) && met.contains("not a regular file"), "{special}: {met}");
+            let saved = ContainerWriter::check(&model);
+            assert!(file != "config.json" || saved.is_err(), "{special}");
+        }
+        fs::remove_dir(&path).unwrap();
+        fs::remove_dir_all(&model).unwrap();
+    }
+}

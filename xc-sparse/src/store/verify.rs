@@ -76,7 +76,7 @@ impl Container {
         }
         if let Some(labels) = &self.config.labels {
             let file = self.folder().join(LABELS_FILE);
-            let bytes = std::fs::read(&file).map_err(|source| OpenError::Io { path: file.clone(), source })?;
+            let bytes = self.label_bytes()?;
             let (met, wanted) = (hex(xxh3_64(&bytes)), labels.xxh3.clone());
             if met != wanted {
                 found.push(Mismatch { file, damage: Damage::Labels, met, wanted });
