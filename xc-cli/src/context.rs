@@ -79,6 +79,11 @@ impl Context {
         })
     }
 
+    /// Does work on the threads of the pool: the library makes no pool, and outside of one it answers on one thread.
+    pub(crate) fn on_threads<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        rayon::scope(|_| work())
+    }
+
     /// A line for a person, on stderr.
     pub(crate) fn note(&self, line: impl std::fmt::Display) {
         if !self.quiet {

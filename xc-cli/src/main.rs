@@ -14,6 +14,7 @@ mod error;
 mod interrupt;
 mod measure;
 mod model;
+mod named;
 mod output;
 mod progress;
 mod synth;

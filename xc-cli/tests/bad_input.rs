@@ -172,8 +172,8 @@ fn absent_files_and_folders() {
     for (arguments, wanted) in [
         ("train tree --train absent.txt --model n", "absent.txt: No such file or directory"),
         ("train tree --train ok.txt --validation absent.txt --model n", "absent.txt: No such file or directory"),
-        ("predict --model absent --input test.txt", "absent: No such file or directory; a model folder is wanted"),
-        ("predict --model ok.txt --input test.txt", "ok.txt: not a folder; a model folder is wanted"),
+        ("predict --model absent --input test.txt", "absent: expected a model folder: No such file or directory"),
+        ("predict --model ok.txt --input test.txt", "ok.txt: not a folder; expected a model folder"),
         ("predict --model m --input absent.txt", "absent.txt: cannot be read: No such file or directory"),
         ("predict --model m --input test.txt --config absent.toml", "absent.toml: No such file or directory"),
     ] {

@@ -60,7 +60,7 @@ fn a_sound_model_is_described() {
 #[test]
 fn what_is_no_model_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    refused(&folder.path().join("absent"), &[], &["absent: No such file or directory; a model folder is wanted"]);
+    refused(&folder.path().join("absent"), &[], &["absent: expected a model folder: No such file or directory"]);
     refused(folder.path(), &[], &["not an xc model"]);
     let file = folder.path().join("file");
     std::fs::write(&file, "x").unwrap();
@@ -137,5 +137,5 @@ fn a_tree_is_shown_level_by_level() {
         assert_eq!([level(0, "siblings_per_row"), level(1, "siblings_per_row")], [1.0, 4.0 / 3.0]);
     }
     let (_, stdout, _) = inspect(&path, &[]);
-    assert!(stdout.contains("tree  level  nodes  weights  a node  siblings a row"), "{stdout}");
+    assert!(stdout.contains("tree  level  parents  nodes  weights  weights_per_node  siblings_per_row"), "{stdout}");
 }

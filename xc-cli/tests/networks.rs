@@ -137,16 +137,16 @@ fn batch_stream_candidates_and_label_sets_agree() {
     assert!(!folder.path("none.txt").exists());
     folder
         .xc("predict --model mach --input data/test.txt --beam 5")
-        .refused(2, "--beam: the model is of kind \"mach\", wanted \"tree\"");
+        .refused(2, "--beam: the model is of kind \"mach\", which has no such option");
     folder
         .xc("predict --model tree --input data/test.txt --decoder min")
-        .refused(2, "--decoder: the model is of kind \"tree\", wanted \"mach\"");
+        .refused(2, "--decoder: the model is of kind \"tree\", which has no such option");
     folder
         .xc("predict --model dense --input data/test.txt --repetitions 1")
-        .refused(2, "--repetitions: dense is no MACH model");
+        .refused(2, "dense: a model of kind \"dense\" has no repetitions to choose from");
     folder
         .xc("bench predict --model dense --input data/test.txt --mode online --floor")
-        .refused(2, "dense: a model of kind \"dense\"; a tree is wanted");
+        .refused(2, "--floor: a model of kind \"dense\" cannot tell what memory a query touches");
 }
 
 #[test]

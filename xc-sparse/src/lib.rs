@@ -6,6 +6,7 @@ pub mod dense;
 pub mod dtype;
 #[cfg(feature = "io")]
 pub mod io;
+pub mod parallel;
 pub mod rank;
 pub mod rows;
 pub mod simd;

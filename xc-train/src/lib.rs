@@ -1,4 +1,6 @@
-//! Metrics and training loops that every xc system shares.
+//! Metrics and training loops that every xc system shares, and one front door to trained models.
+//!
+//! [`Model::open`] opens a model of any kind and answers queries: texts, sparse rows or vectors; see [`model`].
 //!
 //! [`metrics`] judges ranked labels: P@k, nDCG@k, their propensity-scored forms, recall, MAP, MRR, coverage, F1,
 //! with bootstrap intervals and paired comparisons.
@@ -21,6 +23,7 @@ mod layer;
 pub mod loss;
 pub mod mach;
 pub mod metrics;
+pub mod model;
 mod network;
 pub mod optim;
 mod parameter;
@@ -36,6 +39,7 @@ pub use encoder::Encoder;
 pub use head::Head;
 pub use layer::Named;
 pub use loss::Loss;
+pub use model::Model;
 pub use network::{Network, Scratch};
 pub use optim::Optimizer;
 pub use parameter::{Decay, Init, Parameter, RowsMut};

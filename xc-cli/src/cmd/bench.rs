@@ -1,11 +1,11 @@
 //! `xc bench`: how fast a model answers.
 
-use crate::answer::{AskScratch, Asker, Only, SearchArgs};
+use crate::answer::{SearchArgs, query_error};
 use crate::context::{Context, format_bytes};
 use crate::data::{InputArgs, Queries, QueryRows};
 use crate::error::CliError;
 use crate::measure::Meter;
-use crate::model::{Model, OpenArgs, System};
+use crate::model::OpenArgs;
 use crate::output;
 use clap::ValueEnum;
 use serde_json::json;
@@ -13,8 +13,9 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Instant;
 use xc_sparse::chunked::{Choice, Intersect, Touched};
-use xc_sparse::{CsrMatrix, Rows};
-use xc_tree::{PredictParams, PredictScratch, TreeModel};
+use xc_sparse::{CsrMatrix, DenseMatrix};
+use xc_train::Model;
+use xc_train::model::{self, Answer, BatchError, QueryOptions, Scratch};
 
 /// Measure speed
 #[derive(clap::Args, Debug)]
@@ -125,34 +126,31 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
     }
     let meter = Meter::start();
     let start = Instant::now();
-    let model = Model::open_some(&args.model, args.open, args.search.repetitions(), context)?;
+    let model = args.open.open(&args.model, args.search.repetitions(), context)?;
     let load_ms = start.elapsed().as_secs_f64() * 1e3;
     let mut queries = Queries::open(&args.input, &args.format, &model)?;
     let rows = queries
         .next_batch(args.queries.unwrap_or(usize::MAX - 1))?
         .ok_or_else(|| CliError::usage(format_args!("{}: no query; at least one is wanted", args.input.display())))?;
-    if args.floor || args.iterator != Iterator::Auto {
-        model.tree()?;
-    }
+    let mut search = args.search.options();
+    search.matching = (args.iterator != Iterator::Auto).then(|| args.iterator.choice());
+    let options = QueryOptions { search, ..QueryOptions::top(args.top_k) };
     let input = args.input.display().to_string();
-    let asker = Asker::new(&model, args.top_k, &args.search, args.iterator.choice(), Only::All, input)?;
+    let asked = Asked { features: Made::new(rows, &model, &input, context)?, model: &model, options, input };
     let passes = if args.cold { 0..1 } else { 1..args.repeat + 1 };
 
     let first = Instant::now();
-    asker.one(0, rows.get(0), &mut AskScratch::default(), &mut Vec::new())?;
+    asked.one(0, &mut Scratch::default(), &mut Answer::default())?;
     let first_answer_ms = load_ms + first.elapsed().as_secs_f64() * 1e3;
 
-    let n_passes = passes.len();
-    let shares_queries = matches!(model.system, System::Classifier(_));
+    let (n_passes, about) = (passes.len(), model.describe());
     let times = match args.mode {
-        Mode::Online => online(&asker, &rows, passes, context)?,
-        Mode::Batch => batch(&asker, &rows, passes, context)?,
+        Mode::Online => context.on_threads(|| online(&asked, passes, context))?,
+        Mode::Batch => context.on_threads(|| batch(&asked, passes, context))?,
     };
     let usage = meter.usage();
-    let floor = match asker.tree_params() {
-        Some(params) if args.floor => Some(Floor::measure(&model, model.tree()?, rows.sparse(), params, args.mode)),
-        _ => None,
-    };
+    let floor = if args.floor { Some(Floor::measure(&asked, args.mode)?) } else { None };
+    let n_queries = asked.len();
     if context.json {
         let mut report = json!({
             "mean_ms": times.mean_ms,
@@ -161,12 +159,12 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
             "p99_ms": times.percentile(0.99),
             "load_ms": load_ms,
             "first_answer_ms": first_answer_ms,
-            "queries": rows.rows(),
+            "queries": n_queries,
             "repeat": n_passes,
-            "model_bytes": model.n_bytes(),
+            "model_bytes": about.n_bytes,
             "peak_rss_bytes": usage.peak_rss_bytes,
             "peak_anon_bytes": usage.peak_anon_bytes,
-            "threads": if args.mode == Mode::Online && !shares_queries { 1 } else { context.threads },
+            "threads": if args.mode == Mode::Online && !about.shares_queries { 1 } else { context.threads },
         });
         if let Some(floor) = floor {
             report["touched"] = floor.report();
@@ -174,14 +172,14 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
         return output::print(&report.to_string());
     }
     let mut text =
-        format!("queries   {} x {} passes\nmean      {:.4} ms a query\n", rows.rows(), n_passes, times.mean_ms);
+        format!("queries   {} x {} passes\nmean      {:.4} ms a query\n", n_queries, n_passes, times.mean_ms);
     if args.mode == Mode::Online {
         let [p50, p95, p99] = [0.5, 0.95, 0.99].map(|share| times.percentile(share));
         text += &format!("p50       {p50:.4} ms\np95       {p95:.4} ms\np99       {p99:.4} ms\n");
     }
     text += &format!(
         "load      {load_ms:.1} ms (first answer after {first_answer_ms:.1} ms)\nmodel     {}\n",
-        format_bytes(model.n_bytes())
+        format_bytes(about.n_bytes)
     );
     if let Some(bytes) = usage.peak_rss_bytes {
         text += &format!("memory    {} at the peak\n", format_bytes(bytes));
@@ -206,14 +204,60 @@ impl Times {
     }
 }
 
-fn online(asker: &Asker<'_>, rows: &QueryRows, timed: Range<usize>, context: &Context) -> Result<Times, CliError> {
-    let (mut scratch, mut answer) = (AskScratch::default(), Vec::new());
-    let mut times = Vec::with_capacity(rows.rows() * timed.len());
+/// Features of all queries, made before anything is timed.
+enum Made {
+    Sparse(CsrMatrix),
+    Dense(DenseMatrix),
+}
+
+impl Made {
+    fn new(rows: QueryRows, model: &Model, input: &str, context: &Context) -> Result<Self, CliError> {
+        match rows {
+            QueryRows::Dense(matrix) => Ok(Self::Dense(matrix)),
+            QueryRows::Sparse(matrix) if model.pipeline().is_none() => Ok(Self::Sparse(matrix)),
+            rows => {
+                let made = context.on_threads(|| rows.ask(|queries| model.features(queries)));
+                Ok(Self::Sparse(made.map_err(|e| query_error(&e, 0, input))?))
+            }
+        }
+    }
+}
+
+/// Queries of one model.
+struct Asked<'a> {
+    features: Made,
+    model: &'a Model,
+    options: QueryOptions<'a>,
+    /// Where they come from.
+    input: String,
+}
+
+impl Asked<'_> {
+    fn queries(&self) -> model::Queries<'_> {
+        match &self.features {
+            Made::Sparse(matrix) => model::Queries::Made(matrix.view()),
+            Made::Dense(matrix) => model::Queries::Dense(matrix.view()),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.queries().len()
+    }
+
+    fn one(&self, number: usize, scratch: &mut Scratch, answer: &mut Answer) -> Result<(), CliError> {
+        let outcome = self.model.predict(&self.queries().get(number), &self.options, scratch, answer);
+        outcome.map_err(|source| query_error(&BatchError { query: 0, source }, number, &self.input))
+    }
+}
+
+fn online(asked: &Asked<'_>, timed: Range<usize>, context: &Context) -> Result<Times, CliError> {
+    let (mut scratch, mut answer) = (Scratch::default(), Answer::default());
+    let mut times = Vec::with_capacity(asked.len() * timed.len());
     for pass in 0..timed.end {
         context.check_interrupt()?;
-        for i in 0..rows.rows() {
+        for i in 0..asked.len() {
             let start = Instant::now();
-            asker.one(i, rows.get(i), &mut scratch, &mut answer)?;
+            asked.one(i, &mut scratch, &mut answer)?;
             let elapsed = start.elapsed();
             std::hint::black_box(&answer);
             // What comes before only warms up.
@@ -227,14 +271,15 @@ fn online(asker: &Asker<'_>, rows: &QueryRows, timed: Range<usize>, context: &Co
     Ok(Times { mean_ms, sorted_ms: times })
 }
 
-fn batch(asker: &Asker<'_>, rows: &QueryRows, timed: Range<usize>, context: &Context) -> Result<Times, CliError> {
+fn batch(asked: &Asked<'_>, timed: Range<usize>, context: &Context) -> Result<Times, CliError> {
     let mut times = Vec::with_capacity(timed.len());
     for pass in 0..timed.end {
         context.check_interrupt()?;
         let start = Instant::now();
-        std::hint::black_box(asker.batch(0, rows)?);
+        let answers = asked.model.predict_batch(asked.queries(), &asked.options);
+        std::hint::black_box(answers.map_err(|e| query_error(&e, 0, &asked.input))?);
         if timed.contains(&pass) {
-            times.push(start.elapsed().as_secs_f64() * 1e3 / rows.rows() as f64);
+            times.push(start.elapsed().as_secs_f64() * 1e3 / asked.len() as f64);
         }
     }
     times.sort_unstable_by(f64::total_cmp);
@@ -251,22 +296,30 @@ struct Floor {
 
 impl Floor {
     /// Online a line counts for every query that touches it, in batch once.
-    fn measure(model: &Model, tree: &TreeModel, rows: &CsrMatrix, params: &PredictParams, mode: Mode) -> Self {
-        let rows = Rows::new(rows.view());
-        let (mut scratch, mut answer) = (PredictScratch::default(), Vec::new());
-        let mut add = |i, touched: &mut Touched| {
-            tree.predict_traced(rows.row(i), params, &mut scratch, &mut answer, |level, query, parents| {
-                parents.iter().for_each(|&parent| touched.add(level, query, parent, params.choice));
-            });
+    ///
+    /// # Errors
+    /// The kind of model cannot tell what it touches.
+    fn measure(asked: &Asked<'_>, mode: Mode) -> Result<Self, CliError> {
+        let (mut scratch, mut all, mut lines) = (Scratch::default(), Touched::default(), 0);
+        let mut touch = |i: usize, touched: &mut Touched| {
+            let outcome = asked.model.touched(&asked.queries().get(i), &asked.options, &mut scratch, touched);
+            match outcome.map_err(|source| query_error(&BatchError { query: 0, source }, i, &asked.input))? {
+                true => Ok(()),
+                false => {
+                    let kind = asked.model.describe().kind;
+                    Err(CliError::usage(format_args!(
+                        "--floor: a model of kind {kind:?} cannot tell what memory a query touches"
+                    )))
+                }
+            }
         };
-        let (mut all, mut lines) = (Touched::default(), 0);
-        for i in 0..rows.len() {
+        for i in 0..asked.len() {
             if mode == Mode::Batch {
-                add(i, &mut all);
+                touch(i, &mut all)?;
                 continue;
             }
             let mut one = Touched::default();
-            add(i, &mut one);
+            touch(i, &mut one)?;
             lines += one.lines();
             all.probes += one.probes;
             all.rows += one.rows;
@@ -275,7 +328,8 @@ impl Floor {
         if mode == Mode::Batch {
             lines = all.lines();
         }
-        Self { queries: rows.len(), lines, touched: all, ns_a_line: line_ns(model.n_bytes() as usize) }
+        let ns_a_line = line_ns(asked.model.describe().n_bytes as usize);
+        Ok(Self { queries: asked.len(), lines, touched: all, ns_a_line })
     }
 
     fn per_query(&self, count: f64) -> f64 {

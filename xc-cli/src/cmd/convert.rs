@@ -4,22 +4,23 @@ use crate::context::Context;
 use crate::data::{InputArgs, Labelled, Making, TextArgs, read_labelled};
 use crate::error::{CliError, chain};
 use crate::interrupt;
-use crate::model::{self, Extras, Model, OpenArgs};
+use crate::model::{self, Extras, OpenArgs, dictionary, open_error, tree_of};
+use crate::named::weight_type;
 use crate::output::Output;
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use xc_hash::text::Featurizer;
+use xc_sparse::dtype::DType;
 use xc_sparse::io::{
     Format, IndexBase, LabelNames, NameColumn, SvmlightBases, UnknownLabels, holds_text, read_label_names, read_text,
     write_fasttext, write_jsonl_features, write_jsonl_text, write_npz, write_svmlight, write_xc,
 };
 use xc_sparse::store::{ContainerWriter, WriteError};
 use xc_sparse::{CsrMatrix, LabelRows};
+use xc_train::model::{read_pipeline, write_pipeline};
 use xc_tree::import::omikuji::{self, OmikujiModel};
 use xc_tree::import::pecos::{self, PecosError, PecosModel};
 use xc_tree::{ModelInfo, TreeModel, TreeParts};
-
-use super::train::PrecisionName;
 
 /// The kind of a folder that `--save-pipeline` writes.
 const PIPELINE_KIND: &str = "pipeline";
@@ -79,8 +80,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", conflicts_with = "tfidf")]
     pipeline: Option<PathBuf>,
     /// Weights of an xc model: f32, f16 or bf16
-    #[arg(long, value_name = "TYPE", value_enum, default_value_t = PrecisionName::F32)]
-    precision: PrecisionName,
+    #[arg(long, value_name = "TYPE", value_parser = weight_type(), default_value = "f32")]
+    precision: DType,
     /// Number of labels of an imported model, where it is more than its own largest label says
     #[arg(long, value_name = "L")]
     labels: Option<usize>,
@@ -143,11 +144,9 @@ struct Fixed {
 fn open_pipeline(folder: &Path) -> Result<Fixed, CliError> {
     let container = model::open_container(folder)?;
     let wrong = |e: xc_sparse::store::OpenError| CliError::usage(chain(&e));
-    let names = container.labels().map_err(wrong)?;
-    let names = names.map(LabelNames::try_new).transpose();
     Ok(Fixed {
-        maker: model::read_maker(&container)?,
-        names: names.map_err(|e| CliError::input(&folder.join("labels.txt"), &e))?,
+        maker: read_pipeline(&container).map_err(|e| open_error(&e))?,
+        names: dictionary(container.labels().map_err(wrong)?, folder)?,
         n_features: container.parameter("n_features").map_err(wrong)?,
         n_labels: container.parameter("n_labels").map_err(wrong)?,
     })
@@ -298,7 +297,7 @@ fn save_pipeline(folder: &Path, data: &Labelled) -> Result<(), CliError> {
         writer.set_parameter("n_features", data.features.cols() as u64);
         writer.set_parameter("n_labels", data.labels.n_labels() as u64);
         if let Some(maker) = &data.maker {
-            model::write_maker(&mut writer, maker)?;
+            write_pipeline(&mut writer, maker)?;
         }
         if let Some(names) = &data.names {
             writer.labels(names)?;
@@ -346,8 +345,7 @@ fn import_model(args: &Args, context: &Context) -> Result<(), CliError> {
             "--label-names: {met} names for {wanted} labels; one each is wanted"
         )));
     }
-    let tree = TreeModel::from_parts(info, trees, args.precision.precision())
-        .map_err(|e| CliError::input(&args.source, &e))?;
+    let tree = TreeModel::from_parts(info, trees, args.precision).map_err(|e| CliError::input(&args.source, &e))?;
     let extras = Extras { maker: None, names: names.as_ref().map(LabelNames::names), training: None };
     model::save(&args.destination, &tree, extras)?;
     context.note(format_args!(
@@ -362,8 +360,8 @@ fn import_model(args: &Args, context: &Context) -> Result<(), CliError> {
 }
 
 fn export_pecos(args: &Args, context: &Context) -> Result<(), CliError> {
-    let source = Model::open(&args.source, OpenArgs::default(), context)?;
-    let tree = source.tree()?;
+    let source = OpenArgs::default().open(&args.source, None, context)?;
+    let tree = tree_of(&source, &args.source)?;
     let (info, n_trees) = (tree.info(), tree.trees().len());
     let name = args.source.display();
     let chosen = match args.tree {
@@ -381,7 +379,7 @@ fn export_pecos(args: &Args, context: &Context) -> Result<(), CliError> {
             "{name}: scales rows to length 1, which a pecos model cannot say; train without --normalise"
         )));
     }
-    if source.maker.is_some() {
+    if source.pipeline().is_some() {
         context.warn(format_args!("{name}: what makes its features is not part of a pecos model and is left out"));
     }
     let depth = tree.trees()[chosen].depth();

@@ -2,12 +2,13 @@
 
 use crate::context::{Context, format_bytes};
 use crate::error::{CliError, chain};
-use crate::model::{self, Extras};
+use crate::model::{self, Extras, open_error};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use xc_sparse::io::{NameColumn, read_label_names};
 use xc_sparse::store::ContainerWriter;
 use xc_train::mach::MachContainer;
+use xc_train::model::{PIPELINE_PREFIX, read_pipeline};
 
 /// Put repetitions of MACH models that were trained apart into one model
 ///
@@ -72,7 +73,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         .and_then(|assignment| Ok(assignment.grown_to(n_labels)?))
         .map_err(|e| CliError::usage(format_args!("--labels {n_labels}: {}", chain(&e))))?;
 
-    let maker = model::read_maker(first.container())?;
+    let maker = read_pipeline(first.container()).map_err(|e| open_error(&e))?;
     let training = first.container().parameters().get("training").cloned();
     let extras = Extras { maker: maker.as_ref(), names: names.as_deref(), training };
     let task = context.task("repetitions merged", numbers.len() as u64);
@@ -130,7 +131,7 @@ fn same(
         }
     }
     let hashes = |container: &xc_sparse::store::Container| {
-        let arrays = container.arrays().filter(|(name, _)| name.starts_with(model::PIPELINE_PREFIX));
+        let arrays = container.arrays().filter(|(name, _)| name.starts_with(PIPELINE_PREFIX));
         arrays.map(|(name, entry)| (name.to_owned(), entry.xxh3.clone())).collect::<Vec<_>>()
     };
     let labels = |container: &xc_sparse::store::Container| container.labels().map_err(|e| CliError::usage(chain(&e)));

@@ -1,27 +1,23 @@
 //! `xc predict`: the best labels of each instance.
 
-use crate::answer::{AskScratch, Asker, Only, SearchArgs};
+use crate::answer::{Only, SearchArgs, query_error};
 use crate::context::Context;
 use crate::data::{InputArgs, Queries, label_format, read_label_set};
 use crate::error::CliError;
-use crate::model::{Model, OpenArgs, System};
+use crate::model::{OpenArgs, dictionary, open_error};
 use crate::output::Output;
 use clap::ValueEnum;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xc_sparse::LabelRows;
-use xc_sparse::chunked::Choice;
 use xc_sparse::io::{
     LabelNames, ReadOptions, UnknownLabels, push_prediction_json, push_prediction_line, push_prediction_names,
     read_labels, write_prediction_npz,
 };
 use xc_sparse::rank::{RankedBatch, Scored};
-
-/// Instances that are answered together.
-const BATCH: usize = 8192;
-/// The same for networks, which take longer and gain nothing by more.
-const SMALL_BATCH: usize = 1024;
+use xc_train::Model;
+use xc_train::model::{Answer, BatchError, QueryOptions, Scratch};
 
 /// Predict the best labels of each instance
 ///
@@ -99,22 +95,19 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if args.names && args.output_format == Form::Npz {
         return Err(CliError::usage("--names: an npz matrix has no names; lines or jsonl is wanted"));
     }
-    let model = Model::open_some(&args.model, args.open, args.search.repetitions(), context)?;
+    let model = args.open.open(&args.model, args.search.repetitions(), context)?;
     let by_name = args.only_labels.is_some() || args.candidates.is_some();
     let with_names = args.names || args.output_format == Form::Jsonl || by_name;
-    let names = if with_names { model.label_names()? } else { None };
+    let names = if with_names { model.label_names().map_err(|e| open_error(&e))? } else { None };
+    let names = dictionary(names, &args.model)?;
     if args.names && names.is_none() {
         return Err(CliError::usage(format_args!("--names: {} has no label names", args.model.display())));
     }
-    let n_labels = model.n_labels();
+    let n_labels = model.describe().n_labels;
     let only = match (&args.only_labels, &args.candidates) {
         (Some(path), _) => Only::Labels(read_label_set(path, n_labels, names.as_ref())?),
         (None, Some(path)) => Only::Candidates(read_candidates(path, n_labels, names.as_ref())?),
         (None, None) => Only::All,
-    };
-    let n_candidates = match &only {
-        Only::Candidates(rows) => Some(rows.len()),
-        _ => None,
     };
     let from_stdin = args.input == Path::new("-");
     let mut queries = if from_stdin {
@@ -123,7 +116,6 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         Queries::open(&args.input, &args.format, &model)?
     };
     let input = if from_stdin { "standard input".to_owned() } else { args.input.display().to_string() };
-    let asker = Asker::new(&model, args.top_k, &args.search, Choice::Auto, only, input)?.with_min_score(args.min_score);
     let writer = Writer {
         form: args.output_format,
         names: names.as_ref().filter(|_| args.names || args.output_format == Form::Jsonl),
@@ -132,21 +124,15 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         n_labels,
         buffer: Vec::new(),
     };
-    let ask = Ask { asker, n_candidates, args };
+    let mut run = Run { model: &model, only, args, input, proven: 0, unproven: 0 };
     if from_stdin {
-        ask.lines(&mut queries, writer)?;
+        run.lines(&mut queries, writer, context)?;
     } else {
-        ask.file(
-            &mut queries,
-            writer,
-            if matches!(model.system, System::Tree(_)) { BATCH } else { SMALL_BATCH },
-            context,
-        )?;
+        run.file(&mut queries, writer, context)?;
     }
-    let (proven, unproven) = ask.asker.proven();
-    if unproven > 0 {
-        let all = proven + unproven;
-        context.note(format_args!("{proven} of {all} answers are proven to be those of a full scan"));
+    if run.unproven > 0 {
+        let all = run.proven + run.unproven;
+        context.note(format_args!("{} of {all} answers are proven to be those of a full scan", run.proven));
     }
     Ok(())
 }
@@ -165,45 +151,67 @@ fn read_candidates(path: &Path, n_labels: usize, names: Option<&LabelNames>) -> 
     Ok(read_labels(path, &options)?.labels)
 }
 
-struct Ask<'a> {
-    asker: Asker<'a>,
-    n_candidates: Option<usize>,
+/// Queries that are being answered.
+struct Run<'a> {
+    model: &'a Model,
+    only: Only,
     args: &'a Args,
+    /// Where they come from.
+    input: String,
+    /// Answers that are proven to be those of a full scan, and others that are not.
+    proven: u64,
+    unproven: u64,
 }
 
-impl Ask<'_> {
+impl Run<'_> {
+    /// What the queries from number `first` on are told.
+    fn options(&self, first: usize) -> QueryOptions<'_> {
+        QueryOptions {
+            top_k: self.args.top_k,
+            min_score: self.args.min_score,
+            candidates: self.only.from(first),
+            exclude: &[],
+            search: self.args.search.options(),
+        }
+    }
+
+    fn count(&mut self, exact: bool) {
+        if exact { self.proven += 1 } else { self.unproven += 1 }
+    }
+
     /// Line by line: each answer is on its way before the next line is read.
-    fn lines(&self, queries: &mut Queries<'_>, mut writer: Writer<'_>) -> Result<(), CliError> {
-        let (mut scratch, mut answer) = (AskScratch::default(), Vec::new());
+    fn lines(&mut self, queries: &mut Queries, mut writer: Writer<'_>, context: &Context) -> Result<(), CliError> {
+        let (mut scratch, mut answer) = (Scratch::default(), Answer::default());
         let mut number = 0;
-        while let Some(row) = queries.next_one()? {
+        while let Some(query) = queries.next_one()? {
             self.check_candidates(number + 1, false)?;
-            self.asker.one(number, row, &mut scratch, &mut answer)?;
-            writer.row(&answer)?;
+            let (model, options) = (self.model, self.options(number));
+            let outcome = context.on_threads(|| model.predict(&query, &options, &mut scratch, &mut answer));
+            outcome.map_err(|source| query_error(&BatchError { query: 0, source }, number, &self.input))?;
+            writer.row(&answer.labels)?;
             writer.out.send()?;
+            answer.certificate.iter().for_each(|certificate| self.count(certificate.exact));
             number += 1;
         }
         self.check_candidates(number, true)?;
         writer.finish()
     }
 
-    fn file(
-        &self,
-        queries: &mut Queries<'_>,
-        mut writer: Writer<'_>,
-        size: usize,
-        context: &Context,
-    ) -> Result<(), CliError> {
+    fn file(&mut self, queries: &mut Queries, mut writer: Writer<'_>, context: &Context) -> Result<(), CliError> {
         let task = context.progress.count("instances answered");
         let mut done = 0;
-        while let Some(batch) = queries.next_batch(size)? {
+        while let Some(batch) = queries.next_batch(self.model.describe().batch_size)? {
             context.check_interrupt()?;
-            self.check_candidates(done + batch.rows(), false)?;
-            for row in self.asker.batch(done, &batch)?.iter() {
+            self.check_candidates(done + batch.len(), false)?;
+            let (model, options) = (self.model, self.options(done));
+            let answers = context.on_threads(|| batch.ask(|queries| model.predict_batch(queries, &options)));
+            let answers = answers.map_err(|e| query_error(&e, done, &self.input))?;
+            for row in answers.ranked.iter() {
                 writer.row(row)?;
             }
-            done += batch.rows();
-            task.advance(batch.rows() as u64);
+            answers.certificates.iter().for_each(|certificate| self.count(certificate.exact));
+            done += batch.len();
+            task.advance(batch.len() as u64);
         }
         drop(task);
         self.check_candidates(done, true)?;
@@ -212,12 +220,13 @@ impl Ask<'_> {
 
     /// There is a row of candidates for each instance, and no row more.
     fn check_candidates(&self, instances: usize, is_end: bool) -> Result<(), CliError> {
-        match (self.n_candidates, &self.args.candidates) {
-            (Some(rows), Some(path)) if instances > rows || (is_end && instances < rows) => {
+        match (&self.only, &self.args.candidates) {
+            (Only::Candidates(rows), Some(path)) if instances > rows.len() || (is_end && instances < rows.len()) => {
                 let at_least = if is_end { "" } else { "at least " };
                 Err(CliError::usage(format_args!(
-                    "{}: {rows} rows of candidates for {at_least}{instances} instances; one a row is wanted",
-                    path.display()
+                    "{}: {} rows of candidates for {at_least}{instances} instances; one a row is wanted",
+                    path.display(),
+                    rows.len()
                 )))
             }
             _ => Ok(()),

@@ -8,6 +8,6 @@ mod training;
 
 pub(crate) use input::InputArgs;
 pub(crate) use labels::{label_format, read_label_set, read_numbers};
-pub(crate) use queries::{Queries, Query, QueryRows};
+pub(crate) use queries::{Queries, QueryRows};
 pub(crate) use text::TextArgs;
 pub(crate) use training::{Labelled, Making, read_labelled, read_training, with_names};

@@ -4,7 +4,7 @@ use super::block::{BLOCK, BlockRoom, statistics};
 use super::{BucketScores, Decoder};
 use crate::assign::Assignment;
 use crate::product::dense;
-use rayon::prelude::*;
+use xc_sparse::parallel::for_each_part_in_pool;
 use xc_sparse::rank::{Scored, TopK};
 
 /// Most parts that labels are cut into; each has its own selection.
@@ -43,7 +43,8 @@ pub(super) fn scan(
         room.parts.resize_with(n_parts, Part::default);
     }
     let parts = &mut room.parts[..n_parts];
-    parts.par_iter_mut().enumerate().for_each(|(number, part)| {
+    for_each_part_in_pool(parts, 1, |number, part| {
+        let part = &mut part[0];
         part.top.reset(k.min(part_len));
         let end = ((number + 1) * part_len).min(n_labels);
         for start in (number * part_len..end).step_by(BLOCK) {

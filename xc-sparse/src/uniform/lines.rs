@@ -1,7 +1,7 @@
 //! A batch of dense inputs with the instances innermost.
 
 use crate::buffer::Pages;
-use rayon::prelude::*;
+use crate::parallel::for_each_part;
 
 /// Instances in a line.
 pub const LANES: usize = 32;
@@ -64,7 +64,7 @@ impl Lines {
         if n == 0 {
             return;
         }
-        self.lines.par_chunks_mut(n_inputs).enumerate().for_each(|(block, lines)| {
+        for_each_part(&mut self.lines, n_inputs, |block, lines| {
             let rows = &values[block * LANES * n_inputs..len.min((block + 1) * LANES) * n_inputs];
             // Rows that are not there stay zeros.
             let mut halves = [[0u16; STRIPE]; LANES];

@@ -2,9 +2,10 @@
 
 use super::{Classifier, Input, InputKind, Output};
 use crate::encoder::Stack;
+use crate::head::sparse::OneScratch;
 use crate::head::{Sparse, each_row};
 use crate::step::in_memory;
-use crate::{Activations, Batch, Encoder, Features, Head, Mode, Parameter, Scratch};
+use crate::{Activations, Batch, Encoder, Features, Head, Loss, Mode, Parameter, Scratch};
 use rayon::prelude::*;
 use thiserror::Error;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
@@ -19,7 +20,12 @@ pub enum Only<'a> {
     /// These, for every query.
     Labels(&'a [LabelId]),
     /// For each query those of its own row.
-    Rows(&'a LabelRows),
+    Rows {
+        /// The rows.
+        rows: &'a LabelRows,
+        /// Which of them is the first query's.
+        first: usize,
+    },
 }
 
 impl<'a> Only<'a> {
@@ -28,7 +34,7 @@ impl<'a> Only<'a> {
         match self {
             Self::All => None,
             Self::Labels(labels) => Some(labels),
-            Self::Rows(rows) => Some(rows.row(query)),
+            Self::Rows { rows, first } => Some(rows.row(first + query)),
         }
     }
 }
@@ -98,6 +104,16 @@ pub struct PredictScratch {
     logits: Activations,
     network: Scratch<Stack<Input>, Output>,
     encoder: <Stack<Input> as Encoder>::Scratch,
+    one: OneScratch,
+    top: TopK,
+    scores: Scores,
+}
+
+/// Scores of a row, and their bits.
+#[derive(Default)]
+struct Scores {
+    values: Vec<f32>,
+    bits: Vec<i64>,
 }
 
 /// Queries and their logits under one classifier after the other.
@@ -199,12 +215,45 @@ impl Classifier {
                 scratch.batch.fill_features(Features::Dense(rows), 0..1);
             }
         }
-        let only = only.map_or(Only::All, Only::Labels);
-        self.check_candidates(1, only)?;
-        self.answer(0, k, only, scratch, |row| {
-            out.clear();
-            out.extend_from_slice(row);
-        })
+        self.check_candidates(1, only.map_or(Only::All, Only::Labels))?;
+        let loss = self.params.loss;
+        let PredictScratch { batch, vectors, logits, network, encoder, one, top, scores } = scratch;
+        match (self.network.head(), only) {
+            (Output::Sparse(sparse), only) if loss.is_separable() => {
+                in_memory(self.network.encoder().forward(batch, Mode::Predict, vectors, encoder));
+                match only {
+                    Some(labels) => sparse.rank_some(vectors.row(0), labels, k, one, out),
+                    None => sparse.rank_one(vectors.row(0), k, one, out),
+                }
+                scores.of(out, loss);
+            }
+            _ => {
+                in_memory(self.network.logits(batch, logits, network));
+                let row = logits.values_mut();
+                if row.iter().any(|z| !z.is_finite()) {
+                    return Err(PredictError::NotFinite { query: 0 });
+                }
+                top.reset(k);
+                match only {
+                    Some(labels) => labels.iter().for_each(|&l| top.push(Scored { label: l, score: row[l as usize] })),
+                    None => row.iter().zip(0..).for_each(|(&score, label)| top.push(Scored { label, score })),
+                }
+                top.sorted().clone_into(out);
+                if loss.is_separable() {
+                    scores.of(out, loss);
+                } else {
+                    loss.scores(row);
+                    scores.values.clear();
+                    scores.values.extend(out.iter().map(|s| row[s.label as usize]));
+                }
+            }
+        }
+        let wanted = k.min(only.map_or(self.n_labels(), <[LabelId]>::len));
+        if out.len() < wanted || !scores.are_finite(out) {
+            return Err(PredictError::NotFinite { query: 0 });
+        }
+        scores.order(out);
+        Ok(())
     }
 
     fn check_width(&self, got: InputKind, width: usize) -> Result<(), PredictError> {
@@ -228,7 +277,7 @@ impl Classifier {
         match only {
             Only::All => Ok(()),
             Only::Labels(labels) => check(0, labels),
-            Only::Rows(rows) => (0..n_queries).try_for_each(|query| check(query, rows.row(query))),
+            Only::Rows { rows, first } => (0..n_queries).try_for_each(|query| check(query, rows.row(first + query))),
         }
     }
 
@@ -242,11 +291,13 @@ impl Classifier {
         mut push: impl FnMut(&[Scored]),
     ) -> Result<(), PredictError> {
         let loss = self.params.loss;
-        let mut finish = |at: usize, row: &mut [Scored], mut scores: Vec<f32>| {
-            if row.iter().any(|s| !s.score.is_finite()) || scores.iter().any(|s| !s.is_finite()) {
+        let mut scores = Scores::default();
+        let mut finish = |at: usize, row: &mut [Scored], values: Vec<f32>| {
+            scores.values = values;
+            if !scores.are_finite(row) {
                 return Err(PredictError::NotFinite { query: first + at });
             }
-            order_scores(row, &mut scores);
+            scores.order(row);
             push(row);
             Ok(())
         };
@@ -262,7 +313,7 @@ impl Classifier {
                     finish(at, &mut row.best, scores)?;
                 }
             }
-            (Output::Sparse(sparse), Only::Labels(_) | Only::Rows(_)) if loss.is_separable() => {
+            (Output::Sparse(sparse), Only::Labels(_) | Only::Rows { .. }) if loss.is_separable() => {
                 let PredictScratch { batch, vectors, encoder, .. } = scratch;
                 in_memory(self.network.encoder().forward(batch, Mode::Predict, vectors, encoder));
                 let blocks: Vec<usize> = (0..batch.len()).step_by(LANES).collect();
@@ -336,26 +387,42 @@ fn choose(sparse: &Sparse, vectors: &Activations, first: usize, lists: &[&[Label
     rows.collect()
 }
 
-/// Replaces the logits of a row, best first, by scores in [0, 1] that fall strictly where logits do:
-/// scores that the loss does not tell apart are set one step of f32 apart, so that whoever sorts by
-/// score gets the ranking. Equal logits share a score.
-fn order_scores(row: &mut [Scored], scores: &mut [f32]) {
-    // The bits of numbers from 0 on are ordered as the numbers are.
-    let mut bits: Vec<i64> = scores.iter().map(|s| i64::from(s.max(0.0).to_bits())).collect();
-    let same = |a: usize, b: usize| row[a].score == row[b].score;
-    for i in 1..bits.len() {
-        bits[i] = if same(i, i - 1) { bits[i - 1] } else { bits[i].min(bits[i - 1] - 1) };
+impl Scores {
+    /// What a loss makes of the logits of a row, each for itself.
+    fn of(&mut self, row: &[Scored], loss: Loss) {
+        self.values.clear();
+        self.values.extend(row.iter().map(|s| s.score));
+        loss.scores(&mut self.values);
     }
-    // Many labels at 0 are below it now: from the last one upwards.
-    for i in (0..bits.len()).rev() {
-        bits[i] = bits[i].max(match bits.get(i + 1) {
-            None => 0,
-            Some(&below) if same(i, i + 1) => below,
-            Some(&below) => below + 1,
-        });
+
+    /// Whether they and the logits of their row are finite.
+    fn are_finite(&self, row: &[Scored]) -> bool {
+        row.iter().all(|s| s.score.is_finite()) && self.values.iter().all(|s| s.is_finite())
     }
-    // Scores are finite and their number is far below that of the steps of f32.
-    row.iter_mut().zip(bits).for_each(|(item, bits)| item.score = f32::from_bits(bits as u32));
+
+    /// Replaces the logits of a row, best first, by scores in [0, 1] that fall strictly where logits
+    /// do: scores that the loss does not tell apart are set one step of f32 apart, so that whoever
+    /// sorts by score gets the ranking. Equal logits share a score.
+    fn order(&mut self, row: &mut [Scored]) {
+        let Self { values, bits } = self;
+        // The bits of numbers from 0 on are ordered as the numbers are.
+        bits.clear();
+        bits.extend(values.iter().map(|s| i64::from(s.max(0.0).to_bits())));
+        let same = |a: usize, b: usize| row[a].score == row[b].score;
+        for i in 1..bits.len() {
+            bits[i] = if same(i, i - 1) { bits[i - 1] } else { bits[i].min(bits[i - 1] - 1) };
+        }
+        // Many labels at 0 are below it now: from the last one upwards.
+        for i in (0..bits.len()).rev() {
+            bits[i] = bits[i].max(match bits.get(i + 1) {
+                None => 0,
+                Some(&below) if same(i, i + 1) => below,
+                Some(&below) => below + 1,
+            });
+        }
+        // Scores are finite and their number is far below that of the steps of f32.
+        row.iter_mut().zip(bits).for_each(|(item, bits)| item.score = f32::from_bits(*bits as u32));
+    }
 }
 
 #[cfg(test)]
@@ -366,9 +433,9 @@ mod tests {
 
     fn ordered(logits: &[f32], loss: Loss) -> Vec<f32> {
         let mut row: Vec<Scored> = logits.iter().zip(0..).map(|(&score, label)| Scored { label, score }).collect();
-        let mut scores = logits.to_vec();
-        loss.scores(&mut scores);
-        order_scores(&mut row, &mut scores);
+        let mut scores = Scores::default();
+        scores.of(&row, loss);
+        scores.order(&mut row);
         row.iter().map(|s| s.score).collect()
     }
 

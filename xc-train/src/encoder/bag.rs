@@ -14,8 +14,8 @@ use crate::parameter::{Decay, Init, Parameter};
 use crate::state::State;
 use crate::table;
 use crate::{Activation, Activations, Batch, Mode, StepError, Update};
-use rayon::prelude::*;
 use serde_json::json;
+use xc_sparse::parallel::for_each_part;
 
 /// A table with a vector for each feature, and a bias.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ impl Encoder for Bag {
         assert!(met == self.n_features() && batch.dense().is_none(), "rows of {met}, expected {}", self.n_features());
         let (width, instances) = (self.width(), batch.instances());
         output.reshape(batch.len(), width);
-        output.values_mut().par_chunks_mut((BLOCK * width).max(1)).enumerate().for_each(|(block, rows)| {
+        for_each_part(output.values_mut(), (BLOCK * width).max(1), |block, rows| {
             for (at, row) in rows.chunks_exact_mut(width).enumerate() {
                 let of_one = batch.row(block * BLOCK + at);
                 row.copy_from_slice(self.bias.values());

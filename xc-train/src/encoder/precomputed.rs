@@ -5,8 +5,8 @@ use crate::activations::{ActivationDropout, BLOCK};
 use crate::layer::Named;
 use crate::state::State;
 use crate::{Activation, Activations, Batch, Mode, Parameter, StepError, Update};
-use rayon::prelude::*;
 use serde_json::json;
+use xc_sparse::parallel::for_each_part;
 
 /// Hands on the dense rows of the batch; learns nothing.
 #[derive(Clone, Copy, Debug)]
@@ -53,9 +53,8 @@ impl Encoder for Precomputed {
         assert!(dense.len() == expected, "{} dense values in a batch, expected {expected}", dense.len());
         output.reshape(batch.len(), self.width);
         let (width, size) = (self.width, (BLOCK * self.width).max(1));
-        let blocks = output.values_mut().par_chunks_mut(size).zip(dense.par_chunks(size));
-        blocks.enumerate().for_each(|(block, (rows, values))| {
-            rows.copy_from_slice(values);
+        for_each_part(output.values_mut(), size, |block, rows| {
+            rows.copy_from_slice(&dense[block * size..][..rows.len()]);
             self.finish.forward(mode, &batch.instances()[block * BLOCK..], width, rows);
         });
         Ok(())

@@ -6,9 +6,9 @@ use crate::layer::{Linear, Named};
 use crate::parameter::Init;
 use crate::state::{Arrays, State, StateError, Visitor, load_parameters, visit_parameters};
 use crate::{Activation, Activations, Batch, Mode, Parameter, StepError, Update};
-use rayon::prelude::*;
 use serde_json::json;
 use xc_sparse::dense::{MatmulPrecision, Scratch};
+use xc_sparse::parallel::for_each_part;
 
 /// Dense layers above `E`, each `finish(input * weights^T + bias)`.
 #[derive(Clone, Debug)]
@@ -254,7 +254,7 @@ impl Layer {
     ) {
         self.linear.forward(input, output, scratch);
         let width = output.width();
-        output.values_mut().par_chunks_mut((BLOCK * width).max(1)).enumerate().for_each(|(block, rows)| {
+        for_each_part(output.values_mut(), (BLOCK * width).max(1), |block, rows| {
             self.finish.forward(mode, &instances[block * BLOCK..], width, rows);
         });
     }

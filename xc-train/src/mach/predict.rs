@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use thiserror::Error;
 use xc_mach::{BucketScores, BucketScoresError, Certificate, DecodeScratch, Decoder, Effort, NoListsError};
 use xc_sparse::SparseRow;
+use xc_sparse::parallel::for_each_part;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
 
 /// Bytes of bucket scores that a batch holds at a time.
@@ -57,6 +58,8 @@ pub struct MachScratch {
     logits: Logits,
     scores: Vec<f32>,
     decode: DecodeScratch,
+    values: Vec<f32>,
+    top: TopK,
 }
 
 impl MachModel {
@@ -152,12 +155,39 @@ impl MachModel {
         scratch: &mut MachScratch,
         out: &mut Vec<Scored>,
     ) -> Result<Certificate, AnswerError> {
-        let MachScratch { logits, scores, decode } = scratch;
+        let MachScratch { logits, scores, decode, .. } = scratch;
         logits.fill_one(query, self.n_features);
         scores.resize(self.query_len(), 0.0);
         self.score(logits, scores);
         let scores = self.checked(0, scores)?;
         Ok(self.assignment.decode(&scores, asking.decoder, asking.top_k, asking.effort, decode, out)?)
+    }
+
+    /// Answers one query from the labels `candidates` into `out`.
+    ///
+    /// # Errors
+    /// Its scores are not finite.
+    ///
+    /// # Panics
+    /// If a feature is not below the number of features, or a candidate is not below `n_labels()`.
+    pub fn predict_one_of(
+        &self,
+        query: SparseRow<'_>,
+        candidates: &[LabelId],
+        asking: &Asking,
+        scratch: &mut MachScratch,
+        out: &mut Vec<Scored>,
+    ) -> Result<(), AnswerError> {
+        let MachScratch { logits, scores, decode, values, top } = scratch;
+        logits.fill_one(query, self.n_features);
+        scores.resize(self.query_len(), 0.0);
+        self.score(logits, scores);
+        let scores = self.checked(0, scores)?;
+        self.assignment.score_labels(&scores, asking.decoder, candidates, decode, values);
+        top.reset(asking.top_k);
+        candidates.iter().zip(&*values).for_each(|(&label, &score)| top.push(Scored { label, score }));
+        top.sorted().clone_into(out);
+        Ok(())
     }
 
     /// Hands bucket scores to `visit`, some queries at a time: the number of the first query, then for each of them R rows of B
@@ -190,10 +220,11 @@ impl MachModel {
         let loss = self.params.classifier.loss;
         let n_buckets = self.assignment.n_buckets();
         for (position, classifier) in self.classifiers.iter().enumerate() {
-            let rows = logits.of(classifier).par_chunks_exact_mut(n_buckets);
-            rows.zip(scores.par_chunks_exact_mut(self.query_len())).for_each(|(row, query)| {
+            let logits = logits.of(classifier);
+            for_each_part(scores, self.query_len(), |query, scores| {
+                let row = &mut scores[position * n_buckets..][..n_buckets];
+                row.copy_from_slice(&logits[query * n_buckets..][..n_buckets]);
                 loss.scores(row);
-                query[position * n_buckets..][..n_buckets].copy_from_slice(row);
             });
         }
     }

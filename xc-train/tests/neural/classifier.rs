@@ -153,7 +153,7 @@ fn what_is_stored_opens_with_the_same_answers_and_candidates_rank_alike() {
             labels
         });
         let lists = LabelRows::from_lists(lists, N_LABELS).unwrap();
-        let some = model.predict(queries, 5, Only::Rows(&lists), &mut scratch).unwrap();
+        let some = model.predict(queries, 5, Only::Rows { rows: &lists, first: 0 }, &mut scratch).unwrap();
         let first: Vec<_> = bits(&answers).into_iter().map(|row| row[..2].to_vec()).collect();
         assert_eq!(bits(&some), first, "{params:?}");
         let none = model.predict(queries, 5, Only::Labels(&[]), &mut scratch).unwrap();

@@ -1,16 +1,17 @@
 //! `xc generate --model`: an untrained tree of a wanted shape, to measure memory and speed at a size nobody trains.
 
 use super::Args;
-use crate::cmd::train::PrecisionName;
 use crate::context::{Context, format_bytes};
 use crate::error::{CliError, chain};
 use crate::interrupt;
-use crate::model::{self, Model, OpenArgs};
+use crate::model::{self, OpenArgs, tree_of};
+use crate::named::weight_type;
 use crate::output::{self, Output};
 use crate::synth::{Shape, Untrained, UntrainedError, UntrainedParams};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use xc_sparse::SparseRow;
+use xc_sparse::dtype::DType;
 use xc_sparse::io::{XcHeader, push_xc_header, push_xc_row};
 use xc_sparse::store::ContainerWriter;
 use xc_tree::{KIND, PostProcessor, TreeModel};
@@ -45,8 +46,8 @@ pub(super) struct ModelArgs {
     #[arg(long, value_name = "N", default_value_t = 75, requires = "model")]
     query_features: u32,
     /// Weights as f32, f16 or bf16
-    #[arg(long, value_name = "TYPE", value_enum, default_value_t = PrecisionName::F16, requires = "model")]
-    precision: PrecisionName,
+    #[arg(long, value_name = "TYPE", value_parser = weight_type(), default_value = "f16", requires = "model")]
+    precision: DType,
 }
 
 /// Overlap of siblings in a trained model: how many rows of the last level's chunks 1, 2, 3, ... children share. The
@@ -76,7 +77,8 @@ pub(super) fn run(args: &Args, folder: &Path, shape: Shape, context: &Context) -
     ContainerWriter::check(folder).map_err(|e| model::write_error(&e))?;
     let overlap = match &wanted.like {
         Some(like) => {
-            let overlap = measure_overlap(Model::open(like, OpenArgs::default(), context)?.tree()?);
+            let like_model = OpenArgs::default().open(like, None, context)?;
+            let overlap = measure_overlap(tree_of(&like_model, like)?);
             let shares: Vec<String> = overlap.iter().map(|s| format!("{s:.4}")).collect();
             context.note(format_args!(
                 "generate: {}: rows that 1, 2, 3, ... siblings share: {}",
@@ -98,7 +100,7 @@ pub(super) fn run(args: &Args, folder: &Path, shape: Shape, context: &Context) -
         topical: 1.0 - shape.background,
         topic_size: 64,
         zipf: 1.05,
-        precision: wanted.precision.precision(),
+        precision: wanted.precision,
         seed: context.seed,
     })
     .map_err(untrained_error)?;

@@ -6,10 +6,12 @@ use super::network::{self, Keep, NetworkWatch, Session, Shape, System, Trained, 
 use super::network_args::{NetworkArgs, show_default};
 use crate::context::Context;
 use crate::error::{CliError, chain};
-use crate::model::{self, DecoderName, FamilyName, beside};
+use crate::model::{self, beside};
+use crate::named::named;
 use serde_json::{Value, json};
 use std::ops::Range;
-use xc_mach::Sizing;
+use xc_hash::universal::Family;
+use xc_mach::{Decoder, Sizing};
 use xc_sparse::store::{ContainerWriter, Layout, OpenMode};
 use xc_train::classifier::{ClassifierParams, Preset, preset};
 use xc_train::mach::{CHECKPOINT, KIND, MachContainer, MachParams, Repetition, bucket_rows, repetition_seed};
@@ -59,12 +61,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "B", default_value_t = 10_000, help_heading = "MACH options")]
     buckets: u32,
     /// Family of the hash functions; prime needs no memory for labels
-    #[arg(long = "hash.family", value_name = "FAMILY", value_enum, default_value_t = FamilyName::Prime, help_heading = "MACH options")]
-    family: FamilyName,
+    #[arg(long = "hash.family", value_name = "FAMILY", value_parser = named::<Family, _>(["prime", "mersenne61", "multiply-shift", "tabulation"]), default_value = "prime", help_heading = "MACH options")]
+    family: Family,
     /// What ranks labels, unless a query asks for something else: the median found them best on every set measured, the mean
     /// decodes several times faster where labels are millions
-    #[arg(long, value_name = "NAME", value_enum, default_value_t = DecoderName::Median, help_heading = "MACH options")]
-    decoder: DecoderName,
+    #[arg(long, value_name = "NAME", value_parser = named::<Decoder, _>(["mean", "min", "median"]), default_value = "median", help_heading = "MACH options")]
+    decoder: Decoder,
     #[command(flatten)]
     network: NetworkArgs,
 }
@@ -93,8 +95,8 @@ impl Args {
     fn mach_params(&self, classifier: &ClassifierParams) -> MachParams {
         MachParams {
             n_buckets: self.buckets,
-            family: self.family.family(),
-            decoder: self.decoder.decoder(),
+            family: self.family,
+            decoder: self.decoder,
             classifier: classifier.clone(),
         }
     }

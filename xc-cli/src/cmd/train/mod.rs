@@ -14,8 +14,6 @@ mod tree_args;
 mod uniform;
 mod watch;
 
-pub(crate) use tree_args::PrecisionName;
-
 use crate::context::Context;
 use crate::error::CliError;
 

@@ -2,6 +2,7 @@
 
 use super::inputs::DataArgs;
 use crate::error::CliError;
+use crate::named::weight_type;
 use clap::ValueEnum;
 use std::path::PathBuf;
 use xc_sparse::dtype::DType;
@@ -154,8 +155,8 @@ pub(crate) struct SavedArgs {
     #[arg(long, value_name = "B", default_value_t = 10)]
     pub(super) beam: usize,
     /// Weights as f32, f16 or bf16
-    #[arg(long, value_name = "TYPE", value_enum, default_value_t = PrecisionName::F32)]
-    pub(super) precision: PrecisionName,
+    #[arg(long, value_name = "TYPE", value_parser = weight_type(), default_value = "f32")]
+    pub(super) precision: DType,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -188,23 +189,6 @@ enum LossName {
 enum NegativesName {
     TeacherForced,
     MatcherAware,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PrecisionName {
-    F32,
-    F16,
-    Bf16,
-}
-
-impl PrecisionName {
-    pub(crate) fn precision(self) -> DType {
-        match self {
-            Self::F32 => DType::F32,
-            Self::F16 => DType::F16,
-            Self::Bf16 => DType::Bf16,
-        }
-    }
 }
 
 impl Args {
@@ -268,7 +252,7 @@ impl Args {
         params.normalise_rows = self.normalise;
         params.post = self.saved.post_processor.or(params.post);
         params.beam = self.saved.beam;
-        params.precision = self.saved.precision.precision();
+        params.precision = self.saved.precision;
         params.check().map_err(|e| CliError::usage(format_args!("train tree: {e}")))?;
         if params.representation.needs_label_features() && self.label_features.is_none() {
             return Err(CliError::usage(

@@ -23,11 +23,11 @@ mod pack;
 mod scalar;
 mod tile;
 
+use crate::parallel::for_each_part_in_pool;
 use crate::simd::prefetch_all;
 use pack::{interleave, pack_columns, pack_rows};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use tile::Tile;
 
 /// Places along k that a panel of B holds while it stays in the first-level cache: 256 * 32 * 4 bytes = 32 KB.
@@ -118,6 +118,8 @@ pub struct Scratch {
 thread_local! {
     /// Packed rows of A, and the rows of C of a leaf that has no place of its own.
     static LEAF: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+    /// The packed row of a product of one row.
+    static ROW: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
 }
 
 /// What an entry of C begins with.
@@ -194,9 +196,10 @@ fn product_of_one(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start
     /// Panels of a task.
     const PANELS: usize = 16;
     let (n, k, columns) = (b.columns, a.columns, tile.columns);
-    let mut packed_a = Vec::new();
+    // Taken rather than borrowed: a thread that waits for others may begin another product.
+    let mut packed_a = ROW.take();
     pack_rows(tile.words, tile.rows, a, 0..1, 0..k, &mut packed_a);
-    c.par_chunks_mut(PANELS * columns).enumerate().for_each(|(task, c)| {
+    for_each_part_in_pool(c, PANELS * columns, |task, c| {
         LEAF.with_borrow_mut(|(panel, _)| {
             for (at, c) in c.chunks_mut(columns).enumerate() {
                 let j = (task * PANELS + at) * columns;
@@ -221,6 +224,7 @@ fn product_of_one(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start
             }
         });
     });
+    ROW.set(packed_a);
 }
 
 /// Computes `a * b` a few rows at a time and hands each block of rows, with the rows of `target` that belong to it, to

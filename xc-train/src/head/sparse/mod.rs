@@ -31,6 +31,7 @@ mod screening;
 mod state;
 
 pub use negatives::{Negatives, UniformNegatives};
+pub(crate) use rank::OneScratch;
 pub use screening::Screening;
 
 use super::{Head, Ranked};

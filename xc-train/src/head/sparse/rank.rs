@@ -7,7 +7,8 @@ use crate::head::Ranked;
 use crate::loss::{Shares, Total};
 use crate::{Activations, Loss, Targets};
 use rayon::prelude::*;
-use xc_sparse::rank::{Scored, TopK};
+use xc_sparse::parallel::{for_each_part, for_each_part_in_pool};
+use xc_sparse::rank::{LabelId, Scored, TopK};
 use xc_sparse::uniform::{FanIn, Kernels, LANES, Sums, nearest_bf16};
 use xc_sparse::with_indices;
 
@@ -40,7 +41,7 @@ impl Sparse {
             return;
         }
         let scratch = &*scratch;
-        logits.values_mut().par_chunks_mut(LANES * n).enumerate().for_each(|(block, rows)| {
+        for_each_part(logits.values_mut(), LANES * n, |block, rows| {
             self.each(Tile::Range { first: 0, len: n }, block, scratch, |output, sums| {
                 for (row, z) in rows.chunks_exact_mut(n).zip(sums.as_flattened()) {
                     row[output] = *z;
@@ -57,7 +58,13 @@ impl Sparse {
         scratch: &mut SparseScratch,
     ) -> Vec<Ranked> {
         if judged_by.is_none() && input.len() <= ALONE {
-            return (0..input.len()).map(|i| self.ranked_alone(input.row(i), k)).collect();
+            let mut room = OneScratch::default();
+            let one = |i| {
+                let mut best = Vec::new();
+                self.rank_one(input.row(i), k, &mut room, &mut best);
+                Ranked { best, loss: 0.0 }
+            };
+            return (0..input.len()).map(one).collect();
         }
         let n = self.connections.n_labels();
         scratch.lines.fill(input.values(), input.len(), input.width());
@@ -119,53 +126,101 @@ impl Sparse {
 /// Instances up to which each is answered by itself: a block of [`LANES`] costs as much as 3 of them.
 const ALONE: usize = 2;
 
+/// Buffers of answering one instance; they grow to what is needed and stay.
+#[derive(Default)]
+pub(crate) struct OneScratch {
+    /// The instance, rounded as in a block.
+    values: Vec<f32>,
+    /// The best of each part of the labels.
+    parts: Vec<TopK>,
+    top: TopK,
+}
+
+/// The values of one instance as a block has them.
+fn round(input: &[f32], values: &mut Vec<f32>) {
+    values.clear();
+    values.extend(input.iter().map(|&v| f32::from_bits(u32::from(nearest_bf16(v)) << 16)));
+}
+
 impl Sparse {
-    /// The answer for one instance: the same as in a block, to the bit.
-    fn ranked_alone(&self, input: &[f32], k: usize) -> Ranked {
+    /// The best labels of one instance by their logits into `out`: the same as in a block, to the bit. Its work is shared by the
+    /// threads of the pool that the caller is in.
+    pub(crate) fn rank_one(&self, input: &[f32], k: usize, scratch: &mut OneScratch, out: &mut Vec<Scored>) {
+        let OneScratch { values, parts, top } = scratch;
+        round(input, values);
+        let n_parts = self.connections.n_labels().div_ceil(OUTPUTS);
+        if parts.len() < n_parts {
+            parts.resize_with(n_parts, || TopK::new(0));
+        }
+        let parts = &mut parts[..n_parts];
+        for_each_part_in_pool(parts, 1, |part, top| {
+            top[0].reset(k);
+            self.rank_part(values, part, &mut top[0]);
+        });
+        top.reset(k);
+        parts.iter_mut().for_each(|part| part.best().iter().for_each(|&item| top.push(item)));
+        top.sorted().clone_into(out);
+    }
+
+    /// Offers the labels of a part.
+    fn rank_part(&self, values: &[f32], part: usize, top: &mut TopK) {
         /// Outputs whose scores stand side by side.
         const SCORES: usize = 256;
-        let n = self.connections.n_labels();
-        let values: Vec<f32> = input.iter().map(|&v| f32::from_bits(u32::from(nearest_bf16(v)) << 16)).collect();
         let kernels = Kernels::current();
-        let parts: Vec<Vec<Scored>> = (0..n.div_ceil(OUTPUTS))
-            .into_par_iter()
-            .map(|part| {
-                let end = n.min((part + 1) * OUTPUTS);
-                let mut top = TopK::new(k);
-                let mut bar = if k == 0 { f32::INFINITY } else { f32::NEG_INFINITY };
-                let mut weights = Weights::new(self.connections.weights());
-                let mut scores = [0.0f32; SCORES];
-                for first in (part * OUTPUTS..end).step_by(SCORES) {
-                    let scores = &mut scores[..SCORES.min(end - first)];
-                    with_indices!(self.connections.indices(), inputs => {
-                        // Side by side where all have as many connections, else one at a time.
-                        let together = match self.connections.fan_in() {
-                            FanIn::Uniform(_) => scores.len(),
-                            FanIn::Varying(_) => 1,
-                        };
-                        for (at, scores) in scores.chunks_mut(together).enumerate() {
-                            let output = first + at * together;
-                            let begin = self.connections.range(output);
-                            let range = begin.start..self.connections.range(output + scores.len() - 1).end;
-                            let row = weights.row(range.clone());
-                            kernels.forward_one(&values, &inputs[range], row, begin.len(), scores);
-                        }
-                    });
-                    let biases = &self.bias.values()[first..];
-                    for (output, (sum, bias)) in (first..).zip(scores.iter().zip(biases)) {
-                        let score = sum + bias;
-                        if score >= bar {
-                            top.push(Scored { label: output as u32, score });
-                            bar = top.threshold();
-                        }
-                    }
+        let end = self.connections.n_labels().min((part + 1) * OUTPUTS);
+        let mut weights = Weights::new(self.connections.weights());
+        let mut scores = [0.0f32; SCORES];
+        for first in (part * OUTPUTS..end).step_by(SCORES) {
+            let scores = &mut scores[..SCORES.min(end - first)];
+            with_indices!(self.connections.indices(), inputs => {
+                // Side by side where all have as many connections, else one at a time.
+                let together = match self.connections.fan_in() {
+                    FanIn::Uniform(_) => scores.len(),
+                    FanIn::Varying(_) => 1,
+                };
+                for (at, scores) in scores.chunks_mut(together).enumerate() {
+                    let output = first + at * together;
+                    let begin = self.connections.range(output);
+                    let range = begin.start..self.connections.range(output + scores.len() - 1).end;
+                    let row = weights.row(range.clone());
+                    kernels.forward_one(values, &inputs[range], row, begin.len(), scores);
                 }
-                top.sorted().to_vec()
-            })
-            .collect();
-        let mut top = TopK::new(k);
-        parts.iter().flatten().for_each(|&item| top.push(item));
-        Ranked { best: top.sorted().to_vec(), loss: 0.0 }
+            });
+            let biases = &self.bias.values()[first..];
+            let mut bar = top.threshold();
+            for (output, (sum, bias)) in (first..).zip(scores.iter().zip(biases)) {
+                let score = sum + bias;
+                if score >= bar {
+                    top.push(Scored { label: output as u32, score });
+                    bar = top.threshold();
+                }
+            }
+        }
+    }
+
+    /// The best of some labels of one instance by their logits into `out`, as [`Sparse::rank_one`] scores them.
+    pub(crate) fn rank_some(
+        &self,
+        input: &[f32],
+        labels: &[LabelId],
+        k: usize,
+        scratch: &mut OneScratch,
+        out: &mut Vec<Scored>,
+    ) {
+        let OneScratch { values, top, .. } = scratch;
+        round(input, values);
+        top.reset(k);
+        let kernels = Kernels::current();
+        let mut weights = Weights::new(self.connections.weights());
+        with_indices!(self.connections.indices(), inputs => {
+            for &label in labels {
+                let range = self.connections.range(label as usize);
+                let mut score = [0.0f32];
+                kernels.forward_one(values, &inputs[range.clone()], weights.row(range.clone()), range.len(), &mut score);
+                top.push(Scored { label, score: score[0] + self.bias.values()[label as usize] });
+            }
+        });
+        top.sorted().clone_into(out);
     }
 }
 

@@ -1,0 +1,104 @@
+//! Classifiers behind the front door.
+
+use super::query::{Candidates, QueryError};
+use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, System, Table, scratch_of};
+use super::{OpenModelError, OpenOptions};
+use crate::classifier::{Classifier, InputKind, Only, PredictError, PredictScratch, QueryRow, preset};
+use std::any::Any;
+use xc_mach::Certificate;
+use xc_sparse::rank::{RankedBatch, Scored};
+use xc_sparse::store::Container;
+
+pub(super) const DENSE: Kind = Kind { name: preset::DENSE, options: &[], answers_in_part: false, open, tables };
+pub(super) const UNIFORM: Kind = Kind { name: preset::UNIFORM, options: &[], answers_in_part: false, open, tables };
+
+fn open(container: Container, _: &OpenOptions, check: Check) -> Result<Opened, OpenModelError> {
+    let model = Classifier::of(&container, check == Check::Structure).map_err(OpenModelError::system)?;
+    Ok(Opened { system: Box::new(model), container, warnings: Vec::new() })
+}
+
+/// Sizes of the parts of the network, as the configuration states them.
+fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
+    let part = |name: &str| match name.split_once('.') {
+        Some(("bag", _)) => Some("embeddings"),
+        Some(("head", "indices" | "starts")) => Some("output layer: connections"),
+        Some(("head", "weights")) => Some("output layer: weights"),
+        Some(("head", _)) => Some("output layer: biases"),
+        Some((layer, _)) if layer.starts_with("layer") => Some("dense layers"),
+        _ => None,
+    };
+    let mut parts: Vec<(&'static str, u64, u64)> = Vec::new();
+    for (name, entry) in container.arrays() {
+        let Some(part) = part(name) else { continue };
+        let at = parts.iter().position(|p| p.0 == part).unwrap_or_else(|| {
+            parts.push((part, 0, 0));
+            parts.len() - 1
+        });
+        parts[at].1 += entry.shape.iter().product::<usize>() as u64;
+        parts[at].2 += entry.n_bytes().unwrap_or(0) as u64;
+    }
+    let row = |(part, numbers, bytes)| vec![Cell::Text(part), Cell::Count(numbers), Cell::Bytes(bytes)];
+    let columns = ["part", "numbers", "bytes"].to_vec();
+    Ok(vec![Table { name: "parts", note: "", columns, rows: parts.into_iter().map(row).collect() }])
+}
+
+/// The query that has no answer, in a batch.
+fn failed(error: PredictError) -> (usize, QueryError) {
+    match error {
+        PredictError::NotFinite { query } => (query, QueryError::Scores),
+        // Kind, width, features and candidates were checked at the door.
+        other => panic!("a query that was checked: {other}"),
+    }
+}
+
+impl System for Classifier {
+    fn n_features(&self) -> usize {
+        self.n_features()
+    }
+
+    fn n_labels(&self) -> usize {
+        self.n_labels()
+    }
+
+    fn takes_vectors(&self) -> bool {
+        self.params().encoder.input == InputKind::Dense
+    }
+
+    fn scratch(&self) -> Box<dyn Any + Send> {
+        Box::<PredictScratch>::default()
+    }
+
+    fn one(
+        &self,
+        row: Row<'_>,
+        ask: &Ask<'_>,
+        scratch: &mut dyn Any,
+        out: &mut Vec<Scored>,
+    ) -> Result<Option<Certificate>, QueryError> {
+        let row = match row {
+            Row::Sparse(row) => QueryRow::Sparse(row),
+            Row::Dense(values) => QueryRow::Dense(values),
+        };
+        self.predict_one(row, ask.top_k, ask.candidates.of(0), scratch_of(scratch), out).map_err(|e| failed(e).1)?;
+        Ok(None)
+    }
+
+    fn batch(
+        &self,
+        rows: Batch<'_>,
+        ask: &Ask<'_>,
+        scratch: &mut dyn Any,
+        _: &mut Vec<Certificate>,
+    ) -> Result<RankedBatch, (usize, QueryError)> {
+        let only = match ask.candidates {
+            Candidates::All => Only::All,
+            Candidates::Labels(labels) => Only::Labels(labels),
+            Candidates::ByQuery { rows, first } => Only::Rows { rows, first },
+        };
+        self.predict(rows.features(), ask.top_k, only, scratch_of(scratch)).map_err(failed)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,0 +1,115 @@
+//! MACH behind the front door.
+
+use super::query::QueryError;
+use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, System, Table, scratch_of};
+use super::{OpenModelError, OpenOptions};
+use crate::mach::{self, AnswerError, Asking, MachContainer, MachModel, MachScratch, array_prefix};
+use std::any::Any;
+use std::error::Error;
+use xc_mach::{Certificate, Effort};
+use xc_sparse::rank::{RankedBatch, Scored};
+use xc_sparse::store::Container;
+
+pub(super) const MACH: Kind =
+    Kind { name: mach::KIND, options: &["decoder", "max-labels"], answers_in_part: true, open, tables };
+
+fn open(container: Container, options: &OpenOptions, _: Check) -> Result<Opened, OpenModelError> {
+    let open = MachContainer::of(container).map_err(OpenModelError::system)?;
+    let (model, lost) = open.model(options.repetitions.as_deref()).map_err(OpenModelError::system)?;
+    let mut warnings: Vec<Box<dyn Error + Send + Sync>> = Vec::new();
+    if !lost.is_empty() {
+        let (n, of) = (model.assignment().n_repetitions(), open.numbers().len());
+        warnings.extend(lost.into_iter().map(|lost| Box::new(lost) as Box<dyn Error + Send + Sync>));
+        warnings.push(Box::new(InPart { n, of }));
+    }
+    Ok(Opened { system: Box::new(model), container: open.into_container(), warnings })
+}
+
+/// How much of a model answers.
+#[derive(Debug, thiserror::Error)]
+#[error("{n} of {of} repetitions answer")]
+struct InPart {
+    n: usize,
+    of: usize,
+}
+
+/// Sizes of all repetitions, as the configuration states them, and whether the file of each opens.
+fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
+    let numbers: Vec<u32> = container.parameter("repetitions")?;
+    let row = |number: u32| {
+        let prefix = array_prefix(number);
+        let (mut parameters, mut bytes, mut whole) = (0, 0, true);
+        for (name, entry) in container.arrays().filter(|(name, _)| name.starts_with(&prefix)) {
+            parameters += entry.shape.iter().product::<usize>() as u64;
+            bytes += entry.n_bytes().unwrap_or(0) as u64;
+            whole &= container.array::<f32>(name).is_ok();
+        }
+        let file = if whole && bytes > 0 { "whole" } else { "lost" };
+        vec![Cell::Count(number.into()), Cell::Count(parameters), Cell::Bytes(bytes), Cell::Text(file)]
+    };
+    let columns = ["repetition", "parameters", "bytes", "file"].to_vec();
+    Ok(vec![Table { name: "repetitions", note: "", columns, rows: numbers.into_iter().map(row).collect() }])
+}
+
+fn asking(model: &MachModel, ask: &Ask<'_>) -> Asking {
+    let mut asking = model.asking(ask.top_k);
+    asking.decoder = ask.search.decoder.unwrap_or(asking.decoder);
+    asking.effort = ask.search.max_labels.map_or(asking.effort, Effort::Labels);
+    asking
+}
+
+/// The query that has no answer, in a batch.
+fn failed(error: AnswerError) -> (usize, QueryError) {
+    let query = if let AnswerError::Scores { query, .. } = error { query } else { 0 };
+    (query, QueryError::Mach(error))
+}
+
+impl System for MachModel {
+    fn n_features(&self) -> usize {
+        self.n_features()
+    }
+
+    fn n_labels(&self) -> usize {
+        self.n_labels()
+    }
+
+    fn scratch(&self) -> Box<dyn Any + Send> {
+        Box::<MachScratch>::default()
+    }
+
+    fn one(
+        &self,
+        row: Row<'_>,
+        ask: &Ask<'_>,
+        scratch: &mut dyn Any,
+        out: &mut Vec<Scored>,
+    ) -> Result<Option<Certificate>, QueryError> {
+        let (scratch, asking) = (scratch_of(scratch), asking(self, ask));
+        match ask.candidates.of(0) {
+            None => self.predict_one(row.sparse(), &asking, scratch, out).map(Some),
+            Some(labels) => self.predict_one_of(row.sparse(), labels, &asking, scratch, out).map(|()| None),
+        }
+        .map_err(QueryError::Mach)
+    }
+
+    fn batch(
+        &self,
+        rows: Batch<'_>,
+        ask: &Ask<'_>,
+        _: &mut dyn Any,
+        certificates: &mut Vec<Certificate>,
+    ) -> Result<RankedBatch, (usize, QueryError)> {
+        let asking = asking(self, ask);
+        if ask.candidates.is_all() {
+            let answers = self.predict_batch(rows.features(), &asking).map_err(failed)?;
+            *certificates = answers.certificates;
+            return Ok(answers.ranked);
+        }
+        let candidates = |i: usize| ask.candidates.of(i).unwrap_or_default();
+        self.predict_candidates(rows.features(), candidates, ask.top_k, asking.decoder).map_err(failed)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,0 +1,448 @@
+//! The front door: opens a trained model of any kind, with its text pipeline and the names of its labels, and answers queries.
+//!
+//! ```text
+//!   text, counts ──▶ pipeline ──▶ features, vectors ──▶ one kind of model ──▶ best labels, without the excluded ones
+//! ```
+//!
+//! A [`Model`] is shared by any number of threads; each brings a [`Scratch`] and an [`Answer`] of its own. Work is divided among
+//! the threads of the rayon pool that the caller is in (`pool.install(|| ...)`); outside of any pool a query is answered by the
+//! calling thread alone. No pool outlives a call.
+//!
+//! # When not to use it
+//! To train, merge or take a model apart: its kind has a module or crate of its own.
+
+mod classifier;
+mod mach;
+mod open;
+mod pipeline;
+mod query;
+mod scratch;
+mod system;
+mod tree;
+
+pub use open::{OpenModelError, OpenOptions, open_container, tables};
+pub use pipeline::{PIPELINE_PREFIX, read_pipeline, write_pipeline};
+pub use query::{Answer, Answers, BatchError, Candidates, Queries, Query, QueryError, QueryOptions, SearchOptions};
+pub use scratch::Scratch;
+pub use system::{Cell, Description, InputKind, Table};
+
+use query::{check_labels, check_row, check_values};
+use scratch::{Lists, Making, Room};
+use std::any::Any;
+use std::error::Error;
+use system::{Ask, Batch, Kind, Row, System};
+use xc_hash::text::Featurizer;
+use xc_sparse::chunked::Touched;
+use xc_sparse::rank::{LabelId, RankedBatch, Scored};
+use xc_sparse::store::Container;
+use xc_sparse::{CsrMatrix, Rows, SparseRow};
+
+/// Every kind of model that opens. A further kind is an adapter in a file of its own, and a line here.
+const KINDS: &[&Kind] = &[&tree::TREE, &classifier::DENSE, &mach::MACH, &classifier::UNIFORM];
+
+/// A trained model of any kind.
+pub struct Model {
+    kind: &'static Kind,
+    system: Box<dyn System>,
+    maker: Option<Featurizer>,
+    container: Container,
+    warnings: Vec<Box<dyn Error + Send + Sync>>,
+    generation: u64,
+}
+
+impl Model {
+    /// What the model is.
+    pub fn describe(&self) -> Description {
+        Description {
+            kind: self.kind.name,
+            takes: self.takes(),
+            n_features: self.system.n_features(),
+            n_labels: self.system.n_labels(),
+            n_bytes: self.container.n_bytes(),
+            batch_size: self.system.batch_size(),
+            shares_queries: self.system.shares_queries(),
+        }
+    }
+
+    fn takes(&self) -> InputKind {
+        match &self.maker {
+            Some(Featurizer::Text(_)) => InputKind::Text,
+            _ if self.system.takes_vectors() => InputKind::Dense,
+            _ => InputKind::Sparse,
+        }
+    }
+
+    /// A number that no other open model of this process has: a folder opened again is another model.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Names of the labels, if they have some. *Cost*: reads the file at each call.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn label_names(&self) -> Result<Option<Vec<String>>, OpenModelError> {
+        Ok(self.container.labels()?)
+    }
+
+    /// What was left out when the model was opened, and why: repetitions that are damaged.
+    pub fn warnings(&self) -> impl ExactSizeIterator<Item = &(dyn Error + Send + Sync + 'static)> {
+        self.warnings.iter().map(|warning| &**warning)
+    }
+
+    /// The pipeline that makes features; `None` when they are used as they come.
+    pub fn pipeline(&self) -> Option<&Featurizer> {
+        self.maker.as_ref()
+    }
+
+    /// The model as the type of its kind, such as `xc_tree::TreeModel`, for what only that kind can do.
+    pub fn as_kind<T: Any>(&self) -> Option<&T> {
+        self.system.as_any().downcast_ref()
+    }
+
+    /// Answers one query into `out`.
+    ///
+    /// *Cost*: that of the kind of model. Allocates nothing once `scratch` and `out` have grown, but where candidates of a tree
+    /// change from query to query.
+    ///
+    /// *Determinism*: the same bits as in any batch, at any number of threads.
+    ///
+    /// # Errors
+    /// An input or option that the model does not take; `out` is then empty.
+    pub fn predict(
+        &self,
+        query: &Query<'_>,
+        options: &QueryOptions<'_>,
+        scratch: &mut Scratch,
+        out: &mut Answer,
+    ) -> Result<(), QueryError> {
+        out.labels.clear();
+        (out.certificate, out.known_terms) = (None, None);
+        let mut room = scratch.take(self);
+        let outcome = self.answer(query, options, &mut room, out);
+        if outcome.is_err() {
+            out.labels.clear();
+        }
+        scratch.put(room);
+        outcome
+    }
+
+    fn answer(
+        &self,
+        query: &Query<'_>,
+        options: &QueryOptions<'_>,
+        room: &mut Room,
+        out: &mut Answer,
+    ) -> Result<(), QueryError> {
+        let Room { making, system, lists, .. } = room;
+        let ask = self.ask(options, 1, lists)?;
+        let ask = Ask { candidates: ask.candidates.at(0), ..ask };
+        let row = self.row(query, making)?;
+        if let (Query::Text(_) | Query::Fields(_), Row::Sparse(row)) = (query, row) {
+            out.known_terms = Some(row.indices.len());
+        }
+        if options.top_k > 0 {
+            out.certificate = self.system.one(row, &ask, &mut **system, &mut out.labels)?;
+            finish(&mut out.labels, options, &lists.excluded)?;
+        }
+        Ok(())
+    }
+
+    /// Answers queries.
+    ///
+    /// *Cost*: per query less than [`Model::predict`], where weights are read once for several queries, and shared by the threads
+    /// of the pool that the caller is in. Outside of a pool it is that of [`Model::predict`].
+    ///
+    /// *Determinism*: the bits of [`Model::predict`].
+    ///
+    /// # Errors
+    /// The first query that the model does not take, or options that it does not take (as of query 0).
+    pub fn predict_batch(&self, queries: Queries<'_>, options: &QueryOptions<'_>) -> Result<Answers, BatchError> {
+        if rayon::current_thread_index().is_none() {
+            return self.predict_each(queries, options);
+        }
+        let of_all = |source| BatchError { query: 0, source };
+        let mut lists = Lists::default();
+        let ask = self.ask(options, queries.len(), &mut lists).map_err(of_all)?;
+        let mut answers = Answers::default();
+        let made;
+        let batch = match (queries, &self.maker) {
+            (Queries::Sparse(_), Some(Featurizer::Rows(_))) | (Queries::Text(_), Some(Featurizer::Text(_))) => {
+                made = self.features(queries)?;
+                Batch::Sparse(made.view())
+            }
+            (Queries::Sparse(rows), None) | (Queries::Made(rows), _) => {
+                let expected = self.system.n_features();
+                if self.system.takes_vectors() {
+                    return Err(of_all(QueryError::Input { got: InputKind::Sparse, expected: InputKind::Dense }));
+                }
+                if rows.cols() != expected {
+                    return Err(of_all(QueryError::Width { got: rows.cols(), expected, dense: false }));
+                }
+                Batch::Sparse(rows)
+            }
+            (Queries::Dense(rows), _) if self.system.takes_vectors() => {
+                let (got, expected) = (rows.width(), self.system.n_features());
+                if got != expected {
+                    return Err(of_all(QueryError::Width { got, expected, dense: true }));
+                }
+                Batch::Dense(rows)
+            }
+            _ => return Err(of_all(QueryError::Input { got: kind_of(&queries), expected: self.takes() })),
+        };
+        check_batch(batch)?;
+        if let (Queries::Text(_), Batch::Sparse(rows)) = (queries, batch) {
+            answers.known_terms = rows.indptr().raw_storage().windows(2).map(|w| w[1] - w[0]).collect();
+        }
+        if options.top_k == 0 {
+            (0..queries.len()).for_each(|_| answers.ranked.push_row(&[]));
+            return Ok(answers);
+        }
+        let failed = |(query, source)| BatchError { query, source };
+        let scratch = &mut *self.system.scratch();
+        answers.ranked = self.system.batch(batch, &ask, scratch, &mut answers.certificates).map_err(failed)?;
+        answers.ranked = finish_batch(answers.ranked, options, &lists.excluded)?;
+        Ok(answers)
+    }
+
+    /// Answers one query after the other.
+    fn predict_each(&self, queries: Queries<'_>, options: &QueryOptions<'_>) -> Result<Answers, BatchError> {
+        let (mut scratch, mut answer, mut answers) = (Scratch::default(), Answer::default(), Answers::default());
+        if let Queries::Sparse(rows) | Queries::Made(rows) = queries
+            && rows.cols() != self.system.n_features()
+        {
+            let (got, expected) = (rows.cols(), self.system.n_features());
+            return Err(BatchError { query: 0, source: QueryError::Width { got, expected, dense: false } });
+        }
+        for query in 0..queries.len() {
+            let candidates = match options.candidates {
+                Candidates::ByQuery { rows, first } => Candidates::ByQuery { rows, first: first + query },
+                candidates => candidates,
+            };
+            let options = QueryOptions { candidates, ..*options };
+            let outcome = self.predict(&queries.get(query), &options, &mut scratch, &mut answer);
+            outcome.map_err(|source| BatchError { query, source })?;
+            answers.ranked.push_row(&answer.labels);
+            answers.certificates.extend(answer.certificate);
+            answers.known_terms.extend(answer.known_terms);
+        }
+        Ok(answers)
+    }
+
+    /// Features of queries as the model's network or trees see them, to be asked with [`Queries::Made`].
+    ///
+    /// # Errors
+    /// Queries of another kind or width; features that cannot be weighted.
+    pub fn features(&self, queries: Queries<'_>) -> Result<CsrMatrix, BatchError> {
+        let of_all = |source| BatchError { query: 0, source };
+        match (queries, &self.maker) {
+            (Queries::Text(texts), Some(Featurizer::Text(pipeline))) if rayon::current_thread_index().is_some() => {
+                Ok(pipeline.transform_batch(texts))
+            }
+            (Queries::Text(texts), Some(Featurizer::Text(pipeline))) => {
+                let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+                let mut scratch = pipeline.scratch();
+                for text in texts {
+                    let (features, weights) = pipeline.transform_one(text, &mut scratch);
+                    indices.extend_from_slice(features);
+                    values.extend_from_slice(weights);
+                    indptr.push(indices.len());
+                }
+                Ok(CsrMatrix::new((texts.len(), pipeline.n_features()), indptr, indices, values))
+            }
+            (Queries::Sparse(rows), None) if !self.system.takes_vectors() => Ok(rows.to_owned()),
+            (Queries::Sparse(rows), Some(Featurizer::Rows(weights))) => {
+                if rows.cols() != self.system.n_features() {
+                    let (got, expected) = (rows.cols(), self.system.n_features());
+                    return Err(of_all(QueryError::Width { got, expected, dense: false }));
+                }
+                let (mut made, plain) = (rows.to_owned(), Rows::new(rows));
+                let bounds = plain.indptr();
+                for (i, values) in bounds.windows(2).enumerate() {
+                    check_values(plain.row(i).values).map_err(|source| BatchError { query: i, source })?;
+                    let values = values[0] - bounds[0]..values[1] - bounds[0];
+                    weights.weigh(plain.row(i).indices, &mut made.data_mut()[values]);
+                }
+                Ok(made)
+            }
+            _ => Err(of_all(QueryError::Input { got: kind_of(&queries), expected: self.takes() })),
+        }
+    }
+
+    /// Adds to `touched` the memory that a query touches; false where this kind of model cannot tell.
+    ///
+    /// *Cost*: many times that of the query.
+    ///
+    /// # Errors
+    /// As [`Model::predict`].
+    pub fn touched(
+        &self,
+        query: &Query<'_>,
+        options: &QueryOptions<'_>,
+        scratch: &mut Scratch,
+        touched: &mut Touched,
+    ) -> Result<bool, QueryError> {
+        let mut room = scratch.take(self);
+        let Room { making, system, lists, .. } = &mut *room;
+        let ask = self.ask(options, 1, lists)?;
+        let can = match self.row(query, making)? {
+            Row::Sparse(row) => self.system.touched(row, &ask, &mut **system, touched),
+            Row::Dense(_) => false,
+        };
+        scratch.put(room);
+        Ok(can)
+    }
+
+    /// What the kind of model is asked: room for the excluded labels is made among the best.
+    fn ask<'a>(
+        &self,
+        options: &QueryOptions<'a>,
+        n_queries: usize,
+        lists: &'a mut Lists,
+    ) -> Result<Ask<'a>, QueryError> {
+        let kind = self.kind.name;
+        if let Some(option) = options.search.given().find(|option| !self.kind.options.contains(option)) {
+            return Err(QueryError::Option { option, kind });
+        }
+        if options.search.beam == Some(0) {
+            return Err(QueryError::Beam);
+        }
+        if options.min_score.is_some_and(f32::is_nan) {
+            return Err(QueryError::MinScore);
+        }
+        let n_labels = self.system.n_labels();
+        let Lists { excluded, candidates } = lists;
+        let candidates = match options.candidates {
+            Candidates::All => Candidates::All,
+            Candidates::Labels(labels) => {
+                check_labels(labels, n_labels)?;
+                sorted(labels, candidates);
+                Candidates::Labels(candidates)
+            }
+            Candidates::ByQuery { rows, first } => {
+                let (got, expected) = (rows.len(), first + n_queries);
+                if got < expected {
+                    return Err(QueryError::CandidateLists { got, expected });
+                }
+                // Ids are below what the rows say; rows that allow for more may still hold none of those.
+                if rows.n_labels() > n_labels {
+                    (first..expected).try_for_each(|i| check_labels(rows.row(i), n_labels))?;
+                }
+                Candidates::ByQuery { rows, first }
+            }
+        };
+        check_labels(options.exclude, n_labels)?;
+        sorted(options.exclude, excluded);
+        let top_k = options.top_k.saturating_add(excluded.len()).min(n_labels);
+        Ok(Ask { top_k, candidates, search: options.search })
+    }
+
+    /// The features of a query, checked.
+    fn row<'r>(&self, query: &Query<'r>, making: &'r mut Making) -> Result<Row<'r>, QueryError> {
+        let n_features = self.system.n_features();
+        let Making { text, joined, values } = making;
+        let (row, got) = match (*query, &self.maker) {
+            (Query::Text(words), Some(Featurizer::Text(pipeline))) => {
+                let (indices, values) = pipeline.transform_one(words, text);
+                return Ok(Row::Sparse(SparseRow { indices, values }));
+            }
+            (Query::Fields(fields), Some(Featurizer::Text(pipeline))) => {
+                joined.clear();
+                for (at, field) in fields.iter().enumerate() {
+                    joined.push_str(if at == 0 { "" } else { " " });
+                    joined.push_str(field);
+                }
+                let (indices, values) = pipeline.transform_one(joined, text);
+                return Ok(Row::Sparse(SparseRow { indices, values }));
+            }
+            (Query::Sparse(row), Some(Featurizer::Rows(weights))) => {
+                check_row(row, n_features)?;
+                values.clear();
+                values.extend_from_slice(row.values);
+                weights.weigh(row.indices, values);
+                return Ok(Row::Sparse(SparseRow { indices: row.indices, values }));
+            }
+            (Query::Sparse(row), None) | (Query::Made(row), _) => (Some(row), InputKind::Sparse),
+            (Query::Dense(values), _) if self.system.takes_vectors() => {
+                if values.len() != n_features {
+                    return Err(QueryError::Width { got: values.len(), expected: n_features, dense: true });
+                }
+                check_values(values)?;
+                return Ok(Row::Dense(values));
+            }
+            (Query::Sparse(_), _) => (None, InputKind::Sparse),
+            (Query::Dense(_), _) => (None, InputKind::Dense),
+            (Query::Text(_) | Query::Fields(_), _) => (None, InputKind::Text),
+        };
+        match row {
+            Some(row) if !self.system.takes_vectors() => {
+                check_row(row, n_features)?;
+                Ok(Row::Sparse(row))
+            }
+            _ => Err(QueryError::Input { got, expected: self.takes() }),
+        }
+    }
+}
+
+/// Labels in ascending order, each once.
+fn sorted(labels: &[LabelId], out: &mut Vec<LabelId>) {
+    labels.clone_into(out);
+    if !out.is_sorted_by(|a, b| a < b) {
+        out.sort_unstable();
+        out.dedup();
+    }
+}
+
+/// What queries are.
+fn kind_of(queries: &Queries<'_>) -> InputKind {
+    match queries {
+        Queries::Text(_) => InputKind::Text,
+        Queries::Sparse(_) | Queries::Made(_) => InputKind::Sparse,
+        Queries::Dense(_) => InputKind::Dense,
+    }
+}
+
+/// Values that are all finite; the order of features and their range are what a matrix is made with.
+fn check_batch(batch: Batch<'_>) -> Result<(), BatchError> {
+    let at = |query, source| BatchError { query, source };
+    match batch {
+        Batch::Sparse(rows) => {
+            let rows = Rows::new(rows);
+            (0..rows.len()).try_for_each(|i| check_values(rows.row(i).values).map_err(|e| at(i, e)))
+        }
+        Batch::Dense(rows) => (0..rows.len()).try_for_each(|i| check_values(rows.row(i)).map_err(|e| at(i, e))),
+    }
+}
+
+/// Leaves out what is excluded or scores too little. Labels stand best first, so what is too small stands at the end.
+fn finish(labels: &mut Vec<Scored>, options: &QueryOptions<'_>, excluded: &[LabelId]) -> Result<(), QueryError> {
+    if !excluded.is_empty() {
+        labels.retain(|s| excluded.binary_search(&s.label).is_err());
+        labels.truncate(options.top_k);
+    }
+    if labels.iter().any(|s| s.score.is_nan()) {
+        return Err(QueryError::Scores);
+    }
+    if let Some(min) = options.min_score {
+        labels.truncate(labels.partition_point(|s| s.score >= min));
+    }
+    Ok(())
+}
+
+fn finish_batch(
+    ranked: RankedBatch,
+    options: &QueryOptions<'_>,
+    excluded: &[LabelId],
+) -> Result<RankedBatch, BatchError> {
+    let plain = excluded.is_empty() && options.min_score.is_none();
+    if plain && ranked.iter().flatten().all(|s| !s.score.is_nan()) {
+        return Ok(ranked);
+    }
+    let (mut kept, mut row) = (RankedBatch::new(), Vec::new());
+    for (query, labels) in ranked.iter().enumerate() {
+        labels.clone_into(&mut row);
+        finish(&mut row, options, excluded).map_err(|source| BatchError { query, source })?;
+        kept.push_row(&row);
+    }
+    Ok(kept)
+}

@@ -1,0 +1,207 @@
+//! Opening a model folder, whatever its kind.
+
+use super::pipeline::read_pipeline;
+use super::system::{Check, Kind, Opened, Table};
+use super::{KINDS, Model};
+use rayon::{ThreadPoolBuildError, ThreadPoolBuilder};
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use thiserror::Error;
+use xc_hash::text::OpenPipelineError;
+use xc_sparse::dtype::DType;
+use xc_sparse::store::{Container, OpenError, OpenMode};
+
+/// How a model is opened.
+#[derive(Clone, Debug, Default)]
+pub struct OpenOptions {
+    /// How its bytes come into memory.
+    pub mode: OpenMode,
+    /// Of a MACH model, the repetitions that answer. Default: all that are whole.
+    pub repetitions: Option<Vec<u32>>,
+}
+
+/// Why a folder does not open as a model.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenModelError {
+    /// There is no such folder.
+    #[error("{}: expected a model folder", path.display())]
+    Absent {
+        /// The path.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file.
+    #[error("{}: not a folder; expected a model folder", path.display())]
+    NotAFolder {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The container itself.
+    #[error(transparent)]
+    Container(#[from] OpenError),
+    /// A kind that this library does not know.
+    #[error("{}: a model of kind {kind:?}; expected one of {}", path.display(), known.join(", "))]
+    Kind {
+        /// The folder.
+        path: PathBuf,
+        /// Its kind.
+        kind: String,
+        /// The kinds that open.
+        known: Vec<&'static str>,
+    },
+    /// Repetitions of a model that has none.
+    #[error("{}: a model of kind {kind:?} has no repetitions to choose from", path.display())]
+    NoRepetitions {
+        /// The folder.
+        path: PathBuf,
+        /// Its kind.
+        kind: &'static str,
+    },
+    /// What the kind of model says.
+    #[error(transparent)]
+    System(Box<dyn Error + Send + Sync>),
+    /// An array of the pipeline of another type.
+    #[error("{}: array {name:?} is of type {got}, expected F32, U32 or U8", path.display())]
+    PipelineArray {
+        /// The folder.
+        path: PathBuf,
+        /// Name of the array.
+        name: String,
+        /// Its type.
+        got: DType,
+    },
+    /// Arrays and description that make no pipeline.
+    #[error("{}: feature pipeline", path.display())]
+    Pipeline {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong.
+        #[source]
+        source: OpenPipelineError,
+    },
+    /// A pipeline for another model.
+    #[error("{}: the feature pipeline makes {got} features, the model takes {expected}", path.display())]
+    PipelineWidth {
+        /// The folder.
+        path: PathBuf,
+        /// Features of the pipeline.
+        got: usize,
+        /// Features of the model.
+        expected: usize,
+    },
+    /// No threads to check the arrays with.
+    #[error("cannot start threads")]
+    Threads(#[from] ThreadPoolBuildError),
+}
+
+impl OpenModelError {
+    /// What a kind of model says.
+    pub(super) fn system(error: impl Error + Send + Sync + 'static) -> Self {
+        Self::System(Box::new(error))
+    }
+}
+
+/// Numbers of open models.
+static GENERATION: AtomicU64 = AtomicU64::new(1);
+
+impl Model {
+    /// Opens a model of any kind: its arrays are mapped, their structure is checked.
+    ///
+    /// *Cost*: reads the arrays once, to check them, on the threads of the pool that the caller is in, or on threads of its own
+    /// that end with it; the label names are read when they are asked for.
+    ///
+    /// # Errors
+    /// The folder is no model, is damaged, or is of a kind that this library does not know.
+    pub fn open(folder: impl AsRef<Path>) -> Result<Self, OpenModelError> {
+        Self::open_with(folder, &OpenOptions::default())
+    }
+
+    /// As [`Model::open`], in the given way.
+    ///
+    /// # Errors
+    /// As [`Model::open`]; repetitions that the model does not have.
+    pub fn open_with(folder: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, OpenModelError> {
+        Self::open_checked(folder.as_ref(), options, Check::Structure)
+    }
+
+    fn open_checked(folder: &Path, options: &OpenOptions, check: Check) -> Result<Self, OpenModelError> {
+        let container = open_container(folder, options.mode)?;
+        let kind = kind_of(&container)?;
+        if options.repetitions.is_some() && !kind.answers_in_part {
+            return Err(OpenModelError::NoRepetitions { path: folder.to_owned(), kind: kind.name });
+        }
+        let open = || -> Result<_, OpenModelError> {
+            let opened = (kind.open)(container, options, check)?;
+            let maker = read_pipeline(&opened.container)?;
+            Ok((opened, maker))
+        };
+        let (Opened { system, container, warnings }, maker) = on_threads(open)??;
+        if let Some(maker) = &maker
+            && maker.n_features() != system.n_features()
+        {
+            let (got, expected) = (maker.n_features(), system.n_features());
+            return Err(OpenModelError::PipelineWidth { path: folder.to_owned(), got, expected });
+        }
+        let generation = GENERATION.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { kind, system, maker, container, warnings, generation })
+    }
+
+    /// As [`Model::open_with`], without checking the content of the arrays.
+    ///
+    /// # Safety
+    /// The folder was written by this library and has not been changed since: answers rely on what is not checked.
+    #[allow(unsafe_code, reason = "hands the caller's promise on to the kind of model")]
+    pub unsafe fn open_trusted(folder: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, OpenModelError> {
+        Self::open_checked(folder.as_ref(), options, Check::None)
+    }
+}
+
+/// Work on the threads of the caller's pool, or on some made for it: rayon would make a pool of the whole process and keep it.
+fn on_threads<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, OpenModelError> {
+    if rayon::current_thread_index().is_some() {
+        return Ok(work());
+    }
+    Ok(ThreadPoolBuilder::new().build()?.install(work))
+}
+
+/// Opens the folder of a model as far as it is sound, to look at it.
+///
+/// # Errors
+/// The folder is absent, or its configuration is damaged; of kinds that do not answer in part, an array file is lost.
+pub fn open_container(folder: &Path, mode: OpenMode) -> Result<Container, OpenModelError> {
+    let path = || folder.to_owned();
+    match std::fs::metadata(folder) {
+        Err(source) => return Err(OpenModelError::Absent { path: path(), source }),
+        Ok(meta) if !meta.is_dir() => return Err(OpenModelError::NotAFolder { path: path() }),
+        Ok(_) => {}
+    }
+    let container = Container::open_parts(folder, mode)?;
+    let in_part = KINDS.iter().any(|kind| kind.name == container.kind() && kind.answers_in_part);
+    if !in_part && container.lost().len() > 0 {
+        // The same once more, for the error of the first file that is lost.
+        return Ok(Container::open(folder, mode)?);
+    }
+    Ok(container)
+}
+
+fn kind_of(container: &Container) -> Result<&'static Kind, OpenModelError> {
+    let kind = KINDS.iter().find(|kind| kind.name == container.kind());
+    kind.copied().ok_or_else(|| OpenModelError::Kind {
+        path: container.folder().to_owned(),
+        kind: container.kind().to_owned(),
+        known: KINDS.iter().map(|kind| kind.name).collect(),
+    })
+}
+
+/// Tables of what a model consists of; none for containers of another kind.
+///
+/// # Errors
+/// Arrays or parameters that the kind does not allow.
+pub fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
+    let Ok(kind) = kind_of(container) else { return Ok(Vec::new()) };
+    (kind.tables)(container)
+}

@@ -1,0 +1,339 @@
+//! What a model is asked, and what it answers.
+
+use super::system::InputKind;
+use crate::DenseRows;
+use crate::mach::AnswerError;
+use std::fmt;
+use thiserror::Error;
+use xc_mach::{Certificate, Decoder};
+use xc_sparse::chunked::Choice;
+use xc_sparse::rank::{LabelId, RankedBatch, Scored};
+use xc_sparse::{CsrView, LabelRows, Rows, SparseRow};
+
+/// One query.
+#[derive(Clone, Copy, Debug)]
+pub enum Query<'a> {
+    /// A text, for a model with a text pipeline.
+    Text(&'a str),
+    /// Several fields of a text, in the order that they had in training; joined by blanks.
+    Fields(&'a [&'a str]),
+    /// Sparse features as they were trained on: a model that weights them does so itself.
+    Sparse(SparseRow<'a>),
+    /// A vector.
+    Dense(&'a [f32]),
+    /// Sparse features that [`super::Model::features`] has made: the model's pipeline is left out.
+    Made(SparseRow<'a>),
+}
+
+/// Several queries of one kind.
+#[derive(Clone, Copy, Debug)]
+pub enum Queries<'a> {
+    /// Texts.
+    Text(&'a [&'a str]),
+    /// Sparse features as they were trained on.
+    Sparse(CsrView<'a>),
+    /// Vectors.
+    Dense(DenseRows<'a>),
+    /// Sparse features that [`super::Model::features`] has made.
+    Made(CsrView<'a>),
+}
+
+impl<'a> Queries<'a> {
+    /// Number of queries.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Text(texts) => texts.len(),
+            Self::Sparse(rows) | Self::Made(rows) => rows.rows(),
+            Self::Dense(rows) => rows.len(),
+        }
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Query `i`.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn get(&self, i: usize) -> Query<'a> {
+        match self {
+            Self::Text(texts) => Query::Text(texts[i]),
+            Self::Sparse(rows) => Query::Sparse(Rows::new(*rows).row(i)),
+            Self::Dense(rows) => Query::Dense(rows.row(i)),
+            Self::Made(rows) => Query::Made(Rows::new(*rows).row(i)),
+        }
+    }
+}
+
+/// The labels that may be answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Candidates<'a> {
+    /// All that the model's search finds.
+    #[default]
+    All,
+    /// These, whether a search would find them or not; in any order, repetitions count once.
+    Labels(&'a [LabelId]),
+    /// For each query of a batch its own.
+    ByQuery {
+        /// The lists.
+        rows: &'a LabelRows,
+        /// Which of them is the first query's.
+        first: usize,
+    },
+}
+
+impl<'a> Candidates<'a> {
+    /// Those of query `i` of a batch; `None` where they are all.
+    ///
+    /// # Panics
+    /// If there is no such query.
+    pub(super) fn of(&self, i: usize) -> Option<&'a [LabelId]> {
+        match self {
+            Self::All => None,
+            Self::Labels(labels) => Some(labels),
+            Self::ByQuery { rows, first } => Some(rows.row(first + i)),
+        }
+    }
+
+    /// Whether nothing restricts the labels.
+    pub(super) fn is_all(&self) -> bool {
+        matches!(self, Self::All)
+    }
+
+    /// The same for query `i` alone.
+    ///
+    /// # Panics
+    /// If there is no such query.
+    pub(super) fn at(&self, i: usize) -> Self {
+        self.of(i).map_or(Self::All, Self::Labels)
+    }
+}
+
+/// What a query may be told beside its input. Default: the five best labels, found as the model was saved to find them.
+#[derive(Clone, Copy, Debug)]
+pub struct QueryOptions<'a> {
+    /// Labels answered, at most; 0 answers none.
+    pub top_k: usize,
+    /// Labels with a smaller score are left out.
+    pub min_score: Option<f32>,
+    /// The labels to choose from.
+    pub candidates: Candidates<'a>,
+    /// Labels never to answer; others take their places.
+    pub exclude: &'a [LabelId],
+    /// How the model searches.
+    pub search: SearchOptions,
+}
+
+impl Default for QueryOptions<'_> {
+    fn default() -> Self {
+        Self { top_k: 5, min_score: None, candidates: Candidates::All, exclude: &[], search: SearchOptions::default() }
+    }
+}
+
+impl QueryOptions<'_> {
+    /// The `k` best labels.
+    pub fn top(k: usize) -> Self {
+        Self { top_k: k, ..Self::default() }
+    }
+}
+
+/// How a model searches. A setting that the kind of model does not have is refused; with candidates nothing is searched, and
+/// `beam` and `max_labels` have no effect.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SearchOptions {
+    /// Clusters kept per level of a tree. Default: the model's.
+    pub beam: Option<usize>,
+    /// What ranks the labels of a MACH model. Default: the model's.
+    pub decoder: Option<Decoder>,
+    /// Labels after which the decode of a MACH model stops, certain or not. Default: when the answer is certain.
+    pub max_labels: Option<u64>,
+    /// How a query's features are matched with the weights of a tree. Default: what suits each query; answers do not depend on it.
+    pub matching: Option<Choice>,
+}
+
+impl SearchOptions {
+    /// Names of the settings that are given.
+    pub(super) fn given(&self) -> impl Iterator<Item = &'static str> {
+        let names = [
+            ("beam", self.beam.is_some()),
+            ("decoder", self.decoder.is_some()),
+            ("max-labels", self.max_labels.is_some()),
+            ("iterator", self.matching.is_some()),
+        ];
+        names.into_iter().filter_map(|(name, given)| given.then_some(name))
+    }
+}
+
+/// The answer to one query; the caller's, reused from query to query.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// Labels, best first.
+    pub labels: Vec<Scored>,
+    /// Whether these are proven to be the best, where the kind of model can tell.
+    pub certificate: Option<Certificate>,
+    /// Of a text: how many different terms of it the model knows. At 0 the answer is that to an empty text.
+    pub known_terms: Option<usize>,
+}
+
+/// The answers to several queries.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answers {
+    /// Labels of each query, best first.
+    pub ranked: RankedBatch,
+    /// A certificate for each query, where the kind of model has them; else none.
+    pub certificates: Vec<Certificate>,
+    /// The known terms of each query where they are texts; else none.
+    pub known_terms: Vec<usize>,
+}
+
+/// Why a query has no answer.
+#[derive(Clone, Copy, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum QueryError {
+    /// The model takes another kind of input.
+    #[error("the query is {got}; the model takes {expected}")]
+    Input {
+        /// What the query is.
+        got: InputKind,
+        /// What the model takes.
+        expected: InputKind,
+    },
+    /// A vector or matrix of another width.
+    #[error("the query has {got} {}; the model takes {expected}", if *dense { "values" } else { "features" })]
+    Width {
+        /// Width of the query.
+        got: usize,
+        /// Width that the model takes.
+        expected: usize,
+        /// Whether queries are vectors.
+        dense: bool,
+    },
+    /// A sparse row with more or fewer values than features.
+    #[error("{n_indices} features with {n_values} values")]
+    Lengths {
+        /// Number of features.
+        n_indices: usize,
+        /// Number of values.
+        n_values: usize,
+    },
+    /// A feature that the model does not have.
+    #[error("feature {feature} at position {position}; the model has {n_features} features")]
+    Feature {
+        /// The feature.
+        feature: u32,
+        /// Its position in the row.
+        position: usize,
+        /// Number of features of the model.
+        n_features: usize,
+    },
+    /// Features of a row that do not ascend.
+    #[error("feature {feature} at position {position} after feature {previous}; features ascend and occur once")]
+    Order {
+        /// The feature.
+        feature: u32,
+        /// The feature before it.
+        previous: u32,
+        /// Its position in the row.
+        position: usize,
+    },
+    /// A value that is infinite or not a number.
+    #[error("value {value} at position {position}; expected a finite number")]
+    NotFinite {
+        /// The value.
+        value: f32,
+        /// Its position in the row.
+        position: usize,
+    },
+    /// A candidate or excluded label that the model does not have.
+    #[error("label {label} is not in the model, which has {n_labels} labels")]
+    Label {
+        /// The label.
+        label: LabelId,
+        /// Number of labels of the model.
+        n_labels: usize,
+    },
+    /// Too few lists of candidates.
+    #[error("{got} lists of candidates for {expected} queries")]
+    CandidateLists {
+        /// Number of lists.
+        got: usize,
+        /// Number of queries up to the last one.
+        expected: usize,
+    },
+    /// A search option of another kind of model.
+    #[error("option {option:?} is none of a model of kind {kind:?}")]
+    Option {
+        /// The option.
+        option: &'static str,
+        /// Kind of the model.
+        kind: &'static str,
+    },
+    /// A beam that keeps nothing.
+    #[error("beam 0; expected at least 1")]
+    Beam,
+    /// The smallest score is not a number.
+    #[error("min_score is not a number")]
+    MinScore,
+    /// Features so large that scores are not finite.
+    #[error("its values are too large: scores are not finite")]
+    Scores,
+    /// A MACH model cannot answer.
+    #[error("no bucket scores")]
+    Mach(#[source] AnswerError),
+}
+
+/// The query of a batch that has no answer.
+#[derive(Clone, Copy, Debug, Error, PartialEq)]
+#[error("query {query}: {source}")]
+pub struct BatchError {
+    /// Number of the query, from 0.
+    pub query: usize,
+    /// What is wrong.
+    pub source: QueryError,
+}
+
+impl fmt::Display for InputKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Text => "text",
+            Self::Sparse => "sparse features",
+            Self::Dense => "a vector",
+        })
+    }
+}
+
+/// A sparse row that a model may be asked with. *Cost*: one pass.
+pub(super) fn check_row(row: SparseRow<'_>, n_features: usize) -> Result<(), QueryError> {
+    let SparseRow { indices, values } = row;
+    if indices.len() != values.len() {
+        return Err(QueryError::Lengths { n_indices: indices.len(), n_values: values.len() });
+    }
+    if let Some(at) = indices.windows(2).position(|pair| pair[0] >= pair[1]) {
+        return Err(QueryError::Order { feature: indices[at + 1], previous: indices[at], position: at + 1 });
+    }
+    match indices.last() {
+        Some(&feature) if feature as usize >= n_features => {
+            let position = indices.partition_point(|&f| (f as usize) < n_features);
+            Err(QueryError::Feature { feature: indices[position], position, n_features })
+        }
+        _ => check_values(values),
+    }
+}
+
+/// Values that are all finite.
+pub(super) fn check_values(values: &[f32]) -> Result<(), QueryError> {
+    match values.iter().position(|v| !v.is_finite()) {
+        Some(position) => Err(QueryError::NotFinite { value: values[position], position }),
+        None => Ok(()),
+    }
+}
+
+/// Labels that the model has.
+pub(super) fn check_labels(labels: &[LabelId], n_labels: usize) -> Result<(), QueryError> {
+    match labels.iter().find(|&&label| label as usize >= n_labels) {
+        Some(&label) => Err(QueryError::Label { label, n_labels }),
+        None => Ok(()),
+    }
+}

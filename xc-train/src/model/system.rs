@@ -1,0 +1,213 @@
+//! What a kind of model has to be able to do to stand behind [`super::Model`].
+
+use super::query::{Candidates, QueryError, SearchOptions};
+use super::{OpenModelError, OpenOptions};
+use crate::{DenseRows, Features};
+use std::any::Any;
+use std::error::Error;
+use xc_mach::Certificate;
+use xc_sparse::chunked::Touched;
+use xc_sparse::rank::{RankedBatch, Scored};
+use xc_sparse::store::Container;
+use xc_sparse::{CsrView, Rows, SparseRow};
+
+/// What a query of a model consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputKind {
+    /// Text.
+    Text,
+    /// Sparse features.
+    Sparse,
+    /// A vector.
+    Dense,
+}
+
+/// A kind of model on disk.
+pub(super) struct Kind {
+    /// As `config.json` names it.
+    pub(super) name: &'static str,
+    /// Names of the search options that it has.
+    pub(super) options: &'static [&'static str],
+    /// Whether it answers when some of its array files are lost.
+    pub(super) answers_in_part: bool,
+    /// Opens the arrays of a container of this kind.
+    pub(super) open: fn(Container, &OpenOptions, Check) -> Result<Opened, OpenModelError>,
+    /// Tables of what a container of this kind consists of.
+    pub(super) tables: fn(&Container) -> Result<Vec<Table>, OpenModelError>,
+}
+
+/// Whether the arrays of a model are looked at when it is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Check {
+    /// Everything that answers rely on.
+    Structure,
+    /// Sizes alone: [`super::Model::open_trusted`].
+    None,
+}
+
+/// What opening a kind of model gives.
+pub(super) struct Opened {
+    pub(super) system: Box<dyn System>,
+    /// The container, to be kept for the pipeline, the label names and the sizes.
+    pub(super) container: Container,
+    /// What was left out, and why.
+    pub(super) warnings: Vec<Box<dyn Error + Send + Sync>>,
+}
+
+/// One question, checked: options are the kind's, labels and features in range, values finite.
+#[derive(Clone, Copy)]
+pub(super) struct Ask<'a> {
+    pub(super) top_k: usize,
+    pub(super) candidates: Candidates<'a>,
+    pub(super) search: SearchOptions,
+}
+
+/// Features of one query.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Row<'a> {
+    Sparse(SparseRow<'a>),
+    Dense(&'a [f32]),
+}
+
+/// Features of several queries.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Batch<'a> {
+    Sparse(CsrView<'a>),
+    Dense(DenseRows<'a>),
+}
+
+impl<'a> Row<'a> {
+    /// # Panics
+    /// If it is a vector, which a model of sparse features is never asked with.
+    pub(super) fn sparse(self) -> SparseRow<'a> {
+        match self {
+            Self::Sparse(row) => row,
+            Self::Dense(_) => panic!("a vector for a model of sparse features"),
+        }
+    }
+}
+
+impl<'a> Batch<'a> {
+    /// # Panics
+    /// If they are vectors, which a model of sparse features is never asked with.
+    pub(super) fn sparse(self) -> CsrView<'a> {
+        match self {
+            Self::Sparse(rows) => rows,
+            Self::Dense(_) => panic!("vectors for a model of sparse features"),
+        }
+    }
+
+    /// As a network takes them.
+    pub(super) fn features(self) -> Features<'a> {
+        match self {
+            Self::Sparse(rows) => Features::Sparse(Rows::new(rows)),
+            Self::Dense(rows) => Features::Dense(rows),
+        }
+    }
+}
+
+/// A model that answers. Scores of labels with different logits differ, and lists are ranked.
+pub(super) trait System: Send + Sync {
+    /// Number of features of a query, or of values of a vector.
+    fn n_features(&self) -> usize;
+
+    /// Number of labels.
+    fn n_labels(&self) -> usize;
+
+    /// Whether queries are vectors.
+    fn takes_vectors(&self) -> bool {
+        false
+    }
+
+    /// Whether all threads work on one query.
+    fn shares_queries(&self) -> bool {
+        true
+    }
+
+    /// Queries of a batch beyond which nothing is gained.
+    fn batch_size(&self) -> usize {
+        1024
+    }
+
+    /// Memory of one thread's queries; handed back to `one` and `batch`, which may rely on its type.
+    fn scratch(&self) -> Box<dyn Any + Send>;
+
+    /// Answers one query into `out`, without allocation once the scratch has grown.
+    fn one(
+        &self,
+        row: Row<'_>,
+        ask: &Ask<'_>,
+        scratch: &mut dyn Any,
+        out: &mut Vec<Scored>,
+    ) -> Result<Option<Certificate>, QueryError>;
+
+    /// Answers queries; certificates where it has some.
+    fn batch(
+        &self,
+        rows: Batch<'_>,
+        ask: &Ask<'_>,
+        scratch: &mut dyn Any,
+        certificates: &mut Vec<Certificate>,
+    ) -> Result<RankedBatch, (usize, QueryError)>;
+
+    /// Adds the memory that a query touches, where the kind can tell; else gives false.
+    fn touched(&self, _row: SparseRow<'_>, _ask: &Ask<'_>, _scratch: &mut dyn Any, _touched: &mut Touched) -> bool {
+        false
+    }
+
+    /// The model itself, for what only its kind can do.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// The scratch of a system. Scratches are made by [`System::scratch`] and kept with the model's number.
+///
+/// # Panics
+/// If it is of another type, which the number rules out.
+pub(super) fn scratch_of<T: Any>(scratch: &mut dyn Any) -> &mut T {
+    scratch.downcast_mut().unwrap_or_else(|| panic!("a scratch is of the type that its model made"))
+}
+
+/// What a model is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// The kind as `config.json` names it.
+    pub kind: &'static str,
+    /// What a query consists of.
+    pub takes: InputKind,
+    /// Number of features of a query (behind the text pipeline), or of values of a vector.
+    pub n_features: usize,
+    /// Number of labels.
+    pub n_labels: usize,
+    /// Bytes of the array files.
+    pub n_bytes: u64,
+    /// Queries of a batch beyond which nothing is gained.
+    pub batch_size: usize,
+    /// Whether all threads work on one query.
+    pub shares_queries: bool,
+}
+
+/// A table of the parts of a model: sizes that the configuration states.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// What the rows are: `levels`.
+    pub name: &'static str,
+    /// What a reader has to know about the columns; may be empty.
+    pub note: &'static str,
+    /// Names of the columns.
+    pub columns: Vec<&'static str>,
+    /// One row a part, as many cells as columns.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// One entry of a [`Table`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// A count, or a number that names something.
+    Count(u64),
+    /// Bytes.
+    Bytes(u64),
+    /// A mean.
+    Mean(f64),
+    /// A word.
+    Text(&'static str),
+}

@@ -1,0 +1,159 @@
+//! Label trees behind the front door.
+
+use super::query::{Candidates, QueryError};
+use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, System, Table, scratch_of};
+use super::{OpenModelError, OpenOptions};
+use rayon::prelude::*;
+use std::any::Any;
+use xc_mach::Certificate;
+use xc_sparse::chunked::{LevelSizes, Touched};
+use xc_sparse::rank::{LabelId, RankedBatch, Scored};
+use xc_sparse::store::Container;
+use xc_sparse::{Rows, SparseRow};
+use xc_tree::{PredictParams, PredictScratch, Restriction, TreeModel, UnknownLabel};
+
+pub(super) const TREE: Kind =
+    Kind { name: xc_tree::KIND, options: &["beam", "iterator"], answers_in_part: false, open, tables };
+
+#[allow(unsafe_code, reason = "hands on the promise that `Model::open_trusted` was given")]
+fn open(container: Container, _: &OpenOptions, check: Check) -> Result<Opened, OpenModelError> {
+    let model = match check {
+        Check::Structure => TreeModel::from_container(&container),
+        // SAFETY: `Check::None` comes from `Model::open_trusted` alone, whose caller vouches for the folder.
+        Check::None => unsafe { xc_tree::trusted::open(&container) },
+    };
+    let system = Box::new(model.map_err(OpenModelError::system)?);
+    Ok(Opened { system, container, warnings: Vec::new() })
+}
+
+/// Sizes level by level.
+fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
+    let per = |a: usize, b: usize| Cell::Mean(if b == 0 { 0.0 } else { a as f64 / b as f64 });
+    let count = |n: usize| Cell::Count(n as u64);
+    let mut rows = Vec::new();
+    let depths: Vec<usize> = container.parameter("depths")?;
+    for (tree, depth) in depths.into_iter().enumerate() {
+        for level in 0..depth {
+            let LevelSizes { n_parents, n_columns, nnz, n_rows, n_bytes } =
+                LevelSizes::read(container, &format!("tree{tree}.level{level}"))?;
+            rows.push(vec![
+                count(tree),
+                count(level),
+                count(n_parents),
+                count(n_columns),
+                count(nnz),
+                per(nnz, n_columns),
+                per(nnz, n_rows),
+                Cell::Bytes(n_bytes as u64),
+            ]);
+        }
+    }
+    let columns =
+        ["tree", "level", "parents", "nodes", "weights", "weights_per_node", "siblings_per_row", "bytes"].to_vec();
+    let note = "siblings_per_row: how many children of one parent share a feature, on average";
+    Ok(vec![Table { name: "levels", note, columns, rows }])
+}
+
+#[derive(Default)]
+struct Scratch {
+    predict: PredictScratch,
+    /// The candidates of the query before, prepared.
+    restriction: Option<(Vec<LabelId>, Restriction)>,
+}
+
+impl From<UnknownLabel> for QueryError {
+    fn from(UnknownLabel { label, n_labels }: UnknownLabel) -> Self {
+        Self::Label { label, n_labels }
+    }
+}
+
+fn params(model: &TreeModel, ask: &Ask<'_>) -> PredictParams {
+    let params = PredictParams::new(model, ask.top_k).with_choice(ask.search.matching.unwrap_or_default());
+    ask.search.beam.map_or(params, |beam| params.with_beam(beam))
+}
+
+impl System for TreeModel {
+    fn n_features(&self) -> usize {
+        self.info().n_features
+    }
+
+    fn n_labels(&self) -> usize {
+        self.info().n_labels
+    }
+
+    fn shares_queries(&self) -> bool {
+        false
+    }
+
+    /// Tiles of so many share a chunk.
+    fn batch_size(&self) -> usize {
+        8192
+    }
+
+    fn scratch(&self) -> Box<dyn Any + Send> {
+        Box::<Scratch>::default()
+    }
+
+    fn one(
+        &self,
+        row: Row<'_>,
+        ask: &Ask<'_>,
+        scratch: &mut dyn Any,
+        out: &mut Vec<Scored>,
+    ) -> Result<Option<Certificate>, QueryError> {
+        let Scratch { predict, restriction } = scratch_of(scratch);
+        let Some(labels) = ask.candidates.of(0) else {
+            self.predict_one(row.sparse(), &params(self, ask), predict, out);
+            return Ok(None);
+        };
+        // Preparing them passes over all labels, so the same candidates are prepared once.
+        if restriction.as_ref().is_none_or(|(prepared, _)| prepared != labels) {
+            *restriction = Some((labels.to_vec(), self.restrict(labels)?));
+        }
+        if let Some((_, restriction)) = restriction {
+            self.predict_restricted(row.sparse(), restriction, ask.top_k, predict, out);
+        }
+        Ok(None)
+    }
+
+    fn batch(
+        &self,
+        rows: Batch<'_>,
+        ask: &Ask<'_>,
+        _: &mut dyn Any,
+        _: &mut Vec<Certificate>,
+    ) -> Result<RankedBatch, (usize, QueryError)> {
+        let prepare = |i: usize, labels: &[LabelId]| self.restrict(labels).map_err(|e| (i, e.into()));
+        let shared = match ask.candidates {
+            Candidates::All => return Ok(self.predict_batch(rows.sparse(), &params(self, ask))),
+            Candidates::Labels(labels) => Some(prepare(0, labels)?),
+            Candidates::ByQuery { .. } => None,
+        };
+        let rows = Rows::new(rows.sparse());
+        let answers = (0..rows.len()).into_par_iter().map_init(PredictScratch::default, |scratch, i| {
+            let own = if shared.is_none() { ask.candidates.of(i) } else { None };
+            let own = own.map(|labels| prepare(i, labels)).transpose()?;
+            let mut answer = Vec::new();
+            if let Some(restriction) = own.as_ref().or(shared.as_ref()) {
+                self.predict_restricted(rows.row(i), restriction, ask.top_k, scratch, &mut answer);
+            }
+            Ok(answer)
+        });
+        let answers: Vec<Vec<Scored>> = answers.collect::<Result<_, _>>()?;
+        let mut batch = RankedBatch::new();
+        answers.iter().for_each(|answer| batch.push_row(answer));
+        Ok(batch)
+    }
+
+    fn touched(&self, row: SparseRow<'_>, ask: &Ask<'_>, scratch: &mut dyn Any, touched: &mut Touched) -> bool {
+        let (params, scratch) = (params(self, ask), scratch_of::<Scratch>(scratch));
+        self.predict_traced(row, &params, &mut scratch.predict, &mut Vec::new(), |level, query, parents| {
+            parents.iter().for_each(|&parent| touched.add(level, query, parent, params.choice));
+        });
+        true
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,0 +1,233 @@
+//! One at a time or in batches, from some labels or all: the same answers.
+
+use crate::folders::{self, Front, N_LABELS, WIDTH};
+use proptest::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::path::Path;
+use std::sync::LazyLock;
+use tempfile::TempDir;
+use xc_sparse::rank::{RankedBatch, Scored, rank_order};
+use xc_sparse::{CsrMatrix, LabelRows};
+use xc_train::classifier;
+use xc_train::model::{
+    Answer, Answers, Candidates, InputKind, Model, Queries, Query, QueryError, QueryOptions, Scratch,
+};
+use xc_train::{DenseRows, Loss};
+
+/// A model of each kind and input.
+static MODELS: LazyLock<(TempDir, Vec<Model>)> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    folders::tree(&at("tree"), Front::Plain, 1);
+    folders::tree(&at("tree-text"), Front::Text, 3);
+    folders::tree(&at("tree-weights"), Front::Weights, 1);
+    folders::dense(&at("dense"), Front::Plain, Loss::SquaredHinge);
+    folders::dense(&at("dense-text"), Front::Text, Loss::Softmax);
+    folders::mach(&at("mach"), Front::Plain);
+    folders::mach(&at("mach-text"), Front::Text);
+    folders::uniform(&at("uniform"), classifier::InputKind::Sparse, Loss::SquaredHinge);
+    folders::uniform(&at("uniform-dense"), classifier::InputKind::Dense, Loss::Bce);
+    let names = ["tree", "tree-text", "tree-weights", "dense", "dense-text", "mach", "mach-text", "uniform"];
+    let models = names.iter().chain(&["uniform-dense"]).map(|name| Model::open(at(name)).unwrap()).collect();
+    (folder, models)
+});
+
+/// Batches are shared by the threads of a pool alone.
+static POOL: LazyLock<ThreadPool> = LazyLock::new(|| ThreadPoolBuilder::new().num_threads(3).build().unwrap());
+
+/// Queries that suit any model.
+struct Asked {
+    texts: Vec<String>,
+    rows: CsrMatrix,
+    vectors: Vec<f32>,
+}
+
+impl Asked {
+    fn new(n: usize) -> Self {
+        let texts = folders::texts().into_iter().take(n).collect();
+        let vectors = (0..n * WIDTH).map(|i| (i * 37 % 17) as f32 / 8.0 - 1.0).collect();
+        Self { texts, rows: folders::rows(n), vectors }
+    }
+
+    fn with<T>(&self, model: &Model, work: impl FnOnce(Queries<'_>) -> T) -> T {
+        let texts: Vec<&str> = self.texts.iter().map(|t| &**t).collect();
+        match model.describe().takes {
+            InputKind::Text => work(Queries::Text(&texts)),
+            InputKind::Sparse => work(Queries::Sparse(self.rows.view())),
+            InputKind::Dense => work(Queries::Dense(DenseRows::new(&self.vectors, WIDTH))),
+        }
+    }
+}
+
+/// Answers one query after the other.
+fn one_by_one(model: &Model, queries: Queries<'_>, options: &QueryOptions<'_>) -> Answers {
+    let (mut scratch, mut answer, mut answers) = (Scratch::default(), Answer::default(), Answers::default());
+    for i in 0..queries.len() {
+        let mut options = *options;
+        if let Candidates::ByQuery { rows, first } = options.candidates {
+            options.candidates = Candidates::ByQuery { rows, first: first + i };
+        }
+        model.predict(&queries.get(i), &options, &mut scratch, &mut answer).unwrap();
+        answers.ranked.push_row(&answer.labels);
+        answers.certificates.extend(answer.certificate);
+        answers.known_terms.extend(answer.known_terms);
+    }
+    answers
+}
+
+fn sorted(row: &[Scored]) -> Vec<Scored> {
+    let mut row = row.to_vec();
+    row.sort_by(|&a, &b| rank_order(a, b));
+    row
+}
+
+fn labels_of(ranked: &RankedBatch) -> Vec<Vec<u32>> {
+    ranked.iter().map(|row| row.iter().map(|s| s.label).collect()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn one_query_after_the_other_is_answered_as_in_a_batch(
+        n in 1usize..40,
+        top_k in 0usize..50,
+        exclude in prop::collection::vec(0u32..N_LABELS as u32, 0..6),
+        some in prop::collection::vec(0u32..N_LABELS as u32, 1..20),
+        min_score in prop::option::of(-0.5f32..0.5),
+        restrict in 0usize..3,
+    ) {
+        let asked = Asked::new(n);
+        let lists = LabelRows::from_lists((0..n as u32).map(|i| [i % 7, 8 + i % 11, 30]), N_LABELS).unwrap();
+        for model in &MODELS.1 {
+            let candidates = match restrict {
+                0 => Candidates::All,
+                1 => Candidates::Labels(&some),
+                _ => Candidates::ByQuery { rows: &lists, first: 0 },
+            };
+            let options = QueryOptions { top_k, min_score, exclude: &exclude, candidates, ..QueryOptions::default() };
+            let batch = || asked.with(model, |queries| model.predict_batch(queries, &options).unwrap());
+            let one = asked.with(model, |queries| one_by_one(model, queries, &options));
+            prop_assert_eq!(&batch(), &one, "{:?}", model.describe());
+            let batch = POOL.install(batch);
+            prop_assert_eq!(&batch, &one, "{:?}", model.describe());
+            for (i, row) in batch.ranked.iter().enumerate() {
+                prop_assert!(row.len() <= top_k);
+                prop_assert!(row.iter().all(|s| !exclude.contains(&s.label)), "excluded labels are answered");
+                prop_assert!(row.iter().all(|s| min_score.is_none_or(|min| s.score >= min)));
+                let allowed = |label: &u32| match candidates {
+                    Candidates::All => true,
+                    Candidates::Labels(labels) => labels.contains(label),
+                    Candidates::ByQuery { rows, .. } => rows.row(i).contains(label),
+                };
+                prop_assert!(row.iter().all(|s| allowed(&s.label)));
+            }
+        }
+    }
+}
+
+#[test]
+fn all_labels_as_candidates_give_the_full_answer() {
+    let (asked, all) = (Asked::new(30), (0..N_LABELS as u32).collect::<Vec<_>>());
+    for model in &MODELS.1 {
+        // A beam that keeps every cluster, where there is one.
+        let mut options = QueryOptions::top(7);
+        if model.describe().kind == xc_tree::KIND {
+            options.search.beam = Some(N_LABELS);
+        }
+        let restricted = QueryOptions { candidates: Candidates::Labels(&all), ..QueryOptions::top(7) };
+        let (full, some) = asked.with(model, |queries| {
+            (model.predict_batch(queries, &options).unwrap(), model.predict_batch(queries, &restricted).unwrap())
+        });
+        assert_eq!(labels_of(&full.ranked), labels_of(&some.ranked), "{:?}", model.describe());
+    }
+}
+
+#[test]
+fn the_order_by_score_is_the_order_of_the_answer() {
+    let asked = Asked::new(60);
+    for model in &MODELS.1 {
+        let answers = asked.with(model, |queries| model.predict_batch(queries, &QueryOptions::top(N_LABELS)).unwrap());
+        for row in answers.ranked.iter() {
+            assert_eq!(row, sorted(row), "{:?}", model.describe());
+        }
+    }
+}
+
+#[test]
+fn excluded_labels_leave_their_places_to_the_next_best() {
+    let asked = Asked::new(20);
+    for model in MODELS.1.iter().filter(|model| model.describe().kind != xc_tree::KIND) {
+        let (full, without) = asked.with(model, |queries| {
+            let full = model.predict_batch(queries, &QueryOptions::top(8)).unwrap();
+            let exclude = [full.ranked.row(0)[0].label, full.ranked.row(0)[2].label];
+            let options = QueryOptions { exclude: &exclude, ..QueryOptions::top(6) };
+            (full, model.predict_batch(queries, &options).unwrap())
+        });
+        let expected: Vec<Scored> = [1, 3, 4, 5, 6, 7].iter().map(|&at| full.ranked.row(0)[at]).collect();
+        assert_eq!(without.ranked.row(0), expected, "{:?}", model.describe());
+    }
+}
+
+#[test]
+fn features_that_were_made_before_are_answered_as_the_queries_they_came_from() {
+    let asked = Asked::new(25);
+    for model in MODELS.1.iter().filter(|model| model.describe().takes != InputKind::Dense) {
+        let options = QueryOptions::default();
+        let (made, plain) = asked
+            .with(model, |queries| (model.features(queries).unwrap(), model.predict_batch(queries, &options).unwrap()));
+        let again = model.predict_batch(Queries::Made(made.view()), &options).unwrap();
+        assert_eq!(again.ranked, plain.ranked, "{:?}", model.describe());
+    }
+}
+
+#[test]
+fn fields_of_a_text_are_joined_and_known_terms_are_counted() {
+    let model = MODELS.1.iter().find(|model| model.describe().takes == InputKind::Text).unwrap();
+    let (mut scratch, mut whole, mut fields) = <(Scratch, Answer, Answer)>::default();
+    let options = QueryOptions::default();
+    model.predict(&Query::Text("alpha3 beta3 nonsense"), &options, &mut scratch, &mut whole).unwrap();
+    model.predict(&Query::Fields(&["alpha3", "beta3 nonsense"]), &options, &mut scratch, &mut fields).unwrap();
+    assert_eq!(whole, fields);
+    assert_eq!(whole.known_terms, Some(2));
+    assert_eq!(whole.labels[0].label, 3);
+    model.predict(&Query::Text("zzz"), &options, &mut scratch, &mut whole).unwrap();
+    assert_eq!(whole.known_terms, Some(0));
+}
+
+#[test]
+fn mach_answers_carry_a_certificate_and_others_do_not() {
+    let asked = Asked::new(5);
+    for model in &MODELS.1 {
+        let answers = asked.with(model, |queries| model.predict_batch(queries, &QueryOptions::default()).unwrap());
+        let expected = if model.describe().kind == xc_train::mach::KIND { 5 } else { 0 };
+        assert_eq!(answers.certificates.len(), expected);
+        assert!(answers.certificates.iter().all(|certificate| certificate.exact));
+    }
+}
+
+#[test]
+fn a_scratch_serves_one_model_after_the_other() {
+    let asked = Asked::new(3);
+    let (mut scratch, mut answer) = (Scratch::default(), Answer::default());
+    for model in MODELS.1.iter().chain(MODELS.1.iter().rev()) {
+        asked.with(model, |queries| {
+            let options = QueryOptions::default();
+            model.predict(&queries.get(1), &options, &mut scratch, &mut answer).unwrap();
+            assert_eq!(answer.labels, model.predict_batch(queries, &options).unwrap().ranked.row(1));
+        });
+    }
+}
+
+#[test]
+fn a_folder_opened_twice_is_two_models_with_one_set_of_names() {
+    let open = |name: &str| Model::open(Path::new(MODELS.0.path()).join(name)).unwrap();
+    let (a, b) = (open("tree"), open("tree"));
+    assert_ne!(a.generation(), b.generation());
+    let names = b.label_names().unwrap().unwrap();
+    assert_eq!((names.len(), names[3].as_str()), (N_LABELS, "label 3"));
+    assert!(matches!(
+        a.predict(&Query::Text("a"), &QueryOptions::default(), &mut Scratch::default(), &mut Answer::default()),
+        Err(QueryError::Input { got: InputKind::Text, expected: InputKind::Sparse })
+    ));
+}

@@ -1,0 +1,129 @@
+//! Model folders of every kind, small.
+
+use std::path::Path;
+use xc_hash::text::{Featurizer, Pipeline, PipelineParams, RowWeights, Weighting};
+use xc_hash::universal::Family;
+use xc_mach::Decoder;
+use xc_sparse::store::ContainerWriter;
+use xc_sparse::{CsrMatrix, LabelRows};
+use xc_train::Loss;
+use xc_train::classifier::{Classifier, ClassifierParams, EmbeddingInit, HeadParams, InputKind, preset};
+use xc_train::mach::{MachParams, Repetition};
+use xc_train::model::write_pipeline;
+use xc_tree::{TrainInput, TreeModel, TreeParams};
+
+pub(crate) const N_LABELS: usize = 40;
+pub(crate) const N_FEATURES: usize = 90;
+pub(crate) const WIDTH: usize = 12;
+
+/// What stands before a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Front {
+    /// Nothing: features as they come.
+    Plain,
+    /// A pipeline of text.
+    Text,
+    /// Weights of counts.
+    Weights,
+}
+
+/// Texts that share words with their labels.
+pub(crate) fn texts() -> Vec<String> {
+    (0..120).map(|i| format!("alpha{} beta{} gamma{} delta", i % N_LABELS, i % 7, i % 11)).collect()
+}
+
+/// Rows of a few features each, one of which tells the label.
+pub(crate) fn rows(n: usize) -> CsrMatrix {
+    let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+    for i in 0..n {
+        let mut row = vec![(i % N_LABELS) as u32, 40 + (i * i % 25) as u32, 65 + (i * 7 % 25) as u32];
+        row.sort_unstable();
+        for (at, f) in row.into_iter().enumerate() {
+            indices.push(f);
+            values.push(1.0 + ((i + at) % 3) as f32);
+        }
+        indptr.push(indices.len());
+    }
+    CsrMatrix::new((n, N_FEATURES), indptr, indices, values)
+}
+
+pub(crate) fn labels(n: usize) -> LabelRows {
+    LabelRows::from_lists((0..n).map(|i| [(i % N_LABELS) as u32]), N_LABELS).unwrap()
+}
+
+/// The rows that a model behind a front is trained on.
+fn made(front: Front) -> (CsrMatrix, Option<Featurizer>) {
+    match front {
+        Front::Plain => (rows(120), None),
+        Front::Text => {
+            let pipeline = Pipeline::fit(PipelineParams::default(), &texts()).unwrap();
+            (pipeline.transform_batch(&texts()), Some(Featurizer::Text(pipeline)))
+        }
+        Front::Weights => {
+            let mut x = rows(120);
+            let weights = RowWeights::fit(Weighting::default(), x.view()).unwrap();
+            weights.apply(&mut x).unwrap();
+            (x, Some(Featurizer::Rows(weights)))
+        }
+    }
+}
+
+fn finish(mut writer: ContainerWriter, maker: Option<&Featurizer>) {
+    if let Some(maker) = maker {
+        write_pipeline(&mut writer, maker).unwrap();
+    }
+    let names: Vec<String> = (0..N_LABELS).map(|l| format!("label {l}")).collect();
+    writer.labels(&names).unwrap();
+    writer.finish().unwrap();
+}
+
+pub(crate) fn tree(folder: &Path, front: Front, n_trees: usize) {
+    let (x, maker) = made(front);
+    let y = labels(x.rows());
+    let params = TreeParams { n_trees, ..TreeParams::default() };
+    let model = TreeModel::train(&TrainInput::new(x.view(), &y), &params).unwrap();
+    let mut writer = ContainerWriter::create(folder, xc_tree::KIND).unwrap();
+    model.write(&mut writer).unwrap();
+    finish(writer, maker.as_ref());
+}
+
+pub(crate) fn dense(folder: &Path, front: Front, loss: Loss) {
+    let (x, maker) = made(front);
+    let mut params = preset::dense().params;
+    (params.encoder.widths, params.loss) = (vec![16, 8], loss);
+    classifier(folder, preset::DENSE, x.cols(), params, maker.as_ref());
+}
+
+pub(crate) fn uniform(folder: &Path, input: InputKind, loss: Loss) {
+    let mut params = preset::uniform().params;
+    let (widths, n_features) = match input {
+        InputKind::Sparse => (vec![16, 64], N_FEATURES),
+        InputKind::Dense => (vec![64], WIDTH),
+    };
+    (params.encoder.input, params.encoder.widths, params.loss) = (input, widths, loss);
+    params.encoder.init = EmbeddingInit::Random;
+    if let HeadParams::Sparse(head) = &mut params.head {
+        head.fan_in = 8;
+    }
+    classifier(folder, preset::UNIFORM, n_features, params, None);
+}
+
+fn classifier(folder: &Path, kind: &str, n_features: usize, params: ClassifierParams, maker: Option<&Featurizer>) {
+    let model = Classifier::new(kind, n_features, N_LABELS, params).unwrap();
+    let mut writer = ContainerWriter::create(folder, kind).unwrap();
+    model.write(&mut writer).unwrap();
+    finish(writer, maker);
+}
+
+pub(crate) fn mach(folder: &Path, front: Front) {
+    let (x, maker) = made(front);
+    let mut classifier = preset::dense().params;
+    (classifier.encoder.widths, classifier.loss, classifier.seed) = (vec![16], Loss::Softmax, 5);
+    let params = MachParams { n_buckets: 12, family: Family::Prime, decoder: Decoder::Median, classifier };
+    let numbers = [0, 1, 2, 3];
+    let mut writer = params.create(folder, x.cols(), N_LABELS, &numbers).unwrap();
+    for number in numbers {
+        Repetition::new(&params, x.cols(), number).unwrap().write(&mut writer).unwrap();
+    }
+    finish(writer, maker.as_ref());
+}

@@ -1,0 +1,6 @@
+//! The front door: every kind of model, every kind of input.
+
+mod answers;
+mod example;
+mod folders;
+mod refused;

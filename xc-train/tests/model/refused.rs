@@ -1,0 +1,125 @@
+//! Queries and folders that are refused, and what is said.
+
+use crate::folders::{self, Front, N_FEATURES, N_LABELS, WIDTH};
+use xc_sparse::chunked::Choice;
+use xc_sparse::{CsrMatrix, LabelRows, SparseRow};
+use xc_train::model::{
+    Answer, Candidates, InputKind, Model, OpenModelError, OpenOptions, Queries, Query, QueryError, QueryOptions,
+    Scratch, SearchOptions,
+};
+use xc_train::{DenseRows, Loss, classifier};
+
+fn tree() -> Model {
+    let folder = tempfile::tempdir().unwrap();
+    folders::tree(&folder.path().join("m"), Front::Plain, 1);
+    Model::open(folder.path().join("m")).unwrap()
+}
+
+fn refused(model: &Model, query: Query<'_>, options: &QueryOptions<'_>) -> QueryError {
+    let mut answer = Answer::default();
+    let error = model.predict(&query, options, &mut Scratch::default(), &mut answer).unwrap_err();
+    assert!(answer.labels.is_empty());
+    error
+}
+
+fn row<'a>(indices: &'a [u32], values: &'a [f32]) -> Query<'a> {
+    Query::Sparse(SparseRow { indices, values })
+}
+
+#[test]
+fn rows_that_no_model_may_see_are_refused_with_their_place() {
+    let (model, options) = (tree(), QueryOptions::default());
+    let refused = |indices: &[u32], values: &[f32]| refused(&model, row(indices, values), &options);
+    assert_eq!(refused(&[7, 3], &[1.0, 1.0]), QueryError::Order { feature: 3, previous: 7, position: 1 });
+    assert_eq!(refused(&[3, 3], &[1.0, 1.0]), QueryError::Order { feature: 3, previous: 3, position: 1 });
+    assert_eq!(refused(&[3, 4], &[1.0]), QueryError::Lengths { n_indices: 2, n_values: 1 });
+    let n_features = N_FEATURES;
+    assert_eq!(refused(&[3, 90], &[1.0, 2.0]), QueryError::Feature { feature: 90, position: 1, n_features });
+    let error = refused(&[3, 4], &[1.0, f32::INFINITY]);
+    assert_eq!(error.to_string(), "value inf at position 1; expected a finite number");
+    assert!(matches!(refused(&[3], &[f32::NAN]), QueryError::NotFinite { position: 0, .. }));
+}
+
+#[test]
+fn inputs_of_another_kind_or_width_are_refused() {
+    let (model, options) = (tree(), QueryOptions::default());
+    let got = refused(&model, Query::Dense(&[1.0]), &options);
+    assert_eq!(got.to_string(), "the query is a vector; the model takes sparse features");
+    assert!(matches!(refused(&model, Query::Fields(&["a"]), &options), QueryError::Input { .. }));
+    let wide = CsrMatrix::zero((2, N_FEATURES + 1));
+    let error = model.predict_batch(Queries::Sparse(wide.view()), &options).unwrap_err();
+    assert_eq!(error.to_string(), "query 0: the query has 91 features; the model takes 90");
+
+    let folder = tempfile::tempdir().unwrap();
+    folders::uniform(folder.path(), classifier::InputKind::Dense, Loss::SquaredHinge);
+    let model = Model::open(folder.path()).unwrap();
+    assert_eq!(model.describe().takes, InputKind::Dense);
+    let got = refused(&model, Query::Dense(&[0.0; WIDTH + 1]), &options);
+    assert_eq!(got, QueryError::Width { got: WIDTH + 1, expected: WIDTH, dense: true });
+    assert!(matches!(refused(&model, row(&[0], &[1.0]), &options), QueryError::Input { .. }));
+    assert!(matches!(
+        refused(&model, Query::Made(SparseRow { indices: &[], values: &[] }), &options),
+        QueryError::Input { .. }
+    ));
+    let mut values = vec![0.5; 3 * WIDTH];
+    values[2 * WIDTH + 1] = f32::NAN;
+    let error = model.predict_batch(Queries::Dense(DenseRows::new(&values, WIDTH)), &options).unwrap_err();
+    assert_eq!(error.query, 2);
+}
+
+#[test]
+fn labels_and_options_that_the_model_does_not_have_are_refused() {
+    let model = tree();
+    let query = row(&[1], &[1.0]);
+    let unknown = QueryError::Label { label: 40, n_labels: N_LABELS };
+    let candidates = QueryOptions { candidates: Candidates::Labels(&[2, 40]), ..QueryOptions::default() };
+    assert_eq!(refused(&model, query, &candidates), unknown);
+    assert_eq!(refused(&model, query, &QueryOptions { exclude: &[40], ..QueryOptions::default() }), unknown);
+    let lists = LabelRows::from_lists([[0u32], [1]], 2).unwrap();
+    let by_query = Candidates::ByQuery { rows: &lists, first: 2 };
+    let by_query = QueryOptions { candidates: by_query, ..QueryOptions::default() };
+    assert_eq!(refused(&model, query, &by_query), QueryError::CandidateLists { got: 2, expected: 3 });
+    let min_score = QueryOptions { min_score: Some(f32::NAN), ..QueryOptions::default() };
+    assert_eq!(refused(&model, query, &min_score), QueryError::MinScore);
+    let with = |search| QueryOptions { search, ..QueryOptions::default() };
+    assert_eq!(refused(&model, query, &with(SearchOptions { beam: Some(0), ..Default::default() })), QueryError::Beam);
+    let error = refused(&model, query, &with(SearchOptions { max_labels: Some(3), ..Default::default() }));
+    assert_eq!(error.to_string(), "option \"max-labels\" is none of a model of kind \"tree\"");
+
+    let folder = tempfile::tempdir().unwrap();
+    folders::dense(folder.path(), Front::Plain, Loss::Bce);
+    let model = Model::open(folder.path()).unwrap();
+    let choice = with(SearchOptions { matching: Some(Choice::Auto), ..Default::default() });
+    assert!(matches!(refused(&model, query, &choice), QueryError::Option { option: "iterator", kind: "dense" }));
+}
+
+#[test]
+fn folders_that_are_no_model_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("absent");
+    assert!(matches!(Model::open(&path), Err(OpenModelError::Absent { .. })));
+    std::fs::write(&path, "x").unwrap();
+    assert!(matches!(Model::open(&path), Err(OpenModelError::NotAFolder { .. })));
+    let other = folder.path().join("other");
+    xc_sparse::store::ContainerWriter::create(&other, "pipeline").unwrap().finish().unwrap();
+    let Err(error) = Model::open(&other) else { panic!("a pipeline opened as a model") };
+    assert!(error.to_string().contains("a model of kind \"pipeline\"; expected one of tree, dense"), "{error}");
+    let tree = folder.path().join("tree");
+    folders::tree(&tree, Front::Plain, 1);
+    let options = OpenOptions { repetitions: Some(vec![0]), ..OpenOptions::default() };
+    assert!(matches!(Model::open_with(&tree, &options), Err(OpenModelError::NoRepetitions { kind: "tree", .. })));
+}
+
+#[test]
+fn repetitions_that_are_lost_are_left_out_and_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m");
+    folders::mach(&path, Front::Plain);
+    std::fs::remove_file(path.join("model-repetition-0002.safetensors")).unwrap();
+    let model = Model::open(&path).unwrap();
+    let warnings: Vec<String> = model.warnings().map(|w| w.to_string()).collect();
+    assert_eq!((warnings.len(), warnings[1].as_str()), (2, "3 of 4 repetitions answer"));
+    assert!(warnings[0].starts_with("repetition 2 is left out"), "{warnings:?}");
+    let options = OpenOptions { repetitions: Some(vec![2]), ..OpenOptions::default() };
+    assert!(Model::open_with(&path, &options).is_err());
+}

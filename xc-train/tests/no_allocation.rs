@@ -1,0 +1,99 @@
+//! One query on an open model allocates nothing after the first, from two threads over one model.
+
+#[path = "model/folders.rs"]
+mod folders;
+
+use folders::{Front, N_LABELS, WIDTH};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::path::Path;
+use xc_sparse::Rows;
+use xc_train::Loss;
+use xc_train::classifier;
+use xc_train::model::{Answer, Candidates, InputKind, Model, Query, QueryOptions, Scratch};
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: every call goes to `System` unchanged; the counter neither allocates (const-initialised) nor unwinds.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|n| n.set(n.get() + 1));
+        // SAFETY: the caller's contract is System's contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: `at` came from `System` with this layout.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// Asks every query twice: the first time to let the memory grow.
+fn asked_without_allocating(model: &Model, options: &QueryOptions<'_>) {
+    let texts = ["alpha1 beta1 gamma1 delta", "alpha17", ""];
+    let rows = folders::rows(9);
+    let vectors: Vec<f32> = (0..4 * WIDTH).map(|i| (i % 7) as f32 - 3.0).collect();
+    let queries: Vec<Query<'_>> = match model.describe().takes {
+        InputKind::Text => texts.iter().map(|text| Query::Text(text)).chain([Query::Fields(&texts)]).collect(),
+        InputKind::Sparse => (0..rows.rows()).map(|i| Query::Sparse(Rows::new(rows.view()).row(i))).collect(),
+        InputKind::Dense => vectors.chunks(WIDTH).map(Query::Dense).collect(),
+    };
+    let (mut scratch, mut answer) = (Scratch::default(), Answer::default());
+    for query in &queries {
+        model.predict(query, options, &mut scratch, &mut answer).unwrap();
+    }
+    let before = ALLOCATIONS.with(Cell::get);
+    for _ in 0..5 {
+        for query in &queries {
+            model.predict(query, options, &mut scratch, &mut answer).unwrap();
+            assert!(!answer.labels.is_empty());
+        }
+    }
+    assert_eq!(ALLOCATIONS.with(Cell::get), before, "{:?} {:?}", model.describe(), options.candidates);
+}
+
+fn from_two_threads(make: impl Fn(&Path)) {
+    let folder = tempfile::tempdir().unwrap();
+    make(folder.path());
+    let model = Model::open(folder.path()).unwrap();
+    let exclude = [3, 5];
+    let candidates: Vec<u32> = (0..N_LABELS as u32).step_by(3).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                asked_without_allocating(&model, &QueryOptions::top(5));
+                asked_without_allocating(&model, &QueryOptions { exclude: &exclude, ..QueryOptions::top(5) });
+                let candidates = Candidates::Labels(&candidates);
+                asked_without_allocating(&model, &QueryOptions { candidates, ..QueryOptions::top(5) });
+            });
+        }
+    });
+}
+
+#[test]
+fn trees_of_sparse_rows_and_of_text() {
+    from_two_threads(|folder| folders::tree(folder, Front::Plain, 1));
+    from_two_threads(|folder| folders::tree(folder, Front::Weights, 3));
+    from_two_threads(|folder| folders::tree(folder, Front::Text, 1));
+}
+
+#[test]
+fn mach_of_sparse_rows_and_of_text() {
+    from_two_threads(|folder| folders::mach(folder, Front::Plain));
+    from_two_threads(|folder| folders::mach(folder, Front::Text));
+}
+
+#[test]
+fn classifiers_of_sparse_rows_text_and_vectors() {
+    from_two_threads(|folder| folders::dense(folder, Front::Plain, Loss::SquaredHinge));
+    from_two_threads(|folder| folders::dense(folder, Front::Text, Loss::Softmax));
+    from_two_threads(|folder| folders::uniform(folder, classifier::InputKind::Sparse, Loss::SquaredHinge));
+    from_two_threads(|folder| folders::uniform(folder, classifier::InputKind::Dense, Loss::Bce));
+}
