@@ -1,7 +1,7 @@
 //! `xc convert`: between the forms of data, and between models of other systems and ours.
 
 use crate::context::Context;
-use crate::data::{InputArgs, Labelled, Making, TextArgs, read_labelled};
+use crate::data::{Dataset, InputArgs, Making, TextArgs, read_labelled};
 use crate::error::{CliError, chain};
 use crate::interrupt;
 use crate::model::{self, Extras, OpenArgs, dictionary, open_error, tree_of};
@@ -208,8 +208,8 @@ fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Res
     context.note(format_args!(
         "convert: {}: {} instances, {} features, {} labels",
         args.destination.display(),
-        data.features.rows(),
-        data.features.cols(),
+        data.len(),
+        data.width(),
         data.labels.n_labels()
     ));
     Ok(())
@@ -244,8 +244,8 @@ fn unwritable(source: &Path, out: &Output, error: &std::io::Error) -> CliError {
     CliError::write(out.name(), error)
 }
 
-fn write_data(args: &Args, data: &Labelled, to: Format, mut out: Output) -> Result<(), CliError> {
-    let features = data.features.view();
+fn write_data(args: &Args, data: &Dataset, to: Format, mut out: Output) -> Result<(), CliError> {
+    let features = data.sparse().view();
     let names = data.names.as_deref();
     if let Some(path) = &args.output_labels {
         if to != Format::Npz {
@@ -269,7 +269,7 @@ fn write_data(args: &Args, data: &Labelled, to: Format, mut out: Output) -> Resu
         }
         Format::Jsonl => write_jsonl_features(&mut out, features, &data.labels, names),
         _ => {
-            write_npz_to(&mut out, &data.features)?;
+            write_npz_to(&mut out, data.sparse())?;
             Ok(())
         }
     };
@@ -290,11 +290,11 @@ fn label_matrix(labels: &LabelRows) -> CsrMatrix {
     CsrMatrix::new((labels.len(), labels.n_labels()), labels.indptr().to_vec(), labels.labels().to_vec(), ones)
 }
 
-fn save_pipeline(folder: &Path, data: &Labelled) -> Result<(), CliError> {
+fn save_pipeline(folder: &Path, data: &Dataset) -> Result<(), CliError> {
     let write = || -> Result<(), WriteError> {
         let mut writer = ContainerWriter::create(folder, PIPELINE_KIND)?;
         interrupt::saving(Some(writer.partial()));
-        writer.set_parameter("n_features", data.features.cols() as u64);
+        writer.set_parameter("n_features", data.width() as u64);
         writer.set_parameter("n_labels", data.labels.n_labels() as u64);
         if let Some(maker) = &data.maker {
             write_pipeline(&mut writer, maker)?;

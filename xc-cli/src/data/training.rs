@@ -1,6 +1,6 @@
 //! Instances with labels, for training, validation and conversion.
 
-use super::InputArgs;
+use super::{Dataset, FeatureRows, InputArgs};
 use crate::context::Context;
 use crate::error::{CliError, chain};
 use crate::interrupt;
@@ -12,16 +12,6 @@ use xc_sparse::io::{
     open_text, read_dataset, read_label_names, read_labels,
 };
 use xc_sparse::{CsrMatrix, LabelRows};
-
-/// Features and labels of a file, made ready.
-pub(crate) struct Labelled {
-    pub(crate) features: CsrMatrix,
-    pub(crate) labels: LabelRows,
-    /// Name of each label where labels have names.
-    pub(crate) names: Option<Vec<String>>,
-    /// How the features were made, when they were not simply read.
-    pub(crate) maker: Option<Featurizer>,
-}
 
 /// How features are to be made.
 pub(crate) enum Making<'a> {
@@ -43,12 +33,12 @@ pub(crate) fn read_training(
     text: &PipelineParams,
     tfidf: bool,
     context: &Context,
-) -> Result<Labelled, CliError> {
+) -> Result<Dataset, CliError> {
     let names = label_names.map(|path| read_label_names(path, NameColumn::First)).transpose()?;
     let making = Making::Fit { text, tfidf };
     let data = read_labelled(path, labels, names.as_ref(), UnknownLabels::Refuse, input, making, context)?;
     let name = path.display();
-    if data.features.rows() == 0 {
+    if data.len() == 0 {
         return Err(CliError::usage(format_args!("{name}: no instance; at least one is wanted")));
     }
     if data.labels.nnz() == 0 {
@@ -72,7 +62,7 @@ pub(crate) fn read_labelled(
     input: &InputArgs,
     making: Making<'_>,
     context: &Context,
-) -> Result<Labelled, CliError> {
+) -> Result<Dataset, CliError> {
     let mut options = input.options();
     options.label_names = names.cloned().map(Arc::new);
     options.unknown_labels = unknown;
@@ -90,7 +80,7 @@ pub(crate) fn read_labelled(
     };
     if let Some(labels_path) = labels_path {
         let lists = read_labels(labels_path, &ReadOptions { format: None, ..options.clone() })?;
-        let (met, wanted) = (lists.labels.len(), data.features.rows());
+        let (met, wanted) = (lists.labels.len(), data.features().len());
         if met != wanted {
             let (labels, name) = (labels_path.display(), path.display());
             return Err(CliError::usage(format_args!(
@@ -100,9 +90,9 @@ pub(crate) fn read_labelled(
         data.labels = lists.labels;
         data.names = lists.label_names;
     }
-    let Labelled { features, labels, names: found, maker } = data;
+    let Dataset { features, labels, names: found, maker } = data;
     let (labels, names) = with_names(path, labels, found, names, unknown)?;
-    Ok(Labelled { features, labels, names, maker })
+    Ok(Dataset { features, labels, names, maker })
 }
 
 /// Labels of a file, and a name for each where names were given or found.
@@ -133,7 +123,7 @@ fn read_feature_rows(
     with_labels: bool,
     mut options: ReadOptions,
     making: Making<'_>,
-) -> Result<Labelled, CliError> {
+) -> Result<Dataset, CliError> {
     if let Making::Apply { n_features, .. } = making {
         options.n_features = Some(n_features);
     }
@@ -159,7 +149,7 @@ fn read_feature_rows(
         }
     };
     let labels = if with_labels { data.labels } else { no_labels(features.rows()) };
-    Ok(Labelled { features, labels, names: data.label_names, maker })
+    Ok(Dataset { features: FeatureRows::Sparse(features), labels, names: data.label_names, maker })
 }
 
 fn no_labels(n_instances: usize) -> LabelRows {
@@ -175,7 +165,7 @@ fn read_text_rows(
     options: &ReadOptions,
     making: Making<'_>,
     context: &Context,
-) -> Result<Labelled, CliError> {
+) -> Result<Dataset, CliError> {
     let fitted;
     let pipeline = match making {
         Making::Fit { text, .. } => {
@@ -231,7 +221,7 @@ fn read_text_rows(
         Making::Fit { .. } => Some(Featurizer::Text(pipeline.clone())),
         Making::Apply { .. } => None,
     };
-    Ok(Labelled { features, labels: found.labels, names: found.names, maker })
+    Ok(Dataset { features: FeatureRows::Sparse(features), labels: found.labels, names: found.names, maker })
 }
 
 impl From<ReadError> for CliError {

@@ -3,7 +3,7 @@
 use super::tree::count_empty_rows;
 use super::tree_args::Args;
 use crate::context::{Context, format_bytes};
-use crate::data::Labelled;
+use crate::data::Dataset;
 use crate::error::CliError;
 use crate::output;
 use serde_json::json;
@@ -17,7 +17,7 @@ pub(super) struct Plan<'a> {
     pub(super) args: &'a Args,
     pub(super) params: &'a TreeParams,
     pub(super) changed: &'a [(&'static str, String)],
-    pub(super) data: &'a Labelled,
+    pub(super) data: &'a Dataset,
     pub(super) needed: u64,
     pub(super) context: &'a Context,
 }
@@ -27,8 +27,8 @@ pub(super) fn summary(plan: &Plan<'_>) -> String {
     let (data, params) = (plan.data, plan.params);
     format!(
         "train tree: {} instances, {} features, {} labels; {} of branching {}; about {} of memory",
-        data.features.rows(),
-        data.features.cols(),
+        data.len(),
+        data.width(),
         data.labels.n_labels(),
         if params.n_trees == 1 { "one tree".to_owned() } else { format!("{} trees", params.n_trees) },
         params.cluster.branching,
@@ -52,11 +52,11 @@ pub(super) fn print(plan: &Plan<'_>) -> Result<(), CliError> {
 }
 
 fn as_json(plan: &Plan<'_>) -> serde_json::Value {
-    let (data, rows) = (plan.data, plan.data.features.rows());
+    let (data, rows) = (plan.data, plan.data.len());
     json!({
         "instances": rows,
-        "features": data.features.cols(),
-        "features_per_instance": data.features.nnz() as f64 / rows as f64,
+        "features": data.width(),
+        "features_per_instance": data.sparse().nnz() as f64 / rows as f64,
         "labels": data.labels.n_labels(),
         "labels_seen": seen_labels(&data.labels),
         "labels_per_instance": data.labels.nnz() as f64 / rows as f64,
@@ -71,14 +71,14 @@ fn as_json(plan: &Plan<'_>) -> serde_json::Value {
 
 fn as_text(plan: &Plan<'_>) -> String {
     let Plan { args, params, data, .. } = plan;
-    let (rows, n_labels, seen) = (data.features.rows(), data.labels.n_labels(), seen_labels(&data.labels));
+    let (rows, n_labels, seen) = (data.len(), data.labels.n_labels(), seen_labels(&data.labels));
     let mut out = String::new();
     let mut line = |what: &str, text: String| {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "{what:<12} {text}");
     };
     line("data", format!("{}: {rows} instances", args.data.train.display()));
-    line("", format!("{} features, {:.1} an instance", data.features.cols(), data.features.nnz() as f64 / rows as f64));
+    line("", format!("{} features, {:.1} an instance", data.width(), data.sparse().nnz() as f64 / rows as f64));
     line("", format!("{n_labels} labels, {:.2} an instance", data.labels.nnz() as f64 / rows as f64));
     if seen < n_labels {
         let fate = match params.unseen {
@@ -87,7 +87,7 @@ fn as_text(plan: &Plan<'_>) -> String {
         };
         line("", format!("{} labels have no instance: they {fate}", n_labels - seen));
     }
-    let empty = count_empty_rows(&data.features);
+    let empty = count_empty_rows(data.sparse());
     if empty > 0 {
         line("", format!("{empty} instances have no feature: they teach the bias only"));
     }

@@ -1,7 +1,7 @@
 //! What every kind of training reads: instances with labels, and others to judge by.
 
 use crate::context::Context;
-use crate::data::{InputArgs, Labelled, Making, TextArgs, read_labelled, read_training};
+use crate::data::{Dataset, Datasets, InputArgs, Making, TextArgs, read_labelled, read_training};
 use crate::error::{CliError, chain, io_text};
 use crate::interrupt;
 use crate::model::beside;
@@ -49,20 +49,6 @@ pub(crate) struct DataArgs {
     pub(super) input: InputArgs,
     #[command(flatten)]
     pub(super) text: TextArgs,
-}
-
-/// Everything that was named, opened and checked.
-pub(super) struct Instances {
-    pub(super) train: Labelled,
-    pub(super) validation: Option<Labelled>,
-}
-
-impl Instances {
-    /// Bytes of the features and labels in memory.
-    pub(super) fn n_bytes(&self) -> u64 {
-        let of = |d: &Labelled| 8 * d.features.nnz() + 8 * d.features.rows() + 4 * d.labels.nnz() + 8 * d.labels.len();
-        (of(&self.train) + self.validation.as_ref().map_or(0, of)) as u64
-    }
 }
 
 impl DataArgs {
@@ -122,7 +108,7 @@ impl DataArgs {
         further: &[&Option<PathBuf>],
         text: &PipelineParams,
         context: &Context,
-    ) -> Result<Instances, CliError> {
+    ) -> Result<Datasets, CliError> {
         // The further files are looked at first: a wrong name should not cost the reading of a large one.
         let named = [&self.train_labels, &self.validation, &self.validation_labels, &self.label_names];
         for path in named.into_iter().chain(further.iter().copied()).flatten().chain([&self.train]) {
@@ -142,7 +128,7 @@ impl DataArgs {
             Some(path) => Some(read_held_out(path, self.validation_labels.as_deref(), &train, &self.input, context)?),
             None => None,
         };
-        Ok(Instances { train, validation })
+        Ok(Datasets { train, validation })
     }
 }
 
@@ -176,18 +162,18 @@ pub(super) fn drop_checkpoint(checkpoint: Checkpoint, context: &Context) {
 fn read_held_out(
     path: &Path,
     labels: Option<&Path>,
-    data: &Labelled,
+    data: &Dataset,
     input: &InputArgs,
     context: &Context,
-) -> Result<Labelled, CliError> {
+) -> Result<Dataset, CliError> {
     let names = match &data.names {
         // The names came out of a dictionary, which has each once.
         Some(names) => LabelNames::try_new(names.clone()).ok(),
         None => None,
     };
-    let making = Making::Apply { maker: data.maker.as_ref(), n_features: data.features.cols() };
+    let making = Making::Apply { maker: data.maker.as_ref(), n_features: data.width() };
     let held_out = read_labelled(path, labels, names.as_ref(), UnknownLabels::Append, input, making, context)?;
-    if held_out.features.rows() == 0 {
+    if held_out.len() == 0 {
         return Err(CliError::usage(format_args!("{}: no instance; at least one is wanted", path.display())));
     }
     Ok(held_out)

@@ -2,8 +2,8 @@
 
 mod dense;
 mod explain;
-mod given;
 mod inputs;
+mod instances;
 mod mach;
 mod memory;
 mod network;

@@ -1,12 +1,13 @@
 //! The one way from options to a trained network: read, check, announce, train, save, score, report.
 
 use super::explain::seen_labels;
-use super::given::{self, GivenSets, Rowset};
 use super::inputs::{DataArgs, checkpoint_error, drop_checkpoint};
+use super::instances;
 use super::memory::Forecast;
 use super::network_args::NetworkArgs;
 use super::report::{Report, score_against};
 use crate::context::{Context, format_bytes};
+use crate::data::{Datasets, FeatureRows};
 use crate::error::{CliError, chain};
 use crate::interrupt;
 use crate::measure::Meter;
@@ -104,7 +105,7 @@ pub(super) struct Session<'a> {
     pub(super) data: &'a DataArgs,
     pub(super) args: &'a NetworkArgs,
     pub(super) context: &'a Context,
-    pub(super) sets: GivenSets,
+    pub(super) sets: Datasets,
     pub(super) shape: Shape,
     pub(super) params: ClassifierParams,
     training: TrainParams,
@@ -130,7 +131,7 @@ pub(super) fn run(system: &dyn System, data: &DataArgs, args: &NetworkArgs, cont
     let folder = data.claim_checkpoint(system.checkpoint(), context)?;
 
     let start = Instant::now();
-    let sets = given::read(data, args.features.as_ref(), args.validation_features.as_ref(), &text, context)?;
+    let sets = instances::read(data, args.features.as_ref(), args.validation_features.as_ref(), &text, context)?;
     let read_s = start.elapsed().as_secs_f64();
     let shape = shape(&sets);
     let params = system.params(&shape, context.seed)?;
@@ -177,11 +178,11 @@ pub(super) fn run(system: &dyn System, data: &DataArgs, args: &NetworkArgs, cont
     report.finish(data, context)
 }
 
-fn shape(sets: &GivenSets) -> Shape {
+fn shape(sets: &Datasets) -> Shape {
     let train = &sets.train;
-    let input = match train.rows {
-        Rowset::Sparse(_) => InputKind::Sparse,
-        Rowset::Vectors(_) => InputKind::Dense,
+    let input = match train.features {
+        FeatureRows::Sparse(_) => InputKind::Sparse,
+        FeatureRows::Vectors(_) => InputKind::Dense,
     };
     let most_labels = train.labels.iter().map(<[u32]>::len).max().unwrap_or(0);
     Shape { input, n_features: train.features().width(), n_labels: train.labels.n_labels(), most_labels }

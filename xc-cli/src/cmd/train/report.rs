@@ -1,7 +1,8 @@
 //! What a training says at its end.
 
-use super::inputs::{DataArgs, Instances};
+use super::inputs::DataArgs;
 use crate::context::{Context, format_bytes};
+use crate::data::Datasets;
 use crate::error::CliError;
 use crate::measure::Usage;
 use crate::model::{self, beside};
@@ -29,7 +30,7 @@ pub(super) struct Report {
 }
 
 /// The metrics of answers to the validation instances.
-pub(super) fn score(instances: &Instances, answers: &RankedBatch) -> Result<Option<MetricReport>, CliError> {
+pub(super) fn score(instances: &Datasets, answers: &RankedBatch) -> Result<Option<MetricReport>, CliError> {
     let Some(validation) = &instances.validation else { return Ok(None) };
     score_against(&instances.train.labels, &validation.labels, answers).map(Some)
 }

@@ -1,12 +1,12 @@
 //! `xc train tree`: read, train, save, score.
 
 use super::explain::{self, Plan};
-use super::inputs::{Instances, checkpoint_error, drop_checkpoint};
+use super::inputs::{checkpoint_error, drop_checkpoint};
 use super::report::{Report, score};
 use super::tree_args::Args;
 use super::watch::Watch;
 use crate::context::Context;
-use crate::data::{InputArgs, Labelled, Making, read_labelled, read_numbers};
+use crate::data::{Dataset, Datasets, InputArgs, Making, read_labelled, read_numbers};
 use crate::error::{CliError, chain};
 use crate::measure::Meter;
 use crate::model::{self, Extras};
@@ -21,7 +21,7 @@ use xc_tree::{
 
 /// Everything that was named, opened and checked.
 struct Inputs {
-    instances: Instances,
+    instances: Datasets,
     label_features: Option<CsrMatrix>,
     instance_weights: Option<Vec<f32>>,
     label_costs: Option<Vec<f32>>,
@@ -34,7 +34,7 @@ impl Inputs {
             label_features: self.label_features.as_ref().map(|m| m.view()),
             instance_weights: self.instance_weights.as_deref(),
             label_costs: self.label_costs.as_deref(),
-            ..TrainInput::new(data.features.view(), &data.labels)
+            ..TrainInput::new(data.sparse().view(), &data.labels)
         }
     }
 
@@ -88,7 +88,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 
     let metrics = match &inputs.instances.validation {
         Some(validation) => {
-            let answers = tree.predict_batch(validation.features.view(), &PredictParams::new(&tree, 5));
+            let answers = tree.predict_batch(validation.sparse().view(), &PredictParams::new(&tree, 5));
             score(&inputs.instances, &answers)?
         }
         None => None,
@@ -120,7 +120,7 @@ fn read_inputs(args: &Args, text: &xc_hash::text::PipelineParams, context: &Cont
     let instance_weights = args.linear.instance_weights.as_deref().map(read_numbers).transpose()?;
     let label_costs = args.linear.label_costs.as_deref().map(read_numbers).transpose()?;
     for (numbers, path, wanted, what) in [
-        (&instance_weights, &args.linear.instance_weights, data.features.rows(), "instances"),
+        (&instance_weights, &args.linear.instance_weights, data.len(), "instances"),
         (&label_costs, &args.linear.label_costs, data.labels.n_labels(), "labels"),
     ] {
         if let (Some(numbers), Some(path)) = (numbers, path)
@@ -139,14 +139,14 @@ fn read_inputs(args: &Args, text: &xc_hash::text::PipelineParams, context: &Cont
 /// One row a label: text goes through a pipeline of its own, which prediction does not need.
 fn read_label_features(
     path: &Path,
-    data: &Labelled,
+    data: &Dataset,
     input: &InputArgs,
     text: &xc_hash::text::PipelineParams,
     context: &Context,
 ) -> Result<CsrMatrix, CliError> {
     let input = InputArgs { format: None, ..input.clone() };
     let making = Making::Fit { text, tfidf: false };
-    let rows = read_labelled(path, None, None, UnknownLabels::Drop, &input, making, context)?.features;
+    let rows = read_labelled(path, None, None, UnknownLabels::Drop, &input, making, context)?.into_sparse();
     let (met, wanted) = (rows.rows(), data.labels.n_labels());
     if met != wanted {
         return Err(CliError::usage(format_args!(
