@@ -1,4 +1,61 @@
-//! Sparse rows, chunked weights, ranked lists and files: the ground floor of xc.
+//! Sparse rows, the products that score labels by them, ranked lists, and their files: the ground floor of xc.
+//!
+//! Data files become rows, a product makes scores of a row and a model's weights, the best scores are a ranked list.
+//! Every model crate shares these pieces and adds its own way to the labels worth scoring.
+//!
+//! ```text
+//!   data file ─▶ io ─▶ rows ─▶ chunked │ uniform │ dense ─▶ scores ─▶ rank ─▶ best labels
+//!                                 ▲  the products, compiled by simd for each instruction set
+//!   model folder ─▶ store ─▶ buffer (mapped), dtype
+//! ```
+//!
+//! ```
+//! use xc_sparse::chunked::{Choice, ChunkRows, ChunkedLevel, ProductScratch, QueryScratch, SlotMap, margins};
+//! use xc_sparse::rank::{Scored, TopK};
+//! use xc_sparse::{DType, SparseRow};
+//!
+//! // Three labels below one parent: entries (feature, label, weight), and a bias each.
+//! let weights = vec![(2, 0, 0.5), (2, 2, -1.0), (9, 1, 2.0)];
+//! let parent = ChunkRows::from_entries(3, weights, vec![0.0, -1.0, 0.0])?;
+//! // How often each of 10 features occurs: where their rows will be looked for.
+//! let map = SlotMap::new(&[0, 0, 2, 0, 0, 0, 0, 0, 0, 1]);
+//! let level = ChunkedLevel::pack(&[parent], &map, DType::F32)?;
+//!
+//! // A query with features 2 and 9, and the scores of the three.
+//! let (mut query, mut scratch, mut scores) = (QueryScratch::default(), ProductScratch::default(), Vec::new());
+//! let query = query.prepare(SparseRow::try_new(&[2, 9], &[1.0, 2.0])?, &map);
+//! margins(&level.view(), &query, &[0], Choice::Auto, &mut scratch, &mut scores);
+//! assert_eq!(scores, [0.5, 3.0, -1.0]);
+//!
+//! let mut best = TopK::new(2);
+//! (0..).zip(&scores).for_each(|(label, &score)| best.push(Scored { label, score }));
+//! assert_eq!(best.sorted(), [Scored { label: 1, score: 3.0 }, Scored { label: 0, score: 0.5 }]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # When not to use it
+//! For general sparse algebra there is `sprs`, whose matrices these are ([`CsrMatrix`]); for decompositions, `faer`. Weights
+//! that are mostly not zero belong into [`dense`]: a sparse product reads an index with each of them.
+//!
+//! # Modules
+//!
+//! | module | what it is for | feature |
+//! |---|---|---|
+//! | [`rows`] | features, labels and dense vectors of many instances; grouping, sorting, unit length | |
+//! | [`rank`] | the order of a ranking, the k best, lists of many queries | |
+//! | [`chunked`] | weights of a tree's level, siblings side by side | |
+//! | [`uniform`] | weights of labels connected with few inputs, and products both ways | |
+//! | [`dense`] | the blocked product of dense matrices | |
+//! | [`simd`] | which instruction set runs, and loops compiled for each | |
+//! | [`buffer`], [`dtype`] | arrays in memory or in a mapped file, and their number types | |
+//! | [`store`] | a model on disk: a folder of named arrays | `store` |
+//! | [`io`] | XC text, svmlight, fastText, JSONL, npy and npz, predictions | `io` |
+//!
+//! # Features
+//! `store` and `io` (which needs `store`) are on by default. Without them no file is opened.
+//!
+//! # References
+//! `[etter2022mscm]` for the chunks, `[schultheis2023uniform]` for the uniform layer; each module says where it differs.
 
 pub mod buffer;
 pub mod chunked;

@@ -1,4 +1,18 @@
 //! Dense row-major matrices and their product.
+//!
+//! The product is blocked for the caches and has one order of sums: the same bits for any number of threads.
+//!
+//! ```
+//! use xc_sparse::dense::{MatRef, MatmulPrecision, Scratch, Start, product};
+//!
+//! // Scores of two instances for three labels: inputs times the weights of the labels, and a bias each.
+//! let (inputs, weights) = ([1.0, 2.0, 0.0, 1.0], [1.0, 0.0, 0.5, 0.5, 0.0, -1.0]);
+//! let (inputs, weights) = (MatRef::new(&inputs, 2, 2), MatRef::new(&weights, 3, 2).t());
+//! let mut scores = [0.0; 6];
+//! let bias = Start::Bias(&[0.0, 0.0, 1.0]);
+//! product(&mut scores, inputs, weights, bias, MatmulPrecision::F32, &mut Scratch::default());
+//! assert_eq!(scores, [1.0, 1.5, -1.0, 0.0, 0.5, 0.0]);
+//! ```
 
 mod product;
 

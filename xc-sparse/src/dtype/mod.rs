@@ -1,4 +1,11 @@
 //! Stored number types: one enum and one trait for arrays in memory, in kernels and in files.
+//!
+//! ```
+//! use xc_sparse::dtype::{DType, Float};
+//!
+//! assert_eq!((DType::Bf16.n_bytes(), DType::Bf16.name()), (2, "BF16"));
+//! assert_eq!(<half::bf16 as Float>::nearest(1.001).widen(), 1.0);
+//! ```
 
 mod float;
 

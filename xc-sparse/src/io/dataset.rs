@@ -2,11 +2,13 @@
 
 use super::blocks::{BlockReader, Blocks, LineParser};
 use super::entries::IdKind;
-use super::error::{ReadError, ReadErrorKind};
+use super::error::{ArrayProblem, ReadError, ReadErrorKind};
 use super::fasttext::{FastTextParser, TextRows};
 use super::format::Format;
 use super::jsonl::{JsonlFeaturesParser, JsonlFields, JsonlTextParser};
 use super::label::LabelCollector;
+use super::npy::read_npy_sparse;
+use super::npz::{FREE_ROWS, ROWS_PER_ENTRY, read_npz_matrix};
 use super::options::ReadOptions;
 use super::row::{Limits, MAX_IDS, RowBlock};
 use super::source::Source;
@@ -59,7 +61,7 @@ pub fn read_dataset(path: &Path, options: &ReadOptions) -> Result<Dataset, ReadE
         Format::Xc => read_xc(path, options)?,
         Format::Svmlight => read_svmlight(path, options)?,
         Format::Jsonl => read_jsonl_features(path, options)?,
-        Format::Npz | Format::Npy => super::npz::read_features(path, format, options)?,
+        Format::Npz | Format::Npy => read_features(path, format, options)?,
         Format::FastText => {
             let kind = ReadErrorKind::WrongFormat { format: "fasttext", wanted: "sparse features" };
             return Err(ReadError::path(path, kind));
@@ -158,7 +160,7 @@ pub fn read_labels(path: &Path, options: &ReadOptions) -> Result<LabelLists, Rea
             Instances::Features(data) => from_data(data),
             Instances::Text(data) => LabelLists { labels: data.labels, label_names: data.label_names },
         },
-        Format::Npz => LabelLists { labels: super::npz::read_label_lists(path, options)?, label_names: None },
+        Format::Npz => LabelLists { labels: read_label_lists(path, options)?, label_names: None },
         Format::Npy => {
             let kind = ReadErrorKind::WrongFormat { format: "npy", wanted: "label lists" };
             return Err(ReadError::path(path, kind));
@@ -437,4 +439,67 @@ fn read_jsonl_features(path: &Path, options: &ReadOptions) -> Result<Dataset, Re
     let found = labels.finish();
     let data = rows.into_dataset(limits.features.map(|b| b.below), None);
     Ok(Dataset { labels: found.labels, label_names: found.names, ..data })
+}
+
+fn read_by_rows(path: &Path, options: &ReadOptions) -> Result<CsrMatrix, ReadError> {
+    let matrix = read_npz_matrix(path, options)?;
+    if matrix.is_csr() {
+        return Ok(matrix);
+    }
+    // Row pointers of the transposed matrix are allocated from the shape.
+    let most = FREE_ROWS + ROWS_PER_ENTRY.saturating_mul(matrix.nnz() as u64);
+    if matrix.rows() as u64 > most || matrix.cols() as u64 > MAX_IDS {
+        let problem = ArrayProblem::Shape {
+            met: format!("[{}, {}]", matrix.rows(), matrix.cols()).into(),
+            wanted: format!("at most {most} rows for {} entries stored by columns", matrix.nnz()).into(),
+        };
+        return Err(ReadError::path(path, ReadErrorKind::Array { array: "shape.npy".into(), problem }));
+    }
+    Ok(matrix.to_csr())
+}
+
+fn check_columns(path: &Path, met: usize, wanted: Option<usize>) -> Result<(), ReadError> {
+    match wanted {
+        Some(wanted) if met > wanted => Err(ReadError::path(path, ReadErrorKind::TooManyColumns { met, wanted })),
+        _ => Ok(()),
+    }
+}
+
+fn widened(matrix: CsrMatrix, columns: Option<usize>) -> CsrMatrix {
+    match columns {
+        Some(columns) if columns > matrix.cols() => {
+            let rows = matrix.rows();
+            let (indptr, indices, values) = matrix.into_raw_storage();
+            CsrMatrix::new((rows, columns), indptr, indices, values)
+        }
+        _ => matrix,
+    }
+}
+
+fn read_features(path: &Path, format: Format, options: &ReadOptions) -> Result<Dataset, ReadError> {
+    let features = if format == Format::Npz {
+        read_by_rows(path, options)?
+    } else {
+        let dense = read_npy_sparse(path, options)?;
+        let shape = (dense.rows, dense.columns);
+        if dense.by_columns {
+            CsrMatrix::new_csc(shape, dense.indptr, dense.indices, dense.values).to_csr()
+        } else {
+            CsrMatrix::new(shape, dense.indptr, dense.indices, dense.values)
+        }
+    };
+    check_columns(path, features.cols(), options.n_features)?;
+    let features = widened(features, options.n_features);
+    let labels = LabelRows::from_lists(std::iter::repeat_n([0u32; 0], features.rows()), options.n_labels.unwrap_or(0))
+        .expect("empty lists have no label out of range");
+    Ok(Dataset { features, labels, label_names: None })
+}
+
+fn read_label_lists(path: &Path, options: &ReadOptions) -> Result<LabelRows, ReadError> {
+    let matrix = read_by_rows(path, options)?;
+    check_columns(path, matrix.cols(), options.n_labels)?;
+    let n_labels = matrix.cols().max(options.n_labels.unwrap_or(0));
+    let (indptr, labels, _) = matrix.into_raw_storage();
+    // Sorted and bounded by the shape.
+    Ok(LabelRows::try_new(indptr, labels, n_labels).expect("rows of a CSR matrix are sorted and bounded"))
 }

@@ -8,6 +8,22 @@
 //! | fastText | text | names | [`read_text`] |
 //! | npz, npy | sparse or dense features | from a second file | [`read_dataset`] |
 //!
+//! ```
+//! use xc_sparse::io::{ReadOptions, read_dataset, write_file, write_xc};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("train.txt");
+//! std::fs::write(&path, "2 10 3\n0,2 1:0.5 7:1\n1 9:2\n")?;
+//! let data = read_dataset(&path, &ReadOptions::default())?;
+//! assert_eq!((data.features.rows(), data.features.cols(), data.labels.row(0)), (2, 10, &[0, 2][..]));
+//!
+//! // A file appears under its name when it is complete.
+//! let copy = folder.path().join("copy.txt");
+//! write_file(&copy, |into| write_xc(into, data.features.view(), &data.labels))?;
+//! assert_eq!(std::fs::read(&copy)?, std::fs::read(&path)?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Every text format may be compressed with gzip or zstd; that is told from the content. Text is cut into blocks of
 //! whole lines that all threads parse; the result does not depend on the number of threads nor on the block size.
 //!
@@ -20,13 +36,10 @@ mod blocks;
 mod dataset;
 mod entries;
 mod error;
-mod fasttext;
 mod format;
-mod jsonl;
+mod formats;
 mod label;
 mod names;
-mod npy;
-mod npz;
 mod number;
 mod options;
 mod output;
@@ -34,10 +47,10 @@ mod predictions;
 mod row;
 mod source;
 mod stream;
-mod svmlight;
 mod vectors;
 mod write;
-mod xc_text;
+
+use formats::{fasttext, jsonl, npy, npz, svmlight, xc_text};
 
 pub use dataset::{
     Instances, LabelLists, TextBlocks, TextDataset, holds_text, open_text, read_dataset, read_instances, read_labels,
@@ -45,9 +58,12 @@ pub use dataset::{
 };
 pub use entries::IndexBase;
 pub use error::{ArrayProblem, Bound, BoundFrom, LineError, ReadError, ReadErrorKind, Snippet};
-pub use fasttext::{FASTTEXT_PREFIX, FastTextLabels, TextRows, parse_fasttext_line};
+pub use fasttext::{FASTTEXT_PREFIX, FastTextLabels, TextRows, parse_fasttext_line, push_fasttext_row, write_fasttext};
 pub use format::{Format, FormatNameError};
-pub use jsonl::{JsonlFields, parse_jsonl_features, parse_jsonl_text};
+pub use jsonl::{
+    JsonlFields, parse_jsonl_features, parse_jsonl_text, push_jsonl_features, push_jsonl_text, write_jsonl_features,
+    write_jsonl_text,
+};
 pub use label::{CollectedLabels, LabelCollector, LabelNames, LabelRef, RepeatedName, TextInstance, UnknownLabels};
 pub use names::{NameColumn, read_label_names, write_label_names};
 pub use npy::{read_npy, write_npy};
@@ -61,11 +77,9 @@ pub use predictions::{
 pub use row::{Limits, RowBlock, RowBuffer};
 pub use source::{Compression, Source};
 pub use stream::{Content, InstanceBuffer, InstanceReader};
-pub use svmlight::{SvmlightBases, parse_svmlight_line};
+pub use svmlight::{SvmlightBases, parse_svmlight_line, push_svmlight_row, write_svmlight};
 pub use vectors::Vectors;
-pub use write::{
-    push_fasttext_row, push_jsonl_features, push_jsonl_text, push_svmlight_row, push_xc_header, push_xc_row,
-    write_fasttext, write_jsonl_features, write_jsonl_text, write_svmlight, write_xc, write_xc_features,
-    write_xc_labels,
+pub use xc_text::{
+    HeaderRule, XcHeader, parse_xc_columns_line, parse_xc_line, push_xc_header, push_xc_row, write_xc,
+    write_xc_features, write_xc_labels,
 };
-pub use xc_text::{HeaderRule, XcHeader, parse_xc_columns_line, parse_xc_line};

@@ -2,6 +2,16 @@
 //!
 //! The choice is made once a process; `XC_SIMD=scalar|avx2|avx512` forces one. Kernels written by hand stand beside their
 //! idea, in the `product` and `screen` folders, and match on [`Isa`]; loops in plain code run through [`vectorised_loop`].
+//!
+//! ```
+//! use xc_sparse::simd::{Isa, vectorised};
+//!
+//! let values = vec![0.5f32; 1000];
+//! // Compiled for every instruction set, run with the widest of this machine.
+//! let n = vectorised(|| values.iter().map(|&v| u32::from(v > 0.0)).sum::<u32>());
+//! assert_eq!(n, 1000);
+//! assert!(Isa::available().any(|isa| isa == Isa::current()));
+//! ```
 
 mod dispatch;
 mod isa;

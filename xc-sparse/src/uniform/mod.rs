@@ -8,6 +8,18 @@
 //!   score of label l for an instance = bias_l + sum over its connections t of  input[index(l, t)] * weight(l, t)
 //! ```
 //!
+//! ```
+//! use xc_sparse::DType;
+//! use xc_sparse::uniform::Connections;
+//!
+//! // Two labels, each connected with two of four inputs.
+//! let draw = |label: usize, inputs: &mut Vec<usize>| inputs.extend([label, label + 2]);
+//! let connections = Connections::uniform(2, 4, 2, DType::F32, draw)?;
+//! assert_eq!((connections.len(), connections.range(1)), (4, 2..4));
+//! assert_eq!(connections.indices().get(3), 3);
+//! # Ok::<(), xc_sparse::uniform::ConnectionsError>(())
+//! ```
+//!
 //! # Instances side by side
 //! The inner loops work on [`LANES`] instances at once: their values of one input lie next to each other (one cache line, in
 //! half precision), so that following a connection reads one line and feeds every lane. [`Lines`] holds such a batch.

@@ -3,10 +3,13 @@
 //! Every token that begins with the prefix is a label, wherever it stands; the other tokens, joined by single blanks,
 //! are the text. The specification is `docs/formats/fasttext.md`.
 
-use super::blocks::LineParser;
-use super::error::{LineError, ReadErrorKind, Snippet};
-use super::label::{LabelRef, TextInstance};
-use super::row::MAX_IDS;
+use crate::io::blocks::LineParser;
+use crate::io::error::{LineError, ReadErrorKind, Snippet};
+use crate::io::label::{LabelRef, TextInstance};
+use crate::io::row::MAX_IDS;
+use crate::io::write::{same_rows, stream};
+use crate::rows::LabelRows;
+use std::io::{self, Write};
 
 /// Prefix that marks a label.
 pub const FASTTEXT_PREFIX: &str = "__label__";
@@ -82,4 +85,56 @@ impl LineParser for FastTextParser {
         into.lines.push(line_no);
         Ok(())
     }
+}
+
+/// Appends one line of fastText, its end included. Runs of white space in the text become single blanks.
+///
+/// # Errors
+/// A label name that is empty or has white space, or a word of the text that would read as a label.
+pub fn push_fasttext_row<S: AsRef<str>>(
+    out: &mut Vec<u8>,
+    text: &str,
+    labels: impl IntoIterator<Item = S>,
+) -> io::Result<()> {
+    let unwritable = |what: String| Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    let start = out.len();
+    let separate = |out: &mut Vec<u8>| {
+        if out.len() > start {
+            out.push(b' ');
+        }
+    };
+    for label in labels {
+        let label = label.as_ref();
+        if label.is_empty() || label.contains(|c: char| c.is_ascii_whitespace()) {
+            return unwritable(format!(
+                "fastText cannot hold the label name {label:?}: it is empty or has white space"
+            ));
+        }
+        separate(out);
+        out.extend_from_slice(FASTTEXT_PREFIX.as_bytes());
+        out.extend_from_slice(label.as_bytes());
+    }
+    for word in text.split_ascii_whitespace() {
+        if word.starts_with(FASTTEXT_PREFIX) {
+            return unwritable(format!("fastText cannot hold the word {word:?}: it reads as a label"));
+        }
+        separate(out);
+        out.extend_from_slice(word.as_bytes());
+    }
+    out.push(b'\n');
+    Ok(())
+}
+
+/// Writes fastText; labels by name where there are names, else by number.
+pub fn write_fasttext<S: AsRef<str>>(
+    into: &mut impl Write,
+    texts: &[S],
+    labels: &LabelRows,
+    names: Option<&[String]>,
+) -> io::Result<()> {
+    same_rows(texts.len(), labels.len());
+    stream(into, texts.len(), Vec::new(), |out, i| match names {
+        Some(names) => push_fasttext_row(out, texts[i].as_ref(), labels.row(i).iter().map(|&l| &names[l as usize])),
+        None => push_fasttext_row(out, texts[i].as_ref(), labels.row(i).iter().map(u32::to_string)),
+    })
 }

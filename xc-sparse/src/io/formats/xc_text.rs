@@ -10,10 +10,14 @@
 //!
 //! The specification is `docs/formats/xc-text.md`.
 
-use super::blocks::LineParser;
-use super::entries::{self, IdKind, IndexBase};
-use super::error::{Bound, BoundFrom, LineError, ReadErrorKind, Snippet};
-use super::row::{Limits, MAX_IDS, RowBlock, RowBuffer, RowSeen, RowStore};
+use crate::io::blocks::LineParser;
+use crate::io::entries::{self, IdKind, IndexBase};
+use crate::io::error::{Bound, BoundFrom, LineError, ReadErrorKind, Snippet};
+use crate::io::output::push_u64;
+use crate::io::row::{Limits, MAX_IDS, RowBlock, RowBuffer, RowSeen, RowStore};
+use crate::io::write::{push_features, push_labels, same_rows, stream};
+use crate::rows::{CsrView, LabelRows, Rows, SparseRow};
+use std::io::{self, Write};
 
 /// Whether the first line is a header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -160,4 +164,75 @@ impl LineParser for XcColumnsParser {
         into.end_row(line_no);
         Ok(())
     }
+}
+
+/// Appends one line of XC text, its end included.
+pub fn push_xc_row(out: &mut Vec<u8>, features: SparseRow<'_>, labels: &[u32]) {
+    push_labels(out, labels, 0);
+    if features.nnz() > 0 {
+        out.push(b' ');
+        push_features(out, features, 0);
+    }
+    out.push(b'\n');
+}
+
+/// Appends the header of XC text, its end included.
+pub fn push_xc_header(out: &mut Vec<u8>, header: &XcHeader) {
+    let numbers = [Some(header.n_rows), Some(header.n_features), header.n_labels];
+    for (i, number) in numbers.into_iter().flatten().enumerate() {
+        if i > 0 {
+            out.push(b' ');
+        }
+        push_u64(out, number);
+    }
+    out.push(b'\n');
+}
+
+/// Writes XC text in the one-file form, with a header.
+///
+/// # Panics
+/// If features and labels have different numbers of rows (here and below).
+pub fn write_xc(into: &mut impl Write, features: CsrView<'_>, labels: &LabelRows) -> io::Result<()> {
+    let rows = Rows::new(features);
+    same_rows(rows.len(), labels.len());
+    let mut out = Vec::new();
+    let (n_rows, n_features, n_labels) = (rows.len() as u64, rows.n_features() as u64, Some(labels.n_labels() as u64));
+    push_xc_header(&mut out, &XcHeader { n_rows, n_features, n_labels });
+    stream(into, rows.len(), out, |out, i| {
+        push_xc_row(out, rows.row(i), labels.row(i));
+        Ok(())
+    })
+}
+
+/// Writes the features of the two-file form of XC text.
+pub fn write_xc_features(into: &mut impl Write, features: CsrView<'_>) -> io::Result<()> {
+    let rows = Rows::new(features);
+    let mut out = Vec::new();
+    push_xc_header(
+        &mut out,
+        &XcHeader { n_rows: rows.len() as u64, n_features: rows.n_features() as u64, n_labels: None },
+    );
+    stream(into, rows.len(), out, |out, i| {
+        push_features(out, rows.row(i), 0);
+        out.push(b'\n');
+        Ok(())
+    })
+}
+
+/// Writes the labels of the two-file form of XC text: `label:1` entries.
+pub fn write_xc_labels(into: &mut impl Write, labels: &LabelRows) -> io::Result<()> {
+    let mut out = Vec::new();
+    let header = XcHeader { n_rows: labels.len() as u64, n_features: labels.n_labels() as u64, n_labels: None };
+    push_xc_header(&mut out, &header);
+    stream(into, labels.len(), out, |out, i| {
+        for (j, &label) in labels.row(i).iter().enumerate() {
+            if j > 0 {
+                out.push(b' ');
+            }
+            push_u64(out, u64::from(label));
+            out.extend_from_slice(b":1");
+        }
+        out.push(b'\n');
+        Ok(())
+    })
 }

@@ -3,11 +3,11 @@
 //! Integers, booleans and floats of 2, 4 and 8 bytes, either byte order. The header's shape is never believed for the
 //! size of an allocation: arrays grow with the bytes that are there. The specification is `docs/formats/npz.md`.
 
-use super::error::{ArrayProblem, ReadError, ReadErrorKind, Snippet};
-use super::options::ReadOptions;
-use super::row::MAX_IDS;
-use super::source::Source;
 use crate::DenseMatrix;
+use crate::io::error::{ArrayProblem, ReadError, ReadErrorKind, Snippet};
+use crate::io::options::ReadOptions;
+use crate::io::row::MAX_IDS;
+use crate::io::source::Source;
 use half::f16;
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -131,7 +131,7 @@ impl NpyHeader {
     }
 
     /// Whether the bytes of the entries are rows of f32 as a little-endian machine has them in memory.
-    pub(super) fn is_plain_f32(&self) -> bool {
+    pub(crate) fn is_plain_f32(&self) -> bool {
         (self.kind, self.item_bytes, self.big_endian, self.fortran) == (b'f', 4, false, false)
     }
 
@@ -287,7 +287,7 @@ fn open_dense(path: &Path, options: &ReadOptions) -> Result<(Source, NpyHeader, 
 }
 
 /// Rows and columns of a matrix of dense rows.
-pub(super) fn check_dense(header: &NpyHeader) -> Result<[u64; 2], NpyError> {
+pub(crate) fn check_dense(header: &NpyHeader) -> Result<[u64; 2], NpyError> {
     let wrong = |wanted: &str| {
         let met = format!("{:?}", header.shape).into();
         Err(NpyError::Problem(ArrayProblem::Shape { met, wanted: wanted.into() }))
@@ -308,7 +308,7 @@ fn locate(source: &Source, error: NpyError) -> ReadError {
 }
 
 /// The error of a file of this name.
-pub(super) fn locate_in(name: &str, error: NpyError) -> ReadError {
+pub(crate) fn locate_in(name: &str, error: NpyError) -> ReadError {
     match error {
         NpyError::Io(error) => ReadError::file(name, ReadErrorKind::Io(error)),
         NpyError::Problem(problem) => ReadError::file(name, ReadErrorKind::Array { array: "npy".into(), problem }),

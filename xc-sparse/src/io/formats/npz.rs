@@ -11,12 +11,11 @@
 //! Members are read stored or deflated, and written stored, in this order, with their sizes in the local headers (some
 //! readers walk those and know no data descriptors). The specification is `docs/formats/npz.md`.
 
-use super::error::{ArrayProblem, ReadError, ReadErrorKind};
-use super::format::Format;
 use super::npy::{self, Entry, NpyError, NpyHeader};
-use super::options::ReadOptions;
-use super::row::MAX_IDS;
-use crate::rows::{CsrMatrix, Dataset, LabelRows, group_by, sort_row};
+use crate::io::error::{ArrayProblem, ReadError, ReadErrorKind};
+use crate::io::options::ReadOptions;
+use crate::io::row::MAX_IDS;
+use crate::rows::{CsrMatrix, group_by, sort_row};
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, Write};
 use std::path::Path;
@@ -56,8 +55,8 @@ pub struct NpzMatrix {
 
 // Ids of the smaller side are u32, and row pointers of a transposed matrix are allocated from the shape alone, which
 // must therefore stand in some relation to the entries that are really there.
-const FREE_ROWS: u64 = 1 << 20;
-const ROWS_PER_ENTRY: u64 = 1 << 10;
+pub(crate) const FREE_ROWS: u64 = 1 << 20;
+pub(crate) const ROWS_PER_ENTRY: u64 = 1 << 10;
 
 struct Archive<'a> {
     file: &'a str,
@@ -77,7 +76,8 @@ impl<'a> Archive<'a> {
         if meta.len() == 0 {
             return Err(ReadError::file(file, ReadErrorKind::Empty { wanted: WANTED }));
         }
-        let limit_bytes = options.max_expanded_bytes.unwrap_or_else(|| super::source::default_expansion(meta.len()));
+        let limit_bytes =
+            options.max_expanded_bytes.unwrap_or_else(|| crate::io::source::default_expansion(meta.len()));
         let zip = ZipArchive::new(BufReader::new(opened)).map_err(|e| zip_error(file, e))?;
         Ok(Self { file, zip, left_bytes: limit_bytes, limit_bytes })
     }
@@ -311,69 +311,6 @@ pub fn read_npz_matrix(path: &Path, options: &ReadOptions) -> Result<CsrMatrix, 
         let problem = ArrayProblem::Repeated { row, id };
         ReadError::path(path, ReadErrorKind::Array { array: "indices.npy".into(), problem })
     })
-}
-
-fn read_by_rows(path: &Path, options: &ReadOptions) -> Result<CsrMatrix, ReadError> {
-    let matrix = read_npz_matrix(path, options)?;
-    if matrix.is_csr() {
-        return Ok(matrix);
-    }
-    // Row pointers of the transposed matrix are allocated from the shape.
-    let most = FREE_ROWS + ROWS_PER_ENTRY.saturating_mul(matrix.nnz() as u64);
-    if matrix.rows() as u64 > most || matrix.cols() as u64 > MAX_IDS {
-        let problem = ArrayProblem::Shape {
-            met: format!("[{}, {}]", matrix.rows(), matrix.cols()).into(),
-            wanted: format!("at most {most} rows for {} entries stored by columns", matrix.nnz()).into(),
-        };
-        return Err(ReadError::path(path, ReadErrorKind::Array { array: "shape.npy".into(), problem }));
-    }
-    Ok(matrix.to_csr())
-}
-
-fn check_columns(path: &Path, met: usize, wanted: Option<usize>) -> Result<(), ReadError> {
-    match wanted {
-        Some(wanted) if met > wanted => Err(ReadError::path(path, ReadErrorKind::TooManyColumns { met, wanted })),
-        _ => Ok(()),
-    }
-}
-
-fn widened(matrix: CsrMatrix, columns: Option<usize>) -> CsrMatrix {
-    match columns {
-        Some(columns) if columns > matrix.cols() => {
-            let rows = matrix.rows();
-            let (indptr, indices, values) = matrix.into_raw_storage();
-            CsrMatrix::new((rows, columns), indptr, indices, values)
-        }
-        _ => matrix,
-    }
-}
-
-pub(crate) fn read_features(path: &Path, format: Format, options: &ReadOptions) -> Result<Dataset, ReadError> {
-    let features = if format == Format::Npz {
-        read_by_rows(path, options)?
-    } else {
-        let dense = npy::read_npy_sparse(path, options)?;
-        let shape = (dense.rows, dense.columns);
-        if dense.by_columns {
-            CsrMatrix::new_csc(shape, dense.indptr, dense.indices, dense.values).to_csr()
-        } else {
-            CsrMatrix::new(shape, dense.indptr, dense.indices, dense.values)
-        }
-    };
-    check_columns(path, features.cols(), options.n_features)?;
-    let features = widened(features, options.n_features);
-    let labels = LabelRows::from_lists(std::iter::repeat_n([0u32; 0], features.rows()), options.n_labels.unwrap_or(0))
-        .expect("empty lists have no label out of range");
-    Ok(Dataset { features, labels, label_names: None })
-}
-
-pub(crate) fn read_label_lists(path: &Path, options: &ReadOptions) -> Result<LabelRows, ReadError> {
-    let matrix = read_by_rows(path, options)?;
-    check_columns(path, matrix.cols(), options.n_labels)?;
-    let n_labels = matrix.cols().max(options.n_labels.unwrap_or(0));
-    let (indptr, labels, _) = matrix.into_raw_storage();
-    // Sorted and bounded by the shape.
-    Ok(LabelRows::try_new(indptr, labels, n_labels).expect("rows of a CSR matrix are sorted and bounded"))
 }
 
 /// Writes a sparse matrix as `scipy.sparse.save_npz(compressed=False)` does: csr or csc as it is stored, `<i4` ids

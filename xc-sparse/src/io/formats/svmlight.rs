@@ -4,11 +4,14 @@
 //! from `#` to the end of the line; a line with nothing else is no row. The specification is
 //! `docs/formats/svmlight.md`.
 
-use super::blocks::LineParser;
-use super::entries::{self, IdKind, IndexBase};
-use super::error::{LineError, ReadErrorKind, Snippet};
-use super::number::{is_blank, parse_u64, token_end};
-use super::row::{Limits, RowBlock, RowBuffer, RowSeen, RowStore};
+use crate::io::blocks::LineParser;
+use crate::io::entries::{self, IdKind, IndexBase};
+use crate::io::error::{LineError, ReadErrorKind, Snippet};
+use crate::io::number::{is_blank, parse_u64, token_end};
+use crate::io::row::{Limits, RowBlock, RowBuffer, RowSeen, RowStore};
+use crate::io::write::{push_features, push_labels, same_rows, stream};
+use crate::rows::{CsrView, LabelRows, Rows, SparseRow};
+use std::io::{self, Write};
 
 /// Bases of the ids in an svmlight file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,4 +81,30 @@ impl LineParser for SvmlightParser {
         }
         Ok(())
     }
+}
+
+/// Appends one line of svmlight, its end included. A row with neither labels nor features is a single blank.
+pub fn push_svmlight_row(out: &mut Vec<u8>, features: SparseRow<'_>, labels: &[u32], bases: SvmlightBases) {
+    let add = |base| u64::from(base == IndexBase::One);
+    push_labels(out, labels, add(bases.labels));
+    if features.nnz() > 0 || labels.is_empty() {
+        out.push(b' ');
+        push_features(out, features, add(bases.features));
+    }
+    out.push(b'\n');
+}
+
+/// Writes svmlight.
+pub fn write_svmlight(
+    into: &mut impl Write,
+    features: CsrView<'_>,
+    labels: &LabelRows,
+    bases: SvmlightBases,
+) -> io::Result<()> {
+    let rows = Rows::new(features);
+    same_rows(rows.len(), labels.len());
+    stream(into, rows.len(), Vec::new(), |out, i| {
+        push_svmlight_row(out, rows.row(i), labels.row(i), bases);
+        Ok(())
+    })
 }

@@ -1,0 +1,8 @@
+//! The formats: each file reads and writes one.
+
+pub(crate) mod fasttext;
+pub(crate) mod jsonl;
+pub(crate) mod npy;
+pub(crate) mod npz;
+pub(crate) mod svmlight;
+pub(crate) mod xc_text;
