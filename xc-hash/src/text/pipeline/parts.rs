@@ -8,7 +8,6 @@ use super::super::weighting::{Idf, RowWeights, Weighting};
 use super::{Pipeline, PipelineParams};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::borrow::Cow;
 use thiserror::Error;
 
 const VERSION: u32 = 1;
@@ -25,46 +24,6 @@ pub enum PartArray {
 }
 
 impl PartArray {
-    /// An array of one of the names of safetensors (`F32`, `U32`, `U8`) from its little-endian bytes; what
-    /// [`PartArray::dtype`] and [`PartArray::to_bytes`] give.
-    ///
-    /// # Errors
-    /// Another type, or bytes that are no whole number of entries. `name` is the array's, for the message.
-    pub fn from_bytes(name: &str, dtype: &str, bytes: &[u8]) -> Result<Self, OpenPipelineError> {
-        let words = || bytes.as_chunks::<4>().0.iter();
-        match dtype {
-            "U8" => Ok(PartArray::U8(bytes.to_vec())),
-            "F32" if bytes.len().is_multiple_of(4) => {
-                Ok(PartArray::F32(words().map(|&b| f32::from_le_bytes(b)).collect()))
-            }
-            "U32" if bytes.len().is_multiple_of(4) => {
-                Ok(PartArray::U32(words().map(|&b| u32::from_le_bytes(b)).collect()))
-            }
-            _ => {
-                let (name, dtype) = (name.to_owned(), dtype.to_owned());
-                Err(OpenPipelineError::ArrayBytes { name, dtype, n_bytes: bytes.len() })
-            }
-        }
-    }
-
-    /// The name of the type, as safetensors writes it.
-    pub fn dtype(&self) -> &'static str {
-        match self {
-            PartArray::F32(_) => "F32",
-            PartArray::U32(_) => "U32",
-            PartArray::U8(_) => "U8",
-        }
-    }
-
-    /// The entries as little-endian bytes.
-    pub fn to_bytes(&self) -> Cow<'_, [u8]> {
-        match self {
-            PartArray::F32(values) => Cow::Owned(values.iter().flat_map(|v| v.to_le_bytes()).collect()),
-            PartArray::U32(values) => Cow::Owned(values.iter().flat_map(|v| v.to_le_bytes()).collect()),
-            PartArray::U8(values) => Cow::Borrowed(values),
-        }
-    }
-
     fn kind(&self) -> &'static str {
         match self {
             PartArray::F32(_) => "f32",
@@ -116,16 +75,6 @@ pub enum OpenPipelineError {
     Version {
         /// The version met.
         met: u64,
-    },
-    /// An array that no pipeline has: its type, or a number of bytes that is no number of entries.
-    #[error("array {name:?} holds {n_bytes} bytes of {dtype}; a pipeline has arrays of F32, U32 and U8")]
-    ArrayBytes {
-        /// Its name.
-        name: String,
-        /// Its type.
-        dtype: String,
-        /// Its length in bytes.
-        n_bytes: usize,
     },
     /// Parts of the other kind (text, or weights of rows).
     #[error("pipeline config: kind is {met:?}, wanted {wanted:?}")]
@@ -425,24 +374,5 @@ impl Featurizer {
             Some("rows") => RowWeights::from_parts(parts).map(Featurizer::Rows),
             _ => Pipeline::from_parts(parts).map(Featurizer::Text),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arrays_are_the_same_from_their_bytes() {
-        for array in [PartArray::F32(vec![0.5, -2.0]), PartArray::U32(vec![7, u32::MAX]), PartArray::U8(vec![1, 2, 3])]
-        {
-            assert_eq!(PartArray::from_bytes("a", array.dtype(), &array.to_bytes()).unwrap(), array);
-        }
-        let wrong = |dtype, bytes: &[u8]| PartArray::from_bytes("a", dtype, bytes).unwrap_err().to_string();
-        assert_eq!(
-            wrong("F32", &[1, 2, 3]),
-            "array \"a\" holds 3 bytes of F32; a pipeline has arrays of F32, U32 and U8"
-        );
-        assert_eq!(wrong("I64", &[0; 8]), "array \"a\" holds 8 bytes of I64; a pipeline has arrays of F32, U32 and U8");
     }
 }
