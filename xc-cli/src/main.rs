@@ -5,6 +5,8 @@
 //! refused is refused), and the work itself. Data goes to stdout, everything else to stderr, and an error is one
 //! line that begins with `xc: error:`.
 
+#![deny(unsafe_code)]
+
 mod answer;
 mod cmd;
 mod config;

@@ -25,30 +25,23 @@ fn main() {
     })
     .unwrap_or_else(|e| panic!("{e}"));
     let mut lines = Lines::default();
-    lines.fill(&vec![0.5; n_blocks * threads * LANES * n_inputs], n_blocks * threads * LANES, n_inputs);
-    let Indices::U16(indices) = connections.indices() else { panic!("at most 65,536 inputs") };
-    let FloatBuffer::F32(weights) = connections.weights() else { panic!("weights are f32") };
+    let n = n_blocks * threads * LANES;
+    lines.fill(&vec![0.5; n * n_inputs], n, n_inputs);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap_or_else(|e| panic!("{e}"));
+    let rate = |began: Instant| (n_labels * per_label * n / threads) as f64 / began.elapsed().as_secs_f64() / 1e9;
+    let (biases, gradient) = (vec![0.0; n_labels], vec![0.1; n * n_labels]);
+    let mut scores = vec![0.0; n * n_labels];
+    let (mut of_weights, mut of_inputs) = (vec![0.0; connections.len()], vec![0.0; n * n_inputs]);
     for _ in 0..3 {
         let began = Instant::now();
-        std::thread::scope(|scope| {
-            for thread in 0..threads {
-                let lines = &lines;
-                scope.spawn(move || {
-                    for block in thread * n_blocks..(thread + 1) * n_blocks {
-                        let lines = lines.block(block);
-                        for label in 0..n_labels {
-                            let row = label * per_label..(label + 1) * per_label;
-                            let ahead =
-                                indices.get(row.start + 2 * per_label..row.end + 2 * per_label).unwrap_or_default();
-                            black_box(Kernels::current().forward(lines, &indices[row.clone()], &weights[row], ahead));
-                        }
-                    }
-                });
-            }
-        });
-        let products = (n_labels * per_label * n_blocks * LANES) as f64;
-        println!("forward: {:.1} G multiplications a second and core", products / began.elapsed().as_secs_f64() / 1e9);
+        pool.install(|| connections.forward(&lines, &biases, &mut scores));
+        println!("forward: {:.1} G multiplications a second and core", rate(began));
+        let began = Instant::now();
+        pool.install(|| connections.backward(&lines, &gradient, &mut of_weights, &mut of_inputs));
+        println!("backward: {:.1} G connections a second and core", rate(began));
     }
+    let Indices::U16(indices) = connections.indices() else { panic!("at most 65,536 inputs") };
+    let FloatBuffer::F32(weights) = connections.weights() else { panic!("weights are f32") };
     // The same in bytes, 64 instances a line and two lines at a time; nothing is above the bar.
     let (mut bytes, mut rows) = (ByteLines::default(), ScreenRows::default());
     let n = n_blocks.next_multiple_of(4) * threads * LANES;

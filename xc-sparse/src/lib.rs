@@ -57,6 +57,8 @@
 //! # References
 //! `[etter2022mscm]` for the chunks, `[schultheis2023uniform]` for the uniform layer; each module says where it differs.
 
+#![deny(unsafe_code)] // kernels, buffers and constructors without checks alone may have it
+
 pub mod buffer;
 pub mod chunked;
 pub mod dense;

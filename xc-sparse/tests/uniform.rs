@@ -368,3 +368,47 @@ fn what_is_no_layer_is_said() {
         assert!(varying(&starts).unwrap_err().contains(&format!("start {at} of")), "{starts:?}");
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn forward_and_backward_of_a_batch_equal_plain_sums(
+        len in 0usize..70, n_inputs in 1usize..40, n_labels in 0usize..12, which in 0usize..5, varying in any::<bool>(), seed in any::<u64>()
+    ) {
+        let of = [DType::F32, DType::Bf16, DType::F16, DType::E4m3, DType::E5m2][which];
+        let mut layer = connections(n_labels, n_inputs, n_inputs.min(5), of, seed);
+        if varying {
+            layer = Connections::from_csc(layer.to_csc().view(), of, false).unwrap();
+        }
+        let mut random = random(seed ^ 1);
+        // Small multiples of 1/8 are exact in bf16, and so are all sums of their products in f32.
+        let mut numbers = |n: usize| -> Vec<f32> { (0..n).map(|_| (random() % 17) as f32 / 8.0 - 1.0).collect() };
+        let (x, biases, gradient) = (numbers(len * n_inputs), numbers(n_labels), numbers(len * n_labels));
+        let mut batch = Lines::default();
+        batch.fill(&x, len, n_inputs);
+        let mut scores = vec![f32::NAN; len * n_labels];
+        layer.forward(&batch, &biases, &mut scores);
+        let (mut of_weights, mut of_inputs) = (vec![f32::NAN; layer.len()], vec![f32::NAN; x.len()]);
+        layer.backward(&batch, &gradient, &mut of_weights, &mut of_inputs);
+        let (mut score_sums, mut weight_sums, mut input_sums) =
+            (vec![0.0f64; scores.len()], vec![0.0f64; of_weights.len()], vec![0.0f64; x.len()]);
+        for i in 0..len {
+            for label in 0..n_labels {
+                score_sums[i * n_labels + label] = f64::from(biases[label]);
+                let g = f64::from(gradient[i * n_labels + label]);
+                for at in layer.range(label) {
+                    let (input, weight) = (layer.indices().get(at), f64::from(layer.weights().get(at)));
+                    let value = f64::from(x[i * n_inputs + input]);
+                    score_sums[i * n_labels + label] += value * weight;
+                    weight_sums[at] += value * g;
+                    input_sums[i * n_inputs + input] += weight * g;
+                }
+            }
+        }
+        for (met, sums) in [(&scores, &score_sums), (&of_weights, &weight_sums), (&of_inputs, &input_sums)] {
+            for (&met, &sum) in met.iter().zip(sums) {
+                prop_assert!((f64::from(met) - sum).abs() < 1e-4, "{} {}", met, sum);
+            }
+        }
+    }
+}

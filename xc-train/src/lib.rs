@@ -14,6 +14,8 @@
 //!               stack   ◀── gradient ◀──────────── gradient ◀────┘
 //! ```
 
+#![deny(unsafe_code)]
+
 mod activations;
 mod batch;
 pub mod classifier;

@@ -59,6 +59,8 @@
 //! Below some hundred labels one ranker a label is simpler and as fast; features that are dense vectors belong
 //! to the networks of `xc-train`.
 
+#![deny(unsafe_code)]
+
 #[cfg(feature = "import")]
 pub mod import;
 mod model;

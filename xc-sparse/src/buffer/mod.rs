@@ -13,6 +13,8 @@
 //! assert_eq!((first[0], second[0]), (1.0, 7.0));
 //! ```
 
+#![allow(unsafe_code, reason = "a slice of memory that somebody else owns")]
+
 mod floats;
 mod pages;
 

@@ -138,11 +138,11 @@ impl ChunkedView<'_> {
             return fail("headers are not whole rows");
         }
         let n_rows = header_len / stride(width);
-        let n_bits = (a[3] >> 32) as u32;
-        if n_bits != directory::n_bits(n_rows, self.n_features()) {
+        let n_slots = (a[3] >> 32) as u32;
+        if n_slots != directory::n_slots(n_rows, self.n_features()) {
             return fail("the number of slots does not fit the rows");
         }
-        if (b[2] - a[2]) as usize != directory::n_words(n_bits) {
+        if (b[2] - a[2]) as usize != directory::n_words(n_slots) {
             return fail("the directory has another size than its slots need");
         }
         Ok(())
@@ -181,7 +181,7 @@ impl ChunkedView<'_> {
         }
         let mut words = vec![0; chunk.words.len()];
         let features = (0..chunk.n_rows()).map(|row| chunk.feature(row));
-        directory::fill(features, self.slot_map, chunk.n_bits, self.n_features(), &mut words);
+        directory::fill(features, self.slot_map, chunk.n_slots, self.n_features(), &mut words);
         if words != chunk.words { Err(ChunkedError::Directory { chunk: number }) } else { Ok(()) }
     }
 }

@@ -1,6 +1,6 @@
 //! From a feature to its row in a chunk in one memory access: an order-preserving hash with a rank.
 //!
-//! The rows of a chunk stand in ascending feature order. A monotone map sends each feature to one of `n_bits`
+//! The rows of a chunk stand in ascending feature order. A monotone map sends each feature to one of `n_slots`
 //! slots, about eight for a row. Rows are put in order at their slot, or at the next free one after the row
 //! before. A word of the directory holds 32 slots as bits, and the number of rows before them:
 //!
@@ -24,23 +24,23 @@ pub(crate) const WORD: u32 = 32;
 /// Number of slots for a chunk of `n_rows` rows out of `n_features` features.
 ///
 /// A chunk is *direct* (slot = feature) exactly when this equals `n_features`.
-pub(crate) fn n_bits(n_rows: usize, n_features: usize) -> u32 {
+pub(crate) fn n_slots(n_rows: usize, n_features: usize) -> u32 {
     let wanted = (n_rows * SLOTS_PER_ROW).next_multiple_of(WORD as usize);
     wanted.min(n_features) as u32
 }
 
-/// Words of a directory of `n_bits` slots.
-pub(crate) fn n_words(n_bits: u32) -> usize {
-    n_bits.div_ceil(WORD) as usize
+/// Words of a directory of `n_slots` slots.
+pub(crate) fn n_words(n_slots: u32) -> usize {
+    n_slots.div_ceil(WORD) as usize
 }
 
 /// The slot of a feature.
 #[inline(always)]
-pub(crate) fn slot(feature: u32, map: &[u32], n_bits: u32, n_features: usize) -> u32 {
-    if n_bits as usize == n_features {
+pub(crate) fn slot(feature: u32, map: &[u32], n_slots: u32, n_features: usize) -> u32 {
+    if n_slots as usize == n_features {
         feature
     } else {
-        ((u64::from(map[feature as usize]) * u64::from(n_bits)) >> 32) as u32
+        ((u64::from(map[feature as usize]) * u64::from(n_slots)) >> 32) as u32
     }
 }
 
@@ -48,17 +48,17 @@ pub(crate) fn slot(feature: u32, map: &[u32], n_bits: u32, n_features: usize) ->
 pub(crate) fn fill(
     features: impl Iterator<Item = u32>,
     map: &[u32],
-    n_bits: u32,
+    n_slots: u32,
     n_features: usize,
     words: &mut [u64],
 ) {
     words.fill(0);
     let mut next_free = 0u32;
     for feature in features {
-        let position = slot(feature, map, n_bits, n_features).max(next_free);
+        let position = slot(feature, map, n_slots, n_features).max(next_free);
         next_free = position + 1;
         // A row pushed past the last slot needs no bit: its own slot is taken, and the search runs on by key.
-        if position < n_bits {
+        if position < n_slots {
             words[(position / WORD) as usize] |= 1 << (position % WORD);
         }
     }

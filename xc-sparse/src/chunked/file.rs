@@ -1,5 +1,7 @@
 //! A level in a model folder: the arrays of [`LevelArrays`] by name, and the slot map beside them.
 
+#![allow(unsafe_code, reason = "constructors without checks")]
+
 use super::level::stride;
 use super::pack::VALUE_PADDING;
 use super::{ChunkedError, ChunkedLevel, LevelArrays, SlotMap};

@@ -1,5 +1,7 @@
 //! One level's packed weights: over memory or over a mapped file.
 
+#![allow(unsafe_code, reason = "constructors without checks")]
+
 use super::check::check;
 use super::{ChunkRows, ChunkedError, PackError, Packer, SlotMap};
 use crate::buffer::{Buffer, FloatBuffer, FloatSlice};
@@ -10,7 +12,7 @@ use crate::simd::prefetch;
 ///
 /// | array | entries | meaning |
 /// |---|---|---|
-/// | `records` | 4 a chunk, and 4 closing ones | offset into `headers`; offset into `values`; offset into `directory`; first child, and `n_bits << 32` |
+/// | `records` | 4 a chunk, and 4 closing ones | offset into `headers`; offset into `values`; offset into `directory`; first child, and `n_slots << 32` |
 /// | `headers` | 2 + mask words, for each row | feature, offset of its values inside the chunk, sibling mask in words of 32 |
 /// | `values` | one a weight | packed by row, then by child; 16 entries of padding at the end |
 /// | `directory` | one for 32 slots | rank and bits, see [`SlotMap`] |
@@ -122,7 +124,7 @@ pub struct ChunkView<'a> {
     pub(crate) value_end: usize,
     pub(crate) first_child: u32,
     pub(crate) width: u32,
-    pub(crate) n_bits: u32,
+    pub(crate) n_slots: u32,
     pub(crate) n_rows: u32,
     pub(crate) stride: u32,
 }
@@ -239,7 +241,7 @@ impl<'a> ChunkedView<'a> {
         let (a, b) = (&self.records[chunk], &self.records[chunk + 1]);
         let first_child = a[3] as u32;
         let width = b[3] as u32 - first_child;
-        let n_bits = (a[3] >> 32) as u32;
+        let n_slots = (a[3] >> 32) as u32;
         let stride = stride(width as usize);
         let headers = &self.headers[a[0] as usize..b[0] as usize];
         ChunkView {
@@ -249,7 +251,7 @@ impl<'a> ChunkedView<'a> {
             value_end: b[1] as usize,
             first_child,
             width,
-            n_bits,
+            n_slots,
             n_rows: (headers.len() / stride) as u32,
             stride: stride as u32,
         }
@@ -318,7 +320,7 @@ impl<'a> ChunkView<'a> {
     /// True if each feature has its own slot.
     #[inline(always)]
     pub(crate) fn is_direct(&self, n_features: usize) -> bool {
-        self.n_bits as usize == n_features
+        self.n_slots as usize == n_features
     }
 
     /// Calls `f(child, offset of its value inside the chunk)` for each weight of a row, children ascending.

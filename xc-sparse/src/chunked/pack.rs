@@ -1,5 +1,7 @@
 //! From plain rows to packed chunks.
 
+#![allow(unsafe_code, reason = "a level that was packed here is not checked again")]
+
 use super::directory;
 use super::level::mask_words;
 use super::{ChunkRows, ChunkRowsError, ChunkedLevel, LevelArrays, MAX_WIDTH, SlotMap};
@@ -71,7 +73,7 @@ struct Packed {
     headers: Vec<u32>,
     values: Vec<f32>,
     words: Vec<u64>,
-    n_bits: u32,
+    n_slots: u32,
 }
 
 /// Builds a [`ChunkedLevel`] parent by parent.
@@ -181,18 +183,18 @@ impl Packer {
             }
         }
         let n_features = self.map.n_features();
-        let n_bits = directory::n_bits(features.len(), n_features);
-        let mut words = vec![0; directory::n_words(n_bits)];
-        directory::fill(features.into_iter(), self.map.as_slice(), n_bits, n_features, &mut words);
-        Packed { width, headers, values, words, n_bits }
+        let n_slots = directory::n_slots(features.len(), n_features);
+        let mut words = vec![0; directory::n_words(n_slots)];
+        directory::fill(features.into_iter(), self.map.as_slice(), n_slots, n_features, &mut words);
+        Packed { width, headers, values, words, n_slots }
     }
 
-    fn record(&self, first_child: u64, n_bits: u32) -> [u64; 4] {
-        [self.n_headers, self.n_values, self.n_words, first_child | u64::from(n_bits) << 32]
+    fn record(&self, first_child: u64, n_slots: u32) -> [u64; 4] {
+        [self.n_headers, self.n_values, self.n_words, first_child | u64::from(n_slots) << 32]
     }
 
     fn push_part(&mut self, part: Packed) -> Result<(), PackError> {
-        let record = self.record(self.n_children, part.n_bits);
+        let record = self.record(self.n_children, part.n_slots);
         self.records.extend(record);
         self.n_children += part.width as u64;
         if self.n_children > u64::from(u32::MAX) || part.values.len() as u64 > u64::from(u32::MAX) {

@@ -1,5 +1,7 @@
 //! The monotone map from features to slots that the levels of a tree share.
 
+#![allow(unsafe_code, reason = "constructors without checks")]
+
 use super::ChunkedError;
 use crate::buffer::Buffer;
 

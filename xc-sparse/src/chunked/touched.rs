@@ -62,7 +62,7 @@ impl Touched {
             return;
         }
         for &feature in query.indices {
-            let slot = super::directory::slot(feature, level.slot_map, chunk.n_bits, level.n_features());
+            let slot = super::directory::slot(feature, level.slot_map, chunk.n_slots, level.n_features());
             self.array(chunk.words, (slot / super::directory::WORD) as usize, 1);
         }
     }

@@ -13,6 +13,8 @@
 //! assert!(Isa::available().any(|isa| isa == Isa::current()));
 //! ```
 
+#![allow(unsafe_code, reason = "code compiled for an instruction set that was found on the machine")]
+
 mod dispatch;
 mod isa;
 mod prefetch;

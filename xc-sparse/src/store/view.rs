@@ -1,5 +1,7 @@
 //! Bytes of model files, mapped or read. The only unsafe code of the store.
 
+#![allow(unsafe_code, reason = "files mapped into memory")]
+
 use crate::buffer::{Buffer, Pages};
 use crate::dtype::Element;
 use memmap2::{Mmap, MmapOptions};

@@ -24,10 +24,27 @@
 //! The inner loops work on [`LANES`] instances at once: their values of one input lie next to each other (one cache line, in
 //! half precision), so that following a connection reads one line and feeds every lane. [`Lines`] holds such a batch.
 //!
+//! ```
+//! use xc_sparse::DType;
+//! use xc_sparse::uniform::{Connections, Lines};
+//!
+//! // Three labels over four inputs, two connections each.
+//! let draw = |label: usize, inputs: &mut Vec<usize>| inputs.extend([label, 3]);
+//! let mut layer = Connections::uniform(3, 4, 2, DType::F32, draw)?;
+//! layer.weights_mut().bytes_mut().copy_from_slice(bytemuck::cast_slice(&[1.0f32, 0.5, 2.0, 0.5, 3.0, 0.5]));
+//! let mut batch = Lines::default();
+//! batch.fill(&[1.0, 2.0, 4.0, 8.0], 1, 4);
+//! let mut scores = [0.0; 3];
+//! layer.forward(&batch, &[0.0, 0.0, -1.0], &mut scores);
+//! assert_eq!(scores, [5.0, 8.0, 15.0]);
+//! # Ok::<(), xc_sparse::uniform::ConnectionsError>(())
+//! ```
+//!
 //! # When not to use it
 //! With few labels, or with memory for `labels * inputs` weights, a dense layer is as fast and no worse. Directly above a narrow
 //! encoder the layer underfits; it wants a wide intermediate layer below (section 3.4 of the paper).
 
+mod batch;
 mod convert;
 #[cfg(feature = "store")]
 mod file;

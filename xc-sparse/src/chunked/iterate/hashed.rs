@@ -1,5 +1,7 @@
 //! The directory probe, in two steps so that the memory of one step can be fetched during the other.
 
+#![allow(unsafe_code, reason = "the probe of a checked level")]
+
 use super::{ChunkView, ChunkedView, Matches, QueryView};
 use crate::chunked::product::{Probes, probe_slots};
 use crate::simd::Isa;
@@ -28,10 +30,10 @@ pub(crate) fn probe(
     if chunk.n_rows > 0 {
         let slots = if direct { query.indices } else { query.slots };
         let probes = Probes { slots, direct, features: query.indices, values: query.values };
-        // SAFETY: callers name an instruction set that is available; slots are below `n_bits` (directly, or as images
+        // SAFETY: callers name an instruction set that is available; slots are below `n_slots` (directly, or as images
         // scaled by it) and the directory has a word for each 32 of them, by the level's invariants; the three slices
         // are those of one query.
-        unsafe { probe_slots(isa, chunk.words, chunk.n_bits, probes, found) };
+        unsafe { probe_slots(isa, chunk.words, chunk.n_slots, probes, found) };
     }
     let range = start..found.rows.len();
     if direct { Probed::Matches(range) } else { Probed::Candidates(range) }

@@ -71,10 +71,10 @@ pub(crate) unsafe fn accumulate<W: Float, const GROUPS: usize>(
 /// See [`super::scalar::probe`].
 ///
 /// # Safety
-/// The instruction set is present. Each slot (after scaling by `n_bits` unless `direct`) is below `32 * words.len()`.
+/// The instruction set is present. Each slot (after scaling by `n_slots` unless `direct`) is below `32 * words.len()`.
 /// `features` and `values` are as long as `slots`.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
-pub(crate) unsafe fn probe(words: &[u64], n_bits: u32, probes: Probes<'_>, found: &mut Found) {
+pub(crate) unsafe fn probe(words: &[u64], n_slots: u32, probes: Probes<'_>, found: &mut Found) {
     let Probes { slots, direct, features, values } = probes;
     let start = found.rows.len();
     let first_feature = found.features.len();
@@ -85,7 +85,7 @@ pub(crate) unsafe fn probe(words: &[u64], n_bits: u32, probes: Probes<'_>, found
         found.features.reserve(slots.len() + 8);
     }
     let one = _mm512_set1_epi64(1);
-    let scale = _mm512_set1_epi64(i64::from(n_bits));
+    let scale = _mm512_set1_epi64(i64::from(n_slots));
     let mut n = 0;
     let mut i = 0;
     while i < slots.len() {

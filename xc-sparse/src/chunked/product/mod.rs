@@ -11,6 +11,8 @@
 //!
 //! Blocks of all the chunks of a call follow each other, so that a chunk of few rows does not drain the pipeline.
 
+#![allow(unsafe_code, reason = "kernels written by hand for an instruction set")]
+
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]

@@ -5,7 +5,7 @@ use crate::simd::Isa;
 /// A query's features as a directory is probed for them: as many of each.
 #[derive(Clone, Copy)]
 pub(in crate::chunked) struct Probes<'a> {
-    /// The slots themselves when `direct`, and otherwise fractions of `n_bits` in units of 2^-32.
+    /// The slots themselves when `direct`, and otherwise fractions of `n_slots` in units of 2^-32.
     pub(in crate::chunked) slots: &'a [u32],
     /// True if each feature has its own slot.
     pub(in crate::chunked) direct: bool,
@@ -29,13 +29,13 @@ pub(in crate::chunked) struct Found {
 /// Looks each slot up in a directory; appends to `found` where the slot is taken.
 ///
 /// # Safety
-/// The instruction set is available; each slot (after scaling by `n_bits` unless `direct`) is below `32 * words.len()`;
+/// The instruction set is available; each slot (after scaling by `n_slots` unless `direct`) is below `32 * words.len()`;
 /// the three slices of `probes` are equally long.
-pub(in crate::chunked) unsafe fn probe(isa: Isa, words: &[u64], n_bits: u32, probes: Probes<'_>, found: &mut Found) {
+pub(in crate::chunked) unsafe fn probe(isa: Isa, words: &[u64], n_slots: u32, probes: Probes<'_>, found: &mut Found) {
     match isa {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: by the contract.
-        Isa::Avx512 => unsafe { super::avx512::probe(words, n_bits, probes, found) },
-        _ => super::scalar::probe(words, n_bits, probes, found),
+        Isa::Avx512 => unsafe { super::avx512::probe(words, n_slots, probes, found) },
+        _ => super::scalar::probe(words, n_slots, probes, found),
     }
 }

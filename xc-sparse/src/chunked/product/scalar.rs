@@ -7,10 +7,10 @@ use crate::dtype::Float;
 const WORD: u32 = 32;
 
 /// Looks each slot up in a directory; appends to `found` where the slot is taken.
-pub(crate) fn probe(words: &[u64], n_bits: u32, probes: Probes<'_>, found: &mut Found) {
+pub(crate) fn probe(words: &[u64], n_slots: u32, probes: Probes<'_>, found: &mut Found) {
     let Probes { slots, direct, features, values } = probes;
     for (i, &fraction) in slots.iter().enumerate() {
-        let slot = if direct { fraction } else { ((u64::from(fraction) * u64::from(n_bits)) >> 32) as u32 };
+        let slot = if direct { fraction } else { ((u64::from(fraction) * u64::from(n_slots)) >> 32) as u32 };
         let word = words[(slot / WORD) as usize];
         let bit = slot % WORD;
         if word >> bit & 1 == 0 {

@@ -15,6 +15,8 @@
 //! [`MatmulPrecision::Bf16`] rounds A and B to bf16 where they are packed; sums stay f32. Machines with AVX512_BF16 do two products for one then,
 //! others lose a little time; the bits are the same.
 
+#![allow(unsafe_code, reason = "kernels written by hand for an instruction set")]
+
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]

@@ -3,6 +3,8 @@
 //! Forward products are fused with their additions, those of gradients are not, and every sum has one order, so that all instruction sets
 //! give the same bits; `scalar` is the reference that the others are tested against.
 
+#![allow(unsafe_code, reason = "kernels written by hand for an instruction set")]
+
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]

@@ -19,6 +19,8 @@
 //! standard deviations of both, added. So a score just above the bar is overlooked sometimes, one that is above it by several such deviations
 //! hardly ever; how far a score can be above it in the worst case is not bounded.
 
+#![allow(unsafe_code, reason = "kernels written by hand for an instruction set")]
+
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx2;
 #[cfg(target_arch = "x86_64")]
