@@ -35,8 +35,10 @@
 //! may learn.
 
 mod file;
+#[cfg(feature = "train")]
 mod init;
 mod input;
+#[cfg(feature = "train")]
 mod memory;
 mod output;
 mod params;
@@ -45,6 +47,7 @@ pub mod preset;
 
 pub use file::OpenClassifierError;
 pub use input::Input;
+#[cfg(feature = "train")]
 pub use memory::{Memory, Workload};
 pub use output::{Output, OutputScratch};
 pub use params::{
@@ -135,6 +138,7 @@ impl Classifier {
         &self.network
     }
 
+    #[cfg(feature = "train")]
     fn is_sparse(&self) -> bool {
         matches!(self.params.head, HeadParams::Sparse(_))
     }

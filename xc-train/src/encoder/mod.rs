@@ -1,6 +1,7 @@
 //! Encoders: a batch of instances in, one dense vector an instance out.
 
 mod bag;
+#[cfg(feature = "train")]
 pub(crate) mod lsa;
 mod precomputed;
 mod stack;

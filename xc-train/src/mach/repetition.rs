@@ -3,7 +3,9 @@
 use super::{MachParams, MachParamsError};
 use crate::Trainer;
 use crate::classifier::{Classifier, preset};
-use crate::trainer::{Observer, Sample, Summary, TrainError};
+#[cfg(feature = "train")]
+use crate::trainer::Observer;
+use crate::trainer::{Sample, Summary, TrainError};
 use xc_hash::stream::{Purpose, name};
 use xc_mach::Assignment;
 use xc_sparse::LabelRows;
@@ -57,6 +59,7 @@ impl Repetition {
     ///
     /// # Errors
     /// The observer asked to stop.
+    #[cfg(feature = "train")]
     pub fn initialise(&mut self, train: &Sample<'_>, observer: &dyn Observer) -> Result<(), TrainError> {
         self.classifier.initialise(train, observer)
     }
