@@ -58,13 +58,10 @@ pub use dataset::{
 };
 pub use entries::IndexBase;
 pub use error::{ArrayProblem, Bound, BoundFrom, LineError, ReadError, ReadErrorKind, Snippet};
-pub use fasttext::{FASTTEXT_PREFIX, FastTextLabels, TextRows, parse_fasttext_line, push_fasttext_row, write_fasttext};
+pub use fasttext::{FASTTEXT_PREFIX, FastTextLabels, TextRows, push_fasttext_row, write_fasttext};
 pub use format::{Format, FormatNameError};
-pub use jsonl::{
-    JsonlFields, parse_jsonl_features, parse_jsonl_text, push_jsonl_features, push_jsonl_text, write_jsonl_features,
-    write_jsonl_text,
-};
-pub use label::{CollectedLabels, LabelCollector, LabelNames, LabelRef, RepeatedName, TextInstance, UnknownLabels};
+pub use jsonl::{JsonlFields, push_jsonl_features, push_jsonl_text, write_jsonl_features, write_jsonl_text};
+pub use label::{LabelCollector, LabelNames, LabelRef, RepeatedName, TextInstance, UnknownLabels};
 pub use names::{NameColumn, read_label_names, write_label_names};
 pub use npy::{read_npy, write_npy};
 pub use npz::{Layout, NpzMatrix, read_npz, read_npz_matrix, write_npz, write_npz_arrays};
@@ -74,12 +71,8 @@ pub use predictions::{
     PredictionFormat, push_prediction_json, push_prediction_line, push_prediction_names, read_predictions,
     write_prediction_jsonl, write_prediction_lines, write_prediction_npz,
 };
-pub use row::{Limits, RowBlock, RowBuffer};
 pub use source::{Compression, Source};
 pub use stream::{Content, InstanceBuffer, InstanceReader};
-pub use svmlight::{SvmlightBases, parse_svmlight_line, push_svmlight_row, write_svmlight};
+pub use svmlight::{SvmlightBases, push_svmlight_row, write_svmlight};
 pub use vectors::Vectors;
-pub use xc_text::{
-    HeaderRule, XcHeader, parse_xc_columns_line, parse_xc_line, push_xc_header, push_xc_row, write_xc,
-    write_xc_features, write_xc_labels,
-};
+pub use xc_text::{HeaderRule, XcHeader, push_xc_header, push_xc_row, write_xc, write_xc_features, write_xc_labels};

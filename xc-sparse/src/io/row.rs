@@ -123,7 +123,7 @@ pub(crate) struct RowSeen {
 
 /// Consecutive rows of one file.
 #[derive(Clone, Debug, Default)]
-pub struct RowBlock {
+pub(crate) struct RowBlock {
     /// Line (from 1) of each row.
     pub(crate) lines: Vec<u64>,
     pub(crate) feature_ends: Vec<usize>,
@@ -132,37 +132,6 @@ pub struct RowBlock {
 }
 
 impl RowBlock {
-    /// Number of rows.
-    pub fn len(&self) -> usize {
-        self.lines.len()
-    }
-
-    /// True when there is no row.
-    pub fn is_empty(&self) -> bool {
-        self.lines.is_empty()
-    }
-
-    /// Line (from 1) that row `i` stands on.
-    ///
-    /// # Panics
-    /// If `i >= len()`, like the methods below.
-    pub fn line(&self, i: usize) -> u64 {
-        self.lines[i]
-    }
-
-    /// Features of row `i`.
-    pub fn features(&self, i: usize) -> SparseRow<'_> {
-        let start = if i == 0 { 0 } else { self.feature_ends[i - 1] };
-        let range = start..self.feature_ends[i];
-        SparseRow { indices: &self.store.indices[range.clone()], values: &self.store.values[range] }
-    }
-
-    /// Label ids of row `i`.
-    pub fn labels(&self, i: usize) -> &[u32] {
-        let start = if i == 0 { 0 } else { self.label_ends[i - 1] };
-        &self.store.labels[start..self.label_ends[i]]
-    }
-
     pub(crate) fn end_row(&mut self, line: u64) {
         self.lines.push(line);
         self.feature_ends.push(self.store.indices.len());

@@ -28,7 +28,11 @@ pub enum FastTextLabels {
 ///
 /// # Errors
 /// Bytes that are not UTF-8, an empty label, a label that is no number under [`FastTextLabels::Ids`].
-pub fn parse_fasttext_line(line: &[u8], labels: FastTextLabels, into: &mut TextInstance) -> Result<(), LineError> {
+pub(crate) fn parse_fasttext_line(
+    line: &[u8],
+    labels: FastTextLabels,
+    into: &mut TextInstance,
+) -> Result<(), LineError> {
     into.text.clear();
     into.labels.clear();
     let text = std::str::from_utf8(line).map_err(|e| utf8_error(line, e.valid_up_to()))?;

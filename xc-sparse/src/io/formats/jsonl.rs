@@ -44,7 +44,7 @@ impl Default for JsonlFields {
 ///
 /// # Errors
 /// Torn JSON, wrong types, a repeated field, none of the text fields.
-pub fn parse_jsonl_text(line: &[u8], fields: &JsonlFields, into: &mut TextInstance) -> Result<(), LineError> {
+pub(crate) fn parse_jsonl_text(line: &[u8], fields: &JsonlFields, into: &mut TextInstance) -> Result<(), LineError> {
     into.text.clear();
     into.labels.clear();
     let mut parts: Vec<Option<String>> = vec![None; fields.text.len()];
@@ -67,7 +67,7 @@ pub fn parse_jsonl_text(line: &[u8], fields: &JsonlFields, into: &mut TextInstan
 ///
 /// # Errors
 /// Torn JSON, wrong types, a repeated field or feature, no features field, an id out of bounds.
-pub fn parse_jsonl_features(
+pub(crate) fn parse_jsonl_features(
     line: &[u8],
     fields: &JsonlFields,
     limits: &Limits,

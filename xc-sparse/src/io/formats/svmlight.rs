@@ -26,7 +26,7 @@ pub struct SvmlightBases {
 ///
 /// # Errors
 /// Column and cause.
-pub fn parse_svmlight_line(
+pub(crate) fn parse_svmlight_line(
     line: &[u8],
     bases: SvmlightBases,
     limits: &Limits,

@@ -108,7 +108,7 @@ fn append_row(line: &[u8], limits: &Limits, store: &mut RowStore) -> Result<(), 
 ///
 /// # Errors
 /// Column and cause; [`LineError::locate`] adds file and line.
-pub fn parse_xc_line(line: &[u8], limits: &Limits, row: &mut RowBuffer) -> Result<(), LineError> {
+pub(crate) fn parse_xc_line(line: &[u8], limits: &Limits, row: &mut RowBuffer) -> Result<(), LineError> {
     row.clear();
     append_row(line, limits, &mut row.store)
 }
@@ -117,7 +117,7 @@ pub fn parse_xc_line(line: &[u8], limits: &Limits, row: &mut RowBuffer) -> Resul
 ///
 /// # Errors
 /// As [`parse_xc_line`].
-pub fn parse_xc_columns_line(line: &[u8], limits: &Limits, row: &mut RowBuffer) -> Result<(), LineError> {
+pub(crate) fn parse_xc_columns_line(line: &[u8], limits: &Limits, row: &mut RowBuffer) -> Result<(), LineError> {
     row.clear();
     let mark = row.store.mark();
     let mut seen = RowSeen::default();
