@@ -12,7 +12,8 @@ use xc_sparse::dtype::DType;
 use xc_sparse::store::{Container, ContainerWriter, OpenMode};
 use xc_train::encoder::{Precomputed, Stack};
 use xc_train::head::Sparse;
-use xc_train::head::sparse::{Rewire, Screening, SparseParams, UniformNegatives};
+use xc_train::head::sparse::{Rewire, Screening, SparseParams};
+use xc_train::sampler::{Sampler, UniformNegatives};
 use xc_train::{
     Activation, Batch, DenseRows, Examples, Features, Init, Loss, Network, Optimizer, Rule, Scratch, Step, StepParams,
 };
@@ -102,7 +103,8 @@ fn main() {
         .with_products(products);
     let head = Sparse::new(labels, hidden, params, Init::Random { seed: 1 }).expect("a sound shape");
     let head = head.with_screening(screening);
-    let head = head.with_negatives(negatives.map(|per_step| std::sync::Arc::new(UniformNegatives { per_step }) as _));
+    let sampler = negatives.map(|per_step| Box::new(UniformNegatives { per_step }) as Box<dyn Sampler>);
+    let head = head.with_sampler(sampler);
     let mut network = Network::new(encoder, head);
     for named in network.parameters_mut().into_iter().filter(|named| named.name == "head.bias") {
         named.parameter.values_mut().fill(-1.1);

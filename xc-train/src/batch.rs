@@ -269,6 +269,11 @@ impl<'a> Targets<'a> {
         out
     }
 
+    /// Instances, and where the labels of each begin and end.
+    pub(crate) fn parts(&self) -> (&'a [u32], &'a [u32], &'a [u32]) {
+        (self.instances, self.ptr, self.labels)
+    }
+
     /// Number of instances.
     pub fn len(&self) -> usize {
         self.instances.len()

@@ -13,6 +13,31 @@
 //!               bag          n x width     dense    n x outputs  │
 //!               stack   ◀── gradient ◀──────────── gradient ◀────┘
 //! ```
+//!
+//! A training loop of one's own; [`Trainer`] is the one with validation, early stopping and checkpoints:
+//!
+//! ```
+//! use xc_sparse::{CsrMatrix, LabelRows, Rows};
+//! use xc_train::{Activation, Batch, Examples, Features, Loss, Network, Optimizer, Rule, Scratch, Step, StepParams};
+//! use xc_train::{encoder::Bag, head::Dense};
+//!
+//! // Four instances: instance i has the feature i and the label i / 2.
+//! let x = CsrMatrix::new((4, 4), vec![0, 1, 2, 3, 4], vec![0, 1, 2, 3], vec![1.0f32; 4]);
+//! let y = LabelRows::from_lists([[0u32], [0], [1], [1]], 2)?;
+//! let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y)?;
+//!
+//! let mut network = Network::new(Bag::new(4, 8, Activation::Relu, 0.0, 1), Dense::new(2, 8, 1));
+//! let rule = Rule { optimizer: Optimizer::adam(), rate: 0.05 };
+//! network.prepare(rule.optimizer, rule.optimizer);
+//! let (mut batch, mut scratch) = (Batch::default(), Scratch::default());
+//! batch.fill(&examples, &[0, 1, 2, 3]);
+//! for number in 0..100 {
+//!     let at = Step { number, epoch: number as u32, seed: 0 };
+//!     network.step(&batch, Loss::Softmax, &StepParams::new(at, rule), &mut scratch)?;
+//! }
+//! assert!(network.loss(&batch, Loss::Softmax, &mut scratch)? < 0.1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![deny(unsafe_code)]
 
@@ -29,6 +54,7 @@ pub mod model;
 mod network;
 pub mod optim;
 mod parameter;
+pub mod sampler;
 pub mod schedule;
 pub mod state;
 mod step;

@@ -69,6 +69,16 @@ impl Parameter {
         Self { rows, width, decays: decay == Decay::Yes, values, ..Self::default() }
     }
 
+    /// Rows of `width` values.
+    ///
+    /// # Panics
+    /// If the values are no whole number of rows.
+    pub fn new(values: Vec<f32>, width: usize, decay: Decay) -> Self {
+        assert!(width > 0 && values.len().is_multiple_of(width), "{} values in rows of {width}", values.len());
+        let rows = values.len() / width;
+        Self { rows, width, decays: decay == Decay::Yes, values, ..Self::default() }
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows

@@ -22,11 +22,15 @@ pub trait State: Send + Sync {
     /// All settings. They tell two trainings apart: with the data, everything that is learned follows from them.
     fn settings(&self) -> serde_json::Value;
 
-    /// Every parameter with its name, always in the same order.
-    fn parameters(&self) -> Vec<Named<&Parameter>>;
+    /// Every parameter with its name, always in the same order. Default: none.
+    fn parameters(&self) -> Vec<Named<&Parameter>> {
+        Vec::new()
+    }
 
     /// Every parameter with its name, in the order of `parameters`.
-    fn parameters_mut(&mut self) -> Vec<Named<&mut Parameter>>;
+    fn parameters_mut(&mut self) -> Vec<Named<&mut Parameter>> {
+        Vec::new()
+    }
 
     /// Number of learned values. Default: those of `parameters`.
     fn n_values(&self) -> usize {

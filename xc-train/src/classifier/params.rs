@@ -2,11 +2,11 @@
 
 use super::{Input, Output};
 use crate::encoder::{Bag, Precomputed, Stack};
-use crate::head::sparse::{Rewire, Screening, SparseParams, UniformNegatives};
+use crate::head::sparse::{Rewire, Screening, SparseParams};
 use crate::head::{Dense, Sparse};
+use crate::sampler::{Sampler, UniformNegatives};
 use crate::{Activation, Init, Loss};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use thiserror::Error;
 use xc_sparse::dense::MatmulPrecision;
 use xc_sparse::dtype::DType;
@@ -244,9 +244,9 @@ impl ClassifierParams {
 
     /// The layer with what a step does.
     pub(super) fn as_trained(&self, head: &SparseHeadParams, layer: Sparse) -> Sparse {
-        let negatives = head.negatives.map(|per_step| Arc::new(UniformNegatives { per_step }) as _);
+        let sampler = head.negatives.map(|per_step| Box::new(UniformNegatives { per_step }) as Box<dyn Sampler>);
         let screening = if self.screens() { Screening::WherePays } else { Screening::Never };
-        layer.with_negatives(negatives).with_screening(screening)
+        layer.with_sampler(sampler).with_screening(screening)
     }
 }
 

@@ -45,7 +45,7 @@ pub trait Encoder: State {
     ) -> Result<(), StepError>;
 
     /// Takes the gradient with respect to the output down to each layer's sums. `gradient` is used up: afterwards it
-    /// belongs to the encoder, and `update` expects it unchanged.
+    /// belongs to the encoder, and `update` expects it unchanged. Default: nothing, where `update` starts from the gradient itself.
     ///
     /// # Errors
     /// What the encoder uses fails.
@@ -56,9 +56,13 @@ pub trait Encoder: State {
         output: &Self::Output,
         gradient: &mut Self::Output,
         scratch: &mut Self::Scratch,
-    ) -> Result<(), StepError>;
+    ) -> Result<(), StepError> {
+        let _ = (batch, mode, output, gradient, scratch);
+        Ok(())
+    }
 
-    /// Sum of squares of the gradient with respect to all parameters, after `backward`.
+    /// Sum of squares of the gradient with respect to all parameters, after `backward`. Default: an encoder that has none, whose
+    /// gradients cannot be clipped.
     ///
     /// # Errors
     /// What the encoder uses fails.
@@ -67,7 +71,10 @@ pub trait Encoder: State {
         batch: &Batch,
         gradient: &Self::Output,
         scratch: &mut Self::Scratch,
-    ) -> Result<f64, StepError>;
+    ) -> Result<f64, StepError> {
+        let _ = (batch, gradient, scratch);
+        Err(StepError::new("encoder", "it has no norm of its gradient: nothing can be clipped"))
+    }
 
     /// Changes the parameters by their gradient.
     ///

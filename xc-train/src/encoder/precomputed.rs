@@ -2,9 +2,8 @@
 
 use super::Encoder;
 use crate::activations::{ActivationDropout, BLOCK};
-use crate::layer::Named;
 use crate::state::State;
-use crate::{Activation, Activations, Batch, Mode, Parameter, StepError, Update};
+use crate::{Activation, Activations, Batch, Mode, StepError, Update};
 use serde_json::json;
 use xc_sparse::parallel::for_each_part;
 
@@ -60,14 +59,6 @@ impl Encoder for Precomputed {
         Ok(())
     }
 
-    fn backward(&self, _: &Batch, _: Mode, _: &Activations, _: &mut Activations, (): &mut ()) -> Result<(), StepError> {
-        Ok(())
-    }
-
-    fn squared_norm(&self, _: &Batch, _: &Activations, (): &mut ()) -> Result<f64, StepError> {
-        Ok(0.0)
-    }
-
     fn update(&mut self, _: &Batch, _: &Activations, (): &mut (), _: &Update) -> Result<(), StepError> {
         Ok(())
     }
@@ -76,13 +67,5 @@ impl Encoder for Precomputed {
 impl State for Precomputed {
     fn settings(&self) -> serde_json::Value {
         json!({ "precomputed": self.width, "finish": self.finish })
-    }
-
-    fn parameters(&self) -> Vec<Named<&Parameter>> {
-        Vec::new()
-    }
-
-    fn parameters_mut(&mut self) -> Vec<Named<&mut Parameter>> {
-        Vec::new()
     }
 }

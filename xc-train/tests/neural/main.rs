@@ -1,10 +1,12 @@
 //! The neural core as a user meets it.
 
 mod classifier;
+mod examples;
 mod fused;
 mod gradients;
 mod mach;
 mod reference;
+mod sampled;
 mod sparse;
 mod threads;
 mod training;

@@ -3,7 +3,6 @@
 use half::bf16;
 use proptest::prelude::*;
 use std::error::Error;
-use std::sync::Arc;
 use std::time::Duration;
 use xc_sparse::LabelRows;
 use xc_sparse::buffer::FloatBuffer;
@@ -12,7 +11,8 @@ use xc_sparse::store::CheckpointFolder;
 use xc_sparse::uniform::{FanIn, Indices, LANES};
 use xc_train::encoder::{Precomputed, Stack};
 use xc_train::head::Sparse;
-use xc_train::head::sparse::{Rewire, Screening, SparseParams, UniformNegatives};
+use xc_train::head::sparse::{Rewire, Screening, SparseParams};
+use xc_train::sampler::{Candidates, Queries, Sampler, UniformNegatives};
 use xc_train::schedule::Constant;
 use xc_train::state::{Role, Snapshot, State};
 use xc_train::trainer::{CHECKPOINT, CheckpointAt, Event, Keep, Observer, STATE, Sample, Silent, TrainError};
@@ -412,15 +412,19 @@ fn every_precision_learns() {
 fn negatives_bound_what_a_step_touches() {
     let data = Data::new(50, 20, 3000, 6);
     let drawn = UniformNegatives { per_step: 100 };
-    let first = head(3000, 20, params(6, true), 2).with_negatives(Some(Arc::new(drawn)));
+    let first = head(3000, 20, params(6, true), 2).with_sampler(Some(Box::new(drawn)));
     let (mut changed, mut room, batch) = (first.clone(), Default::default(), data.batch());
     let sgd = Optimizer::sgd();
     let mut gradient = Activations::default();
     let met = changed
         .step(&data.input(), batch.targets(), Loss::Bce, &update(sgd, 1.0, 3), Some(&mut gradient), &mut room)
         .unwrap();
-    let mut wanted: Vec<u32> = Vec::new();
-    xc_train::head::sparse::Negatives::draw(&drawn, Step { number: 3, epoch: 0, seed: 5 }, 3000, &mut wanted);
+    let (at, input) = (Step { number: 3, epoch: 0, seed: 5 }, data.input());
+    let vectors = xc_train::DenseRows::new(input.values(), 20);
+    let queries = Queries { instances: batch.instances(), vectors, targets: batch.targets() };
+    let mut candidates = Candidates::default();
+    drawn.sample(at, queries, None, 0..3000, &mut candidates).unwrap();
+    let mut wanted = candidates.list(0).labels.to_vec();
     wanted.extend((0..50).flat_map(|i| data.targets.row(i).to_vec()));
     wanted.sort_unstable();
     wanted.dedup();
@@ -510,7 +514,7 @@ proptest! {
             exact = exact.with_tile(tile);
         }
         if seed % 2 == 0 {
-            exact = exact.with_negatives(Some(Arc::new(UniformNegatives { per_step: n_outputs / 2 })));
+            exact = exact.with_sampler(Some(Box::new(UniformNegatives { per_step: n_outputs / 2 })));
         }
         let mut screened = exact.clone().with_screening(Screening::Always);
         prop_assert_ne!(screened.settings(), exact.settings());

@@ -24,26 +24,26 @@
 mod active;
 mod init;
 mod learn;
-mod negatives;
 mod pass;
 mod rank;
 mod screening;
 mod state;
+mod tiles;
 
-pub use negatives::{Negatives, UniformNegatives};
 pub(crate) use rank::OneScratch;
 pub use screening::Screening;
 
 use super::{Head, Ranked};
+use crate::sampler::{Candidates, Queries, Sampler};
 use crate::{Activations, Init, Loss, Mode, Parameter, Step, StepError, Targets, Update};
 use active::{Active, Positives};
 use rank::BlockTotals;
 use rayon::prelude::*;
-use screening::tiles_without;
 use serde::Serialize;
 use std::ops::Range;
-use std::sync::Arc;
+use tiles::{Chosen, Tiles};
 use xc_hash::stream::{Purpose, Stream, mix, name};
+use xc_sparse::DenseRows;
 use xc_sparse::buffer::{FloatBuffer, Pages};
 use xc_sparse::dtype::DType;
 use xc_sparse::uniform::{ByteLines, Connections, Indices, LANES, Lines, Rewired, ScreenRows, Sums};
@@ -80,7 +80,7 @@ pub struct Sparse {
     connections: Connections,
     bias: Parameter,
     moments: Vec<FloatBuffer>,
-    negatives: Option<Arc<dyn Negatives>>,
+    sampler: Option<Box<dyn Sampler>>,
     screening: Screening,
     /// Outputs worked on at a time, if that is not left to the batch.
     tile: Option<usize>,
@@ -102,6 +102,17 @@ pub struct SparseScratch {
     positives: Vec<Positives>,
     active: Vec<Active>,
     n_instances: usize,
+    candidates: Candidates,
+    sampled: Sampled,
+}
+
+/// The batch of a step whose outputs a sampler chose, and these outputs.
+#[derive(Default)]
+struct Sampled {
+    instances: Vec<u32>,
+    ptr: Vec<u32>,
+    labels: Vec<u32>,
+    outputs: Vec<u32>,
 }
 
 impl SparseScratch {
@@ -109,67 +120,6 @@ impl SparseScratch {
     fn fill_positives(&mut self, targets: Targets<'_>) {
         self.positives.resize_with(self.lines.n_blocks(), Positives::default);
         self.positives.par_iter_mut().enumerate().for_each(|(block, positives)| positives.fill(targets, block));
-    }
-}
-
-/// Outputs that a step works on: all from one on, or those of a list.
-#[derive(Clone, Copy, Debug)]
-enum Tile<'a> {
-    Range { first: usize, len: usize },
-    List(&'a [u32]),
-}
-
-impl Tile<'_> {
-    fn len(self) -> usize {
-        match self {
-            Self::Range { len, .. } => len,
-            Self::List(outputs) => outputs.len(),
-        }
-    }
-
-    /// At most `len` outputs from a place on.
-    fn part(self, at: usize, len: usize) -> Self {
-        let len = len.min(self.len() - at);
-        match self {
-            Self::Range { first, .. } => Self::Range { first: first + at, len },
-            Self::List(outputs) => Self::List(&outputs[at..at + len]),
-        }
-    }
-
-    #[inline(always)]
-    fn output(self, at: usize) -> usize {
-        match self {
-            Self::Range { first, .. } => first + at,
-            Self::List(outputs) => outputs[at] as usize,
-        }
-    }
-}
-
-/// The tiles that a step goes over, one after another.
-struct Tiles {
-    /// The outputs of the step, if they are not all.
-    outputs: Option<Vec<u32>>,
-    n: usize,
-    /// Outputs of a tile.
-    size: usize,
-    first: usize,
-    /// Whether any tile is screened.
-    screens: bool,
-    /// Tiles that do without screening from here on.
-    without: usize,
-}
-
-impl Tiles {
-    fn all(&self) -> Tile<'_> {
-        match &self.outputs {
-            None => Tile::Range { first: 0, len: self.n },
-            Some(outputs) => Tile::List(outputs),
-        }
-    }
-
-    /// Whether all of them were given.
-    fn is_done(&self) -> bool {
-        self.first >= self.n
     }
 }
 
@@ -196,15 +146,15 @@ impl Sparse {
             connections,
             bias,
             moments: Vec::new(),
-            negatives: None,
+            sampler: None,
             screening: Screening::Never,
             tile: None,
         }
     }
 
-    /// Lets each training step score the true outputs of its batch and those drawn here, instead of all.
-    pub fn with_negatives(mut self, negatives: Option<Arc<dyn Negatives>>) -> Self {
-        self.negatives = negatives;
+    /// Lets each training step score the true outputs of its batch and those that a sampler chooses for the whole batch, instead of all.
+    pub fn with_sampler(mut self, sampler: Option<Box<dyn Sampler>>) -> Self {
+        self.sampler = sampler;
         self
     }
 
@@ -309,7 +259,7 @@ impl Sparse {
         loss: Loss,
         mode: Mode,
         scratch: &mut SparseScratch,
-    ) -> Tiles {
+    ) -> Result<Tiles, StepError> {
         assert!(input.len() == targets.len(), "{} vectors, {} targets", input.len(), targets.len());
         assert!(input.width() == self.width(), "width {}, expected {}", input.width(), self.width());
         scratch.n_instances = input.len();
@@ -318,18 +268,11 @@ impl Sparse {
         scratch.active.resize_with(scratch.lines.n_blocks(), Active::default);
         scratch.active.iter_mut().for_each(Active::begin);
         let n_labels = self.connections.n_labels();
-        let outputs = match (&self.negatives, mode) {
-            (Some(negatives), Mode::Train(at)) => {
-                let mut outputs = Vec::new();
-                negatives.draw(at, n_labels, &mut outputs);
-                (0..targets.len()).for_each(|i| outputs.extend_from_slice(targets.row(i)));
-                outputs.sort_unstable();
-                outputs.dedup();
-                Some(outputs)
-            }
-            _ => None,
+        let chosen = match mode {
+            Mode::Train(at) => self.sample(at, input, targets, scratch)?,
+            Mode::Predict => None,
         };
-        let n = outputs.as_ref().map_or(n_labels, Vec::len);
+        let n = chosen.as_ref().map_or(n_labels, |chosen| chosen.outputs().len());
         let screens = mode != Mode::Predict && self.screens(loss, n, input.len());
         if screens {
             scratch.bytes.fill(input.values(), input.len(), input.width());
@@ -338,7 +281,45 @@ impl Sparse {
         if screens && self.tile.is_none() {
             size = size.min(n.div_ceil(screening::TILES)).max(1);
         }
-        Tiles { outputs, n, size, first: 0, screens, without: 0 }
+        Ok(Tiles::new(chosen, n, size, screens))
+    }
+
+    /// The outputs of a step, if a sampler chooses them.
+    fn sample(
+        &self,
+        at: Step,
+        input: &Activations,
+        targets: Targets<'_>,
+        scratch: &mut SparseScratch,
+    ) -> Result<Option<Chosen>, StepError> {
+        let Some(sampler) = &self.sampler else { return Ok(None) };
+        let SparseScratch { candidates, sampled, .. } = scratch;
+        candidates.clear();
+        let vectors = DenseRows::new(input.values(), input.width());
+        let queries = Queries { instances: targets.instances(), vectors, targets };
+        sampler.sample(at, queries, None, self.labels(), candidates)?;
+        if candidates.len() != 1 {
+            let what = format!("{} lists of candidates, expected one for the whole batch", candidates.len());
+            return Err(StepError::new("sparse head", what));
+        }
+        let chosen = Chosen::new(candidates.list(0), targets);
+        let (instances, ptr, labels) = targets.parts();
+        let Sampled { instances: to_instances, ptr: to_ptr, labels: to_labels, outputs } = sampled;
+        let lists = [(to_instances, instances), (to_ptr, ptr), (to_labels, labels), (outputs, chosen.outputs())];
+        for (to, from) in lists {
+            to.clear();
+            to.extend_from_slice(from);
+        }
+        Ok(Some(chosen))
+    }
+
+    /// Tells the sampler that a step is done.
+    fn tell_sampler(&mut self, at: Step, input: &Activations, scratch: &SparseScratch) -> Result<(), StepError> {
+        let Some(sampler) = &mut self.sampler else { return Ok(()) };
+        let Sampled { instances, ptr, labels, outputs } = &scratch.sampled;
+        let vectors = DenseRows::new(input.values(), input.width());
+        let queries = Queries { instances, vectors, targets: Targets::new(instances, ptr, labels) };
+        sampler.changed(at, queries, outputs, None)
     }
 
     /// Mean loss of the batch over the next tile.
@@ -350,17 +331,10 @@ impl Sparse {
         backward: bool,
         scratch: &mut SparseScratch,
     ) -> f64 {
-        let tile = tiles.all().part(tiles.first, tiles.size);
-        let len = tile.len();
-        let screens = tiles.screens && tiles.without == 0;
+        let (tile, screens) = tiles.next();
+        let n_screened = tile.len() * scratch.lines.n_blocks();
         let value = self.pass(tile, loss, totals, backward, screens, scratch);
-        tiles.first += len;
-        // A step decides for itself, so that one that is repeated after an interruption decides the same.
-        tiles.without = if screens {
-            tiles_without(scratch.n_seen, len * scratch.lines.n_blocks())
-        } else {
-            tiles.without.saturating_sub(1)
-        };
+        tiles.advance(screens.then_some((scratch.n_seen, n_screened)));
         value
     }
 
@@ -398,7 +372,7 @@ impl Head for Sparse {
         mode: Mode,
         scratch: &mut SparseScratch,
     ) -> Result<f64, StepError> {
-        let mut tiles = self.begin(input, targets, loss, mode, scratch);
+        let mut tiles = self.begin(input, targets, loss, mode, scratch)?;
         self.clear_gradient(scratch);
         let totals = self.totals(tiles.all(), loss, targets, scratch);
         let mut value = shared_loss(&totals, input.len());
@@ -419,13 +393,13 @@ impl Head for Sparse {
         Ok(self.norm_of(scratch))
     }
 
-    fn update(&mut self, _: &Activations, scratch: &mut SparseScratch, update: &Update) -> Result<(), StepError> {
+    fn update(&mut self, input: &Activations, scratch: &mut SparseScratch, update: &Update) -> Result<(), StepError> {
         self.learn(&scratch.lines, &scratch.active, update);
         self.rewire(update.at);
-        Ok(())
+        self.tell_sampler(update.at, input, scratch)
     }
 
-    /// Fused, a tile of outputs at a time. With negatives only the outputs drawn are scored and change.
+    /// Fused, a tile of outputs at a time. With a sampler only the outputs that it chooses, and the true ones, are scored and change.
     ///
     /// # Panics
     /// If shapes disagree.
@@ -438,7 +412,7 @@ impl Head for Sparse {
         mut gradient: Option<&mut Activations>,
         scratch: &mut SparseScratch,
     ) -> Result<f64, StepError> {
-        let mut tiles = self.begin(input, targets, loss, Mode::Train(update.at), scratch);
+        let mut tiles = self.begin(input, targets, loss, Mode::Train(update.at), scratch)?;
         let backward = gradient.is_some();
         if let Some(gradient) = &mut gradient {
             // Rows are gathered where they are needed in the end.
@@ -463,6 +437,7 @@ impl Head for Sparse {
             self.backward(gradient, scratch)?;
         }
         self.rewire(update.at);
+        self.tell_sampler(update.at, input, scratch)?;
         Ok(value)
     }
 

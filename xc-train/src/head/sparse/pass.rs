@@ -2,7 +2,8 @@
 
 use super::active::{Active, Cursor, Entry};
 use super::rank::{BlockTotals, NONE};
-use super::{Sparse, SparseScratch, Tile};
+use super::tiles::{Correction, Tile};
+use super::{Sparse, SparseScratch};
 use crate::loss::Shares;
 use crate::{Activations, Loss};
 use rayon::prelude::*;
@@ -182,7 +183,7 @@ impl Sparse {
         positive: u32,
         sums: &mut Sums,
     ) {
-        let lanes = task.judge(sums, positive);
+        let lanes = task.judge(tile.correction(at), sums, positive);
         if lanes == 0 {
             return;
         }
@@ -354,17 +355,20 @@ struct Task<'a> {
 
 impl Task<'_> {
     /// Replaces the logits by `scale` times their gradient and adds their losses. Gives the lanes whose gradient is not 0.
-    fn judge(&mut self, sums: &mut Sums, positive: u32) -> u32 {
-        // The loss is known inside the loop over lanes.
+    fn judge(&mut self, of: Correction, sums: &mut Sums, positive: u32) -> u32 {
+        // The loss is known inside the loop over lanes, and that nothing is corrected.
+        const NONE: Correction = Correction::NONE;
         match self.loss {
-            Loss::Softmax => self.judge_by(Loss::Softmax, sums, positive),
-            Loss::Bce => self.judge_by(Loss::Bce, sums, positive),
-            Loss::SquaredHinge => self.judge_by(Loss::SquaredHinge, sums, positive),
+            Loss::Softmax => self.judge_by(Loss::Softmax, of, sums, positive),
+            Loss::Bce if of.weight == 1.0 => self.judge_by(Loss::Bce, NONE, sums, positive),
+            Loss::Bce => self.judge_by(Loss::Bce, of, sums, positive),
+            Loss::SquaredHinge if of.weight == 1.0 => self.judge_by(Loss::SquaredHinge, NONE, sums, positive),
+            Loss::SquaredHinge => self.judge_by(Loss::SquaredHinge, of, sums, positive),
         }
     }
 
     #[inline(always)]
-    fn judge_by(&mut self, loss: Loss, sums: &mut Sums, positive: u32) -> u32 {
+    fn judge_by(&mut self, loss: Loss, of: Correction, sums: &mut Sums, positive: u32) -> u32 {
         let (mut lanes, mut total) = (0, 0.0f32);
         for lane in 0..LANES {
             let z = &mut sums[lane / 16][lane % 16];
@@ -372,9 +376,15 @@ impl Task<'_> {
                 *z = 0.0;
                 continue;
             }
-            let (value, gradient) = loss.loss_and_gradient(*z, positive >> lane & 1 == 1, self.shares[lane]);
-            total += value;
-            *z = gradient * self.scale;
+            let is_true = positive >> lane & 1 == 1;
+            let (log_q, weight) = match loss {
+                _ if is_true => (0.0, 1.0),
+                Loss::Softmax => (of.log_q, 1.0),
+                Loss::Bce | Loss::SquaredHinge => (0.0, of.weight),
+            };
+            let (value, gradient) = loss.loss_and_gradient(*z - log_q, is_true, self.shares[lane]);
+            total += value * weight;
+            *z = gradient * weight * self.scale;
             lanes |= u32::from(*z != 0.0) << lane;
         }
         self.total += f64::from(total);

@@ -2,7 +2,8 @@
 
 use super::active::Cursor;
 use super::pass::Weights;
-use super::{Sparse, SparseScratch, Tile};
+use super::tiles::Tile;
+use super::{Sparse, SparseScratch};
 use crate::head::Ranked;
 use crate::loss::{Shares, Total};
 use crate::{Activations, Loss, Targets};
@@ -16,8 +17,8 @@ use xc_sparse::with_indices;
 const OUTPUTS: usize = 1 << 14;
 
 impl Sparse {
-    /// Calls `visit` with every output of a tile and its logits for a block of instances.
-    fn each(&self, tile: Tile<'_>, block: usize, scratch: &SparseScratch, mut visit: impl FnMut(usize, &Sums)) {
+    /// Calls `visit` with the place of every output of a tile, the output and its logits for a block of instances.
+    fn each(&self, tile: Tile<'_>, block: usize, scratch: &SparseScratch, mut visit: impl FnMut(usize, usize, &Sums)) {
         let kernels = Kernels::current();
         let lines = scratch.lines.block(block);
         let mut weights = Weights::new(self.connections.weights());
@@ -28,7 +29,7 @@ impl Sparse {
                 let mut sums = kernels.forward(lines, &inputs[range.clone()], weights.row(range), ahead);
                 let bias = self.bias.values()[output];
                 sums.as_flattened_mut().iter_mut().for_each(|z| *z += bias);
-                visit(output, &sums);
+                visit(at, output, &sums);
             }
         });
     }
@@ -42,7 +43,7 @@ impl Sparse {
         }
         let scratch = &*scratch;
         for_each_part(logits.values_mut(), LANES * n, |block, rows| {
-            self.each(Tile::Range { first: 0, len: n }, block, scratch, |output, sums| {
+            self.each(Tile::Range { first: 0, len: n }, block, scratch, |_, output, sums| {
                 for (row, z) in rows.chunks_exact_mut(n).zip(sums.as_flattened()) {
                     row[output] = *z;
                 }
@@ -89,7 +90,7 @@ impl Sparse {
                 let mut losses = [0.0f64; LANES];
                 let mut cursor = judged_by.map(|_| scratch.positives[block].from(outputs.start));
                 let tile = Tile::Range { first: outputs.start, len: outputs.len() };
-                self.each(tile, block, scratch, |output, sums| {
+                self.each(tile, block, scratch, |_, output, sums| {
                     if let (Some((_, loss)), Some(cursor)) = (judged_by, &mut cursor) {
                         let shares = totals.get(block).map_or(&NONE, |of| &of.shares);
                         add_losses(loss, shares, cursor, output, sums, &mut losses);
@@ -262,8 +263,13 @@ impl Sparse {
                 let mut take = |rows: &[[f32; SIDE]], n: usize| {
                     totals.iter_mut().zip(rows).for_each(|(total, row)| total.add(loss, &row[..n]));
                 };
-                self.each(tile.part(part * OUTPUTS, OUTPUTS), block, scratch, |_, sums| {
-                    rows.iter_mut().zip(sums.as_flattened()).for_each(|(row, &z)| row[n] = z);
+                let tile = tile.part(part * OUTPUTS, OUTPUTS);
+                let mut cursor = scratch.positives[block].from(if tile.len() == 0 { 0 } else { tile.output(0) });
+                self.each(tile, block, scratch, |at, output, sums| {
+                    let (log_q, positive) = (tile.correction(at).log_q, cursor.lanes(output));
+                    for (lane, (row, &z)) in rows.iter_mut().zip(sums.as_flattened()).enumerate() {
+                        row[n] = if positive >> lane & 1 == 1 { z } else { z - log_q };
+                    }
                     n += 1;
                     if n == SIDE {
                         take(&rows, n);

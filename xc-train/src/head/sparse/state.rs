@@ -15,7 +15,7 @@ impl State for Sparse {
             "sparse": [self.connections.n_labels(), self.connections.n_inputs()],
             "params": self.params,
             "init": self.init,
-            "negatives": self.negatives.as_ref().map(|negatives| negatives.settings()),
+            "sampler": self.sampler.as_ref().map(|sampler| sampler.settings()),
             "screening": self.screening,
             "tile": self.tile,
         })
@@ -55,7 +55,7 @@ impl State for Sparse {
             let (name, dtype) = (format!("head.weights.m{i}"), moment.dtype());
             f(Array { of: of(&name, Role::Training, dtype, shape), bytes: moment.bytes() })?;
         }
-        Ok(())
+        self.sampler.as_ref().map_or(Ok(()), |sampler| sampler.visit(f))
     }
 
     fn load(&mut self, from: &dyn Arrays) -> Result<(), StateError> {
@@ -73,6 +73,9 @@ impl State for Sparse {
         for (i, moment) in self.moments.iter_mut().enumerate() {
             let (name, dtype) = (format!("head.weights.m{i}"), moment.dtype());
             from.read(&of(&name, Role::Training, dtype, shape), moment.bytes_mut())?;
+        }
+        if let Some(sampler) = &mut self.sampler {
+            sampler.load(from)?;
         }
         self.connections.check().map_err(|e| StateError::new("head.indices", e))
     }
