@@ -49,22 +49,25 @@
 //! | a query | its best labels | [`TreeModel::predict`] |
 //! | queries one after the other, without allocating | their best labels | [`TreeModel::predict_one`] |
 //! | many queries at once | their best labels | [`TreeModel::predict_batch`] |
+//! | a text | its best labels | [`text::TextModel`] |
 //! | a query and some labels | their scores | [`TreeModel::restrict`], [`TreeModel::predict_restricted`] |
 //!
 //! # Features
-//! `train` (default): training. `import` (default): models of PECOS and omikuji. A program that only predicts
-//! turns both off and compiles neither.
+//! `train`: training. `import`: models of PECOS and omikuji. `text`: a model with its text pipeline in one folder.
+//! All are on by default; a program that only predicts turns them off and compiles none of it.
 //!
 //! # When not to use it
 //! Below some hundred labels one ranker a label is simpler and as fast; features that are dense vectors belong
 //! to the networks of `xc-train`.
 
-#![deny(unsafe_code)]
+#![deny(unsafe_code, missing_debug_implementations)] // the one exception is `trusted`
 
 #[cfg(feature = "import")]
 pub mod import;
 mod model;
 mod predict;
+#[cfg(feature = "text")]
+pub mod text;
 #[cfg(feature = "train")]
 mod train;
 

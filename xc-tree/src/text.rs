@@ -1,0 +1,266 @@
+//! A tree that takes text: the model and what makes its features, in one folder.
+//!
+//! ```
+//! # #[cfg(not(feature = "train"))]
+//! # fn main() {}
+//! # #[cfg(feature = "train")]
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use xc_hash::text::PipelineParams;
+//! use xc_sparse::LabelRows;
+//! use xc_tree::{TreeParams, text::TextModel};
+//!
+//! let texts = ["a red car", "a red bus", "a green tree", "the green leaf"];
+//! let labels = LabelRows::from_lists([[0], [0], [1], [1]], 2)?;
+//! let model = TextModel::train(&texts, &labels, PipelineParams::default(), &TreeParams::default())?;
+//! assert_eq!(model.predict("Red!", 1)[0].label, 0);
+//! # Ok(())
+//! # }
+//! ```
+
+use crate::model::{KIND, OpenTreeError, TreeModel};
+use crate::predict::{PredictParams, PredictScratch};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+use xc_hash::text::{Featurizer, OpenPipelineError, PartArray, Pipeline, PipelineParts, PipelineScratch};
+use xc_sparse::SparseRow;
+use xc_sparse::dtype::DType;
+use xc_sparse::rank::Scored;
+use xc_sparse::store::{Container, ContainerWriter, OpenError, OpenMode, WriteError};
+
+/// Arrays of the pipeline are stored under this prefix.
+const PREFIX: &str = "pipeline.";
+
+/// A tree over the features that a text pipeline makes.
+///
+/// # Invariants
+/// The pipeline makes as many features as the tree takes.
+#[derive(Debug)]
+pub struct TextModel {
+    tree: TreeModel,
+    pipeline: Pipeline,
+}
+
+/// Memory of one thread's predictions from text.
+#[derive(Clone, Debug, Default)]
+pub struct TextScratch {
+    pipeline: PipelineScratch,
+    tree: PredictScratch,
+}
+
+/// Why a folder does not open as a tree that takes text.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenTextError {
+    /// The tree.
+    #[error(transparent)]
+    Tree(#[from] OpenTreeError),
+    /// The pipeline's arrays.
+    #[error(transparent)]
+    Container(#[from] OpenError),
+    /// The pipeline.
+    #[error("{}: the text pipeline cannot be used", path.display())]
+    Pipeline {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong.
+        #[source]
+        source: OpenPipelineError,
+    },
+    /// An array of a type that no pipeline has.
+    #[error("{}: array {name:?} is of type {got}, expected F32, U32 or U8", path.display())]
+    Array {
+        /// The folder.
+        path: PathBuf,
+        /// The array.
+        name: String,
+        /// Its type.
+        got: DType,
+    },
+    /// The model takes features as they are, or weighted counts.
+    #[error("{}: the model takes no text", path.display())]
+    NoText {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Pipeline and tree differ.
+    #[error("{}: the pipeline makes {got} features, the tree takes {expected}", path.display())]
+    Width {
+        /// The folder.
+        path: PathBuf,
+        /// Features that come out of the pipeline.
+        got: usize,
+        /// Features that the tree takes.
+        expected: usize,
+    },
+}
+
+impl TextModel {
+    /// A tree and the pipeline that made the features it was trained on.
+    ///
+    /// # Panics
+    /// If the pipeline makes another number of features than the tree takes.
+    pub fn new(tree: TreeModel, pipeline: Pipeline) -> Self {
+        let (got, expected) = (pipeline.n_features(), tree.info().n_features);
+        assert!(got == expected, "a pipeline of {got} features for a tree of {expected}");
+        Self { tree, pipeline }
+    }
+
+    /// Writes the model's folder: complete, or not at all. An older model there is replaced.
+    ///
+    /// # Errors
+    /// The folder holds something else than a model, or the system refuses to write.
+    pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), WriteError> {
+        let mut writer = ContainerWriter::create(folder.as_ref(), KIND)?;
+        let PipelineParts { config, arrays } = self.pipeline.to_parts();
+        writer.set_pipeline(config);
+        for (name, array) in &arrays {
+            let name = format!("{PREFIX}{name}");
+            match array {
+                PartArray::F32(values) => writer.add_slice(&name, values)?,
+                PartArray::U32(values) => writer.add_slice(&name, values)?,
+                PartArray::U8(values) => writer.add_slice(&name, values)?,
+            }
+        }
+        self.tree.write(&mut writer)?;
+        writer.finish()
+    }
+
+    /// Opens a model's folder: the tree's arrays are mapped and checked, the pipeline is read.
+    ///
+    /// # Errors
+    /// See [`OpenTextError`].
+    pub fn open(folder: impl AsRef<Path>) -> Result<Self, OpenTextError> {
+        let path = folder.as_ref();
+        let container = Container::open(path, OpenMode::Map)?;
+        let tree = TreeModel::from_container(&container)?;
+        let wrong = |source| OpenTextError::Pipeline { path: path.to_owned(), source };
+        let config = container.pipeline().ok_or_else(|| OpenTextError::NoText { path: path.to_owned() })?.clone();
+        let mut arrays = Vec::new();
+        for (name, entry) in container.arrays() {
+            if let Some(short) = name.strip_prefix(PREFIX) {
+                let array = match entry.dtype {
+                    DType::F32 => PartArray::F32(container.array(name)?.to_vec()),
+                    DType::U32 => PartArray::U32(container.array(name)?.to_vec()),
+                    DType::U8 => PartArray::U8(container.array(name)?.to_vec()),
+                    got => return Err(OpenTextError::Array { path: path.to_owned(), name: name.to_owned(), got }),
+                };
+                arrays.push((short.to_owned(), array));
+            }
+        }
+        let Featurizer::Text(pipeline) = Featurizer::from_parts(PipelineParts { config, arrays }).map_err(wrong)?
+        else {
+            return Err(OpenTextError::NoText { path: path.to_owned() });
+        };
+        let (got, expected) = (pipeline.n_features(), tree.info().n_features);
+        if got != expected {
+            return Err(OpenTextError::Width { path: path.to_owned(), got, expected });
+        }
+        Ok(Self { tree, pipeline })
+    }
+
+    /// The tree.
+    pub fn tree(&self) -> &TreeModel {
+        &self.tree
+    }
+
+    /// What makes features of text.
+    pub fn pipeline(&self) -> &Pipeline {
+        &self.pipeline
+    }
+
+    /// The `top_k` best labels of one text, best first, with the model's own beam.
+    ///
+    /// *Cost*: see [`TreeModel::predict`].
+    pub fn predict(&self, text: &str, top_k: usize) -> Vec<Scored> {
+        let mut out = Vec::new();
+        self.predict_one(text, &PredictParams::new(&self.tree, top_k), &mut TextScratch::default(), &mut out);
+        out
+    }
+
+    /// The best labels of one text, best first, into `out`. Allocates nothing once `scratch` and `out` have grown.
+    pub fn predict_one(&self, text: &str, params: &PredictParams, scratch: &mut TextScratch, out: &mut Vec<Scored>) {
+        let (indices, values) = self.pipeline.transform_one(text, &mut scratch.pipeline);
+        self.tree.predict_one(SparseRow { indices, values }, params, &mut scratch.tree, out);
+    }
+}
+
+#[cfg(feature = "train")]
+mod train {
+    use super::TextModel;
+    use crate::model::TreeModel;
+    use crate::train::{TrainError, TrainInput, TreeParams};
+    use thiserror::Error;
+    use xc_hash::text::{FitPipelineError, Pipeline, PipelineParams};
+    use xc_sparse::LabelRows;
+
+    /// Why no tree was trained on texts.
+    #[derive(Debug, Error)]
+    #[non_exhaustive]
+    pub enum TrainTextError {
+        /// The pipeline's parameters, or texts without a feature.
+        #[error(transparent)]
+        Pipeline(#[from] FitPipelineError),
+        /// The tree.
+        #[error(transparent)]
+        Tree(#[from] TrainError),
+    }
+
+    impl TextModel {
+        /// Fits a pipeline to texts and trains a tree on what it makes of them; `labels` has one list a text.
+        ///
+        /// # Errors
+        /// See [`TrainTextError`].
+        pub fn train<T: AsRef<str> + Sync>(
+            texts: &[T],
+            labels: &LabelRows,
+            text: PipelineParams,
+            params: &TreeParams,
+        ) -> Result<Self, TrainTextError> {
+            let pipeline = Pipeline::fit(text, texts)?;
+            let features = pipeline.transform_batch(texts);
+            Ok(Self::new(TreeModel::train(&TrainInput::new(features.view(), labels), params)?, pipeline))
+        }
+    }
+}
+
+#[cfg(feature = "train")]
+pub use train::TrainTextError;
+
+#[cfg(all(test, feature = "train"))]
+mod tests {
+    use super::*;
+    use crate::train::{TrainInput, TreeParams};
+    use xc_hash::text::PipelineParams;
+    use xc_sparse::{CsrMatrix, LabelRows};
+
+    #[test]
+    fn a_saved_model_answers_texts_as_the_one_that_was_trained() {
+        let texts: Vec<String> = (0..60).map(|i| format!("word{} word{} common", i % 12, (i + 1) % 12)).collect();
+        let labels = LabelRows::from_lists((0..60u32).map(|i| [i % 12]), 12).unwrap();
+        let trained = TextModel::train(&texts, &labels, PipelineParams::default(), &TreeParams::default()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model");
+        trained.save(&path).unwrap();
+        let opened = TextModel::open(&path).unwrap();
+        assert_eq!(opened.pipeline(), trained.pipeline());
+        let rows = trained.pipeline().transform_batch(&texts);
+        let batch = trained.tree().predict_batch(rows.view(), &PredictParams::new(trained.tree(), 3));
+        let (params, mut scratch, mut out) = (PredictParams::new(opened.tree(), 3), TextScratch::default(), Vec::new());
+        for (i, text) in texts.iter().enumerate() {
+            opened.predict_one(text, &params, &mut scratch, &mut out);
+            assert_eq!((&out[..], &opened.predict(text, 3)[..]), (batch.row(i), batch.row(i)));
+            assert_eq!(out[0].label, i as u32 % 12);
+        }
+    }
+
+    #[test]
+    fn a_model_of_plain_features_takes_no_text() {
+        let x = CsrMatrix::new((2, 2), vec![0, 1, 2], vec![0, 1], vec![1.0, 1.0]);
+        let y = LabelRows::from_lists([[0], [1]], 2).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model");
+        TreeModel::train(&TrainInput::new(x.view(), &y), &TreeParams::default()).unwrap().save(&path).unwrap();
+        assert!(matches!(TextModel::open(&path), Err(OpenTextError::NoText { .. })));
+        assert!(matches!(TextModel::open(folder.path()), Err(OpenTextError::Container(_))));
+    }
+}
