@@ -40,6 +40,7 @@ impl state::State for Scale {
     }
 }
 
+/// Trains, and says whether it learned.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The label is the sign of the first value, which the second one drowns until a weight finds it.
     let x: Vec<f32> = (0..400).map(|i| if i % 2 == 0 { (i as f32).sin() } else { 9.0 * (i as f32).cos() }).collect();

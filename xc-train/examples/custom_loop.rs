@@ -14,6 +14,7 @@ const N: usize = 400;
 const N_FEATURES: usize = 60;
 const N_LABELS: usize = 20;
 
+/// Trains, and says whether it learned.
 pub fn main() -> Result<(), Box<dyn Error>> {
     // Instance i has the features i and 3 i, and the label that both point at.
     let indices = (0..N).flat_map(|i| {

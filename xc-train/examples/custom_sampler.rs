@@ -38,6 +38,7 @@ impl state::State for Neighbours {
     }
 }
 
+/// Trains, and says whether it learned.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let x: Vec<f32> = (0..100 * 16).map(|at| f32::from(u8::from(at / 16 % 16 == at % 16))).collect();
     let y = LabelRows::from_lists((0..100).map(|i| [i % 16]), 1000)?;
