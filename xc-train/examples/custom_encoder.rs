@@ -55,6 +55,5 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
         let params = StepParams::new(Step { number, ..Step::default() }, rule);
         losses.push(network.step(&batch, Loss::Softmax, &params, &mut scratch)?);
     }
-    println!("loss {:.3} to {:.3}, weights {:?}", losses[0], losses[199], network.encoder().0.values());
     if losses[199] < 0.3 * losses[0] { Ok(()) } else { Err("it did not learn".into()) }
 }

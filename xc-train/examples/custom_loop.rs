@@ -4,6 +4,8 @@
 //! cargo run --release -p xc-train --example custom_loop
 //! ```
 
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+
 use std::error::Error;
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::encoder::Bag;
