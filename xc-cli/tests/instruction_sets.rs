@@ -1,0 +1,40 @@
+//! Every instruction set gives the same models and answers, to the bit.
+
+mod program;
+
+use program::{Folder, contents, run};
+use xc_sparse::Isa;
+
+const KINDS: [(&str, &str); 4] = [
+    ("tree", "--tree.branching 4"),
+    ("dense", "--network.widths 16 --epochs 2"),
+    ("uniform", "--network.widths 16 --network.intermediate 48 --head.fan-in 6 --epochs 2"),
+    ("mach", "--buckets 20 --repetitions 2 --network.widths 16 --epochs 2"),
+];
+
+#[test]
+fn models_and_answers_are_the_same_on_every_instruction_set() {
+    let folder = Folder::new();
+    folder.ok("generate --instances 200 --test-instances 40 --features 500 --labels 60 --words 30 --output data");
+    for (kind, options) in KINDS {
+        let mut first = None;
+        for isa in Isa::available() {
+            let on = |arguments: &str| {
+                run(folder.command(arguments).arg("--quiet").env("XC_SIMD", isa.name())).quiet_success()
+            };
+            on(&format!("train {kind} --train data/train.txt --model {isa}.{kind} --seed 3 {options}"));
+            let answers = on(&format!("predict --model {isa}.{kind} --input data/test.txt --top-k 5"));
+            let met = (contents(&folder.path(&format!("{isa}.{kind}"))), answers);
+            let (model, answers) = first.get_or_insert_with(|| met.clone());
+            assert!(*model == met.0, "{kind}: the model of {isa} is another");
+            assert!(*answers == met.1, "{kind}: the answers of {isa} are others");
+        }
+    }
+}
+
+#[test]
+fn an_unknown_instruction_set_is_an_error_of_the_user() {
+    let folder = Folder::new();
+    run(folder.command("predict --model none --input none").env("XC_SIMD", "foo"))
+        .refused(2, "XC_SIMD=\"foo\": expected scalar, avx2 or avx512");
+}
