@@ -8,24 +8,27 @@ use libfuzzer_sys::fuzz_target;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use xc_fuzz::{Block, blocks, folder, sections};
+use xc_sparse::Cancel;
 use xc_sparse::store::{ArrayRef, CHECKPOINT_KIND, CheckpointFolder, Container, ContainerWriter, OpenMode};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::classifier::{Classifier, ClassifierParams, preset};
 use xc_train::schedule::HalveOnPlateau;
 use xc_train::trainer::{
-    CHECKPOINT, CheckpointAt, Event, LogAt, Observer, STATE, Sample, Silent, Summary, TrainError,
+    CHECKPOINT, CheckpointAt, EarlyStopping, Event, Observer, PatienceFrom, STATE, Silent, Subset, Summary, TrainError,
 };
 use xc_train::{Examples, Features, Loss, Optimizer, TrainParams, Trainer};
 
 /// Stops in the middle of the second epoch.
 struct Stop;
 
-impl Observer for Stop {
-    fn event(&self, _: Event<'_>) {}
-
+impl Cancel for Stop {
     fn cancelled(&self) -> bool {
         STEPS.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 2
     }
+}
+
+impl Observer for Stop {
+    fn event(&self, _: Event<'_>) {}
 }
 
 static STEPS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
@@ -34,7 +37,7 @@ fn train(folder: &Path, observer: &dyn Observer) -> (Classifier, Result<Summary,
     let x = CsrMatrix::new((6, 4), (0..7).collect(), vec![0, 1, 2, 3, 0, 1], vec![1.0; 6]);
     let y = LabelRows::from_lists([[0u32], [1], [2], [0], [1], [2]], 3).expect("label lists");
     let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).expect("examples");
-    let (train, validation) = Sample::split(examples, 0.34, 1);
+    let (train, validation) = Subset::split(examples, 0.34, 1);
     let mut schedule = HalveOnPlateau::new(1);
     let mut params = ClassifierParams { loss: Loss::Softmax, ..preset::dense().params };
     params.encoder.widths = vec![2];
@@ -48,14 +51,13 @@ fn train(folder: &Path, observer: &dyn Observer) -> (Classifier, Result<Summary,
         loss: Loss::Softmax,
         optimizer: Optimizer::adam().with_weight_decay(0.01),
         schedule: &mut schedule,
-        params: TrainParams { batch_size: 2, epochs: 3, patience: Some(2), ..TrainParams::default() },
+        params: TrainParams { batch_size: 2, epochs: 3, early_stopping: Some(EarlyStopping { patience: 2, from: PatienceFrom::Start }), ..TrainParams::default() },
         checkpoint: Some(CheckpointAt {
             checkpoint: &checkpoint,
             part: STATE.to_owned(),
             every: Some(1000),
             after: std::time::Duration::ZERO,
         }),
-        log: Some(LogAt { folder: folder.join("log"), every: 1 }),
         observer,
     };
     let outcome = model.train(&mut trainer, &train, Some(&validation));

@@ -18,6 +18,7 @@ mod measure;
 mod model;
 mod named;
 mod output;
+mod plot;
 mod progress;
 mod synth;
 

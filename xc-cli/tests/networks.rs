@@ -250,6 +250,15 @@ fn killed_at_any_moment_mach_resumes_to_the_same_bytes() {
     folder.ok(&format!("{train} --model whole --threads 1"));
     folder.resumed_after_kills(&format!("{train} --model m"), 12, |attempt| 20 + 37 * attempt % 400);
     assert_eq!(contents(&folder.path("whole")), contents(&folder.path("m")));
+    // The log has the lines of an uninterrupted run, but for speeds and for what it notes of checkpoints.
+    let lines = |model: &str| -> Vec<Value> {
+        let log = folder.read(&format!("{model}.log/repetition-0001/log.jsonl"));
+        let mut lines: Vec<Value> = log.lines().map(json).filter(|line| line["event"] != "saved").collect();
+        lines.iter_mut().for_each(|line| line["instances_per_s"] = Value::Null);
+        lines
+    };
+    assert_eq!(lines("whole"), lines("m"));
+    assert!(folder.read("m.log/repetition-0001/curve.svg").starts_with("<svg"));
 }
 
 #[test]
@@ -258,7 +267,7 @@ fn training_goes_by_precision_at_three_down_to_the_lowest_rate() {
     folder.ok(DATA);
     folder.ok(
         "train dense --train data/train.txt --validation data/test.txt --model dense --network.widths 16 --batch-size 64 \
-         --epochs 200 --optimizer.rate 0.02 --judge p@3 --schedule plateau --schedule.lowest 0.25 --patience 1 \
+         --epochs 200 --optimizer.rate 0.02 --monitor P@3 --schedule plateau --schedule.lowest 0.25 --patience 1 \
          --patience-from lowest-rate",
     );
     let log = std::fs::read_to_string(folder.path("dense.log/log.jsonl")).unwrap();
@@ -275,7 +284,7 @@ fn training_goes_by_precision_at_three_down_to_the_lowest_rate() {
     assert!(met[met.len() - 1] <= before, "{met:?}");
     let config = json(&std::fs::read_to_string(folder.path("dense/config.json")).unwrap());
     let training = &config["parameters"]["training"];
-    assert_eq!(training["settings"]["judge"], "precision-3");
-    assert_eq!(training["settings"]["patience_from"], "lowest-rate");
+    assert_eq!(training["settings"]["monitor"], "P@3");
+    assert_eq!(training["settings"]["early_stopping"]["from"], "lowest-rate");
     assert_eq!(training["schedule"], "plateau, lowest 0.25");
 }

@@ -62,6 +62,7 @@ fn it_learns_from_sparse_features_whatever_the_layer() {
         "--head.precision bf16 --head.wiring unstructured",
         "--head.wiring dense",
         "--negatives 60",
+        "--sampler frequency --negatives 60",
         "--loss bce",
         "--network.init random",
         "--network.embedding-rate 0.5",
@@ -291,6 +292,14 @@ fn what_cannot_be_trained_is_refused() {
     );
     refused("--negatives 0", "--negatives: negatives is 0, expected at least 1");
     refused(
+        "--sampler all --negatives 5",
+        "--negatives: --sampler all scores every label; one of the two is expected",
+    );
+    refused(
+        "--sampler frequency --negatives 5 --sampler.power=-1",
+        "--sampler.power: power is -1, expected a finite number from 0 on",
+    );
+    refused(
         "--network.embedding-rate=-1",
         "--network.embedding-rate: embedding_rate is -1, expected a share of the learning rate, 0 or more",
     );
@@ -344,8 +353,8 @@ fn a_damaged_model_is_refused_in_one_line() {
     };
     changed("\"fan_in\": 12", "\"fan_in\": 13", "head.indices");
     changed(" 256\n", " 8\n", "12 connections a label, wanted at most the number of inputs, 8");
-    changed("\"weights\": \"f32\"", "\"weights\": \"bf16\"", "head.weights");
-    changed("\"weights\": \"f32\"", "\"weights\": \"f64\"", "f64");
+    changed("\"weights\": \"F32\"", "\"weights\": \"BF16\"", "head.weights");
+    changed("\"weights\": \"F32\"", "\"weights\": \"F65\"", "F65");
     changed("\"n_labels\": 150", "\"n_labels\": 151", "head.");
     changed("\"wiring\": \"uniform\"", "\"wiring\": \"other\"", "other");
 }

@@ -60,6 +60,7 @@
 #![deny(unsafe_code)] // kernels, buffers and constructors without checks alone may have it
 
 pub mod buffer;
+mod cancel;
 pub mod chunked;
 pub mod dense;
 pub mod dtype;
@@ -74,6 +75,7 @@ pub mod store;
 pub mod uniform;
 
 pub use buffer::{Buffer, FloatBuffer};
+pub use cancel::Cancel;
 pub use dtype::DType;
 pub use rows::{
     CscMatrix, CscView, CsrMatrix, CsrView, Dataset, DenseMatrix, DenseRows, LabelRows, LabelRowsError, Rows,

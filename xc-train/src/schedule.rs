@@ -1,6 +1,5 @@
 //! Learning rates over time.
 
-use crate::trainer::{Judge, Validation};
 use serde_json::json;
 
 /// A factor on the base learning rate.
@@ -11,9 +10,9 @@ pub trait Schedule: Send {
     /// Whether no later factor is below that of step `step`, as far as is known after all that was observed.
     fn is_lowest(&self, step: u64) -> bool;
 
-    /// Hears of each validation.
-    fn observe(&mut self, met: &Validation) {
-        let _ = met;
+    /// Hears after each validation whether the monitor's value is the best so far.
+    fn observe(&mut self, is_best: bool) {
+        let _ = is_best;
     }
 
     /// What has to be kept to go on later.
@@ -90,27 +89,19 @@ impl Schedule for WarmupCosine {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HalveOnPlateau {
     patience: u32,
-    judge: Judge,
     lowest: f64,
     factor: f64,
-    /// The best cost so far; see [`Judge::cost`].
-    best: f64,
     waited: u32,
 }
 
 impl HalveOnPlateau {
-    /// Begins at 1, goes by the validation loss, and has no lowest factor.
+    /// Begins at 1, and has no lowest factor.
     ///
     /// # Panics
     /// If `patience` is 0.
     pub fn new(patience: u32) -> Self {
         assert!(patience > 0, "patience 0, wanted at least 1");
-        Self { patience, judge: Judge::Loss, lowest: 0.0, factor: 1.0, best: f64::INFINITY, waited: 0 }
-    }
-
-    /// What improvement is.
-    pub fn judged_by(self, judge: Judge) -> Self {
-        Self { judge, ..self }
+        Self { patience, lowest: 0.0, factor: 1.0, waited: 0 }
     }
 
     /// The last halving ends at `lowest`, and the factor stays there.
@@ -133,10 +124,9 @@ impl Schedule for HalveOnPlateau {
         self.factor <= self.lowest
     }
 
-    fn observe(&mut self, met: &Validation) {
-        let cost = self.judge.cost(met);
-        if cost < self.best {
-            (self.best, self.waited) = (cost, 0);
+    fn observe(&mut self, is_best: bool) {
+        if is_best {
+            self.waited = 0;
             return;
         }
         self.waited += 1;
@@ -146,18 +136,18 @@ impl Schedule for HalveOnPlateau {
     }
 
     fn state(&self) -> Vec<f64> {
-        vec![self.factor, self.best, f64::from(self.waited)]
+        vec![self.factor, f64::from(self.waited)]
     }
 
     fn restore(&mut self, state: &[f64]) {
-        if let &[factor, best, waited] = state {
+        if let &[factor, waited] = state {
             // More than patience is never waited.
-            (self.factor, self.best, self.waited) = (factor, best, (waited as u32).min(self.patience - 1));
+            (self.factor, self.waited) = (factor, (waited as u32).min(self.patience - 1));
         }
     }
 
     fn settings(&self) -> serde_json::Value {
-        json!({ "halve_after": self.patience, "judge": self.judge, "lowest": self.lowest })
+        json!({ "halve_after": self.patience, "lowest": self.lowest })
     }
 }
 
@@ -178,40 +168,34 @@ mod tests {
         assert_eq!(WarmupCosine { warmup: 0, total: 0, floor: 0.5 }.factor(0), 0.5);
     }
 
-    /// A validation of this loss and this P@3.
-    fn validation(loss: f64, precision: f64) -> Validation {
-        Validation { loss, precision: [0.5, precision, 0.5] }
-    }
-
-    /// Factors after each validation; a copy is restored before each.
-    fn factors(first: HalveOnPlateau, met: impl IntoIterator<Item = Validation>) -> Vec<f64> {
+    /// Factors after each validation, of which it is said whether it was the best; a copy is restored before each.
+    fn factors(first: HalveOnPlateau, validations: impl IntoIterator<Item = bool>) -> Vec<f64> {
         let mut schedule = first;
-        let one = |met: Validation| {
+        let one = |is_best| {
             let mut copy = first;
             copy.restore(&schedule.state());
             assert_eq!(copy, schedule);
-            schedule.observe(&met);
+            schedule.observe(is_best);
             assert_eq!(schedule.is_lowest(0), schedule.factor(0) == first.lowest);
             schedule.factor(0)
         };
-        met.into_iter().map(one).collect()
+        validations.into_iter().map(one).collect()
     }
 
     #[test]
     fn a_plateau_halves_and_a_restored_schedule_goes_on() {
-        let losses = [3.0, 2.0, 2.0, 2.5, 1.9, f64::NAN, 1.9, 1.9, 1.9].map(|loss| validation(loss, 0.1));
-        let met = factors(HalveOnPlateau::new(2), losses);
-        assert_eq!(met, [1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.25, 0.25, 0.125]);
+        let best = [true, true, false, false, true, false, false, false, false];
+        let got = factors(HalveOnPlateau::new(2), best);
+        assert_eq!(got, [1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.25, 0.25, 0.125]);
+        assert_eq!(HalveOnPlateau::new(2).settings(), json!({"halve_after": 2, "lowest": 0.0}));
     }
 
     #[test]
-    fn a_plateau_of_precision_halves_down_to_the_lowest_factor() {
-        let schedule = HalveOnPlateau::new(1).judged_by(Judge::Precision3).down_to(0.1);
-        // The loss falls all the time and is not asked.
-        let precisions = [0.0, 0.2, 0.2, 0.3, 0.1, 0.3, 0.31, 0.31, 0.31, 0.4, 0.4];
-        let met = factors(schedule, precisions.iter().zip(0..).map(|(&p, i)| validation(-f64::from(i), p)));
-        assert_eq!(met, [1.0, 1.0, 0.5, 0.5, 0.25, 0.125, 0.125, 0.1, 0.1, 0.1, 0.1]);
-        assert_eq!(schedule.settings(), json!({ "halve_after": 1, "judge": "precision-3", "lowest": 0.1 }));
+    fn a_plateau_halves_down_to_the_lowest_factor() {
+        let schedule = HalveOnPlateau::new(1).down_to(0.1);
+        let best = [true, true, false, true, false, false, true, false, false, true, false];
+        assert_eq!(factors(schedule, best), [1.0, 1.0, 0.5, 0.5, 0.25, 0.125, 0.125, 0.1, 0.1, 0.1, 0.1]);
+        assert_eq!(schedule.settings(), json!({"halve_after": 1, "lowest": 0.1}));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use xc_sparse::Cancel;
 use xc_sparse::store::{CheckpointError, CheckpointFolder};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_tree::{
@@ -253,12 +254,15 @@ fn a_model_that_normalises_equals_one_of_normalised_rows_and_normalises_what_it_
 /// Cancels after a number of events.
 struct Patience(AtomicUsize);
 
+impl Cancel for Patience {
+    fn cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
+    }
+}
+
 impl Observer for Patience {
     fn event(&self, _: Event) {
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
-    }
-    fn cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == 0
     }
 }
 

@@ -1,8 +1,9 @@
 //! Initial values that follow from the training instances.
 
-use super::Classifier;
+use super::{Classifier, HeadParams, Output, SamplerParams};
+use crate::sampler::FrequencyNegatives;
 use crate::encoder::lsa;
-use crate::trainer::{Observer, Sample, TrainError};
+use crate::trainer::{Observer, Subset, TrainError};
 use crate::{Features, Loss};
 
 /// How far below the margin the biases begin with the squared hinge. A label that is rare begins at
@@ -33,7 +34,7 @@ impl Classifier {
     ///
     /// # Panics
     /// If the rows have another number of features than the classifier.
-    pub fn initialise(&mut self, train: &Sample<'_>, observer: &dyn Observer) -> Result<(), TrainError> {
+    pub fn initialise(&mut self, train: &Subset<'_>, observer: &dyn Observer) -> Result<(), TrainError> {
         let (encoder, loss, seed) = (&self.params.encoder, self.params.loss, self.params.seed);
         if let (true, Features::Sparse(rows)) = (encoder.uses_lsa(), train.examples().features()) {
             let cancelled = || observer.cancelled();
@@ -44,21 +45,34 @@ impl Classifier {
             }
         }
         let below = if loss == Loss::SquaredHinge && self.is_sparse() { BELOW } else { 0.0 };
-        let biases = prior(train, loss);
+        let counts = counts(train);
+        let biases = prior(&counts, train.rows().len(), loss);
         let bias = self.network.head_mut().bias_mut();
         bias.iter_mut().zip(biases).for_each(|(bias, prior)| *bias = prior - below);
+        if let (HeadParams::Sparse(params), Output::Sparse(head)) = (&self.params.head, self.network.head_mut())
+            && let SamplerParams::Frequency { per_step, power } = params.sampler
+        {
+            // Where no label is ever true nothing is drawn: the true ones are all there is.
+            let sampler = FrequencyNegatives::new(&counts, power, per_step).ok();
+            head.set_sampler(sampler.map(|sampler| Box::new(sampler) as _));
+        }
         Ok(())
     }
+}
+
+/// How often each label is true.
+fn counts(train: &Subset<'_>) -> Vec<u32> {
+    let targets = train.examples().targets();
+    let mut counts = vec![0u32; targets.n_labels()];
+    train.rows().iter().flat_map(|&i| targets.row(i as usize)).for_each(|&label| counts[label as usize] += 1);
+    counts
 }
 
 /// The biases with the least loss for a network that knows only how often each label is true,
 /// smoothed by half an instance. Without them a network of very many labels spends its first epochs
 /// on learning that nearly all of them are false.
-fn prior(train: &Sample<'_>, loss: Loss) -> Vec<f32> {
-    let targets = train.examples().targets();
-    let mut counts = vec![0u32; targets.n_labels()];
-    train.rows().iter().flat_map(|&i| targets.row(i as usize)).for_each(|&label| counts[label as usize] += 1);
-    let n = train.rows().len() as f64;
+fn prior(counts: &[u32], n: usize, loss: Loss) -> Vec<f32> {
+    let n = n as f64;
     let bias = |&count: &u32| {
         let count = f64::from(count);
         let bias = match loss {
@@ -83,9 +97,9 @@ mod tests {
         let rows = [&[0u32, 2][..], &[0], &[], &[0, 2], &[0], &[2]];
         let targets = LabelRows::from_lists(rows.map(<[u32]>::to_vec), 4).unwrap();
         let x = CsrMatrix::zero((6, 3));
-        let sample = Sample::all(Examples::try_new(Features::Sparse(Rows::new(x.view())), &targets).unwrap());
+        let sample = Subset::all(Examples::try_new(Features::Sparse(Rows::new(x.view())), &targets).unwrap());
         for loss in [Loss::Softmax, Loss::Bce, Loss::SquaredHinge] {
-            let bias = prior(&sample, loss);
+            let bias = prior(&counts(&sample), 6, loss);
             // Rows without features see the biases alone, since nothing else is there.
             let total = |bias: &[f32]| {
                 let one = |i| loss.of_row(&mut bias.to_vec(), targets.row(i), 1.0);

@@ -51,15 +51,15 @@ pub use input::Input;
 pub use memory::{Memory, Workload};
 pub use output::{Output, OutputScratch};
 pub use params::{
-    ClassifierParams, ClassifierParamsError, EmbeddingInit, EncoderParams, HeadParams, InputKind, SparseHeadParams,
-    Wiring,
+    ClassifierParams, ClassifierParamsError, EmbeddingInit, EncoderParams, HeadParams, InputKind, SamplerParams,
+    SparseHeadParams, Wiring,
 };
 pub(crate) use predict::Logits;
 pub use predict::{Only, PredictError, PredictScratch, QueryRow};
 pub use preset::Preset;
 
 use crate::encoder::Stack;
-use crate::trainer::{Sample, Summary, TrainError};
+use crate::trainer::{Subset, Summary, TrainError};
 use crate::{Head, Init, Network, Trainer};
 
 /// The network of a classifier.
@@ -107,8 +107,8 @@ impl Classifier {
     pub fn train(
         &mut self,
         trainer: &mut Trainer<'_>,
-        train: &Sample<'_>,
-        validation: Option<&Sample<'_>>,
+        train: &Subset<'_>,
+        validation: Option<&Subset<'_>>,
     ) -> Result<Summary, TrainError> {
         trainer.train(&mut self.network, train, validation)
     }

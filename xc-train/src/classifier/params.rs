@@ -118,9 +118,38 @@ pub struct SparseHeadParams {
     pub rewire_every: u64,
     /// Share of the connections that are replaced, the weakest.
     pub rewire_fraction: f64,
-    /// Uniform negatives of a step, beside the labels that are true in its batch; none: a step
-    /// scores all labels.
-    pub negatives: Option<usize>,
+    /// Which labels a step scores.
+    pub sampler: SamplerParams,
+}
+
+/// Which labels a step scores beside those that are true in its batch.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum SamplerParams {
+    /// All labels.
+    All,
+    /// Negatives that are equally likely ([`UniformNegatives`]).
+    Uniform {
+        /// Labels drawn per step.
+        per_step: usize,
+    },
+    /// Negatives by how often labels are true ([`FrequencyNegatives`](crate::sampler::FrequencyNegatives)).
+    Frequency {
+        /// Labels drawn per step.
+        per_step: usize,
+        /// A label's chance is proportional to this power of its frequency.
+        power: f64,
+    },
+}
+
+impl SamplerParams {
+    /// Labels drawn per step; none where all are scored.
+    pub fn per_step(self) -> Option<usize> {
+        match self {
+            Self::All => None,
+            Self::Uniform { per_step } | Self::Frequency { per_step, .. } => Some(per_step),
+        }
+    }
 }
 
 impl Default for SparseHeadParams {
@@ -134,7 +163,7 @@ impl Default for SparseHeadParams {
             screening: true,
             rewire_every: 1000,
             rewire_fraction: 0.1,
-            negatives: None,
+            sampler: SamplerParams::All,
         }
     }
 }
@@ -244,7 +273,11 @@ impl ClassifierParams {
 
     /// The layer with what a step does.
     pub(super) fn as_trained(&self, head: &SparseHeadParams, layer: Sparse) -> Sparse {
-        let sampler = head.negatives.map(|per_step| Box::new(UniformNegatives { per_step }) as Box<dyn Sampler>);
+        let sampler: Option<Box<dyn Sampler>> = match head.sampler {
+            SamplerParams::Uniform { per_step } => Some(Box::new(UniformNegatives { per_step })),
+            // Frequencies come with the training instances: see `Classifier::initialise`.
+            SamplerParams::All | SamplerParams::Frequency { .. } => None,
+        };
         let screening = if self.screens() { Screening::WherePays } else { Screening::Never };
         layer.with_sampler(sampler).with_screening(screening)
     }
@@ -293,8 +326,13 @@ impl SparseHeadParams {
         if !(0.0..=1.0).contains(&self.rewire_fraction) {
             return number("rewire_fraction", self.rewire_fraction, "a share from 0 to 1");
         }
-        if self.negatives == Some(0) {
+        if self.sampler.per_step() == Some(0) {
             return number("negatives", 0.0, "at least 1");
+        }
+        if let SamplerParams::Frequency { power, .. } = self.sampler
+            && !(power.is_finite() && power >= 0.0)
+        {
+            return number("power", power, "a finite number from 0 on");
         }
         if !matches!(self.moments, DType::F32 | DType::Bf16) {
             return Err(ClassifierParamsError::Moments { got: self.moments });

@@ -5,7 +5,7 @@ use crate::Trainer;
 use crate::classifier::{Classifier, preset};
 #[cfg(feature = "train")]
 use crate::trainer::Observer;
-use crate::trainer::{Sample, Summary, TrainError};
+use crate::trainer::{Subset, Summary, TrainError};
 use xc_hash::stream::{Purpose, name};
 use xc_mach::Assignment;
 use xc_sparse::LabelRows;
@@ -60,7 +60,7 @@ impl Repetition {
     /// # Errors
     /// The observer asked to stop.
     #[cfg(feature = "train")]
-    pub fn initialise(&mut self, train: &Sample<'_>, observer: &dyn Observer) -> Result<(), TrainError> {
+    pub fn initialise(&mut self, train: &Subset<'_>, observer: &dyn Observer) -> Result<(), TrainError> {
         self.classifier.initialise(train, observer)
     }
 
@@ -72,8 +72,8 @@ impl Repetition {
     pub fn train(
         &mut self,
         trainer: &mut Trainer<'_>,
-        train: &Sample<'_>,
-        validation: Option<&Sample<'_>>,
+        train: &Subset<'_>,
+        validation: Option<&Subset<'_>>,
     ) -> Result<Summary, TrainError> {
         self.classifier.train(trainer, train, validation)
     }

@@ -6,7 +6,6 @@
 //!     NAME, NAME.m0, ...  each array of the network; best.NAME the values of the best state so far
 //! ```
 
-use super::evaluate::Validation;
 use super::{CheckpointAt, exact};
 use crate::state::{Arrays, Role, Slice, Snapshot, StateError};
 use crate::{Encoder, Head, Network};
@@ -24,17 +23,25 @@ pub(super) struct Position {
     /// Batches of the epoch that are done.
     pub(super) batch: u64,
     pub(super) step: u64,
-    pub(super) log_bytes: u64,
-    /// Losses since the last line of the log: sum and number.
+    /// Sum of the losses of this epoch.
     #[serde(with = "exact")]
     pub(super) loss_sum: f64,
-    pub(super) n_losses: u64,
-    /// Evaluations since the best one.
+    /// Values of the monitor since the best one, those that patience counts.
     pub(super) waited: u32,
     pub(super) stopped: bool,
-    pub(super) best: Option<(u64, Validation)>,
+    pub(super) best: Option<Best>,
     #[serde(with = "exact::list")]
     pub(super) schedule: Vec<f64>,
+}
+
+/// The best value of the monitor so far.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Best {
+    /// Steps done then.
+    pub(super) step: u64,
+    /// Finite: nothing else is better than what was before.
+    pub(super) value: f64,
 }
 
 impl Position {
@@ -43,9 +50,8 @@ impl Position {
         let steps = u64::from(self.epoch).checked_mul(n_batches).and_then(|done| done.checked_add(self.batch));
         self.batch < n_batches.max(1)
             && steps == Some(self.step)
-            && self.n_losses <= self.step
             && u64::from(self.waited) <= self.step
-            && self.best.is_none_or(|(step, _)| step <= self.step)
+            && self.best.is_none_or(|best| best.step <= self.step)
     }
 }
 

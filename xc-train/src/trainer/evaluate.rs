@@ -1,48 +1,91 @@
 //! What the network knows about instances that it has not learned from.
 
-use super::data::Sample;
-use super::exact;
+use super::{Monitor, Subset};
+use crate::metrics::{EvaluateError, Evaluator, EvaluatorParams, Metric, MetricReport, Propensity, PropensityError};
 use crate::{Batch, Encoder, Head, Loss, Network, Scratch, StepError};
-use serde::{Deserialize, Serialize};
-use xc_sparse::rank::Scored;
 
-/// How well validation instances are answered. An instance without a true output counts as 0 in P@k.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// Ranks that are always looked at; P@k and the like of each are in every log.
+const KS: [usize; 3] = [1, 3, 5];
+/// Ranks that metrics without a cut look at.
+const WHOLE: usize = 100;
+
+/// How well validation instances are answered.
+#[derive(Clone, Debug)]
 pub struct Validation {
     /// Mean loss.
-    #[serde(with = "exact")]
     pub loss: f64,
-    /// Share of the best output, the best three and the best five that are true: P@1, P@3, P@5.
-    pub precision: [f64; 3],
+    /// The metrics at 1, 3, 5 and the monitor's k.
+    pub metrics: MetricReport,
 }
 
-const AT: [usize; 3] = [1, 3, 5];
+/// What is looked at for a monitor.
+#[derive(Clone, Debug)]
+pub struct ValidationParams {
+    metrics: EvaluatorParams,
+    /// Best labels of each instance.
+    depth: usize,
+}
 
-/// Judges a network. *Cost*: a forward pass over all rows of the sample.
-///
-/// # Errors
-/// A part of the network fails.
-pub fn evaluate<E: Encoder, H: Head<Input = E::Output>>(
-    network: &Network<E, H>,
-    sample: &Sample<'_>,
-    loss: Loss,
-    batch_size: usize,
-    scratch: &mut Scratch<E, H>,
-) -> Result<Validation, StepError> {
-    let mut batch = Batch::default();
-    let mut sums = [0.0f64; 4];
-    for rows in sample.rows().chunks(batch_size.max(1)) {
-        batch.fill(sample.examples(), rows);
-        let targets = batch.targets();
-        for (i, ranked) in network.rank(&batch, Some(loss), AT[2], scratch)?.iter().enumerate() {
-            let positives = targets.row(i);
-            let is_true = |s: &Scored| positives.binary_search(&s.label).is_ok();
-            sums[0] += ranked.loss;
-            for (sum, k) in sums[1..].iter_mut().zip(AT) {
-                *sum += ranked.best.iter().take(k).filter(|s| is_true(s)).count() as f64 / k as f64;
+impl ValidationParams {
+    /// The metrics at 1, 3, 5 and what the monitor names. Propensities come from the instances of `train`, with the constants of
+    /// the literature.
+    ///
+    /// # Errors
+    /// The monitor needs propensities, and there are too few instances for them.
+    pub fn new(monitor: Monitor, train: &Subset<'_>) -> Result<Self, PropensityError> {
+        let targets = train.examples().targets();
+        let mut metrics = EvaluatorParams { ks: KS.to_vec(), ..EvaluatorParams::new(targets.n_labels()) };
+        let mut depth = KS[2];
+        if let Monitor::Metric(metric) = monitor {
+            metrics.ks.extend(metric.k().filter(|k| !KS.contains(k)));
+            depth = depth.max(metric.k().unwrap_or(WHOLE));
+            if let Metric::Psp(_) | Metric::Psndcg(_) = metric {
+                let mut counts = vec![0; targets.n_labels()];
+                for &row in train.rows() {
+                    targets.row(row as usize).iter().for_each(|&label| counts[label as usize] += 1);
+                }
+                metrics.propensity = Some(Propensity::from_counts(train.len(), &counts, 0.55, 1.5)?);
             }
         }
+        Ok(Self { metrics, depth })
     }
-    let n = sample.rows().len().max(1) as f64;
-    Ok(Validation { loss: sums[0] / n, precision: [sums[1] / n, sums[2] / n, sums[3] / n] })
+}
+
+/// Evaluates a network on a subset: the mean loss, and metrics.
+///
+/// *Cost*: a forward pass over all rows of the subset.
+///
+/// # Errors
+/// A part of the network fails; its answers are no numbers; the subset is empty.
+pub fn evaluate<E: Encoder, H: Head<Input = E::Output>>(
+    network: &Network<E, H>,
+    subset: &Subset<'_>,
+    loss: Loss,
+    batch_size: usize,
+    params: &ValidationParams,
+    scratch: &mut Scratch<E, H>,
+) -> Result<Validation, ValidateError> {
+    let mut evaluator = Evaluator::new(params.metrics.clone()).map_err(EvaluateError::from)?;
+    let (mut batch, mut sum) = (Batch::default(), 0.0);
+    for rows in subset.rows().chunks(batch_size.max(1)) {
+        batch.fill(subset.examples(), rows);
+        let targets = batch.targets();
+        for (i, ranked) in network.rank(&batch, Some(loss), params.depth, scratch)?.iter().enumerate() {
+            sum += ranked.loss;
+            evaluator.add(targets.row(i), &ranked.best)?;
+        }
+    }
+    Ok(Validation { loss: sum / subset.len().max(1) as f64, metrics: evaluator.finish()? })
+}
+
+/// Why a network cannot be evaluated.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ValidateError {
+    /// A part of the network failed.
+    #[error(transparent)]
+    Step(#[from] StepError),
+    /// Its answers cannot be evaluated.
+    #[error("validation")]
+    Evaluate(#[from] EvaluateError),
 }

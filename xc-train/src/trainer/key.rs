@@ -1,6 +1,6 @@
 //! What a checkpoint belongs to.
 
-use super::{Sample, Trainer};
+use super::{Subset, Trainer};
 use crate::Features;
 use serde::Serialize;
 use xc_sparse::store::{CheckpointKey, Layout};
@@ -22,8 +22,8 @@ impl Trainer<'_> {
         &self,
         layout: Layout,
         model: &impl Serialize,
-        train: &Sample<'_>,
-        validation: Option<&Sample<'_>>,
+        train: &Subset<'_>,
+        validation: Option<&Subset<'_>>,
     ) -> String {
         let mut key = CheckpointKey::new(layout.system, VERSION);
         key.settings(&self.params);

@@ -1,37 +1,38 @@
-//! The loop: epochs of shuffled batches, validation, early stopping, checkpoints, log.
+//! The loop: epochs of shuffled batches, validation, early stopping, checkpoints.
 //!
 //! ```text
-//!   Sample ──▶ order of the epoch ──▶ Prefetch (own thread) ──▶ Network::step ──▶ log, validation, checkpoint
+//!   Subset ──▶ order of the epoch ──▶ Prefetch (own thread) ──▶ Network::step ──▶ validation, checkpoint
 //! ```
+//!
+//! It only trains: logs and progress are made by an [`Observer`] of what it tells.
 //!
 //! # Determinism
 //! Parameters depend on the network's first values, the data, [`TrainParams`], loss, optimiser and schedule; not on
 //! threads, times or interruptions. A training that was killed and goes on from its checkpoint ends with the same bytes.
 
 mod checkpoint;
-mod curve;
-mod data;
 mod evaluate;
 mod exact;
 mod key;
-mod log;
+mod monitor;
 mod observe;
 mod params;
+mod subset;
 
-pub use data::Sample;
-pub use evaluate::{Validation, evaluate};
+pub use evaluate::{ValidateError, Validation, ValidationParams, evaluate};
 pub use key::{CHECKPOINT, STATE};
-pub use log::LogError;
+pub use monitor::{EarlyStopping, Monitor, PatienceFrom, UnknownMonitor};
 pub use observe::{Event, Observer, Silent};
-pub use params::{CheckpointAt, Judge, Keep, LogAt, ParamsError, PatienceFrom, TrainParams};
+pub use params::{CheckpointAt, Keep, ParamsError, TrainParams};
+pub use subset::Subset;
 
+use crate::metrics::PropensityError;
 use crate::state::{Role, Snapshot, StateError};
 use crate::{Encoder, Head, Loss, Network, Optimizer, Rule, Schedule, Scratch, Step, StepError, StepParams};
-use checkpoint::Position;
-use data::{Prefetch, order};
-use log::Log;
+use checkpoint::{Best, Position};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use subset::{Prefetch, order};
 use thiserror::Error;
 use xc_sparse::store::CheckpointError;
 
@@ -76,9 +77,17 @@ pub enum TrainError {
     /// A part of the network failed.
     #[error(transparent)]
     Step(#[from] StepError),
-    /// The log cannot be written.
-    #[error("training log")]
-    Log(#[from] LogError),
+    /// The held-out instances cannot be evaluated.
+    #[error(transparent)]
+    Validate(#[from] ValidateError),
+    /// The monitor needs propensities, and there are none.
+    #[error("{monitor}")]
+    Monitor {
+        /// What is watched.
+        monitor: Monitor,
+        /// Why there are none.
+        source: PropensityError,
+    },
 }
 
 /// What came out, beside the network.
@@ -89,8 +98,8 @@ pub struct Summary {
     pub steps: u64,
     /// Epochs done, the last one perhaps in part.
     pub epochs: u32,
-    /// The best validation, and after how many steps.
-    pub best: Option<(u64, Validation)>,
+    /// The best value of the monitor, and after how many steps.
+    pub best: Option<(u64, f64)>,
     /// Whether training ended early because validation no longer improved.
     pub stopped_early: bool,
 }
@@ -107,8 +116,6 @@ pub struct Trainer<'a> {
     pub params: TrainParams,
     /// Where and how often the state is saved; training goes on from what is there.
     pub checkpoint: Option<CheckpointAt<'a>>,
-    /// Where and how often lines are logged.
-    pub log: Option<LogAt>,
     /// Who is told.
     pub observer: &'a dyn Observer,
 }
@@ -128,54 +135,49 @@ impl Trainer<'_> {
     pub fn train<E: Encoder, H: Head<Input = E::Output>>(
         &mut self,
         network: &mut Network<E, H>,
-        train: &Sample<'_>,
-        validation: Option<&Sample<'_>>,
+        train: &Subset<'_>,
+        validation: Option<&Subset<'_>>,
     ) -> Result<Summary, TrainError> {
         self.params.check()?;
-        if train.rows().is_empty() {
+        if train.is_empty() {
             return Err(TrainError::NoInstances);
         }
-        for sample in std::iter::once(train).chain(validation) {
-            let (got, labels) = (sample.examples().targets().n_labels(), network.head().labels());
+        for subset in std::iter::once(train).chain(validation) {
+            let (got, labels) = (subset.examples().targets().n_labels(), network.head().labels());
             assert!(labels.end as usize <= got, "targets of {got} labels for a head of {labels:?}");
         }
+        let monitor = self.params.monitor;
+        let metrics =
+            ValidationParams::new(monitor, train).map_err(|source| TrainError::Monitor { monitor, source })?;
+        let validation = validation.filter(|subset| !subset.is_empty()).map(|subset| (subset, &metrics));
         let (encoder, head) = self.rules(1.0);
         network.prepare(encoder.optimizer, head.optimizer);
-        let mut run = Run {
-            position: Position::default(),
-            best: None,
-            saved: None,
-            last_save: Instant::now(),
-            log: None,
-            scratch: Scratch::default(),
-            started: Instant::now(),
-            instances: 0,
-            steps: 0,
-        };
-        if let Some(checkpoint) = &self.checkpoint
-            && let Some((position, best)) =
-                checkpoint.load(network, train.rows().len().div_ceil(self.params.batch_size) as u64)?
-        {
+        let mut run = Run::new(train.len().div_ceil(self.params.batch_size) as u64);
+        self.resume(&mut run, network)?;
+        while run.position.epoch < self.params.epochs && !run.position.stopped {
+            self.epoch(&mut run, network, train, validation)?;
+        }
+        if let Some(best) = run.best.filter(|_| self.params.keep == Keep::Best) {
+            network.load(&best)?;
+        }
+        let Position { step, epoch, best, stopped, .. } = run.position;
+        let best = best.map(|best| (best.step, best.value));
+        Ok(Summary { steps: step, epochs: epoch, best, stopped_early: stopped })
+    }
+
+    /// Goes on from what the checkpoint holds.
+    fn resume<E: Encoder, H: Head<Input = E::Output>>(
+        &mut self,
+        run: &mut Run<E, H>,
+        network: &mut Network<E, H>,
+    ) -> Result<(), TrainError> {
+        let Some(at) = &self.checkpoint else { return Ok(()) };
+        if let Some((position, best)) = at.load(network, run.n_batches)? {
             self.schedule.restore(&position.schedule);
             self.observer.event(Event::Resumed { epoch: position.epoch, step: position.step });
             (run.saved, run.position, run.best) = (Some(position.step), position, best);
         }
-        if let Some(at) = &self.log {
-            run.log = Some(Log::open(&at.folder, run.position.log_bytes)?);
-        }
-        while run.position.epoch < self.params.epochs && !run.position.stopped {
-            self.epoch(&mut run, network, train, validation)?;
-        }
-        if let Some(log) = &run.log {
-            log.draw()?;
-        }
-        if self.params.keep == Keep::Best
-            && let Some(best) = run.best
-        {
-            network.load(&best)?;
-        }
-        let Position { step, epoch, best, stopped, .. } = run.position;
-        Ok(Summary { steps: step, epochs: epoch, best, stopped_early: stopped })
+        Ok(())
     }
 
     /// How encoder and head learn where the schedule says `factor`.
@@ -189,14 +191,11 @@ impl Trainer<'_> {
         &mut self,
         run: &mut Run<E, H>,
         network: &mut Network<E, H>,
-        train: &Sample<'_>,
-        validation: Option<&Sample<'_>>,
+        train: &Subset<'_>,
+        validation: Option<(&Subset<'_>, &ValidationParams)>,
     ) -> Result<(), TrainError> {
-        let size = self.params.batch_size;
-        let epoch = run.position.epoch;
+        let (size, epoch) = (self.params.batch_size, run.position.epoch);
         let order = order(train, self.params.seed, epoch);
-        let n_batches = order.len().div_ceil(size as u64);
-        let n_steps = n_batches * u64::from(self.params.epochs);
         std::thread::scope(|scope| {
             let first = run.position.batch as usize;
             let batches = Prefetch::start(scope, train, order, size, first);
@@ -208,9 +207,10 @@ impl Trainer<'_> {
                 if !loss.is_finite() {
                     return Err(self.not_finite(run, loss));
                 }
-                run.advance(loss, batch.len(), n_batches);
+                run.advance(loss, batch.len());
                 batches.recycle(batch);
-                self.after_step(run, network, validation, loss, &step, n_batches, n_steps)?;
+                self.observer.event(run.event(epoch, loss, head.rate, self.params.epochs));
+                self.after_step(run, network, validation, epoch)?;
                 if run.position.stopped {
                     break;
                 }
@@ -219,40 +219,37 @@ impl Trainer<'_> {
         })
     }
 
-    /// Log, validation, checkpoint, cancellation; in this order, so that a checkpoint holds all of a step.
+    /// Validation, checkpoint, cancellation; in this order, so that a checkpoint holds all of a step.
     fn after_step<E: Encoder, H: Head<Input = E::Output>>(
         &mut self,
         run: &mut Run<E, H>,
         network: &mut Network<E, H>,
-        validation: Option<&Sample<'_>>,
-        loss: f64,
-        step: &StepParams,
-        n_batches: u64,
-        n_steps: u64,
+        validation: Option<(&Subset<'_>, &ValidationParams)>,
+        epoch: u32,
     ) -> Result<(), TrainError> {
-        let done = run.position.step;
-        let speed = run.speed();
-        let end_of_epoch = run.position.batch == 0;
-        let left = run.started.elapsed().div_f64(run.steps as f64).mul_f64((n_steps - done) as f64);
-        let epoch = ((done - 1) / n_batches) as u32;
-        let rate = step.head.rate;
-        self.observer.event(Event::Step { epoch, step: done, n_steps, loss, rate, instances_per_s: speed, left });
-        if let Some(log) = &mut run.log
-            && let Some(at) = &self.log
-            && (done.is_multiple_of(at.every) || end_of_epoch)
-        {
-            let sum = std::mem::take(&mut run.position.loss_sum);
-            let n = std::mem::take(&mut run.position.n_losses);
-            log.step(epoch, done, sum / n as f64, rate, speed)?;
-        }
+        let (done, end_of_epoch) = (run.position.step, run.is_end_of_epoch());
         let due = self.params.validate_every.map_or(end_of_epoch, |every| done.is_multiple_of(every));
-        if let Some(sample) = validation
-            && due
-            && !sample.rows().is_empty()
-        {
-            let began = Instant::now();
-            self.validate(run, network, sample, epoch)?;
-            run.started += began.elapsed();
+        match validation {
+            Some((subset, params)) if due => {
+                let began = Instant::now();
+                let validation =
+                    evaluate(network, subset, self.loss, self.params.batch_size, params, &mut run.scratch)?;
+                let is_best =
+                    self.watch(&mut run.position, self.params.monitor, self.params.monitor.value(&validation));
+                if is_best && self.params.keep == Keep::Best {
+                    run.best.get_or_insert_default().take(&network.parts(), &[Role::Answer])?;
+                }
+                self.observer.event(Event::Validated { epoch, step: done, validation: &validation, is_best });
+                run.started += began.elapsed();
+            }
+            None if end_of_epoch => {
+                let mean = run.position.loss_sum / run.n_batches as f64;
+                self.watch(&mut run.position, Monitor::Loss, mean);
+            }
+            _ => {}
+        }
+        if end_of_epoch {
+            run.position.loss_sum = 0.0;
         }
         let cancelled = self.observer.cancelled();
         if let Some(at) = &self.checkpoint
@@ -266,38 +263,24 @@ impl Trainer<'_> {
         if cancelled { Err(TrainError::Cancelled { step: done }) } else { Ok(()) }
     }
 
-    fn validate<E: Encoder, H: Head<Input = E::Output>>(
-        &mut self,
-        run: &mut Run<E, H>,
-        network: &Network<E, H>,
-        sample: &Sample<'_>,
-        epoch: u32,
-    ) -> Result<(), TrainError> {
-        let step = run.position.step;
-        let met = evaluate(network, sample, self.loss, self.params.batch_size, &mut run.scratch)?;
+    /// Tells the schedule and early stopping whether the value is the best so far, and says so.
+    fn watch(&mut self, position: &mut Position, monitor: Monitor, value: f64) -> bool {
+        let stopping = self.params.early_stopping;
         // The rate that led here, before the schedule hears of it.
-        let counts = match self.params.patience_from {
+        let counts = match stopping.map_or(PatienceFrom::Start, |stopping| stopping.from) {
             PatienceFrom::Start => true,
-            PatienceFrom::LowestRate => self.schedule.is_lowest(step.saturating_sub(1)),
+            PatienceFrom::LowestRate => self.schedule.is_lowest(position.step.saturating_sub(1)),
         };
-        self.schedule.observe(&met);
-        let is_best = run.position.best.is_none_or(|(_, best)| self.params.judge.is_better(&met, &best));
+        let is_best = monitor.is_better(value, position.best.map(|best| best.value));
+        self.schedule.observe(is_best);
         if is_best {
-            run.position.best = Some((step, met));
-            run.position.waited = 0;
-            if self.params.keep == Keep::Best {
-                run.best.get_or_insert_default().take(&network.parts(), &[Role::Answer])?;
-            }
+            position.best = Some(Best { step: position.step, value });
+            position.waited = 0;
         } else if counts {
-            run.position.waited += 1;
-            run.position.stopped = self.params.patience.is_some_and(|patience| run.position.waited >= patience);
+            position.waited += 1;
+            position.stopped = stopping.is_some_and(|stopping| position.waited >= stopping.patience);
         }
-        self.observer.event(Event::Validated { step, validation: met, is_best });
-        if let Some(log) = &mut run.log {
-            log.validation(epoch, step, &met)?;
-            log.draw()?;
-        }
-        Ok(())
+        is_best
     }
 
     fn save<E: Encoder, H: Head<Input = E::Output>>(
@@ -311,10 +294,8 @@ impl Trainer<'_> {
             Err(StateError::NotFinite { .. }) => return Err(self.not_finite(run, f64::NAN)),
             other => other?,
         }
-        if let Some(log) = &mut run.log {
-            run.position.log_bytes = log.sync()?;
-        }
         run.position.schedule = self.schedule.state();
+        self.observer.event(Event::Saving { step: run.position.step });
         at.save(network, &run.position, run.best.as_ref())?;
         (run.saved, run.last_save) = (Some(run.position.step), Instant::now());
         self.observer.event(Event::Saved { step: run.position.step, folder: at.checkpoint.path() });
@@ -336,8 +317,9 @@ struct Run<E: Encoder, H: Head<Input = E::Output>> {
     saved: Option<u64>,
     /// When it was written, or training began.
     last_save: Instant,
-    log: Option<Log>,
     scratch: Scratch<E, H>,
+    /// Batches of an epoch.
+    n_batches: u64,
     /// When this run began, moved on by the time that evaluations took.
     started: Instant,
     instances: u64,
@@ -345,23 +327,52 @@ struct Run<E: Encoder, H: Head<Input = E::Output>> {
 }
 
 impl<E: Encoder, H: Head<Input = E::Output>> Run<E, H> {
+    fn new(n_batches: u64) -> Self {
+        let now = Instant::now();
+        Self {
+            position: Position::default(),
+            best: None,
+            saved: None,
+            last_save: now,
+            scratch: Scratch::default(),
+            n_batches,
+            started: now,
+            instances: 0,
+            steps: 0,
+        }
+    }
+
     /// Counts a step that is done.
-    fn advance(&mut self, loss: f64, n_instances: usize, n_batches: u64) {
+    fn advance(&mut self, loss: f64, n_instances: usize) {
         let position = &mut self.position;
         position.step += 1;
         position.batch += 1;
-        if position.batch == n_batches {
+        if position.batch == self.n_batches {
             position.epoch += 1;
             position.batch = 0;
         }
         position.loss_sum += loss;
-        position.n_losses += 1;
         self.instances += n_instances as u64;
         self.steps += 1;
     }
 
-    /// Instances a second.
-    fn speed(&self) -> f64 {
-        self.instances as f64 / self.started.elapsed().max(Duration::from_nanos(1)).as_secs_f64()
+    fn is_end_of_epoch(&self) -> bool {
+        self.position.batch == 0
+    }
+
+    /// What the observer is told of the step that was just counted.
+    fn event(&self, epoch: u32, loss: f64, rate: f64, epochs: u32) -> Event<'static> {
+        let (step, n_steps) = (self.position.step, self.n_batches * u64::from(epochs));
+        let elapsed = self.started.elapsed().max(Duration::from_nanos(1));
+        Event::Step {
+            epoch,
+            step,
+            n_steps,
+            end_of_epoch: self.is_end_of_epoch(),
+            loss,
+            rate,
+            instances_per_s: self.instances as f64 / elapsed.as_secs_f64(),
+            left: elapsed.div_f64(self.steps as f64).mul_f64((n_steps - step) as f64),
+        }
     }
 }

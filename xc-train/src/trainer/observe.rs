@@ -3,6 +3,7 @@
 use super::evaluate::Validation;
 use std::path::Path;
 use std::time::Duration;
+use xc_sparse::Cancel;
 
 /// What training has just done.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +24,8 @@ pub enum Event<'a> {
         step: u64,
         /// Steps of the whole training, if nothing stops it.
         n_steps: u64,
+        /// Whether it was the last one of its epoch.
+        end_of_epoch: bool,
         /// Mean loss of the batch.
         loss: f64,
         /// Learning rate.
@@ -32,14 +35,23 @@ pub enum Event<'a> {
         /// Time left at this speed, evaluations not counted.
         left: Duration,
     },
-    /// The validation instances were judged.
+    /// The validation instances were evaluated.
     Validated {
+        /// The epoch of the step before, from 0.
+        epoch: u32,
         /// Steps done.
         step: u64,
         /// What came out.
-        validation: Validation,
+        validation: &'a Validation,
         /// Whether nothing before was better.
         is_best: bool,
+    },
+    /// The state is about to be written: what an observer keeps of a training that goes on from
+    /// there belongs on disk now. Should the process end before the state is, training goes on from
+    /// an earlier one.
+    Saving {
+        /// Steps done.
+        step: u64,
     },
     /// The state is on disk.
     Saved {
@@ -50,20 +62,26 @@ pub enum Event<'a> {
     },
 }
 
-/// Receives events and may ask training to stop.
-pub trait Observer: Sync {
+/// Receives events and may ask training to stop after the current step with
+/// [`TrainError::Cancelled`](super::TrainError::Cancelled).
+pub trait Observer: Cancel {
     /// Something was done. Called in every step: it should return quickly.
     fn event(&self, event: Event<'_>);
+}
 
-    /// True asks training to stop after the current step with [`TrainError::Cancelled`](super::TrainError::Cancelled).
-    fn cancelled(&self) -> bool {
-        false
+/// Tells both.
+impl<A: Observer + ?Sized, B: Observer + ?Sized> Observer for (&A, &B) {
+    fn event(&self, event: Event<'_>) {
+        self.0.event(event);
+        self.1.event(event);
     }
 }
 
 /// An observer that ignores everything.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
+
+impl Cancel for Silent {}
 
 impl Observer for Silent {
     fn event(&self, _: Event<'_>) {}

@@ -1,9 +1,8 @@
 //! Settings of a training.
 
-use super::Validation;
+use super::{EarlyStopping, Monitor};
 use crate::Rule;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
 use std::time::Duration;
 use thiserror::Error;
 use xc_sparse::store::Checkpoint;
@@ -26,14 +25,10 @@ pub struct TrainParams {
     pub clip_norm: Option<f64>,
     /// Steps between validations. Default: once an epoch.
     pub validate_every: Option<u64>,
-    /// Validations without improvement after which training ends. Default: it does not end early.
-    pub patience: Option<u32>,
-    /// From when on they are counted.
-    // Left out where it is the default: keys of checkpoints, and models, are what they were before there was a choice.
-    #[serde(skip_serializing_if = "PatienceFrom::is_default")]
-    pub patience_from: PatienceFrom,
-    /// What improvement is.
-    pub judge: Judge,
+    /// What says whether the network got better. Default: P@1.
+    pub monitor: Monitor,
+    /// When training ends before its epochs are over. Default: never.
+    pub early_stopping: Option<EarlyStopping>,
     /// Which parameters the network has at the end.
     pub keep: Keep,
 }
@@ -48,58 +43,10 @@ impl Default for TrainParams {
             seed: 0,
             clip_norm: None,
             validate_every: None,
-            patience: None,
-            patience_from: PatienceFrom::Start,
-            judge: Judge::Loss,
+            monitor: Monitor::default(),
+            early_stopping: None,
             keep: Keep::Best,
         }
-    }
-}
-
-/// What a validation is judged by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Judge {
-    /// A smaller loss is better.
-    #[default]
-    Loss,
-    /// A larger P@1 is better.
-    Precision,
-    /// A larger P@3 is better.
-    #[serde(rename = "precision-3")]
-    Precision3,
-}
-
-impl Judge {
-    /// A number that is smaller when a validation is better: the loss, or P@k below zero.
-    pub fn cost(self, met: &Validation) -> f64 {
-        match self {
-            Self::Loss => met.loss,
-            Self::Precision => -met.precision[0],
-            Self::Precision3 => -met.precision[1],
-        }
-    }
-
-    pub(super) fn is_better(self, met: &Validation, best: &Validation) -> bool {
-        self.cost(met) < self.cost(best)
-    }
-}
-
-/// From when on validations without improvement are counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PatienceFrom {
-    /// From the beginning.
-    #[default]
-    Start,
-    /// Those of steps at the schedule's lowest rate alone ([`Schedule::is_lowest`](crate::Schedule::is_lowest)). With a
-    /// schedule that never gets there training does not end early.
-    LowestRate,
-}
-
-impl PatienceFrom {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
     }
 }
 
@@ -125,15 +72,6 @@ pub struct CheckpointAt<'a> {
     pub every: Option<u64>,
     /// The state is also saved after an epoch when so long has passed since the last save.
     pub after: Duration,
-}
-
-/// Where and how often losses are logged: `log.jsonl` and `curve.svg`. A line also closes each epoch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogAt {
-    /// The folder.
-    pub folder: PathBuf,
-    /// Steps between lines.
-    pub every: u64,
 }
 
 /// A setting that is impossible.
@@ -174,7 +112,7 @@ impl TrainParams {
         if self.validate_every == Some(0) {
             return fail("validate_every", 0.0, "at least 1");
         }
-        if self.patience == Some(0) {
+        if self.early_stopping.is_some_and(|stopping| stopping.patience == 0) {
             return fail("patience", 0.0, "at least 1");
         }
         Ok(())
@@ -183,33 +121,20 @@ impl TrainParams {
 
 #[cfg(test)]
 mod tests {
+    use super::super::PatienceFrom;
     use super::*;
 
     #[test]
-    fn judges_compare_what_they_say() {
-        let worse = Validation { loss: 1.0, precision: [0.3, 0.2, 0.1] };
-        let better = [
-            (Judge::Loss, Validation { loss: 0.5, precision: [0.0; 3] }),
-            (Judge::Precision, Validation { loss: 2.0, precision: [0.4, 0.0, 0.0] }),
-            (Judge::Precision3, Validation { loss: 2.0, precision: [0.0, 0.3, 0.0] }),
-        ];
-        for (judge, better) in better {
-            assert!(judge.is_better(&better, &worse) && !judge.is_better(&worse, &better), "{judge:?}");
-            assert!(!judge.is_better(&worse, &worse), "{judge:?}");
-        }
-        assert!(!Judge::Loss.is_better(&Validation { loss: f64::NAN, ..worse }, &worse));
-    }
-
-    #[test]
-    fn names_are_frozen_and_defaults_are_written_as_ever() {
+    fn names_are_frozen() {
         let params = TrainParams::default();
         assert_eq!(
             serde_json::to_string(&params).unwrap(),
-            r#"{"batch_size":512,"epochs":10,"rate":0.001,"encoder":null,"seed":0,"clip_norm":null,"validate_every":null,"patience":null,"judge":"loss","keep":"best"}"#
+            r#"{"batch_size":512,"epochs":10,"rate":0.001,"encoder":null,"seed":0,"clip_norm":null,"validate_every":null,"monitor":"P@1","early_stopping":null,"keep":"best"}"#
         );
-        let other = TrainParams { judge: Judge::Precision3, patience_from: PatienceFrom::LowestRate, ..params };
+        let stopping = EarlyStopping { patience: 2, from: PatienceFrom::LowestRate };
+        let other = TrainParams { monitor: Monitor::Loss, early_stopping: Some(stopping), ..params };
         let text = serde_json::to_string(&other).unwrap();
-        assert!(text.contains(r#""patience_from":"lowest-rate","judge":"precision-3""#), "{text}");
+        assert!(text.contains(r#""monitor":"loss","early_stopping":{"patience":2,"from":"lowest-rate"}"#), "{text}");
         assert_eq!(serde_json::from_str::<TrainParams>(&text).unwrap(), other);
     }
 }

@@ -2,6 +2,7 @@
 //! answers in the order of their logits, their memory foreseen.
 
 use crate::reference::{features, targets};
+use xc_sparse::Cancel;
 use xc_sparse::dtype::DType;
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode};
@@ -9,11 +10,11 @@ use xc_sparse::uniform::{ByteLines, ScreenRows};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::classifier::{
     Classifier, ClassifierParams, ClassifierParamsError, EmbeddingInit, HeadParams, InputKind, Only,
-    OpenClassifierError, PredictError, PredictScratch, QueryRow, SparseHeadParams, Wiring, Workload, preset,
+    OpenClassifierError, PredictError, PredictScratch, QueryRow, SamplerParams, SparseHeadParams, Wiring, Workload, preset,
 };
 use xc_train::schedule::Constant;
 use xc_train::state::{Role, Snapshot, State};
-use xc_train::trainer::{Event, Observer, Sample, Silent, TrainError};
+use xc_train::trainer::{Event, Observer, Silent, Subset, TrainError};
 use xc_train::{Activations, Batch, DenseRows, Examples, Features, Loss, Optimizer, TrainParams, Trainer};
 
 const N: usize = 150;
@@ -63,7 +64,8 @@ fn compositions() -> Vec<ClassifierParams> {
         change(|p| (p.head, p.loss) = (HeadParams::Dense, Loss::Softmax)),
         change(|p| (p.encoder.input, p.encoder.widths) = (InputKind::Dense, vec![48])),
         change(|p| (p.encoder.input, p.encoder.widths) = (InputKind::Dense, vec![20, 30])),
-        change(|p| (head(p).negatives, p.loss) = (Some(7), Loss::Bce)),
+        change(|p| (head(p).sampler, p.loss) = (SamplerParams::Uniform { per_step: 7 }, Loss::Bce)),
+        change(|p| head(p).sampler = SamplerParams::Frequency { per_step: 9, power: 0.75 }),
         change(|p| p.loss = Loss::Softmax),
     ]
 }
@@ -102,14 +104,13 @@ fn classifier(params: &ClassifierParams) -> Classifier {
 
 fn train(data: &Data, params: &ClassifierParams, settings: TrainParams) -> Classifier {
     let mut model = classifier(params);
-    let sample = Sample::all(Examples::try_new(data.features(params.encoder.input), &data.y).unwrap());
+    let sample = Subset::all(Examples::try_new(data.features(params.encoder.input), &data.y).unwrap());
     let mut trainer = Trainer {
         loss: params.loss,
         optimizer: Optimizer::adam(),
         schedule: &mut Constant,
         params: settings,
         checkpoint: None,
-        log: None,
         observer: &Silent,
     };
     model.initialise(&sample, &Silent).unwrap();
@@ -219,10 +220,9 @@ fn a_dense_classifier_learns_its_training_rows() {
             schedule: &mut Constant,
             params: TrainParams { batch_size: 8, epochs: 120, rate: 0.01, ..Default::default() },
             checkpoint: None,
-            log: None,
             observer: &Silent,
         };
-        let sample = Sample::all(Examples::try_new(queries, &y).unwrap());
+        let sample = Subset::all(Examples::try_new(queries, &y).unwrap());
         model.train(&mut trainer, &sample, None).unwrap();
         let answers = model.predict(queries, 100, Only::All, &mut PredictScratch::default()).unwrap();
         assert_eq!(answers.row(0).len(), 25, "never more than there are labels");
@@ -332,7 +332,7 @@ fn embeddings_begin_at_an_lsa_of_the_rows_learned_from_and_learn_at_their_share(
     let params = uniform();
     let features = data.features(InputKind::Sparse);
     let begun = |targets: &LabelRows, fraction: f64| {
-        let (train, _) = Sample::split(Examples::try_new(features, targets).unwrap(), fraction, 3);
+        let (train, _) = Subset::split(Examples::try_new(features, targets).unwrap(), fraction, 3);
         let mut model = classifier(&params);
         model.initialise(&train, &Silent).unwrap();
         embeddings(&model)
@@ -375,7 +375,7 @@ fn embeddings_that_do_not_learn_stay_whatever_is_above_them() {
     base.encoder.embedding_rate = 0.0;
     let mut bare = base.clone();
     (bare.encoder.widths, bare.encoder.init) = (vec![12], EmbeddingInit::Random);
-    let sample = Sample::all(Examples::try_new(data.features(InputKind::Sparse), &data.y).unwrap());
+    let sample = Subset::all(Examples::try_new(data.features(InputKind::Sparse), &data.y).unwrap());
     for (params, clip_norm) in [(&base, Some(0.5)), (&bare, None), (&bare, Some(0.5))] {
         let settings = TrainParams { batch_size: 16, epochs: 1, rate: 0.01, clip_norm, ..TrainParams::default() };
         let mut begun = classifier(params);
@@ -390,15 +390,18 @@ fn embeddings_that_do_not_learn_stay_whatever_is_above_them() {
 #[test]
 fn an_lsa_stops_when_asked_to() {
     struct Stop;
-    impl Observer for Stop {
-        fn event(&self, _: Event<'_>) {}
+    impl Cancel for Stop {
         fn cancelled(&self) -> bool {
             true
         }
     }
+
+    impl Observer for Stop {
+        fn event(&self, _: Event<'_>) {}
+    }
     let data = Data::new();
     let examples = Examples::try_new(data.features(InputKind::Sparse), &data.y).unwrap();
-    let got = classifier(&uniform()).initialise(&Sample::all(examples), &Stop);
+    let got = classifier(&uniform()).initialise(&Subset::all(examples), &Stop);
     assert!(matches!(got, Err(TrainError::Cancelled { step: 0 })), "{got:?}");
 }
 
@@ -427,7 +430,7 @@ fn the_bias_begins_at_how_often_a_label_is_true() {
     params.encoder.widths = vec![12];
     let mut model = classifier(&params);
     let examples = Examples::try_new(data.features(InputKind::Sparse), &data.y).unwrap();
-    model.initialise(&Sample::all(examples), &Silent).unwrap();
+    model.initialise(&Subset::all(examples), &Silent).unwrap();
     let count = data.y.labels().iter().filter(|&&l| l == 7).count() as f64;
     let parameters = model.network().parameters();
     let bias = parameters.iter().find(|named| named.name == "head.bias").unwrap().parameter.values()[7];
@@ -449,6 +452,9 @@ fn impossible_classifiers_are_refused() {
     assert!(said(|p| p.encoder.widths = vec![3, 0]).contains("expected at least one width"));
     assert!(said(|p| head(p).moments = DType::F16).contains("moments of f16, expected f32 or bf16"));
     assert!(said(|p| head(p).rewire_fraction = f64::NAN).contains("rewire_fraction is NaN"));
+    assert!(said(|p| head(p).sampler = SamplerParams::Uniform { per_step: 0 }).contains("negatives is 0"));
+    let power = |p: &mut ClassifierParams| head(p).sampler = SamplerParams::Frequency { per_step: 3, power: -1.0 };
+    assert!(said(power).contains("power is -1"));
     assert!(said(|p| p.encoder.embedding_rate = -0.1).contains("embedding_rate is -0.1"));
     assert!(said(|p| p.encoder.embedding_rate = f32::INFINITY).contains("embedding_rate is inf"));
     assert!(said(|p| p.encoder.dropout = 1.0).contains("dropout is 1"));

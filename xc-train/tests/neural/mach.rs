@@ -11,7 +11,7 @@ use xc_train::classifier::{ClassifierParams, preset};
 use xc_train::mach::{Asking, MachContainer, MachModel, MachParams, MachScratch, OpenMachError};
 use xc_train::mach::{Repetition, bucket_rows, repetition_seed};
 use xc_train::schedule::Constant;
-use xc_train::trainer::{Sample, Silent};
+use xc_train::trainer::{Silent, Subset};
 use xc_train::{Examples, Features, Loss, Optimizer, TrainParams, Trainer};
 
 const N_FEATURES: usize = 300;
@@ -50,11 +50,10 @@ fn trained(params: &MachParams, number: u32, x: &CsrMatrix, y: &LabelRows, epoch
             ..Default::default()
         },
         checkpoint: None,
-        log: None,
         observer: &Silent,
     };
     let mut repetition = Repetition::new(params, N_FEATURES, number).unwrap();
-    let sample = Sample::all(examples);
+    let sample = Subset::all(examples);
     repetition.initialise(&sample, &Silent).unwrap();
     repetition.train(&mut trainer, &sample, None).unwrap();
     repetition

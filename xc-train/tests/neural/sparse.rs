@@ -4,6 +4,7 @@ use half::bf16;
 use proptest::prelude::*;
 use std::error::Error;
 use std::time::Duration;
+use xc_sparse::Cancel;
 use xc_sparse::LabelRows;
 use xc_sparse::buffer::FloatBuffer;
 use xc_sparse::dtype::DType;
@@ -15,7 +16,7 @@ use xc_train::head::sparse::{Rewire, Screening, SparseParams};
 use xc_train::sampler::{Candidates, Queries, Sampler, UniformNegatives};
 use xc_train::schedule::Constant;
 use xc_train::state::{Role, Snapshot, State};
-use xc_train::trainer::{CHECKPOINT, CheckpointAt, Event, Keep, Observer, STATE, Sample, Silent, TrainError};
+use xc_train::trainer::{CHECKPOINT, CheckpointAt, Event, Keep, Observer, STATE, Silent, Subset, TrainError};
 use xc_train::{
     Activation, Activations, Batch, DenseRows, Examples, Features, Head, Init, Loss, Mode, Network, Optimizer, Rule,
     Scratch, Step, StepParams, TrainParams, Trainer, Update,
@@ -277,15 +278,17 @@ fn all(network: &Network<Stack<Precomputed>, Sparse>) -> Vec<(String, Vec<u8>)> 
 /// Ends a training after so many steps, if not 0.
 struct Until(u64, std::sync::atomic::AtomicU64);
 
+impl Cancel for Until {
+    fn cancelled(&self) -> bool {
+        self.1.load(std::sync::atomic::Ordering::Relaxed) == self.0
+    }
+}
+
 impl Observer for Until {
     fn event(&self, event: Event<'_>) {
         if let Event::Step { step, .. } = event {
             self.1.store(step, std::sync::atomic::Ordering::Relaxed);
         }
-    }
-
-    fn cancelled(&self) -> bool {
-        self.1.load(std::sync::atomic::Ordering::Relaxed) == self.0
     }
 }
 
@@ -296,14 +299,13 @@ fn run(
     checkpoint: Option<CheckpointAt<'_>>,
     observer: &dyn Observer,
 ) -> Option<Vec<(String, Vec<u8>)>> {
-    let (train, validation) = Sample::split(data.examples(), 0.2, 1);
+    let (train, validation) = Subset::split(data.examples(), 0.2, 1);
     let mut trainer = Trainer {
         loss: Loss::SquaredHinge,
         optimizer: Optimizer::adam(),
         schedule: &mut Constant,
         params: train_params(batch_size),
         checkpoint,
-        log: None,
         observer,
     };
     let mut network = network.clone();

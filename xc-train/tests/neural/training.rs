@@ -5,13 +5,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+use xc_sparse::Cancel;
 use xc_sparse::store::{ArrayRef, CheckpointError, CheckpointFolder, Container, ContainerWriter, OpenMode};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::encoder::{Bag, Stack};
 use xc_train::head::Dense;
+use xc_train::metrics::Metric;
 use xc_train::schedule::{Constant, HalveOnPlateau};
 use xc_train::trainer::{
-    CHECKPOINT, CheckpointAt, Event, Judge, Keep, LogAt, Observer, PatienceFrom, STATE, Sample, Silent, TrainError,
+    CHECKPOINT, CheckpointAt, EarlyStopping, Event, Keep, Monitor, Observer, PatienceFrom, STATE, Silent, Subset,
+    TrainError, ValidationParams, evaluate,
 };
 use xc_train::{Activation, Examples, Features, Loss, Network, Optimizer, TrainParams, Trainer};
 
@@ -47,8 +50,13 @@ fn params() -> TrainParams {
         seed: 4,
         clip_norm: Some(1.0),
         keep: Keep::Last,
+        monitor: Monitor::Loss,
         ..Default::default()
     }
+}
+
+fn stop_after(patience: u32, from: PatienceFrom) -> Option<EarlyStopping> {
+    Some(EarlyStopping { patience, from })
 }
 
 fn values(network: &Network<Stack<Bag>, Dense>) -> Vec<u32> {
@@ -57,13 +65,13 @@ fn values(network: &Network<Stack<Bag>, Dense>) -> Vec<u32> {
 
 fn trainer<'a>(params: TrainParams, schedule: &'a mut HalveOnPlateau, observer: &'a dyn Observer) -> Trainer<'a> {
     let optimizer = Optimizer::adam().with_weight_decay(0.01);
-    Trainer { loss: Loss::Bce, optimizer, schedule, params, checkpoint: None, log: None, observer }
+    Trainer { loss: Loss::Bce, optimizer, schedule, params, checkpoint: None, observer }
 }
 
-/// Trains with a checkpoint and a log under `folder`.
+/// Trains with a checkpoint under `folder`.
 fn run(folder: &Path, params: TrainParams, observer: &dyn Observer) -> Result<Vec<u32>, TrainError> {
     let data = Data::new();
-    let (train, validation) = Sample::split(data.examples(), 0.2, 1);
+    let (train, validation) = Subset::split(data.examples(), 0.2, 1);
     let mut schedule = HalveOnPlateau::new(1);
     std::fs::create_dir_all(folder).unwrap();
     let place = CheckpointFolder::claim(&folder.join("checkpoint"), CHECKPOINT)?;
@@ -72,24 +80,15 @@ fn run(folder: &Path, params: TrainParams, observer: &dyn Observer) -> Result<Ve
     checkpoint = place.begin(trainer.key(CHECKPOINT, &"24, 16", &train, Some(&validation)))?;
     let part = STATE.to_owned();
     trainer.checkpoint = Some(CheckpointAt { checkpoint: &checkpoint, part, every: Some(3), after: Duration::ZERO });
-    trainer.log = Some(LogAt { folder: folder.join("log"), every: 2 });
     let mut network = network();
     trainer.train(&mut network, &train, Some(&validation))?;
     Ok(values(&network))
 }
 
-fn log_without_speed(folder: &Path) -> Vec<String> {
-    let text = std::fs::read_to_string(folder.join("log/log.jsonl")).unwrap();
-    let strip = |line: &str| {
-        let mut value: serde_json::Value = serde_json::from_str(line).unwrap();
-        value.as_object_mut().unwrap().remove("instances_per_s");
-        value.to_string()
-    };
-    text.lines().map(strip).collect()
-}
-
 /// Writes a line a resumption, so that the parent sees that there were some, and takes its time.
 struct Slow(PathBuf);
+
+impl Cancel for Slow {}
 
 impl Observer for Slow {
     fn event(&self, event: Event<'_>) {
@@ -165,27 +164,27 @@ fn killed_at_any_moment_it_resumes_to_the_same_bytes() {
     let resumed = std::fs::read_to_string(folder.join("resumed")).unwrap_or_default();
     let steps: Vec<u64> = resumed.lines().map(|l| l.parse().unwrap()).collect();
     assert!(steps.iter().any(|&s| s > 0 && s < 120), "it never resumed in the middle: {steps:?} after {kills} kills");
-    assert_eq!(log_without_speed(&folder), log_without_speed(&whole));
     // Nothing half-written is left behind.
     let entries = std::fs::read_dir(folder.join("checkpoint")).unwrap();
     let mut left: Vec<_> = entries.map(|e| e.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, [".xc-lock", "config.json", "state"]);
-    assert!(std::fs::read_to_string(folder.join("log/curve.svg")).unwrap().starts_with("<svg"));
 }
 
 /// Cancels after a number of steps.
 struct CancelAfter(u64, Mutex<u64>);
+
+impl Cancel for CancelAfter {
+    fn cancelled(&self) -> bool {
+        *self.1.lock().unwrap() >= self.0
+    }
+}
 
 impl Observer for CancelAfter {
     fn event(&self, event: Event<'_>) {
         if let Event::Step { step, .. } = event {
             *self.1.lock().unwrap() = step;
         }
-    }
-
-    fn cancelled(&self) -> bool {
-        *self.1.lock().unwrap() >= self.0
     }
 }
 
@@ -256,9 +255,8 @@ fn a_checkpoint_whose_content_cannot_be_is_refused_although_its_hashes_hold() {
         ("/batch", 15),
         ("/step", 29),
         ("/step", u64::MAX),
-        ("/n_losses", 31),
         ("/waited", 1 << 31),
-        ("/best/0", 31),
+        ("/best/step", 31),
     ] {
         let met = of_position(name, number.into());
         let Err(TrainError::Checkpoint(CheckpointError::Damaged { what, .. })) = &met else {
@@ -296,10 +294,9 @@ fn a_diverging_training_stops_and_names_the_last_good_state() {
             every: Some(1),
             after: Duration::ZERO,
         }),
-        log: None,
         observer: &Silent,
     };
-    let met = trainer.train(&mut network(), &Sample::all(data.examples()), None);
+    let met = trainer.train(&mut network(), &Subset::all(data.examples()), None);
     let Err(error @ TrainError::NotFinite { .. }) = met else { panic!("{met:?}") };
     let TrainError::NotFinite { step, checkpoint: Some((folder, at)), .. } = &error else { panic!("{error:?}") };
     assert_eq!(folder, base.path());
@@ -315,10 +312,12 @@ fn a_diverging_training_stops_and_names_the_last_good_state() {
 #[test]
 fn it_learns_stops_early_and_keeps_the_best() {
     let data = Data::new();
-    let (train, validation) = Sample::split(data.examples(), 0.3, 2);
+    let (train, validation) = Subset::split(data.examples(), 0.3, 2);
     let mut schedule = HalveOnPlateau::new(100);
     let seen = Mutex::new(Vec::new());
     struct Watch<'a>(&'a Mutex<Vec<(f64, bool)>>);
+    impl Cancel for Watch<'_> {}
+
     impl Observer for Watch<'_> {
         fn event(&self, event: Event<'_>) {
             if let Event::Validated { validation, is_best, .. } = event {
@@ -327,17 +326,24 @@ fn it_learns_stops_early_and_keeps_the_best() {
         }
     }
     let watch = Watch(&seen);
-    let params = TrainParams { epochs: 500, patience: Some(3), rate: 0.02, keep: Keep::Best, ..params() };
+    let params = TrainParams {
+        epochs: 500,
+        early_stopping: stop_after(3, PatienceFrom::Start),
+        rate: 0.02,
+        keep: Keep::Best,
+        ..params()
+    };
     let mut trainer = trainer(params, &mut schedule, &watch);
     let mut network = network();
     let summary = trainer.train(&mut network, &train, Some(&validation)).unwrap();
     let losses = seen.lock().unwrap();
     assert!(summary.stopped_early && summary.epochs < 500 && losses.len() == summary.epochs as usize);
     let best = losses.iter().map(|l| l.0).fold(f64::INFINITY, f64::min);
-    assert_eq!(summary.best.unwrap().1.loss, best);
+    assert_eq!(summary.best.unwrap().1, best);
     assert_eq!(losses.iter().rposition(|l| l.1).unwrap(), losses.len() - 4, "three evaluations after the best one");
     assert!(best < losses[0].0 * 0.999, "it learned nothing: {losses:?}");
-    let again = xc_train::trainer::evaluate(&network, &validation, Loss::Bce, 50, &mut Default::default()).unwrap();
+    let metrics = ValidationParams::new(Monitor::Loss, &train).unwrap();
+    let again = evaluate(&network, &validation, Loss::Bce, 50, &metrics, &mut Default::default()).unwrap();
     assert!((again.loss / best - 1.0).abs() < 1e-9, "{again:?} {best}");
 }
 
@@ -350,25 +356,29 @@ fn the_rate_is_halved_down_to_its_lowest_before_patience_counts() {
         /// After how many steps, and P@3.
         precisions: Mutex<Vec<(usize, f64)>>,
     }
+    impl Cancel for Seen {}
+
     impl Observer for Seen {
         fn event(&self, event: Event<'_>) {
             match event {
                 Event::Step { rate, .. } => self.rates.lock().unwrap().push(rate),
                 Event::Validated { step, validation, .. } => {
-                    self.precisions.lock().unwrap().push((step as usize, validation.precision[1]));
+                    let precision = validation.metrics.value(Metric::Precision(3)).unwrap();
+                    self.precisions.lock().unwrap().push((step as usize, precision));
                 }
                 _ => {}
             }
         }
     }
     let data = Data::new();
-    let (train, validation) = Sample::split(data.examples(), 0.3, 2);
+    let (train, validation) = Subset::split(data.examples(), 0.3, 2);
     let mut runs = Vec::new();
     for patience_from in [PatienceFrom::Start, PatienceFrom::LowestRate] {
         let seen = Seen::default();
-        let mut schedule = HalveOnPlateau::new(1).judged_by(Judge::Precision3).down_to(0.1);
-        let judge = Judge::Precision3;
-        let params = TrainParams { epochs: 500, patience: Some(2), patience_from, rate: 0.02, judge, ..params() };
+        let mut schedule = HalveOnPlateau::new(1).down_to(0.1);
+        let monitor = Monitor::Metric(Metric::Precision(3));
+        let early_stopping = stop_after(2, patience_from);
+        let params = TrainParams { epochs: 500, early_stopping, rate: 0.02, monitor, ..params() };
         let mut trainer = trainer(params, &mut schedule, &seen);
         let summary = trainer.train(&mut network(), &train, Some(&validation)).unwrap();
         assert!(summary.stopped_early);
@@ -386,7 +396,7 @@ fn the_rate_is_halved_down_to_its_lowest_before_patience_counts() {
             }
             assert_eq!(waited >= 2, i + 1 == precisions.len(), "evaluation {i} at rate {rate}");
         }
-        assert_eq!(summary.best.unwrap().1.precision[1], best);
+        assert_eq!(summary.best.unwrap().1, best);
         runs.push((precisions.len(), rates[rates.len() - 1]));
     }
     let [(short, _), (long, last)] = runs[..] else { panic!("two runs") };
@@ -408,32 +418,33 @@ fn it_reaches_the_answer_where_one_feature_says_it_all() {
         schedule: &mut constant,
         params: TrainParams { batch_size: 32, epochs: 20, rate: 0.02, ..Default::default() },
         checkpoint: None,
-        log: None,
         observer: &Silent,
     };
     let mut network = Network::new(Bag::new(20, 16, Activation::Relu, 0.0, 1), Dense::new(20, 16, 1));
-    let all = Sample::all(examples);
+    let all = Subset::all(examples);
     let summary = trainer.train(&mut network, &all, Some(&all)).unwrap();
-    let best = summary.best.unwrap().1;
-    assert_eq!(best.precision[0], 1.0);
-    assert!(best.loss < 0.05, "{best:?}");
+    assert_eq!(summary.best.unwrap().1, 1.0, "P@1 is watched unless something else is asked for");
+    let metrics = ValidationParams::new(Monitor::Loss, &all).unwrap();
+    let last = evaluate(&network, &all, Loss::Softmax, 50, &metrics, &mut Default::default()).unwrap();
+    assert!(last.metrics.value(Metric::Precision(1)) == Some(1.0) && last.loss < 0.5, "{last:?}");
 }
 
 #[test]
 fn bad_settings_are_named() {
     let data = Data::new();
-    let sample = Sample::all(data.examples());
+    let stopping = EarlyStopping { patience: 0, from: PatienceFrom::Start };
+    let sample = Subset::all(data.examples());
     for (bad, wanted) in [
         (TrainParams { batch_size: 0, ..params() }, "batch_size is 0, wanted at least 1"),
         (TrainParams { rate: f64::NAN, ..params() }, "rate is NaN, wanted a finite number from 0 on"),
         (TrainParams { clip_norm: Some(0.0), ..params() }, "clip_norm is 0, wanted a finite number above 0"),
         (TrainParams { validate_every: Some(0), ..params() }, "validate_every is 0, wanted at least 1"),
-        (TrainParams { patience: Some(0), ..params() }, "patience is 0, wanted at least 1"),
+        (TrainParams { early_stopping: Some(stopping), ..params() }, "patience is 0, wanted at least 1"),
     ] {
         let met = trainer(bad, &mut HalveOnPlateau::new(1), &Silent).train(&mut network(), &sample, None);
         assert_eq!(met.unwrap_err().to_string(), wanted);
     }
-    let empty = Sample::split(data.examples(), 1.0, 0).0;
+    let empty = Subset::split(data.examples(), 1.0, 0).0;
     let met = trainer(params(), &mut HalveOnPlateau::new(1), &Silent).train(&mut network(), &empty, None);
     assert!(matches!(met, Err(TrainError::NoInstances)));
 }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use xc_sparse::Cancel;
 use xc_sparse::Rows;
 use xc_sparse::dtype::DType;
 use xc_sparse::store::{ArrayRef, CheckpointFolder, Container, ContainerWriter, OpenMode};
@@ -15,7 +16,7 @@ use xc_train::schedule::HalveOnPlateau;
 use xc_train::state::{
     self, Array, Arrays, Role, Snapshot, State, StateError, Visitor, load_parameters, visit_parameters,
 };
-use xc_train::trainer::{CHECKPOINT, CheckpointAt, Event, Keep, Observer, STATE, Sample, Silent, Summary, TrainError};
+use xc_train::trainer::{CHECKPOINT, CheckpointAt, Event, Keep, Observer, STATE, Silent, Subset, Summary, TrainError};
 use xc_train::{
     Activation, Activations, Examples, Features, Head, Loss, Mode, Named, Network, Optimizer, Parameter, StepError,
     Targets, TrainParams, Trainer, Update,
@@ -138,15 +139,17 @@ struct StopAfter {
     steps: AtomicU64,
 }
 
+impl Cancel for StopAfter {
+    fn cancelled(&self) -> bool {
+        self.steps.load(Ordering::Relaxed) >= self.wanted
+    }
+}
+
 impl Observer for StopAfter {
     fn event(&self, event: Event<'_>) {
         if let Event::Step { .. } = event {
             self.steps.fetch_add(1, Ordering::Relaxed);
         }
-    }
-
-    fn cancelled(&self) -> bool {
-        self.steps.load(Ordering::Relaxed) >= self.wanted
     }
 }
 
@@ -154,7 +157,7 @@ impl Observer for StopAfter {
 fn run(folder: &Path, head: Counting, keep: Keep, steps: u64) -> (Net, Result<Summary, TrainError>) {
     let (x, y) = (features(60, 30), targets(60, 9));
     let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
-    let (train, validation) = Sample::split(examples, 0.2, 1);
+    let (train, validation) = Subset::split(examples, 0.2, 1);
     let mut schedule = HalveOnPlateau::new(1);
     let place = CheckpointFolder::claim(folder, CHECKPOINT).unwrap();
     let checkpoint = place.begin(format!("{keep:?}")).unwrap();
@@ -170,7 +173,6 @@ fn run(folder: &Path, head: Counting, keep: Keep, steps: u64) -> (Net, Result<Su
             every: Some(1000),
             after: Duration::MAX,
         }),
-        log: None,
         observer: &StopAfter { wanted: steps, steps: AtomicU64::new(0) },
     };
     let mut network = network(head);
@@ -253,14 +255,13 @@ fn keys_follow_the_model_the_settings_the_rows_and_their_contents() {
     other.data_mut()[7] += 0.5;
     let key = |model: &[u64], epochs: u32, x: &xc_sparse::CsrMatrix, seed: u64, schedule: &mut HalveOnPlateau| {
         let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
-        let (train, validation) = Sample::split(examples, 0.2, seed);
+        let (train, validation) = Subset::split(examples, 0.2, seed);
         let trainer = Trainer {
             loss: Loss::Bce,
             optimizer: Optimizer::adam(),
             schedule,
             params: TrainParams { epochs, ..Default::default() },
             checkpoint: None,
-            log: None,
             observer: &Silent,
         };
         trainer.key(CHECKPOINT, &model, &train, Some(&validation))

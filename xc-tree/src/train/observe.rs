@@ -1,5 +1,7 @@
 //! Progress and cancellation of long training.
 
+use xc_sparse::Cancel;
+
 /// What training has just done.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
@@ -44,20 +46,18 @@ pub enum Event {
     },
 }
 
-/// Receives events, from any thread, and may ask training to stop.
-pub trait Observer: Sync {
+/// Receives events, from any thread, and may ask training to stop soon with
+/// [`TrainError::Cancelled`](crate::TrainError::Cancelled).
+pub trait Observer: Cancel {
     /// Something was done. Called often: it should return quickly.
     fn event(&self, event: Event);
-
-    /// True asks training to stop soon with [`TrainError::Cancelled`](crate::TrainError::Cancelled).
-    fn cancelled(&self) -> bool {
-        false
-    }
 }
 
 /// An observer that ignores everything.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoObserver;
+
+impl Cancel for NoObserver {}
 
 impl Observer for NoObserver {
     fn event(&self, _: Event) {}

@@ -23,7 +23,8 @@ pub(crate) struct DataArgs {
     /// Folder to save the model in; an existing model is replaced when the new one is complete
     #[arg(long, value_name = "DIR")]
     pub(super) model: PathBuf,
-    /// Instances to score the finished model on
+    /// Instances to score the finished model on. Of networks they also choose the epoch whose parameters are kept (--monitor,
+    /// --keep)
     #[arg(long, value_name = "FILE")]
     pub(super) validation: Option<PathBuf>,
     /// Labels of the validation instances, where --validation does not carry them

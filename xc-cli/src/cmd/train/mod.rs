@@ -4,6 +4,7 @@ mod dense;
 mod explain;
 mod inputs;
 mod instances;
+mod log;
 mod mach;
 mod memory;
 mod network;

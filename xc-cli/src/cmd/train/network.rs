@@ -3,6 +3,7 @@
 use super::explain::seen_labels;
 use super::inputs::{DataArgs, checkpoint_error, drop_checkpoint};
 use super::instances;
+use super::log::Log;
 use super::memory::Forecast;
 use super::network_args::NetworkArgs;
 use super::report::{Report, score_against};
@@ -19,9 +20,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::{Checkpoint, Layout};
-use xc_sparse::{LabelRows, Rows};
+use xc_sparse::{Cancel, LabelRows, Rows};
 use xc_train::classifier::{Classifier, ClassifierParams, HeadParams, InputKind, Only, Preset, Workload};
-use xc_train::trainer::{self, CHECKPOINT, CheckpointAt, Event, LogAt, Observer, STATE, Sample, TrainError};
+use xc_train::metrics::Metric;
+use xc_train::trainer::{self, CHECKPOINT, CheckpointAt, Event, Observer, STATE, Subset, TrainError};
 use xc_train::{Examples, Features, Loss, Optimizer, TrainParams, Trainer};
 
 /// Least time between the checkpoints that are written after epochs.
@@ -121,7 +123,7 @@ pub(super) fn run(system: &dyn System, data: &DataArgs, args: &NetworkArgs, cont
     let preset = system.preset();
     // What can be refused is refused before the long work: options first, then the output, then
     // the inputs.
-    let training = args.train_params(&preset, context.seed)?;
+    let training = args.train_params(&preset, context.seed, data.validation.is_some())?;
     let optimizer = args.optimizer()?;
     let input = if args.features.is_some() { InputKind::Dense } else { InputKind::Sparse };
     let widest = Shape { input, n_features: usize::MAX, n_labels: 0, most_labels: 0 };
@@ -257,7 +259,7 @@ impl Session<'_> {
         judged: Option<&LabelRows>,
         keep: Option<Keep>,
         watch: &NetworkWatch<'_>,
-        work: impl FnOnce(&mut Trainer<'_>, &Sample<'_>, Option<&Sample<'_>>) -> Result<T, CliError>,
+        work: impl FnOnce(&mut Trainer<'_>, &Subset<'_>, Option<&Subset<'_>>) -> Result<T, CliError>,
     ) -> Result<T, CliError> {
         fn examples<'d>(features: Features<'d>, targets: &'d LabelRows) -> Result<Examples<'d>, CliError> {
             Examples::try_new(features, targets).map_err(|e| CliError::usage(format_args!("training data: {e}")))
@@ -268,14 +270,20 @@ impl Session<'_> {
             // The seed of the command, not of a repetition: all repetitions hold out the same
             // instances.
             (Some(share), _) => {
-                let (train, held_out) = Sample::split(all, share, self.context.seed);
+                let (train, held_out) = Subset::split(all, share, self.context.seed);
                 (train, Some(held_out))
             }
-            (None, Some((set, targets))) => (Sample::all(all), Some(Sample::all(examples(set.features(), targets)?))),
-            (None, None) => (Sample::all(all), None),
+            (None, Some((set, targets))) => (Subset::all(all), Some(Subset::all(examples(set.features(), targets)?))),
+            (None, None) => (Subset::all(all), None),
         };
         let steps = train.rows().len().div_ceil(self.training.batch_size) as u64 * u64::from(self.training.epochs);
         let mut schedule = self.args.schedule(steps);
+        let log = keep.as_ref().map(|keep| Log::open(&keep.log, self.args.log_every, self.context)).transpose()?;
+        let both = log.as_ref().map(|log| (watch, log));
+        let observer: &dyn Observer = match &both {
+            Some(both) => both,
+            None => watch,
+        };
         let mut trainer = Trainer {
             loss: self.params.loss,
             optimizer: self.optimizer,
@@ -287,8 +295,7 @@ impl Session<'_> {
                 every: self.args.checkpoint_every,
                 after: CHECKPOINT_AFTER,
             }),
-            log: keep.map(|keep| LogAt { folder: keep.log, every: self.args.log_every }),
-            observer: watch,
+            observer,
         };
         work(&mut trainer, &train, validation.as_ref())
     }
@@ -344,7 +351,7 @@ impl Session<'_> {
         if let Features::Sparse(rows) = sets.train.features() {
             warn_of_long_rows(rows, context);
         }
-        if params.loss == Loss::Bce && matches!(&params.head, HeadParams::Sparse(head) if head.negatives.is_none()) {
+        if params.loss == Loss::Bce && matches!(&params.head, HeadParams::Sparse(head) if head.sampler.per_step().is_none()) {
             context.note("bce has a gradient for every label: an epoch takes longer than with squared-hinge");
         }
         system.announce(self)?;
@@ -389,7 +396,7 @@ fn training_error(train: &Path, error: &TrainError) -> CliError {
         TrainError::Cancelled { .. } => CliError::interrupted(),
         TrainError::NotFinite { .. } => CliError::failed(line),
         TrainError::Checkpoint(error) => checkpoint_error(error),
-        TrainError::Log(_) => CliError::failed(chain(error)),
+        TrainError::Validate(_) => CliError::failed(line),
         _ => CliError::usage(line),
     }
 }
@@ -404,6 +411,7 @@ pub(super) fn params_error(error: &xc_train::classifier::ClassifierParamsError) 
         E::Number { name: "dropout", .. } => "network.dropout",
         E::Number { name: "rewire_fraction", .. } => "head.rewire-fraction",
         E::Number { name: "negatives", .. } => "negatives",
+        E::Number { name: "power", .. } => "sampler.power",
         E::Connections(_) | E::TooMany { .. } => "head.fan-in",
         E::Moments { .. } => "head.moments",
         _ => "train",
@@ -437,6 +445,12 @@ impl<'a> NetworkWatch<'a> {
     }
 }
 
+impl Cancel for NetworkWatch<'_> {
+    fn cancelled(&self) -> bool {
+        interrupt::interrupted()
+    }
+}
+
 impl Observer for NetworkWatch<'_> {
     fn event(&self, event: Event<'_>) {
         let mut shown = self.task.lock().unwrap_or_else(PoisonError::into_inner);
@@ -450,7 +464,7 @@ impl Observer for NetworkWatch<'_> {
                 task.set(step);
             }
             Event::Validated { validation, is_best, .. } => {
-                let [p1, ..] = validation.precision;
+                let p1 = validation.metrics.value(Metric::Precision(1)).unwrap_or(0.0);
                 let say = || {
                     self.context.note(format_args!(
                         "{}validation loss {:.4}, P@1 of {} {:.2}%{}",
@@ -468,9 +482,5 @@ impl Observer for NetworkWatch<'_> {
             }
             _ => {}
         }
-    }
-
-    fn cancelled(&self) -> bool {
-        interrupt::interrupted()
     }
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use xc_sparse::dense::MatmulPrecision;
 use xc_train::classifier::{ClassifierParams, EmbeddingInit, InputKind, Preset};
 use xc_train::schedule::{Constant, HalveOnPlateau, WarmupCosine};
-use xc_train::trainer::{Judge, Keep, PatienceFrom};
+use xc_train::trainer::{EarlyStopping, Keep, Monitor, PatienceFrom};
 use xc_train::{Loss, Optimizer, Schedule, TrainParams};
 
 /// How a network looks and learns.
@@ -68,7 +68,7 @@ pub(crate) struct NetworkArgs {
     #[arg(long = "optimizer.weight-decay", value_name = "X", help_heading = "Training options")]
     weight_decay: Option<f64>,
     /// Learning rate over time: constant, cosine (warm-up, then down to 0), or plateau (halved when
-    /// what --judge names stands still)
+    /// what --monitor names stands still)
     #[arg(long, value_name = "NAME", value_enum, default_value_t = ScheduleName::Cosine, help_heading = "Training options")]
     schedule: ScheduleName,
     /// Share of the steps in which the rate rises from 0 (cosine)
@@ -84,15 +84,16 @@ pub(crate) struct NetworkArgs {
     /// [default: --validation does, where it is given]
     #[arg(long, value_name = "SHARE", help_heading = "Training options")]
     validation_fraction: Option<f64>,
-    /// Stop after so many epochs without improvement on the validation instances [default: never]
+    /// Stop after so many epochs in which what --monitor names did not get better [default: never]
     #[arg(long, value_name = "N", help_heading = "Training options")]
     patience: Option<u32>,
     /// Count them from the start, or once the learning rate is at its lowest
     #[arg(long, value_name = "WHEN", value_enum, requires = "patience", default_value_t = PatienceFromName::Start, help_heading = "Training options")]
     patience_from: PatienceFromName,
-    /// What improvement is
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = JudgeName::Loss, help_heading = "Training options")]
-    judge: JudgeName,
+    /// What says which epoch is better: loss, or a metric of `xc evaluate` such as P@3 or PSP@5, on
+    /// the held-out instances [default: P@1; the training loss where none are held out]
+    #[arg(long, value_name = "WHAT", help_heading = "Training options")]
+    monitor: Option<Monitor>,
     /// Parameters of the best epoch or of the last one
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = KeepName::Best, help_heading = "Training options")]
     keep: KeepName,
@@ -139,15 +140,6 @@ enum ScheduleName {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum JudgeName {
-    Loss,
-    #[value(name = "p@1")]
-    Precision,
-    #[value(name = "p@3")]
-    Precision3,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum PatienceFromName {
     Start,
     LowestRate,
@@ -165,6 +157,7 @@ pub(super) fn show_default(preset: &Preset, arg: clap::Arg) -> clap::Arg {
     let shown = match arg.get_id().as_str() {
         "widths" => encoder.widths.iter().map(usize::to_string).collect::<Vec<_>>().join(","),
         "init" => name_of(&encoder.init),
+        "input_dropout" if encoder.input_dropout == encoder.dropout => "that of --network.dropout".to_owned(),
         "input_dropout" => encoder.input_dropout.to_string(),
         "dropout" => encoder.dropout.to_string(),
         "precision" => preset.params.precision.name().to_owned(),
@@ -203,7 +196,9 @@ impl NetworkArgs {
             };
         }
         encoder.embedding_rate = self.embedding_rate.unwrap_or(encoder.init.usual_rate());
-        encoder.input_dropout = self.input_dropout.unwrap_or(encoder.input_dropout);
+        // One rate for all layers where the preset has one.
+        let of_all = if encoder.input_dropout == encoder.dropout { self.dropout } else { None };
+        encoder.input_dropout = self.input_dropout.or(of_all).unwrap_or(encoder.input_dropout);
         encoder.dropout = self.dropout.unwrap_or(encoder.dropout);
         if let Some(precision) = self.precision {
             params.precision = match precision {
@@ -244,8 +239,8 @@ impl NetworkArgs {
         })
     }
 
-    /// Settings of the training under a seed.
-    pub(super) fn train_params(&self, preset: &Preset, seed: u64) -> Result<TrainParams, CliError> {
+    /// Settings of the training under a seed; `has_file`: whether there is a validation file.
+    pub(super) fn train_params(&self, preset: &Preset, seed: u64, has_file: bool) -> Result<TrainParams, CliError> {
         let params = TrainParams {
             batch_size: self.batch_size(preset),
             epochs: self.epochs.unwrap_or(preset.training.epochs),
@@ -258,12 +253,8 @@ impl NetworkArgs {
             encoder: None,
             clip_norm: self.clip_norm,
             validate_every: None,
-            patience: self.patience,
-            patience_from: match self.patience_from {
-                PatienceFromName::Start => PatienceFrom::Start,
-                PatienceFromName::LowestRate => PatienceFrom::LowestRate,
-            },
-            judge: self.judge(),
+            monitor: self.monitor(has_file)?,
+            early_stopping: self.patience.map(|patience| EarlyStopping { patience, from: self.patience_from() }),
             keep: match self.keep {
                 KeepName::Best => Keep::Best,
                 KeepName::Last => Keep::Last,
@@ -290,11 +281,22 @@ impl NetworkArgs {
         Ok(params)
     }
 
-    fn judge(&self) -> Judge {
-        match self.judge {
-            JudgeName::Loss => Judge::Loss,
-            JudgeName::Precision => Judge::Precision,
-            JudgeName::Precision3 => Judge::Precision3,
+    fn monitor(&self, has_file: bool) -> Result<Monitor, CliError> {
+        let is_held_out = has_file || self.held_out().is_some();
+        match self.monitor {
+            Some(monitor) if monitor != Monitor::Loss && !is_held_out => Err(CliError::usage(format_args!(
+                "--monitor {monitor}: held-out instances are expected (--validation or --validation-fraction)"
+            ))),
+            Some(monitor) => Ok(monitor),
+            None if is_held_out => Ok(Monitor::default()),
+            None => Ok(Monitor::Loss),
+        }
+    }
+
+    fn patience_from(&self) -> PatienceFrom {
+        match self.patience_from {
+            PatienceFromName::Start => PatienceFrom::Start,
+            PatienceFromName::LowestRate => PatienceFrom::LowestRate,
         }
     }
 
@@ -370,9 +372,7 @@ impl NetworkArgs {
                 let warmup = (steps as f64 * self.warmup).round() as u64;
                 Box::new(WarmupCosine { warmup, total: steps, floor: 0.0 })
             }
-            ScheduleName::Plateau => {
-                Box::new(HalveOnPlateau::new(1).judged_by(self.judge()).down_to(self.lowest.unwrap_or(0.0)))
-            }
+            ScheduleName::Plateau => Box::new(HalveOnPlateau::new(1).down_to(self.lowest.unwrap_or(0.0))),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::error::CliError;
 use clap::ValueEnum;
 use xc_sparse::dtype::DType;
 use xc_train::classifier::{
-    ClassifierParams, EmbeddingInit, HeadParams, InputKind, Preset, SparseHeadParams, Wiring, preset,
+    ClassifierParams, EmbeddingInit, HeadParams, InputKind, Preset, SamplerParams, SparseHeadParams, Wiring, preset,
 };
 
 /// Instances between two changes of the connections unless steps are asked for: 1000 steps of 32.
@@ -35,7 +35,7 @@ const REWIRE_INSTANCES: u64 = 32_000;
 ///     --model my.model
 ///   xc train uniform --train l.txt --features x.npy --validation lv.txt
 ///     --validation-features v.npy --epochs 100 --schedule plateau --schedule.lowest 0.1
-///     --judge p@3 --patience 1 --patience-from lowest-rate --model my.model
+///     --monitor P@3 --patience 1 --patience-from lowest-rate --model my.model
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 #[command(mut_args(|arg| show_default(&preset::uniform(), arg)))]
@@ -91,10 +91,16 @@ struct HeadArgs {
     /// Share of the connections, the weakest, that are drawn anew; 0: none
     #[arg(long = "head.rewire-fraction", alias = "rewire-fraction", value_name = "SHARE", default_value_t = 0.1)]
     rewire_fraction: f64,
-    /// Negative sampling: uniform negatives per step, scored beside the labels that are true in its
-    /// batch [default: all labels]
-    #[arg(long, value_name = "N")]
+    /// Labels that a step scores beside those that are true in its batch: all, uniform negatives, or
+    /// negatives drawn by how often labels are true [default: all; uniform with --negatives]
+    #[arg(long, value_name = "SAMPLER", value_enum)]
+    sampler: Option<SamplerName>,
+    /// Negatives drawn per step
+    #[arg(long, value_name = "N", required_if_eq_any([("sampler", "uniform"), ("sampler", "frequency")]))]
     negatives: Option<usize>,
+    /// Power of a label's frequency that its chance is proportional to (--sampler frequency)
+    #[arg(long = "sampler.power", value_name = "X", default_value_t = 0.75)]
+    power: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +114,13 @@ fn parse_units(text: &str) -> Result<Units, String> {
             .map(|n| Units(Some(n)))
             .map_err(|_| format!("got {text:?}, expected a number of units or none")),
     }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum SamplerName {
+    All,
+    Uniform,
+    Frequency,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -201,8 +214,21 @@ impl HeadArgs {
             screening: !self.no_screening,
             rewire_every: self.rewire_every.unwrap_or(steps.max(1)),
             rewire_fraction: self.rewire_fraction,
-            negatives: self.negatives,
+            sampler: self.sampler()?,
         }))
+    }
+
+    fn sampler(&self) -> Result<SamplerParams, CliError> {
+        match (self.sampler, self.negatives) {
+            (Some(SamplerName::All), Some(_)) => {
+                Err(CliError::usage("--negatives: --sampler all scores every label; one of the two is expected"))
+            }
+            (None | Some(SamplerName::Uniform), Some(per_step)) => Ok(SamplerParams::Uniform { per_step }),
+            (Some(SamplerName::Frequency), Some(per_step)) => {
+                Ok(SamplerParams::Frequency { per_step, power: self.power })
+            }
+            (_, None) => Ok(SamplerParams::All),
+        }
     }
 
     /// The dense layer that sparse ones are compared with: what belongs to sparse ones is refused.
@@ -211,6 +237,7 @@ impl HeadArgs {
             ("head.precision", self.weights != WeightName::F32),
             ("head.moments", self.moments != MomentName::F32),
             ("negatives", self.negatives.is_some()),
+            ("sampler", self.sampler.is_some_and(|sampler| sampler != SamplerName::All)),
         ];
         match sparse_only.iter().find(|(_, is_given)| *is_given) {
             Some((option, _)) => Err(CliError::usage(format_args!(

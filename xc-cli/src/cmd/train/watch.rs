@@ -4,6 +4,7 @@ use crate::context::Context;
 use crate::interrupt;
 use crate::progress::Task;
 use std::sync::{Mutex, PoisonError};
+use xc_sparse::Cancel;
 use xc_tree::{Event, Observer};
 
 /// An observer that moves progress bars.
@@ -21,6 +22,12 @@ struct Shown {
 impl<'a> Watch<'a> {
     pub(super) fn new(context: &'a Context) -> Self {
         Self { context, shown: Mutex::default() }
+    }
+}
+
+impl Cancel for Watch<'_> {
+    fn cancelled(&self) -> bool {
+        interrupt::interrupted()
     }
 }
 
@@ -61,9 +68,5 @@ impl Observer for Watch<'_> {
             }
             _ => {}
         }
-    }
-
-    fn cancelled(&self) -> bool {
-        interrupt::interrupted()
     }
 }

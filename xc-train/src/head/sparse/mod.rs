@@ -158,6 +158,11 @@ impl Sparse {
         self
     }
 
+    /// As [`Sparse::with_sampler`], in place.
+    pub fn set_sampler(&mut self, sampler: Option<Box<dyn Sampler>>) {
+        self.sampler = sampler;
+    }
+
     /// Lets steps screen outputs before they score them. Pairs of an instance and an output that are scored have the loss and the gradient that they
     /// have without it; a pair that screening overlooks has none (see [`xc_sparse::uniform::ByteLines`] for how far above the margin its score may
     /// be). Only training steps screen, and only with a loss that has a margin.

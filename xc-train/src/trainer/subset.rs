@@ -7,12 +7,12 @@ use xc_hash::stream::{Order, Purpose, Stream, name};
 
 /// Some rows of examples.
 #[derive(Clone, Debug)]
-pub struct Sample<'a> {
+pub struct Subset<'a> {
     examples: Examples<'a>,
     rows: Vec<u32>,
 }
 
-impl<'a> Sample<'a> {
+impl<'a> Subset<'a> {
     /// All rows.
     pub fn all(examples: Examples<'a>) -> Self {
         Self { examples, rows: (0..examples.len() as u32).collect() }
@@ -55,8 +55,8 @@ impl<'a> Sample<'a> {
 }
 
 /// Order of the rows in an epoch: which of them stands at each position.
-pub(super) fn order(sample: &Sample<'_>, seed: u64, epoch: u32) -> Order {
-    Order::new(sample.rows.len() as u64, name(seed, Purpose::Order, &[u64::from(epoch)]))
+pub(super) fn order(subset: &Subset<'_>, seed: u64, epoch: u32) -> Order {
+    Order::new(subset.rows.len() as u64, name(seed, Purpose::Order, &[u64::from(epoch)]))
 }
 
 /// Batches of an epoch, gathered by a thread of their own, at most two ahead.
@@ -69,7 +69,7 @@ impl Prefetch {
     /// Begins to gather the batches of `order` from number `first` on.
     pub(super) fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
-        sample: &'scope Sample<'_>,
+        subset: &'scope Subset<'_>,
         order: Order,
         batch_size: usize,
         first: usize,
@@ -82,9 +82,9 @@ impl Prefetch {
             for number in first as u64..order.len().div_ceil(size) {
                 let positions = number * size..order.len().min((number + 1) * size);
                 rows.clear();
-                rows.extend(positions.map(|position| sample.rows[order.at(position) as usize]));
+                rows.extend(positions.map(|position| subset.rows[order.at(position) as usize]));
                 let mut batch: Batch = returned.try_recv().unwrap_or_default();
-                batch.fill(&sample.examples, &rows);
+                batch.fill(&subset.examples, &rows);
                 // Nobody takes more: training has stopped.
                 if send.send(batch).is_err() {
                     return;
@@ -117,12 +117,12 @@ mod tests {
         let targets = LabelRows::from_lists((0..101u32).map(|i| [i % 3]), 3).unwrap();
         let values: Vec<f32> = (0..101).map(|i| i as f32).collect();
         let examples = Examples::try_new(Features::Dense(DenseRows::new(&values, 1)), &targets).unwrap();
-        let (train, validation) = Sample::split(examples, 0.2, 5);
+        let (train, validation) = Subset::split(examples, 0.2, 5);
         assert_eq!(validation.rows().len(), 20);
         let mut all = [train.rows(), validation.rows()].concat();
         all.sort_unstable();
-        assert_eq!(all, Sample::all(examples).rows());
-        assert_ne!(Sample::split(examples, 0.2, 6).1.rows(), validation.rows());
+        assert_eq!(all, Subset::all(examples).rows());
+        assert_ne!(Subset::split(examples, 0.2, 6).1.rows(), validation.rows());
         let rows = |epoch| -> Vec<u32> {
             let order = order(&train, 1, epoch);
             (0..order.len()).map(|position| train.rows()[order.at(position) as usize]).collect()

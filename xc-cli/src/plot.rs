@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 /// Losses over steps.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Curve {
+pub(crate) struct Curve {
     training: Vec<(u64, f64)>,
     validation: Vec<(u64, f64)>,
 }
@@ -16,13 +16,13 @@ const MARGIN: f64 = 24.0;
 const BOTTOM: f64 = 44.0;
 
 impl Curve {
-    pub(super) fn push(&mut self, validation: bool, step: u64, loss: f64) {
+    pub(crate) fn push(&mut self, validation: bool, step: u64, loss: f64) {
         if loss.is_finite() {
             if validation { &mut self.validation } else { &mut self.training }.push((step, loss));
         }
     }
 
-    pub(super) fn svg(&self) -> String {
+    pub(crate) fn svg(&self) -> String {
         let all = || self.training.iter().chain(&self.validation);
         let last = all().map(|p| p.0).max().unwrap_or(0).max(1) as f64;
         let (mut low, mut high) = all().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), p| (a.min(p.1), b.max(p.1)));

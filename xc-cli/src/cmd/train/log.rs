@@ -1,0 +1,164 @@
+//! The training log: one JSON object a line, and a picture of it.
+
+use crate::context::Context;
+use crate::error::{CliError, io_text};
+use crate::plot::Curve;
+use serde_json::{Value, json};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use xc_sparse::Cancel;
+use xc_train::trainer::{Event, Observer, Validation};
+
+/// Writes `log.jsonl` and `curve.svg` in a folder.
+///
+/// ```text
+///   {"event":"step","step":200,"epoch":0,"loss":6.1,"rate":0.001,"instances_per_s":5210.0}
+///   {"event":"validation","step":2048,"epoch":1,"loss":5.2,"P@1":0.31,"P@3":0.2,"P@5":0.15,...}
+///   {"event":"saved","step":2100,"losses":310.2,"n_losses":52}
+/// ```
+///
+/// The loss of a step's line is the mean since the line before. What belongs to no line yet when a checkpoint is saved is kept
+/// in a line of its own: a training that goes on from there writes the lines that it would have written.
+pub(super) struct Log<'a> {
+    every: u64,
+    context: &'a Context,
+    /// Nothing once it could not be written: the training goes on.
+    lines: Mutex<Option<Lines>>,
+}
+
+struct Lines {
+    folder: PathBuf,
+    file: File,
+    curve: Curve,
+    /// Whether the lines of other trainings have been cut off.
+    begun: bool,
+    losses: f64,
+    n_losses: u64,
+}
+
+impl<'a> Log<'a> {
+    /// Opens or makes the log; a step's line is written every `every` steps and after each epoch.
+    pub(super) fn open(folder: &Path, every: u64, context: &'a Context) -> Result<Self, CliError> {
+        let path = folder.join("log.jsonl");
+        let open = || {
+            std::fs::create_dir_all(folder)?;
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)
+        };
+        let file = open().map_err(|e| CliError::usage(format_args!("{}: {}", path.display(), io_text(&e))))?;
+        let (folder, curve) = (folder.to_owned(), Curve::default());
+        let lines = Lines { folder, file, curve, begun: false, losses: 0.0, n_losses: 0 };
+        Ok(Self { every, context, lines: Mutex::new(Some(lines)) })
+    }
+
+    /// Does something with the log, unless that failed before.
+    fn with(&self, work: impl FnOnce(&mut Lines) -> io::Result<()>) {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = &mut *lines
+            && let Err(e) = work(open)
+        {
+            let folder = open.folder.display();
+            self.context.warn(format_args!("{folder}: {}; the training goes on without a log", io_text(&e)));
+            *lines = None;
+        }
+    }
+}
+
+impl Cancel for Log<'_> {}
+
+impl Observer for Log<'_> {
+    fn event(&self, event: Event<'_>) {
+        self.with(|lines| match event {
+            Event::Resumed { step, .. } => lines.cut(step),
+            Event::Step { epoch, step, end_of_epoch, loss, rate, instances_per_s, .. } => {
+                if !lines.begun {
+                    lines.cut(0)?;
+                }
+                lines.losses += loss;
+                lines.n_losses += 1;
+                if step.is_multiple_of(self.every) || end_of_epoch {
+                    lines.step(epoch, step, rate, instances_per_s)?;
+                }
+                Ok(())
+            }
+            Event::Validated { epoch, step, validation, .. } => {
+                lines.validation(epoch, step, validation)?;
+                lines.draw()
+            }
+            Event::Saving { step } => lines.line(&json!({
+                "event": "saved", "step": step, "losses": lines.losses, "n_losses": lines.n_losses
+            })),
+            _ => Ok(()),
+        });
+    }
+}
+
+impl Drop for Log<'_> {
+    fn drop(&mut self) {
+        self.with(|lines| if lines.begun { lines.draw() } else { Ok(()) });
+    }
+}
+
+impl Lines {
+    /// Cuts off the lines after a step. A log that was lost begins anew; what follows is right all the same.
+    fn cut(&mut self, step: u64) -> io::Result<()> {
+        let mut text = String::new();
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.read_to_string(&mut text)?;
+        let mut kept = 0;
+        for line in text.split_inclusive('\n') {
+            let Ok(value) = serde_json::from_str::<Value>(line) else { break };
+            match value["step"].as_u64() {
+                Some(at) if at <= step && line.ends_with('\n') => {}
+                _ => break,
+            }
+            kept += line.len() as u64;
+            if value["event"] == "saved" {
+                let saved = (value["losses"].as_f64(), value["n_losses"].as_u64());
+                (self.losses, self.n_losses) = (saved.0.unwrap_or(0.0), saved.1.unwrap_or(0));
+                continue;
+            }
+            if value["event"] == "step" {
+                (self.losses, self.n_losses) = (0.0, 0);
+            }
+            if let (Some(at), Some(loss)) = (value["step"].as_u64(), value["loss"].as_f64()) {
+                self.curve.push(value["event"] == "validation", at, loss);
+            }
+        }
+        self.file.set_len(kept)?;
+        self.file.seek(SeekFrom::Start(kept))?;
+        self.begun = true;
+        Ok(())
+    }
+
+    fn step(&mut self, epoch: u32, step: u64, rate: f64, speed: f64) -> io::Result<()> {
+        let loss = self.losses / self.n_losses as f64;
+        (self.losses, self.n_losses) = (0.0, 0);
+        self.curve.push(false, step, loss);
+        let speed = (speed * 10.0).round() / 10.0;
+        self.line(&json!({
+            "event": "step", "step": step, "epoch": epoch, "loss": loss, "rate": rate, "instances_per_s": speed
+        }))
+    }
+
+    fn validation(&mut self, epoch: u32, step: u64, validation: &Validation) -> io::Result<()> {
+        self.curve.push(true, step, validation.loss);
+        let mut line = json!({"event": "validation", "step": step, "epoch": epoch, "loss": validation.loss});
+        for metric in validation.metrics.values() {
+            line[metric.metric.to_string()] = json!(metric.value);
+        }
+        self.line(&line)
+    }
+
+    fn line(&mut self, value: &Value) -> io::Result<()> {
+        self.file.write_all(format!("{value}\n").as_bytes())
+    }
+
+    /// Draws the picture.
+    fn draw(&self) -> io::Result<()> {
+        let (path, partial) = (self.folder.join("curve.svg"), self.folder.join("curve.svg.partial"));
+        std::fs::write(&partial, self.curve.svg())?;
+        std::fs::rename(&partial, &path)
+    }
+}

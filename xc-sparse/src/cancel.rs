@@ -1,0 +1,16 @@
+//! Stopping long work.
+
+/// Asked now and then by long work whether it should stop.
+pub trait Cancel: Sync {
+    /// True asks the work to stop at its next safe point, with an error that says so. Asked often: it should return at once.
+    fn cancelled(&self) -> bool {
+        false
+    }
+}
+
+/// Stops when one of the two asks for it.
+impl<A: Cancel + ?Sized, B: Cancel + ?Sized> Cancel for (&A, &B) {
+    fn cancelled(&self) -> bool {
+        self.0.cancelled() || self.1.cancelled()
+    }
+}
