@@ -17,7 +17,7 @@ import os
 import shutil
 import subprocess
 
-SCHEDULE = ["--schedule", "plateau", "--schedule.lowest", "0.1", "--judge", "p@3", "--patience", "1", "--patience-from", "lowest-rate",
+SCHEDULE = ["--schedule", "plateau", "--schedule.lowest", "0.1", "--monitor", "P@3", "--patience", "1", "--patience-from", "lowest-rate",
             "--validation-fraction", "0.1", "--network.input-dropout", "0.1"]
 
 
