@@ -1,8 +1,8 @@
 //! Initial values that follow from the training instances.
 
 use super::{Classifier, HeadParams, Output, SamplerParams};
-use crate::sampler::FrequencyNegatives;
 use crate::encoder::lsa;
+use crate::sampler::FrequencyNegatives;
 use crate::trainer::{Observer, Subset, TrainError};
 use crate::{Features, Loss};
 

@@ -10,7 +10,8 @@ use xc_sparse::uniform::{ByteLines, ScreenRows};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::classifier::{
     Classifier, ClassifierParams, ClassifierParamsError, EmbeddingInit, HeadParams, InputKind, Only,
-    OpenClassifierError, PredictError, PredictScratch, QueryRow, SamplerParams, SparseHeadParams, Wiring, Workload, preset,
+    OpenClassifierError, PredictError, PredictScratch, QueryRow, SamplerParams, SparseHeadParams, Wiring, Workload,
+    preset,
 };
 use xc_train::schedule::Constant;
 use xc_train::state::{Role, Snapshot, State};

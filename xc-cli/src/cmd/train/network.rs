@@ -351,7 +351,9 @@ impl Session<'_> {
         if let Features::Sparse(rows) = sets.train.features() {
             warn_of_long_rows(rows, context);
         }
-        if params.loss == Loss::Bce && matches!(&params.head, HeadParams::Sparse(head) if head.sampler.per_step().is_none()) {
+        if params.loss == Loss::Bce
+            && matches!(&params.head, HeadParams::Sparse(head) if head.sampler.per_step().is_none())
+        {
             context.note("bce has a gradient for every label: an epoch takes longer than with squared-hinge");
         }
         system.announce(self)?;
