@@ -75,6 +75,7 @@ fn run(folder: &Path, params: TrainParams, observer: &dyn Observer) -> Result<Ve
     let mut schedule = HalveOnPlateau::new(1);
     std::fs::create_dir_all(folder).unwrap();
     let place = CheckpointFolder::claim(&folder.join("checkpoint"), CHECKPOINT)?;
+    #[expect(clippy::needless_late_init, reason = "the trainer borrows it, so it lives longer")]
     let checkpoint;
     let mut trainer = trainer(params, &mut schedule, observer);
     checkpoint = place.begin(trainer.key(CHECKPOINT, &"24, 16", &train, Some(&validation)))?;

@@ -1,4 +1,4 @@
-//! Models of other systems: [PECOS](pecos), read and written, and [omikuji](omikuji), read.
+//! Models of other systems: PECOS ([`pecos`]), read and written, and [`omikuji`], read.
 
 pub mod omikuji;
 pub mod pecos;

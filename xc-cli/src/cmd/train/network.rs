@@ -82,12 +82,17 @@ pub(super) trait System {
     }
 }
 
+/// Saves a model with what belongs to it.
+type Save<'t> = Box<dyn FnOnce(Extras<'_>) -> Result<(), CliError> + 't>;
+/// Answers instances.
+type Ask<'t> = Box<dyn FnOnce(Features<'_>) -> Result<RankedBatch, CliError> + 't>;
+
 /// What came out of a training.
 pub(super) struct Trained<'t> {
     /// Begins the model folder and adds to it.
-    pub(super) save: Box<dyn FnOnce(Extras<'_>) -> Result<(), CliError> + 't>,
+    pub(super) save: Save<'t>,
     /// The five best labels of each instance, once the model is saved.
-    pub(super) answer: Box<dyn FnOnce(Features<'_>) -> Result<RankedBatch, CliError> + 't>,
+    pub(super) answer: Ask<'t>,
     /// What it consists of, for a person.
     pub(super) what: String,
     /// Further figures.
