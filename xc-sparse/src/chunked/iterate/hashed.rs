@@ -2,8 +2,8 @@
 
 #![allow(unsafe_code, reason = "the probe of a checked level")]
 
+use super::probe::{Probes, probe as probe_slots};
 use super::{ChunkView, ChunkedView, Matches, QueryView};
-use crate::chunked::product::{Probes, probe_slots};
 use crate::simd::Isa;
 
 /// What [`probe`] has appended, and where.

@@ -12,10 +12,12 @@ mod galloping;
 mod hashed;
 mod lookup;
 mod marching;
+mod probe;
 
 use super::level::{ChunkView, ChunkedView};
-use super::product::Found;
 use super::query::{DensePositions, QueryView};
+
+use probe::Found;
 
 pub use choose::Choice;
 pub(crate) use choose::choose;

@@ -18,7 +18,6 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod multiply;
-mod probe;
 mod scalar;
 
 use super::MAX_WIDTH;
@@ -28,8 +27,6 @@ use super::query::{DensePositions, QueryView};
 use crate::simd::{Isa, prefetch};
 use multiply::{add_bias, multiply};
 use std::ops::Range;
-
-pub(super) use probe::{Found, Probes, probe as probe_slots};
 
 /// Rows in a block: their headers and values fit the first-level cache several times.
 const BLOCK: usize = 64;

@@ -1,5 +1,11 @@
 //! Slots looked up in the directory of a chunk.
 
+#![allow(unsafe_code, reason = "kernels written by hand for an instruction set")]
+
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod scalar;
+
 use crate::simd::Isa;
 
 /// A query's features as a directory is probed for them: as many of each.
@@ -35,7 +41,7 @@ pub(in crate::chunked) unsafe fn probe(isa: Isa, words: &[u64], n_slots: u32, pr
     match isa {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: by the contract.
-        Isa::Avx512 => unsafe { super::avx512::probe(words, n_slots, probes, found) },
-        _ => super::scalar::probe(words, n_slots, probes, found),
+        Isa::Avx512 => unsafe { avx512::probe(words, n_slots, probes, found) },
+        _ => scalar::probe(words, n_slots, probes, found),
     }
 }
