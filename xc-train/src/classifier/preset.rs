@@ -51,11 +51,6 @@ pub fn dense() -> Preset {
     Preset { name: DENSE, params, training }
 }
 
-/// A repetition of MACH: [`dense`] over buckets. It is no kind of model by itself ([`crate::mach`]).
-pub fn mach() -> Preset {
-    Preset { name: crate::mach::KIND, ..dense() }
-}
-
 /// Embeddings begun by LSA, an intermediate layer of 32,768 units, 32 connections per label,
 /// squared hinge.
 ///

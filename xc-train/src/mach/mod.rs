@@ -24,11 +24,16 @@ pub use file::{CHECKPOINT, KIND, LostRepetition, MachContainer, OpenMachError, a
 pub use predict::{AnswerError, Answers, Asking, MachScratch};
 pub use repetition::{Repetition, bucket_rows, repetition_seed};
 
-use crate::classifier::{Classifier, ClassifierParams, ClassifierParamsError};
+use crate::classifier::{Classifier, ClassifierParams, ClassifierParamsError, Preset, preset};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use xc_hash::universal::{Family, FamilyParams};
 use xc_mach::{AssignError, Assignment, Decoder, Sizing, SizingError};
+
+/// A repetition: a dense classifier over buckets.
+pub fn preset() -> Preset {
+    Preset { name: KIND, ..preset::dense() }
+}
 
 /// What all repetitions of a model share.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

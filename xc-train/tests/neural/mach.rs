@@ -7,8 +7,8 @@ use xc_mach::{Decoder, Effort};
 use xc_sparse::rank::{Scored, rank_order};
 use xc_sparse::store::OpenMode;
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
-use xc_train::classifier::{ClassifierParams, preset};
-use xc_train::mach::{Asking, MachContainer, MachModel, MachParams, MachScratch, OpenMachError};
+use xc_train::classifier::ClassifierParams;
+use xc_train::mach::{self, Asking, MachContainer, MachModel, MachParams, MachScratch, OpenMachError};
 use xc_train::mach::{Repetition, bucket_rows, repetition_seed};
 use xc_train::schedule::Constant;
 use xc_train::trainer::{Silent, Subset};
@@ -18,7 +18,7 @@ const N_FEATURES: usize = 300;
 const N_LABELS: usize = 60;
 
 fn params(family: Family, loss: Loss) -> MachParams {
-    let mut classifier = ClassifierParams { loss, seed: 5, ..preset::mach().params };
+    let mut classifier = ClassifierParams { loss, seed: 5, ..mach::preset().params };
     classifier.encoder.widths = vec![32];
     (classifier.encoder.input_dropout, classifier.encoder.dropout) = (0.0, 0.0);
     MachParams { n_buckets: 12, family, decoder: Decoder::Mean, classifier }

@@ -13,8 +13,8 @@ use std::ops::Range;
 use xc_hash::universal::Family;
 use xc_mach::{Decoder, Sizing};
 use xc_sparse::store::{ContainerWriter, Layout, OpenMode};
-use xc_train::classifier::{ClassifierParams, Preset, preset};
-use xc_train::mach::{CHECKPOINT, KIND, MachContainer, MachParams, Repetition, bucket_rows, repetition_seed};
+use xc_train::classifier::{ClassifierParams, Preset};
+use xc_train::mach::{self, CHECKPOINT, KIND, MachContainer, MachParams, Repetition, bucket_rows, repetition_seed};
 
 /// Train MACH: networks over hashed labels
 ///
@@ -37,7 +37,7 @@ use xc_train::mach::{CHECKPOINT, KIND, MachContainer, MachParams, Repetition, bu
 ///   xc merge part1.model part2.model --output my.model
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
-#[command(mut_args(|arg| show_default(&preset::mach(), arg)))]
+#[command(mut_args(|arg| show_default(&mach::preset(), arg)))]
 #[command(mut_arg("loss", |arg| arg.help(
     "softmax (one bucket right), bce or squared-hinge (each bucket right or not) \
      [default: softmax if no training instance has more than one label, else bce]"
@@ -104,7 +104,7 @@ impl Args {
 
 impl System for Args {
     fn preset(&self) -> Preset {
-        preset::mach()
+        mach::preset()
     }
 
     fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, CliError> {
