@@ -1,11 +1,12 @@
-//! Answers texts: `cargo run --example serve MODEL`, then a text a line on stdin.
+//! Answers texts with names of labels: `cargo run --release -p xc-train --example serve -- MODEL`, then a text a line
+//! on stdin. MODEL is what `xc train` made of texts, such as the README's `text.model`.
 
 use std::io::{BufRead, Write};
 use xc_train::model::{Answer, Model, Query, QueryOptions, Scratch};
 
 /// Answers every line of `texts` with the names of its best labels.
 pub(crate) fn serve(model: &Model, texts: impl BufRead, mut out: impl Write) -> Result<(), Box<dyn std::error::Error>> {
-    let names = model.label_names()?.ok_or("the labels of this model have no names")?;
+    let names = model.label_names()?.ok_or("no label names in this model; train with --label-names")?;
     let (mut scratch, mut answer) = (Scratch::default(), Answer::default());
     for text in texts.lines() {
         model.predict(&Query::Text(&text?), &QueryOptions::top(3), &mut scratch, &mut answer)?;
