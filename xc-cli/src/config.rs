@@ -11,6 +11,7 @@
 
 use crate::error::CliError;
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
@@ -158,6 +159,39 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
         DeValue::Boolean(b) => b.to_string(),
         _ => return None,
     })
+}
+
+/// Help and version go to stdout; everything else clap has to say becomes one error line.
+pub(crate) fn report_usage(error: &clap::Error, arguments: &Arguments) -> Result<(), CliError> {
+    use clap::error::ErrorKind;
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            return match error.print() {
+                Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(CliError::write("standard output", &e)),
+                _ => Ok(()),
+            };
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            return Err(CliError::usage("a subcommand is wanted; the list is above"));
+        }
+        _ => {}
+    }
+    let text = error.render().to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    // The usage block is for `--help`; the line keeps what was met and the hints.
+    let mut parts = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if line.starts_with("Usage:") || line.starts_with("For more information") {
+            break;
+        }
+        if !line.is_empty() {
+            parts.push(line);
+        }
+    }
+    let command = arguments.command_path();
+    let place = arguments.config_file_of(error).map(|file| format!("{}: ", file.display())).unwrap_or_default();
+    Err(CliError::usage(format!("{place}{} (see '{command} --help')", parts.join(" "))))
 }
 
 #[cfg(test)]

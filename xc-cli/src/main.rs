@@ -80,7 +80,7 @@ fn run() -> Result<(), CliError> {
     let arguments = config::insert_config_file(&root, typed)?;
     let matches = match root.try_get_matches_from(&arguments.all) {
         Ok(matches) => matches,
-        Err(error) => return error::report_usage(&error, &arguments),
+        Err(error) => return config::report_usage(&error, &arguments),
     };
     let cli = Cli::from_arg_matches(&matches).map_err(|e| CliError::usage(e.to_string()))?;
     xc_sparse::Isa::from_env().map_err(|e| CliError::usage(e.to_string()))?;

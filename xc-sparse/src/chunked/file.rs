@@ -2,8 +2,8 @@
 
 #![allow(unsafe_code, reason = "constructors without checks")]
 
-use super::level::stride;
-use super::pack::VALUE_PADDING;
+use super::layout::VALUE_PADDING;
+use super::layout::stride;
 use super::{ChunkedError, ChunkedLevel, LevelArrays, SlotMap};
 use crate::buffer::FloatSlice;
 use crate::dtype::DType;

@@ -2,8 +2,8 @@
 
 #![allow(unsafe_code, reason = "constructors without checks")]
 
-use super::check::check;
-use super::{ChunkRows, ChunkedError, PackError, Packer, SlotMap};
+use super::layout::stride;
+use super::{ChunkRows, SlotMap};
 use crate::buffer::{Buffer, FloatBuffer, FloatSlice};
 use crate::dtype::DType;
 use crate::simd::prefetch;
@@ -37,8 +37,8 @@ pub struct LevelArrays {
 /// are finite, of type f32, f16 or bf16.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChunkedLevel {
-    map: SlotMap,
-    arrays: LevelArrays,
+    pub(super) map: SlotMap,
+    pub(super) arrays: LevelArrays,
 }
 
 /// A [`ChunkedLevel`] as the products read it: plain slices.
@@ -54,25 +54,6 @@ pub struct ChunkedView<'a> {
 }
 
 impl ChunkedLevel {
-    /// Packs a whole level, chunks in parallel. *Cost*: O(nnz).
-    ///
-    /// # Errors
-    /// See [`PackError`].
-    pub fn pack(parents: &[ChunkRows], map: &SlotMap, dtype: DType) -> Result<Self, PackError> {
-        let mut packer = Packer::new(map, dtype)?;
-        packer.extend(parents)?;
-        packer.finish()
-    }
-
-    /// Checks every invariant, chunks in parallel. *Cost*: O(nnz), about a second for 4 GB on two cores.
-    ///
-    /// # Errors
-    /// See [`ChunkedError`].
-    pub fn try_new(arrays: LevelArrays, map: &SlotMap) -> Result<Self, ChunkedError> {
-        check(&arrays, map)?;
-        Ok(Self { map: map.clone(), arrays })
-    }
-
     /// Takes the arrays without looking at their content.
     ///
     /// # Safety
@@ -135,18 +116,6 @@ fn prefetch_lines<W>(values: &[W], at: usize, wide: bool) {
     if wide {
         prefetch(values, at + 64 / size_of::<W>());
     }
-}
-
-/// Mask words of a row for a chunk of `width` children.
-#[inline(always)]
-pub(crate) fn mask_words(width: usize) -> usize {
-    width.div_ceil(32).max(1)
-}
-
-/// `u32` entries of a row header for a chunk of `width` children.
-#[inline(always)]
-pub(crate) fn stride(width: usize) -> usize {
-    2 + mask_words(width)
 }
 
 impl<'a> ChunkedView<'a> {

@@ -23,6 +23,7 @@ mod directory;
 #[cfg(feature = "store")]
 mod file;
 mod iterate;
+mod layout;
 mod level;
 mod pack;
 mod product;

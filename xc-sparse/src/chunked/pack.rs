@@ -3,16 +3,13 @@
 #![allow(unsafe_code, reason = "a level that was packed here is not checked again")]
 
 use super::directory;
-use super::level::mask_words;
+use super::layout::{VALUE_PADDING, mask_words};
 use super::{ChunkRows, ChunkRowsError, ChunkedLevel, LevelArrays, MAX_WIDTH, SlotMap};
 use crate::buffer::FloatBuffer;
 use crate::dtype::DType;
 use half::{bf16, f16};
 use rayon::prelude::*;
 use thiserror::Error;
-
-/// Entries of padding behind the values: a full vector may be loaded at the last one.
-pub(crate) const VALUE_PADDING: usize = 16;
 
 /// Why a level cannot be packed.
 #[derive(Debug, Error, PartialEq)]
@@ -94,6 +91,18 @@ pub struct Packer {
     directory: Vec<u64>,
     bias: Vec<f32>,
     part_ptr: Vec<u32>,
+}
+
+impl ChunkedLevel {
+    /// Packs a whole level, chunks in parallel. *Cost*: O(nnz).
+    ///
+    /// # Errors
+    /// See [`PackError`].
+    pub fn pack(parents: &[ChunkRows], map: &SlotMap, dtype: DType) -> Result<Self, PackError> {
+        let mut packer = Packer::new(map, dtype)?;
+        packer.extend(parents)?;
+        packer.finish()
+    }
 }
 
 impl Packer {

@@ -4,7 +4,10 @@
 //! alone. Two reports on the same truth therefore see the very same draws, and subtracting their values resample by
 //! resample is the paired bootstrap.
 
-use super::{evaluator::ratio, instance::Source, report::Contributions};
+use super::{
+    contributions::{Contributions, ratio},
+    instance::Source,
+};
 use rayon::prelude::*;
 use thiserror::Error;
 use xc_hash::stream::{Stream, mix64};

@@ -1,11 +1,12 @@
 //! The pass over truth and predictions.
 
 use super::{
+    contributions::{Contributions, ratio},
     filter::PairFilter,
     instance::{Layout, Source},
     labels::LabelCounts,
     propensity::Propensity,
-    report::{Contributions, Counts, MetricReport, MetricValue},
+    report::{Counts, MetricReport, MetricValue},
 };
 use rayon::prelude::*;
 use std::{collections::BTreeSet, sync::Arc};
@@ -511,11 +512,6 @@ impl Evaluator {
         });
         Ok(MetricReport::new(values, counts, contributions))
     }
-}
-
-/// `numerator / denominator`, 0 for an empty sum.
-pub(super) fn ratio(numerator: f64, denominator: f64) -> f64 {
-    if denominator > 0.0 { numerator / denominator } else { 0.0 }
 }
 
 /// A number that tells whether two evaluations saw the same truth. Sums of it do not depend on the order.

@@ -47,6 +47,7 @@
 //! (efron1993bootstrap) (percentile intervals).
 
 mod bootstrap;
+mod contributions;
 mod evaluator;
 mod filter;
 mod instance;

@@ -2,9 +2,8 @@
 
 use super::{
     bootstrap::{BootstrapError, BootstrapParams, Interval, resample},
-    instance::Source,
+    contributions::Contributions,
     metric::Metric,
-    table::{ComparisonTable, ReportTable},
 };
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
@@ -55,17 +54,6 @@ pub struct MetricValue {
     pub value: f64,
     /// Where it lies, once [`MetricReport::add_intervals`] was asked.
     pub interval: Option<Interval>,
-}
-
-/// What each instance and each label added, kept for resampling.
-#[derive(Clone, Debug)]
-pub(super) struct Contributions {
-    pub(super) sources: Vec<Source>, // in the order of the report's metrics
-    pub(super) instances: Vec<f64>,
-    pub(super) instance_width: usize,
-    pub(super) labels: Vec<f64>,
-    pub(super) label_width: usize,
-    pub(super) truth_digest: u64,
 }
 
 /// The values of all metrics.
@@ -154,11 +142,6 @@ impl MetricReport {
             .collect();
         Ok(Comparison { instances: self.counts.instances, differences, bootstrap: *params })
     }
-
-    /// The report for people, in percent.
-    pub fn table(&self) -> ReportTable<'_> {
-        ReportTable { report: self }
-    }
 }
 
 /// One metric of two reports.
@@ -206,11 +189,6 @@ impl Comparison {
     /// How the differences were resampled.
     pub fn bootstrap(&self) -> &BootstrapParams {
         &self.bootstrap
-    }
-
-    /// The comparison for people, in percent.
-    pub fn table(&self) -> ComparisonTable<'_> {
-        ComparisonTable { comparison: self }
     }
 }
 

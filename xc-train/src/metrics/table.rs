@@ -52,6 +52,20 @@ fn write_columns(f: &mut fmt::Formatter<'_>, rows: &[Vec<String>]) -> fmt::Resul
     Ok(())
 }
 
+impl MetricReport {
+    /// The report for people, in percent.
+    pub fn table(&self) -> ReportTable<'_> {
+        ReportTable { report: self }
+    }
+}
+
+impl Comparison {
+    /// The comparison for people, in percent.
+    pub fn table(&self) -> ComparisonTable<'_> {
+        ComparisonTable { comparison: self }
+    }
+}
+
 impl fmt::Display for ReportTable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (report, counts) = (self.report, self.report.counts());

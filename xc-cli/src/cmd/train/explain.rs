@@ -1,6 +1,5 @@
 //! `--explain`: what a training would do, and why.
 
-use super::tree::count_empty_rows;
 use super::tree_args::Args;
 use crate::context::{Context, format_bytes};
 use crate::data::Dataset;
@@ -9,7 +8,7 @@ use crate::output;
 use serde_json::json;
 use std::fmt::Write;
 use xc_hash::text::Featurizer;
-use xc_sparse::LabelRows;
+use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_tree::{ClusterMethod, LabelRepresentation, Loss, Negatives, TreeParams};
 
 /// A training, resolved.
@@ -168,4 +167,10 @@ fn levels(n_labels: usize, branching: usize, max_leaf: usize) -> usize {
         levels += 1;
     }
     levels
+}
+
+/// Rows without a feature: they are scored by the bias alone, which is worth knowing.
+fn count_empty_rows(features: &CsrMatrix) -> usize {
+    let rows = Rows::new(features.view());
+    (0..rows.len()).filter(|&i| rows.row(i).nnz() == 0).count()
 }

@@ -13,8 +13,8 @@ use crate::model::{self, Extras};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::time::Instant;
+use xc_sparse::CsrMatrix;
 use xc_sparse::io::UnknownLabels;
-use xc_sparse::{CsrMatrix, Rows};
 use xc_tree::{
     CHECKPOINT, PredictParams, TrainError, TrainInput, TreeModel, TreeParams, checkpoint_key, estimate_peak_bytes,
 };
@@ -172,10 +172,4 @@ fn training_error(train: &Path, error: &TrainError) -> CliError {
 fn kept_parameters(params: &TreeParams) -> Value {
     let params = TreeParams { max_memory_bytes: None, ..params.clone() };
     serde_json::to_value(params).unwrap_or(Value::Null)
-}
-
-/// Rows without a feature: they are scored by the bias alone, which is worth knowing.
-pub(super) fn count_empty_rows(features: &CsrMatrix) -> usize {
-    let rows = Rows::new(features.view());
-    (0..rows.len()).filter(|&i| rows.row(i).nnz() == 0).count()
 }

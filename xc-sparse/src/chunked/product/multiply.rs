@@ -49,7 +49,7 @@ fn accumulate<W: Float>(
 ) {
     let stride = chunk.stride as usize;
     let values = &values[chunk.value_start..];
-    debug_assert!(values.len() >= chunk.value_end - chunk.value_start + crate::chunked::pack::VALUE_PADDING);
+    debug_assert!(values.len() >= chunk.value_end - chunk.value_start + crate::chunked::layout::VALUE_PADDING);
     match isa {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the instruction set is available; rows are positions inside the chunk, their offsets lie inside the

@@ -1,7 +1,8 @@
 //! Copies of operands in the order in which the tiles read them.
 
 use super::MatRef;
-use super::tile::{Words, flushed, pair_lines, pair_rows};
+use super::scalar::flushed;
+use super::tile::{Words, pair_lines, pair_rows};
 use crate::simd::{Loop, prefetch_all, vectorised_loop};
 use rayon::prelude::*;
 use std::ops::Range;

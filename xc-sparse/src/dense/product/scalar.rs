@@ -1,6 +1,6 @@
 //! The tile and the packing of pairs without vector instructions: defines what the others compute.
 
-use super::tile::flushed;
+use crate::uniform::nearest_bf16;
 
 pub(super) const ROWS: usize = 4;
 pub(super) const COLUMNS: usize = 8;
@@ -49,4 +49,12 @@ pub(super) fn pair_lines(lines: &[f32], stride: usize, n: usize, k: usize, out: 
             out[p * group + i] = pair(two[0], two.get(1).copied().unwrap_or(0.0));
         }
     }
+}
+
+/// The nearest bf16, in f32; what is below the smallest value of full precision is 0, as the machine's conversion has it.
+#[inline(always)]
+pub(super) fn flushed(value: f32) -> f32 {
+    let bits = u32::from(nearest_bf16(value)) << 16;
+    let is_full = value.to_bits() & 0x7f80_0000 != 0;
+    f32::from_bits(if is_full { bits } else { 0 })
 }

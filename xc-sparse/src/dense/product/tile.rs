@@ -6,7 +6,6 @@ use super::{MatmulPrecision, scalar};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
 use crate::simd::Isa;
-use crate::uniform::nearest_bf16;
 use std::sync::OnceLock;
 
 /// What stands in a place of a packed panel.
@@ -133,14 +132,6 @@ pub(super) fn pair_rows(first: &[f32], second: &[f32], out: &mut [u32]) {
 #[cfg(target_arch = "x86_64")]
 fn has_pairs() -> bool {
     is_x86_feature_detected!("avx512bf16") && Isa::Avx512.is_available()
-}
-
-/// The nearest bf16, in f32; what is below the smallest value of full precision is 0, as the machine's conversion has it.
-#[inline(always)]
-pub(super) fn flushed(value: f32) -> f32 {
-    let bits = u32::from(nearest_bf16(value)) << 16;
-    let is_full = value.to_bits() & 0x7f80_0000 != 0;
-    f32::from_bits(if is_full { bits } else { 0 })
 }
 
 #[cfg(test)]

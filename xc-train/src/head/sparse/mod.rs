@@ -29,6 +29,7 @@ mod rank;
 mod screening;
 mod state;
 mod tiles;
+mod weights;
 
 pub(crate) use rank::OneScratch;
 pub use screening::Screening;

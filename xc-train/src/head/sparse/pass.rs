@@ -3,12 +3,13 @@
 use super::active::{Active, Cursor, Entry};
 use super::rank::{BlockTotals, NONE};
 use super::tiles::{Correction, Tile};
+use super::weights::Weights;
 use super::{Sparse, SparseScratch};
 use crate::loss::Shares;
 use crate::{Activations, Loss};
 use rayon::prelude::*;
 use std::collections::VecDeque;
-use xc_sparse::buffer::FloatBuffer;
+
 use xc_sparse::uniform::{ByteBlock, Index, Kernels, LANES, Line, ScreenRows, Sums, nearest_bf16};
 use xc_sparse::vectorised;
 use xc_sparse::with_indices;
@@ -293,36 +294,6 @@ impl OneInstance {
         self.gradient.extend_from_slice(gradient);
         let rounded = |value| f32::from_bits(u32::from(nearest_bf16(value)) << 16);
         vectorised(|| self.values.iter_mut().zip(values).for_each(|(to, &value)| *to = rounded(value)));
-    }
-}
-
-/// Weights of an output in f32: as they lie there, or widened.
-pub(super) struct Weights<'a> {
-    all: &'a FloatBuffer,
-    row: Vec<f32>,
-}
-
-impl<'a> Weights<'a> {
-    pub(super) fn new(all: &'a FloatBuffer) -> Self {
-        Self { all, row: Vec::new() }
-    }
-
-    #[inline(always)]
-    pub(super) fn row(&mut self, range: std::ops::Range<usize>) -> &[f32] {
-        if let FloatBuffer::F32(values) = self.all {
-            return &values[range];
-        }
-        self.row.resize(range.len(), 0.0);
-        self.all.widen(range, &mut self.row);
-        &self.row
-    }
-
-    /// Asks for weights that will be read soon.
-    #[inline(always)]
-    pub(super) fn prefetch(&self, range: std::ops::Range<usize>) {
-        if let FloatBuffer::F32(values) = self.all {
-            Kernels::current().prefetch(&values[range]);
-        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Answers: logits of all outputs, or only the best ones.
 
 use super::active::Cursor;
-use super::pass::Weights;
 use super::tiles::Tile;
+use super::weights::Weights;
 use super::{Sparse, SparseScratch};
 use crate::head::Ranked;
 use crate::loss::{Shares, Total};
