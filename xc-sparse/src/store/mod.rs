@@ -38,6 +38,7 @@ mod container;
 mod error;
 mod header;
 mod opened;
+mod partial;
 mod replace;
 mod verify;
 mod view;
@@ -47,6 +48,7 @@ pub use checkpoint::{Checkpoint, CheckpointError, CheckpointFolder, CheckpointKe
 pub use config::{ArrayEntry, FORMAT_VERSION};
 pub use container::{Advice, Container, OpenMode};
 pub use error::{OneLine, OpenError, WriteError};
+pub use partial::PartialFolder;
 pub use verify::{Damage, Mismatch};
 #[cfg(feature = "io")]
 pub(crate) use view::map_elements;

@@ -3,6 +3,7 @@
 use super::WriteError;
 use super::config::{ArrayEntry, CONFIG_FILE, Config, LABELS_FILE, LabelsEntry, hex};
 use super::header::{HeaderText, MAX_NAME_BYTES, MAX_RANK, PAD_PREFIX, SHARED_RESERVE, STREAM_RESERVE, gap};
+use super::partial::PartialFolder;
 use super::replace::{self, io_error};
 use crate::dtype::{DType, Element};
 use serde_json::Value;
@@ -13,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
-use tempfile::TempDir;
+
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 /// An array in memory that is to be saved.
@@ -46,7 +47,7 @@ impl<'a> ArrayRef<'a> {
 pub struct ContainerWriter {
     destination: PathBuf,
     parent: PathBuf,
-    building: TempDir,
+    building: PartialFolder,
     config: Config,
     registry: Arc<Mutex<Registry>>,
     shared: Option<SharedFile>,
@@ -77,14 +78,7 @@ impl ContainerWriter {
     pub fn create(destination: &Path, kind: &str) -> Result<Self, WriteError> {
         let (destination, parent) = replace::resolve(destination)?;
         replace::inspect(&destination)?;
-        let name = destination.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let prefix = format!(".{name}.");
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(&prefix).suffix(".partial");
-        // The folder will be the model's: readable as the user's umask says, not by its owner alone.
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
-        let building = builder.tempdir_in(&parent).map_err(io_error(&parent, "create a folder in it"))?;
+        let building = PartialFolder::beside(&destination).map_err(io_error(&parent, "create a folder in it"))?;
         Ok(Self {
             destination,
             parent,
@@ -237,7 +231,7 @@ impl ContainerWriter {
             }
             replace::Standing::Nothing => {
                 // It was renamed: there is nothing left to remove.
-                let _moved = self.building.keep();
+                self.building.keep();
                 Ok(())
             }
         }

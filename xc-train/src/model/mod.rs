@@ -22,9 +22,11 @@ mod tree;
 
 pub use open::{OpenModelError, OpenOptions, open_container, tables};
 pub use pipeline::{PIPELINE_PREFIX, read_pipeline, write_pipeline};
-pub use query::{Answer, Answers, BatchError, Candidates, Queries, Query, QueryError, QueryOptions, SearchOptions};
+pub use query::{
+    Answer, Answers, BatchError, Candidates, InputKind, Queries, Query, QueryError, QueryOptions, SearchOptions,
+};
 pub use scratch::Scratch;
-pub use system::{Cell, Description, InputKind, Table};
+pub use system::{Cell, Description, Table};
 
 use query::{check_labels, check_row, check_values};
 use scratch::{Lists, Making, Room};

@@ -1,6 +1,5 @@
 //! What a model is asked, and what it answers.
 
-use super::system::InputKind;
 use crate::DenseRows;
 use crate::mach::AnswerError;
 use std::fmt;
@@ -292,6 +291,17 @@ pub struct BatchError {
     pub query: usize,
     /// What is wrong.
     pub source: QueryError,
+}
+
+/// What a query of a model consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputKind {
+    /// Text.
+    Text,
+    /// Sparse features.
+    Sparse,
+    /// A vector.
+    Dense,
 }
 
 impl fmt::Display for InputKind {

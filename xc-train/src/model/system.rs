@@ -1,6 +1,6 @@
 //! What a kind of model has to be able to do to stand behind [`super::Model`].
 
-use super::query::{Candidates, QueryError, SearchOptions};
+use super::query::{Candidates, InputKind, QueryError, SearchOptions};
 use super::{OpenModelError, OpenOptions};
 use crate::{DenseRows, Features};
 use std::any::Any;
@@ -10,17 +10,6 @@ use xc_sparse::chunked::Touched;
 use xc_sparse::rank::{RankedBatch, Scored};
 use xc_sparse::store::Container;
 use xc_sparse::{CsrView, Rows, SparseRow};
-
-/// What a query of a model consists of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InputKind {
-    /// Text.
-    Text,
-    /// Sparse features.
-    Sparse,
-    /// A vector.
-    Dense,
-}
 
 /// A kind of model on disk.
 pub(super) struct Kind {

@@ -4,7 +4,7 @@
 //! others side by side, the largest first. Neither order nor threads change the result.
 
 use super::input::TrainInput;
-use super::negatives::Matched;
+use super::matched::Matched;
 use super::params::TreeParams;
 use crate::model::Topology;
 use crate::train::linear::LinearParams;

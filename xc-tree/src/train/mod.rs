@@ -19,6 +19,7 @@ mod input;
 mod label_vectors;
 mod level;
 mod linear;
+mod matched;
 mod negatives;
 mod observe;
 mod params;

@@ -1,23 +1,10 @@
 //! Matcher-aware negatives: where the levels trained so far would send each training instance.
 
 use super::level::Trainer;
+use super::matched::Matched;
 use crate::model::PostProcessor;
 use rayon::prelude::*;
 use xc_sparse::chunked::ChunkRows;
-
-/// For each cluster of a level, the instances whose beam holds it, with their scores.
-pub(super) struct Matched {
-    indptr: Vec<usize>,
-    instances: Vec<u32>,
-    scores: Vec<f32>,
-}
-
-impl Matched {
-    /// Instances that reach cluster `p`, ascending.
-    pub(super) fn of(&self, p: usize) -> &[u32] {
-        &self.instances[self.indptr[p]..self.indptr[p + 1]]
-    }
-}
 
 /// How a training beam ranks: the post-processor of the squared hinge.
 const RANKING: PostProcessor = PostProcessor::Hinge { p: 3 };

@@ -40,7 +40,7 @@ pub fn import_clusters(folder: &Path) -> Result<(Topology, usize), PecosError> {
 /// # Errors
 /// The folder exists and is not empty; the system refuses.
 pub fn export_clusters(topology: &Topology, n_labels: usize, folder: &Path) -> Result<(), PecosError> {
-    super::export::replace_whole(folder, |folder| {
+    super::folder::replace_whole(folder, |folder| {
         for level in 0..topology.depth() {
             write_columns(&folder.join(format!("C{level}.npz")), &cluster_matrix(topology, level, n_labels))?;
         }

@@ -3,14 +3,11 @@
 use super::PecosModel;
 use super::clusters::cluster_matrix;
 use super::error::{PecosError, io_error, json_error};
-use super::import::layer_folder;
+use super::folder::{layer_folder, replace_whole};
 use super::matrix::{Columns, write_columns};
 use crate::model::Topology;
 use serde_json::{Value, json};
-use std::{
-    fs::{self, File},
-    path::Path,
-};
+use std::{fs, path::Path};
 use xc_sparse::chunked::ChunkRows;
 use xc_sparse::rows::group_by;
 
@@ -112,38 +109,4 @@ fn write_json(path: &Path, value: Value) -> Result<(), PecosError> {
     let mut text = serde_json::to_vec_pretty(&value).map_err(json_error(path))?;
     text.push(b'\n');
     fs::write(path, text).map_err(io_error(path))
-}
-
-/// Has a folder filled beside `destination` and renames it: it appears whole or not at all.
-pub(super) fn replace_whole(
-    destination: &Path,
-    fill: impl FnOnce(&Path) -> Result<(), PecosError>,
-) -> Result<(), PecosError> {
-    match fs::read_dir(destination).map(|mut entries| entries.next().is_some()) {
-        Ok(true) => return Err(PecosError::Occupied { path: destination.to_owned() }),
-        Ok(false) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
-            return Err(PecosError::Occupied { path: destination.to_owned() });
-        }
-        Err(error) => return Err(io_error(destination)(error)),
-    }
-    let parent = match destination.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let name = destination.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let prefix = format!(".{name}.");
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(&prefix).suffix(".partial");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
-    let building = builder.tempdir_in(parent).map_err(io_error(parent))?;
-    fill(building.path())?;
-    fs::rename(building.path(), destination).map_err(io_error(destination))?;
-    let _moved = building.keep();
-    if cfg!(unix) {
-        File::open(parent).and_then(|folder| folder.sync_all()).map_err(io_error(parent))?;
-    }
-    Ok(())
 }

@@ -3,14 +3,12 @@
 use super::clusters::{MAX_DEPTH, Walk};
 use super::columns::chunks;
 use super::error::{PecosError, io_error, json_error};
+use super::folder::layer_folder;
 use super::matrix::read_columns;
 use super::{PecosModel, stored};
 use crate::model::{PostProcessor, TreeParts};
 use serde::{Deserialize, de::DeserializeOwned};
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
 
 /// `ranker/param.json`.
 #[derive(Deserialize)]
@@ -33,11 +31,6 @@ struct LayerParam {
 struct PredParam {
     only_topk: usize,
     post_processor: String,
-}
-
-/// Where `FOLDER/ranker/{level}.model` is.
-pub(super) fn layer_folder(folder: &Path, level: usize) -> PathBuf {
-    folder.join("ranker").join(format!("{level}.model"))
 }
 
 /// Reads the folder that `XLinearModel.save` or `XLinearModel.compile_mmap_model` wrote.

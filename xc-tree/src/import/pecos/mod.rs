@@ -17,6 +17,7 @@ mod clusters;
 mod columns;
 mod error;
 mod export;
+mod folder;
 mod import;
 mod matrix;
 mod stored;

@@ -220,10 +220,12 @@ fn visit<const N: usize>(
     // Shifted left: a step of -0 is none.
     let any = step.iter().fold(0u32, |any, s| any | s.to_bits() << 1);
     if any != 0 {
+        // Of its own, so that a store into the weights is known not to change where they are.
+        let w = &mut *state.w;
         for (&f, &x) in indices.iter().zip(values) {
-            let w = &mut state.w[f as usize];
+            let row = &mut w[f as usize];
             for lane in 0..N {
-                w[lane] += x * step[lane];
+                row[lane] += x * step[lane];
             }
         }
         for lane in 0..N {
