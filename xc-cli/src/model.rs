@@ -9,7 +9,6 @@ use xc_sparse::io::LabelNames;
 use xc_sparse::store::{Container, ContainerWriter, OpenMode, WriteError};
 use xc_train::Model;
 use xc_train::model::{self, OpenModelError, OpenOptions, write_pipeline};
-use xc_tree::TreeModel;
 
 /// How a model is opened.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
@@ -61,17 +60,6 @@ pub(crate) fn open_container(folder: &Path) -> Result<Container, CliError> {
     Ok(container)
 }
 
-/// A model's tree, for what only trees can do.
-///
-/// # Errors
-/// The model is of another kind.
-pub(crate) fn tree_of<'m>(model: &'m Model, folder: &Path) -> Result<&'m TreeModel, CliError> {
-    model.as_kind().ok_or_else(|| {
-        let (folder, kind) = (folder.display(), model.describe().kind);
-        CliError::usage(format_args!("{folder}: a model of kind {kind:?}; a tree is wanted"))
-    })
-}
-
 /// What a model is saved with.
 pub(crate) struct Extras<'a> {
     pub(crate) maker: Option<&'a Featurizer>,
@@ -80,12 +68,7 @@ pub(crate) struct Extras<'a> {
     pub(crate) training: Option<serde_json::Value>,
 }
 
-/// Saves a tree in one step: the folder is the old one or the new one, never a part.
-pub(crate) fn save(folder: &Path, tree: &TreeModel, extras: Extras<'_>) -> Result<(), CliError> {
-    save_with(folder, xc_tree::KIND, extras, |writer| tree.write(writer))
-}
-
-/// Saves what `write` adds to a model of some kind.
+/// Saves what `write` adds to a model of some kind, in one step: the folder is the old one or the new one, never a part.
 pub(crate) fn save_with(
     folder: &Path,
     kind: &str,

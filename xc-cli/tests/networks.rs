@@ -72,15 +72,15 @@ fn parts_trained_apart_merge_into_the_bytes_of_one_run() {
     }
     folder
         .xc("merge a a --output again")
-        .refused(2, "a: repetition 0 is also in a; parts with different repetitions are wanted (--repetitions-range)");
+        .refused(2, "a: repetition 0 is also in a; expected parts with different repetitions");
     folder.ok(&format!(
         "train mach --train data/train.jsonl --label-names data/labels.txt --buckets 20 {QUICK} --seed 4 --repetitions-range 2..3 --model c"
     ));
-    folder.xc("merge a c --output again").refused(2, "c: mach.classifier.seed is 4, wanted 3 as in a");
+    folder.xc("merge a c --output again").refused(2, "c: mach.classifier.seed is 4, expected 3 as in a");
     folder.ok(&format!(
         "train mach --train data/train.jsonl --label-names data/labels.txt --buckets 21 {QUICK} --seed 3 --repetitions-range 2..3 --model d"
     ));
-    folder.xc("merge a d --output again").refused(2, "d: mach.n_buckets is 21, wanted 20 as in a");
+    folder.xc("merge a d --output again").refused(2, "d: mach.n_buckets is 21, expected 20 as in a");
     folder.ok(&format!("{train} --text.ngrams 1 --text.min-chars 3 --repetitions-range 2..3 --model e"));
     let outcome = folder.xc("merge a e --output again");
     assert!(outcome.code == 2 && outcome.stderr.contains("e: "), "{}", outcome.stderr);
@@ -91,6 +91,10 @@ fn parts_trained_apart_merge_into_the_bytes_of_one_run() {
         "{}",
         outcome.stderr
     );
+    folder.xc("merge tree --output again").refused(2, "tree: models of kind \"tree\" cannot be merged; expected mach");
+    folder
+        .xc("convert --from xc a --to pecos again")
+        .refused(2, "a: a model of kind \"mach\" cannot be converted to pecos");
     assert!(!folder.path("again").exists());
 }
 

@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::data::{Dataset, InputArgs, Making, TextArgs, read_labelled};
 use crate::error::{CliError, chain};
 use crate::interrupt;
-use crate::model::{self, Extras, OpenArgs, dictionary, open_error, tree_of};
+use crate::model::{self, Extras, OpenArgs, dictionary, open_error};
 use crate::named::weight_type;
 use crate::output::Output;
 use std::io::{Cursor, Write};
@@ -17,10 +17,7 @@ use xc_sparse::io::{
 };
 use xc_sparse::store::{ContainerWriter, WriteError};
 use xc_sparse::{CsrMatrix, LabelRows};
-use xc_train::model::{read_pipeline, write_pipeline};
-use xc_tree::import::omikuji::{self, OmikujiModel};
-use xc_tree::import::pecos::{self, PecosError, PecosModel};
-use xc_tree::{ModelInfo, TreeModel, TreeParts};
+use xc_train::model::{ConvertError, ImportOptions, foreign_formats, import, read_pipeline, write_pipeline};
 
 /// The kind of a folder that `--save-pipeline` writes.
 const PIPELINE_KIND: &str = "pipeline";
@@ -99,23 +96,23 @@ pub(crate) struct Args {
 enum Kind {
     Data(Format),
     Xc,
-    Pecos,
-    Omikuji,
+    /// A model of another system.
+    Foreign(&'static str),
 }
 
 impl std::str::FromStr for Kind {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        Ok(match name {
-            "xc" => Self::Xc,
-            "pecos" => Self::Pecos,
-            "omikuji" => Self::Omikuji,
-            _ => Self::Data(name.parse().map_err(|_| {
-                format!(
-                    "unknown kind {name:?}; wanted xc-text, svmlight, fasttext, jsonl, npz, npy, xc, pecos or omikuji"
-                )
-            })?),
+        if name == "xc" {
+            return Ok(Self::Xc);
+        }
+        if let Some(format) = foreign_formats().find(|format| *format == name) {
+            return Ok(Self::Foreign(format));
+        }
+        let foreign = || foreign_formats().collect::<Vec<_>>().join(", ");
+        name.parse().map(Self::Data).map_err(|_| {
+            format!("unknown kind {name:?}; expected xc-text, svmlight, fasttext, jsonl, npz, npy, xc, {}", foreign())
         })
     }
 }
@@ -123,13 +120,13 @@ impl std::str::FromStr for Kind {
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     match (args.from, args.to) {
         (Kind::Data(from), Kind::Data(to)) => convert_data(args, from, to, context),
-        (Kind::Pecos | Kind::Omikuji, Kind::Xc) => import_model(args, context),
-        (Kind::Xc, Kind::Pecos) => export_pecos(args, context),
+        (Kind::Foreign(format), Kind::Xc) => import_model(args, format, context),
+        (Kind::Xc, Kind::Foreign(format)) => export_model(args, format, context),
         (Kind::Data(_), _) | (_, Kind::Data(_)) => Err(CliError::usage(
             "convert: data and models do not become each other; xc is a model, data in XC text is xc-text",
         )),
         (from, _) if from == args.to => Err(CliError::usage("convert: --from and --to are the same kind of model")),
-        _ => Err(CliError::usage("convert: models go from pecos or omikuji to xc, and from xc to pecos")),
+        _ => Err(CliError::usage("convert: models of other systems become xc models, or xc models theirs")),
     }
 }
 
@@ -309,102 +306,44 @@ fn save_pipeline(folder: &Path, data: &Dataset) -> Result<(), CliError> {
     outcome
 }
 
-/// A model of another system, read.
-fn read_foreign(args: &Args) -> Result<(ModelInfo, Vec<TreeParts>), CliError> {
-    if args.from == Kind::Pecos {
-        let source = pecos::import(&args.source).map_err(|e| pecos_error(&e, Side::Read))?;
-        let PecosModel { n_features, n_labels, post, beam, parts, .. } = source;
-        return Ok((ModelInfo { n_features, n_labels, post, normalise_rows: false, beam }, vec![parts]));
-    }
-    let source = omikuji::import(&args.source).map_err(|e| CliError::usage(chain(&e)))?;
-    let OmikujiModel { trees, post, normalise_rows, n_features, n_labels } = source;
-    // Its folder does not say a beam; 10 is its default.
-    Ok((ModelInfo { n_features, n_labels, post, normalise_rows, beam: 10 }, trees))
-}
-
-fn import_model(args: &Args, context: &Context) -> Result<(), CliError> {
+fn import_model(args: &Args, format: &str, context: &Context) -> Result<(), CliError> {
     ContainerWriter::check(&args.destination).map_err(|e| model::write_error(&e))?;
     let names = args.label_names.as_deref().map(|path| read_label_names(path, NameColumn::First)).transpose()?;
-    let (mut info, trees) = read_foreign(args)?;
-    // Other systems may not know of labels that no instance had.
-    if let Some(wanted) = args.labels.or(names.as_ref().map(LabelNames::len)) {
-        if wanted < info.n_labels {
-            return Err(CliError::usage(format_args!(
-                "{}: the model has label {}, and {wanted} labels are wanted",
-                args.source.display(),
-                info.n_labels - 1
-            )));
-        }
-        info.n_labels = wanted;
-    }
+    let n_labels = args.labels.or(names.as_ref().map(LabelNames::len));
+    let options = ImportOptions { n_labels, weights: args.precision };
+    let imported = import(format, &args.source, &options).map_err(|e| convert_error(args, &e))?;
     if let Some(names) = &names
-        && names.len() != info.n_labels
+        && names.len() != imported.n_labels
     {
-        let (met, wanted) = (names.len(), info.n_labels);
+        let (got, expected) = (names.len(), imported.n_labels);
         return Err(CliError::usage(format_args!(
-            "--label-names: {met} names for {wanted} labels; one each is wanted"
+            "--label-names: {got} names; expected one for each of {expected} labels"
         )));
     }
-    let tree = TreeModel::from_parts(info, trees, args.precision).map_err(|e| CliError::input(&args.source, &e))?;
     let extras = Extras { maker: None, names: names.as_ref().map(LabelNames::names), training: None };
-    model::save(&args.destination, &tree, extras)?;
-    context.note(format_args!(
-        "convert: {}: {} features, {} labels, {} trees, {} weights",
-        args.destination.display(),
-        tree.info().n_features,
-        tree.info().n_labels,
-        tree.trees().len(),
-        tree.nnz()
-    ));
+    model::save_with(&args.destination, imported.kind, extras, |writer| imported.write(writer))?;
+    context.note(format_args!("convert: {}: {}", args.destination.display(), imported.summary));
     Ok(())
 }
 
-fn export_pecos(args: &Args, context: &Context) -> Result<(), CliError> {
+fn export_model(args: &Args, format: &str, context: &Context) -> Result<(), CliError> {
     let source = OpenArgs::default().open(&args.source, None, context)?;
-    let tree = tree_of(&source, &args.source)?;
-    let (info, n_trees) = (tree.info(), tree.trees().len());
-    let name = args.source.display();
-    let chosen = match args.tree {
-        Some(tree) if tree < n_trees => tree,
-        Some(tree) => return Err(CliError::usage(format_args!("--tree {tree}: {name} has {n_trees} trees"))),
-        None if n_trees == 1 => 0,
-        None => {
-            return Err(CliError::usage(format_args!(
-                "{name}: has {n_trees} trees and a pecos model holds one; --tree N is wanted"
-            )));
-        }
-    };
-    if info.normalise_rows {
-        return Err(CliError::usage(format_args!(
-            "{name}: scales rows to length 1, which a pecos model cannot say; train without --normalise"
-        )));
-    }
+    source.export(format, &args.destination, args.tree).map_err(|e| convert_error(args, &e))?;
     if source.pipeline().is_some() {
-        context.warn(format_args!("{name}: what makes its features is not part of a pecos model and is left out"));
+        let name = args.source.display();
+        context.warn(format_args!("{name}: what makes its features is not part of a {format} model and is left out"));
     }
-    let depth = tree.trees()[chosen].depth();
-    let converted = PecosModel {
-        parts: tree.to_parts(chosen),
-        post: info.post,
-        beam: info.beam,
-        level_top_k: vec![info.beam; depth],
-        n_features: info.n_features,
-        n_labels: info.n_labels,
-        bias: 1.0,
-    };
-    pecos::export(&converted, &args.destination).map_err(|e| pecos_error(&e, Side::Write))
+    Ok(())
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Read,
-    Write,
-}
-
-/// Reading blames the source; of writing only a folder that is in the way is the user's.
-fn pecos_error(error: &PecosError, side: Side) -> CliError {
+/// What the user named is to blame, but for a destination that the system does not let us write.
+fn convert_error(args: &Args, error: &ConvertError) -> CliError {
     match error {
-        PecosError::Io { .. } if side == Side::Write => CliError::failed(chain(error)),
+        ConvertError::Write(_) => CliError::failed(chain(error)),
+        ConvertError::Tree { n_trees, .. } => CliError::usage(match args.tree {
+            Some(tree) => format!("--tree {tree}: {} has {n_trees} trees", args.source.display()),
+            None => format!("{}; --tree N chooses", chain(error)),
+        }),
         _ => CliError::usage(chain(error)),
     }
 }

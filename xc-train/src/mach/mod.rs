@@ -17,10 +17,14 @@
 //! `[medini2019mach]`. *Differs in*: labels are found by an exact decode that looks at few of them.
 
 mod file;
+#[cfg(feature = "train")]
+mod merge;
 mod predict;
 mod repetition;
 
 pub use file::{CHECKPOINT, KIND, LostRepetition, MachContainer, OpenMachError, array_prefix};
+#[cfg(feature = "train")]
+pub(crate) use merge::MergedMach;
 pub use predict::{AnswerError, Answers, Asking, MachScratch};
 pub use repetition::{Repetition, bucket_rows, repetition_seed};
 

@@ -9,8 +9,10 @@ use xc_mach::Certificate;
 use xc_sparse::rank::{RankedBatch, Scored};
 use xc_sparse::store::Container;
 
-pub(super) const DENSE: Kind = Kind { name: preset::DENSE, options: &[], answers_in_part: false, open, tables };
-pub(super) const UNIFORM: Kind = Kind { name: preset::UNIFORM, options: &[], answers_in_part: false, open, tables };
+/// A kind for each preset.
+pub(super) fn kinds() -> impl Iterator<Item = Kind> {
+    preset::ALL.iter().map(|preset| Kind { name: preset().name, options: &[], answers_in_part: false, open, tables })
+}
 
 fn open(container: Container, _: &OpenOptions, check: Check) -> Result<Opened, OpenModelError> {
     let model = Classifier::of(&container, check == Check::Structure).map_err(OpenModelError::system)?;

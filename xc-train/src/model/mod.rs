@@ -12,7 +12,11 @@
 //! To train, merge or take a model apart: its kind has a module or crate of its own.
 
 mod classifier;
+#[cfg(feature = "convert")]
+mod convert;
 mod mach;
+#[cfg(feature = "train")]
+mod merge;
 mod open;
 mod pipeline;
 mod query;
@@ -20,6 +24,10 @@ mod scratch;
 mod system;
 mod tree;
 
+#[cfg(feature = "convert")]
+pub use convert::{ConvertError, ImportOptions, Imported, foreign_formats, import};
+#[cfg(feature = "train")]
+pub use merge::{MergeError, Merged, merge, trained_alike};
 pub use open::{OpenModelError, OpenOptions, open_container, tables};
 pub use pipeline::{PIPELINE_PREFIX, read_pipeline, write_pipeline};
 pub use query::{
@@ -39,12 +47,15 @@ use xc_sparse::rank::{LabelId, RankedBatch, Scored};
 use xc_sparse::store::Container;
 use xc_sparse::{CsrMatrix, Rows, SparseRow};
 
-/// Every kind of model that opens. A further kind is an adapter in a file of its own, and a line here.
-const KINDS: &[&Kind] = &[&tree::TREE, &classifier::DENSE, &mach::MACH, &classifier::UNIFORM];
+/// Every kind of model that opens. A further kind of classifier is a preset in the list of those, any other an adapter in a file
+/// of its own and an entry here.
+fn kinds() -> impl Iterator<Item = Kind> {
+    [tree::TREE, mach::MACH].into_iter().chain(classifier::kinds())
+}
 
 /// A trained model of any kind.
 pub struct Model {
-    kind: &'static Kind,
+    kind: Kind,
     system: Box<dyn System>,
     maker: Option<Featurizer>,
     container: Container,

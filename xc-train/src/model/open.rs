@@ -2,7 +2,7 @@
 
 use super::pipeline::read_pipeline;
 use super::system::{Check, Kind, Opened, Table};
-use super::{KINDS, Model};
+use super::{Model, kinds};
 use rayon::{ThreadPoolBuildError, ThreadPoolBuilder};
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -180,7 +180,7 @@ pub fn open_container(folder: &Path, mode: OpenMode) -> Result<Container, OpenMo
         Ok(_) => {}
     }
     let container = Container::open_parts(folder, mode)?;
-    let in_part = KINDS.iter().any(|kind| kind.name == container.kind() && kind.answers_in_part);
+    let in_part = kinds().any(|kind| kind.name == container.kind() && kind.answers_in_part);
     if !in_part && container.lost().len() > 0 {
         // The same once more, for the error of the first file that is lost.
         return Ok(Container::open(folder, mode)?);
@@ -188,12 +188,12 @@ pub fn open_container(folder: &Path, mode: OpenMode) -> Result<Container, OpenMo
     Ok(container)
 }
 
-fn kind_of(container: &Container) -> Result<&'static Kind, OpenModelError> {
-    let kind = KINDS.iter().find(|kind| kind.name == container.kind());
-    kind.copied().ok_or_else(|| OpenModelError::Kind {
+fn kind_of(container: &Container) -> Result<Kind, OpenModelError> {
+    let kind = kinds().find(|kind| kind.name == container.kind());
+    kind.ok_or_else(|| OpenModelError::Kind {
         path: container.folder().to_owned(),
         kind: container.kind().to_owned(),
-        known: KINDS.iter().map(|kind| kind.name).collect(),
+        known: kinds().map(|kind| kind.name).collect(),
     })
 }
 

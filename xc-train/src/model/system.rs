@@ -12,6 +12,7 @@ use xc_sparse::store::Container;
 use xc_sparse::{CsrView, Rows, SparseRow};
 
 /// A kind of model on disk.
+#[derive(Clone, Copy)]
 pub(super) struct Kind {
     /// As `config.json` names it.
     pub(super) name: &'static str,

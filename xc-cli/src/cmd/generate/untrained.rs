@@ -1,10 +1,14 @@
-//! `xc generate --model`: an untrained tree of a wanted shape, to measure memory and speed at a size nobody trains.
+//! `xc generate --model`: an untrained tree of a given shape, to measure memory and speed at a size nobody trains.
+//!
+//! The one place outside `cmd/train` that names a kind of model: only of a tree can a model of a hundred million labels
+//! be made that answers with work like that of a trained one. What a label's weights are is a rule of the tree's shape
+//! (clusters, siblings that share features); networks have no such shape to imitate.
 
 use super::Args;
 use crate::context::{Context, format_bytes};
 use crate::error::{CliError, chain};
 use crate::interrupt;
-use crate::model::{self, OpenArgs, tree_of};
+use crate::model::{self, OpenArgs};
 use crate::named::weight_type;
 use crate::output::{self, Output};
 use crate::synth::{Shape, Untrained, UntrainedError, UntrainedParams};
@@ -78,7 +82,10 @@ pub(super) fn run(args: &Args, folder: &Path, shape: Shape, context: &Context) -
     let overlap = match &wanted.like {
         Some(like) => {
             let like_model = OpenArgs::default().open(like, None, context)?;
-            let overlap = measure_overlap(tree_of(&like_model, like)?);
+            let overlap = measure_overlap(like_model.as_kind().ok_or_else(|| {
+                let (like, kind) = (like.display(), like_model.describe().kind);
+                CliError::usage(format_args!("--like {like}: a model of kind {kind:?}; expected {KIND:?}"))
+            })?);
             let shares: Vec<String> = overlap.iter().map(|s| format!("{s:.4}")).collect();
             context.note(format_args!(
                 "generate: {}: rows that 1, 2, 3, ... siblings share: {}",

@@ -82,7 +82,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let start = Instant::now();
     let training = Some(kept_parameters(&params));
     let extras = Extras { maker: data.maker.as_ref(), names: data.names.as_deref(), training };
-    model::save(&args.data.model, &tree, extras)?;
+    model::save_with(&args.data.model, xc_tree::KIND, extras, |writer| tree.write(writer))?;
     let save_s = start.elapsed().as_secs_f64();
     drop_checkpoint(checkpoint, context);
 
