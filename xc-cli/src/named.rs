@@ -17,9 +17,13 @@ where
     PossibleValuesParser::new(names).map(parse)
 }
 
-/// Reads the type of a tree's weights by its name.
-pub(crate) fn weight_type() -> impl TypedValueParser<Value = DType> {
-    let types = [DType::F32, DType::F16, DType::Bf16];
+/// Reads a type of numbers by its short name; `types` are what help shows.
+pub(crate) fn number_type<const N: usize>(types: [DType; N]) -> impl TypedValueParser<Value = DType> {
     let parse = move |name: String| types.into_iter().find(|t| t.short_name() == name).unwrap_or(DType::F32);
     PossibleValuesParser::new(types.map(DType::short_name)).map(parse)
+}
+
+/// Reads the type of a tree's weights by its name.
+pub(crate) fn weight_type() -> impl TypedValueParser<Value = DType> {
+    number_type([DType::F32, DType::F16, DType::Bf16])
 }

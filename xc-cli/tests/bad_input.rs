@@ -126,7 +126,7 @@ fn impossible_options() {
         ),
         (
             "train tree --train ok.txt --model n --cluster.representation label-features",
-            "--cluster.representation asks for label features; --label-features is wanted",
+            "--cluster.representation asks for label features; expected --label-features",
         ),
         ("generate --output d --labels 0", "--labels 0: 1 to 4294967295 are wanted"),
         ("--threads 0 inspect m", "--threads 0: between 1 and 4096 are wanted"),

@@ -3,6 +3,7 @@
 //! Values that are not given come from the [`Preset`] of the kind, and the help shows them.
 
 use crate::error::CliError;
+use crate::named::named;
 use clap::ValueEnum;
 use std::path::PathBuf;
 use xc_sparse::dense::MatmulPrecision;
@@ -33,8 +34,8 @@ pub(crate) struct NetworkArgs {
     widths: Option<Vec<usize>>,
     /// Initial embeddings of sparse features: random, their sums through a ReLU; or latent semantic
     /// analysis of the training rows, their sums as they are
-    #[arg(long = "network.init", value_name = "INIT", value_enum)]
-    init: Option<InitName>,
+    #[arg(long = "network.init", value_name = "INIT", value_parser = named::<EmbeddingInit, _>(["random", "lsa"]))]
+    init: Option<EmbeddingInit>,
     /// Share of the learning rate for the embeddings; 0: they stay [default: 0.1 after lsa, else 1]
     #[arg(long = "network.embedding-rate", value_name = "SHARE")]
     embedding_rate: Option<f32>,
@@ -47,11 +48,11 @@ pub(crate) struct NetworkArgs {
     dropout: Option<f32>,
     /// What dense layers multiply: f32, or values rounded to bf16 (sums stay f32), which is faster
     /// where the processor has AVX512_BF16; the model keeps it
-    #[arg(long = "network.precision", value_name = "TYPE", value_enum)]
-    precision: Option<ProductName>,
+    #[arg(long = "network.precision", value_name = "TYPE", value_parser = named::<MatmulPrecision, _>(["f32", "bf16"]))]
+    precision: Option<MatmulPrecision>,
     /// softmax (one label right), bce or squared-hinge (each label right or not)
-    #[arg(long, value_name = "LOSS", value_enum)]
-    loss: Option<LossName>,
+    #[arg(long, value_name = "LOSS", value_parser = named::<Loss, _>(["softmax", "bce", "squared-hinge"]))]
+    loss: Option<Loss>,
     /// Passes over the training instances
     #[arg(long, value_name = "N")]
     epochs: Option<u32>,
@@ -88,15 +89,15 @@ pub(crate) struct NetworkArgs {
     #[arg(long, value_name = "N", help_heading = "Training options")]
     patience: Option<u32>,
     /// Count them from the start, or once the learning rate is at its lowest
-    #[arg(long, value_name = "WHEN", value_enum, requires = "patience", default_value_t = PatienceFromName::Start, help_heading = "Training options")]
-    patience_from: PatienceFromName,
+    #[arg(long, value_name = "WHEN", value_parser = named::<PatienceFrom, _>(["start", "lowest-rate"]), requires = "patience", default_value = "start", help_heading = "Training options")]
+    patience_from: PatienceFrom,
     /// What says which epoch is better: loss, or a metric of `xc evaluate` such as P@3 or PSP@5, on
     /// the held-out instances [default: P@1; the training loss where none are held out]
     #[arg(long, value_name = "WHAT", help_heading = "Training options")]
     monitor: Option<Monitor>,
     /// Parameters of the best epoch or of the last one
-    #[arg(long, value_name = "WHICH", value_enum, default_value_t = KeepName::Best, help_heading = "Training options")]
-    keep: KeepName,
+    #[arg(long, value_name = "WHICH", value_parser = named::<Keep, _>(["best", "last"]), default_value = "best", help_heading = "Training options")]
+    keep: Keep,
     /// Steps between checkpoints, beside those after epochs (at most one a minute)
     #[arg(long, value_name = "STEPS", help_heading = "Training options")]
     pub(super) checkpoint_every: Option<u64>,
@@ -105,25 +106,7 @@ pub(crate) struct NetworkArgs {
     pub(super) log_every: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum InitName {
-    Random,
-    Lsa,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ProductName {
-    F32,
-    Bf16,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum LossName {
-    Softmax,
-    Bce,
-    SquaredHinge,
-}
-
+/// An optimiser together with its usual weight decay: of the library's, adam is two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum OptimizerName {
     Adam,
@@ -132,23 +115,12 @@ enum OptimizerName {
     Sgd,
 }
 
+/// A schedule; in the library each is a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ScheduleName {
     Constant,
     Cosine,
     Plateau,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum PatienceFromName {
-    Start,
-    LowestRate,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum KeepName {
-    Best,
-    Last,
 }
 
 /// Adds the preset's value to the help of an option that takes it from there.
@@ -189,24 +161,14 @@ impl NetworkArgs {
             // Vectors need no embeddings.
             encoder.widths.remove(0);
         }
-        if let Some(init) = self.init {
-            encoder.init = match init {
-                InitName::Random => EmbeddingInit::Random,
-                InitName::Lsa => EmbeddingInit::Lsa,
-            };
-        }
+        encoder.init = self.init.unwrap_or(encoder.init);
         encoder.embedding_rate = self.embedding_rate.unwrap_or(encoder.init.usual_rate());
         // One rate for all layers where the preset has one.
         let of_all = if encoder.input_dropout == encoder.dropout { self.dropout } else { None };
         encoder.input_dropout = self.input_dropout.or(of_all).unwrap_or(encoder.input_dropout);
         encoder.dropout = self.dropout.unwrap_or(encoder.dropout);
-        if let Some(precision) = self.precision {
-            params.precision = match precision {
-                ProductName::F32 => MatmulPrecision::F32,
-                ProductName::Bf16 => MatmulPrecision::Bf16,
-            };
-        }
-        params.loss = self.loss().unwrap_or(params.loss);
+        params.precision = self.precision.unwrap_or(params.precision);
+        params.loss = self.loss.unwrap_or(params.loss);
         let of_embeddings = self.init.map(|_| "init").or(self.embedding_rate.map(|_| "embedding-rate"));
         match (input, of_embeddings) {
             (InputKind::Dense, Some(option)) => Err(CliError::usage(format_args!(
@@ -231,14 +193,6 @@ impl NetworkArgs {
         self.batch_size.unwrap_or(preset.training.batch_size)
     }
 
-    fn loss(&self) -> Option<Loss> {
-        self.loss.map(|loss| match loss {
-            LossName::Softmax => Loss::Softmax,
-            LossName::Bce => Loss::Bce,
-            LossName::SquaredHinge => Loss::SquaredHinge,
-        })
-    }
-
     /// Settings of the training under a seed; `has_file`: whether there is a validation file.
     pub(super) fn train_params(&self, preset: &Preset, seed: u64, has_file: bool) -> Result<TrainParams, CliError> {
         let params = TrainParams {
@@ -254,11 +208,8 @@ impl NetworkArgs {
             clip_norm: self.clip_norm,
             validate_every: None,
             monitor: self.monitor(has_file)?,
-            early_stopping: self.patience.map(|patience| EarlyStopping { patience, from: self.patience_from() }),
-            keep: match self.keep {
-                KeepName::Best => Keep::Best,
-                KeepName::Last => Keep::Last,
-            },
+            early_stopping: self.patience.map(|patience| EarlyStopping { patience, from: self.patience_from }),
+            keep: self.keep,
         };
         params.check().map_err(|e| CliError::usage(format_args!("network options: {e}")))?;
         self.check_schedule()?;
@@ -293,13 +244,6 @@ impl NetworkArgs {
         }
     }
 
-    fn patience_from(&self) -> PatienceFrom {
-        match self.patience_from {
-            PatienceFromName::Start => PatienceFrom::Start,
-            PatienceFromName::LowestRate => PatienceFrom::LowestRate,
-        }
-    }
-
     /// Refuses options of the schedule that do not go together.
     fn check_schedule(&self) -> Result<(), CliError> {
         if let Some(got) = self.lowest {
@@ -316,7 +260,7 @@ impl NetworkArgs {
             ScheduleName::Cosine => false,
             ScheduleName::Plateau => self.lowest.is_some_and(|lowest| lowest > 0.0),
         };
-        if self.patience_from == PatienceFromName::LowestRate && !has_lowest {
+        if self.patience_from == PatienceFrom::LowestRate && !has_lowest {
             return Err(CliError::usage(
                 "--patience-from lowest-rate: a schedule that reaches its lowest rate is expected, such as \
                  --schedule plateau --schedule.lowest 0.1",

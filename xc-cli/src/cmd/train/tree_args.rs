@@ -2,8 +2,8 @@
 
 use super::inputs::DataArgs;
 use crate::error::CliError;
-use crate::named::weight_type;
-use clap::ValueEnum;
+use crate::named::{named, weight_type};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
 use xc_sparse::dtype::DType;
 use xc_tree::{ClusterMethod, LabelRepresentation, Loss, Negatives, PostProcessor, Preset, TreeParams, Unseen};
@@ -71,8 +71,8 @@ pub(crate) struct ShapeArgs {
     #[arg(long = "cluster.slack", value_name = "SHARE")]
     slack: Option<f32>,
     /// balanced (parts of nearly equal size) or unbalanced (parts as k-means finds them)
-    #[arg(long = "cluster.method", value_name = "METHOD", value_enum)]
-    method: Option<Method>,
+    #[arg(long = "cluster.method", value_name = "METHOD", value_parser = named::<ClusterMethod, _>(["balanced", "unbalanced"]))]
+    method: Option<ClusterMethod>,
     /// Levels of clusters above the labels, at most (unbalanced)
     #[arg(long = "cluster.max-depth", value_name = "N")]
     max_depth: Option<usize>,
@@ -84,8 +84,8 @@ pub(crate) struct ShapeArgs {
     max_sample: Option<usize>,
     /// What labels are compared by: the features of their instances (pifa), their instances (pii), --label-features,
     /// or the first and the third together
-    #[arg(long = "cluster.representation", value_name = "WHAT", value_enum)]
-    representation: Option<Representation>,
+    #[arg(long = "cluster.representation", value_name = "WHAT", value_parser = named::<LabelRepresentation, _>(["pifa", "pii", "label-features", "pifa-and-label-features"]))]
+    representation: Option<LabelRepresentation>,
     /// Whether an instance of m labels counts 1/sqrt(m) in what labels are compared by (pifa), rather than 1
     #[arg(long = "cluster.normalise-labels", value_name = "BOOL")]
     normalise_labels: Option<bool>,
@@ -93,8 +93,8 @@ pub(crate) struct ShapeArgs {
     #[arg(long = "cluster.max-label-nnz", value_name = "N")]
     max_label_nnz: Option<usize>,
     /// Labels without training instances: drop (never predicted) or keep
-    #[arg(long = "cluster.unseen", value_name = "WHAT", value_enum)]
-    unseen: Option<UnseenLabels>,
+    #[arg(long = "cluster.unseen", value_name = "WHAT", value_parser = named::<Unseen, _>(["drop", "keep"]))]
+    unseen: Option<Unseen>,
 }
 
 /// How rankers are trained.
@@ -102,8 +102,8 @@ pub(crate) struct ShapeArgs {
 #[command(next_help_heading = "Ranker options")]
 pub(crate) struct LinearArgs {
     /// squared-hinge or logistic
-    #[arg(long = "linear.loss", value_name = "LOSS", value_enum)]
-    loss: Option<LossName>,
+    #[arg(long = "linear.loss", value_name = "LOSS", value_parser = named::<Loss, _>(["squared-hinge", "logistic"]))]
+    loss: Option<Loss>,
     /// Weight of the loss against the regulariser (liblinear's C)
     #[arg(long = "linear.cost", value_name = "C")]
     cost: Option<f32>,
@@ -130,8 +130,8 @@ pub(crate) struct LinearArgs {
     max_weights: Option<usize>,
     /// Which instances teach a ranker beside its cluster's own: none (teacher-forced), or those that the levels above
     /// send there (matcher-aware)
-    #[arg(long = "negatives", value_name = "WHICH", value_enum)]
-    negatives: Option<NegativesName>,
+    #[arg(long = "negatives", value_name = "WHICH", value_parser = negatives())]
+    negatives: Option<Negatives>,
     /// Clusters that matcher-aware negatives reach on each level
     #[arg(long = "negatives.beam", value_name = "B", default_value_t = 10)]
     negatives_beam: usize,
@@ -159,36 +159,12 @@ pub(crate) struct SavedArgs {
     pub(super) precision: DType,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Method {
-    Balanced,
-    Unbalanced,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Representation {
-    Pifa,
-    Pii,
-    LabelFeatures,
-    PifaAndLabelFeatures,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum UnseenLabels {
-    Drop,
-    Keep,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum LossName {
-    SquaredHinge,
-    Logistic,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum NegativesName {
-    TeacherForced,
-    MatcherAware,
+/// Reads which negatives by their name; the beam is an option of its own.
+fn negatives() -> impl TypedValueParser<Value = Negatives> {
+    PossibleValuesParser::new(["teacher-forced", "matcher-aware"]).map(|name| match &*name {
+        "matcher-aware" => Negatives::MatcherAware { beam: 0 },
+        _ => Negatives::TeacherForced,
+    })
 }
 
 impl Args {
@@ -209,31 +185,13 @@ impl Args {
         set.to("cluster.max-depth", shape.max_depth, &mut cluster.max_depth);
         set.to("cluster.max-iterations", shape.max_iterations, &mut cluster.max_iterations);
         set.to("cluster.max-sample", shape.max_sample, &mut cluster.max_sample);
-        let method = shape.method.map(|m| match m {
-            Method::Balanced => ClusterMethod::Balanced,
-            Method::Unbalanced => ClusterMethod::Unbalanced,
-        });
-        set.to("cluster.method", method, &mut cluster.method);
-        let representation = shape.representation.map(|r| match r {
-            Representation::Pifa => LabelRepresentation::Pifa,
-            Representation::Pii => LabelRepresentation::Pii,
-            Representation::LabelFeatures => LabelRepresentation::LabelFeatures,
-            Representation::PifaAndLabelFeatures => LabelRepresentation::PifaAndLabelFeatures,
-        });
-        set.to("cluster.representation", representation, &mut params.representation);
+        set.to("cluster.method", shape.method, &mut cluster.method);
+        set.to("cluster.representation", shape.representation, &mut params.representation);
         set.to("cluster.normalise-labels", shape.normalise_labels, &mut params.normalise_labels);
         set.to("cluster.max-label-nnz", shape.max_label_nnz.map(Some), &mut params.max_label_nnz);
-        let unseen = shape.unseen.map(|u| match u {
-            UnseenLabels::Drop => Unseen::Drop,
-            UnseenLabels::Keep => Unseen::Keep,
-        });
-        set.to("cluster.unseen", unseen, &mut params.unseen);
-        let loss = linear.loss.map(|l| match l {
-            LossName::SquaredHinge => Loss::SquaredHinge,
-            LossName::Logistic => Loss::Logistic,
-        });
+        set.to("cluster.unseen", shape.unseen, &mut params.unseen);
         let mut chosen = params.linear.loss;
-        set.to("linear.loss", loss, &mut chosen);
+        set.to("linear.loss", linear.loss, &mut chosen);
         params.set_loss(chosen);
         let rankers = &mut params.linear;
         set.to("linear.cost", linear.cost, &mut rankers.cost);
@@ -245,8 +203,8 @@ impl Args {
         set.to("linear.prune-below", linear.prune_below, &mut rankers.prune_below);
         set.to("linear.max-weights", linear.max_weights.map(Some), &mut rankers.max_weights);
         let negatives = linear.negatives.map(|n| match n {
-            NegativesName::TeacherForced => Negatives::TeacherForced,
-            NegativesName::MatcherAware => Negatives::MatcherAware { beam: linear.negatives_beam },
+            Negatives::TeacherForced => n,
+            Negatives::MatcherAware { .. } => Negatives::MatcherAware { beam: linear.negatives_beam },
         });
         set.to("negatives", negatives, &mut params.negatives);
         params.normalise_rows = self.normalise;
@@ -255,9 +213,7 @@ impl Args {
         params.precision = self.saved.precision;
         params.check().map_err(|e| CliError::usage(format_args!("train tree: {e}")))?;
         if params.representation.needs_label_features() && self.label_features.is_none() {
-            return Err(CliError::usage(
-                "--cluster.representation asks for label features; --label-features is wanted",
-            ));
+            return Err(CliError::usage("--cluster.representation asks for label features; expected --label-features"));
         }
         Ok(params)
     }

@@ -5,7 +5,8 @@ use super::network::{self, Session, Shape, System, params_error};
 use super::network_args::{NetworkArgs, show_default};
 use crate::context::Context;
 use crate::error::CliError;
-use clap::ValueEnum;
+use crate::named::number_type;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use xc_sparse::dtype::DType;
 use xc_train::classifier::{
     ClassifierParams, EmbeddingInit, HeadParams, InputKind, Preset, SamplerParams, SparseHeadParams, Wiring, preset,
@@ -65,36 +66,36 @@ pub(crate) struct Args {
 struct HeadArgs {
     /// Units of the layer that labels are connected with, or none: they are connected with what is
     /// below
-    #[arg(long = "network.intermediate", alias = "intermediate", value_name = "N|none", value_parser = parse_units, default_value = "32768")]
+    #[arg(long = "network.intermediate", value_name = "N|none", value_parser = parse_units, default_value = "32768")]
     intermediate: Units,
     /// Connections per label
-    #[arg(long = "head.fan-in", alias = "connections", value_name = "N", default_value_t = 32)]
+    #[arg(long = "head.fan-in", value_name = "N", default_value_t = 32)]
     fan_in: usize,
     /// Equally many connections per label, as many on average, or with all units (to compare)
-    #[arg(long = "head.wiring", alias = "wiring", value_name = "WIRING", value_enum, default_value_t = WiringName::Uniform)]
-    wiring: WiringName,
+    #[arg(long = "head.wiring", value_name = "WIRING", value_parser = wiring(), default_value = "uniform")]
+    wiring: Connections,
     /// Type of the connections' weights, in training and in the model
-    #[arg(long = "head.precision", alias = "precision", value_name = "TYPE", value_enum, default_value_t = WeightName::F32)]
-    weights: WeightName,
+    #[arg(long = "head.precision", value_name = "TYPE", value_parser = number_type([DType::F32, DType::Bf16, DType::F16, DType::E4m3, DType::E5m2]), default_value = "f32")]
+    weights: DType,
     /// Type of the optimiser's moments of the connections
-    #[arg(long = "head.moments", alias = "moments", value_name = "TYPE", value_enum, default_value_t = MomentName::F32)]
-    moments: MomentName,
+    #[arg(long = "head.moments", value_name = "TYPE", value_parser = number_type([DType::F32, DType::Bf16]), default_value = "f32")]
+    moments: DType,
     /// Score every label in full in each step. By default, with the squared hinge, batches of more
     /// than 64 and many labels, a step screens labels in 8 bits first and scores those that may be
     /// within the margin
-    #[arg(long = "head.no-screening", alias = "no-screening")]
+    #[arg(long = "head.no-screening")]
     no_screening: bool,
     /// Steps between changes of the connections; 0: they stay [default: as many as 32000 instances
     /// take]
-    #[arg(long = "head.rewire-every", alias = "rewire-every", value_name = "STEPS")]
+    #[arg(long = "head.rewire-every", value_name = "STEPS")]
     rewire_every: Option<u64>,
     /// Share of the connections, the weakest, that are drawn anew; 0: none
-    #[arg(long = "head.rewire-fraction", alias = "rewire-fraction", value_name = "SHARE", default_value_t = 0.1)]
+    #[arg(long = "head.rewire-fraction", value_name = "SHARE", default_value_t = 0.1)]
     rewire_fraction: f64,
     /// Labels that a step scores beside those that are true in its batch: all, uniform negatives, or
     /// negatives drawn by how often labels are true [default: all; uniform with --negatives]
-    #[arg(long, value_name = "SAMPLER", value_enum)]
-    sampler: Option<SamplerName>,
+    #[arg(long, value_name = "SAMPLER", value_parser = sampler())]
+    sampler: Option<SamplerParams>,
     /// Negatives drawn per step
     #[arg(long, value_name = "N", required_if_eq_any([("sampler", "uniform"), ("sampler", "frequency")]))]
     negatives: Option<usize>,
@@ -116,33 +117,27 @@ fn parse_units(text: &str) -> Result<Units, String> {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum SamplerName {
-    All,
-    Uniform,
-    Frequency,
+/// How labels are connected: some units each, or none of that but a dense layer.
+#[derive(Clone, Copy, Debug)]
+struct Connections(Option<Wiring>);
+
+fn wiring() -> impl TypedValueParser<Value = Connections> {
+    PossibleValuesParser::new(["uniform", "unstructured", "dense"]).map(|name| {
+        Connections(match &*name {
+            "uniform" => Some(Wiring::Uniform),
+            "unstructured" => Some(Wiring::Unstructured),
+            _ => None,
+        })
+    })
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum WiringName {
-    Uniform,
-    Unstructured,
-    Dense,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum WeightName {
-    F32,
-    Bf16,
-    F16,
-    E4m3,
-    E5m2,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum MomentName {
-    F32,
-    Bf16,
+/// Reads a sampler by its name; its numbers are options of their own.
+fn sampler() -> impl TypedValueParser<Value = SamplerParams> {
+    PossibleValuesParser::new(["all", "uniform", "frequency"]).map(|name| match &*name {
+        "uniform" => SamplerParams::Uniform { per_step: 0 },
+        "frequency" => SamplerParams::Frequency { per_step: 0, power: 0.0 },
+        _ => SamplerParams::All,
+    })
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
@@ -191,26 +186,13 @@ impl System for Args {
 
 impl HeadArgs {
     fn params(&self, batch_size: usize) -> Result<HeadParams, CliError> {
-        let wiring = match self.wiring {
-            WiringName::Uniform => Wiring::Uniform,
-            WiringName::Unstructured => Wiring::Unstructured,
-            WiringName::Dense => return self.dense(),
-        };
+        let Some(wiring) = self.wiring.0 else { return self.dense() };
         let steps = REWIRE_INSTANCES / batch_size.max(1) as u64;
         Ok(HeadParams::Sparse(SparseHeadParams {
             fan_in: self.fan_in,
             wiring,
-            weights: match self.weights {
-                WeightName::F32 => DType::F32,
-                WeightName::Bf16 => DType::Bf16,
-                WeightName::F16 => DType::F16,
-                WeightName::E4m3 => DType::E4m3,
-                WeightName::E5m2 => DType::E5m2,
-            },
-            moments: match self.moments {
-                MomentName::F32 => DType::F32,
-                MomentName::Bf16 => DType::Bf16,
-            },
+            weights: self.weights,
+            moments: self.moments,
             screening: !self.no_screening,
             rewire_every: self.rewire_every.unwrap_or(steps.max(1)),
             rewire_fraction: self.rewire_fraction,
@@ -220,11 +202,11 @@ impl HeadArgs {
 
     fn sampler(&self) -> Result<SamplerParams, CliError> {
         match (self.sampler, self.negatives) {
-            (Some(SamplerName::All), Some(_)) => {
+            (Some(SamplerParams::All), Some(_)) => {
                 Err(CliError::usage("--negatives: --sampler all scores every label; one of the two is expected"))
             }
-            (None | Some(SamplerName::Uniform), Some(per_step)) => Ok(SamplerParams::Uniform { per_step }),
-            (Some(SamplerName::Frequency), Some(per_step)) => {
+            (None | Some(SamplerParams::Uniform { .. }), Some(per_step)) => Ok(SamplerParams::Uniform { per_step }),
+            (Some(SamplerParams::Frequency { .. }), Some(per_step)) => {
                 Ok(SamplerParams::Frequency { per_step, power: self.power })
             }
             (_, None) => Ok(SamplerParams::All),
@@ -234,10 +216,10 @@ impl HeadArgs {
     /// The dense layer that sparse ones are compared with: what belongs to sparse ones is refused.
     fn dense(&self) -> Result<HeadParams, CliError> {
         let sparse_only = [
-            ("head.precision", self.weights != WeightName::F32),
-            ("head.moments", self.moments != MomentName::F32),
+            ("head.precision", self.weights != DType::F32),
+            ("head.moments", self.moments != DType::F32),
             ("negatives", self.negatives.is_some()),
-            ("sampler", self.sampler.is_some_and(|sampler| sampler != SamplerName::All)),
+            ("sampler", self.sampler.is_some_and(|sampler| sampler != SamplerParams::All)),
         ];
         match sparse_only.iter().find(|(_, is_given)| *is_given) {
             Some((option, _)) => Err(CliError::usage(format_args!(
