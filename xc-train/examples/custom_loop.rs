@@ -9,7 +9,7 @@
 use std::error::Error;
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::encoder::Bag;
-use xc_train::head::Dense;
+use xc_train::head::{Dense, Ranked};
 use xc_train::{Activation, Batch, Examples, Features, Loss, Network, Optimizer, Rule, Scratch, Step, StepParams};
 
 const N: usize = 400;
@@ -51,8 +51,9 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     }
 
     batch.fill(&examples, &(0..N as u32).collect::<Vec<_>>());
-    let ranked = network.rank(&batch, None, 1, &mut scratch)?;
-    let hits = ranked.iter().enumerate().filter(|(i, row)| y.row(*i).contains(&row.best[0].label)).count();
+    let mut ranked = Ranked::default();
+    network.rank(&batch, None, 1, &mut scratch, &mut ranked)?;
+    let hits = ranked.best.iter().enumerate().filter(|(i, best)| y.row(*i).contains(&best[0].label)).count();
     println!("P@1 {:.3}", hits as f64 / N as f64);
     assert!(hits * 10 > N * 9, "it learned {hits} of {N}");
     Ok(())

@@ -1,5 +1,6 @@
 //! An encoder and a head, and one step of training.
 
+use crate::head::Ranked;
 use crate::layer::Named;
 use crate::state::{Arrays, State, StateError, Visitor};
 use crate::{Activations, Batch, Encoder, Head, Loss, Mode, Optimizer, Parameter, StepError, StepParams, Update};
@@ -147,7 +148,7 @@ impl<E: Encoder, H: Head<Input = E::Output>> Network<E, H> {
         self.head.logits(vectors, logits, head)
     }
 
-    /// The `k` best labels of each instance, and each one's loss if it is asked for.
+    /// The `k` best labels of each instance, and each one's loss if it is asked for, in place of what `out` holds.
     ///
     /// # Errors
     /// A part fails.
@@ -157,10 +158,11 @@ impl<E: Encoder, H: Head<Input = E::Output>> Network<E, H> {
         loss: Option<Loss>,
         k: usize,
         scratch: &mut Scratch<E, H>,
-    ) -> Result<Vec<crate::head::Ranked>, StepError> {
+        out: &mut Ranked,
+    ) -> Result<(), StepError> {
         let Scratch { vectors, encoder, head, .. } = scratch;
         self.encoder.forward(batch, Mode::Predict, vectors, encoder)?;
-        self.head.rank(vectors, loss.map(|loss| (batch.targets(), loss)), k, head)
+        self.head.rank(vectors, loss.map(|loss| (batch.targets(), loss)), k, head, out)
     }
 
     /// Every parameter with its name, always in the same order.

@@ -32,6 +32,12 @@ impl RankedBatch {
         Self { indptr: vec![0], items: Vec::new() }
     }
 
+    /// Leaves no rows; the memory stays.
+    pub fn clear(&mut self) {
+        self.indptr.truncate(1);
+        self.items.clear();
+    }
+
     /// Appends one ranked list.
     pub fn push_row(&mut self, row: &[Scored]) {
         self.push_items(row.iter().copied());
@@ -105,5 +111,7 @@ mod tests {
         batch.push_row(&[Scored { label: 1, score: 0.5 }]);
         batch.push_row(&[]);
         assert_eq!((batch.len(), batch.row(0).len(), batch.row(1).len()), (2, 1, 0));
+        batch.clear();
+        assert_eq!(batch, RankedBatch::new());
     }
 }

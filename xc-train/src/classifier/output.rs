@@ -108,8 +108,9 @@ impl Head for Output {
         judged_by: Option<(Targets<'_>, Loss)>,
         k: usize,
         room: &mut OutputScratch,
-    ) -> Result<Vec<Ranked>, StepError> {
-        delegate!(self, room, inner, buffers => inner.rank(input, judged_by, k, buffers))
+        out: &mut Ranked,
+    ) -> Result<(), StepError> {
+        delegate!(self, room, inner, buffers => inner.rank(input, judged_by, k, buffers, out))
     }
 }
 

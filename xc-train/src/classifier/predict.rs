@@ -3,7 +3,7 @@
 use super::{Classifier, Input, InputKind, Output};
 use crate::encoder::Stack;
 use crate::head::sparse::OneScratch;
-use crate::head::{Sparse, each_row};
+use crate::head::{Ranked, RowRank, RowScratch, Sparse, each_row};
 use crate::step::in_memory;
 use crate::{Activations, Batch, Encoder, Features, Head, Loss, Mode, Parameter, Scratch};
 use rayon::prelude::*;
@@ -104,8 +104,10 @@ pub struct PredictScratch {
     logits: Activations,
     network: Scratch<Stack<Input>, Output>,
     encoder: <Stack<Input> as Encoder>::Scratch,
+    ranked: Ranked,
+    ranks: RowScratch,
     one: OneScratch,
-    top: TopK,
+    row: Vec<Scored>,
     scores: Scores,
 }
 
@@ -215,45 +217,10 @@ impl Classifier {
                 scratch.batch.fill_features(Features::Dense(rows), 0..1);
             }
         }
-        self.check_candidates(1, only.map_or(Only::All, Only::Labels))?;
-        let loss = self.params.loss;
-        let PredictScratch { batch, vectors, logits, network, encoder, one, top, scores } = scratch;
-        match (self.network.head(), only) {
-            (Output::Sparse(sparse), only) if loss.is_separable() => {
-                in_memory(self.network.encoder().forward(batch, Mode::Predict, vectors, encoder));
-                match only {
-                    Some(labels) => sparse.rank_some(vectors.row(0), labels, k, one, out),
-                    None => sparse.rank_one(vectors.row(0), k, one, out),
-                }
-                scores.of(out, loss);
-            }
-            _ => {
-                in_memory(self.network.logits(batch, logits, network));
-                let row = logits.values_mut();
-                if row.iter().any(|z| !z.is_finite()) {
-                    return Err(PredictError::NotFinite { query: 0 });
-                }
-                top.reset(k);
-                match only {
-                    Some(labels) => labels.iter().for_each(|&l| top.push(Scored { label: l, score: row[l as usize] })),
-                    None => row.iter().zip(0..).for_each(|(&score, label)| top.push(Scored { label, score })),
-                }
-                top.sorted().clone_into(out);
-                if loss.is_separable() {
-                    scores.of(out, loss);
-                } else {
-                    loss.scores(row);
-                    scores.values.clear();
-                    scores.values.extend(out.iter().map(|s| row[s.label as usize]));
-                }
-            }
-        }
-        let wanted = k.min(only.map_or(self.n_labels(), <[LabelId]>::len));
-        if out.len() < wanted || !scores.are_finite(out) {
-            return Err(PredictError::NotFinite { query: 0 });
-        }
-        scores.order(out);
-        Ok(())
+        let only = only.map_or(Only::All, Only::Labels);
+        self.check_candidates(1, only)?;
+        out.clear();
+        self.answer(0, k, only, scratch, |row| out.extend_from_slice(row))
     }
 
     fn check_width(&self, got: InputKind, width: usize) -> Result<(), PredictError> {
@@ -291,77 +258,98 @@ impl Classifier {
         mut push: impl FnMut(&[Scored]),
     ) -> Result<(), PredictError> {
         let loss = self.params.loss;
-        let mut scores = Scores::default();
-        let mut finish = |at: usize, row: &mut [Scored], values: Vec<f32>| {
-            scores.values = values;
-            if !scores.are_finite(row) {
-                return Err(PredictError::NotFinite { query: first + at });
-            }
-            scores.order(row);
-            push(row);
-            Ok(())
-        };
+        let PredictScratch { batch, vectors, logits, network, encoder, ranked, ranks, one, row, scores } = scratch;
+        let not_finite = |at: usize| PredictError::NotFinite { query: first + at };
+        // Scores of all labels, where the loss does not make each of its own logit.
+        let mut of_all: Option<&Activations> = None;
         match (self.network.head(), only) {
             (_, Only::All) if loss.is_separable() => {
-                let ranked = in_memory(self.network.rank(&scratch.batch, None, k, &mut scratch.network));
-                for (at, mut row) in ranked.into_iter().enumerate() {
-                    let mut scores: Vec<f32> = row.best.iter().map(|s| s.score).collect();
-                    if scores.iter().any(|s| !s.is_finite()) || scores.len() < k.min(self.n_labels()) {
-                        return Err(PredictError::NotFinite { query: first + at });
-                    }
-                    loss.scores(&mut scores);
-                    finish(at, &mut row.best, scores)?;
-                }
+                in_memory(self.network.rank(batch, None, k, network, ranked));
             }
             (Output::Sparse(sparse), Only::Labels(_) | Only::Rows { .. }) if loss.is_separable() => {
-                let PredictScratch { batch, vectors, encoder, .. } = scratch;
                 in_memory(self.network.encoder().forward(batch, Mode::Predict, vectors, encoder));
-                let blocks: Vec<usize> = (0..batch.len()).step_by(LANES).collect();
-                let answers: Vec<Vec<Vec<Scored>>> = blocks
-                    .into_par_iter()
-                    .map(|from| {
-                        let rows = from..batch.len().min(from + LANES);
-                        let lists: Vec<&[LabelId]> = rows.map(|at| only.of(first + at).unwrap_or_default()).collect();
-                        choose(sparse, vectors, from, &lists, k)
-                    })
-                    .collect();
-                for (at, mut row) in answers.into_iter().flatten().enumerate() {
-                    let mut scores: Vec<f32> = row.iter().map(|s| s.score).collect();
-                    loss.scores(&mut scores);
-                    finish(at, &mut row, scores)?;
-                }
+                let labels = |at: usize| only.of(first + at).unwrap_or_default();
+                choose(sparse, vectors, labels, k, one, row, &mut ranked.best);
             }
             _ => {
-                let PredictScratch { batch, logits, network, .. } = scratch;
                 in_memory(self.network.logits(batch, logits, network));
-                let ranked = each_row(logits, |at, row, top| {
-                    let is_finite = row.iter().all(|z| z.is_finite());
+                let ranks = each_row(logits, ranks, |at, row, RowRank { top, loss: worst }| {
+                    *worst = if row.iter().all(|z| z.is_finite()) { 0.0 } else { f64::NAN };
                     top.reset(k);
                     let mut push = |label: LabelId| top.push(Scored { label, score: row[label as usize] });
                     match only.of(first + at) {
                         Some(labels) => labels.iter().for_each(|&label| push(label)),
                         None => (0..row.len() as u32).for_each(push),
                     }
-                    let best = top.sorted().to_vec();
-                    loss.scores(row);
-                    let scores: Vec<f32> = best.iter().map(|s| row[s.label as usize]).collect();
-                    (best, scores, is_finite)
-                });
-                for (at, (mut best, scores, is_finite)) in ranked.into_iter().enumerate() {
-                    if !is_finite {
-                        return Err(PredictError::NotFinite { query: first + at });
+                    top.sorted();
+                    if !loss.is_separable() {
+                        loss.scores(row);
                     }
-                    finish(at, &mut best, scores)?;
+                });
+                ranked.best.clear();
+                for (at, RowRank { top, loss: worst }) in ranks.iter_mut().enumerate() {
+                    if !worst.is_finite() {
+                        return Err(not_finite(at));
+                    }
+                    ranked.best.push_row(top.best());
                 }
+                of_all = (!loss.is_separable()).then_some(&*logits);
             }
+        }
+        for (at, best) in ranked.best.iter().enumerate() {
+            best.clone_into(row);
+            match of_all {
+                Some(all) => scores.pick(row, all.row(at)),
+                None => scores.of(row, loss),
+            }
+            let expected = k.min(only.of(first + at).map_or(self.n_labels(), <[LabelId]>::len));
+            if row.len() < expected || !scores.are_finite(row) {
+                return Err(not_finite(at));
+            }
+            scores.order(row);
+            push(row);
         }
         Ok(())
     }
 }
 
+/// The best of the candidates of each query by their logits, in place of what `out` holds: those of one query each for
+/// itself, those of up to [`LANES`] together.
+fn choose<'l>(
+    sparse: &Sparse,
+    vectors: &Activations,
+    labels: impl Fn(usize) -> &'l [LabelId] + Sync,
+    k: usize,
+    one: &mut OneScratch,
+    row: &mut Vec<Scored>,
+    out: &mut RankedBatch,
+) {
+    out.clear();
+    if vectors.len() == 1 {
+        sparse.rank_some(vectors.row(0), labels(0), k, one, row);
+        out.push_row(row);
+        return;
+    }
+    let blocks: Vec<usize> = (0..vectors.len()).step_by(LANES).collect();
+    let answers: Vec<RankedBatch> = blocks
+        .into_par_iter()
+        .map(|from| {
+            let rows = from..vectors.len().min(from + LANES);
+            choose_together(sparse, vectors, from, &rows.map(&labels).collect::<Vec<_>>(), k)
+        })
+        .collect();
+    answers.iter().for_each(|answers| out.append(answers));
+}
+
 /// The best of the candidates of up to [`LANES`] queries by their logits: a layer of the labels that
 /// are any query's candidate scores all of them side by side.
-fn choose(sparse: &Sparse, vectors: &Activations, first: usize, lists: &[&[LabelId]], k: usize) -> Vec<Vec<Scored>> {
+fn choose_together(
+    sparse: &Sparse,
+    vectors: &Activations,
+    first: usize,
+    lists: &[&[LabelId]],
+    k: usize,
+) -> RankedBatch {
     let mut labels = lists.concat();
     labels.sort_unstable();
     labels.dedup();
@@ -375,16 +363,16 @@ fn choose(sparse: &Sparse, vectors: &Activations, first: usize, lists: &[&[Label
     input.values_mut().copy_from_slice(&vectors.values()[first * width..(first + lists.len()) * width]);
     let mut logits = Activations::default();
     in_memory(some.logits(&input, &mut logits, &mut Default::default()));
-    let mut top = TopK::new(k);
-    let rows = lists.iter().enumerate().map(|(at, list)| {
+    let (mut top, mut out) = (TopK::new(k), RankedBatch::new());
+    for (at, list) in lists.iter().enumerate() {
         top.reset(k);
         for &label in *list {
             let place = labels.partition_point(|&other| other < label);
             top.push(Scored { label, score: logits.values()[at * labels.len() + place] });
         }
-        top.sorted().to_vec()
-    });
-    rows.collect()
+        out.push_row(top.sorted());
+    }
+    out
 }
 
 impl Scores {
@@ -393,6 +381,12 @@ impl Scores {
         self.values.clear();
         self.values.extend(row.iter().map(|s| s.score));
         loss.scores(&mut self.values);
+    }
+
+    /// Those of a row among the scores of all labels.
+    fn pick(&mut self, row: &[Scored], all: &[f32]) {
+        self.values.clear();
+        self.values.extend(row.iter().map(|s| all[s.label as usize]));
     }
 
     /// Whether they and the logits of their row are finite.

@@ -1,6 +1,6 @@
 //! Every output is connected with everything.
 
-use super::{Head, Ranked, rank_rows};
+use super::{Head, Ranked, RowScratch, rank_rows};
 use crate::layer::{Linear, Named};
 use crate::parameter::Init;
 use crate::state::State;
@@ -21,6 +21,7 @@ pub struct Dense {
 pub struct DenseScratch {
     logits: Activations,
     losses: Vec<f64>,
+    ranks: RowScratch,
     product: Scratch,
 }
 
@@ -76,7 +77,7 @@ impl Head for Dense {
         scratch: &mut DenseScratch,
     ) -> Result<f64, StepError> {
         assert!(input.len() == targets.len(), "{} vectors, {} targets", input.len(), targets.len());
-        let DenseScratch { logits, losses, product } = scratch;
+        let DenseScratch { logits, losses, product, .. } = scratch;
         self.linear.forward(input, logits, product);
         losses.clear();
         losses.resize(input.len(), 0.0);
@@ -118,10 +119,12 @@ impl Head for Dense {
         judged_by: Option<(Targets<'_>, Loss)>,
         k: usize,
         scratch: &mut DenseScratch,
-    ) -> Result<Vec<Ranked>, StepError> {
-        let DenseScratch { logits, product, .. } = scratch;
+        out: &mut Ranked,
+    ) -> Result<(), StepError> {
+        let DenseScratch { logits, ranks, product, .. } = scratch;
         self.linear.forward(input, logits, product);
-        Ok(rank_rows(logits, 0, judged_by, k))
+        rank_rows(logits, 0, judged_by, k, ranks, out);
+        Ok(())
     }
 }
 

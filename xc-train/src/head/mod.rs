@@ -10,15 +10,15 @@ use crate::state::State;
 use crate::{Activations, Loss, Mode, StepError, Targets, Update};
 use rayon::prelude::*;
 use std::ops::Range;
-use xc_sparse::rank::{Scored, TopK};
+use xc_sparse::rank::{RankedBatch, Scored, TopK};
 
-/// What an instance is answered.
+/// What the instances of a batch are answered; the caller's, reused from batch to batch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ranked {
-    /// The best outputs by their logits, best first.
-    pub best: Vec<Scored>,
-    /// The loss, where targets were given.
-    pub loss: f64,
+    /// The best outputs of each instance by their logits, best first.
+    pub best: RankedBatch,
+    /// The loss of each instance where targets were given; else none.
+    pub losses: Vec<f64>,
 }
 
 /// The output layer. It calls the loss itself: a head that scores only some labels chooses them.
@@ -110,8 +110,9 @@ pub trait Head: State {
         scratch: &mut Self::Scratch,
     ) -> Result<(), StepError>;
 
-    /// The `k` best labels of each instance by their logits, and the loss of each if targets are given. By default from the logits
-    /// of the whole batch; a head of very many labels does without them.
+    /// The `k` best labels of each instance by their logits, and the loss of each if targets are given, in
+    /// place of what `out` holds. By default from the logits of the whole batch; a head of very many
+    /// labels does without them.
     ///
     /// # Errors
     /// What the head uses fails.
@@ -121,25 +122,47 @@ pub trait Head: State {
         judged_by: Option<(Targets<'_>, Loss)>,
         k: usize,
         scratch: &mut Self::Scratch,
-    ) -> Result<Vec<Ranked>, StepError> {
+        out: &mut Ranked,
+    ) -> Result<(), StepError> {
         let mut logits = Activations::default();
         self.logits(input, &mut logits, scratch)?;
-        Ok(rank_rows(&mut logits, self.labels().start, judged_by, k))
+        rank_rows(&mut logits, self.labels().start, judged_by, k, &mut RowScratch::default(), out);
+        Ok(())
     }
 }
 
-/// Calls `work` with each row of logits and room for a ranking.
-pub(crate) fn each_row<T: Send>(
+/// Memory of ranking the rows of a batch; it grows to the largest batch and stays.
+pub(crate) type RowScratch = Vec<RowRank>;
+
+/// What is kept of a row.
+#[derive(Default)]
+pub(crate) struct RowRank {
+    pub(crate) top: TopK,
+    /// The row's loss, or whatever its ranking is judged by.
+    pub(crate) loss: f64,
+}
+
+/// Calls `work` with each row of logits and its place in `scratch`, of which the first rows are then those of the batch.
+pub(crate) fn each_row<'s>(
     logits: &mut Activations,
-    work: impl Fn(usize, &mut [f32], &mut TopK) -> T + Sync,
-) -> Vec<T> {
+    scratch: &'s mut RowScratch,
+    work: impl Fn(usize, &mut [f32], &mut RowRank) + Sync,
+) -> &'s mut [RowRank] {
     let (n, width) = (logits.len(), logits.width());
-    if width == 0 {
-        let mut top = TopK::new(0);
-        return (0..n).map(|i| work(i, &mut [], &mut top)).collect();
+    if scratch.len() < n {
+        scratch.resize_with(n, RowRank::default);
     }
-    let rows = logits.values_mut().par_chunks_exact_mut(width).enumerate();
-    rows.map_init(|| TopK::new(0), |top, (i, row)| work(i, row, top)).collect()
+    let ranks = &mut scratch[..n];
+    match &mut *ranks {
+        // One query stays with the thread that asks.
+        [rank] => work(0, logits.values_mut(), rank),
+        ranks if width == 0 => ranks.iter_mut().enumerate().for_each(|(i, rank)| work(i, &mut [], rank)),
+        ranks => {
+            let rows = logits.values_mut().par_chunks_exact_mut(width).zip(ranks);
+            rows.enumerate().for_each(|(i, (row, rank))| work(i, row, rank));
+        }
+    }
+    ranks
 }
 
 /// What [`Head::rank`] answers, from the logits of the labels from `first` on, which are used up.
@@ -148,11 +171,20 @@ pub(crate) fn rank_rows(
     first: u32,
     judged_by: Option<(Targets<'_>, Loss)>,
     k: usize,
-) -> Vec<Ranked> {
-    each_row(logits, |i, row, top| {
+    scratch: &mut RowScratch,
+    out: &mut Ranked,
+) {
+    let ranks = each_row(logits, scratch, |i, row, RowRank { top, loss: value }| {
         top.reset(k);
         row.iter().zip(first..).for_each(|(&score, label)| top.push(Scored { label, score }));
-        let loss = judged_by.map_or(0.0, |(targets, loss)| loss.of_row(row, targets.row(i), 1.0));
-        Ranked { best: top.sorted().to_vec(), loss }
-    })
+        top.sorted();
+        *value = judged_by.map_or(0.0, |(targets, loss)| loss.of_row(row, targets.row(i), 1.0));
+    });
+    out.best.clear();
+    out.losses.clear();
+    for RowRank { top, loss } in ranks {
+        // They are sorted.
+        out.best.push_row(top.best());
+        out.losses.extend(judged_by.map(|_| *loss));
+    }
 }

@@ -50,7 +50,7 @@ use xc_sparse::{CsrMatrix, Rows, SparseRow};
 /// Every kind of model that opens. A further kind of classifier is a preset in the list of those, any other an adapter in a file
 /// of its own and an entry here.
 fn kinds() -> impl Iterator<Item = Kind> {
-    [tree::TREE, mach::MACH].into_iter().chain(classifier::kinds())
+    [tree::TREE].into_iter().chain(classifier::kinds()).chain([mach::MACH])
 }
 
 /// A trained model of any kind.

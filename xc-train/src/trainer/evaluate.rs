@@ -1,6 +1,7 @@
 //! What the network knows about instances that it has not learned from.
 
 use super::{Monitor, Subset};
+use crate::head::Ranked;
 use crate::metrics::{EvaluateError, Evaluator, EvaluatorParams, Metric, MetricReport, Propensity, PropensityError};
 use crate::{Batch, Encoder, Head, Loss, Network, Scratch, StepError};
 
@@ -66,13 +67,14 @@ pub fn evaluate<E: Encoder, H: Head<Input = E::Output>>(
     scratch: &mut Scratch<E, H>,
 ) -> Result<Validation, ValidateError> {
     let mut evaluator = Evaluator::new(params.metrics.clone()).map_err(EvaluateError::from)?;
-    let (mut batch, mut sum) = (Batch::default(), 0.0);
+    let (mut batch, mut ranked, mut sum) = (Batch::default(), Ranked::default(), 0.0);
     for rows in subset.rows().chunks(batch_size.max(1)) {
         batch.fill(subset.examples(), rows);
         let targets = batch.targets();
-        for (i, ranked) in network.rank(&batch, Some(loss), params.depth, scratch)?.iter().enumerate() {
-            sum += ranked.loss;
-            evaluator.add(targets.row(i), &ranked.best)?;
+        network.rank(&batch, Some(loss), params.depth, scratch, &mut ranked)?;
+        for (i, best) in ranked.best.iter().enumerate() {
+            sum += ranked.losses[i];
+            evaluator.add(targets.row(i), best)?;
         }
     }
     Ok(Validation { loss: sum / subset.len().max(1) as f64, metrics: evaluator.finish()? })

@@ -11,8 +11,8 @@ use xc_sparse::dtype::DType;
 use xc_sparse::store::CheckpointFolder;
 use xc_sparse::uniform::{FanIn, Indices, LANES};
 use xc_train::encoder::{Precomputed, Stack};
-use xc_train::head::Sparse;
 use xc_train::head::sparse::{Rewire, Screening, SparseParams};
+use xc_train::head::{Ranked, Sparse};
 use xc_train::sampler::{Candidates, Queries, Sampler, UniformNegatives};
 use xc_train::schedule::Constant;
 use xc_train::state::{Role, Snapshot, State};
@@ -194,24 +194,26 @@ proptest! {
         let mut logits = Activations::default();
         head.logits(&input, &mut logits, &mut room).unwrap();
         for by in LOSSES {
-            let met = head.rank(&input, Some((batch.targets(), by)), k, &mut room).unwrap();
-            prop_assert_eq!(met.len(), n);
+            let mut got = Ranked::default();
+            head.rank(&input, Some((batch.targets(), by)), k, &mut room, &mut got).unwrap();
+            prop_assert_eq!((got.best.len(), got.losses.len()), (n, n));
             // Without a loss, and so for a few instances one by one, the same are best.
             for some in [n, n.min(2)] {
                 let mut first = Activations::default();
                 first.reshape(some, width);
                 first.values_mut().copy_from_slice(&input.values()[..some * width]);
-                let alone: Vec<_> = head.rank(&first, None, k, &mut room).unwrap().into_iter().map(|r| r.best).collect();
-                let wanted: Vec<_> = met[..some].iter().map(|r| r.best.clone()).collect();
-                prop_assert_eq!(alone, wanted);
+                let mut alone = Ranked::default();
+                head.rank(&first, None, k, &mut room, &mut alone).unwrap();
+                prop_assert_eq!(alone.best.len(), some);
+                prop_assert!(alone.best.iter().zip(got.best.iter()).all(|(alone, together)| alone == together));
             }
-            for (i, met) in met.iter().enumerate() {
+            for (i, best) in got.best.iter().enumerate() {
                 let mut wanted: Vec<(f32, u32)> = logits.row(i).iter().copied().zip(0..).collect();
                 wanted.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-                let best: Vec<(f32, u32)> = met.best.iter().map(|s| (s.score, s.label)).collect();
+                let best: Vec<(f32, u32)> = best.iter().map(|s| (s.score, s.label)).collect();
                 prop_assert_eq!(&best[..], &wanted[..k.min(n_outputs)]);
                 let loss = by.of_row(&mut logits.row(i).to_vec(), data.targets.row(i), 1.0);
-                prop_assert!((met.loss - loss).abs() <= 1e-4 * (1.0 + loss));
+                prop_assert!((got.losses[i] - loss).abs() <= 1e-4 * (1.0 + loss));
             }
         }
     }

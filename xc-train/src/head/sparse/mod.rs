@@ -38,7 +38,7 @@ use super::{Head, Ranked};
 use crate::sampler::{Candidates, Queries, Sampler};
 use crate::{Activations, Init, Loss, Mode, Parameter, Step, StepError, Targets, Update};
 use active::{Active, Positives};
-use rank::BlockTotals;
+use rank::{BlockTotals, RankScratch};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::ops::Range;
@@ -105,6 +105,7 @@ pub struct SparseScratch {
     n_instances: usize,
     candidates: Candidates,
     sampled: Sampled,
+    ranks: RankScratch,
 }
 
 /// The batch of a step whose outputs a sampler chose, and these outputs.
@@ -463,8 +464,10 @@ impl Head for Sparse {
         judged_by: Option<(Targets<'_>, Loss)>,
         k: usize,
         scratch: &mut SparseScratch,
-    ) -> Result<Vec<Ranked>, StepError> {
-        Ok(self.ranked(input, judged_by, k, scratch))
+        out: &mut Ranked,
+    ) -> Result<(), StepError> {
+        self.ranked(input, judged_by, k, scratch, out);
+        Ok(())
     }
 }
 

@@ -57,15 +57,17 @@ impl Sparse {
         judged_by: Option<(Targets<'_>, Loss)>,
         k: usize,
         scratch: &mut SparseScratch,
-    ) -> Vec<Ranked> {
+        out: &mut Ranked,
+    ) {
+        out.best.clear();
+        out.losses.clear();
         if judged_by.is_none() && input.len() <= ALONE {
-            let mut room = OneScratch::default();
-            let one = |i| {
-                let mut best = Vec::new();
-                self.rank_one(input.row(i), k, &mut room, &mut best);
-                Ranked { best, loss: 0.0 }
-            };
-            return (0..input.len()).map(one).collect();
+            let RankScratch { one, best, .. } = &mut scratch.ranks;
+            for i in 0..input.len() {
+                self.rank_one(input.row(i), k, one, best);
+                out.best.push_row(best);
+            }
+            return;
         }
         let n = self.connections.n_labels();
         scratch.lines.fill(input.values(), input.len(), input.width());
@@ -77,50 +79,75 @@ impl Sparse {
             Some((targets, loss)) => self.totals(Tile::Range { first: 0, len: n }, loss, targets, scratch),
             None => Vec::new(),
         };
-        let (scratch, tasks) = (&*scratch, n.div_ceil(OUTPUTS).max(1));
-        let parts: Vec<Vec<Ranked>> = (0..n_blocks * tasks)
-            .into_par_iter()
-            .map(|task| {
-                let (block, part) = (task / tasks, task % tasks);
-                let outputs = part * OUTPUTS..n.min((part + 1) * OUTPUTS);
-                let lanes = scratch.lines.lanes(block);
-                let mut top: Vec<TopK> = (0..lanes).map(|_| TopK::new(k)).collect();
-                let mut bars = Sums::default();
-                bars.as_flattened_mut().fill(if k == 0 { f32::INFINITY } else { f32::NEG_INFINITY });
-                let mut losses = [0.0f64; LANES];
-                let mut cursor = judged_by.map(|_| scratch.positives[block].from(outputs.start));
-                let tile = Tile::Range { first: outputs.start, len: outputs.len() };
-                self.each(tile, block, scratch, |_, output, sums| {
-                    if let (Some((_, loss)), Some(cursor)) = (judged_by, &mut cursor) {
-                        let shares = totals.get(block).map_or(&NONE, |of| &of.shares);
-                        add_losses(loss, shares, cursor, output, sums, &mut losses);
+        let mut ranks = std::mem::take(&mut scratch.ranks);
+        let RankScratch { parts, top, .. } = &mut ranks;
+        let (steps, tasks) = (&*scratch, n.div_ceil(OUTPUTS).max(1));
+        if parts.len() < n_blocks * tasks {
+            parts.resize_with(n_blocks * tasks, PartRank::default);
+        }
+        let parts = &mut parts[..n_blocks * tasks];
+        parts.par_iter_mut().enumerate().for_each(|(task, PartRank { tops, losses })| {
+            let (block, part) = (task / tasks, task % tasks);
+            let outputs = part * OUTPUTS..n.min((part + 1) * OUTPUTS);
+            let lanes = steps.lines.lanes(block);
+            tops.resize_with(LANES, TopK::default);
+            tops.iter_mut().for_each(|top| top.reset(k));
+            let mut bars = Sums::default();
+            bars.as_flattened_mut().fill(if k == 0 { f32::INFINITY } else { f32::NEG_INFINITY });
+            *losses = [0.0f64; LANES];
+            let mut cursor = judged_by.map(|_| steps.positives[block].from(outputs.start));
+            let tile = Tile::Range { first: outputs.start, len: outputs.len() };
+            self.each(tile, block, steps, |_, output, sums| {
+                if let (Some((_, loss)), Some(cursor)) = (judged_by, &mut cursor) {
+                    let shares = totals.get(block).map_or(&NONE, |of| &of.shares);
+                    add_losses(loss, shares, cursor, output, sums, losses);
+                }
+                if !reaches(sums, &bars) {
+                    return;
+                }
+                for lane in 0..lanes {
+                    let (score, bar) = (sums[lane / 16][lane % 16], &mut bars[lane / 16][lane % 16]);
+                    if score >= *bar {
+                        tops[lane].push(Scored { label: output as u32, score });
+                        *bar = tops[lane].threshold();
                     }
-                    if !reaches(sums, &bars) {
-                        return;
-                    }
-                    for lane in 0..lanes {
-                        let (score, bar) = (sums[lane / 16][lane % 16], &mut bars[lane / 16][lane % 16]);
-                        if score >= *bar {
-                            top[lane].push(Scored { label: output as u32, score });
-                            *bar = top[lane].threshold();
-                        }
-                    }
-                });
-                top.iter_mut().zip(losses).map(|(top, loss)| Ranked { best: top.sorted().to_vec(), loss }).collect()
-            })
-            .collect();
-        let mut out: Vec<Ranked> = Vec::with_capacity(input.len());
-        let mut top = TopK::new(k);
-        for of_block in parts.chunks(tasks) {
-            for lane in 0..of_block[0].len() {
+                }
+            });
+        });
+        for (block, of_block) in parts.chunks_mut(tasks).enumerate() {
+            for lane in 0..steps.lines.lanes(block) {
                 top.reset(k);
-                of_block.iter().flat_map(|part| &part[lane].best).for_each(|&item| top.push(item));
-                let shared = totals.get(out.len() / LANES).map_or(0.0, |of| of.losses[lane]);
-                let loss = shared + of_block.iter().map(|part| part[lane].loss).sum::<f64>();
-                out.push(Ranked { best: top.sorted().to_vec(), loss });
+                of_block.iter_mut().for_each(|part| part.tops[lane].best().iter().for_each(|&item| top.push(item)));
+                out.best.push_row(top.sorted());
+                if judged_by.is_some() {
+                    let shared = totals.get(block).map_or(0.0, |of| of.losses[lane]);
+                    out.losses.push(shared + of_block.iter().map(|part| part.losses[lane]).sum::<f64>());
+                }
             }
         }
-        out
+        scratch.ranks = ranks;
+    }
+}
+
+/// Buffers of [`Sparse::ranked`]; they grow to the largest batch and stay.
+#[derive(Default)]
+pub(super) struct RankScratch {
+    one: OneScratch,
+    best: Vec<Scored>,
+    /// For each block of instances and each part of the labels.
+    parts: Vec<PartRank>,
+    top: TopK,
+}
+
+/// The best of a part of the labels for each instance of a block, and what these labels add to the losses.
+struct PartRank {
+    tops: Vec<TopK>,
+    losses: [f64; LANES],
+}
+
+impl Default for PartRank {
+    fn default() -> Self {
+        Self { tops: Vec::new(), losses: [0.0; LANES] }
     }
 }
 
