@@ -46,6 +46,7 @@
 //! | [`chunked`] | weights of a tree's level, siblings side by side | |
 //! | [`uniform`] | weights of labels connected with few inputs, and products both ways | |
 //! | [`dense`] | the blocked product of dense matrices | |
+//! | [`sums`] | the order of sums over labels or instances, whoever shares them out | |
 //! | [`simd`] | which instruction set runs, and loops compiled for each | |
 //! | [`buffer`], [`dtype`] | arrays in memory or in a mapped file, and their number types | |
 //! | [`store`] | a model on disk: a folder of named arrays | `store` |
@@ -72,6 +73,7 @@ pub mod rows;
 pub mod simd;
 #[cfg(feature = "store")]
 pub mod store;
+pub mod sums;
 pub mod uniform;
 
 pub use buffer::{Buffer, FloatBuffer};

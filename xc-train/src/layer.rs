@@ -4,8 +4,12 @@ use crate::Update;
 use crate::activations::Activations;
 use crate::parameter::{Decay, Init, Parameter, RowsMut};
 use rayon::prelude::*;
+use serde::Serialize;
 use serde_json::json;
-use xc_sparse::dense::{MatRef, MatmulPrecision, Scratch, SplitRows, Start, product, product_by_rows};
+use xc_sparse::dense::{
+    MatRef, MatmulPrecision, Scratch, SplitRows, Start, product, product_by_rows, product_in_leaves,
+};
+use xc_sparse::sums::{Blocks, TreeSum};
 use xc_sparse::vectorised;
 
 /// A parameter and its name.
@@ -17,27 +21,60 @@ pub struct Named<P> {
     pub parameter: P,
 }
 
+/// Most leaves of the sums that a layer takes over its outputs and over the rows of a batch (see [`xc_sparse::sums`]): labels
+/// may lie in several processes, and so may the rows that hidden layers learn from. The other sums are one chain.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Leaves {
+    outputs: usize,
+    rows: usize,
+}
+
+impl Leaves {
+    /// Of a head.
+    pub(crate) const HEAD: Self = Self { outputs: 64, rows: 1 };
+    /// Of a layer of an encoder.
+    pub(crate) const HIDDEN: Self = Self { outputs: 1, rows: 8 };
+
+    /// Leaves of 512 outputs or more: below that their additions show beside the products.
+    pub(crate) fn outputs(self, n: usize) -> Blocks {
+        Blocks::new(n, self.outputs, 512)
+    }
+
+    /// Leaves of 32 rows or more.
+    pub(crate) fn rows(self, n: usize) -> Blocks {
+        Blocks::new(n, self.rows, 32)
+    }
+}
+
 /// Weights (one row an output) and biases: `sums = input * weights^T + bias`.
 #[derive(Clone, Debug)]
 pub(crate) struct Linear {
     pub(crate) weights: Parameter,
     pub(crate) bias: Parameter,
     pub(crate) products: MatmulPrecision,
+    leaves: Leaves,
     init: Init,
 }
 
 impl Linear {
     /// Weights even in +-sqrt(gain / width): gain 6 keeps the variance through ReLU (He), 3 does without; biases 0.
-    pub(crate) fn new(outputs: usize, width: usize, gain: f32, first: Init, layer: u64) -> Self {
+    pub(crate) fn new(outputs: usize, width: usize, gain: f32, first: Init, layer: u64, leaves: Leaves) -> Self {
         let mut weights = Parameter::zeros(outputs, width, Decay::Yes);
         let bound = (gain / width.max(1) as f32).sqrt();
         first.fill(layer, bound, &mut weights);
-        Self { weights, bias: Parameter::zeros(outputs, 1, Decay::No), products: MatmulPrecision::F32, init: first }
+        let bias = Parameter::zeros(outputs, 1, Decay::No);
+        Self { weights, bias, products: MatmulPrecision::F32, leaves, init: first }
     }
 
     pub(crate) fn settings(&self) -> serde_json::Value {
         let (outputs, width) = (self.weights.rows(), self.weights.width());
-        json!({ "outputs": outputs, "width": width, "precision": self.products, "init": self.init })
+        let Self { products, leaves, init, .. } = self;
+        json!({ "outputs": outputs, "width": width, "precision": products, "leaves": leaves, "init": init })
+    }
+
+    /// The order of sums over outputs.
+    pub(crate) fn output_blocks(&self) -> Blocks {
+        self.leaves.outputs(self.weights.rows())
     }
 
     fn matrix(&self) -> MatRef<'_> {
@@ -60,8 +97,8 @@ impl Linear {
         scratch: &mut Scratch,
     ) {
         input_gradient.reshape(sums_gradient.len(), self.weights.width());
-        let gradient = sums_gradient.matrix();
-        product(input_gradient.values_mut(), gradient, self.matrix(), Start::Zero, self.products, scratch);
+        let (gradient, blocks) = (sums_gradient.matrix(), self.output_blocks());
+        product_in_leaves(input_gradient.values_mut(), gradient, self.matrix(), &blocks, self.products, scratch);
     }
 
     /// Sum of squares of the gradient of weights and biases.
@@ -70,16 +107,18 @@ impl Linear {
     /// four products for three, and never holds a gradient as large as the weights.
     pub(crate) fn squared_norm(&self, input: &Activations, sums_gradient: &Activations, scratch: &mut Scratch) -> f64 {
         let outputs = self.weights.rows();
-        // One sum an output, added up in order afterwards: the split among threads must not show.
+        // One sum an output, added up afterwards: the split among threads must not show.
         let mut sums = vec![0.0f64; outputs];
+        let rows = self.leaves.rows(input.len());
         let target = Sums { values: &mut sums };
         let visit = |_: usize, block: &[f32], target: Sums<'_>| {
             for (sum, row) in target.values.iter_mut().zip(block.chunks_exact(input.width().max(1))) {
                 *sum = squares(row);
             }
         };
-        product_by_rows(sums_gradient.matrix().t(), input.matrix(), target, self.products, scratch, &visit);
-        sums.iter().sum::<f64>() + squares(&column_sums(sums_gradient))
+        product_by_rows(sums_gradient.matrix().t(), input.matrix(), &rows, target, self.products, scratch, &visit);
+        let bias = column_sums(sums_gradient, &rows);
+        self.output_blocks().sum(|leaf| sums[leaf.clone()].iter().sum::<f64>() + squares(&bias[leaf]))
     }
 
     /// Changes weights and biases; the gradient of the weights exists a few rows at a time.
@@ -90,10 +129,11 @@ impl Linear {
         scratch: &mut Scratch,
         update: &Update,
     ) {
-        self.bias.rows_mut().update(&column_sums(sums_gradient), &update.change);
-        let visit = |_: usize, block: &[f32], rows: RowsMut<'_>| rows.update(block, &update.change);
+        let rows = self.leaves.rows(input.len());
+        self.bias.rows_mut().update(&column_sums(sums_gradient, &rows), &update.change);
+        let visit = |_: usize, block: &[f32], of: RowsMut<'_>| of.update(block, &update.change);
         let target = self.weights.rows_mut();
-        product_by_rows(sums_gradient.matrix().t(), input.matrix(), target, self.products, scratch, &visit);
+        product_by_rows(sums_gradient.matrix().t(), input.matrix(), &rows, target, self.products, scratch, &visit);
     }
 
     pub(crate) fn parameters(&self, name: &str) -> Vec<Named<&Parameter>> {
@@ -127,19 +167,27 @@ pub(crate) fn squares(values: &[f32]) -> f64 {
     values.iter().map(|&v| f64::from(v) * f64::from(v)).sum()
 }
 
-/// Sum of each column, rows in order.
-pub(crate) fn column_sums(rows: &Activations) -> Vec<f32> {
+/// Sum of each column, rows in the order of `blocks`.
+pub(crate) fn column_sums(rows: &Activations, blocks: &Blocks) -> Vec<f32> {
     const COLUMNS: usize = 512;
     let width = rows.width();
     let mut sums = vec![0.0f32; width];
-    sums.par_chunks_mut(COLUMNS).enumerate().for_each(|(block, sums)| {
-        vectorised(|| {
-            for row in rows.values().chunks_exact(width) {
-                for (sum, &value) in sums.iter_mut().zip(&row[block * COLUMNS..]) {
-                    *sum += value;
-                }
-            }
-        });
+    sums.par_chunks_mut(COLUMNS).enumerate().for_each_init(TreeSum::default, |tree, (part, sums)| {
+        tree.begin(sums.len());
+        for leaf in 0..blocks.n_leaves() {
+            let leaf = blocks.leaf(leaf);
+            tree.add(|sums| {
+                sums.fill(0.0);
+                vectorised(|| {
+                    for row in rows.values()[leaf.start * width..leaf.end * width].chunks_exact(width) {
+                        for (sum, &value) in sums.iter_mut().zip(&row[part * COLUMNS..]) {
+                            *sum += value;
+                        }
+                    }
+                });
+            });
+        }
+        sums.copy_from_slice(tree.total());
     });
     sums
 }

@@ -16,4 +16,4 @@
 
 mod product;
 
-pub use product::{MatRef, MatmulPrecision, Scratch, SplitRows, Start, product, product_by_rows};
+pub use product::{MatRef, MatmulPrecision, Scratch, SplitRows, Start, product, product_by_rows, product_in_leaves};

@@ -9,7 +9,7 @@
 
 use super::Encoder;
 use crate::activations::{ActivationDropout, BLOCK};
-use crate::layer::{Named, column_sums, squares};
+use crate::layer::{Leaves, Named, column_sums, squares};
 use crate::parameter::{Decay, Init, Parameter};
 use crate::state::State;
 use crate::table;
@@ -93,11 +93,12 @@ impl Encoder for Bag {
     }
 
     fn squared_norm(&self, batch: &Batch, gradient: &Activations, (): &mut ()) -> Result<f64, StepError> {
-        Ok(table::squared_norm(batch.by_feature(), gradient) + squares(&column_sums(gradient)))
+        Ok(table::squared_norm(batch.by_feature(), gradient)
+            + squares(&column_sums(gradient, &Leaves::HIDDEN.rows(gradient.len()))))
     }
 
     fn update(&mut self, batch: &Batch, gradient: &Activations, (): &mut (), update: &Update) -> Result<(), StepError> {
-        self.bias.rows_mut().update(&column_sums(gradient), &update.change);
+        self.bias.rows_mut().update(&column_sums(gradient, &Leaves::HIDDEN.rows(gradient.len())), &update.change);
         table::update(&mut self.table, batch.by_feature(), gradient, &update.change);
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::Encoder;
 use crate::activations::{ActivationDropout, BLOCK};
-use crate::layer::{Linear, Named};
+use crate::layer::{Leaves, Linear, Named};
 use crate::parameter::Init;
 use crate::state::{Arrays, State, StateError, Visitor, load_parameters, visit_parameters};
 use crate::{Activation, Activations, Batch, Mode, Parameter, StepError, Update};
@@ -53,7 +53,7 @@ impl<E: Encoder<Output = Activations>> Stack<E> {
         assert!((0.0..1.0).contains(&dropout), "dropout {dropout}, wanted 0 <= rate < 1");
         let layer = self.layers.len() as u64 + 1;
         let gain = if activation == Activation::Relu { 6.0 } else { 3.0 };
-        let linear = Linear::new(width, self.width(), gain, first.into(), layer);
+        let linear = Linear::new(width, self.width(), gain, first.into(), layer, Leaves::HIDDEN);
         self.layers.push(Layer { linear, finish: ActivationDropout { activation, dropout, layer } });
         self
     }

@@ -1,7 +1,7 @@
 //! Every output is connected with everything.
 
 use super::{Head, Ranked, RowScratch, rank_rows};
-use crate::layer::{Linear, Named};
+use crate::layer::{Leaves, Linear, Named};
 use crate::parameter::Init;
 use crate::state::State;
 use crate::{Activations, Loss, Mode, Parameter, StepError, Targets, Update};
@@ -31,7 +31,7 @@ impl Dense {
 
     /// `n_outputs` outputs over vectors of `width`; first weights even, of variance 1/width.
     pub fn new(n_outputs: usize, width: usize, first: impl Into<Init>) -> Self {
-        Self { linear: Linear::new(n_outputs, width, 3.0, first.into(), Self::STREAM) }
+        Self { linear: Linear::new(n_outputs, width, 3.0, first.into(), Self::STREAM, Leaves::HEAD) }
     }
 
     /// What it multiplies. Default: f32.
@@ -81,10 +81,10 @@ impl Head for Dense {
         self.linear.forward(input, logits, product);
         losses.clear();
         losses.resize(input.len(), 0.0);
-        let n = input.len() as f64;
+        let (n, blocks) = (input.len() as f64, self.linear.output_blocks());
         let rows = logits.values_mut().par_chunks_exact_mut(self.labels().len().max(1));
         rows.zip(losses.par_iter_mut()).enumerate().for_each(|(i, (row, out))| {
-            *out = loss.of_row(row, targets.row(i), (1.0 / n) as f32);
+            *out = loss.of_blocks(row, &blocks, targets.row(i), (1.0 / n) as f32);
         });
         Ok(losses.iter().sum::<f64>() / n)
     }

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
+use xc_sparse::sums::Blocks;
 use xc_sparse::{vectorised, vectorised_loop};
 
 /// A loss over the labels of one instance.
@@ -148,15 +149,32 @@ impl Loss {
     /// `positives` are the true labels, ascending and unique. A logit that is not finite makes the loss so, or the
     /// gradient; nothing panics.
     pub fn of_row(self, logits: &mut [f32], positives: &[u32], scale: f32) -> f64 {
-        let of = Stretch { first: 0, positives, n_positives: positives.len() };
+        self.of_blocks(logits, &Blocks::whole(logits.len()), positives, scale)
+    }
+
+    /// [`Loss::of_row`] with its sums over labels in the order of `blocks`.
+    ///
+    /// # Panics
+    /// If the blocks are of another number of labels, or there is no such true label.
+    pub fn of_blocks(self, logits: &mut [f32], blocks: &Blocks, positives: &[u32], scale: f32) -> f64 {
+        assert!(blocks.n_items() == logits.len(), "{} logits, leaves for {}", logits.len(), blocks.n_items());
         if self.is_separable() {
-            return self.gradient(logits, of, Total::EMPTY, scale);
+            let n_positives = positives.len();
+            let mut rest = positives;
+            let loss = blocks.sum(|leaf| {
+                let (here, later) = rest.split_at(rest.partition_point(|&label| (label as usize) < leaf.end));
+                rest = later;
+                let of = Stretch { first: leaf.start as u32, positives: here, n_positives };
+                self.gradient(&mut logits[leaf], of, Total::EMPTY, scale)
+            });
+            assert!(rest.is_empty(), "true label {} of {} labels", rest[0], blocks.n_items());
+            return loss;
         }
         if positives.is_empty() {
             logits.fill(0.0);
             return 0.0;
         }
-        softmax::of_row(logits, of, scale)
+        softmax::of_blocks(logits, blocks, positives, scale)
     }
 
     /// Loss and derivative of one logit, for an instance of this total and so many true labels. NaN gives NaN.

@@ -1,13 +1,15 @@
 //! Softmax cross-entropy.
 
 use super::{LANES, Loss, Stretch, Total, exp, sum_mut};
+use xc_sparse::sums::Blocks;
 use xc_sparse::{Loop, vectorised, vectorised_loop};
 
 /// All at once: the exponentials that the sum is made of become the gradient.
-pub(super) fn of_row(logits: &mut [f32], of: Stretch<'_>, scale: f32) -> f64 {
+pub(super) fn of_blocks(logits: &mut [f32], blocks: &Blocks, positives: &[u32], scale: f32) -> f64 {
+    let of = Stretch { first: 0, positives, n_positives: positives.len() };
     let loss = at_positives(logits, of);
     let max = max(logits);
-    let sum = vectorised_loop(Exponentials { logits, max });
+    let sum = blocks.sum(|leaf| vectorised_loop(Exponentials { logits: &mut logits[leaf], max }));
     to_gradient(logits, of, sum, scale);
     loss + Loss::Softmax.of_total(Total { max, sum }, of.n_positives)
 }

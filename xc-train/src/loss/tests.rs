@@ -142,6 +142,41 @@ fn stretches_of_a_row_have_its_loss_and_gradient() {
 }
 
 #[test]
+fn leaves_of_a_row_give_its_gradient_and_add_their_losses_in_the_order_of_the_tree() {
+    let z: Vec<f32> = (0..3000).map(|i| ((i * 7919) % 601) as f32 / 60.0 - 5.0).collect();
+    let blocks = Blocks::new(z.len(), 8, 256);
+    assert_eq!(blocks.n_leaves(), 8);
+    for positives in [&[][..], &[0], &[999, 1000, 2999], &[5, 700, 701]] {
+        for loss in Loss::ALL {
+            let (mut whole, mut cut) = (z.clone(), z.clone());
+            let (expected, got) =
+                (loss.of_row(&mut whole, positives, 0.25), loss.of_blocks(&mut cut, &blocks, positives, 0.25));
+            assert!((got - expected).abs() <= 1e-5 * expected.abs().max(1.0), "{loss}: {got} {expected}");
+            assert!(cut.iter().zip(&whole).all(|(a, b)| (a - b).abs() <= 1e-6), "{loss}");
+            if loss.is_separable() {
+                assert_eq!(cut, whole, "{loss}");
+                let sums: Vec<f64> = (0..8)
+                    .map(|leaf| {
+                        let leaf = blocks.leaf(leaf);
+                        let here = positives.iter().filter(|&&j| leaf.contains(&(j as usize)));
+                        let here: Vec<u32> = here.map(|&j| j - leaf.start as u32).collect();
+                        loss.of_row(&mut z[leaf].to_vec(), &here, 0.25)
+                    })
+                    .collect();
+                let quarter = |i: usize| (sums[i] + sums[i + 1]) + (sums[i + 2] + sums[i + 3]);
+                assert_eq!(got, quarter(0) + quarter(4), "{loss}");
+            }
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "true label 40 of 40 labels")]
+fn a_label_that_does_not_exist_is_refused() {
+    Loss::Bce.of_row(&mut [0.0; 40], &[3, 40], 1.0);
+}
+
+#[test]
 fn a_loss_is_read_by_the_name_that_it_is_written_with() {
     for loss in Loss::ALL {
         assert_eq!(loss.to_string().parse(), Ok(loss));

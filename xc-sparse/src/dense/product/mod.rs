@@ -9,7 +9,8 @@
 //!
 //! # Determinism
 //! Every entry of C is one chain of additions in ascending k, whatever the split: the same bits at any number of threads
-//! and for any cut into blocks.
+//! and for any cut into blocks. With leaves along k ([`product_in_leaves`], [`product_by_rows`]) it is one chain a leaf, and
+//! the leaves are added in the order of [`crate::sums`].
 //!
 //! # Rounded operands
 //! [`MatmulPrecision::Bf16`] rounds A and B to bf16 where they are packed; sums stay f32. Machines with AVX512_BF16 do two products for one then,
@@ -21,13 +22,17 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod leaves;
 mod pack;
 mod scalar;
 mod tile;
 
 use crate::parallel::for_each_part_in_pool;
 use crate::simd::prefetch_all;
+use crate::sums::{Blocks, TreeSum};
+pub use leaves::product_in_leaves;
 use pack::{interleave, pack_columns, pack_rows};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use tile::Tile;
@@ -118,8 +123,8 @@ pub struct Scratch {
 }
 
 thread_local! {
-    /// Packed rows of A, and the rows of C of a leaf that has no place of its own.
-    static LEAF: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+    /// Packed rows of A, and rows of C that have no place of their own.
+    static LEAF: RefCell<(Vec<f32>, TreeSum)> = const { RefCell::new((Vec::new(), TreeSum::new())) };
     /// The packed row of a product of one row.
     static ROW: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
 }
@@ -182,7 +187,8 @@ fn product_with(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start: 
                     }
                 }
                 LEAF.with_borrow_mut(|(packed_a, _)| {
-                    chunk.multiply(a, first..first + n_rows, packed_a, &mut target.values[j..], n);
+                    let inner = chunk.inner.clone();
+                    chunk.multiply(a, first..first + n_rows, inner, packed_a, &mut target.values[j..], n);
                 });
             };
             split(tile.rows, 0, m, rows, &leaf);
@@ -230,28 +236,35 @@ fn product_of_one(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start
 }
 
 /// Computes `a * b` a few rows at a time and hands each block of rows, with the rows of `target` that belong to it, to
-/// `visit`; the whole product never exists. `b` is packed whole: it should be small.
+/// `visit`; the whole product never exists. `b` is packed whole: it should be small. Sums along k are in the order of `inner`.
 ///
 /// # Panics
 /// If shapes disagree.
 pub fn product_by_rows<T: SplitRows>(
     a: MatRef<'_>,
     b: MatRef<'_>,
+    inner: &Blocks,
     target: T,
     products: MatmulPrecision,
     scratch: &mut Scratch,
     visit: &(impl Fn(usize, &[f32], T) + Sync),
 ) {
-    assert!(a.columns == b.rows, "inner lengths {} and {}", a.columns, b.rows);
+    let k = (a.columns, b.rows, inner.n_items());
+    assert!(k.0 == k.1 && k.0 == k.2, "inner lengths {} and {}, leaves for {}", k.0, k.1, k.2);
     let tile = Tile::current(products);
     let n = b.columns;
     let chunk = Chunk::pack(tile, b, 0..b.rows, 0..n, scratch);
     let leaf = |first: usize, n_rows: usize, target: T| {
         LEAF.with_borrow_mut(|(packed_a, block)| {
-            block.clear();
-            block.resize(n_rows * n, 0.0);
-            chunk.multiply(a, first..first + n_rows, packed_a, block, n);
-            visit(first, block, target);
+            block.begin(n_rows * n);
+            for leaf in 0..inner.n_leaves() {
+                let rows = first..first + n_rows;
+                block.add(|sum| {
+                    sum.fill(0.0);
+                    chunk.multiply(a, rows, inner.leaf(leaf), packed_a, sum, n);
+                });
+            }
+            visit(first, block.total(), target);
         });
     };
     split(tile.rows, 0, a.rows, target, &leaf);
@@ -294,20 +307,40 @@ impl<'a> Chunk<'a> {
         columns: std::ops::Range<usize>,
         scratch: &'a mut Scratch,
     ) -> Self {
-        let n_columns = columns.len();
-        let length = n_columns.div_ceil(tile.columns) * tile.columns * tile.words.count(inner.len());
-        if scratch.packed.len() < length {
-            scratch.packed.resize(length, 0.0);
-        }
-        pack_columns(tile.words, tile.columns, b, inner.clone(), columns, &mut scratch.packed[..length]);
-        Self { tile, inner, n_columns, packed: &scratch.packed[..length] }
+        let packed = Self::room(tile, inner.len(), columns.len(), scratch);
+        let size = (tile.columns * tile.words.count(inner.len())).max(1);
+        let panels = packed.par_chunks_exact_mut(size).enumerate();
+        panels.for_each(|(panel, out)| pack_columns(tile.words, tile.columns, b, panel, &inner, &columns, out));
+        Self { tile, inner, n_columns: columns.len(), packed }
     }
 
-    /// `c += a[rows, inner] * self`; rows of `c` are `stride` apart.
+    /// [`Chunk::pack`] on this thread.
+    fn pack_here(
+        tile: Tile,
+        b: MatRef<'_>,
+        inner: std::ops::Range<usize>,
+        columns: std::ops::Range<usize>,
+        scratch: &'a mut Scratch,
+    ) -> Self {
+        let packed = Self::room(tile, inner.len(), columns.len(), scratch);
+        let size = (tile.columns * tile.words.count(inner.len())).max(1);
+        let panels = packed.chunks_exact_mut(size).enumerate();
+        panels.for_each(|(panel, out)| pack_columns(tile.words, tile.columns, b, panel, &inner, &columns, out));
+        Self { tile, inner, n_columns: columns.len(), packed }
+    }
+
+    fn room(tile: Tile, inner: usize, n_columns: usize, scratch: &mut Scratch) -> &mut [f32] {
+        let length = n_columns.div_ceil(tile.columns) * tile.columns * tile.words.count(inner);
+        scratch.packed.resize(scratch.packed.len().max(length), 0.0);
+        &mut scratch.packed[..length]
+    }
+
+    /// `c += a[rows, within] * self[within]`; rows of `c` are `stride` apart. `within` begins at a place.
     fn multiply(
         &self,
         a: MatRef<'_>,
         rows: std::ops::Range<usize>,
+        within: std::ops::Range<usize>,
         packed_a: &mut Vec<f32>,
         c: &mut [f32],
         stride: usize,
@@ -315,11 +348,12 @@ impl<'a> Chunk<'a> {
         let Tile { rows: tile_rows, columns: tile_columns, .. } = self.tile;
         let mut edge = [0.0f32; 1024];
         let places = self.tile.words.count(self.inner.len());
-        for p in (0..places).step_by(DEPTH) {
-            let (inner, depth) = values_of(self.tile, &self.inner, p);
+        let first = self.tile.words.count(within.start - self.inner.start);
+        for p in (0..self.tile.words.count(within.len())).step_by(DEPTH) {
+            let (inner, depth) = values_of(self.tile, &within, p);
             pack_rows(self.tile.words, tile_rows, a, rows.clone(), inner, packed_a);
             for (panel, j) in (0..self.n_columns).step_by(tile_columns).enumerate() {
-                let b = &self.packed[(panel * places + p) * tile_columns..][..depth * tile_columns];
+                let b = &self.packed[(panel * places + first + p) * tile_columns..][..depth * tile_columns];
                 let width = tile_columns.min(self.n_columns - j);
                 for (a, i) in packed_a.chunks_exact(depth * tile_rows).zip((0..rows.len()).step_by(tile_rows)) {
                     let height = tile_rows.min(rows.len() - i);

@@ -4,27 +4,21 @@ use super::MatRef;
 use super::scalar::flushed;
 use super::tile::{Words, pair_lines, pair_rows};
 use crate::simd::{Loop, prefetch_all, vectorised_loop};
-use rayon::prelude::*;
 use std::ops::Range;
 
-/// Columns of B in panels of `width`: panel after panel, in each the places one after another. Columns past the end are
-/// zeros.
+/// A panel of `width` columns of B, its places one after another. Columns past the end are zeros.
 pub(super) fn pack_columns(
     words: Words,
     width: usize,
     b: MatRef<'_>,
-    inner: Range<usize>,
-    columns: Range<usize>,
+    panel: usize,
+    inner: &Range<usize>,
+    columns: &Range<usize>,
     out: &mut [f32],
 ) {
-    if inner.is_empty() {
-        return;
-    }
-    out.par_chunks_exact_mut(width * words.count(inner.len())).enumerate().for_each(|(panel, out)| {
-        let first = columns.start + panel * width;
-        let present = width.min(columns.end - first);
-        interleave(words, out, width, b.t(), first..first + present, inner.clone());
-    });
+    let first = columns.start + panel * width;
+    let present = width.min(columns.end - first);
+    interleave(words, out, width, b.t(), first..first + present, inner.clone());
 }
 
 /// Rows of A in panels of `height`: panel after panel, in each the places one after another. Rows past the end are

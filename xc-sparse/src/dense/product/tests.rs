@@ -58,7 +58,7 @@ proptest! {
             let mut rows = vec![f32::NAN; m * n];
             let mut zero = vec![f32::NAN; m * n];
             let visit = |_: usize, block: &[f32], target: RowsMut<'_>| target.values.copy_from_slice(block);
-            product_by_rows(a, b, RowsMut { values: &mut rows, width: n }, MatmulPrecision::F32, &mut Scratch::default(), &visit);
+            product_by_rows(a, b, &Blocks::whole(k), RowsMut { values: &mut rows, width: n }, MatmulPrecision::F32, &mut Scratch::default(), &visit);
             product(&mut zero, a, b, Start::Zero, MatmulPrecision::F32, &mut Scratch::default());
             prop_assert_eq!(rows, zero);
         }
@@ -161,6 +161,52 @@ fn what_is_not_a_number_stays_so_in_bf16() {
             let (a, b) = (MatRef::new(&a, 1, 40), MatRef::new(&b, 40, 1));
             product_with(Tile::of_bf16(isa), &mut c, a, b, Start::Zero, &mut Scratch::default());
             assert!(c[0].is_nan(), "{isa}, {bad}: {}", c[0]);
+        }
+    }
+}
+
+/// Leaf after leaf by the plain product, added up as the tree is defined.
+fn by_leaves(a: MatRef<'_>, b: MatRef<'_>, blocks: &Blocks, precision: MatmulPrecision) -> Vec<f32> {
+    let part = |m: MatRef<'_>, leaf: std::ops::Range<usize>| -> Vec<f32> {
+        let places = leaf.flat_map(|p| (0..m.rows).map(move |i| (i, p)));
+        places.map(|(i, p)| m.values[i * m.row_stride + p * m.column_stride]).collect()
+    };
+    let mut tree = TreeSum::default();
+    tree.begin(a.rows * b.columns);
+    for leaf in (0..blocks.n_leaves()).map(|leaf| blocks.leaf(leaf)) {
+        let (left, right) = (part(a, leaf.clone()), part(b.t(), leaf.clone()));
+        let (left, right) = (MatRef::new(&left, leaf.len(), a.rows).t(), MatRef::new(&right, leaf.len(), b.columns));
+        tree.add(|sum| product(sum, left, right, Start::Zero, precision, &mut Scratch::default()));
+    }
+    tree.total().to_vec()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn leaves_are_added_in_the_order_of_the_tree_at_any_number_of_threads(
+        m in prop_oneof![0usize..40, 255usize..300], n in 0usize..50, k in 0usize..700, most in 1usize..20, rounds in any::<bool>()
+    ) {
+        let (a, b) = (matrix(m * k, 1), matrix(k * n, 2));
+        let blocks = Blocks::new(k, most, 32);
+        let precision = if rounds { MatmulPrecision::Bf16 } else { MatmulPrecision::F32 };
+        let at = transposed(&a, m, k);
+        for a in [MatRef::new(&a, m, k), MatRef::new(&at, k, m).t()] {
+            let b = MatRef::new(&b, k, n);
+            let expected = by_leaves(a, b, &blocks, precision);
+            for threads in [1, 3] {
+                in_pool(threads, || {
+                    let mut scratch = Scratch::default();
+                    let mut c = vec![f32::NAN; m * n];
+                    product_in_leaves(&mut c, a, b, &blocks, precision, &mut scratch);
+                    assert_eq!(c, expected, "{threads} threads");
+                    let mut rows = vec![f32::NAN; m * n];
+                    let target = RowsMut { values: &mut rows, width: n };
+                    let visit = |_: usize, block: &[f32], target: RowsMut<'_>| target.values.copy_from_slice(block);
+                    product_by_rows(a, b, &blocks, target, precision, &mut scratch, &visit);
+                    assert_eq!(rows, expected, "by rows, {threads} threads");
+                });
+            }
         }
     }
 }
