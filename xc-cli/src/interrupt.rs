@@ -1,15 +1,13 @@
 //! Ctrl-C: commands stop at the next safe point; if none comes soon, what is half saved is removed and the program ends.
 
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// The folder in which a model is being built.
-static SAVING: Mutex<Option<PathBuf>> = Mutex::new(None);
 /// The checkpoint of the training under way.
 static CHECKPOINT: Mutex<Option<PathBuf>> = Mutex::new(None);
 
@@ -40,14 +38,9 @@ pub(crate) fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
-/// Says in which folder a model is being built (`None`: it is in its place), so that a sudden end can remove it.
-pub(crate) fn saving(partial: Option<&Path>) {
-    set(&SAVING, partial);
-}
-
 /// Says where the training under way keeps what it has finished.
 pub(crate) fn resumable(checkpoint: PathBuf) {
-    set(&CHECKPOINT, Some(&checkpoint));
+    *CHECKPOINT.lock().unwrap_or_else(|e| e.into_inner()) = Some(checkpoint);
 }
 
 /// What the program says when it was interrupted.
@@ -59,16 +52,10 @@ pub(crate) fn line() -> &'static str {
     if entries.into_iter().any(is_part) { "interrupted; go on with --resume" } else { "interrupted" }
 }
 
-fn set(what: &Mutex<Option<PathBuf>>, to: Option<&Path>) {
-    *what.lock().unwrap_or_else(|e| e.into_inner()) = to.map(Path::to_owned);
-}
-
 #[expect(clippy::exit, reason = "Ctrl-C ends the program from the signal thread")]
 fn leave() -> ! {
-    if let Some(partial) = SAVING.lock().unwrap_or_else(|e| e.into_inner()).take() {
-        let _ = std::fs::remove_dir_all(partial);
-    }
     use std::io::Write;
+    xc_sparse::atomic::remove_partial();
     let _ = writeln!(io::stderr(), "xc: error: {}", line());
     std::process::exit(130)
 }

@@ -2,7 +2,6 @@
 
 use crate::context::Context;
 use crate::error::{CliError, chain};
-use crate::interrupt;
 use std::path::{Path, PathBuf};
 use xc_hash::text::Featurizer;
 use xc_sparse::io::LabelNames;
@@ -85,25 +84,19 @@ pub(crate) fn save_created(
     extras: Extras<'_>,
     write: impl FnOnce(&mut ContainerWriter) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
-    let save = || -> Result<(), CliError> {
-        let failed = |e: WriteError| write_error(&e);
-        let mut writer = create().map_err(failed)?;
-        interrupt::saving(Some(writer.partial()));
-        if let Some(training) = extras.training {
-            writer.set_parameter("training", training);
-        }
-        if let Some(maker) = extras.maker {
-            write_pipeline(&mut writer, maker).map_err(failed)?;
-        }
-        if let Some(names) = extras.names {
-            writer.labels(names).map_err(failed)?;
-        }
-        write(&mut writer)?;
-        writer.finish().map_err(failed)
-    };
-    let outcome = save();
-    interrupt::saving(None);
-    outcome
+    let failed = |e: WriteError| write_error(&e);
+    let mut writer = create().map_err(failed)?;
+    if let Some(training) = extras.training {
+        writer.set_parameter("training", training);
+    }
+    if let Some(maker) = extras.maker {
+        write_pipeline(&mut writer, maker).map_err(failed)?;
+    }
+    if let Some(names) = extras.names {
+        writer.labels(names).map_err(failed)?;
+    }
+    write(&mut writer)?;
+    writer.finish().map_err(failed)
 }
 
 /// A model folder that may not be written is exit code 2 when the user named something that must not be replaced,

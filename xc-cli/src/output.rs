@@ -1,10 +1,9 @@
 //! Where commands write: stdout, or files that appear only when they are whole.
 
 use crate::error::{CliError, io_text};
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use xc_sparse::io::{OutputFile, WriteFileError};
+use xc_sparse::atomic::{OutputFile, WriteFileError};
 
 const BUFFER_BYTES: usize = 1 << 18;
 
@@ -30,11 +29,7 @@ impl Output {
             return Ok(Self { sink: Sink::Stdout(writer), name: "standard output".to_owned() });
         }
         let name = path.display().to_string();
-        // A file that may not be written is refused even though its folder would allow to replace it.
-        if path.is_file() {
-            File::options().append(true).open(path).map_err(|e| CliError::write(&name, &e))?;
-        }
-        let file = OutputFile::create(path).map_err(|e| match e.io().kind() {
+        let file = OutputFile::create(path).map_err(|e| match e.source.kind() {
             io::ErrorKind::IsADirectory => CliError::usage(format_args!("{name}: is a folder; a file name is wanted")),
             _ => failed(&name, &e),
         })?;
@@ -67,7 +62,7 @@ impl Output {
 }
 
 fn failed(name: &str, error: &WriteFileError) -> CliError {
-    CliError::write(name, error.io())
+    CliError::write(name, &error.source)
 }
 
 impl Write for Output {

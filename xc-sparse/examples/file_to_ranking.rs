@@ -4,10 +4,11 @@
 
 #![allow(clippy::print_stdout)] // an example shows what it does
 
+use xc_sparse::atomic::write_file;
 use xc_sparse::chunked::{
     Choice, ChunkRows, ChunkedLevel, ProductScratch, QueryScratch, SlotMap, count_features, margins,
 };
-use xc_sparse::io::{ReadOptions, read_dataset, write_file, write_prediction_lines};
+use xc_sparse::io::{ReadOptions, read_dataset, write_prediction_lines};
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
 use xc_sparse::rows::normalise_rows;
 use xc_sparse::{DType, Rows};

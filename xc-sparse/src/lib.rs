@@ -49,6 +49,7 @@
 //! | [`sums`] | the order of sums over labels or instances, whoever shares them out | |
 //! | [`simd`] | which instruction set runs, and loops compiled for each | |
 //! | [`buffer`], [`dtype`] | arrays in memory or in a mapped file, and their number types | |
+//! | [`atomic`] | files and folders that are complete under their name, or not there | `store` |
 //! | [`store`] | a model on disk: a folder of named arrays | `store` |
 //! | [`io`] | XC text, svmlight, fastText, JSONL, npy and npz, predictions | `io` |
 //!
@@ -60,6 +61,8 @@
 
 #![deny(unsafe_code)] // kernels, buffers and constructors without checks alone may have it
 
+#[cfg(feature = "store")]
+pub mod atomic;
 pub mod buffer;
 mod cancel;
 pub mod chunked;

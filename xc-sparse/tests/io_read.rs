@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 use xc_sparse::Dataset;
+use xc_sparse::atomic::write_file;
 use xc_sparse::io::*;
 
 fn file(name: &str, content: &[u8]) -> (tempfile::TempDir, PathBuf) {

@@ -279,20 +279,3 @@ fn npz_members_stand_in_scipys_order_stored_and_sized() {
     }
     assert_eq!(names, ["indices.npy", "indptr.npy", "format.npy", "shape.npy", "data.npy"]);
 }
-
-#[test]
-fn an_output_appears_only_when_it_is_complete() {
-    let folder = Folder::new();
-    let path = folder.put("a.txt", b"before");
-    let failed = write_file(&path, |out| {
-        out.write_all(b"half")?;
-        Err(std::io::Error::from(std::io::ErrorKind::StorageFull))
-    });
-    assert!(failed.unwrap_err().to_string().starts_with(&format!("{}: cannot be written: ", path.display())));
-    assert_eq!(std::fs::read(&path).unwrap(), b"before");
-    write_file(&path, |out| out.write_all(b"after")).unwrap();
-    assert_eq!(std::fs::read(&path).unwrap(), b"after");
-    assert_eq!(std::fs::read_dir(folder.0.path()).unwrap().count(), 1, "no temporary file is left");
-    let missing = folder.0.path().join("no/such/folder.txt");
-    assert!(OutputFile::create(&missing).is_err());
-}

@@ -3,7 +3,6 @@
 use crate::context::Context;
 use crate::data::{Dataset, InputArgs, Making, TextArgs, read_labelled};
 use crate::error::{CliError, chain};
-use crate::interrupt;
 use crate::model::{self, Extras, OpenArgs, dictionary, open_error};
 use crate::named::weight_type;
 use crate::output::Output;
@@ -290,7 +289,6 @@ fn label_matrix(labels: &LabelRows) -> CsrMatrix {
 fn save_pipeline(folder: &Path, data: &Dataset) -> Result<(), CliError> {
     let write = || -> Result<(), WriteError> {
         let mut writer = ContainerWriter::create(folder, PIPELINE_KIND)?;
-        interrupt::saving(Some(writer.partial()));
         writer.set_parameter("n_features", data.width() as u64);
         writer.set_parameter("n_labels", data.labels.n_labels() as u64);
         if let Some(maker) = &data.maker {
@@ -301,9 +299,7 @@ fn save_pipeline(folder: &Path, data: &Dataset) -> Result<(), CliError> {
         }
         writer.finish()
     };
-    let outcome = write().map_err(|e| model::write_error(&e));
-    interrupt::saving(None);
-    outcome
+    write().map_err(|e| model::write_error(&e))
 }
 
 fn import_model(args: &Args, format: &str, context: &Context) -> Result<(), CliError> {

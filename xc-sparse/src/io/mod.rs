@@ -9,7 +9,8 @@
 //! | npz, npy | sparse or dense features | from a second file | [`read_dataset`] |
 //!
 //! ```
-//! use xc_sparse::io::{ReadOptions, read_dataset, write_file, write_xc};
+//! use xc_sparse::atomic::write_file;
+//! use xc_sparse::io::{ReadOptions, read_dataset, write_xc};
 //!
 //! let folder = tempfile::tempdir()?;
 //! let path = folder.path().join("train.txt");
@@ -34,6 +35,7 @@
 
 mod blocks;
 mod dataset;
+mod digits;
 mod entries;
 mod error;
 mod format;
@@ -42,7 +44,6 @@ mod label;
 mod names;
 mod number;
 mod options;
-mod output;
 mod predictions;
 mod row;
 mod source;
@@ -56,6 +57,7 @@ pub use dataset::{
     Instances, LabelLists, TextBlocks, TextDataset, holds_text, open_text, read_dataset, read_instances, read_labels,
     read_text,
 };
+pub use digits::push_f32;
 pub use entries::IndexBase;
 pub use error::{ArrayProblem, Bound, BoundFrom, LineError, ReadError, ReadErrorKind, Snippet};
 pub use fasttext::{FASTTEXT_PREFIX, FastTextLabels, TextRows, push_fasttext_row, write_fasttext};
@@ -66,7 +68,6 @@ pub use names::{NameColumn, read_label_names, write_label_names};
 pub use npy::{read_npy, write_npy};
 pub use npz::{Layout, NpzMatrix, read_npz, read_npz_matrix, write_npz, write_npz_arrays};
 pub use options::ReadOptions;
-pub use output::{OutputFile, WriteFileError, push_f32, write_file};
 pub use predictions::{
     PredictionFormat, push_prediction_json, push_prediction_line, push_prediction_names, read_predictions,
     write_prediction_jsonl, write_prediction_lines, write_prediction_npz,

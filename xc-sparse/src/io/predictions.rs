@@ -11,6 +11,7 @@
 
 use super::blocks::{BlockReader, Blocks, LineParser};
 use super::dataset::open_blocks;
+use super::digits::{push_f32, push_u64};
 use super::entries::{self, IdKind};
 use super::error::{LineError, ReadError, ReadErrorKind, Snippet};
 use super::format::Format;
@@ -18,7 +19,6 @@ use super::jsonl;
 use super::npz::{self, Layout};
 use super::number::{is_blank, scan_f32, scan_id, token_end};
 use super::options::ReadOptions;
-use super::output::{push_f32, push_u64};
 use super::row::Limits;
 use super::source::Source;
 use crate::rank::{RankedBatch, Scored, rank_order};

@@ -3,7 +3,7 @@
 //! Each appends one instance to a byte buffer, or streams a whole data set to a [`Write`]. What is written reads back as
 //! the same rows, values bit for bit.
 
-use super::output::{push_f32, push_u64};
+use super::digits::{push_f32, push_u64};
 use crate::rows::SparseRow;
 use std::io::{self, Write};
 

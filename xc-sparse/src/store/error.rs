@@ -1,5 +1,6 @@
 //! What can go wrong with a model folder.
 
+use crate::atomic::WriteFileError;
 use crate::dtype::DType;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -30,15 +31,8 @@ pub enum WriteError {
         why: String,
     },
     /// The system refused (disk full, no permission, ...).
-    #[error("{}: cannot {doing}: {source}", path.display())]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// What was being done.
-        doing: &'static str,
-        /// The system's answer.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] WriteFileError),
     /// The array name cannot be used.
     #[error("array name {name:?}: {why}")]
     Name {

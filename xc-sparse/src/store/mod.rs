@@ -38,7 +38,6 @@ mod container;
 mod error;
 mod header;
 mod opened;
-mod partial;
 mod replace;
 mod verify;
 mod view;
@@ -48,7 +47,6 @@ pub use checkpoint::{Checkpoint, CheckpointError, CheckpointFolder, CheckpointKe
 pub use config::{ArrayEntry, FORMAT_VERSION};
 pub use container::{Advice, Container, OpenMode};
 pub use error::{OneLine, OpenError, WriteError};
-pub use partial::PartialFolder;
 pub use verify::{Damage, Mismatch};
 #[cfg(feature = "io")]
 pub(crate) use view::map_elements;

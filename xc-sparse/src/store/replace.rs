@@ -1,12 +1,10 @@
-//! Putting a finished folder in its place, all at once.
+//! What a model may be saved over.
 
 use super::config::{CONFIG_FILE, LABELS_FILE, is_ours};
 use super::error::WriteError;
-use std::{
-    fs::File,
-    io,
-    path::{Path, PathBuf},
-};
+use crate::atomic::failed;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// What stands at the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,14 +15,8 @@ pub(super) enum Standing {
     Model,
 }
 
-/// The error of a failed system call.
-pub(super) fn io_error(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> WriteError {
-    let path = path.to_owned();
-    move |source| WriteError::Io { path, doing, source }
-}
-
-/// The folder that `path` names, behind links, without a trailing `.`, and its parent.
-pub(super) fn resolve(path: &Path) -> Result<(PathBuf, PathBuf), WriteError> {
+/// The folder that `path` names, behind links and without a trailing `.`.
+pub(super) fn resolve(path: &Path) -> Result<PathBuf, WriteError> {
     let path = match std::fs::canonicalize(path) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -33,16 +25,12 @@ pub(super) fn resolve(path: &Path) -> Result<(PathBuf, PathBuf), WriteError> {
             }
             path.to_owned()
         }
-        Err(error) => return Err(io_error(path, "look at the destination")(error)),
+        Err(error) => return Err(failed(path, "look at the destination")(error).into()),
     };
-    let parent = match path.parent() {
-        Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),
-        Some(parent) => parent.to_owned(),
-        None => {
-            return Err(WriteError::Occupied { path, why: "the root of a file system".to_owned() });
-        }
-    };
-    Ok((path, parent))
+    if path.parent().is_none() {
+        return Err(WriteError::Occupied { path, why: "the root of a file system".to_owned() });
+    }
+    Ok(path)
 }
 
 /// Looks at the destination and refuses to touch anything but a model of ours.
@@ -52,12 +40,12 @@ pub(super) fn inspect(path: &Path) -> Result<Standing, WriteError> {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Standing::Nothing),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => return occupied("a file".to_owned()),
-        Err(error) => return Err(io_error(path, "list the destination")(error)),
+        Err(error) => return Err(failed(path, "list the destination")(error).into()),
     };
     let mut foreign = None;
     let mut is_empty = true;
     for entry in entries {
-        let entry = entry.map_err(io_error(path, "list the destination"))?;
+        let entry = entry.map_err(failed(path, "list the destination"))?;
         is_empty = false;
         let name = entry.file_name().to_string_lossy().into_owned();
         if !is_model_file(&name) && name != CONFIG_FILE && name != LABELS_FILE {
@@ -80,76 +68,4 @@ pub(super) fn inspect(path: &Path) -> Result<Standing, WriteError> {
 pub(super) fn is_model_file(name: &str) -> bool {
     let is_plain = |c: char| !c.is_control() && c != '/' && c != '\\';
     name.starts_with("model") && name.ends_with(".safetensors") && name.chars().all(is_plain)
-}
-
-/// Moves `built` to `path`; afterwards `built` holds the model that stood there, if one did.
-pub(super) fn put(built: &Path, path: &Path, standing: Standing) -> Result<(), WriteError> {
-    match standing {
-        // On Unix a folder may be renamed onto an empty one; a filled one that came meanwhile makes this fail.
-        Standing::Nothing => std::fs::rename(built, path).map_err(io_error(path, "rename the finished model to it"))?,
-        Standing::Model => exchange(built, path)?,
-    }
-    Ok(())
-}
-
-#[cfg(target_os = "linux")]
-fn exchange(built: &Path, path: &Path) -> Result<(), WriteError> {
-    use rustix::fs::{CWD, RenameFlags, renameat_with};
-    match renameat_with(CWD, built, CWD, path, RenameFlags::EXCHANGE) {
-        Ok(()) => Ok(()),
-        // The file system or the kernel does not know the call.
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::OPNOTSUPP) => {
-            move_aside(built, path)
-        }
-        Err(error) => Err(io_error(path, "exchange it with the finished model")(error.into())),
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn exchange(built: &Path, path: &Path) -> Result<(), WriteError> {
-    move_aside(built, path)
-}
-
-/// The same in three renames. Between the first two no model stands at `path`; if the second fails the old one goes
-/// back.
-fn move_aside(built: &Path, path: &Path) -> Result<(), WriteError> {
-    let mut aside = built.as_os_str().to_owned();
-    aside.push(".old");
-    let aside = PathBuf::from(aside);
-    std::fs::rename(path, &aside).map_err(io_error(path, "move it aside"))?;
-    if let Err(error) = std::fs::rename(built, path) {
-        std::fs::rename(&aside, path).map_err(io_error(&aside, "move it back"))?;
-        return Err(io_error(path, "rename the finished model to it")(error));
-    }
-    std::fs::rename(&aside, built).map_err(io_error(&aside, "move it out of the way"))
-}
-
-/// Asks the system to write a folder's entries to the disk.
-pub(super) fn sync_folder(path: &Path) -> Result<(), WriteError> {
-    if cfg!(unix) {
-        let folder = File::open(path).map_err(io_error(path, "open the folder"))?;
-        folder.sync_all().map_err(io_error(path, "write the folder's entries"))?;
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_three_renames_do_what_the_exchange_does() {
-        for swap in [exchange, move_aside] {
-            let folder = tempfile::tempdir().unwrap();
-            let (new, old) = (folder.path().join("new"), folder.path().join("old"));
-            for (path, text) in [(&new, "new"), (&old, "old")] {
-                std::fs::create_dir(path).unwrap();
-                std::fs::write(path.join("f"), text).unwrap();
-            }
-            swap(&new, &old).unwrap();
-            assert_eq!(std::fs::read_to_string(old.join("f")).unwrap(), "new");
-            assert_eq!(std::fs::read_to_string(new.join("f")).unwrap(), "old");
-            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
-        }
-    }
 }

@@ -181,11 +181,11 @@ fn an_existing_model_is_replaced_and_nothing_else_is() {
     fs::write(&file, "text").unwrap();
     assert!(matches!(ContainerWriter::check(&file), Err(WriteError::Occupied { .. })));
     let absent = folder.path().join("no/such/place");
-    assert!(matches!(ContainerWriter::create(&absent, "tree"), Err(WriteError::Io { .. })));
-    assert!(matches!(ContainerWriter::check(&absent), Err(WriteError::Io { .. })));
+    assert!(matches!(ContainerWriter::create(&absent, "tree"), Err(WriteError::Io(_))));
+    assert!(matches!(ContainerWriter::check(&absent), Err(WriteError::Io(_))));
     assert!(matches!(
         ContainerWriter::check(&file.join("below")),
-        Err(WriteError::Occupied { .. } | WriteError::Io { .. })
+        Err(WriteError::Occupied { .. } | WriteError::Io(_))
     ));
 }
 

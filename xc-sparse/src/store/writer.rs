@@ -3,8 +3,8 @@
 use super::WriteError;
 use super::config::{ArrayEntry, CONFIG_FILE, Config, LABELS_FILE, LabelsEntry, hex};
 use super::header::{HeaderText, MAX_NAME_BYTES, MAX_RANK, PAD_PREFIX, SHARED_RESERVE, STREAM_RESERVE, gap};
-use super::partial::PartialFolder;
-use super::replace::{self, io_error};
+use super::replace;
+use crate::atomic::{OutputFolder, WriteFileError, failed, parent_of};
 use crate::dtype::{DType, Element};
 use serde_json::Value;
 use std::{
@@ -46,8 +46,7 @@ impl<'a> ArrayRef<'a> {
 #[derive(Debug)]
 pub struct ContainerWriter {
     destination: PathBuf,
-    parent: PathBuf,
-    building: PartialFolder,
+    building: OutputFolder,
     config: Config,
     registry: Arc<Mutex<Registry>>,
     shared: Option<SharedFile>,
@@ -76,13 +75,11 @@ impl ContainerWriter {
     /// # Errors
     /// As [`ContainerWriter::check`]; no permission to write there.
     pub fn create(destination: &Path, kind: &str) -> Result<Self, WriteError> {
-        let (destination, parent) = replace::resolve(destination)?;
+        let destination = replace::resolve(destination)?;
         replace::inspect(&destination)?;
-        let building = PartialFolder::beside(&destination).map_err(io_error(&parent, "create a folder in it"))?;
         Ok(Self {
+            building: OutputFolder::create(&destination)?,
             destination,
-            parent,
-            building,
             config: Config::new(kind),
             registry: Arc::default(),
             shared: None,
@@ -96,16 +93,11 @@ impl ContainerWriter {
     /// # Errors
     /// [`WriteError::Occupied`] when something stands there that is neither an empty folder nor a model of ours alone.
     pub fn check(destination: &Path) -> Result<(), WriteError> {
-        let (destination, parent) = replace::resolve(destination)?;
+        let destination = replace::resolve(destination)?;
         replace::inspect(&destination)?;
-        std::fs::metadata(&parent).map_err(io_error(&parent, "look at the parent folder"))?;
+        let parent = parent_of(&destination);
+        std::fs::metadata(parent).map_err(failed(parent, "look at the parent folder"))?;
         Ok(())
-    }
-
-    /// The folder under construction, beside the destination. It is gone when the writer is finished or dropped; a program that
-    /// ends at once may remove it.
-    pub fn partial(&self) -> &Path {
-        self.building.path()
     }
 
     /// Stores a value under `parameters` in `config.json`; the last value of a key counts.
@@ -131,7 +123,7 @@ impl ContainerWriter {
             text.extend_from_slice(name.as_bytes());
             text.push(b'\n');
         }
-        self.write_file(LABELS_FILE, &text)?;
+        self.building.file(LABELS_FILE, |file| file.write_all(&text))?;
         self.config.labels = Some(LabelsEntry { count: names.len(), xxh3: hex(xxh3_64(&text)) });
         Ok(())
     }
@@ -151,7 +143,7 @@ impl ContainerWriter {
             shared.file.write_all(&[0; super::ALIGNMENT][..padding as usize])?;
             shared.file.write_all(array.bytes)
         };
-        write(shared).map_err(io_error(&shared.path, "write an array"))?;
+        write(shared).map_err(failed(&shared.path, "write an array"))?;
         if padding > 0 {
             shared.header.push_pad(shared.n_bytes, padding);
         }
@@ -217,24 +209,12 @@ impl ContainerWriter {
             let Some(entry) = entry else { return Err(WriteError::UnfinishedStream { name: name.clone() }) };
             self.config.arrays.insert(name.clone(), entry.clone());
         }
-        let path = self.building.path().join(CONFIG_FILE);
-        let bytes = self.config.to_bytes().map_err(|error| io_error(&path, "write the configuration")(error.into()))?;
-        self.write_file(CONFIG_FILE, &bytes)?;
-        replace::sync_folder(self.building.path())?;
-        let standing = replace::inspect(&self.destination)?;
-        replace::put(self.building.path(), &self.destination, standing)?;
-        replace::sync_folder(&self.parent)?;
-        match standing {
-            replace::Standing::Model => {
-                let path = self.building.path().to_owned();
-                self.building.close().map_err(io_error(&path, "remove the model that was replaced"))
-            }
-            replace::Standing::Nothing => {
-                // It was renamed: there is nothing left to remove.
-                self.building.keep();
-                Ok(())
-            }
+        self.building.file(CONFIG_FILE, |file| file.write_all(&self.config.to_bytes()?))?;
+        match replace::inspect(&self.destination)? {
+            replace::Standing::Model => self.building.commit_over()?,
+            replace::Standing::Nothing => self.building.commit()?,
         }
+        Ok(())
     }
 
     fn reserve_name(&self, name: &str) -> Result<(), WriteError> {
@@ -267,35 +247,28 @@ impl ContainerWriter {
 
     fn close_shared(&mut self) -> Result<(), WriteError> {
         match self.shared.take() {
-            Some(mut shared) => complete(&mut shared.file, &shared.path, &shared.header.to_bytes(SHARED_RESERVE)),
+            Some(mut shared) => Ok(complete(&mut shared.file, &shared.path, &shared.header.to_bytes(SHARED_RESERVE))?),
             None => Ok(()),
         }
     }
 
     /// A new file of the folder under construction, positioned behind the room for its header.
-    fn new_file(&self, name: &str, reserve: usize) -> Result<(PathBuf, File), WriteError> {
+    fn new_file(&self, name: &str, reserve: usize) -> Result<(PathBuf, File), WriteFileError> {
         let path = self.building.path().join(name);
-        let mut file = File::create_new(&path).map_err(io_error(&path, "create it"))?;
-        file.seek(SeekFrom::Start(reserve as u64)).map_err(io_error(&path, "leave room for its header"))?;
+        let mut file = File::create_new(&path).map_err(failed(&path, "create it"))?;
+        file.seek(SeekFrom::Start(reserve as u64)).map_err(failed(&path, "leave room for its header"))?;
         Ok((path, file))
-    }
-
-    fn write_file(&self, name: &str, bytes: &[u8]) -> Result<(), WriteError> {
-        let path = self.building.path().join(name);
-        let mut file = File::create(&path).map_err(io_error(&path, "create it"))?;
-        file.write_all(bytes).map_err(io_error(&path, "write it"))?;
-        file.sync_all().map_err(io_error(&path, "write it to the disk"))
     }
 }
 
 /// Writes the header into the room left for it and the whole file to the disk.
-fn complete(file: &mut File, path: &Path, header: &[u8]) -> Result<(), WriteError> {
+fn complete(file: &mut File, path: &Path, header: &[u8]) -> Result<(), WriteFileError> {
     let mut write = || {
         file.seek(SeekFrom::Start(0))?;
         file.write_all(header)?;
         file.sync_all()
     };
-    write().map_err(io_error(path, "write its header"))
+    write().map_err(failed(path, "write its header"))
 }
 
 /// A panic while the lock was held cannot leave the map half changed: single inserts only.
@@ -345,7 +318,7 @@ impl ArrayStream {
     /// If `T` is not the stream's element type.
     pub fn extend<T: Element>(&mut self, values: &[T]) -> Result<(), WriteError> {
         assert!(T::DTYPE == self.dtype, "array {:?} holds {}, met {}", self.name, self.dtype, T::DTYPE);
-        self.append(bytemuck::cast_slice(values)).map_err(io_error(&self.path, "write an array"))
+        Ok(self.append(bytemuck::cast_slice(values)).map_err(failed(&self.path, "write an array"))?)
     }
 
     /// Number of bytes so far.
@@ -371,7 +344,7 @@ impl ArrayStream {
         let mut header = HeaderText::default();
         header.push(&self.name, self.dtype, shape, 0, self.n_bytes);
         let mut file =
-            self.file.into_inner().map_err(|error| io_error(&self.path, "write an array")(error.into_error()))?;
+            self.file.into_inner().map_err(|error| failed(&self.path, "write an array")(error.into_error()))?;
         complete(&mut file, &self.path, &header.to_bytes(STREAM_RESERVE))?;
         let entry = ArrayEntry {
             file: self.file_name,

@@ -129,9 +129,7 @@ pub(super) fn run(args: &Args, folder: &Path, shape: Shape, context: &Context) -
         write_queries(&tree, shape, &mut file)?;
         file.commit()?;
     }
-    let outcome = write_model(&tree, folder, context);
-    interrupt::saving(None);
-    outcome?;
+    write_model(&tree, folder, context)?;
     let container = model::open_container(folder)?;
     if context.json {
         let report = json!({
@@ -151,7 +149,6 @@ pub(super) fn run(args: &Args, folder: &Path, shape: Shape, context: &Context) -
 
 fn write_model(tree: &Untrained, folder: &Path, context: &Context) -> Result<(), CliError> {
     let mut writer = ContainerWriter::create(folder, KIND).map_err(|e| model::write_error(&e))?;
-    interrupt::saving(Some(writer.partial()));
     let mut task = None;
     tree.write(&mut writer, PostProcessor::Hinge { p: 3 }, |done, total| {
         task.get_or_insert_with(|| context.task("nodes written", total)).set(done);

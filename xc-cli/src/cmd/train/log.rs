@@ -9,6 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use xc_sparse::Cancel;
+use xc_sparse::atomic::write_file;
 use xc_train::trainer::{Event, Observer, Validation};
 
 /// Writes `log.jsonl` and `curve.svg` in a folder.
@@ -157,8 +158,7 @@ impl Lines {
 
     /// Draws the picture.
     fn draw(&self) -> io::Result<()> {
-        let (path, partial) = (self.folder.join("curve.svg"), self.folder.join("curve.svg.partial"));
-        std::fs::write(&partial, self.curve.svg())?;
-        std::fs::rename(&partial, &path)
+        write_file(&self.folder.join("curve.svg"), |file| file.write_all(self.curve.svg().as_bytes()))
+            .map_err(|error| error.source)
     }
 }

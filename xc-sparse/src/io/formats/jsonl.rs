@@ -10,10 +10,10 @@
 
 use super::fasttext::{TextRows, utf8_error};
 use crate::io::blocks::LineParser;
+use crate::io::digits::{push_f32, push_u64};
 use crate::io::entries::{self, IdKind};
 use crate::io::error::{LineError, ReadErrorKind, Snippet};
 use crate::io::label::{LabelRef, TextInstance};
-use crate::io::output::{push_f32, push_u64};
 use crate::io::row::{Limits, MAX_IDS, RowBlock, RowBuffer, RowSeen, RowStore};
 use crate::io::write::{same_rows, stream};
 use crate::rows::{CsrView, LabelRows, Rows, SparseRow};

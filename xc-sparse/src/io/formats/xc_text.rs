@@ -11,9 +11,9 @@
 //! The specification is `docs/formats/xc-text.md`.
 
 use crate::io::blocks::LineParser;
+use crate::io::digits::push_u64;
 use crate::io::entries::{self, IdKind, IndexBase};
 use crate::io::error::{Bound, BoundFrom, LineError, ReadErrorKind, Snippet};
-use crate::io::output::push_u64;
 use crate::io::row::{Limits, MAX_IDS, RowBlock, RowBuffer, RowSeen, RowStore};
 use crate::io::write::{push_features, push_labels, same_rows, stream};
 use crate::rows::{CsrView, LabelRows, Rows, SparseRow};

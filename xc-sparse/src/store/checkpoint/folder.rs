@@ -1,16 +1,16 @@
 //! The folder of a checkpoint: who may use it, and what in it is ours.
 
 use super::super::config::{ArrayEntry, CONFIG_FILE, Config};
-use super::{CheckpointError, Layout, OpenError, damaged};
+use super::{CheckpointError, Layout, OpenError, WriteError, damaged};
+use crate::atomic::{name_of_partial, partial_path, write_file};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 /// The file whose lock says that a process uses the folder.
 const LOCK_FILE: &str = ".xc-lock";
-const CONFIG_PARTIAL: &str = ".config.json.partial";
 /// The parameter of the folder and of its parts that says whose they are.
 pub(super) const OWNER: &str = "checkpoint";
 /// How often a folder that others make and remove at the same time is tried again.
@@ -103,16 +103,8 @@ impl Folder {
         let mut config = Config::new(super::KIND);
         let value = serde_json::to_value(marker).map_err(|e| io_error(&self.path)(e.into()))?;
         config.parameters.insert(OWNER.to_owned(), value);
-        let bytes = config.to_bytes().map_err(|e| io_error(&self.path)(e.into()))?;
-        let (partial, path) = (self.path.join(CONFIG_PARTIAL), self.path.join(CONFIG_FILE));
-        let write = || {
-            use std::io::Write as _;
-            let mut file = File::create(&partial)?;
-            file.write_all(&bytes)?;
-            file.sync_all()?;
-            std::fs::rename(&partial, &path)
-        };
-        write().map_err(io_error(&path))
+        let written = write_file(&self.path.join(CONFIG_FILE), |file| file.write_all(&config.to_bytes()?));
+        Ok(written.map_err(WriteError::from)?)
     }
 
     /// Looks at every entry: parts have to be those of this checkpoint, and nothing else may be there. Afterwards removes
@@ -133,7 +125,8 @@ impl Folder {
         }
         for name in leftovers {
             let path = self.path.join(name);
-            remove_container(&path).map_err(io_error(&path))?;
+            let outcome = if path.is_dir() { remove_container(&path) } else { std::fs::remove_file(&path) };
+            outcome.map_err(io_error(&path))?;
         }
         Ok(())
     }
@@ -168,7 +161,7 @@ impl Folder {
 
     /// Removes a part, if it is there. Renamed first: a part that is half removed must not be taken for one.
     pub(super) fn remove_part(&self, name: &str) -> Result<(), CheckpointError> {
-        let (path, aside) = (self.path.join(name), self.path.join(format!(".{name}.removed.partial")));
+        let (path, aside) = (self.path.join(name), partial_path(&self.path.join(name), "removed"));
         gone(remove_container(&aside)).map_err(io_error(&aside))?;
         match std::fs::rename(&path, &aside) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -179,7 +172,7 @@ impl Folder {
 
     /// Removes the marker, and the folder if it was made for the checkpoint and nothing else is in it.
     pub(super) fn remove(&self) -> Result<(), CheckpointError> {
-        for name in [CONFIG_PARTIAL, CONFIG_FILE, LOCK_FILE] {
+        for name in [CONFIG_FILE, LOCK_FILE] {
             let path = self.path.join(name);
             gone(std::fs::remove_file(&path)).map_err(io_error(&path))?;
         }
@@ -203,7 +196,8 @@ fn list(path: &Path, layout: Layout) -> Result<Vec<(String, Entry)>, CheckpointE
         let is_folder = entry.file_type().map_err(io_error(path))?.is_dir();
         let name = entry.file_name().to_string_lossy().into_owned();
         let kind = match (is_folder, name.as_str()) {
-            (false, LOCK_FILE | CONFIG_FILE | CONFIG_PARTIAL) => Entry::Own,
+            (false, LOCK_FILE | CONFIG_FILE) => Entry::Own,
+            (false, name) if name_of_partial(name) == Some(CONFIG_FILE) => Entry::Leftover,
             (true, name) if layout.has_part(name) => Entry::Part(name.to_owned()),
             (true, name) if layout.is_leftover(name) && holds_only_a_container(&entry.path()) => Entry::Leftover,
             _ => Entry::Foreign,
@@ -245,7 +239,8 @@ fn foreign_name(path: &Path, layout: Layout) -> Result<Option<String>, Checkpoin
         return Ok(Some(name.clone()));
     }
     let is_marked = entries.iter().any(|(name, _)| name == CONFIG_FILE);
-    let other = entries.into_iter().find(|(name, _)| name != LOCK_FILE && name != CONFIG_PARTIAL);
+    let is_early = |name: &str| name == LOCK_FILE || name_of_partial(name) == Some(CONFIG_FILE);
+    let other = entries.into_iter().find(|(name, _)| !is_early(name));
     Ok(other.map(|(name, _)| name).filter(|_| !is_marked))
 }
 

@@ -39,6 +39,7 @@ mod key;
 pub use key::CheckpointKey;
 
 use super::{Container, ContainerWriter, Mismatch, OpenError, OpenMode, WriteError};
+use crate::atomic::name_of_partial;
 use folder::{Folder, OWNER, Part};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -63,8 +64,7 @@ impl Layout {
 
     /// Whether a save of a part that was killed leaves a folder of this name.
     fn is_leftover(self, name: &str) -> bool {
-        let inner = name.strip_prefix('.').and_then(|rest| rest.strip_suffix(".partial"));
-        inner.and_then(|inner| inner.rsplit_once('.')).is_some_and(|(part, _)| self.has_part(part))
+        name_of_partial(name).is_some_and(|part| self.has_part(part))
     }
 }
 

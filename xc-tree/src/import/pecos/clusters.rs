@@ -42,11 +42,11 @@ pub fn import_clusters(folder: &Path) -> Result<(Topology, usize), PecosError> {
 pub fn export_clusters(topology: &Topology, n_labels: usize, folder: &Path) -> Result<(), PecosError> {
     super::folder::replace_whole(folder, |folder| {
         for level in 0..topology.depth() {
-            write_columns(&folder.join(format!("C{level}.npz")), &cluster_matrix(topology, level, n_labels))?;
+            let clusters = cluster_matrix(topology, level, n_labels);
+            folder.file(format!("C{level}.npz"), |file| write_columns(file, &clusters))?;
         }
-        let path = folder.join("config.json");
-        let text = serde_json::to_vec(&ChainConfig { len: topology.depth() }).map_err(json_error(&path))?;
-        fs::write(&path, text).map_err(io_error(&path))
+        let config = ChainConfig { len: topology.depth() };
+        Ok(folder.file("config.json", |file| Ok(serde_json::to_writer(file, &config)?))?)
     })
 }
 

@@ -3,6 +3,7 @@
 use crate::model::{TopologyError, UnknownPostProcessor};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
+use xc_sparse::atomic::WriteFileError;
 use xc_sparse::store::OneLine;
 
 /// Why a PECOS folder could not be read or written.
@@ -17,6 +18,9 @@ pub enum PecosError {
         /// The system's answer.
         source: std::io::Error,
     },
+    /// The export cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteFileError),
     /// A `param.json` or `config.json` is malformed, or a field is missing or of the wrong type.
     #[error("{}: {}", path.display(), OneLine(source))]
     Json {

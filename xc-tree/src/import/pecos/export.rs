@@ -2,12 +2,14 @@
 
 use super::PecosModel;
 use super::clusters::cluster_matrix;
-use super::error::{PecosError, io_error, json_error};
+use super::error::PecosError;
 use super::folder::{layer_folder, replace_whole};
 use super::matrix::{Columns, write_columns};
 use crate::model::Topology;
 use serde_json::{Value, json};
-use std::{fs, path::Path};
+use std::io::Write as _;
+use std::path::Path;
+use xc_sparse::atomic::{OutputFolder, WriteFileError};
 use xc_sparse::chunked::ChunkRows;
 use xc_sparse::rows::group_by;
 
@@ -29,9 +31,7 @@ pub fn export(model: &PecosModel, folder: &Path) -> Result<(), PecosError> {
     let depth = topology.depth();
     assert!(model.parts.levels.len() == depth, "{} levels of weights for {depth}", model.parts.levels.len());
     replace_whole(folder, |folder| {
-        write_json(&folder.join("param.json"), json!({"__meta__": meta("pecos.xmc.xlinear.model###XLinearModel")}))?;
-        let ranker = folder.join("ranker");
-        fs::create_dir(&ranker).map_err(io_error(&ranker))?;
+        write_json(folder, "param.json", json!({"__meta__": meta("pecos.xmc.xlinear.model###XLinearModel")}))?;
         let n_codes = if depth > 1 { topology.n_nodes(depth - 2) } else { 1 };
         let param = json!({
             "__meta__": meta("pecos.xmc.base###HierarchicalMLModel"),
@@ -41,7 +41,7 @@ pub fn export(model: &PecosModel, folder: &Path) -> Result<(), PecosError> {
             "nr_codes": n_codes,
             "nr_labels": model.n_labels,
         });
-        write_json(&ranker.join("param.json"), param)?;
+        write_json(folder, "ranker/param.json", param)?;
         for level in 0..depth {
             write_level(model, level, folder)?;
         }
@@ -49,10 +49,9 @@ pub fn export(model: &PecosModel, folder: &Path) -> Result<(), PecosError> {
     })
 }
 
-fn write_level(model: &PecosModel, level: usize, folder: &Path) -> Result<(), PecosError> {
+fn write_level(model: &PecosModel, level: usize, folder: &OutputFolder) -> Result<(), PecosError> {
     let topology = &model.parts.topology;
-    let layer = layer_folder(folder, level);
-    fs::create_dir(&layer).map_err(io_error(&layer))?;
+    let layer = layer_folder(level);
     let clusters = cluster_matrix(topology, level, model.n_labels);
     let only_topk = model.level_top_k.get(level).copied().unwrap_or(model.beam);
     let param = json!({
@@ -68,10 +67,10 @@ fn write_level(model: &PecosModel, level: usize, folder: &Path) -> Result<(), Pe
             "post_processor": model.post.to_string(),
         },
     });
-    write_json(&layer.join("param.json"), param)?;
-    write_columns(&layer.join("C.npz"), &clusters)?;
+    write_json(folder, layer.join("param.json"), param)?;
+    folder.file(layer.join("C.npz"), |file| write_columns(file, &clusters))?;
     let weights = weight_matrix(topology, level, &model.parts.levels[level], model.n_features, clusters.n_rows);
-    write_columns(&layer.join("W.npz"), &weights)
+    Ok(folder.file(layer.join("W.npz"), |file| write_columns(file, &weights))?)
 }
 
 /// The weights of one level by columns, the bias as the last row.
@@ -105,8 +104,9 @@ fn meta(class: &str) -> Value {
     json!({ "class_fullname": class })
 }
 
-fn write_json(path: &Path, value: Value) -> Result<(), PecosError> {
-    let mut text = serde_json::to_vec_pretty(&value).map_err(json_error(path))?;
-    text.push(b'\n');
-    fs::write(path, text).map_err(io_error(path))
+fn write_json(folder: &OutputFolder, name: impl AsRef<Path>, value: Value) -> Result<(), WriteFileError> {
+    folder.file(name, |file| {
+        serde_json::to_writer_pretty(&mut *file, &value)?;
+        file.write_all(b"\n")
+    })
 }

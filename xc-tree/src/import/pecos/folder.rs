@@ -4,17 +4,17 @@ use super::error::{PecosError, io_error};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use xc_sparse::store::PartialFolder;
+use xc_sparse::atomic::OutputFolder;
 
-/// Where `FOLDER/ranker/{level}.model` is.
-pub(super) fn layer_folder(folder: &Path, level: usize) -> PathBuf {
-    folder.join("ranker").join(format!("{level}.model"))
+/// Where a level is in a model's folder.
+pub(super) fn layer_folder(level: usize) -> PathBuf {
+    Path::new("ranker").join(format!("{level}.model"))
 }
 
 /// Has a folder filled beside `destination` and renames it: it appears whole or not at all.
 pub(super) fn replace_whole(
     destination: &Path,
-    fill: impl FnOnce(&Path) -> Result<(), PecosError>,
+    fill: impl FnOnce(&OutputFolder) -> Result<(), PecosError>,
 ) -> Result<(), PecosError> {
     match fs::read_dir(destination).map(|mut entries| entries.next().is_some()) {
         Ok(true) => return Err(PecosError::Occupied { path: destination.to_owned() }),
@@ -25,7 +25,7 @@ pub(super) fn replace_whole(
         }
         Err(error) => return Err(io_error(destination)(error)),
     }
-    let building = PartialFolder::beside(destination).map_err(io_error(destination))?;
-    fill(building.path())?;
-    building.rename_to(destination).map_err(io_error(destination))
+    let building = OutputFolder::create(destination)?;
+    fill(&building)?;
+    Ok(building.commit()?)
 }

@@ -56,7 +56,7 @@ pub fn import(folder: &Path) -> Result<PecosModel, PecosError> {
     let mut n_features: Option<usize> = None;
     let (mut n_labels, mut bias) = (0, 0.0);
     for level in 0..ranker.depth {
-        let layer = layer_folder(folder, level);
+        let layer = folder.join(layer_folder(level));
         let path = layer.join("param.json");
         let param: LayerParam = read_json(&path)?;
         check_class(&path, &param.model, "MLModel")?;

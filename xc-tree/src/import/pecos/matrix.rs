@@ -1,7 +1,8 @@
 //! Matrices by columns, and their files.
 
-use super::error::{PecosError, io_error, matrix_error};
-use std::{fs::File, io::BufWriter, path::Path};
+use super::error::{PecosError, matrix_error};
+use std::io::{self, Seek, Write};
+use std::path::Path;
 use xc_sparse::io::{Layout, NpzMatrix, ReadOptions, read_npz, write_npz_arrays};
 use xc_sparse::rows::sort_row;
 
@@ -74,11 +75,7 @@ pub(super) fn read_columns(path: &Path) -> Result<Columns, PecosError> {
 }
 
 /// Writes a CSC matrix as scipy's `save_npz(compressed=False)` does, which is what PECOS's own reader wants.
-pub(super) fn write_columns(path: &Path, matrix: &Columns) -> Result<(), PecosError> {
-    let mut file = BufWriter::with_capacity(1 << 20, File::create_new(path).map_err(io_error(path))?);
+pub(super) fn write_columns(into: &mut (impl Write + Seek), matrix: &Columns) -> io::Result<()> {
     let (rows, columns) = (matrix.n_rows, matrix.n_columns());
-    write_npz_arrays(&mut file, Layout::Csc, rows, columns, &matrix.indptr, &matrix.rows, &matrix.values)
-        .map_err(io_error(path))?;
-    let file = file.into_inner().map_err(|error| io_error(path)(error.into_error()))?;
-    file.sync_all().map_err(io_error(path))
+    write_npz_arrays(into, Layout::Csc, rows, columns, &matrix.indptr, &matrix.rows, &matrix.values)
 }

@@ -301,7 +301,7 @@ fn small() -> (tempfile::TempDir, PathBuf) {
 
 fn overwrite(path: &Path, matrix: &Columns) {
     let _absent = fs::remove_file(path);
-    write_columns(path, matrix).unwrap();
+    write_columns(&mut std::fs::File::create(path).unwrap(), matrix).unwrap();
 }
 
 fn columns(n_rows: usize, lists: &[&[(u32, f32)]]) -> Columns {

@@ -1,0 +1,160 @@
+//! Files and folders that stand under their name when they are complete, and not before.
+//!
+//! ```text
+//!   .NAME.1f3a9c02.partial   being written, beside its destination and so on the same file system
+//!            │               synced: each file, then the entries of each folder
+//!            ▼  rename
+//!          NAME              then the entries of the folder that it stands in are synced
+//! ```
+//!
+//! What is dropped before it is committed is removed. A program that is killed leaves its partial file or folder, which no later
+//! write runs into; a program that ends at once, from a signal handler's thread, calls [`remove_partial`].
+//!
+//! ```
+//! use std::io::Write as _;
+//! use xc_sparse::atomic::{OutputFolder, write_file};
+//!
+//! let place = tempfile::tempdir()?;
+//! let file = place.path().join("answers.txt");
+//! write_file(&file, |into| writeln!(into, "7:0.5"))?;
+//! assert_eq!(std::fs::read_to_string(&file)?, "7:0.5\n");
+//!
+//! let folder = OutputFolder::create(&place.path().join("export"))?;
+//! folder.file("weights.bin", |into| into.write_all(&[1, 2, 3]))?;
+//! assert!(!place.path().join("export").exists());
+//! folder.commit()?;
+//! assert!(place.path().join("export/weights.bin").exists());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod file;
+mod folder;
+
+pub use file::{OutputFile, write_file};
+pub use folder::OutputFolder;
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use thiserror::Error;
+
+/// A file or folder that could not be written.
+#[derive(Debug, Error)]
+#[error("{}: cannot {doing}", path.display())]
+pub struct WriteFileError {
+    /// The file or folder, by the name that the caller gave.
+    pub path: PathBuf,
+    /// What was being done.
+    pub doing: &'static str,
+    /// The system's answer.
+    pub source: io::Error,
+}
+
+/// For `map_err`: the system refused to do something at `path`.
+pub(crate) fn failed(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> WriteFileError {
+    let path = path.to_owned();
+    move |source| WriteFileError { path, doing, source }
+}
+
+/// The name that a partial file or folder will have; `None` for the names of other entries.
+pub fn name_of_partial(entry: &str) -> Option<&str> {
+    let (name, _) = entry.strip_prefix('.')?.strip_suffix(".partial")?.rsplit_once('.')?;
+    (!name.is_empty()).then_some(name)
+}
+
+/// Where what will stand at `destination` is written; `mark` tells writers apart.
+pub(crate) fn partial_path(destination: &Path, mark: &str) -> PathBuf {
+    // A name may have 255 bytes.
+    const MOST_BYTES: usize = 200;
+    let name = destination.file_name().unwrap_or_default().to_string_lossy();
+    let name = &name[..name.floor_char_boundary(MOST_BYTES)];
+    parent_of(destination).join(format!(".{name}.{mark}.partial"))
+}
+
+/// The folder that a path stands in.
+pub(crate) fn parent_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Every partial file and folder of this process. A rename happens under this lock.
+static UNDER_WAY: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+fn under_way() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes every partial file and folder of this process, which must end at once: a commit in another thread waits for ever.
+pub fn remove_partial() {
+    let paths = under_way();
+    paths.iter().for_each(|path| remove(path));
+    std::mem::forget(paths);
+}
+
+/// Removes a file or a folder. What cannot be removed is in nobody's way.
+fn remove(path: &Path) {
+    let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+}
+
+/// A partial file or folder, which is removed when it is dropped.
+#[derive(Debug)]
+struct Partial(PathBuf);
+
+impl Partial {
+    /// Has `make` make something new beside `destination`.
+    fn beside<T>(destination: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(Self, T)> {
+        // Random names: what another process left has the same one too seldom to fail this often.
+        let mut tries = 0..100;
+        loop {
+            let mark = format!("{:08x}", RandomState::new().hash_one(0u8) as u32);
+            let path = partial_path(destination, &mark);
+            let mut paths = under_way();
+            match make(&path) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && tries.next().is_some() => {}
+                made => {
+                    let made = made?;
+                    paths.insert(path.clone());
+                    return Ok((Self(path), made));
+                }
+            }
+        }
+    }
+
+    /// Puts it at `destination`, over a file or an empty folder that stands there.
+    fn rename_to(mut self, destination: &Path) -> Result<(), WriteFileError> {
+        {
+            let mut paths = under_way();
+            fs::rename(&self.0, destination).map_err(failed(destination, "rename what was written to it"))?;
+            paths.remove(&self.0);
+            self.0 = PathBuf::new();
+        }
+        sync_folder(parent_of(destination))
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        if !self.0.as_os_str().is_empty() {
+            remove(&self.0);
+            under_way().remove(&self.0);
+        }
+    }
+}
+
+/// Has the entries of a folder written to the disk. A file system that cannot do that, or a folder that may be written and not
+/// read, is no failure.
+fn sync_folder(path: &Path) -> Result<(), WriteFileError> {
+    use ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
+    if cfg!(not(unix)) {
+        return Ok(());
+    }
+    match File::open(path).and_then(|folder| folder.sync_all()) {
+        Err(error) if matches!(error.kind(), InvalidInput | PermissionDenied | Unsupported) => Ok(()),
+        outcome => outcome.map_err(failed(path, "write the folder's entries to the disk")),
+    }
+}
+
+#[cfg(test)]
+mod tests;
