@@ -90,7 +90,7 @@ pub(crate) fn save_created(
         writer.set_parameter("training", training);
     }
     if let Some(maker) = extras.maker {
-        write_pipeline(&mut writer, maker).map_err(failed)?;
+        write_pipeline(&mut writer, maker.to_parts()).map_err(failed)?;
     }
     if let Some(names) = extras.names {
         writer.labels(names).map_err(failed)?;

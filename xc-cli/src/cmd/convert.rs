@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::data::{Dataset, InputArgs, Making, TextArgs, read_labelled};
 use crate::error::{CliError, chain};
-use crate::model::{self, Extras, OpenArgs, dictionary, open_error};
+use crate::model::{self, Extras, OpenArgs, dictionary};
 use crate::named::weight_type;
 use crate::output::Output;
 use std::io::{Cursor, Write};
@@ -141,7 +141,7 @@ fn open_pipeline(folder: &Path) -> Result<Fixed, CliError> {
     let container = model::open_container(folder)?;
     let wrong = |e: xc_sparse::store::OpenError| CliError::usage(chain(&e));
     Ok(Fixed {
-        maker: read_pipeline(&container).map_err(|e| open_error(&e))?,
+        maker: read_pipeline(&container).map_err(|e| CliError::usage(chain(&e)))?,
         names: dictionary(container.labels().map_err(wrong)?, folder)?,
         n_features: container.parameter("n_features").map_err(wrong)?,
         n_labels: container.parameter("n_labels").map_err(wrong)?,
@@ -292,7 +292,7 @@ fn save_pipeline(folder: &Path, data: &Dataset) -> Result<(), CliError> {
         writer.set_parameter("n_features", data.width() as u64);
         writer.set_parameter("n_labels", data.labels.n_labels() as u64);
         if let Some(maker) = &data.maker {
-            write_pipeline(&mut writer, maker)?;
+            write_pipeline(&mut writer, maker.to_parts())?;
         }
         if let Some(names) = &data.names {
             writer.labels(names)?;

@@ -2,7 +2,7 @@
 
 use crate::context::{Context, format_bytes};
 use crate::error::{CliError, chain};
-use crate::model::{self, Extras, open_error};
+use crate::model::{self, Extras};
 use serde_json::json;
 use std::path::PathBuf;
 use xc_sparse::io::{NameColumn, read_label_names};
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     merged.check_labels(n_labels).map_err(|e| CliError::usage(format_args!("--labels {n_labels}: {}", chain(&e))))?;
 
     let first = merged.first();
-    let maker = read_pipeline(first).map_err(|e| open_error(&e))?;
+    let maker = read_pipeline(first).map_err(|e| CliError::usage(chain(&e)))?;
     let training = first.parameters().get("training").cloned();
     let extras = Extras { maker: maker.as_ref(), names: names.as_deref(), training };
     let numbers = merged.numbers();

@@ -18,7 +18,6 @@ mod mach;
 #[cfg(feature = "train")]
 mod merge;
 mod open;
-mod pipeline;
 mod query;
 mod scratch;
 mod system;
@@ -29,12 +28,12 @@ pub use convert::{ConvertError, ImportOptions, Imported, foreign_formats, import
 #[cfg(feature = "train")]
 pub use merge::{MergeError, Merged, merge, trained_alike};
 pub use open::{OpenModelError, OpenOptions, open_container, tables};
-pub use pipeline::{PIPELINE_PREFIX, read_pipeline, write_pipeline};
 pub use query::{
     Answer, Answers, BatchError, Candidates, InputKind, Queries, Query, QueryError, QueryOptions, SearchOptions,
 };
 pub use scratch::Scratch;
 pub use system::{Cell, Description, Table};
+pub use xc_tree::text::{PIPELINE_PREFIX, StoredPipelineError, read_pipeline, write_pipeline};
 
 use query::{check_labels, check_row, check_values};
 use scratch::{Lists, Making, Room};

@@ -1,15 +1,12 @@
 //! Opening a model folder, whatever its kind.
 
-use super::pipeline::read_pipeline;
 use super::system::{Check, Kind, Opened, Table};
-use super::{Model, kinds};
+use super::{Model, StoredPipelineError, kinds, read_pipeline};
 use rayon::{ThreadPoolBuildError, ThreadPoolBuilder};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
-use xc_hash::text::OpenPipelineError;
-use xc_sparse::dtype::DType;
 use xc_sparse::store::{Container, OpenError, OpenMode};
 
 /// How a model is opened.
@@ -64,25 +61,9 @@ pub enum OpenModelError {
     /// What the kind of model says.
     #[error(transparent)]
     System(Box<dyn Error + Send + Sync>),
-    /// An array of the pipeline of another type.
-    #[error("{}: array {name:?} is of type {got}, expected F32, U32 or U8", path.display())]
-    PipelineArray {
-        /// The folder.
-        path: PathBuf,
-        /// Name of the array.
-        name: String,
-        /// Its type.
-        got: DType,
-    },
-    /// Arrays and description that make no pipeline.
-    #[error("{}: feature pipeline", path.display())]
-    Pipeline {
-        /// The folder.
-        path: PathBuf,
-        /// What is wrong.
-        #[source]
-        source: OpenPipelineError,
-    },
+    /// The feature pipeline.
+    #[error(transparent)]
+    Pipeline(#[from] StoredPipelineError),
     /// A pipeline for another model.
     #[error("{}: the feature pipeline makes {got} features, the model takes {expected}", path.display())]
     PipelineWidth {

@@ -70,7 +70,7 @@ fn made(front: Front) -> (CsrMatrix, Option<Featurizer>) {
 
 fn finish(mut writer: ContainerWriter, maker: Option<&Featurizer>) {
     if let Some(maker) = maker {
-        write_pipeline(&mut writer, maker).unwrap();
+        write_pipeline(&mut writer, maker.to_parts()).unwrap();
     }
     let names: Vec<String> = (0..N_LABELS).map(|l| format!("label {l}")).collect();
     writer.labels(&names).unwrap();

@@ -17,18 +17,18 @@
 //! # }
 //! ```
 
+mod pipeline;
+
+pub use pipeline::{PIPELINE_PREFIX, StoredPipelineError, read_pipeline, write_pipeline};
+
 use crate::model::{KIND, OpenTreeError, TreeModel};
 use crate::predict::{PredictParams, PredictScratch};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use xc_hash::text::{Featurizer, OpenPipelineError, PartArray, Pipeline, PipelineParts, PipelineScratch};
+use xc_hash::text::{Featurizer, Pipeline, PipelineScratch};
 use xc_sparse::SparseRow;
-use xc_sparse::dtype::DType;
 use xc_sparse::rank::Scored;
 use xc_sparse::store::{Container, ContainerWriter, OpenError, OpenMode, WriteError};
-
-/// Arrays of the pipeline are stored under this prefix.
-const PREFIX: &str = "pipeline.";
 
 /// A tree over the features that a text pipeline makes.
 ///
@@ -54,28 +54,12 @@ pub enum OpenTextError {
     /// The tree.
     #[error(transparent)]
     Tree(#[from] OpenTreeError),
-    /// The pipeline's arrays.
+    /// The folder.
     #[error(transparent)]
     Container(#[from] OpenError),
     /// The pipeline.
-    #[error("{}: the text pipeline cannot be used", path.display())]
-    Pipeline {
-        /// The folder.
-        path: PathBuf,
-        /// What is wrong.
-        #[source]
-        source: OpenPipelineError,
-    },
-    /// An array of a type that no pipeline has.
-    #[error("{}: array {name:?} is of type {got}, expected F32, U32 or U8", path.display())]
-    Array {
-        /// The folder.
-        path: PathBuf,
-        /// The array.
-        name: String,
-        /// Its type.
-        got: DType,
-    },
+    #[error(transparent)]
+    Pipeline(#[from] StoredPipelineError),
     /// The model takes features as they are, or weighted counts.
     #[error("{}: the model takes no text", path.display())]
     NoText {
@@ -111,16 +95,7 @@ impl TextModel {
     /// The folder holds something else than a model, or the system refuses to write.
     pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), WriteError> {
         let mut writer = ContainerWriter::create(folder.as_ref(), KIND)?;
-        let PipelineParts { config, arrays } = self.pipeline.to_parts();
-        writer.set_pipeline(config);
-        for (name, array) in &arrays {
-            let name = format!("{PREFIX}{name}");
-            match array {
-                PartArray::F32(values) => writer.add_slice(&name, values)?,
-                PartArray::U32(values) => writer.add_slice(&name, values)?,
-                PartArray::U8(values) => writer.add_slice(&name, values)?,
-            }
-        }
+        write_pipeline(&mut writer, self.pipeline.to_parts())?;
         self.tree.write(&mut writer)?;
         writer.finish()
     }
@@ -133,22 +108,7 @@ impl TextModel {
         let path = folder.as_ref();
         let container = Container::open(path, OpenMode::Map)?;
         let tree = TreeModel::from_container(&container)?;
-        let wrong = |source| OpenTextError::Pipeline { path: path.to_owned(), source };
-        let config = container.pipeline().ok_or_else(|| OpenTextError::NoText { path: path.to_owned() })?.clone();
-        let mut arrays = Vec::new();
-        for (name, entry) in container.arrays() {
-            if let Some(short) = name.strip_prefix(PREFIX) {
-                let array = match entry.dtype {
-                    DType::F32 => PartArray::F32(container.array(name)?.to_vec()),
-                    DType::U32 => PartArray::U32(container.array(name)?.to_vec()),
-                    DType::U8 => PartArray::U8(container.array(name)?.to_vec()),
-                    got => return Err(OpenTextError::Array { path: path.to_owned(), name: name.to_owned(), got }),
-                };
-                arrays.push((short.to_owned(), array));
-            }
-        }
-        let Featurizer::Text(pipeline) = Featurizer::from_parts(PipelineParts { config, arrays }).map_err(wrong)?
-        else {
+        let Some(Featurizer::Text(pipeline)) = read_pipeline(&container)? else {
             return Err(OpenTextError::NoText { path: path.to_owned() });
         };
         let (got, expected) = (pipeline.n_features(), tree.info().n_features);
