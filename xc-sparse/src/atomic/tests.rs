@@ -19,7 +19,7 @@ fn a_file_that_failed_leaves_the_older_one_whole_and_nothing_beside_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.txt");
     fs::write(&path, "before").unwrap();
-    let error = write_file(&path, |out| full(out)).unwrap_err();
+    let error = write_file(&path, full).unwrap_err();
     assert_eq!(
         (error.to_string(), error.source.kind()),
         (format!("{}: cannot write", path.display()), ErrorKind::StorageFull)
@@ -82,7 +82,7 @@ fn a_folder_that_failed_leaves_the_older_one_and_one_that_did_not_replaces_it() 
     };
     write("first").commit().unwrap();
     let failed = OutputFolder::create(&path).unwrap();
-    assert_eq!(failed.file("a", |file| full(file)).unwrap_err().source.kind(), ErrorKind::StorageFull);
+    assert_eq!(failed.file("a", full).unwrap_err().source.kind(), ErrorKind::StorageFull);
     drop(failed);
     assert!(write("second").commit().is_err(), "a filled folder stands there");
     assert_eq!(fs::read_to_string(path.join("a")).unwrap(), "first");

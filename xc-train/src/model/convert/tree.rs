@@ -66,7 +66,7 @@ fn write_pecos(tree: &TreeModel, export: &Export<'_>) -> Result<(), ConvertError
         bias: 1.0,
     };
     pecos::export(&converted, export.destination).map_err(|error| match error {
-        PecosError::Io { .. } => ConvertError::Write(Box::new(error)),
+        PecosError::Io { .. } | PecosError::Write(_) => ConvertError::Write(Box::new(error)),
         _ => ConvertError::Model(Box::new(error)),
     })
 }
