@@ -133,7 +133,8 @@ fn xc_text() {
         "a.txt",
         &given,
         &[
-            (b"1 4 2\n0 1:1\n", "line 1: the header says 4 features, wanted at most 3"),
+            (b"1 4 2\n0 1:1\n", "line 1: 4 features, expected 3"),
+            (b"1 2 2\n0 1:1\n", "line 1: 2 features, expected 3"),
             (b"1 3 3\n0 1:1\n", "line 1: the header says 3 labels, wanted at most 2"),
             (b"0 1:1\n0 3:1\n", "line 2, column 3: feature 3 is out of range, wanted an id below 3 (the number given)"),
             (b"2 1:1\n", "line 1, column 1: label 2 is out of range, wanted an id below 2 (the number given)"),
@@ -596,6 +597,8 @@ fn npz_archives() {
     let small = ReadOptions { max_expanded_bytes: Some(2000), ..ReadOptions::default() };
     let bomb = sparse("csr", &[1, 100000], &[0, 90000], &vec![0; 90000], &vec![1.0; 90000]);
     check("a.npz", &small, &[(&bomb, "the compressed data expands to more than 2000 bytes, the limit")]);
+    let wide = ReadOptions { n_features: Some(4), ..ReadOptions::default() };
+    check("a.npz", &wide, &[(&good, "3 features, expected 4")]);
     let narrow = ReadOptions { n_features: Some(2), ..ReadOptions::default() };
-    check("a.npz", &narrow, &[(&good, "met 3 columns, wanted at most 2 (the number given)")]);
+    check("a.npz", &narrow, &[(&good, "3 features, expected 2")]);
 }

@@ -395,7 +395,8 @@ fn read_xc_labels(path: &Path, options: &ReadOptions) -> Result<LabelLists, Read
         Some(XcHeader { n_labels: None, n_features: columns, .. }) => {
             // The columns of this file are labels.
             let swapped = Limits { features: given.labels, labels: None };
-            let limits = xc_limits(header, &swapped, &file)?;
+            let limits = header.map_or(Ok(swapped), |header| header.limits_within(&swapped));
+            let limits = limits.map_err(|e| e.locate(&file, 1))?;
             let parser = XcColumnsParser { limits, columns: IdKind::Label };
             rows = gather(Blocks::new(reader, parser), header, &file)?;
             n_labels = Some(columns);
@@ -465,17 +466,6 @@ fn check_columns(path: &Path, met: usize, wanted: Option<usize>) -> Result<(), R
     }
 }
 
-fn widened(matrix: CsrMatrix, columns: Option<usize>) -> CsrMatrix {
-    match columns {
-        Some(columns) if columns > matrix.cols() => {
-            let rows = matrix.rows();
-            let (indptr, indices, values) = matrix.into_raw_storage();
-            CsrMatrix::new((rows, columns), indptr, indices, values)
-        }
-        _ => matrix,
-    }
-}
-
 fn read_features(path: &Path, format: Format, options: &ReadOptions) -> Result<Dataset, ReadError> {
     let features = if format == Format::Npz {
         read_by_rows(path, options)?
@@ -488,8 +478,10 @@ fn read_features(path: &Path, format: Format, options: &ReadOptions) -> Result<D
             CsrMatrix::new(shape, dense.indptr, dense.indices, dense.values)
         }
     };
-    check_columns(path, features.cols(), options.n_features)?;
-    let features = widened(features, options.n_features);
+    if let Some(expected) = options.n_features.filter(|&n| n != features.cols()) {
+        let (got, expected) = (features.cols() as u64, expected as u64);
+        return Err(ReadError::path(path, ReadErrorKind::Width { got, expected }));
+    }
     let labels = LabelRows::from_lists(std::iter::repeat_n([0u32; 0], features.rows()), options.n_labels.unwrap_or(0))
         .expect("empty lists have no label out of range");
     Ok(Dataset { features, labels, label_names: None })

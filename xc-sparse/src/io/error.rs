@@ -143,6 +143,14 @@ pub enum ReadErrorKind {
         /// The bound and who set it.
         bound: Bound,
     },
+    /// A file that states another number of features than the caller knows.
+    #[error("{got} features, expected {expected}")]
+    Width {
+        /// The number that the file states.
+        got: u64,
+        /// The number that the caller gave.
+        expected: u64,
+    },
     /// A header that promises more than the caller allows.
     #[error("the header says {met} {what}s, wanted at most {wanted}")]
     HeaderTooLarge {

@@ -25,7 +25,8 @@ pub struct ReadOptions {
     pub svmlight_base: Option<IndexBase>,
     /// Base of svmlight's label ids.
     pub svmlight_label_base: IndexBase,
-    /// Number of features: larger ids are errors. `None`: the header's, else the largest id + 1.
+    /// Number of features: larger ids are errors, and so is a file that states another number (a
+    /// header, the columns of a matrix). `None`: the file's, else the largest id + 1.
     pub n_features: Option<usize>,
     /// Number of labels: larger ids are errors. `None`: the header's, else the largest id + 1.
     pub n_labels: Option<usize>,

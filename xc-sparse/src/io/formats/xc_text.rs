@@ -73,8 +73,19 @@ impl XcHeader {
     /// Bounds that this header sets, within those that the caller gave.
     ///
     /// # Errors
-    /// The header promises more features or labels than the caller allows.
+    /// The header promises another number of features, or more labels, than the caller gave.
     pub fn limits(&self, given: &Limits) -> Result<Limits, LineError> {
+        if let Some(bound) = given.features
+            && bound.below != self.n_features
+        {
+            let kind = ReadErrorKind::Width { got: self.n_features, expected: bound.below };
+            return Err(LineError::whole(kind));
+        }
+        self.limits_within(given)
+    }
+
+    /// The same where the header may also promise less.
+    pub(crate) fn limits_within(&self, given: &Limits) -> Result<Limits, LineError> {
         let narrow = |what, met: u64, given: Option<Bound>| match given {
             Some(bound) if met > bound.below => {
                 Err(LineError::whole(ReadErrorKind::HeaderTooLarge { what, met, wanted: bound.below }))
