@@ -14,6 +14,22 @@ fn with_model() -> Folder {
 }
 
 #[test]
+fn a_file_that_states_fewer_features_than_the_model_takes_is_refused() {
+    let folder = with_model();
+    folder.write("narrow.txt", "2 3 5\n0 0:1\n1 1:1\n");
+    folder.write("bare.svm", "0 0:1\n1 1:1\n");
+    for command in ["predict --model m --input narrow.txt", "bench predict --model m --input narrow.txt --mode batch"] {
+        folder.xc(command).refused(2, "narrow.txt: line 1: 3 features, expected 4");
+    }
+    folder
+        .xc("train tree --train ok.txt --validation narrow.txt --model n")
+        .refused(2, "narrow.txt: line 1: 3 features, expected 4");
+    // Rows that state no width may lack the last features.
+    folder.ok("predict --model m --input bare.svm --svmlight-base 0 --output p.txt");
+    assert_eq!(folder.read("p.txt").lines().count(), 2);
+}
+
+#[test]
 fn malformed_training_files() {
     let folder = Folder::new();
     let no_label = "no instance has a label; at least one label is wanted (a file without labels in it takes them from --train-labels)";

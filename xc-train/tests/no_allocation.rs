@@ -85,6 +85,31 @@ fn trees_of_sparse_rows_and_of_text() {
 }
 
 #[test]
+fn candidates_that_change_from_query_to_query() {
+    for trees in [1, 3] {
+        let folder = tempfile::tempdir().unwrap();
+        folders::tree(folder.path(), Front::Plain, trees);
+        let model = Model::open(folder.path()).unwrap();
+        let rows = folders::rows(9);
+        let n = N_LABELS as u32;
+        // The largest list lies together, where it needs few clusters; the others lie apart, or are short.
+        let lists: [Vec<u32>; 4] =
+            [(0..n / 2).collect(), (0..n).step_by(3).collect(), vec![n - 1, 0], (1..n).step_by(2).skip(3).collect()];
+        let (mut scratch, mut answer) = (Scratch::default(), Answer::default());
+        let mut ask = |labels: &[u32], at: usize| {
+            let query = Query::Sparse(Rows::new(rows.view()).row(at));
+            let options = QueryOptions { candidates: Candidates::Labels(labels), ..QueryOptions::top(5) };
+            model.predict(&query, &options, &mut scratch, &mut answer).unwrap();
+            assert!(!answer.labels.is_empty() && answer.labels.iter().all(|s| labels.contains(&s.label)));
+        };
+        (0..rows.rows()).for_each(|at| ask(&lists[0], at));
+        let before = ALLOCATIONS.with(Cell::get);
+        (0..8).for_each(|i| (0..rows.rows()).for_each(|at| ask(&lists[(at + i) % lists.len()], at)));
+        assert_eq!(ALLOCATIONS.with(Cell::get), before, "{trees} trees");
+    }
+}
+
+#[test]
 fn mach_of_sparse_rows_and_of_text() {
     from_two_threads(|folder| folders::mach(folder, Front::Plain));
     from_two_threads(|folder| folders::mach(folder, Front::Text));

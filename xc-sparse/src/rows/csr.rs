@@ -24,7 +24,7 @@ pub struct SparseRow<'a> {
 }
 
 /// Why two lists are no sparse row.
-#[derive(Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SparseRowError {
     /// Not as many values as features.

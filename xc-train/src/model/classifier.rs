@@ -1,7 +1,7 @@
 //! Classifiers behind the front door.
 
 use super::query::{Candidates, QueryError};
-use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, System, Table, scratch_of};
+use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, scratch_of};
 use super::{OpenModelError, OpenOptions};
 use crate::classifier::{Classifier, InputKind, Only, PredictError, PredictScratch, QueryRow, preset};
 use std::any::Any;
@@ -16,7 +16,9 @@ pub(super) fn kinds() -> impl Iterator<Item = Kind> {
 
 fn open(container: Container, _: &OpenOptions, check: Check) -> Result<Opened, OpenModelError> {
     let model = Classifier::of(&container, check == Check::Structure).map_err(OpenModelError::system)?;
-    Ok(Opened { system: Box::new(model), container, warnings: Vec::new() })
+    let takes_vectors = model.params().encoder.input == InputKind::Dense;
+    let shape = Shape { takes_vectors, ..Shape::new::<PredictScratch>(model.n_features(), model.n_labels()) };
+    Ok(Opened { system: Box::new(model), shape, container, warnings: Vec::new() })
 }
 
 /// Sizes of the parts of the network, as the configuration states them.
@@ -54,22 +56,6 @@ fn failed(error: PredictError) -> (usize, QueryError) {
 }
 
 impl System for Classifier {
-    fn n_features(&self) -> usize {
-        self.n_features()
-    }
-
-    fn n_labels(&self) -> usize {
-        self.n_labels()
-    }
-
-    fn takes_vectors(&self) -> bool {
-        self.params().encoder.input == InputKind::Dense
-    }
-
-    fn scratch(&self) -> Box<dyn Any + Send> {
-        Box::<PredictScratch>::default()
-    }
-
     fn one(
         &self,
         row: Row<'_>,
@@ -98,9 +84,5 @@ impl System for Classifier {
             Candidates::ByQuery { rows, first } => Only::Rows { rows, first },
         };
         self.predict(rows.features(), ask.top_k, only, scratch_of(scratch)).map_err(failed)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

@@ -1,7 +1,7 @@
 //! MACH behind the front door.
 
 use super::query::QueryError;
-use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, System, Table, scratch_of};
+use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, scratch_of};
 use super::{OpenModelError, OpenOptions};
 use crate::mach::{self, AnswerError, Asking, MachContainer, MachModel, MachScratch, array_prefix};
 use std::any::Any;
@@ -22,7 +22,8 @@ fn open(container: Container, options: &OpenOptions, _: Check) -> Result<Opened,
         warnings.extend(lost.into_iter().map(|lost| Box::new(lost) as Box<dyn Error + Send + Sync>));
         warnings.push(Box::new(InPart { n, of }));
     }
-    Ok(Opened { system: Box::new(model), container: open.into_container(), warnings })
+    let shape = Shape::new::<MachScratch>(model.n_features(), model.n_labels());
+    Ok(Opened { system: Box::new(model), shape, container: open.into_container(), warnings })
 }
 
 /// How much of a model answers.
@@ -65,18 +66,6 @@ fn failed(error: AnswerError) -> (usize, QueryError) {
 }
 
 impl System for MachModel {
-    fn n_features(&self) -> usize {
-        self.n_features()
-    }
-
-    fn n_labels(&self) -> usize {
-        self.n_labels()
-    }
-
-    fn scratch(&self) -> Box<dyn Any + Send> {
-        Box::<MachScratch>::default()
-    }
-
     fn one(
         &self,
         row: Row<'_>,
@@ -107,9 +96,5 @@ impl System for MachModel {
         }
         let candidates = |i: usize| ask.candidates.of(i).unwrap_or_default();
         self.predict_candidates(rows.features(), candidates, ask.top_k, asking.decoder).map_err(failed)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

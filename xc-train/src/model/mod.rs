@@ -36,10 +36,10 @@ pub use system::{Cell, Description, Table};
 pub use xc_tree::text::{PIPELINE_PREFIX, StoredPipelineError, read_pipeline, write_pipeline};
 
 use query::{check_labels, check_row, check_values};
-use scratch::{Lists, Making, Room};
+use scratch::{Buffers, Lists, Making};
 use std::any::Any;
 use std::error::Error;
-use system::{Ask, Batch, Kind, Row, System};
+use system::{Ask, Batch, Kind, Row, Shape, System};
 use xc_hash::text::Featurizer;
 use xc_sparse::chunked::Touched;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored};
@@ -56,6 +56,7 @@ fn kinds() -> impl Iterator<Item = Kind> {
 pub struct Model {
     kind: Kind,
     system: Box<dyn System>,
+    shape: Shape,
     maker: Option<Featurizer>,
     container: Container,
     warnings: Vec<Box<dyn Error + Send + Sync>>,
@@ -68,18 +69,18 @@ impl Model {
         Description {
             kind: self.kind.name,
             takes: self.takes(),
-            n_features: self.system.n_features(),
-            n_labels: self.system.n_labels(),
+            n_features: self.shape.n_features,
+            n_labels: self.shape.n_labels,
             n_bytes: self.container.n_bytes(),
-            batch_size: self.system.batch_size(),
-            shares_queries: self.system.shares_queries(),
+            batch_size: self.shape.batch_size,
+            shares_queries: self.shape.shares_queries,
         }
     }
 
     fn takes(&self) -> InputKind {
         match &self.maker {
             Some(Featurizer::Text(_)) => InputKind::Text,
-            _ if self.system.takes_vectors() => InputKind::Dense,
+            _ if self.shape.takes_vectors => InputKind::Dense,
             _ => InputKind::Sparse,
         }
     }
@@ -109,13 +110,12 @@ impl Model {
 
     /// The model as the type of its kind, such as `xc_tree::TreeModel`, for what only that kind can do.
     pub fn as_kind<T: Any>(&self) -> Option<&T> {
-        self.system.as_any().downcast_ref()
+        (&*self.system as &dyn Any).downcast_ref()
     }
 
     /// Answers one query into `out`.
     ///
-    /// *Cost*: that of the kind of model. Allocates nothing once `scratch` and `out` have grown, but where candidates of a tree
-    /// change from query to query.
+    /// *Cost*: that of the kind of model. Allocates nothing once `scratch` and `out` have grown.
     ///
     /// *Determinism*: the same bits as in any batch, at any number of threads.
     ///
@@ -130,12 +130,12 @@ impl Model {
     ) -> Result<(), QueryError> {
         out.labels.clear();
         (out.certificate, out.known_terms) = (None, None);
-        let mut room = scratch.take(self);
-        let outcome = self.answer(query, options, &mut room, out);
+        let mut buffers = scratch.take(self);
+        let outcome = self.answer(query, options, &mut buffers, out);
         if outcome.is_err() {
             out.labels.clear();
         }
-        scratch.put(room);
+        scratch.put(buffers);
         outcome
     }
 
@@ -143,10 +143,10 @@ impl Model {
         &self,
         query: &Query<'_>,
         options: &QueryOptions<'_>,
-        room: &mut Room,
+        buffers: &mut Buffers,
         out: &mut Answer,
     ) -> Result<(), QueryError> {
-        let Room { making, system, lists, .. } = room;
+        let Buffers { making, system, lists, .. } = buffers;
         let ask = self.ask(options, 1, lists)?;
         let ask = Ask { candidates: ask.candidates.at(0), ..ask };
         let row = self.row(query, making)?;
@@ -184,8 +184,8 @@ impl Model {
                 Batch::Sparse(made.view())
             }
             (Queries::Sparse(rows), None) | (Queries::Made(rows), _) => {
-                let expected = self.system.n_features();
-                if self.system.takes_vectors() {
+                let expected = self.shape.n_features;
+                if self.shape.takes_vectors {
                     return Err(of_all(QueryError::Input { got: InputKind::Sparse, expected: InputKind::Dense }));
                 }
                 if rows.cols() != expected {
@@ -193,8 +193,8 @@ impl Model {
                 }
                 Batch::Sparse(rows)
             }
-            (Queries::Dense(rows), _) if self.system.takes_vectors() => {
-                let (got, expected) = (rows.width(), self.system.n_features());
+            (Queries::Dense(rows), _) if self.shape.takes_vectors => {
+                let (got, expected) = (rows.width(), self.shape.n_features);
                 if got != expected {
                     return Err(of_all(QueryError::Width { got, expected, dense: true }));
                 }
@@ -211,7 +211,7 @@ impl Model {
             return Ok(answers);
         }
         let failed = |(query, source)| BatchError { query, source };
-        let scratch = &mut *self.system.scratch();
+        let scratch = &mut *(self.shape.scratch)();
         answers.ranked = self.system.batch(batch, &ask, scratch, &mut answers.certificates).map_err(failed)?;
         answers.ranked = finish_batch(answers.ranked, options, &lists.excluded)?;
         Ok(answers)
@@ -221,9 +221,9 @@ impl Model {
     fn predict_each(&self, queries: Queries<'_>, options: &QueryOptions<'_>) -> Result<Answers, BatchError> {
         let (mut scratch, mut answer, mut answers) = (Scratch::default(), Answer::default(), Answers::default());
         if let Queries::Sparse(rows) | Queries::Made(rows) = queries
-            && rows.cols() != self.system.n_features()
+            && rows.cols() != self.shape.n_features
         {
-            let (got, expected) = (rows.cols(), self.system.n_features());
+            let (got, expected) = (rows.cols(), self.shape.n_features);
             return Err(BatchError { query: 0, source: QueryError::Width { got, expected, dense: false } });
         }
         for query in 0..queries.len() {
@@ -262,10 +262,10 @@ impl Model {
                 }
                 Ok(CsrMatrix::new((texts.len(), pipeline.n_features()), indptr, indices, values))
             }
-            (Queries::Sparse(rows), None) if !self.system.takes_vectors() => Ok(rows.to_owned()),
+            (Queries::Sparse(rows), None) if !self.shape.takes_vectors => Ok(rows.to_owned()),
             (Queries::Sparse(rows), Some(Featurizer::Rows(weights))) => {
-                if rows.cols() != self.system.n_features() {
-                    let (got, expected) = (rows.cols(), self.system.n_features());
+                if rows.cols() != self.shape.n_features {
+                    let (got, expected) = (rows.cols(), self.shape.n_features);
                     return Err(of_all(QueryError::Width { got, expected, dense: false }));
                 }
                 let (mut made, plain) = (rows.to_owned(), Rows::new(rows));
@@ -294,14 +294,14 @@ impl Model {
         scratch: &mut Scratch,
         touched: &mut Touched,
     ) -> Result<bool, QueryError> {
-        let mut room = scratch.take(self);
-        let Room { making, system, lists, .. } = &mut *room;
+        let mut buffers = scratch.take(self);
+        let Buffers { making, system, lists, .. } = &mut *buffers;
         let ask = self.ask(options, 1, lists)?;
         let can = match self.row(query, making)? {
             Row::Sparse(row) => self.system.touched(row, &ask, &mut **system, touched),
             Row::Dense(_) => false,
         };
-        scratch.put(room);
+        scratch.put(buffers);
         Ok(can)
     }
 
@@ -322,7 +322,7 @@ impl Model {
         if options.min_score.is_some_and(f32::is_nan) {
             return Err(QueryError::MinScore);
         }
-        let n_labels = self.system.n_labels();
+        let n_labels = self.shape.n_labels;
         let Lists { excluded, candidates } = lists;
         let candidates = match options.candidates {
             Candidates::All => Candidates::All,
@@ -351,7 +351,7 @@ impl Model {
 
     /// The features of a query, checked.
     fn row<'r>(&self, query: &Query<'r>, making: &'r mut Making) -> Result<Row<'r>, QueryError> {
-        let n_features = self.system.n_features();
+        let n_features = self.shape.n_features;
         let Making { text, joined, values } = making;
         let (row, got) = match (*query, &self.maker) {
             (Query::Text(words), Some(Featurizer::Text(pipeline))) => {
@@ -375,7 +375,7 @@ impl Model {
                 return Ok(Row::Sparse(SparseRow { indices: row.indices, values }));
             }
             (Query::Sparse(row), None) | (Query::Made(row), _) => (Some(row), InputKind::Sparse),
-            (Query::Dense(values), _) if self.system.takes_vectors() => {
+            (Query::Dense(values), _) if self.shape.takes_vectors => {
                 if values.len() != n_features {
                     return Err(QueryError::Width { got: values.len(), expected: n_features, dense: true });
                 }
@@ -387,7 +387,7 @@ impl Model {
             (Query::Text(_) | Query::Fields(_), _) => (None, InputKind::Text),
         };
         match row {
-            Some(row) if !self.system.takes_vectors() => {
+            Some(row) if !self.shape.takes_vectors => {
                 check_row(row, n_features)?;
                 Ok(Row::Sparse(row))
             }

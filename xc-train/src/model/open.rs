@@ -120,15 +120,15 @@ impl Model {
             let maker = read_pipeline(&opened.container)?;
             Ok((opened, maker))
         };
-        let (Opened { system, container, warnings }, maker) = on_threads(open)??;
+        let (Opened { system, shape, container, warnings }, maker) = on_threads(open)??;
         if let Some(maker) = &maker
-            && maker.n_features() != system.n_features()
+            && maker.n_features() != shape.n_features
         {
-            let (got, expected) = (maker.n_features(), system.n_features());
+            let (got, expected) = (maker.n_features(), shape.n_features);
             return Err(OpenModelError::PipelineWidth { path: folder.to_owned(), got, expected });
         }
         let generation = GENERATION.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { kind, system, maker, container, warnings, generation })
+        Ok(Self { kind, system, shape, maker, container, warnings, generation })
     }
 
     /// As [`Model::open_with`], without checking the content of the arrays.

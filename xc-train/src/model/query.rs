@@ -7,7 +7,7 @@ use thiserror::Error;
 use xc_mach::{Certificate, Decoder};
 use xc_sparse::chunked::Choice;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored};
-use xc_sparse::{CsrView, LabelRows, Rows, SparseRow};
+use xc_sparse::{CsrView, LabelRows, Rows, SparseRow, SparseRowError};
 
 /// One query.
 #[derive(Clone, Copy, Debug)]
@@ -209,14 +209,9 @@ pub enum QueryError {
         /// Whether queries are vectors.
         dense: bool,
     },
-    /// A sparse row with more or fewer values than features.
-    #[error("{n_indices} features with {n_values} values")]
-    Lengths {
-        /// Number of features.
-        n_indices: usize,
-        /// Number of values.
-        n_values: usize,
-    },
+    /// Features and values that make no sparse row.
+    #[error(transparent)]
+    Row(#[from] SparseRowError),
     /// A feature that the model does not have.
     #[error("feature {feature} at position {position}; the model has {n_features} features")]
     Feature {
@@ -226,16 +221,6 @@ pub enum QueryError {
         position: usize,
         /// Number of features of the model.
         n_features: usize,
-    },
-    /// Features of a row that do not ascend.
-    #[error("feature {feature} at position {position} after feature {previous}; features ascend and occur once")]
-    Order {
-        /// The feature.
-        feature: u32,
-        /// The feature before it.
-        previous: u32,
-        /// Its position in the row.
-        position: usize,
     },
     /// A value that is infinite or not a number.
     #[error("value {value} at position {position}; expected a finite number")]
@@ -316,13 +301,8 @@ impl fmt::Display for InputKind {
 
 /// A sparse row that a model may be asked with. *Cost*: one pass.
 pub(super) fn check_row(row: SparseRow<'_>, n_features: usize) -> Result<(), QueryError> {
+    row.check()?;
     let SparseRow { indices, values } = row;
-    if indices.len() != values.len() {
-        return Err(QueryError::Lengths { n_indices: indices.len(), n_values: values.len() });
-    }
-    if let Some(at) = indices.windows(2).position(|pair| pair[0] >= pair[1]) {
-        return Err(QueryError::Order { feature: indices[at + 1], previous: indices[at], position: at + 1 });
-    }
     match indices.last() {
         Some(&feature) if feature as usize >= n_features => {
             let position = indices.partition_point(|&f| (f as usize) < n_features);

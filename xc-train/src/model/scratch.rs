@@ -11,10 +11,10 @@ use xc_sparse::rank::LabelId;
 ///
 /// A scratch knows the model that it served: another model's, or one that a panic went through, is made anew.
 #[derive(Default)]
-pub struct Scratch(Option<Box<Room>>);
+pub struct Scratch(Option<Box<Buffers>>);
 
 /// What a [`Scratch`] holds between queries.
-pub(super) struct Room {
+pub(super) struct Buffers {
     /// [`Model::generation`].
     model: u64,
     pub(super) making: Making,
@@ -41,21 +41,105 @@ pub(super) struct Making {
 
 impl Scratch {
     /// Takes the memory out; a query that panics leaves nothing behind.
-    pub(super) fn take(&mut self, model: &Model) -> Box<Room> {
-        self.0.take().filter(|room| room.model == model.generation).unwrap_or_else(|| {
+    pub(super) fn take(&mut self, model: &Model) -> Box<Buffers> {
+        self.0.take().filter(|buffers| buffers.model == model.generation).unwrap_or_else(|| {
             let (making, lists) = Default::default();
-            Box::new(Room { model: model.generation, making, system: model.system.scratch(), lists })
+            Box::new(Buffers { model: model.generation, making, system: (model.shape.scratch)(), lists })
         })
     }
 
     /// Keeps the memory for the next query.
-    pub(super) fn put(&mut self, room: Box<Room>) {
-        self.0 = Some(room);
+    pub(super) fn put(&mut self, buffers: Box<Buffers>) {
+        self.0 = Some(buffers);
     }
 }
 
 impl fmt::Debug for Scratch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scratch").field("model", &self.0.as_ref().map(|room| room.model)).finish()
+        f.debug_struct("Scratch").field("model", &self.0.as_ref().map(|buffers| buffers.model)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classifier::{Classifier, preset};
+    use crate::model::query::QueryError;
+    use crate::model::system::{Ask, Batch, Row, System};
+    use crate::model::{Answer, Query, QueryOptions};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use xc_mach::Certificate;
+    use xc_sparse::SparseRow;
+    use xc_sparse::rank::{RankedBatch, Scored};
+    use xc_sparse::store::ContainerWriter;
+
+    /// A model that panics in the middle of a query, once: its scratch is used by then.
+    struct Panics {
+        inner: Box<dyn System>,
+        is_due: AtomicBool,
+    }
+
+    impl System for Panics {
+        fn one(
+            &self,
+            row: Row<'_>,
+            ask: &Ask<'_>,
+            scratch: &mut dyn Any,
+            out: &mut Vec<Scored>,
+        ) -> Result<Option<Certificate>, QueryError> {
+            let answer = self.inner.one(row, ask, scratch, out);
+            assert!(!self.is_due.swap(false, Ordering::Relaxed), "in the middle of a query");
+            answer
+        }
+
+        fn batch(
+            &self,
+            rows: Batch<'_>,
+            ask: &Ask<'_>,
+            scratch: &mut dyn Any,
+            certificates: &mut Vec<Certificate>,
+        ) -> Result<RankedBatch, (usize, QueryError)> {
+            self.inner.batch(rows, ask, scratch, certificates)
+        }
+    }
+
+    #[test]
+    fn a_scratch_that_a_panic_went_through_answers_as_a_new_one() {
+        let mut params = preset::dense().params;
+        params.encoder.widths = vec![3];
+        let classifier = Classifier::new(preset::DENSE, 4, 6, params).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m");
+        let mut writer = ContainerWriter::create(&path, preset::DENSE).unwrap();
+        classifier.write(&mut writer).unwrap();
+        writer.finish().unwrap();
+
+        let mut model = Model::open(&path).unwrap();
+        let query = |i: u32| ([i % 4], [1.0 + i as f32]);
+        let ask = |model: &Model, i: u32, scratch: &mut Scratch, out: &mut Answer| {
+            let (indices, values) = query(i);
+            let row = SparseRow { indices: &indices, values: &values };
+            model.predict(&Query::Sparse(row), &QueryOptions::top(3), scratch, out).unwrap();
+        };
+        let expected: Vec<Answer> = (0..4)
+            .map(|i| {
+                let mut answer = Answer::default();
+                ask(&model, i, &mut Scratch::default(), &mut answer);
+                answer
+            })
+            .collect();
+        model.system = Box::new(Panics { inner: model.system, is_due: AtomicBool::new(false) });
+
+        let (mut scratch, mut answer) = (Scratch::default(), Answer::default());
+        ask(&model, 0, &mut scratch, &mut answer);
+        let panics: &Panics = model.as_kind().unwrap();
+        panics.is_due.store(true, Ordering::Relaxed);
+        let outcome = catch_unwind(AssertUnwindSafe(|| ask(&model, 1, &mut scratch, &mut answer)));
+        assert!(outcome.is_err());
+        for (i, expected) in (0..4).zip(&expected) {
+            ask(&model, i, &mut scratch, &mut answer);
+            assert_eq!(answer, *expected, "query {i}");
+        }
     }
 }

@@ -38,6 +38,7 @@ pub(super) enum Check {
 /// What opening a kind of model gives.
 pub(super) struct Opened {
     pub(super) system: Box<dyn System>,
+    pub(super) shape: Shape,
     /// The container, to be kept for the pipeline, the label names and the sizes.
     pub(super) container: Container,
     /// What was left out, and why.
@@ -96,32 +97,32 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// A model that answers. Scores of labels with different logits differ, and lists are ranked.
-pub(super) trait System: Send + Sync {
+/// What a model looks like from outside.
+pub(super) struct Shape {
     /// Number of features of a query, or of values of a vector.
-    fn n_features(&self) -> usize;
-
-    /// Number of labels.
-    fn n_labels(&self) -> usize;
-
+    pub(super) n_features: usize,
+    pub(super) n_labels: usize,
     /// Whether queries are vectors.
-    fn takes_vectors(&self) -> bool {
-        false
-    }
-
+    pub(super) takes_vectors: bool,
     /// Whether all threads work on one query.
-    fn shares_queries(&self) -> bool {
-        true
-    }
-
+    pub(super) shares_queries: bool,
     /// Queries of a batch beyond which nothing is gained.
-    fn batch_size(&self) -> usize {
-        1024
+    pub(super) batch_size: usize,
+    /// Makes the memory of one thread's queries, which is handed back to `one` and `batch`.
+    pub(super) scratch: fn() -> Box<dyn Any + Send>,
+}
+
+impl Shape {
+    /// Of a model of sparse features whose queries need a scratch of type `S`.
+    pub(super) fn new<S: Default + Any + Send>(n_features: usize, n_labels: usize) -> Self {
+        let scratch = || -> Box<dyn Any + Send> { Box::<S>::default() };
+        Self { n_features, n_labels, takes_vectors: false, shares_queries: true, batch_size: 1024, scratch }
     }
+}
 
-    /// Memory of one thread's queries; handed back to `one` and `batch`, which may rely on its type.
-    fn scratch(&self) -> Box<dyn Any + Send>;
-
+/// A model that answers. Scores of labels with different logits differ, and lists are ranked. What only its kind can do is asked
+/// of the type itself.
+pub(super) trait System: Any + Send + Sync {
     /// Answers one query into `out`, without allocation once the scratch has grown.
     fn one(
         &self,
@@ -144,12 +145,9 @@ pub(super) trait System: Send + Sync {
     fn touched(&self, _row: SparseRow<'_>, _ask: &Ask<'_>, _scratch: &mut dyn Any, _touched: &mut Touched) -> bool {
         false
     }
-
-    /// The model itself, for what only its kind can do.
-    fn as_any(&self) -> &dyn Any;
 }
 
-/// The scratch of a system. Scratches are made by [`System::scratch`] and kept with the model's number.
+/// The scratch of a system. Scratches are made by [`Shape::scratch`] and kept with the model's number.
 ///
 /// # Panics
 /// If it is of another type, which the number rules out.

@@ -1,7 +1,7 @@
 //! Label trees behind the front door.
 
 use super::query::{Candidates, QueryError};
-use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, System, Table, scratch_of};
+use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, scratch_of};
 use super::{OpenModelError, OpenOptions};
 use rayon::prelude::*;
 use std::any::Any;
@@ -22,8 +22,11 @@ fn open(container: Container, _: &OpenOptions, check: Check) -> Result<Opened, O
         // SAFETY: `Check::None` comes from `Model::open_trusted` alone, whose caller vouches for the folder.
         Check::None => unsafe { xc_tree::trusted::open(&container) },
     };
-    let system = Box::new(model.map_err(OpenModelError::system)?);
-    Ok(Opened { system, container, warnings: Vec::new() })
+    let model = model.map_err(OpenModelError::system)?;
+    let shape = Shape::new::<Scratch>(model.info().n_features, model.info().n_labels);
+    // Tiles of so many queries share a chunk.
+    let shape = Shape { shares_queries: false, batch_size: 8192, ..shape };
+    Ok(Opened { system: Box::new(model), shape, container, warnings: Vec::new() })
 }
 
 /// Sizes level by level.
@@ -57,8 +60,9 @@ fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
 #[derive(Default)]
 struct Scratch {
     predict: PredictScratch,
-    /// The candidates of the query before, prepared.
-    restriction: Option<(Vec<LabelId>, Restriction)>,
+    /// The candidates of the query before, and the same prepared.
+    candidates: Vec<LabelId>,
+    restriction: Restriction,
 }
 
 impl From<UnknownLabel> for QueryError {
@@ -73,27 +77,6 @@ fn params(model: &TreeModel, ask: &Ask<'_>) -> PredictParams {
 }
 
 impl System for TreeModel {
-    fn n_features(&self) -> usize {
-        self.info().n_features
-    }
-
-    fn n_labels(&self) -> usize {
-        self.info().n_labels
-    }
-
-    fn shares_queries(&self) -> bool {
-        false
-    }
-
-    /// Tiles of so many share a chunk.
-    fn batch_size(&self) -> usize {
-        8192
-    }
-
-    fn scratch(&self) -> Box<dyn Any + Send> {
-        Box::<Scratch>::default()
-    }
-
     fn one(
         &self,
         row: Row<'_>,
@@ -101,18 +84,17 @@ impl System for TreeModel {
         scratch: &mut dyn Any,
         out: &mut Vec<Scored>,
     ) -> Result<Option<Certificate>, QueryError> {
-        let Scratch { predict, restriction } = scratch_of(scratch);
+        let Scratch { predict, candidates, restriction } = scratch_of(scratch);
         let Some(labels) = ask.candidates.of(0) else {
             self.predict_one(row.sparse(), &params(self, ask), predict, out);
             return Ok(None);
         };
         // Preparing them passes over all labels, so the same candidates are prepared once.
-        if restriction.as_ref().is_none_or(|(prepared, _)| prepared != labels) {
-            *restriction = Some((labels.to_vec(), self.restrict(labels)?));
+        if *candidates != labels || restriction.n_trees() == 0 {
+            self.restrict_into(labels, restriction)?;
+            labels.clone_into(candidates);
         }
-        if let Some((_, restriction)) = restriction {
-            self.predict_restricted(row.sparse(), restriction, ask.top_k, predict, out);
-        }
+        self.predict_restricted(row.sparse(), restriction, ask.top_k, predict, out);
         Ok(None)
     }
 
@@ -123,22 +105,28 @@ impl System for TreeModel {
         _: &mut dyn Any,
         _: &mut Vec<Certificate>,
     ) -> Result<RankedBatch, (usize, QueryError)> {
-        let prepare = |i: usize, labels: &[LabelId]| self.restrict(labels).map_err(|e| (i, e.into()));
-        let shared = match ask.candidates {
+        let mut shared = Restriction::default();
+        match ask.candidates {
             Candidates::All => return Ok(self.predict_batch(rows.sparse(), &params(self, ask))),
-            Candidates::Labels(labels) => Some(prepare(0, labels)?),
-            Candidates::ByQuery { .. } => None,
-        };
+            Candidates::Labels(labels) => self.restrict_into(labels, &mut shared).map_err(|e| (0, e.into()))?,
+            Candidates::ByQuery { .. } => {}
+        }
         let rows = Rows::new(rows.sparse());
-        let answers = (0..rows.len()).into_par_iter().map_init(PredictScratch::default, |scratch, i| {
-            let own = if shared.is_none() { ask.candidates.of(i) } else { None };
-            let own = own.map(|labels| prepare(i, labels)).transpose()?;
-            let mut answer = Vec::new();
-            if let Some(restriction) = own.as_ref().or(shared.as_ref()) {
+        let answers = (0..rows.len()).into_par_iter().map_init(
+            <(PredictScratch, Restriction)>::default,
+            |(scratch, own), i| -> Result<Vec<Scored>, (usize, QueryError)> {
+                let restriction = if let Candidates::ByQuery { .. } = ask.candidates {
+                    let labels = ask.candidates.of(i).unwrap_or_default();
+                    self.restrict_into(labels, own).map_err(|e| (i, e.into()))?;
+                    &*own
+                } else {
+                    &shared
+                };
+                let mut answer = Vec::new();
                 self.predict_restricted(rows.row(i), restriction, ask.top_k, scratch, &mut answer);
-            }
-            Ok(answer)
-        });
+                Ok(answer)
+            },
+        );
         let answers: Vec<Vec<Scored>> = answers.collect::<Result<_, _>>()?;
         let mut batch = RankedBatch::new();
         answers.iter().for_each(|answer| batch.push_row(answer));
@@ -151,9 +139,5 @@ impl System for TreeModel {
             parents.iter().for_each(|&parent| touched.add(level, query, parent, params.choice));
         });
         true
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

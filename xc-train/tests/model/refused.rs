@@ -2,7 +2,7 @@
 
 use crate::folders::{self, Front, N_FEATURES, N_LABELS, WIDTH};
 use xc_sparse::chunked::Choice;
-use xc_sparse::{CsrMatrix, LabelRows, SparseRow};
+use xc_sparse::{CsrMatrix, LabelRows, SparseRow, SparseRowError};
 use xc_train::model::{
     Answer, Candidates, InputKind, Model, OpenModelError, OpenOptions, Queries, Query, QueryError, QueryOptions,
     Scratch, SearchOptions,
@@ -30,9 +30,9 @@ fn row<'a>(indices: &'a [u32], values: &'a [f32]) -> Query<'a> {
 fn rows_that_no_model_may_see_are_refused_with_their_place() {
     let (model, options) = (tree(), QueryOptions::default());
     let refused = |indices: &[u32], values: &[f32]| refused(&model, row(indices, values), &options);
-    assert_eq!(refused(&[7, 3], &[1.0, 1.0]), QueryError::Order { feature: 3, previous: 7, position: 1 });
-    assert_eq!(refused(&[3, 3], &[1.0, 1.0]), QueryError::Order { feature: 3, previous: 3, position: 1 });
-    assert_eq!(refused(&[3, 4], &[1.0]), QueryError::Lengths { n_indices: 2, n_values: 1 });
+    assert_eq!(refused(&[7, 3], &[1.0, 1.0]), QueryError::Row(SparseRowError::Order { previous: 7, next: 3 }));
+    assert_eq!(refused(&[3, 3], &[1.0, 1.0]), QueryError::Row(SparseRowError::Order { previous: 3, next: 3 }));
+    assert_eq!(refused(&[3, 4], &[1.0]), QueryError::Row(SparseRowError::Lengths { features: 2, values: 1 }));
     let n_features = N_FEATURES;
     assert_eq!(refused(&[3, 90], &[1.0, 2.0]), QueryError::Feature { feature: 90, position: 1, n_features });
     let error = refused(&[3, 4], &[1.0, f32::INFINITY]);

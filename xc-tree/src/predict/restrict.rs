@@ -9,11 +9,16 @@ use xc_sparse::SparseRow;
 use xc_sparse::chunked::{Choice, margins};
 use xc_sparse::rank::Scored;
 
-/// The nodes on the way to a set of labels, for every tree of a model.
-#[derive(Clone, Debug)]
+/// The nodes on the way to a set of labels, for every tree of a model; the caller's, reused from set to set.
+#[derive(Clone, Debug, Default)]
 pub struct Restriction {
     trees: Vec<Vec<LevelNodes>>,
     n_labels: usize,
+    // By label: whether it is asked for.
+    wanted: Vec<bool>,
+    // Margins and scores of a level for any set of so many labels, at most.
+    most_margins: usize,
+    most_nodes: usize,
 }
 
 /// Parents to score at one level and, for each, which of their children lead to wanted labels.
@@ -39,16 +44,40 @@ impl TreeModel {
     ///
     /// *Cost*: O(labels of the model) once.
     pub fn restrict(&self, labels: &[u32]) -> Result<Restriction, UnknownLabel> {
+        let mut restriction = Restriction::default();
+        self.restrict_into(labels, &mut restriction)?;
+        Ok(restriction)
+    }
+
+    /// As [`TreeModel::restrict`], in place of what `out` holds, which may be of any model. Allocates nothing once it
+    /// has held as many labels of this model.
+    ///
+    /// # Errors
+    /// A label that the model does not have; `out` is then prepared for no tree.
+    pub fn restrict_into(&self, labels: &[u32], out: &mut Restriction) -> Result<(), UnknownLabel> {
         let n_labels = self.info.n_labels;
-        let mut wanted = vec![false; n_labels];
+        let Restriction { trees, n_labels: n_different, wanted, most_margins, most_nodes } = out;
+        wanted.clear();
+        wanted.resize(n_labels, false);
+        *n_different = 0;
         for &label in labels {
-            match wanted.get_mut(label as usize) {
-                Some(slot) => *slot = true,
-                None => return Err(UnknownLabel { label, n_labels }),
+            let Some(slot) = wanted.get_mut(label as usize) else {
+                trees.clear();
+                return Err(UnknownLabel { label, n_labels });
+            };
+            *n_different += usize::from(!std::mem::replace(slot, true));
+        }
+        (*most_margins, *most_nodes) = (0, *n_different);
+        trees.resize_with(self.trees.len(), Vec::new);
+        for (tree, levels) in self.trees.iter().zip(trees) {
+            paths(tree, wanted, *n_different, levels);
+            for l in 0..tree.depth() {
+                let level = tree.level(l);
+                let widest = (0..level.n_parents()).map(|parent| level.children(parent).len()).max().unwrap_or(0);
+                *most_margins = (*most_margins).max(level.n_columns().min(widest.saturating_mul(*n_different)));
             }
         }
-        let trees = self.trees.iter().map(|tree| paths(tree, &wanted)).collect();
-        Ok(Restriction { trees, n_labels: wanted.iter().filter(|&&w| w).count() })
+        Ok(())
     }
 
     /// The best `top_k` of the prepared labels for one query, best first, into `out`.
@@ -72,6 +101,12 @@ impl TreeModel {
         let SearchScratch { product, parent_scores, child_scores, margins: room_margins, select, .. } = search;
         let row = normalised(row, self.info.normalise_rows, room);
         pooled.clear();
+        room_margins.clear();
+        room_margins.reserve(restriction.most_margins);
+        for scores in [&mut *parent_scores, &mut *child_scores] {
+            scores.clear();
+            scores.reserve(restriction.most_nodes + 1);
+        }
         for (number, (tree, levels)) in self.trees.iter().zip(&restriction.trees).enumerate() {
             let view = query.prepare(row, tree.slot_map());
             parent_scores.clear();
@@ -116,21 +151,36 @@ impl TreeModel {
 }
 
 impl Restriction {
+    /// Number of trees that it is prepared for; 0 before it is prepared.
+    pub fn n_trees(&self) -> usize {
+        self.trees.len()
+    }
+
     /// Number of different labels asked for.
     pub fn n_labels(&self) -> usize {
         self.n_labels
     }
 }
 
-/// From the wanted leaves up to the root: at each level the wanted nodes, and their parents.
-fn paths(tree: &Tree, wanted: &[bool]) -> Vec<LevelNodes> {
+/// From the wanted leaves up to the root: at each level the wanted nodes, and their parents. There are at most `most` of
+/// each.
+fn paths(tree: &Tree, wanted: &[bool], most: usize, levels: &mut Vec<LevelNodes>) {
     let labels = tree.labels();
-    let mut nodes: Vec<u32> = (0..labels.len() as u32).filter(|&leaf| wanted[labels[leaf as usize] as usize]).collect();
-    let mut levels = Vec::with_capacity(tree.depth());
+    levels.resize_with(tree.depth(), LevelNodes::default);
+    for level in &mut *levels {
+        level.parents.clear();
+        level.parents.reserve(most);
+        level.nodes.clear();
+        level.nodes.reserve(most);
+    }
+    let Some(last) = levels.last_mut() else { return };
+    last.nodes.extend((0..labels.len() as u32).filter(|&leaf| wanted[labels[leaf as usize] as usize]));
     for l in (0..tree.depth()).rev() {
         let level = tree.level(l);
-        let (mut parents, mut parent) = (Vec::new(), 0);
-        for &node in &nodes {
+        let (above, here) = levels.split_at_mut(l);
+        let LevelNodes { parents, nodes } = &mut here[0];
+        let mut parent = 0;
+        for &node in &*nodes {
             while level.children(parent).end <= node {
                 parent += 1;
             }
@@ -138,9 +188,8 @@ fn paths(tree: &Tree, wanted: &[bool]) -> Vec<LevelNodes> {
                 parents.push(parent as u32);
             }
         }
-        let above = parents.clone();
-        levels.push(LevelNodes { parents, nodes: std::mem::replace(&mut nodes, above) });
+        if let Some(above) = above.last_mut() {
+            above.nodes.extend_from_slice(parents);
+        }
     }
-    levels.reverse();
-    levels
 }

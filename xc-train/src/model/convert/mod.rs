@@ -143,7 +143,7 @@ impl Model {
     pub fn export(&self, format_name: &str, destination: &Path, part: Option<usize>) -> Result<(), ConvertError> {
         let format = format(format_name)?;
         let (source, kind) = (self.container.folder(), self.kind.name);
-        let outcome = (format.export)(self.system.as_any(), &Export { source, destination, part });
+        let outcome = (format.export)(&*self.system, &Export { source, destination, part });
         outcome.unwrap_or_else(|| Err(ConvertError::Kind { path: source.to_owned(), kind, format: format.name }))
     }
 }
