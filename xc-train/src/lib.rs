@@ -6,7 +6,7 @@
 //! with bootstrap intervals and paired comparisons.
 //!
 //! The rest is the neural core: an [`Encoder`] makes a vector of each instance, a [`Head`] makes logits of the vector, a
-//! [`Loss`] judges them, an [`Optimizer`] changes the parameters at a rate that a [`Schedule`] sets.
+//! [`Loss`] judges them, an [`Optimizer`] changes the parameters at a rate that a schedule sets.
 //!
 //! ```text
 //!   Batch ──▶ Encoder ──▶ Activations ──▶ Head ──▶ logits ──▶ Loss
@@ -14,7 +14,7 @@
 //!               stack   ◀── gradient ◀──────────── gradient ◀────┘
 //! ```
 //!
-//! A training loop of one's own; [`Trainer`] is the one with validation, early stopping and checkpoints:
+//! A training loop of one's own; `Trainer` (feature `train`) is the one with validation, early stopping and checkpoints:
 //!
 //! ```
 //! use xc_sparse::{CsrMatrix, LabelRows, Rows};
@@ -55,10 +55,12 @@ mod network;
 pub mod optim;
 mod parameter;
 pub mod sampler;
+#[cfg(feature = "train")]
 pub mod schedule;
 pub mod state;
 mod step;
 pub mod table;
+#[cfg(feature = "train")]
 pub mod trainer;
 
 pub use activations::{Activation, Activations, Mode};
@@ -71,7 +73,9 @@ pub use model::Model;
 pub use network::{Network, Scratch};
 pub use optim::Optimizer;
 pub use parameter::{Decay, Init, Parameter, RowsMut};
+#[cfg(feature = "train")]
 pub use schedule::Schedule;
 pub use step::{Rule, Step, StepError, StepParams, Update};
+#[cfg(feature = "train")]
 pub use trainer::{TrainParams, Trainer};
 pub use xc_sparse::DenseRows;

@@ -35,8 +35,6 @@
 //! may learn.
 
 mod file;
-#[cfg(feature = "train")]
-mod init;
 mod input;
 #[cfg(feature = "train")]
 mod memory;
@@ -44,6 +42,8 @@ mod output;
 mod params;
 mod predict;
 pub mod preset;
+#[cfg(feature = "train")]
+mod train;
 
 pub use file::OpenClassifierError;
 pub use input::Input;
@@ -59,8 +59,7 @@ pub use predict::{Only, PredictError, PredictScratch, QueryRow};
 pub use preset::Preset;
 
 use crate::encoder::Stack;
-use crate::trainer::{Subset, Summary, TrainError};
-use crate::{Head, Init, Network, Trainer};
+use crate::{Head, Init, Network};
 
 /// The network of a classifier.
 pub type ClassifierNetwork = Network<Stack<Input>, Output>;
@@ -78,7 +77,7 @@ impl Classifier {
     /// A classifier that has learned nothing, over instances of `n_features` features or values.
     /// `kind` is what its folder will state: the name of a [`Preset`].
     ///
-    /// *Cost*: see [`ClassifierParams::memory`].
+    /// *Cost*: see `ClassifierParams::memory` (feature `train`).
     ///
     /// # Errors
     /// As [`ClassifierParams::check`].
@@ -97,20 +96,6 @@ impl Classifier {
         let output = params.output(n_features, n_labels, init)?;
         let network = Network::new(params.encoder(n_features, init), output);
         Ok(Self { kind: preset.name, params, n_features, network })
-    }
-
-    /// Trains; the trainer's loss should be that of the parameters. Initial values come before:
-    /// [`Classifier::initialise`].
-    ///
-    /// # Errors
-    /// As [`Trainer::train`].
-    pub fn train(
-        &mut self,
-        trainer: &mut Trainer<'_>,
-        train: &Subset<'_>,
-        validation: Option<&Subset<'_>>,
-    ) -> Result<Summary, TrainError> {
-        trainer.train(&mut self.network, train, validation)
     }
 
     /// The kind that its folder states.
@@ -136,11 +121,6 @@ impl Classifier {
     /// The network.
     pub fn network(&self) -> &ClassifierNetwork {
         &self.network
-    }
-
-    #[cfg(feature = "train")]
-    fn is_sparse(&self) -> bool {
-        matches!(self.params.head, HeadParams::Sparse(_))
     }
 }
 

@@ -1,7 +1,9 @@
 //! Kinds of classifiers: parameters and settings of training that go together, by name.
 
 use super::{ClassifierParams, EmbeddingInit, EncoderParams, HeadParams, InputKind, SparseHeadParams};
-use crate::{Loss, TrainParams};
+use crate::Loss;
+#[cfg(feature = "train")]
+use crate::TrainParams;
 use xc_sparse::dense::MatmulPrecision;
 
 /// A kind of classifier. Its name is the kind that a model folder states.
@@ -12,6 +14,7 @@ pub struct Preset {
     /// Parameters of the classifier.
     pub params: ClassifierParams,
     /// Settings of its training; the learning rate is that of Adam.
+    #[cfg(feature = "train")]
     pub training: TrainParams,
 }
 
@@ -47,8 +50,12 @@ pub fn dense() -> Preset {
         precision: MatmulPrecision::F32,
         seed: 0,
     };
-    let training = TrainParams { batch_size: 256, epochs: 10, rate: 1e-2, ..TrainParams::default() };
-    Preset { name: DENSE, params, training }
+    Preset {
+        name: DENSE,
+        params,
+        #[cfg(feature = "train")]
+        training: TrainParams { batch_size: 256, epochs: 10, rate: 1e-2, ..TrainParams::default() },
+    }
 }
 
 /// Embeddings begun by LSA, an intermediate layer of 32,768 units, 32 connections per label,
@@ -72,8 +79,12 @@ pub fn uniform() -> Preset {
         precision: MatmulPrecision::Bf16,
         seed: 0,
     };
-    let training = TrainParams { batch_size: 32, epochs: 10, rate: 1e-3, ..TrainParams::default() };
-    Preset { name: UNIFORM, params, training }
+    Preset {
+        name: UNIFORM,
+        params,
+        #[cfg(feature = "train")]
+        training: TrainParams { batch_size: 32, epochs: 10, rate: 1e-3, ..TrainParams::default() },
+    }
 }
 
 #[cfg(test)]
@@ -84,6 +95,7 @@ mod tests {
     fn every_preset_is_possible_and_found_by_its_name() {
         for preset in ALL.map(|preset| preset()) {
             preset.params.check(1000, 50_000).unwrap();
+            #[cfg(feature = "train")]
             preset.training.check().unwrap();
             assert_eq!(named(preset.name).unwrap().params, preset.params);
         }

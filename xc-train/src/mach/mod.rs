@@ -21,6 +21,8 @@ mod file;
 mod merge;
 mod predict;
 mod repetition;
+#[cfg(feature = "train")]
+mod train;
 
 pub use file::{CHECKPOINT, KIND, LostRepetition, MachContainer, OpenMachError, array_prefix};
 #[cfg(feature = "train")]

@@ -1,11 +1,7 @@
 //! One repetition: a classifier of instances into buckets.
 
 use super::{MachParams, MachParamsError};
-use crate::Trainer;
 use crate::classifier::{Classifier, preset};
-#[cfg(feature = "train")]
-use crate::trainer::Observer;
-use crate::trainer::{Subset, Summary, TrainError};
 use xc_hash::stream::{Purpose, name};
 use xc_mach::Assignment;
 use xc_sparse::LabelRows;
@@ -14,7 +10,7 @@ use xc_sparse::LabelRows;
 #[derive(Clone, Debug)]
 pub struct Repetition {
     number: u32,
-    classifier: Classifier,
+    pub(super) classifier: Classifier,
 }
 
 /// Seed of everything that is drawn for a repetition: first values, order of the instances, dropout.
@@ -53,29 +49,6 @@ impl Repetition {
 
     pub(super) fn from_classifier(number: u32, classifier: Classifier) -> Self {
         Self { number, classifier }
-    }
-
-    /// Initial values that follow from the training instances: see [`Classifier::initialise`].
-    ///
-    /// # Errors
-    /// The observer asked to stop.
-    #[cfg(feature = "train")]
-    pub fn initialise(&mut self, train: &Subset<'_>, observer: &dyn Observer) -> Result<(), TrainError> {
-        self.classifier.initialise(train, observer)
-    }
-
-    /// Trains on instances with their buckets ([`bucket_rows`]). The trainer's loss should be that of the parameters, its seed
-    /// [`repetition_seed`].
-    ///
-    /// # Errors
-    /// As [`Trainer::train`].
-    pub fn train(
-        &mut self,
-        trainer: &mut Trainer<'_>,
-        train: &Subset<'_>,
-        validation: Option<&Subset<'_>>,
-    ) -> Result<Summary, TrainError> {
-        self.classifier.train(trainer, train, validation)
     }
 
     /// Its number, which with the parameters names its hash function.

@@ -3,7 +3,7 @@
 use super::{Classifier, HeadParams, Output, SamplerParams};
 use crate::encoder::lsa;
 use crate::sampler::FrequencyNegatives;
-use crate::trainer::{Observer, Subset, TrainError};
+use crate::trainer::{Observer, Subset, Summary, TrainError, Trainer};
 use crate::{Features, Loss};
 
 /// How far below the margin the biases begin with the squared hinge. A label that is rare begins at
@@ -20,6 +20,24 @@ const PASSES: usize = 3;
 const MEAN_SQUARE: f64 = 1.0 / 60.0;
 
 impl Classifier {
+    /// Trains; the trainer's loss should be that of the parameters. Initial values come before:
+    /// [`Classifier::initialise`].
+    ///
+    /// # Errors
+    /// As [`Trainer::train`].
+    pub fn train(
+        &mut self,
+        trainer: &mut Trainer<'_>,
+        train: &Subset<'_>,
+        validation: Option<&Subset<'_>>,
+    ) -> Result<Summary, TrainError> {
+        trainer.train(&mut self.network, train, validation)
+    }
+
+    fn is_sparse(&self) -> bool {
+        matches!(self.params.head, HeadParams::Sparse(_))
+    }
+
     /// Initial values that follow from the training instances, so this comes before the training:
     /// embeddings at a latent semantic analysis of the rows, where the parameters say so, and the
     /// biases of the labels at how often each is true.

@@ -1,0 +1,28 @@
+//! Training of one repetition.
+
+use super::Repetition;
+use crate::trainer::{Observer, Subset, Summary, TrainError, Trainer};
+
+impl Repetition {
+    /// Initial values that follow from the training instances: see [`Classifier::initialise`].
+    ///
+    /// # Errors
+    /// The observer asked to stop.
+    pub fn initialise(&mut self, train: &Subset<'_>, observer: &dyn Observer) -> Result<(), TrainError> {
+        self.classifier.initialise(train, observer)
+    }
+
+    /// Trains on instances with their buckets ([`bucket_rows`]). The trainer's loss should be that of the parameters, its seed
+    /// [`repetition_seed`].
+    ///
+    /// # Errors
+    /// As [`Trainer::train`].
+    pub fn train(
+        &mut self,
+        trainer: &mut Trainer<'_>,
+        train: &Subset<'_>,
+        validation: Option<&Subset<'_>>,
+    ) -> Result<Summary, TrainError> {
+        self.classifier.train(trainer, train, validation)
+    }
+}
