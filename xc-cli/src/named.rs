@@ -17,6 +17,11 @@ where
     PossibleValuesParser::new(names).map(parse)
 }
 
+/// A setting's name, as files and options write it.
+pub(crate) fn name_of(value: &impl serde::Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
 /// Reads a type of numbers by its short name; `types` are what help shows.
 pub(crate) fn number_type<const N: usize>(types: [DType; N]) -> impl TypedValueParser<Value = DType> {
     let parse = move |name: String| types.into_iter().find(|t| t.short_name() == name).unwrap_or(DType::F32);

@@ -290,3 +290,20 @@ fn predictions_may_be_jsonl() {
     let (_, jsonl, stderr) = folder.evaluate(&["--truth", "truth.txt", "--predictions", "p.jsonl", "--json"]);
     assert_eq!(lines, jsonl, "{stderr}");
 }
+
+#[test]
+fn predictions_that_hold_names_are_refused_with_what_to_do() {
+    let folder = Folder::new();
+    folder.file("names.txt", "a\nb\nc\nd\ne\n");
+    for line in ["a:0.5\tc:0.25", "a b:0.5"] {
+        folder.file("named.txt", format!("{line}\n\n\n\n"));
+        let (code, _, stderr) =
+            folder.evaluate(&["--truth", "truth.txt", "--label-names", "names.txt", "--predictions", "named.txt"]);
+        assert_eq!(code, 2, "{stderr}");
+        assert!(stderr.starts_with("xc: error: named.txt: line 1"), "{stderr}");
+        assert!(
+            stderr.ends_with("predictions hold label ids here: `xc predict` writes them without --names\n"),
+            "{stderr}"
+        );
+    }
+}

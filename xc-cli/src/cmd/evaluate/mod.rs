@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xc_sparse::LabelRows;
 use xc_sparse::io::{
-    Format, HeaderRule, LabelNames, NameColumn, ReadOptions, UnknownLabels, read_label_names, read_labels,
-    read_predictions,
+    Format, HeaderRule, LabelNames, NameColumn, ReadError, ReadErrorKind, ReadOptions, UnknownLabels, read_label_names,
+    read_labels, read_predictions,
 };
 use xc_sparse::rank::RankedBatch;
 use xc_train::metrics::{
@@ -122,7 +122,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let bound = truth.n_labels.map(|n| n.max(training.as_ref().map_or(0, Propensity::n_labels)));
     let n_instances = truth.labels.len();
     let read = |path: &Path| -> Result<RankedBatch, CliError> {
-        let batch = read_predictions(path, &ReadOptions { n_labels: bound, ..ReadOptions::default() })?;
+        let batch = read_predictions(path, &ReadOptions { n_labels: bound, ..ReadOptions::default() })
+            .map_err(|e| unreadable(e, args.label_names.is_some()))?;
         if batch.len() != n_instances {
             let (met, truth) = (batch.len(), args.truth.display());
             let what = format_args!("{}: {met} instances, wanted {n_instances} as in {truth}", path.display());
@@ -191,6 +192,16 @@ fn print(context: &Context, shown: &Report<'_>) -> Result<(), CliError> {
         text.push_str(&comparison.table().to_string());
     }
     output::print(&text)
+}
+
+/// Predictions with names in place of ids do not read as ids: that is said where labels have names.
+fn unreadable(error: ReadError, has_names: bool) -> CliError {
+    match error.kind() {
+        ReadErrorKind::Malformed { .. } if has_names => CliError::usage(format_args!(
+            "{error}; predictions hold label ids here: `xc predict` writes them without --names"
+        )),
+        _ => error.into(),
+    }
 }
 
 /// What is left to go wrong after the files were checked on reading.

@@ -4,6 +4,7 @@ use super::tree_args::Args;
 use crate::context::{Context, format_bytes};
 use crate::data::Dataset;
 use crate::error::CliError;
+use crate::named::name_of;
 use crate::output;
 use serde_json::json;
 use std::fmt::Write;
@@ -103,7 +104,7 @@ fn as_text(plan: &Plan<'_>) -> String {
         },
     );
     let why = if plan.changed.is_empty() { "unchanged" } else { "with the changes marked *" };
-    line("settings", format!("preset {:?}, {why}", args.preset));
+    line("settings", format!("preset {}, {why}", name_of(&args.preset)));
     let mark = |name: &str| if plan.changed.iter().any(|(n, _)| *n == name) { " *" } else { "" };
     line("trees", format!("{}{}", params.n_trees, mark("trees")));
     let cluster = &params.cluster;
@@ -134,7 +135,11 @@ fn as_text(plan: &Plan<'_>) -> String {
         ),
     );
     if cluster.method == ClusterMethod::Balanced {
-        line("", format!("about {} levels for {seen} labels", levels(seen, cluster.branching, cluster.max_leaf)));
+        let depth = match levels(seen, cluster.branching, cluster.max_leaf) {
+            1 => "one level, that of the labels".to_owned(),
+            n => format!("about {n} levels"),
+        };
+        line("", format!("{depth}, for {seen} labels"));
     }
     let linear = &params.linear;
     let loss = match linear.loss {

@@ -3,7 +3,7 @@
 //! Values that are not given come from the [`Preset`] of the kind, and the help shows them.
 
 use crate::error::CliError;
-use crate::named::named;
+use crate::named::{name_of, named};
 use clap::ValueEnum;
 use std::path::PathBuf;
 use xc_sparse::dense::MatmulPrecision;
@@ -141,11 +141,6 @@ pub(super) fn show_default(preset: &Preset, arg: clap::Arg) -> clap::Arg {
     };
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
     arg.help(format!("{help} [default: {shown}]"))
-}
-
-/// A setting's name, as files and options write it.
-fn name_of(value: &impl serde::Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 impl NetworkArgs {

@@ -103,7 +103,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         what: format!("{} trees, {} weights", tree.trees().len(), tree.nnz()),
         further: Map::new(),
         logged: Map::from_iter([
-            ("preset".to_owned(), json!(format!("{:?}", args.preset))),
+            ("preset".to_owned(), json!(args.preset)),
             ("parameters".to_owned(), kept_parameters(&params)),
         ]),
     };

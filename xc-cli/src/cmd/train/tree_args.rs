@@ -223,9 +223,11 @@ impl Args {
 struct Changes<'a>(&'a mut Vec<(&'static str, String)>);
 
 impl Changes<'_> {
-    fn to<T: std::fmt::Debug>(&mut self, name: &'static str, given: Option<T>, field: &mut T) {
+    fn to<T: serde::Serialize>(&mut self, name: &'static str, given: Option<T>, field: &mut T) {
         if let Some(value) = given {
-            self.0.push((name, format!("{value:?}")));
+            // As files write it, words without quotes; numbers and names only.
+            let text = serde_json::to_string(&value).unwrap_or_else(|e| panic!("a setting is plain: {e}"));
+            self.0.push((name, text.trim_matches('"').to_owned()));
             *field = value;
         }
     }
