@@ -245,11 +245,11 @@ fn bad_options_and_absent_files_are_refused() {
         stderr
     };
     for (more, wanted) in [
-        (&["--k", "1,0"][..], "--k: k must be at least 1; met 0"),
+        (&["--k", "1,0"][..], "--k: k must be at least 1; got 0"),
         (&["--k", "3,3"], "--k: k = 3 is named twice"),
         (&["--k", "x"], "invalid value 'x' for '--k <K>'"),
-        (&["--resamples", "0"], "at least one resample is wanted; met 0"),
-        (&["--level", "1"], "the level must lie between 0 and 1; met 1"),
+        (&["--resamples", "0"], "at least one resample is expected; got 0"),
+        (&["--level", "1"], "the level must lie between 0 and 1; got 1"),
         (&["--propensity-from", "train.txt", "--propensity-a", "-1"], "train.txt: propensity A must be"),
         (&["--propensity-from", "train.txt", "--propensity-b", "0"], "train.txt: propensity B must be"),
         (&["--propensity-from", "absent"], "absent"),

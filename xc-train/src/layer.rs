@@ -83,7 +83,7 @@ impl Linear {
 
     /// Sums of every row of `input`.
     pub(crate) fn forward(&self, input: &Activations, sums: &mut Activations, scratch: &mut Scratch) {
-        assert!(input.width() == self.weights.width(), "width {}, wanted {}", input.width(), self.weights.width());
+        assert!(input.width() == self.weights.width(), "width {}, expected {}", input.width(), self.weights.width());
         sums.reshape(input.len(), self.weights.rows());
         let start = Start::Bias(self.bias.values());
         product(sums.values_mut(), input.matrix(), self.matrix().t(), start, self.products, scratch);

@@ -105,8 +105,8 @@ impl Parameter {
     /// # Panics
     /// If their number is not `rows() * width()`.
     pub fn set_stored(&mut self, values: Buffer<f32>) {
-        let wanted = self.rows * self.width;
-        assert!(values.len() == wanted, "{} values for {} x {}", values.len(), self.rows, self.width);
+        let expected = self.rows * self.width;
+        assert!(values.len() == expected, "{} values for {} x {}", values.len(), self.rows, self.width);
         (self.values, self.stored) = (Vec::new(), Some(values));
     }
 

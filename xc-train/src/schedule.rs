@@ -100,7 +100,7 @@ impl HalveOnPlateau {
     /// # Panics
     /// If `patience` is 0.
     pub fn new(patience: u32) -> Self {
-        assert!(patience > 0, "patience 0, wanted at least 1");
+        assert!(patience > 0, "patience 0, expected at least 1");
         Self { patience, lowest: 0.0, factor: 1.0, waited: 0 }
     }
 
@@ -109,7 +109,7 @@ impl HalveOnPlateau {
     /// # Panics
     /// If it is not in [0, 1].
     pub fn down_to(self, lowest: f64) -> Self {
-        assert!((0.0..=1.0).contains(&lowest), "lowest factor {lowest}, wanted 0 to 1");
+        assert!((0.0..=1.0).contains(&lowest), "lowest factor {lowest}, expected 0 to 1");
         Self { lowest, ..self }
     }
 }
@@ -159,12 +159,12 @@ mod tests {
     fn factors_are_frozen() {
         assert_eq!(Constant.factor(12345), 1.0);
         let cosine = WarmupCosine { warmup: 4, total: 12, floor: 0.1 };
-        let met: Vec<String> = (0..14).map(|step| format!("{:.6}", cosine.factor(step))).collect();
-        let wanted = [
+        let got: Vec<String> = (0..14).map(|step| format!("{:.6}", cosine.factor(step))).collect();
+        let expected = [
             "0.250000", "0.500000", "0.750000", "1.000000", "1.000000", "0.965746", "0.868198", "0.722208", "0.550000",
             "0.377792", "0.231802", "0.134254", "0.100000", "0.100000",
         ];
-        assert_eq!(met, wanted);
+        assert_eq!(got, expected);
         assert_eq!(WarmupCosine { warmup: 0, total: 0, floor: 0.5 }.factor(0), 0.5);
     }
 

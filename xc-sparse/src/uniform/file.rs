@@ -33,8 +33,8 @@ impl Connections {
     pub fn write(&self, prefix: &str, writer: &mut ContainerWriter) -> Result<(), WriteError> {
         let uniform;
         let shape: &[usize] = match self.fan_in() {
-            FanIn::Uniform(per_label) => {
-                uniform = [self.n_labels(), *per_label];
+            FanIn::Uniform(fan_in) => {
+                uniform = [self.n_labels(), *fan_in];
                 &uniform
             }
             FanIn::Varying(starts) => {
@@ -51,7 +51,7 @@ impl Connections {
         writer.add(&format!("{prefix}weights"), ArrayRef { dtype, shape, bytes: self.weights().bytes() })
     }
 
-    /// Opens what [`Connections::write`] wrote; `per_label` is none where labels differ. The arrays stay where they are.
+    /// Opens what [`Connections::write`] wrote; `fan_in` is none where labels differ. The arrays stay where they are.
     ///
     /// *Cost*: with `check`, a pass over all arrays, which finds inputs out of range or twice and weights that are not finite. Without it
     /// the caller vouches for the file; a wrong input then ends an answer with a panic.
@@ -63,13 +63,13 @@ impl Connections {
         prefix: &str,
         n_labels: usize,
         n_inputs: usize,
-        per_label: Option<usize>,
+        fan_in: Option<usize>,
         of: DType,
         check: bool,
     ) -> Result<Self, OpenConnectionsError> {
         let name = |what: &str| format!("{prefix}{what}");
-        let (shape, fan_in) = match per_label {
-            Some(per_label) => (vec![n_labels, per_label], FanIn::Uniform(per_label)),
+        let (shape, fan_in) = match fan_in {
+            Some(fan_in) => (vec![n_labels, fan_in], FanIn::Uniform(fan_in)),
             None => {
                 let starts = container.array_shaped::<u64>(&name("starts"), &[n_labels.saturating_add(1)])?;
                 (vec![starts.last().copied().unwrap_or(0) as usize], FanIn::Varying(starts))

@@ -22,7 +22,7 @@ impl FanIn {
     #[inline(always)]
     pub fn range(&self, label: usize) -> Range<usize> {
         match self {
-            Self::Uniform(per_label) => label * per_label..(label + 1) * per_label,
+            Self::Uniform(fan_in) => label * fan_in..(label + 1) * fan_in,
             Self::Varying(starts) => starts[label] as usize..starts[label + 1] as usize,
         }
     }
@@ -248,7 +248,7 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// `per_label` connections each, with inputs that `draw` chooses: called once a label, it fills a list of so many distinct inputs.
+    /// `fan_in` connections each, with inputs that `draw` chooses: called once a label, it fills a list of so many distinct inputs.
     /// All weights are 0.
     ///
     /// # Errors
@@ -256,21 +256,21 @@ impl Connections {
     pub fn uniform(
         n_labels: usize,
         n_inputs: usize,
-        per_label: usize,
+        fan_in: usize,
         of: DType,
         mut draw: impl FnMut(usize, &mut Vec<usize>),
     ) -> Result<Self, ConnectionsError> {
-        check_shape(n_inputs, per_label)?;
+        check_shape(n_inputs, fan_in)?;
         let mut row = Vec::new();
         let inputs = (0..n_labels).flat_map(|label| {
             row.clear();
             draw(label, &mut row);
-            assert!(row.len() == per_label, "{} inputs for label {label}, wanted {per_label}", row.len());
+            assert!(row.len() == fan_in, "{} inputs for label {label}, wanted {fan_in}", row.len());
             std::mem::take(&mut row)
         });
         let indices = Indices::new(n_inputs, inputs);
         let weights = FloatBuffer::zeros(of, indices.len());
-        Self::from_parts(n_labels, n_inputs, FanIn::Uniform(per_label), indices, weights)
+        Self::from_parts(n_labels, n_inputs, FanIn::Uniform(fan_in), indices, weights)
     }
 
     /// Takes the arrays and checks them. *Cost*: a sort of each label's inputs.
@@ -343,9 +343,9 @@ impl Connections {
             false => Err(ConnectionsError::Length { what, met, wanted }),
         };
         match &self.fan_in {
-            FanIn::Uniform(per_label) => {
-                check_shape(n_inputs, *per_label)?;
-                length("indices", n, self.n_labels.saturating_mul(*per_label))?;
+            FanIn::Uniform(fan_in) => {
+                check_shape(n_inputs, *fan_in)?;
+                length("indices", n, self.n_labels.saturating_mul(*fan_in))?;
             }
             FanIn::Varying(starts) => {
                 if n_inputs == 0 {
@@ -403,7 +403,7 @@ impl Connections {
     /// Most connections that a label has.
     pub fn widest(&self) -> usize {
         match &self.fan_in {
-            FanIn::Uniform(per_label) => *per_label,
+            FanIn::Uniform(fan_in) => *fan_in,
             FanIn::Varying(starts) => starts.windows(2).map(|pair| (pair[1] - pair[0]) as usize).max().unwrap_or(0),
         }
     }
@@ -449,7 +449,7 @@ impl Connections {
     pub fn select(&self, labels: &[u32]) -> Self {
         let places = || labels.iter().flat_map(|&label| self.range(label as usize));
         let fan_in = match &self.fan_in {
-            FanIn::Uniform(per_label) => FanIn::Uniform(*per_label),
+            FanIn::Uniform(fan_in) => FanIn::Uniform(*fan_in),
             FanIn::Varying(_) => {
                 let mut at = 0u64;
                 let ends = labels.iter().map(|&label| {
@@ -479,15 +479,15 @@ impl Connections {
 ///
 /// # Errors
 /// None, more than inputs, or no input.
-pub fn check_shape(n_inputs: usize, per_label: usize) -> Result<(), ConnectionsError> {
+pub fn check_shape(n_inputs: usize, fan_in: usize) -> Result<(), ConnectionsError> {
     if n_inputs == 0 {
         return Err(ConnectionsError::Zero { what: "the number of inputs" });
     }
-    if per_label == 0 {
+    if fan_in == 0 {
         return Err(ConnectionsError::Zero { what: "the number of connections a label" });
     }
-    if per_label > n_inputs {
-        return Err(ConnectionsError::TooMany { met: per_label, n_inputs });
+    if fan_in > n_inputs {
+        return Err(ConnectionsError::TooMany { met: fan_in, n_inputs });
     }
     Ok(())
 }

@@ -104,26 +104,26 @@ impl Connections {
 
     fn replace_in_place<R: FnMut() -> u64>(&mut self, lost: &[u32], random: impl Fn(usize) -> R + Sync) -> Vec<u32> {
         let (n_inputs, n_labels) = (self.n_inputs(), self.n_labels());
-        let FanIn::Uniform(per_label) = *self.fan_in() else { return Vec::new() };
-        let free = n_inputs - per_label;
+        let FanIn::Uniform(fan_in) = *self.fan_in() else { return Vec::new() };
+        let free = n_inputs - fan_in;
         let (_, indices, weights) = self.parts_mut();
         // Lists of what each block of labels replaced; a label's new inputs depend on nothing else.
         let replaced: Vec<Vec<u32>> = with_indices!(indices, values => {
-            let blocks = values.to_mut().par_chunks_mut(BLOCK * per_label).enumerate();
+            let blocks = values.to_mut().par_chunks_mut(BLOCK * fan_in).enumerate();
             blocks.map(|(block, values)| {
                 let first = block * BLOCK;
                 let last = (first + BLOCK).min(n_labels);
-                let begin = lost.partition_point(|&at| (at as usize) < first * per_label);
-                let end = lost.partition_point(|&at| (at as usize) < last * per_label);
+                let begin = lost.partition_point(|&at| (at as usize) < first * fan_in);
+                let end = lost.partition_point(|&at| (at as usize) < last * fan_in);
                 let mut done = Vec::new();
-                for of_label in lost[begin..end].chunk_by(|&a, &b| a as usize / per_label == b as usize / per_label) {
-                    let label = of_label[0] as usize / per_label;
-                    let row = &mut values[(label - first) * per_label..][..per_label];
+                for of_label in lost[begin..end].chunk_by(|&a, &b| a as usize / fan_in == b as usize / fan_in) {
+                    let label = of_label[0] as usize / fan_in;
+                    let row = &mut values[(label - first) * fan_in..][..fan_in];
                     let mut random = random(label);
                     let n = of_label.len().min(free);
                     let fresh = distinct(n, n_inputs, row.iter().map(|i| i.at()), &mut random);
                     for (&at, input) in of_label.iter().zip(fresh) {
-                        row[at as usize % per_label] = Index::of(input);
+                        row[at as usize % fan_in] = Index::of(input);
                         done.push(at);
                     }
                 }

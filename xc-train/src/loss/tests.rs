@@ -29,10 +29,14 @@ fn losses_and_gradients_agree_with_f64_differences() {
     {
         for loss in Loss::ALL {
             let mut gradient = z[..n].to_vec();
-            let met = loss.of_row(&mut gradient, positives, 0.5);
+            let got = loss.of_row(&mut gradient, positives, 0.5);
             let exact: Vec<f64> = z[..n].iter().map(|&z| f64::from(z)).collect();
-            let wanted = reference(loss.name(), &exact, positives);
-            assert!((met - wanted).abs() <= 1e-5 * wanted.abs().max(1.0), "{} of {n}: {met} {wanted}", loss.name());
+            let expected = reference(loss.name(), &exact, positives);
+            assert!(
+                (got - expected).abs() <= 1e-5 * expected.abs().max(1.0),
+                "{} of {n}: {got} {expected}",
+                loss.name()
+            );
             for j in 0..n {
                 let at = |step: f64| {
                     let mut z = exact.clone();
@@ -54,9 +58,9 @@ fn losses_and_gradients_agree_with_f64_differences() {
 fn large_logits_neither_overflow_nor_vanish() {
     for loss in Loss::ALL {
         let mut z = [1e4, -1e4, 0.0];
-        let met = loss.of_row(&mut z, &[1], 1.0);
-        let wanted = reference(loss.name(), &[1e4, -1e4, 0.0], &[1]);
-        assert!((met / wanted - 1.0).abs() < 1e-6, "{}: {met} {wanted}", loss.name());
+        let got = loss.of_row(&mut z, &[1], 1.0);
+        let expected = reference(loss.name(), &[1e4, -1e4, 0.0], &[1]);
+        assert!((got / expected - 1.0).abs() < 1e-6, "{}: {got} {expected}", loss.name());
         assert!(z.iter().all(|g| g.is_finite()));
     }
     let mut z = vec![-1e30f32, 88.0, f32::NEG_INFINITY];
@@ -71,8 +75,8 @@ fn what_is_not_finite_is_seen_in_the_loss() {
             for positives in [&[0u32][..], &[1]] {
                 let mut z = vec![0.5f32; 40];
                 z[20] = bad;
-                let met = loss.of_row(&mut z, positives, 1.0);
-                assert!(!met.is_finite(), "{} with {bad}: {met}", loss.name());
+                let got = loss.of_row(&mut z, positives, 1.0);
+                assert!(!got.is_finite(), "{} with {bad}: {got}", loss.name());
             }
         }
     }
@@ -82,14 +86,14 @@ fn what_is_not_finite_is_seen_in_the_loss() {
 fn exponentials_and_logarithms_are_close() {
     for i in -9000..8800 {
         let x = i as f32 / 100.0 + 0.003;
-        let (met, wanted) = (f64::from(exp(x)), f64::from(x).exp());
+        let (got, expected) = (f64::from(exp(x)), f64::from(x).exp());
         if x < -87.3 {
-            assert_eq!(met, 0.0);
+            assert_eq!(got, 0.0);
         } else if x < 88.0 {
-            assert!((met / wanted - 1.0).abs() < 3e-7, "e^{x}: {met} {wanted}");
+            assert!((got / expected - 1.0).abs() < 3e-7, "e^{x}: {got} {expected}");
         }
-        let met = f64::from(log1p_exp_neg_abs(x));
-        assert!((met - (-f64::from(x).abs()).exp().ln_1p()).abs() < 1e-6, "at {x}: {met}");
+        let got = f64::from(log1p_exp_neg_abs(x));
+        assert!((got - (-f64::from(x).abs()).exp().ln_1p()).abs() < 1e-6, "at {x}: {got}");
     }
 }
 

@@ -44,12 +44,12 @@ pub enum OpenMachError {
         present: Vec<u32>,
     },
     /// No repetition is whole.
-    #[error("{}: none of the {wanted} repetitions can be read; the first: {first}", path.display())]
+    #[error("{}: none of the {expected} repetitions can be read; the first: {first}", path.display())]
     NothingLeft {
         /// The folder.
         path: PathBuf,
         /// How many there should be.
-        wanted: usize,
+        expected: usize,
         /// What is wrong with the first.
         first: Box<OpenClassifierError>,
     },
@@ -181,8 +181,8 @@ impl MachContainer {
             }
         }
         if whole.is_empty() && !lost.is_empty() {
-            let (wanted, first) = (lost.len(), Box::new(lost.remove(0).source));
-            return Err(OpenMachError::NothingLeft { path: path(), wanted, first });
+            let (expected, first) = (lost.len(), Box::new(lost.remove(0).source));
+            return Err(OpenMachError::NothingLeft { path: path(), expected, first });
         }
         let model = MachModel::new(self.params.clone(), self.n_features, self.n_labels, whole)
             .map_err(|source| OpenMachError::Params { path: path(), source })?;

@@ -47,12 +47,12 @@ impl BootstrapParams {
 #[non_exhaustive]
 pub enum BootstrapError {
     /// No resample at all.
-    #[error("at least one resample is wanted; met 0")]
+    #[error("at least one resample is expected; got 0")]
     NoResamples,
     /// The level is no share.
-    #[error("the level must lie between 0 and 1; met {level}")]
+    #[error("the level must lie between 0 and 1; got {level}")]
     Level {
-        /// The value met.
+        /// The value.
         level: f64,
     },
     /// The evaluator dropped the instances.

@@ -88,10 +88,10 @@ impl EvaluatorParams {
 #[non_exhaustive]
 pub enum ParamsError {
     /// No k at all.
-    #[error("at least one k is wanted")]
+    #[error("at least one k is expected")]
     NoK,
     /// k = 0.
-    #[error("k must be at least 1; met 0")]
+    #[error("k must be at least 1; got 0")]
     ZeroK,
     /// The same k twice.
     #[error("k = {k} is named twice")]
@@ -100,11 +100,11 @@ pub enum ParamsError {
         k: usize,
     },
     /// A weight is no weight.
-    #[error("the weight of instance {instance} must be finite and not negative; met {weight}")]
+    #[error("the weight of instance {instance} must be finite and not negative; got {weight}")]
     Weight {
         /// The instance.
         instance: usize,
-        /// The value met.
+        /// The value.
         weight: f64,
     },
 }
@@ -165,7 +165,7 @@ pub enum EvaluateError {
     TruthOrder {
         /// The instance.
         instance: usize,
-        /// The label met.
+        /// The label.
         label: u32,
     },
     /// Weights and instances do not belong together.

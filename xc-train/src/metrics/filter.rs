@@ -21,7 +21,7 @@ pub enum PairFilterError {
     InstanceOutOfRange {
         /// Position of the pair, from 0.
         pair: usize,
-        /// The instance met.
+        /// The instance.
         instance: usize,
         /// The number of instances.
         n_instances: usize,

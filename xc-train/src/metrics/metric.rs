@@ -44,10 +44,10 @@ pub enum Metric {
 /// A name that is no metric.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "`{name}` is no metric; wanted P@k, nDCG@k, PSP@k, PSnDCG@k, recall@k, MAP@k, coverage@k, macro-F1@k, micro-F1@k, MAP or MRR"
+    "`{name}` is no metric; expected P@k, nDCG@k, PSP@k, PSnDCG@k, recall@k, MAP@k, coverage@k, macro-F1@k, micro-F1@k, MAP or MRR"
 )]
 pub struct ParseMetricError {
-    /// What was met.
+    /// What was given.
     pub name: Box<str>,
 }
 

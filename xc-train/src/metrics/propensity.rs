@@ -22,29 +22,29 @@ pub struct Propensity {
 #[non_exhaustive]
 pub enum PropensityError {
     /// ln N - 1 is not positive: p_l would be 1 or more.
-    #[error("propensities need at least 3 training instances (ln N must exceed 1); met {n_instances}")]
+    #[error("propensities need at least 3 training instances (ln N must exceed 1); got {n_instances}")]
     TooFewInstances {
         /// The number of training instances.
         n_instances: usize,
     },
     /// A is not usable.
-    #[error("propensity A must be a finite number of at least 0; met {a}")]
+    #[error("propensity A must be a finite number of at least 0; got {a}")]
     A {
-        /// The value met.
+        /// The value.
         a: f64,
     },
     /// B is not usable. At B = 0 a label without training instance would have propensity 0.
-    #[error("propensity B must be a finite number above 0; met {b}")]
+    #[error("propensity B must be a finite number above 0; got {b}")]
     B {
-        /// The value met.
+        /// The value.
         b: f64,
     },
     /// A given propensity is not a probability.
-    #[error("the propensity of label {label} must be above 0 and at most 1; met {value}")]
+    #[error("the propensity of label {label} must be above 0 and at most 1; got {value}")]
     Value {
         /// The label.
         label: usize,
-        /// The value met.
+        /// The value.
         value: f64,
     },
 }

@@ -7,7 +7,7 @@ use super::{
 };
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-/// How many of what was met.
+/// How many of what was found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Instances evaluated (excluded ones are not).
@@ -83,7 +83,7 @@ impl MetricReport {
         self.values.iter().find(|v| v.metric == metric).map(|v| v.value)
     }
 
-    /// How many of what was met.
+    /// How many of what was found.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }

@@ -51,7 +51,7 @@ fn every_rule_follows_the_textbook() {
         let start = |n: usize| -> Vec<Scalar> {
             (0..n).map(|i| Scalar { value: f64::from(first(i)), ..Default::default() }).collect()
         };
-        let (mut wanted, mut wanted_bias) = (start(rows * width), start(width));
+        let (mut expected, mut expected_bias) = (start(rows * width), start(width));
         for t in 0..20u64 {
             let gradient = |i: usize| ((i as f32 + 1.3) * (t as f32 + 0.7)).cos() * 0.8;
             let rate = 0.1 / (t + 1) as f64;
@@ -61,18 +61,32 @@ fn every_rule_follows_the_textbook() {
                 let g: Vec<f32> = (row * width..(row + 1) * width).map(gradient).collect();
                 weights.rows_mut().rows(row..row + 1).update(&g, &step);
                 for i in row * width..(row + 1) * width {
-                    textbook(optimizer.name(), &mut wanted[i], 0.5 * f64::from(gradient(i)), t as i32 + 1, rate, decay);
+                    textbook(
+                        optimizer.name(),
+                        &mut expected[i],
+                        0.5 * f64::from(gradient(i)),
+                        t as i32 + 1,
+                        rate,
+                        decay,
+                    );
                 }
             }
             let g: Vec<f32> = (0..width).map(gradient).collect();
             bias.rows_mut().update(&g, &step);
             for i in 0..width {
-                textbook(optimizer.name(), &mut wanted_bias[i], 0.5 * f64::from(gradient(i)), t as i32 + 1, rate, 0.0);
+                textbook(
+                    optimizer.name(),
+                    &mut expected_bias[i],
+                    0.5 * f64::from(gradient(i)),
+                    t as i32 + 1,
+                    rate,
+                    0.0,
+                );
             }
         }
-        for (met, wanted) in weights.values().iter().zip(&wanted).chain(bias.values().iter().zip(&wanted_bias)) {
-            let (met, wanted) = (f64::from(*met), wanted.value);
-            assert!((met - wanted).abs() < 3e-6, "{} with decay {decay}: {met} {wanted}", optimizer.name());
+        for (got, expected) in weights.values().iter().zip(&expected).chain(bias.values().iter().zip(&expected_bias)) {
+            let (got, expected) = (f64::from(*got), expected.value);
+            assert!((got - expected).abs() < 3e-6, "{} with decay {decay}: {got} {expected}", optimizer.name());
         }
     }
 }

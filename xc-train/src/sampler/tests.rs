@@ -34,9 +34,9 @@ fn labels_come_as_often_as_their_chances_say() {
         let total: f64 = counts.iter().map(weight).sum();
         let chances: Vec<f64> = counts.iter().map(|count| weight(count) / total).collect();
         let sampler = FrequencyNegatives::new(&counts, power, 1).unwrap();
-        let met = counted(&sampler, 100, STEPS);
-        assert!(met.iter().zip(&counts).all(|(met, &count)| count > 0 || *met == 0), "a label that is never true came");
-        let (sum, free) = chi_square(&met, &chances);
+        let got = counted(&sampler, 100, STEPS);
+        assert!(got.iter().zip(&counts).all(|(got, &count)| count > 0 || *got == 0), "a label that is never true came");
+        let (sum, free) = chi_square(&got, &chances);
         // Five standard deviations above the mean of chi-square.
         assert!(sum < free + 5.0 * (2.0 * free).sqrt(), "power {power}: {sum} for {free} degrees");
     }
@@ -63,8 +63,8 @@ fn log_q_is_the_chance_of_being_in_the_list() {
             assert!(list.weight.iter().all(|&weight| weight == 1.0));
         }
         for (hits, log) in hits.iter().zip(log_q) {
-            let (met, chance) = (f64::from(*hits) / 1e5, f64::from(log.exp()));
-            assert!((met - chance).abs() < 5.0 * (chance / 1e5).sqrt(), "{sampler:?}: {met}, expected {chance}");
+            let (got, chance) = (f64::from(*hits) / 1e5, f64::from(log.exp()));
+            assert!((got - chance).abs() < 5.0 * (chance / 1e5).sqrt(), "{sampler:?}: {got}, expected {chance}");
         }
     }
 }

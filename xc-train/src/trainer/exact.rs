@@ -66,9 +66,9 @@ mod tests {
     fn every_double_comes_back() {
         let many = vec![0.1, -0.0, f64::MIN_POSITIVE, f64::MAX, f64::INFINITY, f64::NEG_INFINITY, 1.0 / 3.0];
         let text = serde_json::to_string(&Two { one: f64::NAN, many: many.clone() }).unwrap();
-        let met: Two = serde_json::from_str(&text).unwrap();
-        assert!(met.one.is_nan());
-        assert!(met.many.iter().zip(&many).all(|(a, b)| a.to_bits() == b.to_bits()), "{text}");
+        let got: Two = serde_json::from_str(&text).unwrap();
+        assert!(got.one.is_nan());
+        assert!(got.many.iter().zip(&many).all(|(a, b)| a.to_bits() == b.to_bits()), "{text}");
         assert!(serde_json::from_str::<Two>(r#"{"one":"many","many":[]}"#).is_err());
     }
 }

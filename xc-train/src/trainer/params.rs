@@ -76,14 +76,14 @@ pub struct CheckpointAt<'a> {
 
 /// A setting that is impossible.
 #[derive(Debug, Error, PartialEq)]
-#[error("{name} is {met}, wanted {wanted}")]
+#[error("{name} is {got}, expected {expected}")]
 pub struct ParamsError {
     /// The setting.
     pub name: &'static str,
     /// Its value.
-    pub met: f64,
+    pub got: f64,
     /// What it may be.
-    pub wanted: &'static str,
+    pub expected: &'static str,
 }
 
 impl TrainParams {
@@ -92,7 +92,7 @@ impl TrainParams {
     /// # Errors
     /// The first one that is.
     pub fn check(&self) -> Result<(), ParamsError> {
-        let fail = |name, met, wanted| Err(ParamsError { name, met, wanted });
+        let fail = |name, got, expected| Err(ParamsError { name, got, expected });
         if self.batch_size == 0 {
             return fail("batch_size", 0.0, "at least 1");
         }
@@ -104,10 +104,10 @@ impl TrainParams {
         {
             return fail("encoder.rate", rate, "a finite number from 0 on");
         }
-        if let Some(met) = self.clip_norm
-            && !(met.is_finite() && met > 0.0)
+        if let Some(got) = self.clip_norm
+            && !(got.is_finite() && got > 0.0)
         {
-            return fail("clip_norm", met, "a finite number above 0");
+            return fail("clip_norm", got, "a finite number above 0");
         }
         if self.validate_every == Some(0) {
             return fail("validate_every", 0.0, "at least 1");

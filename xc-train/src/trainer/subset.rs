@@ -24,7 +24,7 @@ impl<'a> Subset<'a> {
     /// # Panics
     /// If `fraction` is not in [0, 1].
     pub fn split(examples: Examples<'a>, fraction: f64, seed: u64) -> (Self, Self) {
-        assert!((0.0..=1.0).contains(&fraction), "fraction {fraction}, wanted 0 to 1");
+        assert!((0.0..=1.0).contains(&fraction), "fraction {fraction}, expected 0 to 1");
         let mut rows: Vec<u32> = (0..examples.len() as u32).collect();
         Stream::new(name(seed, Purpose::Split, &[0])).shuffle(&mut rows);
         let mut train = rows.split_off((rows.len() as f64 * fraction).round() as usize);
@@ -136,12 +136,12 @@ mod tests {
         // The thread gathers what the order says, from any batch on.
         std::thread::scope(|scope| {
             let batches = Prefetch::start(scope, &train, order(&train, 1, 0), 8, 3);
-            let mut met = Vec::new();
+            let mut got = Vec::new();
             while let Some(batch) = batches.next() {
-                met.extend(batch.dense().unwrap().values().iter().map(|&v| v as u32));
+                got.extend(batch.dense().unwrap().values().iter().map(|&v| v as u32));
                 batches.recycle(batch);
             }
-            assert_eq!(met, first[24..]);
+            assert_eq!(got, first[24..]);
         });
     }
 }

@@ -436,11 +436,11 @@ fn bad_settings_are_named() {
     let stopping = EarlyStopping { patience: 0, from: PatienceFrom::Start };
     let sample = Subset::all(data.examples());
     for (bad, wanted) in [
-        (TrainParams { batch_size: 0, ..params() }, "batch_size is 0, wanted at least 1"),
-        (TrainParams { rate: f64::NAN, ..params() }, "rate is NaN, wanted a finite number from 0 on"),
-        (TrainParams { clip_norm: Some(0.0), ..params() }, "clip_norm is 0, wanted a finite number above 0"),
-        (TrainParams { validate_every: Some(0), ..params() }, "validate_every is 0, wanted at least 1"),
-        (TrainParams { early_stopping: Some(stopping), ..params() }, "patience is 0, wanted at least 1"),
+        (TrainParams { batch_size: 0, ..params() }, "batch_size is 0, expected at least 1"),
+        (TrainParams { rate: f64::NAN, ..params() }, "rate is NaN, expected a finite number from 0 on"),
+        (TrainParams { clip_norm: Some(0.0), ..params() }, "clip_norm is 0, expected a finite number above 0"),
+        (TrainParams { validate_every: Some(0), ..params() }, "validate_every is 0, expected at least 1"),
+        (TrainParams { early_stopping: Some(stopping), ..params() }, "patience is 0, expected at least 1"),
     ] {
         let met = trainer(bad, &mut HalveOnPlateau::new(1), &Silent).train(&mut network(), &sample, None);
         assert_eq!(met.unwrap_err().to_string(), wanted);

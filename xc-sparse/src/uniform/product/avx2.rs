@@ -89,10 +89,10 @@ pub(crate) unsafe fn forward_one<I: Index>(
     values: &[f32],
     inputs: &[I],
     weights: &[f32],
-    per_label: usize,
+    fan_in: usize,
     out: &mut [f32],
 ) {
-    super::scalar::forward_one(values, inputs, weights, per_label, out);
+    super::scalar::forward_one(values, inputs, weights, fan_in, out);
 }
 
 products!("avx2,fma");

@@ -22,11 +22,11 @@ pub(super) fn forward<I: Index>(lines: &[Line], inputs: &[I], weights: &[f32], o
 
 /// Compiled once for plain machines, once where fused multiplication is an instruction.
 #[inline(always)]
-pub(super) fn forward_one<I: Index>(values: &[f32], inputs: &[I], weights: &[f32], per_label: usize, out: &mut [f32]) {
-    if per_label == 0 {
+pub(super) fn forward_one<I: Index>(values: &[f32], inputs: &[I], weights: &[f32], fan_in: usize, out: &mut [f32]) {
+    if fan_in == 0 {
         return out.fill(0.0);
     }
-    let rows = inputs.chunks_exact(per_label).zip(weights.chunks_exact(per_label));
+    let rows = inputs.chunks_exact(fan_in).zip(weights.chunks_exact(fan_in));
     for (out, (inputs, weights)) in out.iter_mut().zip(rows) {
         let (mut even, mut odd) = (0.0f32, 0.0f32);
         let (pairs, last) = inputs.as_chunks::<2>();

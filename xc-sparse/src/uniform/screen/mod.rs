@@ -358,8 +358,8 @@ impl ScreenRows {
     }
 
     /// Bytes that a label takes.
-    pub fn bytes_each(per_label: usize) -> u64 {
-        (4 * per_label.div_ceil(4) + size_of::<RowBound>() + size_of::<usize>()) as u64
+    pub fn bytes_each(fan_in: usize) -> u64 {
+        (4 * fan_in.div_ceil(4) + size_of::<RowBound>() + size_of::<usize>()) as u64
     }
 }
 
