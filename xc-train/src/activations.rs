@@ -18,7 +18,8 @@ pub struct Activations {
 }
 
 impl Activations {
-    /// Sets the shape. What the values are afterwards is not said. No allocation up to the largest shape seen.
+    /// Sets the shape. What the values are afterwards is not said. No allocation up to the largest
+    /// shape seen.
     pub fn reshape(&mut self, rows: usize, width: usize) {
         (self.rows, self.width) = (rows, width);
         if self.values.len() < rows * width {
@@ -86,8 +87,8 @@ pub enum Activation {
 
 /// Activation, then dropout, of one layer.
 ///
-/// A value is dropped when a hash of (seed, step, layer, instance, position) falls below the rate; kept ones are
-/// divided by 1 - rate. No mask is stored.
+/// A value is dropped when a hash of (seed, step, layer, instance, position) falls below the rate;
+/// kept ones are divided by 1 - rate. No mask is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct ActivationDropout {
     pub(crate) activation: Activation,
@@ -156,7 +157,8 @@ struct Mask {
 }
 
 impl Mask {
-    /// Drops values of rows, one row an instance, and divides those that are kept by the share of them.
+    /// Drops values of rows, one row an instance, and divides those that are kept by the share of
+    /// them.
     #[inline(always)]
     fn drop(self, instances: &[u32], width: usize, rows: &mut [f32]) {
         for (row, &instance) in rows.chunks_exact_mut(width.max(1)).zip(instances) {
@@ -167,7 +169,8 @@ impl Mask {
         }
     }
 
-    /// A 32-bit integer hash with two multiplications, keyed before and in between; simple enough for vectors.
+    /// A 32-bit integer hash with two multiplications, keyed before and in between; simple enough
+    /// for vectors.
     #[inline(always)]
     fn keeps(self, at: u64) -> bool {
         let mut h = (at as u32) ^ (self.key as u32) ^ ((at >> 32) as u32).wrapping_mul(0x9e37_79b9);

@@ -47,7 +47,8 @@ impl Features<'_> {
     }
 }
 
-/// Instances to learn from or to judge by: features, and for each instance the outputs that are true.
+/// Instances to learn from or to judge by: features, and for each instance the outputs that are
+/// true.
 #[derive(Clone, Copy, Debug)]
 pub struct Examples<'a> {
     features: Features<'a>,
@@ -183,7 +184,8 @@ impl Batch {
         }
     }
 
-    /// Copies the instances `rows` with their targets and groups their entries by feature, to train on them.
+    /// Copies the instances `rows` with their targets and groups their entries by feature, to train
+    /// on them.
     ///
     /// *Cost*: O(nnz log nnz) of the rows.
     ///
@@ -254,11 +256,12 @@ pub struct Targets<'a> {
 }
 
 impl<'a> Targets<'a> {
-    /// Lists that someone else made: those of the instance at place `i` stand at `ptr[i]..ptr[i + 1]`.
+    /// Lists that someone else made: those of the instance at place `i` stand at
+    /// `ptr[i]..ptr[i + 1]`.
     ///
     /// # Panics
-    /// If `ptr` is not one longer than `instances`, does not begin with 0, falls, or does not end with the number of labels; or if the
-    /// labels of an instance are not ascending and unique.
+    /// If `ptr` is not one longer than `instances`, does not begin with 0, falls, or does not end
+    /// with the number of labels; or if the labels of an instance are not ascending and unique.
     pub fn new(instances: &'a [u32], ptr: &'a [u32], labels: &'a [u32]) -> Self {
         assert!(ptr.len() == instances.len() + 1, "{} ends for {} instances", ptr.len(), instances.len());
         assert!(ptr[0] == 0 && ptr.is_sorted() && ptr[instances.len()] as usize == labels.len(), "lists {ptr:?}");

@@ -21,8 +21,9 @@ pub struct Named<P> {
     pub parameter: P,
 }
 
-/// Most leaves of the sums that a layer takes over its outputs and over the rows of a batch (see [`xc_sparse::sums`]): labels
-/// may lie in several processes, and so may the rows that hidden layers learn from. The other sums are one chain.
+/// Most leaves of the sums that a layer takes over its outputs and over the rows of a batch (see
+/// [`xc_sparse::sums`]): labels may lie in several processes, and so may the rows that hidden
+/// layers learn from. The other sums are one chain.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Leaves {
     outputs: usize,
@@ -57,7 +58,8 @@ pub(crate) struct Linear {
 }
 
 impl Linear {
-    /// Weights even in +-sqrt(gain / width): gain 6 keeps the variance through ReLU (He), 3 does without; biases 0.
+    /// Weights even in +-sqrt(gain / width): gain 6 keeps the variance through ReLU (He), 3 does
+    /// without; biases 0.
     pub(crate) fn new(outputs: usize, width: usize, gain: f32, first: Init, layer: u64, leaves: Leaves) -> Self {
         let mut weights = Parameter::zeros(outputs, width, Decay::Yes);
         let bound = (gain / width.max(1) as f32).sqrt();
@@ -103,8 +105,8 @@ impl Linear {
 
     /// Sum of squares of the gradient of weights and biases.
     ///
-    /// *Cost*: computes the gradient of the weights, which `update` then computes again: a training that clips does
-    /// four products for three, and never holds a gradient as large as the weights.
+    /// *Cost*: computes the gradient of the weights, which `update` then computes again: a training
+    /// that clips does four products for three, and never holds a gradient as large as the weights.
     pub(crate) fn squared_norm(&self, input: &Activations, sums_gradient: &Activations, scratch: &mut Scratch) -> f64 {
         let outputs = self.weights.rows();
         // One sum an output, added up afterwards: the split among threads must not show.

@@ -1,12 +1,14 @@
 //! Metrics and training loops that every xc system shares, and one front door to trained models.
 //!
-//! [`Model::open`] opens a model of any kind and answers queries: texts, sparse rows or vectors; see [`model`].
+//! [`Model::open`] opens a model of any kind and answers queries: texts, sparse rows or vectors;
+//! see [`model`].
 //!
-//! [`metrics`] judges ranked labels: P@k, nDCG@k, their propensity-scored forms, recall, MAP, MRR, coverage, F1,
-//! with bootstrap intervals and paired comparisons.
+//! [`metrics`] judges ranked labels: P@k, nDCG@k, their propensity-scored forms, recall, MAP, MRR,
+//! coverage, F1, with bootstrap intervals and paired comparisons.
 //!
-//! The rest is the neural core: an [`Encoder`] makes a vector of each instance, a [`Head`] makes logits of the vector, a
-//! [`Loss`] judges them, an [`Optimizer`] changes the parameters at a rate that a schedule sets.
+//! The rest is the neural core: an [`Encoder`] makes a vector of each instance, a [`Head`] makes
+//! logits of the vector, a [`Loss`] judges them, an [`Optimizer`] changes the parameters at a rate
+//! that a schedule sets.
 //!
 //! ```text
 //!   Batch ──▶ Encoder ──▶ Activations ──▶ Head ──▶ logits ──▶ Loss
@@ -14,7 +16,8 @@
 //!               stack   ◀── gradient ◀──────────── gradient ◀────┘
 //! ```
 //!
-//! A training loop of one's own; `Trainer` (feature `train`) is the one with validation, early stopping and checkpoints:
+//! A training loop of one's own; `Trainer` (feature `train`) is the one with validation, early
+//! stopping and checkpoints:
 //!
 //! ```
 //! use xc_sparse::{CsrMatrix, LabelRows, Rows};

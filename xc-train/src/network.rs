@@ -68,12 +68,13 @@ impl<E: Encoder, H: Head<Input = E::Output>> Network<E, H> {
         self.head.prepare(head.n_moments());
     }
 
-    /// Trains on one batch and gives its mean loss, measured before the change. When the loss, or the norm of a gradient
-    /// that is to be clipped, is not finite, it is returned as it is and nothing changes, except that a head which fuses its
-    /// step may have changed some labels (see [`Head::step`]).
+    /// Trains on one batch and gives its mean loss, measured before the change. When the loss, or
+    /// the norm of a gradient that is to be clipped, is not finite, it is returned as it is and
+    /// nothing changes, except that a head which fuses its step may have changed some labels (see
+    /// [`Head::step`]).
     ///
-    /// The encoder learns if its rate is above 0 and it [has something to learn](Encoder::learns). The network must be prepared for
-    /// the optimisers.
+    /// The encoder learns if its rate is above 0 and it [has something to learn](Encoder::learns).
+    /// The network must be prepared for the optimisers.
     ///
     /// # Errors
     /// A part fails; the network is then in the middle of its step.
@@ -123,7 +124,8 @@ impl<E: Encoder, H: Head<Input = E::Output>> Network<E, H> {
         Ok(value)
     }
 
-    /// Mean loss of a batch with its targets, as answers are judged: dropout off, all labels scored.
+    /// Mean loss of a batch with its targets, as answers are judged: dropout off, all labels
+    /// scored.
     ///
     /// # Errors
     /// A part fails.
@@ -148,7 +150,8 @@ impl<E: Encoder, H: Head<Input = E::Output>> Network<E, H> {
         self.head.logits(vectors, logits, head)
     }
 
-    /// The `k` best labels of each instance, and each one's loss if it is asked for, in place of what `out` holds.
+    /// The `k` best labels of each instance, and each one's loss if it is asked for, in place of
+    /// what `out` holds.
     ///
     /// # Errors
     /// A part fails.
@@ -192,7 +195,8 @@ impl<E: Encoder, H: Head<Input = E::Output>> Network<E, H> {
     /// Overwrites every array of the state.
     ///
     /// # Errors
-    /// An array cannot be read, or its content is impossible; the network is then in the middle of being loaded.
+    /// An array cannot be read, or its content is impossible; the network is then in the middle of
+    /// being loaded.
     pub fn load(&mut self, from: &dyn Arrays) -> Result<(), StateError> {
         self.encoder.load(from)?;
         self.head.load(from)

@@ -10,7 +10,8 @@ use xc_sparse::simd::prefetch_start;
 
 /// Rows of learned values and of the optimiser's moments.
 ///
-/// *Shapes*: `rows` of `width` values, row-major; each moment as large, or empty when the optimiser has none.
+/// *Shapes*: `rows` of `width` values, row-major; each moment as large, or empty when the optimiser
+/// has none.
 #[derive(Clone, Debug, Default)]
 pub struct Parameter {
     rows: usize,
@@ -51,7 +52,8 @@ impl From<u64> for Init {
 }
 
 impl Init {
-    /// Fills with values even in `[-bound, bound)`, each row from a stream of its own, named by the layer and the row.
+    /// Fills with values even in `[-bound, bound)`, each row from a stream of its own, named by the
+    /// layer and the row.
     pub(crate) fn fill(self, layer: u64, bound: f32, parameter: &mut Parameter) {
         if let Self::Random { seed } = self {
             let width = parameter.width().max(1);
@@ -172,7 +174,8 @@ impl<'a> RowsMut<'a> {
 }
 
 impl RowsMut<'_> {
-    /// Changes all rows by a gradient of their shape. Weight decay reaches them only where the parameter has any.
+    /// Changes all rows by a gradient of their shape. Weight decay reaches them only where the
+    /// parameter has any.
     pub fn update(self, gradient: &[f32], change: &Change) {
         let decay = if self.decays { change.decay } else { 0.0 };
         Change { decay, ..*change }.apply(self, gradient);

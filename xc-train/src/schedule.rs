@@ -7,7 +7,8 @@ pub trait Schedule: Send {
     /// The factor in step `step`, from 0.
     fn factor(&self, step: u64) -> f64;
 
-    /// Whether no later factor is below that of step `step`, as far as is known after all that was observed.
+    /// Whether no later factor is below that of step `step`, as far as is known after all that was
+    /// observed.
     fn is_lowest(&self, step: u64) -> bool;
 
     /// Hears after each validation whether the monitor's value is the best so far.
@@ -168,7 +169,8 @@ mod tests {
         assert_eq!(WarmupCosine { warmup: 0, total: 0, floor: 0.5 }.factor(0), 0.5);
     }
 
-    /// Factors after each validation, of which it is said whether it was the best; a copy is restored before each.
+    /// Factors after each validation, of which it is said whether it was the best; a copy is
+    /// restored before each.
     fn factors(first: HalveOnPlateau, validations: impl IntoIterator<Item = bool>) -> Vec<f64> {
         let mut schedule = first;
         let one = |is_best| {

@@ -1,12 +1,14 @@
-//! What the parts of a network are made of: arrays of any element type, visited and loaded one at a time, and settings.
+//! What the parts of a network are made of: arrays of any element type, visited and loaded one at a
+//! time, and settings.
 //!
 //! ```text
 //!   visit   State ──▶ Array { what it is, bytes } ──▶ checkpoint, snapshot of the best state
 //!   load    State ◀── Arrays::read(what it is)    ◀── the same
 //! ```
 //!
-//! An array is in host memory only while it is visited: a part whose values live elsewhere copies one array at a time. An array says
-//! which rows of a longer one it holds, so that a part may hold some labels of all.
+//! An array is in host memory only while it is visited: a part whose values live elsewhere copies
+//! one array at a time. An array says which rows of a longer one it holds, so that a part may hold
+//! some labels of all.
 
 use crate::Parameter;
 use crate::layer::Named;
@@ -17,9 +19,11 @@ use thiserror::Error;
 use xc_sparse::dtype::{DType, Element};
 use xc_sparse::store::ArrayRef;
 
-/// What a part of a network holds: its settings, its parameters, and all arrays that a training goes on from.
+/// What a part of a network holds: its settings, its parameters, and all arrays that a training
+/// goes on from.
 pub trait State: Send + Sync {
-    /// All settings. They tell two trainings apart: with the data, everything that is learned follows from them.
+    /// All settings. They tell two trainings apart: with the data, everything that is learned
+    /// follows from them.
     fn settings(&self) -> serde_json::Value;
 
     /// Every parameter with its name, always in the same order. Default: none.
@@ -50,17 +54,18 @@ pub trait State: Send + Sync {
         visit_parameters(self.parameters(), f)
     }
 
-    /// Overwrites every array of the state, computes what depends on them, and says what is impossible about them, since a file may
-    /// hold anything. Default: those of `parameters`.
+    /// Overwrites every array of the state, computes what depends on them, and says what is
+    /// impossible about them, since a file may hold anything. Default: those of `parameters`.
     ///
     /// # Errors
-    /// An array cannot be read, or its content is impossible; the state is then in the middle of being loaded.
+    /// An array cannot be read, or its content is impossible; the state is then in the middle of
+    /// being loaded.
     fn load(&mut self, from: &dyn Arrays) -> Result<(), StateError> {
         load_parameters(self.parameters_mut(), from)
     }
 
-    /// Looks for a learned value that is not finite; asked before a state is saved. Default: by the types of the arrays, see
-    /// [`Array::first_not_finite`].
+    /// Looks for a learned value that is not finite; asked before a state is saved. Default: by the
+    /// types of the arrays, see [`Array::first_not_finite`].
     ///
     /// # Errors
     /// The first one that is found.
@@ -74,7 +79,8 @@ pub type Visitor<'v> = dyn FnMut(Array<'_>) -> Result<(), StateError> + 'v;
 
 /// Where a state is loaded from.
 pub trait Arrays {
-    /// Reads the rows of an array that a part holds. Where only answers are kept, arrays of [`Role::Training`] are left as they are.
+    /// Reads the rows of an array that a part holds. Where only answers are kept, arrays of
+    /// [`Role::Training`] are left as they are.
     ///
     /// # Errors
     /// There is no such array, or it is of another type or shape.
@@ -176,7 +182,8 @@ impl<'a> Array<'a> {
         write(ArrayRef { dtype: self.of.dtype, shape: &self.of.shape(), bytes: self.bytes })
     }
 
-    /// Position of the first element that is infinite or no number. Elements other than F32, F16 and BF16 are not looked at.
+    /// Position of the first element that is infinite or no number. Elements other than F32, F16
+    /// and BF16 are not looked at.
     pub fn first_not_finite(&self) -> Option<usize> {
         match self.of.dtype {
             DType::F32 => position::<f32>(self.bytes, |v| !v.is_finite()),
@@ -224,7 +231,8 @@ fn position<T: Element>(bytes: &[u8], is_wanted: impl Fn(T) -> bool) -> Option<u
     bytemuck::cast_slice::<u8, T>(bytes).iter().position(|&v| is_wanted(v))
 }
 
-/// Shows values and moments of parameters, each parameter's together: `NAME`, then `NAME.m0` and `NAME.m1` where there are any.
+/// Shows values and moments of parameters, each parameter's together: `NAME`, then `NAME.m0` and
+/// `NAME.m1` where there are any.
 ///
 /// # Errors
 /// Those of `f`.
@@ -287,7 +295,8 @@ impl Snapshot {
         Ok(out)
     }
 
-    /// Copies what the arrays of some roles hold now. The buffers of an earlier snapshot of the same parts are used again.
+    /// Copies what the arrays of some roles hold now. The buffers of an earlier snapshot of the
+    /// same parts are used again.
     ///
     /// # Errors
     /// An array cannot be read.
@@ -412,7 +421,8 @@ mod tests {
         let halves = [bf16::NEG_INFINITY, bf16::ONE, bf16::ONE];
         let array = Array::new("x", Role::Answer, shape, &halves);
         assert_eq!(array.check_finite().unwrap_err().to_string(), "array x: value 0 is not finite");
-        // The same bits as indices are numbers like others; what only a training needs is not asked.
+        // The same bits as indices are numbers like others; what only a training needs is not
+        // asked.
         let bits: Vec<u16> = halves.iter().map(|v| v.to_bits()).collect();
         assert_eq!(Array::new("x", Role::Answer, shape, &bits).first_not_finite(), None);
         assert!(Array::new("x", Role::Training, shape, &halves).check_finite().is_ok());

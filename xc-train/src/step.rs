@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::error::Error;
 use thiserror::Error;
 
-/// Which step of a training this is. Dropout, drawn negatives, rounding and schedules follow it, so that a step which is repeated
-/// after an interruption does the same.
+/// Which step of a training this is. Dropout, drawn negatives, rounding and schedules follow it, so
+/// that a step which is repeated after an interruption does the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Step {
     /// Number of the step, from 0.
@@ -77,8 +77,8 @@ impl Update {
     }
 }
 
-/// Why a phase of a step could not be carried out. Parts that compute in this process's memory never fail; those that use a
-/// library, a device or other processes may.
+/// Why a phase of a step could not be carried out. Parts that compute in this process's memory
+/// never fail; those that use a library, a device or other processes may.
 #[derive(Debug, Error)]
 #[error("{part} of the network")]
 pub struct StepError {

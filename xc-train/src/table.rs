@@ -5,8 +5,8 @@
 //!   backward   row ── the entries that name it ──▶ its gradient ──▶ changed at once
 //! ```
 //!
-//! The gradient of the table never exists, and rows that no entry names are not touched: their moments are lazy (see
-//! [`crate::optim`]).
+//! The gradient of the table never exists, and rows that no entry names are not touched: their
+//! moments are lazy (see [`crate::optim`]).
 
 use crate::activations::Activations;
 use crate::layer::squares;
@@ -67,7 +67,8 @@ impl Entries {
         &self.rows
     }
 
-    /// Instances, by their places in the batch, and values of the entries of the row at `position` of [`Entries::rows`].
+    /// Instances, by their places in the batch, and values of the entries of the row at `position`
+    /// of [`Entries::rows`].
     ///
     /// # Panics
     /// If there is no such position.
@@ -89,7 +90,8 @@ thread_local! {
     static ROW: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Sum of squares of the gradient of all rows, where each entry adds its value times its instance's row of `gradient`.
+/// Sum of squares of the gradient of all rows, where each entry adds its value times its instance's
+/// row of `gradient`.
 pub fn squared_norm(entries: &Entries, gradient: &Activations) -> f64 {
     let sums: Vec<f64> = (0..entries.rows.len())
         .into_par_iter()
@@ -157,7 +159,8 @@ fn gather(sum: &mut Vec<f32>, gradient: &Activations, instances: &[u32], values:
     add_rows(sum, gradient.values(), instances, values);
 }
 
-/// `sum += sum_i values[i] * table[rows[i]]`, four rows at a time, each entry of the sum in the order given.
+/// `sum += sum_i values[i] * table[rows[i]]`, four rows at a time, each entry of the sum in the
+/// order given.
 ///
 /// # Panics
 /// If a row is not there.
@@ -183,7 +186,8 @@ impl Loop for AddRows<'_> {
         let (rows, last_rows) = rows.as_chunks::<4>();
         let (values, last_values) = values.as_chunks::<4>();
         for (at, (&[ra, rb, rc, rd], &[va, vb, vc, vd])) in rows.iter().zip(values).enumerate() {
-            // Rows lie anywhere in a table that no cache holds: those after the next ones are asked for now.
+            // Rows lie anywhere in a table that no cache holds: those after the next ones are asked
+            // for now.
             if let Some(ahead) = rows.get(at + AHEAD) {
                 ahead.iter().for_each(|&r| prefetch_start(row(r)));
             }

@@ -126,8 +126,8 @@ impl Classifier {
     /// Opens a container; the arrays stay where the container has them.
     ///
     /// *Cost*: with `check` a pass over all arrays, which finds values that are not finite,
-    /// connections out of range and connections twice. Without it the caller vouches for the file; a
-    /// wrong connection then ends an answer with a panic.
+    /// connections out of range and connections twice. Without it the caller vouches for the file;
+    /// a wrong connection then ends an answer with a panic.
     ///
     /// # Errors
     /// See [`OpenClassifierError`].
@@ -154,7 +154,8 @@ impl Classifier {
         params
             .check(n_features, n_labels)
             .map_err(|source| OpenClassifierError::Params { path: container.folder().to_owned(), source })?;
-        // Every array before a layer is made: no memory is taken that the file does not account for.
+        // Every array before a layer is made: no memory is taken that the file does not account
+        // for.
         let below = stored_arrays(container, prefix, &params.encoder_shapes(n_features), check)?;
         let width = params.encoder.top_width(n_features);
         let mut shapes: Vec<NamedShape> = Vec::new();

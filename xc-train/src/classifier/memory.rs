@@ -86,7 +86,8 @@ impl ClassifierParams {
             }
             HeadParams::Dense => {
                 let values = product(&[4, n_labels, width + 1]);
-                // Logits, and sums over leaves of labels: two a thread, and one a level of the tree.
+                // Logits, and sums over leaves of labels: two a thread, and one a level of the
+                // tree.
                 let buffers = product(&[4, batch_size, n_labels]).saturating_add(product(&[4, 12, batch_size, width]));
                 (values, values.saturating_mul(n_moments as u64), buffers)
             }

@@ -133,7 +133,8 @@ pub enum SamplerParams {
         /// Labels drawn per step.
         per_step: usize,
     },
-    /// Negatives by how often labels are true ([`FrequencyNegatives`](crate::sampler::FrequencyNegatives)).
+    /// Negatives by how often labels are true
+    /// ([`FrequencyNegatives`](crate::sampler::FrequencyNegatives)).
     Frequency {
         /// Labels drawn per step.
         per_step: usize,

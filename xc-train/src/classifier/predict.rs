@@ -158,8 +158,8 @@ fn name(kind: InputKind) -> &'static str {
 
 impl Classifier {
     /// The `k` best labels of each query, best first. Labels are ranked by their logits; scores are
-    /// what the loss makes of them, between 0 and 1, and strictly smaller where the logit is smaller
-    /// (by the least step of f32 where the loss does not tell them apart).
+    /// what the loss makes of them, between 0 and 1, and strictly smaller where the logit is
+    /// smaller (by the least step of f32 where the loss does not tell them apart).
     ///
     /// *Cost*: every label of each query; with candidates those of 32 queries together, where the
     /// head is sparse. Up to 32 queries cost what one does in a sparse head. One query is shared by
@@ -313,8 +313,8 @@ impl Classifier {
     }
 }
 
-/// The best of the candidates of each query by their logits, in place of what `out` holds: those of one query each for
-/// itself, those of up to [`LANES`] together.
+/// The best of the candidates of each query by their logits, in place of what `out` holds: those of
+/// one query each for itself, those of up to [`LANES`] together.
 fn choose<'l>(
     sparse: &Sparse,
     vectors: &Activations,
@@ -341,8 +341,8 @@ fn choose<'l>(
     answers.iter().for_each(|answers| out.append(answers));
 }
 
-/// The best of the candidates of up to [`LANES`] queries by their logits: a layer of the labels that
-/// are any query's candidate scores all of them side by side.
+/// The best of the candidates of up to [`LANES`] queries by their logits: a layer of the labels
+/// that are any query's candidate scores all of them side by side.
 fn choose_together(
     sparse: &Sparse,
     vectors: &Activations,
@@ -394,9 +394,9 @@ impl Scores {
         row.iter().all(|s| s.score.is_finite()) && self.values.iter().all(|s| s.is_finite())
     }
 
-    /// Replaces the logits of a row, best first, by scores in [0, 1] that fall strictly where logits
-    /// do: scores that the loss does not tell apart are set one step of f32 apart, so that whoever
-    /// sorts by score gets the ranking. Equal logits share a score.
+    /// Replaces the logits of a row, best first, by scores in [0, 1] that fall strictly where
+    /// logits do: scores that the loss does not tell apart are set one step of f32 apart, so that
+    /// whoever sorts by score gets the ranking. Equal logits share a score.
     fn order(&mut self, row: &mut [Scored]) {
         let Self { values, bits } = self;
         // The bits of numbers from 0 on are ordered as the numbers are.

@@ -1,7 +1,8 @@
 //! Losses: what an error costs, and its gradient with respect to the logits.
 //!
-//! A loss is data: its name is all that a file, a log or a kernel has to say. Where it looks at all logits of an instance at once, as
-//! softmax does, it splits into a maximum, a sum and then the gradient, so that a head can go over its labels a tile at a time.
+//! A loss is data: its name is all that a file, a log or a kernel has to say. Where it looks at all
+//! logits of an instance at once, as softmax does, it splits into a maximum, a sum and then the
+//! gradient, so that a head can go over its labels a tile at a time.
 //!
 //! ```text
 //!   softmax         ln sum_j e^z_j - 1/n sum_(true) z_j       p_j - (1/n if true)                 n true labels
@@ -9,7 +10,8 @@
 //!   squared-hinge   sum_j max(0, 1 - y_j z_j)^2               -2 y_j max(0, 1 - y_j z_j)          y_j: 1 where true, else -1
 //! ```
 //!
-//! The loss of a batch is the mean over its instances. Sums over labels are not averaged: a rare label counts as it stands.
+//! The loss of a batch is the mean over its instances. Sums over labels are not averaged: a rare
+//! label counts as it stands.
 
 mod softmax;
 mod sums;
@@ -25,8 +27,8 @@ use xc_sparse::{vectorised, vectorised_loop};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {
-    /// Cross-entropy between softmax probabilities and a target spread evenly over the true labels. An instance without a true label
-    /// has loss and gradient 0. Scores are the probabilities.
+    /// Cross-entropy between softmax probabilities and a target spread evenly over the true labels.
+    /// An instance without a true label has loss and gradient 0. Scores are the probabilities.
     Softmax,
     /// Binary cross-entropy on every label, added up. Scores are sigmoids.
     Bce,
@@ -42,8 +44,9 @@ pub struct LossError {
     pub got: String,
 }
 
-/// What a loss knows of all logits of an instance before it looks at some of them: the largest, and the sum of e^(logit - largest).
-/// Losses that add up over labels need nothing; for them any value will do.
+/// What a loss knows of all logits of an instance before it looks at some of them: the largest, and
+/// the sum of e^(logit - largest). Losses that add up over labels need nothing; for them any value
+/// will do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Total {
     /// The largest logit.
@@ -95,12 +98,14 @@ impl Loss {
         }
     }
 
-    /// Whether the loss of an instance is a sum over labels: then no logit matters for the gradient of another.
+    /// Whether the loss of an instance is a sum over labels: then no logit matters for the gradient
+    /// of another.
     pub fn is_separable(self) -> bool {
         self != Self::Softmax
     }
 
-    /// A logit at or below this has neither loss nor gradient where the label is false; minus infinity if there is no such logit.
+    /// A logit at or below this has neither loss nor gradient where the label is false; minus
+    /// infinity if there is no such logit.
     pub fn margin(self) -> f32 {
         match self {
             Self::Softmax | Self::Bce => f32::NEG_INFINITY,
@@ -116,7 +121,8 @@ impl Loss {
         }
     }
 
-    /// The part of [`Total::sum`] that some logits have, where `max` is the largest of all. Those of stretches add up.
+    /// The part of [`Total::sum`] that some logits have, where `max` is the largest of all. Those
+    /// of stretches add up.
     pub fn sum(self, logits: &[f32], max: f32) -> f64 {
         match self {
             Self::Softmax => softmax::sum(logits, max),
@@ -132,7 +138,8 @@ impl Loss {
         }
     }
 
-    /// Gives the loss of a stretch of logits and replaces them by `scale` times the gradient with respect to them.
+    /// Gives the loss of a stretch of logits and replaces them by `scale` times the gradient with
+    /// respect to them.
     ///
     /// # Panics
     /// If a true label lies outside the stretch.
@@ -144,10 +151,11 @@ impl Loss {
         }
     }
 
-    /// Maximum, sum and gradient of all logits of an instance: gives its loss and replaces them by `scale` times the gradient.
+    /// Maximum, sum and gradient of all logits of an instance: gives its loss and replaces them by
+    /// `scale` times the gradient.
     ///
-    /// `positives` are the true labels, ascending and unique. A logit that is not finite makes the loss so, or the
-    /// gradient; nothing panics.
+    /// `positives` are the true labels, ascending and unique. A logit that is not finite makes the
+    /// loss so, or the gradient; nothing panics.
     pub fn of_row(self, logits: &mut [f32], positives: &[u32], scale: f32) -> f64 {
         self.of_blocks(logits, &Blocks::whole(logits.len()), positives, scale)
     }
@@ -177,7 +185,8 @@ impl Loss {
         softmax::of_blocks(logits, blocks, positives, scale)
     }
 
-    /// Loss and derivative of one logit, for an instance of this total and so many true labels. NaN gives NaN.
+    /// Loss and derivative of one logit, for an instance of this total and so many true labels. NaN
+    /// gives NaN.
     ///
     /// The loss is that of the logit alone; see [`Loss::of_total`].
     #[inline(always)]
@@ -287,7 +296,8 @@ const LANES: usize = 16;
 /// Values after which partial sums go over into f64.
 const RUN: usize = 1024;
 
-/// Sum of `f` over the values, which `f` may change: in lanes of f32 over runs, then in f64, always in one order.
+/// Sum of `f` over the values, which `f` may change: in lanes of f32 over runs, then in f64, always
+/// in one order.
 #[inline(always)]
 fn sum_mut(values: &mut [f32], f: impl Fn(&mut f32) -> f32) -> f64 {
     let mut total = 0.0f64;

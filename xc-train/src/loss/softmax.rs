@@ -101,7 +101,8 @@ impl Loop for Sum<'_> {
 
     #[inline(always)]
     fn run(self) -> f64 {
-        /// Logits that are copied at a time; a whole number of runs, so that sums come in the order of [`Exponentials`].
+        /// Logits that are copied at a time; a whole number of runs, so that sums come in the order
+        /// of [`Exponentials`].
         const PART: usize = super::RUN;
         let mut part = [0.0f32; PART];
         let mut total = 0.0;

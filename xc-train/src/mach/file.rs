@@ -1,4 +1,5 @@
-//! The folder of a MACH model: every repetition in a file of its own, so that one that is lost does not take the others along.
+//! The folder of a MACH model: every repetition in a file of its own, so that one that is lost does
+//! not take the others along.
 //!
 //! ```text
 //!   config.json                            parameters: mach, n_features, n_labels, repetitions
@@ -15,7 +16,8 @@ use xc_sparse::store::{Container, ContainerWriter, Layout, OpenError, OpenMode, 
 /// The kind that `config.json` names.
 pub const KIND: &str = "mach";
 
-/// The checkpoints of a training: finished repetitions, each a model of its own, and the states of unfinished ones.
+/// The checkpoints of a training: finished repetitions, each a model of its own, and the states of
+/// unfinished ones.
 pub const CHECKPOINT: Layout = Layout { system: KIND, parts: &["finished-#", "running-#"] };
 
 /// Why a folder does not open as a MACH model.
@@ -94,7 +96,8 @@ pub struct MachContainer {
 }
 
 impl MachContainer {
-    /// Opens a folder of kind [`KIND`]. Array files that are missing or malformed show only when their repetition is read.
+    /// Opens a folder of kind [`KIND`]. Array files that are missing or malformed show only when
+    /// their repetition is read.
     ///
     /// # Errors
     /// A configuration that is malformed, of another kind, or makes no model.
@@ -160,8 +163,8 @@ impl MachContainer {
         Ok(Repetition::from_classifier(number, classifier))
     }
 
-    /// The model of the repetitions that are whole, of those that `only` names (all when it is `None`), and what is wrong with the
-    /// others.
+    /// The model of the repetitions that are whole, of those that `only` names (all when it is
+    /// `None`), and what is wrong with the others.
     ///
     /// *Cost*: one pass over the arrays, to find values that are not finite; nothing is copied.
     ///
@@ -191,7 +194,8 @@ impl MachContainer {
 }
 
 impl MachParams {
-    /// Begins a container of kind [`KIND`] that will hold the repetitions with these numbers, ascending.
+    /// Begins a container of kind [`KIND`] that will hold the repetitions with these numbers,
+    /// ascending.
     ///
     /// # Errors
     /// The container refuses.

@@ -6,12 +6,14 @@
 //!   query ──▶ every repetition ──▶ R x B bucket scores ──▶ xc_mach decode ──▶ best labels and a certificate
 //! ```
 //!
-//! A [`Repetition`] depends on the parameters, its number and the data, on no other repetition: they can be trained on different
-//! machines, added and dropped, and any selection of them is a [`MachModel`].
+//! A [`Repetition`] depends on the parameters, its number and the data, on no other repetition:
+//! they can be trained on different machines, added and dropped, and any selection of them is a
+//! [`MachModel`].
 //!
 //! # When not to use it
-//! Where one output layer over the labels fits ([`crate::classifier`]): it tells labels apart that share buckets here. Where labels
-//! are few enough, or features linear enough, for a tree (`xc-tree`): it trains in seconds.
+//! Where one output layer over the labels fits ([`crate::classifier`]): it tells labels apart that
+//! share buckets here. Where labels are few enough, or features linear enough, for a tree
+//! (`xc-tree`): it trains in seconds.
 //!
 //! # References
 //! `[medini2019mach]`. *Differs in*: labels are found by an exact decode that looks at few of them.
@@ -107,7 +109,8 @@ pub struct MachModel {
 impl MachModel {
     /// The model of some repetitions, which are put into the order of their numbers.
     ///
-    /// *Cost*: with another family than prime, lists of the labels of every bucket: 4 bytes a label and repetition.
+    /// *Cost*: with another family than prime, lists of the labels of every bucket: 4 bytes a label
+    /// and repetition.
     ///
     /// # Errors
     /// No repetition, one that is there twice, or parameters that make no model.
@@ -145,7 +148,8 @@ impl MachModel {
         Ok(Self { assignment, classifiers, ..self.clone_shape() })
     }
 
-    /// The same model for more labels. They are scored by the buckets they fall into, without any training.
+    /// The same model for more labels. They are scored by the buckets they fall into, without any
+    /// training.
     ///
     /// # Errors
     /// Fewer labels than before; the prime family grows only up to its prime.

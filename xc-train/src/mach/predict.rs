@@ -47,7 +47,8 @@ pub enum AnswerError {
         /// The score.
         source: BucketScoresError,
     },
-    /// The family of the hash functions needs lists of labels, which the model makes when it is made.
+    /// The family of the hash functions needs lists of labels, which the model makes when it is
+    /// made.
     #[error(transparent)]
     Lists(#[from] NoListsError),
 }
@@ -70,7 +71,8 @@ impl MachModel {
 
     /// Answers queries.
     ///
-    /// *Cost*: R networks, and the decode ([`xc_mach::Assignment::decode`]); 128 MiB of bucket scores at the most, but for one query.
+    /// *Cost*: R networks, and the decode ([`xc_mach::Assignment::decode`]); 128 MiB of bucket
+    /// scores at the most, but for one query.
     ///
     /// *Determinism*: the same answers at any number of threads and in any batches.
     ///
@@ -190,8 +192,8 @@ impl MachModel {
         Ok(())
     }
 
-    /// Hands bucket scores to `visit`, some queries at a time: the number of the first query, then for each of them R rows of B
-    /// scores.
+    /// Hands bucket scores to `visit`, some queries at a time: the number of the first query, then
+    /// for each of them R rows of B scores.
     ///
     /// # Errors
     /// Those of `visit`.

@@ -13,12 +13,14 @@ pub struct Repetition {
     pub(super) classifier: Classifier,
 }
 
-/// Seed of everything that is drawn for a repetition: first values, order of the instances, dropout.
+/// Seed of everything that is drawn for a repetition: first values, order of the instances,
+/// dropout.
 pub fn repetition_seed(seed: u64, number: u32) -> u64 {
     name(seed, Purpose::Repetition, &[u64::from(number)])
 }
 
-/// The buckets of every instance's labels in the repetition at `position`, ascending, each once: what its network learns.
+/// The buckets of every instance's labels in the repetition at `position`, ascending, each once:
+/// what its network learns.
 ///
 /// # Panics
 /// If a label is not below the assignment's number of labels, or there is no such position.

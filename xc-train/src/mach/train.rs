@@ -12,8 +12,8 @@ impl Repetition {
         self.classifier.initialise(train, observer)
     }
 
-    /// Trains on instances with their buckets ([`bucket_rows`]). The trainer's loss should be that of the parameters, its seed
-    /// [`repetition_seed`].
+    /// Trains on instances with their buckets ([`bucket_rows`]). The trainer's loss should be that
+    /// of the parameters, its seed [`repetition_seed`].
     ///
     /// # Errors
     /// As [`Trainer::train`].

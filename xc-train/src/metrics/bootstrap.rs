@@ -1,8 +1,8 @@
 //! Percentile intervals from resampled instances (efron1993bootstrap, chapter 13).
 //!
-//! Resample number b draws, with replacement, as many units as there are, from a random stream named by (seed, b)
-//! alone. Two reports on the same truth therefore see the very same draws, and subtracting their values resample by
-//! resample is the paired bootstrap.
+//! Resample number b draws, with replacement, as many units as there are, from a random stream
+//! named by (seed, b) alone. Two reports on the same truth therefore see the very same draws, and
+//! subtracting their values resample by resample is the paired bootstrap.
 
 use super::{
     contributions::{Contributions, ratio},

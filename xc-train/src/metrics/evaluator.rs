@@ -23,7 +23,8 @@ pub enum KeepRows {
     /// Sums only: memory does not grow with the instances.
     #[default]
     No,
-    /// Intervals and comparisons need the instances: about 60 bytes each for every k, 90 with propensities.
+    /// Intervals and comparisons need the instances: about 60 bytes each for every k, 90 with
+    /// propensities.
     Yes,
 }
 
@@ -208,10 +209,12 @@ pub fn evaluate(
 
 /// Running sums of every metric.
 ///
-/// Instances are numbered in the order in which they are added, from 0; weights, filter and excluded rows refer to
-/// these numbers. After an error the evaluator holds part of a batch and is of no further use.
+/// Instances are numbered in the order in which they are added, from 0; weights, filter and
+/// excluded rows refer to these numbers. After an error the evaluator holds part of a batch and is
+/// of no further use.
 ///
-/// *Cost*: per instance O(list * log list + |T| log |T|); memory 8 * (1 + 2 * ks) bytes a label, plus [`KeepRows`].
+/// *Cost*: per instance O(list * log list + |T| log |T|); memory 8 * (1 + 2 * ks) bytes a label,
+/// plus [`KeepRows`].
 #[derive(Clone, Debug)]
 pub struct Evaluator {
     params: Arc<EvaluatorParams>,
@@ -286,8 +289,8 @@ impl Evaluator {
         }
     }
 
-    /// An empty evaluator with the same parameters for the instances from `first` on, to be fed elsewhere and
-    /// [merged](Self::merge).
+    /// An empty evaluator with the same parameters for the instances from `first` on, to be fed
+    /// elsewhere and [merged](Self::merge).
     pub fn part(&self, first: usize) -> Self {
         Self::with_params(Arc::clone(&self.params), first)
     }
@@ -301,7 +304,8 @@ impl Evaluator {
         Ok(())
     }
 
-    /// Adds many instances, scored in parallel and summed in order: bit-equal to [`Self::add`] on each.
+    /// Adds many instances, scored in parallel and summed in order: bit-equal to [`Self::add`] on
+    /// each.
     pub fn add_batch(&mut self, truth: &LabelRows, predictions: &RankedBatch) -> Result<(), EvaluateError> {
         if truth.len() != predictions.len() {
             return Err(EvaluateError::Instances { truth: truth.len(), predictions: predictions.len() });
@@ -331,7 +335,8 @@ impl Evaluator {
     /// *Determinism*: equal for equal parts; other cuts into parts may differ in the last bits.
     ///
     /// # Panics
-    /// If `part` does not come from this evaluator's `part`, or begins before the instances already here.
+    /// If `part` does not come from this evaluator's `part`, or begins before the instances already
+    /// here.
     pub fn merge(&mut self, part: &Evaluator) {
         assert!(Arc::ptr_eq(&self.params, &part.params), "parts of different evaluators");
         assert!(part.next >= self.next, "a part ending at instance {} after instance {}", part.next, self.next);
@@ -459,8 +464,8 @@ impl Evaluator {
     /// Divides the sums.
     ///
     /// # Errors
-    /// No instance, no weight, or weights and excluded rows that do not fit the instances seen. A metric whose
-    /// denominator is 0 (no true label anywhere) is 0.
+    /// No instance, no weight, or weights and excluded rows that do not fit the instances seen. A
+    /// metric whose denominator is 0 (no true label anywhere) is 0.
     pub fn finish(self) -> Result<MetricReport, EvaluateError> {
         if let Some(weights) = &self.params.weights
             && weights.len() != self.next
@@ -514,7 +519,8 @@ impl Evaluator {
     }
 }
 
-/// A number that tells whether two evaluations saw the same truth. Sums of it do not depend on the order.
+/// A number that tells whether two evaluations saw the same truth. Sums of it do not depend on the
+/// order.
 fn digest(instance: usize, weight: f64, truth: &[u32]) -> u64 {
     let mut state = mix64(instance as u64 ^ weight.to_bits().rotate_left(17));
     for &label in truth {

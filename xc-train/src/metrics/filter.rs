@@ -2,8 +2,8 @@
 
 use thiserror::Error;
 
-/// Pairs (instance, label) to ignore, as in the filter files of data sets whose labels are instances too: an instance
-/// must not be rewarded, nor punished, for finding itself.
+/// Pairs (instance, label) to ignore, as in the filter files of data sets whose labels are
+/// instances too: an instance must not be rewarded, nor punished, for finding itself.
 ///
 /// A pair is taken out of the ranked list (later labels move up) and out of the truth.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -75,8 +75,8 @@ impl Layout {
 
     /// Writes the columns of one instance.
     ///
-    /// *Shapes*: `truth` ascending and unique; `ranked` the labels in rank order; `hits` as long as `ranked`;
-    /// `best` scratch; `out` has `width()` columns.
+    /// *Shapes*: `truth` ascending and unique; `ranked` the labels in rank order; `hits` as long as
+    /// `ranked`; `best` scratch; `out` has `width()` columns.
     pub(super) fn fill(
         &self,
         truth: &[u32],

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 ///   n_true      l0 l1 l2 ...
 ///   tp          k0: l0 l1 l2 ...   k1: ...        predicted likewise
 /// ```
-/// True labels at or above `n_labels` are kept apart: no list can name them, so they are only counted.
+/// True labels at or above `n_labels` are kept apart: no list can name them, so they are only
+/// counted.
 #[derive(Clone, Debug)]
 pub(super) struct LabelCounts {
     n_labels: usize,
@@ -60,7 +61,8 @@ impl LabelCounts {
         }
     }
 
-    /// Covered (0 or 1) and F1 for each k, one row for each label of the truth in ascending order; and their number.
+    /// Covered (0 or 1) and F1 for each k, one row for each label of the truth in ascending order;
+    /// and their number.
     pub(super) fn table(&self, n_ks: usize) -> (Vec<f64>, usize) {
         let mut table = Vec::new();
         let mut n_present = 0;

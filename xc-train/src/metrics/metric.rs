@@ -5,10 +5,10 @@ use thiserror::Error;
 
 /// One metric.
 ///
-/// Notation: n instances with weights w_i (1 unless given); T_i the true labels of instance i; y_ir = 1 when the label
-/// at rank r = 1, 2, ... of i's list is in T_i, else 0 (0 past the end of the list); g_ir = y_ir / p_l with p_l the
-/// propensity of the label at rank r; "mean" = sum of w_i x_i over sum of w_i. An instance without true labels
-/// counts 0.
+/// Notation: n instances with weights w_i (1 unless given); T_i the true labels of instance i; y_ir
+/// = 1 when the label at rank r = 1, 2, ... of i's list is in T_i, else 0 (0 past the end of the
+/// list); g_ir = y_ir / p_l with p_l the propensity of the label at rank r; "mean" = sum of w_i x_i
+/// over sum of w_i. An instance without true labels counts 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Metric {
@@ -17,23 +17,27 @@ pub enum Metric {
     /// `nDCG@k`: mean of DCG_i / N_i, where DCG_i = sum over r <= k of y_ir / log2(r + 1) and
     /// N_i = sum over r <= min(k, |T_i|) of 1 / log2(r + 1) (jarvelin2002ndcg).
     Ndcg(usize),
-    /// `PSP@k`: (sum of w_i * sum over r <= k of g_ir) / (sum of w_i * the sum of the min(k, |T_i|) largest 1/p_l of
-    /// l in T_i): a ratio of two sums over all instances, 1 for a perfect ranking (jain2016propensity).
+    /// `PSP@k`: (sum of w_i * sum over r <= k of g_ir) / (sum of w_i * the sum of the min(k, |T_i|)
+    /// largest 1/p_l of l in T_i): a ratio of two sums over all instances, 1 for a perfect ranking
+    /// (jain2016propensity).
     Psp(usize),
-    /// `PSnDCG@k`: as `PSP@k` with each gain divided by log2(r + 1) and each instance's two sums divided by its N_i
-    /// (see [`Metric::Ndcg`]); the best order takes the largest 1/p_l first (jain2016propensity).
+    /// `PSnDCG@k`: as `PSP@k` with each gain divided by log2(r + 1) and each instance's two sums
+    /// divided by its N_i (see [`Metric::Ndcg`]); the best order takes the largest 1/p_l first
+    /// (jain2016propensity).
     Psndcg(usize),
     /// `recall@k`: mean of (sum of y_ir over r <= k) / |T_i|.
     Recall(usize),
     /// `MAP@k`: mean of (1 / min(k, |T_i|)) * sum over r <= k of y_ir * (y_i1 + ... + y_ir) / r.
     MeanAveragePrecisionAt(usize),
-    /// `coverage@k`: share of the labels with at least one true instance that stand at least once among the first k
-    /// of an instance they are true of.
+    /// `coverage@k`: share of the labels with at least one true instance that stand at least once
+    /// among the first k of an instance they are true of.
     Coverage(usize),
-    /// `macro-F1@k`: mean over the labels with at least one true instance of 2 tp / (true + predicted), where
-    /// "predicted" counts a label for an instance when it is among its first k. Labels weigh the same.
+    /// `macro-F1@k`: mean over the labels with at least one true instance of 2 tp / (true +
+    /// predicted), where "predicted" counts a label for an instance when it is among its first k.
+    /// Labels weigh the same.
     MacroF1(usize),
-    /// `micro-F1@k`: 2 tp / (true + predicted) over all (instance, label) pairs; "predicted" as in `macro-F1@k`.
+    /// `micro-F1@k`: 2 tp / (true + predicted) over all (instance, label) pairs; "predicted" as in
+    /// `macro-F1@k`.
     MicroF1(usize),
     /// `MAP`: mean of (1 / |T_i|) * sum over the whole list of y_ir * (y_i1 + ... + y_ir) / r.
     MeanAveragePrecision,

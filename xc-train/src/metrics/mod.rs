@@ -26,14 +26,15 @@
 //! Rules that hold for all metrics (formulas: [`Metric`]):
 //! * a rank past the end of a short list is a miss; so is every rank of an empty list;
 //! * an instance without true labels scores 0 and stays in every mean;
-//! * a true label that the model cannot know (see [`Counts::unknown_labels`]) stays in the truth, is counted, and is
-//!   always missed;
+//! * a true label that the model cannot know (see [`Counts::unknown_labels`]) stays in the truth,
+//!   is counted, and is always missed;
 //! * instance weights weigh the mean over instances and the label counts behind F1 and coverage;
-//! * a pair (instance, label) to ignore ([`EvaluatorParams::filter`]) is taken out of the ranked list, so that later
-//!   labels move up, *and* out of the truth; an excluded instance is not evaluated at all.
+//! * a pair (instance, label) to ignore ([`EvaluatorParams::filter`]) is taken out of the ranked
+//!   list, so that later labels move up, *and* out of the truth; an excluded instance is not
+//!   evaluated at all.
 //!
-//! *Determinism*: rows are scored in parallel and summed in row order, so a report is bit-equal at any number of
-//! threads; so are bootstrap intervals of the same seed.
+//! *Determinism*: rows are scored in parallel and summed in row order, so a report is bit-equal at
+//! any number of threads; so are bootstrap intervals of the same seed.
 //!
 //! | type | holds |
 //! |---|---|

@@ -5,9 +5,9 @@ use xc_sparse::LabelRows;
 
 /// Inverse propensities 1/p_l of all labels.
 ///
-/// p_l = 1 / (1 + C (N_l + B)^-A), where N is the number of training instances, N_l the number that carry label l,
-/// and C = (ln N - 1) (B + 1)^A (jain2016propensity). Usual values: A = 0.55, B = 1.5; the Wikipedia sets
-/// take A = 0.5, B = 0.4, the Amazon sets A = 0.6, B = 2.6.
+/// p_l = 1 / (1 + C (N_l + B)^-A), where N is the number of training instances, N_l the number that
+/// carry label l, and C = (ln N - 1) (B + 1)^A (jain2016propensity). Usual values: A = 0.55, B =
+/// 1.5; the Wikipedia sets take A = 0.5, B = 0.4, the Amazon sets A = 0.6, B = 2.6.
 ///
 /// A label past the end of the training set counts as N_l = 0.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,7 +104,8 @@ impl Propensity {
         self.inverse.len()
     }
 
-    /// False when the training set has no instance of `label`. True for every label when only values were given.
+    /// False when the training set has no instance of `label`. True for every label when only
+    /// values were given.
     pub fn is_seen(&self, label: u32) -> bool {
         match &self.seen {
             Some(seen) => seen.get(label as usize).copied().unwrap_or(false),

@@ -23,7 +23,8 @@ pub struct Counts {
     pub labels: u64,
     /// Labels with at least one true instance: what coverage and macro F1 are means over.
     pub labels_in_truth: u64,
-    /// Distinct true labels that are out of range, or without training instance where the training labels are given.
+    /// Distinct true labels that are out of range, or without training instance where the training
+    /// labels are given.
     pub unknown_labels: u64,
     /// (instance, label) pairs of the truth with such a label.
     pub unknown_pairs: u64,
@@ -58,8 +59,8 @@ pub struct MetricValue {
 
 /// The values of all metrics.
 ///
-/// As JSON (serde): `"instances"`, then each metric by name in a fixed order, `"counts"`, and, once they were asked
-/// for, `"intervals"` (`{"level", "resamples", "seed", "P@1": [low, high], ...}`).
+/// As JSON (serde): `"instances"`, then each metric by name in a fixed order, `"counts"`, and, once
+/// they were asked for, `"intervals"` (`{"level", "resamples", "seed", "P@1": [low, high], ...}`).
 #[derive(Clone, Debug)]
 pub struct MetricReport {
     values: Vec<MetricValue>,
@@ -95,12 +96,14 @@ impl MetricReport {
 
     /// Computes an interval for every metric.
     ///
-    /// Means and ratios over instances (P, nDCG, PSP, PSnDCG, recall, MAP, MRR, micro F1) resample instances, weights
-    /// and both sums of a ratio together. Means over labels (macro F1, coverage) resample the labels of the truth:
-    /// a resample of instances loses a third of the rare labels, so its values would all lie below the estimate.
+    /// Means and ratios over instances (P, nDCG, PSP, PSnDCG, recall, MAP, MRR, micro F1) resample
+    /// instances, weights and both sums of a ratio together. Means over labels (macro F1, coverage)
+    /// resample the labels of the truth: a resample of instances loses a third of the rare labels,
+    /// so its values would all lie below the estimate.
     ///
-    /// *Errors*: bad parameters, or an evaluator that dropped the rows. *Determinism*: a function of the rows and the
-    /// parameters. *Cost*: see [`BootstrapParams`]; 1000 resamples of 100 000 instances take about 3e9 additions.
+    /// *Errors*: bad parameters, or an evaluator that dropped the rows. *Determinism*: a function
+    /// of the rows and the parameters. *Cost*: see [`BootstrapParams`]; 1000 resamples of 100 000
+    /// instances take about 3e9 additions.
     pub fn add_intervals(&mut self, params: &BootstrapParams) -> Result<(), BootstrapError> {
         params.check()?;
         let table = self.contributions.as_ref().ok_or(BootstrapError::RowsDropped)?;
@@ -111,11 +114,12 @@ impl MetricReport {
         Ok(())
     }
 
-    /// The paired bootstrap: `self` minus `other` on the same truth, each resample drawn once for both.
+    /// The paired bootstrap: `self` minus `other` on the same truth, each resample drawn once for
+    /// both.
     ///
     /// # Errors
-    /// As [`Self::add_intervals`]; and reports about another truth (instances, labels or weights), or with other
-    /// metrics.
+    /// As [`Self::add_intervals`]; and reports about another truth (instances, labels or weights),
+    /// or with other metrics.
     pub fn compare(&self, other: &MetricReport, params: &BootstrapParams) -> Result<Comparison, BootstrapError> {
         params.check()?;
         let (Some(mine), Some(theirs)) = (&self.contributions, &other.contributions) else {
@@ -161,8 +165,8 @@ pub struct Difference {
 
 /// The paired comparison of two reports.
 ///
-/// As JSON: `{"instances", "level", "resamples", "seed", "P@1": {"value", "other", "difference", "interval": [low,
-/// high]}, ...}`.
+/// As JSON:
+/// `{"instances", "level", "resamples", "seed", "P@1": {"value", "other", "difference", "interval": [low, high]}, ...}`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     instances: u64,

@@ -126,7 +126,8 @@ impl MergeError {
     }
 }
 
-/// Models that are parts of one, checked: whole, of one kind, with the same parameters, features and labels.
+/// Models that are parts of one, checked: whole, of one kind, with the same parameters, features
+/// and labels.
 ///
 /// *Cost*: reads every file once.
 ///

@@ -1,12 +1,14 @@
-//! The front door: opens a trained model of any kind, with its text pipeline and the names of its labels, and answers queries.
+//! The front door: opens a trained model of any kind, with its text pipeline and the names of its
+//! labels, and answers queries.
 //!
 //! ```text
 //!   text, counts ──▶ pipeline ──▶ features, vectors ──▶ one kind of model ──▶ best labels, without the excluded ones
 //! ```
 //!
-//! A [`Model`] is shared by any number of threads; each brings a [`Scratch`] and an [`Answer`] of its own. Work is divided among
-//! the threads of the rayon pool that the caller is in (`pool.install(|| ...)`); outside of any pool a query is answered by the
-//! calling thread alone. No pool outlives a call.
+//! A [`Model`] is shared by any number of threads; each brings a [`Scratch`] and an [`Answer`] of
+//! its own. Work is divided among the threads of the rayon pool that the caller is in
+//! (`pool.install(|| ...)`); outside of any pool a query is answered by the calling thread alone.
+//! No pool outlives a call.
 //!
 //! # When not to use it
 //! To train, merge or take a model apart: its kind has a module or crate of its own.
@@ -46,8 +48,8 @@ use xc_sparse::rank::{LabelId, RankedBatch, Scored};
 use xc_sparse::store::Container;
 use xc_sparse::{CsrMatrix, Rows, SparseRow};
 
-/// Every kind of model that opens. A further kind of classifier is a preset in the list of those, any other an adapter in a file
-/// of its own and an entry here.
+/// Every kind of model that opens. A further kind of classifier is a preset in the list of those,
+/// any other an adapter in a file of its own and an entry here.
 fn kinds() -> impl Iterator<Item = Kind> {
     [tree::TREE].into_iter().chain(classifier::kinds()).chain([mach::MACH])
 }
@@ -85,7 +87,8 @@ impl Model {
         }
     }
 
-    /// A number that no other open model of this process has: a folder opened again is another model.
+    /// A number that no other open model of this process has: a folder opened again is another
+    /// model.
     pub fn generation(&self) -> u64 {
         self.generation
     }
@@ -108,7 +111,8 @@ impl Model {
         self.maker.as_ref()
     }
 
-    /// The model as the type of its kind, such as `xc_tree::TreeModel`, for what only that kind can do.
+    /// The model as the type of its kind, such as `xc_tree::TreeModel`, for what only that kind can
+    /// do.
     pub fn as_kind<T: Any>(&self) -> Option<&T> {
         (&*self.system as &dyn Any).downcast_ref()
     }
@@ -162,13 +166,15 @@ impl Model {
 
     /// Answers queries.
     ///
-    /// *Cost*: per query less than [`Model::predict`], where weights are read once for several queries, and shared by the threads
-    /// of the pool that the caller is in. Outside of a pool it is that of [`Model::predict`].
+    /// *Cost*: per query less than [`Model::predict`], where weights are read once for several
+    /// queries, and shared by the threads of the pool that the caller is in. Outside of a pool it
+    /// is that of [`Model::predict`].
     ///
     /// *Determinism*: the bits of [`Model::predict`].
     ///
     /// # Errors
-    /// The first query that the model does not take, or options that it does not take (as of query 0).
+    /// The first query that the model does not take, or options that it does not take (as of query
+    /// 0).
     pub fn predict_batch(&self, queries: Queries<'_>, options: &QueryOptions<'_>) -> Result<Answers, BatchError> {
         if rayon::current_thread_index().is_none() {
             return self.predict_each(queries, options);
@@ -241,7 +247,8 @@ impl Model {
         Ok(answers)
     }
 
-    /// Features of queries as the model's network or trees see them, to be asked with [`Queries::Made`].
+    /// Features of queries as the model's network or trees see them, to be asked with
+    /// [`Queries::Made`].
     ///
     /// # Errors
     /// Queries of another kind or width; features that cannot be weighted.
@@ -281,7 +288,8 @@ impl Model {
         }
     }
 
-    /// Adds to `touched` the memory that a query touches; false where this kind of model cannot tell.
+    /// Adds to `touched` the memory that a query touches; false where this kind of model cannot
+    /// tell.
     ///
     /// *Cost*: many times that of the query.
     ///
@@ -336,7 +344,8 @@ impl Model {
                 if got < expected {
                     return Err(QueryError::CandidateLists { got, expected });
                 }
-                // Ids are below what the rows say; rows that allow for more may still hold none of those.
+                // Ids are below what the rows say; rows that allow for more may still hold none of
+                // those.
                 if rows.n_labels() > n_labels {
                     (first..expected).try_for_each(|i| check_labels(rows.row(i), n_labels))?;
                 }
@@ -414,7 +423,8 @@ fn kind_of(queries: &Queries<'_>) -> InputKind {
     }
 }
 
-/// Values that are all finite; the order of features and their range are what a matrix is made with.
+/// Values that are all finite; the order of features and their range are what a matrix is made
+/// with.
 fn check_batch(batch: Batch<'_>) -> Result<(), BatchError> {
     let at = |query, source| BatchError { query, source };
     match batch {
@@ -426,7 +436,8 @@ fn check_batch(batch: Batch<'_>) -> Result<(), BatchError> {
     }
 }
 
-/// Leaves out what is excluded or scores too little. Labels stand best first, so what is too small stands at the end.
+/// Leaves out what is excluded or scores too little. Labels stand best first, so what is too small
+/// stands at the end.
 fn finish(labels: &mut Vec<Scored>, options: &QueryOptions<'_>, excluded: &[LabelId]) -> Result<(), QueryError> {
     if !excluded.is_empty() {
         labels.retain(|s| excluded.binary_search(&s.label).is_err());

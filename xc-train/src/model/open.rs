@@ -92,8 +92,9 @@ static GENERATION: AtomicU64 = AtomicU64::new(1);
 impl Model {
     /// Opens a model of any kind: its arrays are mapped, their structure is checked.
     ///
-    /// *Cost*: reads the arrays once, to check them, on the threads of the pool that the caller is in, or on threads of its own
-    /// that end with it; the label names are read when they are asked for.
+    /// *Cost*: reads the arrays once, to check them, on the threads of the pool that the caller is
+    /// in, or on threads of its own that end with it; the label names are read when they are asked
+    /// for.
     ///
     /// # Errors
     /// The folder is no model, is damaged, or is of a kind that this library does not know.
@@ -134,14 +135,16 @@ impl Model {
     /// As [`Model::open_with`], without checking the content of the arrays.
     ///
     /// # Safety
-    /// The folder was written by this library and has not been changed since: answers rely on what is not checked.
+    /// The folder was written by this library and has not been changed since: answers rely on what
+    /// is not checked.
     #[allow(unsafe_code, reason = "hands the caller's promise on to the kind of model")]
     pub unsafe fn open_trusted(folder: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, OpenModelError> {
         Self::open_checked(folder.as_ref(), options, Check::None)
     }
 }
 
-/// Work on the threads of the caller's pool, or on some made for it: rayon would make a pool of the whole process and keep it.
+/// Work on the threads of the caller's pool, or on some made for it: rayon would make a pool of the
+/// whole process and keep it.
 fn on_threads<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, OpenModelError> {
     if rayon::current_thread_index().is_some() {
         return Ok(work());
@@ -152,7 +155,8 @@ fn on_threads<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, OpenModelEr
 /// Opens the folder of a model as far as it is sound, to look at it.
 ///
 /// # Errors
-/// The folder is absent, or its configuration is damaged; of kinds that do not answer in part, an array file is lost.
+/// The folder is absent, or its configuration is damaged; of kinds that do not answer in part, an
+/// array file is lost.
 pub fn open_container(folder: &Path, mode: OpenMode) -> Result<Container, OpenModelError> {
     let path = || folder.to_owned();
     match std::fs::metadata(folder) {

@@ -110,7 +110,8 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// What a query may be told beside its input. Default: the five best labels, found as the model was saved to find them.
+/// What a query may be told beside its input. Default: the five best labels, found as the model was
+/// saved to find them.
 #[derive(Clone, Copy, Debug)]
 pub struct QueryOptions<'a> {
     /// Labels answered, at most; 0 answers none.
@@ -138,17 +139,19 @@ impl QueryOptions<'_> {
     }
 }
 
-/// How a model searches. A setting that the kind of model does not have is refused; with candidates nothing is searched, and
-/// `beam` and `max_labels` have no effect.
+/// How a model searches. A setting that the kind of model does not have is refused; with candidates
+/// nothing is searched, and `beam` and `max_labels` have no effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SearchOptions {
     /// Clusters kept per level of a tree. Default: the model's.
     pub beam: Option<usize>,
     /// What ranks the labels of a MACH model. Default: the model's.
     pub decoder: Option<Decoder>,
-    /// Labels after which the decode of a MACH model stops, certain or not. Default: when the answer is certain.
+    /// Labels after which the decode of a MACH model stops, certain or not. Default: when the
+    /// answer is certain.
     pub max_labels: Option<u64>,
-    /// How a query's features are matched with the weights of a tree. Default: what suits each query; answers do not depend on it.
+    /// How a query's features are matched with the weights of a tree. Default: what suits each
+    /// query; answers do not depend on it.
     pub matching: Option<Choice>,
 }
 
@@ -172,7 +175,8 @@ pub struct Answer {
     pub labels: Vec<Scored>,
     /// Whether these are proven to be the best, where the kind of model can tell.
     pub certificate: Option<Certificate>,
-    /// Of a text: how many different terms of it the model knows. At 0 the answer is that to an empty text.
+    /// Of a text: how many different terms of it the model knows. At 0 the answer is that to an
+    /// empty text.
     pub known_terms: Option<usize>,
 }
 

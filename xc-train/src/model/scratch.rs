@@ -6,10 +6,11 @@ use std::fmt;
 use xc_hash::text::PipelineScratch;
 use xc_sparse::rank::LabelId;
 
-/// Memory of one thread's queries; the caller's. It grows to what is needed and stays, so that a query of a size seen before
-/// allocates nothing.
+/// Memory of one thread's queries; the caller's. It grows to what is needed and stays, so that a
+/// query of a size seen before allocates nothing.
 ///
-/// A scratch knows the model that it served: another model's, or one that a panic went through, is made anew.
+/// A scratch knows the model that it served: another model's, or one that a panic went through, is
+/// made anew.
 #[derive(Default)]
 pub struct Scratch(Option<Box<Buffers>>);
 

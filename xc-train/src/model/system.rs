@@ -120,8 +120,8 @@ impl Shape {
     }
 }
 
-/// A model that answers. Scores of labels with different logits differ, and lists are ranked. What only its kind can do is asked
-/// of the type itself.
+/// A model that answers. Scores of labels with different logits differ, and lists are ranked. What
+/// only its kind can do is asked of the type itself.
 pub(super) trait System: Any + Send + Sync {
     /// Answers one query into `out`, without allocation once the scratch has grown.
     fn one(
@@ -147,7 +147,8 @@ pub(super) trait System: Any + Send + Sync {
     }
 }
 
-/// The scratch of a system. Scratches are made by [`Shape::scratch`] and kept with the model's number.
+/// The scratch of a system. Scratches are made by [`Shape::scratch`] and kept with the model's
+/// number.
 ///
 /// # Panics
 /// If it is of another type, which the number rules out.

@@ -1,8 +1,9 @@
 //! Optimisers: what a gradient does to the values.
 //!
-//! An optimiser is data: a name and its settings, which files, logs and kernels can say. Every rule works on one stretch of values at
-//! a time, so the dense and the row-sparse form are the same code: it is called for every row of a dense layer and for the touched
-//! rows alone of an embedding table.
+//! An optimiser is data: a name and its settings, which files, logs and kernels can say. Every rule
+//! works on one stretch of values at a time, so the dense and the row-sparse form are the same
+//! code: it is called for every row of a dense layer and for the touched rows alone of an embedding
+//! table.
 //!
 //! ```text
 //!   sgd        v = momentum v + g                            value -= rate v             (without momentum: rate g)
@@ -13,9 +14,10 @@
 //! ```
 //!
 //! # Untouched rows
-//! A row without gradient in a step is left as it is: neither its values nor its moments change, and weight decay does
-//! not reach it. Moments are *lazy*: when a row is met again they continue from where they were, as if no time had
-//! passed, while Adam's bias corrections count all steps of the training. (PyTorch's `SparseAdam` does the same.)
+//! A row without gradient in a step is left as it is: neither its values nor its moments change,
+//! and weight decay does not reach it. Moments are *lazy*: when a row is met again they continue
+//! from where they were, as if no time had passed, while Adam's bias corrections count all steps of
+//! the training. (PyTorch's `SparseAdam` does the same.)
 
 use crate::RowsMut;
 use serde::{Deserialize, Serialize};
@@ -117,7 +119,8 @@ impl Optimizer {
         }
     }
 
-    /// What it does in step `number` (from 0) at learning rate `rate`, to gradients that are multiplied by `gradient_scale` first.
+    /// What it does in step `number` (from 0) at learning rate `rate`, to gradients that are
+    /// multiplied by `gradient_scale` first.
     pub fn change(self, number: u64, rate: f64, gradient_scale: f64) -> Change {
         // b^t is 0 long before t passes i32.
         let t = i32::try_from(number + 1).unwrap_or(i32::MAX);

@@ -10,8 +10,9 @@ use thiserror::Error;
 use xc_hash::stream::{Purpose, Stream, name};
 use xc_sparse::DenseRows;
 
-/// A label's chance is proportional to a power of how often it is true in training: 1 draws as the data do, 0.75 is what word
-/// embeddings use, 0 draws every label that is ever true alike. Drawn with replacement from an alias table, one list for a batch.
+/// A label's chance is proportional to a power of how often it is true in training: 1 draws as the
+/// data do, 0.75 is what word embeddings use, 0 draws every label that is ever true alike. Drawn
+/// with replacement from an alias table, one list for a batch.
 ///
 /// A label that is never true is never drawn: nothing teaches it to be false but its bias.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,8 +87,9 @@ impl State for FrequencyNegatives {
     }
 }
 
-/// Draws from a distribution over many labels in constant time (Walker 1977, as Vose built it): every column has the same chance, and
-/// belongs to a label up to a share and to its alias above it.
+/// Draws from a distribution over many labels in constant time (Walker 1977, as Vose built it):
+/// every column has the same chance, and belongs to a label up to a share and to its alias above
+/// it.
 #[derive(Clone, Debug, PartialEq)]
 struct AliasTable {
     share: Vec<f32>,
@@ -118,7 +120,8 @@ impl AliasTable {
                 low.push(large);
             }
         }
-        // What is left over holds 1 but for rounding; a label of weight 0 is never among it unless rounding put it there.
+        // What is left over holds 1 but for rounding; a label of weight 0 is never among it unless
+        // rounding put it there.
         for label in low.into_iter().filter(|&label| weights[label as usize] == 0.0) {
             (share[label as usize], alias[label as usize]) = (0.0, largest(&weights));
         }

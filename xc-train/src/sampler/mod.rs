@@ -5,8 +5,9 @@
 //!   rows that changed         ──▶ Sampler::changed
 //! ```
 //!
-//! A sampler sees the vectors of the batch, the numbers of its instances and the weights of the labels, so that it may look for
-//! labels that are hard to tell from the true ones. It is a [`State`]: tables and graphs that it keeps go into checkpoints.
+//! A sampler sees the vectors of the batch, the numbers of its instances and the weights of the
+//! labels, so that it may look for labels that are hard to tell from the true ones. It is a
+//! [`State`]: tables and graphs that it keeps go into checkpoints.
 
 mod frequency;
 mod uniform;
@@ -33,8 +34,9 @@ pub struct Queries<'a> {
 
 /// Chooses labels for the instances of a step.
 pub trait Sampler: State + Debug {
-    /// Adds labels out of `labels`: one list for the whole batch, or one for each instance. The true ones need not be among them: a head
-    /// scores them anyway. The same step gives the same labels at any number of threads.
+    /// Adds labels out of `labels`: one list for the whole batch, or one for each instance. The
+    /// true ones need not be among them: a head scores them anyway. The same step gives the same
+    /// labels at any number of threads.
     ///
     /// `weights` are those of the labels, one row a label, where the head has them in that form.
     ///
@@ -49,7 +51,8 @@ pub trait Sampler: State + Debug {
         out: &mut Candidates,
     ) -> Result<(), StepError>;
 
-    /// Hears that a step is done and which labels have changed: tables and graphs follow now, or when their schedule says.
+    /// Hears that a step is done and which labels have changed: tables and graphs follow now, or
+    /// when their schedule says.
     ///
     /// # Errors
     /// What the sampler uses fails.
@@ -88,10 +91,11 @@ pub struct Candidates {
 pub struct CandidateList<'a> {
     /// The labels, ascending and unique.
     pub labels: &'a [u32],
-    /// What each one's loss and gradient are multiplied by where it is false: 1, or what makes a sum over the list an estimate of the sum
-    /// over all labels.
+    /// What each one's loss and gradient are multiplied by where it is false: 1, or what makes a
+    /// sum over the list an estimate of the sum over all labels.
     pub weight: &'a [f32],
-    /// Logarithm of the chance that the label is in the list, which a softmax over the list takes away from its logit.
+    /// Logarithm of the chance that the label is in the list, which a softmax over the list takes
+    /// away from its logit.
     pub log_q: &'a [f32],
 }
 

@@ -45,7 +45,8 @@ pub(super) struct Best {
 }
 
 impl Position {
-    /// Whether training can stand there: steps, epochs and batches agree, and nothing is counted that was not yet done.
+    /// Whether training can stand there: steps, epochs and batches agree, and nothing is counted
+    /// that was not yet done.
     fn is_possible(&self, n_batches: u64) -> bool {
         let steps = u64::from(self.epoch).checked_mul(n_batches).and_then(|done| done.checked_add(self.batch));
         self.batch < n_batches.max(1)
@@ -80,8 +81,8 @@ impl Arrays for Stored<'_> {
 }
 
 impl CheckpointAt<'_> {
-    /// Overwrites the network by the saved state, if there is one; gives the position and the values of the best state.
-    /// Epochs have `n_batches` batches.
+    /// Overwrites the network by the saved state, if there is one; gives the position and the
+    /// values of the best state. Epochs have `n_batches` batches.
     pub(super) fn load<E: Encoder, H: Head<Input = E::Output>>(
         &self,
         network: &mut Network<E, H>,
@@ -93,7 +94,8 @@ impl CheckpointAt<'_> {
         if !position.is_possible(n_batches) {
             return Err(damaged(format!("{position:?} is no position of epochs of {n_batches} batches")));
         }
-        // The best state goes through the network, so that it is looked at as closely as the last one.
+        // The best state goes through the network, so that it is looked at as closely as the last
+        // one.
         let has_best = container.arrays().any(|(name, _)| name.starts_with(BEST));
         let mut best = has_best.then(Snapshot::default);
         if let Some(best) = &mut best {
@@ -135,7 +137,8 @@ impl CheckpointAt<'_> {
     }
 }
 
-/// Overwrites the network's arrays by those that have their names behind `prefix`; moments only where there is none.
+/// Overwrites the network's arrays by those that have their names behind `prefix`; moments only
+/// where there is none.
 fn read<E: Encoder, H: Head<Input = E::Output>>(
     container: &Container,
     prefix: &str,

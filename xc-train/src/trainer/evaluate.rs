@@ -28,8 +28,8 @@ pub struct ValidationParams {
 }
 
 impl ValidationParams {
-    /// The metrics at 1, 3, 5 and what the monitor names. Propensities come from the instances of `train`, with the constants of
-    /// the literature.
+    /// The metrics at 1, 3, 5 and what the monitor names. Propensities come from the instances of
+    /// `train`, with the constants of the literature.
     ///
     /// # Errors
     /// The monitor needs propensities, and there are too few instances for them.

@@ -7,8 +7,9 @@
 //! It only trains: logs and progress are made by an [`Observer`] of what it tells.
 //!
 //! # Determinism
-//! Parameters depend on the network's first values, the data, [`TrainParams`], loss, optimiser and schedule; not on
-//! threads, times or interruptions. A training that was killed and goes on from its checkpoint ends with the same bytes.
+//! Parameters depend on the network's first values, the data, [`TrainParams`], loss, optimiser and
+//! schedule; not on threads, times or interruptions. A training that was killed and goes on from
+//! its checkpoint ends with the same bytes.
 
 mod checkpoint;
 mod evaluate;
@@ -46,8 +47,8 @@ pub enum TrainError {
     /// There is nothing to learn from.
     #[error("no training instances")]
     NoInstances,
-    /// The loss, a gradient or a parameter is not finite. The network is not changed by that step, except perhaps some outputs
-    /// of a head that fuses its steps.
+    /// The loss, a gradient or a parameter is not finite. The network is not changed by that step,
+    /// except perhaps some outputs of a head that fuses its steps.
     #[error(
         "step {step} (epoch {epoch}): the loss is {loss}; try a lower learning rate or clipping; {}",
         match checkpoint { Some((path, at)) => format!("last good checkpoint: {}, after step {at}", path.display()), None => "no checkpoint was saved".to_owned() }
@@ -108,7 +109,8 @@ pub struct Summary {
 pub struct Trainer<'a> {
     /// The loss.
     pub loss: Loss,
-    /// The optimiser, of the head and of the encoder unless [`TrainParams::encoder`] says otherwise.
+    /// The optimiser, of the head and of the encoder unless [`TrainParams::encoder`] says
+    /// otherwise.
     pub optimizer: Optimizer,
     /// Learning rates over time.
     pub schedule: &'a mut dyn Schedule,
@@ -121,11 +123,11 @@ pub struct Trainer<'a> {
 }
 
 impl Trainer<'_> {
-    /// Trains until the epochs are over or validation no longer improves. At the end the network has its last or its best
-    /// parameters, as [`TrainParams::keep`] says.
+    /// Trains until the epochs are over or validation no longer improves. At the end the network
+    /// has its last or its best parameters, as [`TrainParams::keep`] says.
     ///
-    /// *Cost*: beside parameters and moments, one copy of the parameters for the best ones (with validation and
-    /// [`Keep::Best`]) and the activations of a batch.
+    /// *Cost*: beside parameters and moments, one copy of the parameters for the best ones (with
+    /// validation and [`Keep::Best`]) and the activations of a batch.
     ///
     /// # Errors
     /// See [`TrainError`]. After an error the network is in the middle of its training.
@@ -219,7 +221,8 @@ impl Trainer<'_> {
         })
     }
 
-    /// Validation, checkpoint, cancellation; in this order, so that a checkpoint holds all of a step.
+    /// Validation, checkpoint, cancellation; in this order, so that a checkpoint holds all of a
+    /// step.
     fn after_step<E: Encoder, H: Head<Input = E::Output>>(
         &mut self,
         run: &mut Run<E, H>,
@@ -289,7 +292,8 @@ impl Trainer<'_> {
         network: &Network<E, H>,
     ) -> Result<(), TrainError> {
         let Some(at) = &self.checkpoint else { return Ok(()) };
-        // A step with a finite loss can still leave a parameter that is not; the state on disk stays good.
+        // A step with a finite loss can still leave a parameter that is not; the state on disk
+        // stays good.
         match network.check_finite() {
             Err(StateError::NotFinite { .. }) => return Err(self.not_finite(run, f64::NAN)),
             other => other?,

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What says whether a validation is better than those before. Where no instance is held out the mean training loss of each
-/// epoch takes its place; the parameters of the best epoch are not kept then.
+/// What says whether a validation is better than those before. Where no instance is held out the
+/// mean training loss of each epoch takes its place; the parameters of the best epoch are not kept
+/// then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Monitor {
@@ -39,7 +40,8 @@ impl Monitor {
         }
     }
 
-    /// Whether a value is better than the best one before. What is no finite number is never better.
+    /// Whether a value is better than the best one before. What is no finite number is never
+    /// better.
     pub fn is_better(self, value: f64, best: Option<f64>) -> bool {
         let above = |best: f64| if self == Self::Loss { value < best } else { value > best };
         value.is_finite() && best.is_none_or(above)
@@ -106,8 +108,9 @@ pub enum PatienceFrom {
     /// From the beginning.
     #[default]
     Start,
-    /// Those of steps at the schedule's lowest rate alone ([`Schedule::is_lowest`](crate::Schedule::is_lowest)). With a
-    /// schedule that never gets there training does not end early.
+    /// Those of steps at the schedule's lowest rate alone
+    /// ([`Schedule::is_lowest`](crate::Schedule::is_lowest)). With a schedule that never gets there
+    /// training does not end early.
     LowestRate,
 }
 

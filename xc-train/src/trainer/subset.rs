@@ -18,8 +18,8 @@ impl<'a> Subset<'a> {
         Self { examples, rows: (0..examples.len() as u32).collect() }
     }
 
-    /// Parts rows at random: one for training, one that holds `fraction` of the rows (rounded to the nearest) to validate
-    /// by. Each keeps the order of the rows.
+    /// Parts rows at random: one for training, one that holds `fraction` of the rows (rounded to
+    /// the nearest) to validate by. Each keeps the order of the rows.
     ///
     /// # Panics
     /// If `fraction` is not in [0, 1].

@@ -1,6 +1,7 @@
 //! Models of other systems: read as models of this library, and written as those systems read them.
 //!
-//! A format is a line in [`FORMATS`]; it says which kind of model it becomes and which kinds can be written in it.
+//! A format is a line in [`FORMATS`]; it says which kind of model it becomes and which kinds can be
+//! written in it.
 
 mod tree;
 
@@ -135,11 +136,12 @@ pub fn import(format_name: &str, source: &Path, options: &ImportOptions) -> Resu
 }
 
 impl Model {
-    /// Writes the model as another system reads it; `part` says which tree, where the format holds one. What makes its features
-    /// is left out.
+    /// Writes the model as another system reads it; `part` says which tree, where the format holds
+    /// one. What makes its features is left out.
     ///
     /// # Errors
-    /// An unknown format; a format that cannot hold this model; a destination that is in the way or cannot be written.
+    /// An unknown format; a format that cannot hold this model; a destination that is in the way or
+    /// cannot be written.
     pub fn export(&self, format_name: &str, destination: &Path, part: Option<usize>) -> Result<(), ConvertError> {
         let format = format(format_name)?;
         let (source, kind) = (self.container.folder(), self.kind.name);
