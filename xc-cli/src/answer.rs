@@ -30,7 +30,7 @@ pub(crate) struct SearchArgs {
 struct Numbers(Vec<u32>);
 
 fn parse_numbers(text: &str) -> Result<Numbers, String> {
-    let wrong = |part: &str| format!("met {part:?}, wanted numbers and ranges such as 0-3,7");
+    let wrong = |part: &str| format!("got {part:?}, expected numbers and ranges such as 0-3,7");
     let mut numbers = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -80,7 +80,7 @@ impl Only {
 /// their names are said.
 pub(crate) fn query_error(error: &BatchError, first: usize, input: &str) -> CliError {
     match error.source {
-        QueryError::Beam => CliError::usage("--beam 0: at least 1 is wanted"),
+        QueryError::Beam => CliError::usage("--beam 0: at least 1 is expected"),
         QueryError::Option { option, kind } => {
             CliError::usage(format_args!("--{option}: the model is of kind {kind:?}, which has no such option"))
         }
@@ -96,7 +96,7 @@ mod tests {
     fn repetitions_are_named_by_numbers_and_ranges() {
         assert_eq!(parse_numbers("0-3, 7"), Ok(Numbers(vec![0, 1, 2, 3, 7])));
         for text in ["", "3-1", "a", "1-", "-1", "0..3", "0-4000000000"] {
-            assert!(parse_numbers(text).unwrap_err().contains("wanted numbers and ranges"), "{text}");
+            assert!(parse_numbers(text).unwrap_err().contains("expected numbers and ranges"), "{text}");
         }
     }
 }

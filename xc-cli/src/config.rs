@@ -126,13 +126,13 @@ fn read_options(
             (Some(text), true) => vec![format!("--{name}={text}")],
             (Some(text), false) if text == "true" => vec![format!("--{name}")],
             (Some(text), false) if text == "false" => Vec::new(),
-            (_, false) => return Err(bad(at, format!("{name} is a switch: true or false is wanted"))),
+            (_, false) => return Err(bad(at, format!("{name} is a switch: true or false is expected"))),
             (None, true) => {
                 let list = match &value {
                     DeValue::Array(items) => items.iter().map(|v| scalar(v.get_ref())).collect::<Option<Vec<_>>>(),
                     _ => None,
                 };
-                let list = list.ok_or_else(|| bad(at, format!("{name}: a value or a list of values is wanted")))?;
+                let list = list.ok_or_else(|| bad(at, format!("{name}: a value or a list of values is expected")))?;
                 vec![format!("--{name}={}", list.join(","))]
             }
         };
@@ -173,13 +173,13 @@ pub(crate) fn report_usage(error: &clap::Error, arguments: &Arguments) -> Result
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();
-            return Err(CliError::usage("a subcommand is wanted; the list is above"));
+            return Err(CliError::usage("a subcommand is expected; the list is above"));
         }
         _ => {}
     }
     let text = error.render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
-    // The usage block is for `--help`; the line keeps what was met and the hints.
+    // The usage block is for `--help`; the line keeps what was found and the hints.
     let mut parts = Vec::new();
     for line in text.lines().map(str::trim) {
         if line.starts_with("Usage:") || line.starts_with("For more information") {

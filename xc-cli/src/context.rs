@@ -1,6 +1,6 @@
 //! What every command gets: the common options, resolved.
 
-use crate::error::CliError;
+use crate::error::{CliError, chain};
 use crate::interrupt;
 use crate::measure::available_bytes;
 use crate::progress::{Progress, Task};
@@ -60,7 +60,7 @@ impl Context {
         let available = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = args.threads.unwrap_or(available);
         if threads == 0 || threads > 4096 {
-            return Err(CliError::usage(format_args!("--threads {threads}: between 1 and 4096 are wanted")));
+            return Err(CliError::usage(format_args!("--threads {threads}: between 1 and 4096 are expected")));
         }
         if args.device == Device::Cuda {
             return Err(CliError::missing("--device cuda: this build of xc has no GPU support; use --device cpu"));
@@ -68,7 +68,7 @@ impl Context {
         rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .build_global()
-            .map_err(|e| CliError::failed(format_args!("cannot start {threads} threads: {e}")))?;
+            .map_err(|e| CliError::failed(format_args!("cannot start {threads} threads: {}", chain(&e))))?;
         Ok(Self {
             threads,
             seed: args.seed,
@@ -149,7 +149,7 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
         "mib" => 1024.0 * 1024.0,
         "gib" => 1024.0 * 1024.0 * 1024.0,
         "tib" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
-        other => return Err(format!("unknown unit {other:?}; wanted K, M, G, T or KiB, MiB, GiB, TiB")),
+        other => return Err(format!("unknown unit {other:?}; expected K, M, G, T or KiB, MiB, GiB, TiB")),
     };
     Ok((number * factor) as u64)
 }

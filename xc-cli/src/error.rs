@@ -62,7 +62,7 @@ impl CliError {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::new(Kind::BrokenPipe, "");
         }
-        Self::new(Kind::Failed, format_args!("{what}: cannot write: {}", io_text(error)))
+        Self::new(Kind::Failed, format_args!("{what}: cannot write: {error}"))
     }
 
     /// Exit code 130.
@@ -90,26 +90,12 @@ impl CliError {
     }
 }
 
-/// An error and its sources, each said once.
+/// An error and what caused it, in one line: control characters in what came from outside are escaped.
 pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        let inner_text = inner.to_string();
-        if !text.contains(&inner_text) {
-            text.push_str(": ");
-            text.push_str(&inner_text);
-        }
-        source = inner.source();
-    }
-    text
-}
-
-/// The operating system's words without the number it appends.
-pub(crate) fn io_text(error: &io::Error) -> String {
-    let text = without_os_numbers(&error.to_string());
-    // The name of a temporary file says nothing to the user, who named another.
-    text.split(" at path \"").next().unwrap_or(&text).to_owned()
+    let causes = std::iter::successors(error.source(), |&cause| cause.source());
+    let text = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
+    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    without_os_numbers(&text.chars().map(escape).collect::<String>())
 }
 
 /// Takes every ` (os error 2)` out.
@@ -143,6 +129,13 @@ mod tests {
     fn numbers_of_the_operating_system_are_left_out() {
         let error = CliError::failed("a: No space left on device (os error 28): b (os error x) (os error 2)");
         assert_eq!(error.line(), Some("a: No space left on device: b (os error x)"));
+    }
+
+    #[test]
+    fn a_chain_has_each_link_once_and_no_control_characters() {
+        let system = io::Error::from_raw_os_error(2);
+        let error = xc_sparse::io::ReadError::path(Path::new("a\nb"), xc_sparse::io::ReadErrorKind::Io(system));
+        assert_eq!(chain(&error), "a\\nb: cannot be read: No such file or directory");
     }
 
     #[test]

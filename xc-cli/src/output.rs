@@ -1,6 +1,6 @@
 //! Where commands write: stdout, or files that appear only when they are whole.
 
-use crate::error::{CliError, io_text};
+use crate::error::{CliError, chain};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use xc_sparse::atomic::{OutputFile, WriteFileError};
@@ -30,7 +30,9 @@ impl Output {
         }
         let name = path.display().to_string();
         let file = OutputFile::create(path).map_err(|e| match e.source.kind() {
-            io::ErrorKind::IsADirectory => CliError::usage(format_args!("{name}: is a folder; a file name is wanted")),
+            io::ErrorKind::IsADirectory => {
+                CliError::usage(format_args!("{name}: is a folder; a file name is expected"))
+            }
             _ => failed(&name, &e),
         })?;
         Ok(Self { sink: Sink::File(Box::new(file)), name })
@@ -94,7 +96,7 @@ pub(crate) fn print(text: &str) -> Result<(), CliError> {
 /// Makes an output folder, and its parents, unless it is there.
 pub(crate) fn make_folder(path: &Path) -> Result<(), CliError> {
     std::fs::create_dir_all(path)
-        .map_err(|e| CliError::failed(format_args!("{}: cannot make the folder: {}", path.display(), io_text(&e))))
+        .map_err(|e| CliError::failed(format_args!("{}: cannot make the folder: {}", path.display(), chain(&e))))
 }
 
 #[cfg(test)]

@@ -41,9 +41,9 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
 }
 
 /// The pairs that the drawing does not allow.
-fn violations(met: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+fn violations(got: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
     let mut wrong = Vec::new();
-    for (name, used) in met {
+    for (name, used) in got {
         if name == "xtask" {
             continue;
         }
@@ -59,9 +59,9 @@ fn violations(met: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
 
 #[test]
 fn dependencies_point_down() {
-    let met = dependencies();
-    assert!(met.len() >= 5, "only {met:?}");
-    assert_eq!(violations(&met), Vec::<String>::new());
+    let got = dependencies();
+    assert!(got.len() >= 5, "only {got:?}");
+    assert_eq!(violations(&got), Vec::<String>::new());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is refused: one line that names file, line and what was wanted, and the right exit code.
+//! What is refused: one line that names file, line and what was expected, and the right exit code.
 
 mod program;
 
@@ -32,34 +32,34 @@ fn a_file_that_states_fewer_features_than_the_model_takes_is_refused() {
 #[test]
 fn malformed_training_files() {
     let folder = Folder::new();
-    let no_label = "no instance has a label; at least one label is wanted (a file without labels in it takes them from --train-labels)";
-    for (name, content, wanted) in [
-        ("a.txt", &b""[..], "the file is empty, wanted rows of instances"),
-        ("a.txt", b"3 4 5\n0 1:1\n1 2:1\n", "line 1: the header says 3 rows, met 2"),
-        ("a.txt", b"1 4 5\n0 1:1\n1 2:1\n", "line 1: the header says 1 rows, met 2"),
+    let no_label = "no instance has a label; at least one label is expected (a file without labels in it takes them from --train-labels)";
+    for (name, content, expected) in [
+        ("a.txt", &b""[..], "the file is empty, expected rows of instances"),
+        ("a.txt", b"3 4 5\n0 1:1\n1 2:1\n", "line 1: the header says 3 rows, got 2"),
+        ("a.txt", b"1 4 5\n0 1:1\n1 2:1\n", "line 1: the header says 1 rows, got 2"),
         (
             "a.txt",
             b"1 4 5\n0 4:1\n",
-            "line 2, column 3: feature 4 is out of range, wanted an id below 4 (said by the header)",
+            "line 2, column 3: feature 4 is out of range, expected an id below 4 (said by the header)",
         ),
         (
             "a.txt",
             b"1 4 5\n5 3:1\n",
-            "line 2, column 1: label 5 is out of range, wanted an id below 5 (said by the header)",
+            "line 2, column 1: label 5 is out of range, expected an id below 5 (said by the header)",
         ),
-        ("a.txt", b"1 4 5\n1 -3:1\n", "line 2, column 3: met \"-3\", wanted a feature id that is not negative"),
-        ("a.txt", b"1 4 5\n-1 3:1\n", "line 2, column 1: met \"-1\", wanted a label id that is not negative"),
-        ("a.txt", b"1 4 5\n1 x:1\n", "line 2, column 3: met \"x\", wanted a feature id (a whole number)"),
+        ("a.txt", b"1 4 5\n1 -3:1\n", "line 2, column 3: got \"-3\", expected a feature id that is not negative"),
+        ("a.txt", b"1 4 5\n-1 3:1\n", "line 2, column 1: got \"-1\", expected a label id that is not negative"),
+        ("a.txt", b"1 4 5\n1 x:1\n", "line 2, column 3: got \"x\", expected a feature id (a whole number)"),
         (
             "a.txt",
             b"1 4 5\n1 99999999999:1\n",
-            "line 2, column 3: met \"99999999999\", wanted a feature id up to 4294967294",
+            "line 2, column 3: got \"99999999999\", expected a feature id up to 4294967294",
         ),
-        ("a.txt", b"1 4 5\n1 2:1e99\n", "line 2, column 5: met \"1e99\", wanted a value that f32 can hold"),
-        ("a.txt", b"1 4 5\n1 2 3:1\n", "line 2, column 3: met \"2\", wanted feature:value"),
-        ("a.txt", b"1 4 5\n1 2:nan\n", "line 2, column 5: met \"nan\", wanted a finite value"),
-        ("a.txt", b"1 4 5\n1 2:inf\n", "line 2, column 5: met \"inf\", wanted a finite value"),
-        ("a.txt", b"1 4 5\n1 2:1 2:2\n", "line 2: feature 2 is named twice in this row, wanted each feature once"),
+        ("a.txt", b"1 4 5\n1 2:1e99\n", "line 2, column 5: got \"1e99\", expected a value that f32 can hold"),
+        ("a.txt", b"1 4 5\n1 2 3:1\n", "line 2, column 3: got \"2\", expected feature:value"),
+        ("a.txt", b"1 4 5\n1 2:nan\n", "line 2, column 5: got \"nan\", expected a finite value"),
+        ("a.txt", b"1 4 5\n1 2:inf\n", "line 2, column 5: got \"inf\", expected a finite value"),
+        ("a.txt", b"1 4 5\n1 2:1 2:2\n", "line 2: feature 2 is named twice in this row, expected each feature once"),
         ("a.txt", b"2 4 5\n 1:1\n 2:1\n", no_label),
         ("a.txt", b"1 4 0\n 1:1\n", no_label),
         ("a.jsonl", b"{\"text\":\"a b\",\"la\n", "line 1, column 17: torn JSON: EOF while parsing a string"),
@@ -69,11 +69,11 @@ fn malformed_training_files() {
             "line 1, column 9: invalid type: integer `5`, expected a string in the field \"text\"",
         ),
         ("a.jsonl", b"{\"body\":\"a b\",\"labels\":[1]}\n", "line 1: the object has none of the fields \"text\""),
-        ("a.jsonl", b"{\"text\":\"a\xff\"}\n", "line 1, column 11: bytes that are not UTF-8, met \"\u{fffd}\\\"}\""),
+        ("a.jsonl", b"{\"text\":\"a\xff\"}\n", "line 1, column 11: bytes that are not UTF-8, got \"\u{fffd}\\\"}\""),
         ("a.svm", b"0 1:1\n", "svmlight files count features from 0 or from 1: state which (--svmlight-base 0 or 1)"),
     ] {
         folder.write(name, content);
-        folder.xc(&format!("train tree --train {name} --model m")).refused(2, &format!("{name}: {wanted}"));
+        folder.xc(&format!("train tree --train {name} --model m")).refused(2, &format!("{name}: {expected}"));
         assert_eq!(folder.names(), [name], "something is left behind");
         std::fs::remove_file(folder.path(name)).unwrap();
     }
@@ -103,19 +103,19 @@ fn files_that_do_not_belong_together() {
     folder.write("y.txt", "3 5\n0:1\n1:1\n2:1\n");
     folder
         .xc("train tree --train x.txt --train-labels y.txt --model n")
-        .refused(2, "y.txt: 3 rows of labels; x.txt has 2 instances, and as many rows are wanted");
+        .refused(2, "y.txt: 3 rows of labels; x.txt has 2 instances, and as many rows are expected");
     folder.write("names.txt", "a\nb\nc\n");
     folder
         .xc("train tree --train ok.txt --label-names names.txt --model n")
-        .refused(2, "ok.txt: 5 labels; --label-names gives 3 names, and one a label is wanted");
+        .refused(2, "ok.txt: 5 labels; --label-names gives 3 names, and one a label is expected");
     folder.write("weights.txt", "1\nheavy\n1\n");
     folder
         .xc("train tree --train ok.txt --instance-weights weights.txt --model n")
-        .refused(2, "weights.txt: line 2: met \"heavy\", wanted one number");
+        .refused(2, "weights.txt: line 2: got \"heavy\", expected one number");
     folder.write("costs.txt", "1\n2\n");
     folder
         .xc("train tree --train ok.txt --label-costs costs.txt --model n")
-        .refused(2, "costs.txt: 2 numbers; one for each of the 5 labels is wanted");
+        .refused(2, "costs.txt: 2 numbers; one for each of the 5 labels is expected");
     folder.write("wide.txt", "1 9 5\n0 8:1\n");
     let outcome = folder.xc("predict --model m --input wide.txt");
     assert_eq!((outcome.code, &*outcome.stdout), (2, ""));
@@ -123,18 +123,18 @@ fn files_that_do_not_belong_together() {
     folder.write("text.jsonl", "{\"text\":\"a\"}\n");
     folder
         .xc("predict --model m --input text.jsonl")
-        .refused(2, "text.jsonl: holds text; features are wanted, since the model was trained on features");
+        .refused(2, "text.jsonl: holds text; features are expected, since the model was trained on features");
     folder.write("only.txt", "0\n5\n");
     folder
         .xc("predict --model m --input test.txt --only-labels only.txt")
-        .refused(2, "only.txt: line 2: met \"5\", wanted a label id below 5");
+        .refused(2, "only.txt: line 2: got \"5\", expected a label id below 5");
 }
 
 #[test]
 fn impossible_options() {
     let folder = with_model();
-    for (arguments, wanted) in [
-        ("predict --model m --input test.txt --top-k 0", "--top-k 0: at least 1 is wanted"),
+    for (arguments, expected) in [
+        ("predict --model m --input test.txt --top-k 0", "--top-k 0: at least 1 is expected"),
         ("predict --model m --input test.txt --names", "--names: m has no label names"),
         (
             "train tree --train ok.txt --model n --tree.branching 1",
@@ -144,14 +144,14 @@ fn impossible_options() {
             "train tree --train ok.txt --model n --cluster.representation label-features",
             "--cluster.representation asks for label features; expected --label-features",
         ),
-        ("generate --output d --labels 0", "--labels 0: 1 to 4294967295 are wanted"),
-        ("--threads 0 inspect m", "--threads 0: between 1 and 4096 are wanted"),
+        ("generate --output d --labels 0", "--labels 0: 1 to 4294967295 are expected"),
+        ("--threads 0 inspect m", "--threads 0: between 1 and 4096 are expected"),
         (
             "convert --from npz m --to xc n",
             "convert: data and models do not become each other; xc is a model, data in XC text is xc-text",
         ),
     ] {
-        folder.xc(arguments).refused(2, wanted);
+        folder.xc(arguments).refused(2, expected);
     }
     for (arguments, beginning) in [
         (
@@ -185,7 +185,7 @@ fn more_labels_asked_than_there_are_gives_short_rows() {
 #[test]
 fn absent_files_and_folders() {
     let folder = with_model();
-    for (arguments, wanted) in [
+    for (arguments, expected) in [
         ("train tree --train absent.txt --model n", "absent.txt: No such file or directory"),
         ("train tree --train ok.txt --validation absent.txt --model n", "absent.txt: No such file or directory"),
         ("predict --model absent --input test.txt", "absent: expected a model folder: No such file or directory"),
@@ -193,7 +193,7 @@ fn absent_files_and_folders() {
         ("predict --model m --input absent.txt", "absent.txt: cannot be read: No such file or directory"),
         ("predict --model m --input test.txt --config absent.toml", "absent.toml: No such file or directory"),
     ] {
-        folder.xc(arguments).refused(2, wanted);
+        folder.xc(arguments).refused(2, expected);
     }
 }
 
@@ -280,7 +280,7 @@ fn an_output_that_cannot_be_written_is_exit_code_1_and_leaves_nothing() {
     folder
         .xc("predict --model m --input test.txt --output ok.txt/p.txt")
         .refused(1, "ok.txt/p.txt: cannot write: Not a directory");
-    folder.xc("predict --model m --input test.txt --output m").refused(2, "m: is a folder; a file name is wanted");
+    folder.xc("predict --model m --input test.txt --output m").refused(2, "m: is a folder; a file name is expected");
     if cfg!(target_os = "linux") {
         for arguments in [
             "predict --model m --input test.txt --output /dev/full",

@@ -42,10 +42,10 @@ impl Folder {
     }
 
     /// Exit code 2 and exactly this line.
-    fn refused(&self, arguments: &[&str], wanted: &str) {
+    fn refused(&self, arguments: &[&str], expected: &str) {
         let (code, stdout, stderr) = self.evaluate(arguments);
         assert_eq!((code, &*stdout), (2, ""), "{arguments:?}: {stderr}");
-        assert_eq!(stderr, format!("xc: error: {wanted}\n"), "{arguments:?}");
+        assert_eq!(stderr, format!("xc: error: {expected}\n"), "{arguments:?}");
     }
 }
 
@@ -169,7 +169,7 @@ fn names_in_the_truth_need_the_names_of_the_model() {
     let arguments = ["--truth", "truth.jsonl", "--predictions", "predictions.txt", "--k", "1"];
     folder.refused(
         &arguments,
-        "truth.jsonl: labels are names, predictions are ids; wanted --label-names FILE, such as labels.txt of the model",
+        "truth.jsonl: labels are names, predictions are ids; expected --label-names FILE, such as labels.txt of the model",
     );
     let with_names: Vec<&str> = arguments.into_iter().chain(["--label-names", "labels.txt"]).collect();
     let (code, stdout, stderr) = folder.evaluate(&with_names);
@@ -179,7 +179,7 @@ fn names_in_the_truth_need_the_names_of_the_model() {
     folder.file("predictions.txt", "1:1 0:0.5\n2:1\n");
     folder.refused(
         &with_names,
-        "predictions.txt: line 2, column 1: label 2 is out of range, wanted an id below 2 (the number given)",
+        "predictions.txt: line 2, column 1: label 2 is out of range, expected an id below 2 (the number given)",
     );
 }
 
@@ -197,42 +197,42 @@ fn without_a_header_no_label_is_out_of_range() {
 fn bad_predictions_are_refused_with_file_and_line() {
     let folder = Folder::new();
     let arguments = ["--truth", "truth.txt", "--predictions", "p"];
-    for (text, wanted) in [
-        ("", "p: the file is empty, wanted one line of label:score entries an instance"),
-        ("0:1\n", "p: 1 instances, wanted 4 as in truth.txt"),
-        ("0:1\n1;1\n\n\n", "p: line 2, column 1: met \"1;1\", wanted label:value"),
-        ("0:1\n1:x\n\n\n", "p: line 2, column 3: met \"x\", wanted a score (a number)"),
-        ("0:1\n\n-1:1\n\n", "p: line 3, column 1: met \"-1\", wanted a label id that is not negative"),
-        ("0:1\n\n1:nan\n\n", "p: line 3, column 3: met \"nan\", wanted a score (a number)"),
-        ("0:1\n\n5:1\n\n", "p: line 3, column 1: label 5 is out of range, wanted an id below 5 (the number given)"),
-        ("0:1 1:0.5 0:0.25\n\n\n\n", "p: line 1: label 0 is named twice in this row, wanted each label once"),
+    for (text, expected) in [
+        ("", "p: the file is empty, expected one line of label:score entries an instance"),
+        ("0:1\n", "p: 1 instances, expected 4 as in truth.txt"),
+        ("0:1\n1;1\n\n\n", "p: line 2, column 1: got \"1;1\", expected label:value"),
+        ("0:1\n1:x\n\n\n", "p: line 2, column 3: got \"x\", expected a score (a number)"),
+        ("0:1\n\n-1:1\n\n", "p: line 3, column 1: got \"-1\", expected a label id that is not negative"),
+        ("0:1\n\n1:nan\n\n", "p: line 3, column 3: got \"nan\", expected a score (a number)"),
+        ("0:1\n\n5:1\n\n", "p: line 3, column 1: label 5 is out of range, expected an id below 5 (the number given)"),
+        ("0:1 1:0.5 0:0.25\n\n\n\n", "p: line 1: label 0 is named twice in this row, expected each label once"),
     ] {
         folder.file("p", text);
-        folder.refused(&arguments, wanted);
+        folder.refused(&arguments, expected);
     }
     folder.file("p", b"0:1\n\xff:1\n\n\n");
-    folder.refused(&arguments, "p: line 2, column 1: met \"\u{fffd}\", wanted a label id (a whole number)");
+    folder.refused(&arguments, "p: line 2, column 1: got \"\u{fffd}\", expected a label id (a whole number)");
 }
 
 #[test]
 fn bad_lists_are_refused_with_file_and_line() {
     let folder = Folder::new();
     let cases = [
-        ("--weights", "1\n1\n1\n", "f: 3 weights, wanted 4: one a line for each instance of the truth"),
-        ("--weights", "1\nx\n1\n1\n", "f: line 2: met \"x\", wanted a weight"),
-        ("--weights", "1\n-1\n1\n1\n", "f: line 2: met \"-1\", wanted a finite weight of at least 0"),
-        ("--weights", "inf\n1\n1\n1\n", "f: line 1: met \"inf\", wanted a finite weight of at least 0"),
+        ("--weights", "1\n1\n1\n", "f: 3 weights, expected 4: one a line for each instance of the truth"),
+        ("--weights", "1\nx\n1\n1\n", "f: line 2: got \"x\", expected a weight"),
+        ("--weights", "1\n-1\n1\n1\n", "f: line 2: got \"-1\", expected a finite weight of at least 0"),
+        ("--weights", "inf\n1\n1\n1\n", "f: line 1: got \"inf\", expected a finite weight of at least 0"),
         ("--weights", "0\n0\n0\n0\n", "f: the weights of all 4 instances are zero"),
         ("--filter", "0 1\n4 1\n", "f: line 2: instance 4 is out of range; the truth has 4, counted from 0"),
-        ("--filter", "0\n", "f: line 1: met \"0\", wanted an instance and a label id"),
-        ("--filter", "0 cat\n", "f: line 1: met \"cat\", wanted a label id"),
+        ("--filter", "0\n", "f: line 1: got \"0\", expected an instance and a label id"),
+        ("--filter", "0 cat\n", "f: line 1: got \"cat\", expected a label id"),
         ("--exclude-rows", "0\n4\n", "f: line 2: instance 4 is out of range; the truth has 4, counted from 0"),
-        ("--exclude-rows", "0\n-1\n", "f: line 2: met \"-1\", wanted an instance"),
+        ("--exclude-rows", "0\n-1\n", "f: line 2: got \"-1\", expected an instance"),
         ("--exclude-rows", "0\n1\n2\n3\n", "f: every instance is excluded"),
     ];
-    for (option, text, wanted) in cases {
+    for (option, text, expected) in cases {
         folder.file("f", text);
-        folder.refused(&["--truth", "truth.txt", "--predictions", "predictions.txt", option, "f"], wanted);
+        folder.refused(&["--truth", "truth.txt", "--predictions", "predictions.txt", option, "f"], expected);
     }
 }
 
@@ -244,7 +244,7 @@ fn bad_options_and_absent_files_are_refused() {
         assert_eq!((code, &*stdout, stderr.lines().count()), (2, "", 1), "{more:?}: {stderr}");
         stderr
     };
-    for (more, wanted) in [
+    for (more, expected) in [
         (&["--k", "1,0"][..], "--k: k must be at least 1; got 0"),
         (&["--k", "3,3"], "--k: k = 3 is named twice"),
         (&["--k", "x"], "invalid value 'x' for '--k <K>'"),
@@ -260,7 +260,7 @@ fn bad_options_and_absent_files_are_refused() {
         (&["--label-names", "absent"], "absent: "),
     ] {
         let stderr = with(more);
-        assert!(stderr.contains(wanted), "{more:?}: {stderr}");
+        assert!(stderr.contains(expected), "{more:?}: {stderr}");
     }
     folder.file("one.txt", "1 3 5\n0 0:1\n");
     assert!(

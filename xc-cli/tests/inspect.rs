@@ -35,11 +35,11 @@ fn array_file(model: &Path) -> PathBuf {
 }
 
 /// One line, exit code 2, nothing on stdout.
-fn refused(model: &Path, more: &[&str], wanted: &[&str]) {
+fn refused(model: &Path, more: &[&str], expected: &[&str]) {
     let (code, stdout, stderr) = inspect(model, more);
     assert_eq!((code, stdout.as_str()), (2, ""), "{stderr}");
     assert!(stderr.starts_with("xc: error: ") && stderr.lines().count() == 1, "{stderr}");
-    for part in wanted {
+    for part in expected {
         assert!(stderr.contains(part), "{part:?} in {stderr}");
     }
 }

@@ -24,10 +24,10 @@ fn models_and_answers_are_the_same_on_every_instruction_set() {
             };
             on(&format!("train {kind} --train data/train.txt --model {isa}.{kind} --seed 3 {options}"));
             let answers = on(&format!("predict --model {isa}.{kind} --input data/test.txt --top-k 5"));
-            let met = (contents(&folder.path(&format!("{isa}.{kind}"))), answers);
-            let (model, answers) = first.get_or_insert_with(|| met.clone());
-            assert!(*model == met.0, "{kind}: the model of {isa} is another");
-            assert!(*answers == met.1, "{kind}: the answers of {isa} are others");
+            let got = (contents(&folder.path(&format!("{isa}.{kind}"))), answers);
+            let (model, answers) = first.get_or_insert_with(|| got.clone());
+            assert!(*model == got.0, "{kind}: the model of {isa} is another");
+            assert!(*answers == got.1, "{kind}: the answers of {isa} are others");
         }
     }
 }

@@ -44,15 +44,15 @@ fn a_trained_tree_is_far_better_than_the_most_frequent_label_and_evaluate_agrees
         let hits: usize =
             truth_rows.iter().zip(&ranked).map(|(t, r)| r.iter().take(k).filter(|l| t.contains(l)).count()).sum();
         let counted = hits as f64 / (300 * k) as f64;
-        let met = report[format!("P@{k}")].as_f64().unwrap();
-        assert!((met - counted).abs() < 1e-12, "P@{k}: {met}, counted {counted}");
+        let got = report[format!("P@{k}")].as_f64().unwrap();
+        assert!((got - counted).abs() < 1e-12, "P@{k}: {got}, counted {counted}");
     }
     let mut counts = HashMap::new();
     truth(&folder.read("data/train.txt")).iter().flatten().for_each(|&l| *counts.entry(l).or_insert(0) += 1);
     let frequent = *counts.iter().max_by_key(|&(&l, &n)| (n, l)).unwrap().0;
     let baseline = truth_rows.iter().filter(|t| t.contains(&frequent)).count() as f64 / 300.0;
-    let met = report["P@1"].as_f64().unwrap();
-    assert!(met > 0.6 && met > 3.0 * baseline, "P@1 {met}, most frequent label {baseline}");
+    let got = report["P@1"].as_f64().unwrap();
+    assert!(got > 0.6 && got > 3.0 * baseline, "P@1 {got}, most frequent label {baseline}");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn labels_by_name_are_learned_kept_and_answered() {
     let first = json(answers.lines().next().unwrap());
     let id = first["labels"][0].as_u64().unwrap() as usize;
     assert_eq!(first["names"][0], ["animal", "cat", "dog", "stone"][id]);
-    // The truth names a label that training never met: it is counted, and missed.
+    // The truth names a label that training never found: it is counted, and missed.
     folder.ok(&format!("predict --model m --input test.jsonl {fields} --top-k 2 --output p.txt"));
     let report = json(&folder.ok(&format!(
         "evaluate --truth test.jsonl {fields} --label-names m/labels.txt --predictions p.txt --k 1 --json"

@@ -133,11 +133,11 @@ fn batch_stream_candidates_and_label_sets_agree() {
     folder.write("few.txt", "3\n4\n");
     folder
         .xc("predict --model mach --input data/test.txt --candidates few.txt")
-        .refused(2, "few.txt: 2 rows of candidates for at least 200 instances; one a row is wanted");
+        .refused(2, "few.txt: 2 rows of candidates for at least 200 instances; one a row is expected");
     folder.write("many.txt", "3\n".repeat(201));
     folder
         .xc("predict --model mach --input data/test.txt --candidates many.txt --output none.txt")
-        .refused(2, "many.txt: 201 rows of candidates for 200 instances; one a row is wanted");
+        .refused(2, "many.txt: 201 rows of candidates for 200 instances; one a row is expected");
     assert!(!folder.path("none.txt").exists());
     folder
         .xc("predict --model mach --input data/test.txt --beam 5")
@@ -191,15 +191,15 @@ fn a_lost_repetition_is_said_and_the_others_answer() {
 fn what_cannot_be_trained_is_refused() {
     let folder = Folder::new();
     folder.ok(DATA);
-    let refused = |more: &str, wanted: &str| {
+    let refused = |more: &str, expected: &str| {
         let outcome = folder.xc(&format!("train mach --train data/train.txt --model m {more}"));
-        assert!(outcome.code == 2 && outcome.stderr.contains(wanted), "{more}: {} {}", outcome.code, outcome.stderr);
+        assert!(outcome.code == 2 && outcome.stderr.contains(expected), "{more}: {} {}", outcome.code, outcome.stderr);
         assert!(!folder.path("m").exists());
     };
     refused("--buckets 150", "150 buckets for 150 labels");
     refused("--buckets 1", "wanted at least 2");
     refused("--buckets 20 --repetitions 0", "--repetitions 0: at least 1 is expected");
-    refused("--buckets 20 --repetitions-range 4..4", "wanted FROM..TO");
+    refused("--buckets 20 --repetitions-range 4..4", "expected FROM..TO");
     refused("--buckets 20 --epochs 0", "--epochs 0");
     refused("--buckets 20 --batch-size 0", "batch_size");
     refused("--buckets 20 --network.widths 0", "none of them 0");
@@ -282,10 +282,10 @@ fn training_goes_by_precision_at_three_down_to_the_lowest_rate() {
     // The first evaluation without improvement at a quarter of the rate is the last one.
     let rates = of("step", "rate");
     assert_eq!((rates[0], rates[rates.len() - 1]), (0.02, 0.005));
-    let met = of("validation", "P@3");
-    assert!(met.len() < 200, "it never stopped");
-    let before = met[..met.len() - 1].iter().copied().fold(0.0, f64::max);
-    assert!(met[met.len() - 1] <= before, "{met:?}");
+    let got = of("validation", "P@3");
+    assert!(got.len() < 200, "it never stopped");
+    let before = got[..got.len() - 1].iter().copied().fold(0.0, f64::max);
+    assert!(got[got.len() - 1] <= before, "{got:?}");
     let config = json(&std::fs::read_to_string(folder.path("dense/config.json")).unwrap());
     let training = &config["parameters"]["training"];
     assert_eq!(training["settings"]["monitor"], "P@3");

@@ -40,12 +40,12 @@ fn each_line_is_answered_before_the_next_is_sent() {
     let mut child = piped(&folder, "predict --model m --input - --top-k 2");
     let mut stdin = child.stdin.take().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
-    for (line, wanted) in std::fs::read_to_string(batch).unwrap().lines().zip(expected.lines()) {
+    for (line, expected) in std::fs::read_to_string(batch).unwrap().lines().zip(expected.lines()) {
         stdin.write_all(format!("{line}\n").as_bytes()).unwrap();
         let mut answer = String::new();
         // Without an answer to this line the test would wait here for ever: the pipe stays open.
         stdout.read_line(&mut answer).unwrap();
-        assert_eq!(answer, format!("{wanted}\n"));
+        assert_eq!(answer, format!("{expected}\n"));
     }
     drop(stdin);
     assert_eq!(end(child), (0, String::new()));
@@ -65,9 +65,9 @@ fn plain_lines_are_text_and_a_bad_line_ends_the_answers() {
         let mut stdout = String::new();
         child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
         assert_eq!(stdout.lines().count(), answers, "{stdout}");
-        let (met_code, met) = end(child);
-        assert_eq!(met_code, code, "{met}");
-        assert!(met.starts_with(stderr) && met.is_empty() == stderr.is_empty(), "{met}");
+        let (got_code, got) = end(child);
+        assert_eq!(got_code, code, "{got}");
+        assert!(got.starts_with(stderr) && got.is_empty() == stderr.is_empty(), "{got}");
     }
 }
 

@@ -95,10 +95,10 @@ fn a_bound_on_memory_costs_passes_and_changes_nothing() {
 fn options_that_contradict_each_other_are_refused() {
     let folder = Folder::new();
     folder.write("train.jsonl", "{\"text\": \"a b c\", \"labels\": [0]}\n");
-    let refuse = |options: &str, wanted: &str| {
+    let refuse = |options: &str, expected: &str| {
         let outcome = folder.xc(&format!("train tree --train train.jsonl --model m {options}"));
         assert_eq!((outcome.code, &*outcome.stdout), (2, ""), "{outcome:?}");
-        assert!(outcome.stderr.contains(wanted), "wanted {wanted:?} in {:?}", outcome.stderr);
+        assert!(outcome.stderr.contains(expected), "expected {expected:?} in {:?}", outcome.stderr);
     };
     refuse("--text.words 5 --text.ngrams 2", "'--text.words <N>' cannot be used with '--text.ngrams <N>'");
     refuse("--text.trigrams 5 --text.chars 3-3", "'--text.trigrams <N>' cannot be used with '--text.chars");

@@ -126,35 +126,35 @@ fn it_learns_from_vectors_and_says_what_it_wants() {
     folder.xc("predict --model m --input narrow.npy").refused(2, "narrow.npy: vectors of 8 values; the model wants 16");
     folder
         .xc("predict --model m --input b.txt")
-        .refused(2, "b.txt: an npy file of vectors of 16 values is wanted, since the model was trained on vectors");
+        .refused(2, "b.txt: an npy file of vectors of 16 values is expected, since the model was trained on vectors");
     folder.xc("predict --model m --input -").refused(
         2,
-        "standard input: an npy file of vectors of 16 values is wanted, since the model was trained on vectors",
+        "standard input: an npy file of vectors of 16 values is expected, since the model was trained on vectors",
     );
     let mut rows = vec![vec![1.0; 16]; 5];
     rows[3][7] = f32::NAN;
     folder.write("nan.npy", npy(&rows));
     folder
         .xc("predict --model m --input nan.npy")
-        .refused(2, "nan.npy: row 3: array npy: entry 7 is NaN, wanted a finite value that f32 can hold");
+        .refused(2, "nan.npy: row 3: array npy: entry 7 is NaN, expected a finite value that f32 can hold");
     folder.write("five.txt", "0\n1\n2\n3\n4\n");
     let train = |more: &str| folder.xc(&format!("train uniform --model x {more}"));
     train("--train five.txt --features nan.npy")
-        .refused(2, "nan.npy: row 3: array npy: entry 7 is NaN, wanted a finite value that f32 can hold");
+        .refused(2, "nan.npy: row 3: array npy: entry 7 is NaN, expected a finite value that f32 can hold");
     train("--train five.txt --features b.npy")
-        .refused(2, "five.txt: 5 rows of labels; b.npy has 200 vectors, and as many rows are wanted");
+        .refused(2, "five.txt: 5 rows of labels; b.npy has 200 vectors, and as many rows are expected");
     train("--train a.txt --features a.npy --validation five.txt --validation-features nan.npy")
-        .refused(2, "nan.npy: row 3: array npy: entry 7 is NaN, wanted a finite value that f32 can hold");
+        .refused(2, "nan.npy: row 3: array npy: entry 7 is NaN, expected a finite value that f32 can hold");
     folder.write("three.txt", "0\n1\n2\n");
     train("--train a.txt --features a.npy --validation three.txt --validation-features narrow.npy")
         .refused(2, "narrow.npy: vectors of 8 values; those of a.npy have 16");
     train("--train a.txt --features a.npy --validation b.txt").refused(
         2,
-        "b.txt: no vectors; --validation-features FILE.npy is wanted, since the training instances are vectors",
+        "b.txt: no vectors; --validation-features FILE.npy is expected, since the training instances are vectors",
     );
     train("--train a.npy").refused(
         2,
-        "a.npy: vectors without labels; --train-labels FILE is wanted, or the labels as --train and these as --features",
+        "a.npy: vectors without labels; --train-labels FILE is expected, or the labels as --train and these as --features",
     );
     train("--train a.txt --features gone.npy").refused(2, "gone.npy: No such file or directory");
     train("--train a.txt --features b.txt")
@@ -162,13 +162,13 @@ fn it_learns_from_vectors_and_says_what_it_wants() {
     train("--train a.npy --train-labels a.txt --tfidf").refused(2, "--tfidf: vectors are used as they are");
     for option in ["network.init random", "network.embedding-rate 1"] {
         let name = option.split(' ').next().unwrap();
-        let wanted =
+        let expected =
             format!("--{name}: instances are vectors already; expected sparse features or text, or no such option");
-        train(&format!("--train a.txt --features a.npy --{option}")).refused(2, &wanted);
+        train(&format!("--train a.txt --features a.npy --{option}")).refused(2, &expected);
     }
     folder.write("none.txt", "\n\n\n");
     train("--train none.txt --features narrow.npy --network.intermediate 32")
-        .refused(2, "none.txt: no instance has a label; at least one label is wanted");
+        .refused(2, "none.txt: no instance has a label; at least one label is expected");
     assert!(!folder.path("x").exists());
 }
 
@@ -269,10 +269,10 @@ fn a_checkpoint_of_another_layer_is_refused() {
 fn what_cannot_be_trained_is_refused() {
     let folder = Folder::new();
     folder.ok(DATA);
-    let refused = |more: &str, wanted: &str| {
+    let refused = |more: &str, expected: &str| {
         let outcome = folder.xc(&format!("train uniform --train data/train.txt --model m {more}"));
         assert_eq!((outcome.code, &*outcome.stdout), (2, ""), "{more}");
-        assert_eq!(outcome.stderr, format!("xc: error: {wanted}\n"), "{more}");
+        assert_eq!(outcome.stderr, format!("xc: error: {expected}\n"), "{more}");
         assert!(!folder.path("m").exists());
     };
     refused(
@@ -341,11 +341,11 @@ fn a_damaged_model_is_refused_in_one_line() {
     folder.ok(DATA);
     folder.ok(&format!("train uniform --train data/train.txt --model m {QUICK}"));
     let config = folder.read("m/config.json");
-    let changed = |from: &str, to: &str, wanted: &str| {
+    let changed = |from: &str, to: &str, expected: &str| {
         assert!(config.contains(from), "{from} in {config}");
         folder.write("m/config.json", config.replace(from, to));
         let outcome = folder.xc("predict --model m --input data/test.txt");
-        assert!(outcome.code == 2 && outcome.stderr.contains(wanted), "{to}: {}", outcome.stderr);
+        assert!(outcome.code == 2 && outcome.stderr.contains(expected), "{to}: {}", outcome.stderr);
         assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
     };
     changed("\"fan_in\": 12", "\"fan_in\": 13", "head.indices");

@@ -130,8 +130,8 @@ fn formats_are_told_by_name_then_by_content() {
         ("a.txt", "PK\u{3}\u{4}", Some(Format::Npz)),
         ("a.txt", "some words\n", None),
     ];
-    for (name, content, wanted) in cases {
+    for (name, content, expected) in cases {
         let (_dir, path) = file(name, content.as_bytes());
-        assert_eq!(Format::detect(&path).ok(), wanted, "{name} {content:?}");
+        assert_eq!(Format::detect(&path).ok(), expected, "{name} {content:?}");
     }
 }

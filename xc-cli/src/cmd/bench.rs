@@ -121,7 +121,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> {
     for (option, value) in [("top-k", args.top_k), ("repeat", args.repeat)] {
         if value == 0 {
-            return Err(CliError::usage(format_args!("--{option} 0: at least 1 is wanted")));
+            return Err(CliError::usage(format_args!("--{option} 0: at least 1 is expected")));
         }
     }
     let meter = Meter::start();
@@ -131,7 +131,7 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
     let mut queries = Queries::open(&args.input, &args.format, &model)?;
     let rows = queries
         .next_batch(args.queries.unwrap_or(usize::MAX - 1))?
-        .ok_or_else(|| CliError::usage(format_args!("{}: no query; at least one is wanted", args.input.display())))?;
+        .ok_or_else(|| CliError::usage(format_args!("{}: no query; at least one is expected", args.input.display())))?;
     let mut search = args.search.options();
     search.matching = (args.iterator != Iterator::Auto).then(|| args.iterator.choice());
     let options = QueryOptions { search, ..QueryOptions::top(args.top_k) };
@@ -396,7 +396,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_times_that_were_met() {
+    fn percentiles_are_times_that_were_measured() {
         let times = Times { mean_ms: 0.0, sorted_ms: (1..=200).map(f64::from).collect() };
         assert_eq!([0.5, 0.95, 0.99, 1.0].map(|s| times.percentile(s)), [100.0, 190.0, 198.0, 200.0]);
         assert_eq!(Times { mean_ms: 0.0, sorted_ms: vec![7.0] }.percentile(0.5), 7.0);

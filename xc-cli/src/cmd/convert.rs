@@ -150,13 +150,13 @@ fn open_pipeline(folder: &Path) -> Result<Fixed, CliError> {
 
 fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Result<(), CliError> {
     if to == Format::Npy {
-        return Err(CliError::usage("convert: npy is dense and only a source; npz is wanted"));
+        return Err(CliError::usage("convert: npy is dense and only a source; npz is expected"));
     }
     if args.input.format.is_some() {
-        return Err(CliError::usage("convert: --from says the format; --format is not wanted"));
+        return Err(CliError::usage("convert: --from says the format; --format is not expected"));
     }
     if to == Format::Svmlight && args.output_base.is_none() {
-        return Err(CliError::usage("convert: svmlight files begin at feature 0 or 1; --output-base is wanted"));
+        return Err(CliError::usage("convert: svmlight files begin at feature 0 or 1; --output-base is expected"));
     }
     if let Some(folder) = &args.save_pipeline {
         ContainerWriter::check(folder).map_err(|e| model::write_error(&e))?;
@@ -245,14 +245,14 @@ fn write_data(args: &Args, data: &Dataset, to: Format, mut out: Output) -> Resul
     let names = data.names.as_deref();
     if let Some(path) = &args.output_labels {
         if to != Format::Npz {
-            return Err(CliError::usage("convert: only npz keeps labels apart; --output-labels is not wanted"));
+            return Err(CliError::usage("convert: only npz keeps labels apart; --output-labels is not expected"));
         }
         let mut file = Output::create(path)?;
         write_npz_to(&mut file, &label_matrix(&data.labels))?;
         file.commit()?;
     } else if to == Format::Npz && data.labels.nnz() > 0 {
         return Err(CliError::usage(
-            "convert: npz holds features alone, and SRC has labels; --output-labels is wanted",
+            "convert: npz holds features alone, and SRC has labels; --output-labels is expected",
         ));
     }
     let outcome = match to {

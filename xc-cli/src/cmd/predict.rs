@@ -87,13 +87,13 @@ enum Form {
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if args.top_k == 0 {
-        return Err(CliError::usage("--top-k 0: at least 1 is wanted"));
+        return Err(CliError::usage("--top-k 0: at least 1 is expected"));
     }
     if args.min_score.is_some_and(f32::is_nan) {
-        return Err(CliError::usage("--min-score NaN: a number is wanted"));
+        return Err(CliError::usage("--min-score NaN: a number is expected"));
     }
     if args.names && args.output_format == Form::Npz {
-        return Err(CliError::usage("--names: an npz matrix has no names; lines or jsonl is wanted"));
+        return Err(CliError::usage("--names: an npz matrix has no names; lines or jsonl is expected"));
     }
     let model = args.open.open(&args.model, args.search.repetitions(), context)?;
     let by_name = args.only_labels.is_some() || args.candidates.is_some();
@@ -224,7 +224,7 @@ impl Run<'_> {
             (Only::Candidates(rows), Some(path)) if instances > rows.len() || (is_end && instances < rows.len()) => {
                 let at_least = if is_end { "" } else { "at least " };
                 Err(CliError::usage(format_args!(
-                    "{}: {} rows of candidates for {at_least}{instances} instances; one a row is wanted",
+                    "{}: {} rows of candidates for {at_least}{instances} instances; one a row is expected",
                     path.display(),
                     rows.len()
                 )))

@@ -22,7 +22,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let folder = args.output.to_str().ok_or_else(|| {
-        CliError::usage(format_args!("--output {}: a name in UTF-8 is wanted", args.output.display()))
+        CliError::usage(format_args!("--output {}: a name in UTF-8 is expected", args.output.display()))
     })?;
     let at = |name: &str| format!("{folder}/{name}");
     let (train, test, model, predictions) = (at("train.txt"), at("test.txt"), at("model"), at("predictions.txt"));

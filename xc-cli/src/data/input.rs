@@ -24,7 +24,7 @@ fn parse_base(text: &str) -> Result<IndexBase, &'static str> {
     match text {
         "0" => Ok(IndexBase::Zero),
         "1" => Ok(IndexBase::One),
-        _ => Err("0 or 1 is wanted"),
+        _ => Err("0 or 1 is expected"),
     }
 }
 

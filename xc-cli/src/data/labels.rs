@@ -37,9 +37,9 @@ pub(crate) fn read_label_set(path: &Path, n_labels: usize, names: Option<&LabelN
         let named = names.and_then(|names| names.id(line).or_else(|| names.id(word)));
         let id = named.or_else(|| word.parse::<u32>().ok().filter(|&id| (id as usize) < n_labels));
         let Some(id) = id else {
-            let wanted = if names.is_some() { "a label name or an id" } else { "a label id" };
+            let expected = if names.is_some() { "a label name or an id" } else { "a label id" };
             return Err(CliError::usage(format_args!(
-                "{}: line {}: met {word:?}, wanted {wanted} below {n_labels}",
+                "{}: line {}: got {word:?}, expected {expected} below {n_labels}",
                 path.display(),
                 at + 1
             )));
@@ -47,7 +47,7 @@ pub(crate) fn read_label_set(path: &Path, n_labels: usize, names: Option<&LabelN
         labels.push(id);
     }
     if labels.is_empty() {
-        return Err(CliError::usage(format_args!("{}: no label; one a line is wanted", path.display())));
+        return Err(CliError::usage(format_args!("{}: no label; one a line is expected", path.display())));
     }
     labels.sort_unstable();
     labels.dedup();
@@ -58,7 +58,7 @@ pub(crate) fn read_label_set(path: &Path, n_labels: usize, names: Option<&LabelN
 pub(crate) fn read_numbers(path: &Path) -> Result<Vec<f32>, CliError> {
     let parse = |(at, line): (usize, &String)| {
         line.trim().parse::<f32>().map_err(|_| {
-            CliError::usage(format_args!("{}: line {}: met {line:?}, wanted one number", path.display(), at + 1))
+            CliError::usage(format_args!("{}: line {}: got {line:?}, expected one number", path.display(), at + 1))
         })
     };
     read_lines(path)?.iter().enumerate().map(parse).collect()
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(read_label_set(file("2\n0\n\n2\n").path(), 3, None).unwrap(), [0, 2]);
         assert_eq!(read_label_set(file("big dog\n7\n").path(), 3, Some(&names)).unwrap(), [1, 2]);
         let error = read_label_set(file("0\n3\n").path(), 3, None).unwrap_err();
-        assert!(error.line().unwrap().ends_with("line 2: met \"3\", wanted a label id below 3"), "{error:?}");
+        assert!(error.line().unwrap().ends_with("line 2: got \"3\", expected a label id below 3"), "{error:?}");
         assert!(read_label_set(file("\n").path(), 3, None).is_err());
     }
 }

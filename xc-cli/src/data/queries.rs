@@ -96,7 +96,7 @@ impl Queries {
         };
         let mut queries = Self { reader, takes: about.takes, n_features: about.n_features, name };
         if queries.check_content()? {
-            let kind = ReadErrorKind::Empty { wanted: "one instance a line" };
+            let kind = ReadErrorKind::Empty { expected: "one instance a line" };
             return Err(ReadError::path(path, kind).into());
         }
         Ok(queries)
@@ -204,14 +204,14 @@ impl Queries {
 
 fn wants_vectors(name: &str, width: usize) -> CliError {
     CliError::usage(format_args!(
-        "{name}: an npy file of vectors of {width} values is wanted, since the model was trained on vectors"
+        "{name}: an npy file of vectors of {width} values is expected, since the model was trained on vectors"
     ))
 }
 
 fn wrong_content(name: &str, takes: InputKind) -> CliError {
     CliError::usage(if takes == InputKind::Text {
-        format!("{name}: holds features; text (jsonl or fasttext) is wanted, since the model was trained on text")
+        format!("{name}: holds features; text (jsonl or fasttext) is expected, since the model was trained on text")
     } else {
-        format!("{name}: holds text; features are wanted, since the model was trained on features")
+        format!("{name}: holds text; features are expected, since the model was trained on features")
     })
 }

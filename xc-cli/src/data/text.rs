@@ -1,6 +1,6 @@
 //! How text becomes features: the options of the pipeline that is fitted in training and kept in the model.
 
-use crate::error::CliError;
+use crate::error::{CliError, chain};
 use clap::{Args, ValueEnum};
 use xc_hash::text::{
     Accents, Block, Case, DfBound, Grams, HashingParams, PipelineParams, Slots, TokenRule, VocabularyParams,
@@ -95,7 +95,7 @@ impl Preset {
 }
 
 fn parse_range(text: &str) -> Result<(u32, u32), String> {
-    let wrong = || format!("met {text:?}, wanted two lengths such as 3-5");
+    let wrong = || format!("got {text:?}, expected two lengths such as 3-5");
     let (min, max) = text.split_once('-').ok_or_else(wrong)?;
     let range = (min.parse().map_err(|_| wrong())?, max.parse().map_err(|_| wrong())?);
     if range.0 == 0 || range.1 < range.0 { Err(wrong()) } else { Ok(range) }
@@ -121,7 +121,7 @@ impl TextArgs {
             fold,
             ..PipelineParams::default()
         };
-        params.check().map_err(|e| CliError::usage(format_args!("text options: {e}")))?;
+        params.check().map_err(|e| CliError::usage(format_args!("text options: {}", chain(&e))))?;
         Ok(params)
     }
 

@@ -39,7 +39,7 @@ pub(crate) fn read_training(
     let data = read_labelled(path, labels, names.as_ref(), UnknownLabels::Refuse, input, making, context)?;
     let name = path.display();
     if data.len() == 0 {
-        return Err(CliError::usage(format_args!("{name}: no instance; at least one is wanted")));
+        return Err(CliError::usage(format_args!("{name}: no instance; at least one is expected")));
     }
     if data.labels.nnz() == 0 {
         let hint = match labels {
@@ -47,7 +47,7 @@ pub(crate) fn read_training(
             None => " (a file without labels in it takes them from --train-labels)",
         };
         return Err(CliError::usage(format_args!(
-            "{name}: no instance has a label; at least one label is wanted{hint}"
+            "{name}: no instance has a label; at least one label is expected{hint}"
         )));
     }
     Ok(data)
@@ -80,11 +80,11 @@ pub(crate) fn read_labelled(
     };
     if let Some(labels_path) = labels_path {
         let lists = read_labels(labels_path, &ReadOptions { format: None, ..options.clone() })?;
-        let (met, wanted) = (lists.labels.len(), data.features().len());
-        if met != wanted {
+        let (got, expected) = (lists.labels.len(), data.features().len());
+        if got != expected {
             let (labels, name) = (labels_path.display(), path.display());
             return Err(CliError::usage(format_args!(
-                "{labels}: {met} rows of labels; {name} has {wanted} instances, and as many rows are wanted"
+                "{labels}: {got} rows of labels; {name} has {expected} instances, and as many rows are expected"
             )));
         }
         data.labels = lists.labels;
@@ -109,7 +109,7 @@ pub(crate) fn with_names(
     }
     if unknown == UnknownLabels::Refuse && labels.n_labels() > names.len() {
         return Err(CliError::usage(format_args!(
-            "{}: {} labels; --label-names gives {} names, and one a label is wanted",
+            "{}: {} labels; --label-names gives {} names, and one a label is expected",
             path.display(),
             labels.n_labels(),
             names.len()
@@ -144,7 +144,7 @@ fn read_feature_rows(
         Making::Apply { maker: Some(_), .. } => {
             let name = path.display();
             return Err(CliError::usage(format_args!(
-                "{name}: holds features; text is wanted, since the model was trained on text"
+                "{name}: holds features; text is expected, since the model was trained on text"
             )));
         }
     };
@@ -191,7 +191,7 @@ fn read_text_rows(
         Making::Apply { .. } => {
             let name = path.display();
             return Err(CliError::usage(format_args!(
-                "{name}: holds text; features are wanted, since the model was trained on features"
+                "{name}: holds text; features are expected, since the model was trained on features"
             )));
         }
     };

@@ -32,7 +32,7 @@ pub(crate) fn vector_source<'a>(
         (false, _) => Ok(None),
         (true, Some(labels)) => Ok(Some(VectorSource { vectors: main, labels })),
         (true, None) => Err(CliError::usage(format_args!(
-            "{}: vectors without labels; --{option}-labels FILE is wanted, or the labels as --{option} and these as --{}",
+            "{}: vectors without labels; --{option}-labels FILE is expected, or the labels as --{option} and these as --{}",
             main.display(),
             if option == "train" { "features" } else { "validation-features" }
         ))),
@@ -68,13 +68,16 @@ pub(crate) fn read_vectors(
     options.unknown_labels = known.unknown;
     let vectors = Vectors::open(source.vectors, &options)?;
     if vectors.rows() == 0 {
-        return Err(CliError::usage(format_args!("{}: no instance; at least one is wanted", source.vectors.display())));
+        return Err(CliError::usage(format_args!(
+            "{}: no instance; at least one is expected",
+            source.vectors.display()
+        )));
     }
     let lists = read_labels(source.labels, &options)?;
-    let (met, wanted) = (lists.labels.len(), vectors.rows());
-    if met != wanted {
+    let (got, expected) = (lists.labels.len(), vectors.rows());
+    if got != expected {
         return Err(CliError::usage(format_args!(
-            "{}: {met} rows of labels; {} has {wanted} vectors, and as many rows are wanted",
+            "{}: {got} rows of labels; {} has {expected} vectors, and as many rows are expected",
             source.labels.display(),
             source.vectors.display()
         )));

@@ -71,8 +71,8 @@ mod tests {
         let n = 20_000;
         for mean in [0.0, 3.6, 70.0, 700.0] {
             let sum: u64 = (0..n).map(|_| stream.poisson(mean)).sum();
-            let met = sum as f64 / n as f64;
-            assert!((met - mean).abs() <= 4.0 * (mean / n as f64).sqrt(), "poisson {mean}: {met}");
+            let got = sum as f64 / n as f64;
+            assert!((got - mean).abs() <= 4.0 * (mean / n as f64).sqrt(), "poisson {mean}: {got}");
         }
         let normal: Vec<f64> = (0..n).map(|_| stream.normal()).collect();
         let variance = normal.iter().map(|x| x * x).sum::<f64>() / n as f64;

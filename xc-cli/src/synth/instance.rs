@@ -226,9 +226,9 @@ mod tests {
                 expected.push(String::new());
                 push_word(rank, expected.last_mut().unwrap());
             }
-            let met: Vec<String> =
+            let got: Vec<String> =
                 text.split(|c: char| !c.is_alphabetic()).filter(|w| !w.is_empty()).map(str::to_lowercase).collect();
-            assert_eq!(met, expected);
+            assert_eq!(got, expected);
             assert_eq!(instance.counts.iter().map(|c| c.1 as usize).sum::<usize>(), expected.len());
             assert!(instance.counts.windows(2).all(|w| w[0].0 < w[1].0));
         }

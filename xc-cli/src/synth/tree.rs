@@ -47,20 +47,20 @@ pub(crate) struct UntrainedParams {
 #[derive(Debug, Error)]
 pub(crate) enum UntrainedError {
     /// A parameter out of range.
-    #[error("{name}: met {met}, wanted {wanted}")]
+    #[error("{name}: got {got}, expected {expected}")]
     Parameter {
         /// The parameter.
         name: &'static str,
-        /// The value met.
-        met: String,
+        /// The value found.
+        got: String,
         /// What it may be.
-        wanted: &'static str,
+        expected: &'static str,
     },
     /// The system refused to write.
     #[error(transparent)]
     Write(#[from] WriteError),
     /// A level is too large for its format.
-    #[error("level {level}: {source}")]
+    #[error("level {level}")]
     Pack {
         /// The level.
         level: usize,
@@ -86,7 +86,7 @@ pub(crate) struct Untrained {
 impl Untrained {
     /// Checks the parameters and lays out the levels.
     pub(crate) fn new(params: UntrainedParams) -> Result<Self, UntrainedError> {
-        let fail = |name, met: String, wanted| Err(UntrainedError::Parameter { name, met, wanted });
+        let fail = |name, got: String, expected| Err(UntrainedError::Parameter { name, got, expected });
         if params.n_labels == 0 {
             return fail("labels", "0".into(), "at least 1");
         }
@@ -193,11 +193,11 @@ impl Untrained {
         let mut rng = self.stream(1, level as u64, u64::from(parent));
         let first = parent * self.params.branching;
         let width = self.params.branching.min(self.widths[level] - first);
-        let wanted = u64::from(width) * u64::from(self.params.weights_per_column);
+        let expected = u64::from(width) * u64::from(self.params.weights_per_column);
         let mut features = Vec::new();
         let mut shared = Vec::new();
         let mut total = 0u64;
-        while total < wanted {
+        while total < expected {
             let u: f64 = rng.random();
             let n = (self.overlap_sums.partition_point(|&s| s < u) as u32 + 1).min(width);
             shared.push(n);

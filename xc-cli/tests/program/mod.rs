@@ -26,9 +26,9 @@ impl Outcome {
 
     /// This exit code, nothing on stdout, and exactly this one line on stderr.
     #[track_caller]
-    pub(crate) fn refused(self, code: i32, wanted: &str) {
+    pub(crate) fn refused(self, code: i32, expected: &str) {
         assert_eq!((self.code, &*self.stdout), (code, ""), "{}", self.stderr);
-        assert_eq!(self.stderr, format!("xc: error: {wanted}\n"));
+        assert_eq!(self.stderr, format!("xc: error: {expected}\n"));
     }
 }
 

@@ -19,7 +19,7 @@ pub enum OpenLevelError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The arrays hold what they should not.
-    #[error("{}: {array}: {source}", path.display())]
+    #[error("{}: {array}", path.display())]
     Content {
         /// The folder.
         path: PathBuf,

@@ -16,7 +16,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum PackError {
     /// A chunk breaks its invariants.
-    #[error("parent {parent}: {source}")]
+    #[error("parent {parent}")]
     Rows {
         /// The parent.
         parent: usize,

@@ -73,10 +73,10 @@ impl BlockReader {
         let mut searched = 0;
         let mut want = self.block_bytes;
         loop {
-            let met = self.source.append(want, &mut bytes)?;
+            let got = self.source.append(want, &mut bytes)?;
             let last_end = memchr::memrchr(b'\n', &bytes[searched..]).map(|n| n + searched);
             match last_end {
-                _ if met == 0 => break,
+                _ if got == 0 => break,
                 Some(end) => {
                     self.carry = bytes[end + 1..].to_vec();
                     bytes.truncate(end + 1);

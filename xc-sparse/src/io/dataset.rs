@@ -54,7 +54,7 @@ pub struct LabelLists {
 /// are kept. *Cost*: the result, two blocks a thread beside it; text is parsed on all threads of the ambient pool.
 ///
 /// # Errors
-/// File, line, what was met and what was wanted; a text format without features is [`ReadErrorKind::WrongFormat`].
+/// File, line, what was found and what was expected; a text format without features is [`ReadErrorKind::WrongFormat`].
 pub fn read_dataset(path: &Path, options: &ReadOptions) -> Result<Dataset, ReadError> {
     let format = format_of(path, options)?;
     let mut data = match format {
@@ -63,7 +63,7 @@ pub fn read_dataset(path: &Path, options: &ReadOptions) -> Result<Dataset, ReadE
         Format::Jsonl => read_jsonl_features(path, options)?,
         Format::Npz | Format::Npy => read_features(path, format, options)?,
         Format::FastText => {
-            let kind = ReadErrorKind::WrongFormat { format: "fasttext", wanted: "sparse features" };
+            let kind = ReadErrorKind::WrongFormat { format: "fasttext", expected: "sparse features" };
             return Err(ReadError::path(path, kind));
         }
     };
@@ -129,7 +129,7 @@ pub fn holds_text(path: &Path, format: Format, options: &ReadOptions) -> Result<
             let mut reader = BlockReader::new(source, options.block_bytes, options.max_line_bytes);
             let mut line = Vec::new();
             if !reader.first_line(&mut line)? {
-                return Err(ReadError::path(path, ReadErrorKind::Empty { wanted: "one JSON object a line" }));
+                return Err(ReadError::path(path, ReadErrorKind::Empty { expected: "one JSON object a line" }));
             }
             Ok(object_holds_text(&line, &options.fields))
         }
@@ -162,7 +162,7 @@ pub fn read_labels(path: &Path, options: &ReadOptions) -> Result<LabelLists, Rea
         },
         Format::Npz => LabelLists { labels: read_label_lists(path, options)?, label_names: None },
         Format::Npy => {
-            let kind = ReadErrorKind::WrongFormat { format: "npy", wanted: "label lists" };
+            let kind = ReadErrorKind::WrongFormat { format: "npy", expected: "label lists" };
             return Err(ReadError::path(path, kind));
         }
     })
@@ -170,8 +170,8 @@ pub fn read_labels(path: &Path, options: &ReadOptions) -> Result<LabelLists, Rea
 
 pub(crate) fn format_of(path: &Path, options: &ReadOptions) -> Result<Format, ReadError> {
     for (what, given) in [("feature", options.n_features), ("label", options.n_labels)] {
-        if let Some(met) = given.map(|n| n as u64).filter(|&n| n > MAX_IDS) {
-            return Err(ReadError::path(path, ReadErrorKind::GivenTooLarge { what, met, wanted: MAX_IDS }));
+        if let Some(got) = given.map(|n| n as u64).filter(|&n| n > MAX_IDS) {
+            return Err(ReadError::path(path, ReadErrorKind::GivenTooLarge { what, got, expected: MAX_IDS }));
         }
     }
     match options.format {
@@ -185,8 +185,8 @@ fn check_rows(path: &Path, labels: &LabelRows, n_rows: usize, features: &Path) -
         return Ok(());
     }
     let kind = ReadErrorKind::LabelRows {
-        met: labels.len() as u64,
-        wanted: n_rows as u64,
+        got: labels.len() as u64,
+        expected: n_rows as u64,
         features: features.display().to_string(),
     };
     Err(ReadError::path(path, kind))
@@ -231,8 +231,8 @@ impl Iterator for TextBlocks {
 pub fn open_text(path: &Path, options: &ReadOptions) -> Result<TextBlocks, ReadError> {
     let format = format_of(path, options)?;
     let mut reader = open_blocks(path, options)?;
-    let wanted = if format == Format::Jsonl { "one JSON object a line" } else { "one instance a line" };
-    skip_mark(&mut reader, wanted)?;
+    let expected = if format == Format::Jsonl { "one JSON object a line" } else { "one instance a line" };
+    skip_mark(&mut reader, expected)?;
     Ok(TextBlocks(match format {
         Format::FastText => {
             let parser = FastTextParser { labels: options.fasttext_labels };
@@ -243,16 +243,16 @@ pub fn open_text(path: &Path, options: &ReadOptions) -> Result<TextBlocks, ReadE
             TextBlocksOf::Jsonl(Box::new(Blocks::new(reader, parser)))
         }
         other => {
-            return Err(ReadError::path(path, ReadErrorKind::WrongFormat { format: other.name(), wanted: "text" }));
+            return Err(ReadError::path(path, ReadErrorKind::WrongFormat { format: other.name(), expected: "text" }));
         }
     }))
 }
 
 // Checks that there is a first line, and takes a byte order mark off it.
-fn skip_mark(reader: &mut BlockReader, wanted: &'static str) -> Result<(), ReadError> {
+fn skip_mark(reader: &mut BlockReader, expected: &'static str) -> Result<(), ReadError> {
     let mut line = Vec::new();
     if !reader.first_line(&mut line)? {
-        return Err(ReadError::file(reader.name(), ReadErrorKind::Empty { wanted }));
+        return Err(ReadError::file(reader.name(), ReadErrorKind::Empty { expected }));
     }
     reader.put_back(&line);
     Ok(())
@@ -325,23 +325,23 @@ fn gather<P: LineParser<Block = RowBlock>>(
     file: &str,
 ) -> Result<Gathered, ReadError> {
     let mut all = Gathered::new();
-    let wanted = header.map(|h| h.n_rows);
+    let expected = header.map(|h| h.n_rows);
     for block in blocks {
         let block = block?;
         all.append(&block);
         // Far more rows than promised: no need to read on.
-        if wanted.is_some_and(|n| all.len() as u64 > n.saturating_add(1 << 20)) {
+        if expected.is_some_and(|n| all.len() as u64 > n.saturating_add(1 << 20)) {
             break;
         }
     }
-    if let Some(wanted) = wanted {
+    if let Some(expected) = expected {
         // Blank lines at the end of the file are not rows.
-        while all.len() as u64 > wanted && all.is_bare(all.len() - 1) {
+        while all.len() as u64 > expected && all.is_bare(all.len() - 1) {
             all.pop_row();
         }
-        let met = all.len() as u64;
-        if met != wanted {
-            return Err(ReadError::line(file, 1, ReadErrorKind::RowCount { met, wanted }));
+        let got = all.len() as u64;
+        if got != expected {
+            return Err(ReadError::line(file, 1, ReadErrorKind::RowCount { got, expected }));
         }
     }
     Ok(all)
@@ -358,7 +358,7 @@ fn open_xc(path: &Path, options: &ReadOptions) -> Result<XcOpened, ReadError> {
     let file = reader.name().to_owned();
     let mut line = Vec::new();
     if !reader.first_line(&mut line)? {
-        return Err(ReadError::path(path, ReadErrorKind::Empty { wanted: "a header or a row" }));
+        return Err(ReadError::path(path, ReadErrorKind::Empty { expected: "a header or a row" }));
     }
     let header = XcHeader::parse(&line, options.header).map_err(|e| e.locate(&file, 1))?;
     if header.is_none() {
@@ -451,17 +451,17 @@ fn read_by_rows(path: &Path, options: &ReadOptions) -> Result<CsrMatrix, ReadErr
     let most = FREE_ROWS + ROWS_PER_ENTRY.saturating_mul(matrix.nnz() as u64);
     if matrix.rows() as u64 > most || matrix.cols() as u64 > MAX_IDS {
         let problem = ArrayProblem::Shape {
-            met: format!("[{}, {}]", matrix.rows(), matrix.cols()).into(),
-            wanted: format!("at most {most} rows for {} entries stored by columns", matrix.nnz()).into(),
+            got: format!("[{}, {}]", matrix.rows(), matrix.cols()).into(),
+            expected: format!("at most {most} rows for {} entries stored by columns", matrix.nnz()).into(),
         };
         return Err(ReadError::path(path, ReadErrorKind::Array { array: "shape.npy".into(), problem }));
     }
     Ok(matrix.to_csr())
 }
 
-fn check_columns(path: &Path, met: usize, wanted: Option<usize>) -> Result<(), ReadError> {
-    match wanted {
-        Some(wanted) if met > wanted => Err(ReadError::path(path, ReadErrorKind::TooManyColumns { met, wanted })),
+fn check_columns(path: &Path, got: usize, expected: Option<usize>) -> Result<(), ReadError> {
+    match expected {
+        Some(expected) if got > expected => Err(ReadError::path(path, ReadErrorKind::TooManyColumns { got, expected })),
         _ => Ok(()),
     }
 }

@@ -19,7 +19,7 @@ impl IdKind {
         }
     }
 
-    fn wanted(self, trouble: IdTrouble, negative: bool) -> &'static str {
+    fn expected(self, trouble: IdTrouble, negative: bool) -> &'static str {
         match (self, trouble, negative) {
             (Self::Feature, IdTrouble::TooLarge, _) => "a feature id up to 4294967294",
             (Self::Label, IdTrouble::TooLarge, _) => "a label id up to 4294967294",
@@ -34,8 +34,8 @@ impl IdKind {
 /// Says why `token` is not an id. `column` counts from 0.
 #[cold]
 pub(crate) fn id_error(kind: IdKind, token: &[u8], trouble: IdTrouble, column: usize) -> LineError {
-    let wanted = kind.wanted(trouble, token.first() == Some(&b'-') && token.len() > 1);
-    LineError::at(column, ReadErrorKind::Malformed { met: Snippet::new(token), wanted })
+    let expected = kind.expected(trouble, token.first() == Some(&b'-') && token.len() > 1);
+    LineError::at(column, ReadErrorKind::Malformed { got: Snippet::new(token), expected })
 }
 
 #[cold]
@@ -45,7 +45,7 @@ pub(crate) fn range_error(kind: IdKind, id: u32, bound: Option<Bound>, column: u
 
 pub(crate) fn out_of_range(kind: IdKind, id: u32, bound: Option<Bound>) -> ReadErrorKind {
     let bound = bound.unwrap_or(Bound { below: MAX_IDS, from: BoundFrom::Width });
-    ReadErrorKind::OutOfRange { what: kind.name(), met: u64::from(id), bound }
+    ReadErrorKind::OutOfRange { what: kind.name(), got: u64::from(id), bound }
 }
 
 /// Reads `value` from `at` to the next blank.
@@ -63,12 +63,12 @@ fn value_error(line: &[u8], at: usize, end: usize) -> LineError {
     let token = &line[at..end];
     // Digits make the difference between a number too large and the words inf and nan.
     let not_finite = std::str::from_utf8(token).is_ok_and(|t| t.parse::<f32>().is_ok());
-    let wanted = match (not_finite, token.iter().any(u8::is_ascii_digit)) {
+    let expected = match (not_finite, token.iter().any(u8::is_ascii_digit)) {
         (true, true) => "a value that f32 can hold",
         (true, false) => "a finite value",
         (false, _) => "a value (a number)",
     };
-    LineError::at(at, ReadErrorKind::Malformed { met: Snippet::new(token), wanted })
+    LineError::at(at, ReadErrorKind::Malformed { got: Snippet::new(token), expected })
 }
 
 #[cold]
@@ -76,8 +76,8 @@ pub(crate) fn pair_error(kind: IdKind, line: &[u8], at: usize) -> LineError {
     let end = token_end(line, at);
     let token = &line[at..end];
     let Some(colon) = token.iter().position(|&b| b == b':') else {
-        let wanted = if kind == IdKind::Feature { "feature:value" } else { "label:value" };
-        return LineError::at(at, ReadErrorKind::Malformed { met: Snippet::new(token), wanted });
+        let expected = if kind == IdKind::Feature { "feature:value" } else { "label:value" };
+        return LineError::at(at, ReadErrorKind::Malformed { got: Snippet::new(token), expected });
     };
     let id = &token[..colon];
     let trouble = match scan_id(id, 0) {
@@ -123,8 +123,8 @@ pub(crate) fn append_features(
             _ => return Err(pair_error(kind, line, at)),
         };
         let Some(id) = written.checked_sub(base_id) else {
-            let met = Snippet::new(&line[at..token_end(line, at)]);
-            return Err(LineError::at(at, ReadErrorKind::Malformed { met, wanted: "feature ids counted from 1" }));
+            let got = Snippet::new(&line[at..token_end(line, at)]);
+            return Err(LineError::at(at, ReadErrorKind::Malformed { got, expected: "feature ids counted from 1" }));
         };
         let (value, end) = value_at(line, colon + 1)?;
         if u64::from(id) >= below {
@@ -168,8 +168,8 @@ pub(crate) fn append_labels(
             Some(_) => return Err(id_error(IdKind::Label, &line[at..token_end_here(at)], IdTrouble::NoDigit, at)),
         }
         let Some(id) = written.checked_sub(base_id) else {
-            let met = Snippet::new(&line[at..token_end_here(at)]);
-            return Err(LineError::at(at, ReadErrorKind::Malformed { met, wanted: "label ids counted from 1" }));
+            let got = Snippet::new(&line[at..token_end_here(at)]);
+            return Err(LineError::at(at, ReadErrorKind::Malformed { got, expected: "label ids counted from 1" }));
         };
         if u64::from(id) >= below {
             return Err(range_error(IdKind::Label, id, limits.labels, at));

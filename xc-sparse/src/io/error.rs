@@ -1,13 +1,13 @@
 //! What can be wrong with a file, and where.
 
+use std::error::Error;
 use std::fmt;
 use std::io;
 use std::path::Path;
-use thiserror::Error;
 
-/// A file that could not be read: which file, where in it, what was met and what was wanted.
+/// A file that could not be read: which file, where in it, what was found and what was expected.
 ///
-/// Prints as one line: `train.txt: line 3, column 17: met "x:1", wanted a feature id`.
+/// Prints as one line: `train.txt: line 3, column 17: got "x:1", expected a feature id`.
 #[derive(Debug)]
 pub struct ReadError(Box<Located>);
 
@@ -80,7 +80,11 @@ impl fmt::Display for ReadError {
     }
 }
 
-impl std::error::Error for ReadError {}
+impl Error for ReadError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.kind.source()
+    }
+}
 
 /// A problem inside one line whose file and number the caller knows.
 #[derive(Debug)]
@@ -107,39 +111,39 @@ impl LineError {
     }
 }
 
-/// What was met and what was wanted.
-#[derive(Debug, Error)]
+/// What was found and what was expected.
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadErrorKind {
     /// The operating system refused.
-    #[error("cannot be read: {0}")]
-    Io(io::Error),
+    #[error("cannot be read")]
+    Io(#[source] io::Error),
     /// A pipe or device where the file has to be read twice.
     #[error(
-        "it is not a regular file and cannot be read twice: wanted a file, or its format stated (for jsonl, a file)"
+        "it is not a regular file and cannot be read twice: expected a file, or its format stated (for jsonl, a file)"
     )]
     NotAFile,
     /// Nothing in the file.
-    #[error("the file is empty, wanted {wanted}")]
+    #[error("the file is empty, expected {expected}")]
     Empty {
         /// What should be there.
-        wanted: &'static str,
+        expected: &'static str,
     },
     /// Text that is not what the format has here.
-    #[error("met {met}, wanted {wanted}")]
+    #[error("got {got}, expected {expected}")]
     Malformed {
         /// The text, shortened.
-        met: Snippet,
+        got: Snippet,
         /// What should be there.
-        wanted: &'static str,
+        expected: &'static str,
     },
     /// An id beyond its bound.
-    #[error("{what} {met} is out of range, wanted an id below {bound}")]
+    #[error("{what} {got} is out of range, expected an id below {bound}")]
     OutOfRange {
         /// `feature` or `label`.
         what: &'static str,
-        /// The id met.
-        met: u64,
+        /// The id found.
+        got: u64,
         /// The bound and who set it.
         bound: Bound,
     },
@@ -152,104 +156,104 @@ pub enum ReadErrorKind {
         expected: u64,
     },
     /// A header that promises more than the caller allows.
-    #[error("the header says {met} {what}s, wanted at most {wanted}")]
+    #[error("the header says {got} {what}s, expected at most {expected}")]
     HeaderTooLarge {
         /// `feature` or `label`.
         what: &'static str,
         /// The number in the header.
-        met: u64,
+        got: u64,
         /// The most that is allowed.
-        wanted: u64,
+        expected: u64,
     },
     /// More features or labels than there can be.
-    #[error("{met} {what}s are given as the number, wanted at most {wanted}")]
+    #[error("{got} {what}s are given as the number, expected at most {expected}")]
     GivenTooLarge {
         /// `feature` or `label`.
         what: &'static str,
         /// The number given.
-        met: u64,
+        got: u64,
         /// The most that there can be.
-        wanted: u64,
+        expected: u64,
     },
     /// A matrix with more columns than the caller allows.
-    #[error("met {met} columns, wanted at most {wanted} (the number given)")]
+    #[error("got {got} columns, expected at most {expected} (the number given)")]
     TooManyColumns {
         /// Columns of the matrix.
-        met: usize,
+        got: usize,
         /// The most that is allowed.
-        wanted: usize,
+        expected: usize,
     },
     /// A feature named twice in one row.
-    #[error("feature {feature} is named twice in this row, wanted each feature once")]
+    #[error("feature {feature} is named twice in this row, expected each feature once")]
     RepeatedFeature {
         /// The feature.
         feature: u64,
     },
     /// A label named twice in one ranked list.
-    #[error("label {label} is named twice in this row, wanted each label once")]
+    #[error("label {label} is named twice in this row, expected each label once")]
     RepeatedLabel {
         /// The label.
         label: u32,
     },
     /// The header's number of rows is not the file's.
-    #[error("the header says {wanted} rows, met {met}")]
+    #[error("the header says {expected} rows, got {got}")]
     RowCount {
         /// Rows in the file.
-        met: u64,
+        got: u64,
         /// Rows that the header promises.
-        wanted: u64,
+        expected: u64,
     },
     /// Features and labels of different numbers of instances.
-    #[error("met {met} rows of labels, wanted {wanted}: one for each row of {features}")]
+    #[error("got {got} rows of labels, expected {expected}: one for each row of {features}")]
     LabelRows {
         /// Rows of labels.
-        met: u64,
+        got: u64,
         /// Rows of features.
-        wanted: u64,
+        expected: u64,
         /// The file with the features.
         features: String,
     },
     /// Text that is not UTF-8.
-    #[error("bytes that are not UTF-8, met {met}")]
+    #[error("bytes that are not UTF-8, got {got}")]
     Utf8 {
         /// The bytes, with replacement signs.
-        met: Snippet,
+        got: Snippet,
     },
-    /// Text that is not the JSON wanted.
+    /// Text that is not the JSON expected.
     #[error("{problem}")]
     Json {
-        /// What the JSON reader met and wanted.
+        /// What the JSON reader found and expected.
         problem: Box<str>,
     },
     /// A chosen field is missing.
-    #[error("the object has none of the fields {wanted}")]
+    #[error("the object has none of the fields {expected}")]
     MissingField {
         /// The fields looked for.
-        wanted: Box<str>,
+        expected: Box<str>,
     },
     /// A label name that is not in the list given.
-    #[error("label name {met} is not among the {known} known names")]
+    #[error("label name {got} is not among the {known} known names")]
     UnknownLabel {
         /// The name.
-        met: Snippet,
+        got: Snippet,
         /// Number of known names.
         known: usize,
     },
     /// A name that occurs twice in a list of names.
-    #[error("label name {met} was already given on line {first}")]
+    #[error("label name {got} was already given on line {first}")]
     RepeatedName {
         /// The name.
-        met: Snippet,
+        got: Snippet,
         /// Line of its first occurrence.
         first: u64,
     },
     /// Compressed bytes that do not decompress.
-    #[error("the {compression} data is truncated or damaged: {problem}")]
+    #[error("the {compression} data is truncated or damaged")]
     Compressed {
         /// `gzip`, `zstd` or `zip`.
         compression: &'static str,
         /// What the decompressor said.
-        problem: Box<str>,
+        source: Box<dyn Error + Send + Sync>,
     },
     /// A small file that expands without measure.
     #[error("the compressed data expands to more than {limit_bytes} bytes, the limit")]
@@ -265,27 +269,27 @@ pub enum ReadErrorKind {
     },
     /// The format is not known.
     #[error(
-        "the format is not recognised: wanted xc, svmlight, fasttext, jsonl, npz or npy, named by the extension or stated"
+        "the format is not recognised: expected xc, svmlight, fasttext, jsonl, npz or npy, named by the extension or stated"
     )]
     UnknownFormat,
     /// The format cannot give what was asked.
-    #[error("{format} does not hold {wanted}")]
+    #[error("{format} does not hold {expected}")]
     WrongFormat {
         /// The format.
         format: &'static str,
         /// What was asked of it.
-        wanted: &'static str,
+        expected: &'static str,
     },
     /// Base of svmlight's ids not stated.
     #[error("svmlight files count features from 0 or from 1: state which")]
     BaseNotStated,
     /// A member of an npz archive is missing.
-    #[error("the archive has no member {member}, wanted {wanted}")]
+    #[error("the archive has no member {member}, expected {expected}")]
     MissingMember {
         /// The member's name.
         member: &'static str,
         /// What the archive should be.
-        wanted: &'static str,
+        expected: &'static str,
     },
     /// An array in npy form that is not as it should be.
     #[error("array {array}: {problem}")]
@@ -298,44 +302,44 @@ pub enum ReadErrorKind {
 }
 
 /// What is wrong with an array in npy form.
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArrayProblem {
     /// Not an npy file.
     #[error("the npy header is malformed: {0}")]
     Header(&'static str),
     /// A type we do not read.
-    #[error("type {met} is not read, wanted {wanted}")]
+    #[error("type {got} is not read, expected {expected}")]
     Type {
         /// The type in the header.
-        met: Snippet,
+        got: Snippet,
         /// Types that are read.
-        wanted: &'static str,
+        expected: &'static str,
     },
     /// A shape we do not read.
-    #[error("shape {met}, wanted {wanted}")]
+    #[error("shape {got}, expected {expected}")]
     Shape {
         /// The shape in the header.
-        met: Box<str>,
-        /// The shape wanted.
-        wanted: Box<str>,
+        got: Box<str>,
+        /// The shape expected.
+        expected: Box<str>,
     },
     /// Fewer bytes than the shape asks for.
-    #[error("{met} bytes of data, the shape asks for {wanted}")]
+    #[error("{got} bytes of data, the shape asks for {expected}")]
     Length {
-        /// Bytes met.
-        met: u64,
-        /// Bytes wanted.
-        wanted: u128,
+        /// Bytes found.
+        got: u64,
+        /// Bytes expected.
+        expected: u128,
     },
     /// More bytes than the shape asks for.
-    #[error("more than the {wanted} bytes of data that the shape asks for")]
+    #[error("more than the {expected} bytes of data that the shape asks for")]
     Trailing {
-        /// Bytes wanted.
-        wanted: u128,
+        /// Bytes expected.
+        expected: u128,
     },
     /// An id twice in one row.
-    #[error("id {id} occurs twice in row (or column) {row}, wanted each id once")]
+    #[error("id {id} occurs twice in row (or column) {row}, expected each id once")]
     Repeated {
         /// The row or column, from 0.
         row: usize,
@@ -343,14 +347,14 @@ pub enum ArrayProblem {
         id: u32,
     },
     /// One entry that may not be there.
-    #[error("entry {at} is {met}, wanted {wanted}")]
+    #[error("entry {at} is {got}, expected {expected}")]
     Entry {
         /// Position from 0.
         at: usize,
-        /// The value met.
-        met: Box<str>,
-        /// What was wanted.
-        wanted: Box<str>,
+        /// The value found.
+        got: Box<str>,
+        /// What was expected.
+        expected: Box<str>,
     },
 }
 

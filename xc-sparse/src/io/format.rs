@@ -27,9 +27,9 @@ pub enum Format {
 
 /// A format name that does not exist.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("format {met:?} does not exist, wanted xc, svmlight, fasttext, jsonl, npz or npy")]
+#[error("format {got:?} does not exist, expected xc, svmlight, fasttext, jsonl, npz or npy")]
 pub struct FormatNameError {
-    met: String,
+    got: String,
 }
 
 impl FromStr for Format {
@@ -42,7 +42,7 @@ impl FromStr for Format {
             "jsonl" => Self::Jsonl,
             "npz" => Self::Npz,
             "npy" => Self::Npy,
-            _ => return Err(FormatNameError { met: name.to_owned() }),
+            _ => return Err(FormatNameError { got: name.to_owned() }),
         })
     }
 }
@@ -83,8 +83,8 @@ impl Format {
         let mut head = Vec::new();
         source.append(1 << 16, &mut head)?;
         if head.is_empty() {
-            let wanted = "rows of instances";
-            return Err(ReadError::path(path, ReadErrorKind::Empty { wanted }));
+            let expected = "rows of instances";
+            return Err(ReadError::path(path, ReadErrorKind::Empty { expected }));
         }
         Self::of_content(&head).ok_or_else(|| ReadError::path(path, ReadErrorKind::UnknownFormat))
     }

@@ -179,11 +179,11 @@ impl LabelCollector {
                 LabelRef::Name(_) => Form::Names,
             };
             if *self.form.get_or_insert(form) != form {
-                let (met, wanted) = match label {
+                let (got, expected) = match label {
                     LabelRef::Id(id) => (Snippet::bare(&id.to_string()), "a label name, as in the labels before"),
                     LabelRef::Name(name) => (Snippet::new(name.as_bytes()), "a label id, as in the labels before"),
                 };
-                return Err(ReadErrorKind::Malformed { met, wanted });
+                return Err(ReadErrorKind::Malformed { got, expected });
             }
             match label {
                 LabelRef::Id(id) => self.push_id(*id)?,
@@ -201,7 +201,7 @@ impl LabelCollector {
             below.filter(|&b| u64::from(id) >= b && (self.below.is_some() || self.unknown == UnknownLabels::Refuse))
         {
             let bound = Bound { below, from: BoundFrom::Caller };
-            return Err(ReadErrorKind::OutOfRange { what: "label", met: u64::from(id), bound });
+            return Err(ReadErrorKind::OutOfRange { what: "label", got: u64::from(id), bound });
         }
         if self.given && self.unknown == UnknownLabels::Drop && id as usize >= self.known.len() {
             self.dropped += 1;
@@ -220,8 +220,8 @@ impl LabelCollector {
         if self.given {
             match self.unknown {
                 UnknownLabels::Refuse => {
-                    let met = Snippet::new(name.as_bytes());
-                    return Err(ReadErrorKind::UnknownLabel { met, known: self.known.len() });
+                    let got = Snippet::new(name.as_bytes());
+                    return Err(ReadErrorKind::UnknownLabel { got, known: self.known.len() });
                 }
                 UnknownLabels::Drop => {
                     self.dropped += 1;
@@ -237,8 +237,8 @@ impl LabelCollector {
                 let next = (self.known.len() + self.fresh.len()) as u64;
                 let id =
                     u32::try_from(next).ok().filter(|&id| id < u32::MAX).ok_or_else(|| ReadErrorKind::Malformed {
-                        met: Snippet::new(name.as_bytes()),
-                        wanted: "at most 4294967295 different label names",
+                        got: Snippet::new(name.as_bytes()),
+                        expected: "at most 4294967295 different label names",
                     })?;
                 self.fresh.insert(name.to_owned(), id);
                 id

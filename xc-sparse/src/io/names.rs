@@ -32,9 +32,9 @@ pub fn read_label_names(path: &Path, column: NameColumn) -> Result<LabelNames, R
         let line_no = names.len() as u64 + 1;
         let text = std::str::from_utf8(&line).map_err(|e| utf8_error(&line, e.valid_up_to()).locate(&file, line_no))?;
         let text = if line_no == 1 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
-        let malformed = |wanted| {
-            let met = Snippet::new(text.as_bytes());
-            Err(ReadError::line(&file, line_no, ReadErrorKind::Malformed { met, wanted }))
+        let malformed = |expected| {
+            let got = Snippet::new(text.as_bytes());
+            Err(ReadError::line(&file, line_no, ReadErrorKind::Malformed { got, expected }))
         };
         let name = match (text.split_once('\t'), column) {
             (None, _) => text,
@@ -47,11 +47,11 @@ pub fn read_label_names(path: &Path, column: NameColumn) -> Result<LabelNames, R
         names.push(name.to_owned());
     }
     if names.is_empty() {
-        return Err(ReadError::path(path, ReadErrorKind::Empty { wanted: "one label name a line" }));
+        return Err(ReadError::path(path, ReadErrorKind::Empty { expected: "one label name a line" }));
     }
     LabelNames::try_new(names).map_err(|twice| {
         let kind =
-            ReadErrorKind::RepeatedName { met: Snippet::new(twice.name.as_bytes()), first: twice.first as u64 + 1 };
+            ReadErrorKind::RepeatedName { got: Snippet::new(twice.name.as_bytes()), first: twice.first as u64 + 1 };
         ReadError::line(&file, twice.second as u64 + 1, kind)
     })
 }

@@ -98,7 +98,7 @@ pub fn push_prediction_json(out: &mut Vec<u8>, row: &[Scored], names: Option<&[S
 /// Writes all rows as lines; with names where there are names.
 ///
 /// # Errors
-/// What the writer met.
+/// What the writer found.
 pub fn write_prediction_lines(into: &mut impl Write, batch: &RankedBatch, names: Option<&[String]>) -> io::Result<()> {
     write_rows(into, batch, |out, row| match names {
         Some(names) => push_prediction_names(out, row, names),
@@ -109,7 +109,7 @@ pub fn write_prediction_lines(into: &mut impl Write, batch: &RankedBatch, names:
 /// Writes all rows as JSONL.
 ///
 /// # Errors
-/// What the writer met.
+/// What the writer found.
 pub fn write_prediction_jsonl(into: &mut impl Write, batch: &RankedBatch, names: Option<&[String]>) -> io::Result<()> {
     write_rows(into, batch, |out, row| push_prediction_json(out, row, names))
 }
@@ -133,7 +133,7 @@ fn write_rows(
 /// Writes all rows as an npz matrix of `n_labels` columns; the entries of a row stand in ranking order.
 ///
 /// # Errors
-/// What the writer met.
+/// What the writer found.
 ///
 /// # Panics
 /// If a label is at or above `n_labels`.
@@ -170,7 +170,7 @@ pub fn read_predictions(path: &Path, options: &ReadOptions) -> Result<RankedBatc
         Format::Jsonl => read_lines(path, options, JsonParser { limits: options.limits() }),
         Format::Xc => read_lines(path, options, ScoreParser { limits: options.limits() }),
         other => {
-            let kind = ReadErrorKind::WrongFormat { format: other.name(), wanted: "predictions" };
+            let kind = ReadErrorKind::WrongFormat { format: other.name(), expected: "predictions" };
             Err(ReadError::path(path, kind))
         }
     }
@@ -183,7 +183,7 @@ fn prediction_format(path: &Path, options: &ReadOptions) -> Result<Format, ReadE
     let mut reader = BlockReader::new(source, options.block_bytes, options.max_line_bytes);
     let mut line = Vec::new();
     if !reader.first_line(&mut line)? {
-        return Err(ReadError::path(path, ReadErrorKind::Empty { wanted: WANTED }));
+        return Err(ReadError::path(path, ReadErrorKind::Empty { expected: WANTED }));
     }
     Ok(match line.first() {
         Some(b'{') => Format::Jsonl,
@@ -199,7 +199,7 @@ where
     let mut reader = open_blocks(path, options)?;
     let mut line = Vec::new();
     if !reader.first_line(&mut line)? {
-        return Err(ReadError::path(path, ReadErrorKind::Empty { wanted: WANTED }));
+        return Err(ReadError::path(path, ReadErrorKind::Empty { expected: WANTED }));
     }
     reader.put_back(&line);
     let mut batch = RankedBatch::new();
@@ -256,8 +256,8 @@ impl LineParser for ScoreParser {
             let (score, end) = match scan_f32(line, colon + 1) {
                 Ok((score, end)) if !score.is_nan() => (score, end),
                 _ => {
-                    let met = Snippet::new(&line[colon + 1..token_end(line, colon + 1)]);
-                    let kind = ReadErrorKind::Malformed { met, wanted: "a score (a number)" };
+                    let got = Snippet::new(&line[colon + 1..token_end(line, colon + 1)]);
+                    let kind = ReadErrorKind::Malformed { got, expected: "a score (a number)" };
                     return Err(LineError::at(colon + 1, kind));
                 }
             };
@@ -288,7 +288,7 @@ impl LineParser for JsonParser {
         let problem = |problem: String| LineError::whole(ReadErrorKind::Json { problem: problem.into() });
         if row.labels.len() != row.scores.len() {
             return Err(problem(format!(
-                "{} labels and {} scores, wanted one score for each label",
+                "{} labels and {} scores, expected one score for each label",
                 row.labels.len(),
                 row.scores.len()
             )));
@@ -312,7 +312,7 @@ fn read_npz(path: &Path, options: &ReadOptions) -> Result<RankedBatch, ReadError
     let file = path.display().to_string();
     let matrix = npz::read_npz(path, options)?;
     if matrix.layout != Layout::Csr {
-        let kind = ReadErrorKind::WrongFormat { format: "a matrix by columns (csc)", wanted: "predictions by rows" };
+        let kind = ReadErrorKind::WrongFormat { format: "a matrix by columns (csc)", expected: "predictions by rows" };
         return Err(ReadError::path(path, kind));
     }
     let limits = options.limits();

@@ -113,7 +113,7 @@ pub(crate) struct RowMark {
     pub(crate) feature: usize,
 }
 
-/// What a parser met while appending a row.
+/// What a parser found while appending a row.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RowSeen {
     pub(crate) labels_unsorted: bool,

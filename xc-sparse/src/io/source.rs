@@ -146,7 +146,7 @@ impl Source {
         let kind = match self.compression {
             Compression::Plain => ReadErrorKind::Io(error),
             compression if damaged => {
-                ReadErrorKind::Compressed { compression: compression.name(), problem: error.to_string().into() }
+                ReadErrorKind::Compressed { compression: compression.name(), source: error.into() }
             }
             _ => ReadErrorKind::Io(error),
         };
@@ -166,9 +166,9 @@ impl Source {
 
     /// Appends up to `bytes` bytes to `into`; gives the number appended, 0 at the end.
     pub(crate) fn append(&mut self, bytes: usize, into: &mut Vec<u8>) -> Result<usize, ReadError> {
-        let met = (&mut self.reader).take(bytes as u64).read_to_end(into).map_err(|e| self.fail(e))?;
-        self.spend(met)?;
-        Ok(met)
+        let got = (&mut self.reader).take(bytes as u64).read_to_end(into).map_err(|e| self.fail(e))?;
+        self.spend(got)?;
+        Ok(got)
     }
 
     /// Reads one line without its end (`\n` or `\r\n`, and a `\r` at the end of the input) into `line`; false at the end of the input.
@@ -180,9 +180,9 @@ impl Source {
     ) -> Result<bool, ReadError> {
         line.clear();
         let limit = max_line_bytes as u64 + 2;
-        let met = (&mut self.reader).take(limit).read_until(b'\n', line).map_err(|e| self.fail(e))?;
-        self.spend(met)?;
-        if met == 0 {
+        let got = (&mut self.reader).take(limit).read_until(b'\n', line).map_err(|e| self.fail(e))?;
+        self.spend(got)?;
+        if got == 0 {
             return Ok(false);
         }
         for end in [b'\n', b'\r'] {
@@ -202,14 +202,14 @@ struct Reading<'a>(&'a mut Source);
 
 impl Read for Reading<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let met = self.0.reader.read(buffer)?;
-        match self.0.left_bytes.checked_sub(met as u64) {
+        let got = self.0.reader.read(buffer)?;
+        match self.0.left_bytes.checked_sub(got as u64) {
             Some(left) => self.0.left_bytes = left,
             None => {
                 self.0.left_bytes = 0;
                 return Err(io::Error::from(io::ErrorKind::FileTooLarge));
             }
         }
-        Ok(met)
+        Ok(got)
     }
 }

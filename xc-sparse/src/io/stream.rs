@@ -94,7 +94,7 @@ impl InstanceReader {
             Some(Format::FastText) => Form::FastText,
             Some(Format::Svmlight) => Form::Svmlight(svmlight_bases(source.name(), options)?),
             Some(other) => {
-                let kind = ReadErrorKind::WrongFormat { format: other.name(), wanted: "one instance a line" };
+                let kind = ReadErrorKind::WrongFormat { format: other.name(), expected: "one instance a line" };
                 return Err(ReadError::file(source.name(), kind));
             }
         };
@@ -163,7 +163,7 @@ impl InstanceReader {
                 }
             }
             other => {
-                let kind = ReadErrorKind::WrongFormat { format: other.name(), wanted: "one instance a line" };
+                let kind = ReadErrorKind::WrongFormat { format: other.name(), expected: "one instance a line" };
                 return Err(ReadError::file(name, kind));
             }
         };
@@ -215,7 +215,7 @@ impl InstanceReader {
     fn end(&mut self) -> Result<Option<u64>, ReadError> {
         match self.header.take() {
             Some(header) if header.n_rows != self.rows => {
-                let kind = ReadErrorKind::RowCount { met: self.rows, wanted: header.n_rows };
+                let kind = ReadErrorKind::RowCount { got: self.rows, expected: header.n_rows };
                 Err(ReadError::line(self.source.name(), 1, kind))
             }
             _ => Ok(None),

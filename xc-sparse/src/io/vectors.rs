@@ -65,13 +65,13 @@ impl Vectors {
             return Ok(None);
         }
         let start = file.stream_position().map_err(fail)?;
-        let wanted = u128::from(rows) * u128::from(columns) * 4;
-        let met = meta.len().saturating_sub(start);
-        if u128::from(met) < wanted {
-            return Err(problem(NpyError::Problem(ArrayProblem::Length { met, wanted })));
+        let expected = u128::from(rows) * u128::from(columns) * 4;
+        let got = meta.len().saturating_sub(start);
+        if u128::from(got) < expected {
+            return Err(problem(NpyError::Problem(ArrayProblem::Length { got, expected })));
         }
-        if u128::from(met) > wanted {
-            return Err(problem(NpyError::Problem(ArrayProblem::Trailing { wanted })));
+        if u128::from(got) > expected {
+            return Err(problem(NpyError::Problem(ArrayProblem::Trailing { expected })));
         }
         // All bytes are there, so the sizes fit memory; headers of unusual length leave values that are not aligned.
         let range = start as usize..meta.len() as usize;
@@ -132,8 +132,8 @@ impl Vectors {
         let (row, column) = ((first + at) / self.columns, (first + at) % self.columns);
         let problem = ArrayProblem::Entry {
             at: column,
-            met: values[at].to_string().into(),
-            wanted: "a finite value that f32 can hold".into(),
+            got: values[at].to_string().into(),
+            expected: "a finite value that f32 can hold".into(),
         };
         Err(ReadError::row(&self.name, row as u64, ReadErrorKind::Array { array: "npy".into(), problem }))
     }
@@ -143,6 +143,18 @@ impl Vectors {
 mod tests {
     use super::super::npy::{push_header, write_npy};
     use super::*;
+
+    /// An error and what caused it, joined as a program prints them.
+    trait Said {
+        fn said(&self) -> String;
+    }
+
+    impl<E: std::error::Error> Said for E {
+        fn said(&self) -> String {
+            let links = std::iter::successors(self.source(), |link| link.source());
+            links.fold(self.to_string(), |text, link| format!("{text}: {link}"))
+        }
+    }
 
     fn file(bytes: &[u8]) -> tempfile::NamedTempFile {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -159,7 +171,7 @@ mod tests {
     fn open(bytes: &[u8]) -> Result<Vectors, String> {
         let file = file(bytes);
         let name = file.path().display().to_string();
-        Vectors::open(file.path(), &ReadOptions::default()).map_err(|e| e.to_string().replace(&name, "F"))
+        Vectors::open(file.path(), &ReadOptions::default()).map_err(|e| e.said().replace(&name, "F"))
     }
 
     #[test]
@@ -233,10 +245,10 @@ mod tests {
         let bytes = npy(50_000, 4, &values);
         let file = file(&bytes);
         let open = Vectors::open(file.path(), &ReadOptions::default()).unwrap();
-        let said = |rows| open.check(rows).unwrap_err().to_string();
+        let said = |rows| open.check(rows).unwrap_err().said();
         assert!(
             said(0..50_000)
-                .ends_with(": row 32768: array npy: entry 1 is NaN, wanted a finite value that f32 can hold")
+                .ends_with(": row 32768: array npy: entry 1 is NaN, expected a finite value that f32 can hold")
         );
         assert!(said(32_769..50_000).contains(": row 37500: array npy: entry 0 is inf"));
         assert!(open.check(0..32_768).is_ok() && open.check(37_501..50_000).is_ok() && open.check(7..7).is_ok());

@@ -141,23 +141,23 @@ impl Config {
             return Err(OpenError::NotAModel { path: path.to_owned(), why });
         }
         // Before the rest is looked at: a later version may have changed any of it.
-        if let Some(met) = value.get("format_version").and_then(Value::as_u64)
-            && met > FORMAT_VERSION
+        if let Some(got) = value.get("format_version").and_then(Value::as_u64)
+            && got > FORMAT_VERSION
         {
-            return Err(OpenError::NewerVersion { path: path.to_owned(), met, supported: FORMAT_VERSION });
+            return Err(OpenError::NewerVersion { path: path.to_owned(), got, supported: FORMAT_VERSION });
         }
         let written = value.as_object_mut().and_then(|fields| fields.remove(HASH_FIELD));
         let written = written.and_then(|hash| hash.as_str().map(str::to_owned)).unwrap_or_default();
-        let met = hex(content_hash(&value).map_err(malformed)?);
+        let got = hex(content_hash(&value).map_err(malformed)?);
         let config: Self = serde_json::from_value(value).map_err(malformed)?;
-        Ok((config, ConfigHash { met, written }))
+        Ok((config, ConfigHash { got, written }))
     }
 }
 
-/// Hash of the configuration as met, and as its writer noted it.
+/// Hash of the configuration as found, and as its writer noted it.
 #[derive(Clone, Debug)]
 pub(super) struct ConfigHash {
-    pub(super) met: String,
+    pub(super) got: String,
     pub(super) written: String,
 }
 

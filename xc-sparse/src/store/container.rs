@@ -129,8 +129,8 @@ impl Container {
             by_file.entry(&entry.file).or_default().push((name, entry));
         }
         let (mut files, mut places, mut lost) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        for (file_name, wanted) in by_file {
-            match open_arrays(folder, file_name, mode, &wanted, files.len()) {
+        for (file_name, expected) in by_file {
+            match open_arrays(folder, file_name, mode, &expected, files.len()) {
                 Ok((file, found)) => {
                     files.push(file);
                     places.extend(found);
@@ -162,12 +162,12 @@ impl Container {
     }
 
     /// Fails when the model is of another kind.
-    pub fn expect_kind(&self, wanted: &str) -> Result<(), OpenError> {
-        if self.config.kind == wanted {
+    pub fn expect_kind(&self, expected: &str) -> Result<(), OpenError> {
+        if self.config.kind == expected {
             return Ok(());
         }
-        let met = self.config.kind.clone();
-        Err(OpenError::Kind { path: self.folder.clone(), met, wanted: wanted.to_owned() })
+        let got = self.config.kind.clone();
+        Err(OpenError::Kind { path: self.folder.clone(), got, expected: expected.to_owned() })
     }
 
     /// Format version of the folder.
@@ -271,7 +271,7 @@ impl Container {
     }
 
     /// Where an array of a type lies.
-    fn place(&self, name: &str, wanted: DType) -> Result<(&OpenFile, &Range<usize>), OpenError> {
+    fn place(&self, name: &str, expected: DType) -> Result<(&OpenFile, &Range<usize>), OpenError> {
         let entry = self.config.arrays.get(name);
         let (Some(entry), Some(place)) = (entry, self.places.get(name)) else {
             let name = name.to_owned();
@@ -281,9 +281,9 @@ impl Container {
             });
         };
         let file = &self.files[place.file];
-        if entry.dtype != wanted {
-            let (path, met) = (file.path.clone(), entry.dtype.to_string());
-            return Err(OpenError::Dtype { path, name: name.to_owned(), met, wanted });
+        if entry.dtype != expected {
+            let (path, got) = (file.path.clone(), entry.dtype.to_string());
+            return Err(OpenError::Dtype { path, name: name.to_owned(), got, expected });
         }
         Ok((file, &place.range))
     }
@@ -296,8 +296,8 @@ impl Container {
         Err(OpenError::Shape {
             path: self.folder.join(&entry.file),
             name: name.to_owned(),
-            met: entry.shape.clone(),
-            wanted: shape.to_vec(),
+            got: entry.shape.clone(),
+            expected: shape.to_vec(),
         })
     }
 
@@ -316,7 +316,7 @@ impl Container {
         };
         let names: Vec<String> = text.lines().map(str::to_owned).collect();
         if names.len() != entry.count {
-            return Err(OpenError::LabelCount { path, met: names.len(), wanted: entry.count });
+            return Err(OpenError::LabelCount { path, got: names.len(), expected: entry.count });
         }
         Ok(Some(names))
     }
@@ -376,32 +376,32 @@ fn open_arrays(
     folder: &OpenFolder,
     name: &str,
     mode: OpenMode,
-    wanted: &[(&String, &ArrayEntry)],
+    expected: &[(&String, &ArrayEntry)],
     number: usize,
 ) -> Result<(OpenFile, BTreeMap<String, Place>), OpenError> {
     let path = folder.path.join(name);
     let bytes = open_file(folder, name, &path, mode)?;
     let (start, header) = read_header(&path, bytes.as_bytes())?;
     let mut places = BTreeMap::new();
-    let pads = place_arrays(&path, start, &header, wanted, number, &mut places)?;
+    let pads = place_arrays(&path, start, &header, expected, number, &mut places)?;
     Ok((OpenFile { path, bytes: Arc::new(bytes), pads }, places))
 }
 
 /// Reads the header; gives the position of the data part. The file is exactly as long as the header says.
 fn read_header(path: &Path, bytes: &[u8]) -> Result<(usize, Header), OpenError> {
-    let length = |wanted: u64| OpenError::Length { path: path.to_owned(), met: bytes.len() as u64, wanted };
+    let length = |expected: u64| OpenError::Length { path: path.to_owned(), got: bytes.len() as u64, expected };
     let Some((prefix, rest)) = bytes.split_first_chunk::<8>() else { return Err(length(8)) };
     let n_header = u64::from_le_bytes(*prefix);
     if n_header > HEADER_LIMIT {
-        return Err(OpenError::TooLarge { path: path.to_owned(), what: "header", met: n_header, limit: HEADER_LIMIT });
+        return Err(OpenError::TooLarge { path: path.to_owned(), what: "header", got: n_header, limit: HEADER_LIMIT });
     }
     let n_header = n_header as usize;
     let Some(text) = rest.get(..n_header) else { return Err(length(8 + n_header as u64)) };
     let header: Header =
         serde_json::from_slice(text).map_err(|source| OpenError::Header { path: path.to_owned(), source })?;
-    let wanted = (8 + n_header as u64).saturating_add(header.data_len());
-    if wanted != bytes.len() as u64 {
-        return Err(length(wanted));
+    let expected = (8 + n_header as u64).saturating_add(header.data_len());
+    if expected != bytes.len() as u64 {
+        return Err(length(expected));
     }
     Ok((8 + n_header, header))
 }
@@ -411,23 +411,23 @@ fn place_arrays(
     path: &Path,
     start: usize,
     header: &Header,
-    wanted: &[(&String, &ArrayEntry)],
+    expected: &[(&String, &ArrayEntry)],
     file: usize,
     places: &mut BTreeMap<String, Place>,
 ) -> Result<Vec<Range<usize>>, OpenError> {
     let mut tensors = header.arrays().clone();
-    for &(name, entry) in wanted {
+    for &(name, entry) in expected {
         let fail_path = || path.to_owned();
         let Some(info) = tensors.remove(name) else {
             return Err(OpenError::MissingArray { path: fail_path(), name: name.clone() });
         };
         if info.dtype != entry.dtype {
-            let met = info.dtype.to_string();
-            return Err(OpenError::Dtype { path: fail_path(), name: name.clone(), met, wanted: entry.dtype });
+            let got = info.dtype.to_string();
+            return Err(OpenError::Dtype { path: fail_path(), name: name.clone(), got, expected: entry.dtype });
         }
         if info.shape != entry.shape {
-            let (met, wanted) = (info.shape.clone(), entry.shape.clone());
-            return Err(OpenError::Shape { path: fail_path(), name: name.clone(), met, wanted });
+            let (got, expected) = (info.shape.clone(), entry.shape.clone());
+            return Err(OpenError::Shape { path: fail_path(), name: name.clone(), got, expected });
         }
         let (begin, end) = info.data_offsets;
         places.insert(name.clone(), Place { file, range: start + begin..start + end });

@@ -5,25 +5,12 @@ use crate::dtype::DType;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Text from outside in an error message: shown with its control characters escaped, so that a message stays one line.
-pub struct OneLine<'a>(pub &'a dyn std::fmt::Display);
-
-impl std::fmt::Display for OneLine<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        use std::fmt::Write as _;
-        for c in self.0.to_string().chars() {
-            if c.is_control() { write!(f, "{}", c.escape_default())? } else { f.write_char(c)? }
-        }
-        Ok(())
-    }
-}
-
 /// Why a model could not be saved.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WriteError {
     /// The destination holds something that is no model of ours; it is left alone.
-    #[error("{}: {why}; wanted a new path, an empty folder or an existing xc model", path.display())]
+    #[error("{}: {why}; expected a new path, an empty folder or an existing xc model", path.display())]
     Occupied {
         /// The destination.
         path: PathBuf,
@@ -36,7 +23,7 @@ pub enum WriteError {
     /// The array name cannot be used.
     #[error("array name {name:?}: {why}")]
     Name {
-        /// The name met.
+        /// The name found.
         name: String,
         /// What is wrong with it.
         why: &'static str,
@@ -50,7 +37,7 @@ pub enum WriteError {
         dtype: DType,
         /// The shape asked for.
         shape: Vec<usize>,
-        /// Bytes met.
+        /// Bytes found.
         bytes: u64,
     },
     /// The writer was finished before this stream was.
@@ -74,7 +61,7 @@ pub enum WriteError {
 #[non_exhaustive]
 pub enum OpenError {
     /// The system refused.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: cannot be read", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
@@ -86,11 +73,11 @@ pub enum OpenError {
     NotAModel {
         /// The folder or file.
         path: PathBuf,
-        /// What was met.
+        /// What was found.
         why: &'static str,
     },
     /// `config.json` is malformed.
-    #[error("{}: {}", path.display(), OneLine(source))]
+    #[error("{}: malformed", path.display())]
     Config {
         /// The file.
         path: PathBuf,
@@ -98,49 +85,49 @@ pub enum OpenError {
         source: serde_json::Error,
     },
     /// A file is larger than any such file may be.
-    #[error("{}: {what} of {met} bytes, the limit is {limit}", path.display())]
+    #[error("{}: {what} of {got} bytes, the limit is {limit}", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
         /// Which part.
         what: &'static str,
-        /// Bytes met.
-        met: u64,
+        /// Bytes found.
+        got: u64,
         /// Bytes allowed.
         limit: u64,
     },
     /// Written by a later version of this program.
-    #[error("{}: format version {met}, this program reads up to {supported}; use a newer xc", path.display())]
+    #[error("{}: format version {got}, this program reads up to {supported}; use a newer xc", path.display())]
     NewerVersion {
         /// The file.
         path: PathBuf,
-        /// Version met.
-        met: u64,
+        /// Version found.
+        got: u64,
         /// Newest version that is read.
         supported: u64,
     },
     /// A model of another kind.
-    #[error("{}: a model of kind {met:?}, wanted {wanted:?}", path.display())]
+    #[error("{}: a model of kind {got:?}, expected {expected:?}", path.display())]
     Kind {
         /// The folder.
         path: PathBuf,
-        /// Kind met.
-        met: String,
-        /// Kind wanted.
-        wanted: String,
+        /// Kind found.
+        got: String,
+        /// Kind expected.
+        expected: String,
     },
     /// A parameter is missing or of the wrong type.
-    #[error("{}: parameter {key:?}: {}", path.display(), OneLine(source))]
+    #[error("{}: parameter {key:?}", path.display())]
     Parameter {
         /// The file.
         path: PathBuf,
         /// The parameter.
         key: String,
-        /// What was met and wanted.
+        /// What was found and expected.
         source: serde_json::Error,
     },
     /// The configuration names a file that cannot belong to a model.
-    #[error("{}: array {array:?} names the file {file:?}; wanted model*.safetensors in the same folder", path.display())]
+    #[error("{}: array {array:?} names the file {file:?}; expected model*.safetensors in the same folder", path.display())]
     FileName {
         /// The configuration file.
         path: PathBuf,
@@ -150,7 +137,7 @@ pub enum OpenError {
         file: String,
     },
     /// A safetensors header is malformed.
-    #[error("{}: header: {}", path.display(), OneLine(source))]
+    #[error("{}: header", path.display())]
     Header {
         /// The file.
         path: PathBuf,
@@ -158,14 +145,14 @@ pub enum OpenError {
         source: serde_json::Error,
     },
     /// A file is shorter or longer than its header says.
-    #[error("{}: {met} bytes, wanted {wanted}: truncated or damaged", path.display())]
+    #[error("{}: {got} bytes, expected {expected}: truncated or damaged", path.display())]
     Length {
         /// The file.
         path: PathBuf,
-        /// Bytes met.
-        met: u64,
+        /// Bytes found.
+        got: u64,
         /// Bytes that the header calls for.
-        wanted: u64,
+        expected: u64,
     },
     /// The file that an array lies in was left out when the folder was opened in parts.
     #[error("array {name:?} is lost")]
@@ -192,28 +179,28 @@ pub enum OpenError {
         name: String,
     },
     /// An array has another element type.
-    #[error("{}: array {name:?} is of type {met}, wanted {wanted}", path.display())]
+    #[error("{}: array {name:?} is of type {got}, expected {expected}", path.display())]
     Dtype {
         /// The file.
         path: PathBuf,
         /// The array.
         name: String,
-        /// Type met.
-        met: String,
-        /// Type wanted.
-        wanted: DType,
+        /// Type found.
+        got: String,
+        /// Type expected.
+        expected: DType,
     },
     /// An array has another shape.
-    #[error("{}: array {name:?} has shape {met:?}, wanted {wanted:?}", path.display())]
+    #[error("{}: array {name:?} has shape {got:?}, expected {expected:?}", path.display())]
     Shape {
         /// The file.
         path: PathBuf,
         /// The array.
         name: String,
-        /// Shape met.
-        met: Vec<usize>,
-        /// Shape wanted.
-        wanted: Vec<usize>,
+        /// Shape found.
+        got: Vec<usize>,
+        /// Shape expected.
+        expected: Vec<usize>,
     },
     /// An array does not start where its type needs it.
     #[error("{}: array {name:?} starts at byte {offset}, which is not aligned for {dtype}", path.display())]
@@ -224,18 +211,18 @@ pub enum OpenError {
         name: String,
         /// Offset in the file.
         offset: usize,
-        /// Type wanted.
+        /// Type expected.
         dtype: DType,
     },
     /// `labels.txt` does not match the configuration.
-    #[error("{}: {met} label names, wanted {wanted}", path.display())]
+    #[error("{}: {got} label names, expected {expected}", path.display())]
     LabelCount {
         /// The file.
         path: PathBuf,
-        /// Names met.
-        met: usize,
-        /// Names wanted.
-        wanted: usize,
+        /// Names found.
+        got: usize,
+        /// Names expected.
+        expected: usize,
     },
     /// `labels.txt` is not UTF-8.
     #[error("{}: line {line}: not UTF-8", path.display())]

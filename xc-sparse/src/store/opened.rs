@@ -79,10 +79,10 @@ impl OpenFolder {
 pub(super) fn read_all(file: &File, path: &Path, what: &'static str, limit: u64) -> Result<Vec<u8>, OpenError> {
     let mut bytes = Vec::new();
     let n = ReadAt { file, at: 0 }.take(limit.saturating_add(1)).read_to_end(&mut bytes);
-    let met = n.map_err(|source| OpenError::Io { path: path.to_owned(), source })? as u64;
-    if met > limit {
-        let met = file.metadata().map_or(met, |meta| meta.len().max(met));
-        return Err(OpenError::TooLarge { path: path.to_owned(), what, met, limit });
+    let got = n.map_err(|source| OpenError::Io { path: path.to_owned(), source })? as u64;
+    if got > limit {
+        let got = file.metadata().map_or(got, |meta| meta.len().max(got));
+        return Err(OpenError::TooLarge { path: path.to_owned(), what, got, limit });
     }
     Ok(bytes)
 }

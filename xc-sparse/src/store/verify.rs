@@ -27,10 +27,10 @@ pub struct Mismatch {
     pub file: PathBuf,
     /// Which part of it.
     pub damage: Damage,
-    /// Hash met.
-    pub met: String,
+    /// Hash found.
+    pub got: String,
     /// Hash that `config.json` notes.
-    pub wanted: String,
+    pub expected: String,
 }
 
 impl std::fmt::Display for Mismatch {
@@ -42,7 +42,7 @@ impl std::fmt::Display for Mismatch {
             Damage::Labels => write!(f, "label names")?,
             Damage::Config => write!(f, "configuration")?,
         }
-        write!(f, " has xxh3 {}, wanted {}", self.met, self.wanted)
+        write!(f, " has xxh3 {}, expected {}", self.got, self.expected)
     }
 }
 
@@ -61,30 +61,30 @@ impl Container {
             .par_iter()
             .filter_map(|&(name, place)| {
                 let file = &self.files[place.file];
-                let met = hex(xxh3_64(&file.bytes.as_bytes()[place.range.clone()]));
-                let wanted = self.config.arrays.get(name)?.xxh3.clone();
+                let got = hex(xxh3_64(&file.bytes.as_bytes()[place.range.clone()]));
+                let expected = self.config.arrays.get(name)?.xxh3.clone();
                 let damage = Damage::Array(name.clone());
-                (met != wanted).then(|| Mismatch { file: file.path.clone(), damage, met, wanted })
+                (got != expected).then(|| Mismatch { file: file.path.clone(), damage, got, expected })
             })
             .collect();
         for file in &self.files {
             let bytes = file.bytes.as_bytes();
             if file.pads.iter().any(|pad| bytes[pad.clone()].iter().any(|&byte| byte != 0)) {
-                let (met, wanted) = (String::new(), String::new());
-                found.push(Mismatch { file: file.path.clone(), damage: Damage::Padding, met, wanted });
+                let (got, expected) = (String::new(), String::new());
+                found.push(Mismatch { file: file.path.clone(), damage: Damage::Padding, got, expected });
             }
         }
         if let Some(labels) = &self.config.labels {
             let file = self.folder().join(LABELS_FILE);
             let bytes = self.label_bytes()?;
-            let (met, wanted) = (hex(xxh3_64(&bytes)), labels.xxh3.clone());
-            if met != wanted {
-                found.push(Mismatch { file, damage: Damage::Labels, met, wanted });
+            let (got, expected) = (hex(xxh3_64(&bytes)), labels.xxh3.clone());
+            if got != expected {
+                found.push(Mismatch { file, damage: Damage::Labels, got, expected });
             }
         }
-        if self.config_hash.met != self.config_hash.written {
-            let (met, wanted) = (self.config_hash.met.clone(), self.config_hash.written.clone());
-            found.push(Mismatch { file: self.folder().join(CONFIG_FILE), damage: Damage::Config, met, wanted });
+        if self.config_hash.got != self.config_hash.written {
+            let (got, expected) = (self.config_hash.got.clone(), self.config_hash.written.clone());
+            found.push(Mismatch { file: self.folder().join(CONFIG_FILE), damage: Damage::Config, got, expected });
         }
         Ok(found)
     }

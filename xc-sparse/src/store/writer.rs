@@ -289,8 +289,8 @@ fn check_name(name: &str) -> Result<(), WriteError> {
 }
 
 fn check_shape(name: &str, dtype: DType, shape: &[usize], bytes: u64) -> Result<(), WriteError> {
-    let wanted = shape.iter().try_fold(dtype.n_bytes() as u64, |n, &extent| n.checked_mul(extent as u64));
-    if wanted != Some(bytes) || shape.len() > MAX_RANK {
+    let expected = shape.iter().try_fold(dtype.n_bytes() as u64, |n, &extent| n.checked_mul(extent as u64));
+    if expected != Some(bytes) || shape.len() > MAX_RANK {
         return Err(WriteError::Shape { name: name.to_owned(), dtype, shape: shape.to_vec(), bytes });
     }
     Ok(())
@@ -317,7 +317,7 @@ impl ArrayStream {
     /// # Panics
     /// If `T` is not the stream's element type.
     pub fn extend<T: Element>(&mut self, values: &[T]) -> Result<(), WriteError> {
-        assert!(T::DTYPE == self.dtype, "array {:?} holds {}, met {}", self.name, self.dtype, T::DTYPE);
+        assert!(T::DTYPE == self.dtype, "array {:?} holds {}, got {}", self.name, self.dtype, T::DTYPE);
         Ok(self.append(bytemuck::cast_slice(values)).map_err(failed(&self.path, "write an array"))?)
     }
 

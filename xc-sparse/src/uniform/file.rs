@@ -14,7 +14,7 @@ pub enum OpenConnectionsError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The arrays hold what they should not.
-    #[error("{}: {prefix}: {source}", path.display())]
+    #[error("{}: {prefix}", path.display())]
     Content {
         /// The folder.
         path: PathBuf,

@@ -59,7 +59,7 @@ pub enum OpenMachError {
 
 /// A repetition that cannot answer, and why.
 #[derive(Debug, Error)]
-#[error("repetition {number} is left out: {source}")]
+#[error("repetition {number} is left out")]
 pub struct LostRepetition {
     /// Its number.
     pub number: u32,

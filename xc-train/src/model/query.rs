@@ -274,7 +274,7 @@ pub enum QueryError {
 
 /// The query of a batch that has no answer.
 #[derive(Clone, Copy, Debug, Error, PartialEq)]
-#[error("query {query}: {source}")]
+#[error("query {query}")]
 pub struct BatchError {
     /// Number of the query, from 0.
     pub query: usize,

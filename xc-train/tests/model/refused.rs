@@ -48,7 +48,10 @@ fn inputs_of_another_kind_or_width_are_refused() {
     assert!(matches!(refused(&model, Query::Fields(&["a"]), &options), QueryError::Input { .. }));
     let wide = CsrMatrix::zero((2, N_FEATURES + 1));
     let error = model.predict_batch(Queries::Sparse(wide.view()), &options).unwrap_err();
-    assert_eq!(error.to_string(), "query 0: the query has 91 features; the model takes 90");
+    assert_eq!(
+        (&*error.to_string(), &*error.source.to_string()),
+        ("query 0", "the query has 91 features; the model takes 90")
+    );
 
     let folder = tempfile::tempdir().unwrap();
     folders::uniform(folder.path(), classifier::InputKind::Dense, Loss::SquaredHinge);

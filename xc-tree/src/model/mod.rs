@@ -90,7 +90,7 @@ pub enum BuildError {
         n_labels: usize,
     },
     /// A level cannot be packed.
-    #[error("tree {tree}, level {level}: {source}")]
+    #[error("tree {tree}, level {level}")]
     Pack {
         /// The tree.
         tree: usize,

@@ -12,14 +12,14 @@ pub(super) fn read_weights(path: &Path, n_instances: usize) -> Result<Vec<f64>, 
     for (line, words) in lines(path)?.iter().map(String::as_str).enumerate() {
         let weight: f64 = one(path, line, words, "a weight")?;
         if !(weight.is_finite() && weight >= 0.0) {
-            return Err(bad(path, line, format_args!("met {words:?}, wanted a finite weight of at least 0")));
+            return Err(bad(path, line, format_args!("got {words:?}, expected a finite weight of at least 0")));
         }
         weights.push(weight);
     }
     if weights.len() != n_instances {
-        let met = weights.len();
+        let got = weights.len();
         return Err(CliError::usage(format_args!(
-            "{}: {met} weights, wanted {n_instances}: one a line for each instance of the truth",
+            "{}: {got} weights, expected {n_instances}: one a line for each instance of the truth",
             path.display()
         )));
     }
@@ -37,7 +37,7 @@ pub(super) fn read_pairs(path: &Path, n_instances: usize) -> Result<PairFilter, 
                 pairs.push((one(path, line, instance, "an instance")?, one(path, line, label, "a label id")?));
                 places.push(line);
             }
-            _ => return Err(bad(path, line, format_args!("met {text:?}, wanted an instance and a label id"))),
+            _ => return Err(bad(path, line, format_args!("got {text:?}, expected an instance and a label id"))),
         }
     }
     PairFilter::try_new(pairs, n_instances).map_err(|error| match error {
@@ -79,8 +79,8 @@ fn bad(path: &Path, line: usize, what: impl Display) -> CliError {
     CliError::usage(format_args!("{}: line {}: {what}", path.display(), line + 1))
 }
 
-fn one<T: FromStr>(path: &Path, line: usize, word: &str, wanted: &str) -> Result<T, CliError> {
+fn one<T: FromStr>(path: &Path, line: usize, word: &str, expected: &str) -> Result<T, CliError> {
     let trimmed = word.trim();
     let value = trimmed.parse().ok().filter(|_| !trimmed.starts_with('+'));
-    value.ok_or_else(|| bad(path, line, format_args!("met {trimmed:?}, wanted {wanted}")))
+    value.ok_or_else(|| bad(path, line, format_args!("got {trimmed:?}, expected {expected}")))
 }

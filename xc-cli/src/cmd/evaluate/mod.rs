@@ -4,7 +4,7 @@ mod lists;
 
 use crate::context::Context;
 use crate::data::InputArgs;
-use crate::error::CliError;
+use crate::error::{CliError, chain};
 use crate::output;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -100,14 +100,14 @@ struct Truth {
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let bootstrap = BootstrapParams { resamples: args.resamples, level: args.level, seed: context.seed };
-    bootstrap.check().map_err(|e| CliError::usage(format_args!("--resamples, --level: {e}")))?;
+    bootstrap.check().map_err(|e| CliError::usage(format_args!("--resamples, --level: {}", chain(&e))))?;
     let keep = args.intervals || args.compare.is_some();
     let mut params = EvaluatorParams {
         ks: args.k.clone(),
         keep_rows: if keep { KeepRows::Yes } else { KeepRows::No },
         ..EvaluatorParams::new(0)
     };
-    params.check().map_err(|e| CliError::usage(format_args!("--k: {e}")))?;
+    params.check().map_err(|e| CliError::usage(format_args!("--k: {}", chain(&e))))?;
     let names = match &args.label_names {
         Some(path) => Some(Arc::new(read_label_names(path, NameColumn::First)?)),
         None => None,
@@ -125,8 +125,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         let batch = read_predictions(path, &ReadOptions { n_labels: bound, ..ReadOptions::default() })
             .map_err(|e| unreadable(e, args.label_names.is_some()))?;
         if batch.len() != n_instances {
-            let (met, truth) = (batch.len(), args.truth.display());
-            let what = format_args!("{}: {met} instances, wanted {n_instances} as in {truth}", path.display());
+            let (got, truth) = (batch.len(), args.truth.display());
+            let what = format_args!("{}: {got} instances, expected {n_instances} as in {truth}", path.display());
             return Err(CliError::usage(what));
         }
         Ok(batch)
@@ -164,7 +164,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let comparison = match (&args.compare, other) {
         (Some(path), Some(other)) => {
             let other = evaluate(&evaluator, path, &other)?;
-            let failed = |e| CliError::usage(format_args!("{}: {e}", path.display()));
+            let failed = |e| CliError::input(path, &e);
             Some(report.compare(&other, &bootstrap).map_err(failed)?)
         }
         _ => None,
@@ -247,7 +247,7 @@ fn read_truth(args: &Args, names: Option<Arc<LabelNames>>) -> Result<Truth, CliE
     let lists = read_labels(path, &options)?;
     if lists.label_names.is_some() && known.is_none() {
         return Err(CliError::usage(format_args!(
-            "{}: labels are names, predictions are ids; wanted --label-names FILE, such as labels.txt of the model",
+            "{}: labels are names, predictions are ids; expected --label-names FILE, such as labels.txt of the model",
             path.display()
         )));
     }
@@ -259,7 +259,7 @@ fn read_propensity(args: &Args, path: &Path, names: Option<Arc<LabelNames>>) -> 
     let lists = read_labels(path, &options(args, names))?;
     if lists.label_names.is_some() && args.label_names.is_none() {
         return Err(CliError::usage(format_args!(
-            "{}: labels are names, predictions are ids; wanted --label-names FILE",
+            "{}: labels are names, predictions are ids; expected --label-names FILE",
             path.display()
         )));
     }

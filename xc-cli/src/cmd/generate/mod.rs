@@ -95,8 +95,8 @@ impl Args {
         let named = PRESETS.iter().find(|(name, _)| *name == self.preset);
         let Some(&(_, mut shape)) = named else {
             let names: Vec<_> = PRESETS.iter().map(|p| p.0).collect();
-            let wanted = names.join(", ");
-            return Err(CliError::usage(format_args!("--preset {}: unknown; wanted one of {wanted}", self.preset)));
+            let expected = names.join(", ");
+            return Err(CliError::usage(format_args!("--preset {}: unknown; expected one of {expected}", self.preset)));
         };
         if let Some(n) = self.instances {
             shape.instances = n;
@@ -108,8 +108,8 @@ impl Args {
         shape.words = self.words.unwrap_or(shape.words);
         shape.labels_per_instance = self.labels_per_instance.unwrap_or(shape.labels_per_instance);
         shape.background = self.background.unwrap_or(shape.background);
-        let refuse = |option: &str, met: &dyn std::fmt::Display, wanted: &str| {
-            Err(CliError::usage(format_args!("--{option} {met}: {wanted} wanted")))
+        let refuse = |option: &str, got: &dyn std::fmt::Display, expected: &str| {
+            Err(CliError::usage(format_args!("--{option} {got}: {expected} expected")))
         };
         let id_max = u64::from(u32::MAX);
         match shape {
@@ -132,7 +132,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         (Some(model), _) => untrained::run(args, model, shape, context),
         (None, Some(output)) => generate_data(args, output, shape, context),
         // clap asks for one of the two.
-        (None, None) => Err(CliError::usage("generate: --output is wanted")),
+        (None, None) => Err(CliError::usage("generate: --output is expected")),
     }
 }
 

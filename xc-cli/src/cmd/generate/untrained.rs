@@ -77,9 +77,9 @@ fn measure_overlap(model: &TreeModel) -> Vec<f64> {
 }
 
 pub(super) fn run(args: &Args, folder: &Path, shape: Shape, context: &Context) -> Result<(), CliError> {
-    let wanted = &args.untrained;
+    let expected = &args.untrained;
     ContainerWriter::check(folder).map_err(|e| model::write_error(&e))?;
-    let overlap = match &wanted.like {
+    let overlap = match &expected.like {
         Some(like) => {
             let like_model = OpenArgs::default().open(like, None, context)?;
             let overlap = measure_overlap(like_model.as_kind().ok_or_else(|| {
@@ -94,20 +94,20 @@ pub(super) fn run(args: &Args, folder: &Path, shape: Shape, context: &Context) -
             ));
             overlap
         }
-        None => wanted.overlap.clone(),
+        None => expected.overlap.clone(),
     };
     // Both fit: `shape` bounds them to 32 bits.
     let tree = Untrained::new(UntrainedParams {
         n_labels: shape.labels as u32,
         n_features: shape.features as u32,
-        branching: wanted.branching,
-        weights_per_column: wanted.weights,
+        branching: expected.branching,
+        weights_per_column: expected.weights,
         overlap: overlap.clone(),
-        query_nnz: wanted.query_features,
+        query_nnz: expected.query_features,
         topical: 1.0 - shape.background,
         topic_size: 64,
         zipf: 1.05,
-        precision: wanted.precision,
+        precision: expected.precision,
         seed: context.seed,
     })
     .map_err(untrained_error)?;
@@ -174,7 +174,7 @@ fn write_queries(tree: &Untrained, shape: Shape, file: &mut Output) -> Result<()
 
 fn untrained_error(error: UntrainedError) -> CliError {
     match &error {
-        UntrainedError::Parameter { .. } => CliError::usage(format_args!("generate --model: {error}")),
+        UntrainedError::Parameter { .. } => CliError::usage(format_args!("generate --model: {}", chain(&error))),
         UntrainedError::Write(e) => model::write_error(e),
         UntrainedError::Cancelled => CliError::interrupted(),
         _ => CliError::failed(chain(&error)),

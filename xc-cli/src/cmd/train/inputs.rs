@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::data::{Dataset, Datasets, InputArgs, Making, TextArgs, read_labelled, read_training};
-use crate::error::{CliError, chain, io_text};
+use crate::error::{CliError, chain};
 use crate::interrupt;
 use crate::model::beside;
 use std::io;
@@ -114,7 +114,7 @@ impl DataArgs {
         let named = [&self.train_labels, &self.validation, &self.validation_labels, &self.label_names];
         for path in named.into_iter().chain(further.iter().copied()).flatten().chain([&self.train]) {
             std::fs::File::open(path)
-                .map_err(|e| CliError::usage(format_args!("{}: {}", path.display(), io_text(&e))))?;
+                .map_err(|e| CliError::usage(format_args!("{}: {}", path.display(), chain(&e))))?;
         }
         let train = read_training(
             &self.train,
@@ -135,7 +135,7 @@ impl DataArgs {
 
 /// The same path whatever links and dots lead to it; what it names need not exist.
 fn resolve(path: &Path) -> Result<PathBuf, CliError> {
-    let refused = |e: io::Error| CliError::usage(format_args!("{}: {}", path.display(), io_text(&e)));
+    let refused = |e: io::Error| CliError::usage(format_args!("{}: {}", path.display(), chain(&e)));
     if let Ok(found) = path.canonicalize() {
         return Ok(found);
     }
@@ -175,7 +175,7 @@ fn read_held_out(
     let making = Making::Apply { maker: data.maker.as_ref(), n_features: data.width() };
     let held_out = read_labelled(path, labels, names.as_ref(), UnknownLabels::Append, input, making, context)?;
     if held_out.len() == 0 {
-        return Err(CliError::usage(format_args!("{}: no instance; at least one is wanted", path.display())));
+        return Err(CliError::usage(format_args!("{}: no instance; at least one is expected", path.display())));
     }
     Ok(held_out)
 }

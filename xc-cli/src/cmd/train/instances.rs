@@ -3,7 +3,7 @@
 use super::inputs::DataArgs;
 use crate::context::Context;
 use crate::data::{Datasets, KnownLabels, read_vectors, vector_source};
-use crate::error::{CliError, io_text};
+use crate::error::{CliError, chain};
 use std::path::PathBuf;
 use xc_hash::text::PipelineParams;
 use xc_sparse::io::{LabelNames, NameColumn, UnknownLabels, read_label_names};
@@ -28,7 +28,7 @@ pub(super) fn read(
     let Some(train) = train else {
         if let Some(source) = validation {
             return Err(CliError::usage(format_args!(
-                "{}: vectors, but the training instances of {} are sparse features; both are wanted in one form",
+                "{}: vectors, but the training instances of {} are sparse features; both are expected in one form",
                 source.vectors.display(),
                 data.train.display()
             )));
@@ -43,14 +43,14 @@ pub(super) fn read(
         .chain([validation.as_ref().map(|s| s.vectors), validation.as_ref().map(|s| s.labels)])
         .flatten()
     {
-        std::fs::File::open(path).map_err(|e| CliError::usage(format_args!("{}: {}", path.display(), io_text(&e))))?;
+        std::fs::File::open(path).map_err(|e| CliError::usage(format_args!("{}: {}", path.display(), chain(&e))))?;
     }
     let names = data.label_names.as_deref().map(|path| read_label_names(path, NameColumn::First)).transpose()?;
     let known = KnownLabels { names: names.as_ref(), unknown: UnknownLabels::Refuse };
     let learned = read_vectors(&train, &known, &data.input, context)?;
     if learned.labels.nnz() == 0 {
         return Err(CliError::usage(format_args!(
-            "{}: no instance has a label; at least one label is wanted",
+            "{}: no instance has a label; at least one label is expected",
             train.labels.display()
         )));
     }
@@ -60,10 +60,10 @@ pub(super) fn read(
             let names = learned.names.clone().and_then(|names| LabelNames::try_new(names).ok());
             let known = KnownLabels { names: names.as_ref(), unknown: UnknownLabels::Append };
             let held_out = read_vectors(&source, &known, &data.input, context)?;
-            let (met, wanted) = (held_out.width(), learned.width());
-            if met != wanted {
+            let (got, expected) = (held_out.width(), learned.width());
+            if got != expected {
                 return Err(CliError::usage(format_args!(
-                    "{}: vectors of {met} values; those of {} have {wanted}",
+                    "{}: vectors of {got} values; those of {} have {expected}",
                     source.vectors.display(),
                     train.vectors.display()
                 )));
@@ -72,7 +72,7 @@ pub(super) fn read(
         }
         (None, Some(main)) => {
             return Err(CliError::usage(format_args!(
-                "{}: no vectors; --validation-features FILE.npy is wanted, since the training instances are vectors",
+                "{}: no vectors; --validation-features FILE.npy is expected, since the training instances are vectors",
                 main.display()
             )));
         }

@@ -1,7 +1,7 @@
 //! The training log: one JSON object a line, and a picture of it.
 
 use crate::context::Context;
-use crate::error::{CliError, io_text};
+use crate::error::{CliError, chain};
 use crate::plot::Curve;
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
@@ -47,7 +47,7 @@ impl<'a> Log<'a> {
             std::fs::create_dir_all(folder)?;
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)
         };
-        let file = open().map_err(|e| CliError::usage(format_args!("{}: {}", path.display(), io_text(&e))))?;
+        let file = open().map_err(|e| CliError::usage(format_args!("{}: {}", path.display(), chain(&e))))?;
         let (folder, curve) = (folder.to_owned(), Curve::default());
         let lines = Lines { folder, file, curve, begun: false, losses: 0.0, n_losses: 0 };
         Ok(Self { every, context, lines: Mutex::new(Some(lines)) })
@@ -60,7 +60,7 @@ impl<'a> Log<'a> {
             && let Err(e) = work(open)
         {
             let folder = open.folder.display();
-            self.context.warn(format_args!("{folder}: {}; the training goes on without a log", io_text(&e)));
+            self.context.warn(format_args!("{folder}: {}; the training goes on without a log", chain(&e)));
             *lines = None;
         }
     }

@@ -72,7 +72,7 @@ pub(crate) struct Args {
 }
 
 fn parse_range(text: &str) -> Result<Range<u32>, String> {
-    let wrong = || format!("met {text:?}, wanted FROM..TO such as 4..8, with at least one repetition");
+    let wrong = || format!("got {text:?}, expected FROM..TO such as 4..8, with at least one repetition");
     let (from, to) = text.split_once("..").ok_or_else(wrong)?;
     let range = from.trim().parse().map_err(|_| wrong())?..to.trim().parse().map_err(|_| wrong())?;
     if range.is_empty() { Err(wrong()) } else { Ok(range) }
@@ -274,7 +274,7 @@ mod tests {
     fn ranges_have_at_least_one_number() {
         assert_eq!(parse_range("4..8"), Ok(4..8));
         for text in ["4", "4..4", "8..4", "a..b", "-1..3", "..3"] {
-            assert!(parse_range(text).unwrap_err().contains("wanted FROM..TO"), "{text}");
+            assert!(parse_range(text).unwrap_err().contains("expected FROM..TO"), "{text}");
         }
     }
 }

@@ -267,7 +267,8 @@ impl Session<'_> {
         work: impl FnOnce(&mut Trainer<'_>, &Subset<'_>, Option<&Subset<'_>>) -> Result<T, CliError>,
     ) -> Result<T, CliError> {
         fn examples<'d>(features: Features<'d>, targets: &'d LabelRows) -> Result<Examples<'d>, CliError> {
-            Examples::try_new(features, targets).map_err(|e| CliError::usage(format_args!("training data: {e}")))
+            Examples::try_new(features, targets)
+                .map_err(|e| CliError::usage(format_args!("training data: {}", chain(&e))))
         }
         let all = examples(self.sets.train.features(), targets)?;
         let others = self.sets.validation.as_ref().zip(judged);
@@ -423,7 +424,7 @@ pub(super) fn params_error(error: &xc_train::classifier::ClassifierParamsError) 
         E::Moments { .. } => "head.moments",
         _ => "train",
     };
-    CliError::usage(format_args!("--{option}: {error}"))
+    CliError::usage(format_args!("--{option}: {}", chain(error)))
 }
 
 /// Sums of long rows leave the range that initial values and learning rates are made for.

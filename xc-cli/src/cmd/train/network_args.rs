@@ -2,7 +2,7 @@
 //!
 //! Values that are not given come from the [`Preset`] of the kind, and the help shows them.
 
-use crate::error::CliError;
+use crate::error::{CliError, chain};
 use crate::named::{name_of, named};
 use clap::ValueEnum;
 use std::path::PathBuf;
@@ -206,7 +206,7 @@ impl NetworkArgs {
             early_stopping: self.patience.map(|patience| EarlyStopping { patience, from: self.patience_from }),
             keep: self.keep,
         };
-        params.check().map_err(|e| CliError::usage(format_args!("network options: {e}")))?;
+        params.check().map_err(|e| CliError::usage(format_args!("network options: {}", chain(&e))))?;
         self.check_schedule()?;
         if params.epochs == 0 {
             return Err(CliError::usage("--epochs 0: at least 1 is expected"));

@@ -3,7 +3,7 @@
 use super::inputs::DataArgs;
 use crate::context::{Context, format_bytes};
 use crate::data::Datasets;
-use crate::error::CliError;
+use crate::error::{CliError, chain};
 use crate::measure::Usage;
 use crate::model::{self, beside};
 use crate::output::{self, Output};
@@ -44,7 +44,7 @@ pub(super) fn score_against(
     let mut params = EvaluatorParams::new(labels.n_labels());
     // The constants of the literature; too few training instances leave the propensity metrics out.
     params.propensity = Propensity::from_training(labels, 0.55, 1.5).ok();
-    evaluate(truth, answers, params).map_err(|e| CliError::failed(format_args!("validation: {e}")))
+    evaluate(truth, answers, params).map_err(|e| CliError::failed(format_args!("validation: {}", chain(&e))))
 }
 
 impl Report {

@@ -119,16 +119,16 @@ fn read_inputs(args: &Args, text: &xc_hash::text::PipelineParams, context: &Cont
     };
     let instance_weights = args.linear.instance_weights.as_deref().map(read_numbers).transpose()?;
     let label_costs = args.linear.label_costs.as_deref().map(read_numbers).transpose()?;
-    for (numbers, path, wanted, what) in [
+    for (numbers, path, expected, what) in [
         (&instance_weights, &args.linear.instance_weights, data.len(), "instances"),
         (&label_costs, &args.linear.label_costs, data.labels.n_labels(), "labels"),
     ] {
         if let (Some(numbers), Some(path)) = (numbers, path)
-            && numbers.len() != wanted
+            && numbers.len() != expected
         {
-            let met = numbers.len();
+            let got = numbers.len();
             return Err(CliError::usage(format_args!(
-                "{}: {met} numbers; one for each of the {wanted} {what} is wanted",
+                "{}: {got} numbers; one for each of the {expected} {what} is expected",
                 path.display()
             )));
         }
@@ -147,10 +147,10 @@ fn read_label_features(
     let input = InputArgs { format: None, ..input.clone() };
     let making = Making::Fit { text, tfidf: false };
     let rows = read_labelled(path, None, None, UnknownLabels::Drop, &input, making, context)?.into_sparse();
-    let (met, wanted) = (rows.rows(), data.labels.n_labels());
-    if met != wanted {
+    let (got, expected) = (rows.rows(), data.labels.n_labels());
+    if got != expected {
         return Err(CliError::usage(format_args!(
-            "{}: {met} rows; one for each of the {wanted} labels is wanted",
+            "{}: {got} rows; one for each of the {expected} labels is expected",
             path.display()
         )));
     }

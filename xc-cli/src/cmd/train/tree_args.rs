@@ -1,7 +1,7 @@
 //! The options of `xc train tree`, and the parameters that they resolve to.
 
 use super::inputs::DataArgs;
-use crate::error::CliError;
+use crate::error::{CliError, chain};
 use crate::named::{named, weight_type};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
@@ -211,7 +211,7 @@ impl Args {
         params.post = self.saved.post_processor.or(params.post);
         params.beam = self.saved.beam;
         params.precision = self.saved.precision;
-        params.check().map_err(|e| CliError::usage(format_args!("train tree: {e}")))?;
+        params.check().map_err(|e| CliError::usage(format_args!("train tree: {}", chain(&e))))?;
         if params.representation.needs_label_features() && self.label_features.is_none() {
             return Err(CliError::usage("--cluster.representation asks for label features; expected --label-features"));
         }

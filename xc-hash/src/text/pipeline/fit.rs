@@ -22,7 +22,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum FitPipelineError {
     /// The parameters make no sense.
-    #[error("pipeline parameters: {0}")]
+    #[error("pipeline parameters")]
     Params(#[from] BlockError),
     /// Nothing would remain of any text.
     #[error(
@@ -35,7 +35,7 @@ pub enum FitPipelineError {
         n_terms: u64,
     },
     /// The terms of a block do not fit.
-    #[error("block {block}: {source}")]
+    #[error("block {block}")]
     Vocabulary {
         /// The block, from 0.
         block: usize,
@@ -70,7 +70,7 @@ pub enum FitPipelineError {
 #[derive(Debug, Error)]
 pub enum FitStreamError<E: std::error::Error + 'static> {
     /// The texts could not be read.
-    #[error("reading the texts: {0}")]
+    #[error("reading the texts")]
     Source(#[source] E),
     /// They could not be used.
     #[error(transparent)]

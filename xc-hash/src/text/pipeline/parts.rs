@@ -68,7 +68,7 @@ enum Kind {
 #[non_exhaustive]
 pub enum OpenPipelineError {
     /// The JSON does not have the wanted form.
-    #[error("pipeline config: {}", one_line(.0))]
+    #[error("pipeline config")]
     Config(#[from] serde_json::Error),
     /// Written by a newer program.
     #[error("pipeline version {met}; this program reads up to {VERSION}")]
@@ -91,7 +91,7 @@ pub enum OpenPipelineError {
         field: &'static str,
     },
     /// The parameters make no sense.
-    #[error("pipeline parameters: {0}")]
+    #[error("pipeline parameters")]
     Params(#[from] BlockError),
     /// An array is absent.
     #[error("array {name:?} is missing")]
@@ -142,20 +142,13 @@ pub enum OpenPipelineError {
         wanted: u64,
     },
     /// A vocabulary is damaged.
-    #[error("vocabulary of block {block}: {source}")]
+    #[error("vocabulary of block {block}")]
     Vocabulary {
         /// The block, from 0.
         block: usize,
         /// What is wrong.
         source: VocabularyError,
     },
-}
-
-/// The error as one line: it repeats names of the JSON, whatever characters are in them.
-fn one_line(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    text.chars().map(escape).collect()
 }
 
 /// Arrays that have not been taken yet.

@@ -45,9 +45,9 @@ pub(crate) fn parse_fasttext_line(
             into.text.push_str(token);
             continue;
         };
-        let malformed = |wanted| {
+        let malformed = |expected| {
             let column = token.as_ptr() as usize - start;
-            LineError::at(column, ReadErrorKind::Malformed { met: Snippet::new(token.as_bytes()), wanted })
+            LineError::at(column, ReadErrorKind::Malformed { got: Snippet::new(token.as_bytes()), expected })
         };
         into.labels.push(match labels {
             _ if name.is_empty() => return Err(malformed("a label after __label__")),
@@ -62,8 +62,8 @@ pub(crate) fn parse_fasttext_line(
 }
 
 pub(crate) fn utf8_error(line: &[u8], valid: usize) -> LineError {
-    let met = Snippet::new(&line[valid..line.len().min(valid + 8)]);
-    LineError::at(valid, ReadErrorKind::Utf8 { met })
+    let got = Snippet::new(&line[valid..line.len().min(valid + 8)]);
+    LineError::at(valid, ReadErrorKind::Utf8 { got })
 }
 
 /// Instances of one block and the lines they stand on.

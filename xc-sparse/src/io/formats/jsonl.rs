@@ -51,8 +51,8 @@ pub(crate) fn parse_jsonl_text(line: &[u8], fields: &JsonlFields, into: &mut Tex
     let row = ObjectSeed { fields, labels: &mut into.labels, content: Content::Text(&mut parts) };
     read_object(line, row)?;
     if parts.iter().all(Option::is_none) && !parts.is_empty() {
-        let wanted = fields.text.iter().map(|f| format!("{f:?}")).collect::<Vec<_>>().join(", ");
-        return Err(LineError::whole(ReadErrorKind::MissingField { wanted: wanted.into() }));
+        let expected = fields.text.iter().map(|f| format!("{f:?}")).collect::<Vec<_>>().join(", ");
+        return Err(LineError::whole(ReadErrorKind::MissingField { expected: expected.into() }));
     }
     for part in parts.iter().flatten().filter(|p| !p.is_empty()) {
         if !into.text.is_empty() {
@@ -87,16 +87,16 @@ fn append_features(
     labels: &mut Vec<LabelRef>,
 ) -> Result<(), LineError> {
     let mark = store.mark();
-    let mut sink = FeatureSink { store, seen: RowSeen::default(), next_id: 0, limits, met: false, refused: None };
+    let mut sink = FeatureSink { store, seen: RowSeen::default(), next_id: 0, limits, got: false, refused: None };
     let outcome = read_object(line, ObjectSeed { fields, labels, content: Content::Features(&mut sink) });
     // A bound that an id broke tells more than the JSON reader, which only knows that it was stopped.
     if let Some(refused) = sink.refused.take() {
         return Err(LineError::whole(refused));
     }
     outcome?;
-    if !sink.met {
-        let wanted = format!("{:?}", fields.features).into();
-        return Err(LineError::whole(ReadErrorKind::MissingField { wanted }));
+    if !sink.got {
+        let expected = format!("{:?}", fields.features).into();
+        return Err(LineError::whole(ReadErrorKind::MissingField { expected }));
     }
     let seen = sink.seen;
     store.finish_row(mark, seen)
@@ -105,7 +105,7 @@ fn append_features(
 fn read_object(line: &[u8], seed: ObjectSeed<'_, '_>) -> Result<(), LineError> {
     let text = std::str::from_utf8(line).map_err(|e| utf8_error(line, e.valid_up_to()))?;
     if text.trim_ascii().is_empty() {
-        let kind = ReadErrorKind::Malformed { met: Snippet::new(line), wanted: "a JSON object" };
+        let kind = ReadErrorKind::Malformed { got: Snippet::new(line), expected: "a JSON object" };
         return Err(LineError::whole(kind));
     }
     let mut json = serde_json::Deserializer::from_str(text);
@@ -142,7 +142,7 @@ struct FeatureSink<'a> {
     seen: RowSeen,
     next_id: u64,
     limits: &'a Limits,
-    met: bool,
+    got: bool,
     refused: Option<ReadErrorKind>,
 }
 
@@ -153,7 +153,7 @@ impl FeatureSink<'_> {
             return Err(E::custom("a feature id out of range"));
         }
         if !value.is_finite() {
-            return Err(E::custom(format_args!("feature {id}: wanted a value that f32 can hold")));
+            return Err(E::custom(format_args!("feature {id}: expected a value that f32 can hold")));
         }
         self.seen.features_unsorted |= u64::from(id) < self.next_id;
         self.seen.zeros |= value == 0.0;
@@ -187,7 +187,7 @@ impl<'de> Visitor<'de> for ObjectSeed<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
-        let mut labels_met = false;
+        let mut labels_seen = false;
         while let Some(field) = map.next_key_seed(KeySeed { fields: self.fields, content: &self.content })? {
             let repeated = |name: &str| A::Error::custom(format_args!("the field {name:?} is given twice"));
             match (field, &mut self.content) {
@@ -199,17 +199,17 @@ impl<'de> Visitor<'de> for ObjectSeed<'_, '_> {
                     parts[i] = text;
                 }
                 (Field::Features, Content::Features(sink)) => {
-                    if sink.met {
+                    if sink.got {
                         return Err(repeated(&self.fields.features));
                     }
-                    sink.met = true;
+                    sink.got = true;
                     map.next_value_seed(FeaturesSeed { sink })?;
                 }
                 (Field::Labels, _) => {
-                    if labels_met {
+                    if labels_seen {
                         return Err(repeated(&self.fields.labels));
                     }
-                    labels_met = true;
+                    labels_seen = true;
                     map.next_value_seed(LabelsSeed { labels: self.labels })?;
                 }
                 _ => _ = map.next_value::<IgnoredAny>()?,
@@ -297,7 +297,7 @@ impl<'de> Visitor<'de> for LabelsSeed<'_> {
         while let Some(label) = seq.next_element_seed(LabelSeed)? {
             let is_id = matches!(label, LabelRef::Id(_));
             if *first.get_or_insert(is_id) != is_id {
-                return Err(A::Error::custom("labels are ids and names in one list, wanted all ids or all names"));
+                return Err(A::Error::custom("labels are ids and names in one list, expected all ids or all names"));
             }
             self.labels.push(label);
         }
@@ -330,7 +330,7 @@ impl Visitor<'_> for LabelSeed {
     }
     fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<LabelRef, E> {
         if name.is_empty() || name.contains(['\t', '\n', '\r']) {
-            return Err(E::custom("a label name is empty or has a tab or line break, wanted a printable name"));
+            return Err(E::custom("a label name is empty or has a tab or line break, expected a printable name"));
         }
         Ok(LabelRef::Name(name.to_owned()))
     }

@@ -83,20 +83,20 @@ impl NpyHeader {
             let after = match key {
                 "descr" if descr.is_none() => {
                     if value.starts_with('[') {
-                        let met = Snippet::new(value.as_bytes());
-                        return Err(NpyError::Problem(ArrayProblem::Type { met, wanted: TYPES }));
+                        let got = Snippet::new(value.as_bytes());
+                        return Err(NpyError::Problem(ArrayProblem::Type { got, expected: TYPES }));
                     }
-                    let (met, after) = quoted(value).ok_or_else(torn)?;
-                    descr = Some(met);
+                    let (got, after) = quoted(value).ok_or_else(torn)?;
+                    descr = Some(got);
                     after
                 }
                 "fortran_order" if fortran.is_none() => {
-                    let (met, after) = match (value.strip_prefix("True"), value.strip_prefix("False")) {
+                    let (got, after) = match (value.strip_prefix("True"), value.strip_prefix("False")) {
                         (Some(after), _) => (true, after),
                         (_, Some(after)) => (false, after),
                         _ => return Err(torn()),
                     };
-                    fortran = Some(met);
+                    fortran = Some(got);
                     after
                 }
                 "shape" if shape.is_none() => {
@@ -119,7 +119,7 @@ impl NpyHeader {
             };
         }
         let (Some(descr), Some(fortran), Some(shape)) = (descr, fortran, shape) else { return Err(torn()) };
-        let strange = || NpyError::Problem(ArrayProblem::Type { met: Snippet::new(descr.as_bytes()), wanted: TYPES });
+        let strange = || NpyError::Problem(ArrayProblem::Type { got: Snippet::new(descr.as_bytes()), expected: TYPES });
         let (order, code) = match descr.as_bytes() {
             [order @ (b'<' | b'>' | b'|' | b'='), code @ ..] => (*order, code),
             _ => return Err(strange()),
@@ -160,7 +160,7 @@ fn read_all(reader: &mut impl Read, bytes: &mut [u8]) -> Result<(), NpyError> {
 
 /// A type that array entries are converted to.
 pub(crate) trait Entry: Sized {
-    /// What is wanted, in messages.
+    /// What is expected, in messages.
     const WANTED: &'static str;
     fn from_int(value: i128) -> Option<Self>;
     fn from_float(value: f64) -> Option<Self>;
@@ -178,9 +178,9 @@ impl Entry for f32 {
 }
 
 macro_rules! whole_entry {
-    ($type:ty, $wanted:literal) => {
+    ($type:ty, $expected:literal) => {
         impl Entry for $type {
-            const WANTED: &'static str = $wanted;
+            const WANTED: &'static str = $expected;
             fn from_int(value: i128) -> Option<Self> {
                 value.try_into().ok()
             }
@@ -213,21 +213,21 @@ pub(crate) fn read_entries<T: Entry>(
         (b'f', 4) => |b| Err(f64::from(f32::from_le_bytes(sized(b)))),
         (b'f', 8) => |b| Err(f64::from_le_bytes(sized(b))),
         _ => {
-            let met = Snippet::new(header.descr().as_bytes());
-            return Err(NpyError::Problem(ArrayProblem::Type { met, wanted: TYPES }));
+            let got = Snippet::new(header.descr().as_bytes());
+            return Err(NpyError::Problem(ArrayProblem::Type { got, expected: TYPES }));
         }
     };
     let item = header.item_bytes;
-    let wanted_bytes = header.shape.iter().fold(item as u128, |n, &size| n.saturating_mul(u128::from(size)));
-    let mut left = wanted_bytes;
+    let expected_bytes = header.shape.iter().fold(item as u128, |n, &size| n.saturating_mul(u128::from(size)));
+    let mut left = expected_bytes;
     let mut chunk = vec![0u8; (1 << 16) / item * item];
     let mut at = 0usize;
     while left > 0 {
         let want = chunk.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        let met = fill(reader, &mut chunk[..want])?;
-        if met < want {
-            let met = (wanted_bytes - left) as u64 + met as u64;
-            return Err(NpyError::Problem(ArrayProblem::Length { met, wanted: wanted_bytes }));
+        let got = fill(reader, &mut chunk[..want])?;
+        if got < want {
+            let got = (expected_bytes - left) as u64 + got as u64;
+            return Err(NpyError::Problem(ArrayProblem::Length { got, expected: expected_bytes }));
         }
         for bytes in chunk[..want].chunks_exact_mut(item) {
             if header.big_endian {
@@ -239,11 +239,11 @@ pub(crate) fn read_entries<T: Entry>(
                 Err(float) => T::from_float(float),
             };
             let Some(entry) = entry else {
-                let met = match decoded {
+                let got = match decoded {
                     Ok(whole) => whole.to_string(),
                     Err(float) => float.to_string(),
                 };
-                let problem = ArrayProblem::Entry { at, met: met.into(), wanted: T::WANTED.into() };
+                let problem = ArrayProblem::Entry { at, got: got.into(), expected: T::WANTED.into() };
                 return Err(NpyError::Problem(problem));
             };
             take(entry);
@@ -252,7 +252,7 @@ pub(crate) fn read_entries<T: Entry>(
         left -= want as u128;
     }
     if fill(reader, &mut [0u8])? > 0 {
-        return Err(NpyError::Problem(ArrayProblem::Trailing { wanted: wanted_bytes }));
+        return Err(NpyError::Problem(ArrayProblem::Trailing { expected: expected_bytes }));
     }
     Ok(())
 }
@@ -266,16 +266,16 @@ fn sized<const N: usize>(bytes: &[u8]) -> [u8; N] {
 
 // As many bytes as there are, up to the buffer.
 fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut met = 0;
-    while met < buffer.len() {
-        match reader.read(&mut buffer[met..]) {
+    let mut got = 0;
+    while got < buffer.len() {
+        match reader.read(&mut buffer[got..]) {
             Ok(0) => break,
-            Ok(n) => met += n,
+            Ok(n) => got += n,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
         }
     }
-    Ok(met)
+    Ok(got)
 }
 
 fn open_dense(path: &Path, options: &ReadOptions) -> Result<(Source, NpyHeader, [u64; 2]), ReadError> {
@@ -288,9 +288,9 @@ fn open_dense(path: &Path, options: &ReadOptions) -> Result<(Source, NpyHeader, 
 
 /// Rows and columns of a matrix of dense rows.
 pub(crate) fn check_dense(header: &NpyHeader) -> Result<[u64; 2], NpyError> {
-    let wrong = |wanted: &str| {
-        let met = format!("{:?}", header.shape).into();
-        Err(NpyError::Problem(ArrayProblem::Shape { met, wanted: wanted.into() }))
+    let wrong = |expected: &str| {
+        let got = format!("{:?}", header.shape).into();
+        Err(NpyError::Problem(ArrayProblem::Shape { got, expected: expected.into() }))
     };
     let [rows, columns] = header.shape[..] else { return wrong("[rows, columns]") };
     // Every row has bytes then, so the file bounds the number of rows.
@@ -351,8 +351,8 @@ pub(crate) fn read_npy_sparse(path: &Path, options: &ReadOptions) -> Result<Comp
     let inner = if header.fortran { rows } else { columns };
     if inner > MAX_IDS {
         let problem = ArrayProblem::Shape {
-            met: format!("{:?}", header.shape).into(),
-            wanted: "at most 4294967295 rows in Fortran order".into(),
+            got: format!("{:?}", header.shape).into(),
+            expected: "at most 4294967295 rows in Fortran order".into(),
         };
         return Err(locate(&source, NpyError::Problem(problem)));
     }

@@ -74,7 +74,7 @@ impl<'a> Archive<'a> {
             return Err(fail(io::Error::from(io::ErrorKind::IsADirectory)));
         }
         if meta.len() == 0 {
-            return Err(ReadError::file(file, ReadErrorKind::Empty { wanted: WANTED }));
+            return Err(ReadError::file(file, ReadErrorKind::Empty { expected: WANTED }));
         }
         let limit_bytes =
             options.max_expanded_bytes.unwrap_or_else(|| crate::io::source::default_expansion(meta.len()));
@@ -96,7 +96,7 @@ impl<'a> Archive<'a> {
         let opened = match self.zip.by_name(member) {
             Ok(opened) => opened,
             Err(ZipError::FileNotFound) => {
-                return Err(ReadError::file(file, ReadErrorKind::MissingMember { member, wanted: WANTED }));
+                return Err(ReadError::file(file, ReadErrorKind::MissingMember { member, expected: WANTED }));
             }
             Err(e) => return Err(zip_error(file, e)),
         };
@@ -118,8 +118,8 @@ impl<'a> Archive<'a> {
     fn list<T: Entry>(&mut self, member: &'static str) -> Result<Vec<T>, ReadError> {
         self.member(member, |reader, header| {
             if header.shape.len() != 1 {
-                let met = format!("{:?}", header.shape).into();
-                return Err(NpyError::Problem(ArrayProblem::Shape { met, wanted: "one dimension".into() }));
+                let got = format!("{:?}", header.shape).into();
+                return Err(NpyError::Problem(ArrayProblem::Shape { got, expected: "one dimension".into() }));
             }
             let mut out = Vec::new();
             npy::read_entries(&mut { reader }, &header, |entry| out.push(entry))?;
@@ -130,14 +130,14 @@ impl<'a> Archive<'a> {
     // The one string in format.npy: bytes, or UTF-32 as older writers have it.
     fn format(&mut self) -> Result<String, ReadError> {
         self.member("format.npy", |reader, header| {
-            let met = |text: &str| ArrayProblem::Entry {
+            let got = |text: &str| ArrayProblem::Entry {
                 at: 0,
-                met: format!("{text:?}").into(),
-                wanted: "csr, csc or coo".into(),
+                got: format!("{text:?}").into(),
+                expected: "csr, csc or coo".into(),
             };
             let strange = !header.shape.is_empty() || !matches!(header.kind, b'S' | b'U');
             if strange || header.item_bytes > 64 {
-                return Err(NpyError::Problem(met("not a short string")));
+                return Err(NpyError::Problem(got("not a short string")));
             }
             let bytes_each = if header.kind == b'U' { 4 } else { 1 };
             let mut text = String::new();
@@ -150,18 +150,18 @@ impl<'a> Archive<'a> {
             let text = text.trim_end_matches('\0').to_owned();
             match text.as_str() {
                 "csr" | "csc" | "coo" => Ok(text),
-                other => Err(NpyError::Problem(met(other))),
+                other => Err(NpyError::Problem(got(other))),
             }
         })
     }
 
-    fn wrong(&self, member: &str, at: usize, met: impl ToString, wanted: impl Into<String>) -> ReadError {
-        let problem = ArrayProblem::Entry { at, met: met.to_string().into(), wanted: wanted.into().into() };
+    fn wrong(&self, member: &str, at: usize, got: impl ToString, expected: impl Into<String>) -> ReadError {
+        let problem = ArrayProblem::Entry { at, got: got.to_string().into(), expected: expected.into().into() };
         ReadError::file(self.file, ReadErrorKind::Array { array: member.into(), problem })
     }
 
-    fn length(&self, member: &str, met: usize, wanted: String) -> ReadError {
-        let problem = ArrayProblem::Shape { met: format!("[{met}]").into(), wanted: wanted.into() };
+    fn length(&self, member: &str, got: usize, expected: String) -> ReadError {
+        let problem = ArrayProblem::Shape { got: format!("[{got}]").into(), expected: expected.into() };
         ReadError::file(self.file, ReadErrorKind::Array { array: member.into(), problem })
     }
 }
@@ -171,10 +171,7 @@ const WANTED: &str = "a sparse matrix as scipy.sparse.save_npz writes it";
 fn zip_error(file: &str, error: ZipError) -> ReadError {
     match error {
         ZipError::Io(error) => damaged(file, error),
-        other => {
-            let problem = other.to_string().into();
-            ReadError::file(file, ReadErrorKind::Compressed { compression: "zip", problem })
-        }
+        other => ReadError::file(file, ReadErrorKind::Compressed { compression: "zip", source: other.into() }),
     }
 }
 
@@ -182,7 +179,7 @@ fn damaged(file: &str, error: io::Error) -> ReadError {
     use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
     let kind = match error.kind() {
         UnexpectedEof | InvalidData | InvalidInput | Other => {
-            ReadErrorKind::Compressed { compression: "zip", problem: error.to_string().into() }
+            ReadErrorKind::Compressed { compression: "zip", source: error.into() }
         }
         _ => ReadErrorKind::Io(error),
     };
@@ -198,7 +195,7 @@ pub fn read_npz(path: &Path, options: &ReadOptions) -> Result<NpzMatrix, ReadErr
     let file = path.display().to_string();
     let mut archive = Archive::open(path, &file, options)?;
     if !archive.has("format.npy") && archive.has("indptr.npy") {
-        let kind = ReadErrorKind::MissingMember { member: "format.npy", wanted: WANTED };
+        let kind = ReadErrorKind::MissingMember { member: "format.npy", expected: WANTED };
         return Err(ReadError::file(&file, kind));
     }
     let format = archive.format()?;
@@ -215,20 +212,20 @@ pub fn read_npz(path: &Path, options: &ReadOptions) -> Result<NpzMatrix, ReadErr
     let indices = ids(&mut archive, "indices.npy", inner, values.len())?;
     let indptr: Vec<u64> = archive.list("indptr.npy")?;
     if indptr.len() as u64 != outer.saturating_add(1) {
-        let wanted = format!("[{}]: one entry more than the shape's {outer}", outer.saturating_add(1));
-        return Err(archive.length("indptr.npy", indptr.len(), wanted));
+        let expected = format!("[{}]: one entry more than the shape's {outer}", outer.saturating_add(1));
+        return Err(archive.length("indptr.npy", indptr.len(), expected));
     }
     if indptr[0] != 0 {
         return Err(archive.wrong("indptr.npy", 0, indptr[0], "0"));
     }
     if let Some(at) = indptr.windows(2).position(|w| w[0] > w[1]) {
-        let wanted = format!("at least {}, the entry before", indptr[at]);
-        return Err(archive.wrong("indptr.npy", at + 1, indptr[at + 1], wanted));
+        let expected = format!("at least {}, the entry before", indptr[at]);
+        return Err(archive.wrong("indptr.npy", at + 1, indptr[at + 1], expected));
     }
     let last = indptr[indptr.len() - 1];
     if last != values.len() as u64 {
-        let wanted = format!("{}, the number of values", values.len());
-        return Err(archive.wrong("indptr.npy", indptr.len() - 1, last, wanted));
+        let expected = format!("{}, the number of values", values.len());
+        return Err(archive.wrong("indptr.npy", indptr.len() - 1, last, expected));
     }
     let indptr = indptr.into_iter().map(|p| p as usize).collect();
     Ok(NpzMatrix { layout, rows: rows as usize, columns: columns as usize, indptr, indices, values })
@@ -251,8 +248,8 @@ fn ids(archive: &mut Archive<'_>, member: &'static str, below: u64, n_values: us
 fn check_outer(archive: &Archive<'_>, outer: u64, n_values: usize) -> Result<(), ReadError> {
     let most = FREE_ROWS + ROWS_PER_ENTRY.saturating_mul(n_values as u64);
     if outer > most {
-        let wanted = format!("at most {most} for {n_values} entries that are not by rows");
-        return Err(archive.wrong("shape.npy", 0, outer, wanted));
+        let expected = format!("at most {most} for {n_values} entries that are not by rows");
+        return Err(archive.wrong("shape.npy", 0, outer, expected));
     }
     Ok(())
 }
@@ -317,7 +314,7 @@ pub fn read_npz_matrix(path: &Path, options: &ReadOptions) -> Result<CsrMatrix, 
 /// where they fit (else `<i8`), `<f4` values. The same matrix gives the same bytes.
 ///
 /// # Errors
-/// What the writer met.
+/// What the writer found.
 pub fn write_npz(into: impl Write + Seek, matrix: sprs::CsMatViewI<'_, f32, u32, usize>) -> io::Result<()> {
     let layout = if matrix.is_csr() { Layout::Csr } else { Layout::Csc };
     let (rows, columns) = matrix.shape();
@@ -328,7 +325,7 @@ pub fn write_npz(into: impl Write + Seek, matrix: sprs::CsMatViewI<'_, f32, u32,
 /// Writes a sparse matrix from its arrays, which need not be sorted inside a row (ranked lists are not).
 ///
 /// # Errors
-/// What the writer met.
+/// What the writer found.
 pub fn write_npz_arrays(
     into: impl Write + Seek,
     layout: Layout,

@@ -57,8 +57,8 @@ fn append_row(line: &[u8], bases: SvmlightBases, limits: &Limits, store: &mut Ro
     if line[at..].starts_with(b"qid:") {
         let end = token_end(line, at);
         if parse_u64(&line[at + 4..end]).is_none() {
-            let met = Snippet::new(&line[at..end]);
-            return Err(LineError::at(at, ReadErrorKind::Malformed { met, wanted: "qid:number" }));
+            let got = Snippet::new(&line[at..end]);
+            return Err(LineError::at(at, ReadErrorKind::Malformed { got, expected: "qid:number" }));
         }
         at = end;
     }

@@ -48,7 +48,7 @@ impl XcHeader {
     /// [`HeaderRule::Absent`]).
     ///
     /// # Errors
-    /// A line that is no header where one is wanted; more than 4294967295 features or labels.
+    /// A line that is no header where one is expected; more than 4294967295 features or labels.
     pub fn parse(line: &[u8], rule: HeaderRule) -> Result<Option<Self>, LineError> {
         if rule == HeaderRule::Absent {
             return Ok(None);
@@ -58,13 +58,13 @@ impl XcHeader {
             Some(&[n_rows, n_features]) => Self { n_rows, n_features, n_labels: None },
             _ if rule == HeaderRule::Detect && line.contains(&b':') => return Ok(None),
             _ => {
-                let wanted = "a header of whole numbers: rows features labels (or rows columns)";
-                return Err(LineError::whole(ReadErrorKind::Malformed { met: Snippet::new(line), wanted }));
+                let expected = "a header of whole numbers: rows features labels (or rows columns)";
+                return Err(LineError::whole(ReadErrorKind::Malformed { got: Snippet::new(line), expected }));
             }
         };
-        for (what, met) in [("feature", header.n_features), ("label", header.n_labels.unwrap_or(0))] {
-            if met > MAX_IDS {
-                return Err(LineError::whole(ReadErrorKind::HeaderTooLarge { what, met, wanted: MAX_IDS }));
+        for (what, got) in [("feature", header.n_features), ("label", header.n_labels.unwrap_or(0))] {
+            if got > MAX_IDS {
+                return Err(LineError::whole(ReadErrorKind::HeaderTooLarge { what, got, expected: MAX_IDS }));
             }
         }
         Ok(Some(header))
@@ -86,11 +86,11 @@ impl XcHeader {
 
     /// The same where the header may also promise less.
     pub(crate) fn limits_within(&self, given: &Limits) -> Result<Limits, LineError> {
-        let narrow = |what, met: u64, given: Option<Bound>| match given {
-            Some(bound) if met > bound.below => {
-                Err(LineError::whole(ReadErrorKind::HeaderTooLarge { what, met, wanted: bound.below }))
+        let narrow = |what, got: u64, given: Option<Bound>| match given {
+            Some(bound) if got > bound.below => {
+                Err(LineError::whole(ReadErrorKind::HeaderTooLarge { what, got, expected: bound.below }))
             }
-            _ => Ok(Some(Bound { below: met, from: BoundFrom::Header })),
+            _ => Ok(Some(Bound { below: got, from: BoundFrom::Header })),
         };
         Ok(Limits {
             features: narrow("feature", self.n_features, given.features)?,

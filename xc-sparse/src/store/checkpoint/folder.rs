@@ -219,7 +219,7 @@ fn read_marker(path: &Path) -> Result<Option<Marker>, CheckpointError> {
         Ok((config, hash)) => {
             let marker = config.parameters.get(OWNER).and_then(|value| Marker::deserialize(value).ok());
             let marker = marker.filter(|_| config.kind == super::KIND).ok_or_else(occupied)?;
-            match hash.met == hash.written {
+            match hash.got == hash.written {
                 true => Ok(Some(marker)),
                 false => Err(damaged(path, "its config.json is not what was written")),
             }

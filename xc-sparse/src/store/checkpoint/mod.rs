@@ -148,7 +148,7 @@ pub enum CheckpointError {
 }
 
 impl CheckpointError {
-    /// Whether the file system failed, rather than that what was met is of no use.
+    /// Whether the file system failed, rather than that what was found is of no use.
     pub fn is_failure(&self) -> bool {
         matches!(self, Self::Write(_) | Self::Io { .. })
     }

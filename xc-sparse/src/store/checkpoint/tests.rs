@@ -26,7 +26,7 @@ fn names(path: &Path) -> Vec<String> {
 
 #[test]
 fn patterns_stand_for_numbers_alone() {
-    for (pattern, name, wanted) in [
+    for (pattern, name, expected) in [
         ("state", "state", true),
         ("state", "state-", false),
         ("term-#-of-#", "term-0-of-12", true),
@@ -37,7 +37,7 @@ fn patterns_stand_for_numbers_alone() {
         ("tree-#", "tree-house", false),
         ("running-#", "running-shoes", false),
     ] {
-        assert_eq!(matches(pattern, name), wanted, "{pattern} {name}");
+        assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
     }
     assert!(LAYOUT.is_leftover(".state.Ab3xYz.partial") && LAYOUT.is_leftover(".term-1-of-2.removed.partial"));
     assert!(!LAYOUT.is_leftover(".other.Ab3xYz.partial") && !LAYOUT.is_leftover(".state.partial"));
@@ -106,9 +106,9 @@ fn what_is_not_ours_is_refused_and_stays() {
     let refused = |name: &str, is_folder: bool| {
         let entry = path.join(name);
         if is_folder { fs::create_dir_all(&entry) } else { fs::write(&entry, "mine") }.unwrap();
-        let met = begin(&path, "k").map(|_| ()).unwrap_err();
-        assert!(matches!(met, CheckpointError::Occupied { .. }), "{name}: {met}");
-        assert!(entry.exists() && met.to_string().contains("holds"), "{met}");
+        let got = begin(&path, "k").map(|_| ()).unwrap_err();
+        assert!(matches!(got, CheckpointError::Occupied { .. }), "{name}: {got}");
+        assert!(entry.exists() && got.to_string().contains("holds"), "{got}");
         if is_folder { fs::remove_dir_all(&entry) } else { fs::remove_file(&entry) }.unwrap();
     };
     let foreign = || {
@@ -175,26 +175,26 @@ fn other_keys_other_places_and_damage_are_told_apart() {
         }
     };
     copy("term-0-of-2", "term-1-of-2");
-    let met = checkpoint.part("term-1-of-2").unwrap_err();
-    assert!(matches!(&met, CheckpointError::WrongPart { part, .. } if part == "term-0-of-2"), "{met}");
+    let got = checkpoint.part("term-1-of-2").unwrap_err();
+    assert!(matches!(&got, CheckpointError::WrongPart { part, .. } if part == "term-0-of-2"), "{got}");
     drop(checkpoint);
-    let met = begin(&path, "k").unwrap_err();
-    assert!(matches!(met, CheckpointError::WrongPart { .. }), "{met}");
+    let got = begin(&path, "k").unwrap_err();
+    assert!(matches!(got, CheckpointError::WrongPart { .. }), "{got}");
     fs::remove_dir_all(path.join("term-1-of-2")).unwrap();
 
-    let met = begin(&path, "other").unwrap_err();
-    assert!(matches!(met, CheckpointError::Foreign { .. }), "{met}");
+    let got = begin(&path, "other").unwrap_err();
+    assert!(matches!(got, CheckpointError::Foreign { .. }), "{got}");
     let product = Layout { system: "product", ..LAYOUT };
-    let met = CheckpointFolder::claim(&path, product).unwrap().begin("k".to_owned()).unwrap_err();
-    assert!(matches!(met, CheckpointError::Foreign { .. }), "{met}");
+    let got = CheckpointFolder::claim(&path, product).unwrap().begin("k".to_owned()).unwrap_err();
+    assert!(matches!(got, CheckpointError::Foreign { .. }), "{got}");
 
     let file = path.join("state/model.safetensors");
     let mut bytes = fs::read(&file).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&file, bytes).unwrap();
     let checkpoint = begin(&path, "k").unwrap();
-    let met = checkpoint.part("state").unwrap_err().to_string();
-    assert!(met.contains("array \"value\"") && met.contains("damaged"), "{met}");
+    let got = checkpoint.part("state").unwrap_err().to_string();
+    assert!(got.contains("array \"value\"") && got.contains("damaged"), "{got}");
     drop(checkpoint);
     // Cleared, it may begin with another key.
     let folder = CheckpointFolder::claim(&path, product).unwrap();

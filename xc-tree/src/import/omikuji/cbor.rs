@@ -49,11 +49,11 @@ impl Node {
         }
     }
 
-    /// The number of rows of the first weights that have another one than `wanted`.
-    fn other_rows(&self, wanted: usize) -> Option<usize> {
-        let own = Some(self.n_rows).filter(|&rows| rows != wanted);
+    /// The number of rows of the first weights that have another one than `expected`.
+    fn other_rows(&self, expected: usize) -> Option<usize> {
+        let own = Some(self.n_rows).filter(|&rows| rows != expected);
         own.or_else(|| match &self.below {
-            Below::Children(children) => children.iter().find_map(|child| child.other_rows(wanted)),
+            Below::Children(children) => children.iter().find_map(|child| child.other_rows(expected)),
             Below::Labels(_) => None,
         })
     }

@@ -34,7 +34,6 @@ use std::{
 };
 use thiserror::Error;
 use xc_sparse::chunked::ChunkRows;
-use xc_sparse::store::OneLine;
 
 /// What an omikuji folder holds.
 #[derive(Clone, Debug)]
@@ -57,7 +56,7 @@ pub struct OmikujiModel {
 #[non_exhaustive]
 pub enum OmikujiError {
     /// The system refused.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: cannot be read", path.display())]
     Io {
         /// The file.
         path: PathBuf,
@@ -65,7 +64,7 @@ pub enum OmikujiError {
         source: std::io::Error,
     },
     /// `settings.json` is malformed or names an unknown loss.
-    #[error("{}: {}", path.display(), OneLine(source))]
+    #[error("{}: malformed", path.display())]
     Settings {
         /// The file.
         path: PathBuf,
@@ -73,7 +72,7 @@ pub enum OmikujiError {
         source: serde_json::Error,
     },
     /// No `tree0.cbor`.
-    #[error("{}: no trees; wanted tree0.cbor and so on", path.display())]
+    #[error("{}: no trees; expected tree0.cbor and so on", path.display())]
     NoTrees {
         /// The folder.
         path: PathBuf,
@@ -85,11 +84,11 @@ pub enum OmikujiError {
         path: PathBuf,
         /// Position in it.
         offset: usize,
-        /// What was met.
+        /// What was found.
         what: String,
     },
     /// The nodes are no tree of labels.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: no tree", path.display())]
     Tree {
         /// The file.
         path: PathBuf,

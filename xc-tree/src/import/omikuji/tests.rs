@@ -5,6 +5,18 @@ use ciborium::{Value, cbor};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
+/// An error and what caused it, joined as a program prints them.
+trait Said {
+    fn said(&self) -> String;
+}
+
+impl<E: std::error::Error> Said for E {
+    fn said(&self) -> String {
+        let links = std::iter::successors(self.source(), |link| link.source());
+        links.fold(self.to_string(), |text, link| format!("{text}: {link}"))
+    }
+}
+
 /// A weight matrix of `n_features + 1` rows.
 enum Matrix {
     Dense(Vec<Vec<f32>>),
@@ -141,16 +153,16 @@ fn nodes_of_unequal_depth_become_levels_and_score_as_their_formula() {
         assert_eq!((&shallow.columns[..], &shallow.values[..]), (&[0, 1][..], &[2.0, 0.5][..]));
         // By hand: the shallow labels pass two scored nodes, the others three. The query is feature 0 at 1.
         let g = |z: f32| if loss == "Hinge" { -(1.0 - z).max(0.0).powi(2) } else { -(1.0 + (-z).exp()).ln() };
-        let wanted = BTreeMap::from([
+        let expected = BTreeMap::from([
             (4, g(0.5) + g(2.0)),
             (0, g(0.5) + g(-0.5)),
             (1, g(0.5) + g(0.25) + g(0.7)),
             (2, g(0.5) + g(1.5) + g(0.7)),
         ]);
-        let met = predict(&model, &[(0, 1.0)], 10);
-        assert_eq!(met.len(), 4);
-        for (label, score) in met {
-            assert!((score - wanted[&label].exp()).abs() < 1e-6, "{loss} label {label}: {score}");
+        let got = predict(&model, &[(0, 1.0)], 10);
+        assert_eq!(got.len(), 4);
+        for (label, score) in got {
+            assert!((score - expected[&label].exp()).abs() < 1e-6, "{loss} label {label}: {score}");
         }
     }
 }
@@ -186,7 +198,7 @@ fn trees_come_in_the_order_of_their_numbers() {
 fn spoiled(tree: Sketch) -> String {
     let folder = tempfile::tempdir().unwrap();
     save(folder.path(), "Hinge", &[tree]);
-    import(folder.path()).unwrap_err().to_string()
+    import(folder.path()).unwrap_err().said()
 }
 
 #[test]
@@ -205,9 +217,9 @@ fn malformed_trees_name_the_file_and_what_is_wrong() {
         (leaf(Matrix::Sparse(2, vec![]), &[1, 1]), "repeated"),
         (Sketch::Branch(Matrix::Sparse(0, vec![]), vec![]), "a branch without children"),
     ];
-    for (tree, wanted) in cases {
-        let met = spoiled(tree);
-        assert!(met.contains(wanted) && met.contains("tree0.cbor"), "met {met:?}, wanted {wanted:?}");
+    for (tree, expected) in cases {
+        let got = spoiled(tree);
+        assert!(got.contains(expected) && got.contains("tree0.cbor"), "got {got:?}, expected {expected:?}");
     }
     let chain =
         |depth| (0..depth).fold(leaf(sparse(vec![]), &[0]), |below, _| Sketch::Branch(sparse(vec![]), vec![below]));
@@ -222,12 +234,12 @@ fn malformed_folders_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
     assert!(matches!(import(folder.path()), Err(OmikujiError::Io { .. })));
     save(folder.path(), "Squared", &[]);
-    let error = import(folder.path()).unwrap_err().to_string();
+    let error = import(folder.path()).unwrap_err().said();
     assert!(error.contains("settings.json") && error.contains("Squared"), "{error}");
     save(folder.path(), "Log", &[]);
     assert!(matches!(import(folder.path()), Err(OmikujiError::NoTrees { .. })));
     fs::write(folder.path().join("tree0.cbor"), b"").unwrap();
-    let error = import(folder.path()).unwrap_err().to_string();
+    let error = import(folder.path()).unwrap_err().said();
     assert!(error.contains("the file ends here"), "{error}");
     // A list that claims 2^60 elements.
     let mut claims = b"\xa1\x64Leaf\xa2\x66labels\x9b".to_vec();
@@ -278,10 +290,13 @@ fn omikuji_answers_are_reproduced() {
         for (row, answer) in answers.iter().enumerate() {
             let norm = answer.x.iter().map(|entry| entry.1 * entry.1).sum::<f32>().sqrt();
             let query: Vec<_> = answer.x.iter().map(|&(feature, value)| (feature, value / norm)).collect();
-            for (beam, wanted) in [(10, &answer.beam10), (3, &answer.beam3)] {
-                let met = predict(&model, &query, beam);
-                for (m, w) in met.iter().zip(wanted) {
-                    assert!((m.1 - w.1).abs() < 2e-6, "{name} row {row} beam {beam}: met {met:?}, wanted {wanted:?}");
+            for (beam, expected) in [(10, &answer.beam10), (3, &answer.beam3)] {
+                let got = predict(&model, &query, beam);
+                for (m, w) in got.iter().zip(expected) {
+                    assert!(
+                        (m.1 - w.1).abs() < 2e-6,
+                        "{name} row {row} beam {beam}: got {got:?}, expected {expected:?}"
+                    );
                     swapped += usize::from(m.0 != w.0);
                 }
             }

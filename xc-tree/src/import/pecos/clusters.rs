@@ -23,8 +23,8 @@ pub fn import_clusters(folder: &Path) -> Result<(Topology, usize), PecosError> {
     let bytes = fs::read(&path).map_err(io_error(&path))?;
     let config: ChainConfig = serde_json::from_slice(&bytes).map_err(json_error(&path))?;
     if config.len == 0 || config.len > MAX_DEPTH {
-        let met = config.len.to_string();
-        return Err(PecosError::Parameter { path, field: "len", met, wanted: "1 to 64" });
+        let got = config.len.to_string();
+        return Err(PecosError::Parameter { path, field: "len", got, expected: "1 to 64" });
     }
     let mut walk = Walk::default();
     for level in 0..config.len {
@@ -68,13 +68,13 @@ pub(super) fn cluster_matrix(topology: &Topology, level: usize, n_labels: usize)
 #[derive(Default)]
 pub(super) struct Walk {
     levels: Vec<Vec<u32>>,
-    /// Number of each node of the last level met, in tree order, in that level's own numbering.
+    /// Number of each node of the last level found, in tree order, in that level's own numbering.
     order: Vec<u32>,
     n_rows: usize,
 }
 
 impl Walk {
-    /// Boundaries and order of the last level met.
+    /// Boundaries and order of the last level found.
     pub(super) fn last(&self) -> (&[u32], &[u32]) {
         (self.levels.last().map_or(&[], |list| list), &self.order)
     }
@@ -84,7 +84,7 @@ impl Walk {
         if self.levels.is_empty() { vec![0] } else { self.order.clone() }
     }
 
-    /// Rows of the last matrix met: nodes, or labels.
+    /// Rows of the last matrix found: nodes, or labels.
     pub(super) fn n_rows(&self) -> usize {
         self.n_rows
     }
@@ -92,12 +92,12 @@ impl Walk {
     /// Goes one level down.
     ///
     /// # Errors
-    /// As many columns are wanted as the level above has nodes, and no node below two parents.
+    /// As many columns are expected as the level above has nodes, and no node below two parents.
     pub(super) fn push(&mut self, path: &Path, clusters: &Columns) -> Result<(), PecosError> {
-        let wanted = if self.levels.is_empty() { 1 } else { self.n_rows };
-        if clusters.n_columns() != wanted {
-            let (what, met) = ("number of clusters", clusters.n_columns());
-            return Err(PecosError::Size { path: path.to_owned(), what, met, wanted });
+        let expected = if self.levels.is_empty() { 1 } else { self.n_rows };
+        if clusters.n_columns() != expected {
+            let (what, got) = ("number of clusters", clusters.n_columns());
+            return Err(PecosError::Size { path: path.to_owned(), what, got, expected });
         }
         let parents = self.parents();
         let mut seen = vec![false; clusters.n_rows];
@@ -112,7 +112,7 @@ impl Walk {
                     continue;
                 }
                 if std::mem::replace(&mut seen[row as usize], true) {
-                    return Err(matrix_error(path, format!("row {row} hangs below two clusters, wanted a tree")));
+                    return Err(matrix_error(path, format!("row {row} hangs below two clusters, expected a tree")));
                 }
                 order.push(row);
             }

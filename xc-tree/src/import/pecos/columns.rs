@@ -44,7 +44,7 @@ fn chunk(path: &Path, weights: &Columns, children: &[u32], bias: Option<f32>) ->
     let n_entries: usize = columns.iter().map(|(rows, _)| rows.len()).sum();
     if n_entries > u32::MAX as usize {
         let what = "number of weights below one parent";
-        return Err(PecosError::Size { path: path.to_owned(), what, met: n_entries, wanted: u32::MAX as usize });
+        return Err(PecosError::Size { path: path.to_owned(), what, got: n_entries, expected: u32::MAX as usize });
     }
     // Feature above, child below: one sort orders by both. Each column is ascending already, and the stable sort
     // merges such runs instead of sorting from nothing.

@@ -4,14 +4,13 @@ use crate::model::{TopologyError, UnknownPostProcessor};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use xc_sparse::atomic::WriteFileError;
-use xc_sparse::store::OneLine;
 
 /// Why a PECOS folder could not be read or written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PecosError {
     /// The system refused.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: cannot be read", path.display())]
     Io {
         /// The file.
         path: PathBuf,
@@ -22,7 +21,7 @@ pub enum PecosError {
     #[error(transparent)]
     Write(#[from] WriteFileError),
     /// A `param.json` or `config.json` is malformed, or a field is missing or of the wrong type.
-    #[error("{}: {}", path.display(), OneLine(source))]
+    #[error("{}: malformed", path.display())]
     Json {
         /// The file.
         path: PathBuf,
@@ -30,29 +29,29 @@ pub enum PecosError {
         source: serde_json::Error,
     },
     /// Not the model class that is read here.
-    #[error("{}: model {met:?}, wanted {wanted:?}", path.display())]
+    #[error("{}: model {got:?}, expected {expected:?}", path.display())]
     Class {
         /// The file.
         path: PathBuf,
-        /// Class met.
-        met: String,
-        /// Class wanted.
-        wanted: &'static str,
+        /// Class found.
+        got: String,
+        /// Class expected.
+        expected: &'static str,
     },
     /// A number in a parameter file is out of range.
-    #[error("{}: {field} is {met}, wanted {wanted}", path.display())]
+    #[error("{}: {field} is {got}, expected {expected}", path.display())]
     Parameter {
         /// The file.
         path: PathBuf,
         /// The field.
         field: &'static str,
-        /// Value met.
-        met: String,
+        /// Value found.
+        got: String,
         /// What is allowed.
-        wanted: &'static str,
+        expected: &'static str,
     },
     /// The post-processor's name is unknown.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: post-processor", path.display())]
     PostProcessor {
         /// The file.
         path: PathBuf,
@@ -60,14 +59,14 @@ pub enum PecosError {
         source: UnknownPostProcessor,
     },
     /// Levels use different post-processors.
-    #[error("{}: post-processor {met}, but the level above has {wanted}", path.display())]
+    #[error("{}: post-processor {got}, but the level above has {expected}", path.display())]
     MixedPostProcessors {
         /// The file.
         path: PathBuf,
-        /// Name met.
-        met: String,
+        /// Name found.
+        got: String,
         /// Name of the levels above.
-        wanted: String,
+        expected: String,
     },
     /// A file that is not a sparse matrix as scipy saves it.
     #[error(transparent)]
@@ -77,7 +76,7 @@ pub enum PecosError {
     Blocks {
         /// The file.
         path: PathBuf,
-        /// What was met and wanted.
+        /// What was found and expected.
         what: String,
     },
     /// A matrix is not compressed by columns, or its pointers and indices do not fit.
@@ -85,20 +84,20 @@ pub enum PecosError {
     Matrix {
         /// The file.
         path: PathBuf,
-        /// What was met and wanted.
+        /// What was found and expected.
         what: String,
     },
     /// Two sizes that must be equal differ.
-    #[error("{}: {what} is {met}, wanted {wanted}", path.display())]
+    #[error("{}: {what} is {got}, expected {expected}", path.display())]
     Size {
         /// The file.
         path: PathBuf,
         /// Which size.
         what: &'static str,
-        /// Size met.
-        met: usize,
-        /// Size wanted.
-        wanted: usize,
+        /// Size found.
+        got: usize,
+        /// Size expected.
+        expected: usize,
     },
     /// A weight is NaN or infinite.
     #[error("{}: column {column}: a weight that is not finite", path.display())]
@@ -119,7 +118,7 @@ pub enum PecosError {
         row: u32,
     },
     /// The cluster matrices describe no tree.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: no tree", path.display())]
     Tree {
         /// The folder.
         path: PathBuf,
@@ -127,7 +126,7 @@ pub enum PecosError {
         source: TopologyError,
     },
     /// The destination of an export is not empty.
-    #[error("{}: exists and is not empty; wanted a new path or an empty folder", path.display())]
+    #[error("{}: exists and is not empty; expected a new path or an empty folder", path.display())]
     Occupied {
         /// The destination.
         path: PathBuf,

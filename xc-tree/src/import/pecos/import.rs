@@ -47,8 +47,8 @@ pub fn import(folder: &Path) -> Result<PecosModel, PecosError> {
     let ranker: RankerParam = read_json(&ranker_path)?;
     check_class(&ranker_path, &ranker.model, "HierarchicalMLModel")?;
     if ranker.depth == 0 || ranker.depth > MAX_DEPTH {
-        let met = ranker.depth.to_string();
-        return Err(PecosError::Parameter { path: ranker_path, field: "depth", met, wanted: "1 to 64" });
+        let got = ranker.depth.to_string();
+        return Err(PecosError::Parameter { path: ranker_path, field: "depth", got, expected: "1 to 64" });
     }
     let mut walk = Walk::default();
     let (mut levels, mut level_top_k) = (Vec::new(), Vec::new());
@@ -61,16 +61,16 @@ pub fn import(folder: &Path) -> Result<PecosModel, PecosError> {
         let param: LayerParam = read_json(&path)?;
         check_class(&path, &param.model, "MLModel")?;
         if !param.bias.is_finite() || param.pred_kwargs.only_topk == 0 {
-            let met = format!("{} and {}", param.bias, param.pred_kwargs.only_topk);
+            let got = format!("{} and {}", param.bias, param.pred_kwargs.only_topk);
             let field = "bias and pred_kwargs.only_topk";
-            return Err(PecosError::Parameter { path, field, met, wanted: "a finite number, and 1 or more" });
+            return Err(PecosError::Parameter { path, field, got, expected: "a finite number, and 1 or more" });
         }
         let name = &param.pred_kwargs.post_processor;
-        let met = name.parse().map_err(|source| PecosError::PostProcessor { path: path.clone(), source })?;
-        if let Some(above) = post.filter(|&above| above != met) {
-            return Err(PecosError::MixedPostProcessors { path, met: name.clone(), wanted: above.to_string() });
+        let got = name.parse().map_err(|source| PecosError::PostProcessor { path: path.clone(), source })?;
+        if let Some(above) = post.filter(|&above| above != got) {
+            return Err(PecosError::MixedPostProcessors { path, got: name.clone(), expected: above.to_string() });
         }
-        post = Some(met);
+        post = Some(got);
         level_top_k.push(param.pred_kwargs.only_topk);
         bias = param.bias.max(0.0);
 
@@ -79,8 +79,8 @@ pub fn import(folder: &Path) -> Result<PecosModel, PecosError> {
         let (chunks, n_rows) = read(&layer, is_last, (bias > 0.0).then_some(bias), &mut walk)?;
         let features = n_rows - usize::from(bias > 0.0);
         if n_features.is_some_and(|above| above != features) {
-            let (what, wanted) = ("number of features", n_features.unwrap_or_default());
-            return Err(PecosError::Size { path: layer, what, met: features, wanted });
+            let (what, expected) = ("number of features", n_features.unwrap_or_default());
+            return Err(PecosError::Size { path: layer, what, got: features, expected });
         }
         n_features = Some(features);
         n_labels = walk.n_rows();
@@ -111,8 +111,8 @@ fn read_layer(layer: &Path, _is_last: bool, bias: Option<f32>, walk: &mut Walk) 
     let path = layer.join("W.npz");
     let weights = read_columns(&path)?;
     if weights.n_columns() != clusters.n_rows {
-        let (met, wanted) = (weights.n_columns(), clusters.n_rows);
-        return Err(PecosError::Size { path, what: "number of columns", met, wanted });
+        let (got, expected) = (weights.n_columns(), clusters.n_rows);
+        return Err(PecosError::Size { path, what: "number of columns", got, expected });
     }
     check_bias_row(&path, weights.n_rows, bias)?;
     let (boundaries, order) = walk.last();
@@ -142,8 +142,8 @@ fn read_mapped_layer(layer: &Path, is_last: bool, bias: Option<f32>, walk: &mut 
         let chunk = std::mem::take(&mut in_file[parent as usize]);
         if chunk.n_columns != (window[1] - window[0]) as usize {
             let what = "number of children of a cluster";
-            let (met, wanted) = (chunk.n_columns, (window[1] - window[0]) as usize);
-            return Err(PecosError::Size { path, what, met, wanted });
+            let (got, expected) = (chunk.n_columns, (window[1] - window[0]) as usize);
+            return Err(PecosError::Size { path, what, got, expected });
         }
         out.push(chunk);
     }
@@ -154,7 +154,7 @@ fn read_mapped_layer(layer: &Path, is_last: bool, bias: Option<f32>, walk: &mut 
 fn check_bias_row(path: &Path, n_rows: usize, bias: Option<f32>) -> Result<(), PecosError> {
     if bias.is_some() && n_rows == 0 {
         let what = "number of rows (the last is the bias)";
-        return Err(PecosError::Size { path: path.to_owned(), what, met: 0, wanted: 1 });
+        return Err(PecosError::Size { path: path.to_owned(), what, got: 0, expected: 1 });
     }
     Ok(())
 }
@@ -164,9 +164,9 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, PecosError> {
     serde_json::from_slice(&bytes).map_err(json_error(path))
 }
 
-fn check_class(path: &Path, met: &str, wanted: &'static str) -> Result<(), PecosError> {
-    if met == wanted {
+fn check_class(path: &Path, got: &str, expected: &'static str) -> Result<(), PecosError> {
+    if got == expected {
         return Ok(());
     }
-    Err(PecosError::Class { path: path.to_owned(), met: met.to_owned(), wanted })
+    Err(PecosError::Class { path: path.to_owned(), got: got.to_owned(), expected })
 }

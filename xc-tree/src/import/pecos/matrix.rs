@@ -31,7 +31,10 @@ impl Columns {
     pub(super) fn check(&mut self, path: &Path) -> Result<(), PecosError> {
         let nnz = self.rows.len();
         if self.values.len() != nnz {
-            return Err(matrix_error(path, format!("{} values, wanted {nnz} as there are indices", self.values.len())));
+            return Err(matrix_error(
+                path,
+                format!("{} values, expected {nnz} as there are indices", self.values.len()),
+            ));
         }
         if self.n_rows > u32::MAX as usize || self.n_columns() > u32::MAX as usize {
             return Err(matrix_error(path, format!("shape {} x {} is too large", self.n_rows, self.n_columns())));
@@ -43,8 +46,8 @@ impl Columns {
             return Err(matrix_error(path, format!("indptr falls at column {at}")));
         }
         if let Some(at) = self.rows.iter().position(|&row| row as usize >= self.n_rows) {
-            let (met, n) = (self.rows[at], self.n_rows);
-            return Err(matrix_error(path, format!("entry {at}: row {met}, there are only {n}")));
+            let (got, n) = (self.rows[at], self.n_rows);
+            return Err(matrix_error(path, format!("entry {at}: row {got}, there are only {n}")));
         }
         if let Some(at) = self.values.iter().position(|value| !value.is_finite()) {
             let column = self.indptr.partition_point(|&start| start <= at) - 1;
@@ -67,7 +70,7 @@ pub(super) fn read_columns(path: &Path) -> Result<Columns, PecosError> {
     let NpzMatrix { layout, rows: n_rows, indptr, indices: rows, values, .. } =
         read_npz(path, &ReadOptions::default()).map_err(PecosError::Npz)?;
     if layout != Layout::Csc {
-        return Err(matrix_error(path, "format \"csr\", wanted \"csc\""));
+        return Err(matrix_error(path, "format \"csr\", expected \"csc\""));
     }
     let mut matrix = Columns { n_rows, indptr, rows, values };
     matrix.check(path)?;

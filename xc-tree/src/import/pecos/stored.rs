@@ -49,7 +49,7 @@ impl<'a> Blocks<'a> {
             return Err(self.fail("is missing".to_owned()));
         };
         if n.checked_mul(N as u64) != Some(n_bytes) {
-            return Err(self.fail(format!("{n_bytes} bytes, wanted {n} elements of {N}")));
+            return Err(self.fail(format!("{n_bytes} bytes, expected {n} elements of {N}")));
         }
         let end = offset.checked_add(n_bytes).and_then(|end| usize::try_from(end).ok());
         let found = end.filter(|&end| end <= self.bytes.len()).map(|end| offset as usize..end);
@@ -92,14 +92,14 @@ pub(super) fn read_clusters(path: &Path) -> Result<Columns, PecosError> {
 }
 
 /// Reads `perm.mmap_store`: the label at each of `n` places of the tree order. The file holds the place of each label
-/// first, then what is wanted here.
+/// first, then what is expected here.
 pub(super) fn read_permutation(path: &Path, n: usize) -> Result<Vec<u32>, PecosError> {
     let mut blocks = Blocks::open(path)?;
     let _places = blocks.vector::<4>()?;
     let labels: Vec<u32> = blocks.vector::<4>()?.iter().map(|&b| u32::from_le_bytes(b)).collect();
     if labels.len() != n {
-        let (what, met) = ("length of the permutation", labels.len());
-        return Err(PecosError::Size { path: path.to_owned(), what, met, wanted: n });
+        let (what, got) = ("length of the permutation", labels.len());
+        return Err(PecosError::Size { path: path.to_owned(), what, got, expected: n });
     }
     if let Some(&label) = labels.iter().find(|&&label| label as usize >= n) {
         return Err(blocks.fail(format!("label {label}, there are only {n}")));
@@ -126,7 +126,7 @@ pub(super) fn read_chunks(
     let n_chunks = blocks.number()?;
     let n_rows = blocks.number()? as usize;
     let n_columns = blocks.number()? as usize;
-    let size = |what, met, wanted| Err(PecosError::Size { path: path.to_owned(), what, met, wanted });
+    let size = |what, got, expected| Err(PecosError::Size { path: path.to_owned(), what, got, expected });
     if n_columns != clusters.n_rows {
         return size("number of columns", n_columns, clusters.n_rows);
     }

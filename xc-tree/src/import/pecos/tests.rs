@@ -15,6 +15,18 @@ use xc_sparse::chunked::ChunkRows;
 use xc_sparse::dtype::DType;
 use xc_sparse::{CsrMatrix, Rows};
 
+/// An error and what caused it, joined as a program prints them.
+trait Said {
+    fn said(&self) -> String;
+}
+
+impl<E: std::error::Error> Said for E {
+    fn said(&self) -> String {
+        let links = std::iter::successors(self.source(), |link| link.source());
+        links.fold(self.to_string(), |text, link| format!("{text}: {link}"))
+    }
+}
+
 /// For each label, the bias and the weights of the nodes on its path: what a model means, whatever its order.
 type Meaning = BTreeMap<u32, Vec<(f32, BTreeMap<u32, f32>)>>;
 
@@ -370,7 +382,7 @@ fn spoiled(change: impl FnOnce(&Path)) -> String {
     let (_folder, path) = small();
     import(&path).unwrap();
     change(&path);
-    import(&path).unwrap_err().to_string()
+    import(&path).unwrap_err().said()
 }
 
 fn replace_text(path: &Path, from: &str, to: &str) {
@@ -392,27 +404,27 @@ fn malformed_folders_name_the_file_and_what_is_wrong() {
     };
     let cases = [
         (spoiled(|path| fs::remove_dir_all(path).unwrap()), "ranker/param.json"),
-        (ranker("\"depth\": 2", "\"depth\": 0"), "depth is 0, wanted 1 to 64"),
+        (ranker("\"depth\": 2", "\"depth\": 0"), "depth is 0, expected 1 to 64"),
         (ranker("\"depth\": 2", "\"depth\": 3"), "2.model/param.json"),
         (ranker("\"depth\": 2", "\"depth\": -2"), "ranker/param.json"),
-        (ranker("HierarchicalMLModel\",\n  \"nr", "MLModel\",\n  \"nr"), "wanted \"HierarchicalMLModel\""),
+        (ranker("HierarchicalMLModel\",\n  \"nr", "MLModel\",\n  \"nr"), "expected \"HierarchicalMLModel\""),
         (layer("\"bias\": 1.0,", ""), "missing field `bias`"),
         (layer("l3-hinge", "softmax"), "unknown post-processor \"softmax\""),
         (layer("l3-hinge", "sigmoid"), "post-processor sigmoid, but the level above has l3-hinge"),
         (layer("\"only_topk\": 20", "\"only_topk\": 0"), "only_topk"),
         (spoiled(|path| fs::remove_file(path.join("ranker/0.model/C.npz")).unwrap()), "0.model/C.npz"),
         (spoiled(|path| fs::write(path.join("ranker/0.model/W.npz"), b"not a zip").unwrap()), "0.model/W.npz"),
-        (matrix("C.npz", columns(3, &[&[(0, 1.0)], &[(1, 1.0)], &[(2, 1.0)]])), "number of clusters is 3, wanted 2"),
+        (matrix("C.npz", columns(3, &[&[(0, 1.0)], &[(1, 1.0)], &[(2, 1.0)]])), "number of clusters is 3, expected 2"),
         (matrix("C.npz", columns(3, &[&[(0, 1.0), (2, 1.0)], &[(2, 1.0)]])), "row 2 hangs below two clusters"),
         (matrix("C.npz", columns(3, &[&[(0, 1.0), (3, 1.0)], &[(2, 1.0)]])), "an id below 3"),
-        (matrix("C.npz", columns(2, &[&[(0, 1.0)], &[(1, 1.0)]])), "number of columns is 3, wanted 2"),
+        (matrix("C.npz", columns(2, &[&[(0, 1.0)], &[(1, 1.0)]])), "number of columns is 3, expected 2"),
         (matrix("W.npz", columns(6, &[&[(1, f32::NAN)], &[], &[]])), "array data.npy: entry 0 is NaN"),
         (matrix("W.npz", columns(6, &[&[], &[(1, 1.0), (1, 2.0)], &[]])), "column 1: row 1 stands there twice"),
-        (matrix("W.npz", columns(7, &[&[], &[], &[]])), "number of features is 6, wanted 5"),
+        (matrix("W.npz", columns(7, &[&[], &[], &[]])), "number of features is 6, expected 5"),
         (matrix("W.npz", columns(0, &[&[], &[], &[]])), "number of rows"),
     ];
-    for (met, wanted) in cases {
-        assert!(met.contains(wanted), "met {met:?}, wanted {wanted:?}");
+    for (got, expected) in cases {
+        assert!(got.contains(expected), "got {got:?}, expected {expected:?}");
     }
 }
 
@@ -429,20 +441,20 @@ fn blocks_that_do_not_fit_name_the_file() {
     let cases = [
         ("perm.mmap_store", perm(labels(n as u32), n), "there are only"),
         ("perm.mmap_store", perm(labels(1), n), "hangs below two clusters"),
-        ("perm.mmap_store", perm(labels(0), n - 1), "wanted"),
+        ("perm.mmap_store", perm(labels(0), n - 1), "expected"),
         ("perm.mmap_store", perm(words([0]), 1), "length of the permutation is 1"),
         ("perm.mmap_store", vec![longs([n])], "block 1: is missing"),
         ("C.mmap_store", vec![words([3])], "block 1: is missing"),
         ("W.mmap_store", vec![words([1]), words([1]), words([1])], "number of columns is 1"),
-        ("W.mmap_store", vec![longs([1])], "8 bytes, wanted 1 elements of 4"),
+        ("W.mmap_store", vec![longs([1])], "8 bytes, expected 1 elements of 4"),
     ];
-    for (name, blocks, wanted) in cases {
+    for (name, blocks, expected) in cases {
         let file = layer.join(name);
         let sound = fs::read(&file).unwrap();
         import(&path).unwrap();
         write_blocks(&file, &blocks);
-        let met = import(&path).unwrap_err().to_string();
-        assert!(met.contains(wanted) && met.contains("1.model"), "met {met:?}, wanted {wanted:?}");
+        let got = import(&path).unwrap_err().said();
+        assert!(got.contains(expected) && got.contains("1.model"), "got {got:?}, expected {expected:?}");
         fs::write(&file, sound).unwrap();
     }
 }
@@ -510,26 +522,26 @@ fn libpecos_answers_are_reproduced() {
     for (beam, k, name) in
         [(10, 10, "l3-hinge"), (1, 5, "l3-hinge"), (50, 20, "l3-hinge"), (10, 10, "sigmoid"), (10, 10, "noop")]
     {
-        let wanted = read_rows(&fixture.join(format!("pred_beam{beam}_top{k}_{name}.npz")));
+        let expected = read_rows(&fixture.join(format!("pred_beam{beam}_top{k}_{name}.npz")));
         let post = name.parse().unwrap();
         let packed = pack(&model, post);
         let batch = packed.predict_batch(queries.view(), &PredictParams::new(&packed, k).with_beam(beam));
         for row in 0..queries.rows() {
             let query = Rows::new(queries.view()).row(row);
-            let met = predict(&model, post, (query.indices, query.values), beam, k);
-            let met_packed: Vec<_> = batch.row(row).iter().map(|s| (s.label, s.score)).collect();
-            if met_packed != met {
+            let got = predict(&model, post, (query.indices, query.values), beam, k);
+            let got_packed: Vec<_> = batch.row(row).iter().map(|s| (s.label, s.score)).collect();
+            if got_packed != got {
                 // Equal scores are broken by label there and by place here; anything else is a fault.
                 let scores = |list: &[(u32, f32)]| list.iter().map(|e| e.1).collect::<Vec<_>>();
-                assert_eq!(scores(&met_packed), scores(&met), "{name} row {row}");
+                assert_eq!(scores(&got_packed), scores(&got), "{name} row {row}");
             }
-            let mut list: Vec<_> = Rows::new(wanted.view()).row(row).iter().collect();
+            let mut list: Vec<_> = Rows::new(expected.view()).row(row).iter().collect();
             list.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-            assert_eq!(met.len(), list.len());
-            for (m, w) in met.iter().zip(&list) {
+            assert_eq!(got.len(), list.len());
+            for (m, w) in got.iter().zip(&list) {
                 assert!(
                     (m.1 - w.1).abs() < 2e-6 * w.1.abs().max(1.0),
-                    "{name} row {row}: met {met:?}, wanted {list:?}"
+                    "{name} row {row}: got {got:?}, expected {list:?}"
                 );
                 if m.0 != w.0 {
                     near_ties += 1;
