@@ -4,19 +4,18 @@ use super::blocks::{BlockReader, Blocks, LineParser};
 use super::entries::IdKind;
 use super::error::{ArrayProblem, ReadError, ReadErrorKind};
 use super::fasttext::{FastTextParser, TextRows};
+use super::form::{Begun, Form};
 use super::format::Format;
-use super::jsonl::{JsonlFeaturesParser, JsonlFields, JsonlTextParser};
+use super::jsonl::{JsonlFeaturesParser, JsonlTextParser};
 use super::label::LabelCollector;
 use super::npy::read_npy_sparse;
 use super::npz::{FREE_ROWS, ROWS_PER_ENTRY, read_npz_matrix};
 use super::options::ReadOptions;
 use super::row::{Limits, MAX_IDS, RowBlock};
 use super::source::Source;
-use super::svmlight::{SvmlightBases, SvmlightParser};
+use super::svmlight::SvmlightParser;
 use super::xc_text::{XcColumnsParser, XcHeader, XcParser};
 use crate::rows::{CsrMatrix, Dataset, LabelRows};
-use serde::de::IgnoredAny;
-use std::collections::HashMap;
 use std::path::Path;
 
 /// Instances with text and labels.
@@ -58,14 +57,8 @@ pub struct LabelLists {
 pub fn read_dataset(path: &Path, options: &ReadOptions) -> Result<Dataset, ReadError> {
     let format = format_of(path, options)?;
     let mut data = match format {
-        Format::Xc => read_xc(path, options)?,
-        Format::Svmlight => read_svmlight(path, options)?,
-        Format::Jsonl => read_jsonl_features(path, options)?,
         Format::Npz | Format::Npy => read_features(path, format, options)?,
-        Format::FastText => {
-            let kind = ReadErrorKind::WrongFormat { format: "fasttext", expected: "sparse features" };
-            return Err(ReadError::path(path, kind));
-        }
+        _ => Lines::open(path, format, IdKind::Feature, options)?.dataset(options)?,
     };
     if let Some(labels) = &options.labels {
         let lists = read_labels(labels, &ReadOptions { format: None, labels: None, ..options.clone() })?;
@@ -126,21 +119,10 @@ pub fn holds_text(path: &Path, format: Format, options: &ReadOptions) -> Result<
         Format::FastText => Ok(true),
         Format::Jsonl => {
             let source = Source::open_to_look(path, options.max_expanded_bytes)?;
-            let mut reader = BlockReader::new(source, options.block_bytes, options.max_line_bytes);
-            let mut line = Vec::new();
-            if !reader.first_line(&mut line)? {
-                return Err(ReadError::path(path, ReadErrorKind::Empty { expected: "one JSON object a line" }));
-            }
-            Ok(object_holds_text(&line, &options.fields))
+            Ok(Lines::over(source, format, IdKind::Feature, options)?.begun.holds_text())
         }
         _ => Ok(false),
     }
-}
-
-pub(crate) fn object_holds_text(line: &[u8], fields: &JsonlFields) -> bool {
-    // A torn first line is for the reader to report.
-    let object: HashMap<String, IgnoredAny> = serde_json::from_slice(line).unwrap_or_default();
-    fields.text.iter().any(|f| object.contains_key(f)) || !object.contains_key(&fields.features)
 }
 
 /// Reads the labels of a file in any format: XC text (one file, or `label:value` entries below `rows labels`),
@@ -154,8 +136,9 @@ pub fn read_labels(path: &Path, options: &ReadOptions) -> Result<LabelLists, Rea
     // Bounds on features are for the file with the features.
     let options = &ReadOptions { format: Some(format), labels: None, n_features: None, ..options.clone() };
     Ok(match format {
-        Format::Xc => read_xc_labels(path, options)?,
-        Format::Svmlight => from_data(read_svmlight(path, options)?),
+        Format::Xc | Format::Svmlight => {
+            from_data(Lines::open(path, format, IdKind::Label, options)?.dataset(options)?)
+        }
         Format::Jsonl | Format::FastText => match read_instances(path, options)? {
             Instances::Features(data) => from_data(data),
             Instances::Text(data) => LabelLists { labels: data.labels, label_names: data.label_names },
@@ -230,32 +213,71 @@ impl Iterator for TextBlocks {
 /// A file that cannot be opened, is empty, or has another format.
 pub fn open_text(path: &Path, options: &ReadOptions) -> Result<TextBlocks, ReadError> {
     let format = format_of(path, options)?;
-    let mut reader = open_blocks(path, options)?;
-    let expected = if format == Format::Jsonl { "one JSON object a line" } else { "one instance a line" };
-    skip_mark(&mut reader, expected)?;
-    Ok(TextBlocks(match format {
-        Format::FastText => {
+    let Lines { reader, begun, .. } = Lines::open(path, format, IdKind::Feature, options)?;
+    Ok(TextBlocks(match begun.form {
+        Form::FastText => {
             let parser = FastTextParser { labels: options.fasttext_labels };
             TextBlocksOf::FastText(Box::new(Blocks::new(reader, parser)))
         }
-        Format::Jsonl => {
+        // A first object without text is for the parser to report.
+        Form::JsonlText | Form::JsonlFeatures => {
             let parser = JsonlTextParser { fields: options.fields.clone() };
             TextBlocksOf::Jsonl(Box::new(Blocks::new(reader, parser)))
         }
-        other => {
-            return Err(ReadError::path(path, ReadErrorKind::WrongFormat { format: other.name(), expected: "text" }));
-        }
+        _ => return Err(ReadError::path(path, ReadErrorKind::WrongFormat { format: format.name(), expected: "text" })),
     }))
 }
 
-// Checks that there is a first line, and takes a byte order mark off it.
-fn skip_mark(reader: &mut BlockReader, expected: &'static str) -> Result<(), ReadError> {
-    let mut line = Vec::new();
-    if !reader.first_line(&mut line)? {
-        return Err(ReadError::file(reader.name(), ReadErrorKind::Empty { expected }));
+/// A text file that is read whole: in blocks, on all threads. One line at a time is `InstanceReader`'s, which must not read ahead.
+struct Lines {
+    reader: BlockReader,
+    begun: Begun,
+    format: Format,
+    file: String,
+}
+
+impl Lines {
+    fn open(path: &Path, format: Format, columns: IdKind, options: &ReadOptions) -> Result<Self, ReadError> {
+        Self::over(Source::open(path, options.max_expanded_bytes)?, format, columns, options)
     }
-    reader.put_back(&line);
-    Ok(())
+
+    /// Looks at the first line, which is put back unless it is a header; a byte order mark is taken off.
+    fn over(source: Source, format: Format, columns: IdKind, options: &ReadOptions) -> Result<Self, ReadError> {
+        let mut reader = BlockReader::new(source, options.block_bytes, options.max_line_bytes);
+        let file = reader.name().to_owned();
+        let mut line = Vec::new();
+        if !reader.first_line(&mut line)? {
+            return Err(ReadError::file(&file, ReadErrorKind::Empty { expected: format.first_line() }));
+        }
+        let begun = Begun::at(&line, &file, format, columns, options)?;
+        if begun.header.is_none() {
+            reader.put_back(&line);
+        }
+        Ok(Self { reader, begun, format, file })
+    }
+
+    /// The rows, of every form that has features or label ids.
+    fn dataset(self, options: &ReadOptions) -> Result<Dataset, ReadError> {
+        let Self { reader, begun: Begun { form, header, limits }, format, file } = self;
+        let rows = match form {
+            Form::Xc => gather(Blocks::new(reader, XcParser { limits }), header, &file)?,
+            Form::XcColumns(columns) => {
+                gather(Blocks::new(reader, XcColumnsParser { limits, columns }), header, &file)?
+            }
+            Form::Svmlight(bases) => gather(Blocks::new(reader, SvmlightParser { bases, limits }), None, &file)?,
+            Form::JsonlText | Form::JsonlFeatures => return read_jsonl_features(reader, limits, &file, options),
+            Form::FastText => {
+                let kind = ReadErrorKind::WrongFormat { format: format.name(), expected: "sparse features" };
+                return Err(ReadError::file(&file, kind));
+            }
+        };
+        // The columns of a file of labels are bounded as features are.
+        let (features, labels) = (limits.features.map(|b| b.below), limits.labels.map(|b| b.below));
+        Ok(match form {
+            Form::XcColumns(IdKind::Label) => rows.into_dataset(None, features),
+            _ => rows.into_dataset(features, labels),
+        })
+    }
 }
 
 /// Rows of all blocks in one piece.
@@ -347,93 +369,19 @@ fn gather<P: LineParser<Block = RowBlock>>(
     Ok(all)
 }
 
-struct XcOpened {
+fn read_jsonl_features(
     reader: BlockReader,
-    header: Option<XcHeader>,
-    file: String,
-}
-
-fn open_xc(path: &Path, options: &ReadOptions) -> Result<XcOpened, ReadError> {
-    let mut reader = open_blocks(path, options)?;
-    let file = reader.name().to_owned();
-    let mut line = Vec::new();
-    if !reader.first_line(&mut line)? {
-        return Err(ReadError::path(path, ReadErrorKind::Empty { expected: "a header or a row" }));
-    }
-    let header = XcHeader::parse(&line, options.header).map_err(|e| e.locate(&file, 1))?;
-    if header.is_none() {
-        reader.put_back(&line);
-    }
-    Ok(XcOpened { reader, header, file })
-}
-
-fn read_xc(path: &Path, options: &ReadOptions) -> Result<Dataset, ReadError> {
-    let XcOpened { reader, header, file } = open_xc(path, options)?;
-    let limits = xc_limits(header, &options.limits(), &file)?;
-    let two_files = header.is_some_and(|h| h.n_labels.is_none());
-    let rows = if two_files {
-        gather(Blocks::new(reader, XcColumnsParser { limits, columns: IdKind::Feature }), header, &file)?
-    } else {
-        gather(Blocks::new(reader, XcParser { limits }), header, &file)?
-    };
-    Ok(rows.into_dataset(limits.features.map(|b| b.below), limits.labels.map(|b| b.below)))
-}
-
-fn xc_limits(header: Option<XcHeader>, given: &Limits, file: &str) -> Result<Limits, ReadError> {
-    match header {
-        Some(header) => header.limits(given).map_err(|e| e.locate(file, 1)),
-        None => Ok(*given),
-    }
-}
-
-fn read_xc_labels(path: &Path, options: &ReadOptions) -> Result<LabelLists, ReadError> {
-    let XcOpened { reader, header, file } = open_xc(path, options)?;
-    let given = options.limits();
-    let rows;
-    let n_labels;
-    match header {
-        Some(XcHeader { n_labels: None, n_features: columns, .. }) => {
-            // The columns of this file are labels.
-            let swapped = Limits { features: given.labels, labels: None };
-            let limits = header.map_or(Ok(swapped), |header| header.limits_within(&swapped));
-            let limits = limits.map_err(|e| e.locate(&file, 1))?;
-            let parser = XcColumnsParser { limits, columns: IdKind::Label };
-            rows = gather(Blocks::new(reader, parser), header, &file)?;
-            n_labels = Some(columns);
-        }
-        _ => {
-            let limits = xc_limits(header, &given, &file)?;
-            rows = gather(Blocks::new(reader, XcParser { limits }), header, &file)?;
-            n_labels = limits.labels.map(|b| b.below);
-        }
-    }
-    Ok(LabelLists { labels: rows.into_labels(n_labels), label_names: None })
-}
-
-fn read_svmlight(path: &Path, options: &ReadOptions) -> Result<Dataset, ReadError> {
-    let Some(features) = options.svmlight_base else {
-        return Err(ReadError::path(path, ReadErrorKind::BaseNotStated));
-    };
-    let mut reader = open_blocks(path, options)?;
-    skip_mark(&mut reader, "rows of svmlight")?;
-    let file = reader.name().to_owned();
-    let limits = options.limits();
-    let bases = SvmlightBases { features, labels: options.svmlight_label_base };
-    let rows = gather(Blocks::new(reader, SvmlightParser { bases, limits }), None, &file)?;
-    Ok(rows.into_dataset(limits.features.map(|b| b.below), limits.labels.map(|b| b.below)))
-}
-
-fn read_jsonl_features(path: &Path, options: &ReadOptions) -> Result<Dataset, ReadError> {
-    let mut reader = open_blocks(path, options)?;
-    skip_mark(&mut reader, "one JSON object a line")?;
-    let limits = options.limits();
+    limits: Limits,
+    file: &str,
+    options: &ReadOptions,
+) -> Result<Dataset, ReadError> {
     let parser = JsonlFeaturesParser { fields: options.fields.clone(), limits };
     let mut rows = Gathered::new();
     let mut labels = label_collector(options);
     for block in Blocks::new(reader, parser) {
         let block = block?;
         for (list, &line) in block.labels.iter().zip(&block.rows.lines) {
-            labels.push(list).map_err(|kind| ReadError::line(&path.display().to_string(), line, kind))?;
+            labels.push(list).map_err(|kind| ReadError::line(file, line, kind))?;
         }
         rows.append(&block.rows);
     }

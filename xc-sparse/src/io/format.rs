@@ -66,6 +66,16 @@ impl Format {
         }
     }
 
+    /// What the first line of a file should be.
+    pub(crate) fn first_line(self) -> &'static str {
+        match self {
+            Self::Xc => "a header or a row",
+            Self::Svmlight => "rows of svmlight",
+            Self::Jsonl => "one JSON object a line",
+            Self::FastText | Self::Npz | Self::Npy => "one instance a line",
+        }
+    }
+
     /// True for formats whose instances are text; JSONL may hold either.
     pub fn may_hold_text(self) -> bool {
         matches!(self, Self::FastText | Self::Jsonl)

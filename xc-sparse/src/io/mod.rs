@@ -38,6 +38,7 @@ mod dataset;
 mod digits;
 mod entries;
 mod error;
+mod form;
 mod format;
 mod formats;
 mod label;

@@ -14,16 +14,18 @@
 //! # Ok::<(), xc_sparse::io::ReadError>(())
 //! ```
 
+use super::entries::IdKind;
 use super::error::{ReadError, ReadErrorKind};
 use super::fasttext::parse_fasttext_line;
+use super::form::{Begun, Form};
 use super::format::Format;
 use super::jsonl::{parse_jsonl_features, parse_jsonl_text};
 use super::label::{LabelRef, TextInstance};
 use super::options::ReadOptions;
-use super::row::{Limits, RowBuffer};
+use super::row::RowBuffer;
 use super::source::Source;
-use super::svmlight::{SvmlightBases, parse_svmlight_line};
-use super::xc_text::{XcHeader, parse_xc_columns_line, parse_xc_line};
+use super::svmlight::parse_svmlight_line;
+use super::xc_text::{parse_xc_columns_line, parse_xc_line};
 use std::io::Read;
 
 /// What the instances of a stream hold.
@@ -53,25 +55,13 @@ pub struct InstanceBuffer {
 pub struct InstanceReader {
     source: Source,
     options: ReadOptions,
-    form: Form,
-    limits: Limits,
+    /// Unknown before the first line is read.
+    begun: Option<Begun>,
     line: Vec<u8>,
     line_no: u64,
+    /// Whether the line has been read and not yet parsed.
     pending: bool,
-    header: Option<XcHeader>,
     rows: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Form {
-    Xc,
-    XcColumns,
-    Svmlight(SvmlightBases),
-    FastText,
-    JsonlText,
-    JsonlFeatures,
-    // Told by the first line.
-    Unknown,
 }
 
 impl InstanceReader {
@@ -89,26 +79,12 @@ impl InstanceReader {
     /// # Errors
     /// As [`InstanceReader::new`].
     pub fn over(source: Source, options: &ReadOptions) -> Result<Self, ReadError> {
-        let form = match options.format {
-            None | Some(Format::Jsonl | Format::Xc) => Form::Unknown,
-            Some(Format::FastText) => Form::FastText,
-            Some(Format::Svmlight) => Form::Svmlight(svmlight_bases(source.name(), options)?),
-            Some(other) => {
-                let kind = ReadErrorKind::WrongFormat { format: other.name(), expected: "one instance a line" };
-                return Err(ReadError::file(source.name(), kind));
-            }
+        let begun = match options.format {
+            None | Some(Format::Jsonl | Format::Xc) => None,
+            Some(format) => Some(Begun::at(&[], source.name(), format, IdKind::Feature, options)?),
         };
-        Ok(Self {
-            source,
-            options: options.clone(),
-            form,
-            limits: options.limits(),
-            line: Vec::new(),
-            line_no: 0,
-            pending: false,
-            header: None,
-            rows: 0,
-        })
+        let options = options.clone();
+        Ok(Self { source, options, begun, line: Vec::new(), line_no: 0, pending: false, rows: 0 })
     }
 
     /// What the instances hold; reads the first line when that is needed. `None` for an empty stream.
@@ -116,13 +92,8 @@ impl InstanceReader {
     /// # Errors
     /// A first line that is of no known format, or a malformed header.
     pub fn content(&mut self) -> Result<Option<Content>, ReadError> {
-        if matches!(self.form, Form::Unknown) && !self.settle()? {
-            return Ok(None);
-        }
-        Ok(Some(match self.form {
-            Form::FastText | Form::JsonlText => Content::Text,
-            _ => Content::Features,
-        }))
+        let text_or_not = |begun: Begun| if begun.holds_text() { Content::Text } else { Content::Features };
+        Ok(self.begun()?.map(text_or_not))
     }
 
     fn read(&mut self) -> Result<bool, ReadError> {
@@ -134,40 +105,19 @@ impl InstanceReader {
         Ok(more)
     }
 
-    // Tells the form by the first line, which is kept for the next call unless it is a header.
-    fn settle(&mut self) -> Result<bool, ReadError> {
-        if !self.read()? {
-            return Ok(false);
+    /// The form, told by the first line, which is kept for the next call unless it is a header; `None` for an empty stream.
+    fn begun(&mut self) -> Result<Option<Begun>, ReadError> {
+        if self.begun.is_some() || !self.read()? {
+            return Ok(self.begun);
         }
         let name = self.source.name();
-        let format = match self.options.format.or_else(|| Format::of_content(&self.line)) {
-            Some(format) => format,
-            None => return Err(ReadError::line(name, 1, ReadErrorKind::UnknownFormat)),
-        };
+        let format = self.options.format.or_else(|| Format::of_content(&self.line));
+        let format = format.ok_or_else(|| ReadError::line(name, 1, ReadErrorKind::UnknownFormat))?;
         self.pending = true;
-        self.form = match format {
-            Format::FastText => Form::FastText,
-            Format::Svmlight => Form::Svmlight(svmlight_bases(name, &self.options)?),
-            Format::Jsonl if super::dataset::object_holds_text(&self.line, &self.options.fields) => Form::JsonlText,
-            Format::Jsonl => Form::JsonlFeatures,
-            Format::Xc => {
-                self.header =
-                    XcHeader::parse(&self.line, self.options.header).map_err(|e| e.locate(name, self.line_no))?;
-                self.pending = self.header.is_none();
-                match self.header {
-                    Some(header) => {
-                        self.limits = header.limits(&self.limits).map_err(|e| e.locate(name, self.line_no))?;
-                        if header.n_labels.is_some() { Form::Xc } else { Form::XcColumns }
-                    }
-                    None => Form::Xc,
-                }
-            }
-            other => {
-                let kind = ReadErrorKind::WrongFormat { format: other.name(), expected: "one instance a line" };
-                return Err(ReadError::file(name, kind));
-            }
-        };
-        Ok(true)
+        let begun = Begun::at(&self.line, name, format, IdKind::Feature, &self.options)?;
+        self.pending = begun.header.is_none();
+        self.begun = Some(begun);
+        Ok(self.begun)
     }
 
     /// Reads the next instance into `into`; gives its line (from 1), or `None` at the end. After an error about one
@@ -176,29 +126,27 @@ impl InstanceReader {
     /// # Errors
     /// A malformed line; at the end, a header that promised another number of rows.
     pub fn next_into(&mut self, into: &mut InstanceBuffer) -> Result<Option<u64>, ReadError> {
-        if matches!(self.form, Form::Unknown) && !self.settle()? {
-            return Ok(None);
-        }
+        let Some(Begun { form, header, limits }) = self.begun()? else { return Ok(None) };
         loop {
             if !std::mem::take(&mut self.pending) && !self.read()? {
                 return self.end();
             }
-            let (line, limits) = (&self.line, &self.limits);
-            let outcome = match self.form {
+            let (line, limits) = (&self.line, &limits);
+            let outcome = match form {
                 Form::Xc => parse_xc_line(line, limits, &mut into.row).map(|()| true),
-                Form::XcColumns => parse_xc_columns_line(line, limits, &mut into.row).map(|()| true),
+                Form::XcColumns(_) => parse_xc_columns_line(line, limits, &mut into.row).map(|()| true),
                 Form::Svmlight(bases) => parse_svmlight_line(line, bases, limits, &mut into.row),
                 Form::FastText => {
                     parse_fasttext_line(line, self.options.fasttext_labels, &mut into.text).map(|()| true)
                 }
                 Form::JsonlText => parse_jsonl_text(line, &self.options.fields, &mut into.text).map(|()| true),
-                Form::JsonlFeatures | Form::Unknown => {
+                Form::JsonlFeatures => {
                     parse_jsonl_features(line, &self.options.fields, limits, &mut into.row, &mut into.labels)
                         .map(|()| true)
                 }
             };
             // Rows without anything behind the last row that the header promises are blank lines at the end.
-            let full = self.header.is_some_and(|h| self.rows >= h.n_rows);
+            let full = header.is_some_and(|h| self.rows >= h.n_rows);
             let bare = || into.row.features().nnz() == 0 && into.row.labels().is_empty();
             if full && outcome.is_ok() && bare() {
                 continue;
@@ -213,19 +161,13 @@ impl InstanceReader {
     }
 
     fn end(&mut self) -> Result<Option<u64>, ReadError> {
-        match self.header.take() {
+        // Taken: it is said once.
+        match self.begun.as_mut().and_then(|begun| begun.header.take()) {
             Some(header) if header.n_rows != self.rows => {
                 let kind = ReadErrorKind::RowCount { got: self.rows, expected: header.n_rows };
                 Err(ReadError::line(self.source.name(), 1, kind))
             }
             _ => Ok(None),
         }
-    }
-}
-
-fn svmlight_bases(name: &str, options: &ReadOptions) -> Result<SvmlightBases, ReadError> {
-    match options.svmlight_base {
-        Some(features) => Ok(SvmlightBases { features, labels: options.svmlight_label_base }),
-        None => Err(ReadError::file(name, ReadErrorKind::BaseNotStated)),
     }
 }

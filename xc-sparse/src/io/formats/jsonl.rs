@@ -19,6 +19,7 @@ use crate::io::write::{same_rows, stream};
 use crate::rows::{CsrView, LabelRows, Rows, SparseRow};
 use serde::Serialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
+use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, Write};
 
@@ -505,4 +506,11 @@ pub fn write_jsonl_features(
     let rows = Rows::new(features);
     same_rows(rows.len(), labels.len());
     stream(into, rows.len(), Vec::new(), |out, i| push_jsonl_features(out, rows.row(i), labels.row(i), names))
+}
+
+/// Whether the first object of a file holds text.
+pub(crate) fn object_holds_text(line: &[u8], fields: &JsonlFields) -> bool {
+    // A torn first line is for the reader to report.
+    let object: HashMap<String, IgnoredAny> = serde_json::from_slice(line).unwrap_or_default();
+    fields.text.iter().any(|f| object.contains_key(f)) || !object.contains_key(&fields.features)
 }

@@ -1,0 +1,83 @@
+//! What the lines of a text file hold: told once, from its format, the options and the first line.
+
+use super::entries::IdKind;
+use super::error::{LineError, ReadError, ReadErrorKind};
+use super::format::Format;
+use super::jsonl::object_holds_text;
+use super::options::ReadOptions;
+use super::row::Limits;
+use super::svmlight::SvmlightBases;
+use super::xc_text::XcHeader;
+
+/// The form of a line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Form {
+    /// XC text in one file.
+    Xc,
+    /// XC text in two files: entries of features, or of labels.
+    XcColumns(IdKind),
+    Svmlight(SvmlightBases),
+    FastText,
+    JsonlText,
+    JsonlFeatures,
+}
+
+/// A text file whose first line has been looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begun {
+    pub(crate) form: Form,
+    /// The first line, when it is a header and no row.
+    pub(crate) header: Option<XcHeader>,
+    /// Bounds of ids: those of the options, and of the header.
+    pub(crate) limits: Limits,
+}
+
+impl Begun {
+    /// Looks at the first line of `file`; `columns` are what the two-file form of XC text holds there.
+    pub(crate) fn at(
+        line: &[u8],
+        file: &str,
+        format: Format,
+        columns: IdKind,
+        options: &ReadOptions,
+    ) -> Result<Self, ReadError> {
+        let limits = options.limits();
+        let (mut begun, fields) = (Self { form: Form::Xc, header: None, limits }, &options.fields);
+        begun.form = match format {
+            Format::FastText => Form::FastText,
+            Format::Svmlight => match options.svmlight_base {
+                Some(features) => Form::Svmlight(SvmlightBases { features, labels: options.svmlight_label_base }),
+                None => return Err(ReadError::file(file, ReadErrorKind::BaseNotStated)),
+            },
+            Format::Jsonl if object_holds_text(line, fields) => Form::JsonlText,
+            Format::Jsonl => Form::JsonlFeatures,
+            Format::Xc => {
+                let at_header = |error: LineError| error.locate(file, 1);
+                begun.header = XcHeader::parse(line, options.header).map_err(at_header)?;
+                let form = match begun.header {
+                    Some(XcHeader { n_labels: None, .. }) => Form::XcColumns(columns),
+                    _ => Form::Xc,
+                };
+                begun.limits = match (begun.header, form) {
+                    (None, _) => limits,
+                    (Some(header), Form::XcColumns(IdKind::Label)) => {
+                        let given = Limits { features: limits.labels, labels: None };
+                        header.limits_within(&given).map_err(at_header)?
+                    }
+                    (Some(header), _) => header.limits(&limits).map_err(at_header)?,
+                };
+                form
+            }
+            Format::Npz | Format::Npy => {
+                let kind = ReadErrorKind::WrongFormat { format: format.name(), expected: "one instance a line" };
+                return Err(ReadError::file(file, kind));
+            }
+        };
+        Ok(begun)
+    }
+
+    /// Whether the instances are text.
+    pub(crate) fn holds_text(&self) -> bool {
+        matches!(self.form, Form::FastText | Form::JsonlText)
+    }
+}
