@@ -154,7 +154,10 @@ fn xc_text() {
             (b"1 4 2\n0 1:1\n", "line 1: 4 features, expected 3"),
             (b"1 2 2\n0 1:1\n", "line 1: 2 features, expected 3"),
             (b"1 3 3\n0 1:1\n", "line 1: the header says 3 labels, expected at most 2"),
-            (b"0 1:1\n0 3:1\n", "line 2, column 3: feature 3 is out of range, expected an id below 3 (the number given)"),
+            (
+                b"0 1:1\n0 3:1\n",
+                "line 2, column 3: feature 3 is out of range, expected an id below 3 (the number given)",
+            ),
             (b"2 1:1\n", "line 1, column 1: label 2 is out of range, expected an id below 2 (the number given)"),
         ],
     );
