@@ -304,11 +304,11 @@ fn arrays_of_another_type_or_shape_or_impossible_content_are_refused() {
     let ones = [1u8, 0].repeat(2 * ROWS);
     assert_eq!(with_array("head.places", DType::U16, &[ROWS, 2], &ones), "");
     let met = with_array("head.places", DType::I16, &[ROWS, 2], &ones);
-    assert!(met.contains("array \"head.places\" is of type I16, wanted U16"), "{met}");
+    assert!(met.contains("array \"head.places\" is of type I16, expected U16"), "{met}");
     let met = with_array("best.head.places", DType::U16, &[2, ROWS], &ones);
-    assert!(met.contains("array \"best.head.places\" has shape [2, 3], wanted [3, 2]"), "{met}");
+    assert!(met.contains("array \"best.head.places\" has shape [2, 3], expected [3, 2]"), "{met}");
     let met = with_array("head.memory", DType::I8, &[1, 1], &[0]);
-    assert!(met.contains("array \"head.memory\" has shape [1, 1], wanted [3, 2]"), "{met}");
+    assert!(met.contains("array \"head.memory\" has shape [1, 1], expected [3, 2]"), "{met}");
     for name in ["head.places", "best.head.places"] {
         let met = with_array(name, DType::U16, &[ROWS, 2], &[0xff; 4 * ROWS]);
         assert!(met.contains("is damaged: array head.places: 65535, expected below 5000"), "{met}");
