@@ -17,7 +17,8 @@ pub(crate) struct SearchArgs {
     /// What ranks the labels of a MACH model [default: the model's]
     #[arg(long, value_name = "NAME", value_parser = named::<Decoder, _>(["mean", "min", "median"]))]
     decoder: Option<Decoder>,
-    /// Stop the decode of a MACH model after about so many labels, certain or not [default: when the answer is certain]
+    /// Stop the decode of a MACH model after about so many labels, certain or not [default: when
+    /// the answer is certain]
     #[arg(long, value_name = "N")]
     max_labels: Option<u64>,
     /// Ask these repetitions of a MACH model alone, e.g. 0-3,7
@@ -76,8 +77,8 @@ impl Only {
     }
 }
 
-/// What is wrong with a query; `first` is the number of the first one of the batch, `input` where they come from. Of options,
-/// their names are said.
+/// What is wrong with a query; `first` is the number of the first one of the batch, `input` where
+/// they come from. Of options, their names are said.
 pub(crate) fn query_error(error: &BatchError, first: usize, input: &str) -> CliError {
     match error.source {
         QueryError::Beam => CliError::usage("--beam 0: at least 1 is expected"),

@@ -7,7 +7,8 @@
 //!   =>  xc train tree --trees 3 --config a.toml --tree.branching 8
 //! ```
 //!
-//! A file's options become arguments, so both are checked by the same code; one that is typed as well is left out.
+//! A file's options become arguments, so both are checked by the same code; one that is typed as
+//! well is left out.
 
 use crate::error::CliError;
 use std::ffi::OsString;
@@ -31,7 +32,8 @@ impl Arguments {
         self.path.join(" ")
     }
 
-    /// The configuration file when it, and not the command line, gave the argument that clap refused.
+    /// The configuration file when it, and not the command line, gave the argument that clap
+    /// refused.
     pub(crate) fn config_file_of(&self, error: &clap::Error) -> Option<&Path> {
         use clap::error::{ContextKind, ContextValue};
         let ContextValue::String(argument) = error.get(ContextKind::InvalidArg)? else { return None };
@@ -40,7 +42,8 @@ impl Arguments {
     }
 }
 
-/// Finds the subcommand and `--config` among what was typed, reads the file and inserts its options.
+/// Finds the subcommand and `--config` among what was typed, reads the file and inserts its
+/// options.
 ///
 /// # Errors
 /// The file is absent or is not TOML, or names an option that the subcommand does not have.

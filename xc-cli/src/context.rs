@@ -31,8 +31,8 @@ pub(crate) struct CommonArgs {
     pub(crate) quiet: bool,
     /// Read options from a TOML file; what is typed wins over the file
     ///
-    /// Names are those of the options, nested ones as tables: `top-k = 5`, `[tree]` and below it `branching = 32`
-    /// for `--tree.branching 32`. A switch is `true`.
+    /// Names are those of the options, nested ones as tables: `top-k = 5`, `[tree]` and below it
+    /// `branching = 32` for `--tree.branching 32`. A switch is `true`.
     #[arg(long, global = true, value_name = "FILE.toml", help_heading = "Common options")]
     pub(crate) config: Option<PathBuf>,
 }
@@ -79,7 +79,8 @@ impl Context {
         })
     }
 
-    /// Does work on the threads of the pool: the library makes no pool, and outside of one it answers on one thread.
+    /// Does work on the threads of the pool: the library makes no pool, and outside of one it
+    /// answers on one thread.
     pub(crate) fn on_threads<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         rayon::scope(|_| work())
     }

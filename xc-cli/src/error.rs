@@ -90,7 +90,8 @@ impl CliError {
     }
 }
 
-/// An error and what caused it, in one line: control characters in what came from outside are escaped.
+/// An error and what caused it, in one line: control characters in what came from outside are
+/// escaped.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let causes = std::iter::successors(error.source(), |&cause| cause.source());
     let text = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));

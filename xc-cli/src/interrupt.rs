@@ -1,4 +1,5 @@
-//! Ctrl-C: commands stop at the next safe point; if none comes soon, what is half saved is removed and the program ends.
+//! Ctrl-C: commands stop at the next safe point; if none comes soon, what is half saved is removed
+//! and the program ends.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -16,7 +17,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// How often a wait looks whether Ctrl-C was pressed.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Starts to listen. Without a handler (no signal support) the operating system's own behaviour remains.
+/// Starts to listen. Without a handler (no signal support) the operating system's own behaviour
+/// remains.
 pub(crate) fn install() {
     let _ = ctrlc::set_handler(|| {
         if INTERRUPTED.swap(true, Ordering::SeqCst) {
@@ -60,7 +62,8 @@ fn leave() -> ! {
     std::process::exit(130)
 }
 
-/// Stdin whose reads end with an error when Ctrl-C is pressed: a plain read would wait for a line that may never come.
+/// Stdin whose reads end with an error when Ctrl-C is pressed: a plain read would wait for a line
+/// that may never come.
 pub(crate) struct Stdin {
     blocks: Receiver<io::Result<Vec<u8>>>,
     block: Vec<u8>,

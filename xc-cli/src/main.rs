@@ -1,9 +1,9 @@
 //! `xc`: extreme multi-label classification from the command line.
 //!
-//! Each subcommand stands in its own file under `cmd/` with a clap `Args` and a `run`. A command works in three
-//! steps: what was typed (clap), what it means (everything is opened, resolved and checked, and whatever can be
-//! refused is refused), and the work itself. Data goes to stdout, everything else to stderr, and an error is one
-//! line that begins with `xc: error:`.
+//! Each subcommand stands in its own file under `cmd/` with a clap `Args` and a `run`. A command
+//! works in three steps: what was typed (clap), what it means (everything is opened, resolved and
+//! checked, and whatever can be refused is refused), and the work itself. Data goes to stdout,
+//! everything else to stderr, and an error is one line that begins with `xc: error:`.
 
 #![deny(unsafe_code)]
 
@@ -88,7 +88,8 @@ fn run() -> Result<(), CliError> {
     cli.command.run(&context)
 }
 
-/// A panic is a defect of the program: it is said in one line, once, without a backtrace unless one was asked for.
+/// A panic is a defect of the program: it is said in one line, once, without a backtrace unless one
+/// was asked for.
 fn report_panics_as_one_line() {
     static REPORTED: AtomicBool = AtomicBool::new(false);
     let default = std::panic::take_hook();

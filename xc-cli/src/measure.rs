@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Clock ticks a second in `/proc/self/stat`; the kernel's interface fixes it at 100 whatever its own timer does.
+/// Clock ticks a second in `/proc/self/stat`; the kernel's interface fixes it at 100 whatever its
+/// own timer does.
 const TICKS: f64 = 100.0;
 /// How often anonymous memory is looked at: the kernel keeps no peak of it.
 const SAMPLE_EVERY: Duration = Duration::from_millis(20);
@@ -79,7 +80,8 @@ fn status_bytes(field: &str) -> Option<u64> {
 
 fn cpu_s() -> Option<f64> {
     let stat = read_to_string("/proc/self/stat").ok()?;
-    // The name in parentheses may hold blanks; user and system time are the 12th and 13th field after it.
+    // The name in parentheses may hold blanks; user and system time are the 12th and 13th field
+    // after it.
     let mut fields = stat[stat.rfind(')')? + 1..].split_whitespace().skip(11);
     let (user, system): (f64, f64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
     Some((user + system) / TICKS)

@@ -35,7 +35,8 @@ impl OpenArgs {
 
 #[allow(unsafe_code, reason = "the user makes the promise: --trusted")]
 fn trusted(folder: &Path, options: &OpenOptions) -> Result<Model, OpenModelError> {
-    // SAFETY: whoever says --trusted promises that the folder was written by this program and has not changed since.
+    // SAFETY: whoever says --trusted promises that the folder was written by this program and has
+    // not changed since.
     unsafe { Model::open_trusted(folder, options) }
 }
 
@@ -67,7 +68,8 @@ pub(crate) struct Extras<'a> {
     pub(crate) training: Option<serde_json::Value>,
 }
 
-/// Saves what `write` adds to a model of some kind, in one step: the folder is the old one or the new one, never a part.
+/// Saves what `write` adds to a model of some kind, in one step: the folder is the old one or the
+/// new one, never a part.
 pub(crate) fn save_with(
     folder: &Path,
     kind: &str,
@@ -99,8 +101,8 @@ pub(crate) fn save_created(
     writer.finish().map_err(failed)
 }
 
-/// A model folder that may not be written is exit code 2 when the user named something that must not be replaced,
-/// otherwise 1.
+/// A model folder that may not be written is exit code 2 when the user named something that must
+/// not be replaced, otherwise 1.
 pub(crate) fn write_error(error: &WriteError) -> CliError {
     match error {
         WriteError::Occupied { .. } => CliError::usage(chain(error)),

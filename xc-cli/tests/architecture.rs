@@ -18,7 +18,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("xc-cli", &["xc-sparse", "xc-hash", "xc-tree", "xc-mach", "xc-lsh", "xc-ann", "xc-train", "xc-kernels"]),
 ];
 
-/// The crates of the workspace with what they name of each other (development dependencies included).
+/// The crates of the workspace with what they name of each other (development dependencies
+/// included).
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
     let output = Command::new(env!("CARGO"))

@@ -138,7 +138,7 @@ fn impossible_options() {
         ("predict --model m --input test.txt --names", "--names: m has no label names"),
         (
             "train tree --train ok.txt --model n --tree.branching 1",
-            "train tree: cluster.branching is 1, wanted 2 or more",
+            "train tree: cluster.branching is 1, expected 2 or more",
         ),
         (
             "train tree --train ok.txt --model n --cluster.representation label-features",
@@ -216,7 +216,8 @@ fn damaged_models_are_told_from_sound_ones() {
         );
         assert_eq!(outcome.stderr.lines().count(), 1, "{outcome:?}");
     }
-    // A flipped bit is found by `inspect --verify` wherever it is; prediction either answers or refuses.
+    // A flipped bit is found by `inspect --verify` wherever it is; prediction either answers or
+    // refuses.
     for at in (0..arrays.len()).step_by(arrays.len() / 40) {
         let mut flipped = arrays.clone();
         flipped[at] ^= 1 << (at % 8);

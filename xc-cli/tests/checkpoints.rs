@@ -1,4 +1,5 @@
-//! Checkpoints from outside: what is the user's stays, what is ours is gone on with, and one process at a time.
+//! Checkpoints from outside: what is the user's stays, what is ours is gone on with, and one
+//! process at a time.
 
 #![cfg(unix)]
 

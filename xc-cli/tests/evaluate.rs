@@ -96,7 +96,8 @@ fn the_json_of_a_small_case() {
     );
     let value: serde_json::Value = serde_json::from_str(&stdout).unwrap();
     let inverse = |n: f64| 1.0 + (6f64.ln() - 1.0) * 2.5f64.powf(0.55) * (n + 1.5).powf(-0.55);
-    // One hit on label 0 (5 training rows); the best gains are those of labels 1, 2 and 3 (2, 1 and 1 rows).
+    // One hit on label 0 (5 training rows); the best gains are those of labels 1, 2 and 3 (2, 1 and
+    // 1 rows).
     let psp = inverse(5.0) / (inverse(2.0) + inverse(1.0) + inverse(1.0));
     assert!((value["PSP@1"].as_f64().unwrap() - psp).abs() < 1e-12, "{stdout}");
     assert_eq!(value["P@1"], 0.25);

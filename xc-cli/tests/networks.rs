@@ -197,7 +197,7 @@ fn what_cannot_be_trained_is_refused() {
         assert!(!folder.path("m").exists());
     };
     refused("--buckets 150", "150 buckets for 150 labels");
-    refused("--buckets 1", "wanted at least 2");
+    refused("--buckets 1", "expected at least 2");
     refused("--buckets 20 --repetitions 0", "--repetitions 0: at least 1 is expected");
     refused("--buckets 20 --repetitions-range 4..4", "expected FROM..TO");
     refused("--buckets 20 --epochs 0", "--epochs 0");
@@ -229,7 +229,8 @@ fn what_cannot_be_trained_is_refused() {
             outcome.stderr
         );
     }
-    // The checkpoint is removed in the end: a folder with other things in it is none, whether resumed or not.
+    // The checkpoint is removed in the end: a folder with other things in it is none, whether
+    // resumed or not.
     std::fs::create_dir(folder.path("mine")).unwrap();
     folder.write("mine/notes.txt", "mine");
     for kind in ["tree", "dense", "mach --buckets 20"] {
@@ -254,7 +255,8 @@ fn killed_at_any_moment_mach_resumes_to_the_same_bytes() {
     folder.ok(&format!("{train} --model whole --threads 1"));
     folder.resumed_after_kills(&format!("{train} --model m"), 12, |attempt| 20 + 37 * attempt % 400);
     assert_eq!(contents(&folder.path("whole")), contents(&folder.path("m")));
-    // The log has the lines of an uninterrupted run, but for speeds and for what it notes of checkpoints.
+    // The log has the lines of an uninterrupted run, but for speeds and for what it notes of
+    // checkpoints.
     let lines = |model: &str| -> Vec<Value> {
         let log = folder.read(&format!("{model}.log/repetition-0001/log.jsonl"));
         let mut lines: Vec<Value> = log.lines().map(json).filter(|line| line["event"] != "saved").collect();

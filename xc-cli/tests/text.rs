@@ -26,7 +26,8 @@ fn the_mach_preset_is_kept_in_the_model_and_makes_the_same_features_at_serving()
     let sizes: Vec<&Value> = params["blocks"].as_array().unwrap().iter().map(|b| &b["slots"]["max_features"]).collect();
     assert_eq!(sizes, [125_000, 20_000, 70_000]);
 
-    // A pipeline fitted apart and one taken out of the model write the same features, and these train the same tree.
+    // A pipeline fitted apart and one taken out of the model write the same features, and these
+    // train the same tree.
     folder.ok("convert --from jsonl data/train.jsonl --to xc-text train.txt --text.preset mach --save-pipeline apart");
     folder.ok("convert --from jsonl data/train.jsonl --to xc-text again.txt --pipeline text");
     assert!(folder.read("train.txt") == folder.read("again.txt"), "the stored pipeline makes other features");

@@ -36,7 +36,8 @@ fn npy(rows: &[Vec<f32>]) -> Vec<u8> {
     out
 }
 
-/// `n` vectors of 16 values around the corner of a cube that belongs to their label, one of 40, and their labels as XC text without features.
+/// `n` vectors of 16 values around the corner of a cube that belongs to their label, one of 40, and
+/// their labels as XC text without features.
 fn vectors(folder: &Folder, name: &str, n: usize) {
     let mut state = 7u32;
     let mut noise = || {
@@ -277,13 +278,13 @@ fn what_cannot_be_trained_is_refused() {
     };
     refused(
         "--network.intermediate 20 --head.fan-in 21",
-        "--head.fan-in: 21 connections a label, wanted at most the number of inputs, 20",
+        "--head.fan-in: 21 connections a label, expected at most the number of inputs, 20",
     );
-    refused("--head.fan-in 0", "--head.fan-in: the number of connections a label is 0, wanted at least 1");
+    refused("--head.fan-in 0", "--head.fan-in: the number of connections a label is 0, expected at least 1");
     refused("--network.intermediate 0", "--network.intermediate 0: at least 1 unit is expected, or none");
     refused(
         "--network.intermediate none --network.widths 16",
-        "--head.fan-in: 32 connections a label, wanted at most the number of inputs, 16",
+        "--head.fan-in: 32 connections a label, expected at most the number of inputs, 16",
     );
     refused("--network.widths 0", "--network.widths: widths [0, 32768], expected at least one width, none of them 0");
     refused(
@@ -349,7 +350,7 @@ fn a_damaged_model_is_refused_in_one_line() {
         assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
     };
     changed("\"fan_in\": 12", "\"fan_in\": 13", "head.indices");
-    changed(" 256\n", " 8\n", "12 connections a label, wanted at most the number of inputs, 8");
+    changed(" 256\n", " 8\n", "12 connections a label, expected at most the number of inputs, 8");
     changed("\"weights\": \"F32\"", "\"weights\": \"BF16\"", "head.weights");
     changed("\"weights\": \"F32\"", "\"weights\": \"F65\"", "F65");
     changed("\"n_labels\": 150", "\"n_labels\": 151", "head.");

@@ -1,4 +1,5 @@
-//! From text to weighted features, stored and opened again: the whole of what training and serving need.
+//! From text to weighted features, stored and opened again: the whole of what training and serving
+//! need.
 //!
 //! cargo run -p xc-hash --example text_to_features
 #![allow(clippy::print_stdout)] // an example shows what it does
@@ -13,7 +14,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "Transport by rail, transport by road",
     ];
 
-    // 1. Say what becomes a feature. Here: words seen twice or more, and hashed character trigrams at half weight.
+    // 1. Say what becomes a feature. Here: words seen twice or more, and hashed character trigrams
+    //    at half weight.
     let trigrams = Block { grams: Grams::CharsInWords { min: 3, max: 3 }, scale: 0.5, ..Block::words(1, 1).hashed(64) };
     let params = PipelineParams { blocks: vec![Block::words(1, 1), trigrams], ..PipelineParams::default() };
 

@@ -1,14 +1,16 @@
 //! Hash functions, and text to weighted features.
 //!
-//! A text becomes a sparse row in five steps, all of them in one value that training stores and serving reads:
+//! A text becomes a sparse row in five steps, all of them in one value that training stores and
+//! serving reads:
 //!
 //! ```text
 //!   "The Cat sat"  ─▶ the cat sat ─▶ the │ cat │ sat ─▶ 17 │ 3 │ 12 ─▶ counts ─▶ 3: 0.61  12: 0.52  17: 0.59
 //!                  normalise       words, n-grams     vocabulary or hash       tf-idf, norm
 //! ```
 //!
-//! A term finds its feature by its rank in a vocabulary learned from training texts, or by hash (no memory, but
-//! collisions). Several kinds of terms stand side by side, each with its own range of features.
+//! A term finds its feature by its rank in a vocabulary learned from training texts, or by hash (no
+//! memory, but collisions). Several kinds of terms stand side by side, each with its own range of
+//! features.
 //!
 //! ```
 //! use xc_hash::text::{Block, Pipeline, PipelineParams};
@@ -30,9 +32,10 @@
 //! ```
 //!
 //! # When not to use it
-//! Where word order or meaning beyond shared words decides, an encoder does better. Where the features are there
-//! already, only [`text::RowWeights`] (tf-idf and norms on sparse rows) is of use. Text that is not cut by blanks
-//! (Chinese, Thai) wants character n-grams ([`text::Grams::Chars`]), since a whole clause is one word here.
+//! Where word order or meaning beyond shared words decides, an encoder does better. Where the
+//! features are there already, only [`text::RowWeights`] (tf-idf and norms on sparse rows) is of
+//! use. Text that is not cut by blanks (Chinese, Thai) wants character n-grams
+//! ([`text::Grams::Chars`]), since a whole clause is one word here.
 //!
 //! # Main types
 //!
@@ -49,13 +52,13 @@
 //! | [`universal::BucketHash`] | what such a function does |
 //! | [`stream::Stream`], [`stream::Order`] | random numbers and permutations named by a seed, a purpose and a path |
 //!
-//! Speed on one core of a shared 2-core Zen 4 machine, 213 MB of English legal text: word unigrams are fitted at 105 MB/s
-//! and transformed at 83, hashed unigrams with idf at 74 and 61, uni- and bigrams at 36 and 34
-//! (`examples/time_a_file.rs`).
+//! Speed on one core of a shared 2-core Zen 4 machine, 213 MB of English legal text: word unigrams
+//! are fitted at 105 MB/s and transformed at 83, hashed unigrams with idf at 74 and 61, uni- and
+//! bigrams at 36 and 34 (`examples/time_a_file.rs`).
 //!
 //! # References
-//! Feature hashing: `[weinberger2009hashing]`. The formats and rules follow scikit-learn 1.9.1, against whose frozen
-//! rows they are tested; [`text`] states the rules and where they differ.
+//! Feature hashing: `[weinberger2009hashing]`. The formats and rules follow scikit-learn 1.9.1,
+//! against whose frozen rows they are tested; [`text`] states the rules and where they differ.
 
 #![forbid(unsafe_code)]
 

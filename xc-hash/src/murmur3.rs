@@ -1,14 +1,16 @@
 //! MurmurHash3, the 32-bit x86 variant: the hash behind hashed features.
 //!
-//! Four input bytes a step, little-endian, then the 0 to 3 left over, then the length. The bits are those of
-//! scikit-learn's `murmurhash3_32` (read as `i32` there unless `positive=True`), so a feature hashed by either lands in
-//! the same slot. The numbers are frozen: a change would silently scramble every stored model.
+//! Four input bytes a step, little-endian, then the 0 to 3 left over, then the length. The bits are
+//! those of scikit-learn's `murmurhash3_32` (read as `i32` there unless `positive=True`), so a
+//! feature hashed by either lands in the same slot. The numbers are frozen: a change would silently
+//! scramble every stored model.
 //!
 //! # Cost
 //! About 3 ns for a word of 7 bytes.
 //!
 //! # When not to use
-//! Against adversarial keys (it is not keyed) and for check sums of files (xxh3 is several times faster there).
+//! Against adversarial keys (it is not keyed) and for check sums of files (xxh3 is several times
+//! faster there).
 
 const C1: u32 = 0xcc9e_2d51;
 const C2: u32 = 0x1b87_3593;
@@ -54,7 +56,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The definition, one byte at a time: a word is gathered in an accumulator and mixed in when full.
+    /// The definition, one byte at a time: a word is gathered in an accumulator and mixed in when
+    /// full.
     fn bytewise(key: &[u8], seed: u32) -> u32 {
         let (mut h, mut word, mut n) = (seed, 0u32, 0u32);
         for &byte in key {

@@ -38,5 +38,8 @@ fn opens_and_makes_its_row(stored: &str) {
     let want: Vec<(u32, f32)> = serde_json::from_value(row).unwrap();
     assert_eq!(features, want.iter().map(|x| x.0).collect::<Vec<_>>());
     // The logarithm of another system's library may differ in its last bit.
-    assert!(values.iter().zip(&want).all(|(met, (_, want))| (met - want).abs() <= 1e-6), "{values:?}, wanted {want:?}");
+    assert!(
+        values.iter().zip(&want).all(|(got, (_, want))| (got - want).abs() <= 1e-6),
+        "{values:?}, expected {want:?}"
+    );
 }

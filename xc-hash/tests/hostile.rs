@@ -79,8 +79,8 @@ fn every_damage_is_named() {
         ("array \"idf\" is missing", refusal(|p| p.arrays.retain(|(n, _)| n != "idf"))),
         ("array \"surplus\"", refusal(|p| p.arrays.push(("surplus".into(), PartArray::U8(vec![]))))),
         ("array \"idf\" is not part", refusal(|p| p.arrays.push(("idf".into(), PartArray::F32(vec![]))))),
-        ("holds u8, wanted f32", refusal(|p| *array(p, "idf") = PartArray::U8(vec![]))),
-        ("array \"idf\" has 14 entries, wanted 15", refusal(|p| idf(p).truncate(14))),
+        ("holds u8, expected f32", refusal(|p| *array(p, "idf") = PartArray::U8(vec![]))),
+        ("array \"idf\" has 14 entries, expected 15", refusal(|p| idf(p).truncate(14))),
         ("idf of feature 2 is NaN", refusal(|p| idf(p)[2] = f32::NAN)),
         ("idf of feature 0 is -1", refusal(|p| idf(p)[0] = -1.0)),
         ("idf of feature 1 is inf", refusal(|p| idf(p)[1] = f32::INFINITY)),
@@ -95,8 +95,8 @@ fn every_damage_is_named() {
         ("block 2: n_features is 0", refusal(|p| p.config["params"]["blocks"][2]["slots"]["n_features"] = json!(0))),
         ("\"params\" is missing", refusal(|p| _ = p.config.as_object_mut().unwrap().remove("params"))),
     ];
-    for (want, met) in cases {
-        assert!(met.contains(want), "wanted {want:?} in {met:?}");
+    for (want, got) in cases {
+        assert!(got.contains(want), "expected {want:?} in {got:?}");
     }
 }
 
@@ -109,14 +109,14 @@ fn a_folded_pipeline_is_kept_and_its_damages_are_named() {
     };
     let kept = Featurizer::from_parts(stored_folded()).unwrap();
     assert_eq!((kept.n_features(), kept.to_parts()), (6, stored_folded()));
-    for (want, met) in [
+    for (want, got) in [
         ("n_features is 20, the parameters and arrays make 6", refusal(|p| p.config["n_features"] = json!(20))),
-        ("array \"idf\" has 6 entries, wanted 20", refusal(|p| idf(p).truncate(6))),
+        ("array \"idf\" has 6 entries, expected 20", refusal(|p| idf(p).truncate(6))),
         ("fold: n_features is 0", refusal(|p| p.config["params"]["fold"]["n_features"] = json!(0))),
         ("unknown field `surplus`", refusal(|p| p.config["params"]["fold"]["surplus"] = json!(0))),
-        ("array \"idf\" has 20 entries, wanted 19", refusal(|p| p.config["params"]["oov_slots"] = json!(4))),
+        ("array \"idf\" has 20 entries, expected 19", refusal(|p| p.config["params"]["oov_slots"] = json!(4))),
     ] {
-        assert!(met.contains(want), "wanted {want:?} in {met:?}");
+        assert!(got.contains(want), "expected {want:?} in {got:?}");
     }
 }
 
@@ -142,7 +142,7 @@ fn kinds_are_not_mixed_up() {
     let maker = Featurizer::Rows(weights.clone());
     assert_eq!(Featurizer::from_parts(maker.to_parts()).unwrap(), maker);
     let error = Pipeline::from_parts(maker.to_parts()).unwrap_err();
-    assert_eq!(error.to_string(), "pipeline config: kind is \"rows\", wanted \"text\"");
+    assert_eq!(error.to_string(), "pipeline config: kind is \"rows\", expected \"text\"");
     assert!(RowWeights::from_parts(stored()).is_err());
     assert!(Featurizer::from_parts(PipelineParts { config: Value::Null, arrays: vec![] }).is_err());
 }
@@ -168,8 +168,8 @@ fn impossible_parameters_are_refused_before_any_text_is_read() {
         (Block { slots: bound(DfBound::Count(1), Some(DfBound::Fraction(1.5))), ..good }, "max_df is the fraction 1.5"),
         (Block { slots: bound(DfBound::Count(3), Some(DfBound::Count(2))), ..good }, "min_df is above max_df"),
     ] {
-        let met = refused(block);
-        assert!(met.contains(want), "wanted {want:?} in {met:?}");
+        let got = refused(block);
+        assert!(got.contains(want), "expected {want:?} in {got:?}");
     }
     let none = PipelineParams { blocks: vec![], ..PipelineParams::default() };
     assert_eq!(none.check(), Err(BlockError::None));
@@ -222,7 +222,7 @@ fn passes_that_differ_are_noticed() {
         sink.add(&TRAIN[n..]);
         Ok::<(), std::io::Error>(())
     });
-    assert_eq!(fitted.unwrap_err().said(), "the first pass met 3 texts, a later one 2; all must read the same texts");
+    assert_eq!(fitted.unwrap_err().said(), "the first pass got 3 texts, a later one 2; all must read the same texts");
     let fitted = Pipeline::fit_stream(params, |_| Err(std::io::Error::other("disk on fire")));
     assert_eq!(fitted.unwrap_err().said(), "reading the texts: disk on fire");
 }

@@ -10,7 +10,8 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: every call goes to `System` unchanged; the counter neither allocates (const-initialised) nor unwinds.
+// SAFETY: every call goes to `System` unchanged; the counter neither allocates (const-initialised)
+// nor unwinds.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|n| n.set(n.get() + 1));

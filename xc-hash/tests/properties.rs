@@ -76,7 +76,8 @@ fn any_params() -> impl Strategy<Value = PipelineParams> {
     )
 }
 
-/// The terms of one text, from the definition and with nothing shared but the words and the normal form.
+/// The terms of one text, from the definition and with nothing shared but the words and the normal
+/// form.
 fn naive_terms(params: &PipelineParams, grams: Grams, text: &str) -> Vec<String> {
     let mut normal = String::new();
     normalise(text, params.case, params.accents, &mut normal);
@@ -264,14 +265,14 @@ fn terms_beyond_the_bound_are_counted_in_further_passes() {
         (fitted, passes)
     };
     for threads in [1, 3] {
-        for (bound, wanted) in [(usize::MAX, 2..=2), (200_000, 3..=9), (40_000, 9..=65)] {
+        for (bound, expected) in [(usize::MAX, 2..=2), (200_000, 3..=9), (40_000, 9..=65)] {
             let (fitted, passes) = within(bound, threads);
             assert_eq!(fitted.unwrap(), free, "{bound} bytes, {threads} threads");
-            assert!(wanted.contains(&passes), "{bound} bytes, {threads} threads: {passes} passes");
+            assert!(expected.contains(&passes), "{bound} bytes, {threads} threads: {passes} passes");
         }
         let (refused, passes) = within(500, threads);
-        let wanted = "the different terms of the texts do not fit into 500 bytes, even in 64 passes over them";
-        assert_eq!((refused.unwrap_err().to_string(), passes), (wanted.to_string(), 1));
+        let expected = "the different terms of the texts do not fit into 500 bytes, even in 64 passes over them";
+        assert_eq!((refused.unwrap_err().to_string(), passes), (expected.to_string(), 1));
     }
 }
 
@@ -298,14 +299,14 @@ proptest! {
             if want.values().any(|(_, summed)| *summed > 1e4 || summed.is_nan()) {
                 continue;
             }
-            let met: BTreeMap<u32, f32> = row.indices().iter().copied().zip(row.data().iter().copied()).collect();
-            prop_assert_eq!(met.len(), row.nnz(), "a feature twice");
-            for (feature, value) in &met {
+            let got: BTreeMap<u32, f32> = row.indices().iter().copied().zip(row.data().iter().copied()).collect();
+            prop_assert_eq!(got.len(), row.nnz(), "a feature twice");
+            for (feature, value) in &got {
                 prop_assert!(*value != 0.0 && want.contains_key(feature), "{feature}: {value}");
             }
             for (feature, (want, summed)) in want {
-                let met = met.get(feature).map_or(0.0, |v| *v as f64);
-                prop_assert!((met - want).abs() <= 1e-5 * summed, "{feature}: {met} {want}");
+                let got = got.get(feature).map_or(0.0, |v| *v as f64);
+                prop_assert!((got - want).abs() <= 1e-5 * summed, "{feature}: {got} {want}");
             }
         }
 
@@ -348,8 +349,8 @@ proptest! {
             sums.retain(|_, sum| *sum != 0.0);
             // In the order of the slots, so the very bits.
             let want: Vec<(u32, f32)> = sums.into_iter().map(|(f, sum)| (f, sum as f32)).collect();
-            let met: Vec<(u32, f32)> = folded.indices().iter().copied().zip(folded.data().iter().copied()).collect();
-            prop_assert_eq!(met, want);
+            let got: Vec<(u32, f32)> = folded.indices().iter().copied().zip(folded.data().iter().copied()).collect();
+            prop_assert_eq!(got, want);
         }
     }
 

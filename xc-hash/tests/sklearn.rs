@@ -64,9 +64,9 @@ fn compare(pipeline: &Pipeline, texts: &[String], case: &Value) {
             want.as_array().unwrap().iter().map(|x| (x[0].as_u64().unwrap() as u32, x[1].as_f64().unwrap())).collect();
         let features: Vec<u32> = want.iter().map(|x| x.0).collect();
         assert_eq!(row.indices(), features, "{} {text:?}", case["options"]);
-        for (&met, &(feature, want)) in row.data().iter().zip(&want) {
-            let near = (met as f64 - want).abs() <= 1e-6 * want.abs().max(1.0);
-            assert!(near, "{} {text:?} feature {feature}: {met}, wanted {want}", case["options"]);
+        for (&got, &(feature, want)) in row.data().iter().zip(&want) {
+            let near = (got as f64 - want).abs() <= 1e-6 * want.abs().max(1.0);
+            assert!(near, "{} {text:?} feature {feature}: {got}, expected {want}", case["options"]);
             n_values += 1;
         }
     }

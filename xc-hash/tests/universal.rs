@@ -11,7 +11,7 @@ fn params(family: Family, n_keys: u64, n_buckets: u32, seed: u64) -> FamilyParam
 #[test]
 fn frozen_values() {
     let keys = [0, 1, 2, 1000, 49_999_999];
-    let met: Vec<(Family, Vec<u32>)> = Family::ALL
+    let got: Vec<(Family, Vec<u32>)> = Family::ALL
         .iter()
         .map(|&family| {
             let of = |repetition| params(family, 50_000_000, 20_000, 42).hash(repetition).unwrap();
@@ -19,13 +19,13 @@ fn frozen_values() {
             (family, hashes.iter().flat_map(|h| keys.map(|k| h.bucket(k))).collect())
         })
         .collect();
-    let wanted: Vec<(Family, Vec<u32>)> = vec![
+    let expected: Vec<(Family, Vec<u32>)> = vec![
         (Family::Prime, vec![13166, 10977, 8788, 2007, 12602, 19855, 6441, 13027, 2744, 1358]),
         (Family::Mersenne61, vec![18930, 6500, 8021, 15227, 13857, 13967, 10890, 7813, 6018, 7070]),
         (Family::MultiplyShift, vec![1779, 15162, 8544, 4437, 9200, 3386, 18133, 12880, 10270, 13138]),
         (Family::Tabulation, vec![2169, 921, 2881, 12214, 17168, 19219, 2053, 5236, 8011, 16019]),
     ];
-    assert_eq!(met, wanted);
+    assert_eq!(got, expected);
 }
 
 /// The affine definition in wide integers.
@@ -79,7 +79,7 @@ proptest! {
                 Err(error) => {
                     prop_assert_eq!(family, Family::Prime);
                     prop_assert!(n_keys + more > prime);
-                    prop_assert_eq!(error, FamilyParamsError::CannotGrow { met: n_keys + more, prime });
+                    prop_assert_eq!(error, FamilyParamsError::CannotGrow { got: n_keys + more, prime });
                 }
             }
         }
@@ -101,12 +101,15 @@ fn two_keys_share_a_bucket_as_often_as_is_said() {
     const DRAWS: u32 = 20_000;
     for family in Family::ALL {
         for (n_buckets, pair) in [(10, (0, 1)), (10, (17, 999_999)), (16, (256, 512)), (97, (3, 100_003))] {
-            let met = collisions(family, n_buckets, pair, DRAWS);
-            let wanted = params(family, 1_000_000, n_buckets, 5).collision_probability().unwrap();
-            assert!(wanted <= 1.0 / f64::from(n_buckets) + 2f64.powi(-32));
+            let got = collisions(family, n_buckets, pair, DRAWS);
+            let expected = params(family, 1_000_000, n_buckets, 5).collision_probability().unwrap();
+            assert!(expected <= 1.0 / f64::from(n_buckets) + 2f64.powi(-32));
             // Five standard deviations of a share.
-            let spread = 5.0 * (wanted * (1.0 - wanted) / f64::from(DRAWS)).sqrt();
-            assert!((met - wanted).abs() < spread, "{family} {n_buckets} {pair:?}: {met}, wanted {wanted} +- {spread}");
+            let spread = 5.0 * (expected * (1.0 - expected) / f64::from(DRAWS)).sqrt();
+            assert!(
+                (got - expected).abs() < spread,
+                "{family} {n_buckets} {pair:?}: {got}, expected {expected} +- {spread}"
+            );
         }
     }
 }
@@ -122,9 +125,9 @@ fn the_affine_collision_probability_is_exact() {
                 shared += u64::from(bucket(1) == bucket(4));
             }
         }
-        let met = shared as f64 / (p * (p - 1)) as f64;
+        let got = shared as f64 / (p * (p - 1)) as f64;
         let said = params(Family::Prime, p, n_buckets, 0).collision_probability().unwrap();
-        assert!((met - said).abs() < 1e-12, "p {p} B {n_buckets}: {met}, said {said}");
+        assert!((got - said).abs() < 1e-12, "p {p} B {n_buckets}: {got}, said {said}");
     }
 }
 
@@ -133,7 +136,8 @@ fn keys_spread_over_the_buckets_as_pairs_do() {
     const KEYS: u32 = 10_000;
     const BUCKETS: u32 = 100;
     const DRAWS: u32 = 400;
-    // Scattered keys: on consecutive ones single functions of the first three families are lattices, far more or less even.
+    // Scattered keys: on consecutive ones single functions of the first three families are
+    // lattices, far more or less even.
     let keys: Vec<u32> = (0..KEYS).map(|i| xc_hash::murmur3_32(&i.to_le_bytes(), 0) >> 1).collect();
     for family in Family::ALL {
         let mut sum = 0f64;
@@ -146,7 +150,7 @@ fn keys_spread_over_the_buckets_as_pairs_do() {
         }
         // The mean over functions follows from the collision probability of pairs alone: B - 1.
         let mean = sum / f64::from(DRAWS);
-        assert!((mean - 99.0).abs() < 5.0, "{family}: {mean}, wanted about 99");
+        assert!((mean - 99.0).abs() < 5.0, "{family}: {mean}, expected about 99");
     }
 }
 
@@ -167,12 +171,12 @@ fn repetitions_and_seeds_differ() {
 #[test]
 fn impossible_parameters_are_refused() {
     assert_eq!(params(Family::Prime, 5, 0, 0).check(), Err(FamilyParamsError::NoBuckets));
-    assert_eq!(params(Family::Tabulation, 1 << 32, 5, 0).check(), Err(FamilyParamsError::TooManyKeys { met: 1 << 32 }));
+    assert_eq!(params(Family::Tabulation, 1 << 32, 5, 0).check(), Err(FamilyParamsError::TooManyKeys { got: 1 << 32 }));
     let large = u64::from(u32::MAX);
-    assert_eq!(params(Family::Prime, large, 5, 0).check(), Err(FamilyParamsError::PrimeTooLarge { met: large }));
+    assert_eq!(params(Family::Prime, large, 5, 0).check(), Err(FamilyParamsError::PrimeTooLarge { got: large }));
     assert_eq!(params(Family::Mersenne61, large, 5, 0).check(), Ok(()));
     let shrunk = params(Family::Tabulation, 10, 5, 0).grown_to(9);
-    assert_eq!(shrunk, Err(FamilyParamsError::Shrinks { met: 9, present: 10 }));
+    assert_eq!(shrunk, Err(FamilyParamsError::Shrinks { got: 9, present: 10 }));
     assert_eq!(params(Family::Prime, large - 4, u32::MAX - 4, 0).hash(1).unwrap().n_buckets(), u32::MAX - 4);
 }
 

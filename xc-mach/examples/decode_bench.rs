@@ -1,14 +1,16 @@
-//! Times the full scan, the exact walk and walks with a budget, one query after another on one thread.
+//! Times the full scan, the exact walk and walks with a budget, one query after another on one
+//! thread.
 //!
 //! ```sh
 //! cargo run --release -p xc-mach --example decode_bench -- --labels 50000000 --buckets 20000 --repetitions 32
 //! cargo run --release -p xc-mach --example decode_bench -- --labels 50000000 --seed 7 --scores probabilities.npy
 //! ```
 //!
-//! Without `--scores FILE.npy` (f32, shape queries x repetitions x buckets, as the classifiers of the seed's first repetitions gave them)
-//! distributions are made up: the softmax of normal noise, where the buckets of a few true labels are lifted in every
-//! repetition. `--set peaked|middling|weak|flat` and `--decoder mean|min|median` choose; `--queries` says how many. The first
-//! exact answers are compared with the scan's.
+//! Without `--scores FILE.npy` (f32, shape queries x repetitions x buckets, as the classifiers of
+//! the seed's first repetitions gave them) distributions are made up: the softmax of normal noise,
+//! where the buckets of a few true labels are lifted in every repetition. `--set
+//! peaked|middling|weak|flat` and `--decoder mean|min|median` choose; `--queries` says how many.
+//! The first exact answers are compared with the scan's.
 #![allow(clippy::print_stdout)]
 
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -28,15 +30,15 @@ impl Options {
     fn parse() -> Result<Self, Failure> {
         let (mut map, mut words) = (BTreeMap::new(), std::env::args().skip(1));
         while let Some(word) = words.next() {
-            let name = word.strip_prefix("--").ok_or_else(|| format!("{word}: wanted --name"))?;
+            let name = word.strip_prefix("--").ok_or_else(|| format!("{word}: expected --name"))?;
             map.insert(name.to_owned(), words.next().ok_or_else(|| format!("--{name}: no value"))?);
         }
         Ok(Self(map))
     }
 
     fn number(&self, name: &str, default: u64) -> Result<u64, Failure> {
-        let met = self.0.get(name).map(|v| v.parse().map_err(|e| format!("--{name} {v}: {e}")));
-        Ok(met.transpose()?.unwrap_or(default))
+        let got = self.0.get(name).map(|v| v.parse().map_err(|e| format!("--{name} {v}: {e}")));
+        Ok(got.transpose()?.unwrap_or(default))
     }
 }
 
@@ -57,9 +59,9 @@ fn read_npy(path: &str, limit: usize) -> Result<(Queries, usize, usize), Failure
     let header = String::from_utf8(header)?;
     let inside = header.split_once("'shape': (").and_then(|(_, s)| s.split_once(')')).ok_or("no shape")?.0;
     let shape: Vec<usize> = inside.split(',').map(|s| s.trim().parse()).collect::<Result<_, _>>()?;
-    let &[n_queries, n_repetitions, n_buckets] = &shape[..] else { return Err("wanted three dimensions".into()) };
+    let &[n_queries, n_repetitions, n_buckets] = &shape[..] else { return Err("expected three dimensions".into()) };
     if !header.contains("'<f4'") || header.contains("'fortran_order': True") {
-        return Err("wanted little-endian f32 in C order".into());
+        return Err("expected little-endian f32 in C order".into());
     }
     let mut rows = Vec::new();
     let mut bytes = vec![0u8; 4 * n_repetitions * n_buckets];
@@ -77,7 +79,8 @@ fn normal(rng: &mut Xoshiro256PlusPlus) -> f32 {
     (-2.0 * a.ln()).sqrt() * (std::f32::consts::TAU * b).cos()
 }
 
-/// Made-up distributions. The logits are noise; the buckets of `lifts.len()` labels are lifted by so much and noise again.
+/// Made-up distributions. The logits are noise; the buckets of `lifts.len()` labels are lifted by
+/// so much and noise again.
 fn made_up(assignment: &Assignment, name: &str, spread: f32, lifts: &[f32], n_queries: usize, seed: u64) -> Queries {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let n_buckets = assignment.n_buckets();
@@ -134,10 +137,10 @@ fn measure(assignment: &Assignment, queries: &Queries, decoder: Decoder, ks: &[u
             let mut kept = 0usize;
             for (number, row) in queries.rows.iter().enumerate() {
                 let start = Instant::now();
-                let met: Certificate = assignment.decode(&check(row)?, decoder, k, effort, &mut scratch, &mut best)?;
+                let got: Certificate = assignment.decode(&check(row)?, decoder, k, effort, &mut scratch, &mut best)?;
                 times.push(start.elapsed().as_secs_f64() * 1e3);
-                touched.push(met.labels_touched);
-                certificates.push(met);
+                touched.push(got.labels_touched);
+                certificates.push(got);
                 if effort == Effort::Exact {
                     exact.push(best.iter().map(|s| s.label).collect());
                 }
@@ -201,8 +204,8 @@ fn main() -> Result<(), Failure> {
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
     pool.install(|| -> Result<(), String> {
-        let wanted = |queries: &&Queries| options.0.get("set").is_none_or(|name| *name == queries.name);
-        for queries in sets.iter().filter(wanted) {
+        let expected = |queries: &&Queries| options.0.get("set").is_none_or(|name| *name == queries.name);
+        for queries in sets.iter().filter(expected) {
             for decoder in Decoder::ALL {
                 if options.0.get("decoder").is_none_or(|name| *name == decoder.to_string()) {
                     measure(&assignment, queries, decoder, &[1, 10, 100]).map_err(|e| e.to_string())?;

@@ -19,7 +19,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let params = FamilyParams { family: Family::Prime, n_keys: n_labels as u64, n_buckets: n_buckets as u32, seed: 7 };
     let assignment = Assignment::first(params, n_repetitions as u32)?;
 
-    // 3. What the classifiers say of one query: a little noise, and the buckets of three labels stand out.
+    // 3. What the classifiers say of one query: a little noise, and the buckets of three labels
+    //    stand out.
     let mut stream = Stream::new(3);
     let mut values: Vec<f32> = (0..n_repetitions * n_buckets).map(|_| stream.unit() as f32 * 1e-3).collect();
     for (label, probability) in [(11, 0.6), (123_456, 0.3), (199_999, 0.1)] {
@@ -29,7 +30,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let scores = BucketScores::try_new(&values, n_repetitions, n_buckets)?;
 
-    // 4. The three best. Buckets are walked in the order of their promise, until no label unseen can be among the best.
+    // 4. The three best. Buckets are walked in the order of their promise, until no label unseen
+    //    can be among the best.
     let (mut scratch, mut best) = (DecodeScratch::default(), Vec::new());
     let certificate = assignment.decode(&scores, Decoder::Mean, 3, Effort::Exact, &mut scratch, &mut best)?;
     for Scored { label, score } in &best {

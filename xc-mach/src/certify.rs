@@ -3,9 +3,11 @@
 use crate::assign::Assignment;
 use xc_sparse::rank::LabelId;
 
-/// The labels that share their buckets with another label in all repetitions, in groups of the same buckets.
+/// The labels that share their buckets with another label in all repetitions, in groups of the same
+/// buckets.
 ///
-/// The members of a group score alike for every query and every decoder; their order is that of their ids.
+/// The members of a group score alike for every query and every decoder; their order is that of
+/// their ids.
 ///
 /// *Cost*: R passes over the labels that are still undecided, each with a sort; 16 bytes a label.
 pub fn indistinguishable_labels(assignment: &Assignment) -> Vec<Vec<LabelId>> {
@@ -29,8 +31,8 @@ pub fn indistinguishable_labels(assignment: &Assignment) -> Vec<Vec<LabelId>> {
     groups
 }
 
-/// How many pairs of labels share their buckets in all repetitions, on average over seeds: L (L - 1) / 2 c^R, where c is the
-/// collision probability of the family.
+/// How many pairs of labels share their buckets in all repetitions, on average over seeds: L (L -
+/// 1) / 2 c^R, where c is the collision probability of the family.
 pub fn expected_indistinguishable_pairs(assignment: &Assignment) -> f64 {
     let n_labels = assignment.n_labels() as f64;
     // Parameters of an assignment were checked when it was made.

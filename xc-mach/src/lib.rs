@@ -1,8 +1,9 @@
 //! MACH: L labels hashed into the B buckets of R independent repetitions, and found again.
 //!
-//! Instead of one classifier over L labels, R small ones over B buckets each are trained (elsewhere), every one
-//! under its own hash function. A label scores by what the R classifiers give to its buckets: the labels of a bucket share its
-//! score, but hardly two labels share their buckets in all repetitions.
+//! Instead of one classifier over L labels, R small ones over B buckets each are trained
+//! (elsewhere), every one under its own hash function. A label scores by what the R classifiers
+//! give to its buckets: the labels of a bucket share its score, but hardly two labels share their
+//! buckets in all repetitions.
 //!
 //! ```text
 //!   label      h_0   h_1   h_2          classifier 0   classifier 1   classifier 2
@@ -11,8 +12,8 @@
 //!   cow         1     1     1           P_0(1) = 0.1   P_1(1) = 0.1   P_2(1) = 0.9     mean 0.37
 //! ```
 //!
-//! Memory is R B numbers a query and nothing a label: hashes are computed, and with the family modulo a small prime the labels of
-//! a bucket are too ([`Assignment`]).
+//! Memory is R B numbers a query and nothing a label: hashes are computed, and with the family
+//! modulo a small prime the labels of a bucket are too ([`Assignment`]).
 //!
 //! ```
 //! use xc_hash::universal::{Family, FamilyParams};
@@ -33,14 +34,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Speed on one thread of a 2-core machine with AVX-512, L = 50M, B = 20K, R = 32, made-up scores (`examples/decode_bench.rs`): a
-//! full scan takes 0.85 s a query (median 3.5 s); the exact mean decode of classifiers that are sure of 5 labels takes 0.8, 4.0 and 5.1 ms for
-//! k = 1, 10 and 100, of 20 labels of little mass 1.2, 5.4 and 19 ms; of nearly uniform scores 1.6 s, a scan after an
+//! Speed on one thread of a 2-core machine with AVX-512, L = 50M, B = 20K, R = 32, made-up scores
+//! (`examples/decode_bench.rs`): a full scan takes 0.85 s a query (median 3.5 s); the exact mean
+//! decode of classifiers that are sure of 5 labels takes 0.8, 4.0 and 5.1 ms for k = 1, 10 and 100,
+//! of 20 labels of little mass 1.2, 5.4 and 19 ms; of nearly uniform scores 1.6 s, a scan after an
 //! attempt. Decoding needs 2 to 14 MB.
 //!
 //! # When not to use it
-//! Where one output layer fits the memory and the time: it tells labels apart that share their buckets. Where labels have
-//! features or text of their own that a tree could cluster by.
+//! Where one output layer fits the memory and the time: it tells labels apart that share their
+//! buckets. Where labels have features or text of their own that a tree could cluster by.
 //!
 //! # Main types
 //!
@@ -53,8 +55,8 @@
 //! | [`Sizing`], [`repetitions_needed`] | what R and B have to be, and what they cost |
 //!
 //! # References
-//! `[medini2019mach]`. *Differs in*: an exact decode that looks at few labels ([`Assignment::decode`]), and buckets that are
-//! listed without tables.
+//! `[medini2019mach]`. *Differs in*: an exact decode that looks at few labels
+//! ([`Assignment::decode`]), and buckets that are listed without tables.
 
 #![deny(unsafe_code)] // product/ alone may have it
 

@@ -27,29 +27,29 @@ pub struct Sizing {
 #[non_exhaustive]
 pub enum SizingError {
     /// No repetition at all.
-    #[error("0 repetitions, wanted at least 1")]
+    #[error("0 repetitions, expected at least 1")]
     NoRepetitions,
     /// One bucket tells nothing apart.
-    #[error("{met} buckets, wanted at least 2")]
+    #[error("{got} buckets, expected at least 2")]
     TooFewBuckets {
-        /// Buckets met.
-        met: usize,
+        /// Buckets got.
+        got: usize,
     },
     /// As many buckets as labels: nothing is gained over one output a label.
     #[error(
-        "{met} buckets for {n_labels} labels: wanted fewer buckets than labels, or an output layer over the labels"
+        "{got} buckets for {n_labels} labels: expected fewer buckets than labels, or an output layer over the labels"
     )]
     TooManyBuckets {
-        /// Buckets met.
-        met: usize,
-        /// Labels met.
+        /// Buckets got.
+        got: usize,
+        /// Labels got.
         n_labels: usize,
     },
     /// A probability that is none.
-    #[error("probability {met}, wanted one above 0 and below 1")]
+    #[error("probability {got}, expected one above 0 and below 1")]
     Probability {
-        /// The number met.
-        met: f64,
+        /// The number got.
+        got: f64,
     },
 }
 
@@ -61,7 +61,7 @@ impl Sizing {
         }
         check_buckets(n_buckets)?;
         if n_buckets >= n_labels {
-            return Err(SizingError::TooManyBuckets { met: n_buckets, n_labels });
+            return Err(SizingError::TooManyBuckets { got: n_buckets, n_labels });
         }
         Ok(Self { n_labels, n_repetitions, n_buckets, width })
     }
@@ -86,8 +86,8 @@ impl Sizing {
         4 * self.output_parameters()
     }
 
-    /// Bytes of one repetition's output layer while it is trained: weights, gradients, and `states` numbers that the optimiser
-    /// keeps for each (Adam 2, momentum 1, SGD 0).
+    /// Bytes of one repetition's output layer while it is trained: weights, gradients, and `states`
+    /// numbers that the optimiser keeps for each (Adam 2, momentum 1, SGD 0).
     pub fn training_bytes(&self, states: u64) -> u64 {
         self.model_bytes() / self.n_repetitions as u64 * (2 + states)
     }
@@ -107,27 +107,27 @@ impl Sizing {
         self.n_labels as f64 / self.n_buckets as f64
     }
 
-    /// An upper bound of the probability that some two labels share their buckets in all repetitions: L^2 B^-R, at most 1
-    /// (`[medini2019mach, Lemma 1]` and the union bound).
+    /// An upper bound of the probability that some two labels share their buckets in all
+    /// repetitions: L^2 B^-R, at most 1 (`[medini2019mach, Lemma 1]` and the union bound).
     pub fn indistinguishable_probability(&self) -> f64 {
         let log = 2.0 * (self.n_labels as f64).ln() - self.n_repetitions as f64 * (self.n_buckets as f64).ln();
         log.exp().min(1.0)
     }
 }
 
-/// The fewest repetitions that tell all pairs of labels apart with a probability of at least 1 - `delta`:
-/// R >= 2 log(L / sqrt(delta)) / log B (`[medini2019mach, Theorem 2]`).
+/// The fewest repetitions that tell all pairs of labels apart with a probability of at least 1 -
+/// `delta`: R >= 2 log(L / sqrt(delta)) / log B (`[medini2019mach, Theorem 2]`).
 pub fn repetitions_needed(n_labels: usize, n_buckets: usize, delta: f64) -> Result<usize, SizingError> {
     check_buckets(n_buckets)?;
     if !(delta > 0.0 && delta < 1.0) {
-        return Err(SizingError::Probability { met: delta });
+        return Err(SizingError::Probability { got: delta });
     }
-    let wanted = 2.0 * (n_labels.max(1) as f64 / delta.sqrt()).ln() / (n_buckets as f64).ln();
-    Ok((wanted.ceil() as usize).max(1))
+    let expected = 2.0 * (n_labels.max(1) as f64 / delta.sqrt()).ln() / (n_buckets as f64).ln();
+    Ok((expected.ceil() as usize).max(1))
 }
 
 fn check_buckets(n_buckets: usize) -> Result<(), SizingError> {
-    if n_buckets < 2 { Err(SizingError::TooFewBuckets { met: n_buckets }) } else { Ok(()) }
+    if n_buckets < 2 { Err(SizingError::TooFewBuckets { got: n_buckets }) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -153,16 +153,17 @@ mod tests {
         assert_eq!(sizing.scores_bytes(), 2_560_000);
         assert_eq!(sizing.scan_lookups(), 1_600_000_000);
         assert_eq!(sizing.labels_per_bucket(), 2500.0);
-        // ODP: 32 buckets, 25 repetitions: "120 times" smaller counts 105,033 labels against 32 * 25 and biases alike.
+        // ODP: 32 buckets, 25 repetitions: "120 times" smaller counts 105,033 labels against 32 *
+        // 25 and biases alike.
         assert!((Sizing::try_new(105_033, 25, 32, 422_713).unwrap().reduction() - 131.3).abs() < 0.1);
     }
 
     #[test]
     fn impossible_sizes_are_refused() {
         assert_eq!(Sizing::try_new(10, 0, 5, 1), Err(SizingError::NoRepetitions));
-        assert_eq!(Sizing::try_new(10, 1, 1, 1), Err(SizingError::TooFewBuckets { met: 1 }));
-        assert_eq!(Sizing::try_new(10, 1, 10, 1), Err(SizingError::TooManyBuckets { met: 10, n_labels: 10 }));
-        assert_eq!(repetitions_needed(10, 5, 0.0), Err(SizingError::Probability { met: 0.0 }));
+        assert_eq!(Sizing::try_new(10, 1, 1, 1), Err(SizingError::TooFewBuckets { got: 1 }));
+        assert_eq!(Sizing::try_new(10, 1, 10, 1), Err(SizingError::TooManyBuckets { got: 10, n_labels: 10 }));
+        assert_eq!(repetitions_needed(10, 5, 0.0), Err(SizingError::Probability { got: 0.0 }));
         assert!(repetitions_needed(10, 5, f64::NAN).is_err());
         assert_eq!(repetitions_needed(0, 5, 0.5), Ok(1));
     }

@@ -103,9 +103,9 @@ fn labels_can_be_added_while_the_family_allows() {
     assert_eq!(grown.n_labels(), 1009);
     assert!((0..1000).all(|label| grown.bucket(2, label) == assignment.bucket(2, label)));
     let refused = assignment.grown_to(1010).unwrap_err();
-    assert_eq!(refused, AssignError::Hash(FamilyParamsError::CannotGrow { met: 1010, prime: 1009 }));
+    assert_eq!(refused, AssignError::Hash(FamilyParamsError::CannotGrow { got: 1010, prime: 1009 }));
     let shrunk = assignment.grown_to(999).unwrap_err();
-    assert_eq!(shrunk, AssignError::Hash(FamilyParamsError::Shrinks { met: 999, present: 1000 }));
+    assert_eq!(shrunk, AssignError::Hash(FamilyParamsError::Shrinks { got: 999, present: 1000 }));
     for family in [Family::Mersenne61, Family::MultiplyShift, Family::Tabulation] {
         let assignment = Assignment::first(params(family, 1000, 40), 3).unwrap();
         let grown = assignment.grown_to(5_000_000).unwrap();

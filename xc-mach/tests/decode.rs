@@ -115,7 +115,8 @@ proptest! {
             let met = assignment.decode(&scores, decoder, case.k, Effort::Labels(most), &mut scratch, &mut best).unwrap();
             prop_assert!(!met.scanned);
             assignment.score_labels(&scores, decoder, &every, &mut scratch, &mut all);
-            // Each answer carries its own score, none twice; what is left out is covered by the bound or the last answer.
+            // Each answer carries its own score, none twice; what is left out is covered by the
+            // bound or the last answer.
             prop_assert!(best.iter().all(|s| s.score == all[s.label as usize]));
             let answered: std::collections::BTreeSet<u32> = best.iter().map(|s| s.label).collect();
             prop_assert_eq!(answered.len(), best.len());
@@ -191,7 +192,7 @@ fn nothing_is_decoded_from_nothing() {
 
 #[test]
 fn scores_are_checked_at_the_door() {
-    let wanted = BucketScoresError::Length { met: 5, wanted: 6 };
+    let wanted = BucketScoresError::Length { got: 5, expected: 6 };
     assert_eq!(BucketScores::try_new(&[0.0; 5], 2, 3).unwrap_err(), wanted);
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -f32::NAN] {
         let mut numbers = [0.5; 6];

@@ -51,8 +51,8 @@ fn theorem_1_the_mean_is_unbiased() {
     for family in Family::ALL {
         for (label, (mean, error)) in estimates(family, Decoder::Mean, &probabilities, 10, 4000).into_iter().enumerate()
         {
-            // The affine families collide a little less often than 1 / B: by less than 1 / (p - 1), p = 41 here. The bias is
-            // that difference times B / (B - 1).
+            // The affine families collide a little less often than 1 / B: by less than 1 / (p - 1),
+            // p = 41 here. The bias is that difference times B / (B - 1).
             let collision = assignment(family, 40, 10, 1, 0).params().collision_probability().unwrap();
             let bias = 10.0 / 9.0 * (0.1 - collision) * (1.0 - probabilities[label]);
             assert!((-1e-9..10.0 / 9.0 / 40.0).contains(&bias), "{family}: bias {bias}");
@@ -98,8 +98,8 @@ fn theorem_2_enough_repetitions_tell_all_labels_apart() {
         let enough = (0..SEEDS).map(|seed| assignment(family, n_labels, n_buckets, n_repetitions, seed));
         let failures = enough.filter(|enough| !indistinguishable_labels(enough).is_empty()).count();
         assert!(failures as f64 <= delta * SEEDS as f64, "{family}: {failures} of {SEEDS}");
-        // With two repetitions pairs do collide, as often as expected. Pairs of one distance collide together under an affine
-        // hash, so single seeds are far apart.
+        // With two repetitions pairs do collide, as often as expected. Pairs of one distance
+        // collide together under an affine hash, so single seeds are far apart.
         let size = |group: &Vec<u32>| group.len() * (group.len() - 1) / 2;
         let few = (0..MORE_SEEDS).map(|seed| assignment(family, n_labels, n_buckets, 2, seed));
         let pairs: usize = few.flat_map(|few| indistinguishable_labels(&few)).map(|group| size(&group)).sum();

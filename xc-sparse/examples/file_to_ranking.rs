@@ -22,7 +22,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     normalise_rows(&mut data.features);
     println!("{} instances, {} features, {} labels", data.labels.len(), data.features.cols(), data.labels.n_labels());
 
-    // 2. A model: the weight of a feature for a label is the sum of its values over the label's instances.
+    // 2. A model: the weight of a feature for a label is the sum of its values over the label's
+    //    instances.
     let rows = Rows::new(data.features.view());
     let instances_of = data.labels.transpose();
     let mut weights = std::collections::BTreeMap::new();
@@ -40,8 +41,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let level = ChunkedLevel::pack(&parents, &map, DType::F16)?;
     println!("{} weights in {} bytes", level.view().nnz(), level.view().n_bytes());
 
-    // 4. Answer each instance: margins of all labels, of which the best two are kept. Nothing is allocated from the
-    //    second query on but the answers.
+    // 4. Answer each instance: margins of all labels, of which the best two are kept. Nothing is
+    //    allocated from the second query on but the answers.
     let (mut query, mut product, mut top) = (QueryScratch::default(), ProductScratch::default(), TopK::default());
     let (mut scores, mut answers) = (Vec::new(), RankedBatch::new());
     for i in 0..rows.len() {

@@ -1,4 +1,5 @@
-//! Speed of the products of a sparse output layer: `sparse_forward [INPUTS] [CONNECTIONS] [LABELS] [BLOCKS] [THREADS]`.
+//! Speed of the products of a sparse output layer: `sparse_forward [INPUTS] [CONNECTIONS] [LABELS]
+//! [BLOCKS] [THREADS]`.
 
 #![allow(clippy::print_stdout)] // an example talks
 

@@ -2,7 +2,8 @@
 
 /// Asked now and then by long work whether it should stop.
 pub trait Cancel: Sync {
-    /// True asks the work to stop at its next safe point, with an error that says so. Asked often: it should return at once.
+    /// True asks the work to stop at its next safe point, with an error that says so. Asked often:
+    /// it should return at once.
     fn cancelled(&self) -> bool {
         false
     }

@@ -1,7 +1,9 @@
-//! Sparse rows, the products that score labels by them, ranked lists, and their files: the ground floor of xc.
+//! Sparse rows, the products that score labels by them, ranked lists, and their files: the ground
+//! floor of xc.
 //!
-//! Data files become rows, a product makes scores of a row and a model's weights, the best scores are a ranked list.
-//! Every model crate shares these pieces and adds its own way to the labels worth scoring.
+//! Data files become rows, a product makes scores of a row and a model's weights, the best scores
+//! are a ranked list. Every model crate shares these pieces and adds its own way to the labels
+//! worth scoring.
 //!
 //! ```text
 //!   data file ─▶ io ─▶ rows ─▶ chunked │ uniform │ dense ─▶ scores ─▶ rank ─▶ best labels
@@ -34,8 +36,9 @@
 //! ```
 //!
 //! # When not to use it
-//! For general sparse algebra there is `sprs`, whose matrices these are ([`CsrMatrix`]); for decompositions, `faer`. Weights
-//! that are mostly not zero belong into [`dense`]: a sparse product reads an index with each of them.
+//! For general sparse algebra there is `sprs`, whose matrices these are ([`CsrMatrix`]); for
+//! decompositions, `faer`. Weights that are mostly not zero belong into [`dense`]: a sparse product
+//! reads an index with each of them.
 //!
 //! # Modules
 //!
@@ -57,7 +60,8 @@
 //! `store` and `io` (which needs `store`) are on by default. Without them no file is opened.
 //!
 //! # References
-//! `[etter2022mscm]` for the chunks, `[schultheis2023uniform]` for the uniform layer; each module says where it differs.
+//! `[etter2022mscm]` for the chunks, `[schultheis2023uniform]` for the uniform layer; each module
+//! says where it differs.
 
 #![deny(unsafe_code)] // kernels, buffers and constructors without checks alone may have it
 

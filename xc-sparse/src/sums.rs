@@ -9,8 +9,9 @@
 //!                                     ---------- sum ------------
 //! ```
 //!
-//! A sum of floating-point numbers depends on its order. Here the order follows from the number of items alone:
-//! whoever shares the work (threads, machines) shares out leaves or whole subtrees, and the bits stay the same.
+//! A sum of floating-point numbers depends on its order. Here the order follows from the number of
+//! items alone: whoever shares the work (threads, machines) shares out leaves or whole subtrees,
+//! and the bits stay the same.
 //!
 //! ```
 //! use xc_sparse::sums::{Blocks, TreeSum};
@@ -42,8 +43,9 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// `n` items in the largest power of two of leaves that is at most `most` and leaves at least `least` items a leaf;
-    /// one leaf if there is no such power. Leaves begin at multiples of 32 and differ by at most 32 items.
+    /// `n` items in the largest power of two of leaves that is at most `most` and leaves at least
+    /// `least` items a leaf; one leaf if there is no such power. Leaves begin at multiples of 32
+    /// and differ by at most 32 items.
     ///
     /// # Panics
     /// If `least` is below 32.
@@ -93,7 +95,8 @@ impl Blocks {
     }
 }
 
-/// Adds up vectors, one a leaf, in the order of the tree. Holds at most one vector a level of the tree.
+/// Adds up vectors, one a leaf, in the order of the tree. Holds at most one vector a level of the
+/// tree.
 #[derive(Debug, Default)]
 pub struct TreeSum {
     vectors: Vec<f32>,
@@ -114,7 +117,8 @@ impl TreeSum {
         self.heights.clear();
     }
 
-    /// Adds the next leaf. `write` has to write its sum over what it is given, which may hold anything.
+    /// Adds the next leaf. `write` has to write its sum over what it is given, which may hold
+    /// anything.
     pub fn add(&mut self, write: impl FnOnce(&mut [f32])) {
         let from = self.heights.len() * self.width;
         self.vectors.resize(self.vectors.len().max(from + self.width), 0.0);

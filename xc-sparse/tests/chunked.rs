@@ -56,7 +56,8 @@ fn chunk_rows(n_features: u32, widths: impl Strategy<Value = usize>) -> impl Str
 }
 
 fn query(n_features: u32) -> impl Strategy<Value = Vec<(u32, f32)>> {
-    // One feature past the end, which no chunk can have. Long queries match more rows than a block of the pipeline holds.
+    // One feature past the end, which no chunk can have. Long queries match more rows than a block
+    // of the pipeline holds.
     let sizes = prop_oneof![3 => 0usize..60, 1 => 120usize..200];
     sizes.prop_flat_map(move |n| {
         let values = prop_oneof![-3.0f32..3.0, Just(0.0), Just(-0.0)];
@@ -180,7 +181,8 @@ proptest! {
             },
         }
         let checked = ChunkedLevel::try_new(arrays, level.slot_map());
-        // A header's feature or mask bit may change into another valid one: then the view must still be usable.
+        // A header's feature or mask bit may change into another valid one: then the view must
+        // still be usable.
         if let Ok(level) = checked {
             let view = level.view();
             prop_assert!(which == 1 || which == 3 || which == 0, "array {} entry {} bit {}", which, at, bit);

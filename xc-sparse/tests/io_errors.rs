@@ -1,4 +1,5 @@
-//! Bad input: each case gives one line that names the file, the place, what was found and what was expected.
+//! Bad input: each case gives one line that names the file, the place, what was found and what was
+//! expected.
 
 use std::io::{Cursor, Write};
 use std::path::Path;

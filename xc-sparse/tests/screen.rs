@@ -54,8 +54,8 @@ impl Case {
         self.connections.range(label).map(|at| self.connections.indices().get(at) as u16).collect()
     }
 
-    /// For each half of each block, by the definition in f64: how far the best lane is above what it is compared with, and what float rounding may
-    /// add to that.
+    /// For each half of each block, by the definition in f64: how far the best lane is above what
+    /// it is compared with, and what float rounding may add to that.
     fn wanted(&self, label: usize, bar: f32, rule: Rule) -> Vec<(f64, f64)> {
         let n_inputs = self.connections.n_inputs();
         let (c, range) = (&self.connections, self.connections.range(label));
@@ -92,7 +92,8 @@ impl Case {
             let of_weights = root_mean_square * (bytes.len() as f64).sqrt() / 12f64.sqrt();
             let wanted = bar - rule.deviations * (of_inputs + of_weights)
                 + total * (rule.zero * f64::from(zero) - rule.mean * mean);
-            // The variance is a difference: where inputs are bytes already, float rounding is all of it.
+            // The variance is a difference: where inputs are bytes already, float rounding is all
+            // of it.
             let little = 1e-4 * (1.0 + bar.abs() + total.abs() * 64.0 + of_weights) + norm * 1e-3;
             let half = &mut out[i / 32];
             if sum - wanted > half.0 {

@@ -60,8 +60,8 @@ fn plain(lines: &[Line], inputs: &[usize], weights: &[f32], gradient: &Sums) -> 
     out
 }
 
-/// Compares all products with plain sums, and their bits on every instruction set with those of the plain path. `forward` is the
-/// first product, so that a wrong one can be put in its place.
+/// Compares all products with plain sums, and their bits on every instruction set with those of the
+/// plain path. `forward` is the first product, so that a wrong one can be put in its place.
 fn check_products<I: Index>(
     forward: impl Fn(Kernels, &[Line], &[I], &[f32], &[I]) -> Sums,
     lines: &[Line],
@@ -70,7 +70,7 @@ fn check_products<I: Index>(
     gradient: &Sums,
 ) -> Result<(), TestCaseError> {
     let stored: Vec<I> = inputs.iter().map(|&i| I::of(i)).collect();
-    let wanted = plain(lines, inputs, weights, gradient);
+    let expected = plain(lines, inputs, weights, gradient);
     let mut first: Option<(Sums, Vec<Sums>, Vec<f32>)> = None;
     for isa in Isa::available() {
         let kernels = Kernels::of(isa);
@@ -81,39 +81,39 @@ fn check_products<I: Index>(
         kernels.add_weight_gradient(&mut sums, lines, &stored, gradient);
         let mut weight_gradient = vec![0.0; inputs.len()];
         weight_gradients(&sums, &mut weight_gradient);
-        let met = (scores, input_gradient, weight_gradient);
+        let got = (scores, input_gradient, weight_gradient);
         // With a bias and a bar: the same sums, and which of them are not at or below it.
         for bar in [f32::NEG_INFINITY, -0.5, 0.0, 0.7, f32::INFINITY] {
             let mut above = Sums::default();
             let lanes = kernels.forward_above(lines, &stored, weights, &[], [0.25, bar], &mut above);
             let biased = kernels.forward(lines, &stored, weights, &[]).map(|half| half.map(|z| z + 0.25));
-            let wanted = (0..LANES).fold(0u32, |mask, i| mask | u32::from(biased[i / 16][i % 16] > bar) << i);
-            prop_assert!(lanes == wanted, "{isa}: {lanes:b} above {bar}, wanted {wanted:b}");
+            let expected = (0..LANES).fold(0u32, |mask, i| mask | u32::from(biased[i / 16][i % 16] > bar) << i);
+            prop_assert!(lanes == expected, "{isa}: {lanes:b} above {bar}, expected {expected:b}");
             prop_assert!(above == if lanes == 0 { Sums::default() } else { biased }, "{isa}: sums with a bias");
             // Two blocks at once are each block alone.
             let other: Vec<Line> = lines.iter().rev().copied().collect();
             let (mut a, mut b, mut alone) = <(Sums, Sums, Sums)>::default();
             let both = [&mut a, &mut b];
-            let met = kernels.forward_above_two([lines, &other], &stored, weights, &stored, [0.25, bar], both);
+            let got = kernels.forward_above_two([lines, &other], &stored, weights, &stored, [0.25, bar], both);
             let second = kernels.forward_above(&other, &stored, weights, &[], [0.25, bar], &mut alone);
-            prop_assert!(met == [lanes, second] && a == above && b == alone, "{isa}: two blocks at once");
+            prop_assert!(got == [lanes, second] && a == above && b == alone, "{isa}: two blocks at once");
         }
-        let close = |met: f32, wanted: f64| (f64::from(met) - wanted).abs() <= 1e-4 * (1.0 + wanted.abs());
+        let close = |got: f32, expected: f64| (f64::from(got) - expected).abs() <= 1e-4 * (1.0 + expected.abs());
         for i in 0..LANES {
-            prop_assert!(close(met.0[i / 16][i % 16], wanted.scores[i]), "{isa}: score of lane {i}");
+            prop_assert!(close(got.0[i / 16][i % 16], expected.scores[i]), "{isa}: score of lane {i}");
             for j in 0..lines.len() {
                 prop_assert!(
-                    close(met.1[j][i / 16][i % 16], wanted.input_gradient[j][i]),
+                    close(got.1[j][i / 16][i % 16], expected.input_gradient[j][i]),
                     "{isa}: input {j}, lane {i}"
                 );
             }
         }
         for t in 0..inputs.len() {
-            prop_assert!(close(met.2[t], wanted.weight_gradient[t]), "{isa}: weight {t}");
+            prop_assert!(close(got.2[t], expected.weight_gradient[t]), "{isa}: weight {t}");
         }
         match &first {
-            None => first = Some(met),
-            Some(first) => prop_assert!(*first == met, "{isa}: other bits than the plain path"),
+            None => first = Some(got),
+            Some(first) => prop_assert!(*first == got, "{isa}: other bits than the plain path"),
         }
     }
     Ok(())
@@ -149,36 +149,37 @@ proptest! {
             let in_block = [&weights, &other].map(|weights| kernels.forward(block, &stored, weights, &[]));
             for lane in 0..len {
                 let alone: Vec<f32> = block.iter().map(|line| line.get(lane)).collect();
-                let mut met = [f32::NAN; 2];
-                kernels.forward_one(&alone, &run.0, &run.1, per_label, &mut met);
-                prop_assert_eq!(met, in_block.map(|sums| sums[lane / 16][lane % 16]));
+                let mut got = [f32::NAN; 2];
+                kernels.forward_one(&alone, &run.0, &run.1, per_label, &mut got);
+                prop_assert_eq!(got, in_block.map(|sums| sums[lane / 16][lane % 16]));
             }
         }
-        // The gradients are what finite differences say: the products are linear, so one step of 1 is exact but for rounding.
+        // The gradients are what finite differences say: the products are linear, so one step of 1
+        // is exact but for rounding.
         let score = |lines: &[Line], weights: &[f32]| -> f64 {
             let stored: Vec<u32> = inputs.iter().map(|&i| i as u32).collect();
             let sums = Kernels::current().forward(lines, &stored, weights, &[]);
             (0..LANES).map(|i| f64::from(sums[i / 16][i % 16]) * f64::from(gradient[i / 16][i % 16])).sum()
         };
-        let wanted = plain(lines.block(0), &inputs, &weights, &gradient);
+        let expected = plain(lines.block(0), &inputs, &weights, &gradient);
         // Taken one instance after the other they are the same sums.
         let mut of_weights = vec![0.0f32; per_label];
         for lane in 0..len {
             let alone: Vec<f32> = block.iter().map(|line| line.get(lane)).collect();
             let (mut of_inputs, g) = (vec![0.0f32; n_inputs], gradient[lane / 16][lane % 16]);
             Kernels::current().add_gradients_of_one(&alone, &mut of_inputs, &stored, &weights, g, &mut of_weights);
-            for (met, wanted) in of_inputs.iter().zip(&wanted.input_gradient) {
-                prop_assert!((f64::from(*met) - wanted[lane]).abs() < 1e-5);
+            for (got, expected) in of_inputs.iter().zip(&expected.input_gradient) {
+                prop_assert!((f64::from(*got) - expected[lane]).abs() < 1e-5);
             }
         }
-        for (met, wanted) in of_weights.iter().zip(&wanted.weight_gradient) {
-            prop_assert!((f64::from(*met) - wanted).abs() < 1e-4);
+        for (got, expected) in of_weights.iter().zip(&expected.weight_gradient) {
+            prop_assert!((f64::from(*got) - expected).abs() < 1e-4);
         }
         let base = score(lines.block(0), &weights);
         for t in 0..per_label {
             let mut moved = weights.clone();
             moved[t] += 1.0;
-            prop_assert!((score(lines.block(0), &moved) - base - wanted.weight_gradient[t]).abs() < 1e-3);
+            prop_assert!((score(lines.block(0), &moved) - base - expected.weight_gradient[t]).abs() < 1e-3);
         }
         let (j, i) = (inputs[0], len - 1);
         let mut moved = values.clone();
@@ -186,8 +187,8 @@ proptest! {
         let step = f64::from(half::bf16::from_f32(moved[i * n_inputs + j]).to_f32()) - f64::from(lines.block(0)[j].get(i));
         let mut other = Lines::default();
         other.fill(&moved, len, n_inputs);
-        let met = score(other.block(0), &weights) - base;
-        prop_assert!((met - step * wanted.input_gradient[j][i]).abs() < 1e-3, "{} {}", met, step);
+        let got = score(other.block(0), &weights) - base;
+        prop_assert!((got - step * expected.input_gradient[j][i]).abs() < 1e-3, "{} {}", got, step);
     }
 
     #[test]
@@ -223,10 +224,10 @@ proptest! {
                 }
             }
         }
-        let wanted = (before.len() as f64 * fraction) as usize;
-        prop_assert!(replaced.len() <= wanted);
+        let expected = (before.len() as f64 * fraction) as usize;
+        prop_assert!(replaced.len() <= expected);
         if per_label * 2 <= n_inputs {
-            prop_assert_eq!(replaced.len(), wanted);
+            prop_assert_eq!(replaced.len(), expected);
         }
         let mut again = before.clone();
         again.rewire(fraction, |label| random(seed ^ label as u64));
@@ -308,7 +309,8 @@ fn planted_wrong_kernels_are_found() {
     type Forward = fn(Kernels, &[Line], &[u16], &[f32], &[u16]) -> Sums;
     let check = |forward: Forward| check_products(forward, lines, &[0, 2], &[1.0, -2.0], &Sums::default());
     assert!(check(Kernels::forward).is_ok());
-    // Halves exchanged; the last connection forgotten; a neighbour's line; bits that differ on one instruction set alone.
+    // Halves exchanged; the last connection forgotten; a neighbour's line; bits that differ on one
+    // instruction set alone.
     assert!(
         check(|k, lines, inputs, weights, _| {
             let [a, b] = k.forward(lines, inputs, weights, &[]);
@@ -349,11 +351,11 @@ fn what_is_no_layer_is_said() {
             .unwrap_err()
             .to_string()
     };
-    assert_eq!(parts(0, 1, &[], zeros(0)), "the number of inputs is 0, wanted at least 1");
-    assert_eq!(parts(3, 0, &[], zeros(0)), "the number of connections a label is 0, wanted at least 1");
-    assert_eq!(parts(3, 4, &[], zeros(0)), "4 connections a label, wanted at most the number of inputs, 3");
-    assert_eq!(parts(3, 2, &[0, 1, 2], zeros(3)), "3 indices, wanted 4");
-    assert_eq!(parts(3, 2, &[0, 1, 2, 0], zeros(3)), "3 weights, wanted 4");
+    assert_eq!(parts(0, 1, &[], zeros(0)), "the number of inputs is 0, expected at least 1");
+    assert_eq!(parts(3, 0, &[], zeros(0)), "the number of connections a label is 0, expected at least 1");
+    assert_eq!(parts(3, 4, &[], zeros(0)), "4 connections a label, expected at most the number of inputs, 3");
+    assert_eq!(parts(3, 2, &[0, 1, 2], zeros(3)), "3 indices, expected 4");
+    assert_eq!(parts(3, 2, &[0, 1, 2, 0], zeros(3)), "3 weights, expected 4");
     assert_eq!(parts(3, 2, &[0, 1, 2, 3], zeros(4)), "label 1 is connected with input 3 of 3");
     assert_eq!(parts(3, 2, &[1, 1, 2, 0], zeros(4)), "label 0 is connected with input 1 twice");
     let nan = FloatBuffer::nearest(DType::E5m2, [0.0, 1.0, f32::NAN, 0.0].into_iter());
@@ -363,7 +365,7 @@ fn what_is_no_layer_is_said() {
         Connections::from_parts(2, 3, fan_in, indices(&[0, 1, 2]), zeros(3)).map(drop).map_err(|e| e.to_string())
     };
     assert_eq!(varying(&[0, 0, 3]), Ok(()));
-    assert!(varying(&[0, 3]).unwrap_err().contains("2 starts of labels, wanted 3"));
+    assert!(varying(&[0, 3]).unwrap_err().contains("2 starts of labels, expected 3"));
     for (starts, at) in [([1, 2, 3], 0), ([0, 4, 3], 1), ([0, 2, 1], 2), ([0, 1, 2], 2)] {
         assert!(varying(&starts).unwrap_err().contains(&format!("start {at} of")), "{starts:?}");
     }
@@ -405,9 +407,9 @@ proptest! {
                 }
             }
         }
-        for (met, sums) in [(&scores, &score_sums), (&of_weights, &weight_sums), (&of_inputs, &input_sums)] {
-            for (&met, &sum) in met.iter().zip(sums) {
-                prop_assert!((f64::from(met) - sum).abs() < 1e-4, "{} {}", met, sum);
+        for (got, sums) in [(&scores, &score_sums), (&of_weights, &weight_sums), (&of_inputs, &input_sums)] {
+            for (&got, &sum) in got.iter().zip(sums) {
+                prop_assert!((f64::from(got) - sum).abs() < 1e-4, "{} {}", got, sum);
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Writes what a MACH model's repetitions say of some queries, as `.npy` of queries x repetitions x buckets (f32).
+//! Writes what a MACH model's repetitions say of some queries, as `.npy` of queries x repetitions x
+//! buckets (f32).
 //!
 //! ```sh
 //! cargo run --release -p xc-train --example bucket_scores -- MODEL QUERIES.txt 200 scores.npy
@@ -20,7 +21,7 @@ type Failure = Box<dyn std::error::Error>;
 fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [model, input, n_queries, output] = &arguments[..] else {
-        return Err("wanted: MODEL QUERIES.txt NUMBER SCORES.npy".into());
+        return Err("expected: MODEL QUERIES.txt NUMBER SCORES.npy".into());
     };
     let (model, lost) = MachContainer::open(Path::new(model), OpenMode::Map)?.model(None)?;
     if let Some(lost) = lost.into_iter().next() {

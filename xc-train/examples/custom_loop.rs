@@ -1,4 +1,5 @@
-//! A training loop of your own: a bag of features under a dense output layer, the rate halved when the loss stands still.
+//! A training loop of your own: a bag of features under a dense output layer, the rate halved when
+//! the loss stands still.
 //!
 //! ```text
 //! cargo run --release -p xc-train --example custom_loop

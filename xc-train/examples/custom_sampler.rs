@@ -1,4 +1,5 @@
-//! A sampler of your own: a step scores the true labels, those that come right after them, and some of all.
+//! A sampler of your own: a step scores the true labels, those that come right after them, and some
+//! of all.
 
 use xc_sparse::{DType, DenseRows, LabelRows};
 use xc_train::head::sparse::{Sparse, SparseParams};

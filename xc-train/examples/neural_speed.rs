@@ -1,10 +1,12 @@
-//! Speed of dense products and of whole training steps; `bench/neural.py` runs it beside numpy and PyTorch.
+//! Speed of dense products and of whole training steps; `bench/neural.py` runs it beside numpy and
+//! PyTorch.
 //!
 //! ```text
 //!   neural_speed THREADS products|bags|steps
 //! ```
 //!
-//! One JSON object a line. Times are the fastest of several runs (products) and the median of several steps.
+//! One JSON object a line. Times are the fastest of several runs (products) and the median of
+//! several steps.
 
 #![allow(clippy::print_stdout, reason = "a program, not a library")]
 

@@ -1,5 +1,6 @@
-//! Answers texts with names of labels: `cargo run --release -p xc-train --example serve -- MODEL`, then a text a line
-//! on stdin. MODEL is what `xc train` made of texts, such as the README's `text.model`.
+//! Answers texts with names of labels: `cargo run --release -p xc-train --example serve -- MODEL`,
+//! then a text a line on stdin. MODEL is what `xc train` made of texts, such as the README's
+//! `text.model`.
 
 use std::io::{BufRead, Write};
 use xc_train::model::{Answer, Model, Query, QueryOptions, Scratch};

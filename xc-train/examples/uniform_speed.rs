@@ -1,7 +1,10 @@
-//! Time and memory of training a uniform sparse layer at a given shape, on made values with a real law of label frequencies.
+//! Time and memory of training a uniform sparse layer at a given shape, on made values with a real
+//! law of label frequencies.
 //!
-//! `uniform_speed FOLDER INPUTS HIDDEN LABELS CONNECTIONS ROWS BATCH [WEIGHTS [MOMENTS [NEGATIVES [PRODUCTS [SCREENING]]]]]`: one epoch over ROWS instances; a
-//! line every tenth of them. SCREENING is `never` where all labels are scored in full. The features are written to FOLDER and mapped from there, as those of a data set would be.
+//! `uniform_speed FOLDER INPUTS HIDDEN LABELS CONNECTIONS ROWS BATCH [WEIGHTS [MOMENTS [NEGATIVES
+//! [PRODUCTS [SCREENING]]]]]`: one epoch over ROWS instances; a line every tenth of them. SCREENING
+//! is `never` where all labels are scored in full. The features are written to FOLDER and mapped
+//! from there, as those of a data set would be.
 
 #![allow(clippy::print_stdout)] // an example talks
 
@@ -39,8 +42,9 @@ fn memory() -> (u64, u64) {
     (field("RssAnon:").unwrap_or(0) >> 10, field("VmHWM:").unwrap_or(0) >> 10)
 }
 
-/// Writes the features a row at a time and gives the labels. Label frequencies fall as rank^-0.6, five a row: about Amazon-670K's. A label has a
-/// direction; a row is the sum of its labels' and noise, of length 1.
+/// Writes the features a row at a time and gives the labels. Label frequencies fall as rank^-0.6,
+/// five a row: about Amazon-670K's. A label has a direction; a row is the sum of its labels' and
+/// noise, of length 1.
 fn write_data(folder: &std::path::Path, inputs: usize, labels: usize, rows: usize) -> LabelRows {
     let mut state = 88_172_645_463_325_252u64;
     let mut random = move || {

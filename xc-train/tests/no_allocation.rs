@@ -18,7 +18,8 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: every call goes to `System` unchanged; the counter neither allocates (const-initialised) nor unwinds.
+// SAFETY: every call goes to `System` unchanged; the counter neither allocates (const-initialised)
+// nor unwinds.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|n| n.set(n.get() + 1));
@@ -92,7 +93,8 @@ fn candidates_that_change_from_query_to_query() {
         let model = Model::open(folder.path()).unwrap();
         let rows = folders::rows(9);
         let n = N_LABELS as u32;
-        // The largest list lies together, where it needs few clusters; the others lie apart, or are short.
+        // The largest list lies together, where it needs few clusters; the others lie apart, or are
+        // short.
         let lists: [Vec<u32>; 4] =
             [(0..n / 2).collect(), (0..n).step_by(3).collect(), vec![n - 1, 0], (1..n).step_by(2).skip(3).collect()];
         let (mut scratch, mut answer) = (Scratch::default(), Answer::default());

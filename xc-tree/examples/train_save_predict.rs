@@ -7,7 +7,8 @@ use xc_sparse::{CsrMatrix, LabelRows, SparseRow};
 use xc_tree::{PredictParams, PredictScratch, TrainInput, TreeModel, TreeParams};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // 1. Data: 600 instances of 40 labels. Label l shows in feature l, and a little in its neighbour's.
+    // 1. Data: 600 instances of 40 labels. Label l shows in feature l, and a little in its
+    //    neighbour's.
     let (n, n_labels) = (600, 40);
     let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
     for i in 0..n as u32 {
@@ -21,7 +22,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let features = CsrMatrix::new((n, n_labels as usize + 7), indptr, indices, values);
     let labels = LabelRows::from_lists((0..n as u32).map(|i| [i % n_labels]), n_labels as usize)?;
 
-    // 2. Train. The parameters hold all that makes the model; rows are scaled here and in every prediction.
+    // 2. Train. The parameters hold all that makes the model; rows are scaled here and in every
+    //    prediction.
     let mut params = TreeParams { normalise_rows: true, ..TreeParams::default() };
     params.cluster.max_leaf = 10;
     let model = TreeModel::train(&TrainInput::new(features.view(), &labels), &params)?;

@@ -1,8 +1,8 @@
 //! Label trees: trained, stored and searched.
 //!
-//! A query walks down a tree of clusters. At each level the children of the best clusters are scored, all
-//! children of one cluster together (see [`xc_sparse::chunked`]), and the `beam` best go on; the nodes of the
-//! last level are the labels (etter2022mscm).
+//! A query walks down a tree of clusters. At each level the children of the best clusters are
+//! scored, all children of one cluster together (see [`xc_sparse::chunked`]), and the `beam` best
+//! go on; the nodes of the last level are the labels (etter2022mscm).
 //!
 //! ```text
 //!                 root                    query  ──▶ level 0: score 0 1, keep the beam's best
@@ -36,8 +36,8 @@
 //! # }
 //! ```
 //!
-//! [`TreeParams`] holds all that makes the model what it is, row normalisation, post-processor and beam
-//! included; the folder keeps it, and every prediction follows it.
+//! [`TreeParams`] holds all that makes the model what it is, row normalisation, post-processor and
+//! beam included; the folder keeps it, and every prediction follows it.
 //!
 //! | here is | give me | by |
 //! |---|---|---|
@@ -53,12 +53,13 @@
 //! | a query and some labels | their scores | [`TreeModel::restrict`], [`TreeModel::predict_restricted`] |
 //!
 //! # Features
-//! `train`: training. `import`: models of PECOS and omikuji. `text`: a model with its text pipeline in one folder.
-//! All are on by default; a program that only predicts turns them off and compiles none of it.
+//! `train`: training. `import`: models of PECOS and omikuji. `text`: a model with its text pipeline
+//! in one folder. All are on by default; a program that only predicts turns them off and compiles
+//! none of it.
 //!
 //! # When not to use it
-//! Below some hundred labels one ranker a label is simpler and as fast; features that are dense vectors belong
-//! to the networks of `xc-train`.
+//! Below some hundred labels one ranker a label is simpler and as fast; features that are dense
+//! vectors belong to the networks of `xc-train`.
 
 #![deny(unsafe_code, missing_debug_implementations)] // the one exception is `trusted`
 

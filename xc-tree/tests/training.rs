@@ -11,7 +11,8 @@ use xc_tree::{
     checkpoint_key, estimate_peak_bytes, train_tree, train_trees,
 };
 
-/// `n` instances; instance i has labels i % l and (7 i) % l, a feature of its own for each label, and noise.
+/// `n` instances; instance i has labels i % l and (7 i) % l, a feature of its own for each label,
+/// and noise.
 fn data(n: usize, l: usize) -> (CsrMatrix, LabelRows) {
     let (mut indptr, mut indices, mut values, mut lists) = (vec![0], Vec::new(), Vec::new(), Vec::new());
     for i in 0..n {
@@ -185,7 +186,10 @@ fn unusable_input_is_refused_by_name() {
     let zero = LabelRows::from_lists(vec![Vec::<u32>::new(); 20], 0).unwrap();
     assert!(matches!(train(&TrainInput::new(x.view(), &zero), &good), TrainError::NoPositives { n_labels: 0, .. }));
     let short = LabelRows::from_lists([[1u32]], 4).unwrap();
-    assert!(matches!(train(&TrainInput::new(x.view(), &short), &good), TrainError::Length { met: 1, wanted: 20, .. }));
+    assert!(matches!(
+        train(&TrainInput::new(x.view(), &short), &good),
+        TrainError::Length { got: 1, expected: 20, .. }
+    ));
     let mut spoiled = x.clone();
     spoiled.data_mut()[7] = f32::NAN;
     assert!(matches!(train(&TrainInput::new(spoiled.view(), &y), &good), TrainError::NotFinite { .. }));
@@ -241,11 +245,11 @@ fn a_model_that_normalises_equals_one_of_normalised_rows_and_normalises_what_it_
     let mut stretched = x.clone();
     stretched.data_mut().iter_mut().for_each(|v| *v *= 8.0);
     let unit = TreeParams { normalise_rows: true, ..small(4, 4) };
-    let wanted = TreeModel::train(&TrainInput::new(scaled.view(), &y), &small(4, 4)).unwrap();
+    let expected = TreeModel::train(&TrainInput::new(scaled.view(), &y), &small(4, 4)).unwrap();
     let model = TreeModel::train(&TrainInput::new(stretched.view(), &y), &unit).unwrap();
     assert_eq!((model.info().normalise_rows, model.info().beam), (true, 10));
     let params = PredictParams::new(&model, 5);
-    assert_eq!(model.predict_batch(stretched.view(), &params), wanted.predict_batch(scaled.view(), &params));
+    assert_eq!(model.predict_batch(stretched.view(), &params), expected.predict_batch(scaled.view(), &params));
     let row = Rows::new(stretched.view()).row(3);
     let batch = model.predict_batch(stretched.view(), &params);
     assert_eq!(model.predict(row, 5), batch.row(3));
@@ -314,8 +318,8 @@ fn trees_share_a_checkpoint_and_do_not_take_each_others_parts() {
     for file in ["config.json", "model.safetensors"] {
         std::fs::copy(from.join(file), to.join(file)).unwrap();
     }
-    let met = kept(folder.path(), &input, &params, 0, &NoObserver).unwrap_err();
-    assert!(matches!(met, TrainError::Checkpoint(CheckpointError::WrongPart { .. })), "{met}");
+    let got = kept(folder.path(), &input, &params, 0, &NoObserver).unwrap_err();
+    assert!(matches!(got, TrainError::Checkpoint(CheckpointError::WrongPart { .. })), "{got}");
 }
 
 #[test]
@@ -337,9 +341,9 @@ fn a_checkpoint_of_other_data_or_damaged_is_an_error() {
             let mut bad = bytes.clone();
             bad[at] ^= 16;
             std::fs::write(&path, &bad).unwrap();
-            let met = kept(&input, &small(2, 4)).unwrap_err();
-            let TrainError::Checkpoint(error) = &met else { panic!("{met}") };
-            assert!(!error.is_failure(), "{met}");
+            let got = kept(&input, &small(2, 4)).unwrap_err();
+            let TrainError::Checkpoint(error) = &got else { panic!("{got}") };
+            assert!(!error.is_failure(), "{got}");
         }
         std::fs::write(&path, &bytes[..bytes.len() / 3]).unwrap();
         assert!(kept(&input, &small(2, 4)).is_err());

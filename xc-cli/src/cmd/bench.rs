@@ -71,7 +71,8 @@ pub(crate) struct PredictArgs {
     /// How a query's features are matched with a chunk's rows (trees)
     #[arg(long, value_name = "NAME", value_enum, default_value_t = Iterator::Auto)]
     iterator: Iterator,
-    /// Count the memory that the queries touch, and state the time that reading it takes at least (trees)
+    /// Count the memory that the queries touch, and state the time that reading it takes at least
+    /// (trees)
     #[arg(long)]
     floor: bool,
     #[command(flatten)]
@@ -368,7 +369,8 @@ impl Floor {
 /// Largest buffer that [`line_ns`] takes: beyond it every access misses all caches anyway.
 const LARGEST_BUFFER: usize = 1 << 30;
 
-/// Nanoseconds for one of many independent reads of random cache lines of a buffer, the best of three passes.
+/// Nanoseconds for one of many independent reads of random cache lines of a buffer, the best of
+/// three passes.
 fn line_ns(bytes: usize) -> f64 {
     let lines = (bytes.min(LARGEST_BUFFER) / 64).max(64);
     let buffer = vec![[1u64; 8]; lines];

@@ -54,11 +54,12 @@ pub(crate) struct Args {
     /// Where the answers go; - is stdout
     #[arg(long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Score these labels and no others, whether a search would reach them or not; ids or names, one a line
+    /// Score these labels and no others, whether a search would reach them or not; ids or names,
+    /// one a line
     #[arg(long, value_name = "FILE", conflicts_with_all = ["beam", "max_labels"])]
     only_labels: Option<PathBuf>,
-    /// Score for each instance the labels that this file gives for it and no others: one row an instance, ids separated by
-    /// commas, or the labels of any input format
+    /// Score for each instance the labels that this file gives for it and no others: one row an
+    /// instance, ids separated by commas, or the labels of any input format
     #[arg(long, value_name = "FILE", conflicts_with_all = ["beam", "max_labels", "only_labels"])]
     candidates: Option<PathBuf>,
     /// Leave out labels with a smaller score

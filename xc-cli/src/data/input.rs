@@ -6,7 +6,8 @@ use xc_sparse::io::{Format, IndexBase, JsonlFields, ReadOptions};
 /// Options about the form of input files.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct InputArgs {
-    /// Format of the input: xc, svmlight, fasttext, jsonl, npz or npy [default: from name and content]
+    /// Format of the input: xc, svmlight, fasttext, jsonl, npz or npy [default: from name and
+    /// content]
     #[arg(long, value_name = "FORMAT", help_heading = "Input options")]
     pub(crate) format: Option<Format>,
     /// JSONL fields that make the text, joined by blanks

@@ -16,7 +16,8 @@ fn read_lines(path: &Path) -> Result<Vec<String>, CliError> {
     Ok(text.lines().map(str::to_owned).collect())
 }
 
-/// The format of a file that is read for its labels alone, which may be lists of ids without anything else.
+/// The format of a file that is read for its labels alone, which may be lists of ids without
+/// anything else.
 pub(crate) fn label_format(path: &Path) -> Result<(Format, HeaderRule), CliError> {
     match Format::detect(path) {
         Ok(format) => Ok((format, HeaderRule::Detect)),
@@ -26,7 +27,8 @@ pub(crate) fn label_format(path: &Path) -> Result<(Format, HeaderRule), CliError
     }
 }
 
-/// A set of labels: ids, or names where the model knows some, separated by line breaks; ascending and unique.
+/// A set of labels: ids, or names where the model knows some, separated by line breaks; ascending
+/// and unique.
 pub(crate) fn read_label_set(path: &Path, n_labels: usize, names: Option<&LabelNames>) -> Result<Vec<u32>, CliError> {
     let mut labels = Vec::new();
     for (at, line) in read_lines(path)?.iter().enumerate() {

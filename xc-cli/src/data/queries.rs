@@ -60,8 +60,8 @@ impl Queries {
     /// Opens a file; its labels, if it has some, are not looked at.
     ///
     /// # Errors
-    /// A file that is absent, empty, of another format, or holds features where the model wants text or the other
-    /// way round.
+    /// A file that is absent, empty, of another format, or holds features where the model wants
+    /// text or the other way round.
     pub(crate) fn open(path: &Path, input: &InputArgs, model: &Model) -> Result<Self, CliError> {
         let mut options = input.options();
         let about = model.describe();
@@ -102,8 +102,8 @@ impl Queries {
         Ok(queries)
     }
 
-    /// Reads stdin. Without --format a model of text takes JSON objects or plain lines of text, told by the first
-    /// character; any other model tells the format by the first line.
+    /// Reads stdin. Without --format a model of text takes JSON objects or plain lines of text,
+    /// told by the first character; any other model tells the format by the first line.
     pub(crate) fn stdin(input: &InputArgs, model: &Model) -> Result<Self, CliError> {
         let mut options = input.options();
         let about = model.describe();

@@ -1,4 +1,5 @@
-//! How text becomes features: the options of the pipeline that is fitted in training and kept in the model.
+//! How text becomes features: the options of the pipeline that is fitted in training and kept in
+//! the model.
 
 use crate::error::{CliError, chain};
 use clap::{Args, ValueEnum};
@@ -25,8 +26,8 @@ pub(crate) struct TextArgs {
     /// Keep at most so many terms, the most frequent ones
     #[arg(long = "text.max-features", value_name = "N", conflicts_with = "hash")]
     max_features: Option<u32>,
-    /// Keep the N most frequent words. This and the next two say which kinds of terms there are, in place of
-    /// --text.ngrams and --text.chars; 0 leaves a kind out
+    /// Keep the N most frequent words. This and the next two say which kinds of terms there are, in
+    /// place of --text.ngrams and --text.chars; 0 leaves a kind out
     #[arg(id = "text_words", long = "text.words", value_name = "N", conflicts_with_all = OTHER_KINDS)]
     words: Option<u32>,
     /// Keep the N most frequent pairs of neighbouring words
@@ -38,7 +39,8 @@ pub(crate) struct TextArgs {
     /// Hash terms that are not kept to N features behind the others, rather than dropping them
     #[arg(id = "text_oov", long = "text.oov", value_name = "N", conflicts_with = "hash")]
     oov: Option<u32>,
-    /// Fold all features into N by hashing their numbers; weights that meet are added. 0 folds nothing
+    /// Fold all features into N by hashing their numbers; weights that meet are added. 0 folds
+    /// nothing
     #[arg(id = "text_fold", long = "text.fold", value_name = "N", conflicts_with = "hash")]
     fold: Option<u32>,
     /// Values of the last five options by name; any of them given beside it is a change to it
@@ -64,8 +66,8 @@ const OTHER_KINDS: [&str; 4] = ["ngrams", "chars", "hash", "max_features"];
 /// Sizes that were used together.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Preset {
-    /// 125000 words, 20000 pairs, 70000 trigrams, 500000 features for other terms, folded into 80000: MACH's product
-    /// search
+    /// 125000 words, 20000 pairs, 70000 trigrams, 500000 features for other terms, folded into
+    /// 80000: MACH's product search
     Mach,
 }
 
@@ -108,7 +110,8 @@ impl TextArgs {
     /// Values that make no sense together.
     pub(crate) fn params(&self) -> Result<PipelineParams, CliError> {
         let sizes = self.sizes();
-        // A fold is by the hash alone, as in the paper's program: nearly all weights are positive anyway.
+        // A fold is by the hash alone, as in the paper's program: nearly all weights are positive
+        // anyway.
         let fold =
             sizes.fold.filter(|&n| n > 0).map(|n_features| HashingParams { n_features, ..HashingParams::default() });
         let params = PipelineParams {

@@ -169,7 +169,8 @@ fn read_text_rows(
     let fitted;
     let pipeline = match making {
         Making::Fit { text, .. } => {
-            // What is set aside may be twice what the terms fill, and twice that while threads' counts are added up.
+            // What is set aside may be twice what the terms fill, and twice that while threads'
+            // counts are added up.
             let term_bytes = context.max_memory.map_or(usize::MAX, |limit| (limit / 4) as usize);
             let fit = Pipeline::fit_stream_within(text.clone(), term_bytes, |sink| -> Result<(), ReadError> {
                 for block in open_text(path, options)? {

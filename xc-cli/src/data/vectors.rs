@@ -13,7 +13,8 @@ pub(crate) struct VectorSource<'a> {
     pub(crate) labels: &'a Path,
 }
 
-/// The file of vectors that options name: `features` beside a file that only gives labels, or an npy file with labels of its own.
+/// The file of vectors that options name: `features` beside a file that only gives labels, or an
+/// npy file with labels of its own.
 pub(crate) fn vector_source<'a>(
     main: &'a Path,
     labels: Option<&'a Path>,
@@ -56,7 +57,8 @@ pub(crate) fn read_vectors(
     context: &Context,
 ) -> Result<Dataset, CliError> {
     let mut options = input.options();
-    // A stated format is that of the file with the labels, unless it says that the other one is npy.
+    // A stated format is that of the file with the labels, unless it says that the other one is
+    // npy.
     match options.format.filter(|&format| format != Format::Npy) {
         Some(_) => {}
         None => {

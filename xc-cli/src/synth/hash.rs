@@ -48,7 +48,8 @@ impl Stream {
         count
     }
 
-    /// A rank in 0..n whose frequency falls as `(rank + 1)^-exponent` (the continuous law, rounded down).
+    /// A rank in 0..n whose frequency falls as `(rank + 1)^-exponent` (the continuous law, rounded
+    /// down).
     pub(super) fn power_law(&mut self, n: u64, exponent: f64) -> u64 {
         let (u, top) = (self.unit(), (n + 1) as f64);
         let x = if (exponent - 1.0).abs() < 1e-9 {

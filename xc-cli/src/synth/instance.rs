@@ -145,7 +145,8 @@ impl Generator {
         }
     }
 
-    /// A word of the node above (or at) `leaf` on `level`; `position` in [0, 1) picks among the node's words.
+    /// A word of the node above (or at) `leaf` on `level`; `position` in [0, 1) picks among the
+    /// node's words.
     fn theme_word(&self, level: u32, leaf: u64, position: f64) -> u64 {
         let node = leaf / self.shape.arity.pow(self.depth - level);
         let owned = if level == self.depth { LEAF_WORDS } else { INNER_WORDS };
@@ -157,7 +158,8 @@ impl Generator {
         ((u * u * self.shape.features as f64) as u64).min(self.shape.features - 1)
     }
 
-    /// The name of label `label`: a word of each of its two closest ancestors, then a name of its own.
+    /// The name of label `label`: a word of each of its two closest ancestors, then a name of its
+    /// own.
     pub(crate) fn push_label_name(&self, label: u32, out: &mut String) {
         let leaf = self.label_ids.position_of(u64::from(label));
         for level in self.depth.saturating_sub(2)..self.depth {

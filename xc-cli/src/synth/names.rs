@@ -1,4 +1,5 @@
-//! Spellings: a number becomes a word that can be read aloud, one word a number and one number a word.
+//! Spellings: a number becomes a word that can be read aloud, one word a number and one number a
+//! word.
 
 use xc_hash::stream::Order;
 
@@ -8,7 +9,8 @@ const SYLLABLES: u64 = 80;
 /// Names of labels end in one of these, words in a vowel: no name is a word.
 const ENDINGS: [&str; 4] = ["n", "r", "s", "x"];
 
-/// Words of two, three and four syllables; the rest have five. Each is at most 80 to the power of the syllables.
+/// Words of two, three and four syllables; the rest have five. Each is at most 80 to the power of
+/// the syllables.
 const WORDS_OF_LENGTH: [u64; 3] = [500, 100_000, 30_000_000];
 
 /// Spells word number `rank`: frequent words are short.
@@ -21,8 +23,8 @@ pub(super) fn push_word(rank: u64, out: &mut String) {
         offset -= words;
         count += 1;
     }
-    // Neighbours in frequency must not look alike, so the numbers of one length are shuffled; the spelling of a
-    // number is the same for every seed.
+    // Neighbours in frequency must not look alike, so the numbers of one length are shuffled; the
+    // spelling of a number is the same for every seed.
     let mut code = Order::new(SYLLABLES.pow(count), 0x5e11).at(offset);
     for _ in 0..count {
         push_syllable(code % SYLLABLES, out);

@@ -1,10 +1,11 @@
-//! An untrained tree of a given shape, written while it is made: what a model of a hundred million labels weighs and
-//! how fast it answers can be measured without training one.
+//! An untrained tree of a given shape, written while it is made: what a model of a hundred million
+//! labels weighs and how fast it answers can be measured without training one.
 //!
-//! Every chunk is drawn from its own random stream. A row's feature comes from the topic of one of the cluster's
-//! ancestors or from a background that falls as a power law; a query for a label draws its features in the same way from
-//! the label's ancestors, so that it meets rows on its own path more often than elsewhere. The number of children that
-//! share a row, the number of rows, the query's length and the shares of the two sources are parameters.
+//! Every chunk is drawn from its own random stream. A row's feature comes from the topic of one of
+//! the cluster's ancestors or from a background that falls as a power law; a query for a label
+//! draws its features in the same way from the label's ancestors, so that it meets rows on its own
+//! path more often than elsewhere. The number of children that share a row, the number of rows, the
+//! query's length and the shares of the two sources are parameters.
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -27,7 +28,8 @@ pub(crate) struct UntrainedParams {
     pub(crate) branching: u32,
     /// Weights of every label and cluster, at least.
     pub(crate) weights_per_column: u32,
-    /// Share of the rows that 1, 2, 3, ... children have in common; the last entry stands for itself and more.
+    /// Share of the rows that 1, 2, 3, ... children have in common; the last entry stands for
+    /// itself and more.
     pub(crate) overlap: Vec<f64>,
     /// Features of a query.
     pub(crate) query_nnz: u32,
@@ -130,7 +132,8 @@ impl Untrained {
         self.widths.len()
     }
 
-    /// Bytes of the arrays, about: what the model will take on disk, and in memory when all of it is used.
+    /// Bytes of the arrays, about: what the model will take on disk, and in memory when all of it
+    /// is used.
     pub(crate) fn estimate_bytes(&self) -> u64 {
         let mean: f64 = (1..)
             .zip(&self.overlap_sums)
@@ -150,8 +153,8 @@ impl Untrained {
         Xoshiro256PlusPlus::seed_from_u64(mix(mix(mix(self.params.seed, name), level), at))
     }
 
-    /// A feature of the background: rank by a power law (inverse of its continuous distribution function), and the
-    /// rank is the id.
+    /// A feature of the background: rank by a power law (inverse of its continuous distribution
+    /// function), and the rank is the id.
     fn background(&self, rng: &mut impl Rng) -> u32 {
         let (u, d): (f64, f64) = (rng.random(), f64::from(self.params.n_features));
         let rank = if (self.params.zipf - 1.0).abs() < 1e-9 {
@@ -243,7 +246,8 @@ impl Untrained {
         rows
     }
 
-    /// Query number `number`, made for a label of its own: features (ascending, unique) and values (length 1).
+    /// Query number `number`, made for a label of its own: features (ascending, unique) and values
+    /// (length 1).
     pub(crate) fn query(&self, number: u64) -> (u32, Vec<u32>, Vec<f32>) {
         let mut rng = self.stream(3, 0, number);
         let label = rng.random_range(0..self.params.n_labels);
@@ -281,8 +285,8 @@ impl Untrained {
         SlotMap::new(&counts)
     }
 
-    /// Writes the model. `progress(labels and clusters done, of all)` is called between groups of chunks and stops the work by
-    /// returning false.
+    /// Writes the model. `progress(labels and clusters done, of all)` is called between groups of
+    /// chunks and stops the work by returning false.
     ///
     /// *Cost*: one pass; memory of a few thousand chunks and one number a feature.
     pub(crate) fn write(

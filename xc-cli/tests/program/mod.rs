@@ -97,8 +97,9 @@ pub(crate) fn json(text: &str) -> Value {
 }
 
 impl Folder {
-    /// Runs `train` with `--resume` again and again until it is done, killing it after different times; when it was killed `most` times it may finish.
-    /// At least twice it must have been killed.
+    /// Runs `train` with `--resume` again and again until it is done, killing it after different
+    /// times; when it was killed `most` times it may finish. At least twice it must have been
+    /// killed.
     #[track_caller]
     pub(crate) fn resumed_after_kills(&self, train: &str, most: u32, wait_ms: impl Fn(u64) -> u64) {
         let mut killed = 0;

@@ -1,8 +1,9 @@
-//! Random numbers: one stream for each unit of work, so that threads, tiles and machines do not matter.
+//! Random numbers: one stream for each unit of work, so that threads, tiles and machines do not
+//! matter.
 //!
-//! A stream is named by `(seed, purpose, path)`. The path is made of numbers that the data set gives (a step, a label, an
-//! instance, a row of a matrix), never of places in a batch or a tile: whoever draws for label 7 of step 3 draws the same
-//! numbers, alone or beside others.
+//! A stream is named by `(seed, purpose, path)`. The path is made of numbers that the data set
+//! gives (a step, a label, an instance, a row of a matrix), never of places in a batch or a tile:
+//! whoever draws for label 7 of step 3 draws the same numbers, alone or beside others.
 //!
 //! ```text
 //!   seed ─▶ purpose ─▶ step ─▶ label        name(seed, Purpose::Rounding, &[step, label])
@@ -44,8 +45,8 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 /// 2^64 divided by the golden ratio: the step of SplitMix64.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Mixes 64 bits (one step of SplitMix64): a permutation of all 64-bit numbers in which every bit of the input moves about
-/// half of the bits of the output.
+/// Mixes 64 bits (one step of SplitMix64): a permutation of all 64-bit numbers in which every bit
+/// of the input moves about half of the bits of the output.
 #[inline]
 pub fn mix64(x: u64) -> u64 {
     let mut z = x.wrapping_add(GOLDEN);
@@ -54,7 +55,8 @@ pub fn mix64(x: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The name of the stream that is `number` steps aside of the one called `name`: a path's next number.
+/// The name of the stream that is `number` steps aside of the one called `name`: a path's next
+/// number.
 #[inline]
 pub fn mix(name: u64, number: u64) -> u64 {
     mix64(name ^ number.wrapping_mul(GOLDEN))
@@ -129,8 +131,8 @@ impl Stream {
         self.0.next_u64()
     }
 
-    /// A number below `bound` (0 for a bound of 0), by multiplication; no number is likelier than another by more than
-    /// `bound / 2^32`.
+    /// A number below `bound` (0 for a bound of 0), by multiplication; no number is likelier than
+    /// another by more than `bound / 2^32`.
     #[inline]
     pub fn below(&mut self, bound: u32) -> u32 {
         (((self.next_u64() >> 32) * u64::from(bound)) >> 32) as u32
@@ -142,8 +144,8 @@ impl Stream {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A number below `bound`, each exactly as likely: draws are thrown away while they are not below it, less than half
-    /// of them on average.
+    /// A number below `bound`, each exactly as likely: draws are thrown away while they are not
+    /// below it, less than half of them on average.
     ///
     /// # Panics
     /// If `bound` is 0.
@@ -172,7 +174,8 @@ impl Stream {
         }
     }
 
-    /// Puts items in random order (Fisher and Yates). [`Order`] gives one without the items in memory.
+    /// Puts items in random order (Fisher and Yates). [`Order`] gives one without the items in
+    /// memory.
     #[inline]
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         debug_assert!(items.len() as u64 <= 1 << 32, "{} items, at most 2^32 are shuffled", items.len());

@@ -2,13 +2,15 @@
 
 use super::mix64;
 
-/// Rounds of the network: with four, no statistic of an order of instances or labels tells it from a random one.
+/// Rounds of the network: with four, no statistic of an order of instances or labels tells it from
+/// a random one.
 const ROUNDS: u64 = 4;
 
 /// A permutation of `0..n` named by a key, without a table: 24 bytes for any `n`.
 ///
-/// A Feistel network permutes the numbers of 2h bits, the least even number of bits that holds `n`; a result that is not
-/// below `n` is permuted again until it is (cycle walking), which keeps the map a permutation of `0..n`.
+/// A Feistel network permutes the numbers of 2h bits, the least even number of bits that holds `n`;
+/// a result that is not below `n` is permuted again until it is (cycle walking), which keeps the
+/// map a permutation of `0..n`.
 ///
 /// ```text
 ///   position = left | right                         n = 5, 4 bits, key 0:   2 ─▶ 7 ─▶ 11 ─▶ 0
@@ -142,7 +144,8 @@ mod tests {
 
     #[test]
     fn numbers_are_spread_over_positions() {
-        // Chi-squared of 10,000 numbers at the first tenth of 100,000 positions, in 100 cells: 99 degrees of freedom.
+        // Chi-squared of 10,000 numbers at the first tenth of 100,000 positions, in 100 cells: 99
+        // degrees of freedom.
         let order = Order::new(100_000, 11);
         let mut counts = [0f64; 100];
         for position in 0..10_000 {

@@ -51,15 +51,16 @@ pub enum Slots {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct VocabularyParams {
-    /// In at least so many texts. Default: 2 texts: half the terms of 1, at no loss beyond noise on two sets
-    /// (`docs/which-model-when.md`, 2026-11-20).
+    /// In at least so many texts. Default: 2 texts: half the terms of 1, at no loss beyond noise on
+    /// two sets (`docs/which-model-when.md`, 2026-11-20).
     pub min_df: DfBound,
     /// In at most so many texts, if given.
     pub max_df: Option<DfBound>,
     /// At most so many terms, the most frequent ones (occurrences; equal counts: the smaller term).
     pub max_features: Option<u32>,
-    /// Slots of this block for terms that were not kept, by hash. Default 0: such terms go to the slots that blocks
-    /// share ([`PipelineParams::oov_slots`](super::PipelineParams::oov_slots)), or are dropped where there is none.
+    /// Slots of this block for terms that were not kept, by hash. Default 0: such terms go to the
+    /// slots that blocks share ([`PipelineParams::oov_slots`](super::PipelineParams::oov_slots)),
+    /// or are dropped where there is none.
     pub oov_slots: u32,
 }
 
@@ -138,7 +139,8 @@ pub enum HashSign {
 /// The slot of a hash value: |h as signed| mod n.
 #[inline]
 pub(super) fn slot_of(hash: u32, n_slots: u32) -> u32 {
-    // unsigned_abs gives 2^31 for -2^31, which is the case scikit-learn handles apart, to the same effect.
+    // unsigned_abs gives 2^31 for -2^31, which is the case scikit-learn handles apart, to the same
+    // effect.
     (hash as i32).unsigned_abs() % n_slots
 }
 
@@ -172,7 +174,7 @@ pub enum BlockError {
         block: usize,
         /// Which bound.
         name: &'static str,
-        /// The value met.
+        /// The value got.
         value: f64,
     },
     /// Bounds that no term can meet.
@@ -190,7 +192,7 @@ pub enum BlockError {
     Scale {
         /// The block, from 0.
         block: usize,
-        /// The value met.
+        /// The value got.
         value: f32,
     },
     /// Shared slots that no term can reach.
@@ -202,7 +204,7 @@ pub enum BlockError {
     /// Nothing to fold into.
     #[error("fold: n_features is {n_features}; it must lie between 1 and {MAX_FEATURES}")]
     Fold {
-        /// The value met.
+        /// The value got.
         n_features: u32,
     },
     /// Too many features.
@@ -214,7 +216,8 @@ pub enum BlockError {
 }
 
 impl Block {
-    /// Word n-grams of `min` to `max` words in a vocabulary of terms that occur in two texts or more.
+    /// Word n-grams of `min` to `max` words in a vocabulary of terms that occur in two texts or
+    /// more.
     pub fn words(min: u32, max: u32) -> Self {
         Self { grams: Grams::Words { min, max }, slots: Slots::Vocabulary(VocabularyParams::default()), scale: 1.0 }
     }
@@ -277,7 +280,8 @@ pub(super) enum FittedSlots {
 pub(super) struct OovSlots {
     first: u32,
     n: u32,
-    /// Blocks that share slots hash differently: a short word and the same characters as n-gram are two terms.
+    /// Blocks that share slots hash differently: a short word and the same characters as n-gram are
+    /// two terms.
     seed: u32,
 }
 
@@ -306,8 +310,8 @@ impl FittedBlock {
     }
 }
 
-/// Places the blocks one after another, and `shared` slots for unknown terms behind them. Each vocabulary block brings
-/// its vocabulary. Returns the number of slots too.
+/// Places the blocks one after another, and `shared` slots for unknown terms behind them. Each
+/// vocabulary block brings its vocabulary. Returns the number of slots too.
 pub(super) fn lay_out(
     learned: Vec<(Block, Option<Vocabulary>)>,
     shared: u32,

@@ -6,9 +6,10 @@
 //!   CharsInWords 3..=3   "a cat"           " a "  " ca"  "cat"  "at "
 //! ```
 //!
-//! The same terms as scikit-learn's analysers `word`, `char` and `char_wb`: character n-grams see runs of two or more
-//! white-space characters as one blank; `CharsInWords` pads every blank-separated word with a blank on each side and
-//! takes a padded word that is shorter than n whole, once.
+//! The same terms as scikit-learn's analysers `word`, `char` and `char_wb`: character n-grams see
+//! runs of two or more white-space characters as one blank; `CharsInWords` pads every
+//! blank-separated word with a blank on each side and takes a padded word that is shorter than n
+//! whole, once.
 
 use super::tokenise::{Words, is_space};
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,9 @@
 //! Normal text to words.
 //!
-//! *Rule* ([`TokenRule::Words`]): a word is a longest run of alphanumeric characters, `_` and combining marks; it is
-//! kept when it has at least `min_token_chars` characters. With 2 these are the tokens of scikit-learn's `\b\w\w+\b`,
-//! apart from combining marks: there they cut a word in two (decomposed accents, vowel signs of Indic scripts).
+//! *Rule* ([`TokenRule::Words`]): a word is a longest run of alphanumeric characters, `_` and
+//! combining marks; it is kept when it has at least `min_token_chars` characters. With 2 these are
+//! the tokens of scikit-learn's `\b\w\w+\b`, apart from combining marks: there they cut a word in
+//! two (decomposed accents, vowel signs of Indic scripts).
 
 use serde::{Deserialize, Serialize};
 use unicode_normalization::char::canonical_combining_class;

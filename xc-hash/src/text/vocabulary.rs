@@ -1,7 +1,7 @@
 //! Terms that were seen in training, and their ids.
 //!
-//! All terms lie in one string of bytes in ascending byte order; the id of a term is its rank. A hash table of
-//! (hash, id) pairs finds them.
+//! All terms lie in one string of bytes in ascending byte order; the id of a term is its rank. A
+//! hash table of (hash, id) pairs finds them.
 //!
 //! ```text
 //!   bytes  ablebakercat     ends  4 9 12      able = 0   baker = 1   cat = 2
@@ -83,7 +83,8 @@ impl Vocabulary {
     /// Checks stored arrays and builds the table. *Cost*: O(bytes), tens of nanoseconds a term.
     ///
     /// # Errors
-    /// Ends that do not rise to the number of bytes, an empty term, bad UTF-8, terms out of order or twice.
+    /// Ends that do not rise to the number of bytes, an empty term, bad UTF-8, terms out of order
+    /// or twice.
     pub fn try_new(bytes: Vec<u8>, ends: Vec<u32>) -> Result<Self, VocabularyError> {
         let n_bytes = bytes.len();
         let mut previous = 0u32;
@@ -171,7 +172,8 @@ impl Vocabulary {
     }
 }
 
-/// 32 hash bits over 64, since the table takes its bucket from the low and its tag from the high ones.
+/// 32 hash bits over 64, since the table takes its bucket from the low and its tag from the high
+/// ones.
 #[inline]
 fn spread(hash: u32) -> u64 {
     (hash as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -212,8 +214,8 @@ impl TermCounts {
         self.text = self.text.wrapping_add(1);
     }
 
-    /// Counts one occurrence of a term whose hash lies in `hashes`. Terms beyond 4 GiB each do not occur: texts are
-    /// shorter.
+    /// Counts one occurrence of a term whose hash lies in `hashes`. Terms beyond 4 GiB each do not
+    /// occur: texts are shorter.
     #[inline]
     pub(super) fn add(&mut self, term: &[u8], hashes: &HashRange) {
         let hash = murmur3_32(term, 0);
@@ -283,7 +285,8 @@ impl TermCounts {
         self.take_from(&all, all.entries.iter().filter(|e| hashes.contains(&u64::from(e.hash))));
     }
 
-    /// Forgets all but those terms that [`Self::select`] can choose from these counts and counts of other terms.
+    /// Forgets all but those terms that [`Self::select`] can choose from these counts and counts of
+    /// other terms.
     pub(super) fn keep(&mut self, range: &RangeInclusive<u32>, most: Option<u32>) {
         let all = std::mem::take(self);
         self.take_from(&all, all.most_frequent(range, most));
@@ -296,7 +299,8 @@ impl TermCounts {
         }
     }
 
-    /// The terms with a df in `range`, the `most` frequent of them (ties: the smaller term), and their dfs by id.
+    /// The terms with a df in `range`, the `most` frequent of them (ties: the smaller term), and
+    /// their dfs by id.
     pub(super) fn select(
         self,
         range: RangeInclusive<u32>,

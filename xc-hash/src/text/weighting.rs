@@ -1,6 +1,7 @@
 //! Counts to weights: tf-idf and norms, on rows from text and on rows that somebody else counted.
 //!
-//! With n the number of fitted rows, df the number of them that have a feature, tf a row's count of it:
+//! With n the number of fitted rows, df the number of them that have a feature, tf a row's count of
+//! it:
 //!
 //! ```text
 //!   weight = tf part * idf part, then each row divided by its norm
@@ -8,11 +9,13 @@
 //!   idf    Smooth ln((1 + n)/(1 + df)) + 1      Plain ln(n / df) + 1      None 1
 //! ```
 //!
-//! The default is Sublinear, Smooth, L2: (1 + ln tf) * (ln((1 + n)/(1 + df)) + 1), rows of length 1.
+//! The default is Sublinear, Smooth, L2: (1 + ln tf) * (ln((1 + n)/(1 + df)) + 1), rows of length
+//! 1.
 //!
-//! *Awkward cases*: a tf between 0 and 1 (not a count) is taken as it is by Sublinear, which joins 1 + ln tf at 1
-//! and stays positive; a negative value keeps its sign and is weighted by its size; a stored 0 stays 0 and does not count in df; Plain takes a df of 0 as 1
-//! and, with no fitted row, gives 1; a row of zeros keeps its zeros.
+//! *Awkward cases*: a tf between 0 and 1 (not a count) is taken as it is by Sublinear, which joins
+//! 1 + ln tf at 1 and stays positive; a negative value keeps its sign and is weighted by its size;
+//! a stored 0 stays 0 and does not count in df; Plain takes a df of 0 as 1 and, with no fitted row,
+//! gives 1; a row of zeros keeps its zeros.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -81,16 +84,16 @@ pub enum WeightRowsError {
         row: usize,
         /// The feature.
         feature: u32,
-        /// The value met.
+        /// The value got.
         value: f32,
     },
     /// The rows are wider than the fitted ones.
-    #[error("rows of {met} features; the weights were fitted on {wanted} and know no more")]
+    #[error("rows of {got} features; the weights were fitted on {expected} and know no more")]
     Width {
         /// Features of these rows.
-        met: usize,
+        got: usize,
         /// Features of the fitted rows.
-        wanted: usize,
+        expected: usize,
     },
     /// The matrix is stored by columns.
     #[error("a matrix stored by rows is needed; this one is stored by columns")]
@@ -120,7 +123,8 @@ pub struct RowWeights {
 }
 
 impl RowWeights {
-    /// Learns from rows of counts. *Shapes*: instances x features. *Cost*: O(nnz), one `u32` and one `f32` a feature.
+    /// Learns from rows of counts. *Shapes*: instances x features. *Cost*: O(nnz), one `u32` and
+    /// one `f32` a feature.
     ///
     /// # Errors
     /// A value that is not finite; a matrix stored by columns.
@@ -140,8 +144,8 @@ impl RowWeights {
     /// # Panics
     /// If `df` has not one number a feature (none at all with [`Idf::None`]).
     pub(super) fn from_df(weighting: Weighting, n_instances: u64, n_features: usize, df: &[u32]) -> Self {
-        let wanted = if weighting.idf == Idf::None { 0 } else { n_features };
-        assert_eq!(df.len(), wanted, "frequencies for {} features, wanted {wanted}", df.len());
+        let expected = if weighting.idf == Idf::None { 0 } else { n_features };
+        assert_eq!(df.len(), expected, "frequencies for {} features, expected {expected}", df.len());
         let n = n_instances as f64;
         let idf = df
             .iter()
@@ -186,10 +190,11 @@ impl RowWeights {
     /// Weights every row in place. *Determinism*: each row alone, at any number of threads.
     ///
     /// # Errors
-    /// More features than the fitted rows had (fewer are fine); a value that is not finite; a matrix stored by columns. Nothing is changed then.
+    /// More features than the fitted rows had (fewer are fine); a value that is not finite; a
+    /// matrix stored by columns. Nothing is changed then.
     pub fn apply(&self, counts: &mut CsMatI<f32, u32, usize>) -> Result<(), WeightRowsError> {
         if counts.cols() > self.n_features {
-            return Err(WeightRowsError::Width { met: counts.cols(), wanted: self.n_features });
+            return Err(WeightRowsError::Width { got: counts.cols(), expected: self.n_features });
         }
         check(counts.view())?;
         let (n_rows, n_features) = counts.shape();
@@ -242,7 +247,8 @@ impl RowWeights {
         }
     }
 
-    /// The norm of [`Self::weigh`]. Sums run in ascending order of the feature: one row, one result.
+    /// The norm of [`Self::weigh`]. Sums run in ascending order of the feature: one row, one
+    /// result.
     #[inline]
     pub(super) fn norm(&self, values: &mut [f32]) {
         let norm = match self.weighting.norm {
@@ -316,8 +322,8 @@ mod tests {
         let mut out = counts.clone();
         weights.apply(&mut out).unwrap();
         let want = [idf[0], (1.0 + 4f64.ln()) * idf[1], (1.0 + 2f64.ln()) * idf[0]];
-        for (met, want) in out.data().iter().zip(want) {
-            assert!((*met as f64 - want).abs() < 1e-6, "{met} {want}");
+        for (got, want) in out.data().iter().zip(want) {
+            assert!((*got as f64 - want).abs() < 1e-6, "{got} {want}");
         }
         let plain = RowWeights::fit(weighting(Tf::Raw, Idf::Plain, Norm::None), counts.view()).unwrap();
         assert_eq!(plain.idf(), [1.5f64.ln() + 1.0, 3f64.ln() + 1.0, 3f64.ln() + 1.0].map(|v| v as f32));
@@ -358,7 +364,7 @@ mod tests {
             Err(WeightRowsError::NotFinite { row: 1, feature: 1, .. })
         ));
         let mut wide = rows(3, &[]);
-        assert_eq!(weights.apply(&mut wide), Err(WeightRowsError::Width { met: 3, wanted: 2 }));
+        assert_eq!(weights.apply(&mut wide), Err(WeightRowsError::Width { got: 3, expected: 2 }));
         let mut narrow = rows(1, &[vec![(0, 2.0)]]);
         weights.apply(&mut narrow).unwrap();
         assert_eq!((narrow.cols(), narrow.data()), (1, &[1.0][..]));

@@ -1,7 +1,8 @@
 //! Universal hashing: keys to buckets by functions drawn at random from a family.
 //!
-//! A family is 2-universal when two different keys fall into one bucket with probability at most 1/B over the draw of the
-//! function. That bound is all that MACH asks of a hash; it needs one multiplication, and a seed.
+//! A family is 2-universal when two different keys fall into one bucket with probability at most
+//! 1/B over the draw of the function. That bound is all that MACH asks of a hash; it needs one
+//! multiplication, and a seed.
 //!
 //! | family | function of key x | collision of two keys | keys |
 //! |---|---|---|---|
@@ -10,11 +11,13 @@
 //! | [`Family::MultiplyShift`] | (high half of a x + b mod 2^64) scaled to B | at most 1/B + 2^-32 | all |
 //! | [`Family::Tabulation`] | a table look-up per byte, joined by exclusive or, scaled to B | at most 1/B + 2^-32 | all |
 //!
-//! The last two map to 2^32 values first, of which a bucket takes 2^32/B, rounded either way: hence the last term of their
-//! bounds. They are 2-independent (tabulation even 3-independent), the affine ones 2-universal.
+//! The last two map to 2^32 values first, of which a bucket takes 2^32/B, rounded either way: hence
+//! the last term of their bounds. They are 2-independent (tabulation even 3-independent), the
+//! affine ones 2-universal.
 //!
-//! A function is named by [`FamilyParams`] and the number of its repetition, and is drawn from a stream of its own: any
-//! repetition can be made alone, on any machine, and is the same. The numbers are frozen; stored models rest on them.
+//! A function is named by [`FamilyParams`] and the number of its repetition, and is drawn from a
+//! stream of its own: any repetition can be made alone, on any machine, and is the same. The
+//! numbers are frozen; stored models rest on them.
 //!
 //! ```
 //! use xc_hash::universal::{BucketHash, Family, FamilyParams};
@@ -25,12 +28,13 @@
 //! ```
 //!
 //! # When not to use it
-//! Where keys are chosen by somebody who knows the seed, none of these resists. Where a hash of bytes is wanted:
-//! [`crate::murmur3_32`].
+//! Where keys are chosen by somebody who knows the seed, none of these resists. Where a hash of
+//! bytes is needed: [`crate::murmur3_32`].
 //!
-//! *References*: `[carter1979universal]`, `[dietzfelbinger1997reliable]`, `[patrascu2012tabulation]`,
-//! `[medini2019mach, section 3]`. *Differs in*: the smallest prime that serves instead of one large prime, so that a
-//! bucket can be listed without a table (see `xc_mach::Assignment`).
+//! *References*: `[carter1979universal]`, `[dietzfelbinger1997reliable]`,
+//! `[patrascu2012tabulation]`, `[medini2019mach, section 3]`. *Differs in*: the smallest prime that
+//! serves instead of one large prime, so that a bucket can be listed without a table (see
+//! `xc_mach::Assignment`).
 
 mod affine;
 mod multiply_shift;
@@ -61,7 +65,8 @@ pub trait BucketHash {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Family {
-    /// Carter and Wegman's, modulo the smallest prime that is at least the number of keys and of buckets.
+    /// Carter and Wegman's, modulo the smallest prime that is at least the number of keys and of
+    /// buckets.
     Prime,
     /// Carter and Wegman's, modulo 2^61 - 1.
     Mersenne61,
@@ -105,33 +110,33 @@ pub struct FamilyParams {
 #[non_exhaustive]
 pub enum FamilyParamsError {
     /// No bucket to put a key into.
-    #[error("0 buckets, wanted at least 1")]
+    #[error("0 buckets, expected at least 1")]
     NoBuckets,
     /// Keys are 32-bit numbers.
-    #[error("{met} keys, wanted at most {}", u32::MAX)]
+    #[error("{got} keys, expected at most {}", u32::MAX)]
     TooManyKeys {
-        /// Keys met.
-        met: u64,
+        /// Keys got.
+        got: u64,
     },
     /// The prime family's modulus has to fit 32 bits.
-    #[error("{met} keys or buckets need a prime above 2^32; wanted at most {LARGEST_PRIME_32}, or another family")]
+    #[error("{got} keys or buckets need a prime above 2^32; expected at most {LARGEST_PRIME_32}, or another family")]
     PrimeTooLarge {
         /// The larger of keys and buckets.
-        met: u64,
+        got: u64,
     },
     /// More keys would change the function of the keys that are there.
-    #[error("{met} keys do not fit the prime {prime} of these parameters; other families can grow")]
+    #[error("{got} keys do not fit the prime {prime} of these parameters; other families can grow")]
     CannotGrow {
-        /// Keys wanted by the caller.
-        met: u64,
+        /// Keys expected by the caller.
+        got: u64,
         /// The modulus in force.
         prime: u64,
     },
     /// A family only grows.
-    #[error("{met} keys, there are already {present}")]
+    #[error("{got} keys, there are already {present}")]
     Shrinks {
-        /// Keys wanted by the caller.
-        met: u64,
+        /// Keys expected by the caller.
+        got: u64,
         /// Keys of the parameters.
         present: u64,
     },
@@ -147,18 +152,19 @@ impl FamilyParams {
             return Err(FamilyParamsError::NoBuckets);
         }
         if self.n_keys > u64::from(u32::MAX) {
-            return Err(FamilyParamsError::TooManyKeys { met: self.n_keys });
+            return Err(FamilyParamsError::TooManyKeys { got: self.n_keys });
         }
         let largest = self.n_keys.max(u64::from(self.n_buckets));
         if self.family == Family::Prime && largest > LARGEST_PRIME_32 {
-            return Err(FamilyParamsError::PrimeTooLarge { met: largest });
+            return Err(FamilyParamsError::PrimeTooLarge { got: largest });
         }
         Ok(())
     }
 
     /// The function of repetition `repetition`.
     ///
-    /// *Cost*: the prime family searches for its prime: some tens of microseconds. Tabulation fills 4 KiB.
+    /// *Cost*: the prime family searches for its prime: some tens of microseconds. Tabulation fills
+    /// 4 KiB.
     pub fn hash(&self, repetition: u32) -> Result<UniversalHash, FamilyParamsError> {
         self.check()?;
         let stream = &mut Stream::new(mix(self.seed, u64::from(repetition)));
@@ -182,19 +188,21 @@ impl FamilyParams {
     pub fn grown_to(&self, n_keys: u64) -> Result<Self, FamilyParamsError> {
         self.check()?;
         if n_keys < self.n_keys {
-            return Err(FamilyParamsError::Shrinks { met: n_keys, present: self.n_keys });
+            return Err(FamilyParamsError::Shrinks { got: n_keys, present: self.n_keys });
         }
         if self.family == Family::Prime && n_keys > self.prime() {
-            return Err(FamilyParamsError::CannotGrow { met: n_keys, prime: self.prime() });
+            return Err(FamilyParamsError::CannotGrow { got: n_keys, prime: self.prime() });
         }
         let grown = Self { n_keys, ..*self };
         grown.check()?;
         Ok(grown)
     }
 
-    /// An upper bound of the probability that two different keys share a bucket, over the draw of the function.
+    /// An upper bound of the probability that two different keys share a bucket, over the draw of
+    /// the function.
     ///
-    /// For the affine families it is exact for a pair of keys below p: with p = qB + r it is q (p + r - B) / (p (p - 1)).
+    /// For the affine families it is exact for a pair of keys below p: with p = qB + r it is q (p +
+    /// r - B) / (p (p - 1)).
     pub fn collision_probability(&self) -> Result<f64, FamilyParamsError> {
         self.check()?;
         let buckets = f64::from(self.n_buckets);
@@ -206,7 +214,8 @@ impl FamilyParams {
         Ok(match self.family {
             Family::Prime => affine(self.prime()),
             Family::Mersenne61 => affine(MERSENNE_61),
-            // The sum of the squared shares of 2^32 values, floor or ceiling of 2^32 / B to each bucket.
+            // The sum of the squared shares of 2^32 values, floor or ceiling of 2^32 / B to each
+            // bucket.
             Family::MultiplyShift | Family::Tabulation => {
                 let values = 2f64.powi(32);
                 let (floor, over) = ((values / buckets).floor(), values % buckets);

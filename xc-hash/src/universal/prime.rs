@@ -19,8 +19,8 @@ fn power(mut base: u64, mut exponent: u64, modulus: u64) -> u64 {
     result
 }
 
-/// Whether `n` is prime: Miller-Rabin with the first twelve primes as witnesses, which is exact for 64 bits
-/// (`[sorenson2017strong]`).
+/// Whether `n` is prime: Miller-Rabin with the first twelve primes as witnesses, which is exact for
+/// 64 bits (`[sorenson2017strong]`).
 ///
 /// *Cost*: at most twelve powers modulo `n`, some microseconds.
 pub fn is_prime(n: u64) -> bool {
@@ -86,7 +86,8 @@ mod tests {
         for prime in [4_294_967_291, 4_294_967_311, (1 << 61) - 1, 18_446_744_073_709_551_557] {
             assert!(is_prime(prime), "{prime}");
         }
-        // Strong pseudoprimes to the first 4, 6, 7, 9 and 11 prime bases; a Carmichael number; a square of a prime.
+        // Strong pseudoprimes to the first 4, 6, 7, 9 and 11 prime bases; a Carmichael number; a
+        // square of a prime.
         for composite in [
             3_215_031_751,
             3_474_749_660_383,

@@ -2,7 +2,8 @@
 
 /// A divisor with its reciprocal: remainders of 64-bit numbers without a division.
 ///
-/// With m = floor(2^64 / d), n * m / 2^64 is the quotient or one less: one correction makes the remainder right.
+/// With m = floor(2^64 / d), n * m / 2^64 is the quotient or one less: one correction makes the
+/// remainder right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reciprocal {
     divisor: u64,
@@ -16,7 +17,8 @@ impl Reciprocal {
     /// If `divisor` is 0.
     pub fn new(divisor: u64) -> Self {
         assert!(divisor > 0, "a reciprocal of 0");
-        // floor((2^64 - 1) / d) is floor(2^64 / d) unless d is a power of two: one less then, which the correction covers.
+        // floor((2^64 - 1) / d) is floor(2^64 / d) unless d is a power of two: one less then, which
+        // the correction covers.
         Self { divisor, inverse: u64::MAX / divisor }
     }
 

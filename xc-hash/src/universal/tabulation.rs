@@ -4,8 +4,9 @@
 //!   key 0x 11 22 33 44   ─▶   T0[44] ^ T1[33] ^ T2[22] ^ T3[11]   ─▶   scaled to B
 //! ```
 //!
-//! 3-independent, and better than that in practice: with linear probing and two choices it behaves as if it were fully random
-//! (`[patrascu2012tabulation]`). It costs 4 KiB a function and four loads a key.
+//! 3-independent, and better than that in practice: with linear probing and two choices it behaves
+//! as if it were fully random (`[patrascu2012tabulation]`). It costs 4 KiB a function and four
+//! loads a key.
 
 use super::BucketHash;
 use crate::stream::Stream;

@@ -14,12 +14,14 @@ use xc_sparse::rank::LabelId;
 
 /// The buckets of L labels in some of the repetitions of one seed.
 ///
-/// A repetition has a *number*, which with the parameters names its hash function, and a *position* among those of this
-/// value; any selection of numbers is an assignment. Labels are implicit: nothing is stored for them.
+/// A repetition has a *number*, which with the parameters names its hash function, and a *position*
+/// among those of this value; any selection of numbers is an assignment. Labels are implicit:
+/// nothing is stored for them.
 ///
 /// # Listing a bucket without a table
-/// With [`Family::Prime`], label x falls into bucket k when u = (a x + b) mod p is one of k, k + B, k + 2B, ... < p. Each such
-/// u has the one preimage a^-1 (u - b) mod p, and stepping from one to the next adds a^-1 B modulo p:
+/// With [`Family::Prime`], label x falls into bucket k when u = (a x + b) mod p is one of k, k + B,
+/// k + 2B, ... < p. Each such u has the one preimage a^-1 (u - b) mod p, and stepping from one to
+/// the next adds a^-1 B modulo p:
 ///
 /// ```text
 ///   L = 10, p = 11, B = 3, a = 4, b = 5; a^-1 = 3, step = 3 * 3 mod 11 = 9
@@ -41,7 +43,7 @@ pub struct Assignment {
 #[non_exhaustive]
 pub enum AssignError {
     /// No repetition at all.
-    #[error("0 repetitions, wanted at least 1")]
+    #[error("0 repetitions, expected at least 1")]
     NoRepetitions,
     /// A repetition named twice would count twice.
     #[error("repetition {number} is named twice")]
@@ -104,8 +106,8 @@ impl Assignment {
         Ok(selected)
     }
 
-    /// The same repetitions for more labels; those that are there keep their buckets, so nothing has to be trained anew.
-    /// Lists are not carried over.
+    /// The same repetitions for more labels; those that are there keep their buckets, so nothing
+    /// has to be trained anew. Lists are not carried over.
     ///
     /// # Errors
     /// [`Family::Prime`] grows only up to its prime.
@@ -169,10 +171,12 @@ impl Assignment {
 
     /// Buckets of consecutive labels, one an entry of `out`.
     ///
-    /// *Cost*: for [`Family::Prime`], additions and comparisons only, sixteen labels at a time where the machine can.
+    /// *Cost*: for [`Family::Prime`], additions and comparisons only, sixteen labels at a time
+    /// where the machine can.
     ///
     /// # Panics
-    /// If `out` is not as long as `labels`, `position >= n_repetitions()`, or a label is not below `n_labels()`.
+    /// If `out` is not as long as `labels`, `position >= n_repetitions()`, or a label is not below
+    /// `n_labels()`.
     pub fn bucket_range(&self, position: usize, labels: Range<LabelId>, out: &mut [u32]) {
         assert_eq!(labels.len(), out.len(), "labels and room for their buckets");
         assert!(
@@ -187,10 +191,11 @@ impl Assignment {
         }
     }
 
-    /// Makes the lists that the families other than [`Family::Prime`] need for [`Assignment::labels_of`] and the exact decode.
-    /// Nothing is done for the prime family.
+    /// Makes the lists that the families other than [`Family::Prime`] need for
+    /// [`Assignment::labels_of`] and the exact decode. Nothing is done for the prime family.
     ///
-    /// *Cost*: one pass over the labels; 4 L + 8 B bytes a repetition are kept. Repetitions are done side by side.
+    /// *Cost*: one pass over the labels; 4 L + 8 B bytes a repetition are kept. Repetitions are
+    /// done side by side.
     pub fn build_lists(&mut self) {
         if self.params.family != Family::Prime && self.lists.is_empty() {
             let n_labels = self.params.n_keys as u32;
@@ -198,7 +203,8 @@ impl Assignment {
         }
     }
 
-    /// Labels of a bucket. Family prime gives them in the order of their residues, the others ascending.
+    /// Labels of a bucket. Family prime gives them in the order of their residues, the others
+    /// ascending.
     ///
     /// # Errors
     /// When lists are needed and [`Assignment::build_lists`] was not called.

@@ -6,8 +6,8 @@ use crate::assign::{Assignment, Source, prime};
 use crate::product::{self, Fold};
 use xc_hash::universal::BucketHash;
 
-/// Labels that are scored together. Large enough that each repetition's row of scores is used often while it is in the
-/// cache.
+/// Labels that are scored together. Large enough that each repetition's row of scores is used often
+/// while it is in the cache.
 pub(super) const BLOCK: usize = 1 << 13;
 
 /// The median keeps every number of a label: fewer labels at once.
@@ -59,8 +59,8 @@ pub(super) fn fold(
 
 /// Statistics of the labels of `source`, one an entry of `out`.
 ///
-/// Sums are taken in the order of the repetitions, the label's own lane throughout: the bits do not depend on how labels are
-/// cut into blocks.
+/// Sums are taken in the order of the repetitions, the label's own lane throughout: the bits do not
+/// depend on how labels are cut into blocks.
 pub(super) fn statistics(
     assignment: &Assignment,
     scores: &BucketScores<'_>,

@@ -70,7 +70,8 @@ impl Head {
             sorted.extend(taken.map(|(i, &score)| key(score, at * GROUP + i)));
         };
         if wanted < self.largest.len() / 2 {
-            // `wanted` groups have a largest score of at least `least`, so at least as many buckets do.
+            // `wanted` groups have a largest score of at least `least`, so at least as many buckets
+            // do.
             self.sorted.extend(self.largest.iter().enumerate().map(|(at, &score)| key(score, at)));
             let (_, &mut least, _) = self.sorted.select_nth_unstable(wanted - 1);
             let least = score_of(least);

@@ -6,12 +6,14 @@ use xc_hash::universal::BucketHash;
 use xc_sparse::rank::LabelId;
 
 impl Assignment {
-    /// Scores of some labels, in their order, into `out`: the bits that [`Assignment::scan`] gives them.
+    /// Scores of some labels, in their order, into `out`: the bits that [`Assignment::scan`] gives
+    /// them.
     ///
     /// *Cost*: R hashes and look-ups a label.
     ///
     /// # Panics
-    /// If `scores` has not the repetitions and buckets of the assignment, or a label is not below `n_labels()`.
+    /// If `scores` has not the repetitions and buckets of the assignment, or a label is not below
+    /// `n_labels()`.
     pub fn score_labels(
         &self,
         scores: &BucketScores<'_>,

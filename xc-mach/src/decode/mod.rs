@@ -1,11 +1,12 @@
 //! From the bucket scores of R classifiers to the best labels.
 //!
-//! A label's R numbers are what each classifier gives to the label's bucket; a [`Decoder`] makes one statistic of them. Two ways lead to
-//! the k best labels, and to the same bits:
+//! A label's R numbers are what each classifier gives to the label's bucket; a [`Decoder`] makes
+//! one statistic of them. Two ways lead to the k best labels, and to the same bits:
 //!
 //! - [`Assignment::scan`] scores all L labels: L R look-ups a query.
-//! - [`Assignment::decode`] walks the buckets with the largest scores, and proves when no other label can be among the k
-//!   best: a few thousand labels where the classifiers are sure of themselves.
+//! - [`Assignment::decode`] walks the buckets with the largest scores, and proves when no other
+//!   label can be among the k best: a few thousand labels where the classifiers are sure of
+//!   themselves.
 //!
 //! Labels of equal statistic rank by id, as everywhere.
 
@@ -31,8 +32,8 @@ use xc_sparse::rank::{Scored, TopK};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decoder {
-    /// The unbiased estimate B / (B - 1) (mean - 1 / B) of the label's probability, for exact bucket probabilities
-    /// (`[medini2019mach, Theorem 1]`). With one bucket it is the mean.
+    /// The unbiased estimate B / (B - 1) (mean - 1 / B) of the label's probability, for exact
+    /// bucket probabilities (`[medini2019mach, Theorem 1]`). With one bucket it is the mean.
     #[default]
     Mean,
     /// The least number: count-min's estimate, never too low for exact bucket probabilities.
@@ -59,10 +60,11 @@ impl std::fmt::Display for Decoder {
 /// How far a walk goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Effort {
-    /// Until the answer is certain. Where a walk would cost more than scoring everything, everything is scored.
+    /// Until the answer is certain. Where a walk would cost more than scoring everything,
+    /// everything is scored.
     #[default]
     Exact,
-    /// At most until this many labels were met (and the rest of the bucket at hand).
+    /// At most until this many labels were got (and the rest of the bucket at hand).
     Labels(u64),
 }
 
@@ -71,10 +73,11 @@ pub enum Effort {
 pub struct Certificate {
     /// True if the answer is the full scan's.
     pub exact: bool,
-    /// No label outside the answer scores above the larger of this and the answer's last score. Minus infinity when every label
-    /// was looked at.
+    /// No label outside the answer scores above the larger of this and the answer's last score.
+    /// Minus infinity when every label was looked at.
     pub bound: f32,
-    /// Labels met in walked buckets, or all labels after a scan. A label met in two buckets counts twice.
+    /// Labels got in walked buckets, or all labels after a scan. A label got in two buckets counts
+    /// twice.
     pub labels_touched: u64,
     /// Buckets walked.
     pub buckets_walked: u64,
@@ -84,7 +87,8 @@ pub struct Certificate {
 
 /// Memory of one thread's decodes, reused from query to query.
 ///
-/// About 8 bytes a bucket and repetition at most, 64 KiB of block (the median 4 KiB a repetition more), and the k best; a scan adds as much a part (64 of them).
+/// About 8 bytes a bucket and repetition at most, 64 KiB of block (the median 4 KiB a repetition
+/// more), and the k best; a scan adds as much a part (64 of them).
 #[derive(Clone, Debug, Default)]
 pub struct DecodeScratch {
     block: BlockRoom,
@@ -95,11 +99,14 @@ pub struct DecodeScratch {
 }
 
 impl Assignment {
-    /// The k best labels by scoring all of them, best first, into `out`. Fewer where there are fewer labels.
+    /// The k best labels by scoring all of them, best first, into `out`. Fewer where there are
+    /// fewer labels.
     ///
-    /// *Cost*: L R look-ups, on the ambient thread pool. Allocates nothing once `scratch` and `out` have grown.
+    /// *Cost*: L R look-ups, on the ambient thread pool. Allocates nothing once `scratch` and `out`
+    /// have grown.
     ///
-    /// *Determinism*: the same labels and score bits for any number of threads and any instruction set.
+    /// *Determinism*: the same labels and score bits for any number of threads and any instruction
+    /// set.
     ///
     /// # Panics
     /// If `scores` has not the repetitions and buckets of the assignment.
@@ -116,10 +123,12 @@ impl Assignment {
         self.finish(decoder, &mut scratch.top, out);
     }
 
-    /// The k best labels by walking the best buckets, best first, into `out`; and what is known of them.
+    /// The k best labels by walking the best buckets, best first, into `out`; and what is known of
+    /// them.
     ///
-    /// *Cost*: 8 bytes read a bucket and repetition, and the labels of the buckets walked. Allocates nothing once `scratch`
-    /// and `out` have grown. One thread, but for the scan that an exact decode may end in.
+    /// *Cost*: 8 bytes read a bucket and repetition, and the labels of the buckets walked.
+    /// Allocates nothing once `scratch` and `out` have grown. One thread, but for the scan that an
+    /// exact decode may end in.
     ///
     /// *Determinism*: with [`Effort::Exact`], the labels and score bits of [`Assignment::scan`].
     ///
@@ -144,8 +153,8 @@ impl Assignment {
     }
 
     fn assert_shape(&self, scores: &BucketScores<'_>) {
-        let (met, wanted) = ((scores.n_repetitions(), scores.n_buckets()), (self.n_repetitions(), self.n_buckets()));
-        assert_eq!(met, wanted, "repetitions and buckets of the scores, and of the assignment");
+        let (got, expected) = ((scores.n_repetitions(), scores.n_buckets()), (self.n_repetitions(), self.n_buckets()));
+        assert_eq!(got, expected, "repetitions and buckets of the scores, and of the assignment");
     }
 
     /// Turns the selected statistics into scores.

@@ -26,8 +26,8 @@ struct Part {
 
 /// Offers every label's statistic to `top`.
 ///
-/// *Determinism*: parts depend on the number of labels alone, and a selection does not depend on the order of what it is
-/// offered.
+/// *Determinism*: parts depend on the number of labels alone, and a selection does not depend on
+/// the order of what it is offered.
 pub(super) fn scan(
     assignment: &Assignment,
     scores: &BucketScores<'_>,

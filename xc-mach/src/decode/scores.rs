@@ -20,22 +20,22 @@ pub struct BucketScores<'a> {
 #[non_exhaustive]
 pub enum BucketScoresError {
     /// Too few or too many numbers.
-    #[error("{met} bucket scores, wanted {wanted}: repetitions times buckets")]
+    #[error("{got} bucket scores, expected {expected}: repetitions times buckets")]
     Length {
-        /// Numbers met.
-        met: usize,
-        /// Numbers wanted.
-        wanted: usize,
+        /// Numbers got.
+        got: usize,
+        /// Numbers expected.
+        expected: usize,
     },
     /// NaN or an infinity.
-    #[error("repetition at position {position}, bucket {bucket}: score {met}, wanted a finite number")]
+    #[error("repetition at position {position}, bucket {bucket}: score {got}, expected a finite number")]
     NotFinite {
         /// Position of the repetition.
         position: usize,
         /// The bucket.
         bucket: usize,
-        /// The number met.
-        met: f32,
+        /// The number got.
+        got: f32,
     },
 }
 
@@ -44,16 +44,17 @@ impl<'a> BucketScores<'a> {
     ///
     /// *Cost*: one pass over the numbers.
     pub fn try_new(values: &'a [f32], n_repetitions: usize, n_buckets: usize) -> Result<Self, BucketScoresError> {
-        let wanted = n_repetitions.saturating_mul(n_buckets);
-        if values.len() != wanted {
-            return Err(BucketScoresError::Length { met: values.len(), wanted });
+        let expected = n_repetitions.saturating_mul(n_buckets);
+        if values.len() != expected {
+            return Err(BucketScoresError::Length { got: values.len(), expected });
         }
         let extent = dense::extent(values);
-        // Infinities and NaN have all bits of the exponent: as integers without their sign they are the largest.
+        // Infinities and NaN have all bits of the exponent: as integers without their sign they are
+        // the largest.
         if extent.magnitude_bits >= f32::INFINITY.to_bits() {
             let at = values.iter().position(|v| !v.is_finite()).unwrap_or(0);
             let (position, bucket) = (at / n_buckets, at % n_buckets);
-            return Err(BucketScoresError::NotFinite { position, bucket, met: values[at] });
+            return Err(BucketScoresError::NotFinite { position, bucket, got: values[at] });
         }
         Ok(Self { values, n_repetitions, n_buckets, extent })
     }

@@ -1,10 +1,12 @@
 //! What a decoder makes of a label's R numbers.
 //!
-//! Labels are ranked by a *statistic* of their numbers (the sum, the least, the median) which is then turned into the score that is
-//! returned. The sum ranks more finely than the estimate does: two sums can be rounded to one score.
+//! Labels are ranked by a *statistic* of their numbers (the sum, the least, the median) which is
+//! then turned into the score that is returned. The sum ranks more finely than the estimate does:
+//! two sums can be rounded to one score.
 //!
-//! Each statistic rises with each of its numbers, rounded arithmetic included, because additions are rounded to nearest and
-//! come in one fixed order. So the statistic of upper bounds is an upper bound, to the bit: the exact decode rests on that.
+//! Each statistic rises with each of its numbers, rounded arithmetic included, because additions
+//! are rounded to nearest and come in one fixed order. So the statistic of upper bounds is an upper
+//! bound, to the bit: the exact decode rests on that.
 
 use super::Decoder;
 use crate::product::dense;
@@ -52,7 +54,8 @@ fn middle(low: f32, high: f32) -> f32 {
     low * 0.5 + high * 0.5
 }
 
-/// Medians of the columns of `rows`, which holds one row of `out.len()` numbers a repetition and is left in another order.
+/// Medians of the columns of `rows`, which holds one row of `out.len()` numbers a repetition and is
+/// left in another order.
 pub(super) fn medians(rows: &mut [f32], network: &[Comparator], out: &mut [f32]) {
     let n = out.len();
     let n_rows = rows.len() / n.max(1);
@@ -66,8 +69,8 @@ pub(super) fn medians(rows: &mut [f32], network: &[Comparator], out: &mut [f32])
     }
 }
 
-/// Batcher's odd-even merge sort of `n` rows, without the comparators that the middle rows do not depend on
-/// (`[batcher1968sorting]`).
+/// Batcher's odd-even merge sort of `n` rows, without the comparators that the middle rows do not
+/// depend on (`[batcher1968sorting]`).
 pub(super) fn median_network(n: usize) -> Vec<Comparator> {
     let mut all = Vec::new();
     let mut p = 1;

@@ -1,17 +1,21 @@
-//! The exact decode: buckets are walked from the best down until no label that was not met can be among the k best.
+//! The exact decode: buckets are walked from the best down until no label that was not met can be
+//! among the k best.
 //!
-//! Let t_j be the score of the next bucket of repetition j that was not walked. A label in none of the walked buckets has at most
-//! t_j in every repetition, so its statistic is at most that of (t_1, ..., t_R): the *bound*. Once the k-th best statistic
-//! exceeds it, the answer is certain (`[fagin2003optimal]`; while they are equal a label with a smaller id may still come).
+//! Let t_j be the score of the next bucket of repetition j that was not walked. A label in none of
+//! the walked buckets has at most t_j in every repetition, so its statistic is at most that of
+//! (t_1, ..., t_R): the *bound*. Once the k-th best statistic exceeds it, the answer is certain
+//! (`[fagin2003optimal]`; while they are equal a label with a smaller id may still come).
 //!
-//! *Differs in* three ways. The repetitions are not walked in lock step: each step takes the bucket that lowers the bound
-//! most (mean), the one repetition that has the fewest buckets in the way (min), or the half of them that does (median). A
-//! label that is met is given up as soon as what it has so far, and t_j for the rest, fall short of the k-th best: being met for the first
-//! time, it is in no walked bucket of the others. And a label met again is recognised by that same rule, so no table of labels is
-//! kept.
+//! *Differs in* three ways. The repetitions are not walked in lock step: each step takes the bucket
+//! that lowers the bound most (mean), the one repetition that has the fewest buckets in the way
+//! (min), or the half of them that does (median). A label that is met is given up as soon as what
+//! it has so far, and t_j for the rest, fall short of the k-th best: being met for the first time,
+//! it is in no walked bucket of the others. And a label met again is recognised by that same rule,
+//! so no table of labels is kept.
 //!
-//! Designs tried, mean decoder, L = 50M, B = 20K, R = 32, one thread, made-up scores (`examples/decode_bench.rs`: 20 true labels of
-//! middling mass; the full scan takes 0.85 to 1 s): ms a query / thousands of labels met.
+//! Designs tried, mean decoder, L = 50M, B = 20K, R = 32, one thread, made-up scores
+//! (`examples/decode_bench.rs`: 20 true labels of middling mass; the full scan takes 0.85 to 1 s):
+//! ms a query / thousands of labels met.
 //!
 //! | design | k = 1 | k = 10 | k = 100 |
 //! |---|---|---|---|
@@ -21,7 +25,8 @@
 //! | the bucket that lowers the bound most, labels scored in full | 2.5 / 55 | 17.4 / 575 | 34.1 / 1005 |
 //!
 //! # Invariants
-//! Every label of a walked bucket was offered, or proven to rank below the k-th best of that moment.
+//! Every label of a walked bucket was offered, or proven to rank below the k-th best of that
+//! moment.
 
 use super::block::{BLOCK, BlockRoom, fold, statistics};
 use super::heads::Heads;
@@ -52,7 +57,8 @@ struct Next {
     fall: f32,
 }
 
-/// Buckets that are looked ahead over to judge a repetition: a level stretch may hide a fall behind it.
+/// Buckets that are looked ahead over to judge a repetition: a level stretch may hide a fall behind
+/// it.
 const AHEAD: usize = 8;
 
 /// A look-up for one label alone costs about as much as this many of a scan.
@@ -164,12 +170,14 @@ impl Run<'_> {
     /// Whether a scan is the shorter way from here.
     fn is_hopeless(&mut self) -> bool {
         let scan = self.assignment.n_labels() as u64 * self.assignment.n_repetitions() as u64;
-        // What was spent so far is lost with a scan: the whole costs half a scan more than the scan at worst.
+        // What was spent so far is lost with a scan: the whole costs half a scan more than the scan
+        // at worst.
         if self.spent > scan / 2 {
             return true;
         }
-        // The median scores in full every label it meets: the buckets in its way tell what is to come. They are counted in
-        // good time, when the k-th best has risen already, and again whenever the cost has doubled.
+        // The median scores in full every label it meets: the buckets in its way tell what is to
+        // come. They are counted in good time, when the k-th best has risen already, and again
+        // whenever the cost has doubled.
         let Some(kth) = self.top.kth() else { return false };
         if self.decoder != Decoder::Median || self.spent < self.review_at.max(scan / 16) {
             return false;
@@ -251,7 +259,8 @@ impl Run<'_> {
         self.room.sums = sums;
     }
 
-    /// Adds one repetition after another until few labels are left, and follows those; false if many are left to the end.
+    /// Adds one repetition after another until few labels are left, and follows those; false if
+    /// many are left to the end.
     fn meet_sums(&mut self, position: usize, part: &Source<'_>, kth: f32, sums: &mut [f32]) -> bool {
         let n_repetitions = self.assignment.n_repetitions();
         let mut wanted = self.order_by_bars(position, kth);
@@ -298,16 +307,18 @@ impl Run<'_> {
         }
     }
 
-    /// Orders the other repetitions, the largest bounds first, and sets the bars that sums have to reach: `bars[n]` after the
-    /// first n of them. Returns after how many a label falls short that has nothing else; R if none does.
+    /// Orders the other repetitions, the largest bounds first, and sets the bars that sums have to
+    /// reach: `bars[n]` after the first n of them. Returns after how many a label falls short that
+    /// has nothing else; R if none does.
     fn order_by_bars(&mut self, position: usize, kth: f32) -> usize {
         let WalkRoom { next, order, bars, .. } = &mut *self.room;
         let n_repetitions = next.len();
         order.clear();
         order.extend((0..n_repetitions).filter(|&other| other != position));
         order.sort_by(|&a, &b| next[b].score.total_cmp(&next[a].score).then(a.cmp(&b)));
-        // A sum of R numbers in any order is within R u of the exact sum of magnitudes, u = 2^-24; twice that lies between the
-        // sum taken here and the one that ranks. The sums here are of f64 and add nothing that counts.
+        // A sum of R numbers in any order is within R u of the exact sum of magnitudes, u = 2^-24;
+        // twice that lies between the sum taken here and the one that ranks. The sums here are of
+        // f64 and add nothing that counts.
         let magnitudes = match self.scores.magnitude_if_signed() {
             Some(largest) => f64::from(largest) * n_repetitions as f64,
             None => next.iter().map(|next| f64::from(next.score)).sum(),

@@ -1,7 +1,8 @@
 //! AVX-512: sixteen elements at a time, each in a lane of its own.
 //!
-//! Lane i holds elements i, i + 16, i + 32, ...; all lanes step by sixteen times the step. A minimum of unsigned numbers
-//! reduces modulo p: of x and x - p the wrapped difference is the larger unless x >= p.
+//! Lane i holds elements i, i + 16, i + 32, ...; all lanes step by sixteen times the step. A
+//! minimum of unsigned numbers reduces modulo p: of x and x - p the wrapped difference is the
+//! larger unless x >= p.
 
 use super::Fold;
 use super::Residues;

@@ -117,18 +117,18 @@ mod tests {
         fn the_wide_loops_equal_plain_ones(
             values in prop::collection::vec(prop_oneof![-9.0f32..9.0, Just(0.0), Just(-0.0), Just(-1e38)], 1..200)
         ) {
-            let met = extent(&values);
-            prop_assert_eq!(met.lowest, values.iter().copied().fold(0.0, f32::min));
-            prop_assert_eq!(met.highest, values.iter().copied().fold(0.0, f32::max));
-            prop_assert_eq!(f32::from_bits(met.magnitude_bits), values.iter().fold(0.0, |a: f32, b| a.max(b.abs())));
+            let got = extent(&values);
+            prop_assert_eq!(got.lowest, values.iter().copied().fold(0.0, f32::min));
+            prop_assert_eq!(got.highest, values.iter().copied().fold(0.0, f32::max));
+            prop_assert_eq!(f32::from_bits(got.magnitude_bits), values.iter().fold(0.0, |a: f32, b| a.max(b.abs())));
             for isa in Isa::available() {
-                prop_assert_eq!(met, vectorised_loop_on(isa, ExtentOf(&values)), "{}", isa);
+                prop_assert_eq!(got, vectorised_loop_on(isa, ExtentOf(&values)), "{}", isa);
             }
             let mut groups = Vec::new();
             largest_of_groups(&values, 64, &mut groups);
-            let wanted: Vec<f32> =
+            let expected: Vec<f32> =
                 values.chunks(64).map(|g| g.iter().copied().fold(f32::NEG_INFINITY, f32::max)).collect();
-            prop_assert_eq!(groups, wanted);
+            prop_assert_eq!(groups, expected);
             for bar in [values[0], 0.0, f32::INFINITY] {
                 prop_assert_eq!(count_from(&values, bar), values.iter().filter(|&&v| v >= bar).count());
             }
@@ -137,8 +137,8 @@ mod tests {
             exchange(&mut low_after, &mut high_after);
             for t in 0..low.len() {
                 let pair = (low[t], high[t]);
-                let wanted = if pair.1 < pair.0 { (pair.1, pair.0) } else { pair };
-                prop_assert_eq!((low_after[t].to_bits(), high_after[t].to_bits()), (wanted.0.to_bits(), wanted.1.to_bits()));
+                let expected = if pair.1 < pair.0 { (pair.1, pair.0) } else { pair };
+                prop_assert_eq!((low_after[t].to_bits(), high_after[t].to_bits()), (expected.0.to_bits(), expected.1.to_bits()));
             }
         }
 

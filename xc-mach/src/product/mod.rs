@@ -1,7 +1,7 @@
 //! Walking equal steps modulo a prime: which bucket each falls into, and what stands there.
 //!
-//! The scalar file defines every operation; the others are tested against it bit for bit. A label keeps its lane through all
-//! repetitions and nothing is fused, so sums are the same on every path.
+//! The scalar file defines every operation; the others are tested against it bit for bit. A label
+//! keeps its lane through all repetitions and nothing is fused, so sums are the same on every path.
 
 #![expect(unsafe_code, reason = "kernels written by hand for an instruction set")]
 
@@ -16,7 +16,8 @@ mod scalar;
 
 use xc_sparse::Isa;
 
-/// Equal steps modulo a prime, of which each element is reduced to a bucket: element t is `start + t * step`.
+/// Equal steps modulo a prime, of which each element is reduced to a bucket: element t is `start +
+/// t * step`.
 ///
 /// # Invariants
 /// `start` and `step` are below `prime`, which is below 2^32 and at least `n_buckets`.
@@ -70,7 +71,8 @@ fn fold_with(isa: Isa, residues: &Residues, table: &[f32], fold: Fold, out: &mut
     assert_eq!(table.len(), residues.n_buckets as usize, "entries of the table, and buckets");
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: an instruction set is only named here where it is available; the table was measured above.
+        // SAFETY: an instruction set is only named here where it is available; the table was
+        // measured above.
         Isa::Avx512 if lanes::fits(residues) => unsafe { avx512::fold(residues, table, fold, out) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -112,16 +114,16 @@ mod tests {
                 buckets_with(isa, &walk, &mut out);
                 prop_assert_eq!(&out, &by_definition, "{}", isa);
                 for fold in [Fold::Set, Fold::Add, Fold::Min] {
-                    let mut met = before.clone();
-                    fold_with(isa, &walk, &table, fold, &mut met);
+                    let mut got = before.clone();
+                    fold_with(isa, &walk, &table, fold, &mut got);
                     for t in 0..n {
                         let (a, v) = (before[t], table[by_definition[t] as usize]);
-                        let wanted = match fold {
+                        let expected = match fold {
                             Fold::Set => v,
                             Fold::Add => a + v,
                             Fold::Min => a.min(v),
                         };
-                        prop_assert_eq!(met[t].to_bits(), wanted.to_bits(), "{} {:?} {}", isa, fold, t);
+                        prop_assert_eq!(got[t].to_bits(), expected.to_bits(), "{} {:?} {}", isa, fold, t);
                     }
                 }
             }

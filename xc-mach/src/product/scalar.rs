@@ -1,7 +1,8 @@
 //! The portable walk: what every other instruction set has to equal.
 //!
-//! A residue and its bucket step together, so that neither a multiplication nor a division is needed: where the residue
-//! grows by s, the bucket grows by s mod B; where the residue wraps, the bucket falls by p mod B; either way modulo B.
+//! A residue and its bucket step together, so that neither a multiplication nor a division is
+//! needed: where the residue grows by s, the bucket grows by s mod B; where the residue wraps, the
+//! bucket falls by p mod B; either way modulo B.
 
 use super::Residues;
 

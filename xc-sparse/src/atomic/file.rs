@@ -9,8 +9,9 @@ const BUFFER_BYTES: usize = 1 << 18;
 
 /// A file that stands under its name when it is complete; see [`atomic`](super).
 ///
-/// A file that was there keeps its permissions, and is refused when it may not be written. A symbolic link is followed; one to
-/// nothing is replaced. A device or pipe is written directly, since it cannot be replaced.
+/// A file that was there keeps its permissions, and is refused when it may not be written. A
+/// symbolic link is followed; one to nothing is replaced. A device or pipe is written directly,
+/// since it cannot be replaced.
 #[derive(Debug)]
 pub struct OutputFile {
     name: PathBuf,
@@ -23,7 +24,8 @@ impl OutputFile {
     /// Begins a file that will stand at `path`.
     ///
     /// # Errors
-    /// The folder is missing or not writable; `path` is a folder, or a file that may not be written.
+    /// The folder is missing or not writable; `path` is a folder, or a file that may not be
+    /// written.
     pub fn create(path: &Path) -> Result<Self, WriteFileError> {
         let (file, replace) = open(path).map_err(failed(path, "write"))?;
         Ok(Self { name: path.to_owned(), writer: BufWriter::with_capacity(BUFFER_BYTES, file), replace })

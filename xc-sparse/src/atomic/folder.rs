@@ -29,8 +29,8 @@ impl OutputFolder {
         &self.partial.0
     }
 
-    /// Writes a file of the folder and has it synced; its folder is made where there is none yet. Whoever writes into
-    /// [`OutputFolder::path`] in another way syncs his files himself.
+    /// Writes a file of the folder and has it synced; its folder is made where there is none yet.
+    /// Whoever writes into [`OutputFolder::path`] in another way syncs his files himself.
     ///
     /// # Errors
     /// `fill` fails, the file is there already, or the system refuses.
@@ -58,10 +58,12 @@ impl OutputFolder {
         self.partial.rename_to(&self.destination)
     }
 
-    /// Puts the folder in the place of another one, which is removed: in a single step where the system can do that (Linux).
+    /// Puts the folder in the place of another one, which is removed: in a single step where the
+    /// system can do that (Linux).
     ///
     /// # Errors
-    /// The system refuses. Unless it cannot exchange folders and refuses twice, what stands there is then as it was.
+    /// The system refuses. Unless it cannot exchange folders and refuses twice, what stands there
+    /// is then as it was.
     pub fn commit_over(self) -> Result<(), WriteFileError> {
         sync_tree(self.path())?;
         {
@@ -99,7 +101,8 @@ fn exchange(built: &Path, path: &Path) -> Result<(), WriteFileError> {
     move_aside(built, path)
 }
 
-/// The same in three renames. Between the first two nothing stands at `path`; if the second fails the old folder goes back.
+/// The same in three renames. Between the first two nothing stands at `path`; if the second fails
+/// the old folder goes back.
 fn move_aside(built: &Path, path: &Path) -> Result<(), WriteFileError> {
     let mut aside = built.as_os_str().to_owned();
     aside.push(".old");

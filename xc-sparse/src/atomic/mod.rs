@@ -7,8 +7,9 @@
 //!          NAME              then the entries of the folder that it stands in are synced
 //! ```
 //!
-//! What is dropped before it is committed is removed. A program that is killed leaves its partial file or folder, which no later
-//! write runs into; a program that ends at once, from a signal handler's thread, calls [`remove_partial`].
+//! What is dropped before it is committed is removed. A program that is killed leaves its partial
+//! file or folder, which no later write runs into; a program that ends at once, from a signal
+//! handler's thread, calls [`remove_partial`].
 //!
 //! ```
 //! use std::io::Write as _;
@@ -86,7 +87,8 @@ fn under_way() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes every partial file and folder of this process, which must end at once: a commit in another thread waits for ever.
+/// Removes every partial file and folder of this process, which must end at once: a commit in
+/// another thread waits for ever.
 pub fn remove_partial() {
     let paths = under_way();
     paths.iter().for_each(|path| remove(path));
@@ -143,8 +145,8 @@ impl Drop for Partial {
     }
 }
 
-/// Has the entries of a folder written to the disk. A file system that cannot do that, or a folder that may be written and not
-/// read, is no failure.
+/// Has the entries of a folder written to the disk. A file system that cannot do that, or a folder
+/// that may be written and not read, is no failure.
 fn sync_folder(path: &Path) -> Result<(), WriteFileError> {
     use ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
     if cfg!(not(unix)) {

@@ -112,7 +112,8 @@ macro_rules! floats {
                 match self { $(Self::$variant(all) => all.extend(values.iter().map(|&v| <$rust>::nearest(v))),)* }
             }
 
-            /// The first number that is infinite or not a number. *Cost*: a pass over all, in parallel.
+            /// The first number that is infinite or not a number. *Cost*: a pass over all, in
+            /// parallel.
             pub fn not_finite(&self) -> Option<usize> {
                 match self { $(Self::$variant(values) => not_finite(values),)* }
             }
@@ -166,7 +167,8 @@ macro_rules! floats {
                 match self { $(Self::$variant(values) => <$rust>::widen_all(&values[range], to),)* }
             }
 
-            /// Replaces numbers from `first` on, rounded stochastically; `random` gives the bits, a number at a time. An f32 needs none.
+            /// Replaces numbers from `first` on, rounded stochastically; `random` gives the bits, a
+            /// number at a time. An f32 needs none.
             ///
             /// # Panics
             /// If there are not so many.

@@ -1,8 +1,9 @@
 //! Arrays in memory or in a mapped file.
 //!
-//! [`Buffer`] is a list of values that somebody owns: a `Vec`, or a file behind an `Arc`. Cloning copies a pointer; writing
-//! copies the values first if they lie in a file or others see them. [`FloatBuffer`] is a buffer of one of the float types,
-//! chosen at run time: match on it once an operation, never once a value. [`Pages`] is scratch memory in large pages.
+//! [`Buffer`] is a list of values that somebody owns: a `Vec`, or a file behind an `Arc`. Cloning
+//! copies a pointer; writing copies the values first if they lie in a file or others see them.
+//! [`FloatBuffer`] is a buffer of one of the float types, chosen at run time: match on it once an
+//! operation, never once a value. [`Pages`] is scratch memory in large pages.
 //!
 //! ```
 //! use xc_sparse::buffer::Buffer;
@@ -41,19 +42,21 @@ enum Place<T> {
     },
 }
 
-// SAFETY: `Memory` is an `Arc<Vec<T>>`. `Shared` is a shared view of immutable memory that the owner (itself `Send + Sync`)
-// keeps alive; `T: Sync` makes sharing its elements between threads sound, and no method gives them away by value.
+// SAFETY: `Memory` is an `Arc<Vec<T>>`. `Shared` is a shared view of immutable memory that the
+// owner (itself `Send + Sync`) keeps alive; `T: Sync` makes sharing its elements between threads
+// sound, and no method gives them away by value.
 unsafe impl<T: Send + Sync> Send for Buffer<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for Buffer<T> {}
 
 impl<T: bytemuck::Pod> Buffer<T> {
-    /// The elements that lie in some bytes; `None` when they are misaligned or no whole number of elements. `bytes`
-    /// finds them in the owner.
+    /// The elements that lie in some bytes; `None` when they are misaligned or no whole number of
+    /// elements. `bytes` finds them in the owner.
     #[cfg(any(feature = "store", test))]
     pub(crate) fn of_bytes<O: Any + Send + Sync>(owner: Arc<O>, bytes: impl FnOnce(&O) -> &[u8]) -> Option<Self> {
-        // The owner is not changed any more: nobody can borrow what is in an `Arc` mutably while it is shared, and this
-        // clone of it is kept. (Owners with interior mutability do not give out plain slices.)
+        // The owner is not changed any more: nobody can borrow what is in an `Arc` mutably while it
+        // is shared, and this clone of it is kept. (Owners with interior mutability do not give out
+        // plain slices.)
         let slice: &[T] = bytemuck::try_cast_slice(bytes(&owner)).ok()?;
         let (start, len) = (slice.as_ptr(), slice.len());
         Some(Self { place: Place::Shared { start, len, _owner: owner } })
@@ -74,7 +77,8 @@ impl<T: Clone> Buffer<T> {
 }
 
 impl<T: Clone> Buffer<T> {
-    /// Appends values; those before are copied first if they lie in a file or another buffer shares them.
+    /// Appends values; those before are copied first if they lie in a file or another buffer shares
+    /// them.
     pub(crate) fn extend(&mut self, more: impl IntoIterator<Item = T>) {
         self.to_mut();
         if let Place::Memory(values) = &mut self.place {
@@ -102,8 +106,8 @@ impl<T> Deref for Buffer<T> {
     fn deref(&self) -> &[T] {
         match &self.place {
             Place::Memory(values) => values,
-            // SAFETY: `of_bytes` took pointer and length from a valid slice of the owner's memory, which does not move or
-            // change while the owner lives, and it lives as long as `self`.
+            // SAFETY: `of_bytes` took pointer and length from a valid slice of the owner's memory,
+            // which does not move or change while the owner lives, and it lives as long as `self`.
             Place::Shared { start, len, .. } => unsafe { std::slice::from_raw_parts(*start, *len) },
         }
     }

@@ -6,8 +6,9 @@ use std::io;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
-/// Values in memory that the system is asked to hold in large pages: a connection then rarely waits for an address to be translated (two
-/// threads over 32,768 inputs: 14 -> 19 G multiplications a second and core). Begins with zeros.
+/// Values in memory that the system is asked to hold in large pages: a connection then rarely waits
+/// for an address to be translated (two threads over 32,768 inputs: 14 -> 19 G multiplications a
+/// second and core). Begins with zeros.
 #[derive(Debug, Default)]
 pub struct Pages<T> {
     memory: Option<MmapMut>,
@@ -16,7 +17,8 @@ pub struct Pages<T> {
 }
 
 impl<T: Pod> Pages<T> {
-    /// Has `len` values afterwards. What they are is not said, but for new memory: zeros. No memory is given back.
+    /// Has `len` values afterwards. What they are is not said, but for new memory: zeros. No memory
+    /// is given back.
     ///
     /// # Panics
     /// If there is not so much memory, as a vector would.

@@ -14,20 +14,20 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum ChunkedError {
     /// An array is too short or too long for the others.
-    #[error("{array} has {met} entries, wanted {wanted}")]
+    #[error("{array} has {got} entries, expected {expected}")]
     Length {
         /// The array.
         array: &'static str,
-        /// Entries met.
-        met: usize,
-        /// Entries wanted.
-        wanted: usize,
+        /// Entries got.
+        got: usize,
+        /// Entries expected.
+        expected: usize,
     },
     /// Weights of a type that the products do not read.
-    #[error("values of type {met}, expected F32, F16 or BF16")]
+    #[error("values of type {got}, expected F32, F16 or BF16")]
     DType {
         /// The type got.
-        met: DType,
+        got: DType,
     },
     /// Offsets fall, leave the arrays or give a chunk an impossible size.
     #[error("record {chunk}: {what}")]
@@ -70,7 +70,8 @@ pub enum ChunkedError {
 }
 
 impl ChunkedLevel {
-    /// Checks every invariant, chunks in parallel. *Cost*: O(nnz), about a second for 4 GB on two cores.
+    /// Checks every invariant, chunks in parallel. *Cost*: O(nnz), about a second for 4 GB on two
+    /// cores.
     ///
     /// # Errors
     /// See [`ChunkedError`].
@@ -83,9 +84,9 @@ impl ChunkedLevel {
 /// Checks every invariant of a level's arrays.
 fn check(arrays: &LevelArrays, map: &SlotMap) -> Result<(), ChunkedError> {
     let LevelArrays { records, headers, values, directory, bias, part_ptr } = arrays;
-    let length = |array, met, wanted| Err(ChunkedError::Length { array, met, wanted });
+    let length = |array, got, expected| Err(ChunkedError::Length { array, got, expected });
     if !matches!(values, FloatBuffer::F32(_) | FloatBuffer::F16(_) | FloatBuffer::Bf16(_)) {
-        return Err(ChunkedError::DType { met: values.dtype() });
+        return Err(ChunkedError::DType { got: values.dtype() });
     }
     if !records.len().is_multiple_of(4) || records.is_empty() {
         return length("records", records.len(), records.len().next_multiple_of(4).max(4));
@@ -118,7 +119,8 @@ fn check(arrays: &LevelArrays, map: &SlotMap) -> Result<(), ChunkedError> {
     for chunk in 0..n_chunks {
         view.check_record(chunk)?;
     }
-    // Chunks differ in size; ranges of them are handed out by rayon. Which of several errors is reported is open.
+    // Chunks differ in size; ranges of them are handed out by rayon. Which of several errors is
+    // reported is open.
     (0..n_chunks).into_par_iter().with_min_len(64).try_for_each(|chunk| view.check_chunk(chunk))?;
     values.not_finite().map_or(Ok(()), |at| Err(ChunkedError::NotFinite { at, bias: false }))
 }

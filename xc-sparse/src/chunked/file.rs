@@ -98,7 +98,8 @@ impl ChunkedLevel {
     /// An array is missing or has another shape.
     ///
     /// # Safety
-    /// [`ChunkedLevel::open`] would accept the arrays; otherwise answers may be wrong and products may read any memory.
+    /// [`ChunkedLevel::open`] would accept the arrays; otherwise answers may be wrong and products
+    /// may read any memory.
     pub unsafe fn open_trusted(container: &Container, prefix: &str, map: &SlotMap) -> Result<Self, OpenLevelError> {
         let arrays = LevelArrays::open(container, prefix)?;
         // SAFETY: by the contract.
@@ -142,8 +143,8 @@ pub struct LevelSizes {
 }
 
 impl LevelSizes {
-    /// Reads the sizes of what [`ChunkedLevel::write`] wrote. *Cost*: a pass over the records, 32 bytes a chunk. Nothing is
-    /// checked: the sizes of a damaged level mean nothing.
+    /// Reads the sizes of what [`ChunkedLevel::write`] wrote. *Cost*: a pass over the records, 32
+    /// bytes a chunk. Nothing is checked: the sizes of a damaged level mean nothing.
     ///
     /// # Errors
     /// An array is missing or has another shape.
@@ -166,7 +167,8 @@ impl LevelSizes {
     }
 }
 
-/// The arrays of a level that is written while it is packed, each in a file of its own until it is whole.
+/// The arrays of a level that is written while it is packed, each in a file of its own until it is
+/// whole.
 #[derive(Debug)]
 pub struct LevelStreams {
     records: ArrayStream,

@@ -8,7 +8,8 @@ use crate::buffer::{Buffer, FloatBuffer, FloatSlice};
 use crate::dtype::DType;
 use crate::simd::prefetch;
 
-/// The arrays of a level, each in memory or in a mapped file; also a stretch of them, see [`super::Packer::take`].
+/// The arrays of a level, each in memory or in a mapped file; also a stretch of them, see
+/// [`super::Packer::take`].
 ///
 /// | array | entries | meaning |
 /// |---|---|---|
@@ -32,9 +33,9 @@ pub struct LevelArrays {
 /// One level's weights, with the slot map that the levels of its tree share.
 ///
 /// # Invariants (established by packing, or by [`ChunkedLevel::try_new`] in O(nnz))
-/// Offsets rise and stay in range; features ascend in a chunk and are below `n_features`; no mask is zero or wider
-/// than the chunk; offsets are the running sums of mask bits; the directory is the one that the features give; values
-/// are finite, of type f32, f16 or bf16.
+/// Offsets rise and stay in range; features ascend in a chunk and are below `n_features`; no mask
+/// is zero or wider than the chunk; offsets are the running sums of mask bits; the directory is the
+/// one that the features give; values are finite, of type f32, f16 or bf16.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChunkedLevel {
     pub(super) map: SlotMap,
@@ -134,7 +135,8 @@ impl<'a> ChunkedView<'a> {
         self.part_ptr.len() - 1
     }
 
-    /// Number of chunks: as many as parents, unless some have more than [`super::MAX_WIDTH`] children.
+    /// Number of chunks: as many as parents, unless some have more than [`super::MAX_WIDTH`]
+    /// children.
     pub fn n_chunks(&self) -> usize {
         self.records.len() - 1
     }
@@ -292,7 +294,8 @@ impl<'a> ChunkView<'a> {
         self.n_slots as usize == n_features
     }
 
-    /// Calls `f(child, offset of its value inside the chunk)` for each weight of a row, children ascending.
+    /// Calls `f(child, offset of its value inside the chunk)` for each weight of a row, children
+    /// ascending.
     pub fn for_each_in_row(&self, row: usize, mut f: impl FnMut(u32, usize)) {
         let mut at = self.offset(row);
         for (word, &mask) in self.mask(row).iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Weights of one tree level, stored so that siblings are read together.
 //!
-//! A query that reaches a cluster scores *all* its children. Their weight columns therefore live in one chunk,
-//! and a chunk keeps only feature rows that matter to at least one child.
+//! A query that reaches a cluster scores *all* its children. Their weight columns therefore live in
+//! one chunk, and a chunk keeps only feature rows that matter to at least one child.
 //!
 //! ```text
 //!   children of 7:  14    15    16          chunk 7        key  offset  mask     values
@@ -10,10 +10,11 @@
 //!   feature 40     0.1    0.2   0.3         row            40      3    111      0.1  0.2  0.3
 //! ```
 //!
-//! A row is found by one of four iterators ([`Intersect`]), then its mask spreads the packed values over
-//! the lanes of a vector register, where they are multiplied by the query's value and added to the children's sums.
-//! Implements (etter2022mscm, sections 4 and 5). Differs in: sibling masks, half-precision values, a rank
-//! directory as the hash iterator, a choice of iterator for each (query, chunk) pair.
+//! A row is found by one of four iterators ([`Intersect`]), then its mask spreads the packed values
+//! over the lanes of a vector register, where they are multiplied by the query's value and added to
+//! the children's sums. Implements (etter2022mscm, sections 4 and 5). Differs in: sibling masks,
+//! half-precision values, a rank directory as the hash iterator, a choice of iterator for each
+//! (query, chunk) pair.
 //!
 //! # When not to use
 //! A level with one child a cluster: plain columns are smaller.

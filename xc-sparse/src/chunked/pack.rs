@@ -28,7 +28,7 @@ pub enum PackError {
     Feature {
         /// The parent.
         parent: usize,
-        /// The feature met.
+        /// The feature got.
         feature: u32,
         /// The number of features.
         n_features: usize,
@@ -137,7 +137,8 @@ impl Packer {
 
     /// Appends the children of the next parents.
     pub fn extend(&mut self, parents: &[ChunkRows]) -> Result<(), PackError> {
-        // Packed forms are made in parallel a bounded number at a time: they exist beside the level only briefly.
+        // Packed forms are made in parallel a bounded number at a time: they exist beside the level
+        // only briefly.
         for group in parents.chunks(4096) {
             let first = self.part_ptr.len() - 1;
             let packed: Result<Vec<Vec<Packed>>, PackError> =
@@ -219,8 +220,9 @@ impl Packer {
         Ok(())
     }
 
-    /// Takes what has been packed since the last call, for a level that is written while it is made. The pieces of
-    /// all calls, the last after [`Packer::close`], are the arrays of the level one after the other.
+    /// Takes what has been packed since the last call, for a level that is written while it is
+    /// made. The pieces of all calls, the last after [`Packer::close`], are the arrays of the level
+    /// one after the other.
     pub fn take(&mut self) -> LevelArrays {
         LevelArrays {
             records: std::mem::take(&mut self.records).into(),

@@ -27,12 +27,12 @@ impl QueryView<'_> {
     /// If the query was prepared for another slot map than the level's.
     #[inline(always)]
     pub(crate) fn expect_fits(&self, level: &ChunkedView<'_>) {
-        let (map, wanted) = (self.map, level.slot_map);
+        let (map, expected) = (self.map, level.slot_map);
         assert!(
-            std::ptr::eq(map, wanted),
+            std::ptr::eq(map, expected),
             "the query was prepared for another slot map, of {} features, than the level's, of {}",
             map.len(),
-            wanted.len()
+            expected.len()
         );
     }
 }
@@ -44,11 +44,12 @@ pub struct QueryScratch {
 }
 
 impl QueryScratch {
-    /// Prepares a query for the levels that share `slot_map`. Features at or above the map's length cannot
-    /// match anything and are left out (they can only be at the end of the row).
+    /// Prepares a query for the levels that share `slot_map`. Features at or above the map's length
+    /// cannot match anything and are left out (they can only be at the end of the row).
     ///
     /// # Panics
-    /// If the row's features do not ascend, or it has not as many values: see [`SparseRow::try_new`].
+    /// If the row's features do not ascend, or it has not as many values: see
+    /// [`SparseRow::try_new`].
     pub fn prepare<'a>(&'a mut self, row: SparseRow<'a>, slot_map: &'a SlotMap) -> QueryView<'a> {
         if let Err(error) = row.check() {
             panic!("{error}");
@@ -64,8 +65,8 @@ impl QueryScratch {
 /// Row of each feature of one chunk, for the dense lookup iterator.
 ///
 /// # Invariants
-/// Outside of [`DensePositions::load`] and [`DensePositions::clear`] pairs every entry is 0, which stands for
-/// "no row"; otherwise an entry is a row number plus 1.
+/// Outside of [`DensePositions::load`] and [`DensePositions::clear`] pairs every entry is 0, which
+/// stands for "no row"; otherwise an entry is a row number plus 1.
 #[derive(Clone, Debug, Default)]
 pub struct DensePositions {
     row_plus_one: Vec<u32>,

@@ -13,8 +13,9 @@ use thiserror::Error;
 /// ```
 ///
 /// # Invariants (checked by [`ChunkRows::check`])
-/// `features` ascending and unique; `row_ptr` starts with 0 and ends with `values.len()`, no row is empty;
-/// `columns` ascending and unique inside a row and below `n_columns`; `bias.len() == n_columns`; values finite.
+/// `features` ascending and unique; `row_ptr` starts with 0 and ends with `values.len()`, no row is
+/// empty; `columns` ascending and unique inside a row and below `n_columns`; `bias.len() ==
+/// n_columns`; values finite.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChunkRows {
     /// Number of children.

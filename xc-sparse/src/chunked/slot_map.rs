@@ -5,7 +5,8 @@
 use super::ChunkedError;
 use crate::buffer::Buffer;
 
-/// The monotone map from features to the range of `u32`, shared by all chunks of a tree: see [`super::ChunkedLevel`].
+/// The monotone map from features to the range of `u32`, shared by all chunks of a tree: see
+/// [`super::ChunkedLevel`].
 ///
 /// Cloning copies a pointer. Levels and queries belong together when they hold clones of one map.
 ///

@@ -11,8 +11,9 @@ const LINE: usize = 64;
 
 /// Counts of steps, and the distinct cache lines of the level's arrays that the steps read.
 ///
-/// Dividing the time that the machine needs for so many lines by the time that a product took says how much there is to
-/// gain. The query, the results and the positions of the dense look-up are not counted.
+/// Dividing the time that the machine needs for so many lines by the time that a product took says
+/// how much there is to gain. The query, the results and the positions of the dense look-up are not
+/// counted.
 #[derive(Clone, Debug, Default)]
 pub struct Touched {
     lines: HashSet<usize>,
@@ -30,7 +31,8 @@ impl Touched {
         self.lines.len()
     }
 
-    /// Adds the products of one query with the children of one parent. *Cost*: a hash insertion for every line.
+    /// Adds the products of one query with the children of one parent. *Cost*: a hash insertion for
+    /// every line.
     ///
     /// # Panics
     /// If the parent is out of range.
@@ -132,7 +134,8 @@ mod tests {
         let mut hashed = Touched::default();
         hashed.add(&view, &query, 0, Choice::Fixed(Intersect::Hashed));
         assert_eq!((hashed.probes, hashed.rows, hashed.weights), (5, 3, 1 + 3 + 1));
-        // Pointers, record, bias; a word or two a probe, a header and values a row: each on one line or two.
+        // Pointers, record, bias; a word or two a probe, a header and values a row: each on one
+        // line or two.
         assert!((6..=22).contains(&hashed.lines()), "{}", hashed.lines());
         let mut marching = Touched::default();
         marching.add(&view, &query, 0, Choice::Fixed(Intersect::Marching));

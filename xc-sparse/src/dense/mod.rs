@@ -1,6 +1,7 @@
 //! Dense row-major matrices and their product.
 //!
-//! The product is blocked for the caches and has one order of sums: the same bits for any number of threads.
+//! The product is blocked for the caches and has one order of sums: the same bits for any number of
+//! threads.
 //!
 //! ```
 //! use xc_sparse::dense::{MatRef, MatmulPrecision, Scratch, Start, product};

@@ -8,9 +8,10 @@
 //! | e4m3 | 4, 3 | 448 | 2^-9 |
 //! | e5m2 | 5, 2 | 57344 | 2^-16 |
 //!
-//! Stochastic rounding takes one of the two neighbours with the chance that makes the mean exact, so that updates far below
-//! the distance of neighbours are not lost but happen now and then (ELMO, 2025, trains three million labels so). What is too
-//! large becomes the largest finite number in all but f32; NaN stays NaN.
+//! Stochastic rounding takes one of the two neighbours with the chance that makes the mean exact,
+//! so that updates far below the distance of neighbours are not lost but happen now and then (ELMO,
+//! 2025, trains three million labels so). What is too large becomes the largest finite number in
+//! all but f32; NaN stays NaN.
 
 use super::Element;
 use half::{bf16, f16};
@@ -74,7 +75,8 @@ impl Form {
         exponent.max(self.least) - self.mantissa
     }
 
-    /// Rounds up in magnitude when `up` says so of the part between two neighbours, in units of 2^-32, and of the lower neighbour.
+    /// Rounds up in magnitude when `up` says so of the part between two neighbours, in units of
+    /// 2^-32, and of the lower neighbour.
     fn round(&self, value: f32, up: impl Fn(f64, u64) -> bool) -> f32 {
         if value.is_nan() {
             return value;
@@ -181,7 +183,8 @@ impl Float for bf16 {
 
     #[inline(always)]
     fn stochastic(value: f32, random: u32) -> Self {
-        // The lower half decides: adding an even number below 2^16 carries with just the right chance.
+        // The lower half decides: adding an even number below 2^16 carries with just the right
+        // chance.
         let bits = value.to_bits();
         let (size, random) = (bits & 0x7fff_ffff, random >> 16);
         if size > 0x7f80_0000 {
@@ -309,17 +312,17 @@ mod tests {
 
     fn rounds_well<T: Float>(value: f32) -> Result<(), TestCaseError> {
         let (low, high) = neighbours::<T>(value);
-        let met = T::nearest(value).widen();
-        prop_assert!(met == low || met == high, "{value}: {met}, neighbours {low} {high}");
-        let other = if met == low { high } else { low };
-        prop_assert!((met - value).abs() <= (other - value).abs(), "{value}: {met} is farther than {other}");
+        let got = T::nearest(value).widen();
+        prop_assert!(got == low || got == high, "{value}: {got}, neighbours {low} {high}");
+        let other = if got == low { high } else { low };
+        prop_assert!((got - value).abs() <= (other - value).abs(), "{value}: {got} is farther than {other}");
         // Over evenly spread random numbers the mean is the value.
         const N: u32 = 1 << 12;
         let mut sum = 0.0f64;
         for i in 0..N {
-            let met = T::stochastic(value, i << 20 | 1 << 19).widen();
-            prop_assert!(met == low || met == high, "{value}: {met}, neighbours {low} {high}");
-            sum += f64::from(met);
+            let got = T::stochastic(value, i << 20 | 1 << 19).widen();
+            prop_assert!(got == low || got == high, "{value}: {got}, neighbours {low} {high}");
+            sum += f64::from(got);
         }
         let error = (sum / f64::from(N) - f64::from(value)).abs();
         prop_assert!(error <= f64::from(high - low) / f64::from(N), "{value}: mean off by {error}");

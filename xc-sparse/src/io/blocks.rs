@@ -63,7 +63,8 @@ impl BlockReader {
     pub(crate) fn put_back(&mut self, line: &[u8]) {
         debug_assert!(self.carry.is_empty(), "lines are put back before blocks are read");
         self.carry.extend_from_slice(line);
-        // With the longer line end: one carriage return is taken off again, and the line may end with another.
+        // With the longer line end: one carriage return is taken off again, and the line may end
+        // with another.
         self.carry.extend_from_slice(b"\r\n");
         self.next_line -= 1;
     }

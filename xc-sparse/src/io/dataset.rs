@@ -49,11 +49,13 @@ pub struct LabelLists {
 
 /// Reads a file with sparse features: XC text, svmlight, JSONL with features, npz or npy.
 ///
-/// Features come out sorted, entries of value 0 dropped, repeated labels once; rows without labels or without features
-/// are kept. *Cost*: the result, two blocks a thread beside it; text is parsed on all threads of the ambient pool.
+/// Features come out sorted, entries of value 0 dropped, repeated labels once; rows without labels
+/// or without features are kept. *Cost*: the result, two blocks a thread beside it; text is parsed
+/// on all threads of the ambient pool.
 ///
 /// # Errors
-/// File, line, what was found and what was expected; a text format without features is [`ReadErrorKind::WrongFormat`].
+/// File, line, what was found and what was expected; a text format without features is
+/// [`ReadErrorKind::WrongFormat`].
 pub fn read_dataset(path: &Path, options: &ReadOptions) -> Result<Dataset, ReadError> {
     let format = format_of(path, options)?;
     let mut data = match format {
@@ -95,8 +97,8 @@ pub fn read_text(path: &Path, options: &ReadOptions) -> Result<TextDataset, Read
     Ok(TextDataset { texts, labels, label_names })
 }
 
-/// Reads a file of either kind. JSONL holds features when its first object has the features field and none of the
-/// text fields.
+/// Reads a file of either kind. JSONL holds features when its first object has the features field
+/// and none of the text fields.
 ///
 /// # Errors
 /// As [`read_dataset`].
@@ -125,8 +127,9 @@ pub fn holds_text(path: &Path, format: Format, options: &ReadOptions) -> Result<
     }
 }
 
-/// Reads the labels of a file in any format: XC text (one file, or `label:value` entries below `rows labels`),
-/// svmlight, JSONL, fastText, or an npz matrix whose entries other than 0 are labels.
+/// Reads the labels of a file in any format: XC text (one file, or `label:value` entries below
+/// `rows labels`), svmlight, JSONL, fastText, or an npz matrix whose entries other than 0 are
+/// labels.
 ///
 /// # Errors
 /// As [`read_dataset`]; npy does not hold labels.
@@ -206,8 +209,8 @@ impl Iterator for TextBlocks {
     }
 }
 
-/// Opens a file with text (fastText or JSONL) for reading block by block: what a caller uses that turns text into
-/// features without keeping the text.
+/// Opens a file with text (fastText or JSONL) for reading block by block: what a caller uses that
+/// turns text into features without keeping the text.
 ///
 /// # Errors
 /// A file that cannot be opened, is empty, or has another format.
@@ -228,7 +231,8 @@ pub fn open_text(path: &Path, options: &ReadOptions) -> Result<TextBlocks, ReadE
     }))
 }
 
-/// A text file that is read whole: in blocks, on all threads. One line at a time is `InstanceReader`'s, which must not read ahead.
+/// A text file that is read whole: in blocks, on all threads. One line at a time is
+/// `InstanceReader`'s, which must not read ahead.
 struct Lines {
     reader: BlockReader,
     begun: Begun,
@@ -241,7 +245,8 @@ impl Lines {
         Self::over(Source::open(path, options.max_expanded_bytes)?, format, columns, options)
     }
 
-    /// Looks at the first line, which is put back unless it is a header; a byte order mark is taken off.
+    /// Looks at the first line, which is put back unless it is a header; a byte order mark is taken
+    /// off.
     fn over(source: Source, format: Format, columns: IdKind, options: &ReadOptions) -> Result<Self, ReadError> {
         let mut reader = BlockReader::new(source, options.block_bytes, options.max_line_bytes);
         let file = reader.name().to_owned();

@@ -97,7 +97,8 @@ pub enum IndexBase {
     One,
 }
 
-/// Appends `feature:value` entries from `at` to the end of the line. `kind` says in messages what the ids are.
+/// Appends `feature:value` entries from `at` to the end of the line. `kind` says in messages what
+/// the ids are.
 #[inline]
 pub(crate) fn append_features(
     kind: IdKind,
@@ -139,8 +140,8 @@ pub(crate) fn append_features(
     }
 }
 
-/// Appends a comma-separated list of label ids from `at`; gives the position after it. `None` when the first id is
-/// followed by a colon: then there is no list.
+/// Appends a comma-separated list of label ids from `at`; gives the position after it. `None` when
+/// the first id is followed by a colon: then there is no list.
 #[inline]
 pub(crate) fn append_labels(
     line: &[u8],

@@ -33,7 +33,8 @@ pub(crate) struct Begun {
 }
 
 impl Begun {
-    /// Looks at the first line of `file`; `columns` are what the two-file form of XC text holds there.
+    /// Looks at the first line of `file`; `columns` are what the two-file form of XC text holds
+    /// there.
     pub(crate) fn at(
         line: &[u8],
         file: &str,

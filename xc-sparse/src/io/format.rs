@@ -83,8 +83,8 @@ impl Format {
 
     /// The format of a file, by extension (`.gz` and `.zst` taken off), else by content.
     ///
-    /// Extensions: `jsonl`, `ndjson`; `npz`; `npy`; `svm`, `svmlight`, `libsvm`; `ft`, `fasttext`; `xc`. Others
-    /// (`txt`) are told by the first line: see [`Format::of_content`].
+    /// Extensions: `jsonl`, `ndjson`; `npz`; `npy`; `svm`, `svmlight`, `libsvm`; `ft`, `fasttext`;
+    /// `xc`. Others (`txt`) are told by the first line: see [`Format::of_content`].
     pub fn detect(path: &Path) -> Result<Self, ReadError> {
         if let Some(format) = Self::of_name(path) {
             return Ok(format);
@@ -114,9 +114,10 @@ impl Format {
         })
     }
 
-    /// The format that the (decompressed) beginning of a file shows: npz and npy by their magic bytes, JSONL by an
-    /// opening brace, fastText by a label in its first line, XC text by a header or a colon. svmlight looks like
-    /// headerless XC text and is never guessed, except by its `qid:` or `#`.
+    /// The format that the (decompressed) beginning of a file shows: npz and npy by their magic
+    /// bytes, JSONL by an opening brace, fastText by a label in its first line, XC text by a header
+    /// or a colon. svmlight looks like headerless XC text and is never guessed, except by its
+    /// `qid:` or `#`.
     pub fn of_content(head: &[u8]) -> Option<Self> {
         let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
         if head.starts_with(b"PK\x03\x04") {

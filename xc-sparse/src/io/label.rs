@@ -97,8 +97,8 @@ pub enum UnknownLabels {
     /// Report it as an error.
     #[default]
     Refuse,
-    /// Number unknown names after the known ones, in ascending order of the name: truth for an evaluation keeps
-    /// labels that no model can predict.
+    /// Number unknown names after the known ones, in ascending order of the name: truth for an
+    /// evaluation keeps labels that no model can predict.
     Append,
     /// Leave them out.
     Drop,
@@ -106,8 +106,8 @@ pub enum UnknownLabels {
 
 /// Collects the label lists of instances and numbers their names.
 ///
-/// Without a dictionary given, names are numbered in ascending byte order, so that ids do not depend on the order of
-/// the instances. Instances by id and instances by name do not mix.
+/// Without a dictionary given, names are numbered in ascending byte order, so that ids do not
+/// depend on the order of the instances. Instances by id and instances by name do not mix.
 #[derive(Debug, Default)]
 pub struct LabelCollector {
     known: Arc<LabelNames>,
@@ -171,7 +171,8 @@ impl LabelCollector {
     /// Adds one instance.
     ///
     /// # Errors
-    /// A name among ids or an id among names; an unknown name under [`UnknownLabels::Refuse`]; an id out of bounds.
+    /// A name among ids or an id among names; an unknown name under [`UnknownLabels::Refuse`]; an
+    /// id out of bounds.
     pub fn push(&mut self, labels: &[LabelRef]) -> Result<(), ReadErrorKind> {
         for label in labels {
             let form = match label {
@@ -230,7 +231,8 @@ impl LabelCollector {
                 UnknownLabels::Append => {}
             }
         }
-        // Fresh names are numbered after the known ones in the order met, and renumbered at the end.
+        // Fresh names are numbered after the known ones in the order got, and renumbered at the
+        // end.
         let id = match self.fresh.get(name) {
             Some(&id) => id,
             None => {

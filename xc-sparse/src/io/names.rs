@@ -13,7 +13,8 @@ pub enum NameColumn {
     /// The whole line, which then has no tab.
     #[default]
     Line,
-    /// What stands before the first tab (`name TAB count TAB text`); the whole line when there is no tab.
+    /// What stands before the first tab (`name TAB count TAB text`); the whole line when there is
+    /// no tab.
     First,
 }
 
@@ -22,7 +23,8 @@ const MAX_NAME_BYTES: usize = 1 << 20;
 /// Reads a file of label names.
 ///
 /// # Errors
-/// An empty file, an empty name, a name given twice, a tab under [`NameColumn::Line`], bytes that are not UTF-8.
+/// An empty file, an empty name, a name given twice, a tab under [`NameColumn::Line`], bytes that
+/// are not UTF-8.
 pub fn read_label_names(path: &Path, column: NameColumn) -> Result<LabelNames, ReadError> {
     let mut source = Source::open(path, None)?;
     let file = source.name().to_owned();

@@ -54,13 +54,15 @@ const POW10: [f64; 23] = [
     1e21, 1e22,
 ];
 
-/// Reads a number from `at` up to the next blank; gives the value and where its token ends, or the end alone when
-/// the token is no number. Equal to `str::parse::<f32>` in every bit, infinities and NaN included.
+/// Reads a number from `at` up to the next blank; gives the value and where its token ends, or the
+/// end alone when the token is no number. Equal to `str::parse::<f32>` in every bit, infinities and
+/// NaN included.
 ///
-/// The usual token has a mantissa below 2^53 and a power of ten up to 22: both exact in f64, so one multiplication
-/// or division is the correctly rounded f64. Rounding that to f32 is correct too, unless the f64 stands exactly
-/// half way between two f32 (there the digits lost in the first rounding decide) or outside the normal range of
-/// f32; those go to the standard library, and so does every unusual spelling.
+/// The usual token has a mantissa below 2^53 and a power of ten up to 22: both exact in f64, so one
+/// multiplication or division is the correctly rounded f64. Rounding that to f32 is correct too,
+/// unless the f64 stands exactly half way between two f32 (there the digits lost in the first
+/// rounding decide) or outside the normal range of f32; those go to the standard library, and so
+/// does every unusual spelling.
 #[inline]
 pub(crate) fn scan_f32(bytes: &[u8], start: usize) -> Result<(f32, usize), usize> {
     let mut at = start;

@@ -11,13 +11,14 @@ use super::xc_text::HeaderRule;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Options of the readers. The default reads every format but svmlight, whose base has to be stated.
+/// Options of the readers. The default reads every format but svmlight, whose base has to be
+/// stated.
 #[derive(Clone, Debug)]
 pub struct ReadOptions {
     /// The format; `None` tells it from name and content.
     pub format: Option<Format>,
-    /// File with the labels, for npz, npy and the two-file form of XC text. Its format is told from its own name and
-    /// content.
+    /// File with the labels, for npz, npy and the two-file form of XC text. Its format is told from
+    /// its own name and content.
     pub labels: Option<PathBuf>,
     /// Whether XC text begins with a header.
     pub header: HeaderRule,

@@ -67,8 +67,8 @@ pub fn push_prediction_names(out: &mut Vec<u8>, row: &[Scored], names: &[String]
     out.push(b'\n');
 }
 
-/// Appends `{"labels":[...],"scores":[...]}`, with `"names"` where there are names, and the line end. Scores must be
-/// finite, which JSON asks for; others become `null`.
+/// Appends `{"labels":[...],"scores":[...]}`, with `"names"` where there are names, and the line
+/// end. Scores must be finite, which JSON asks for; others become `null`.
 pub fn push_prediction_json(out: &mut Vec<u8>, row: &[Scored], names: Option<&[String]>) {
     let list = |out: &mut Vec<u8>, push: &mut dyn FnMut(&mut Vec<u8>, Scored)| {
         out.push(b'[');
@@ -130,7 +130,8 @@ fn write_rows(
     into.write_all(&out)
 }
 
-/// Writes all rows as an npz matrix of `n_labels` columns; the entries of a row stand in ranking order.
+/// Writes all rows as an npz matrix of `n_labels` columns; the entries of a row stand in ranking
+/// order.
 ///
 /// # Errors
 /// What the writer found.
@@ -151,12 +152,13 @@ pub fn write_prediction_npz(into: impl Write + Seek, batch: &RankedBatch, n_labe
     npz::write_npz_arrays(into, Layout::Csr, batch.len(), n_labels, &indptr, &labels, &scores)
 }
 
-/// Reads predictions: lines, JSONL or npz, told from name and content or stated in [`ReadOptions::format`]
-/// ([`Format::Xc`] means lines). Rows come out in ranking order. [`ReadOptions::n_labels`] bounds the labels.
+/// Reads predictions: lines, JSONL or npz, told from name and content or stated in
+/// [`ReadOptions::format`] ([`Format::Xc`] means lines). Rows come out in ranking order.
+/// [`ReadOptions::n_labels`] bounds the labels.
 ///
 /// # Errors
-/// A label twice in a row, NaN, a label out of range, and what is wrong with the file. An empty file holds no
-/// predictions and is an error.
+/// A label twice in a row, NaN, a label out of range, and what is wrong with the file. An empty
+/// file holds no predictions and is an error.
 pub fn read_predictions(path: &Path, options: &ReadOptions) -> Result<RankedBatch, ReadError> {
     let format = match options.format {
         Some(format) => format,
@@ -217,7 +219,8 @@ struct ScoreBlock {
 }
 
 impl ScoreBlock {
-    // Takes the row being read; lists of external programs need not break ties as ours do, so each is sorted.
+    // Takes the row being read; lists of external programs need not break ties as ours do, so each
+    // is sorted.
     fn end_row(&mut self) -> Result<(), LineError> {
         self.labels.clear();
         self.labels.extend(self.row.iter().map(|s| s.label));

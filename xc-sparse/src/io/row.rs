@@ -3,7 +3,8 @@
 use super::error::{Bound, BoundFrom, LineError, ReadErrorKind};
 use crate::rows::{SparseRow, sort_row, sort_unique};
 
-/// Most features or labels that there can be: the number itself has to fit `u32` too, so the largest id is one less.
+/// Most features or labels that there can be: the number itself has to fit `u32` too, so the
+/// largest id is one less.
 pub(crate) const MAX_IDS: u64 = u32::MAX as u64;
 
 /// Bounds that ids of one file must keep.
@@ -29,8 +30,8 @@ impl Limits {
     }
 }
 
-/// Room for one row: its features and label ids. Reused from row to row, so reading allocates nothing once it is
-/// as large as the largest row.
+/// Room for one row: its features and label ids. Reused from row to row, so reading allocates
+/// nothing once it is as large as the largest row.
 #[derive(Clone, Debug, Default)]
 pub struct RowBuffer {
     pub(crate) store: RowStore,
@@ -79,8 +80,8 @@ impl RowStore {
         RowMark { label: self.labels.len(), feature: self.indices.len() }
     }
 
-    /// Makes the row from `mark` on a proper row: sorts what is not sorted, refuses a repeated feature, drops
-    /// zeros and repeated labels. The caller says what it saw while appending.
+    /// Makes the row from `mark` on a proper row: sorts what is not sorted, refuses a repeated
+    /// feature, drops zeros and repeated labels. The caller says what it saw while appending.
     #[inline]
     pub(crate) fn finish_row(&mut self, mark: RowMark, seen: RowSeen) -> Result<(), LineError> {
         if seen.labels_unsorted {

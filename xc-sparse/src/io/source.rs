@@ -64,8 +64,8 @@ pub(crate) fn default_expansion(file_bytes: u64) -> u64 {
 }
 
 impl Source {
-    /// Opens a file. `max_expanded_bytes` bounds what compressed data may expand to; by default that is the larger
-    /// of 1 GiB and 200 times the file.
+    /// Opens a file. `max_expanded_bytes` bounds what compressed data may expand to; by default
+    /// that is the larger of 1 GiB and 200 times the file.
     pub fn open(path: &Path, max_expanded_bytes: Option<u64>) -> Result<Self, ReadError> {
         let fail = |e| ReadError::path(path, ReadErrorKind::Io(e));
         let file = File::open(path).map_err(fail)?;
@@ -86,14 +86,16 @@ impl Source {
         }
     }
 
-    /// Wraps a stream; `name` stands in messages. Without `max_expanded_bytes` compressed data may expand for ever.
+    /// Wraps a stream; `name` stands in messages. Without `max_expanded_bytes` compressed data may
+    /// expand for ever.
     pub fn from_reader(
         name: &str,
         mut reader: impl Read + Send + 'static,
         max_expanded_bytes: Option<u64>,
     ) -> Result<Self, ReadError> {
         let fail = |e| ReadError::file(name, ReadErrorKind::Io(e));
-        // Byte by byte, and no further than needed: a pipe may be waiting for an answer to a line of one byte.
+        // Byte by byte, and no further than needed: a pipe may be waiting for an answer to a line
+        // of one byte.
         let mut head = Vec::with_capacity(4);
         while Compression::MAGIC.iter().any(|magic| head.len() < magic.len() && magic.starts_with(&head)) {
             if (&mut reader).take(1).read_to_end(&mut head).map_err(fail)? == 0 {
@@ -171,7 +173,8 @@ impl Source {
         Ok(got)
     }
 
-    /// Reads one line without its end (`\n` or `\r\n`, and a `\r` at the end of the input) into `line`; false at the end of the input.
+    /// Reads one line without its end (`\n` or `\r\n`, and a `\r` at the end of the input) into
+    /// `line`; false at the end of the input.
     pub(crate) fn read_line(
         &mut self,
         line: &mut Vec<u8>,

@@ -48,7 +48,8 @@ pub struct InstanceBuffer {
     pub labels: Vec<LabelRef>,
 }
 
-/// Reads a stream line by line: no line is read before it is asked for, so an answer can be given to each.
+/// Reads a stream line by line: no line is read before it is asked for, so an answer can be given
+/// to each.
 ///
 /// *Cost*: one line of memory.
 #[derive(Debug)]
@@ -65,8 +66,9 @@ pub struct InstanceReader {
 }
 
 impl InstanceReader {
-    /// Opens a stream; `name` stands in messages. Without [`ReadOptions::format`] the first line tells the format; it
-    /// is read at the first call of [`InstanceReader::next_into`] (or [`InstanceReader::content`]).
+    /// Opens a stream; `name` stands in messages. Without [`ReadOptions::format`] the first line
+    /// tells the format; it is read at the first call of [`InstanceReader::next_into`] (or
+    /// [`InstanceReader::content`]).
     ///
     /// # Errors
     /// A format that is not read line by line (npz, npy), svmlight without a base.
@@ -87,7 +89,8 @@ impl InstanceReader {
         Ok(Self { source, options, begun, line: Vec::new(), line_no: 0, pending: false, rows: 0 })
     }
 
-    /// What the instances hold; reads the first line when that is needed. `None` for an empty stream.
+    /// What the instances hold; reads the first line when that is needed. `None` for an empty
+    /// stream.
     ///
     /// # Errors
     /// A first line that is of no known format, or a malformed header.
@@ -105,7 +108,8 @@ impl InstanceReader {
         Ok(more)
     }
 
-    /// The form, told by the first line, which is kept for the next call unless it is a header; `None` for an empty stream.
+    /// The form, told by the first line, which is kept for the next call unless it is a header;
+    /// `None` for an empty stream.
     fn begun(&mut self) -> Result<Option<Begun>, ReadError> {
         if self.begun.is_some() || !self.read()? {
             return Ok(self.begun);
@@ -120,8 +124,8 @@ impl InstanceReader {
         Ok(self.begun)
     }
 
-    /// Reads the next instance into `into`; gives its line (from 1), or `None` at the end. After an error about one
-    /// line the next call goes on with the line behind it.
+    /// Reads the next instance into `into`; gives its line (from 1), or `None` at the end. After an
+    /// error about one line the next call goes on with the line behind it.
     ///
     /// # Errors
     /// A malformed line; at the end, a header that promised another number of rows.
@@ -145,7 +149,8 @@ impl InstanceReader {
                         .map(|()| true)
                 }
             };
-            // Rows without anything behind the last row that the header promises are blank lines at the end.
+            // Rows without anything behind the last row that the header promises are blank lines at
+            // the end.
             let full = header.is_some_and(|h| self.rows >= h.n_rows);
             let bare = || into.row.features().nnz() == 0 && into.row.labels().is_empty();
             if full && outcome.is_ok() && bare() {

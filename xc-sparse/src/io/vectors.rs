@@ -25,8 +25,9 @@ pub struct Vectors {
 }
 
 impl Vectors {
-    /// Opens a two-dimensional `.npy` file. Little-endian f32 in C order that is not compressed is mapped, so that rows are read when they are
-    /// asked for; anything else that [`read_npy`] takes is read and converted.
+    /// Opens a two-dimensional `.npy` file. Little-endian f32 in C order that is not compressed is
+    /// mapped, so that rows are read when they are asked for; anything else that [`read_npy`] takes
+    /// is read and converted.
     ///
     /// As long as it is mapped no other program may change the file.
     ///
@@ -73,7 +74,8 @@ impl Vectors {
         if u128::from(got) > expected {
             return Err(problem(NpyError::Problem(ArrayProblem::Trailing { expected })));
         }
-        // All bytes are there, so the sizes fit memory; headers of unusual length leave values that are not aligned.
+        // All bytes are there, so the sizes fit memory; headers of unusual length leave values that
+        // are not aligned.
         let range = start as usize..meta.len() as usize;
         let Some(values) = map_elements::<f32>(&file, range).map_err(fail)? else { return Ok(None) };
         Ok(Some(Self {
@@ -181,7 +183,8 @@ mod tests {
         let mapped = open(&bytes).unwrap();
         assert!(mapped.is_mapped() && (mapped.rows(), mapped.columns()) == (3, 2) && mapped.values() == values);
         assert_eq!(mapped.some(1..3), &values[2..]);
-        // Doubles, the other byte order, columns first, compressed, a header that leaves the values unaligned.
+        // Doubles, the other byte order, columns first, compressed, a header that leaves the values
+        // unaligned.
         let doubles = {
             let mut out = Vec::new();
             push_header(&mut out, "<f8", &[3, 2]);

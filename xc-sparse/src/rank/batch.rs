@@ -86,8 +86,8 @@ impl RankedBatch {
         }
     }
 
-    /// Checks that no score rises inside a list. (Equal scores may stand in any order: a score that is returned can be
-    /// rounded from the finer scale that ranked it.)
+    /// Checks that no score rises inside a list. (Equal scores may stand in any order: a score that
+    /// is returned can be rounded from the finer scale that ranked it.)
     pub fn check(&self) -> Result<(), RankedBatchError> {
         for (row, list) in self.iter().enumerate() {
             if let Some(position) =

@@ -2,8 +2,9 @@
 
 use super::{Scored, rank_order};
 
-/// The `k` best of some ranked lists, best first, into `out` (emptied first): larger scores first, equal ones by ascending
-/// label. Where each list holds the `k` best of its own labels, the result is that of all labels together.
+/// The `k` best of some ranked lists, best first, into `out` (emptied first): larger scores first,
+/// equal ones by ascending label. Where each list holds the `k` best of its own labels, the result
+/// is that of all labels together.
 ///
 /// *Cost*: O(k lists); lists are as many as there are shards, and few.
 pub fn merge(lists: &[&[Scored]], k: usize, out: &mut Vec<Scored>) {

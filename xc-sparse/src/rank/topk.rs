@@ -2,16 +2,17 @@
 
 use super::{Scored, rank_order};
 
-/// Up to this k the worst kept item is replaced in place and sought anew: a short scan costs less than a cut.
+/// Up to this k the worst kept item is replaced in place and sought anew: a short scan costs less
+/// than a cut.
 const SMALL: usize = 32;
 
 /// Keeps the `k` best of the items pushed, for any `k`, without a branch that is hard to predict.
 ///
-/// For a small k the kept items are exactly the k best so far. For a larger one candidates are collected, and cut down
-/// to the k best whenever twice as many have come.
+/// For a small k the kept items are exactly the k best so far. For a larger one candidates are
+/// collected, and cut down to the k best whenever twice as many have come.
 ///
-/// *Cost*: an item that cannot be kept costs one comparison; one that can, O(1) on average for a large k, O(k) for one of
-/// at most 32. No allocation after a [`TopK::reset`] to a `k` seen before.
+/// *Cost*: an item that cannot be kept costs one comparison; one that can, O(1) on average for a
+/// large k, O(k) for one of at most 32. No allocation after a [`TopK::reset`] to a `k` seen before.
 #[derive(Clone, Debug)]
 pub struct TopK {
     k: usize,
@@ -54,8 +55,8 @@ impl TopK {
         self.items.clear();
     }
 
-    /// The score that an item must reach to be kept: -infinity until `k` items are kept, the k-th best score afterwards.
-    /// Above a `k` of 32 it may lag behind the k-th best; see [`TopK::kth`].
+    /// The score that an item must reach to be kept: -infinity until `k` items are kept, the k-th
+    /// best score afterwards. Above a `k` of 32 it may lag behind the k-th best; see [`TopK::kth`].
     #[inline]
     pub fn threshold(&self) -> f32 {
         self.threshold
@@ -119,7 +120,8 @@ impl TopK {
         }
     }
 
-    /// The worst of the `k` best once `k` items have come: what the next one has to rank before, exactly.
+    /// The worst of the `k` best once `k` items have come: what the next one has to rank before,
+    /// exactly.
     ///
     /// *Cost*: O(k) where items were kept since the last call and `k` is above 32.
     pub fn kth(&mut self) -> Option<Scored> {

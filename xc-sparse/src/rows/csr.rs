@@ -3,13 +3,15 @@
 use super::LabelRows;
 use thiserror::Error;
 
-/// Features of many instances: one compressed row an instance, `u32` feature ids ascending and unique.
+/// Features of many instances: one compressed row an instance, `u32` feature ids ascending and
+/// unique.
 ///
 /// *Shapes*: `rows()` = instances, `cols()` = features.
 pub type CsrMatrix = sprs::CsMatI<f32, u32, usize>;
 /// A borrowed [`CsrMatrix`], over memory or over a mapped file.
 pub type CsrView<'a> = sprs::CsMatViewI<'a, f32, u32, usize>;
-/// Weights by columns: one compressed column a label. The same type as [`CsrMatrix`] with CSC storage.
+/// Weights by columns: one compressed column a label. The same type as [`CsrMatrix`] with CSC
+/// storage.
 pub type CscMatrix = sprs::CsMatI<f32, u32, usize>;
 /// A borrowed [`CscMatrix`].
 pub type CscView<'a> = sprs::CsMatViewI<'a, f32, u32, usize>;
@@ -98,7 +100,7 @@ impl<'a> Rows<'a> {
     /// # Panics
     /// If the matrix is stored by columns.
     pub fn new(matrix: CsrView<'a>) -> Self {
-        assert!(matrix.is_csr(), "rows need a CSR matrix, met a CSC one");
+        assert!(matrix.is_csr(), "rows need a CSR matrix, got a CSC one");
         let n_features = matrix.cols();
         let (indptr, indices, values) = matrix.into_raw_storage();
         Self { indptr, indices, values, n_features }
@@ -160,7 +162,8 @@ pub struct RepeatedId {
     pub id: u32,
 }
 
-/// Brings the entries of one row into ascending order of their ids, where they are not yet. `scratch` is room.
+/// Brings the entries of one row into ascending order of their ids, where they are not yet.
+/// `scratch` is room.
 ///
 /// # Errors
 /// An id that stands twice; the row is left as it was.

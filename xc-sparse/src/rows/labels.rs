@@ -6,7 +6,8 @@ use thiserror::Error;
 /// The labels of many instances: a list of label ids a row, ascending and unique.
 ///
 /// # Invariants
-/// `indptr` starts with 0, never falls and ends with `labels.len()`; every label is below `n_labels`.
+/// `indptr` starts with 0, never falls and ends with `labels.len()`; every label is below
+/// `n_labels`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelRows {
     indptr: Vec<usize>,
@@ -31,7 +32,7 @@ pub enum LabelRowsError {
     LabelOutOfRange {
         /// The row.
         row: usize,
-        /// The label met.
+        /// The label got.
         label: u32,
         /// The number of labels.
         n_labels: usize,
@@ -41,7 +42,7 @@ pub enum LabelRowsError {
     Order {
         /// The row.
         row: usize,
-        /// The label met.
+        /// The label got.
         label: u32,
     },
 }

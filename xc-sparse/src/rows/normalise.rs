@@ -4,7 +4,8 @@ use super::{CsrMatrix, SparseRow};
 
 /// What multiplies values, in f64, to make their Euclidean length 1; 1 where the length is 0.
 ///
-/// The squares are summed in f64, in the order of the values: finite for every row of finite values.
+/// The squares are summed in f64, in the order of the values: finite for every row of finite
+/// values.
 pub fn unit_scale(values: impl Iterator<Item = f32>) -> f64 {
     let square: f64 = values.map(|v| f64::from(v) * f64::from(v)).sum();
     if square > 0.0 { 1.0 / square.sqrt() } else { 1.0 }

@@ -9,13 +9,13 @@ pub trait Loop {
     /// What it gives.
     type Output;
 
-    /// The loop. To be marked `#[inline(always)]`, with all it calls that has vectors: it is compiled for the
-    /// instructions of its caller then.
+    /// The loop. To be marked `#[inline(always)]`, with all it calls that has vectors: it is
+    /// compiled for the instructions of its caller then.
     fn run(self) -> Self::Output;
 }
 
-/// Runs a loop compiled for the widest vectors of this machine. The loop should do at least some hundred nanoseconds
-/// of work, and is compiled once for each instruction set.
+/// Runs a loop compiled for the widest vectors of this machine. The loop should do at least some
+/// hundred nanoseconds of work, and is compiled once for each instruction set.
 #[inline(always)]
 pub fn vectorised_loop<L: Loop>(body: L) -> L::Output {
     // SAFETY: `Isa::current` gives only instruction sets that this machine has.
@@ -48,8 +48,9 @@ unsafe fn run_on<L: Loop>(isa: Isa, body: L) -> L::Output {
     }
 }
 
-/// [`vectorised_loop`] for a short loop. The compiler puts a closure of some tens of instructions in its place three
-/// times; a larger one it may call instead, and then it is compiled for the least instruction set: those are for [`Loop`].
+/// [`vectorised_loop`] for a short loop. The compiler puts a closure of some tens of instructions
+/// in its place three times; a larger one it may call instead, and then it is compiled for the
+/// least instruction set: those are for [`Loop`].
 #[inline(always)]
 pub fn vectorised<R>(body: impl FnOnce() -> R) -> R {
     vectorised_loop(Short(body))

@@ -52,8 +52,8 @@ impl Isa {
     /// The one that `XC_SIMD` names; the widest available where it is not set.
     ///
     /// # Errors
-    /// An unknown instruction set, or one that this machine lacks: a silent change of path would make a forced test pass
-    /// for the wrong reason.
+    /// An unknown instruction set, or one that this machine lacks: a silent change of path would
+    /// make a forced test pass for the wrong reason.
     pub fn from_env() -> Result<Isa, IsaError> {
         match std::env::var_os("XC_SIMD") {
             None => Ok(Self::available().last().unwrap_or(Self::Scalar)),

@@ -15,8 +15,9 @@ pub fn prefetch<T>(slice: &[T], at: usize) {
     let _ = (slice, at);
 }
 
-/// Asks for the first cache lines of values that will be read soon: what follows in a long row the machine finds itself, and
-/// asking for all of it costs more than it saves (forward of 512 x 512: 7.0 ms without, 10.2 ms with all lines).
+/// Asks for the first cache lines of values that will be read soon: what follows in a long row the
+/// machine finds itself, and asking for all of it costs more than it saves (forward of 512 x 512:
+/// 7.0 ms without, 10.2 ms with all lines).
 #[inline(always)]
 pub fn prefetch_start(values: &[f32]) {
     prefetch_all(&values[..values.len().min(8 * A_LINE)]);

@@ -117,7 +117,8 @@ impl Config {
         Ok(bytes)
     }
 
-    /// Reads and checks the file of `folder`; also gives the hash written and the hash of what was got.
+    /// Reads and checks the file of `folder`; also gives the hash written and the hash of what was
+    /// got.
     pub(super) fn read(folder: &Path) -> Result<(Self, ConfigHash), OpenError> {
         Self::read_in(&open_folder(folder)?)
     }

@@ -27,8 +27,8 @@ pub enum OpenMode {
     Map,
     /// Map the files and read all of them ahead.
     MapPopulate,
-    /// Read the files into memory, in large pages where the system has them: for files that other programs may change,
-    /// and for models that answer many queries.
+    /// Read the files into memory, in large pages where the system has them: for files that other
+    /// programs may change, and for models that answer many queries.
     Read,
 }
 
@@ -65,9 +65,9 @@ pub(super) struct OpenFile {
 /// A model folder that is open.
 ///
 /// # Cost
-/// Opening reads `config.json` and the headers, not the arrays: well below a millisecond, whatever the size (with
-/// [`OpenMode::Map`]). The content is checked by [`Container::verify`]; whether the arrays make sense together is the
-/// business of each model kind.
+/// Opening reads `config.json` and the headers, not the arrays: well below a millisecond, whatever
+/// the size (with [`OpenMode::Map`]). The content is checked by [`Container::verify`]; whether the
+/// arrays make sense together is the business of each model kind.
 pub struct Container {
     folder: PathBuf,
     pub(super) config: Config,
@@ -87,14 +87,16 @@ impl Container {
     /// Opens the folder and checks that configuration, headers and file lengths agree.
     ///
     /// # Errors
-    /// Anything in the folder that the format does not allow; see [`OpenError`]. Never panics on what a file holds.
+    /// Anything in the folder that the format does not allow; see [`OpenError`]. Never panics on
+    /// what a file holds.
     pub fn open(folder: &Path, mode: OpenMode) -> Result<Self, OpenError> {
         let (container, lost) = Self::open_sound(folder, mode)?;
         lost.into_values().next().map_or(Ok(container), Err)
     }
 
-    /// Opens the folder as far as it is sound: an array file that is missing or malformed is left out, with all of its
-    /// arrays; [`Container::lost`] says what is wrong with it. For models of which a part can answer alone.
+    /// Opens the folder as far as it is sound: an array file that is missing or malformed is left
+    /// out, with all of its arrays; [`Container::lost`] says what is wrong with it. For models of
+    /// which a part can answer alone.
     ///
     /// # Errors
     /// As [`Container::open`], of the configuration.
@@ -103,9 +105,10 @@ impl Container {
         Ok(Self { lost: lost.into_iter().map(|(file, error)| (file, Arc::new(error))).collect(), ..container })
     }
 
-    /// Opens what is sound, and gives what is wrong with the other files. The folder is opened once, and everything in it
-    /// through that handle: a model that is put in its place meanwhile is not mixed with it. What fails because the folder was
-    /// removed after that is tried again with the new one.
+    /// Opens what is sound, and gives what is wrong with the other files. The folder is opened
+    /// once, and everything in it through that handle: a model that is put in its place meanwhile
+    /// is not mixed with it. What fails because the folder was removed after that is tried again
+    /// with the new one.
     fn open_sound(path: &Path, mode: OpenMode) -> Result<(Self, BTreeMap<String, OpenError>), OpenError> {
         let mut tries = 0..TRIES;
         loop {
@@ -180,7 +183,8 @@ impl Container {
         &self.config.parameters
     }
 
-    /// One parameter as a value of type `T`. An absent one reads as `null`, so an `Option` may be asked for.
+    /// One parameter as a value of type `T`. An absent one reads as `null`, so an `Option` may be
+    /// asked for.
     ///
     /// # Errors
     /// It is not there or of another type.
@@ -221,7 +225,8 @@ impl Container {
     /// An array, flat, whatever its shape.
     ///
     /// # Errors
-    /// No such array, another element type, an offset that does not suit the type (files of other programs).
+    /// No such array, another element type, an offset that does not suit the type (files of other
+    /// programs).
     pub fn array<T: Element>(&self, name: &str) -> Result<Buffer<T>, OpenError> {
         let (file, range) = self.place(name, T::DTYPE)?;
         elements(Arc::clone(&file.bytes), range.clone()).ok_or_else(|| OpenError::Misaligned {
@@ -242,7 +247,8 @@ impl Container {
         Ok(array)
     }
 
-    /// An array of floats whose type is known when the program runs, which must have the given shape.
+    /// An array of floats whose type is known when the program runs, which must have the given
+    /// shape.
     ///
     /// # Errors
     /// As [`Container::array_shaped`].
@@ -260,7 +266,8 @@ impl Container {
         })
     }
 
-    /// The elements of an array whose type is known when the program runs, little-endian, perhaps not aligned for it.
+    /// The elements of an array whose type is known when the program runs, little-endian, perhaps
+    /// not aligned for it.
     ///
     /// # Errors
     /// No such array, another element type, another shape.
@@ -301,8 +308,8 @@ impl Container {
         })
     }
 
-    /// The labels' names in label order, or `None` when labels have none. Reads the file at each call; it is that of the model
-    /// that was opened, whatever stands in its place by now.
+    /// The labels' names in label order, or `None` when labels have none. Reads the file at each
+    /// call; it is that of the model that was opened, whatever stands in its place by now.
     pub fn labels(&self) -> Result<Option<Vec<String>>, OpenError> {
         let Some(entry) = &self.config.labels else { return Ok(None) };
         let path = self.folder.join(LABELS_FILE);
@@ -327,8 +334,8 @@ impl Container {
         read_all(file, &self.folder.join(LABELS_FILE), "label names", LABELS_LIMIT)
     }
 
-    /// Tells the system how the arrays will be used. Does nothing for files that were read, or where the system has no
-    /// such call.
+    /// Tells the system how the arrays will be used. Does nothing for files that were read, or
+    /// where the system has no such call.
     ///
     /// # Errors
     /// The system refuses.
@@ -387,7 +394,8 @@ fn open_arrays(
     Ok((OpenFile { path, bytes: Arc::new(bytes), pads }, places))
 }
 
-/// Reads the header; gives the position of the data part. The file is exactly as long as the header says.
+/// Reads the header; gives the position of the data part. The file is exactly as long as the header
+/// says.
 fn read_header(path: &Path, bytes: &[u8]) -> Result<(usize, Header), OpenError> {
     let length = |expected: u64| OpenError::Length { path: path.to_owned(), got: bytes.len() as u64, expected };
     let Some((prefix, rest)) = bytes.split_first_chunk::<8>() else { return Err(length(8)) };
@@ -406,7 +414,8 @@ fn read_header(path: &Path, bytes: &[u8]) -> Result<(usize, Header), OpenError> 
     Ok((8 + n_header, header))
 }
 
-/// Compares the arrays of one file with the configuration and notes where they lie; gives the padding.
+/// Compares the arrays of one file with the configuration and notes where they lie; gives the
+/// padding.
 fn place_arrays(
     path: &Path,
     start: usize,

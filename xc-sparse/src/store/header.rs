@@ -1,4 +1,5 @@
-//! The header of a safetensors file: 8 bytes of length, then JSON, padded with blanks to a reserved size.
+//! The header of a safetensors file: 8 bytes of length, then JSON, padded with blanks to a reserved
+//! size.
 
 use super::ALIGNMENT;
 use crate::dtype::DType;
@@ -30,7 +31,8 @@ pub(super) struct HeaderText {
 }
 
 impl HeaderText {
-    /// Notes an array at `begin..begin + n_bytes` of the data part. Names need no escapes: the writer checked them.
+    /// Notes an array at `begin..begin + n_bytes` of the data part. Names need no escapes: the
+    /// writer checked them.
     pub(super) fn push(&mut self, name: &str, dtype: DType, shape: &[usize], begin: u64, n_bytes: u64) {
         if !self.entries.is_empty() {
             self.entries.push(',');
@@ -50,7 +52,8 @@ impl HeaderText {
         self.push(&name, DType::U8, &[n_bytes as usize], begin, n_bytes);
     }
 
-    /// True when one more array of that name, with padding before it, surely fits in `reserve` bytes.
+    /// True when one more array of that name, with padding before it, surely fits in `reserve`
+    /// bytes.
     pub(super) fn has_room(&self, name: &str, rank: usize, reserve: usize) -> bool {
         // The fixed words of two entries, and every number at its longest (20 digits and a comma).
         let entry = 2 * 64 + name.len() + 16 + 21 * (rank + 6);
@@ -75,7 +78,8 @@ impl HeaderText {
 /// A header as it was read.
 ///
 /// # Invariants
-/// Arrays follow one another without holes from 0 on, and each has as many bytes as its shape and type say.
+/// Arrays follow one another without holes from 0 on, and each has as many bytes as its shape and
+/// type say.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "RawHeader")]
 pub(super) struct Header {

@@ -1,7 +1,7 @@
 //! Models on disk: a folder of named arrays beside one `config.json`.
 //!
-//! The saved file is the mapped file: opening reads the configuration and the headers, and an array is a slice of the
-//! mapping. `docs/formats/model.md` is the specification.
+//! The saved file is the mapped file: opening reads the configuration and the headers, and an array
+//! is a slice of the mapping. `docs/formats/model.md` is the specification.
 //!
 //! ```text
 //!   MODEL/config.json             format_version, kind, parameters, pipeline; file, dtype, shape, xxh3 of each array
@@ -28,9 +28,9 @@
 //! ```
 //!
 //! # When not to use mapping
-//! A mapped file must not change while it is open: a file truncated by another program ends this one with SIGBUS.
-//! Saving never writes in place, so our own writers are safe; for files that others may rewrite, open with
-//! [`OpenMode::Read`].
+//! A mapped file must not change while it is open: a file truncated by another program ends this
+//! one with SIGBUS. Saving never writes in place, so our own writers are safe; for files that
+//! others may rewrite, open with [`OpenMode::Read`].
 
 mod checkpoint;
 mod config;

@@ -1,4 +1,5 @@
-//! A folder that is open: every file comes from this folder, whatever is put in its place meanwhile.
+//! A folder that is open: every file comes from this folder, whatever is put in its place
+//! meanwhile.
 
 use super::OpenError;
 use std::fs::File;
@@ -52,14 +53,16 @@ impl OpenFolder {
         File::open(self.path.join(name))
     }
 
-    /// Whether the path names another folder now: a folder with open files cannot be replaced there.
+    /// Whether the path names another folder now: a folder with open files cannot be replaced
+    /// there.
     pub(super) fn was_replaced(&self) -> bool {
         false
     }
 }
 
 impl OpenFolder {
-    /// Opens a regular file in the folder. Pipes and devices have no end, or keep their reader waiting.
+    /// Opens a regular file in the folder. Pipes and devices have no end, or keep their reader
+    /// waiting.
     pub(super) fn file(&self, name: &str) -> io::Result<File> {
         let file = self.open_file(name)?;
         match file.metadata()?.is_file() {
@@ -75,7 +78,8 @@ impl OpenFolder {
     }
 }
 
-/// Reads a whole file from its beginning, at most `limit` bytes of it, wherever others that share it stand.
+/// Reads a whole file from its beginning, at most `limit` bytes of it, wherever others that share
+/// it stand.
 pub(super) fn read_all(file: &File, path: &Path, what: &'static str, limit: u64) -> Result<Vec<u8>, OpenError> {
     let mut bytes = Vec::new();
     let n = ReadAt { file, at: 0 }.take(limit.saturating_add(1)).read_to_end(&mut bytes);

@@ -297,7 +297,8 @@ fn words_of_a_damaged_file_stand_in_the_cause_alone() {
     assert!(error.to_string().ends_with("config.json: malformed") && error.said().contains("F\n8\u{1b}"), "{error:?}");
 }
 
-/// Folders that earlier versions wrote, kept for ever. Today's writer must still write the newest of them, byte for byte.
+/// Folders that earlier versions wrote, kept for ever. Today's writer must still write the newest
+/// of them, byte for byte.
 #[test]
 fn models_of_every_format_version_open() {
     let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/model-v1");
@@ -355,7 +356,8 @@ fn hostile_headers_are_refused() {
         let error = Container::open(&model, OpenMode::Map).unwrap_err().said();
         assert!(error.contains("model.safetensors") && error.contains(words), "{error}: expected {words}");
     }
-    // The sound form of the same text opens: the cases above fail for the reason they name. Its data is misaligned.
+    // The sound form of the same text opens: the cases above fail for the reason they name. Its
+    // data is misaligned.
     fs::write(&path, entry("[2]", "[0,8]")).unwrap();
     let container = Container::open(&model, OpenMode::Read).unwrap();
     let length = fs::metadata(&path).unwrap().len();

@@ -47,8 +47,8 @@ impl std::fmt::Display for Mismatch {
 }
 
 impl Container {
-    /// Hashes everything and lists what differs from what was saved: arrays by name, then padding, labels and
-    /// configuration. An empty list means that the folder is as it was written.
+    /// Hashes everything and lists what differs from what was saved: arrays by name, then padding,
+    /// labels and configuration. An empty list means that the folder is as it was written.
     ///
     /// # Errors
     /// `labels.txt` cannot be read.

@@ -7,8 +7,9 @@ use crate::dtype::Element;
 use memmap2::{Mmap, MmapOptions};
 use std::{fs::File, io, io::Read as _, sync::Arc};
 
-/// Bytes of a mapped file, at most, for which large pages are asked for. What is not in the page cache is then read from the
-/// disk in pieces of the size of such a page, of which a query needs a few lines: too much for the largest models.
+/// Bytes of a mapped file, at most, for which large pages are asked for. What is not in the page
+/// cache is then read from the disk in pieces of the size of such a page, of which a query needs a
+/// few lines: too much for the largest models.
 #[cfg(target_os = "linux")]
 const LARGE_PAGES_UP_TO: usize = 2 << 30;
 
@@ -20,26 +21,29 @@ pub(super) enum FileBytes {
 }
 
 impl FileBytes {
-    /// Maps the whole file, read-only. `populate` reads all of it ahead. (A file of no bytes cannot be mapped.)
+    /// Maps the whole file, read-only. `populate` reads all of it ahead. (A file of no bytes cannot
+    /// be mapped.)
     pub(super) fn map(file: &File, populate: bool) -> io::Result<Self> {
         let mut options = MmapOptions::new();
         if populate {
             options.populate();
         }
-        // SAFETY: the mapping is read-only and model files are never written in place: saving builds a new folder and
-        // renames it (see `replace`). That no other program changes the file is the documented condition of
-        // `OpenMode::Map`.
+        // SAFETY: the mapping is read-only and model files are never written in place: saving
+        // builds a new folder and renames it (see `replace`). That no other program changes the
+        // file is the documented condition of `OpenMode::Map`.
         let map = unsafe { options.map(file) }?;
         #[cfg(target_os = "linux")]
         if map.len() <= LARGE_PAGES_UP_TO {
-            // A wish only, and one that file systems without large pages in their cache do not fulfil.
+            // A wish only, and one that file systems without large pages in their cache do not
+            // fulfil.
             let _ = map.advise(memmap2::Advice::HugePage);
         }
         Ok(Self::Mapped(map))
     }
 
-    /// Reads the whole file of `length` bytes, into large pages where the system has them: scattered reads of a large model
-    /// otherwise spend a tenth to a third of their time on address translation.
+    /// Reads the whole file of `length` bytes, into large pages where the system has them:
+    /// scattered reads of a large model otherwise spend a tenth to a third of their time on address
+    /// translation.
     pub(super) fn read(file: &mut File, length: usize) -> io::Result<Self> {
         let mut memory = Pages::default();
         memory.try_resize(length)?;
@@ -65,8 +69,9 @@ impl FileBytes {
 }
 
 #[cfg(feature = "io")]
-/// Maps the bytes `range` of a file as elements: little-endian, as they are in memory. `None` when they are misaligned or no whole number of
-/// elements. The file must not change while the array lives.
+/// Maps the bytes `range` of a file as elements: little-endian, as they are in memory. `None` when
+/// they are misaligned or no whole number of elements. The file must not change while the array
+/// lives.
 ///
 /// # Panics
 /// If the range lies outside the file.
@@ -75,7 +80,8 @@ pub(crate) fn map_elements<T: Element>(file: &File, range: std::ops::Range<usize
     Ok(elements(Arc::new(bytes), range))
 }
 
-/// The bytes `range` of `file` as elements; `None` when they are misaligned or no whole number of elements.
+/// The bytes `range` of `file` as elements; `None` when they are misaligned or no whole number of
+/// elements.
 ///
 /// # Panics
 /// If the range lies outside the file.

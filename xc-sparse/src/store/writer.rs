@@ -37,9 +37,10 @@ impl<'a> ArrayRef<'a> {
 
 /// Builds a model folder beside its destination and puts it there when it is complete.
 ///
-/// The bytes written depend on what is added and on the order of the calls to [`ContainerWriter::add`], on nothing
-/// else: not on time, threads or paths. Dropping the writer before [`ContainerWriter::finish`] removes what was
-/// built; a program that is killed leaves a folder `.NAME.*.partial` beside the destination, never a half model in it.
+/// The bytes written depend on what is added and on the order of the calls to
+/// [`ContainerWriter::add`], on nothing else: not on time, threads or paths. Dropping the writer
+/// before [`ContainerWriter::finish`] removes what was built; a program that is killed leaves a
+/// folder `.NAME.*.partial` beside the destination, never a half model in it.
 ///
 /// # Cost
 /// One pass over each array: hash (xxh3) and write; memory for the headers only.
@@ -91,7 +92,8 @@ impl ContainerWriter {
     /// Says whether a model may be saved at `destination`, before any long work.
     ///
     /// # Errors
-    /// [`WriteError::Occupied`] when something stands there that is neither an empty folder nor a model of ours alone.
+    /// [`WriteError::Occupied`] when something stands there that is neither an empty folder nor a
+    /// model of ours alone.
     pub fn check(destination: &Path) -> Result<(), WriteError> {
         let destination = replace::resolve(destination)?;
         replace::inspect(&destination)?;
@@ -131,8 +133,9 @@ impl ContainerWriter {
     /// Writes an array at once.
     ///
     /// # Errors
-    /// A name that is taken, longer than 128 bytes, begins with `_` or holds anything but ASCII letters, digits, `.`,
-    /// `-` and `_`; more than 8 dimensions; bytes that do not fit the shape; the system refuses to write.
+    /// A name that is taken, longer than 128 bytes, begins with `_` or holds anything but ASCII
+    /// letters, digits, `.`, `-` and `_`; more than 8 dimensions; bytes that do not fit the shape;
+    /// the system refuses to write.
     pub fn add(&mut self, name: &str, array: ArrayRef<'_>) -> Result<(), WriteError> {
         let n_bytes = array.bytes.len() as u64;
         check_shape(name, array.dtype, array.shape, n_bytes)?;
@@ -156,8 +159,9 @@ impl ContainerWriter {
         Ok(())
     }
 
-    /// Puts the arrays that are added from here on into a file of their own, `model-NAME.safetensors`: a part of the model that
-    /// may be lost without the others ([`Container::open_parts`](super::Container::open_parts)).
+    /// Puts the arrays that are added from here on into a file of their own,
+    /// `model-NAME.safetensors`: a part of the model that may be lost without the others
+    /// ([`Container::open_parts`](super::Container::open_parts)).
     ///
     /// # Errors
     /// A name that [`ContainerWriter::add`] would refuse; the system refuses to write.
@@ -175,8 +179,8 @@ impl ContainerWriter {
 
     /// Begins an array whose length is not known yet, in a file of its own.
     ///
-    /// Several streams may be open at once, and each may be moved to another thread; all must be finished before the
-    /// writer is.
+    /// Several streams may be open at once, and each may be moved to another thread; all must be
+    /// finished before the writer is.
     ///
     /// # Errors
     /// As [`ContainerWriter::add`], of the name and the system.
@@ -198,8 +202,8 @@ impl ContainerWriter {
 
     /// Completes the files, has them written to the disk, and puts the folder in its place.
     ///
-    /// Until the last step the destination is untouched. An existing model is exchanged with the new one in a single
-    /// step where the system can do that (Linux), then removed.
+    /// Until the last step the destination is untouched. An existing model is exchanged with the
+    /// new one in a single step where the system can do that (Linux), then removed.
     ///
     /// # Errors
     /// A stream that is not finished; the destination was filled meanwhile; the system refuses.

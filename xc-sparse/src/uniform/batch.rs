@@ -1,7 +1,7 @@
 //! Forward and backward of a whole batch: the products of all labels with all instances.
 //!
-//! What a trainer fuses with its loss and update is in [`Kernels`]; this is the plain form, for any width of indices and any
-//! type of weights.
+//! What a trainer fuses with its loss and update is in [`Kernels`]; this is the plain form, for any
+//! width of indices and any type of weights.
 
 use super::product::{Kernels, Sums, weight_gradients};
 use super::{Connections, LANES, Lines};
@@ -11,11 +11,12 @@ use rayon::prelude::*;
 impl Connections {
     /// The score of every label for every instance, row-major: one row of `n_labels()` an instance.
     ///
-    /// *Determinism*: one order of sums, the same bits at any number of threads. *Cost*: one cache line a connection for 32
-    /// instances; blocks of 32 instances in parallel.
+    /// *Determinism*: one order of sums, the same bits at any number of threads. *Cost*: one cache
+    /// line a connection for 32 instances; blocks of 32 instances in parallel.
     ///
     /// # Panics
-    /// If the batch has another number of inputs, there is not one bias per label, or `out` has another length.
+    /// If the batch has another number of inputs, there is not one bias per label, or `out` has
+    /// another length.
     pub fn forward(&self, batch: &Lines, biases: &[f32], out: &mut [f32]) {
         let n_labels = self.n_labels();
         self.expect_batch(batch, biases.len(), out.len());
@@ -40,10 +41,12 @@ impl Connections {
         });
     }
 
-    /// Given the gradient of every score (laid out as [`Connections::forward`] gives them): the gradient of every weight, in the
-    /// order of the connections, and of every input, one row of `n_inputs()` an instance. Both are written over.
+    /// Given the gradient of every score (laid out as [`Connections::forward`] gives them): the
+    /// gradient of every weight, in the order of the connections, and of every input, one row of
+    /// `n_inputs()` an instance. Both are written over.
     ///
-    /// *Determinism*: as [`Connections::forward`]. *Cost*: about twice that of the forward products.
+    /// *Determinism*: as [`Connections::forward`]. *Cost*: about twice that of the forward
+    /// products.
     ///
     /// # Panics
     /// If the batch has another number of inputs, or a length is another.

@@ -11,17 +11,17 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum ConvertError {
     /// The matrix is stored by rows.
-    #[error("the matrix is stored by rows, wanted columns")]
+    #[error("the matrix is stored by rows, expected columns")]
     ByRows,
     /// Labels have different numbers of weights.
-    #[error("label {label} has {met} weights, label 0 has {wanted}: wanted the same number everywhere")]
+    #[error("label {label} has {got} weights, label 0 has {expected}: expected the same number everywhere")]
     NotUniform {
         /// The label.
         label: usize,
         /// Its weights.
-        met: usize,
+        got: usize,
         /// Those of label 0.
-        wanted: usize,
+        expected: usize,
     },
     /// See there.
     #[error(transparent)]
@@ -29,7 +29,8 @@ pub enum ConvertError {
 }
 
 impl Connections {
-    /// One column a label, one row an input: all with the same number of stored weights if `uniform`, which are rounded to the nearest.
+    /// One column a label, one row an input: all with the same number of stored weights if
+    /// `uniform`, which are rounded to the nearest.
     ///
     /// # Errors
     /// See [`ConvertError`].
@@ -42,11 +43,11 @@ impl Connections {
         let (first, last) = (indptr[0], indptr[n_labels]);
         let length = |label: usize| indptr[label + 1] - indptr[label];
         let fan_in = if uniform {
-            let wanted = if n_labels == 0 { 1 } else { length(0) };
-            if let Some(label) = (0..n_labels).find(|&label| length(label) != wanted) {
-                return Err(ConvertError::NotUniform { label, met: length(label), wanted });
+            let expected = if n_labels == 0 { 1 } else { length(0) };
+            if let Some(label) = (0..n_labels).find(|&label| length(label) != expected) {
+                return Err(ConvertError::NotUniform { label, got: length(label), expected });
             }
-            FanIn::Uniform(wanted)
+            FanIn::Uniform(expected)
         } else {
             FanIn::Varying(indptr.iter().map(|&at| (at - first) as u64).collect::<Vec<_>>().into())
         };

@@ -51,10 +51,12 @@ impl Connections {
         writer.add(&format!("{prefix}weights"), ArrayRef { dtype, shape, bytes: self.weights().bytes() })
     }
 
-    /// Opens what [`Connections::write`] wrote; `fan_in` is none where labels differ. The arrays stay where they are.
+    /// Opens what [`Connections::write`] wrote; `fan_in` is none where labels differ. The arrays
+    /// stay where they are.
     ///
-    /// *Cost*: with `check`, a pass over all arrays, which finds inputs out of range or twice and weights that are not finite. Without it
-    /// the caller vouches for the file; a wrong input then ends an answer with a panic.
+    /// *Cost*: with `check`, a pass over all arrays, which finds inputs out of range or twice and
+    /// weights that are not finite. Without it the caller vouches for the file; a wrong input then
+    /// ends an answer with a panic.
     ///
     /// # Errors
     /// See [`OpenConnectionsError`].

@@ -6,8 +6,8 @@ use crate::parallel::for_each_part;
 /// Instances in a line.
 pub const LANES: usize = 32;
 
-/// One input of [`LANES`] instances in bf16: one cache line. Lane `i` of the lower half words is instance `i`, of the upper ones
-/// instance `i + 16`.
+/// One input of [`LANES`] instances in bf16: one cache line. Lane `i` of the lower half words is
+/// instance `i`, of the upper ones instance `i + 16`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
 pub struct Line(pub [u32; LANES / 2]);
@@ -30,8 +30,8 @@ impl Line {
     }
 }
 
-/// Dense inputs of a batch, rounded to bf16 and transposed: block after block of [`LANES`] instances, in each one [`Line`] an
-/// input. The lanes beyond the last instance are zeros.
+/// Dense inputs of a batch, rounded to bf16 and transposed: block after block of [`LANES`]
+/// instances, in each one [`Line`] an input. The lanes beyond the last instance are zeros.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
     lines: Pages<Line>,
@@ -42,7 +42,8 @@ pub struct Lines {
 /// Inputs that are transposed at a time: their part of 32 rows fits the first-level cache.
 const STRIPE: usize = 64;
 
-/// The bits of the nearest bf16, ties to even, in code without branches. NaN stays NaN; what is too large becomes infinite.
+/// The bits of the nearest bf16, ties to even, in code without branches. NaN stays NaN; what is too
+/// large becomes infinite.
 #[inline(always)]
 pub fn nearest_bf16(value: f32) -> u16 {
     let bits = value.to_bits();
@@ -56,7 +57,7 @@ impl Lines {
     /// # Panics
     /// If the values are not `len * n_inputs`.
     pub fn fill(&mut self, values: &[f32], len: usize, n_inputs: usize) {
-        assert!(values.len() == len * n_inputs, "{} values, wanted {len} x {n_inputs}", values.len());
+        assert!(values.len() == len * n_inputs, "{} values, expected {len} x {n_inputs}", values.len());
         let n = len.div_ceil(LANES) * n_inputs;
         // Every line is written below: what it held before does not matter.
         self.lines.resize(n);
@@ -134,8 +135,11 @@ mod tests {
     fn rounding_is_that_of_the_standard() {
         for bits in (0..=u32::MAX).step_by(977) {
             let value = f32::from_bits(bits);
-            let (met, wanted) = (bf16::from_bits(nearest_bf16(value)), bf16::from_f32(value));
-            assert!(met.to_bits() == wanted.to_bits() || (met.is_nan() && wanted.is_nan()), "{value}: {met}, {wanted}");
+            let (got, expected) = (bf16::from_bits(nearest_bf16(value)), bf16::from_f32(value));
+            assert!(
+                got.to_bits() == expected.to_bits() || (got.is_nan() && expected.is_nan()),
+                "{value}: {got}, {expected}"
+            );
         }
     }
 
@@ -153,9 +157,9 @@ mod tests {
                 for (j, line) in lines.block(block).iter().enumerate() {
                     for i in 0..LANES {
                         let row = block * LANES + i;
-                        let wanted = if row < len { bf16::from_f32(values[row * n_inputs + j]).to_f32() } else { 0.0 };
-                        prop_assert_eq!(line.get(i), wanted);
-                        prop_assert_eq!(line.widen()[i / 16][i % 16], wanted);
+                        let expected = if row < len { bf16::from_f32(values[row * n_inputs + j]).to_f32() } else { 0.0 };
+                        prop_assert_eq!(line.get(i), expected);
+                        prop_assert_eq!(line.widen()[i / 16][i % 16], expected);
                     }
                 }
             }

@@ -10,7 +10,8 @@ use thiserror::Error;
 pub enum FanIn {
     /// So many each.
     Uniform(usize),
-    /// Label `l` has those from `starts[l]` to `starts[l + 1]`: the unstructured form, to compare the uniform one with.
+    /// Label `l` has those from `starts[l]` to `starts[l + 1]`: the unstructured form, to compare
+    /// the uniform one with.
     Varying(Buffer<u64>),
 }
 
@@ -28,7 +29,8 @@ impl FanIn {
     }
 }
 
-/// Says that a type is one of the index types of this module: unsafe code relies on what they answer.
+/// Says that a type is one of the index types of this module: unsafe code relies on what they
+/// answer.
 mod sealed {
     pub trait Sealed {}
     impl Sealed for u16 {}
@@ -68,7 +70,8 @@ impl Index for u16 {
     #[inline(always)]
     fn all_below(inputs: &[Self], bound: usize) -> bool {
         match u16::try_from(bound) {
-            // Compared in their own width and without a branch, so that the compiler makes vectors of it.
+            // Compared in their own width and without a branch, so that the compiler makes vectors
+            // of it.
             Ok(bound) => inputs.iter().fold(true, |all, &input| all & (input < bound)),
             Err(_) => true,
         }
@@ -88,7 +91,8 @@ impl Index for u32 {
     #[inline(always)]
     fn all_below(inputs: &[Self], bound: usize) -> bool {
         match u32::try_from(bound) {
-            // Compared in their own width and without a branch, so that the compiler makes vectors of it.
+            // Compared in their own width and without a branch, so that the compiler makes vectors
+            // of it.
             Ok(bound) => inputs.iter().fold(true, |all, &input| all & (input < bound)),
             Err(_) => true,
         }
@@ -176,38 +180,38 @@ impl Indices {
 #[non_exhaustive]
 pub enum ConnectionsError {
     /// More connections than inputs.
-    #[error("{met} connections a label, wanted at most the number of inputs, {n_inputs}")]
+    #[error("{got} connections a label, expected at most the number of inputs, {n_inputs}")]
     TooMany {
         /// Connections of a label.
-        met: usize,
+        got: usize,
         /// Number of inputs.
         n_inputs: usize,
     },
     /// No input, or no connection a label.
-    #[error("{what} is 0, wanted at least 1")]
+    #[error("{what} is 0, expected at least 1")]
     Zero {
         /// Which number.
         what: &'static str,
     },
     /// Arrays of other lengths than the shape says.
-    #[error("{met} {what}, wanted {wanted}")]
+    #[error("{got} {what}, expected {expected}")]
     Length {
         /// What is counted.
         what: &'static str,
         /// How many there are.
-        met: usize,
+        got: usize,
         /// How many there should be.
-        wanted: usize,
+        expected: usize,
     },
     /// Not ascending from 0 to the number of connections.
-    #[error("start {at} of the labels' connections is {met}, wanted an ascending list from 0 to {wanted}")]
+    #[error("start {at} of the labels' connections is {got}, expected an ascending list from 0 to {expected}")]
     Starts {
         /// Position.
         at: usize,
         /// What is there.
-        met: u64,
+        got: u64,
         /// The number of connections.
-        wanted: usize,
+        expected: usize,
     },
     /// An input that is not there.
     #[error("label {label} is connected with input {input} of {n_inputs}")]
@@ -237,7 +241,8 @@ pub enum ConnectionsError {
 
 /// The weights of a sparse output layer, label-major.
 ///
-/// *Shapes*: `n_labels()` labels over `n_inputs()` inputs; in the uniform form two arrays of `n_labels * s`.
+/// *Shapes*: `n_labels()` labels over `n_inputs()` inputs; in the uniform form two arrays of
+/// `n_labels * s`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Connections {
     n_inputs: usize,
@@ -248,8 +253,8 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// `fan_in` connections each, with inputs that `draw` chooses: called once a label, it fills a list of so many distinct inputs.
-    /// All weights are 0.
+    /// `fan_in` connections each, with inputs that `draw` chooses: called once a label, it fills a
+    /// list of so many distinct inputs. All weights are 0.
     ///
     /// # Errors
     /// See [`ConnectionsError`].
@@ -265,7 +270,7 @@ impl Connections {
         let inputs = (0..n_labels).flat_map(|label| {
             row.clear();
             draw(label, &mut row);
-            assert!(row.len() == fan_in, "{} inputs for label {label}, wanted {fan_in}", row.len());
+            assert!(row.len() == fan_in, "{} inputs for label {label}, expected {fan_in}", row.len());
             std::mem::take(&mut row)
         });
         let indices = Indices::new(n_inputs, inputs);
@@ -290,7 +295,8 @@ impl Connections {
     }
 
     #[cfg(feature = "store")]
-    /// Takes arrays of a file. Starts are always checked: they say which memory a label's connections are.
+    /// Takes arrays of a file. Starts are always checked: they say which memory a label's
+    /// connections are.
     pub(super) fn opened(
         n_labels: usize,
         n_inputs: usize,
@@ -338,9 +344,9 @@ impl Connections {
 
     fn check_lengths(&self) -> Result<(), ConnectionsError> {
         let (n, n_inputs) = (self.indices.len(), self.n_inputs);
-        let length = |what, met, wanted| match met == wanted {
+        let length = |what, got, expected| match got == expected {
             true => Ok(()),
-            false => Err(ConnectionsError::Length { what, met, wanted }),
+            false => Err(ConnectionsError::Length { what, got, expected }),
         };
         match &self.fan_in {
             FanIn::Uniform(fan_in) => {
@@ -352,7 +358,7 @@ impl Connections {
                     return Err(ConnectionsError::Zero { what: "the number of inputs" });
                 }
                 length("starts of labels", starts.len(), self.n_labels.saturating_add(1))?;
-                let wrong = |at: usize| ConnectionsError::Starts { at, met: starts[at], wanted: n };
+                let wrong = |at: usize| ConnectionsError::Starts { at, got: starts[at], expected: n };
                 let ascends = |at: usize| if at == 0 { starts[0] == 0 } else { starts[at - 1] <= starts[at] };
                 if let Some(at) = (0..starts.len()).find(|&at| !ascends(at) || starts[at] > n as u64) {
                     return Err(wrong(at));
@@ -413,7 +419,8 @@ impl Connections {
         &self.indices
     }
 
-    /// Inputs of the connections, to be changed; [`Connections::check`] says whether they are still sound.
+    /// Inputs of the connections, to be changed; [`Connections::check`] says whether they are still
+    /// sound.
     pub fn indices_mut(&mut self) -> &mut Indices {
         &mut self.indices
     }
@@ -487,7 +494,7 @@ pub fn check_shape(n_inputs: usize, fan_in: usize) -> Result<(), ConnectionsErro
         return Err(ConnectionsError::Zero { what: "the number of connections a label" });
     }
     if fan_in > n_inputs {
-        return Err(ConnectionsError::TooMany { met: fan_in, n_inputs });
+        return Err(ConnectionsError::TooMany { got: fan_in, n_inputs });
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Sparse output layers: each label is connected with a few inputs, in the uniform case with exactly `s` of them
-//! (schultheis2023uniform).
+//! Sparse output layers: each label is connected with a few inputs, in the uniform case with
+//! exactly `s` of them (schultheis2023uniform).
 //!
 //! ```text
 //!   label 0   inputs 5 17 240      weights  0.3 -0.1 0.02        row of s, label-major:
@@ -21,8 +21,9 @@
 //! ```
 //!
 //! # Instances side by side
-//! The inner loops work on [`LANES`] instances at once: their values of one input lie next to each other (one cache line, in
-//! half precision), so that following a connection reads one line and feeds every lane. [`Lines`] holds such a batch.
+//! The inner loops work on [`LANES`] instances at once: their values of one input lie next to each
+//! other (one cache line, in half precision), so that following a connection reads one line and
+//! feeds every lane. [`Lines`] holds such a batch.
 //!
 //! ```
 //! use xc_sparse::DType;
@@ -41,8 +42,9 @@
 //! ```
 //!
 //! # When not to use it
-//! With few labels, or with memory for `labels * inputs` weights, a dense layer is as fast and no worse. Directly above a narrow
-//! encoder the layer underfits; it wants a wide intermediate layer below (section 3.4 of the paper).
+//! With few labels, or with memory for `labels * inputs` weights, a dense layer is as fast and no
+//! worse. Directly above a narrow encoder the layer underfits; it wants a wide intermediate layer
+//! below (section 3.4 of the paper).
 
 mod batch;
 mod convert;

@@ -1,7 +1,8 @@
-//! Sparse evolutionary training: the weakest connections go, others come (SET; section 2 of schultheis2023uniform).
+//! Sparse evolutionary training: the weakest connections go, others come (SET; section 2 of
+//! schultheis2023uniform).
 //!
-//! In the uniform form a label's lost connections are replaced inside the label, so each keeps as many; in the unstructured
-//! form they come back anywhere.
+//! In the uniform form a label's lost connections are replaced inside the label, so each keeps as
+//! many; in the unstructured form they come back anywhere.
 
 use super::matrix::{Connections, FanIn, Index, Indices};
 use crate::buffer::FloatBuffer;
@@ -21,22 +22,23 @@ pub enum Rewired {
 const BLOCK: usize = 4096;
 
 impl Connections {
-    /// Replaces the `fraction` of all connections whose weights are smallest in magnitude (of equal ones the earlier) by new ones of
-    /// weight 0, whose inputs are drawn evenly from those that the label is not connected with. A label that lacks free
-    /// inputs keeps its connections.
+    /// Replaces the `fraction` of all connections whose weights are smallest in magnitude (of equal
+    /// ones the earlier) by new ones of weight 0, whose inputs are drawn evenly from those that the
+    /// label is not connected with. A label that lacks free inputs keeps its connections.
     ///
-    /// `random(label)` gives the random numbers of a label, the same for any number of threads; with `FanIn::Varying` that of label
-    /// `n_labels()` says which labels the new connections go to.
+    /// `random(label)` gives the random numbers of a label, the same for any number of threads;
+    /// with `FanIn::Varying` that of label `n_labels()` says which labels the new connections go
+    /// to.
     ///
     /// *Cost*: four passes over the weights.
     ///
     /// # Panics
     /// If `fraction` is not in [0, 1], or there are 2^32 connections or more.
     pub fn rewire<R: FnMut() -> u64>(&mut self, fraction: f64, random: impl Fn(usize) -> R + Sync) -> Rewired {
-        assert!((0.0..=1.0).contains(&fraction), "fraction {fraction}, wanted 0 to 1");
+        assert!((0.0..=1.0).contains(&fraction), "fraction {fraction}, expected 0 to 1");
         assert!(self.len() < u32::MAX as usize, "{} connections", self.len());
-        let wanted = (self.len() as f64 * fraction) as usize;
-        let lost = self.weakest(wanted);
+        let expected = (self.len() as f64 * fraction) as usize;
+        let lost = self.weakest(expected);
         match self.fan_in() {
             FanIn::Uniform(_) => Rewired::InPlace(self.replace_in_place(&lost, random)),
             FanIn::Varying(_) => Rewired::Moved(self.replace_anywhere(&lost, random)),
@@ -49,7 +51,8 @@ impl Connections {
             return Vec::new();
         }
         let size = |at: usize| self.weights().get(at).abs().to_bits();
-        // Bits of magnitudes order as they do: the upper half of the n-th smallest first, then its lower half.
+        // Bits of magnitudes order as they do: the upper half of the n-th smallest first, then its
+        // lower half.
         let count = |key: &(dyn Fn(u32) -> Option<u16> + Sync)| -> Vec<u64> {
             let blocks = (0..self.len()).into_par_iter().step_by(1 << 16).map(|first| {
                 let mut counts = vec![0u32; 1 << 16];
@@ -192,7 +195,8 @@ fn below(random: &mut impl FnMut() -> u64, n: usize) -> usize {
     ((u128::from(random()) * n as u128) >> 64) as usize
 }
 
-/// `n` distinct numbers below `bound` that are not among `taken` (distinct too), in the order in which they are drawn.
+/// `n` distinct numbers below `bound` that are not among `taken` (distinct too), in the order in
+/// which they are drawn.
 ///
 /// # Panics
 /// If there are not so many.
@@ -203,7 +207,7 @@ pub fn distinct(
     random: &mut impl FnMut() -> u64,
 ) -> Vec<usize> {
     let free = bound - taken.len();
-    assert!(n <= free, "{n} numbers wanted, {free} are free");
+    assert!(n <= free, "{n} numbers expected, {free} are free");
     let mut all: Vec<usize> = taken.collect();
     all.sort_unstable();
     let mut out = Vec::with_capacity(n);

@@ -4,8 +4,9 @@
 //!   y = finish( bias + sum_f x_f E[f] )              E: one row a feature
 //! ```
 //!
-//! Forward, each instance gathers its rows. Backward, each *feature* of the batch gathers the gradients of its
-//! instances, in instance order, and its row is changed at once: see [`crate::table`].
+//! Forward, each instance gathers its rows. Backward, each *feature* of the batch gathers the
+//! gradients of its instances, in instance order, and its row is changed at once: see
+//! [`crate::table`].
 
 use super::Encoder;
 use crate::activations::{ActivationDropout, BLOCK};
@@ -29,13 +30,13 @@ pub struct Bag {
 impl Bag {
     /// A table of `n_features` vectors of `width` values.
     ///
-    /// First values are even in +-1/sqrt(20): for rows of length 1, as tf-idf gives, sums then have a variance of 1/60 (a
-    /// guess; smaller is slower at first, larger remembers its noise).
+    /// First values are even in +-1/sqrt(20): for rows of length 1, as tf-idf gives, sums then have
+    /// a variance of 1/60 (a guess; smaller is slower at first, larger remembers its noise).
     ///
     /// # Panics
     /// If the rate of dropout is not in [0, 1).
     pub fn new(n_features: usize, width: usize, activation: Activation, dropout: f32, first: impl Into<Init>) -> Self {
-        assert!((0.0..1.0).contains(&dropout), "dropout {dropout}, wanted 0 <= rate < 1");
+        assert!((0.0..1.0).contains(&dropout), "dropout {dropout}, expected 0 <= rate < 1");
         let mut table = Parameter::zeros(n_features, width, Decay::Yes);
         let init = first.into();
         init.fill(0, 20f32.sqrt().recip(), &mut table);
@@ -65,8 +66,8 @@ impl Encoder for Bag {
     /// # Panics
     /// If the batch's rows are not sparse or have another number of features.
     fn forward(&self, batch: &Batch, mode: Mode, output: &mut Activations, (): &mut ()) -> Result<(), StepError> {
-        let met = batch.width();
-        assert!(met == self.n_features() && batch.dense().is_none(), "rows of {met}, expected {}", self.n_features());
+        let got = batch.width();
+        assert!(got == self.n_features() && batch.dense().is_none(), "rows of {got}, expected {}", self.n_features());
         let (width, instances) = (self.width(), batch.instances());
         output.reshape(batch.len(), width);
         for_each_part(output.values_mut(), (BLOCK * width).max(1), |block, rows| {

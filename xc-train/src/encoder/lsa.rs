@@ -1,8 +1,9 @@
 //! Latent semantic analysis of sparse rows: a truncated SVD, as the initial embeddings of a bag.
 //!
-//! A randomised range finder (`[halko2011finding]`, algorithm 4.4): random columns are multiplied by
-//! `X^T X` and made orthonormal, a few times. What comes out spans about what the right singular
-//! vectors of the largest singular values do, rotated among themselves: a layer above does not mind.
+//! A randomised range finder (`[halko2011finding]`, algorithm 4.4): random columns are multiplied
+//! by `X^T X` and made orthonormal, a few times. What comes out spans about what the right singular
+//! vectors of the largest singular values do, rotated among themselves: a layer above does not
+//! mind.
 //!
 //! ```text
 //!   V: features x k, even in +-1          pass: V <- Q of ( X^T X V ) = Q R         rows of X at length 1
@@ -103,8 +104,8 @@ pub(crate) fn embeddings(
         }
     }
     // Of the last pass but for its rotation: the energy of the columns it began with.
-    let met = energy / (which.len() * k) as f64;
-    let scale = (mean_square / met).sqrt() as f32;
+    let got = energy / (which.len() * k) as f64;
+    let scale = (mean_square / got).sqrt() as f32;
     let scale = if scale.is_finite() && scale > 0.0 { scale } else { 1.0 };
     let mut out = vec![0.0f32; n_features * k];
     out.par_chunks_mut(k.max(1)).zip(v.par_chunks(n_stripes.max(1))).for_each(|(to, row)| {
@@ -186,8 +187,8 @@ fn thin_q(mut a: Mat<f32>) -> Mat<f32> {
     let request = factor::qr_in_place_scratch::<f32>(n, k, block, Par::Seq, Spec::default());
     let mut memory = MemBuffer::new(request);
     factor::qr_in_place(a.as_mut(), coefficients.as_mut(), Par::Seq, MemStack::new(&mut memory), Spec::default());
-    // The pivot of each column that is there. R is in echelon form: a column that depends exactly on
-    // those before it has none.
+    // The pivot of each column that is there. R is in echelon form: a column that depends exactly
+    // on those before it has none.
     let (mut row, mut pivots) = (0, Vec::with_capacity(size));
     for column in 0..k {
         if row == size || a[(row, column)] == 0.0 {
@@ -219,7 +220,8 @@ mod tests {
     use super::*;
     use xc_sparse::CsrMatrix;
 
-    /// Rows within the span of `rank` directions (of `n_features` values), each `decay` times as long as the one before.
+    /// Rows within the span of `rank` directions (of `n_features` values), each `decay` times as
+    /// long as the one before.
     fn rows(n: usize, n_features: usize, rank: usize, decay: f64) -> (CsrMatrix, Vec<Vec<f64>>) {
         let mut random = Stream::new(5);
         let mut draw = |n: usize| {
@@ -267,8 +269,8 @@ mod tests {
             assert_eq!(n_full, rank, "{k}");
             for (i, a) in columns.iter().enumerate() {
                 for (j, b) in columns.iter().enumerate() {
-                    let wanted = if i == j && dot(a, a) > 0.0 { length } else { 0.0 };
-                    assert!((dot(a, b) - wanted).abs() < 1e-4 * length, "{k}: {i} {j} {}", dot(a, b) / length);
+                    let expected = if i == j && dot(a, a) > 0.0 { length } else { 0.0 };
+                    assert!((dot(a, b) - expected).abs() < 1e-4 * length, "{k}: {i} {j} {}", dot(a, b) / length);
                 }
             }
             for b in &basis {
@@ -293,9 +295,10 @@ mod tests {
             };
             (0..500).map(squares).sum()
         };
-        let met = sums(&v) / (500 * k) as f64;
-        assert!((met / mean_square - 1.0).abs() < 0.02, "{met}");
-        // Random directions of the same length hold a fifteenth of the rows' weight, these nearly all that 20 can.
+        let got = sums(&v) / (500 * k) as f64;
+        assert!((got / mean_square - 1.0).abs() < 0.02, "{got}");
+        // Random directions of the same length hold a fifteenth of the rows' weight, these nearly
+        // all that 20 can.
         let length = dot(&column(&v, k, 0), &column(&v, k, 0));
         let all: f64 = view.data().iter().map(|&v| f64::from(v).powi(2)).sum();
         assert!(sums(&v) / length > 0.95 * all, "{}", sums(&v) / length / all);

@@ -15,10 +15,12 @@ use crate::{Batch, Mode, StepError, Update};
 
 /// A network from instances to vectors.
 ///
-/// A training step calls `forward`, `backward` and `update` in this order with the same batch, mode and scratch;
-/// `squared_norm` may come before `update`. Only `forward` where the encoder does not learn.
+/// A training step calls `forward`, `backward` and `update` in this order with the same batch, mode
+/// and scratch; `squared_norm` may come before `update`. Only `forward` where the encoder does not
+/// learn.
 pub trait Encoder: State {
-    /// The vectors of a batch: [`Activations`](crate::Activations) where they lie in this process's memory.
+    /// The vectors of a batch: [`Activations`](crate::Activations) where they lie in this process's
+    /// memory.
     type Output: Default + Send;
     /// Buffers of a step; they grow to the largest batch and stay.
     type Scratch: Default + Send;
@@ -26,8 +28,8 @@ pub trait Encoder: State {
     /// Length of a vector.
     fn width(&self) -> usize;
 
-    /// Whether there is anything to learn. Where there is not, a step calls `forward` alone, and whoever is above need not compute the
-    /// gradient with respect to the output.
+    /// Whether there is anything to learn. Where there is not, a step calls `forward` alone, and
+    /// whoever is above need not compute the gradient with respect to the output.
     fn learns(&self) -> bool {
         true
     }
@@ -44,8 +46,9 @@ pub trait Encoder: State {
         scratch: &mut Self::Scratch,
     ) -> Result<(), StepError>;
 
-    /// Takes the gradient with respect to the output down to each layer's sums. `gradient` is used up: afterwards it
-    /// belongs to the encoder, and `update` expects it unchanged. Default: nothing, where `update` starts from the gradient itself.
+    /// Takes the gradient with respect to the output down to each layer's sums. `gradient` is used
+    /// up: afterwards it belongs to the encoder, and `update` expects it unchanged. Default:
+    /// nothing, where `update` starts from the gradient itself.
     ///
     /// # Errors
     /// What the encoder uses fails.
@@ -61,8 +64,8 @@ pub trait Encoder: State {
         Ok(())
     }
 
-    /// Sum of squares of the gradient with respect to all parameters, after `backward`. Default: an encoder that has none, whose
-    /// gradients cannot be clipped.
+    /// Sum of squares of the gradient with respect to all parameters, after `backward`. Default: an
+    /// encoder that has none, whose gradients cannot be clipped.
     ///
     /// # Errors
     /// What the encoder uses fails.

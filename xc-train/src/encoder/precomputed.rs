@@ -25,7 +25,7 @@ impl Precomputed {
     /// # Panics
     /// If the rate is not in [0, 1).
     pub fn with_dropout(mut self, rate: f32) -> Self {
-        assert!((0.0..1.0).contains(&rate), "dropout {rate}, wanted 0 <= rate < 1");
+        assert!((0.0..1.0).contains(&rate), "dropout {rate}, expected 0 <= rate < 1");
         self.finish.dropout = rate;
         self
     }

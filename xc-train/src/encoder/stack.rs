@@ -45,12 +45,13 @@ impl<E: Encoder<Output = Activations>> Stack<E> {
         Self { below, share_below: 1.0, layers: Vec::new() }
     }
 
-    /// Puts a layer of `width` outputs on top. Weights begin as He proposes for ReLU, at variance 1/inputs otherwise.
+    /// Puts a layer of `width` outputs on top. Weights begin as He proposes for ReLU, at variance
+    /// 1/inputs otherwise.
     ///
     /// # Panics
     /// If the rate of dropout is not in [0, 1).
     pub fn push(mut self, width: usize, activation: Activation, dropout: f32, first: impl Into<Init>) -> Self {
-        assert!((0.0..1.0).contains(&dropout), "dropout {dropout}, wanted 0 <= rate < 1");
+        assert!((0.0..1.0).contains(&dropout), "dropout {dropout}, expected 0 <= rate < 1");
         let layer = self.layers.len() as u64 + 1;
         let gain = if activation == Activation::Relu { 6.0 } else { 3.0 };
         let linear = Linear::new(width, self.width(), gain, first.into(), layer, Leaves::HIDDEN);
@@ -64,7 +65,8 @@ impl<E: Encoder<Output = Activations>> Stack<E> {
         self
     }
 
-    /// Lets what is below the layers learn at a share of their learning rate; at 0 it stays as it is.
+    /// Lets what is below the layers learn at a share of their learning rate; at 0 it stays as it
+    /// is.
     ///
     /// # Panics
     /// If the share is negative or no number.

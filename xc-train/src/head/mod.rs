@@ -23,8 +23,9 @@ pub struct Ranked {
 
 /// The output layer. It calls the loss itself: a head that scores only some labels chooses them.
 ///
-/// A training step calls either `step`, or `loss`, `backward` and `update` in this order with the same input and scratch,
-/// where `squared_norm` may come before `update` and `backward` is left out when nobody needs the gradient.
+/// A training step calls either `step`, or `loss`, `backward` and `update` in this order with the
+/// same input and scratch, where `squared_norm` may come before `update` and `backward` is left out
+/// when nobody needs the gradient.
 pub trait Head: State {
     /// What an encoder gives: [`Activations`] where vectors lie in this process's memory.
     type Input;
@@ -37,8 +38,9 @@ pub trait Head: State {
     /// The labels that this head scores, by the numbers that targets and answers have for them.
     fn labels(&self) -> Range<u32>;
 
-    /// Mean loss of a batch. Leaves its gradient with respect to the logits in the scratch. In training a head may choose labels, drop
-    /// or screen; in [`Mode::Predict`] all labels are scored.
+    /// Mean loss of a batch. Leaves its gradient with respect to the logits in the scratch. In
+    /// training a head may choose labels, drop or screen; in [`Mode::Predict`] all labels are
+    /// scored.
     ///
     /// # Errors
     /// What the head uses fails.
@@ -69,14 +71,16 @@ pub trait Head: State {
     /// What the head uses fails.
     fn update(&mut self, input: &Self::Input, scratch: &mut Self::Scratch, update: &Update) -> Result<(), StepError>;
 
-    /// A whole step: mean loss of the batch before the change, gradient with respect to the input (when it is asked for) by the
-    /// parameters before the change, and the change.
+    /// A whole step: mean loss of the batch before the change, gradient with respect to the input
+    /// (when it is asked for) by the parameters before the change, and the change.
     ///
-    /// By default it is put together from `loss`, `backward` and `update`, and nothing changes when the loss is not finite. A
-    /// head may fuse the three, so that logits of few labels exist at a time; it does exactly what the three would do, but
-    /// when the loss that it gives is not finite, it may already have changed some labels. A training ends there.
+    /// By default it is put together from `loss`, `backward` and `update`, and nothing changes when
+    /// the loss is not finite. A head may fuse the three, so that logits of few labels exist at a
+    /// time; it does exactly what the three would do, but when the loss that it gives is not
+    /// finite, it may already have changed some labels. A training ends there.
     ///
-    /// A training that clips gradients needs their norm before anything changes: it calls the parts.
+    /// A training that clips gradients needs their norm before anything changes: it calls the
+    /// parts.
     ///
     /// # Errors
     /// What the head uses fails.
@@ -110,9 +114,9 @@ pub trait Head: State {
         scratch: &mut Self::Scratch,
     ) -> Result<(), StepError>;
 
-    /// The `k` best labels of each instance by their logits, and the loss of each if targets are given, in
-    /// place of what `out` holds. By default from the logits of the whole batch; a head of very many
-    /// labels does without them.
+    /// The `k` best labels of each instance by their logits, and the loss of each if targets are
+    /// given, in place of what `out` holds. By default from the logits of the whole batch; a head
+    /// of very many labels does without them.
     ///
     /// # Errors
     /// What the head uses fails.
@@ -142,7 +146,8 @@ pub(crate) struct RowRank {
     pub(crate) loss: f64,
 }
 
-/// Calls `work` with each row of logits and its place in `scratch`, of which the first rows are then those of the batch.
+/// Calls `work` with each row of logits and its place in `scratch`, of which the first rows are
+/// then those of the batch.
 pub(crate) fn each_row<'s>(
     logits: &mut Activations,
     scratch: &'s mut RowScratch,

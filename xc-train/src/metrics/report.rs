@@ -165,8 +165,8 @@ pub struct Difference {
 
 /// The paired comparison of two reports.
 ///
-/// As JSON:
-/// `{"instances", "level", "resamples", "seed", "P@1": {"value", "other", "difference", "interval": [low, high]}, ...}`.
+/// As JSON: `{"instances", "level", "resamples", "seed", "P@1": {"value", "other", "difference",
+/// "interval": [low, high]}, ...}`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     instances: u64,

@@ -19,7 +19,8 @@ pub(super) const TREE: Kind =
 fn open(container: Container, _: &OpenOptions, check: Check) -> Result<Opened, OpenModelError> {
     let model = match check {
         Check::Structure => TreeModel::from_container(&container),
-        // SAFETY: `Check::None` comes from `Model::open_trusted` alone, whose caller vouches for the folder.
+        // SAFETY: `Check::None` comes from `Model::open_trusted` alone, whose caller vouches for
+        // the folder.
         Check::None => unsafe { xc_tree::trusted::open(&container) },
     };
     let model = model.map_err(OpenModelError::system)?;

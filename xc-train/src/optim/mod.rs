@@ -15,7 +15,7 @@
 //!
 //! # Untouched rows
 //! A row without gradient in a step is left as it is: neither its values nor its moments change,
-//! and weight decay does not reach it. Moments are *lazy*: when a row is met again they continue
+//! and weight decay does not reach it. Moments are *lazy*: when a row is got again they continue
 //! from where they were, as if no time had passed, while Adam's bias corrections count all steps of
 //! the training. (PyTorch's `SparseAdam` does the same.)
 

@@ -447,8 +447,8 @@ fn impossible_classifiers_are_refused() {
         change(&mut params);
         Classifier::new(preset::UNIFORM, N_FEATURES, N_LABELS, params).map(|_| ()).unwrap_err().to_string()
     };
-    assert_eq!(said(|p| head(p).fan_in = 17), "17 connections a label, wanted at most the number of inputs, 16");
-    assert_eq!(said(|p| head(p).fan_in = 0), "the number of connections a label is 0, wanted at least 1");
+    assert_eq!(said(|p| head(p).fan_in = 17), "17 connections a label, expected at most the number of inputs, 16");
+    assert_eq!(said(|p| head(p).fan_in = 0), "the number of connections a label is 0, expected at least 1");
     assert!(said(|p| p.encoder.widths.clear()).contains("expected at least one width"));
     assert!(said(|p| p.encoder.widths = vec![3, 0]).contains("expected at least one width"));
     assert!(said(|p| head(p).moments = DType::F16).contains("moments of f16, expected f32 or bf16"));

@@ -232,7 +232,8 @@ fn encoder_and_head_learn_by_rules_of_their_own() {
     let examples = Examples::try_new(Features::Sparse(Rows::new(x.view())), &y).unwrap();
     let batch = batch(&examples);
     let start = Network::new(Bag::new(30, 6, Activation::Relu, 0.0, 1), Dense::new(9, 6, 1));
-    // What two steps make of each part. The loss of the first one has the same gradients whatever the rules are.
+    // What two steps make of each part. The loss of the first one has the same gradients whatever
+    // the rules are.
     let after = |encoder: Rule, head: Rule, clip_norm: Option<f64>, n_steps: u64| {
         let mut network = start.clone();
         network.prepare(encoder.optimizer, head.optimizer);

@@ -1,4 +1,5 @@
-//! Every gradient against differences of an f64 network, and of the network itself where dropout is on.
+//! Every gradient against differences of an f64 network, and of the network itself where dropout is
+//! on.
 
 use crate::reference::{Values, features, loss, targets};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
@@ -53,7 +54,7 @@ fn check<E: Encoder + Clone, H: Head<Input = E::Output> + Clone>(
 ) {
     let network = off_the_kink(network);
     for by in LOSSES {
-        let met = gradient(&network, batch, by, &at(0, 1.0));
+        let got = gradient(&network, batch, by, &at(0, 1.0));
         let values = Values::of(&network);
         let wanted_loss = loss(&values, x, y, by.name(), relu);
         let met_loss = network.loss(batch, by, &mut Scratch::default()).unwrap();
@@ -66,15 +67,15 @@ fn check<E: Encoder + Clone, H: Head<Input = E::Output> + Clone>(
                     values.0[p].2[i] += by_how_much;
                     loss(&values, x, y, by.name(), relu)
                 };
-                let wanted = (shifted(1e-6) - shifted(-1e-6)) / 2e-6;
-                let met = met[p][i];
+                let expected = (shifted(1e-6) - shifted(-1e-6)) / 2e-6;
+                let got = got[p][i];
                 assert!(
-                    (met - wanted).abs() < 1e-6 * wanted.abs().max(1.0),
-                    "{} {name} {i}: {met} {wanted}",
+                    (got - expected).abs() < 1e-6 * expected.abs().max(1.0),
+                    "{} {name} {i}: {got} {expected}",
                     by.name()
                 );
                 all += 1;
-                moved += usize::from(wanted.abs() > 1e-4);
+                moved += usize::from(expected.abs() > 1e-4);
             }
         }
         assert!(2 * moved > all, "{}: only {moved} of {all} gradients differ from 0", by.name());
@@ -137,13 +138,13 @@ fn dropout_of_precomputed_vectors_goes_through_the_gradient() {
     assert_eq!(output.values(), dense);
     vectors().forward(&batch, Mode::Train(Step { number: 2, epoch: 0, seed: 1 }), &mut output, &mut ()).unwrap();
     let (mut kept, mut dropped) = (0, 0);
-    for (&met, &value) in output.values().iter().zip(&dense).filter(|(_, value)| **value != 0.0) {
-        assert!(met == 0.0 || met == value * (1.0 / (1.0 - 0.4)), "{met} of {value}");
-        if met == 0.0 { dropped += 1 } else { kept += 1 }
+    for (&got, &value) in output.values().iter().zip(&dense).filter(|(_, value)| **value != 0.0) {
+        assert!(got == 0.0 || got == value * (1.0 / (1.0 - 0.4)), "{got} of {value}");
+        if got == 0.0 { dropped += 1 } else { kept += 1 }
     }
     // About 120 values other than 0: six standard deviations of 5.4 on either side of 0.6.
-    let wanted = 0.6 * f64::from(kept + dropped);
-    assert!((f64::from(kept) - wanted).abs() < 33.0 && dropped > 10, "{kept} kept, {dropped} dropped");
+    let expected = 0.6 * f64::from(kept + dropped);
+    assert!((f64::from(kept) - expected).abs() < 33.0 && dropped > 10, "{kept} kept, {dropped} dropped");
     assert_ne!(Precomputed::new(20).settings(), vectors().settings());
 }
 
@@ -161,19 +162,19 @@ fn check_masked<E: Encoder<Output = Activations> + Clone>(
     };
     assert_ne!(loss_of(&network, 3), loss_of(&network, 4));
     assert_eq!(loss_of(&network, 3), loss_of(&network, 3));
-    let met = gradient(&network, batch, Loss::Bce, &at(3, 1.0));
+    let got = gradient(&network, batch, Loss::Bce, &at(3, 1.0));
     let mut close = 0;
     let mut all = 0;
-    for p in 0..met.len() {
-        for i in 0..met[p].len() {
+    for p in 0..got.len() {
+        for i in 0..got[p].len() {
             let shifted = |step: f32| {
                 let mut copy = network.clone();
                 copy.parameters_mut()[p].parameter.values_mut()[i] += step;
                 loss_of(&copy, 3)
             };
-            let wanted = (shifted(2e-3) - shifted(-2e-3)) / 4e-3;
+            let expected = (shifted(2e-3) - shifted(-2e-3)) / 4e-3;
             all += 1;
-            close += usize::from((met[p][i] - wanted).abs() < 1e-3 * wanted.abs().max(1.0));
+            close += usize::from((got[p][i] - expected).abs() < 1e-3 * expected.abs().max(1.0));
         }
     }
     // A few values stand so near to a kink of ReLU that a difference crosses it.
@@ -190,10 +191,10 @@ fn clipping_shortens_the_whole_gradient() {
     let whole = gradient(&network, &batch, Loss::Bce, &at(0, 1.0));
     let norm = whole.iter().flatten().map(|g| g * g).sum::<f64>().sqrt();
     for limit in [norm * 0.25, norm * 4.0] {
-        let met = gradient(&network, &batch, Loss::Bce, &StepParams { clip_norm: Some(limit), ..at(0, 1.0) });
+        let got = gradient(&network, &batch, Loss::Bce, &StepParams { clip_norm: Some(limit), ..at(0, 1.0) });
         let scale = (limit / norm).min(1.0);
-        for (met, whole) in met.iter().flatten().zip(whole.iter().flatten()) {
-            assert!((met - scale * whole).abs() < 1e-6, "{met} {whole} at {scale}");
+        for (got, whole) in got.iter().flatten().zip(whole.iter().flatten()) {
+            assert!((got - scale * whole).abs() < 1e-6, "{got} {whole} at {scale}");
         }
     }
 }
@@ -210,8 +211,8 @@ fn a_loss_that_is_not_finite_changes_nothing() {
     }
     let before: Vec<f32> = network.parameters()[0].parameter.values().to_vec();
     for by in LOSSES {
-        let met = network.step(&batch(&examples), by, &at(0, 1.0), &mut Scratch::default()).unwrap();
-        assert!(!met.is_finite(), "{}: {met}", by.name());
+        let got = network.step(&batch(&examples), by, &at(0, 1.0), &mut Scratch::default()).unwrap();
+        assert!(!got.is_finite(), "{}: {got}", by.name());
         assert_eq!(before, network.parameters()[0].parameter.values());
     }
 }

@@ -133,9 +133,9 @@ fn batch_one_candidates_and_a_plain_loop_agree() {
             let restricted = model.predict_candidates(rows(&x), |i| &some[i], 4, decoder).unwrap();
             for i in 0..x.rows() {
                 let scores_of = |row: &[Scored]| row.iter().map(|s| s.score).collect::<Vec<_>>();
-                let wanted = plain(i, &all, decoder, 100);
+                let expected = plain(i, &all, decoder, 100);
                 // The sum ranks more finely than its rounded score; sets and scores are equal.
-                assert_eq!(scores_of(batch.ranked.row(i)), scores_of(&wanted), "{family} {decoder} row {i}");
+                assert_eq!(scores_of(batch.ranked.row(i)), scores_of(&expected), "{family} {decoder} row {i}");
                 assert_eq!(restricted.row(i), plain(i, &some[i], decoder, 4), "{family} {decoder} row {i}");
                 let mut one = Vec::new();
                 model.predict_one(Rows::new(x.view()).row(i), &asking, &mut scratch, &mut one).unwrap();
@@ -226,7 +226,7 @@ fn impossible_models_are_refused() {
     let good = params(Family::Prime, Loss::Softmax);
     let message = |params: &MachParams, numbers: &[u32]| params.assignment(N_LABELS, numbers).unwrap_err().to_string();
     assert!(message(&MachParams { n_buckets: 60, ..good.clone() }, &[0]).contains("60 buckets for 60 labels"));
-    assert!(message(&MachParams { n_buckets: 1, ..good.clone() }, &[0]).contains("wanted at least 2"));
+    assert!(message(&MachParams { n_buckets: 1, ..good.clone() }, &[0]).contains("expected at least 2"));
     assert!(message(&good, &[]).contains("0 repetitions"));
     assert!(message(&good, &[3, 3]).contains("named twice"));
     let mut bad = good;

@@ -1,4 +1,5 @@
-//! A head whose steps score what a sampler chooses: its corrections against plain sums, what the sampler hears, its state.
+//! A head whose steps score what a sampler chooses: its corrections against plain sums, what the
+//! sampler hears, its state.
 
 use crate::sparse::{Data, head, params, update};
 use std::error::Error;
@@ -9,7 +10,8 @@ use xc_train::{DenseRows, Head, Loss, Mode, Optimizer, Step, StepError};
 
 const N_LABELS: usize = 12;
 
-/// The same labels in every step, each with a weight and a log q; remembers how often it heard of a step.
+/// The same labels in every step, each with a weight and a log q; remembers how often it heard of a
+/// step.
 #[derive(Clone, Debug)]
 struct Fixed {
     list: Vec<(u32, f32, f32)>,
@@ -95,7 +97,8 @@ fn a_step_over_candidates_is_what_their_weights_and_log_q_say() {
                 let sum: f64 = c.range(label).map(|at| x(at) * f64::from(c.weights().get(at))).sum();
                 sum + f64::from(plain.bias().values()[label])
             };
-            // The true labels of any instance are scored for all; a softmax counts them only where they are true or drawn.
+            // The true labels of any instance are scored for all; a softmax counts them only where
+            // they are true or drawn.
             let drawn = |label: u32| Fixed::new().list.into_iter().find(|item| item.0 == label);
             let scored = (0..N_LABELS as u32)
                 .filter(|&label| drawn(label).is_some() || (0..40).any(|i| data.targets.row(i).contains(&label)));

@@ -1,4 +1,5 @@
-//! The sparse head against plain sums and finite differences, its fused step against its parts, threads, tiles, negatives, resuming.
+//! The sparse head against plain sums and finite differences, its fused step against its parts,
+//! threads, tiles, negatives, resuming.
 
 use half::bf16;
 use proptest::prelude::*;
@@ -510,7 +511,8 @@ proptest! {
             data.values.iter_mut().for_each(|v| *v = v.max(0.0));
         }
         let input = data.input();
-        // Scores stay within 0.5 of the biases, which are far on one side of the margin or the other.
+        // Scores stay within 0.5 of the biases, which are far on one side of the margin or the
+        // other.
         let mut exact = head(n_outputs, 9, params(per_output, seed % 3 > 0), seed);
         let values: Vec<f32> = (0..exact.connections().len()).map(|i| 0.05 * number(i, seed + 2)).collect();
         exact = with_weights(&exact, &values, |output| if number(output, seed + 3) < often { 1.0 } else { -2.0 });

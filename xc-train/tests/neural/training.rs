@@ -109,8 +109,8 @@ impl Observer for Slow {
 #[ignore = "a child process of another test"]
 fn child() {
     let folder = PathBuf::from(std::env::var_os("XC_TRAIN_CHILD").expect("started by the other test"));
-    let met = run(&folder, params(), &Slow(folder.join("resumed"))).unwrap();
-    let bytes: Vec<u8> = met.iter().flat_map(|v| v.to_le_bytes()).collect();
+    let got = run(&folder, params(), &Slow(folder.join("resumed"))).unwrap();
+    let bytes: Vec<u8> = got.iter().flat_map(|v| v.to_le_bytes()).collect();
     std::fs::write(folder.join("partial"), bytes).unwrap();
     std::fs::rename(folder.join("partial"), folder.join("values")).unwrap();
 }
@@ -121,7 +121,7 @@ fn killed_at_any_moment_it_resumes_to_the_same_bytes() {
     let whole = base.path().join("whole");
     std::fs::create_dir(&whole).unwrap();
     let began = Instant::now();
-    let wanted = run(&whole, params(), &Slow(base.path().join("unused"))).unwrap();
+    let expected = run(&whole, params(), &Slow(base.path().join("unused"))).unwrap();
     let took = began.elapsed();
     let folder = base.path().join("killed");
     std::fs::create_dir(&folder).unwrap();
@@ -154,14 +154,14 @@ fn killed_at_any_moment_it_resumes_to_the_same_bytes() {
         }
         kills += 1;
     }
-    let met: Vec<u32> = std::fs::read(folder.join("values"))
+    let got: Vec<u32> = std::fs::read(folder.join("values"))
         .unwrap()
         .as_chunks::<4>()
         .0
         .iter()
         .map(|b| u32::from_le_bytes(*b))
         .collect();
-    assert!(met == wanted, "bytes differ after {kills} kills");
+    assert!(got == expected, "bytes differ after {kills} kills");
     let resumed = std::fs::read_to_string(folder.join("resumed")).unwrap_or_default();
     let steps: Vec<u64> = resumed.lines().map(|l| l.parse().unwrap()).collect();
     assert!(steps.iter().any(|&s| s > 0 && s < 120), "it never resumed in the middle: {steps:?} after {kills} kills");
@@ -193,18 +193,18 @@ impl Observer for CancelAfter {
 fn cancelled_after_every_step_it_still_ends_the_same() {
     let base = tempfile::tempdir().unwrap();
     let params = TrainParams { epochs: 2, validate_every: Some(7), ..params() };
-    let wanted = run(&base.path().join("a"), params.clone(), &Silent).unwrap();
+    let expected = run(&base.path().join("a"), params.clone(), &Silent).unwrap();
     let mut steps = 0;
-    let met = loop {
+    let got = loop {
         steps += 1;
         match run(&base.path().join("b"), params.clone(), &CancelAfter(1, Mutex::default())) {
-            Ok(met) => break met,
+            Ok(got) => break got,
             Err(TrainError::Cancelled { step }) => assert_eq!(step, steps),
             Err(other) => panic!("{other}"),
         }
     };
     assert_eq!(steps, 31, "30 steps and one run that finds nothing left to do");
-    assert!(met == wanted);
+    assert!(got == expected);
 }
 
 #[test]
@@ -259,21 +259,21 @@ fn a_checkpoint_whose_content_cannot_be_is_refused_although_its_hashes_hold() {
         ("/waited", 1 << 31),
         ("/best/step", 31),
     ] {
-        let met = of_position(name, number.into());
-        let Err(TrainError::Checkpoint(CheckpointError::Damaged { what, .. })) = &met else {
-            panic!("{name}: {met:?}")
+        let got = of_position(name, number.into());
+        let Err(TrainError::Checkpoint(CheckpointError::Damaged { what, .. })) = &got else {
+            panic!("{name}: {got:?}")
         };
         assert!(what.contains("is no position of epochs of 15 batches"), "{what}");
     }
     // Not a number, or not all of them.
     for (name, value) in [("/epoch", "one".into()), ("/epoch", u64::MAX.into()), ("", serde_json::json!({"epoch": 2}))]
     {
-        let met = of_position(name, value).unwrap_err().to_string();
-        assert!(met.contains("parameter \"position\""), "{met}");
+        let got = of_position(name, value).unwrap_err().to_string();
+        assert!(got.contains("parameter \"position\""), "{got}");
     }
     for name in ["head.weights", "layer1.bias"] {
-        let met = rewrite(name, &|values| values[1] = f32::INFINITY, &|_| ());
-        let message = met.unwrap_err().to_string();
+        let got = rewrite(name, &|values| values[1] = f32::INFINITY, &|_| ());
+        let message = got.unwrap_err().to_string();
         assert!(message.contains(&format!("array {name}: value 1 is not finite")), "{message}");
     }
 }
@@ -297,8 +297,8 @@ fn a_diverging_training_stops_and_names_the_last_good_state() {
         }),
         observer: &Silent,
     };
-    let met = trainer.train(&mut network(), &Subset::all(data.examples()), None);
-    let Err(error @ TrainError::NotFinite { .. }) = met else { panic!("{met:?}") };
+    let got = trainer.train(&mut network(), &Subset::all(data.examples()), None);
+    let Err(error @ TrainError::NotFinite { .. }) = got else { panic!("{got:?}") };
     let TrainError::NotFinite { step, checkpoint: Some((folder, at)), .. } = &error else { panic!("{error:?}") };
     assert_eq!(folder, base.path());
     assert!(*at <= *step && *at > 0, "saved after {at}, failed in {step}");
@@ -435,17 +435,17 @@ fn bad_settings_are_named() {
     let data = Data::new();
     let stopping = EarlyStopping { patience: 0, from: PatienceFrom::Start };
     let sample = Subset::all(data.examples());
-    for (bad, wanted) in [
+    for (bad, expected) in [
         (TrainParams { batch_size: 0, ..params() }, "batch_size is 0, expected at least 1"),
         (TrainParams { rate: f64::NAN, ..params() }, "rate is NaN, expected a finite number from 0 on"),
         (TrainParams { clip_norm: Some(0.0), ..params() }, "clip_norm is 0, expected a finite number above 0"),
         (TrainParams { validate_every: Some(0), ..params() }, "validate_every is 0, expected at least 1"),
         (TrainParams { early_stopping: Some(stopping), ..params() }, "patience is 0, expected at least 1"),
     ] {
-        let met = trainer(bad, &mut HalveOnPlateau::new(1), &Silent).train(&mut network(), &sample, None);
-        assert_eq!(met.unwrap_err().to_string(), wanted);
+        let got = trainer(bad, &mut HalveOnPlateau::new(1), &Silent).train(&mut network(), &sample, None);
+        assert_eq!(got.unwrap_err().to_string(), expected);
     }
     let empty = Subset::split(data.examples(), 1.0, 0).0;
-    let met = trainer(params(), &mut HalveOnPlateau::new(1), &Silent).train(&mut network(), &empty, None);
-    assert!(matches!(met, Err(TrainError::NoInstances)));
+    let got = trainer(params(), &mut HalveOnPlateau::new(1), &Silent).train(&mut network(), &empty, None);
+    assert!(matches!(got, Err(TrainError::NoInstances)));
 }

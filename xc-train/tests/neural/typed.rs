@@ -1,4 +1,5 @@
-//! A head whose state is not made of parameters alone: checkpoints, keys and the best state hold all of it.
+//! A head whose state is not made of parameters alone: checkpoints, keys and the best state hold
+//! all of it.
 
 use crate::reference::{features, targets};
 use half::f16;
@@ -22,7 +23,8 @@ use xc_train::{
     Targets, TrainParams, Trainer, Update,
 };
 
-/// A dense head that also counts its steps in 16-bit places, adds a half-precision scale, and remembers something.
+/// A dense head that also counts its steps in 16-bit places, adds a half-precision scale, and
+/// remembers something.
 #[derive(Clone, Debug)]
 struct Counting {
     dense: Dense,
@@ -135,13 +137,13 @@ fn network(head: Counting) -> Net {
 
 /// Asks to stop after some steps of a run.
 struct StopAfter {
-    wanted: u64,
+    expected: u64,
     steps: AtomicU64,
 }
 
 impl Cancel for StopAfter {
     fn cancelled(&self) -> bool {
-        self.steps.load(Ordering::Relaxed) >= self.wanted
+        self.steps.load(Ordering::Relaxed) >= self.expected
     }
 }
 
@@ -173,7 +175,7 @@ fn run(folder: &Path, head: Counting, keep: Keep, steps: u64) -> (Net, Result<Su
             every: Some(1000),
             after: Duration::MAX,
         }),
-        observer: &StopAfter { wanted: steps, steps: AtomicU64::new(0) },
+        observer: &StopAfter { expected: steps, steps: AtomicU64::new(0) },
     };
     let mut network = network(head);
     let outcome = trainer.train(&mut network, &train, Some(&validation));
@@ -227,13 +229,14 @@ fn a_checkpoint_has_the_names_of_the_parameters_and_best_values_alone() {
     let state = Container::open(&base.path().join("state"), OpenMode::Read).unwrap();
     let names: Vec<&str> = state.arrays().map(|(name, _)| name).collect();
     let values = ["bag.bias", "bag.table", "head.bias", "head.places", "head.scales", "head.weights"];
-    let mut wanted: Vec<String> = values.iter().flat_map(|name| [(*name).to_owned(), format!("best.{name}")]).collect();
+    let mut expected: Vec<String> =
+        values.iter().flat_map(|name| [(*name).to_owned(), format!("best.{name}")]).collect();
     for name in ["bag.bias", "bag.table", "head.bias", "head.weights"] {
-        wanted.extend([format!("{name}.m0"), format!("{name}.m1")]);
+        expected.extend([format!("{name}.m0"), format!("{name}.m1")]);
     }
-    wanted.push("head.memory".to_owned());
-    wanted.sort();
-    assert_eq!(names, wanted);
+    expected.push("head.memory".to_owned());
+    expected.sort();
+    assert_eq!(names, expected);
     assert_eq!(state.entry("best.head.places").unwrap().dtype, DType::U16);
     assert_eq!(state.entry("head.scales").unwrap().dtype, DType::F16);
 }
@@ -303,20 +306,20 @@ fn with_array(name: &str, dtype: DType, shape: &[usize], bytes: &[u8]) -> String
 fn arrays_of_another_type_or_shape_or_impossible_content_are_refused() {
     let ones = [1u8, 0].repeat(2 * ROWS);
     assert_eq!(with_array("head.places", DType::U16, &[ROWS, 2], &ones), "");
-    let met = with_array("head.places", DType::I16, &[ROWS, 2], &ones);
-    assert!(met.contains("array \"head.places\" is of type I16, expected U16"), "{met}");
-    let met = with_array("best.head.places", DType::U16, &[2, ROWS], &ones);
-    assert!(met.contains("array \"best.head.places\" has shape [2, 3], expected [3, 2]"), "{met}");
-    let met = with_array("head.memory", DType::I8, &[1, 1], &[0]);
-    assert!(met.contains("array \"head.memory\" has shape [1, 1], expected [3, 2]"), "{met}");
+    let got = with_array("head.places", DType::I16, &[ROWS, 2], &ones);
+    assert!(got.contains("array \"head.places\" is of type I16, expected U16"), "{got}");
+    let got = with_array("best.head.places", DType::U16, &[2, ROWS], &ones);
+    assert!(got.contains("array \"best.head.places\" has shape [2, 3], expected [3, 2]"), "{got}");
+    let got = with_array("head.memory", DType::I8, &[1, 1], &[0]);
+    assert!(got.contains("array \"head.memory\" has shape [1, 1], expected [3, 2]"), "{got}");
     for name in ["head.places", "best.head.places"] {
-        let met = with_array(name, DType::U16, &[ROWS, 2], &[0xff; 4 * ROWS]);
-        assert!(met.contains("is damaged: array head.places: 65535, expected below 5000"), "{met}");
+        let got = with_array(name, DType::U16, &[ROWS, 2], &[0xff; 4 * ROWS]);
+        assert!(got.contains("is damaged: array head.places: 65535, expected below 5000"), "{got}");
     }
     for name in ["head.scales", "best.head.scales"] {
         // 0x7c00 is infinity.
-        let met = with_array(name, DType::F16, &[ROWS, 1], &[0, 0x3c, 0, 0x7c, 0, 0x3c]);
-        assert!(met.contains(&format!("array {name}: value 1 is not finite")), "{met}");
+        let got = with_array(name, DType::F16, &[ROWS, 1], &[0, 0x3c, 0, 0x7c, 0, 0x3c]);
+        assert!(got.contains(&format!("array {name}: value 1 is not finite")), "{got}");
     }
 }
 
@@ -326,7 +329,7 @@ fn an_array_that_is_not_finite_is_not_saved() {
     let mut head = Counting::new();
     head.scales[2] = f16::INFINITY;
     assert!(network(head.clone()).check_finite().is_err() && network(Counting::new()).check_finite().is_ok());
-    let (.., met) = run(base.path(), head, Keep::Best, 8);
-    assert!(matches!(met, Err(TrainError::NotFinite { step: 8, checkpoint: None, .. })), "{met:?}");
+    let (.., got) = run(base.path(), head, Keep::Best, 8);
+    assert!(matches!(got, Err(TrainError::NotFinite { step: 8, checkpoint: None, .. })), "{got:?}");
     assert!(!base.path().join("state").exists());
 }

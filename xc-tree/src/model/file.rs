@@ -42,7 +42,8 @@ pub enum OpenTreeError {
     },
 }
 
-/// How the parts of a tree are opened: by the functions that check everything, or by those that trust.
+/// How the parts of a tree are opened: by the functions that check everything, or by those that
+/// trust.
 pub(super) struct Opener {
     pub(super) slot_map: fn(&Container, &str, usize) -> Result<SlotMap, OpenLevelError>,
     pub(super) level: fn(&Container, &str, &SlotMap) -> Result<ChunkedLevel, OpenLevelError>,
@@ -91,8 +92,8 @@ impl TreeModel {
 
     /// Opens the arrays of a container of kind [`KIND`].
     ///
-    /// *Cost*: reads everything once, in parallel, about 4 GB a second on two cores: every invariant that the search relies
-    /// on is checked. [`super::trusted`] leaves that out.
+    /// *Cost*: reads everything once, in parallel, about 4 GB a second on two cores: every
+    /// invariant that the search relies on is checked. [`super::trusted`] leaves that out.
     ///
     /// # Errors
     /// See [`OpenTreeError`].
@@ -119,7 +120,7 @@ impl TreeModel {
         };
         let depths: Vec<usize> = container.parameter("depths")?;
         if depths.is_empty() || depths.contains(&0) {
-            let why = format!("met {depths:?}, wanted one number of levels above 0 for each tree");
+            let why = format!("got {depths:?}, expected one number of levels above 0 for each tree");
             return Err(OpenTreeError::Parameter { path: path(), key: "depths", why });
         }
         let mut trees = Vec::new();
@@ -127,7 +128,7 @@ impl TreeModel {
         let heads: Option<Vec<usize>> = container.parameter("heads")?;
         let heads = heads.unwrap_or_else(|| vec![0; depths.len()]);
         if heads.len() != depths.len() {
-            let why = format!("met {heads:?}, wanted one number of levels for each of {} trees", depths.len());
+            let why = format!("got {heads:?}, expected one number of levels for each of {} trees", depths.len());
             return Err(OpenTreeError::Parameter { path: path(), key: "heads", why });
         }
         for (t, depth) in depths.into_iter().enumerate() {
@@ -151,14 +152,14 @@ fn open_tree(
     for l in 0..depth {
         let level = (opener.level)(container, &format!("tree{t}.level{l}"), &slot_map)?;
         if level.arrays().part_ptr.len() != n_parents + 1 {
-            let met = level.arrays().part_ptr.len() as i64 - 1;
-            return Err(shape_error(format!("level {l} has {met} parents, wanted {n_parents}")));
+            let got = level.arrays().part_ptr.len() as i64 - 1;
+            return Err(shape_error(format!("level {l} has {got} parents, expected {n_parents}")));
         }
         n_parents = level.view().n_columns();
         levels.push(level);
     }
     if labels.len() != n_parents {
-        return Err(shape_error(format!("{} leaf labels, wanted {n_parents}", labels.len())));
+        return Err(shape_error(format!("{} leaf labels, expected {n_parents}", labels.len())));
     }
     if opener.checks_labels {
         check_labels(&labels, info.n_labels).map_err(shape_error)?;
@@ -175,7 +176,8 @@ fn check_labels(labels: &[u32], n_labels: usize) -> Result<(), String> {
     if let Some(label) = labels.iter().find(|&&l| l as usize >= n_labels) {
         return Err(format!("a leaf has label {label}, there are only {n_labels}"));
     }
-    // As large as the largest label present, which the file's own length does not bound but 32 bits do.
+    // As large as the largest label present, which the file's own length does not bound but 32 bits
+    // do.
     let mut seen = vec![0u64; labels.iter().max().map_or(0, |&l| l as usize / 64 + 1)];
     for &label in labels {
         let (word, bit) = (&mut seen[label as usize / 64], 1 << (label % 64));
@@ -189,10 +191,10 @@ fn check_labels(labels: &[u32], n_labels: usize) -> Result<(), String> {
 
 fn open_top(container: &Container, t: usize, tree: &Tree, depth: usize, opener: &Opener) -> Result<Top, OpenTreeError> {
     let level = (opener.level)(container, &format!("tree{t}.head"), tree.slot_map())?;
-    let (met, part_ptr) = (level.view().n_columns(), &level.arrays().part_ptr);
-    let wanted: usize = tree.levels.iter().take(depth).map(|l| l.view().n_columns()).sum();
-    if depth > tree.depth() || wanted > MAX_WIDTH || met != wanted || part_ptr[..] != [0, 1] {
-        let what = format!("a head of {depth} levels and {met} nodes, wanted {wanted} nodes in one chunk");
+    let (got, part_ptr) = (level.view().n_columns(), &level.arrays().part_ptr);
+    let expected: usize = tree.levels.iter().take(depth).map(|l| l.view().n_columns()).sum();
+    if depth > tree.depth() || expected > MAX_WIDTH || got != expected || part_ptr[..] != [0, 1] {
+        let what = format!("a head of {depth} levels and {got} nodes, expected {expected} nodes in one chunk");
         return Err(OpenTreeError::Shape { path: container.folder().to_owned(), tree: t, what });
     }
     Ok(Top { level, depth })

@@ -56,17 +56,17 @@ pub enum BuildError {
     #[error("a model needs at least one tree")]
     NoTree,
     /// Levels and topology differ.
-    #[error("tree {tree}: {met} levels of weights, the tree has {wanted}")]
+    #[error("tree {tree}: {got} levels of weights, the tree has {expected}")]
     Depth {
         /// The tree.
         tree: usize,
-        /// Levels of weights met.
-        met: usize,
+        /// Levels of weights got.
+        got: usize,
         /// Levels of the topology.
-        wanted: usize,
+        expected: usize,
     },
     /// A level's chunks do not fit the topology.
-    #[error("tree {tree}, level {level}: chunk {parent} has {met} children, the tree has {wanted}")]
+    #[error("tree {tree}, level {level}: chunk {parent} has {got} children, the tree has {expected}")]
     Children {
         /// The tree.
         tree: usize,
@@ -74,10 +74,10 @@ pub enum BuildError {
         level: usize,
         /// The parent.
         parent: usize,
-        /// Children met.
-        met: usize,
-        /// Children wanted.
-        wanted: usize,
+        /// Children got.
+        got: usize,
+        /// Children expected.
+        expected: usize,
     },
     /// A leaf's label is too large.
     #[error("tree {tree}: label {label}, there are only {n_labels}")]
@@ -105,7 +105,7 @@ impl Tree {
     /// Packs a tree's parts, which are used up level by level so that both forms never exist whole.
     fn pack(tree: usize, parts: TreeParts, info: &ModelInfo, precision: DType) -> Result<Self, BuildError> {
         if parts.levels.len() != parts.topology.depth() {
-            return Err(BuildError::Depth { tree, met: parts.levels.len(), wanted: parts.topology.depth() });
+            return Err(BuildError::Depth { tree, got: parts.levels.len(), expected: parts.topology.depth() });
         }
         let top = top::rows(&parts);
         let TreeParts { topology, levels } = parts;
@@ -115,13 +115,13 @@ impl Tree {
         for (level, chunks) in levels.iter().enumerate() {
             let boundaries = topology.boundaries(level);
             for parent in 0..chunks.len().max(boundaries.len() - 1) {
-                let met = chunks.get(parent).map_or(0, |c| c.n_columns);
-                let wanted = match (boundaries.get(parent), boundaries.get(parent + 1)) {
+                let got = chunks.get(parent).map_or(0, |c| c.n_columns);
+                let expected = match (boundaries.get(parent), boundaries.get(parent + 1)) {
                     (Some(a), Some(b)) => (b - a) as usize,
                     _ => 0,
                 };
-                if met != wanted || parent >= chunks.len() {
-                    return Err(BuildError::Children { tree, level, parent, met, wanted });
+                if got != expected || parent >= chunks.len() {
+                    return Err(BuildError::Children { tree, level, parent, got, expected });
                 }
             }
         }

@@ -2,7 +2,8 @@
 
 use thiserror::Error;
 
-/// How a node's margin `z = w . x` becomes a score, and how scores combine along the path from the root.
+/// How a node's margin `z = w . x` becomes a score, and how scores combine along the path from the
+/// root.
 ///
 /// | name | node score | along a path |
 /// |---|---|---|
@@ -12,8 +13,8 @@ use thiserror::Error;
 /// | `log-lP-hinge` | -max(0, 1 - z)^P | sum |
 /// | `noop` | z | the node alone |
 ///
-/// Products are carried as sums of logarithms: the order of a beam is the same (the logarithm is monotone), and
-/// only the scores that are returned pay for an exponential.
+/// Products are carried as sums of logarithms: the order of a beam is the same (the logarithm is
+/// monotone), and only the scores that are returned pay for an exponential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "train", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "train", serde(into = "String", try_from = "String"))]
@@ -39,18 +40,18 @@ pub enum PostProcessor {
 /// A name that is no post-processor.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "unknown post-processor {met:?}; wanted sigmoid, log-sigmoid, noop, lP-hinge or log-lP-hinge with P from 1 to 9"
+    "unknown post-processor {got:?}; expected sigmoid, log-sigmoid, noop, lP-hinge or log-lP-hinge with P from 1 to 9"
 )]
 pub struct UnknownPostProcessor {
-    /// The name met.
-    pub met: String,
+    /// The name got.
+    pub got: String,
 }
 
 impl std::str::FromStr for PostProcessor {
     type Err = UnknownPostProcessor;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let unknown = || UnknownPostProcessor { met: name.to_owned() };
+        let unknown = || UnknownPostProcessor { got: name.to_owned() };
         let power = |text: &str| match text.as_bytes() {
             [digit @ b'1'..=b'9'] => Ok(digit - b'0'),
             _ => Err(unknown()),
@@ -100,7 +101,8 @@ impl std::fmt::Display for PostProcessor {
 }
 
 impl PostProcessor {
-    /// The score of a child in the space where beams are ranked, from its parent's score there and its margin.
+    /// The score of a child in the space where beams are ranked, from its parent's score there and
+    /// its margin.
     ///
     /// A larger margin never gives a smaller score. `parent` is 0 at the root.
     #[inline]
@@ -156,7 +158,7 @@ mod tests {
             assert_eq!(name.parse::<PostProcessor>().unwrap().to_string(), name);
         }
         for name in ["", "hinge", "l0-hinge", "l10-hinge", "l-hinge", "log-hinge", "Sigmoid", "l3-hinge ", "softmax"] {
-            assert_eq!(name.parse::<PostProcessor>().unwrap_err().met, name);
+            assert_eq!(name.parse::<PostProcessor>().unwrap_err().got, name);
         }
     }
 

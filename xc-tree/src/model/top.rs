@@ -1,20 +1,23 @@
 //! The first levels of a tree in one chunk.
 //!
-//! Near the root there are fewer nodes than a beam keeps clusters, so nearly all of them are scored, each with its few
-//! siblings apart: with branching 2, the 30 nodes of four levels take 15 visits, and every visit looks up every feature
-//! of the query. The top holds the weights of all these nodes as the children of one parent, for one visit. The
-//! search then walks the levels as ever, on margins that are there already: the same answers, bit for bit.
+//! Near the root there are fewer nodes than a beam keeps clusters, so nearly all of them are
+//! scored, each with its few siblings apart: with branching 2, the 30 nodes of four levels take 15
+//! visits, and every visit looks up every feature of the query. The top holds the weights of all
+//! these nodes as the children of one parent, for one visit. The search then walks the levels as
+//! ever, on margins that are there already: the same answers, bit for bit.
 
 use super::TreeParts;
 use xc_sparse::chunked::{ChunkRows, ChunkedLevel, MAX_WIDTH};
 
-/// The weights of all nodes of a tree's first `depth` levels, level after level, as one parent's children.
+/// The weights of all nodes of a tree's first `depth` levels, level after level, as one parent's
+/// children.
 pub(crate) struct Top {
     pub(crate) level: ChunkedLevel,
     pub(crate) depth: usize,
 }
 
-/// Levels that a top takes, given the number of nodes of each: as many as fit one chunk, and 0 (no top) for fewer than two.
+/// Levels that a top takes, given the number of nodes of each: as many as fit one chunk, and 0 (no
+/// top) for fewer than two.
 pub(crate) fn depth_of(widths: impl Iterator<Item = usize>) -> usize {
     let mut nodes = 0;
     let depth = widths.take_while(|&width| {

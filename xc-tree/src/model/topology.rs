@@ -4,8 +4,8 @@ use thiserror::Error;
 
 /// Which node hangs below which, level by level.
 ///
-/// Level 0 holds the children of the root. The children of one node are neighbours, so a level is a list of
-/// boundaries; the nodes of the last level are the leaves, and each leaf is one label.
+/// Level 0 holds the children of the root. The children of one node are neighbours, so a level is a
+/// list of boundaries; the nodes of the last level are the leaves, and each leaf is one label.
 ///
 /// ```text
 ///   root ── 0 ── leaves 0 1 2          levels[0] = [0, 2]        one parent (the root), two children
@@ -14,8 +14,9 @@ use thiserror::Error;
 /// ```
 ///
 /// # Invariants
-/// At least one level; level 0 has one parent; each level has as many parents as the level above has
-/// children; boundaries start with 0 and never fall; `labels` has one entry a leaf, without repetition.
+/// At least one level; level 0 has one parent; each level has as many parents as the level above
+/// has children; boundaries start with 0 and never fall; `labels` has one entry a leaf, without
+/// repetition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     levels: Vec<Vec<u32>>,
@@ -30,14 +31,14 @@ pub enum TopologyError {
     #[error("a tree needs at least one level")]
     Empty,
     /// Level `level` does not fit the one above.
-    #[error("level {level}: {met} parents, wanted {wanted}")]
+    #[error("level {level}: {got} parents, expected {expected}")]
     Parents {
         /// The level.
         level: usize,
-        /// Parents met.
-        met: usize,
-        /// Parents wanted.
-        wanted: usize,
+        /// Parents got.
+        got: usize,
+        /// Parents expected.
+        expected: usize,
     },
     /// Boundaries fall or do not start with 0.
     #[error("level {level}: boundaries must start with 0 and never fall")]
@@ -46,12 +47,12 @@ pub enum TopologyError {
         level: usize,
     },
     /// Leaves and labels differ in number.
-    #[error("{met} leaf labels, wanted {wanted}")]
+    #[error("{got} leaf labels, expected {expected}")]
     Leaves {
-        /// Labels met.
-        met: usize,
+        /// Labels got.
+        got: usize,
         /// Leaves present.
-        wanted: usize,
+        expected: usize,
     },
     /// A label out of range or repeated.
     #[error("leaf {leaf} carries label {label}, which is repeated or not below {n_labels}")]
@@ -66,23 +67,24 @@ pub enum TopologyError {
 }
 
 impl Topology {
-    /// Checks and wraps. `n_labels` may exceed the number of leaves: labels without a leaf are never predicted.
+    /// Checks and wraps. `n_labels` may exceed the number of leaves: labels without a leaf are
+    /// never predicted.
     pub fn try_new(levels: Vec<Vec<u32>>, labels: Vec<u32>, n_labels: usize) -> Result<Self, TopologyError> {
-        let mut wanted = 1;
+        let mut expected = 1;
         for (level, ptr) in levels.iter().enumerate() {
-            if ptr.len() != wanted + 1 {
-                return Err(TopologyError::Parents { level, met: ptr.len().saturating_sub(1), wanted });
+            if ptr.len() != expected + 1 {
+                return Err(TopologyError::Parents { level, got: ptr.len().saturating_sub(1), expected });
             }
             if ptr[0] != 0 || ptr.windows(2).any(|w| w[0] > w[1]) {
                 return Err(TopologyError::Boundaries { level });
             }
-            wanted = ptr[ptr.len() - 1] as usize;
+            expected = ptr[ptr.len() - 1] as usize;
         }
         if levels.is_empty() {
             return Err(TopologyError::Empty);
         }
-        if labels.len() != wanted {
-            return Err(TopologyError::Leaves { met: labels.len(), wanted });
+        if labels.len() != expected {
+            return Err(TopologyError::Leaves { got: labels.len(), expected });
         }
         let mut seen = vec![false; n_labels];
         for (leaf, &label) in labels.iter().enumerate() {

@@ -5,14 +5,16 @@ use super::file::{OpenTreeError, Opener};
 use xc_sparse::chunked::{ChunkedLevel, SlotMap};
 use xc_sparse::store::Container;
 
-/// [`TreeModel::from_container`] that looks at sizes and boundaries of the arrays alone. *Cost*: a few pages.
+/// [`TreeModel::from_container`] that looks at sizes and boundaries of the arrays alone. *Cost*: a
+/// few pages.
 ///
 /// # Errors
 /// An array is missing or has another shape.
 ///
 /// # Safety
-/// The folder was written by this program and has not been damaged or changed since: [`TreeModel::from_container`] would
-/// open it. Otherwise answers may be wrong, and a query may read any memory.
+/// The folder was written by this program and has not been damaged or changed since:
+/// [`TreeModel::from_container`] would open it. Otherwise answers may be wrong, and a query may
+/// read any memory.
 #[allow(unsafe_code, reason = "a constructor without checks, for callers who vouch for the folder")]
 pub unsafe fn open(container: &Container) -> Result<TreeModel, OpenTreeError> {
     let opener = Opener {

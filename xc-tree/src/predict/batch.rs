@@ -1,5 +1,6 @@
-//! Beam search of many queries: level by level, and inside a level chunk by chunk, so that a chunk's weights
-//! enter the cache once for all the queries of a tile that reach it (etter2022mscm, Alg. 3).
+//! Beam search of many queries: level by level, and inside a level chunk by chunk, so that a
+//! chunk's weights enter the cache once for all the queries of a tile that reach it (etter2022mscm,
+//! Alg. 3).
 
 use super::ensemble::{Pooled, mean_of_trees, pool_size};
 use super::online::PredictParams;
@@ -11,20 +12,22 @@ use xc_sparse::chunked::{ChunkedView, ProductScratch, QueryScratch, QueryView, V
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
 use xc_sparse::{CsrView, Rows, SparseRow};
 
-/// Queries of one tile, at most: the more, the more of them share a chunk. Measured on trees of 30,000 and 500,000
-/// labels: 8,192 take a tenth to a quarter less time a query than 2,048.
+/// Queries of one tile, at most: the more, the more of them share a chunk. Measured on trees of
+/// 30,000 and 500,000 labels: 8,192 take a tenth to a quarter less time a query than 2,048.
 const TILE: usize = 8192;
 
-/// Candidates that a tile keeps, at most: bounds its memory (8 bytes each) when many labels are asked for.
+/// Candidates that a tile keeps, at most: bounds its memory (8 bytes each) when many labels are
+/// asked for.
 const TILE_CANDIDATES: usize = 1 << 20;
 
-/// Wave of each place in a query's beam, best first; places past the end belong to the last wave. Before each wave, those
-/// of its clusters that can no longer change the query's best are left out.
+/// Wave of each place in a query's beam, best first; places past the end belong to the last wave.
+/// Before each wave, those of its clusters that can no longer change the query's best are left out.
 const WAVES: [u8; 7] = [0, 0, 1, 1, 2, 2, 3];
 
-/// Queries that share a chunk on average, and children of a cluster, before the beams are cut into waves: a wave's chunks
-/// enter the cache anew, which costs more than the left-out clusters save where few queries share them or clusters are
-/// small (trees of 30,000 labels: 100 queries a chunk with branching 32 gain a tenth, 400 with branching 2 lose one).
+/// Queries that share a chunk on average, and children of a cluster, before the beams are cut into
+/// waves: a wave's chunks enter the cache anew, which costs more than the left-out clusters save
+/// where few queries share them or clusters are small (trees of 30,000 labels: 100 queries a chunk
+/// with branching 32 gain a tenth, 400 with branching 2 lose one).
 const SHARED_BY_MANY: usize = 128;
 const MANY_CHILDREN: usize = 8;
 
@@ -58,8 +61,9 @@ struct Candidate {
 impl TreeModel {
     /// The best labels of every query, in the order of the rows.
     ///
-    /// Tiles of queries run in parallel on the ambient rayon pool. *Cost*: as [`TreeModel::predict_one`] a query, with
-    /// the weights' memory traffic shared inside a tile; memory O(threads x tile x (beam + top_k)).
+    /// Tiles of queries run in parallel on the ambient rayon pool. *Cost*: as
+    /// [`TreeModel::predict_one`] a query, with the weights' memory traffic shared inside a tile;
+    /// memory O(threads x tile x (beam + top_k)).
     ///
     /// *Determinism*: the same bits as [`TreeModel::predict_one`], for any thread count.
     pub fn predict_batch(&self, queries: CsrView<'_>, params: &PredictParams) -> RankedBatch {
@@ -112,7 +116,8 @@ impl TreeModel {
             self.search_tile(tree, &views, params, per_tree, product, &mut selects[..n], beams);
             if self.trees.len() == 1 {
                 for select in &mut selects[..n] {
-                    // Exponentials can tie where logarithms do not: the order of the ranking scale stands.
+                    // Exponentials can tie where logarithms do not: the order of the ranking scale
+                    // stands.
                     out.push_items(select.sorted().iter().map(|&item| self.finished(item)));
                 }
                 return out;
@@ -173,7 +178,8 @@ impl TreeModel {
                 visits.clear();
                 scores.clear();
                 for candidate in wave {
-                    // No child ranks above its parent, so a cluster below the worst that is kept changes nothing.
+                    // No child ranks above its parent, so a cluster below the worst that is kept
+                    // changes nothing.
                     if candidate.wave == 0 || candidate.score >= selects[candidate.visit.query as usize].threshold() {
                         visits.push(candidate.visit);
                         scores.push(candidate.score);
@@ -191,7 +197,8 @@ impl TreeModel {
         }
     }
 
-    /// Makes each query's selected nodes what it has to visit at the next level, in an order that shares chunks.
+    /// Makes each query's selected nodes what it has to visit at the next level, in an order that
+    /// shares chunks.
     fn descend(&self, next: &ChunkedView<'_>, params: &PredictParams, selects: &mut [TopK], all: &mut Vec<Candidate>) {
         let parents = next.n_parents().max(1);
         let pays = selects.len() * params.beam / parents >= SHARED_BY_MANY

@@ -11,10 +11,10 @@ pub(crate) struct Pooled {
     pub(crate) score: f32,
 }
 
-/// Labels that each tree of an ensemble offers for `top_k` wanted ones.
+/// Labels that each tree of an ensemble offers for `top_k` expected ones.
 ///
-/// A label that one tree ranks high may stand a little below another tree's top k; its share of the mean
-/// would be lost. Further down scores are too small to matter.
+/// A label that one tree ranks high may stand a little below another tree's top k; its share of the
+/// mean would be lost. Further down scores are too small to matter.
 pub(crate) fn pool_size(top_k: usize, n_trees: usize) -> usize {
     if n_trees == 1 { top_k } else { top_k.saturating_mul(3).max(top_k.saturating_add(20)) }
 }

@@ -1,4 +1,5 @@
-//! The best labels of a query: beam search, one query at a time or many at once, and scores of given labels.
+//! The best labels of a query: beam search, one query at a time or many at once, and scores of
+//! given labels.
 
 mod batch;
 mod ensemble;
@@ -17,8 +18,8 @@ use xc_sparse::rank::Scored;
 impl TreeModel {
     /// The `top_k` best labels of one query, best first, with the model's own beam.
     ///
-    /// *Cost*: that of [`TreeModel::predict_one`], and new scratch memory for each call: a server keeps its own and
-    /// calls that.
+    /// *Cost*: that of [`TreeModel::predict_one`], and new scratch memory for each call: a server
+    /// keeps its own and calls that.
     pub fn predict(&self, row: SparseRow<'_>, top_k: usize) -> Vec<Scored> {
         let mut out = Vec::new();
         self.predict_one(row, &PredictParams::new(self, top_k), &mut PredictScratch::default(), &mut out);

@@ -64,7 +64,8 @@ impl TreeModel {
     /// *Cost*: for each level, the products of the query with at most `beam` chunks; see
     /// [`xc_sparse::chunked::Intersect`]. Allocates nothing once `scratch` and `out` have grown.
     ///
-    /// *Determinism*: the same labels and score bits as [`TreeModel::predict_batch`], for any thread count.
+    /// *Determinism*: the same labels and score bits as [`TreeModel::predict_batch`], for any
+    /// thread count.
     pub fn predict_one(
         &self,
         row: SparseRow<'_>,
@@ -75,8 +76,9 @@ impl TreeModel {
         self.predict_traced(row, params, scratch, out, |_, _, _| {});
     }
 
-    /// [`TreeModel::predict_one`], which tells `trace` of every product before it is made: the level, the query and the
-    /// parents whose children are scored. For instruments; a trace that does nothing costs nothing.
+    /// [`TreeModel::predict_one`], which tells `trace` of every product before it is made: the
+    /// level, the query and the parents whose children are scored. For instruments; a trace that
+    /// does nothing costs nothing.
     pub fn predict_traced(
         &self,
         row: SparseRow<'_>,
@@ -104,8 +106,9 @@ impl TreeModel {
     }
 }
 
-/// Parents that are scored before the threshold is looked at again: one lets most be left out, more keep more memory
-/// accesses under way at a time. Of 1, 2, 3 and 4 the fastest, by a few hundredths.
+/// Parents that are scored before the threshold is looked at again: one lets most be left out, more
+/// keep more memory accesses under way at a time. Of 1, 2, 3 and 4 the fastest, by a few
+/// hundredths.
 const WAVE: usize = 3;
 
 /// The search of one tree for one query.
@@ -165,8 +168,8 @@ impl<T: FnMut(&ChunkedView<'_>, &QueryView<'_>, &[u32])> Search<'_, T> {
 
     /// Where the parents to score next end: none are left when nothing further can change the best.
     ///
-    /// No child ranks above its parent and the parents come best first, so as soon as one of them scores below the worst
-    /// node that is kept, it and all after it are done with.
+    /// No child ranks above its parent and the parents come best first, so as soon as one of them
+    /// scores below the worst node that is kept, it and all after it are done with.
     fn wave(&self, start: usize) -> usize {
         let SearchScratch { parents, parent_scores, select, .. } = &*self.scratch;
         if !self.post.never_rises() {
@@ -194,8 +197,9 @@ impl<T: FnMut(&ChunkedView<'_>, &QueryView<'_>, &[u32])> Search<'_, T> {
         }
     }
 
-    /// Makes the selected nodes the parents of the next level, the best first: children of good parents raise the
-    /// threshold of the next selection early, and most of the others fail it at once.
+    /// Makes the selected nodes the parents of the next level, the best first: children of good
+    /// parents raise the threshold of the next selection early, and most of the others fail it at
+    /// once.
     fn descend(&mut self, next: &ChunkedView<'_>) {
         let SearchScratch { parents, parent_scores, select, .. } = &mut *self.scratch;
         for node in select.best() {

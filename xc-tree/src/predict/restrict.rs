@@ -9,19 +9,20 @@ use xc_sparse::SparseRow;
 use xc_sparse::chunked::{Choice, margins};
 use xc_sparse::rank::Scored;
 
-/// The nodes on the way to a set of labels, for every tree of a model; the caller's, reused from set to set.
+/// The nodes on the way to a set of labels, for every tree of a model; the caller's, reused from
+/// set to set.
 #[derive(Clone, Debug, Default)]
 pub struct Restriction {
     trees: Vec<Vec<LevelNodes>>,
     n_labels: usize,
     // By label: whether it is asked for.
-    wanted: Vec<bool>,
+    expected: Vec<bool>,
     // Margins and scores of a level for any set of so many labels, at most.
     most_margins: usize,
     most_nodes: usize,
 }
 
-/// Parents to score at one level and, for each, which of their children lead to wanted labels.
+/// Parents to score at one level and, for each, which of their children lead to expected labels.
 #[derive(Clone, Debug, Default)]
 struct LevelNodes {
     parents: Vec<u32>,
@@ -40,7 +41,8 @@ pub struct UnknownLabel {
 }
 
 impl TreeModel {
-    /// Prepares a set of labels. Repetitions count once; labels that stand in no tree never get a score.
+    /// Prepares a set of labels. Repetitions count once; labels that stand in no tree never get a
+    /// score.
     ///
     /// *Cost*: O(labels of the model) once.
     pub fn restrict(&self, labels: &[u32]) -> Result<Restriction, UnknownLabel> {
@@ -49,19 +51,19 @@ impl TreeModel {
         Ok(restriction)
     }
 
-    /// As [`TreeModel::restrict`], in place of what `out` holds, which may be of any model. Allocates nothing once it
-    /// has held as many labels of this model.
+    /// As [`TreeModel::restrict`], in place of what `out` holds, which may be of any model.
+    /// Allocates nothing once it has held as many labels of this model.
     ///
     /// # Errors
     /// A label that the model does not have; `out` is then prepared for no tree.
     pub fn restrict_into(&self, labels: &[u32], out: &mut Restriction) -> Result<(), UnknownLabel> {
         let n_labels = self.info.n_labels;
-        let Restriction { trees, n_labels: n_different, wanted, most_margins, most_nodes } = out;
-        wanted.clear();
-        wanted.resize(n_labels, false);
+        let Restriction { trees, n_labels: n_different, expected, most_margins, most_nodes } = out;
+        expected.clear();
+        expected.resize(n_labels, false);
         *n_different = 0;
         for &label in labels {
-            let Some(slot) = wanted.get_mut(label as usize) else {
+            let Some(slot) = expected.get_mut(label as usize) else {
                 trees.clear();
                 return Err(UnknownLabel { label, n_labels });
             };
@@ -70,7 +72,7 @@ impl TreeModel {
         (*most_margins, *most_nodes) = (0, *n_different);
         trees.resize_with(self.trees.len(), Vec::new);
         for (tree, levels) in self.trees.iter().zip(trees) {
-            paths(tree, wanted, *n_different, levels);
+            paths(tree, expected, *n_different, levels);
             for l in 0..tree.depth() {
                 let level = tree.level(l);
                 let widest = (0..level.n_parents()).map(|parent| level.children(parent).len()).max().unwrap_or(0);
@@ -82,8 +84,8 @@ impl TreeModel {
 
     /// The best `top_k` of the prepared labels for one query, best first, into `out`.
     ///
-    /// Every wanted label is scored, whether a beam would have reached it or not; the scores are those that a search
-    /// with an unlimited beam gives.
+    /// Every expected label is scored, whether a beam would have reached it or not; the scores are
+    /// those that a search with an unlimited beam gives.
     ///
     /// # Panics
     /// If `restriction` was prepared for a model of other shape.
@@ -118,14 +120,14 @@ impl TreeModel {
                 room_margins.clear();
                 margins(&level, &view, &nodes.parents, Choice::Auto, product, room_margins);
                 let mut rest = &mut room_margins[..];
-                let mut wanted = nodes.nodes.iter().copied().peekable();
+                let mut expected = nodes.nodes.iter().copied().peekable();
                 child_scores.clear();
                 for (&parent, &score) in nodes.parents.iter().zip(parent_scores.iter()) {
                     let children = level.children(parent as usize);
                     let (here, others) = rest.split_at_mut(children.len());
                     rest = others;
                     rank_scores(self.info.post, score, here);
-                    while let Some(node) = wanted.next_if(|&node| node < children.end) {
+                    while let Some(node) = expected.next_if(|&node| node < children.end) {
                         let score = here[(node - children.start) as usize];
                         child_scores.push(score);
                         if l == last {
@@ -162,9 +164,9 @@ impl Restriction {
     }
 }
 
-/// From the wanted leaves up to the root: at each level the wanted nodes, and their parents. There are at most `most` of
-/// each.
-fn paths(tree: &Tree, wanted: &[bool], most: usize, levels: &mut Vec<LevelNodes>) {
+/// From the expected leaves up to the root: at each level the expected nodes, and their parents.
+/// There are at most `most` of each.
+fn paths(tree: &Tree, expected: &[bool], most: usize, levels: &mut Vec<LevelNodes>) {
     let labels = tree.labels();
     levels.resize_with(tree.depth(), LevelNodes::default);
     for level in &mut *levels {
@@ -174,7 +176,7 @@ fn paths(tree: &Tree, wanted: &[bool], most: usize, levels: &mut Vec<LevelNodes>
         level.nodes.reserve(most);
     }
     let Some(last) = levels.last_mut() else { return };
-    last.nodes.extend((0..labels.len() as u32).filter(|&leaf| wanted[labels[leaf as usize] as usize]));
+    last.nodes.extend((0..labels.len() as u32).filter(|&leaf| expected[labels[leaf as usize] as usize]));
     for l in (0..tree.depth()).rev() {
         let level = tree.level(l);
         let (above, here) = levels.split_at_mut(l);

@@ -5,14 +5,15 @@ use xc_sparse::SparseRow;
 use xc_sparse::rank::{Scored, TopK};
 
 /// Scales the values of a row to length 1 where the model asks for it.
-pub(crate) fn normalised<'a>(row: SparseRow<'a>, wanted: bool, room: &'a mut Vec<f32>) -> SparseRow<'a> {
-    if wanted { xc_sparse::rows::normalised(row, room) } else { row }
+pub(crate) fn normalised<'a>(row: SparseRow<'a>, expected: bool, room: &'a mut Vec<f32>) -> SparseRow<'a> {
+    if expected { xc_sparse::rows::normalised(row, room) } else { row }
 }
 
 /// Turns the margins of one parent's children into ranking scores, in place.
 #[inline]
 pub(crate) fn rank_scores(post: PostProcessor, parent: f32, margins: &mut [f32]) {
-    // The cubic hinge is what trained models use: its loop is kept free of the choice and vectorises.
+    // The cubic hinge is what trained models use: its loop is kept free of the choice and
+    // vectorises.
     match post {
         PostProcessor::Hinge { p: 3 } | PostProcessor::LogHinge { p: 3 } => {
             for z in margins {
@@ -28,11 +29,13 @@ pub(crate) fn rank_scores(post: PostProcessor, parent: f32, margins: &mut [f32])
     }
 }
 
-/// Children that are compared with the threshold together, before each for itself: most of the time none passes.
+/// Children that are compared with the threshold together, before each for itself: most of the time
+/// none passes.
 const OFFERED: usize = 8;
 
-/// Ranks the children of one parent, given their margins, and offers them to `select`: as nodes, of which the first has
-/// the number `first`, or as labels where the tree's last level gives those of all its leaves.
+/// Ranks the children of one parent, given their margins, and offers them to `select`: as nodes, of
+/// which the first has the number `first`, or as labels where the tree's last level gives those of
+/// all its leaves.
 #[inline(always)]
 pub(crate) fn offer_children(
     post: PostProcessor,

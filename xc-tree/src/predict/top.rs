@@ -1,11 +1,13 @@
-//! Search of the first levels of a tree, whose weights stand in one chunk (see [`Top`](crate::model::Top)).
+//! Search of the first levels of a tree, whose weights stand in one chunk (see
+//! [`Top`](crate::model::Top)).
 
 use super::scores::offer_children;
 use crate::model::{PostProcessor, Tree};
 use xc_sparse::rank::{Scored, TopK};
 
-/// Walks the levels of a top over its margins, which are used up. Leaves in `select` what a search of those levels leaves:
-/// the best nodes of the last one, or the best labels when it is the tree's last.
+/// Walks the levels of a top over its margins, which are used up. Leaves in `select` what a search
+/// of those levels leaves: the best nodes of the last one, or the best labels when it is the tree's
+/// last.
 pub(crate) fn search(
     tree: &Tree,
     depth: usize,

@@ -137,7 +137,8 @@ impl TextModel {
         out
     }
 
-    /// The best labels of one text, best first, into `out`. Allocates nothing once `scratch` and `out` have grown.
+    /// The best labels of one text, best first, into `out`. Allocates nothing once `scratch` and
+    /// `out` have grown.
     pub fn predict_one(&self, text: &str, params: &PredictParams, scratch: &mut TextScratch, out: &mut Vec<Scored>) {
         let (indices, values) = self.pipeline.transform_one(text, &mut scratch.pipeline);
         self.tree.predict_one(SparseRow { indices, values }, params, &mut scratch.tree, out);
@@ -166,7 +167,8 @@ mod train {
     }
 
     impl TextModel {
-        /// Fits a pipeline to texts and trains a tree on what it makes of them; `labels` has one list a text.
+        /// Fits a pipeline to texts and trains a tree on what it makes of them; `labels` has one
+        /// list a text.
         ///
         /// # Errors
         /// See [`TrainTextError`].

@@ -36,7 +36,8 @@ pub enum StoredPipelineError {
     },
 }
 
-/// Stores what makes features: its description as the container's pipeline, its arrays among the model's.
+/// Stores what makes features: its description as the container's pipeline, its arrays among the
+/// model's.
 ///
 /// # Errors
 /// The container refuses.

@@ -15,14 +15,14 @@ pub enum TrainError {
     #[error(transparent)]
     Params(#[from] CheckTreeParamsError),
     /// Two inputs differ in length.
-    #[error("{what}: {met} rows, wanted {wanted}")]
+    #[error("{what}: {got} rows, expected {expected}")]
     Length {
         /// Which input.
         what: &'static str,
-        /// Rows met.
-        met: usize,
-        /// Rows wanted.
-        wanted: usize,
+        /// Rows got.
+        got: usize,
+        /// Rows expected.
+        expected: usize,
     },
     /// The representation needs features of the labels and none were given.
     #[error("this label representation needs label features; none were given")]
@@ -36,12 +36,12 @@ pub enum TrainError {
         n_labels: usize,
     },
     /// More instances, features or labels than 32-bit numbers count.
-    #[error("{what}: {met}, at most {limit} can be numbered")]
+    #[error("{what}: {got}, at most {limit} can be numbered")]
     TooMany {
         /// What there are too many of.
         what: &'static str,
         /// How many.
-        met: usize,
+        got: usize,
         /// The limit.
         limit: usize,
     },
@@ -54,20 +54,20 @@ pub enum TrainError {
         row: usize,
         /// The feature.
         feature: u32,
-        /// The value met.
+        /// The value got.
         value: f32,
     },
     /// A weight or a cost is out of range.
-    #[error("{what} {at} is {value}, wanted a finite number {wanted}")]
+    #[error("{what} {at} is {value}, expected a finite number {expected}")]
     Weight {
         /// Which list.
         what: &'static str,
         /// Position in it.
         at: usize,
-        /// The value met.
+        /// The value got.
         value: f32,
-        /// The range wanted.
-        wanted: &'static str,
+        /// The range expected.
+        expected: &'static str,
     },
     /// Training would need more memory than allowed.
     #[error("training needs about {needed_bytes} bytes, allowed are {max_bytes}")]
@@ -92,14 +92,15 @@ pub enum TrainError {
 pub(super) fn check(input: &TrainInput<'_>, params: &TreeParams) -> Result<(), TrainError> {
     params.check()?;
     let features = Rows::new(input.features);
-    let length = |what, met, wanted| if met == wanted { Ok(()) } else { Err(TrainError::Length { what, met, wanted }) };
+    let length =
+        |what, got, expected| if got == expected { Ok(()) } else { Err(TrainError::Length { what, got, expected }) };
     length("labels", input.labels.len(), features.len())?;
     let limit = u32::MAX as usize - 1;
-    for (what, met) in
+    for (what, got) in
         [("instances", features.len()), ("features", features.n_features()), ("labels", input.labels.n_labels())]
     {
-        if met > limit {
-            return Err(TrainError::TooMany { what, met, limit });
+        if got > limit {
+            return Err(TrainError::TooMany { what, got, limit });
         }
     }
     finite("features", features)?;
@@ -114,13 +115,18 @@ pub(super) fn check(input: &TrainInput<'_>, params: &TreeParams) -> Result<(), T
     if let Some(weights) = input.instance_weights {
         length("instance weights", weights.len(), features.len())?;
         if let Some(at) = weights.iter().position(|w| !(w.is_finite() && *w >= 0.0)) {
-            return Err(TrainError::Weight { what: "instance weight", at, value: weights[at], wanted: "of 0 or more" });
+            return Err(TrainError::Weight {
+                what: "instance weight",
+                at,
+                value: weights[at],
+                expected: "of 0 or more",
+            });
         }
     }
     if let Some(costs) = input.label_costs {
         length("label costs", costs.len(), input.labels.n_labels())?;
         if let Some(at) = costs.iter().position(|c| !(c.is_finite() && *c > 0.0)) {
-            return Err(TrainError::Weight { what: "label cost", at, value: costs[at], wanted: "above 0" });
+            return Err(TrainError::Weight { what: "label cost", at, value: costs[at], expected: "above 0" });
         }
     }
     if input.labels.nnz() == 0 {

@@ -54,9 +54,10 @@ impl UnitRows {
 
 /// An estimate, on the high side, of the most bytes one tree's training holds beside its input.
 ///
-/// The larger of two moments: the label vectors while they are clustered (every label copies its positives' features
-/// at most), and the rankers (dense weights and dual variables of 16 siblings a thread, the features of the parents in
-/// work, and the finished weights, assumed as many as the features of all label paths divided by four).
+/// The larger of two moments: the label vectors while they are clustered (every label copies its
+/// positives' features at most), and the rankers (dense weights and dual variables of 16 siblings a
+/// thread, the features of the parents in work, and the finished weights, assumed as many as the
+/// features of all label paths divided by four).
 pub fn estimate_peak_bytes(input: &TrainInput<'_>, params: &TreeParams, n_threads: usize) -> u64 {
     let features = Rows::new(input.features);
     let (n, d) = (features.len() as u64, features.n_features() as u64);

@@ -7,9 +7,9 @@
 //!   pifa + label features   both, one behind the other, each of length 1/sqrt(2)
 //! ```
 //!
-//! Vectors are stored in shards of [`SHARD`] labels, so that building them in parallel needs no second copy. Entries
-//! of a vector stand in the order in which the positives first name them, not ascending: clustering only
-//! takes products with dense vectors.
+//! Vectors are stored in shards of [`SHARD`] labels, so that building them in parallel needs no
+//! second copy. Entries of a vector stand in the order in which the positives first name them, not
+//! ascending: clustering only takes products with dense vectors.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -89,10 +89,11 @@ impl LabelVectors {
 
     /// Builds the vectors of `labels`, in that order.
     ///
-    /// *Shapes*: `features` and `instances_of.n_labels()` agree in the number of instances; `instances_of` is the
-    /// transposed label matrix; `label_features` has one row a label (of all labels). `max_nnz` keeps only the largest
-    /// entries of each vector, by magnitude (ties: the smaller coordinate), before normalising. `weights`, one number an
-    /// instance, scale the instances where they are summed (`None`: all alike).
+    /// *Shapes*: `features` and `instances_of.n_labels()` agree in the number of instances;
+    /// `instances_of` is the transposed label matrix; `label_features` has one row a label (of all
+    /// labels). `max_nnz` keeps only the largest entries of each vector, by magnitude (ties: the
+    /// smaller coordinate), before normalising. `weights`, one number an instance, scale the
+    /// instances where they are summed (`None`: all alike).
     ///
     /// *Cost*: O(entries summed); memory for the result and one dense row a thread.
     ///
@@ -165,7 +166,7 @@ impl LabelVectors {
 fn given(label_features: Option<Rows<'_>>) -> Rows<'_> {
     match label_features {
         Some(rows) => rows,
-        None => panic!("this label representation needs label features, met none"),
+        None => panic!("this label representation needs label features, got none"),
     }
 }
 

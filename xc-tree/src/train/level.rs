@@ -1,7 +1,8 @@
 //! The rankers of one level: which instances teach which parent, and who solves what when.
 //!
-//! Parents whose work is large beside the whole level are done one at a time, their groups of siblings in parallel; the
-//! others side by side, the largest first. Neither order nor threads change the result.
+//! Parents whose work is large beside the whole level are done one at a time, their groups of
+//! siblings in parallel; the others side by side, the largest first. Neither order nor threads
+//! change the result.
 
 use super::input::TrainInput;
 use super::matched::Matched;
@@ -294,7 +295,8 @@ impl<'a> Trainer<'a> {
     }
 }
 
-/// Locks; a thread that panicked elsewhere does not matter, for the panic itself is passed on by rayon.
+/// Locks; a thread that panicked elsewhere does not matter, for the panic itself is passed on by
+/// rayon.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }

@@ -1,4 +1,5 @@
-//! Training of a label tree: vectors of the labels, their clustering, and one linear ranker a node, level by level.
+//! Training of a label tree: vectors of the labels, their clustering, and one linear ranker a node,
+//! level by level.
 //!
 //! ```text
 //!   features, labels ──▶ label vectors ──▶ clustering ──▶ level 0 rankers ──▶ level 1 ──▶ ... ──▶ TreeParts
@@ -6,8 +7,9 @@
 //! ```
 //!
 //! # Awkward input
-//! * A label without positives has no leaf and is never predicted, unless [`Unseen::Keep`] is chosen: then it is
-//!   clustered like the others (its vector is empty unless label features are given) and its ranker sees negatives only.
+//! * A label without positives has no leaf and is never predicted, unless [`Unseen::Keep`] is
+//!   chosen: then it is clustered like the others (its vector is empty unless label features are
+//!   given) and its ranker sees negatives only.
 //! * An instance without labels is a negative of the root's children only.
 //! * An instance without features takes part through the bias input.
 //! * No label with a positive at all, and features that are not finite, are errors.
@@ -55,7 +57,8 @@ impl TreeModel {
         Self::train_with(input, params, &NoObserver, None)
     }
 
-    /// [`TreeModel::train`] with an observer, and a checkpoint where finished work is kept (see [`train_trees`]).
+    /// [`TreeModel::train`] with an observer, and a checkpoint where finished work is kept (see
+    /// [`train_trees`]).
     ///
     /// # Errors
     /// See [`TrainError`].
@@ -73,14 +76,15 @@ impl TreeModel {
 
 /// Trains all trees of an ensemble, one after the other, each with a seed of its own.
 ///
-/// `checkpoint` has the key of [`checkpoint_key`]: the shape and each finished level are kept there, and a later call with
-/// the same input and parameters goes on from them. [`Checkpoint::finish`] removes it once the model is saved.
+/// `checkpoint` has the key of [`checkpoint_key`]: the shape and each finished level are kept
+/// there, and a later call with the same input and parameters goes on from them.
+/// [`Checkpoint::finish`] removes it once the model is saved.
 ///
 /// # Errors
 /// See [`TrainError`].
 ///
-/// *Determinism*: equal input and parameters give equal parts, at any number of threads, on any machine with IEEE
-/// arithmetic, resumed or not.
+/// *Determinism*: equal input and parameters give equal parts, at any number of threads, on any
+/// machine with IEEE arithmetic, resumed or not.
 pub fn train_trees(
     input: &TrainInput<'_>,
     params: &TreeParams,
@@ -92,7 +96,8 @@ pub fn train_trees(
     })
 }
 
-/// Trains tree number `tree` of an ensemble alone: see [`train_trees`], whose tree `tree` it equals.
+/// Trains tree number `tree` of an ensemble alone: see [`train_trees`], whose tree `tree` it
+/// equals.
 ///
 /// # Errors
 /// See [`TrainError`].

@@ -12,7 +12,8 @@ const RANKING: PostProcessor = PostProcessor::Hinge { p: 3 };
 impl Trainer<'_> {
     /// Moves every instance's beam one level down, chunk by chunk; `None` when cancelled.
     ///
-    /// *Cost*: O(beam x nnz) look-ups and the weights they meet; memory for instances x beam x branching scores.
+    /// *Cost*: O(beam x nnz) look-ups and the weights they meet; memory for instances x beam x
+    /// branching scores.
     pub(super) fn match_level(
         &self,
         level: usize,

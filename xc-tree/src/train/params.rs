@@ -18,7 +18,8 @@ pub struct TreeParams {
     pub seed: u64,
     /// How labels become vectors.
     pub representation: LabelRepresentation,
-    /// Whether an instance of m labels counts 1/sqrt(m) in the sums of [`LabelRepresentation::Pifa`], rather than 1.
+    /// Whether an instance of m labels counts 1/sqrt(m) in the sums of
+    /// [`LabelRepresentation::Pifa`], rather than 1.
     pub normalise_labels: bool,
     /// Entries of a label's vector, at most; `None` keeps all.
     pub max_label_nnz: Option<usize>,
@@ -38,7 +39,8 @@ pub struct TreeParams {
     pub beam: usize,
     /// How the model's weights are stored.
     pub precision: DType,
-    /// Refuse to start when the estimate of [`estimate_peak_bytes`](crate::estimate_peak_bytes) is above this.
+    /// Refuse to start when the estimate of [`estimate_peak_bytes`](crate::estimate_peak_bytes) is
+    /// above this.
     pub max_memory_bytes: Option<u64>,
 }
 
@@ -81,10 +83,10 @@ pub enum Preset {
 
 /// A name that is no preset.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("unknown preset {met:?}; wanted default, parabel, bonsai or xr-linear")]
+#[error("unknown preset {got:?}; expected default, parabel, bonsai or xr-linear")]
 pub struct UnknownPreset {
-    /// The name met.
-    pub met: String,
+    /// The name got.
+    pub got: String,
 }
 
 impl std::str::FromStr for Preset {
@@ -96,7 +98,7 @@ impl std::str::FromStr for Preset {
             "parabel" => Ok(Self::Parabel),
             "bonsai" => Ok(Self::Bonsai),
             "xr-linear" => Ok(Self::XrLinear),
-            _ => Err(UnknownPreset { met: name.to_owned() }),
+            _ => Err(UnknownPreset { got: name.to_owned() }),
         }
     }
 }
@@ -115,19 +117,19 @@ impl Preset {
 
 /// A parameter out of range.
 #[derive(Clone, Debug, Error, PartialEq)]
-#[error("{name} is {met}, wanted {wanted}")]
+#[error("{name} is {got}, expected {expected}")]
 pub struct CheckTreeParamsError {
     /// The parameter, by its dotted name.
     pub name: &'static str,
-    /// The value met.
-    pub met: f64,
-    /// The range wanted.
-    pub wanted: &'static str,
+    /// The value got.
+    pub got: f64,
+    /// The range expected.
+    pub expected: &'static str,
 }
 
 impl Default for TreeParams {
-    /// Three balanced trees of branching 16, at most 100 labels a leaf cluster: compared with others on held-out
-    /// training rows (2026-11), see `docs/decisions/tree-defaults.md`.
+    /// Three balanced trees of branching 16, at most 100 labels a leaf cluster: compared with
+    /// others on held-out training rows (2026-11), see `docs/decisions/tree-defaults.md`.
     fn default() -> Self {
         Self {
             n_trees: 3,
@@ -149,7 +151,8 @@ impl Default for TreeParams {
 }
 
 impl TreeParams {
-    /// Three binary balanced trees, at most 100 labels a leaf cluster, 20 passes (prabhu2018parabel).
+    /// Three binary balanced trees, at most 100 labels a leaf cluster, 20 passes
+    /// (prabhu2018parabel).
     pub fn parabel() -> Self {
         Self {
             n_trees: 3,
@@ -179,8 +182,9 @@ impl TreeParams {
 
     /// One balanced tree of branching 16, at most 100 labels a leaf cluster (yu2022pecos).
     ///
-    /// Its clustering is more thorough than that of the ensembles, which make up for a poor cut by averaging: cuts have
-    /// slack, see more labels, and rows of many labels count less (measured: `docs/decisions/tree-training.md`).
+    /// Its clustering is more thorough than that of the ensembles, which make up for a poor cut by
+    /// averaging: cuts have slack, see more labels, and rows of many labels count less (measured:
+    /// `docs/decisions/tree-training.md`).
     pub fn xr_linear() -> Self {
         Self {
             n_trees: 1,
@@ -204,8 +208,9 @@ impl TreeParams {
         }
     }
 
-    /// How margins of the model become scores: `post`, or the cubic hinge for the squared hinge loss (what ranks best
-    /// on average, `bench/results/quality.md`) and the logistic function for the logistic loss.
+    /// How margins of the model become scores: `post`, or the cubic hinge for the squared hinge
+    /// loss (what ranks best on average, `bench/results/quality.md`) and the logistic function for
+    /// the logistic loss.
     pub fn post_processor(&self) -> PostProcessor {
         self.post.unwrap_or(match self.linear.loss {
             Loss::SquaredHinge => PostProcessor::Hinge { p: 3 },
@@ -221,8 +226,8 @@ impl TreeParams {
 
     /// Checks every range.
     pub fn check(&self) -> Result<(), CheckTreeParamsError> {
-        let count = |name, met: usize, least: usize, wanted| {
-            if met >= least { Ok(()) } else { Err(CheckTreeParamsError { name, met: met as f64, wanted }) }
+        let count = |name, got: usize, least: usize, expected| {
+            if got >= least { Ok(()) } else { Err(CheckTreeParamsError { name, got: got as f64, expected }) }
         };
         count("n_trees", self.n_trees, 1, "1 or more")?;
         count("beam", self.beam, 1, "1 or more")?;
@@ -234,29 +239,29 @@ impl TreeParams {
         if let Negatives::MatcherAware { beam } = self.negatives {
             count("negatives.beam", beam, 1, "1 or more")?;
         }
-        let real = |name, met: f32, fits: bool, wanted| {
-            if fits && met.is_finite() {
+        let real = |name, got: f32, fits: bool, expected| {
+            if fits && got.is_finite() {
                 Ok(())
             } else {
-                Err(CheckTreeParamsError { name, met: f64::from(met), wanted })
+                Err(CheckTreeParamsError { name, got: f64::from(got), expected })
             }
         };
         let linear = &self.linear;
-        for (name, met) in [
+        for (name, got) in [
             ("linear.cost", linear.cost),
             ("linear.positive_cost", linear.positive_cost),
             ("linear.negative_cost", linear.negative_cost),
             ("linear.tolerance", linear.tolerance),
         ] {
-            real(name, met, met > 0.0, "a finite number above 0")?;
+            real(name, got, got > 0.0, "a finite number above 0")?;
         }
         let slack = self.cluster.slack;
         real("cluster.slack", slack, (0.0..1.0).contains(&slack), "a number of 0 or more, below 1")?;
         let tolerance = self.cluster.tolerance;
-        for (name, met) in
+        for (name, got) in
             [("linear.bias", linear.bias), ("linear.prune_below", linear.prune_below), ("cluster.tolerance", tolerance)]
         {
-            real(name, met, met >= 0.0, "a finite number of 0 or more")?;
+            real(name, got, got >= 0.0, "a finite number of 0 or more")?;
         }
         Ok(())
     }
@@ -274,7 +279,7 @@ mod tests {
             let json = serde_json::to_string(&params).unwrap();
             assert_eq!(serde_json::from_str::<TreeParams>(&json).unwrap(), params);
         }
-        assert_eq!("Parabel".parse::<Preset>().unwrap_err().met, "Parabel");
+        assert_eq!("Parabel".parse::<Preset>().unwrap_err().got, "Parabel");
         assert!(serde_json::from_str::<TreeParams>(r#"{"branching": 3}"#).is_err());
     }
 

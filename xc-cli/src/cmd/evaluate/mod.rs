@@ -43,7 +43,8 @@ pub(crate) struct Args {
     /// The cuts of every metric
     #[arg(long, value_name = "K", value_delimiter = ',', default_value = "1,3,5")]
     k: Vec<usize>,
-    /// Training file: gives propensities (PSP, PSnDCG), and tells which true labels were never trained on
+    /// Training file: gives propensities (PSP, PSnDCG), and tells which true labels were never
+    /// trained on
     #[arg(long, value_name = "TRAIN")]
     propensity_from: Option<PathBuf>,
     /// A of the propensity model 1 / (1 + C (n + B)^-A)
@@ -52,7 +53,8 @@ pub(crate) struct Args {
     /// B of the propensity model
     #[arg(long, value_name = "B", default_value_t = 1.5, allow_negative_numbers = true)]
     propensity_b: f64,
-    /// Names of the labels in order of their ids (labels.txt of the model), for truth that names its labels
+    /// Names of the labels in order of their ids (labels.txt of the model), for truth that names
+    /// its labels
     #[arg(long, value_name = "FILE")]
     label_names: Option<PathBuf>,
     /// Weight of each instance, one a line; the metrics without weights are shown too
@@ -64,7 +66,8 @@ pub(crate) struct Args {
     /// Instances to leave out, one a line, counted from 0
     #[arg(long, value_name = "FILE")]
     exclude_rows: Option<PathBuf>,
-    /// Other predictions for the same truth: adds the difference of every metric with its paired bootstrap interval
+    /// Other predictions for the same truth: adds the difference of every metric with its paired
+    /// bootstrap interval
     #[arg(long, value_name = "FILE")]
     compare: Option<PathBuf>,
     /// Add a bootstrap interval to every metric

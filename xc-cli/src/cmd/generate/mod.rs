@@ -44,7 +44,8 @@ pub(crate) struct Args {
     /// Folder to write to; made if it is absent, files of these names in it are replaced
     #[arg(long, value_name = "DIR", required_unless_present = "model")]
     output: Option<PathBuf>,
-    /// Shape by name: demo, eurlex-4k, wiki10-31k, syn30k, syn500k, wikipedia-500k, amazon-670k, amazon-3m, 100m
+    /// Shape by name: demo, eurlex-4k, wiki10-31k, syn30k, syn500k, wikipedia-500k, amazon-670k,
+    /// amazon-3m, 100m
     #[arg(long, value_name = "NAME", default_value = "demo")]
     preset: String,
     /// Training instances
@@ -70,8 +71,8 @@ pub(crate) struct Args {
     background: Option<f64>,
     /// Values of the feature files
     ///
-    /// tfidf: (1 + ln count) * (ln((1 + N) / (1 + df)) + 1) with df from the training instances, rows of length 1.
-    /// counts: how often each word occurs.
+    /// tfidf: (1 + ln count) * (ln((1 + N) / (1 + df)) + 1) with df from the training instances,
+    /// rows of length 1. counts: how often each word occurs.
     #[arg(long, value_enum, default_value_t = Values::Tfidf)]
     values: Values,
     /// Do not write the text files (train.jsonl, test.jsonl)

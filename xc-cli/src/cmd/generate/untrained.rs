@@ -1,8 +1,10 @@
-//! `xc generate --model`: an untrained tree of a given shape, to measure memory and speed at a size nobody trains.
+//! `xc generate --model`: an untrained tree of a given shape, to measure memory and speed at a size
+//! nobody trains.
 //!
-//! The one place outside `cmd/train` that names a kind of model: only of a tree can a model of a hundred million labels
-//! be made that answers with work like that of a trained one. What a label's weights are is a rule of the tree's shape
-//! (clusters, siblings that share features); networks have no such shape to imitate.
+//! The one place outside `cmd/train` that names a kind of model: only of a tree can a model of a
+//! hundred million labels be made that answers with work like that of a trained one. What a label's
+//! weights are is a rule of the tree's shape (clusters, siblings that share features); networks
+//! have no such shape to imitate.
 
 use super::Args;
 use crate::context::{Context, format_bytes};
@@ -33,8 +35,8 @@ pub(super) struct ModelArgs {
     /// Weights of every label and cluster, at least
     #[arg(long = "tree.weights", value_name = "N", default_value_t = 25, requires = "model")]
     weights: u32,
-    /// Shares of the weight rows that 1, 2, 3, ... children have in common; the default is that of a tree trained on
-    /// 3,500 labels of legal texts
+    /// Shares of the weight rows that 1, 2, 3, ... children have in common; the default is that of
+    /// a tree trained on 3,500 labels of legal texts
     #[arg(
         long = "tree.overlap",
         value_name = "SHARES",
@@ -54,8 +56,8 @@ pub(super) struct ModelArgs {
     precision: DType,
 }
 
-/// Overlap of siblings in a trained model: how many rows of the last level's chunks 1, 2, 3, ... children share. The
-/// last number counts what is at least as many.
+/// Overlap of siblings in a trained model: how many rows of the last level's chunks 1, 2, 3, ...
+/// children share. The last number counts what is at least as many.
 fn measure_overlap(model: &TreeModel) -> Vec<f64> {
     const LONGEST: usize = 128;
     let mut counts = vec![0.0; LONGEST];

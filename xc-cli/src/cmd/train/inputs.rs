@@ -17,14 +17,15 @@ pub(crate) struct DataArgs {
     /// Training instances
     #[arg(long, value_name = "FILE")]
     pub(super) train: PathBuf,
-    /// Labels of the training instances, where --train does not carry them (npz, npy, two-file form)
+    /// Labels of the training instances, where --train does not carry them (npz, npy, two-file
+    /// form)
     #[arg(long, value_name = "FILE")]
     pub(super) train_labels: Option<PathBuf>,
     /// Folder to save the model in; an existing model is replaced when the new one is complete
     #[arg(long, value_name = "DIR")]
     pub(super) model: PathBuf,
-    /// Instances to score the finished model on. Of networks they also choose the epoch whose parameters are kept (--monitor,
-    /// --keep)
+    /// Instances to score the finished model on. Of networks they also choose the epoch whose
+    /// parameters are kept (--monitor, --keep)
     #[arg(long, value_name = "FILE")]
     pub(super) validation: Option<PathBuf>,
     /// Labels of the validation instances, where --validation does not carry them
@@ -33,11 +34,12 @@ pub(crate) struct DataArgs {
     /// Names of the labels, one a line in order of the ids; kept in the model
     #[arg(long, value_name = "FILE")]
     pub(super) label_names: Option<PathBuf>,
-    /// Weight the features: (1 + ln tf) * (ln((1 + N)/(1 + df)) + 1), rows of length 1; kept in the model
+    /// Weight the features: (1 + ln tf) * (ln((1 + N)/(1 + df)) + 1), rows of length 1; kept in the
+    /// model
     #[arg(long)]
     pub(super) tfidf: bool,
-    /// Folder for finished parts of the training, new, empty or of an interrupted run [default: MODEL.checkpoint]; what was
-    /// written into it is removed on success
+    /// Folder for finished parts of the training, new, empty or of an interrupted run [default:
+    /// MODEL.checkpoint]; what was written into it is removed on success
     #[arg(long, value_name = "DIR")]
     pub(super) checkpoint: Option<PathBuf>,
     /// Go on from the checkpoint of an interrupted run with the same data and options
@@ -72,8 +74,8 @@ impl DataArgs {
         Ok(())
     }
 
-    /// Takes the checkpoint folder for this run alone, before the long work. What another run left is gone on with, or removed,
-    /// only when that was asked for.
+    /// Takes the checkpoint folder for this run alone, before the long work. What another run left
+    /// is gone on with, or removed, only when that was asked for.
     pub(super) fn claim_checkpoint(&self, layout: Layout, context: &Context) -> Result<CheckpointFolder, CliError> {
         let path = self.checkpoint();
         let (model, inside) = (resolve(&self.model)?, resolve(&path)?);
@@ -110,7 +112,8 @@ impl DataArgs {
         text: &PipelineParams,
         context: &Context,
     ) -> Result<Datasets, CliError> {
-        // The further files are looked at first: a wrong name should not cost the reading of a large one.
+        // The further files are looked at first: a wrong name should not cost the reading of a
+        // large one.
         let named = [&self.train_labels, &self.validation, &self.validation_labels, &self.label_names];
         for path in named.into_iter().chain(further.iter().copied()).flatten().chain([&self.train]) {
             std::fs::File::open(path)
@@ -139,7 +142,8 @@ fn resolve(path: &Path) -> Result<PathBuf, CliError> {
     if let Ok(found) = path.canonicalize() {
         return Ok(found);
     }
-    // Folders that do not exist may be named inside of one another: the deepest that does exist leads to the others.
+    // Folders that do not exist may be named inside of one another: the deepest that does exist
+    // leads to the others.
     let path = std::path::absolute(path).map_err(refused)?;
     let mut ancestors = path.ancestors().skip(1).filter_map(|parent| Some((parent, parent.canonicalize().ok()?)));
     let (parent, found) = ancestors.next().ok_or_else(|| refused(io::ErrorKind::NotFound.into()))?;

@@ -20,8 +20,9 @@ use xc_train::trainer::{Event, Observer, Validation};
 ///   {"event":"saved","step":2100,"losses":310.2,"n_losses":52}
 /// ```
 ///
-/// The loss of a step's line is the mean since the line before. What belongs to no line yet when a checkpoint is saved is kept
-/// in a line of its own: a training that goes on from there writes the lines that it would have written.
+/// The loss of a step's line is the mean since the line before. What belongs to no line yet when a
+/// checkpoint is saved is kept in a line of its own: a training that goes on from there writes the
+/// lines that it would have written.
 pub(super) struct Log<'a> {
     every: u64,
     context: &'a Context,
@@ -102,7 +103,8 @@ impl Drop for Log<'_> {
 }
 
 impl Lines {
-    /// Cuts off the lines after a step. A log that was lost begins anew; what follows is right all the same.
+    /// Cuts off the lines after a step. A log that was lost begins anew; what follows is right all
+    /// the same.
     fn cut(&mut self, step: u64) -> io::Result<()> {
         let mut text = String::new();
         self.file.seek(SeekFrom::Start(0))?;

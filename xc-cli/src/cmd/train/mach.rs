@@ -1,4 +1,5 @@
-//! `xc train mach`: repetitions one after the other, each kept when it is finished, then put together.
+//! `xc train mach`: repetitions one after the other, each kept when it is finished, then put
+//! together.
 
 use super::dense::loss_for;
 use super::inputs::{DataArgs, checkpoint_error};
@@ -63,8 +64,8 @@ pub(crate) struct Args {
     /// Family of the hash functions; prime needs no memory for labels
     #[arg(long = "hash.family", value_name = "FAMILY", value_parser = named::<Family, _>(["prime", "mersenne61", "multiply-shift", "tabulation"]), default_value = "prime", help_heading = "MACH options")]
     family: Family,
-    /// What ranks labels, unless a query asks for something else: the median found them best on every set measured, the mean
-    /// decodes several times faster where labels are millions
+    /// What ranks labels, unless a query asks for something else: the median found them best on
+    /// every set measured, the mean decodes several times faster where labels are millions
     #[arg(long, value_name = "NAME", value_parser = named::<Decoder, _>(["mean", "min", "median"]), default_value = "median", help_heading = "MACH options")]
     decoder: Decoder,
     #[command(flatten)]

@@ -1,4 +1,5 @@
-//! The one way from options to a trained network: read, check, announce, train, save, score, report.
+//! The one way from options to a trained network: read, check, announce, train, save, score,
+//! report.
 
 use super::explain::seen_labels;
 use super::inputs::{DataArgs, checkpoint_error, drop_checkpoint};

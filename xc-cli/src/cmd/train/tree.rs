@@ -47,7 +47,8 @@ impl Inputs {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let meter = Meter::start();
-    // What can be refused is refused before the long work: options first, then the output, then the inputs.
+    // What can be refused is refused before the long work: options first, then the output, then the
+    // inputs.
     let mut changed = Vec::new();
     let params = args.params(context.seed, &mut changed)?;
     let text = args.data.text.params()?;

@@ -67,7 +67,8 @@ pub(crate) struct ShapeArgs {
     /// Labels of a lowest cluster, at most
     #[arg(long = "cluster.max-leaf", value_name = "N")]
     max_leaf: Option<usize>,
-    /// How far a cut may move from the middle, as a share of the smaller part, below 1; 0 for parts of equal size (balanced)
+    /// How far a cut may move from the middle, as a share of the smaller part, below 1; 0 for parts
+    /// of equal size (balanced)
     #[arg(long = "cluster.slack", value_name = "SHARE")]
     slack: Option<f32>,
     /// balanced (parts of nearly equal size) or unbalanced (parts as k-means finds them)
@@ -82,11 +83,12 @@ pub(crate) struct ShapeArgs {
     /// Labels that take part in the iterations of one split, at most
     #[arg(long = "cluster.max-sample", value_name = "N")]
     max_sample: Option<usize>,
-    /// What labels are compared by: the features of their instances (pifa), their instances (pii), --label-features,
-    /// or the first and the third together
+    /// What labels are compared by: the features of their instances (pifa), their instances (pii),
+    /// --label-features, or the first and the third together
     #[arg(long = "cluster.representation", value_name = "WHAT", value_parser = named::<LabelRepresentation, _>(["pifa", "pii", "label-features", "pifa-and-label-features"]))]
     representation: Option<LabelRepresentation>,
-    /// Whether an instance of m labels counts 1/sqrt(m) in what labels are compared by (pifa), rather than 1
+    /// Whether an instance of m labels counts 1/sqrt(m) in what labels are compared by (pifa),
+    /// rather than 1
     #[arg(long = "cluster.normalise-labels", value_name = "BOOL")]
     normalise_labels: Option<bool>,
     /// Features of a label's vector, at most: its largest
@@ -128,8 +130,8 @@ pub(crate) struct LinearArgs {
     /// Weights of one ranker that are kept, at most: its largest
     #[arg(long = "linear.max-weights", value_name = "N")]
     max_weights: Option<usize>,
-    /// Which instances teach a ranker beside its cluster's own: none (teacher-forced), or those that the levels above
-    /// send there (matcher-aware)
+    /// Which instances teach a ranker beside its cluster's own: none (teacher-forced), or those
+    /// that the levels above send there (matcher-aware)
     #[arg(long = "negatives", value_name = "WHICH", value_parser = negatives())]
     negatives: Option<Negatives>,
     /// Clusters that matcher-aware negatives reach on each level
@@ -147,8 +149,9 @@ pub(crate) struct LinearArgs {
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Prediction defaults kept in the model")]
 pub(crate) struct SavedArgs {
-    /// How margins become scores: sigmoid, log-sigmoid, noop, lP-hinge or log-lP-hinge with P from 1 to 9
-    /// [default: l3-hinge; l2-hinge with --preset parabel; sigmoid with --linear.loss logistic]
+    /// How margins become scores: sigmoid, log-sigmoid, noop, lP-hinge or log-lP-hinge with P from
+    /// 1 to 9 [default: l3-hinge; l2-hinge with --preset parabel; sigmoid with --linear.loss
+    /// logistic]
     #[arg(long, value_name = "NAME")]
     pub(super) post_processor: Option<PostProcessor>,
     /// Clusters kept per level
@@ -168,7 +171,8 @@ fn negatives() -> impl TypedValueParser<Value = Negatives> {
 }
 
 impl Args {
-    /// The preset with the changes that were asked for; `changed` gets each change as (option, value).
+    /// The preset with the changes that were asked for; `changed` gets each change as (option,
+    /// value).
     ///
     /// # Errors
     /// A value out of range.

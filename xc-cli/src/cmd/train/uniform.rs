@@ -92,8 +92,8 @@ struct HeadArgs {
     /// Share of the connections, the weakest, that are drawn anew; 0: none
     #[arg(long = "head.rewire-fraction", value_name = "SHARE", default_value_t = 0.1)]
     rewire_fraction: f64,
-    /// Labels that a step scores beside those that are true in its batch: all, uniform negatives, or
-    /// negatives drawn by how often labels are true [default: all; uniform with --negatives]
+    /// Labels that a step scores beside those that are true in its batch: all, uniform negatives,
+    /// or negatives drawn by how often labels are true [default: all; uniform with --negatives]
     #[arg(long, value_name = "SAMPLER", value_parser = sampler())]
     sampler: Option<SamplerParams>,
     /// Negatives drawn per step

@@ -1,11 +1,13 @@
-//! Fitting: one pass for vocabularies, one for the frequencies of hashed features, each only where needed.
+//! Fitting: one pass for vocabularies, one for the frequencies of hashed features, each only where
+//! needed.
 //!
 //! # Terms that do not fit into memory
-//! Where a bound is given, a pass over the texts counts the terms whose hash lies below a border. It begins with all of them, and
-//! whenever a thread's counts outgrow its share of the bound, the border moves half way down and all threads forget what
-//! lies above. Behind the pass, terms that can no longer be chosen are forgotten too, and the next pass counts the
-//! hashes from the border on. Every term that is counted in a pass is counted in all texts, so the outcome does not
-//! depend on where borders fell.
+//! Where a bound is given, a pass over the texts counts the terms whose hash lies below a border.
+//! It begins with all of them, and whenever a thread's counts outgrow its share of the bound, the
+//! border moves half way down and all threads forget what lies above. Behind the pass, terms that
+//! can no longer be chosen are forgotten too, and the next pass counts the hashes from the border
+//! on. Every term that is counted in a pass is counted in all texts, so the outcome does not depend
+//! on where borders fell.
 
 use super::super::block::{BlockError, FittedBlock, Slots, VocabularyParams, lay_out};
 use super::super::vocabulary::{ALL_HASHES, HashRange, TermCounts, VocabularyError};
@@ -57,7 +59,7 @@ pub enum FitPipelineError {
         term_bytes: usize,
     },
     /// The source gave another number of texts when it was read again.
-    #[error("the first pass met {first} texts, a later one {second}; all must read the same texts")]
+    #[error("the first pass got {first} texts, a later one {second}; all must read the same texts")]
     PassesDiffer {
         /// Texts in the first pass.
         first: u64,
@@ -143,7 +145,8 @@ impl TermPass<'_> {
         loop {
             let width = hashes.end - hashes.start;
             if counts.iter().map(TermCounts::n_bytes).sum::<usize>() > self.room && width > 0 {
-                // Below the smallest part there is nothing: the pass ends with no hash counted, which is refused.
+                // Below the smallest part there is nothing: the pass ends with no hash counted,
+                // which is refused.
                 let half = if width / 2 < ALL_HASHES.end / MAX_PASSES { 0 } else { width / 2 };
                 self.end.fetch_min(hashes.start + half, Ordering::Relaxed);
             }
@@ -203,8 +206,8 @@ fn lock(worker: &Mutex<Worker>) -> MutexGuard<'_, Worker> {
 impl Pipeline {
     /// Learns vocabularies and frequencies from texts in memory.
     ///
-    /// *Cost*: one pass over the texts; a second one if hashed features (or slots for unknown terms) need an idf.
-    /// Memory: every different term once a thread.
+    /// *Cost*: one pass over the texts; a second one if hashed features (or slots for unknown
+    /// terms) need an idf. Memory: every different term once a thread.
     ///
     /// # Errors
     /// Parameters that make no sense; no feature left (no text, or no term within the bounds).
@@ -219,7 +222,8 @@ impl Pipeline {
         })
     }
 
-    /// Learns from texts that are read once or twice: `read` is called for each pass and gives all texts to the sink.
+    /// Learns from texts that are read once or twice: `read` is called for each pass and gives all
+    /// texts to the sink.
     ///
     /// # Errors
     /// Those of [`Self::fit`] and of `read`; passes with different numbers of texts.
@@ -231,12 +235,13 @@ impl Pipeline {
         Self::fit_stream_within(params, usize::MAX, read)
     }
 
-    /// As [`Self::fit_stream`], where the terms being counted fill at most some `term_bytes` bytes over all threads: what
-    /// does not fit is counted in further passes over the texts, with the same outcome.
+    /// As [`Self::fit_stream`], where the terms being counted fill at most some `term_bytes` bytes
+    /// over all threads: what does not fit is counted in further passes over the texts, with the
+    /// same outcome.
     ///
-    /// *Memory*: what is set aside for the terms may reach twice `term_bytes`, and twice that again for a moment while the
-    /// counts of the threads are added up; beside them, the terms that may still be chosen (for a block with
-    /// `max_features`, no more than these) and a block of texts.
+    /// *Memory*: what is set aside for the terms may reach twice `term_bytes`, and twice that again
+    /// for a moment while the counts of the threads are added up; beside them, the terms that may
+    /// still be chosen (for a block with `max_features`, no more than these) and a block of texts.
     ///
     /// # Errors
     /// Those of [`Self::fit_stream`]; a bound so small that 64 passes do not do.
@@ -264,12 +269,12 @@ impl Pipeline {
         let mut hashes = ALL_HASHES;
         while learns_terms && hashes.start < ALL_HASHES.end {
             let pass = TermPass::new(&params, hashes.clone(), term_bytes);
-            let met = read_pass(&mut read, Pass::Terms(&pass), &mut n_texts)?;
+            let got = read_pass(&mut read, Pass::Terms(&pass), &mut n_texts)?;
             let (counted, counts) = pass.finish();
             if counted.is_empty() {
                 return Err(FitPipelineError::TermBytes { term_bytes }.into());
             }
-            terms.add(&params, met, counts, counted == ALL_HASHES);
+            terms.add(&params, got, counts, counted == ALL_HASHES);
             // As many again: hashes are even, so they need as much memory.
             hashes = counted.end..ALL_HASHES.end.min(counted.end + (counted.end - counted.start));
         }
@@ -313,7 +318,7 @@ where
 struct ChosenTerms {
     /// One a block; hashed blocks stay empty.
     counts: Vec<TermCounts>,
-    /// Different terms met, over all blocks.
+    /// Different terms got, over all blocks.
     n_terms: u64,
 }
 

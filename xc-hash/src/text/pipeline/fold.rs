@@ -22,7 +22,8 @@ pub(super) struct FoldScratch {
 }
 
 impl FoldScratch {
-    /// Replaces slots and their weights by features and their sums; a feature whose sum is 0 is left out.
+    /// Replaces slots and their weights by features and their sums; a feature whose sum is 0 is
+    /// left out.
     pub(super) fn fold(&mut self, params: HashingParams, slots: &mut Vec<u32>, weights: &mut Vec<f32>) {
         let Self { order, sums } = self;
         order.clear();

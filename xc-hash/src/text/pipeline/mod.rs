@@ -1,4 +1,5 @@
-//! Text to weighted features as one value: fitted in training, stored in the model, the same at serving.
+//! Text to weighted features as one value: fitted in training, stored in the model, the same at
+//! serving.
 //!
 //! ```text
 //!   text ─▶ normalise ─▶ words, characters ─▶ n-grams of each block ─▶ slots ─▶ counts ─▶ weights ─▶ (fold) ─▶ norm ─▶ row
@@ -25,8 +26,8 @@ use sprs::CsMatI;
 
 /// What a pipeline does; the default is what extreme classification of text usually wants.
 ///
-/// Default: lower case, words of two characters and more, unigrams that occur in two texts or more, tf-idf
-/// ((1 + ln tf) * (ln((1 + n)/(1 + df)) + 1)), rows of length 1.
+/// Default: lower case, words of two characters and more, unigrams that occur in two texts or more,
+/// tf-idf ((1 + ln tf) * (ln((1 + n)/(1 + df)) + 1)), rows of length 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PipelineParams {
@@ -36,20 +37,23 @@ pub struct PipelineParams {
     pub accents: Accents,
     /// What a word is.
     pub tokens: TokenRule,
-    /// Words of fewer characters are dropped. Default 2, as scikit-learn; 1 keeps single letters and digits.
+    /// Words of fewer characters are dropped. Default 2, as scikit-learn; 1 keeps single letters
+    /// and digits.
     pub min_token_chars: u32,
     /// Kinds of features, side by side.
     pub blocks: Vec<Block>,
-    /// Slots behind all blocks for the terms that a vocabulary block without own slots does not know, by hash (seeded
-    /// with the number of the block). Default 0: such terms are dropped.
+    /// Slots behind all blocks for the terms that a vocabulary block without own slots does not
+    /// know, by hash (seeded with the number of the block). Default 0: such terms are dropped.
     #[serde(skip_serializing_if = "is_zero")]
     pub oov_slots: u32,
     /// Counts to weights, over all slots at once.
     pub weighting: Weighting,
-    /// Folds all slots into so many features by hash, between the idf and the norm. Default: every slot is a feature.
+    /// Folds all slots into so many features by hash, between the idf and the norm. Default: every
+    /// slot is a feature.
     ///
-    /// The hash is that of the slot's number, as 4 little-endian bytes: scikit-learn's `murmurhash3_32(slot, seed)`;
-    /// feature and sign come of it as in `FeatureHasher`. `[weinberger2009hashing]`
+    /// The hash is that of the slot's number, as 4 little-endian bytes: scikit-learn's
+    /// `murmurhash3_32(slot, seed)`; feature and sign come of it as in `FeatureHasher`.
+    /// `[weinberger2009hashing]`
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fold: Option<HashingParams>,
 }
@@ -74,7 +78,8 @@ impl Default for PipelineParams {
 }
 
 impl PipelineParams {
-    /// scikit-learn's `HashingVectorizer(n_features)`: unigrams hashed with alternate signs, counts, L2 rows.
+    /// scikit-learn's `HashingVectorizer(n_features)`: unigrams hashed with alternate signs,
+    /// counts, L2 rows.
     pub fn hashing_vectorizer(n_features: u32) -> Self {
         let slots = Slots::Hashed(HashingParams { n_features, seed: 0, sign: HashSign::Alternate });
         Self {
@@ -87,7 +92,8 @@ impl PipelineParams {
     /// Whether the values make sense together.
     ///
     /// # Errors
-    /// The first block that does not, and why; shared slots that nothing reaches; a fold into no feature or too many.
+    /// The first block that does not, and why; shared slots that nothing reaches; a fold into no
+    /// feature or too many.
     pub fn check(&self) -> Result<(), BlockError> {
         if self.blocks.is_empty() {
             return Err(BlockError::None);
@@ -129,7 +135,8 @@ pub struct Pipeline {
     weights: RowWeights,
 }
 
-/// Memory that [`Pipeline::transform_one`] reuses; grows to the longest text seen, some 40 bytes a term.
+/// Memory that [`Pipeline::transform_one`] reuses; grows to the longest text seen, some 40 bytes a
+/// term.
 #[derive(Clone, Debug, Default)]
 pub struct PipelineScratch {
     cut: Cut,
@@ -199,7 +206,8 @@ impl Pipeline {
         }
     }
 
-    /// First slot of a block; its terms have the slots from there on. Without a fold, slots are features.
+    /// First slot of a block; its terms have the slots from there on. Without a fold, slots are
+    /// features.
     ///
     /// # Panics
     /// If there is no such block.
@@ -214,9 +222,10 @@ impl Pipeline {
 
     /// One text: feature ids, ascending and unique, and as many weights.
     ///
-    /// The same bits as the text's row in [`Self::transform_batch`]. A text without known terms is an empty row.
-    /// *Cost*: tens of nanoseconds a term; no allocation once the scratch has seen a text as long (accent stripping
-    /// aside, whose decomposition may allocate on long runs of combining marks).
+    /// The same bits as the text's row in [`Self::transform_batch`]. A text without known terms is
+    /// an empty row. *Cost*: tens of nanoseconds a term; no allocation once the scratch has seen a
+    /// text as long (accent stripping aside, whose decomposition may allocate on long runs of
+    /// combining marks).
     pub fn transform_one<'s>(&self, text: &str, scratch: &'s mut PipelineScratch) -> (&'s [u32], &'s [f32]) {
         self.count(text, scratch);
         let PipelineScratch { features, values, fold, .. } = scratch;
@@ -229,7 +238,8 @@ impl Pipeline {
         (features, values)
     }
 
-    /// Many texts, in parallel. *Shapes*: texts x `n_features()`. *Determinism*: each row alone, at any number of threads.
+    /// Many texts, in parallel. *Shapes*: texts x `n_features()`. *Determinism*: each row alone, at
+    /// any number of threads.
     pub fn transform_batch<T: AsRef<str> + Sync>(&self, texts: &[T]) -> CsMatI<f32, u32, usize> {
         const PIECE: usize = 64;
         let pieces: Vec<(Vec<usize>, Vec<u32>, Vec<f32>)> = texts

@@ -67,22 +67,22 @@ enum Kind {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenPipelineError {
-    /// The JSON does not have the wanted form.
+    /// The JSON does not have the expected form.
     #[error("pipeline config")]
     Config(#[from] serde_json::Error),
     /// Written by a newer program.
-    #[error("pipeline version {met}; this program reads up to {VERSION}")]
+    #[error("pipeline version {got}; this program reads up to {VERSION}")]
     Version {
-        /// The version met.
-        met: u64,
+        /// The version got.
+        got: u64,
     },
     /// Parts of the other kind (text, or weights of rows).
-    #[error("pipeline config: kind is {met:?}, wanted {wanted:?}")]
+    #[error("pipeline config: kind is {got:?}, expected {expected:?}")]
     Kind {
-        /// The kind met.
-        met: &'static str,
-        /// The kind wanted.
-        wanted: &'static str,
+        /// The kind got.
+        got: &'static str,
+        /// The kind expected.
+        expected: &'static str,
     },
     /// A field that this kind needs is absent.
     #[error("pipeline config: field {field:?} is missing")]
@@ -106,40 +106,40 @@ pub enum OpenPipelineError {
         name: String,
     },
     /// An array of another type.
-    #[error("array {name:?} holds {met}, wanted {wanted}")]
+    #[error("array {name:?} holds {got}, expected {expected}")]
     ArrayType {
         /// Its name.
         name: String,
-        /// Type met.
-        met: &'static str,
-        /// Type wanted.
-        wanted: &'static str,
+        /// Type got.
+        got: &'static str,
+        /// Type expected.
+        expected: &'static str,
     },
     /// An array of another length.
-    #[error("array {name:?} has {met} entries, wanted {wanted}")]
+    #[error("array {name:?} has {got} entries, expected {expected}")]
     ArrayLength {
         /// Its name.
         name: String,
-        /// Length met.
-        met: usize,
-        /// Length wanted.
-        wanted: usize,
+        /// Length got.
+        got: usize,
+        /// Length expected.
+        expected: usize,
     },
     /// An idf that cannot be: ln of a number of texts never comes near 64.
     #[error("idf of feature {feature} is {value}; it must lie between 0 and 64")]
     Idf {
         /// The feature; with a fold, the slot.
         feature: usize,
-        /// The value met.
+        /// The value got.
         value: f32,
     },
     /// The number of features is not what the blocks add up to, or what they are folded into.
-    #[error("pipeline config: n_features is {met}, the parameters and arrays make {wanted}")]
+    #[error("pipeline config: n_features is {got}, the parameters and arrays make {expected}")]
     Width {
-        /// The number met.
-        met: u64,
-        /// The number wanted.
-        wanted: u64,
+        /// The number got.
+        got: u64,
+        /// The number expected.
+        expected: u64,
     },
     /// A vocabulary is damaged.
     #[error("vocabulary of block {block}")]
@@ -173,21 +173,21 @@ impl Shelf {
     fn take_f32(&mut self, name: &str) -> Result<Vec<f32>, OpenPipelineError> {
         match self.take(name)? {
             PartArray::F32(array) => Ok(array),
-            other => Err(OpenPipelineError::ArrayType { name: name.into(), met: other.kind(), wanted: "f32" }),
+            other => Err(OpenPipelineError::ArrayType { name: name.into(), got: other.kind(), expected: "f32" }),
         }
     }
 
     fn take_u32(&mut self, name: &str) -> Result<Vec<u32>, OpenPipelineError> {
         match self.take(name)? {
             PartArray::U32(array) => Ok(array),
-            other => Err(OpenPipelineError::ArrayType { name: name.into(), met: other.kind(), wanted: "u32" }),
+            other => Err(OpenPipelineError::ArrayType { name: name.into(), got: other.kind(), expected: "u32" }),
         }
     }
 
     fn take_u8(&mut self, name: &str) -> Result<Vec<u8>, OpenPipelineError> {
         match self.take(name)? {
             PartArray::U8(array) => Ok(array),
-            other => Err(OpenPipelineError::ArrayType { name: name.into(), met: other.kind(), wanted: "u8" }),
+            other => Err(OpenPipelineError::ArrayType { name: name.into(), got: other.kind(), expected: "u8" }),
         }
     }
 
@@ -205,7 +205,7 @@ impl Shelf {
         }
         let idf = self.take_f32("idf")?;
         if idf.len() != n_features {
-            return Err(OpenPipelineError::ArrayLength { name: "idf".into(), met: idf.len(), wanted: n_features });
+            return Err(OpenPipelineError::ArrayLength { name: "idf".into(), got: idf.len(), expected: n_features });
         }
         match idf.iter().position(|v| !(0.0..=64.0).contains(v)) {
             Some(feature) => Err(OpenPipelineError::Idf { feature, value: idf[feature] }),
@@ -214,17 +214,17 @@ impl Shelf {
     }
 }
 
-fn read_config(config: &Value, wanted: Kind) -> Result<Config, OpenPipelineError> {
+fn read_config(config: &Value, expected: Kind) -> Result<Config, OpenPipelineError> {
     // The version first: a newer config may have fields that this program would call unknown.
-    if let Some(met) = config.get("version").and_then(Value::as_u64)
-        && met > VERSION as u64
+    if let Some(got) = config.get("version").and_then(Value::as_u64)
+        && got > VERSION as u64
     {
-        return Err(OpenPipelineError::Version { met });
+        return Err(OpenPipelineError::Version { got });
     }
     let config = Config::deserialize(config)?;
-    if config.kind != wanted {
+    if config.kind != expected {
         let name = |kind| if kind == Kind::Text { "text" } else { "rows" };
-        return Err(OpenPipelineError::Kind { met: name(config.kind), wanted: name(wanted) });
+        return Err(OpenPipelineError::Kind { got: name(config.kind), expected: name(expected) });
     }
     if config.n_features > MAX_FEATURES {
         return Err(BlockError::TooWide { n_features: config.n_features }.into());
@@ -233,7 +233,8 @@ fn read_config(config: &Value, wanted: Kind) -> Result<Config, OpenPipelineError
 }
 
 fn write_config(config: Config) -> Value {
-    // Structs of numbers, enums and finite floats always have a JSON form: `check` keeps NaN out of the parameters.
+    // Structs of numbers, enums and finite floats always have a JSON form: `check` keeps NaN out of
+    // the parameters.
     serde_json::to_value(config).unwrap_or(Value::Null)
 }
 
@@ -262,10 +263,12 @@ impl Pipeline {
         self.clone().into_parts()
     }
 
-    /// Puts stored parts together again. *Cost*: O(arrays), tens of nanoseconds a term of vocabulary.
+    /// Puts stored parts together again. *Cost*: O(arrays), tens of nanoseconds a term of
+    /// vocabulary.
     ///
     /// # Errors
-    /// Anything that [`Self::into_parts`] would not have written: see [`OpenPipelineError`]. Never panics.
+    /// Anything that [`Self::into_parts`] would not have written: see [`OpenPipelineError`]. Never
+    /// panics.
     pub fn from_parts(parts: PipelineParts) -> Result<Self, OpenPipelineError> {
         let config = read_config(&parts.config, Kind::Text)?;
         let params = config.params.ok_or(OpenPipelineError::MissingField { field: "params" })?;
@@ -286,9 +289,9 @@ impl Pipeline {
             learned.push((block, vocabulary));
         }
         let (blocks, n_slots) = lay_out(learned, params.oov_slots)?;
-        let wanted = params.fold.map_or(n_slots as u64, |fold| fold.n_features as u64);
-        if config.n_features != wanted {
-            return Err(OpenPipelineError::Width { met: config.n_features, wanted });
+        let expected = params.fold.map_or(n_slots as u64, |fold| fold.n_features as u64);
+        if config.n_features != expected {
+            return Err(OpenPipelineError::Width { got: config.n_features, expected });
         }
         let idf = shelf.take_idf(params.weighting, n_slots)?;
         shelf.close()?;
@@ -331,7 +334,8 @@ impl RowWeights {
     }
 }
 
-/// What a model keeps of the way its features are made: from text, from counted rows, to be told apart by `kind`.
+/// What a model keeps of the way its features are made: from text, from counted rows, to be told
+/// apart by `kind`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Featurizer {

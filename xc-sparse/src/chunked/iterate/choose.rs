@@ -12,15 +12,16 @@ pub enum Choice {
     Fixed(Intersect),
 }
 
-/// A long query against a small chunk: below this share of the query's features, walking the chunk is taken.
-/// A guess from the counts of steps, not measured.
+/// A long query against a small chunk: below this share of the query's features, walking the chunk
+/// is taken. A guess from the counts of steps, not measured.
 const SMALL_CHUNK: usize = 4;
 
-/// Queries that must share a chunk before scattering it pays: a scatter and its undoing touch each row twice,
-/// and a look-up should save about as much as one such touch. A guess, not measured.
+/// Queries that must share a chunk before scattering it pays: a scatter and its undoing touch each
+/// row twice, and a look-up should save about as much as one such touch. A guess, not measured.
 const SHARED_BY: usize = 3;
 
-/// The iterator for a query of `nnz` features and a chunk of `n_rows` rows that `n_queries` queries of the batch visit.
+/// The iterator for a query of `nnz` features and a chunk of `n_rows` rows that `n_queries` queries
+/// of the batch visit.
 pub(crate) fn choose(choice: Choice, nnz: usize, n_rows: usize, n_queries: usize) -> Intersect {
     match choice {
         Choice::Fixed(how) => how,

@@ -1,4 +1,5 @@
-//! The directory probe, in two steps so that the memory of one step can be fetched during the other.
+//! The directory probe, in two steps so that the memory of one step can be fetched during the
+//! other.
 
 #![allow(unsafe_code, reason = "the probe of a checked level")]
 
@@ -30,17 +31,17 @@ pub(crate) fn probe(
     if chunk.n_rows > 0 {
         let slots = if direct { query.indices } else { query.slots };
         let probes = Probes { slots, direct, features: query.indices, values: query.values };
-        // SAFETY: callers name an instruction set that is available; slots are below `n_slots` (directly, or as images
-        // scaled by it) and the directory has a word for each 32 of them, by the level's invariants; the three slices
-        // are those of one query.
+        // SAFETY: callers name an instruction set that is available; slots are below `n_slots`
+        // (directly, or as images scaled by it) and the directory has a word for each 32 of them,
+        // by the level's invariants; the three slices are those of one query.
         unsafe { probe_slots(isa, chunk.words, chunk.n_slots, probes, found) };
     }
     let range = start..found.rows.len();
     if direct { Probed::Matches(range) } else { Probed::Candidates(range) }
 }
 
-/// Turns a range of the candidates into matches: compares keys, and walks over rows that were pushed on. `each` is told
-/// the offset of each match's values.
+/// Turns a range of the candidates into matches: compares keys, and walks over rows that were
+/// pushed on. `each` is told the offset of each match's values.
 pub(crate) fn confirm(
     chunk: &ChunkView<'_>,
     candidates: std::ops::Range<usize>,

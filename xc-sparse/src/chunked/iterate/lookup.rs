@@ -10,7 +10,8 @@ pub(super) fn find(query: &QueryView<'_>, dense: &DensePositions, matches: &mut 
     found.rows.resize(start + nnz, 0);
     found.values.resize(start + nnz, 0.0);
     let mut n = start;
-    // Written without a branch: whether a feature is present is a coin toss to the branch predictor.
+    // Written without a branch: whether a feature is present is a coin toss to the branch
+    // predictor.
     for (&feature, &value) in query.indices.iter().zip(query.values) {
         let place = positions[feature as usize];
         found.rows[n] = place.wrapping_sub(1);

@@ -32,7 +32,8 @@ pub enum Intersect {
     Galloping,
     /// One probe of the chunk's directory for each feature of the query.
     Hashed,
-    /// One read of a dense array for each feature of the query; the chunk is scattered into it beforehand.
+    /// One read of a dense array for each feature of the query; the chunk is scattered into it
+    /// beforehand.
     Lookup,
 }
 
@@ -76,14 +77,14 @@ impl Matches {
     }
 }
 
-/// Appends the shared rows of a query and a chunk to the matches found, by any iterator but the hashed one, which works in
-/// two steps ([`probe`], [`confirm`]).
+/// Appends the shared rows of a query and a chunk to the matches found, by any iterator but the
+/// hashed one, which works in two steps ([`probe`], [`confirm`]).
 ///
 /// For [`Intersect::Lookup`], `dense` holds the rows of this chunk.
 ///
 /// # Panics
-/// If `how` is [`Intersect::Lookup`] and `dense` has fewer entries than the level has features; if it is
-/// [`Intersect::Hashed`].
+/// If `how` is [`Intersect::Lookup`] and `dense` has fewer entries than the level has features; if
+/// it is [`Intersect::Hashed`].
 pub(crate) fn find(
     chunk: &ChunkView<'_>,
     query: &QueryView<'_>,

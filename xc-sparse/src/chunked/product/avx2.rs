@@ -46,9 +46,9 @@ unsafe fn load8<W: Float>(at: *const W) -> __m256 {
 /// See [`super::scalar::accumulate`]. `GROUPS` is the number of eights of lanes.
 ///
 /// # Safety
-/// AVX2, F16C, BMI and POPCNT are present. Each row's header lies inside `headers`; each row's values, and eight
-/// entries after their first, lie inside `values`; `sums` has `GROUPS * 8` entries and the header has a mask word for
-/// each four groups begun.
+/// AVX2, F16C, BMI and POPCNT are present. Each row's header lies inside `headers`; each row's
+/// values, and eight entries after their first, lie inside `values`; `sums` has `GROUPS * 8`
+/// entries and the header has a mask word for each four groups begun.
 #[target_feature(enable = "avx2,f16c,bmi1,bmi2,popcnt")]
 pub(crate) unsafe fn accumulate<W: Float, const GROUPS: usize>(
     headers: *const u32,

@@ -25,13 +25,14 @@ unsafe fn load16<W: Float>(at: *const W) -> __m512 {
 
 /// See [`super::scalar::accumulate`]. `GROUPS` is the number of sixteens of lanes.
 ///
-/// The packed values are expanded in the register after a plain load: an expanding load is microcode on some
-/// processors. The first value of a row is at most 16 entries from the end of the padded array.
+/// The packed values are expanded in the register after a plain load: an expanding load is
+/// microcode on some processors. The first value of a row is at most 16 entries from the end of the
+/// padded array.
 ///
 /// # Safety
-/// The instruction set is present. Each row's header lies inside `headers`; sixteen entries from each row's first
-/// value, and from the end of each of its groups, lie inside `values`; `sums` has `GROUPS * 16` entries and the header has a mask word for
-/// each two groups begun.
+/// The instruction set is present. Each row's header lies inside `headers`; sixteen entries from
+/// each row's first value, and from the end of each of its groups, lie inside `values`; `sums` has
+/// `GROUPS * 16` entries and the header has a mask word for each two groups begun.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 pub(crate) unsafe fn accumulate<W: Float, const GROUPS: usize>(
     headers: *const u32,

@@ -1,7 +1,9 @@
-//! Margins of all children of the clusters that queries reach: probes, then a pipeline over the rows found.
+//! Margins of all children of the clusters that queries reach: probes, then a pipeline over the
+//! rows found.
 //!
-//! A row that is not in the first-level cache is waited for twice, for its header and for its values. Rows are therefore
-//! handled in blocks, and each block in three steps with other blocks' work between them:
+//! A row that is not in the first-level cache is waited for twice, for its header and for its
+//! values. Rows are therefore handled in blocks, and each block in three steps with other blocks'
+//! work between them:
 //!
 //! ```text
 //!   ask for headers    b3  b4  b5
@@ -9,7 +11,8 @@
 //!   multiply                       b0  b1  b2
 //! ```
 //!
-//! Blocks of all the chunks of a call follow each other, so that a chunk of few rows does not drain the pipeline.
+//! Blocks of all the chunks of a call follow each other, so that a chunk of few rows does not drain
+//! the pipeline.
 
 #![allow(unsafe_code, reason = "kernels written by hand for an instruction set")]
 
@@ -34,16 +37,19 @@ const BLOCK: usize = 64;
 /// Blocks between asking for a block's headers and multiplying it.
 const AHEAD: usize = 3;
 
-/// Blocks of a batch that are gathered before they are multiplied: filling the pipeline should cost little beside them, and
-/// what the probes found should still be in cache. Of 1, 8, 32 and 128 the fastest, by a tenth over 1 and 32.
+/// Blocks of a batch that are gathered before they are multiplied: filling the pipeline should cost
+/// little beside them, and what the probes found should still be in cache. Of 1, 8, 32 and 128 the
+/// fastest, by a tenth over 1 and 32.
 const GATHERED: usize = 8;
 
-/// Queries of a batch after which a chunk's rows are taken to be in cache: asking for them again is a tenth of the time of
-/// trees whose chunks hundreds of queries share. Of 4, 16 and 64 the fastest everywhere.
+/// Queries of a batch after which a chunk's rows are taken to be in cache: asking for them again is
+/// a tenth of the time of trees whose chunks hundreds of queries share. Of 4, 16 and 64 the fastest
+/// everywhere.
 const WARM: usize = 64;
 
-/// Bytes of a chunk, at most, that stay in cache from query to query: a quarter of a second-level cache of 1 MiB. Larger chunks
-/// are asked for at every query, which takes a tenth less time than waiting for the third level.
+/// Bytes of a chunk, at most, that stay in cache from query to query: a quarter of a second-level
+/// cache of 1 MiB. Larger chunks are asked for at every query, which takes a tenth less time than
+/// waiting for the third level.
 const STAYS: usize = 256 << 10;
 
 /// Memory that the products reuse from call to call.
@@ -83,8 +89,8 @@ pub struct Visit {
 
 /// Appends to `out` the margins of all children of each parent, parents in the given order.
 ///
-/// *Determinism*: each child's products are added in ascending feature order, then its bias; the same bits come from
-/// every iterator and instruction set.
+/// *Determinism*: each child's products are added in ascending feature order, then its bias; the
+/// same bits come from every iterator and instruction set.
 ///
 /// *Cost*: see [`Intersect`]; memory traffic of one step is fetched while other rows are worked on.
 ///
@@ -104,7 +110,8 @@ pub fn margins(
 /// [`margins`] on a named instruction set.
 ///
 /// # Panics
-/// If a parent is out of range, the query was prepared for another slot map, or the machine lacks the instruction set.
+/// If a parent is out of range, the query was prepared for another slot map, or the machine lacks
+/// the instruction set.
 pub fn margins_with(
     isa: Isa,
     level: &ChunkedView<'_>,
@@ -132,10 +139,12 @@ pub fn margins_with(
     scratch.drain(isa, level, |_, _, margins| out.extend_from_slice(margins));
 }
 
-/// Margins for many queries: the queries that visit one parent stand together, so its chunks enter the cache once.
+/// Margins for many queries: the queries that visit one parent stand together, so its chunks enter
+/// the cache once.
 ///
-/// Calls `each(position in visits, first child, margins)` for every visit. A parent of more than [`MAX_WIDTH`] children
-/// answers several times for each of its visits, a chunk at a time. The order of the calls is otherwise open.
+/// Calls `each(position in visits, first child, margins)` for every visit. A parent of more than
+/// [`MAX_WIDTH`] children answers several times for each of its visits, a chunk at a time. The
+/// order of the calls is otherwise open.
 ///
 /// *Determinism*: the same bits as [`margins`].
 ///

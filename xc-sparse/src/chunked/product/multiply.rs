@@ -52,9 +52,10 @@ fn accumulate<W: Float>(
     debug_assert!(values.len() >= chunk.value_end - chunk.value_start + crate::chunked::layout::VALUE_PADDING);
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the instruction set is available; rows are positions inside the chunk, their offsets lie inside the
-        // chunk's values and 16 more entries follow the last value of the level, all by the level's invariants.
-        // The groups cover the chunk's width, and its mask words cover the groups.
+        // SAFETY: the instruction set is available; rows are positions inside the chunk, their
+        // offsets lie inside the chunk's values and 16 more entries follow the last value of the
+        // level, all by the level's invariants. The groups cover the chunk's width, and its mask
+        // words cover the groups.
         Isa::Avx512 => unsafe {
             use super::avx512::accumulate as run;
             let (h, v) = (chunk.headers.as_ptr(), values.as_ptr());

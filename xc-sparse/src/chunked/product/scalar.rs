@@ -4,7 +4,8 @@ use crate::dtype::Float;
 
 /// Adds `x` times each matched row to the children's sums.
 ///
-/// `headers` hold `stride` entries a row: feature, offset into `values`, sibling mask. `sums` has 32 entries a mask word.
+/// `headers` hold `stride` entries a row: feature, offset into `values`, sibling mask. `sums` has
+/// 32 entries a mask word.
 pub(crate) fn accumulate<W: Float>(
     headers: &[u32],
     stride: usize,

@@ -6,8 +6,8 @@ pub(super) const ROWS: usize = 6;
 pub(super) const COLUMNS: usize = 16;
 
 /// # Safety
-/// The machine has AVX2 and FMA; `a` has `k * ROWS` values, `b` has `k * COLUMNS`, `c` has ROWS rows of COLUMNS values,
-/// `stride` apart.
+/// The machine has AVX2 and FMA; `a` has `k * ROWS` values, `b` has `k * COLUMNS`, `c` has ROWS
+/// rows of COLUMNS values, `stride` apart.
 #[target_feature(enable = "avx2,fma")]
 pub(super) unsafe fn tile(k: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize) {
     let mut sums = [[_mm256_setzero_ps(); 2]; ROWS];

@@ -36,8 +36,8 @@ unsafe fn store(c: *mut f32, stride: usize, sums: &[[__m512; 2]; ROWS]) {
 }
 
 /// # Safety
-/// The machine has AVX-512F; `a` has `k * ROWS` values, `b` has `k * COLUMNS`, `c` has ROWS rows of COLUMNS values,
-/// `stride` apart.
+/// The machine has AVX-512F; `a` has `k * ROWS` values, `b` has `k * COLUMNS`, `c` has ROWS rows of
+/// COLUMNS values, `stride` apart.
 #[target_feature(enable = "avx512f")]
 pub(super) unsafe fn tile(k: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize) {
     // SAFETY: the rows are there, by the contract.
@@ -60,13 +60,15 @@ pub(super) unsafe fn tile(k: usize, a: *const f32, b: *const f32, c: *mut f32, s
 /// As [`tile`], of pairs of bf16: `vdpbf16ps` adds both products of a place.
 ///
 /// # Safety
-/// The machine has AVX-512F and AVX512_BF16; panels and `c` as for [`tile`], each place of a panel two bf16.
+/// The machine has AVX-512F and AVX512_BF16; panels and `c` as for [`tile`], each place of a panel
+/// two bf16.
 #[target_feature(enable = "avx512f,avx512bf16")]
 pub(super) unsafe fn tile_of_pairs(k: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize) {
     // SAFETY: the rows are there, by the contract.
     let mut sums = unsafe { load(c, stride) };
     for p in 0..k {
-        // SAFETY: p < k, so group p of both panels is there, by the contract; any bits are two bf16.
+        // SAFETY: p < k, so group p of both panels is there, by the contract; any bits are two
+        // bf16.
         unsafe {
             let b = b.add(p * COLUMNS).cast::<i32>();
             let (b0, b1) = (bf16s(_mm512_loadu_epi32(b)), bf16s(_mm512_loadu_epi32(b.add(16))));
@@ -89,7 +91,8 @@ fn bf16s(bits: __m512i) -> __m512bh {
     unsafe { std::mem::transmute::<__m512i, __m512bh>(bits) }
 }
 
-/// Nearest bf16 of two lists of sixteen: those of `upper` in the upper half. Values below the smallest of full precision become 0.
+/// Nearest bf16 of two lists of sixteen: those of `upper` in the upper half. Values below the
+/// smallest of full precision become 0.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bf16")]
 fn rounded(upper: __m512, lower: __m512) -> __m512i {
@@ -127,12 +130,12 @@ fn mask_of(n: usize) -> u16 {
     if n >= 16 { u16::MAX } else { (1 << n) - 1 }
 }
 
-/// `out[p * group + i]` holds the values 2 p and 2 p + 1 of line i in bf16, the first in its upper half: `n` lines of `k` values, `stride` apart,
-/// with 0 past their end.
+/// `out[p * group + i]` holds the values 2 p and 2 p + 1 of line i in bf16, the first in its upper
+/// half: `n` lines of `k` values, `stride` apart, with 0 past their end.
 ///
 /// # Safety
-/// The machine has AVX-512F, BW and AVX512_BF16; `lines` has `n` lines of `k` values, `stride` apart; `out` has `ceil(k / 2)` groups of
-/// `group >= n`.
+/// The machine has AVX-512F, BW and AVX512_BF16; `lines` has `n` lines of `k` values, `stride`
+/// apart; `out` has `ceil(k / 2)` groups of `group >= n`.
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
 pub(super) unsafe fn pair_lines(lines: *const f32, stride: usize, n: usize, k: usize, out: *mut u32, group: usize) {
     for i in (0..n).step_by(16) {
@@ -142,7 +145,8 @@ pub(super) unsafe fn pair_lines(lines: *const f32, stride: usize, n: usize, k: u
             let (low, high) = (mask_of(left), mask_of(left.saturating_sub(16)));
             let mut words = [_mm512_setzero_si512(); 16];
             for (line, words) in words.iter_mut().enumerate().take(n) {
-                // SAFETY: the masks have only places before the end of line i + line, which is one of the `n`.
+                // SAFETY: the masks have only places before the end of line i + line, which is one
+                // of the `n`.
                 unsafe {
                     let from = lines.add((i + line) * stride + p);
                     let lower = _mm512_maskz_loadu_ps(low, from);

@@ -5,11 +5,12 @@
 //!   task   `----- 0 -----'   `----- 1 -----'
 //! ```
 //!
-//! Few rows (a batch) and many places along k (labels) leave nothing to share in C; leaves can always be shared. A task packs
-//! what it reads itself, so no thread waits for another before the sums of the subtrees are added.
+//! Few rows (a batch) and many places along k (labels) leave nothing to share in C; leaves can
+//! always be shared. A task packs what it reads itself, so no thread waits for another before the
+//! sums of the subtrees are added.
 //!
-//! Inside of a task some leaves of B are packed together. The leaves' sums for a few rows of C stay in the second-level cache;
-//! what leaves it is one sum of all of them.
+//! Inside of a task some leaves of B are packed together. The leaves' sums for a few rows of C stay
+//! in the second-level cache; what leaves it is one sum of all of them.
 
 use super::{Chunk, DEPTH, LEAF_TILES, MatRef, MatmulPrecision, Scratch, Start, Tile, product};
 use crate::sums::{Blocks, TreeSum, add};
@@ -21,7 +22,8 @@ use std::ops::Range;
 const TALL: usize = 512;
 
 thread_local! {
-    /// Packed operands and sums of a task. Taken rather than borrowed: a thread that waits may begin another task.
+    /// Packed operands and sums of a task. Taken rather than borrowed: a thread that waits may
+    /// begin another task.
     static TASK: Cell<Option<Task>> = const { Cell::new(None) };
 }
 
@@ -42,8 +44,8 @@ struct Work {
 
 /// `c = a * b` with the sums along k in the order of `inner`.
 ///
-/// *Cost*: as [`product`], and an addition a leaf for every value of C; the scratch grows to C for every two threads, and
-/// each thread holds 512 rows of C a level of the tree.
+/// *Cost*: as [`product`], and an addition a leaf for every value of C; the scratch grows to C for
+/// every two threads, and each thread holds 512 rows of C a level of the tree.
 ///
 /// # Panics
 /// If shapes disagree.

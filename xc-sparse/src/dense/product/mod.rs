@@ -8,13 +8,14 @@
 //! ```
 //!
 //! # Determinism
-//! Every entry of C is one chain of additions in ascending k, whatever the split: the same bits at any number of threads
-//! and for any cut into blocks. With leaves along k ([`product_in_leaves`], [`product_by_rows`]) it is one chain a leaf, and
-//! the leaves are added in the order of [`crate::sums`].
+//! Every entry of C is one chain of additions in ascending k, whatever the split: the same bits at
+//! any number of threads and for any cut into blocks. With leaves along k ([`product_in_leaves`],
+//! [`product_by_rows`]) it is one chain a leaf, and the leaves are added in the order of
+//! [`crate::sums`].
 //!
 //! # Rounded operands
-//! [`MatmulPrecision::Bf16`] rounds A and B to bf16 where they are packed; sums stay f32. Machines with AVX512_BF16 do two products for one then,
-//! others lose a little time; the bits are the same.
+//! [`MatmulPrecision::Bf16`] rounds A and B to bf16 where they are packed; sums stay f32. Machines
+//! with AVX512_BF16 do two products for one then, others lose a little time; the bits are the same.
 
 #![allow(unsafe_code, reason = "kernels written by hand for an instruction set")]
 
@@ -37,7 +38,8 @@ use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use tile::Tile;
 
-/// Places along k that a panel of B holds while it stays in the first-level cache: 256 * 32 * 4 bytes = 32 KB.
+/// Places along k that a panel of B holds while it stays in the first-level cache: 256 * 32 * 4
+/// bytes = 32 KB.
 const DEPTH: usize = 256;
 /// Places of B packed at a time (4 MB).
 const CHUNK: usize = 1 << 20;
@@ -81,7 +83,7 @@ impl<'a> MatRef<'a> {
     /// # Panics
     /// If there are not `rows * columns` values.
     pub fn new(values: &'a [f32], rows: usize, columns: usize) -> Self {
-        assert!(values.len() == rows * columns, "{} values, wanted {rows} x {columns}", values.len());
+        assert!(values.len() == rows * columns, "{} values, expected {rows} x {columns}", values.len());
         Self { values, rows, columns, row_stride: columns, column_stride: 1 }
     }
 
@@ -196,8 +198,8 @@ fn product_with(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start: 
     }
 }
 
-/// The product for a single row: each panel of B is packed where it is used once, in the first-level cache, so that B is read and
-/// nothing is written but the answer.
+/// The product for a single row: each panel of B is packed where it is used once, in the
+/// first-level cache, so that B is read and nothing is written but the answer.
 ///
 /// *Floor*: reading B; the same bits as in a product of many rows, since the tiles are the same.
 fn product_of_one(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start: Start<'_>) {
@@ -219,8 +221,9 @@ fn product_of_one(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start
                     let (inner, depth) = values_of(tile, &(0..k), p);
                     panel.resize(depth * columns, 0.0);
                     if b.row_stride == 1 {
-                        // Columns of B are lines in memory: those of the next panel are asked for while this one is packed, since
-                        // the machine does not foresee so many short lines.
+                        // Columns of B are lines in memory: those of the next panel are asked for
+                        // while this one is packed, since the machine does not foresee so many
+                        // short lines.
                         for next in j + columns..n.min(j + 2 * columns) {
                             prefetch_all(&b.values[next * b.column_stride + inner.start..][..inner.len()]);
                         }
@@ -235,8 +238,9 @@ fn product_of_one(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start
     ROW.set(packed_a);
 }
 
-/// Computes `a * b` a few rows at a time and hands each block of rows, with the rows of `target` that belong to it, to
-/// `visit`; the whole product never exists. `b` is packed whole: it should be small. Sums along k are in the order of `inner`.
+/// Computes `a * b` a few rows at a time and hands each block of rows, with the rows of `target`
+/// that belong to it, to `visit`; the whole product never exists. `b` is packed whole: it should be
+/// small. Sums along k are in the order of `inner`.
 ///
 /// # Panics
 /// If shapes disagree.
@@ -283,7 +287,8 @@ fn split<T: SplitRows>(tile_rows: usize, first: usize, n: usize, rows: T, leaf: 
     rayon::join(|| split(tile_rows, first, half, a, leaf), || split(tile_rows, first + half, n - half, b, leaf));
 }
 
-/// The values along k that stand in the places from `place` on that a panel holds at a time, and the number of those places.
+/// The values along k that stand in the places from `place` on that a panel holds at a time, and
+/// the number of those places.
 fn values_of(tile: Tile, inner: &std::ops::Range<usize>, place: usize) -> (std::ops::Range<usize>, usize) {
     let begin = inner.start + place * tile.words.values();
     let end = inner.end.min(begin + DEPTH * tile.words.values());
@@ -335,7 +340,8 @@ impl<'a> Chunk<'a> {
         &mut scratch.packed[..length]
     }
 
-    /// `c += a[rows, within] * self[within]`; rows of `c` are `stride` apart. `within` begins at a place.
+    /// `c += a[rows, within] * self[within]`; rows of `c` are `stride` apart. `within` begins at a
+    /// place.
     fn multiply(
         &self,
         a: MatRef<'_>,

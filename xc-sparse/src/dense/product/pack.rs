@@ -21,8 +21,8 @@ pub(super) fn pack_columns(
     interleave(words, out, width, b.t(), first..first + present, inner.clone());
 }
 
-/// Rows of A in panels of `height`: panel after panel, in each the places one after another. Rows past the end are
-/// zeros.
+/// Rows of A in panels of `height`: panel after panel, in each the places one after another. Rows
+/// past the end are zeros.
 pub(super) fn pack_rows(
     words: Words,
     height: usize,
@@ -40,8 +40,9 @@ pub(super) fn pack_rows(
     }
 }
 
-/// The place `p` of line i is `out[p * group + i]`, zeros where `i` is past the lines. A place holds `m[lines.start + i, inner.start + p]`,
-/// or the two values from `inner.start + 2 p` on, with 0 past the end.
+/// The place `p` of line i is `out[p * group + i]`, zeros where `i` is past the lines. A place
+/// holds `m[lines.start + i, inner.start + p]`, or the two values from `inner.start + 2 p` on, with
+/// 0 past the end.
 pub(super) fn interleave(
     words: Words,
     out: &mut [f32],
@@ -126,7 +127,8 @@ fn pairs(out: &mut [u32], group: usize, m: MatRef<'_>, lines: Range<usize>, inne
     for (p, out) in inner.clone().step_by(2).zip(out.chunks_exact_mut(group)) {
         let from = p * m.column_stride + lines.start;
         let first = &m.values[from..from + n];
-        // What a later panel will want: each step of `inner` is elsewhere in memory, which the machine does not foresee.
+        // What a later panel will want: each step of `inner` is elsewhere in memory, which the
+        // machine does not foresee.
         for later in [from + AHEAD, from + AHEAD + m.column_stride] {
             prefetch_all(&m.values[later.min(m.values.len())..(later + n).min(m.values.len())]);
         }

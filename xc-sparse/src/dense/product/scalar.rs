@@ -6,7 +6,8 @@ pub(super) const ROWS: usize = 4;
 pub(super) const COLUMNS: usize = 8;
 
 /// # Safety
-/// `a` has `k * ROWS` values, `b` has `k * COLUMNS`, `c` has ROWS rows of COLUMNS values, `stride` apart.
+/// `a` has `k * ROWS` values, `b` has `k * COLUMNS`, `c` has ROWS rows of COLUMNS values, `stride`
+/// apart.
 pub(super) unsafe fn tile(k: usize, a: *const f32, b: *const f32, c: *mut f32, stride: usize) {
     // SAFETY: by the contract above; `c` is not read through another pointer meanwhile.
     let (a, b, c) = unsafe {
@@ -51,7 +52,8 @@ pub(super) fn pair_lines(lines: &[f32], stride: usize, n: usize, k: usize, out: 
     }
 }
 
-/// The nearest bf16, in f32; what is below the smallest value of full precision is 0, as the machine's conversion has it.
+/// The nearest bf16, in f32; what is below the smallest value of full precision is 0, as the
+/// machine's conversion has it.
 #[inline(always)]
 pub(super) fn flushed(value: f32) -> f32 {
     let bits = u32::from(nearest_bf16(value)) << 16;

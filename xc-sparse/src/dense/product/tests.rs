@@ -109,7 +109,8 @@ fn threads_do_not_change_a_bit() {
     assert!(one.iter().zip(&wanted).all(|(&c, &w)| (f64::from(c) - w).abs() < 1e-2));
 }
 
-/// As the products take it: by the conversion of a crate of its own, and 0 where that is below the smallest value of full precision.
+/// As the products take it: by the conversion of a crate of its own, and 0 where that is below the
+/// smallest value of full precision.
 fn rounded(values: &[f32]) -> Vec<f32> {
     let round = |&v: &f32| if v.abs() < f32::MIN_POSITIVE { 0.0 } else { half::bf16::from_f32(v).to_f32() };
     values.iter().map(round).collect()

@@ -1,6 +1,7 @@
 //! Instruction sets: the inner tile of the dense product, and loops compiled once for each set.
 //!
-//! Every tile adds in ascending k and fuses each product with its sum, in plain code too: all of them give the same bits.
+//! Every tile adds in ascending k and fuses each product with its sum, in plain code too: all of
+//! them give the same bits.
 
 use super::{MatmulPrecision, scalar};
 #[cfg(target_arch = "x86_64")]
@@ -15,8 +16,8 @@ pub(super) enum Words {
     Plain,
     /// A value rounded to bf16.
     Rounded,
-    /// Two values in bf16 that follow each other along k: the first in the upper half. The machine adds the product of the upper
-    /// halves first, so that sums are those of `Rounded`.
+    /// Two values in bf16 that follow each other along k: the first in the upper half. The machine
+    /// adds the product of the upper halves first, so that sums are those of `Rounded`.
     Pairs,
 }
 
@@ -65,9 +66,10 @@ impl Tile {
         }
     }
 
-    /// The tile of one instruction set for operands rounded to bf16. A product of two of them is exact in f32, so that fused or not
-    /// the sums are the same: all tiles agree to the bit (but for values below
-    /// 1.2e-38, which are 0 to some, and products too large for f32, which fused may come back).
+    /// The tile of one instruction set for operands rounded to bf16. A product of two of them is
+    /// exact in f32, so that fused or not the sums are the same: all tiles agree to the bit (but
+    /// for values below 1.2e-38, which are 0 to some, and products too large for f32, which fused
+    /// may come back).
     pub(super) fn of_bf16(isa: Isa) -> Tile {
         match isa {
             #[cfg(target_arch = "x86_64")]
@@ -92,16 +94,18 @@ impl Tile {
     /// If a slice is too short for the tile.
     #[inline]
     pub(super) fn run(&self, k: usize, a: &[f32], b: &[f32], c: &mut [f32], stride: usize) {
-        let wanted = ((self.rows - 1) * stride) + self.columns;
-        assert!(a.len() >= k * self.rows && b.len() >= k * self.columns && c.len() >= wanted && stride >= self.columns);
-        // SAFETY: the lengths were just compared with what the kernel reads and writes, and `of` chooses a kernel only
-        // where `Isa` found its instructions.
+        let expected = ((self.rows - 1) * stride) + self.columns;
+        assert!(
+            a.len() >= k * self.rows && b.len() >= k * self.columns && c.len() >= expected && stride >= self.columns
+        );
+        // SAFETY: the lengths were just compared with what the kernel reads and writes, and `of`
+        // chooses a kernel only where `Isa` found its instructions.
         unsafe { (self.run)(k, a.as_ptr(), b.as_ptr(), c.as_mut_ptr(), stride) }
     }
 }
 
-/// `out[p * group + i]`: the values 2 p and 2 p + 1 of line i as [`Words::Pairs`] has them, with 0 past a line's end. Lines are of `k` values,
-/// `stride` apart.
+/// `out[p * group + i]`: the values 2 p and 2 p + 1 of line i as [`Words::Pairs`] has them, with 0
+/// past a line's end. Lines are of `k` values, `stride` apart.
 ///
 /// # Panics
 /// If a slice is too short.
@@ -109,7 +113,8 @@ pub(super) fn pair_lines(lines: &[f32], stride: usize, n: usize, k: usize, out: 
     assert!(n <= group && out.len() >= k.div_ceil(2) * group && (n == 0 || lines.len() >= (n - 1) * stride + k));
     #[cfg(target_arch = "x86_64")]
     if has_pairs() {
-        // SAFETY: the instructions are there, and the lengths were just compared with what is read and written.
+        // SAFETY: the instructions are there, and the lengths were just compared with what is read
+        // and written.
         return unsafe { avx512::pair_lines(lines.as_ptr(), stride, n, k, out.as_mut_ptr(), group) };
     }
     scalar::pair_lines(lines, stride, n, k, out, group);
@@ -161,22 +166,22 @@ mod tests {
         {
             let stride = k + 3;
             let lines: Vec<f32> = (0..n * stride).map(value).collect();
-            let mut wanted = vec![7; usize::div_ceil(k, 2) * group];
-            let mut met = wanted.clone();
-            scalar::pair_lines(&lines, stride, n, k, &mut wanted, group);
-            pair_lines(&lines, stride, n, k, &mut met, group);
-            assert_eq!(met, wanted, "{n} lines of {k} in groups of {group}");
+            let mut expected = vec![7; usize::div_ceil(k, 2) * group];
+            let mut got = expected.clone();
+            scalar::pair_lines(&lines, stride, n, k, &mut expected, group);
+            pair_lines(&lines, stride, n, k, &mut got, group);
+            assert_eq!(got, expected, "{n} lines of {k} in groups of {group}");
             let first: Vec<f32> = (0..k).map(value).collect();
             let second: Vec<f32> = (0..k).map(|i| value(i + 5)).collect();
-            let (mut wanted, mut met) = (vec![0; k], vec![0; k]);
-            scalar::pair_rows(&first, &second, &mut wanted);
-            pair_rows(&first, &second, &mut met);
-            assert_eq!(met, wanted, "rows of {k}");
+            let (mut expected, mut got) = (vec![0; k], vec![0; k]);
+            scalar::pair_rows(&first, &second, &mut expected);
+            pair_rows(&first, &second, &mut got);
+            assert_eq!(got, expected, "rows of {k}");
         }
         for value in [f32::NAN, f32::from_bits(0x7f80_0001)] {
-            let mut met = [0; 1];
-            pair_rows(&[value], &[value], &mut met);
-            assert!([met[0] & 0xffff_0000, met[0] << 16].iter().all(|&bits| f32::from_bits(bits).is_nan()));
+            let mut got = [0; 1];
+            pair_rows(&[value], &[value], &mut got);
+            assert!([got[0] & 0xffff_0000, got[0] << 16].iter().all(|&bits| f32::from_bits(bits).is_nan()));
         }
     }
 
@@ -192,15 +197,15 @@ mod tests {
                 let mut c: Vec<f32> = (0..tile.rows * stride).map(|i| value(i + 9)).collect();
                 let before = c.clone();
                 tile.run(k, &a, &b, &mut c, stride);
-                for (at, (&met, &old)) in c.iter().zip(&before).enumerate() {
+                for (at, (&got, &old)) in c.iter().zip(&before).enumerate() {
                     let (i, j) = (at / stride, at % stride);
                     if j >= tile.columns {
-                        assert_eq!(met, old, "{isa}: outside the tile");
+                        assert_eq!(got, old, "{isa}: outside the tile");
                         continue;
                     }
                     let product = |p: usize| f64::from(a[p * tile.rows + i]) * f64::from(b[p * tile.columns + j]);
-                    let wanted = f64::from(old) + (0..k).map(product).sum::<f64>();
-                    assert!((f64::from(met) - wanted).abs() < 1e-4, "{isa}, k {k}, ({i}, {j}): {met} {wanted}");
+                    let expected = f64::from(old) + (0..k).map(product).sum::<f64>();
+                    assert!((f64::from(got) - expected).abs() < 1e-4, "{isa}, k {k}, ({i}, {j}): {got} {expected}");
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! fastText: `__label__X __label__Y some words`.
 //!
-//! Every token that begins with the prefix is a label, wherever it stands; the other tokens, joined by single blanks,
-//! are the text. The specification is `docs/formats/fasttext.md`.
+//! Every token that begins with the prefix is a label, wherever it stands; the other tokens, joined
+//! by single blanks, are the text. The specification is `docs/formats/fasttext.md`.
 
 use crate::io::blocks::LineParser;
 use crate::io::error::{LineError, ReadErrorKind, Snippet};
@@ -27,7 +27,8 @@ pub enum FastTextLabels {
 /// Reads one line.
 ///
 /// # Errors
-/// Bytes that are not UTF-8, an empty label, a label that is no number under [`FastTextLabels::Ids`].
+/// Bytes that are not UTF-8, an empty label, a label that is no number under
+/// [`FastTextLabels::Ids`].
 pub(crate) fn parse_fasttext_line(
     line: &[u8],
     labels: FastTextLabels,
@@ -91,7 +92,8 @@ impl LineParser for FastTextParser {
     }
 }
 
-/// Appends one line of fastText, its end included. Runs of white space in the text become single blanks.
+/// Appends one line of fastText, its end included. Runs of white space in the text become single
+/// blanks.
 ///
 /// # Errors
 /// A label name that is empty or has white space, or a word of the text that would read as a label.

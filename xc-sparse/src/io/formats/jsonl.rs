@@ -26,10 +26,11 @@ use std::io::{self, Write};
 /// Which fields of an object are read; the others are skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonlFields {
-    /// Fields joined (by single blanks, in this order) into the text. A field that is missing or null counts as
-    /// empty, but one of them must be there.
+    /// Fields joined (by single blanks, in this order) into the text. A field that is missing or
+    /// null counts as empty, but one of them must be there.
     pub text: Vec<String>,
-    /// Field with the labels: a list of whole numbers (ids) or of strings (names). Missing or null: no labels.
+    /// Field with the labels: a list of whole numbers (ids) or of strings (names). Missing or null:
+    /// no labels.
     pub labels: String,
     /// Field with sparse features: a map from id to value, or a list of `[id, value]` pairs.
     pub features: String,
@@ -90,7 +91,8 @@ fn append_features(
     let mark = store.mark();
     let mut sink = FeatureSink { store, seen: RowSeen::default(), next_id: 0, limits, got: false, refused: None };
     let outcome = read_object(line, ObjectSeed { fields, labels, content: Content::Features(&mut sink) });
-    // A bound that an id broke tells more than the JSON reader, which only knows that it was stopped.
+    // A bound that an id broke tells more than the JSON reader, which only knows that it was
+    // stopped.
     if let Some(refused) = sink.refused.take() {
         return Err(LineError::whole(refused));
     }
@@ -443,7 +445,8 @@ enum NameOrId<'a> {
     Name(&'a str),
 }
 
-/// Appends one line of JSONL with text, its end included; labels by name where there are names, else by number.
+/// Appends one line of JSONL with text, its end included; labels by name where there are names,
+/// else by number.
 pub fn push_jsonl_text(out: &mut Vec<u8>, text: &str, labels: &[u32], names: Option<&[String]>) -> io::Result<()> {
     let labels = labels.iter().map(|&l| match names {
         Some(names) => NameOrId::Name(&names[l as usize]),

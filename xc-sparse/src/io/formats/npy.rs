@@ -1,7 +1,8 @@
 //! numpy arrays: the `.npy` form, alone in a file or as a member of an `.npz` archive.
 //!
-//! Integers, booleans and floats of 2, 4 and 8 bytes, either byte order. The header's shape is never believed for the
-//! size of an allocation: arrays grow with the bytes that are there. The specification is `docs/formats/npz.md`.
+//! Integers, booleans and floats of 2, 4 and 8 bytes, either byte order. The header's shape is
+//! never believed for the size of an allocation: arrays grow with the bytes that are there. The
+//! specification is `docs/formats/npz.md`.
 
 use crate::DenseMatrix;
 use crate::io::error::{ArrayProblem, ReadError, ReadErrorKind, Snippet};
@@ -130,7 +131,8 @@ impl NpyHeader {
         Ok(Self { kind, item_bytes, big_endian: order == b'>', fortran, shape })
     }
 
-    /// Whether the bytes of the entries are rows of f32 as a little-endian machine has them in memory.
+    /// Whether the bytes of the entries are rows of f32 as a little-endian machine has them in
+    /// memory.
     pub(crate) fn is_plain_f32(&self) -> bool {
         (self.kind, self.item_bytes, self.big_endian, self.fortran) == (b'f', 4, false, false)
     }
@@ -318,7 +320,8 @@ pub(crate) fn locate_in(name: &str, error: NpyError) -> ReadError {
 /// Reads a two-dimensional `.npy` file as dense rows; Fortran order is converted.
 ///
 /// # Errors
-/// A shape that has not two dimensions, a type that is not a number, values that f32 cannot hold, missing bytes.
+/// A shape that has not two dimensions, a type that is not a number, values that f32 cannot hold,
+/// missing bytes.
 pub fn read_npy(path: &Path, options: &ReadOptions) -> Result<DenseMatrix, ReadError> {
     let (mut source, header, [rows, columns]) = open_dense(path, options)?;
     let mut values: Vec<f32> = Vec::new();

@@ -8,8 +8,9 @@
 //!   data.npy     <f4 ...     values
 //! ```
 //!
-//! Members are read stored or deflated, and written stored, in this order, with their sizes in the local headers (some
-//! readers walk those and know no data descriptors). The specification is `docs/formats/npz.md`.
+//! Members are read stored or deflated, and written stored, in this order, with their sizes in the
+//! local headers (some readers walk those and know no data descriptors). The specification is
+//! `docs/formats/npz.md`.
 
 use super::npy::{self, Entry, NpyError, NpyHeader};
 use crate::io::error::{ArrayProblem, ReadError, ReadErrorKind};
@@ -32,11 +33,12 @@ pub enum Layout {
     Csc,
 }
 
-/// A sparse matrix as its file has it: entries of a row (or column) in the order of the file, zeros kept.
+/// A sparse matrix as its file has it: entries of a row (or column) in the order of the file, zeros
+/// kept.
 ///
 /// # Invariants
-/// `indptr` rises from 0 to `indices.len() == values.len()` and has one entry more than rows (csr) or columns (csc);
-/// ids are below the other dimension; values are finite.
+/// `indptr` rises from 0 to `indices.len() == values.len()` and has one entry more than rows (csr)
+/// or columns (csc); ids are below the other dimension; values are finite.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NpzMatrix {
     /// By rows or by columns.
@@ -53,8 +55,8 @@ pub struct NpzMatrix {
     pub values: Vec<f32>,
 }
 
-// Ids of the smaller side are u32, and row pointers of a transposed matrix are allocated from the shape alone, which
-// must therefore stand in some relation to the entries that are really there.
+// Ids of the smaller side are u32, and row pointers of a transposed matrix are allocated from the
+// shape alone, which must therefore stand in some relation to the entries that are really there.
 pub(crate) const FREE_ROWS: u64 = 1 << 20;
 pub(crate) const ROWS_PER_ENTRY: u64 = 1 << 10;
 
@@ -189,8 +191,8 @@ fn damaged(file: &str, error: io::Error) -> ReadError {
 /// Reads a sparse matrix (csr, csc, or coo which becomes csr) as its file has it.
 ///
 /// # Errors
-/// A damaged archive, missing members, strange types, row pointers that fall, ids out of range, values that f32 cannot
-/// hold, an archive that expands beyond [`ReadOptions::max_expanded_bytes`].
+/// A damaged archive, missing members, strange types, row pointers that fall, ids out of range,
+/// values that f32 cannot hold, an archive that expands beyond [`ReadOptions::max_expanded_bytes`].
 pub fn read_npz(path: &Path, options: &ReadOptions) -> Result<NpzMatrix, ReadError> {
     let file = path.display().to_string();
     let mut archive = Archive::open(path, &file, options)?;
@@ -267,7 +269,8 @@ fn read_coo(mut archive: Archive<'_>, rows: u64, columns: u64, values: Vec<f32>)
 }
 
 impl NpzMatrix {
-    /// Sorts each row (or column), drops zeros, and gives the matrix by rows or by columns as it is.
+    /// Sorts each row (or column), drops zeros, and gives the matrix by rows or by columns as it
+    /// is.
     ///
     /// # Errors
     /// `(row, id)` of an id that occurs twice in a row (or column).
@@ -310,8 +313,9 @@ pub fn read_npz_matrix(path: &Path, options: &ReadOptions) -> Result<CsrMatrix, 
     })
 }
 
-/// Writes a sparse matrix as `scipy.sparse.save_npz(compressed=False)` does: csr or csc as it is stored, `<i4` ids
-/// where they fit (else `<i8`), `<f4` values. The same matrix gives the same bytes.
+/// Writes a sparse matrix as `scipy.sparse.save_npz(compressed=False)` does: csr or csc as it is
+/// stored, `<i4` ids where they fit (else `<i8`), `<f4` values. The same matrix gives the same
+/// bytes.
 ///
 /// # Errors
 /// What the writer found.
@@ -322,7 +326,8 @@ pub fn write_npz(into: impl Write + Seek, matrix: sprs::CsMatViewI<'_, f32, u32,
     write_npz_arrays(into, layout, rows, columns, indptr, indices, values)
 }
 
-/// Writes a sparse matrix from its arrays, which need not be sorted inside a row (ranked lists are not).
+/// Writes a sparse matrix from its arrays, which need not be sorted inside a row (ranked lists are
+/// not).
 ///
 /// # Errors
 /// What the writer found.

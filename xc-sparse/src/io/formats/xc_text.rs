@@ -22,8 +22,8 @@ use std::io::{self, Write};
 /// Whether the first line is a header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HeaderRule {
-    /// It is one when it has three whole numbers (or two, in the two-file form) and nothing else. A first line that
-    /// is neither a header nor a row with features is an error.
+    /// It is one when it has three whole numbers (or two, in the two-file form) and nothing else. A
+    /// first line that is neither a header nor a row with features is an error.
     #[default]
     Detect,
     /// It must be one.
@@ -114,8 +114,8 @@ fn append_row(line: &[u8], limits: &Limits, store: &mut RowStore) -> Result<(), 
     store.finish_row(mark, seen)
 }
 
-/// Reads one row of the one-file form into `row` (which it empties first): `l1,l2 f1:v1 f2:v2`. A line that begins
-/// with a blank, or whose first token has a colon, has no labels.
+/// Reads one row of the one-file form into `row` (which it empties first): `l1,l2 f1:v1 f2:v2`. A
+/// line that begins with a blank, or whose first token has a colon, has no labels.
 ///
 /// # Errors
 /// Column and cause; [`LineError::locate`] adds file and line.

@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// The file whose lock says that a process uses the folder.
 const LOCK_FILE: &str = ".xc-lock";
@@ -64,8 +66,8 @@ fn gone(outcome: io::Result<()>) -> io::Result<()> {
 }
 
 impl Folder {
-    /// Makes the folder or takes one that is empty or a checkpoint, and locks it. Nothing is touched before it is known to be
-    /// one of these; what killed saves left in it is removed.
+    /// Makes the folder or takes one that is empty or a checkpoint, and locks it. Nothing is
+    /// touched before it is known to be one of these; what killed saves left in it is removed.
     pub(super) fn claim(path: &Path, layout: Layout) -> Result<Self, CheckpointError> {
         for _ in 0..TRIES {
             let made = match std::fs::create_dir(path) {
@@ -107,8 +109,8 @@ impl Folder {
         Ok(written.map_err(WriteError::from)?)
     }
 
-    /// Looks at every entry: parts have to be those of this checkpoint, and nothing else may be there. Afterwards removes
-    /// what killed saves left.
+    /// Looks at every entry: parts have to be those of this checkpoint, and nothing else may be
+    /// there. Afterwards removes what killed saves left.
     fn check(&self) -> Result<(), CheckpointError> {
         let key = self.marker()?.map(|marker| marker.key);
         let (mut foreign, mut leftovers) = (None, Vec::new());
@@ -159,7 +161,8 @@ impl Folder {
         Ok(parts.filter_map(|(_, entry)| if let Entry::Part(name) = entry { Some(name) } else { None }).collect())
     }
 
-    /// Removes a part, if it is there. Renamed first: a part that is half removed must not be taken for one.
+    /// Removes a part, if it is there. Renamed first: a part that is half removed must not be taken
+    /// for one.
     pub(super) fn remove_part(&self, name: &str) -> Result<(), CheckpointError> {
         let (path, aside) = (self.path.join(name), partial_path(&self.path.join(name), "removed"));
         gone(remove_container(&aside)).map_err(io_error(&aside))?;
@@ -170,7 +173,8 @@ impl Folder {
         remove_container(&aside).map_err(io_error(&path))
     }
 
-    /// Removes the marker, and the folder if it was made for the checkpoint and nothing else is in it.
+    /// Removes the marker, and the folder if it was made for the checkpoint and nothing else is in
+    /// it.
     pub(super) fn remove(&self) -> Result<(), CheckpointError> {
         for name in [CONFIG_FILE, LOCK_FILE] {
             let path = self.path.join(name);
@@ -231,8 +235,8 @@ fn read_marker(path: &Path) -> Result<Option<Marker>, CheckpointError> {
     }
 }
 
-/// The first entry by which a folder is seen not to be ours, without looking into parts. A folder that begins to be used holds
-/// the lock alone.
+/// The first entry by which a folder is seen not to be ours, without looking into parts. A folder
+/// that begins to be used holds the lock alone.
 fn foreign_name(path: &Path, layout: Layout) -> Result<Option<String>, CheckpointError> {
     let entries = list(path, layout)?;
     if let Some((name, _)) = entries.iter().find(|(_, entry)| matches!(entry, Entry::Foreign)) {
@@ -254,7 +258,8 @@ fn holds_only_a_container(path: &Path) -> bool {
     }
 }
 
-/// Removes the files of a container by name and then its folder, which stays where anything else is in it.
+/// Removes the files of a container by name and then its folder, which stays where anything else is
+/// in it.
 fn remove_container(path: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(path)? {
         let entry = entry?;
@@ -274,12 +279,18 @@ fn lock(folder: &Path) -> Result<Option<File>, CheckpointError> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(io_error(&path)(error)),
     };
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(CheckpointError::InUse { path: folder.to_owned() }),
-        Err(TryLockError::Error(error)) => return Err(io_error(&path)(error)),
+    // A process that is being started holds what its parent holds until its program is loaded.
+    let deadline = Instant::now() + Duration::from_millis(200);
+    loop {
+        match file.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => sleep(Duration::from_millis(10)),
+            Err(TryLockError::WouldBlock) => return Err(CheckpointError::InUse { path: folder.to_owned() }),
+            Err(TryLockError::Error(error)) => return Err(io_error(&path)(error)),
+        }
     }
-    // Whoever held it may have removed the file before he let go: a lock on a file without a name protects nothing.
+    // Whoever held it may have removed the file before he let go: a lock on a file without a name
+    // protects nothing.
     Ok(is_same(&file, &path).then_some(file))
 }
 

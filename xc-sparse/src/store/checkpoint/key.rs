@@ -4,8 +4,8 @@ use crate::{LabelRows, Rows};
 use serde::Serialize;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Hash of everything that a training's result depends on: its settings and its data. Two trainings of one key end with
-/// the same bytes; a checkpoint of another key is refused.
+/// Hash of everything that a training's result depends on: its settings and its data. Two trainings
+/// of one key end with the same bytes; a checkpoint of another key is refused.
 ///
 /// Every part is added with its length, so that parts cannot run into each other; the order counts.
 ///
@@ -14,8 +14,8 @@ use xxhash_rust::xxh3::Xxh3;
 pub struct CheckpointKey(Xxh3);
 
 impl CheckpointKey {
-    /// Begins the key of a training. `system` names what is trained; `version` is raised when training changes its
-    /// results.
+    /// Begins the key of a training. `system` names what is trained; `version` is raised when
+    /// training changes its results.
     pub fn new(system: &str, version: u64) -> Self {
         let mut key = Self(Xxh3::new());
         key.text(system);

@@ -7,8 +7,9 @@
 //!   CHECKPOINT/.PART.*.partial  what a killed save left; the next owner of the lock removes it
 //! ```
 //!
-//! A folder that holds anything else is refused and left as it is. In the end exactly what was written is removed, and the
-//! folder itself only when it was made for the checkpoint and is empty. `docs/formats/checkpoint.md` is the specification.
+//! A folder that holds anything else is refused and left as it is. In the end exactly what was
+//! written is removed, and the folder itself only when it was made for the checkpoint and is empty.
+//! `docs/formats/checkpoint.md` is the specification.
 //!
 //! ```
 //! use xc_sparse::store::{CheckpointFolder, CheckpointKey, CHECKPOINT_KIND, Layout};
@@ -165,11 +166,12 @@ fn damaged(path: &Path, what: impl Into<String>) -> CheckpointError {
 pub struct CheckpointFolder(Option<Folder>);
 
 impl CheckpointFolder {
-    /// Takes a folder that does not exist, is empty, or is a checkpoint, and locks it for this process.
+    /// Takes a folder that does not exist, is empty, or is a checkpoint, and locks it for this
+    /// process.
     ///
     /// # Errors
-    /// Another process uses it; it holds something else, at any depth; a part of it is not of this checkpoint; its parent does
-    /// not exist. Nothing in it was touched then.
+    /// Another process uses it; it holds something else, at any depth; a part of it is not of this
+    /// checkpoint; its parent does not exist. Nothing in it was touched then.
     ///
     /// # Cost
     /// The configurations of all parts are read, the arrays are not.
@@ -280,8 +282,8 @@ impl Checkpoint {
         }
     }
 
-    /// Saves a part in one step: it is the old one or the new one, never a mixture. `kind` is [`KIND`] unless the part is a
-    /// model by itself.
+    /// Saves a part in one step: it is the old one or the new one, never a mixture. `kind` is
+    /// [`KIND`] unless the part is a model by itself.
     ///
     /// # Errors
     /// The file system refuses, or `fill` fails.
@@ -312,14 +314,15 @@ impl Checkpoint {
         self.folder.folder().remove_part(name)
     }
 
-    /// Removes the checkpoint, which has served: everything that was written, and the folder if it was made for it and holds
-    /// nothing else.
+    /// Removes the checkpoint, which has served: everything that was written, and the folder if it
+    /// was made for it and holds nothing else.
     ///
     /// # Errors
     /// The file system refuses.
     pub fn finish(mut self) -> Result<(), CheckpointError> {
         self.folder.clear()?;
-        // Once the lock has no name another process may begin here: nothing may be removed a second time.
+        // Once the lock has no name another process may begin here: nothing may be removed a second
+        // time.
         self.folder.0.take().map_or(Ok(()), |folder| folder.remove())
     }
 

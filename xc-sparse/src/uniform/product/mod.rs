@@ -1,7 +1,8 @@
 //! The three products of a sparse layer for one label and one block of instances.
 //!
-//! Forward products are fused with their additions, those of gradients are not, and every sum has one order, so that all instruction sets
-//! give the same bits; `scalar` is the reference that the others are tested against.
+//! Forward products are fused with their additions, those of gradients are not, and every sum has
+//! one order, so that all instruction sets give the same bits; `scalar` is the reference that the
+//! others are tested against.
 
 #![allow(unsafe_code, reason = "kernels written by hand for an instruction set")]
 
@@ -45,10 +46,12 @@ impl Kernels {
 
     /// Sums of weight times input over a label's connections, for every lane.
     ///
-    /// `ahead` are inputs of a label that comes soon: their lines are asked for meanwhile, since most of a call is waiting for lines
-    /// (two threads over 32,768 inputs: 8.7 -> 14 G multiplications a second and core).
+    /// `ahead` are inputs of a label that comes soon: their lines are asked for meanwhile, since
+    /// most of a call is waiting for lines (two threads over 32,768 inputs: 8.7 -> 14 G
+    /// multiplications a second and core).
     ///
-    /// *Order*: connections 0, 2, 4, ... and 1, 3, 5, ... make two sums, each product fused with the addition, which are added. *Cost*: one cache line a connection.
+    /// *Order*: connections 0, 2, 4, ... and 1, 3, 5, ... make two sums, each product fused with
+    /// the addition, which are added. *Cost*: one cache line a connection.
     ///
     /// # Panics
     /// If an input is out of range, or there are not as many weights as inputs.
@@ -57,7 +60,8 @@ impl Kernels {
         check(inputs, lines.len(), weights.len());
         let mut out = Sums::default();
         match self.isa {
-            // SAFETY: `self` is made only where the machine has the instructions; lengths and inputs were just checked.
+            // SAFETY: `self` is made only where the machine has the instructions; lengths and
+            // inputs were just checked.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => unsafe { avx512::forward(lines, inputs, weights, ahead, &mut out) },
             // SAFETY: as above.
@@ -68,8 +72,8 @@ impl Kernels {
         out
     }
 
-    /// [`Kernels::forward`] plus a bias, and the lanes whose sum is not at or below a bar (NaN is not). If there is none, `out` is left as
-    /// it is.
+    /// [`Kernels::forward`] plus a bias, and the lanes whose sum is not at or below a bar (NaN is
+    /// not). If there is none, `out` is left as it is.
     ///
     /// # Panics
     /// As [`Kernels::forward`].
@@ -85,7 +89,8 @@ impl Kernels {
     ) -> u32 {
         check(inputs, lines.len(), weights.len());
         match self.isa {
-            // SAFETY: `self` is made only where the machine has the instructions; lengths and inputs were just checked.
+            // SAFETY: `self` is made only where the machine has the instructions; lengths and
+            // inputs were just checked.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => unsafe { avx512::forward_above(lines, inputs, weights, ahead, bias, bar, out) },
             // SAFETY: as above.
@@ -108,7 +113,8 @@ impl Kernels {
         }
     }
 
-    /// [`Kernels::forward_above`] for two blocks of instances with the same number of inputs: indices and weights are read once for both.
+    /// [`Kernels::forward_above`] for two blocks of instances with the same number of inputs:
+    /// indices and weights are read once for both.
     ///
     /// # Panics
     /// As [`Kernels::forward`].
@@ -124,7 +130,8 @@ impl Kernels {
     ) -> [u32; 2] {
         check(inputs, lines[0].len().min(lines[1].len()), weights.len());
         match self.isa {
-            // SAFETY: `self` is made only where the machine has the instructions; lengths and inputs were just checked.
+            // SAFETY: `self` is made only where the machine has the instructions; lengths and
+            // inputs were just checked.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => unsafe { avx512::forward_above_two(lines, inputs, weights, ahead, bounds, out) },
             // SAFETY: as above.
@@ -140,8 +147,9 @@ impl Kernels {
         }
     }
 
-    /// Screens a label (see [`super::ByteLines`]): bit `2 b + h` says whether half `h` of block `b`, that is 32
-    /// instances, may have a score above the bar that the row was made for. *Cost*: one cache line a connection for 64 instances.
+    /// Screens a label (see [`super::ByteLines`]): bit `2 b + h` says whether half `h` of block
+    /// `b`, that is 32 instances, may have a score above the bar that the row was made for. *Cost*:
+    /// one cache line a connection for 64 instances.
     ///
     /// # Panics
     /// If an input is out of range, or the row was made for another number of inputs.
@@ -160,7 +168,8 @@ impl Kernels {
             blocks.iter().enumerate().fold(0, |bits, (b, &block)| bits | one(block) << (2 * b))
         };
         match self.isa {
-            // SAFETY: `self` is made only where the machine has the instructions; lengths and inputs were just checked.
+            // SAFETY: `self` is made only where the machine has the instructions; lengths and
+            // inputs were just checked.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => unsafe { screen::avx512::screen(blocks, inputs, row, ahead) },
             // SAFETY: as above.
@@ -170,12 +179,14 @@ impl Kernels {
         }
     }
 
-    /// The sums of a run of labels, `fan_in` connections each, for one instance: what [`Kernels::forward`] gives in its lane, to the bit, when
-    /// `values` are that instance's inputs rounded to bf16. For one instance it is three times faster (32,768 inputs: 0.6 ns a connection): it
-    /// reads 4 bytes a connection, not a line.
+    /// The sums of a run of labels, `fan_in` connections each, for one instance: what
+    /// [`Kernels::forward`] gives in its lane, to the bit, when `values` are that instance's inputs
+    /// rounded to bf16. For one instance it is three times faster (32,768 inputs: 0.6 ns a
+    /// connection): it reads 4 bytes a connection, not a line.
     ///
     /// # Panics
-    /// If an input is out of range, or there are not as many weights as inputs, `fan_in` for each sum.
+    /// If an input is out of range, or there are not as many weights as inputs, `fan_in` for each
+    /// sum.
     #[inline]
     pub fn forward_one<I: Index>(self, values: &[f32], inputs: &[I], weights: &[f32], fan_in: usize, out: &mut [f32]) {
         check(inputs, values.len(), weights.len());
@@ -195,8 +206,9 @@ impl Kernels {
         (0..values.len()).step_by(a_line).for_each(|at| prefetch(values, at));
     }
 
-    /// For one instance and one label with this gradient: adds `input * gradient` to the gradient of each weight, where `values` are the
-    /// instance's inputs, and `weight * gradient` to `of_inputs`, the gradient of those inputs, unless that is empty.
+    /// For one instance and one label with this gradient: adds `input * gradient` to the gradient
+    /// of each weight, where `values` are the instance's inputs, and `weight * gradient` to
+    /// `of_inputs`, the gradient of those inputs, unless that is empty.
     ///
     /// # Panics
     /// If an input is out of range, or there are not as many weights and sums as inputs.
@@ -239,7 +251,8 @@ impl Kernels {
         }
     }
 
-    /// Adds `weight * gradient` to the gradient of each input that the label is connected with, in all lanes.
+    /// Adds `weight * gradient` to the gradient of each input that the label is connected with, in
+    /// all lanes.
     ///
     /// # Panics
     /// If an input is out of range, or there are not as many weights as inputs.
@@ -247,7 +260,8 @@ impl Kernels {
     pub fn add_input_gradient<I: Index>(self, out: &mut [Sums], inputs: &[I], weights: &[f32], gradient: &Sums) {
         check(inputs, out.len(), weights.len());
         match self.isa {
-            // SAFETY: `self` is made only where the machine has the instructions; lengths and inputs were just checked.
+            // SAFETY: `self` is made only where the machine has the instructions; lengths and
+            // inputs were just checked.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => unsafe { avx512::input_gradient(out, inputs, weights, gradient) },
             // SAFETY: as above.
@@ -257,7 +271,8 @@ impl Kernels {
         }
     }
 
-    /// Adds `input * gradient` to sixteen sums a connection: lane `i` to sum `i % 16`, lower lanes first. [`weight_gradients`] adds those up.
+    /// Adds `input * gradient` to sixteen sums a connection: lane `i` to sum `i % 16`, lower lanes
+    /// first. [`weight_gradients`] adds those up.
     ///
     /// # Panics
     /// If an input is out of range, or there are not as many lists of sums as inputs.
@@ -265,7 +280,8 @@ impl Kernels {
     pub fn add_weight_gradient<I: Index>(self, sums: &mut [[f32; 16]], lines: &[Line], inputs: &[I], gradient: &Sums) {
         check(inputs, lines.len(), sums.len());
         match self.isa {
-            // SAFETY: `self` is made only where the machine has the instructions; lengths and inputs were just checked.
+            // SAFETY: `self` is made only where the machine has the instructions; lengths and
+            // inputs were just checked.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => unsafe { avx512::weight_gradient(sums, lines, inputs, gradient) },
             // SAFETY: as above.

@@ -1,7 +1,7 @@
 //! The products of a sparse output layer on vectors of any width: see the module above.
 //!
-//! A file of an instruction set says what a vector is (`V`, of `WIDTH` numbers, `N` of them hold sixteen) and what its operations are; the rest is
-//! this, compiled for its features.
+//! A file of an instruction set says what a vector is (`V`, of `WIDTH` numbers, `N` of them hold
+//! sixteen) and what its operations are; the rest is this, compiled for its features.
 
 macro_rules! products {
     ($features:literal) => {
@@ -69,7 +69,8 @@ macro_rules! products {
         /// Sums over a label's connections.
         ///
         /// # Safety
-        /// The machine has the instructions; every input is below `lines.len()`; there are as many weights as inputs.
+        /// The machine has the instructions; every input is below `lines.len()`; there are as many
+        /// weights as inputs.
         #[inline]
         #[target_feature(enable = $features)]
         unsafe fn sums<I: Index>(lines: &[Line], inputs: &[I], weights: &[f32], ahead: &[I]) -> [[V; N]; 2] {
@@ -79,7 +80,8 @@ macro_rules! products {
             }
             let (mut even, mut odd) = ([[zero(); N]; 2], [[zero(); N]; 2]);
             for t in (0..inputs.len()).step_by(2) {
-                // SAFETY: t < inputs.len() = weights.len(), and the input is in range, by the contract.
+                // SAFETY: t < inputs.len() = weights.len(), and the input is in range, by the
+                // contract.
                 unsafe { add_line(&mut even, lines, *inputs.get_unchecked(t), *weights.get_unchecked(t)) };
                 if t + 1 < inputs.len() {
                     // SAFETY: so is t + 1.
@@ -95,7 +97,8 @@ macro_rules! products {
         }
 
         /// # Safety
-        /// The machine has the instructions; every input is below `lines.len()`; there are as many weights as inputs.
+        /// The machine has the instructions; every input is below `lines.len()`; there are as many
+        /// weights as inputs.
         #[target_feature(enable = $features)]
         pub(crate) unsafe fn forward<I: Index>(
             lines: &[Line],
@@ -168,7 +171,8 @@ macro_rules! products {
             }
             let mut sums = [[[[zero(); N]; 2]; 2]; 2];
             for t in (0..inputs.len()).step_by(2) {
-                // SAFETY: t < inputs.len() = weights.len(), and the input is in range of both, by the contract.
+                // SAFETY: t < inputs.len() = weights.len(), and the input is in range of both, by
+                // the contract.
                 unsafe {
                     let (input, weight) = (*inputs.get_unchecked(t), *weights.get_unchecked(t));
                     add_line(&mut sums[0][0], lines[0], input, weight);
@@ -206,7 +210,8 @@ macro_rules! products {
             let gradient = [load(&gradient[0]), load(&gradient[1])];
             for t in 0..inputs.len() {
                 let (out, weight) =
-                    // SAFETY: t < inputs.len() = weights.len(), and the input is in range, by the contract.
+                    // SAFETY: t < inputs.len() = weights.len(), and the input is in range, by the
+                    // contract.
                     unsafe { (out.get_unchecked_mut(inputs.get_unchecked(t).at()), *weights.get_unchecked(t)) };
                 let weight = [all(weight); N];
                 for half in 0..2 {
@@ -229,7 +234,8 @@ macro_rules! products {
             let gradient = [load(&gradient[0]), load(&gradient[1])];
             for t in 0..inputs.len() {
                 let (line, sums) =
-                    // SAFETY: t < inputs.len() = sums.len(), and the input is in range, by the contract.
+                    // SAFETY: t < inputs.len() = sums.len(), and the input is in range, by the
+                    // contract.
                     unsafe { (lines.get_unchecked(inputs.get_unchecked(t).at()), sums.get_unchecked_mut(t)) };
                 let values = widen(line);
                 let mut part = load(sums);

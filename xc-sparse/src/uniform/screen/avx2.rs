@@ -6,7 +6,8 @@ use std::arch::x86_64::*;
 /// Sums of eight lanes, four times, of one half of a line.
 type Sums = [__m256i; 4];
 
-/// Adds four connections: their lines are interleaved, so that the four bytes of a lane lie side by side.
+/// Adds four connections: their lines are interleaved, so that the four bytes of a lane lie side by
+/// side.
 ///
 /// # Safety
 /// The machine has the instructions; the inputs are below the number of lines.
@@ -55,7 +56,8 @@ fn above(sums: &Sums, half: usize, bounds: &LaneBounds, row: RowBound) -> bool {
 }
 
 /// # Safety
-/// The machine has the instructions; every input is below the number of lines; there are as many groups of weights as of four inputs.
+/// The machine has the instructions; every input is below the number of lines; there are as many
+/// groups of weights as of four inputs.
 #[target_feature(enable = "avx2,fma")]
 pub(crate) unsafe fn screen<I: Index>(block: ByteBlock<'_>, inputs: &[I], row: ScreenRow<'_>, ahead: &[I]) -> u32 {
     for input in &ahead[..ahead.len().min(inputs.len())] {

@@ -6,7 +6,8 @@ use std::arch::x86_64::*;
 /// Sums of sixteen lanes, four times: see `uniform::screen::lane_of`.
 type Sums = [__m512i; 4];
 
-/// Adds four connections: their lines are interleaved, so that the four bytes of a lane lie side by side.
+/// Adds four connections: their lines are interleaved, so that the four bytes of a lane lie side by
+/// side.
 ///
 /// # Safety
 /// The machine has the instructions; the inputs are below the number of lines.
@@ -44,7 +45,8 @@ fn above(sums: &Sums, bounds: &LaneBounds, row: RowBound) -> u32 {
 }
 
 /// # Safety
-/// The machine has the instructions; every input is below the number of lines of each block; there are as many groups of weights as of four inputs.
+/// The machine has the instructions; every input is below the number of lines of each block; there
+/// are as many groups of weights as of four inputs.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 pub(crate) unsafe fn screen<const N: usize, I: Index>(
     blocks: [ByteBlock<'_>; N],

@@ -7,17 +7,22 @@
 //!   sum over connections of byte * byte   >   (bar - bias) in steps of both - margin   in some lane of 32: the block is worth the exact product
 //! ```
 //!
-//! Nearly all labels of a trained layer are wrong by a margin for nearly all instances, and a step wants to know no more about them than that. Sums of
-//! products of bytes are exact in integers, so that every machine finds the same blocks; a line serves 64 instances, not 32, and four connections are
-//! one instruction (two threads over 32,768 inputs: 14 to 17 G multiplications a second and core in bf16, 30 to 32 here).
+//! Nearly all labels of a trained layer are wrong by a margin for nearly all instances, and a step
+//! wants to know no more about them than that. Sums of products of bytes are exact in integers, so
+//! that every machine finds the same blocks; a line serves 64 instances, not 32, and four
+//! connections are one instruction (two threads over 32,768 inputs: 14 to 17 G multiplications a
+//! second and core in bf16, 30 to 32 here).
 //!
 //! # Margin
-//! A label's connections are looked at as if they were drawn from all inputs. The rounding of inputs then adds to a score the mean rounding error
-//! of the instance's inputs for each unit of weight, which is taken off, and varies by their standard deviation times the weights' norm; both are measured, since
-//! an instance with one large input rounds all others down. The rounding of a weight is taken as even within half a step: it varies by
-//! `step / sqrt(12)` times the root of the connections times the root mean square of the instance's inputs. The bar is lowered by [`DEVIATIONS`]
-//! standard deviations of both, added. So a score just above the bar is overlooked sometimes, one that is above it by several such deviations
-//! hardly ever; how far a score can be above it in the worst case is not bounded.
+//! A label's connections are looked at as if they were drawn from all inputs. The rounding of
+//! inputs then adds to a score the mean rounding error of the instance's inputs for each unit of
+//! weight, which is taken off, and varies by their standard deviation times the weights' norm; both
+//! are measured, since an instance with one large input rounds all others down. The rounding of a
+//! weight is taken as even within half a step: it varies by `step / sqrt(12)` times the root of the
+//! connections times the root mean square of the instance's inputs. The bar is lowered by
+//! [`DEVIATIONS`] standard deviations of both, added. So a score just above the bar is overlooked
+//! sometimes, one that is above it by several such deviations hardly ever; how far a score can be
+//! above it in the worst case is not bounded.
 
 #![allow(unsafe_code, reason = "kernels written by hand for an instruction set")]
 
@@ -49,7 +54,8 @@ impl Default for ByteLine {
     }
 }
 
-/// What an integer sum is compared with, for each lane in the order in which products leave them: groups of four are taken in turn from each sixteen.
+/// What an integer sum is compared with, for each lane in the order in which products leave them:
+/// groups of four are taken in turn from each sixteen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(64))]
 pub struct LaneBounds {
@@ -63,7 +69,8 @@ pub struct LaneBounds {
     pub(crate) shift: [f32; BYTE_LANES],
 }
 
-/// The instance that position `at` of a [`LaneBounds`] belongs to: four-byte groups are taken in turn from each sixteen.
+/// The instance that position `at` of a [`LaneBounds`] belongs to: four-byte groups are taken in
+/// turn from each sixteen.
 pub(crate) fn lane_of(at: usize) -> usize {
     let (turn, rest) = (at / 16, at % 16);
     rest / 4 * 16 + turn * 4 + rest % 4
@@ -78,8 +85,9 @@ pub struct ByteBlock<'a> {
     pub(crate) bounds: &'a LaneBounds,
 }
 
-/// Inputs of a batch in 7 bits: block after block of [`BYTE_LANES`] instances, in each one [`ByteLine`] an input. A half without instances is worth an exact
-/// product for labels without connections or with numbers that are not finite alone.
+/// Inputs of a batch in 7 bits: block after block of [`BYTE_LANES`] instances, in each one
+/// [`ByteLine`] an input. A half without instances is worth an exact product for labels without
+/// connections or with numbers that are not finite alone.
 #[derive(Debug, Default)]
 pub struct ByteLines {
     lines: Pages<ByteLine>,
@@ -93,7 +101,8 @@ const MOST: f32 = 127.0;
 const SIGNED_ZERO: f32 = 64.0;
 /// Numbers below this are nothing: a little less, and 127 over them is infinite.
 const LEAST: f32 = 1e-30;
-/// Added to a number from 0 to below 2^23, the bits below are those of the nearest integer, ties to even.
+/// Added to a number from 0 to below 2^23, the bits below are those of the nearest integer, ties to
+/// even.
 const TO_INTEGER: f32 = 8_388_608.0;
 /// The same for numbers of both signs.
 const TO_SIGNED: f32 = 12_582_912.0;
@@ -112,7 +121,8 @@ struct Extent {
 impl Extent {
     #[inline(always)]
     fn of(values: &[f32]) -> Self {
-        // Bits of absolute values are ordered as the values are, those of infinity and NaN above all others.
+        // Bits of absolute values are ordered as the values are, those of infinity and NaN above
+        // all others.
         let (mut largest, mut signs, mut squares) = ([0u32; 16], [0u32; 16], [0.0f32; 16]);
         let mut take = |k: usize, value: f32| {
             let bits = value.to_bits();
@@ -140,8 +150,8 @@ impl Extent {
         if self.largest >= LEAST { most / self.largest } else { 0.0 }
     }
 
-    /// Factor of a bar that is compared with such steps, and the root of a sum of squares in them. Where all numbers are nothing, any other bar than 0
-    /// is far away.
+    /// Factor of a bar that is compared with such steps, and the root of a sum of squares in them.
+    /// Where all numbers are nothing, any other bar than 0 is far away.
     fn in_steps(self, most: f32, squares: f32) -> (f32, f32) {
         match self.factor(most) {
             _ if !self.is_finite() => (f32::NAN, f32::NAN),
@@ -157,7 +167,7 @@ impl ByteLines {
     /// # Panics
     /// If the values are not `len * n_inputs`.
     pub fn fill(&mut self, values: &[f32], len: usize, n_inputs: usize) {
-        assert!(values.len() == len * n_inputs, "{} values, wanted {len} x {n_inputs}", values.len());
+        assert!(values.len() == len * n_inputs, "{} values, expected {len} x {n_inputs}", values.len());
         let n_blocks = len.div_ceil(BYTE_LANES);
         self.lines.resize(n_blocks * n_inputs);
         self.n_inputs = n_inputs;
@@ -266,11 +276,11 @@ fn fill_block(lines: &mut [ByteLine], bounds: &mut LaneBounds, rows: &[f32]) {
 #[inline(always)]
 fn to_bytes(values: &[f32], factor: f32, zero: f32, bytes: &mut [u8; STRIPE], errors: &mut Errors) {
     let mut take = |k: usize, value: f32, byte: &mut u8| {
-        let wanted = value * factor + zero;
-        let rounded = wanted + TO_INTEGER;
+        let expected = value * factor + zero;
+        let rounded = expected + TO_INTEGER;
         // The mask keeps in range what numbers that are not finite leave.
         *byte = rounded.to_bits() as u8 & 0x7f;
-        let error = wanted - (rounded - TO_INTEGER);
+        let error = expected - (rounded - TO_INTEGER);
         errors.sums[k] += error;
         errors.squares[k] += error * error;
     };
@@ -319,7 +329,8 @@ pub struct ScreenRows {
 const LABELS: usize = 256;
 
 impl ScreenRows {
-    /// Takes `len` labels, `label` gives each, to be compared with a bar. `biases` has every label's.
+    /// Takes `len` labels, `label` gives each, to be compared with a bar. `biases` has every
+    /// label's.
     pub fn fill(
         &mut self,
         connections: &Connections,
@@ -419,7 +430,8 @@ fn quantise(weights: &[f32], groups: &mut [u32], bar: f32) -> RowBound {
 }
 
 impl RowBound {
-    /// What the integer sum of a lane is compared with. No number where nothing is known: the block is then worth an exact product.
+    /// What the integer sum of a lane is compared with. No number where nothing is known: the block
+    /// is then worth an exact product.
     #[inline(always)]
     pub(crate) fn of_lane(self, bounds: &LaneBounds, at: usize) -> f32 {
         let bar = self.bar * bounds.inverse[at];

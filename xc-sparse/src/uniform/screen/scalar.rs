@@ -3,7 +3,8 @@
 use super::{BYTE_LANES, ByteBlock, ScreenRow, lane_of};
 use crate::uniform::Index;
 
-/// The halves of a block where some lane's sum is not at or below its bound: the plain code that others are tested against.
+/// The halves of a block where some lane's sum is not at or below its bound: the plain code that
+/// others are tested against.
 pub(in crate::uniform) fn screen<I: Index>(block: ByteBlock<'_>, inputs: &[I], row: ScreenRow<'_>) -> u32 {
     let mut sums = [0i32; BYTE_LANES];
     for (t, input) in inputs.iter().enumerate() {

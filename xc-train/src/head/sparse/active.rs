@@ -39,7 +39,8 @@ pub(super) struct Cursor<'a> {
 }
 
 impl Cursor<'_> {
-    /// The first true output that was not passed: where outputs before it are asked for, nothing is true.
+    /// The first true output that was not passed: where outputs before it are asked for, nothing is
+    /// true.
     #[inline(always)]
     pub(super) fn next(&self) -> usize {
         self.outputs.first().map_or(usize::MAX, |&output| output as usize)
@@ -73,8 +74,9 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Whether its instances are taken one by one: what is read and written at random is then one instance's inputs and their gradient, which stay in
-    /// the second-level cache from output to output. Otherwise all instances of the block are taken at once.
+    /// Whether its instances are taken one by one: what is read and written at random is then one
+    /// instance's inputs and their gradient, which stay in the second-level cache from output to
+    /// output. Otherwise all instances of the block are taken at once.
     #[inline(always)]
     pub(super) fn is_few(&self) -> bool {
         self.lanes.count_ones() <= FEW
@@ -95,7 +97,8 @@ pub(super) struct Active {
     of_weights: Vec<f32>,
     /// Whether any entry of the step had many instances.
     has_many: bool,
-    /// Entries with few instances and their gradients, by lane; they are made for [`Active::take_few`] alone.
+    /// Entries with few instances and their gradients, by lane; they are made for
+    /// [`Active::take_few`] alone.
     by_lane: Vec<Vec<(u32, f32)>>,
 }
 
@@ -158,8 +161,9 @@ impl Active {
         &self.of_weights[entry.weights..][..n_weights]
     }
 
-    /// Works out the gradients of entries with few instances, instance after instance. `n_weights` gives the connections of an output; `of_lane`
-    /// gets a lane, its entries with their gradients, ascending, all entries, and the sums of the weights, where an entry's begin at
+    /// Works out the gradients of entries with few instances, instance after instance. `n_weights`
+    /// gives the connections of an output; `of_lane` gets a lane, its entries with their gradients,
+    /// ascending, all entries, and the sums of the weights, where an entry's begin at
     /// [`Entry::first_weight`].
     pub(super) fn take_few(
         &mut self,

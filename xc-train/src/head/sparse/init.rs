@@ -1,4 +1,5 @@
-//! What a layer begins with: connections and weights, drawn for each output from a stream of its own.
+//! What a layer begins with: connections and weights, drawn for each output from a stream of its
+//! own.
 
 use super::{STREAM, Sparse, SparseParams};
 use crate::{Decay, Init, Parameter};
@@ -8,7 +9,8 @@ use xc_sparse::dtype::DType;
 use xc_sparse::uniform::{Connections, ConnectionsError, FanIn, Indices, check_shape, distinct};
 
 impl Sparse {
-    /// `n_outputs` outputs over vectors of `width`; connections drawn evenly, first weights even, of variance 1 / connections.
+    /// `n_outputs` outputs over vectors of `width`; connections drawn evenly, first weights even,
+    /// of variance 1 / connections.
     ///
     /// # Errors
     /// More connections than inputs, or none.

@@ -62,7 +62,8 @@ struct Gradient {
 }
 
 impl Gradient {
-    /// Sums over the blocks with many instances, then over those with few, each in the order of the blocks.
+    /// Sums over the blocks with many instances, then over those with few, each in the order of the
+    /// blocks.
     fn fill<'a, I: Index>(
         &mut self,
         inputs: &[I],
@@ -91,7 +92,8 @@ impl Gradient {
 }
 
 impl Sparse {
-    /// Changes outputs by their gradients. Those without a gradient stay as they are, moments included.
+    /// Changes outputs by their gradients. Those without a gradient stay as they are, moments
+    /// included.
     pub(super) fn learn(&mut self, lines: &Lines, active: &[Active], update: &Update) {
         let touched = Touched::new(active);
         if touched.len() == 0 {

@@ -10,16 +10,18 @@
 //!                             each output: gradient of its weights, update            weights change at once
 //! ```
 //!
-//! The logits of a batch never exist, nor does a gradient or an f32 copy of all weights. Memory beside the layer: the batch's inputs
-//! and their gradients (11 bytes for each of `batch x H`), and the gradients that are not 0 of a tile or a few.
+//! The logits of a batch never exist, nor does a gradient or an f32 copy of all weights. Memory
+//! beside the layer: the batch's inputs and their gradients (11 bytes for each of `batch x H`), and
+//! the gradients that are not 0 of a tile or a few.
 //!
 //! # Implicit negatives
-//! The squared hinge has no gradient where an output is right by a margin, which nearly all are: those cost the forward product alone
-//! (section 3.3 of the paper). Binary cross-entropy has a gradient everywhere.
+//! The squared hinge has no gradient where an output is right by a margin, which nearly all are:
+//! those cost the forward product alone (section 3.3 of the paper). Binary cross-entropy has a
+//! gradient everywhere.
 //!
 //! # Screening
-//! [`Sparse::with_screening`] makes that product cheaper: 8 bits tell which outputs may be within the margin for some of 32 instances, and those are scored as
-//! ever.
+//! [`Sparse::with_screening`] makes that product cheaper: 8 bits tell which outputs may be within
+//! the margin for some of 32 instances, and those are scored as ever.
 
 mod active;
 mod init;
@@ -95,10 +97,11 @@ pub struct SparseScratch {
     screened: ScreenRows,
     /// Outputs of the last tile that screening found worth a full score, counted for each block.
     n_seen: usize,
-    /// Gradient of the inputs: for each block of instances, one line an input. What it is before the first output with many instances of the block
-    /// does not matter.
+    /// Gradient of the inputs: for each block of instances, one line an input. What it is before
+    /// the first output with many instances of the block does not matter.
     gradient: Pages<Sums>,
-    /// The same, one row an instance, of the outputs that few instances of a block have a gradient for: the two are added.
+    /// The same, one row an instance, of the outputs that few instances of a block have a gradient
+    /// for: the two are added.
     rows: Activations,
     positives: Vec<Positives>,
     active: Vec<Active>,
@@ -129,10 +132,11 @@ impl SparseScratch {
 const STREAM: u64 = 2 << 32;
 /// Gradients of a tile, at most: with all of them not 0 they take four bytes each.
 const TILE_VALUES: usize = 8 << 20;
-/// Outputs change once so many (output, block) pairs have a gradient, or when all outputs were scored: the more at a time, the more outputs an
-/// instance's row serves while it is in the cache.
+/// Outputs change once so many (output, block) pairs have a gradient, or when all outputs were
+/// scored: the more at a time, the more outputs an instance's row serves while it is in the cache.
 const ENTRIES: usize = 1 << 17;
-/// Outputs of a tile, at most: their indices and weights should stay in the last-level cache while the blocks pass.
+/// Outputs of a tile, at most: their indices and weights should stay in the last-level cache while
+/// the blocks pass.
 const TILE_OUTPUTS: usize = 1 << 16;
 
 impl Sparse {
@@ -154,7 +158,8 @@ impl Sparse {
         }
     }
 
-    /// Lets each training step score the true outputs of its batch and those that a sampler chooses for the whole batch, instead of all.
+    /// Lets each training step score the true outputs of its batch and those that a sampler chooses
+    /// for the whole batch, instead of all.
     pub fn with_sampler(mut self, sampler: Option<Box<dyn Sampler>>) -> Self {
         self.sampler = sampler;
         self
@@ -165,17 +170,19 @@ impl Sparse {
         self.sampler = sampler;
     }
 
-    /// Lets steps screen outputs before they score them. Pairs of an instance and an output that are scored have the loss and the gradient that they
-    /// have without it; a pair that screening overlooks has none (see [`xc_sparse::uniform::ByteLines`] for how far above the margin its score may
-    /// be). Only training steps screen, and only with a loss that has a margin.
+    /// Lets steps screen outputs before they score them. Pairs of an instance and an output that
+    /// are scored have the loss and the gradient that they have without it; a pair that screening
+    /// overlooks has none (see [`xc_sparse::uniform::ByteLines`] for how far above the margin its
+    /// score may be). Only training steps screen, and only with a loss that has a margin.
     pub fn with_screening(mut self, screening: Screening) -> Self {
         self.screening = screening;
         self
     }
 
-    /// Scores so many outputs at a time (at least one), and changes them before it scores others; by default as many are scored as the caches and
-    /// 32 MB of gradients allow, and outputs change once enough of them have a gradient. Only the order in which losses are added depends on it, and with
-    /// screening which tiles do without.
+    /// Scores so many outputs at a time (at least one), and changes them before it scores others;
+    /// by default as many are scored as the caches and 32 MB of gradients allow, and outputs change
+    /// once enough of them have a gradient. Only the order in which losses are added depends on it,
+    /// and with screening which tiles do without.
     pub fn with_tile(mut self, outputs: usize) -> Self {
         self.tile = Some(outputs.max(1));
         self
@@ -208,8 +215,9 @@ impl Sparse {
         n_outputs * (params.per_output as u64 * connection as u64 + 4 * (1 + n_moments as u64) + starts)
     }
 
-    /// Bytes of a step's buffers, at most, when every gradient of a tile is other than 0; where gradients are clipped the tile is all outputs. The
-    /// gradient of the inputs that the caller gets is not among them. `screens`: see [`Screening`].
+    /// Bytes of a step's buffers, at most, when every gradient of a tile is other than 0; where
+    /// gradients are clipped the tile is all outputs. The gradient of the inputs that the caller
+    /// gets is not among them. `screens`: see [`Screening`].
     pub fn scratch_bytes(
         n_outputs: u64,
         width: usize,
@@ -228,7 +236,8 @@ impl Sparse {
             0
         };
         let entries = if clips { n_outputs * blocks } else { (n_outputs * blocks).min(tile + ENTRIES as u64) };
-        // An entry, its place among those of its output while they are sorted, and the gradients of all instances, or of few with the sums of the weights.
+        // An entry, its place among those of its output while they are sorted, and the gradients of
+        // all instances, or of few with the sums of the weights.
         inputs + screen + entries * (56 + (4 * LANES as u64).max(96 + 4 * per_output as u64))
     }
 
@@ -406,7 +415,8 @@ impl Head for Sparse {
         self.tell_sampler(update.at, input, scratch)
     }
 
-    /// Fused, a tile of outputs at a time. With a sampler only the outputs that it chooses, and the true ones, are scored and change.
+    /// Fused, a tile of outputs at a time. With a sampler only the outputs that it chooses, and the
+    /// true ones, are scored and change.
     ///
     /// # Panics
     /// If shapes disagree.

@@ -20,8 +20,9 @@ const AHEAD: usize = 2;
 const BEHIND: usize = 4;
 
 impl Sparse {
-    /// Mean loss of the batch over a tile. Leaves the gradients in the scratch, and adds to the gradient of the inputs if that is wanted. With
-    /// `screens` outputs are screened, for which the scratch has the batch in bytes.
+    /// Mean loss of the batch over a tile. Leaves the gradients in the scratch, and adds to the
+    /// gradient of the inputs if that is wanted. With `screens` outputs are screened, for which the
+    /// scratch has the batch in bytes.
     pub(super) fn pass(
         &self,
         tile: Tile<'_>,
@@ -57,7 +58,8 @@ impl Sparse {
         if screens {
             let bar = loss.margin();
             screened.fill(&self.connections, self.bias.values(), bar, tile.len(), |at| tile.output(at));
-            // Two lines of bytes share the reading of indices and weights, where that leaves two tasks for each thread.
+            // Two lines of bytes share the reading of indices and weights, where that leaves two
+            // tasks for each thread.
             let n_lines = if lines.n_blocks() >= 8 * rayon::current_num_threads() { 2 } else { 1 };
             with_indices!(self.connections.indices(), inputs => {
                 tasks.par_chunks_mut(2 * n_lines).enumerate().for_each(|(at, tasks)| {
@@ -98,7 +100,8 @@ impl Sparse {
             let weights = weights.row(range);
             let mut positive = [0; 2];
             tasks.iter_mut().zip(&mut positive).for_each(|(task, positive)| *positive = task.cursor.lanes(output));
-            // Nearly always nothing is true and all is below the margin: then there is nothing more to do.
+            // Nearly always nothing is true and all is below the margin: then there is nothing more
+            // to do.
             let is_false = positive == [0; 2];
             let bar = if is_false { tasks[0].loss.margin() } else { f32::NEG_INFINITY };
             let bounds = [self.bias.values()[output], bar];
@@ -119,7 +122,8 @@ impl Sparse {
         self.add_waiting(all_inputs, tasks);
     }
 
-    /// A tile for the blocks of `N` lines of bytes: what screening finds worth it is scored as in [`Self::blocks`].
+    /// A tile for the blocks of `N` lines of bytes: what screening finds worth it is scored as in
+    /// [`Self::blocks`].
     fn screened<const N: usize, I: Index>(
         &self,
         tile: Tile<'_>,
@@ -217,7 +221,8 @@ impl Sparse {
         }
     }
 
-    /// The gradients of outputs that few instances of a block have one for, instance after instance.
+    /// The gradients of outputs that few instances of a block have one for, instance after
+    /// instance.
     pub(super) fn take_few(&self, input: &Activations, backward: bool, scratch: &mut SparseScratch) {
         let SparseScratch { rows, active, .. } = scratch;
         let width = self.connections.n_inputs();
@@ -280,7 +285,8 @@ impl Sparse {
 /// How many outputs ahead an instance's are asked for.
 const SOON: usize = 4;
 
-/// An instance's inputs as the products have them, and their gradient if it is wanted: both stay in the second-level cache.
+/// An instance's inputs as the products have them, and their gradient if it is wanted: both stay in
+/// the second-level cache.
 #[derive(Default)]
 struct OneInstance {
     values: Vec<f32>,
@@ -325,7 +331,8 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// Replaces the logits by `scale` times their gradient and adds their losses. Gives the lanes whose gradient is not 0.
+    /// Replaces the logits by `scale` times their gradient and adds their losses. Gives the lanes
+    /// whose gradient is not 0.
     fn judge(&mut self, of: Correction, sums: &mut Sums, positive: u32) -> u32 {
         // The loss is known inside the loop over lanes, and that nothing is corrected.
         const NONE: Correction = Correction::NONE;

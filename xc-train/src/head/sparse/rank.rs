@@ -13,11 +13,13 @@ use xc_sparse::rank::{LabelId, Scored, TopK};
 use xc_sparse::uniform::{FanIn, Kernels, LANES, Sums, nearest_bf16};
 use xc_sparse::with_indices;
 
-/// Outputs of a task: enough for an order of their own, few enough that one query keeps all cores busy.
+/// Outputs of a task: enough for an order of their own, few enough that one query keeps all cores
+/// busy.
 const OUTPUTS: usize = 1 << 14;
 
 impl Sparse {
-    /// Calls `visit` with the place of every output of a tile, the output and its logits for a block of instances.
+    /// Calls `visit` with the place of every output of a tile, the output and its logits for a
+    /// block of instances.
     fn each(&self, tile: Tile<'_>, block: usize, scratch: &SparseScratch, mut visit: impl FnMut(usize, usize, &Sums)) {
         let kernels = Kernels::current();
         let lines = scratch.lines.block(block);
@@ -139,7 +141,8 @@ pub(super) struct RankScratch {
     top: TopK,
 }
 
-/// The best of a part of the labels for each instance of a block, and what these labels add to the losses.
+/// The best of a part of the labels for each instance of a block, and what these labels add to the
+/// losses.
 struct PartRank {
     tops: Vec<TopK>,
     losses: [f64; LANES],
@@ -151,7 +154,8 @@ impl Default for PartRank {
     }
 }
 
-/// Instances up to which each is answered by itself: a block of [`LANES`] costs as much as 3 of them.
+/// Instances up to which each is answered by itself: a block of [`LANES`] costs as much as 3 of
+/// them.
 const ALONE: usize = 2;
 
 /// Buffers of answering one instance; they grow to what is needed and stay.
@@ -171,8 +175,8 @@ fn round(input: &[f32], values: &mut Vec<f32>) {
 }
 
 impl Sparse {
-    /// The best labels of one instance by their logits into `out`: the same as in a block, to the bit. Its work is shared by the
-    /// threads of the pool that the caller is in.
+    /// The best labels of one instance by their logits into `out`: the same as in a block, to the
+    /// bit. Its work is shared by the threads of the pool that the caller is in.
     pub(crate) fn rank_one(&self, input: &[f32], k: usize, scratch: &mut OneScratch, out: &mut Vec<Scored>) {
         let OneScratch { values, parts, top } = scratch;
         round(input, values);
@@ -226,7 +230,8 @@ impl Sparse {
         }
     }
 
-    /// The best of some labels of one instance by their logits into `out`, as [`Sparse::rank_one`] scores them.
+    /// The best of some labels of one instance by their logits into `out`, as [`Sparse::rank_one`]
+    /// scores them.
     pub(crate) fn rank_some(
         &self,
         input: &[f32],
@@ -264,7 +269,8 @@ pub(super) struct BlockTotals {
 pub(super) const NONE: [Shares; LANES] = [Shares::NONE; LANES];
 
 impl Sparse {
-    /// What the loss knows of all logits of a tile before their gradients: for each block, or nothing if it adds up over the outputs.
+    /// What the loss knows of all logits of a tile before their gradients: for each block, or
+    /// nothing if it adds up over the outputs.
     ///
     /// *Cost*: a forward product where there is something to know.
     pub(super) fn totals(

@@ -5,8 +5,8 @@ use crate::Loss;
 use serde::Serialize;
 use xc_sparse::uniform::BYTE_LANES;
 
-/// Which steps screen outputs in 8 bits (see [`xc_sparse::uniform::ByteLines`]) and score in full only blocks of 32 instances where an output may have a
-/// loss or is true.
+/// Which steps screen outputs in 8 bits (see [`xc_sparse::uniform::ByteLines`]) and score in full
+/// only blocks of 32 instances where an output may have a loss or is true.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Screening {
@@ -19,17 +19,20 @@ pub enum Screening {
     Always,
 }
 
-/// Tiles of a step that screens, at least, if their size is left to the batch: so that it can do without.
+/// Tiles of a step that screens, at least, if their size is left to the batch: so that it can do
+/// without.
 pub(super) const TILES: usize = 8;
 /// Tiles that do without once screening spared little. A guess.
 const WITHOUT: usize = 3;
-/// Connections for each input from which on screening pays: inputs become bytes at 1.5 ns each, a connection is 0.03 ns faster for each instance.
+/// Connections for each input from which on screening pays: inputs become bytes at 1.5 ns each, a
+/// connection is 0.03 ns faster for each instance.
 const CONNECTIONS_PER_INPUT: u64 = 64;
 /// Products of as many connections fit an integer sum.
 const MOST_CONNECTIONS: usize = 1 << 17;
 
-/// Tiles that do without, after one where so many of the blocks were worth a full score. A screened tile costs half of one that is not, and each of
-/// those blocks about two of its own, since nothing of it was asked for ahead: it is even at a quarter.
+/// Tiles that do without, after one where so many of the blocks were worth a full score. A screened
+/// tile costs half of one that is not, and each of those blocks about two of its own, since nothing
+/// of it was asked for ahead: it is even at a quarter.
 pub(super) fn tiles_without(n_seen: usize, n_screened: usize) -> usize {
     if 4 * n_seen > n_screened { WITHOUT } else { 0 }
 }
@@ -72,7 +75,7 @@ mod tests {
         input.reshape(70, 9);
         input.values_mut().iter_mut().enumerate().for_each(|(i, value)| *value = (i % 7) as f32 / 7.0);
         let targets = Targets::new(&[0; 70], &[0; 71], &[]);
-        for (bias, wanted) in [(-9.0, 0), (9.0, 3 * 2)] {
+        for (bias, expected) in [(-9.0, 0), (9.0, 3 * 2)] {
             let head = Sparse::new(16, 9, PARAMS, Init::Random { seed: 1 }).unwrap();
             let mut head = head.with_screening(Screening::Always);
             head.parameters_mut().into_iter().for_each(|named| named.parameter.values_mut().fill(bias));
@@ -80,7 +83,7 @@ mod tests {
             let (mut scratch, update) = (SparseScratch::default(), Update::new(Step::default(), rule, 1.0));
             head.step(&input, targets, Loss::SquaredHinge, &update, None, &mut scratch).unwrap();
             // Eight tiles of two outputs, three blocks; of the last tile that was screened.
-            assert_eq!(scratch.n_seen, wanted);
+            assert_eq!(scratch.n_seen, expected);
         }
     }
 

@@ -4,8 +4,8 @@ use super::screening::tiles_without;
 use crate::Targets;
 use crate::sampler::CandidateList;
 
-/// What becomes of an output where it is false, if a sampler chose it: a loss that adds up over outputs is multiplied by the weight, a
-/// softmax takes log q away from the logit.
+/// What becomes of an output where it is false, if a sampler chose it: a loss that adds up over
+/// outputs is multiplied by the weight, a softmax takes log q away from the logit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Correction {
     pub(super) weight: f32,
@@ -28,7 +28,8 @@ impl Chosen {
         let drawn = list.labels.iter().zip(list.weight.iter().zip(list.log_q));
         let mut all: Vec<(u32, Correction)> =
             drawn.map(|(&output, (&weight, &log_q))| (output, Correction { weight, log_q })).collect();
-        // Where it was not drawn, an output that is true of another instance says nothing about the sum that a softmax estimates.
+        // Where it was not drawn, an output that is true of another instance says nothing about the
+        // sum that a softmax estimates.
         let alone = Correction { weight: 1.0, log_q: f32::INFINITY };
         all.extend((0..targets.len()).flat_map(|i| targets.row(i)).map(|&output| (output, alone)));
         // A stable sort: what was drawn stands before.
@@ -122,8 +123,9 @@ impl Tiles {
         (self.all().part(self.first, self.size), self.screens && self.without == 0)
     }
 
-    /// Goes on after a tile, of which screening found `n_seen` out of `n_screened` blocks worth a full score, if it was screened. A step
-    /// decides for itself, so that one that is repeated after an interruption decides the same.
+    /// Goes on after a tile, of which screening found `n_seen` out of `n_screened` blocks worth a
+    /// full score, if it was screened. A step decides for itself, so that one that is repeated
+    /// after an interruption decides the same.
     pub(super) fn advance(&mut self, screened: Option<(usize, usize)>) {
         self.first += self.size;
         self.without = match screened {

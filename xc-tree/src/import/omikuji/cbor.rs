@@ -8,9 +8,9 @@
 //!                      "indptr", "outer_inds", "inner_inds", "data"}}
 //! ```
 //!
-//! Rows are features, the last one the bias; columns are children. A sparse matrix keeps the rows `outer_inds` only.
-//! Nothing that the file claims is reserved before it is there: lists grow as they are read, and a matrix becomes a
-//! chunk once its node's children have been counted.
+//! Rows are features, the last one the bias; columns are children. A sparse matrix keeps the rows
+//! `outer_inds` only. Nothing that the file claims is reserved before it is there: lists grow as
+//! they are read, and a matrix becomes a chunk once its node's children have been counted.
 
 use super::OmikujiError;
 use ciborium::de::Error as CborError;
@@ -181,8 +181,8 @@ impl Matrix {
     }
 }
 
-/// Deeper nesting than any trained tree has (omikuji stops at depth 20 unless told otherwise): 100 nodes, each of
-/// which nests a choice, a map and a list.
+/// Deeper nesting than any trained tree has (omikuji stops at depth 20 unless told otherwise): 100
+/// nodes, each of which nests a choice, a map and a list.
 const MAX_NESTING: usize = 300;
 
 /// Reads a file.

@@ -5,13 +5,14 @@
 //!   FOLDER/tree0.cbor ...     one tree each: nested nodes, CBOR
 //! ```
 //!
-//! That system predicts with rows of unit length, adds up `-max(0, 1 - z)^2` (hinge) or `-ln(1 + exp(-z))` (log) down a
-//! path, takes the exponential at the label and averages the trees: here the post-processors `l2-hinge` and `sigmoid`.
+//! That system predicts with rows of unit length, adds up `-max(0, 1 - z)^2` (hinge) or `-ln(1 +
+//! exp(-z))` (log) down a path, takes the exponential at the label and averages the trees: here the
+//! post-processors `l2-hinge` and `sigmoid`.
 //!
 //! # Leaves at different depths
-//! There a node that holds labels may stand at any depth, and the beam carries it along, its score unchanged,
-//! until the deepest ones are reached. In [`Topology`] all labels stand at the last level, so such a node gets a chain of
-//! single children that add nothing:
+//! There a node that holds labels may stand at any depth, and the beam carries it along, its score
+//! unchanged, until the deepest ones are reached. In [`Topology`] all labels stand at the last
+//! level, so such a node gets a chain of single children that add nothing:
 //!
 //! ```text
 //!   root ── a ── labels 0 1              root ── a ── a' ── labels 0 1
@@ -19,8 +20,9 @@
 //!             └─ d ── label 4                      └─ d ─── label 4
 //! ```
 //!
-//! A chain node has a bias and no weights. For hinge the bias is 1: `max(0, 1 - 1)` is 0. For log it is 200: `exp(-200)`
-//! is 0 in `f32`, so `-ln(1 + 0)` is 0 exactly. Both numbers are exact in half precision too.
+//! A chain node has a bias and no weights. For hinge the bias is 1: `max(0, 1 - 1)` is 0. For log
+//! it is 200: `exp(-200)` is 0 in `f32`, so `-ln(1 + 0)` is 0 exactly. Both numbers are exact in
+//! half precision too.
 
 mod cbor;
 
@@ -38,16 +40,19 @@ use xc_sparse::chunked::ChunkRows;
 /// What an omikuji folder holds.
 #[derive(Clone, Debug)]
 pub struct OmikujiModel {
-    /// The trees; the score of a label is the mean over them, 0 where a tree did not return it. omikuji itself returns,
-    /// of each node with labels that its beam ends in, the best `beam` labels.
+    /// The trees; the score of a label is the mean over them, 0 where a tree did not return it.
+    /// omikuji itself returns, of each node with labels that its beam ends in, the best `beam`
+    /// labels.
     pub trees: Vec<TreeParts>,
     /// `l2-hinge` or `sigmoid`.
     pub post: PostProcessor,
-    /// True: rows must be scaled to unit length (2-norm) before they are scored. A row without features stays as it is.
+    /// True: rows must be scaled to unit length (2-norm) before they are scored. A row without
+    /// features stays as it is.
     pub normalise_rows: bool,
     /// Number of features.
     pub n_features: usize,
-    /// One more than the largest label of any tree; the folder does not say how many labels there are.
+    /// One more than the largest label of any tree; the folder does not say how many labels there
+    /// are.
     pub n_labels: usize,
 }
 
@@ -130,7 +135,8 @@ impl Loss {
 /// Reads the folder that omikuji saved.
 ///
 /// # Errors
-/// Files that are absent or malformed; weights that are not finite or do not fit; a label below two nodes.
+/// Files that are absent or malformed; weights that are not finite or do not fit; a label below two
+/// nodes.
 ///
 /// # Cost
 /// O(size of the files), trees in parallel; memory for the files being read and the result.
@@ -209,8 +215,8 @@ fn flatten(root: Node, chain_bias: f32) -> Flat {
                     chain
                 }
             };
-            // Labels are u32 and the file's nodes fewer than its bytes: beyond u32 only in a file of many gigabytes,
-            // where the length check of the topology fails.
+            // Labels are u32 and the file's nodes fewer than its bytes: beyond u32 only in a file
+            // of many gigabytes, where the length check of the topology fails.
             n_children += chunk.n_columns;
             boundaries.push(u32::try_from(n_children).unwrap_or(u32::MAX));
             chunks.push(chunk);

@@ -151,7 +151,8 @@ fn nodes_of_unequal_depth_become_levels_and_score_as_their_formula() {
         }
         let shallow = &tree.levels[2][0];
         assert_eq!((&shallow.columns[..], &shallow.values[..]), (&[0, 1][..], &[2.0, 0.5][..]));
-        // By hand: the shallow labels pass two scored nodes, the others three. The query is feature 0 at 1.
+        // By hand: the shallow labels pass two scored nodes, the others three. The query is feature
+        // 0 at 1.
         let g = |z: f32| if loss == "Hinge" { -(1.0 - z).max(0.0).powi(2) } else { -(1.0 + (-z).exp()).ln() };
         let expected = BTreeMap::from([
             (4, g(0.5) + g(2.0)),

@@ -50,7 +50,8 @@ pub fn export_clusters(topology: &Topology, n_labels: usize, folder: &Path) -> R
     })
 }
 
-/// The cluster matrix of one level: a column a parent, a row a child (the last level: a row a label).
+/// The cluster matrix of one level: a column a parent, a row a child (the last level: a row a
+/// label).
 pub(super) fn cluster_matrix(topology: &Topology, level: usize, n_labels: usize) -> Columns {
     let indptr: Vec<usize> = topology.boundaries(level).iter().map(|&b| b as usize).collect();
     let is_last = level + 1 == topology.depth();

@@ -8,14 +8,15 @@ use xc_sparse::chunked::ChunkRows;
 
 /// Builds one chunk a parent out of the columns of `weights`.
 ///
-/// *Shapes*: the children of parent `p` are the columns `order[boundaries[p]..boundaries[p + 1]]`. With `bias`, the
-/// last row of `weights` holds bias weights; they are multiplied by it.
+/// *Shapes*: the children of parent `p` are the columns `order[boundaries[p]..boundaries[p + 1]]`.
+/// With `bias`, the last row of `weights` holds bias weights; they are multiplied by it.
 ///
 /// # Errors
 /// More than 2^32 weights below one parent.
 ///
 /// # Cost
-/// O(nnz log branching), parents in parallel; 12 bytes a weight of the largest chunk per thread beside the result.
+/// O(nnz log branching), parents in parallel; 12 bytes a weight of the largest chunk per thread
+/// beside the result.
 pub(super) fn chunks(
     path: &Path,
     weights: &Columns,
@@ -46,8 +47,8 @@ fn chunk(path: &Path, weights: &Columns, children: &[u32], bias: Option<f32>) ->
         let what = "number of weights below one parent";
         return Err(PecosError::Size { path: path.to_owned(), what, got: n_entries, expected: u32::MAX as usize });
     }
-    // Feature above, child below: one sort orders by both. Each column is ascending already, and the stable sort
-    // merges such runs instead of sorting from nothing.
+    // Feature above, child below: one sort orders by both. Each column is ascending already, and
+    // the stable sort merges such runs instead of sorting from nothing.
     let mut keys: Vec<u64> = Vec::with_capacity(n_entries);
     for (child, (rows, _)) in columns.iter().enumerate() {
         keys.extend(rows.iter().map(|&row| u64::from(row) << 32 | child as u64));

@@ -13,16 +13,18 @@ use xc_sparse::atomic::{OutputFolder, WriteFileError};
 use xc_sparse::chunked::ChunkRows;
 use xc_sparse::rows::group_by;
 
-/// Writes `model` as `XLinearModel.save` would: `XLinearModel.load(folder, is_predict_only=True)` reads it.
+/// Writes `model` as `XLinearModel.save` would: `XLinearModel.load(folder, is_predict_only=True)`
+/// reads it.
 ///
-/// Bias weights, which are multiplied by the bias input here, are written for an input of 1. Labels without a leaf get
-/// an empty column. The folder appears complete or not at all.
+/// Bias weights, which are multiplied by the bias input here, are written for an input of 1. Labels
+/// without a leaf get an empty column. The folder appears complete or not at all.
 ///
 /// # Errors
 /// The folder exists and is not empty; the system refuses.
 ///
 /// # Panics
-/// If the parts do not fit together (see [`TreeParts`](crate::TreeParts)), or a label or feature is out of range.
+/// If the parts do not fit together (see [`TreeParts`](crate::TreeParts)), or a label or feature is
+/// out of range.
 ///
 /// # Cost
 /// O(nnz); memory for one level beside the model.

@@ -36,12 +36,13 @@ struct PredParam {
 /// Reads the folder that `XLinearModel.save` or `XLinearModel.compile_mmap_model` wrote.
 ///
 /// # Errors
-/// Files that are absent or malformed, sizes that do not fit together, clusters that are no tree, weights that are not
-/// finite, levels with different post-processors.
+/// Files that are absent or malformed, sizes that do not fit together, clusters that are no tree,
+/// weights that are not finite, levels with different post-processors.
 ///
 /// # Cost
-/// O(nnz log branching), parallel over the clusters of a level. Peak memory: the model as [`TreeParts`] (8 bytes
-/// a weight and some per feature row) and one level's arrays as they stand in the file.
+/// O(nnz log branching), parallel over the clusters of a level. Peak memory: the model as
+/// [`TreeParts`] (8 bytes a weight and some per feature row) and one level's arrays as they stand
+/// in the file.
 pub fn import(folder: &Path) -> Result<PecosModel, PecosError> {
     let ranker_path = folder.join("ranker").join("param.json");
     let ranker: RankerParam = read_json(&ranker_path)?;
@@ -138,7 +139,8 @@ fn read_mapped_layer(layer: &Path, is_last: bool, bias: Option<f32>, walk: &mut 
     let (boundaries, _) = walk.last();
     let mut out = Vec::with_capacity(parents.len());
     for (window, &parent) in boundaries.windows(2).zip(&parents) {
-        // In range: `push` found as many columns as there are nodes above, and `read_chunks` as many chunks.
+        // In range: `push` found as many columns as there are nodes above, and `read_chunks` as
+        // many chunks.
         let chunk = std::mem::take(&mut in_file[parent as usize]);
         if chunk.n_columns != (window[1] - window[0]) as usize {
             let what = "number of children of a cluster";

@@ -6,8 +6,8 @@ use std::path::Path;
 use xc_sparse::io::{Layout, NpzMatrix, ReadOptions, read_npz, write_npz_arrays};
 use xc_sparse::rows::sort_row;
 
-/// A matrix by columns. After [`Columns::check`]: pointers rise from 0 to nnz, rows are in range and ascend inside a
-/// column without repetition, values are finite.
+/// A matrix by columns. After [`Columns::check`]: pointers rise from 0 to nnz, rows are in range
+/// and ascend inside a column without repetition, values are finite.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Columns {
     pub(super) n_rows: usize,
@@ -77,7 +77,8 @@ pub(super) fn read_columns(path: &Path) -> Result<Columns, PecosError> {
     Ok(matrix)
 }
 
-/// Writes a CSC matrix as scipy's `save_npz(compressed=False)` does, which is what PECOS's own reader wants.
+/// Writes a CSC matrix as scipy's `save_npz(compressed=False)` does, which is what PECOS's own
+/// reader wants.
 pub(super) fn write_columns(into: &mut (impl Write + Seek), matrix: &Columns) -> io::Result<()> {
     let (rows, columns) = (matrix.n_rows, matrix.n_columns());
     write_npz_arrays(into, Layout::Csc, rows, columns, &matrix.indptr, &matrix.rows, &matrix.values)

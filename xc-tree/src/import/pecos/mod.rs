@@ -1,4 +1,5 @@
-//! PECOS XLinear models and cluster chains: read from and written to the folders of that system (libpecos 1.2.8).
+//! PECOS XLinear models and cluster chains: read from and written to the folders of that system
+//! (libpecos 1.2.8).
 //!
 //! ```text
 //!   FOLDER/ranker/param.json                depth
@@ -7,11 +8,13 @@
 //!   FOLDER/ranker/{d}.model/C.npz           which child (row) hangs below which parent (column)
 //! ```
 //!
-//! There, columns of `W` and rows of `C` share one numbering; for the last level it is that of the labels. Here, the
-//! children of one node are neighbours. [`import`] therefore walks `C` from the root and takes the columns in the
-//! order it meets them; it does not assume that inner levels are in order already, though PECOS writes them so.
+//! There, columns of `W` and rows of `C` share one numbering; for the last level it is that of the
+//! labels. Here, the children of one node are neighbours. [`import`] therefore walks `C` from the
+//! root and takes the columns in the order it meets them; it does not assume that inner levels are
+//! in order already, though PECOS writes them so.
 //!
-//! Both forms are read: the `.npz` one that `save` writes, and the `.mmap_store` one that `compile_mmap_model` writes.
+//! Both forms are read: the `.npz` one that `save` writes, and the `.mmap_store` one that
+//! `compile_mmap_model` writes.
 
 mod clusters;
 mod columns;
@@ -36,8 +39,8 @@ pub struct PecosModel {
     pub parts: TreeParts,
     /// Post-processor of every level (a model whose levels differ in it is refused).
     pub post: PostProcessor,
-    /// Clusters kept per level when the caller asks for nothing else: the largest `only_topk` of the levels above the
-    /// last, or that of the last when it is the only one.
+    /// Clusters kept per level when the caller asks for nothing else: the largest `only_topk` of
+    /// the levels above the last, or that of the last when it is the only one.
     pub beam: usize,
     /// `only_topk` of every level; that of the last is the number of labels returned.
     pub level_top_k: Vec<usize>,

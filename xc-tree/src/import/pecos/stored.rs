@@ -91,8 +91,8 @@ pub(super) fn read_clusters(path: &Path) -> Result<Columns, PecosError> {
     Ok(clusters)
 }
 
-/// Reads `perm.mmap_store`: the label at each of `n` places of the tree order. The file holds the place of each label
-/// first, then what is expected here.
+/// Reads `perm.mmap_store`: the label at each of `n` places of the tree order. The file holds the
+/// place of each label first, then what is expected here.
 pub(super) fn read_permutation(path: &Path, n: usize) -> Result<Vec<u32>, PecosError> {
     let mut blocks = Blocks::open(path)?;
     let _places = blocks.vector::<4>()?;
@@ -116,7 +116,8 @@ struct ChunkHead {
 /// Reads `W.mmap_store`: one chunk a column of `clusters`; also gives the number of rows.
 ///
 /// # Errors
-/// Chunks that do not cover the children that `clusters` names; anything that [`ChunkRows::check`] refuses.
+/// Chunks that do not cover the children that `clusters` names; anything that [`ChunkRows::check`]
+/// refuses.
 pub(super) fn read_chunks(
     path: &Path,
     clusters: &Columns,

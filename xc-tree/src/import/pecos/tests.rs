@@ -27,7 +27,8 @@ impl<E: std::error::Error> Said for E {
     }
 }
 
-/// For each label, the bias and the weights of the nodes on its path: what a model means, whatever its order.
+/// For each label, the bias and the weights of the nodes on its path: what a model means, whatever
+/// its order.
 type Meaning = BTreeMap<u32, Vec<(f32, BTreeMap<u32, f32>)>>;
 
 fn meaning(parts: &TreeParts) -> Meaning {
@@ -205,7 +206,8 @@ fn longs(list: impl IntoIterator<Item = u64>) -> Vec<u8> {
     list.into_iter().flat_map(u64::to_le_bytes).collect()
 }
 
-/// The mapped form of a model, written by the description of the format and not by the reader's code.
+/// The mapped form of a model, written by the description of the format and not by the reader's
+/// code.
 fn write_stored(model: &PecosModel, folder: &Path) {
     export(model, folder).unwrap();
     let topology = &model.parts.topology;
@@ -330,7 +332,8 @@ fn columns(n_rows: usize, lists: &[&[(u32, f32)]]) -> Columns {
 fn inner_clusters_that_are_not_in_order_are_brought_together() {
     let (_folder, path) = small();
     let before = import(&path).unwrap();
-    // Three inner nodes in two groups, {0, 2} and {1}: the second level's columns are numbered 0, 1, 2.
+    // Three inner nodes in two groups, {0, 2} and {1}: the second level's columns are numbered 0,
+    // 1, 2.
     let inner = path.join("ranker/1.model");
     let third = path.join("ranker/2.model");
     fs::create_dir(&third).unwrap();
@@ -531,7 +534,8 @@ fn libpecos_answers_are_reproduced() {
             let got = predict(&model, post, (query.indices, query.values), beam, k);
             let got_packed: Vec<_> = batch.row(row).iter().map(|s| (s.label, s.score)).collect();
             if got_packed != got {
-                // Equal scores are broken by label there and by place here; anything else is a fault.
+                // Equal scores are broken by label there and by place here; anything else is a
+                // fault.
                 let scores = |list: &[(u32, f32)]| list.iter().map(|e| e.1).collect::<Vec<_>>();
                 assert_eq!(scores(&got_packed), scores(&got), "{name} row {row}");
             }

@@ -1,8 +1,9 @@
 //! Balanced splits: repeated spherical 2-means with a bounded cut.
 //!
-//! One split of labels into a left part of about `h` and a right part, with `s_left`, `s_right` the sums of their
-//! vectors: every label is scored by `z . (s_left / |s_left| - s_right / |s_right|)` and the best go left (ties: the
-//! smaller row). The objective, the sum of each label's product with its own centroid, is `|s_left| + |s_right|`.
+//! One split of labels into a left part of about `h` and a right part, with `s_left`, `s_right` the
+//! sums of their vectors: every label is scored by `z . (s_left / |s_left| - s_right / |s_right|)`
+//! and the best go left (ties: the smaller row). The objective, the sum of each label's product
+//! with its own centroid, is `|s_left| + |s_right|`.
 //!
 //! ```text
 //!   scores, best first    +  +  +  +  +  +  +  +  -  -  -  -        + is nearer to the left centroid
@@ -10,12 +11,14 @@
 //!   cut (slack allows up to two off)              |
 //! ```
 //!
-//! The cut falls where scores change their sign, as near to it as [`ClusterParams::slack`] allows, so that a group is
-//! not torn where its half ends; a lowest cluster never gets more than one and a half times `max_leaf` labels.
+//! The cut falls where scores change their sign, as near to it as [`ClusterParams::slack`] allows,
+//! so that a group is not torn where its half ends; a lowest cluster never gets more than one and a
+//! half times `max_leaf` labels.
 //!
-//! A node with k children is cut k - 1 times, into ceil(k/2) and floor(k/2) children first, so that any branching
-//! works; (prabhu2018parabel) is k = 2 and no slack. Differs in: sums are updated by the labels that changed sides;
-//! splits below [`LOCAL_NNZ`] work on a copy with renumbered coordinates, which keeps centroids in the first caches.
+//! A node with k children is cut k - 1 times, into ceil(k/2) and floor(k/2) children first, so that
+//! any branching works; (prabhu2018parabel) is k = 2 and no slack. Differs in: sums are updated by
+//! the labels that changed sides; splits below [`LOCAL_NNZ`] work on a copy with renumbered
+//! coordinates, which keeps centroids in the first caches.
 
 use super::{ClusterParams, Clustering, Space, add, boundary, dot};
 use crate::train::label_vectors::LabelVectors;
@@ -57,16 +60,18 @@ const WIDE: usize = 8;
 
 /// Children of a cluster on each level above the labels.
 ///
-/// Where lowest clusters of up to one and a half times `max_leaf` labels save a level, they grow. Of the levels that are
-/// left, one is narrow: the last, or with slack the first. Measured on 69,008 labels: with parts of equal size, the
-/// narrow level does better at the end (PSP@5 30.06 rather than 29.59). With slack, and a branching of a power of two,
-/// the number of lowest clusters is rounded up to one, so that all cuts are halves and clusters have room to differ.
+/// Where lowest clusters of up to one and a half times `max_leaf` labels save a level, they grow.
+/// Of the levels that are left, one is narrow: the last, or with slack the first. Measured on
+/// 69,008 labels: with parts of equal size, the narrow level does better at the end (PSP@5 30.06
+/// rather than 29.59). With slack, and a branching of a power of two, the number of lowest clusters
+/// is rounded up to one, so that all cuts are halves and clusters have room to differ.
 pub(super) fn plan(n_labels: usize, params: &ClusterParams) -> Vec<usize> {
     let (branching, slack) = (params.branching, params.slack > 0.0);
     let mut wanted = n_labels.div_ceil(params.max_leaf);
     if slack && branching.is_power_of_two() {
         let grown = wanted.next_power_of_two();
-        // A power of the branching that is nearly enough saves a level and is a power of two as well.
+        // A power of the branching that is nearly enough saves a level and is a power of two as
+        // well.
         wanted = if grown > wanted && is_power(grown / 2, branching) && fits(wanted, grown / 2, branching) {
             grown / 2
         } else {
@@ -87,7 +92,8 @@ pub(super) fn plan(n_labels: usize, params: &ClusterParams) -> Vec<usize> {
     plan
 }
 
-/// True when `clusters` hold the labels of `wanted` ones, grown by up to a half where branching is wide.
+/// True when `clusters` hold the labels of `wanted` ones, grown by up to a half where branching is
+/// wide.
 fn fits(wanted: usize, clusters: usize, branching: usize) -> bool {
     if branching < WIDE { wanted <= clusters } else { 2 * wanted <= 3 * clusters }
 }
@@ -110,7 +116,8 @@ struct Context<'a> {
 impl Context<'_> {
     /// Orders the labels of one node so that those of each child are neighbours, and so on below.
     ///
-    /// Gives, level by level from this one on, how many children each cluster got (at the end: how many labels).
+    /// Gives, level by level from this one on, how many children each cluster got (at the end: how
+    /// many labels).
     fn node(&self, space: &Space<'_>, order: &mut [u32], level: usize, path: u64) -> Option<Vec<Vec<u32>>> {
         if level == self.plan.len() {
             return Some(vec![vec![order.len() as u32]]);
@@ -121,7 +128,8 @@ impl Context<'_> {
         Some(counts)
     }
 
-    /// Orders the labels of `parts` children of a node on `level`; the counts of the levels below, as in [`Self::node`].
+    /// Orders the labels of `parts` children of a node on `level`; the counts of the levels below,
+    /// as in [`Self::node`].
     fn parts(
         &self,
         space: &Space<'_>,
@@ -159,7 +167,8 @@ impl Context<'_> {
         Some(counts)
     }
 
-    /// Where `n` labels of `parts` children may be cut: no child stays empty, and all labels find room below.
+    /// Where `n` labels of `parts` children may be cut: no child stays empty, and all labels find
+    /// room below.
     fn cut(&self, n: usize, level: usize, parts: usize) -> Cut {
         let left = parts.div_ceil(2);
         let right = parts - left;
@@ -182,7 +191,8 @@ struct Cut {
 }
 
 impl Cut {
-    /// The cut among labels of which `above` score above 0 and `at` score 0: those may go either way.
+    /// The cut among labels of which `above` score above 0 and `at` score 0: those may go either
+    /// way.
     fn place(self, scores: &[(f32, u32)]) -> usize {
         if self.least == self.most {
             return self.middle;
@@ -220,8 +230,8 @@ fn bisect(space: &Space<'_>, order: &mut [u32], cut: Cut, params: &ClusterParams
     h
 }
 
-/// Runs the iterations on `rows`, two or more; leaves the left part in the first places and gives the last direction and
-/// how many they are.
+/// Runs the iterations on `rows`, two or more; leaves the left part in the first places and gives
+/// the last direction and how many they are.
 fn two_means(
     space: &Space<'_>,
     rows: &mut [u32],
@@ -251,7 +261,8 @@ fn two_means(
         h = cut.place(&scored);
         place.clear();
         place.extend(scored.iter().zip(&position).map(|(s, &p)| (s.0, p)));
-        // `position` is the identity: rows keep their places until the end, and ties fall to the smaller row below.
+        // `position` is the identity: rows keep their places until the end, and ties fall to the
+        // smaller row below.
         place.select_nth_unstable_by(h - 1, |a, b| by_score(&(a.0, rows[a.1 as usize]), &(b.0, rows[b.1 as usize])));
         for (rank, &(_, p)) in place.iter().enumerate() {
             let (p, goes_left) = (p as usize, rank < h);

@@ -1,11 +1,12 @@
 //! From label vectors to the shape of a tree.
 //!
-//! Balanced: every node's labels are cut into at most `branching` parts of nearly equal size by repeated 2-means with a
-//! cut near the middle, until a part holds at most `max_leaf` labels; the labels of a part are its children.
-//! Unbalanced: plain spherical k-means per node, to a maximal depth (khandagale2020bonsai).
+//! Balanced: every node's labels are cut into at most `branching` parts of nearly equal size by
+//! repeated 2-means with a cut near the middle, until a part holds at most `max_leaf` labels; the
+//! labels of a part are its children. Unbalanced: plain spherical k-means per node, to a maximal
+//! depth (khandagale2020bonsai).
 //!
-//! The depth of a balanced tree and the number of its clusters depend on the number of labels alone, and without slack
-//! so do their sizes: clustering only decides which label goes where.
+//! The depth of a balanced tree and the number of its clusters depend on the number of labels
+//! alone, and without slack so do their sizes: clustering only decides which label goes where.
 
 mod balanced;
 mod unbalanced;
@@ -22,18 +23,18 @@ pub struct ClusterParams {
     pub method: ClusterMethod,
     /// Children of an inner cluster, at most; 2 or more.
     pub branching: usize,
-    /// Labels of a lowest cluster, at most; 1 or more. Balanced trees exceed it by up to half by their slack, and from
-    /// branching 8 on where that saves a level.
+    /// Labels of a lowest cluster, at most; 1 or more. Balanced trees exceed it by up to half by
+    /// their slack, and from branching 8 on where that saves a level.
     pub max_leaf: usize,
-    /// How far a balanced cut may move from the middle to where labels are nearer to the other side: a share of the
-    /// smaller part, 0 (parts of equal size) or more, below 1.
+    /// How far a balanced cut may move from the middle to where labels are nearer to the other
+    /// side: a share of the smaller part, 0 (parts of equal size) or more, below 1.
     pub slack: f32,
     /// k-means iterations a split, at most; 1 or more.
     pub max_iterations: usize,
     /// A split ends when its objective grows by less than this share.
     pub tolerance: f32,
-    /// Labels that take part in the iterations of one split, at most: a seeded choice of the node's labels. All are
-    /// assigned at the end.
+    /// Labels that take part in the iterations of one split, at most: a seeded choice of the node's
+    /// labels. All are assigned at the end.
     pub max_sample: usize,
     /// Levels of clusters above the labels, at most; only for [`ClusterMethod::Unbalanced`].
     pub max_depth: usize,
@@ -56,7 +57,8 @@ impl Default for ClusterParams {
             branching: 32,
             max_leaf: 100,
             slack: 0.0,
-            // Measured: with 20 and 32,768 the same quality for twice the time (docs/decisions/tree-training.md).
+            // Measured: with 20 and 32,768 the same quality for twice the time
+            // (docs/decisions/tree-training.md).
             max_iterations: 8,
             tolerance: 1e-4,
             max_sample: 1 << 12,
@@ -65,7 +67,8 @@ impl Default for ClusterParams {
     }
 }
 
-/// Which rows of a [`LabelVectors`] stand where: the boundaries of each level and the order of the leaves.
+/// Which rows of a [`LabelVectors`] stand where: the boundaries of each level and the order of the
+/// leaves.
 pub(crate) struct Clustering {
     pub(crate) levels: Vec<Vec<u32>>,
     pub(crate) order: Vec<u32>,
@@ -91,13 +94,15 @@ fn boundary(n: usize, parts: usize, part: usize) -> usize {
     (n as u128 * part as u128 / parts as u128) as usize
 }
 
-/// Label vectors that a split reads: the shared ones, or a copy of a few with their coordinates renumbered.
+/// Label vectors that a split reads: the shared ones, or a copy of a few with their coordinates
+/// renumbered.
 pub(crate) enum Space<'a> {
     Shared(&'a LabelVectors),
     Local(Local),
 }
 
-/// A copy of some vectors whose coordinates are renumbered to `0..n_features`, in the order of first use.
+/// A copy of some vectors whose coordinates are renumbered to `0..n_features`, in the order of
+/// first use.
 pub(crate) struct Local {
     indptr: Vec<u32>,
     indices: Vec<u32>,

@@ -1,8 +1,9 @@
 //! Unbalanced splits: spherical k-means per node, as wide as the data wants.
 //!
-//! Implements (khandagale2020bonsai): every node with more than `max_leaf` labels is cut into at most `branching`
-//! clusters, down to `max_depth` levels of clusters. Empty clusters vanish. All branches end on the same level: a
-//! cluster that needs no further cut gets single children until then.
+//! Implements (khandagale2020bonsai): every node with more than `max_leaf` labels is cut into at
+//! most `branching` clusters, down to `max_depth` levels of clusters. Empty clusters vanish. All
+//! branches end on the same level: a cluster that needs no further cut gets single children until
+//! then.
 
 use super::{ClusterParams, Clustering, Space};
 use crate::train::label_vectors::LabelVectors;
@@ -71,7 +72,8 @@ fn k_means(space: &Space<'_>, rows: &[u32], params: &ClusterParams, path: u64) -
         let j = i + rng.below((n - i) as u32) as usize;
         seeds.swap(i, j);
     }
-    // Centroids by feature: the k values of a feature are neighbours, so one label is scored against all at once.
+    // Centroids by feature: the k values of a feature are neighbours, so one label is scored
+    // against all at once.
     let mut centroids = vec![0.0f32; width * k];
     for (c, &row) in seeds[..k].iter().enumerate() {
         let (indices, values) = local.vector(row);

@@ -6,7 +6,8 @@
 //!   instance 9         .   x                   row 1     1:x
 //! ```
 //!
-//! A parent with most of the instances (the root) reads the features where they are and renumbers nothing.
+//! A parent with most of the instances (the root) reads the features where they are and renumbers
+//! nothing.
 
 use xc_sparse::{Rows, SparseRow};
 
@@ -33,7 +34,8 @@ pub(crate) struct Numbering {
 impl<'a> Block<'a> {
     /// Gathers `instances` of `all`.
     ///
-    /// *Cost*: O(nnz of the instances + distinct features * log), memory the same; for half of all instances or more, O(instances).
+    /// *Cost*: O(nnz of the instances + distinct features * log), memory the same; for half of all
+    /// instances or more, O(instances).
     pub(crate) fn gather(all: Rows<'a>, instances: &[u32], bias: f32, numbering: &mut Numbering) -> Self {
         let squares = instances
             .iter()

@@ -162,7 +162,8 @@ impl Solved {
     }
 }
 
-/// Magnitude of the `keep`-th largest weight of a lane; infinite for 0. Equal magnitudes at the limit all stay.
+/// Magnitude of the `keep`-th largest weight of a lane; infinite for 0. Equal magnitudes at the
+/// limit all stay.
 fn nth_largest<const N: usize>(w: &[[f32; N]], lane: usize, keep: usize) -> f32 {
     let mut magnitudes: Vec<f32> = w.iter().map(|row| row[lane].abs()).filter(|&v| v > 0.0).collect();
     match keep {

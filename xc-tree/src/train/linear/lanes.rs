@@ -6,12 +6,14 @@
 //!   active     one bit a lane for each instance: has shrinking removed it?
 //! ```
 //!
-//! A visit of an instance reads its features' lines once for the margins of all lanes and, when a lane moves, once
-//! more to change them. Implements (hsieh2008dual, Alg. 3) per lane. Differs in: all lanes see the instances in one random
-//! order; lanes that converge on their shrunken sets wait, and when all have, the whole sets are restored for all of
-//! them together. Measured against: `reference::solve`, which must give the same bits.
+//! A visit of an instance reads its features' lines once for the margins of all lanes and, when a
+//! lane moves, once more to change them. Implements (hsieh2008dual, Alg. 3) per lane. Differs in:
+//! all lanes see the instances in one random order; lanes that converge on their shrunken sets
+//! wait, and when all have, the whole sets are restored for all of them together. Measured against:
+//! `reference::solve`, which must give the same bits.
 //!
-//! Products and sums are rounded one by one (no fused multiply-add), so that every instruction set gives the same bits.
+//! Products and sums are rounded one by one (no fused multiply-add), so that every instruction set
+//! gives the same bits.
 
 use super::block::Block;
 use xc_hash::stream::Stream;
@@ -76,7 +78,8 @@ impl<const N: usize> Lanes<N> {
         Self { running: all_lanes(n_lanes), waiting: 0, shrunk: 0, highest_before: [f32::INFINITY; N] }
     }
 
-    /// Ends a pass with the extreme projected gradients of each lane. True when instances must be restored.
+    /// Ends a pass with the extreme projected gradients of each lane. True when instances must be
+    /// restored.
     #[inline(always)]
     pub(super) fn end_pass(&mut self, highest: &[f32; N], lowest: &[f32; N], tolerance: f32) -> bool {
         for lane in 0..N {
@@ -150,7 +153,8 @@ fn solve<const N: usize>(problem: &Problem<'_, N>, state: &mut State<'_, N>, rng
     }
 }
 
-/// The solver as a loop that is compiled for each instruction set. The copies share one body and give the same bits.
+/// The solver as a loop that is compiled for each instruction set. The copies share one body and
+/// give the same bits.
 pub(super) struct Solve<'s, 'p, 'a, const N: usize> {
     pub(super) problem: &'s Problem<'p, N>,
     pub(super) state: &'s mut State<'a, N>,
@@ -178,7 +182,8 @@ fn ask_for<const N: usize>(row: (&[u32], &[f32]), alpha: &[f32; N]) {
     prefetch(alpha, 0);
 }
 
-/// One coordinate step of the lanes in `mask` on instance `i`; returns the lanes that lose the instance.
+/// One coordinate step of the lanes in `mask` on instance `i`; returns the lanes that lose the
+/// instance.
 #[inline(always)]
 fn visit<const N: usize>(
     problem: &Problem<'_, N>,

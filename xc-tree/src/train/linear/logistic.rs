@@ -1,7 +1,7 @@
 //! Logistic rankers by dual coordinate descent, one at a time.
 //!
-//! Implements (yu2011dual, Alg. 5): each instance has two dual variables that sum to its cost; a visit improves the
-//! smaller of the two by Newton steps on its one-variable problem. All in f64.
+//! Implements (yu2011dual, Alg. 5): each instance has two dual variables that sum to its cost; a
+//! visit improves the smaller of the two by Newton steps on its one-variable problem. All in f64.
 
 use super::block::Block;
 use xc_hash::stream::Stream;

@@ -1,8 +1,9 @@
 //! One linear ranker a node: which children of a cluster does an instance belong to?
 //!
-//! All children of one parent share its instances, so they are solved together: the instances are gathered once with
-//! their features renumbered ([`block`]), and up to 16 children advance side by side, one in each SIMD lane
-//! ([`lanes`]). [`reference`] is the same algorithm without lanes and defines the answer.
+//! All children of one parent share its instances, so they are solved together: the instances are
+//! gathered once with their features renumbered ([`block`]), and up to 16 children advance side by
+//! side, one in each SIMD lane ([`lanes`]). [`reference`] is the same algorithm without lanes and
+//! defines the answer.
 
 mod aligned;
 pub(crate) mod block;

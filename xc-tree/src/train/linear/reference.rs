@@ -1,4 +1,5 @@
-//! The lane solver without lanes: scalar, one ranker after the other at each visit. It defines the answer.
+//! The lane solver without lanes: scalar, one ranker after the other at each visit. It defines the
+//! answer.
 
 use super::lanes::{Lanes, Problem, State, TINY, restore};
 use xc_hash::stream::Stream;

@@ -62,10 +62,10 @@ fn lanes_equal_reference<const N: usize>(draws: &[(Vec<(u8, i8)>, u16)], n_lanes
         tolerance: 0.01,
         max_passes: 40,
     };
-    let wanted = run(&problem, reference::solve::<N>);
+    let expected = run(&problem, reference::solve::<N>);
     for isa in Isa::available() {
-        let met = run(&problem, |problem, state, rng| vectorised_loop_on(isa, Solve { problem, state, rng }));
-        assert_eq!(met, wanted, "{isa}");
+        let got = run(&problem, |problem, state, rng| vectorised_loop_on(isa, Solve { problem, state, rng }));
+        assert_eq!(got, expected, "{isa}");
     }
 }
 
@@ -208,6 +208,6 @@ fn joined_groups_are_one_valid_chunk() {
         }
     }
     dense.iter_mut().zip(&chunk.bias).for_each(|(w, &b)| w[23] = f64::from(b));
-    let wanted: Vec<Vec<f64>> = a_columns.into_iter().chain(b_columns).collect();
-    assert_eq!(dense, wanted);
+    let expected: Vec<Vec<f64>> = a_columns.into_iter().chain(b_columns).collect();
+    assert_eq!(dense, expected);
 }

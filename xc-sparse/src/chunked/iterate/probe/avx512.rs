@@ -6,8 +6,8 @@ use std::arch::x86_64::*;
 /// See [`super::scalar::probe`].
 ///
 /// # Safety
-/// The instruction set is present. Each slot (after scaling by `n_slots` unless `direct`) is below `32 * words.len()`.
-/// `features` and `values` are as long as `slots`.
+/// The instruction set is present. Each slot (after scaling by `n_slots` unless `direct`) is below
+/// `32 * words.len()`. `features` and `values` are as long as `slots`.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
 pub(crate) unsafe fn probe(words: &[u64], n_slots: u32, probes: Probes<'_>, found: &mut Found) {
     let Probes { slots, direct, features, values } = probes;
@@ -25,8 +25,9 @@ pub(crate) unsafe fn probe(words: &[u64], n_slots: u32, probes: Probes<'_>, foun
     let mut i = 0;
     while i < slots.len() {
         let present: u8 = if slots.len() - i >= 8 { 0xff } else { (1u8 << (slots.len() - i)) - 1 };
-        // SAFETY: the masked loads read entries of the three slices only; gathered words exist by the caller's promise;
-        // every vector has room for eight entries at `n`, which never exceeds the slots seen.
+        // SAFETY: the masked loads read entries of the three slices only; gathered words exist by
+        // the caller's promise; every vector has room for eight entries at `n`, which never exceeds
+        // the slots seen.
         unsafe {
             let fraction = _mm512_cvtepu32_epi64(_mm256_maskz_loadu_epi32(present, slots.as_ptr().add(i).cast()));
             let slot = if direct { fraction } else { _mm512_srli_epi64::<32>(_mm512_mul_epu32(fraction, scale)) };

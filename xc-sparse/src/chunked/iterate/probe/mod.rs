@@ -35,8 +35,8 @@ pub(in crate::chunked) struct Found {
 /// Looks each slot up in a directory; appends to `found` where the slot is taken.
 ///
 /// # Safety
-/// The instruction set is available; each slot (after scaling by `n_slots` unless `direct`) is below `32 * words.len()`;
-/// the three slices of `probes` are equally long.
+/// The instruction set is available; each slot (after scaling by `n_slots` unless `direct`) is
+/// below `32 * words.len()`; the three slices of `probes` are equally long.
 pub(in crate::chunked) unsafe fn probe(isa: Isa, words: &[u64], n_slots: u32, probes: Probes<'_>, found: &mut Found) {
     match isa {
         #[cfg(target_arch = "x86_64")]
