@@ -461,9 +461,9 @@ fn negatives_bound_what_a_step_touches() {
 fn bad_shapes_and_states_are_said() {
     let message =
         |per_output, width| Sparse::new(3, width, params(per_output, true), Init::Zeros).unwrap_err().to_string();
-    assert_eq!(message(5, 4), "5 connections a label, wanted at most the number of inputs, 4");
-    assert_eq!(message(1, 0), "the number of inputs is 0, wanted at least 1");
-    assert_eq!(message(0, 4), "the number of connections a label is 0, wanted at least 1");
+    assert_eq!(message(5, 4), "5 connections a label, expected at most the number of inputs, 4");
+    assert_eq!(message(1, 0), "the number of inputs is 0, expected at least 1");
+    assert_eq!(message(0, 4), "the number of connections a label is 0, expected at least 1");
     // A damaged checkpoint: an input that is not there, and one twice.
     for (value, wanted) in [(99u16, "is connected with input 99 of 40"), (0, "twice")] {
         let mut head = head(4, 40, params(40, true), 1);
