@@ -4,7 +4,7 @@ use super::Repetition;
 use crate::trainer::{Observer, Subset, Summary, TrainError, Trainer};
 
 impl Repetition {
-    /// Initial values that follow from the training instances: see [`Classifier::initialise`].
+    /// Initial values that follow from the training instances: see [`Classifier::initialise`](crate::classifier::Classifier::initialise).
     ///
     /// # Errors
     /// The observer asked to stop.
@@ -12,8 +12,8 @@ impl Repetition {
         self.classifier.initialise(train, observer)
     }
 
-    /// Trains on instances with their buckets ([`bucket_rows`]). The trainer's loss should be that
-    /// of the parameters, its seed [`repetition_seed`].
+    /// Trains on instances with their buckets ([`bucket_rows`](super::bucket_rows)). The trainer's loss should be that
+    /// of the parameters, its seed [`repetition_seed`](super::repetition_seed).
     ///
     /// # Errors
     /// As [`Trainer::train`].
