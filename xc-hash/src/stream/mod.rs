@@ -86,6 +86,8 @@ pub enum Purpose {
     Negatives,
     /// What the search for leading singular vectors begins with.
     SingularVectors,
+    /// Functions of locality-sensitive families.
+    Lsh,
     /// A purpose of a program of its own.
     Custom(u32),
 }
@@ -104,6 +106,7 @@ impl Purpose {
             Self::Rounding => 8,
             Self::Negatives => 9,
             Self::SingularVectors => 10,
+            Self::Lsh => 11,
             Self::Custom(number) => 1 << 32 | u64::from(number),
         }
     }

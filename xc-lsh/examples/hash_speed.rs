@@ -1,0 +1,96 @@
+//! What a row costs, family by family: one JSON line a case.
+//!
+//! `cargo run --release -p xc-lsh --example hash_speed`
+
+#![allow(clippy::print_stdout)]
+
+use std::time::Instant;
+use xc_hash::stream::Stream;
+use xc_lsh::{FamilyParams, Kind, Minima, Projection, Scratch};
+use xc_sparse::simd::Isa;
+use xc_sparse::{DenseRows, SparseRow};
+
+const ROWS: usize = 2000;
+
+/// The best of five runs, in nanoseconds a row.
+fn best(mut run: impl FnMut()) -> f64 {
+    let one = |run: &mut dyn FnMut()| {
+        let begin = Instant::now();
+        run();
+        begin.elapsed().as_nanos() as f64 / ROWS as f64
+    };
+    (0..5).map(|_| one(&mut run)).fold(f64::INFINITY, f64::min)
+}
+
+fn report(case: &str, params: &FamilyParams, ns: f64) {
+    println!(
+        r#"{{"case": "{case}", "isa": "{}", "width": {}, "codes": {}, "tables": {}, "ns_per_row": {ns:.0}, "ns_per_code": {:.3}}}"#,
+        Isa::current(),
+        params.width,
+        params.n_codes,
+        params.n_tables,
+        ns / params.codes() as f64
+    );
+}
+
+fn dense(case: &str, params: FamilyParams) -> Result<(), Box<dyn std::error::Error>> {
+    let mut values = vec![0.0; ROWS * params.width];
+    Stream::new(1).fill_uniform(1.0, &mut values);
+    let rows = DenseRows::new(&values, params.width);
+    let family = params.build()?;
+    let (mut keys, mut scratch) = (vec![0; params.n_tables as usize], Scratch::default());
+    let mut sum = 0u32;
+    let mut failed = None;
+    let ns = best(|| {
+        for row in rows.iter() {
+            match family.hash_dense(DenseRows::new(row, params.width), &mut keys, &mut scratch) {
+                Ok(_) => sum = sum.wrapping_add(keys[0]),
+                Err(error) => failed = Some(error),
+            }
+        }
+    });
+    report(&format!("{case}, one row at a time"), &params, ns);
+    let mut keys = xc_lsh::Keys::new(params.n_tables as usize);
+    let ns = best(|| failed = family.keys_dense(rows, &mut keys, &mut scratch).err().or(failed));
+    report(&format!("{case}, rows together"), &params, ns);
+    std::hint::black_box(sum);
+    failed.map_or(Ok(()), |error| Err(error.into()))
+}
+
+fn sparse(case: &str, params: FamilyParams, nnz: usize) -> Result<(), Box<dyn std::error::Error>> {
+    let mut stream = Stream::new(1);
+    let rows: Vec<(Vec<u32>, Vec<f32>)> = (0..ROWS)
+        .map(|_| {
+            let mut features: Vec<u32> = (0..nnz).map(|_| stream.below(params.width as u32)).collect();
+            features.sort_unstable();
+            features.dedup();
+            let values = features.iter().map(|_| stream.unit() as f32 + 0.01).collect();
+            (features, values)
+        })
+        .collect();
+    let family = params.build()?;
+    let (mut keys, mut scratch) = (vec![0; params.n_tables as usize], Scratch::default());
+    let mut failed = None;
+    let ns = best(|| {
+        for (indices, values) in &rows {
+            failed = family.hash_sparse(SparseRow { indices, values }, &mut keys, &mut scratch).err().or(failed);
+        }
+    });
+    report(&format!("{case}, {nnz} features"), &params, ns);
+    failed.map_or(Ok(()), |error| Err(error.into()))
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let params =
+        |kind, width, n_codes, n_tables| FamilyParams { kind, width, n_codes, n_tables, key_bits: 32, seed: 1 };
+    for width in [128, 768] {
+        dense("wta", params(Kind::Wta { bin: 8 }, width, 6, 400))?;
+        for projection in [Projection::Gaussian, Projection::Hadamard] {
+            dense(&format!("sim-hash {projection:?}"), params(Kind::SimHash { projection }, width, 9, 50))?;
+        }
+    }
+    sparse("dwta", params(Kind::dwta_for(8, 6, 400, 75), 500_000, 6, 400), 75)?;
+    let kind = Kind::MinHash { minima: Minima::OnePermutation, code_bits: 4 };
+    sparse("min-hash, one permutation", params(kind, 500_000, 4, 50), 75)?;
+    sparse("sim-hash Gaussian", params(Kind::SimHash { projection: Projection::Gaussian }, 20_000, 9, 50), 75)
+}

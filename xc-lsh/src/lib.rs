@@ -1,0 +1,94 @@
+//! Locality-sensitive hashing: families of functions under which similar rows share their keys.
+//!
+//! A key is made of K codes, and each of L tables has functions of its own. Rows that are similar
+//! agree in a code with a probability p that is known in closed form; they share the key of a table
+//! with p^K, and of at least one of the tables with 1 - (1 - p^K)^L.
+//!
+//! ```text
+//!   row ──▶ K L codes ──▶ L keys of 32 bits ──▶ one bucket in each of L tables
+//!           Family        Keys                  not here
+//! ```
+//!
+//! ```
+//! use xc_lsh::{Keys, Kind, Scratch, Sizing, theory};
+//! use xc_sparse::DenseRows;
+//!
+//! // 10,000 labels in 30 tables, of which 100 may come along that have nothing to do with a query.
+//! let sizing = Sizing::try_new(10_000, 30, 100.0, Kind::Wta { bin: 8 })?;
+//! let family = sizing.params(4 * 8, 7).build()?;
+//! assert_eq!((sizing.n_codes(), family.params().n_tables), (4, 30));
+//!
+//! // Two vectors that are nearly the same, and one that is not.
+//! let vector: Vec<f32> = (0..32).map(|i| ((i * 37) % 32) as f32).collect();
+//! let close: Vec<f32> = vector.iter().enumerate().map(|(i, v)| v + (i % 3) as f32).collect();
+//! let other: Vec<f32> = (0..32).map(|i| ((i * 23 + 5) % 32) as f32).collect();
+//! let rows = [vector, close, other].concat();
+//! let (mut keys, mut scratch) = (Keys::new(30), Scratch::default());
+//! family.keys_dense(DenseRows::new(&rows, 32), &mut keys, &mut scratch)?;
+//! let shared = |a: usize, b: usize| keys.row(a).iter().zip(keys.row(b)).filter(|(a, b)| a == b).count();
+//! assert!(shared(0, 1) > 5 && shared(0, 2) < 3);
+//!
+//! // How likely it is that some table finds a vector of correlation 0.9.
+//! assert!(theory::inclusion(family.probability(0.9), sizing.n_codes(), 30) > 0.99);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Keys are the same on every instruction set, at any number of threads, and for a row alone or
+//! beside others.
+//!
+//! # Which family
+//!
+//! | family | rows | similar means | a code is |
+//! |---|---|---|---|
+//! | [`SimHash`] | dense or sparse vectors | small angle | the side of a random hyperplane |
+//! | [`Wta`] | dense vectors | coordinates in a similar order | the place of the largest of m coordinates |
+//! | [`Dwta`] | sparse rows | the same features, in a similar order | the position of a bin's largest feature |
+//! | [`MinHash`] | sets | large common share | bits of the least element of a random order |
+//!
+//! [`FamilyParams::build`] draws any of them by its parameters; all are a [`Family`].
+//!
+//! # When not to use it
+//! To find the nearest vectors as exactly as can be: a graph finds more of them in less time.
+//! Hashing is for what changes all the time, and for candidates whose probability has to be known.
+//!
+//! # Main types
+//!
+//! | type | what it is |
+//! |---|---|
+//! | [`FamilyParams`], [`Kind`] | which functions, as data |
+//! | [`Family`] | rows to keys, probability of a code |
+//! | [`Keys`] | keys of many rows |
+//! | [`Probes`] | the keys that a row nearly had |
+//! | [`Sizing`] | how many codes, and how much memory |
+//! | [`theory`] | probabilities of keys and tables |
+//!
+//! # References
+//! `[charikar2002similarity]`, `[yagnik2011power]`, `[chen2018densified]`,
+//! `[broder1997resemblance]`; each module says where it differs.
+
+#![deny(unsafe_code)] // product/ alone may have it
+
+mod borrow;
+pub mod dwta;
+mod family;
+mod keys;
+pub mod minhash;
+mod params;
+pub mod probe;
+mod product;
+mod scratch;
+pub mod simhash;
+mod sizing;
+pub mod theory;
+pub mod wta;
+
+pub use dwta::Dwta;
+pub use family::{Alternative, Family, HashError};
+pub use keys::Keys;
+pub use minhash::MinHash;
+pub use params::{FamilyParams, FamilyParamsError, Kind, Minima, Projection};
+pub use probe::Probes;
+pub use scratch::Scratch;
+pub use simhash::SimHash;
+pub use sizing::{Sizing, SizingError};
+pub use wta::Wta;
