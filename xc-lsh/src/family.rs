@@ -42,7 +42,7 @@ pub enum HashError {
 
 impl HashError {
     /// The same of a row that stands `rows` further down.
-    fn moved(self, rows: usize) -> Self {
+    pub(crate) fn moved(self, rows: usize) -> Self {
         match self {
             Self::NotFinite { row, column, value } => Self::NotFinite { row: row + rows, column, value },
             other => other,

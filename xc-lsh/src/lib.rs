@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   row ──▶ K L codes ──▶ L keys of 32 bits ──▶ one bucket in each of L tables
-//!           Family        Keys                  not here
+//!           Family        Keys                  Tables
 //! ```
 //!
 //! ```
@@ -59,6 +59,7 @@
 //! | [`Family`] | rows to keys, probability of a code |
 //! | [`Keys`] | keys of many rows |
 //! | [`Probes`] | the keys that a row nearly had |
+//! | [`Tables`] | items by key: queries, updates |
 //! | [`Sizing`] | how many codes, and how much memory |
 //! | [`theory`] | probabilities of keys and tables |
 //!
@@ -79,6 +80,7 @@ mod product;
 mod scratch;
 pub mod simhash;
 mod sizing;
+pub mod tables;
 pub mod theory;
 pub mod wta;
 
@@ -91,4 +93,5 @@ pub use probe::Probes;
 pub use scratch::Scratch;
 pub use simhash::SimHash;
 pub use sizing::{Sizing, SizingError};
+pub use tables::Tables;
 pub use wta::Wta;

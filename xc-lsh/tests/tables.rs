@@ -1,0 +1,232 @@
+//! Tables against maps from key to items, their fairness, and the probability that they find something.
+
+mod draws;
+
+use draws::{assert_share, cosine, normals, pair, params};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use xc_hash::stream::Stream;
+use xc_lsh::tables::{Limits, QueryScratch, Tables};
+use xc_lsh::{Family, Keys, Kind, Projection, Scratch, theory};
+use xc_sparse::{CsrMatrix, DenseRows};
+
+const SIM_HASH: Kind = Kind::SimHash { projection: Projection::Gaussian };
+
+fn in_pool<R: Send>(threads: usize, body: impl FnOnce() -> R + Send) -> R {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(body)
+}
+
+/// Items of each table by key, from keys that were computed row by row.
+fn maps(family: &dyn Family, vectors: &[f32]) -> Vec<BTreeMap<u32, BTreeSet<u32>>> {
+    let mut maps = vec![BTreeMap::new(); family.params().n_tables as usize];
+    for (item, vector) in vectors.chunks_exact(family.params().width).enumerate() {
+        for (map, key) in maps.iter_mut().zip(draws::keys_of(family, vector)) {
+            map.entry(key).or_insert_with(BTreeSet::new).insert(item as u32);
+        }
+    }
+    maps
+}
+
+fn union(maps: &[BTreeMap<u32, BTreeSet<u32>>], keys: &[u32]) -> BTreeSet<u32> {
+    maps.iter().zip(keys).flat_map(|(map, key)| map.get(key).into_iter().flatten().copied()).collect()
+}
+
+fn found(tables: &Tables, keys: &[u32], turn: u64, limits: Limits, excluded: &[u32]) -> Vec<u32> {
+    let mut found = Vec::new();
+    let counts = tables.query(keys, turn, limits, excluded, &mut QueryScratch::default(), &mut found);
+    assert_eq!(counts.candidates, found.len());
+    found
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn a_query_finds_what_shares_a_key_with_it(
+        n in 0usize..300, n_tables in 1u32..80, n_codes in 1u32..6, seed in any::<u64>(), turn in any::<u64>()
+    ) {
+        let mut stream = Stream::new(seed);
+        let vectors = normals(&mut stream, n * 8);
+        let family = params(SIM_HASH, 8, n_codes, n_tables, seed).build().unwrap();
+        let maps = maps(&*family, &vectors);
+        let tables = Tables::of_dense(&*family, DenseRows::new(&vectors, 8), &mut Scratch::default()).unwrap();
+        prop_assert_eq!((tables.n_items(), tables.n_tables()), (n, n_tables as usize));
+        let query = normals(&mut stream, 8);
+        let keys = draws::keys_of(&*family, &query);
+        let expected = union(&maps, &keys);
+        let all = found(&tables, &keys, turn, Limits::NONE, &[]);
+        prop_assert_eq!(all.len(), expected.len());
+        prop_assert_eq!(all.iter().copied().collect::<BTreeSet<_>>(), expected.clone());
+        // Excluded items are missing, and nothing else.
+        let excluded: Vec<u32> = (0..n as u32).step_by(3).collect();
+        let rest: BTreeSet<u32> = found(&tables, &keys, turn, Limits::NONE, &excluded).into_iter().collect();
+        prop_assert_eq!(rest, expected.iter().copied().filter(|item| item % 3 != 0).collect::<BTreeSet<_>>());
+        // Limits cut, and give nothing that is not there.
+        for candidates in [0, 1, 7] {
+            let some = found(&tables, &keys, turn, Limits { candidates, per_bucket: 2 }, &[]);
+            prop_assert!(some.len() <= candidates && some.iter().all(|item| expected.contains(item)));
+            let some = found(&tables, &keys, turn, Limits { candidates, per_bucket: usize::MAX }, &[]);
+            prop_assert_eq!(some.len(), candidates.min(expected.len()));
+        }
+    }
+
+    #[test]
+    fn an_item_that_moved_is_found_under_both_keys_until_its_table_is_sorted(
+        n in 1usize..200, n_tables in 1u32..10, seed in any::<u64>(), moves in prop::collection::btree_set(0usize..200, 0..60)
+    ) {
+        let mut stream = Stream::new(seed);
+        let mut vectors = normals(&mut stream, n * 6);
+        let family = params(SIM_HASH, 6, 4, n_tables, seed).build().unwrap();
+        let before = maps(&*family, &vectors);
+        let mut tables = Tables::of_dense(&*family, DenseRows::new(&vectors, 6), &mut Scratch::default()).unwrap();
+        let items: Vec<u32> = moves.into_iter().filter(|&item| item < n).map(|item| item as u32).collect();
+        let fresh = normals(&mut stream, items.len() * 6);
+        for (&item, vector) in items.iter().zip(fresh.chunks_exact(6)) {
+            vectors[item as usize * 6..][..6].copy_from_slice(vector);
+        }
+        let mut keys = Keys::new(n_tables as usize);
+        family.keys_dense(DenseRows::new(&fresh, 6), &mut keys, &mut Scratch::default()).unwrap();
+        let after = maps(&*family, &vectors);
+        let n_changed = tables.update(&items, &keys);
+        prop_assert_eq!(tables.stats().n_overflow, n_changed);
+        prop_assert_eq!(tables.update(&items, &keys), 0);
+        let query = draws::keys_of(&*family, &normals(&mut stream, 6));
+        let of_both: BTreeSet<u32> = union(&before, &query).union(&union(&after, &query)).copied().collect();
+        let got: BTreeSet<u32> = found(&tables, &query, 3, Limits::NONE, &[]).into_iter().collect();
+        prop_assert_eq!(got, of_both);
+        let half = n_tables as usize / 2;
+        tables.sort(0..half);
+        tables.sort(half..n_tables as usize);
+        let built = Tables::of_dense(&*family, DenseRows::new(&vectors, 6), &mut Scratch::default()).unwrap();
+        prop_assert_eq!(tables.stats(), built.stats());
+        let (mut own, mut expected) = (Vec::new(), Vec::new());
+        for item in 0..n as u32 {
+            tables.keys_of(item, &mut own);
+            built.keys_of(item, &mut expected);
+            prop_assert_eq!(&own, &expected);
+            prop_assert_eq!(found(&tables, &own, 5, Limits::NONE, &[]), found(&built, &own, 5, Limits::NONE, &[]));
+        }
+    }
+}
+
+#[test]
+fn threads_change_neither_tables_nor_answers() {
+    let vectors = normals(&mut Stream::new(1), 20_000 * 4);
+    let family = params(SIM_HASH, 4, 6, 7, 1).build().unwrap();
+    let run = |threads| {
+        in_pool(threads, || {
+            let mut tables = Tables::of_dense(&*family, DenseRows::new(&vectors, 4), &mut Scratch::default()).unwrap();
+            let items: Vec<u32> = (0..20_000).step_by(7).collect();
+            let moved: Vec<f32> =
+                items.iter().flat_map(|&i| vectors[4 * i as usize..][..4].iter().map(|v| -v)).collect();
+            let mut keys = Keys::new(7);
+            family.keys_dense(DenseRows::new(&moved, 4), &mut keys, &mut Scratch::default()).unwrap();
+            tables.update(&items, &keys);
+            tables.sort(2..4);
+            let limits = Limits { candidates: 300, per_bucket: 100 };
+            (0..50).map(|i| found(&tables, keys.row(i), i as u64, limits, &[])).collect::<Vec<_>>()
+        })
+    };
+    let one = run(1);
+    assert!(one.iter().all(|found| found.len() == 300));
+    assert_eq!(one, run(2));
+    assert_eq!(one, run(3));
+}
+
+#[test]
+fn over_many_turns_each_table_comes_first_and_each_item_of_a_bucket_is_taken_equally_often() {
+    // All items share one bucket: a single limit decides who is taken.
+    let vectors = [1.0f32, 2.0].repeat(40);
+    let family = params(SIM_HASH, 2, 3, 5, 1).build().unwrap();
+    let tables = Tables::of_dense(&*family, DenseRows::new(&vectors, 2), &mut Scratch::default()).unwrap();
+    let keys = draws::keys_of(&*family, &[1.0, 2.0]);
+    let n = 20_000;
+    let mut taken = [0usize; 40];
+    for turn in 0..n {
+        for item in found(&tables, &keys, turn, Limits { candidates: 8, per_bucket: 8 }, &[]) {
+            taken[item as usize] += 1;
+        }
+    }
+    taken.iter().enumerate().for_each(|(item, &count)| assert_share(count, n as usize, 0.2, &format!("item {item}")));
+    // Five vectors that differ: the first one found tells which table came first.
+    let mut stream = Stream::new(5);
+    let vectors = normals(&mut stream, 5 * 16);
+    let family = params(SIM_HASH, 16, 12, 5, 2).build().unwrap();
+    let tables = Tables::of_dense(&*family, DenseRows::new(&vectors, 16), &mut Scratch::default()).unwrap();
+    let own: Vec<Vec<u32>> = vectors.chunks_exact(16).map(|vector| draws::keys_of(&*family, vector)).collect();
+    // Table t gets the key of item t.
+    let keys: Vec<u32> = (0..5).map(|t| own[t][t]).collect();
+    let maps = maps(&*family, &vectors);
+    assert!((0..5).all(|t| maps[t][&keys[t]].len() == 1), "every bucket holds one item");
+    let mut first = [0usize; 5];
+    (0..n).for_each(|turn| {
+        first[found(&tables, &keys, turn, Limits { candidates: 1, per_bucket: 9 }, &[])[0] as usize] += 1
+    });
+    first.iter().enumerate().for_each(|(t, &count)| assert_share(count, n as usize, 0.2, &format!("table {t}")));
+}
+
+#[test]
+fn tables_find_a_vector_with_the_probability_of_theory() {
+    // Pairs of many similarities, tables drawn anew for each hundred of them.
+    for (n_codes, n_tables) in [(4, 5), (9, 12)] {
+        let mut last = 0.0;
+        for correlation in [0.0, 0.5, 0.8, 0.95] {
+            let (mut hits, mut n, mut expected, mut variance) = (0.0, 0.0, 0.0, 0.0);
+            for seed in 0..60 {
+                let mut stream = Stream::new(1000 * seed + n_codes as u64);
+                let pairs: Vec<_> = (0..100).map(|_| pair(&mut stream, 24, correlation)).collect();
+                let items: Vec<f32> = pairs.iter().flat_map(|(x, _)| x.iter().copied()).collect();
+                let family = params(SIM_HASH, 24, n_codes, n_tables, seed).build().unwrap();
+                let tables = Tables::of_dense(&*family, DenseRows::new(&items, 24), &mut Scratch::default()).unwrap();
+                for (item, (x, y)) in pairs.iter().enumerate() {
+                    let keys = draws::keys_of(&*family, y);
+                    let is_found = found(&tables, &keys, 0, Limits::NONE, &[]).contains(&(item as u32));
+                    let p = theory::inclusion(family.probability(cosine(x, y)), n_codes, n_tables);
+                    hits += f64::from(is_found);
+                    n += 1.0;
+                    expected += p;
+                    variance += p * (1.0 - p);
+                }
+            }
+            // Pairs of one draw of functions are not quite independent: twice the spread of independent ones, and five of those.
+            let spread = variance.sqrt();
+            assert!(
+                (hits - expected as f64).abs() < 10.0 * spread.max(1.0),
+                "{correlation}: {hits} of {n}, expected {expected}"
+            );
+            assert!(hits >= last, "{correlation}: {hits} after {last}");
+            last = hits;
+        }
+    }
+}
+
+#[test]
+fn sparse_rows_and_rows_without_values() {
+    let matrix =
+        CsrMatrix::new((4, 9), vec![0, 2, 2, 4, 6], vec![0, 3, 0, 3, 5, 8], vec![1.0, 2.0, 1.0, 2.0, 3.0, 1.0]);
+    let family = params(Kind::dwta_for(4, 3, 6, 2), 9, 3, 6, 1).build().unwrap();
+    let tables = Tables::of_sparse(&*family, matrix.view(), &mut Scratch::default()).unwrap();
+    assert_eq!(tables.stats().n_zero, 1);
+    let mut keys = Vec::new();
+    tables.keys_of(0, &mut keys);
+    let found = found(&tables, &keys, 0, Limits::NONE, &[]);
+    assert!(found.contains(&0) && found.contains(&2) && !found.contains(&1), "{found:?}");
+    let none = Tables::of_dense(&*family, DenseRows::new(&[], 9), &mut Scratch::default()).unwrap();
+    assert_eq!((none.n_items(), none.stats().n_filled), (0, 0));
+    let bad =
+        Tables::of_dense(&*family, DenseRows::new(&[[0.0; 9], [f32::NAN; 9]].concat(), 9), &mut Scratch::default());
+    assert_eq!(bad.unwrap_err().to_string(), "row 1, column 0: NaN, expected a finite number");
+}
+
+#[test]
+fn a_scratch_survives_a_query_that_panics() {
+    let family = params(SIM_HASH, 2, 3, 4, 1).build().unwrap();
+    let tables = Tables::of_dense(&*family, DenseRows::new(&[1.0, 2.0].repeat(9), 2), &mut Scratch::default()).unwrap();
+    let keys = draws::keys_of(&*family, &[1.0, 2.0]);
+    let (mut scratch, mut found) = (QueryScratch::default(), Vec::new());
+    for (keys, excluded) in [(&[9, 9, 9, 9][..], &[][..]), (&keys, &[0, 9]), (&keys[..3], &[])] {
+        let mut ask = || tables.query(keys, 0, Limits::NONE, excluded, &mut scratch, &mut found);
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(&mut ask)).is_err());
+    }
+    tables.query(&keys, 0, Limits::NONE, &[], &mut scratch, &mut found);
+    assert_eq!(found.len(), 9);
+}
