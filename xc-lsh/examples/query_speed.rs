@@ -19,10 +19,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let given: Vec<usize> = std::env::args().skip(1).map(|n| n.parse()).collect::<Result<_, _>>()?;
     let sizes = if given.is_empty() { vec![10_000, 100_000, 670_000, 3_000_000] } else { given };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
-    pool.install(|| sizes.into_iter().try_for_each(measure))
+    Ok(pool.install(|| sizes.into_iter().try_for_each(measure))?)
 }
 
-fn measure(n: usize) -> Result<(), Box<dyn std::error::Error>> {
+fn measure(n: usize) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let mut values = vec![0.0; n * WIDTH];
     Stream::new(1).fill_uniform(1.0, &mut values);
     let rows = DenseRows::new(&values, WIDTH);

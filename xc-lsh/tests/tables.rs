@@ -190,7 +190,7 @@ fn tables_find_a_vector_with_the_probability_of_theory() {
             // Pairs of one draw of functions are not quite independent: twice the spread of independent ones, and five of those.
             let spread = variance.sqrt();
             assert!(
-                (hits - expected as f64).abs() < 10.0 * spread.max(1.0),
+                (hits - expected).abs() < 10.0 * spread.max(1.0),
                 "{correlation}: {hits} of {n}, expected {expected}"
             );
             assert!(hits >= last, "{correlation}: {hits} after {last}");
