@@ -15,11 +15,11 @@ const TABLES: u32 = 50;
 const CANDIDATES: usize = 500;
 const QUERIES: usize = 2000;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let given: Vec<usize> = std::env::args().skip(1).map(|n| n.parse()).collect::<Result<_, _>>()?;
     let sizes = if given.is_empty() { vec![10_000, 100_000, 670_000, 3_000_000] } else { given };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
-    Ok(pool.install(|| sizes.into_iter().try_for_each(measure))?)
+    pool.install(|| sizes.into_iter().try_for_each(measure))
 }
 
 fn measure(n: usize) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
