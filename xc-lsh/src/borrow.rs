@@ -13,7 +13,7 @@
 
 use crate::family::BORROWED;
 use crate::params::FamilyParams;
-use xc_hash::universal::{self, BucketHash, UniversalHash};
+use xc_hash::universal::{self, BucketHash, MultiplyShift, UniversalHash};
 
 /// Attempts by functions. With a quarter of the bins filled, one bin in ten thousand is still empty
 /// afterwards.
@@ -22,7 +22,7 @@ const ATTEMPTS: u32 = 32;
 /// Functions from bins to bins, one for each attempt.
 #[derive(Clone, Debug)]
 pub(crate) struct Borrow {
-    attempts: Vec<UniversalHash>,
+    attempts: Vec<MultiplyShift>,
 }
 
 impl Borrow {
@@ -34,7 +34,10 @@ impl Borrow {
             seed: params.stream(&[BORROWED]),
         };
         // One bin or more, 2^24 at most: such functions always exist.
-        let draw = |attempt| functions.hash(attempt).unwrap_or_else(|error| panic!("{error}"));
+        let draw = |attempt| match functions.hash(attempt) {
+            Ok(UniversalHash::MultiplyShift(hash)) => hash,
+            other => panic!("{other:?}, expected a multiply-shift function"),
+        };
         Self { attempts: (0..ATTEMPTS).map(draw).collect() }
     }
 
@@ -47,25 +50,33 @@ impl Borrow {
     pub(crate) fn fill(&self, bins: &[u64], codes: &mut [u8], empty: &mut Vec<u32>) {
         debug_assert_eq!(bins.len(), codes.len(), "bins and codes");
         empty.clear();
-        empty.extend((0..bins.len() as u32).filter(|&bin| bins[bin as usize] == 0));
-        if empty.len() == bins.len() {
+        empty.resize(bins.len(), 0);
+        // Which bins are empty cannot be foreseen: every step writes, and moves on by 0 or 1.
+        let mut left = 0;
+        for (bin, &held) in bins.iter().enumerate() {
+            empty[left] = bin as u32;
+            left += usize::from(held == 0);
+        }
+        if left == bins.len() {
             codes.fill(0);
             return;
         }
-        let mut lender = |hash: &UniversalHash, bin: u32| {
-            let from = hash.bucket(bin) as usize;
-            let lends = bins[from] != 0;
-            if lends {
-                codes[bin as usize] = codes[from];
-            }
-            !lends
-        };
         for hash in &self.attempts {
-            if empty.is_empty() {
-                return;
+            let mut still = 0;
+            for at in 0..left {
+                let bin = empty[at];
+                let from = hash.bucket(bin) as usize;
+                let (lends, own) = (bins[from] != 0, codes[bin as usize]);
+                codes[bin as usize] = if lends { codes[from] } else { own };
+                empty[still] = bin;
+                still += usize::from(!lends);
             }
-            empty.retain(|&bin| lender(hash, bin));
+            left = still;
+            if left == 0 {
+                break;
+            }
         }
+        empty.truncate(left);
         for &bin in empty.iter() {
             let next = (bin as usize + 1..bins.len()).chain(0..bin as usize).find(|&from| bins[from] != 0);
             codes[bin as usize] = next.map_or(0, |from| codes[from]);

@@ -36,7 +36,7 @@ use crate::keys::Packing;
 use crate::params::{FamilyParams, FamilyParamsError, Kind};
 use crate::scratch::Scratch;
 use crate::theory;
-use xc_hash::universal::{self, BucketHash, UniversalHash};
+use xc_hash::universal::{self, Tabulation, UniversalHash};
 use xc_sparse::{DenseRows, SparseRow};
 
 /// Densified winner-take-all: see the [module](self).
@@ -54,8 +54,9 @@ pub struct Dwta {
 
 #[derive(Clone, Debug)]
 struct Permutation {
-    first_bin: u32,
-    hash: UniversalHash,
+    first_bin: usize,
+    n_bins: u32,
+    hash: Box<Tabulation>,
 }
 
 impl Dwta {
@@ -75,15 +76,19 @@ impl Dwta {
         let first = |at: u32| (u64::from(at) * n_bins / u64::from(permutations)) as u32;
         let seed = params.stream(&[FEATURES]);
         let draw = |at: u32| {
+            // Its 32-bit values are what is used: the number of buckets does not matter.
             let functions = universal::FamilyParams {
                 family: universal::Family::Tabulation,
                 n_keys: u64::from(u32::MAX),
-                n_buckets: (first(at + 1) - first(at)) * bin,
+                n_buckets: 1,
                 seed,
             };
-            // A bin or more each, 2^31 positions at most: such functions always exist.
-            let hash = functions.hash(at).unwrap_or_else(|error| panic!("{error}"));
-            Permutation { first_bin: first(at), hash }
+            match functions.hash(at) {
+                Ok(UniversalHash::Tabulation(hash)) => {
+                    Permutation { first_bin: first(at) as usize, n_bins: first(at + 1) - first(at), hash }
+                }
+                other => panic!("{other:?}, expected tabulation"),
+            }
         };
         let permutations = (0..permutations).map(draw).collect();
         Ok(Self { params, packing: params.packing(), bin, permutations, borrow: Borrow::new(&params) })
@@ -97,17 +102,17 @@ impl Dwta {
     fn keys(&self, row: SparseRow<'_>, keys: &mut [u32], bins: &mut Vec<u64>, rest: Rest<'_>) {
         bins.clear();
         bins.resize(self.params.codes(), 0);
-        for Permutation { first_bin, hash } in &self.permutations {
+        for Permutation { first_bin, n_bins, hash } in &self.permutations {
+            let bins = &mut bins[*first_bin..][..*n_bins as usize];
             for (&feature, &value) in row.indices.iter().zip(row.values) {
-                let place = hash.bucket(feature);
-                let (bin, position) = (place / self.bin, place % self.bin);
-                let held = &mut bins[(first_bin + bin) as usize];
+                // The upper part of a product is the bin, the rest of it scaled again the position.
+                let scaled = u64::from(hash.value(feature)) * u64::from(*n_bins);
+                let position = ((scaled & u64::from(u32::MAX)) * u64::from(self.bin)) >> 32;
+                let held = &mut bins[(scaled >> 32) as usize];
                 // The value above its position; of equal values the first feature stays. 0 is as
                 // good as absent.
-                let new = if value == 0.0 { 0 } else { u64::from(ordered(value)) << 32 | u64::from(position) };
-                if new >> 32 > *held >> 32 {
-                    *held = new;
-                }
+                let new = if value == 0.0 { 0 } else { u64::from(ordered(value)) << 32 | position };
+                *held = if new >> 32 > *held >> 32 { new } else { *held };
             }
         }
         rest.codes.clear();

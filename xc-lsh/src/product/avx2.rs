@@ -1,7 +1,7 @@
 //! The kernels in AVX2: a byte is looked up in eight blocks of 16 ranks, and its three upper bits
 //! choose among them.
 
-use super::{Bins, LANES, RANKED};
+use super::{Bins, Combination, LANES, RANKED};
 use std::arch::x86_64::*;
 
 /// Lanes of a register.
@@ -92,11 +92,11 @@ fn look_up(blocks: &[__m256i; 8], places: __m256i) -> __m256i {
     choose(sixth, low, high)
 }
 
-/// See [`super::scalar::add_scaled`].
+/// See [`super::scalar::combine`].
 ///
 /// # Safety
 /// The machine has AVX2 and FMA.
 #[target_feature(enable = "avx2,fma")]
-pub(super) unsafe fn add_scaled(factor: f32, row: &[f32], out: &mut [f32]) {
-    super::scalar::add_scaled(factor, row, out);
+pub(super) unsafe fn combine(of: Combination<'_>, out: &mut [f32]) {
+    super::scalar::combine::<64>(of, out);
 }

@@ -1,7 +1,7 @@
 //! The kernels in AVX-512: all 128 ranks stand in two registers, and one instruction looks 64 of
 //! them up.
 
-use super::{Bins, LANES, RANKED};
+use super::{Bins, Combination, LANES, RANKED};
 use std::arch::x86_64::*;
 
 /// Values of a register, and registers of all values.
@@ -85,11 +85,11 @@ pub(super) unsafe fn winners(ranks: &[[u8; RANKED]], bins: &Bins, codes: &mut [u
     }
 }
 
-/// See [`super::scalar::add_scaled`].
+/// See [`super::scalar::combine`].
 ///
 /// # Safety
 /// The machine has AVX-512 F.
 #[target_feature(enable = "avx512f")]
-pub(super) unsafe fn add_scaled(factor: f32, row: &[f32], out: &mut [f32]) {
-    super::scalar::add_scaled(factor, row, out);
+pub(super) unsafe fn combine(of: Combination<'_>, out: &mut [f32]) {
+    super::scalar::combine::<128>(of, out);
 }

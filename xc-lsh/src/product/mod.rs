@@ -106,24 +106,35 @@ impl Bins {
     }
 }
 
-/// Adds `factor * row` to `out`, each product and sum rounded once.
-///
-/// # Panics
-/// If lengths differ.
-pub(crate) fn add_scaled(factor: f32, row: &[f32], out: &mut [f32]) {
-    add_scaled_with(Isa::current(), factor, row, out);
+/// Rows of a matrix, and a factor for each.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Combination<'a> {
+    /// The matrix, row after row.
+    pub(crate) matrix: &'a [f32],
+    /// Numbers of the rows; the first ones in order where there are none.
+    pub(crate) rows: Option<&'a [u32]>,
+    /// A factor for each row.
+    pub(crate) factors: &'a [f32],
 }
 
-fn add_scaled_with(isa: Isa, factor: f32, row: &[f32], out: &mut [f32]) {
-    assert_eq!(row.len(), out.len(), "lengths of the row and of the sum");
+/// Writes the sum of rows times their factors: one chain of additions in their order, each product
+/// and sum rounded once.
+///
+/// # Panics
+/// If the matrix lacks a row of as many values as `out`, or there are not as many rows as factors.
+pub(crate) fn combine(of: Combination<'_>, out: &mut [f32]) {
+    combine_with(Isa::current(), of, out);
+}
+
+fn combine_with(isa: Isa, of: Combination<'_>, out: &mut [f32]) {
     match isa {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: an instruction set is only named here where it is available.
-        Isa::Avx512 => unsafe { avx512::add_scaled(factor, row, out) },
+        Isa::Avx512 => unsafe { avx512::combine(of, out) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Isa::Avx2 => unsafe { avx2::add_scaled(factor, row, out) },
-        _ => scalar::add_scaled(factor, row, out),
+        Isa::Avx2 => unsafe { avx2::combine(of, out) },
+        _ => scalar::combine::<16>(of, out),
     }
 }
 
@@ -191,20 +202,25 @@ mod tests {
         }
 
         #[test]
-        fn every_instruction_set_adds_the_same(factor in -1e3f32..1e3, n in 0usize..70, seed: u64) {
+        fn every_instruction_set_adds_the_same(n in 0usize..300, n_rows in 0usize..9, seed: u64) {
             let mut stream = Stream::new(seed);
-            let (mut row, mut before) = (vec![0.0; n], vec![0.0; n]);
-            stream.fill_uniform(3.0, &mut row);
-            stream.fill_uniform(1e-3, &mut before);
-            if n > 2 {
-                (row[0], row[1]) = (-0.0, 1e-42);
-            }
-            let expected: Vec<u32> = row.iter().zip(&before).map(|(r, b)| factor.mul_add(*r, *b).to_bits()).collect();
-            for isa in Isa::available() {
-                let mut sums = before.clone();
-                add_scaled_with(isa, factor, &row, &mut sums);
-                let sums: Vec<u32> = sums.iter().map(|s| s.to_bits()).collect();
-                prop_assert_eq!(&sums, &expected, "{}", isa);
+            let (mut matrix, mut factors) = (vec![0.0; n * 10], vec![0.0; n_rows]);
+            stream.fill_uniform(3.0, &mut matrix);
+            stream.fill_uniform(10.0, &mut factors);
+            matrix.iter_mut().step_by(7).for_each(|v| *v *= 1e-42);
+            factors.iter_mut().skip(3).for_each(|v| *v = -0.0);
+            let rows: Vec<u32> = (0..n_rows).map(|_| stream.below(10)).collect();
+            for rows in [None, Some(&rows[..])] {
+                let of = Combination { matrix: &matrix, rows, factors: &factors };
+                let row = |i: usize| rows.map_or(i, |rows| rows[i] as usize);
+                let sum = |j: usize| (0..n_rows).fold(0.0f32, |sum, i| factors[i].mul_add(matrix[row(i) * n + j], sum));
+                let expected: Vec<u32> = (0..n).map(|j| sum(j).to_bits()).collect();
+                for isa in Isa::available() {
+                    let mut sums = vec![9.0; n];
+                    combine_with(isa, of, &mut sums);
+                    let sums: Vec<u32> = sums.iter().map(|s| s.to_bits()).collect();
+                    prop_assert_eq!(&sums, &expected, "{}", isa);
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The kernels without vector instructions: they define what the others compute.
 
-use super::{Bins, LANES, RANKED};
+use super::{Bins, Combination, LANES, RANKED};
 
 /// See [`super::rank`].
 pub(super) fn rank(values: &[f32; RANKED], n: usize, ranks: &mut [u8; RANKED]) {
@@ -28,10 +28,29 @@ pub(super) fn winners(ranks: &[[u8; RANKED]], bins: &Bins, codes: &mut [u8]) {
     }
 }
 
-/// See [`super::add_scaled`].
+/// See [`super::combine`]: columns are taken `TILE` at a time, whose sums stay in registers.
 #[inline(always)]
-pub(super) fn add_scaled(factor: f32, row: &[f32], out: &mut [f32]) {
-    for (out, &value) in out.iter_mut().zip(row) {
-        *out = factor.mul_add(value, *out);
+pub(super) fn combine<const TILE: usize>(of: Combination<'_>, out: &mut [f32]) {
+    let n = out.len();
+    let rows = of.rows.map_or(of.factors.len(), <[u32]>::len);
+    assert_eq!(rows, of.factors.len(), "rows, and factors");
+    let row = |at: usize| &of.matrix[of.rows.map_or(at, |rows| rows[at] as usize) * n..][..n];
+    let (tiles, rest) = out.as_chunks_mut::<TILE>();
+    let first = tiles.len() * TILE;
+    for (tile, out) in tiles.iter_mut().enumerate() {
+        let mut sums = [0.0f32; TILE];
+        for (at, &factor) in of.factors.iter().enumerate() {
+            let values: &[f32] = &row(at)[tile * TILE..][..TILE];
+            for lane in 0..TILE {
+                sums[lane] = factor.mul_add(values[lane], sums[lane]);
+            }
+        }
+        *out = sums;
+    }
+    rest.fill(0.0);
+    for (at, &factor) in of.factors.iter().enumerate() {
+        for (out, &value) in rest.iter_mut().zip(&row(at)[first..]) {
+            *out = factor.mul_add(value, *out);
+        }
     }
 }

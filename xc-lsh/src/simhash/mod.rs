@@ -39,7 +39,7 @@ use crate::family::{
 };
 use crate::keys::Packing;
 use crate::params::{FamilyParams, FamilyParamsError, Kind, Projection};
-use crate::product::add_scaled;
+use crate::product::{Combination, combine};
 use crate::scratch::Scratch;
 use crate::theory;
 use hadamard::Hadamard;
@@ -106,12 +106,8 @@ impl SimHash {
         let n_bits = self.params.codes();
         match &self.functions {
             Functions::Matrix(matrix) if rows.len() == 1 => {
-                let values = &mut scratch.values;
-                values.clear();
-                values.resize(n_bits, 0.0);
-                for (&value, row) in rows.values().iter().zip(matrix.chunks_exact(n_bits)) {
-                    add_scaled(value, row, values);
-                }
+                scratch.values.resize(n_bits, 0.0);
+                combine(Combination { matrix, rows: None, factors: rows.values() }, &mut scratch.values);
             }
             Functions::Matrix(matrix) => {
                 scratch.values.resize(rows.len() * n_bits, 0.0);
@@ -203,11 +199,8 @@ impl Family for SimHash {
         let Scratch { values, feature_values, lanes, codes, wide, .. } = scratch;
         match &self.functions {
             Functions::Matrix(matrix) => {
-                values.clear();
                 values.resize(n_bits, 0.0);
-                for (feature, value) in row.iter() {
-                    add_scaled(value, &matrix[feature as usize * n_bits..][..n_bits], values);
-                }
+                combine(Combination { matrix, rows: Some(row.indices), factors: row.values }, values);
             }
             Functions::Hadamard(hadamard) => {
                 scatter(row, self.params.width, feature_values);
