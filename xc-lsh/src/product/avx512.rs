@@ -8,50 +8,60 @@ use std::arch::x86_64::*;
 const WIDTH: usize = 16;
 const BLOCKS: usize = RANKED / WIDTH;
 
-/// See [`super::scalar::rank`].
+/// See [`super::scalar::rank`]. Each pair is compared once: if the later value is at most the earlier
+/// one, the earlier one beats it, else the later one does.
 ///
 /// # Safety
-/// The machine has AVX-512 F.
-#[target_feature(enable = "avx512f")]
+/// The machine has AVX-512 F and POPCNT.
+#[target_feature(enable = "avx512f,popcnt")]
 pub(super) unsafe fn rank(values: &[f32; RANKED], n: usize, ranks: &mut [u8; RANKED]) {
     let blocks = values.as_chunks::<WIDTH>().0;
     // SAFETY: blocks of sixteen values.
     let of: [__m512; BLOCKS] = std::array::from_fn(|at| unsafe { _mm512_loadu_ps(blocks[at].as_ptr()) });
     let mut beaten = [_mm512_setzero_si512(); BLOCKS];
-    against::<0>(&of, &blocks[0], n, &mut beaten);
-    against::<1>(&of, &blocks[1], n, &mut beaten);
-    against::<2>(&of, &blocks[2], n, &mut beaten);
-    against::<3>(&of, &blocks[3], n, &mut beaten);
-    against::<4>(&of, &blocks[4], n, &mut beaten);
-    against::<5>(&of, &blocks[5], n, &mut beaten);
-    against::<6>(&of, &blocks[6], n, &mut beaten);
-    against::<7>(&of, &blocks[7], n, &mut beaten);
-    for (beaten, ranks) in beaten.iter().zip(ranks.as_chunks_mut::<WIDTH>().0) {
-        // SAFETY: sixteen ranks.
-        unsafe { _mm_storeu_si128(ranks.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(*beaten)) };
+    let of_block = ranks.as_chunks_mut::<WIDTH>().0;
+    against::<0>(&of, &blocks[0], n, &mut beaten, &mut of_block[0]);
+    against::<1>(&of, &blocks[1], n, &mut beaten, &mut of_block[1]);
+    against::<2>(&of, &blocks[2], n, &mut beaten, &mut of_block[2]);
+    against::<3>(&of, &blocks[3], n, &mut beaten, &mut of_block[3]);
+    against::<4>(&of, &blocks[4], n, &mut beaten, &mut of_block[4]);
+    against::<5>(&of, &blocks[5], n, &mut beaten, &mut of_block[5]);
+    against::<6>(&of, &blocks[6], n, &mut beaten, &mut of_block[6]);
+    against::<7>(&of, &blocks[7], n, &mut beaten, &mut of_block[7]);
+    for (beaten, ranks) in beaten.iter().zip(of_block) {
+        let counts = _mm512_cvtepi32_epi8(*beaten);
+        // SAFETY: sixteen ranks, read and written.
+        unsafe {
+            let earlier = _mm_loadu_si128(ranks.as_ptr().cast());
+            _mm_storeu_si128(ranks.as_mut_ptr().cast(), _mm_add_epi8(earlier, counts));
+        }
     }
 }
 
-/// Compares all values with those of block `AT`: of equal ones the lower index wins, so blocks
-/// before it win ties.
+/// Compares the values of block `AT` with all before them: counts in `beaten` for those before, in
+/// `ranks` for the block's own.
 #[inline]
-#[target_feature(enable = "avx512f")]
-fn against<const AT: usize>(of: &[__m512; BLOCKS], others: &[f32; WIDTH], n: usize, beaten: &mut [__m512i; BLOCKS]) {
+#[target_feature(enable = "avx512f,popcnt")]
+fn against<const AT: usize>(
+    of: &[__m512; BLOCKS],
+    others: &[f32; WIDTH],
+    n: usize,
+    beaten: &mut [__m512i; BLOCKS],
+    ranks: &mut [u8; WIDTH],
+) {
     let one = _mm512_set1_epi32(1);
     for (j, &other) in others.iter().enumerate().take(n.saturating_sub(AT * WIDTH)) {
         let other = _mm512_set1_ps(other);
-        for block in 0..BLOCKS {
-            let wins = if block < AT {
-                _mm512_cmp_ps_mask::<_CMP_LE_OQ>(other, of[block])
-            } else if block > AT {
-                _mm512_cmp_ps_mask::<_CMP_LT_OQ>(other, of[block])
-            } else {
-                let before = (1u16 << j) - 1;
-                _mm512_cmp_ps_mask::<_CMP_LT_OQ>(other, of[block])
-                    | _mm512_mask_cmp_ps_mask::<_CMP_EQ_OQ>(before, other, of[block])
-            };
+        let mut lost = 0;
+        for block in 0..AT {
+            let wins = _mm512_cmp_ps_mask::<_CMP_LE_OQ>(other, of[block]);
             beaten[block] = _mm512_mask_add_epi32(beaten[block], wins, beaten[block], one);
+            lost += wins.count_ones();
         }
+        let before = (1u16 << j) - 1;
+        let wins = _mm512_mask_cmp_ps_mask::<_CMP_LE_OQ>(before, other, of[AT]);
+        beaten[AT] = _mm512_mask_add_epi32(beaten[AT], wins, beaten[AT], one);
+        ranks[j] = ((AT * WIDTH + j) as u32 - lost - wins.count_ones()) as u8;
     }
 }
 
