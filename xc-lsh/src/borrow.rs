@@ -66,8 +66,9 @@ impl Borrow {
             for at in 0..left {
                 let bin = empty[at];
                 let from = hash.bucket(bin) as usize;
-                let (lends, own) = (bins[from] != 0, codes[bin as usize]);
-                codes[bin as usize] = if lends { codes[from] } else { own };
+                // Both codes are read, whichever counts.
+                let (lends, lent, own) = (bins[from] != 0, codes[from], codes[bin as usize]);
+                codes[bin as usize] = std::hint::select_unpredictable(lends, lent, own);
                 empty[still] = bin;
                 still += usize::from(!lends);
             }
