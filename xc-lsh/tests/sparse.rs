@@ -2,7 +2,7 @@
 
 mod draws;
 
-use draws::{assert_share, count_agreeing, keys_of, keys_of_sparse, params};
+use draws::{agreeing, assert_mean, assert_share, covariance, keys_of, keys_of_sparse, params, shares};
 use proptest::prelude::*;
 use xc_hash::stream::Stream;
 use xc_lsh::{Dwta, FamilyParams, FamilyParamsError, Kind, MinHash, Minima, Scratch, theory};
@@ -45,27 +45,23 @@ fn codes_of_sparse_rows_agree_as_independent_bins_would() {
     let mut stream = Stream::new(1);
     for (shared, own, noise, permutations) in [(40, 20, 0.5, 4), (10, 2, 0.0, 1), (60, 1, 0.1, 10), (30, 60, 1.0, 2)] {
         let (x, y) = overlapping(&mut stream, shared, own, noise);
-        // Few bins a family: what one empty bin borrows, others do too.
         let params = params(Kind::Dwta { bin: 8, permutations }, 1 << 20, 2, 20, 0);
-        let (hits, n) =
-            count_agreeing(params, 0..10_000, |f| [keys_of_sparse(f, view(&x)), keys_of_sparse(f, view(&y))]);
+        let shares = shares(params, 0..10_000, |f| [keys_of_sparse(f, view(&x)), keys_of_sparse(f, view(&y))]);
         let p = theory::winner_of_sparse(view(&x), view(&y), 40 / permutations, 8);
-        // Codes of a family are not quite independent: a tenth of them counts.
-        assert_share(hits / 10, n / 10, p, &format!("{shared} shared, {own} own, {permutations} permutations"));
+        assert_mean(&shares, p, &format!("{shared} shared, {own} own, {permutations} permutations"));
     }
 }
 
 #[test]
 fn rows_with_equal_values_agree_by_their_jaccard_similarity() {
-    let (x, y) = overlapping(&mut Stream::new(2), 60, 20, 0.0);
-    let kind = Kind::dwta_for(8, 2, 200, 80);
-    let params = params(kind, 1 << 20, 2, 200, 0);
-    let p = params.build().unwrap().probability(0.6);
-    assert!((p - (0.6 + 0.4 / 8.0)).abs() < 1e-12);
-    // The formula is for values drawn at random too: averaged over seeds the winners are random,
-    // over rows the values.
-    let of_rows = theory::winner_of_sparse(view(&x), view(&y), 400 / 4, 8);
-    assert!((of_rows - p).abs() < 0.05, "{of_rows}, expected about {p}");
+    let mut stream = Stream::new(2);
+    let params = params(Kind::dwta_for(8, 2, 50, 80), 1 << 20, 2, 50, 0);
+    // The values, and with them the winners, are drawn anew each time.
+    let shares = shares(params, 0..3000, |f| {
+        let (x, y) = overlapping(&mut stream, 60, 20, 0.0);
+        [keys_of_sparse(f, view(&x)), keys_of_sparse(f, view(&y))]
+    });
+    assert_mean(&shares, params.build().unwrap().probability(0.6), "Jaccard similarity 0.6");
 }
 
 #[test]
@@ -74,20 +70,29 @@ fn sets_agree_by_their_jaccard_similarity() {
         for (shared, own, code_bits) in [(30, 10, 1), (30, 10, 8), (10, 40, 4), (3, 1, 2)] {
             let (x, y) = overlapping(&mut Stream::new(3), shared, own, 0.0);
             let params = params(Kind::MinHash { minima, code_bits }, 1 << 20, 1, 40, 0);
-            let (hits, n) =
-                count_agreeing(params, 0..seeds, |f| [keys_of_sparse(f, view(&x)), keys_of_sparse(f, view(&y))]);
+            let shares = shares(params, 0..seeds, |f| [keys_of_sparse(f, view(&x)), keys_of_sparse(f, view(&y))]);
             let jaccard = shared as f64 / (shared + 2 * own) as f64;
             let p = params.build().unwrap().probability(jaccard);
-            // Bins of one permutation depend on one another, all the more the fewer elements there
-            // are.
-            let apart = if minima == Minima::Classic { 1 } else { 10 };
-            assert_share(
-                hits / apart,
-                n / apart,
-                p,
-                &format!("{minima:?}: {shared} shared, {own} own, {code_bits} bits"),
-            );
+            assert_mean(&shares, p, &format!("{minima:?}: {shared} shared, {own} own, {code_bits} bits"));
         }
+    }
+}
+
+#[test]
+fn two_codes_of_a_sparse_row_hardly_depend_on_each_other() {
+    let (x, y) = overlapping(&mut Stream::new(6), 40, 20, 0.3);
+    let one_permutation = Kind::MinHash { minima: Minima::OnePermutation, code_bits: 4 };
+    let classic = Kind::MinHash { minima: Minima::Classic, code_bits: 4 };
+    for kind in [Kind::Dwta { bin: 8, permutations: 2 }, one_permutation, classic] {
+        // Two codes of twenty: two bins alone would share all elements out between them.
+        let pairs = (0..20_000).map(|seed| {
+            let family = params(kind, 1 << 20, 2, 10, seed).build().unwrap();
+            let (x, y) = (keys_of_sparse(&*family, view(&x)), keys_of_sparse(&*family, view(&y)));
+            let mut codes = agreeing(&*family, &x, &y);
+            (codes.next().unwrap(), codes.next().unwrap())
+        });
+        let (covariance, spread) = covariance(pairs);
+        assert!(covariance.abs() < 5.0 * spread + 0.005, "{kind:?}: {covariance}, spread {spread}");
     }
 }
 

@@ -77,6 +77,29 @@ pub(crate) fn count_agreeing(
     (hits, n)
 }
 
+/// Holds the mean over families against a probability, where the codes of one family depend on one
+/// another: five standard deviations of the families' shares.
+pub(crate) fn assert_mean(shares: &[f64], p: f64, of: &str) {
+    let n = shares.len() as f64;
+    let mean = shares.iter().sum::<f64>() / n;
+    let spread = (shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / (n - 1.0) / n).sqrt();
+    assert!((mean - p).abs() < 5.0 * spread, "{of}: {mean:.5}, expected {p:.5} within {spread:.5} times 5");
+}
+
+/// Share of the codes that agree, for families of different seeds.
+pub(crate) fn shares(
+    params: FamilyParams,
+    seeds: std::ops::Range<u64>,
+    mut keys: impl FnMut(&dyn Family) -> [Vec<u32>; 2],
+) -> Vec<f64> {
+    let of_seed = |seed| {
+        let family = FamilyParams { seed, ..params }.build().unwrap();
+        let [x, y] = keys(&*family);
+        agreeing(&*family, &x, &y).filter(|&a| a).count() as f64 / params.codes() as f64
+    };
+    seeds.map(of_seed).collect()
+}
+
 /// Covariance of the agreement of two codes over families of different seeds, and the standard
 /// deviation of that count were they independent.
 pub(crate) fn covariance(pairs: impl Iterator<Item = (bool, bool)>) -> (f64, f64) {
