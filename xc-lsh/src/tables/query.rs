@@ -65,7 +65,7 @@ impl Tables {
     /// many items, so that over many turns each table comes first, and each item of a bucket is taken,
     /// equally often.
     ///
-    /// *Cost*: two cache misses a table, those of [64 tables](self) overlapping, and one an overflow.
+    /// *Cost*: two cache misses a table, those of 64 tables overlapping, and one an overflow.
     ///
     /// # Panics
     /// If there are not equally many keys for each table, a key is too large, or there is no such excluded
