@@ -9,8 +9,7 @@ use serde_json::json;
 use xc_sparse::dense::{
     MatRef, MatmulPrecision, Scratch, SplitRows, Start, product, product_by_rows, product_in_leaves,
 };
-use xc_sparse::sums::{Blocks, TreeSum};
-use xc_sparse::vectorised;
+use xc_sparse::sums::{Blocks, TreeSum, add};
 
 /// A parameter and its name.
 #[derive(Clone, Debug)]
@@ -180,13 +179,9 @@ pub(crate) fn column_sums(rows: &Activations, blocks: &Blocks) -> Vec<f32> {
             let leaf = blocks.leaf(leaf);
             tree.add(|sums| {
                 sums.fill(0.0);
-                vectorised(|| {
-                    for row in rows.values()[leaf.start * width..leaf.end * width].chunks_exact(width) {
-                        for (sum, &value) in sums.iter_mut().zip(&row[part * COLUMNS..]) {
-                            *sum += value;
-                        }
-                    }
-                });
+                for row in rows.values()[leaf.start * width..leaf.end * width].chunks_exact(width) {
+                    add(sums, &row[part * COLUMNS..][..sums.len()]);
+                }
             });
         }
         sums.copy_from_slice(tree.total());

@@ -17,6 +17,7 @@ use crate::model::{self, Extras, beside};
 use crate::progress::Task;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use xc_sparse::rank::RankedBatch;
@@ -224,7 +225,8 @@ impl Session<'_> {
         let (steps, epochs) = steps;
         let n_values = classifier.network().n_values();
         let figures = [("parameters", json!(n_values)), ("steps", json!(steps)), ("epochs", json!(epochs))];
-        let (saved, model) = (classifier.clone(), &self.data.model);
+        let classifier = Arc::new(classifier);
+        let (saved, model) = (Arc::clone(&classifier), &self.data.model);
         Ok(Trained {
             save: Box::new(move |extras| model::save_with(model, saved.kind(), extras, |writer| saved.write(writer))),
             answer: Box::new(move |features| {
