@@ -264,7 +264,8 @@ fn killed_at_any_moment_mach_resumes_to_the_same_bytes() {
         lines
     };
     assert_eq!(lines("whole"), lines("m"));
-    assert!(folder.read("m.log/repetition-0001/curve.svg").starts_with("<svg"));
+    let curve = |model: &str| folder.read(&format!("{model}.log/repetition-0001/curve.svg"));
+    assert!(curve("m").starts_with("<svg") && curve("m") == curve("whole"), "{}", curve("m"));
 }
 
 #[test]
@@ -288,6 +289,10 @@ fn training_goes_by_precision_at_three_down_to_the_lowest_rate() {
     assert!(got.len() < 200, "it never stopped");
     let before = got[..got.len() - 1].iter().copied().fold(0.0, f64::max);
     assert!(got[got.len() - 1] <= before, "{got:?}");
+    let curve = folder.read("dense.log/curve.svg");
+    for text in ["training loss", "validation loss", "validation P@3", "step"] {
+        assert!(curve.contains(&format!(">\n{text}\n</text>")), "no {text}: {curve}");
+    }
     let config = json(&std::fs::read_to_string(folder.path("dense/config.json")).unwrap());
     let training = &config["parameters"]["training"];
     assert_eq!(training["settings"]["monitor"], "P@3");

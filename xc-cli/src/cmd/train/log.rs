@@ -2,15 +2,15 @@
 
 use crate::context::Context;
 use crate::error::{CliError, chain};
-use crate::plot::Curve;
+use crate::plot::{Axis, Chart, Picture, Scale, Series};
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use xc_sparse::Cancel;
-use xc_sparse::atomic::write_file;
-use xc_train::trainer::{Event, Observer, Validation};
+use xc_train::metrics::Metric;
+use xc_train::trainer::{Event, Monitor, Observer, Validation};
 
 /// Writes `log.jsonl` and `curve.svg` in a folder.
 ///
@@ -40,16 +40,27 @@ struct Lines {
     n_losses: u64,
 }
 
+/// What `curve.svg` shows, over steps.
+struct Curve {
+    training: Vec<(f64, f64)>,
+    validation: Vec<(f64, f64)>,
+    /// The monitored metric, or P@1 where the loss is monitored.
+    metric: Metric,
+    metrics: Vec<(f64, f64)>,
+}
+
 impl<'a> Log<'a> {
     /// Opens or makes the log; a step's line is written every `every` steps and after each epoch.
-    pub(super) fn open(folder: &Path, every: u64, context: &'a Context) -> Result<Self, CliError> {
+    pub(super) fn open(folder: &Path, every: u64, monitor: Monitor, context: &'a Context) -> Result<Self, CliError> {
         let path = folder.join("log.jsonl");
         let open = || {
             std::fs::create_dir_all(folder)?;
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)
         };
         let file = open().map_err(|e| CliError::usage(format_args!("{}: {}", path.display(), chain(&e))))?;
-        let (folder, curve) = (folder.to_owned(), Curve::default());
+        let metric = if let Monitor::Metric(metric) = monitor { metric } else { Metric::Precision(1) };
+        let curve = Curve { training: Vec::new(), validation: Vec::new(), metric, metrics: Vec::new() };
+        let folder = folder.to_owned();
         let lines = Lines { folder, file, curve, begun: false, losses: 0.0, n_losses: 0 };
         Ok(Self { every, context, lines: Mutex::new(Some(lines)) })
     }
@@ -126,7 +137,11 @@ impl Lines {
                 (self.losses, self.n_losses) = (0.0, 0);
             }
             if let (Some(at), Some(loss)) = (value["step"].as_u64(), value["loss"].as_f64()) {
-                self.curve.push(value["event"] == "validation", at, loss);
+                let is_validation = value["event"] == "validation";
+                let losses = if is_validation { &mut self.curve.validation } else { &mut self.curve.training };
+                losses.push((at as f64, loss));
+                let metric = value[self.curve.metric.to_string()].as_f64();
+                self.curve.metrics.extend(metric.map(|metric| (at as f64, metric)));
             }
         }
         self.file.set_len(kept)?;
@@ -138,7 +153,7 @@ impl Lines {
     fn step(&mut self, epoch: u32, step: u64, rate: f64, speed: f64) -> io::Result<()> {
         let loss = self.losses / self.n_losses as f64;
         (self.losses, self.n_losses) = (0.0, 0);
-        self.curve.push(false, step, loss);
+        self.curve.training.push((step as f64, loss));
         let speed = (speed * 10.0).round() / 10.0;
         self.line(&json!({
             "event": "step", "step": step, "epoch": epoch, "loss": loss, "rate": rate, "instances_per_s": speed
@@ -146,7 +161,9 @@ impl Lines {
     }
 
     fn validation(&mut self, epoch: u32, step: u64, validation: &Validation) -> io::Result<()> {
-        self.curve.push(true, step, validation.loss);
+        self.curve.validation.push((step as f64, validation.loss));
+        let metric = validation.metrics.value(self.curve.metric);
+        self.curve.metrics.extend(metric.map(|metric| (step as f64, metric)));
         let mut line = json!({"event": "validation", "step": step, "epoch": epoch, "loss": validation.loss});
         for metric in validation.metrics.values() {
             line[metric.metric.to_string()] = json!(metric.value);
@@ -160,7 +177,26 @@ impl Lines {
 
     /// Draws the picture.
     fn draw(&self) -> io::Result<()> {
-        write_file(&self.folder.join("curve.svg"), |file| file.write_all(self.curve.svg().as_bytes()))
-            .map_err(|error| error.source)
+        self.curve.write(&self.folder.join("curve.svg"))
+    }
+}
+
+impl Curve {
+    /// Losses, and the metric below them once there is one.
+    fn write(&self, path: &Path) -> io::Result<()> {
+        let linear = |name| Axis { name, scale: Scale::Linear };
+        let metric = self.metric.to_string();
+        let name = format!("validation {metric}");
+        let lines = [
+            ("loss", Series { name: "training loss", points: &self.training }),
+            ("loss", Series { name: "validation loss", points: &self.validation }),
+            (&metric, Series { name: &name, points: &self.metrics }),
+        ];
+        let lines: Vec<_> = lines.into_iter().filter(|(_, line)| !line.points.is_empty()).collect();
+        let of_one_axis = lines.chunk_by(|a, b| a.0 == b.0);
+        let charts = of_one_axis
+            .map(|lines| Chart { y: linear(lines[0].0), series: lines.iter().map(|l| l.1).collect() })
+            .collect();
+        Picture { title: "Training", x: linear("step"), charts }.write(path).map_err(|error| error.source)
     }
 }

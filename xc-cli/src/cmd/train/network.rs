@@ -287,7 +287,8 @@ impl Session<'_> {
         };
         let steps = train.rows().len().div_ceil(self.training.batch_size) as u64 * u64::from(self.training.epochs);
         let mut schedule = self.args.schedule(steps);
-        let log = keep.as_ref().map(|keep| Log::open(&keep.log, self.args.log_every, self.context)).transpose()?;
+        let open = |keep: &Keep| Log::open(&keep.log, self.args.log_every, self.training.monitor, self.context);
+        let log = keep.as_ref().map(open).transpose()?;
         let both = log.as_ref().map(|log| (watch, log));
         let observer: &dyn Observer = match &both {
             Some(both) => both,
