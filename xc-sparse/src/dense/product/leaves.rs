@@ -68,7 +68,7 @@ pub fn product_in_leaves(
     let n_subtrees = (2 * rayon::current_num_threads()).next_power_of_two().min(inner.n_leaves());
     let each = inner.n_leaves() / n_subtrees;
     // Few rows read packed places once: they should still be in the second-level cache then.
-    let deep = if m <= 2 * LEAF_TILES * tile.rows { DEPTH } else { 8 * DEPTH } * tile.words.values();
+    let deep = if m <= 2 * LEAF_TILES * tile.rows { DEPTH } else { 4 * DEPTH } * tile.words.values();
     let together = 1 << (deep / inner.leaf(0).len()).clamp(1, each).ilog2();
     let of = Operands { tile, a, b, inner, deep };
     let (tall, n_parts) = (m.min(TALL), m.div_ceil(TALL));
