@@ -78,6 +78,7 @@ impl TopK {
         }
     }
 
+    #[inline]
     fn keep(&mut self, item: Scored) {
         if self.k <= SMALL {
             if self.items.len() < self.k {
@@ -97,6 +98,7 @@ impl TopK {
         }
     }
 
+    #[inline]
     fn seek_worst(&mut self) {
         let mut worst = 0;
         for i in 1..self.items.len() {
