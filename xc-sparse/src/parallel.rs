@@ -3,6 +3,16 @@
 //! Rayon makes a pool of the whole process as soon as it is asked for anything outside of a pool. A
 //! library that answers single queries must not do that, so a loop of one part stays on the calling
 //! thread, and work on one query that could be shared asks [`in_pool`] first.
+//!
+//! ```
+//! use xc_sparse::parallel::for_each_part;
+//!
+//! let mut squares = vec![0u64; 1000];
+//! for_each_part(&mut squares, 100, |part, values| {
+//!     (part as u64 * 100..).zip(values).for_each(|(i, value)| *value = i * i);
+//! });
+//! assert_eq!(squares[999], 999 * 999);
+//! ```
 
 use rayon::prelude::*;
 

@@ -1,5 +1,4 @@
-//! An encoder of your own: each value of a vector gets a learned weight, and the network trains
-//! through it.
+//! An encoder of your own: each value of a vector gets a learned weight.
 
 use xc_sparse::{DenseRows, LabelRows};
 use xc_train::*;
@@ -43,8 +42,7 @@ impl state::State for Scale {
 
 /// Trains, and says whether it learned.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The label is the sign of the first value, which the second one drowns until a weight finds
-    // it.
+    // The label is the sign of the first value, which the second drowns until a weight finds it.
     let x: Vec<f32> = (0..400).map(|i| if i % 2 == 0 { (i as f32).sin() } else { 9.0 * (i as f32).cos() }).collect();
     let y = LabelRows::from_lists(x.chunks(2).map(|x| [u32::from(x[0] > 0.0)]), 2)?;
     let mut batch = Batch::default();

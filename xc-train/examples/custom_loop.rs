@@ -1,5 +1,4 @@
-//! A training loop of your own: a bag of features under a dense output layer, the rate halved when
-//! the loss stands still.
+//! A training loop of your own: the learning rate is halved when the loss stands still.
 //!
 //! ```text
 //! cargo run --release -p xc-train --example custom_loop

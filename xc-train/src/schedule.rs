@@ -1,4 +1,17 @@
 //! Learning rates over time.
+//!
+//! ```
+//! use xc_train::schedule::{HalveOnPlateau, Schedule, WarmupCosine};
+//!
+//! let schedule = WarmupCosine { warmup: 10, total: 110, floor: 0.1 };
+//! assert_eq!((schedule.factor(4), schedule.factor(9), schedule.factor(500)), (0.5, 1.0, 0.1));
+//! assert!(schedule.is_lowest(110) && !schedule.is_lowest(60));
+//!
+//! // Halved after two validations that are no better.
+//! let mut schedule = HalveOnPlateau::new(2);
+//! [true, false, false].into_iter().for_each(|is_best| schedule.observe(is_best));
+//! assert_eq!(schedule.factor(0), 0.5);
+//! ```
 
 use serde_json::json;
 

@@ -1,4 +1,25 @@
 //! Heads: from vectors to logits of outputs, and back.
+//!
+//! ```
+//! use xc_sparse::{DenseRows, LabelRows};
+//! use xc_train::encoder::Precomputed;
+//! use xc_train::head::{Dense, Ranked};
+//! use xc_train::{Batch, Examples, Features, Init, Network, Scratch};
+//!
+//! // Vectors that were computed elsewhere, under a layer of three outputs that knows nothing yet but
+//! // its biases.
+//! let (vectors, labels) = ([1.0, 0.0, 0.0, 1.0], LabelRows::from_lists([[2], [1]], 3)?);
+//! let examples = Examples::try_new(Features::Dense(DenseRows::new(&vectors, 2)), &labels)?;
+//! let mut head = Dense::new(3, 2, Init::Zeros);
+//! head.bias_mut().copy_from_slice(&[0.1, 0.5, 0.3]);
+//! let network = Network::new(Precomputed::new(2), head);
+//!
+//! let (mut batch, mut best) = (Batch::default(), Ranked::default());
+//! batch.fill(&examples, &[0, 1]);
+//! network.rank(&batch, None, 2, &mut Scratch::default(), &mut best)?;
+//! assert_eq!(best.best.row(0).iter().map(|s| s.label).collect::<Vec<_>>(), [1, 2]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod dense;
 pub mod sparse;
