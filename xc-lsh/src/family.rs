@@ -1,12 +1,8 @@
 //! What every family does.
 
-use crate::dwta::Dwta;
 use crate::keys::{Keys, Packing};
-use crate::minhash::MinHash;
-use crate::params::{FamilyParams, FamilyParamsError, Kind};
+use crate::params::FamilyParams;
 use crate::scratch::Scratch;
-use crate::simhash::SimHash;
-use crate::wta::Wta;
 use rayon::prelude::*;
 use std::fmt::Debug;
 use thiserror::Error;
@@ -184,19 +180,6 @@ fn all_blocks(
 }
 
 impl FamilyParams {
-    /// Draws the functions.
-    ///
-    /// # Errors
-    /// See [`FamilyParamsError`].
-    pub fn build(&self) -> Result<Box<dyn Family>, FamilyParamsError> {
-        Ok(match self.kind {
-            Kind::SimHash { .. } => Box::new(SimHash::new(*self)?),
-            Kind::Wta { .. } => Box::new(Wta::new(*self)?),
-            Kind::Dwta { .. } => Box::new(Dwta::new(*self)?),
-            Kind::MinHash { .. } => Box::new(MinHash::new(*self)?),
-        })
-    }
-
     /// The stream of these functions called `path`.
     pub(crate) fn stream(&self, path: &[u64]) -> u64 {
         stream::name(self.seed, Purpose::Lsh, path)

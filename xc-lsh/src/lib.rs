@@ -70,6 +70,7 @@
 #![deny(unsafe_code)] // product/ alone may have it
 
 mod borrow;
+mod build;
 pub mod dwta;
 mod family;
 mod keys;

@@ -30,7 +30,7 @@ impl OutputFolder {
     }
 
     /// Writes a file of the folder and has it synced; its folder is made where there is none yet.
-    /// Whoever writes into [`OutputFolder::path`] in another way syncs his files himself.
+    /// Whoever writes into [`OutputFolder::path`] in another way has to sync what it writes.
     ///
     /// # Errors
     /// `fill` fails, the file is there already, or the system refuses.

@@ -121,7 +121,7 @@ impl Operands<'_> {
         c.fill(0.0);
         for from in leaf.clone().step_by(self.deep) {
             let piece = from..leaf.end.min(from + self.deep);
-            let chunk = Chunk::pack_here(self.tile, self.b, piece.clone(), 0..n, &mut work.packed_b);
+            let chunk = Chunk::pack(self.tile, self.b, piece.clone(), 0..n, false, &mut work.packed_b);
             for (c, first) in c.chunks_mut(group * n).zip(rows.clone().step_by(group)) {
                 let rows = first..rows.end.min(first + group);
                 chunk.multiply(self.a, rows, piece.clone(), &mut work.packed_a, c, n);
@@ -134,7 +134,7 @@ impl Operands<'_> {
         let (n, group) = (self.b.columns, LEAF_TILES * self.tile.rows);
         let Work { packed_a, packed_b, few } = work;
         let inner = self.inner.leaf(leaves.start).start..self.inner.leaf(leaves.end - 1).end;
-        let chunk = Chunk::pack_here(self.tile, self.b, inner, 0..n, packed_b);
+        let chunk = Chunk::pack(self.tile, self.b, inner, 0..n, false, packed_b);
         for (c, first) in c.chunks_mut(group * n).zip(rows.clone().step_by(group)) {
             few.begin(c.len());
             for leaf in leaves.clone() {

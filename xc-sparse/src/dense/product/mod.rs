@@ -177,7 +177,7 @@ fn product_with(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start: 
         let j_end = n.min(j + wide);
         for p in (0..k.max(1)).step_by(deep) {
             let p_end = k.min(p + deep);
-            let chunk = Chunk::pack(tile, b, p..p_end, j..j_end, scratch);
+            let chunk = Chunk::pack(tile, b, p..p_end, j..j_end, true, scratch);
             let rows = RowsMut { values: &mut *c, width: n };
             let leaf = |first: usize, n_rows: usize, target: RowsMut<'_>| {
                 if p == 0 {
@@ -257,7 +257,7 @@ pub fn product_by_rows<T: SplitRows>(
     assert!(k.0 == k.1 && k.0 == k.2, "inner lengths {} and {}, leaves for {}", k.0, k.1, k.2);
     let tile = Tile::current(products);
     let n = b.columns;
-    let chunk = Chunk::pack(tile, b, 0..b.rows, 0..n, scratch);
+    let chunk = Chunk::pack(tile, b, 0..b.rows, 0..n, true, scratch);
     let leaf = |first: usize, n_rows: usize, target: T| {
         LEAF.with_borrow_mut(|(packed_a, block)| {
             block.begin(n_rows * n);
@@ -305,39 +305,28 @@ struct Chunk<'a> {
 }
 
 impl<'a> Chunk<'a> {
+    /// Packs panel after panel; the threads of the pool share them, or this one does all of it.
     fn pack(
         tile: Tile,
         b: MatRef<'_>,
         inner: std::ops::Range<usize>,
         columns: std::ops::Range<usize>,
+        is_shared: bool,
         scratch: &'a mut Scratch,
     ) -> Self {
-        let packed = Self::room(tile, inner.len(), columns.len(), scratch);
-        let size = (tile.columns * tile.words.count(inner.len())).max(1);
-        let panels = packed.par_chunks_exact_mut(size).enumerate();
-        panels.for_each(|(panel, out)| pack_columns(tile.words, tile.columns, b, panel, &inner, &columns, out));
-        Self { tile, inner, n_columns: columns.len(), packed }
-    }
-
-    /// [`Chunk::pack`] on this thread.
-    fn pack_here(
-        tile: Tile,
-        b: MatRef<'_>,
-        inner: std::ops::Range<usize>,
-        columns: std::ops::Range<usize>,
-        scratch: &'a mut Scratch,
-    ) -> Self {
-        let packed = Self::room(tile, inner.len(), columns.len(), scratch);
-        let size = (tile.columns * tile.words.count(inner.len())).max(1);
-        let panels = packed.chunks_exact_mut(size).enumerate();
-        panels.for_each(|(panel, out)| pack_columns(tile.words, tile.columns, b, panel, &inner, &columns, out));
-        Self { tile, inner, n_columns: columns.len(), packed }
-    }
-
-    fn room(tile: Tile, inner: usize, n_columns: usize, scratch: &mut Scratch) -> &mut [f32] {
-        let length = n_columns.div_ceil(tile.columns) * tile.columns * tile.words.count(inner);
+        let size = tile.columns * tile.words.count(inner.len());
+        let length = columns.len().div_ceil(tile.columns) * size;
         scratch.packed.resize(scratch.packed.len().max(length), 0.0);
-        &mut scratch.packed[..length]
+        let packed = &mut scratch.packed[..length];
+        let fill = |(panel, out): (usize, &mut [f32])| {
+            pack_columns(tile.words, tile.columns, b, panel, &inner, &columns, out);
+        };
+        if is_shared {
+            packed.par_chunks_exact_mut(size.max(1)).enumerate().for_each(fill);
+        } else {
+            packed.chunks_exact_mut(size.max(1)).enumerate().for_each(fill);
+        }
+        Self { tile, inner, n_columns: columns.len(), packed }
     }
 
     /// `c += a[rows, within] * self[within]`; rows of `c` are `stride` apart. `within` begins at a
