@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 use xc_hash::stream::Stream;
-use xc_lsh::tables::{Limits, QueryScratch, Tables};
+use xc_lsh::tables::{By, Limits, Query, QueryScratch, Tables};
 use xc_lsh::{Kind, Scratch, Sizing};
 use xc_sparse::DenseRows;
 
@@ -48,7 +48,8 @@ fn measure(n: usize) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
             family.hash_dense(DenseRows::new(row, WIDTH), &mut keys, &mut scratch)?;
             hash += begin.elapsed().as_nanos();
             let begin = Instant::now();
-            let counts = tables.query(&keys, turn as u64, limits, &[], &mut query, &mut found);
+            let asked = Query { by: By::Keys(&keys), turn: turn as u64, excluded: &[] };
+            let counts = tables.query(asked, limits, &mut query, &mut found);
             ask += begin.elapsed().as_nanos();
             buckets += counts.buckets;
             entries += counts.entries;
@@ -59,7 +60,8 @@ fn measure(n: usize) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     }
     for row in queries.iter().take(200) {
         family.hash_dense(DenseRows::new(row, WIDTH), &mut keys, &mut scratch)?;
-        uncapped += tables.query(&keys, 0, Limits::NONE, &[], &mut query, &mut found).candidates;
+        let asked = Query { by: By::Keys(&keys), turn: 0, excluded: &[] };
+        uncapped += tables.query(asked, Limits::NONE, &mut query, &mut found).candidates;
     }
     let mean = |sum: usize| sum as f64 / QUERIES as f64;
     println!(

@@ -23,6 +23,15 @@ impl Keys {
         Self { n_tables, keys: Vec::new(), n_zero: 0 }
     }
 
+    /// Rows whose keys were computed before: one row after another.
+    ///
+    /// # Panics
+    /// If there is no table, or the last row is not whole.
+    pub fn from_rows(n_tables: usize, keys: Vec<u32>) -> Self {
+        assert!(n_tables > 0 && keys.len().is_multiple_of(n_tables), "{} keys for {n_tables} tables", keys.len());
+        Self { n_tables, keys, n_zero: 0 }
+    }
+
     /// Number of tables: keys of a row.
     pub fn n_tables(&self) -> usize {
         self.n_tables
@@ -63,6 +72,14 @@ impl Keys {
     /// How many rows have no value other than 0: their keys say nothing.
     pub fn n_zero(&self) -> usize {
         self.n_zero
+    }
+
+    pub(crate) fn get_mut(&mut self, row: usize, table: usize) -> Option<&mut u32> {
+        self.keys.get_mut(row * self.n_tables + table)
+    }
+
+    pub(crate) fn into_inner(self) -> Vec<u32> {
+        self.keys
     }
 
     /// Room for `n` rows, whose keys are to be written.

@@ -6,7 +6,7 @@ use draws::{assert_share, cosine, normals, pair, params};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use xc_hash::stream::Stream;
-use xc_lsh::tables::{Limits, QueryScratch, Tables};
+use xc_lsh::tables::{By, Found, Limits, Query, QueryScratch, Tables, TablesState, TablesStateError};
 use xc_lsh::{Family, Keys, Kind, Projection, Scratch, theory};
 use xc_sparse::{CsrMatrix, DenseRows};
 
@@ -32,9 +32,14 @@ fn union(maps: &[BTreeMap<u32, BTreeSet<u32>>], keys: &[u32]) -> BTreeSet<u32> {
 }
 
 fn found(tables: &Tables, keys: &[u32], turn: u64, limits: Limits, excluded: &[u32]) -> Vec<u32> {
+    answer(tables, Query { by: By::Keys(keys), turn, excluded }, limits)
+}
+
+fn answer(tables: &Tables, query: Query<'_>, limits: Limits) -> Vec<u32> {
     let mut found = Vec::new();
-    let counts = tables.query(keys, turn, limits, excluded, &mut QueryScratch::default(), &mut found);
-    assert_eq!(counts.candidates, found.len());
+    let counts = tables.query(query, limits, &mut QueryScratch::default(), &mut found);
+    assert_eq!((counts.queries, counts.candidates), (1, found.len()));
+    assert_eq!((counts.empty == 1, counts.capped == 1), (found.is_empty(), found.len() >= limits.candidates));
     found
 }
 
@@ -98,13 +103,79 @@ proptest! {
         tables.sort(half..n_tables as usize);
         let built = Tables::of_dense(&*family, DenseRows::new(&vectors, 6), &mut Scratch::default()).unwrap();
         prop_assert_eq!(tables.stats(), built.stats());
-        let (mut own, mut expected) = (Vec::new(), Vec::new());
         for item in 0..n as u32 {
-            tables.keys_of(item, &mut own);
-            built.keys_of(item, &mut expected);
-            prop_assert_eq!(&own, &expected);
-            prop_assert_eq!(found(&tables, &own, 5, Limits::NONE, &[]), found(&built, &own, 5, Limits::NONE, &[]));
+            let own = tables.keys_of(item);
+            prop_assert_eq!(own, built.keys_of(item));
+            prop_assert_eq!(found(&tables, own, 5, Limits::NONE, &[]), found(&built, own, 5, Limits::NONE, &[]));
         }
+    }
+
+    #[test]
+    fn restored_tables_answer_as_before_and_go_on_alike(
+        n in 1usize..120, n_tables in 1u32..7, seed in any::<u64>(), steps in prop::collection::vec((any::<u64>(), 0usize..7), 0..5)
+    ) {
+        let mut stream = Stream::new(seed);
+        let family = params(SIM_HASH, 6, 4, n_tables, seed).build().unwrap();
+        let vectors = normals(&mut stream, n * 6);
+        let mut tables = Tables::of_dense(&*family, DenseRows::new(&vectors, 6), &mut Scratch::default()).unwrap();
+        let step = |tables: &mut Tables, (step, sorted): (u64, usize)| {
+            let items: Vec<u32> = (0..n as u32).filter(|&item| step >> (item % 64) & 1 == 1).collect();
+            let fresh = normals(&mut Stream::new(step), items.len() * 6);
+            let mut keys = Keys::new(n_tables as usize);
+            family.keys_dense(DenseRows::new(&fresh, 6), &mut keys, &mut Scratch::default()).unwrap();
+            tables.update(&items, &keys);
+            if sorted < tables.n_tables() {
+                tables.sort(sorted..sorted + 1);
+            }
+        };
+        steps.iter().for_each(|&s| step(&mut tables, s));
+        let mut restored = Tables::restore(n_tables as usize, tables.key_bits(), tables.state()).unwrap();
+        for more in 0..2 {
+            prop_assert_eq!(restored.state(), tables.state());
+            prop_assert_eq!(restored.stats(), tables.stats());
+            for turn in 0..20 {
+                let keys = draws::keys_of(&*family, &normals(&mut stream, 6));
+                let limits = Limits { candidates: 20, per_bucket: 3 };
+                prop_assert_eq!(found(&restored, &keys, turn, limits, &[]), found(&tables, &keys, turn, limits, &[]));
+            }
+            step(&mut tables, (seed ^ more, 0));
+            step(&mut restored, (seed ^ more, 0));
+        }
+    }
+
+    #[test]
+    fn many_queries_are_single_ones_at_any_number_of_threads(n in 0usize..40, threads in 1usize..4, seed in any::<u64>()) {
+        let mut stream = Stream::new(seed);
+        let family = params(SIM_HASH, 6, 3, 9, seed).build().unwrap();
+        let vectors = normals(&mut stream, 60 * 6);
+        let tables = Tables::of_dense(&*family, DenseRows::new(&vectors, 6), &mut Scratch::default()).unwrap();
+        let labels: Vec<Vec<u32>> = (0..n).map(|i| (0..i as u32 % 4).map(|_| stream.below(60)).collect()).collect();
+        let limits = Limits { candidates: 30, per_bucket: 6 };
+        let query = |i: usize| Query { by: By::Items(&labels[i]), turn: i as u64, excluded: &labels[i] };
+        let mut many = Found::default();
+        for _ in 0..2 {
+            let counts = in_pool(threads, || tables.query_many(n, limits, &mut many, query));
+            prop_assert_eq!(many.len(), n);
+            let (mut sum, mut scratch, mut one) = (xc_lsh::tables::QueryCounts::default(), QueryScratch::default(), Vec::new());
+            for i in 0..n {
+                sum += tables.query(query(i), limits, &mut scratch, &mut one);
+                prop_assert_eq!(many.list(i), &one);
+            }
+            prop_assert_eq!(counts, sum);
+        }
+    }
+
+    #[test]
+    fn a_query_by_items_finds_what_shares_a_key_with_one_of_them(n in 1usize..200, seed in any::<u64>(), turn in any::<u64>()) {
+        let mut stream = Stream::new(seed);
+        let vectors = normals(&mut stream, n * 6);
+        let family = params(SIM_HASH, 6, 5, 7, seed).build().unwrap();
+        let maps = maps(&*family, &vectors);
+        let tables = Tables::of_dense(&*family, DenseRows::new(&vectors, 6), &mut Scratch::default()).unwrap();
+        let items: Vec<u32> = (0..3).map(|_| stream.below(n as u32)).collect();
+        let expected: BTreeSet<u32> = items.iter().flat_map(|&item| union(&maps, tables.keys_of(item))).collect();
+        let got = answer(&tables, Query { by: By::Items(&items), turn, excluded: &[] }, Limits::NONE);
+        prop_assert_eq!(got.into_iter().collect::<BTreeSet<_>>(), expected);
     }
 }
 
@@ -206,9 +277,7 @@ fn sparse_rows_and_rows_without_values() {
     let family = params(Kind::dwta_for(4, 3, 6, 2), 9, 3, 6, 1).build().unwrap();
     let tables = Tables::of_sparse(&*family, matrix.view(), &mut Scratch::default()).unwrap();
     assert_eq!(tables.stats().n_zero, 1);
-    let mut keys = Vec::new();
-    tables.keys_of(0, &mut keys);
-    let found = found(&tables, &keys, 0, Limits::NONE, &[]);
+    let found = found(&tables, tables.keys_of(0), 0, Limits::NONE, &[]);
     assert!(found.contains(&0) && found.contains(&2) && !found.contains(&1), "{found:?}");
     let none = Tables::of_dense(&*family, DenseRows::new(&[], 9), &mut Scratch::default()).unwrap();
     assert_eq!((none.n_items(), none.stats().n_filled), (0, 0));
@@ -224,9 +293,60 @@ fn a_scratch_survives_a_query_that_panics() {
     let keys = draws::keys_of(&*family, &[1.0, 2.0]);
     let (mut scratch, mut found) = (QueryScratch::default(), Vec::new());
     for (keys, excluded) in [(&[9, 9, 9, 9][..], &[][..]), (&keys, &[0, 9]), (&keys[..3], &[])] {
-        let mut ask = || tables.query(keys, 0, Limits::NONE, excluded, &mut scratch, &mut found);
+        let query = Query { by: By::Keys(keys), turn: 0, excluded };
+        let mut ask = || tables.query(query, Limits::NONE, &mut scratch, &mut found);
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(&mut ask)).is_err());
     }
-    tables.query(&keys, 0, Limits::NONE, &[], &mut scratch, &mut found);
+    let query = Query { by: By::Keys(&keys), turn: 0, excluded: &[] };
+    tables.query(query, Limits::NONE, &mut scratch, &mut found);
     assert_eq!(found.len(), 9);
+}
+
+#[test]
+fn over_many_turns_each_item_of_a_query_comes_first_equally_often() {
+    // Two items in buckets of their own, and one candidate allowed.
+    let tables = Tables::of_keys(2, Keys::from_rows(3, vec![0, 0, 0, 1, 1, 1, 2, 2, 2]));
+    let limits = Limits { candidates: 1, per_bucket: 9 };
+    let mut first = [0usize; 3];
+    for turn in 0..20_000 {
+        first[answer(&tables, Query { by: By::Items(&[0, 2]), turn, excluded: &[] }, limits)[0] as usize] += 1;
+    }
+    assert_eq!(first[1], 0);
+    assert_share(first[0], 20_000, 0.5, "the first item comes first");
+}
+
+#[test]
+fn counts_say_what_was_read_and_where_limits_cut() {
+    // Items 0 to 3 share a bucket in both tables, item 4 is alone.
+    let tables = Tables::of_keys(1, Keys::from_rows(2, vec![0, 0, 0, 0, 0, 0, 0, 0, 1, 1]));
+    let mut scratch = QueryScratch::default();
+    let mut count = |by, excluded, candidates, per_bucket| {
+        let query = Query { by, turn: 0, excluded };
+        let c = tables.query(query, Limits { candidates, per_bucket }, &mut scratch, &mut Vec::new());
+        (c.buckets, c.entries, c.candidates, c.cut_buckets, c.capped, c.empty)
+    };
+    assert_eq!(count(By::Keys(&[0, 0]), &[], 9, 9), (2, 8, 4, 0, 0, 0));
+    let cut = count(By::Keys(&[0, 0]), &[], 9, 3);
+    assert!((cut.0, cut.1, cut.3) == (2, 6, 2) && (3..=4).contains(&cut.2), "{cut:?}");
+    assert_eq!(count(By::Keys(&[0, 0]), &[], 2, 9).4, 1);
+    assert_eq!(count(By::Items(&[4]), &[4], 9, 9), (2, 2, 0, 0, 0, 1));
+    assert_eq!(count(By::Items(&[]), &[], 9, 9), (0, 0, 0, 0, 0, 1));
+}
+
+#[test]
+fn arrays_that_make_no_tables_are_errors() {
+    let tables = Tables::of_keys(2, Keys::from_rows(2, vec![0, 1, 2, 3]));
+    let good = tables.state();
+    let restore = |state: TablesState<'_>| Tables::restore(2, 2, state).map(|_| ()).unwrap_err();
+    let key = restore(TablesState { keys: vec![0, 1, 4, 3].into(), ..good.clone() });
+    assert_eq!(key, TablesStateError::Key { item: 1, key: 4, key_bits: 2 });
+    let ends = |ends: [u64; 2], changes: &[u32]| {
+        restore(TablesState { ends: ends.to_vec(), changes: changes.to_vec(), ..good.clone() })
+    };
+    let divide = TablesStateError::Ends { n_changes: 1, n_tables: 2 };
+    assert_eq!((ends([1, 0], &[0, 2, 1]), ends([1, 2], &[0, 2, 1])), (divide, divide));
+    // Item 1 has key 2 in table 0: a change to another key, of an item that is not there, from no key.
+    for (change, item, key) in [([0, 3, 1], 1, 3), ([0, 2, 2], 2, 2), ([4, 2, 1], 1, 2)] {
+        assert_eq!(ends([1, 1], &change), TablesStateError::Change { table: 0, at: 0, item, key });
+    }
 }

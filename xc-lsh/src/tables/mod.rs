@@ -1,19 +1,20 @@
 //! Hash tables over items 0..N, flat in memory: what has the same key lies together.
 //!
 //! ```text
-//!   keys     of item   0  1  2  3  4          one row a table, kept for updates and for queries by item
-//!            table 0   3  0  3  1  0
-//!   starts   of key    0  1  2  3 | 4         2^key_bits + 1 numbers a table
-//!            table 0   0  2  3  3   5
-//!   ids      table 0   1  4 | 3 | | 0  2      N a table: the items of key 0, 1, 2, 3, each ascending
+//!   keys     of item 0   3  0  1               one row an item: for updates, and for queries by item
+//!            of item 1   0  2  1
+//!   starts   of key      0  1  2  3            2^key_bits + 1 numbers a table
+//!            table 0     0  1  1  1  2
+//!   ids      table 0     1 | | | 0             N a table: the items of key 0, 1, 2, 3, each ascending
 //! ```
 //!
 //! A table is made by a counting sort of its keys. An item whose key changes later is added to the
 //! table's overflow and found under both keys, until the table is sorted again: an old entry is one
-//! candidate too many, never one too few.
+//! candidate too many, never one too few. [`Tables::state`] gives plain arrays from which the same tables
+//! are made again, overflows included.
 //!
 //! ```
-//! use xc_lsh::tables::{Limits, QueryScratch, Tables};
+//! use xc_lsh::tables::{By, Limits, Query, QueryScratch, Tables};
 //! use xc_lsh::{Kind, Scratch, Sizing};
 //! use xc_sparse::DenseRows;
 //!
@@ -22,30 +23,35 @@
 //! let family = Sizing::try_new(1000, 20, 30.0, Kind::Wta { bin: 4 })?.params(16, 1).build()?;
 //! let tables = Tables::of_dense(&*family, rows, &mut Scratch::default())?;
 //!
-//! // Candidates for the vector of item 7, found by the keys that the tables hold of it.
-//! let (mut keys, mut found) = (Vec::new(), Vec::new());
-//! tables.keys_of(7, &mut keys);
+//! // Candidates beside item 7, found by the keys that the tables hold of it.
+//! let mut found = Vec::new();
+//! let query = Query { by: By::Items(&[7]), turn: 0, excluded: &[7] };
 //! let limits = Limits { candidates: 100, per_bucket: 50 };
-//! let counts = tables.query(&keys, 0, limits, &[], &mut QueryScratch::default(), &mut found);
-//! assert!(found.contains(&7) && found.len() == counts.candidates);
+//! let counts = tables.query(query, limits, &mut QueryScratch::default(), &mut found);
+//! assert!(!found.contains(&7) && found.len() == counts.candidates);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod batch;
 mod overflow;
 mod query;
+mod state;
 
-pub use query::{Limits, QueryCounts, QueryScratch};
+pub use batch::Found;
+pub use query::{By, Limits, Query, QueryCounts, QueryScratch};
+pub use state::{TablesState, TablesStateError};
 
 use crate::family::{Family, HashError};
 use crate::keys::Keys;
 use crate::scratch::Scratch;
-use overflow::Overflow;
+use overflow::{Change, Overflow};
 use rayon::prelude::*;
 use std::ops::Range;
+use xc_sparse::parallel::in_pool;
 use xc_sparse::{Buffer, CsrView, DenseRows, Rows};
 
-/// Rows that are hashed at a time while tables are built.
-const ROWS_AT_A_TIME: usize = 1 << 14;
+/// Most tables that one task works on: they have their keys in the same cache lines.
+const TOGETHER: usize = 4;
 
 /// L tables over the same items.
 #[derive(Clone, Debug)]
@@ -56,6 +62,7 @@ pub struct Tables {
     /// Table after table.
     starts: Buffer<u32>,
     ids: Buffer<u32>,
+    /// Item after item.
     keys: Buffer<u32>,
     overflow: Vec<Overflow>,
     n_zero: usize,
@@ -89,11 +96,9 @@ impl Tables {
     /// If the rows' width is not the family's, keys have more than 28 bits, or there are 2^32 rows or
     /// more.
     pub fn of_dense(family: &dyn Family, rows: DenseRows<'_>, scratch: &mut Scratch) -> Result<Self, HashError> {
-        let width = rows.width();
-        Self::build(family, rows.len(), |range, keys| {
-            let part = DenseRows::new(&rows.values()[range.start * width..range.end * width], width);
-            family.keys_dense(part, keys, scratch)
-        })
+        let mut keys = Keys::new(family.params().n_tables as usize);
+        family.keys_dense(rows, &mut keys, scratch)?;
+        Ok(Self::of_keys(family.key_bits(), keys))
     }
 
     /// Tables of sparse rows; else as [`Tables::of_dense`].
@@ -104,28 +109,20 @@ impl Tables {
     /// # Panics
     /// As [`Tables::of_dense`].
     pub fn of_sparse(family: &dyn Family, rows: CsrView<'_>, scratch: &mut Scratch) -> Result<Self, HashError> {
-        Self::build(family, rows.rows(), |range, keys| {
-            family.keys_sparse(Rows::new(rows.slice_outer(range)), keys, scratch)
-        })
+        let mut keys = Keys::new(family.params().n_tables as usize);
+        family.keys_sparse(Rows::new(rows), &mut keys, scratch)?;
+        Ok(Self::of_keys(family.key_bits(), keys))
     }
 
-    fn build(
-        family: &dyn Family,
-        n_items: usize,
-        mut hash: impl FnMut(Range<usize>, &mut Keys) -> Result<(), HashError>,
-    ) -> Result<Self, HashError> {
-        let (n_tables, key_bits) = (family.params().n_tables as usize, family.key_bits());
+    /// Tables of items whose keys are known: row i is item i.
+    ///
+    /// # Panics
+    /// If keys have more than 28 bits, one is too large, or there are 2^32 - 1 items or more.
+    pub fn of_keys(key_bits: u32, keys: Keys) -> Self {
+        let (n_items, n_tables, n_zero) = (keys.len(), keys.n_tables(), keys.n_zero());
         assert!(key_bits <= 28 && n_items < u32::MAX as usize, "{n_items} items under keys of {key_bits} bits");
-        let mut keys = vec![0u32; n_tables * n_items];
-        let (mut some, mut n_zero) = (Keys::new(n_tables), 0);
-        for first in (0..n_items).step_by(ROWS_AT_A_TIME) {
-            let range = first..n_items.min(first + ROWS_AT_A_TIME);
-            hash(range.clone(), &mut some).map_err(|error| error.moved(first))?;
-            n_zero += some.n_zero();
-            keys.par_chunks_mut(n_items).enumerate().for_each(|(table, keys)| {
-                keys[range.clone()].iter_mut().zip(some.table(table)).for_each(|(to, key)| *to = key);
-            });
-        }
+        let keys = keys.into_inner();
+        assert!(keys.iter().all(|key| key >> key_bits == 0), "keys of at most {key_bits} bits");
         let mut tables = Self {
             n_items,
             n_tables,
@@ -137,7 +134,7 @@ impl Tables {
             n_zero,
         };
         tables.sort(0..n_tables);
-        Ok(tables)
+        tables
     }
 
     /// Number of items, N.
@@ -156,54 +153,69 @@ impl Tables {
         4 * flat + self.overflow.iter().map(Overflow::bytes).sum::<usize>()
     }
 
-    /// The keys that the tables hold of an item, one a table; they replace what is in `keys`.
+    /// Bits of a key.
+    pub fn key_bits(&self) -> u32 {
+        self.key_bits
+    }
+
+    /// The keys that the tables hold of an item, one a table.
     ///
     /// # Panics
     /// If there is no such item.
-    pub fn keys_of(&self, item: u32, keys: &mut Vec<u32>) {
+    pub fn keys_of(&self, item: u32) -> &[u32] {
         assert!((item as usize) < self.n_items, "item {item} of {}", self.n_items);
-        keys.clear();
-        keys.extend(self.keys.iter().skip(item as usize).step_by(self.n_items));
+        &self.keys[item as usize * self.n_tables..][..self.n_tables]
     }
 
     /// Gives items new keys, row i of `keys` to `items[i]`. Where one differs from what a table holds, the
     /// item is found under both until the table is [sorted](Tables::sort). Gives the number of such
     /// changes. Tables and the order of answers depend on the updates alone, not on threads.
     ///
-    /// *Cost*: 1 cache miss an item and table, 2 where the key changed.
+    /// *Cost*: the keys of an item are read and written, and a cache miss for each table whose key
+    /// changed. Threads of the pool that the caller is in share tables.
     ///
     /// # Panics
-    /// If there is no such item, or not as many rows of keys, for as many tables.
+    /// If items do not ascend, one is not there, a key is too large, or there are not as many rows of
+    /// keys, for as many tables.
     pub fn update(&mut self, items: &[u32], keys: &Keys) -> usize {
         assert!(keys.n_tables() == self.n_tables, "keys for {} tables of {}", keys.n_tables(), self.n_tables);
         assert!(keys.len() == items.len(), "{} items, keys of {}", items.len(), keys.len());
-        if let Some(item) = items.iter().find(|&&item| item as usize >= self.n_items) {
-            panic!("item {item} of {}", self.n_items);
-        }
-        if items.is_empty() {
-            return 0;
-        }
-        let tables = self.keys.to_mut().par_chunks_mut(self.n_items).zip(&mut self.overflow).enumerate();
-        tables
-            .map(|(table, (held, overflow))| {
-                let mut n_changed = 0;
-                for (&item, key) in items.iter().zip(keys.table(table)) {
-                    let held = &mut held[item as usize];
-                    if *held != key {
-                        *held = key;
-                        overflow.insert(key, item);
+        items.windows(2).for_each(|pair| assert!(pair[0] < pair[1], "item {} after {}", pair[1], pair[0]));
+        let Some(&last) = items.last() else { return 0 };
+        assert!((last as usize) < self.n_items, "item {last} of {}", self.n_items);
+        assert!(keys.as_slice().iter().all(|key| key >> self.key_bits == 0), "keys of at most {} bits", self.key_bits);
+        let (n_tables, held) = (self.n_tables, &self.keys);
+        let insert = |(group, overflows): (usize, &mut [Overflow])| {
+            let tables = group * TOGETHER..;
+            let mut n_changed = 0;
+            for (at, &item) in items.iter().enumerate() {
+                let row = &held[item as usize * n_tables..][..n_tables];
+                for (table, overflow) in tables.clone().zip(&mut *overflows) {
+                    let (before, key) = (row[table], keys.row(at)[table]);
+                    if before != key {
+                        overflow.insert(Change { before, key, item });
                         n_changed += 1;
                     }
                 }
-                n_changed
-            })
-            .sum()
+            }
+            n_changed
+        };
+        let n_changed = if in_pool() {
+            self.overflow.par_chunks_mut(TOGETHER).enumerate().map(insert).sum()
+        } else {
+            self.overflow.chunks_mut(TOGETHER).enumerate().map(insert).sum()
+        };
+        let held = self.keys.to_mut();
+        for (at, &item) in items.iter().enumerate() {
+            held[item as usize * n_tables..][..n_tables].copy_from_slice(keys.row(at));
+        }
+        n_changed
     }
 
     /// Sorts some tables by the keys that they hold: every item is then found under its own key
-    /// alone.
+    /// alone. Called with one table after another, no call takes long.
     ///
-    /// *Cost*: about 5 ns an item and table; threads of the pool that the caller is in share tables.
+    /// *Cost*: about 6 ns an item and table; threads of the pool that the caller is in share tables.
     ///
     /// # Panics
     /// If there is no such table.
@@ -212,14 +224,25 @@ impl Tables {
         if self.n_items == 0 {
             return;
         }
-        let (n, width) = (self.n_items, (1 << self.key_bits) + 1);
-        let starts = self.starts.to_mut()[tables.start * width..tables.end * width].par_chunks_mut(width);
-        let ids = self.ids.to_mut()[tables.start * n..tables.end * n].par_chunks_mut(n);
-        let keys = self.keys[tables.start * n..tables.end * n].par_chunks(n);
-        let overflow = self.overflow[tables].par_iter_mut();
-        starts.zip(ids).zip(keys).zip(overflow).for_each(|(((starts, ids), keys), overflow)| {
-            counting_sort(starts, ids, keys);
-            *overflow = Overflow::default();
+        let (n, width, n_tables) = (self.n_items, (1 << self.key_bits) + 1, self.n_tables);
+        let starts = &mut self.starts.to_mut()[tables.start * width..tables.end * width];
+        let ids = &mut self.ids.to_mut()[tables.start * n..tables.end * n];
+        let overflow = &mut self.overflow[tables.clone()];
+        let keys = &self.keys;
+        let together = (tables.len() / rayon::current_num_threads()).clamp(1, TOGETHER);
+        let starts = starts.par_chunks_mut(together * width);
+        let ids = ids.par_chunks_mut(together * n);
+        let overflow = overflow.par_chunks_mut(together);
+        starts.zip(ids).zip(overflow).enumerate().for_each_init(Vec::new, |columns, (group, ((starts, ids), late))| {
+            let first = tables.start + group * together;
+            columns.clear();
+            columns.resize(ids.len(), 0);
+            for (item, row) in keys.chunks_exact(n_tables).enumerate() {
+                columns.iter_mut().skip(item).step_by(n).zip(&row[first..]).for_each(|(to, &key)| *to = key);
+            }
+            let of_table = starts.chunks_exact_mut(width).zip(ids.chunks_exact_mut(n)).zip(columns.chunks_exact(n));
+            of_table.for_each(|((starts, ids), keys)| counting_sort(starts, ids, keys));
+            late.fill_with(Overflow::default);
         });
     }
 
@@ -241,10 +264,14 @@ impl Tables {
         stats
     }
 
+    /// Where the start of a bucket stands.
+    fn place(&self, table: usize, key: u32) -> usize {
+        table * ((1 << self.key_bits) + 1) + key as usize
+    }
+
     /// The sorted items of a bucket.
     fn bucket(&self, table: usize, key: u32) -> Range<usize> {
-        let at = table * ((1 << self.key_bits) + 1) + key as usize;
-        let first = table * self.n_items;
+        let (at, first) = (self.place(table, key), table * self.n_items);
         first + self.starts[at] as usize..first + self.starts[at + 1] as usize
     }
 }
