@@ -3,7 +3,7 @@
 
 use xc_sparse::{DType, DenseRows, LabelRows};
 use xc_train::head::sparse::{Sparse, SparseParams};
-use xc_train::sampler::{Candidates, Queries, Sampler, UniformNegatives};
+use xc_train::sampler::{Candidates, LabelWeights, Queries, Sampler, UniformNegatives};
 use xc_train::*;
 
 /// The label after each true one; it remembers nothing, so its settings are all of its state.
@@ -15,7 +15,7 @@ impl Sampler for Neighbours {
         &self,
         at: Step,
         queries: Queries<'_>,
-        weights: Option<DenseRows<'_>>,
+        weights: Option<LabelWeights<'_>>,
         labels: std::ops::Range<u32>,
         out: &mut Candidates,
     ) -> Result<(), StepError> {

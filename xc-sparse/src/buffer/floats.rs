@@ -125,6 +125,15 @@ macro_rules! floats {
                 match self { $(Self::$variant(values) => values.len(),)* }
             }
 
+            /// Widens the numbers of a range.
+            ///
+            /// # Panics
+            /// If there are not so many, or `to` is shorter.
+            #[inline(always)]
+            pub fn widen(&self, range: Range<usize>, to: &mut [f32]) {
+                match self { $(Self::$variant(values) => <$rust>::widen_all(&values[range], to),)* }
+            }
+
             /// The type.
             pub fn dtype(&self) -> DType {
                 match self { $(Self::$variant(_) => DType::$variant,)* }

@@ -1,6 +1,6 @@
 //! Labels that are often true are drawn often.
 
-use super::{Candidates, Queries, Sampler, push_drawn};
+use super::{Candidates, LabelWeights, Queries, Sampler, log_chance, push_drawn};
 use crate::state::State;
 use crate::{Step, StepError};
 use serde_json::json;
@@ -8,7 +8,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use thiserror::Error;
 use xc_hash::stream::{Purpose, Stream, name};
-use xc_sparse::DenseRows;
 
 /// A label's chance is proportional to a power of how often it is true in training: 1 draws as the
 /// data do, 0.75 is what word embeddings use, 0 draws every label that is ever true alike. Drawn
@@ -65,13 +64,32 @@ impl Sampler for FrequencyNegatives {
         &self,
         at: Step,
         _: Queries<'_>,
-        _: Option<DenseRows<'_>>,
+        _: Option<LabelWeights<'_>>,
         labels: Range<u32>,
         out: &mut Candidates,
     ) -> Result<(), StepError> {
         assert!(labels == (0..self.table.len() as u32), "labels {labels:?}, counts of {}", self.table.len());
         let mut random = Stream::new(name(at.seed, Purpose::Negatives, &[at.number]));
         push_drawn(self.per_step, || self.table.draw(&mut random), |label| self.table.chance(label), out);
+        Ok(())
+    }
+
+    fn knows_log_q(&self) -> bool {
+        true
+    }
+
+    fn log_q(
+        &self,
+        _: Step,
+        _: Queries<'_>,
+        _: Option<LabelWeights<'_>>,
+        _: Range<u32>,
+        _: usize,
+        wanted: &[u32],
+        out: &mut Vec<f32>,
+    ) -> Result<(), StepError> {
+        out.clear();
+        out.extend(wanted.iter().map(|&label| log_chance(self.table.chance(label), self.per_step)));
         Ok(())
     }
 

@@ -9,16 +9,22 @@
 //! labels, so that it may look for labels that are hard to tell from the true ones. It is a
 //! [`State`]: tables and graphs that it keeps go into checkpoints.
 
+mod candidates;
 mod frequency;
 mod uniform;
+mod weights;
 
+pub use candidates::{CandidateList, Candidates, SampleCost};
 pub use frequency::{FrequencyError, FrequencyNegatives};
 pub use uniform::UniformNegatives;
+pub use weights::LabelWeights;
 
 use crate::state::State;
 use crate::{Step, StepError, Targets};
+use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::ops::Range;
+use thiserror::Error;
 use xc_sparse::DenseRows;
 
 /// The instances of a batch, as a sampler sees them.
@@ -38,7 +44,7 @@ pub trait Sampler: State + Debug {
     /// true ones need not be among them: a head scores them anyway. The same step gives the same
     /// labels at any number of threads.
     ///
-    /// `weights` are those of the labels, one row a label, where the head has them in that form.
+    /// `weights` are those of the labels, where the head has a row for each.
     ///
     /// # Errors
     /// What the sampler uses fails.
@@ -46,7 +52,7 @@ pub trait Sampler: State + Debug {
         &self,
         at: Step,
         queries: Queries<'_>,
-        weights: Option<DenseRows<'_>>,
+        weights: Option<LabelWeights<'_>>,
         labels: Range<u32>,
         out: &mut Candidates,
     ) -> Result<(), StepError>;
@@ -61,96 +67,60 @@ pub trait Sampler: State + Debug {
         at: Step,
         queries: Queries<'_>,
         labels: &[u32],
-        weights: Option<DenseRows<'_>>,
+        weights: Option<LabelWeights<'_>>,
     ) -> Result<(), StepError> {
         let _ = (at, queries, labels, weights);
         Ok(())
+    }
+
+    /// Whether [`Sampler::log_q`] answers.
+    fn knows_log_q(&self) -> bool {
+        false
+    }
+
+    /// The `log_q` that labels have, or would have, in list `list` of what [`Sampler::sample`]
+    /// gives for the same step, queries and weights: one for each of `wanted`, in place of what
+    /// `out` holds. Minus infinity where a label is never drawn.
+    ///
+    /// # Errors
+    /// What the sampler uses fails; by default, that the chances are not known.
+    fn log_q(
+        &self,
+        at: Step,
+        queries: Queries<'_>,
+        weights: Option<LabelWeights<'_>>,
+        labels: Range<u32>,
+        list: usize,
+        wanted: &[u32],
+        out: &mut Vec<f32>,
+    ) -> Result<(), StepError> {
+        let _ = (at, queries, weights, labels, list, wanted, out);
+        Err(StepError::new("sampler", UnknownChances))
     }
 
     /// A copy with all that it keeps.
     fn clone_box(&self) -> Box<dyn Sampler>;
 }
 
+/// A loss needs the chances of labels, and the sampler does not know them.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("chances of labels are not known, expected a sampler that knows them")]
+pub struct UnknownChances;
+
+/// Which instances a list of candidates is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lists {
+    /// One list for all instances of a batch.
+    #[default]
+    Shared,
+    /// A list for each instance.
+    Own,
+}
+
 impl Clone for Box<dyn Sampler> {
     fn clone(&self) -> Self {
         self.clone_box()
-    }
-}
-
-/// Lists of chosen labels: one for the batch, or one for each instance. Buffers only grow.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Candidates {
-    ptr: Vec<u32>,
-    labels: Vec<u32>,
-    weight: Vec<f32>,
-    log_q: Vec<f32>,
-}
-
-/// One of the lists.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CandidateList<'a> {
-    /// The labels, ascending and unique.
-    pub labels: &'a [u32],
-    /// What each one's loss and gradient are multiplied by where it is false: 1, or what makes a
-    /// sum over the list an estimate of the sum over all labels.
-    pub weight: &'a [f32],
-    /// Logarithm of the chance that the label is in the list, which a softmax over the list takes
-    /// away from its logit.
-    pub log_q: &'a [f32],
-}
-
-impl Candidates {
-    /// Removes all lists.
-    pub fn clear(&mut self) {
-        self.ptr.clear();
-        self.labels.clear();
-        self.weight.clear();
-        self.log_q.clear();
-    }
-
-    /// Adds a label to the list that is not ended yet.
-    ///
-    /// # Panics
-    /// If it is not above the label before it.
-    pub fn push(&mut self, label: u32, weight: f32, log_q: f32) {
-        let before = self.labels[self.n_ended()..].last();
-        assert!(before.is_none_or(|&before| before < label), "label {label} after {before:?}");
-        self.labels.push(label);
-        self.weight.push(weight);
-        self.log_q.push(log_q);
-    }
-
-    /// Ends a list.
-    pub fn end_list(&mut self) {
-        self.ptr.push(self.labels.len() as u32);
-    }
-
-    /// Number of lists that were ended.
-    pub fn len(&self) -> usize {
-        self.ptr.len()
-    }
-
-    /// True when no list was ended.
-    pub fn is_empty(&self) -> bool {
-        self.ptr.is_empty()
-    }
-
-    /// A list.
-    ///
-    /// # Panics
-    /// If `i >= len()`.
-    pub fn list(&self, i: usize) -> CandidateList<'_> {
-        let start = if i == 0 { 0 } else { self.ptr[i - 1] as usize };
-        let range = start..self.ptr[i] as usize;
-        CandidateList {
-            labels: &self.labels[range.clone()],
-            weight: &self.weight[range.clone()],
-            log_q: &self.log_q[range],
-        }
-    }
-
-    fn n_ended(&self) -> usize {
-        self.ptr.last().map_or(0, |&end| end as usize)
     }
 }
 

@@ -62,6 +62,9 @@ fn log_q_is_the_chance_of_being_in_the_list() {
             }
             assert!(list.weight.iter().all(|&weight| weight == 1.0));
         }
+        let (mut all, labels) = (vec![1.0; 3], [0, 1, 2, 3, 4, 5, 6, 7]);
+        sampler.log_q(Step::default(), queries(&[0.5]), None, 0..8, 0, &labels, &mut all).unwrap();
+        assert!(sampler.knows_log_q() && all == log_q, "{all:?}, in lists {log_q:?}");
         for (hits, log) in hits.iter().zip(log_q) {
             let (got, chance) = (f64::from(*hits) / 1e5, f64::from(log.exp()));
             assert!((got - chance).abs() < 5.0 * (chance / 1e5).sqrt(), "{sampler:?}: {got}, expected {chance}");

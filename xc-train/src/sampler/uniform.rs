@@ -1,12 +1,11 @@
 //! Every label equally likely.
 
-use super::{Candidates, Queries, Sampler, push_drawn};
+use super::{Candidates, LabelWeights, Queries, Sampler, log_chance, push_drawn};
 use crate::state::State;
 use crate::{Step, StepError};
 use serde_json::json;
 use std::ops::Range;
 use xc_hash::stream::{Purpose, Stream, name};
-use xc_sparse::DenseRows;
 
 /// Every label equally likely; drawn with replacement, one list for a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +19,7 @@ impl Sampler for UniformNegatives {
         &self,
         at: Step,
         _: Queries<'_>,
-        _: Option<DenseRows<'_>>,
+        _: Option<LabelWeights<'_>>,
         labels: Range<u32>,
         out: &mut Candidates,
     ) -> Result<(), StepError> {
@@ -28,6 +27,25 @@ impl Sampler for UniformNegatives {
         let mut random = Stream::new(name(at.seed, Purpose::Negatives, &[at.number]));
         let draws = if n == 0 { 0 } else { self.per_step };
         push_drawn(draws, || labels.start + random.below_u64(u64::from(n)) as u32, |_| 1.0 / f64::from(n), out);
+        Ok(())
+    }
+
+    fn knows_log_q(&self) -> bool {
+        true
+    }
+
+    fn log_q(
+        &self,
+        _: Step,
+        _: Queries<'_>,
+        _: Option<LabelWeights<'_>>,
+        labels: Range<u32>,
+        _: usize,
+        wanted: &[u32],
+        out: &mut Vec<f32>,
+    ) -> Result<(), StepError> {
+        out.clear();
+        out.resize(wanted.len(), log_chance(1.0 / labels.len() as f64, self.per_step));
         Ok(())
     }
 

@@ -4,9 +4,9 @@
 use crate::sparse::{Data, head, params, update};
 use std::error::Error;
 use std::ops::Range;
-use xc_train::sampler::{Candidates, Queries, Sampler};
+use xc_train::sampler::{Candidates, LabelWeights, Queries, Sampler};
 use xc_train::state::{self, Array, Arrays, Role, Snapshot, State, StateError, Visitor};
-use xc_train::{DenseRows, Head, Loss, Mode, Optimizer, Step, StepError};
+use xc_train::{Head, Loss, Mode, Optimizer, Step, StepError};
 
 const N_LABELS: usize = 12;
 
@@ -31,7 +31,7 @@ impl Sampler for Fixed {
         &self,
         at: Step,
         queries: Queries<'_>,
-        weights: Option<DenseRows<'_>>,
+        weights: Option<LabelWeights<'_>>,
         labels: Range<u32>,
         out: &mut Candidates,
     ) -> Result<(), StepError> {
@@ -50,7 +50,7 @@ impl Sampler for Fixed {
         at: Step,
         queries: Queries<'_>,
         labels: &[u32],
-        _: Option<DenseRows<'_>>,
+        _: Option<LabelWeights<'_>>,
     ) -> Result<(), StepError> {
         assert!(self.list.iter().all(|(label, ..)| labels.contains(label)) && labels.is_sorted());
         assert!((0..queries.targets.len()).flat_map(|i| queries.targets.row(i)).all(|label| labels.contains(label)));

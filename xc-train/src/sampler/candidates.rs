@@ -1,0 +1,123 @@
+//! What a sampler gives: lists of labels.
+
+use std::time::Duration;
+
+/// Lists of chosen labels: one for the batch, or one for each instance. Buffers only grow.
+#[derive(Clone, Debug, Default)]
+pub struct Candidates {
+    ptr: Vec<u32>,
+    labels: Vec<u32>,
+    weight: Vec<f32>,
+    log_q: Vec<f32>,
+    cost: SampleCost,
+}
+
+/// One of the lists.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CandidateList<'a> {
+    /// The labels, ascending and unique.
+    pub labels: &'a [u32],
+    /// What each one's loss and gradient are multiplied by where it is false: 1, or what makes a
+    /// sum over the list an estimate of the sum over all labels.
+    pub weight: &'a [f32],
+    /// Logarithm of the chance that the label is in the list, which a softmax over the list takes
+    /// away from its logit.
+    pub log_q: &'a [f32],
+}
+
+impl Candidates {
+    /// Removes all lists, and forgets what they took.
+    pub fn clear(&mut self) {
+        self.ptr.clear();
+        self.labels.clear();
+        self.weight.clear();
+        self.log_q.clear();
+        self.cost = SampleCost::default();
+    }
+
+    /// Adds a label to the list that is not ended yet.
+    ///
+    /// # Panics
+    /// If it is not above the label before it.
+    pub fn push(&mut self, label: u32, weight: f32, log_q: f32) {
+        let before = self.labels[self.n_ended()..].last();
+        assert!(before.is_none_or(|&before| before < label), "label {label} after {before:?}");
+        self.labels.push(label);
+        self.weight.push(weight);
+        self.log_q.push(log_q);
+    }
+
+    /// Ends a list.
+    pub fn end_list(&mut self) {
+        self.ptr.push(self.labels.len() as u32);
+    }
+
+    /// Number of lists that were ended.
+    pub fn len(&self) -> usize {
+        self.ptr.len()
+    }
+
+    /// True when no list was ended.
+    pub fn is_empty(&self) -> bool {
+        self.ptr.is_empty()
+    }
+
+    /// A list.
+    ///
+    /// # Panics
+    /// If `i >= len()`.
+    pub fn list(&self, i: usize) -> CandidateList<'_> {
+        let start = if i == 0 { 0 } else { self.ptr[i - 1] as usize };
+        let range = start..self.ptr[i] as usize;
+        CandidateList {
+            labels: &self.labels[range.clone()],
+            weight: &self.weight[range.clone()],
+            log_q: &self.log_q[range],
+        }
+    }
+
+    /// Labels of all lists, and of one that is not ended.
+    pub fn n_labels(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// What choosing the lists took.
+    pub fn cost(&self) -> &SampleCost {
+        &self.cost
+    }
+
+    /// What choosing the lists took: a sampler adds to it.
+    pub fn cost_mut(&mut self) -> &mut SampleCost {
+        &mut self.cost
+    }
+
+    fn n_ended(&self) -> usize {
+        self.ptr.last().map_or(0, |&end| end as usize)
+    }
+}
+
+/// The same lists; what they took is not compared.
+impl PartialEq for Candidates {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.ptr, &self.labels, &self.weight, &self.log_q) == (&other.ptr, &other.labels, &other.weight, &other.log_q)
+    }
+}
+
+/// What a sampler did for the lists of a step. Those that do not hash leave it at 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampleCost {
+    /// Time for the keys of the queries.
+    pub hash: Duration,
+    /// Time for reading tables, or whatever is searched, and for putting lists together.
+    pub query: Duration,
+    /// Hash functions evaluated.
+    pub n_hashes: u64,
+    /// Buckets read.
+    pub n_buckets: u64,
+    /// Labels found, before those that come twice and own positives are removed.
+    pub n_found: u64,
+    /// Queries that found nothing and were given uniform negatives.
+    pub n_empty: u64,
+    /// Labels that have changed and are not followed yet.
+    pub n_stale: u64,
+}
