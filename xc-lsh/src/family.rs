@@ -37,6 +37,14 @@ pub enum HashError {
 }
 
 impl HashError {
+    /// The same of an item, of which row i is `items[i]`.
+    pub(crate) fn of_item(self, items: &[u32]) -> Self {
+        match self {
+            Self::NotFinite { row, column, value } => Self::NotFinite { row: items[row] as usize, column, value },
+            other => other,
+        }
+    }
+
     /// The same of a row that stands `rows` further down.
     pub(crate) fn moved(self, rows: usize) -> Self {
         match self {
@@ -100,8 +108,8 @@ pub trait Family: Debug + Send + Sync {
     /// *Shapes*: `codes` L, `alternatives` L K, those of a table together.
     ///
     /// # Errors
-    /// [`HashError::NotFinite`]; [`HashError::NoAlternatives`] where [`Kind::has_alternatives`] is
-    /// false.
+    /// [`HashError::NotFinite`]; [`HashError::NoAlternatives`] where
+    /// [`Kind::has_alternatives`](crate::Kind::has_alternatives) is false.
     fn alternatives(
         &self,
         vector: &[f32],
@@ -201,6 +209,7 @@ pub(crate) const WINNERS: u64 = 4;
 pub(crate) const FEATURES: u64 = 5;
 pub(crate) const BORROWED: u64 = 6;
 pub(crate) const ELEMENTS: u64 = 7;
+pub(crate) const SAMPLED: u64 = 8;
 
 /// Whether all values are 0.
 ///

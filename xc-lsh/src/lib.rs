@@ -60,6 +60,7 @@
 //! | [`Keys`] | keys of many rows |
 //! | [`Probes`] | the keys that a row nearly had |
 //! | [`Tables`] | items by key: queries, updates |
+//! | [`Upkeep`] | which items are hashed anew, and when |
 //! | [`Sizing`] | how many codes, and how much memory |
 //! | [`theory`] | probabilities of keys and tables |
 //!
@@ -83,6 +84,7 @@ pub mod simhash;
 mod sizing;
 pub mod tables;
 pub mod theory;
+pub mod upkeep;
 pub mod wta;
 
 pub use dwta::Dwta;
@@ -95,4 +97,5 @@ pub use scratch::Scratch;
 pub use simhash::SimHash;
 pub use sizing::{Sizing, SizingError};
 pub use tables::Tables;
+pub use upkeep::Upkeep;
 pub use wta::Wta;

@@ -212,6 +212,12 @@ impl Tables {
         n_changed
     }
 
+    /// Gives the items from `first` on new keys, under which they are not found before all tables are sorted.
+    pub(crate) fn overwrite(&mut self, first: usize, keys: &Keys) {
+        assert_eq!(keys.n_tables(), self.n_tables, "tables of the keys, and of the items");
+        self.keys.to_mut()[first * self.n_tables..][..keys.as_slice().len()].copy_from_slice(keys.as_slice());
+    }
+
     /// Sorts some tables by the keys that they hold: every item is then found under its own key
     /// alone. Called with one table after another, no call takes long.
     ///
