@@ -158,7 +158,7 @@ proptest! {
                     world.tables = Tables::restore(5, world.tables.key_bits(), world.tables.state()).unwrap();
                     world.upkeep = Upkeep::restore(schedule, world.upkeep.state()).unwrap();
                 }
-                let items: Vec<u32> = (0..60).filter(|i| xc_hash::stream::mix(seed ^ step, *i) % 4 == 0).map(|i| i as u32).collect();
+                let items: Vec<u32> = (0..60).filter(|i| xc_hash::stream::mix(seed ^ step, *i).is_multiple_of(4)).map(|i| i as u32).collect();
                 world.change(seed ^ step, &items, 0.1);
                 world.work(step).unwrap();
             }

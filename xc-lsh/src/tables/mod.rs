@@ -47,6 +47,7 @@ use crate::scratch::Scratch;
 use overflow::{Change, Overflow};
 use rayon::prelude::*;
 use std::ops::Range;
+use xc_sparse::buffer::Pages;
 use xc_sparse::parallel::in_pool;
 use xc_sparse::{Buffer, CsrView, DenseRows, Rows};
 
@@ -127,8 +128,8 @@ impl Tables {
             n_items,
             n_tables,
             key_bits,
-            starts: vec![0; n_tables * ((1 << key_bits) + 1)].into(),
-            ids: vec![0; n_tables * n_items].into(),
+            starts: Pages::zeros(n_tables * ((1 << key_bits) + 1)).into(),
+            ids: Pages::zeros(n_tables * n_items).into(),
             keys: keys.into(),
             overflow: vec![Overflow::default(); n_tables],
             n_zero,
@@ -273,12 +274,6 @@ impl Tables {
     /// Where the start of a bucket stands.
     fn place(&self, table: usize, key: u32) -> usize {
         table * ((1 << self.key_bits) + 1) + key as usize
-    }
-
-    /// The sorted items of a bucket.
-    fn bucket(&self, table: usize, key: u32) -> Range<usize> {
-        let (at, first) = (self.place(table, key), table * self.n_items);
-        first + self.starts[at] as usize..first + self.starts[at + 1] as usize
     }
 }
 

@@ -1,12 +1,15 @@
 //! Queries: from keys to candidates.
 
 use super::Tables;
-use std::ops::{AddAssign, Range};
+use std::ops::AddAssign;
 use xc_hash::stream::mix64;
 use xc_sparse::simd::prefetch;
 
 /// Buckets that are asked for together.
 const WAVE: usize = 64;
+
+/// Entries of a cache line.
+const LINE: usize = 16;
 
 /// What is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,22 +82,8 @@ impl AddAssign for QueryCounts {
 pub struct QueryScratch {
     seen: Vec<u64>,
     probes: Vec<(u32, u32)>,
-    buckets: Vec<Range<usize>>,
-}
-
-impl QueryScratch {
-    /// Notes an item; false if it was noted before.
-    #[inline(always)]
-    fn see(&mut self, item: u32) -> bool {
-        let (word, bit) = (&mut self.seen[item as usize / 64], 1u64 << (item % 64));
-        let is_new = *word & bit == 0;
-        *word |= bit;
-        is_new
-    }
-
-    fn forget(&mut self, items: &[u32]) {
-        items.iter().for_each(|&item| self.seen[item as usize / 64] = 0);
-    }
+    /// First entry and length.
+    buckets: Vec<(usize, u32)>,
 }
 
 impl Tables {
@@ -132,7 +121,7 @@ impl Tables {
         query.excluded.iter().for_each(|&item| self.check_item(item));
         found.clear();
         scratch.seen.resize(self.n_items.div_ceil(64), 0);
-        query.excluded.iter().for_each(|&item| _ = scratch.see(item));
+        query.excluded.iter().for_each(|&item| _ = see(&mut scratch.seen, item));
         let mut counts = QueryCounts { queries: 1, ..QueryCounts::default() };
         let turn = mix64(query.turn);
         let first = scaled(turn, self.n_tables);
@@ -151,8 +140,7 @@ impl Tables {
         counts.candidates = found.len();
         counts.capped = usize::from(found.len() >= limits.candidates);
         counts.empty = usize::from(found.is_empty());
-        scratch.forget(found);
-        scratch.forget(query.excluded);
+        found.iter().chain(query.excluded).for_each(|&item| scratch.seen[item as usize / 64] = 0);
         counts
     }
 
@@ -188,40 +176,68 @@ impl Tables {
         scratch: &mut QueryScratch,
         found: &mut Vec<u32>,
     ) {
-        scratch.buckets.clear();
-        for &(table, key) in &scratch.probes {
-            let bucket = self.bucket(table as usize, key);
-            prefetch(&self.ids, bucket.start);
-            scratch.buckets.push(bucket);
+        let QueryScratch { seen, probes, buckets } = scratch;
+        let (starts, ids): (&[u32], &[u32]) = (&self.starts, &self.ids);
+        buckets.clear();
+        let mut n_entries = 0;
+        for &(table, key) in &*probes {
+            let at = self.place(table as usize, key);
+            let (start, len) = (table as usize * self.n_items + starts[at] as usize, starts[at + 1] - starts[at]);
+            // All lines of what will be read: the machine foresees none of so short a run.
+            let end = start + (len as usize).min(limits.per_bucket);
+            (start..end).step_by(LINE).for_each(|at| prefetch(ids, at));
+            prefetch(ids, end.max(1) - 1);
+            n_entries += end - start;
+            buckets.push((start, len));
         }
-        for at in 0..scratch.buckets.len() {
-            if found.len() >= limits.candidates {
-                break;
-            }
-            let ((table, key), bucket) = (scratch.probes[at], scratch.buckets[at].clone());
-            let table = table as usize;
-            let late = &self.overflow[table];
-            let n = bucket.len() + if late.is_empty() { 0 } else { late.items(key).count() };
-            let all = self.ids[bucket].iter().copied().chain(late.items(key));
-            let mut take = |item: u32| {
-                if found.len() < limits.candidates && scratch.see(item) {
-                    found.push(item);
-                }
-            };
+        let mut n = found.len();
+        // One more than there may be: an item that is known already is written, and overwritten.
+        found.resize((n + n_entries).min(limits.candidates) + 1, 0);
+        for (&(table, key), &(start, len)) in probes.iter().zip(&*buckets) {
+            let (late, len) = (&self.overflow[table as usize], len as usize);
             counts.buckets += 1;
-            counts.entries += n.min(limits.per_bucket);
-            if n <= limits.per_bucket {
-                all.for_each(&mut take);
+            let fits = n + len <= limits.candidates && n + len < found.len();
+            if late.is_empty() && len <= limits.per_bucket && fits {
+                counts.entries += len;
+                n = add_new(ids[start..start + len].iter().copied(), seen, found, n);
                 continue;
             }
-            counts.cut_buckets += 1;
+            let all = || ids[start..start + len].iter().copied().chain(late.items(key));
+            let len = len + late.items(key).count();
+            let taken = len.min(limits.per_bucket);
             // Cyclically from a place that follows from the turn and the table.
-            let begin = scaled(mix64(turn ^ table as u64), n);
-            let wrapped = (begin + limits.per_bucket).saturating_sub(n);
-            let taken = |at: usize| (at >= begin && at < begin + limits.per_bucket) || at < wrapped;
-            all.enumerate().filter(|&(at, _)| taken(at)).for_each(|(_, item)| take(item));
+            let begin = if taken < len { scaled(mix64(turn ^ u64::from(table)), len) } else { 0 };
+            counts.cut_buckets += usize::from(taken < len);
+            counts.entries += taken;
+            found.resize(found.len().max(n + taken + 1), 0);
+            n = add_new(all().skip(begin).chain(all().take(begin)).take(taken), seen, found, n);
+            if n >= limits.candidates {
+                found[limits.candidates..n].iter().for_each(|&item| seen[item as usize / 64] = 0);
+                n = limits.candidates;
+                break;
+            }
         }
+        found.truncate(n);
     }
+}
+
+/// Writes new items from `found[n]` on; gives the place behind them.
+#[inline(always)]
+fn add_new(items: impl Iterator<Item = u32>, seen: &mut [u64], found: &mut [u32], mut n: usize) -> usize {
+    for item in items {
+        found[n] = item;
+        n += usize::from(see(seen, item));
+    }
+    n
+}
+
+/// Notes an item; false if it was noted before.
+#[inline(always)]
+fn see(seen: &mut [u64], item: u32) -> bool {
+    let word = &mut seen[item as usize / 64];
+    let is_new = *word >> (item % 64) & 1 == 0;
+    *word |= 1 << (item % 64);
+    is_new
 }
 
 /// A number below `n`, or 0 where that is 0.

@@ -1,9 +1,9 @@
 //! Arrays in memory or in a mapped file.
 //!
-//! [`Buffer`] is a list of values that somebody owns: a `Vec`, or a file behind an `Arc`. Cloning
+//! [`Buffer`] is a list of values that somebody owns: a `Vec`, large pages, or a file behind an `Arc`. Cloning
 //! copies a pointer; writing copies the values first if they lie in a file or others see them.
 //! [`FloatBuffer`] is a buffer of one of the float types, chosen at run time: match on it once an
-//! operation, never once a value. [`Pages`] is scratch memory in large pages.
+//! operation, never once a value. [`Pages`] is memory in large pages.
 //!
 //! ```
 //! use xc_sparse::buffer::Buffer;
@@ -33,6 +33,7 @@ pub struct Buffer<T> {
 
 enum Place<T> {
     Memory(Arc<Vec<T>>),
+    Pages(Arc<Pages<T>>),
     #[cfg_attr(not(any(feature = "store", test)), expect(dead_code, reason = "only files are shared"))]
     /// A slice of memory that `_owner` keeps alive and never changes.
     Shared {
@@ -42,7 +43,7 @@ enum Place<T> {
     },
 }
 
-// SAFETY: `Memory` is an `Arc<Vec<T>>`. `Shared` is a shared view of immutable memory that the
+// SAFETY: `Memory` is an `Arc<Vec<T>>`, `Pages` one of a mapping that it owns. `Shared` is a shared view of immutable memory that the
 // owner (itself `Send + Sync`) keeps alive; `T: Sync` makes sharing its elements between threads
 // sound, and no method gives them away by value.
 unsafe impl<T: Send + Sync> Send for Buffer<T> {}
@@ -71,6 +72,7 @@ impl<T: Clone> Buffer<T> {
         }
         match &mut self.place {
             Place::Memory(values) => Arc::<Vec<T>>::make_mut(values),
+            Place::Pages(values) => Arc::<Pages<T>>::make_mut(values),
             Place::Shared { .. } => unreachable!("was copied"),
         }
     }
@@ -80,7 +82,9 @@ impl<T: Clone> Buffer<T> {
     /// Appends values; those before are copied first if they lie in a file or another buffer shares
     /// them.
     pub(crate) fn extend(&mut self, more: impl IntoIterator<Item = T>) {
-        self.to_mut();
+        if !matches!(self.place, Place::Memory(_)) {
+            self.place = Place::Memory(Arc::new(self.to_vec()));
+        }
         if let Place::Memory(values) = &mut self.place {
             Arc::make_mut(values).extend(more);
         }
@@ -90,6 +94,12 @@ impl<T: Clone> Buffer<T> {
 impl<T> From<Vec<T>> for Buffer<T> {
     fn from(values: Vec<T>) -> Self {
         Self { place: Place::Memory(Arc::new(values)) }
+    }
+}
+
+impl<T: bytemuck::Pod> From<Pages<T>> for Buffer<T> {
+    fn from(values: Pages<T>) -> Self {
+        Self { place: Place::Pages(Arc::new(values)) }
     }
 }
 
@@ -106,6 +116,7 @@ impl<T> Deref for Buffer<T> {
     fn deref(&self) -> &[T] {
         match &self.place {
             Place::Memory(values) => values,
+            Place::Pages(values) => values,
             // SAFETY: `of_bytes` took pointer and length from a valid slice of the owner's memory,
             // which does not move or change while the owner lives, and it lives as long as `self`.
             Place::Shared { start, len, .. } => unsafe { std::slice::from_raw_parts(*start, *len) },
@@ -123,6 +134,7 @@ impl<T> Clone for Buffer<T> {
     fn clone(&self) -> Self {
         let place = match &self.place {
             Place::Memory(values) => Place::Memory(Arc::clone(values)),
+            Place::Pages(values) => Place::Pages(Arc::clone(values)),
             Place::Shared { start, len, _owner } => {
                 Place::Shared { start: *start, len: *len, _owner: Arc::clone(_owner) }
             }
@@ -170,6 +182,12 @@ mod tests {
         let other = owned.clone();
         owned.to_mut()[0] = 7;
         assert_eq!((&*owned, &*other), (&[7, 2, 5][..], &[1, 2, 5][..]));
+        let mut large = Buffer::from(Pages::<u16>::zeros(3));
+        let other = large.clone();
+        large.to_mut()[1] = 4;
+        assert_eq!((&*large, &*other), (&[0, 4, 0][..], &[0; 3][..]));
+        large.extend([8]);
+        assert_eq!(&*large, [0, 4, 0, 8]);
         assert!(Buffer::<u64>::of_bytes(Arc::new(vec![0u8; 9]), |bytes| bytes).is_none());
     }
 }

@@ -9,14 +9,30 @@ use std::ops::{Deref, DerefMut};
 /// Values in memory that the system is asked to hold in large pages: a connection then rarely waits
 /// for an address to be translated (two threads over 32,768 inputs: 14 -> 19 G multiplications a
 /// second and core). Begins with zeros.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Pages<T> {
     memory: Option<MmapMut>,
     len: usize,
     of: PhantomData<T>,
 }
 
+impl<T> Default for Pages<T> {
+    fn default() -> Self {
+        Self { memory: None, len: 0, of: PhantomData }
+    }
+}
+
 impl<T: Pod> Pages<T> {
+    /// Zeros.
+    ///
+    /// # Panics
+    /// If there is not so much memory, as a vector would.
+    pub fn zeros(len: usize) -> Self {
+        let mut out = Self::default();
+        out.resize(len);
+        out
+    }
+
     /// Has `len` values afterwards. What they are is not said, but for new memory: zeros. No memory
     /// is given back.
     ///
@@ -36,11 +52,7 @@ impl<T: Pod> Pages<T> {
         let bytes = len * size_of::<T>();
         if self.memory.as_ref().map_or(0, |m| m.len()) < bytes {
             (self.memory, self.len) = (None, 0);
-            let memory = MmapMut::map_anon(bytes)?;
-            // A wish only: without large pages the memory serves as well.
-            #[cfg(target_os = "linux")]
-            let _ = memory.advise(Advice::HugePage);
-            self.memory = Some(memory);
+            self.memory = Some(map(bytes)?);
         }
         self.len = len;
         Ok(())
@@ -52,34 +64,52 @@ impl<T: Pod> Pages<T> {
     }
 }
 
-impl<T: Pod> Deref for Pages<T> {
+impl<T> Deref for Pages<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
         match &self.memory {
-            // A mapping begins at a page, which every type is aligned to.
-            Some(memory) => bytemuck::cast_slice(&memory[..self.len * size_of::<T>()]),
+            // SAFETY: there is memory only where `try_resize` was called, so T is Pod: any bytes are
+            // values. The mapping has room for `len` of them, and begins at a page, which every type
+            // is aligned to.
+            Some(memory) => unsafe { std::slice::from_raw_parts(memory.as_ptr().cast(), self.len) },
             None => &[],
         }
     }
 }
 
-impl<T: Pod> DerefMut for Pages<T> {
+impl<T> DerefMut for Pages<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.memory {
-            Some(memory) => bytemuck::cast_slice_mut(&mut memory[..self.len * size_of::<T>()]),
+            // SAFETY: as above; `self` is borrowed mutably.
+            Some(memory) => unsafe { std::slice::from_raw_parts_mut(memory.as_mut_ptr().cast(), self.len) },
             None => &mut [],
         }
     }
 }
 
-impl<T: Pod> Clone for Pages<T> {
+impl<T> Clone for Pages<T> {
     fn clone(&self) -> Self {
-        let mut out = Self { memory: None, len: 0, of: PhantomData };
-        out.resize(self.len);
-        out.copy_from_slice(self);
-        out
+        let Some(from) = &self.memory else { return Self::default() };
+        let n_bytes = self.len * size_of::<T>();
+        let copy = map(n_bytes).map(|mut to| {
+            to[..n_bytes].copy_from_slice(&from[..n_bytes]);
+            to
+        });
+        match copy {
+            Ok(memory) => Self { memory: Some(memory), len: self.len, of: PhantomData },
+            Err(e) => panic!("{n_bytes} bytes of memory: {e}"),
+        }
     }
+}
+
+/// Zeros.
+fn map(n_bytes: usize) -> io::Result<MmapMut> {
+    let memory = MmapMut::map_anon(n_bytes)?;
+    // A wish only: without large pages the memory serves as well.
+    #[cfg(target_os = "linux")]
+    let _ = memory.advise(Advice::HugePage);
+    Ok(memory)
 }
 
 #[cfg(test)]
@@ -88,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_buffer_grows_and_shrinks() {
-        let mut pages: Pages<u32> = Pages { memory: None, len: 0, of: PhantomData };
+        let mut pages = Pages::<u32>::default();
         assert!(pages.is_empty());
         pages.resize(0);
         assert!(pages.is_empty());
@@ -99,5 +129,7 @@ mod tests {
         assert_eq!(&*pages, [0; 3]);
         pages.resize(5000);
         assert_eq!((pages[4999], pages.clone()[4999]), (7, 7));
+        pages.resize(10);
+        assert_eq!((pages.clone().len(), pages.n_bytes()), (10, 20_000));
     }
 }
