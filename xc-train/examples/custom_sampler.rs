@@ -1,29 +1,26 @@
-//! A sampler of your own: a step scores the true labels, those that come right after them, and some
-//! of all.
+//! A sampler of your own: a step scores the true labels, those that come right after them, and 50
+//! of all others.
 
 use xc_sparse::{DType, DenseRows, LabelRows};
 use xc_train::head::sparse::{Sparse, SparseParams};
-use xc_train::sampler::{Candidates, LabelWeights, Queries, Sampler, UniformNegatives};
+use xc_train::sampler::{Candidates, LabelWeights, Mixture, Queries, Sampler};
 use xc_train::*;
 
-/// The label after each true one; it remembers nothing, so its settings are all of its state.
+/// The label after each true one; it remembers nothing.
 #[derive(Clone, Debug)]
-struct Neighbours(UniformNegatives);
+struct Neighbours;
 
 impl Sampler for Neighbours {
     fn sample(
         &self,
-        at: Step,
+        _: Step,
         queries: Queries<'_>,
-        weights: Option<LabelWeights<'_>>,
+        _: Option<LabelWeights<'_>>,
         labels: std::ops::Range<u32>,
         out: &mut Candidates,
     ) -> Result<(), StepError> {
-        let mut uniform = Candidates::default();
-        self.0.sample(at, queries, weights, labels.clone(), &mut uniform)?;
-        let mut list = std::collections::BTreeSet::from_iter(uniform.list(0).labels.iter().copied());
         let after = (0..queries.targets.len()).flat_map(|i| queries.targets.row(i)).map(|label| label + 1);
-        list.extend(after.filter(|label| labels.contains(label)));
+        let list = std::collections::BTreeSet::from_iter(after.filter(|label| labels.contains(label)));
         list.iter().for_each(|&label| out.push(label, 1.0, 0.0));
         out.end_list();
         Ok(())
@@ -35,7 +32,7 @@ impl Sampler for Neighbours {
 
 impl state::State for Neighbours {
     fn settings(&self) -> serde_json::Value {
-        serde_json::json!({ "neighbours": self.0.per_step })
+        "neighbours".into()
     }
 }
 
@@ -47,7 +44,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     batch.fill(&Examples::try_new(Features::Dense(DenseRows::new(&x, 16)), &y)?, &(0..100).collect::<Vec<_>>());
     let params = SparseParams { per_output: 16, uniform: true, weights: DType::F32, moments: DType::F32, rewire: None };
     let head = Sparse::new(1000, 16, params, Init::from(1))?;
-    let head = head.with_sampler(Some(Box::new(Neighbours(UniformNegatives { per_step: 50 }))));
+    let head = head.with_sampler(Some(Box::new(Mixture::new(Box::new(Neighbours), 50))));
     let mut network = Network::new(encoder::Precomputed::new(16), head);
     let rule = Rule { optimizer: Optimizer::adam(), rate: 0.05 };
     network.prepare(rule.optimizer, rule.optimizer);

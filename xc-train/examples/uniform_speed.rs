@@ -16,7 +16,7 @@ use xc_sparse::store::{Container, ContainerWriter, OpenMode};
 use xc_train::encoder::{Precomputed, Stack};
 use xc_train::head::Sparse;
 use xc_train::head::sparse::{Rewire, Screening, SparseParams};
-use xc_train::sampler::{Sampler, UniformNegatives};
+use xc_train::sampler::{Drawn, Sampler};
 use xc_train::{
     Activation, Batch, DenseRows, Examples, Features, Init, Loss, Network, Optimizer, Rule, Scratch, Step, StepParams,
 };
@@ -107,7 +107,7 @@ fn main() {
         .with_products(products);
     let head = Sparse::new(labels, hidden, params, Init::Random { seed: 1 }).expect("a sound shape");
     let head = head.with_screening(screening);
-    let sampler = negatives.map(|per_step| Box::new(UniformNegatives { per_step }) as Box<dyn Sampler>);
+    let sampler = negatives.map(|per_step| Box::new(Drawn::uniform(per_step)) as Box<dyn Sampler>);
     let head = head.with_sampler(sampler);
     let mut network = Network::new(encoder, head);
     for named in network.parameters_mut().into_iter().filter(|named| named.name == "head.bias") {

@@ -168,7 +168,7 @@ impl Classifier {
                 let connections = Connections::open(container, &prefix, n_labels, width, fan_in, head.weights, check)?;
                 let mut bias = Parameter::zeros(n_labels, 1, Decay::No);
                 biases.into_iter().for_each(|values| bias.set_stored(values));
-                Output::Sparse(params.as_trained(head, Sparse::from_parts(head.layer(), connections, bias)))
+                Output::Sparse(params.as_trained(Sparse::from_parts(head.layer(), connections, bias)))
             }
             HeadParams::Dense => {
                 push_layer(&mut shapes, "head", n_labels, width);

@@ -51,8 +51,8 @@ pub use input::Input;
 pub use memory::{Memory, Workload};
 pub use output::{Output, OutputScratch};
 pub use params::{
-    ClassifierParams, ClassifierParamsError, EmbeddingInit, EncoderParams, HeadParams, InputKind, SamplerParams,
-    SparseHeadParams, Wiring,
+    ClassifierParams, ClassifierParamsError, EmbeddingInit, EncoderParams, HeadParams, InputKind, SparseHeadParams,
+    Wiring,
 };
 pub(crate) use predict::Logits;
 pub use predict::{Only, PredictError, PredictScratch, QueryRow};

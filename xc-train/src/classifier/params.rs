@@ -4,7 +4,7 @@ use super::{Input, Output};
 use crate::encoder::{Bag, Precomputed, Stack};
 use crate::head::sparse::{Rewire, Screening, SparseParams};
 use crate::head::{Dense, Sparse};
-use crate::sampler::{Sampler, UniformNegatives};
+use crate::sampler::{SamplerParams, SamplerParamsError};
 use crate::{Activation, Init, Loss};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -122,37 +122,6 @@ pub struct SparseHeadParams {
     pub sampler: SamplerParams,
 }
 
-/// Which labels a step scores beside those that are true in its batch.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum SamplerParams {
-    /// All labels.
-    All,
-    /// Negatives that are equally likely ([`UniformNegatives`]).
-    Uniform {
-        /// Labels drawn per step.
-        per_step: usize,
-    },
-    /// Negatives by how often labels are true
-    /// ([`FrequencyNegatives`](crate::sampler::FrequencyNegatives)).
-    Frequency {
-        /// Labels drawn per step.
-        per_step: usize,
-        /// A label's chance is proportional to this power of its frequency.
-        power: f64,
-    },
-}
-
-impl SamplerParams {
-    /// Labels drawn per step; none where all are scored.
-    pub fn per_step(self) -> Option<usize> {
-        match self {
-            Self::All => None,
-            Self::Uniform { per_step } | Self::Frequency { per_step, .. } => Some(per_step),
-        }
-    }
-}
-
 impl Default for SparseHeadParams {
     /// 32 connections and the paper's rewiring (a tenth every 1,000 steps of 32 instances).
     fn default() -> Self {
@@ -181,6 +150,12 @@ pub enum ClassifierParamsError {
         /// What they may be.
         expected: &'static str,
     },
+    /// A sampler that is impossible.
+    #[error(transparent)]
+    Sampler(#[from] SamplerParamsError),
+    /// A sparse layer has no row of weights for each label.
+    #[error("a sampler that looks for labels by their weights, expected one that does not: the layer is sparse")]
+    NeedsRows,
     /// A number outside its range.
     #[error("{name} is {got}, expected {expected}")]
     Number {
@@ -262,7 +237,7 @@ impl ClassifierParams {
         Ok(match &self.head {
             HeadParams::Dense => Output::Dense(Dense::new(n_labels, width, init).with_products(self.precision)),
             HeadParams::Sparse(head) => {
-                Output::Sparse(self.as_trained(head, Sparse::new(n_labels, width, head.layer(), init)?))
+                Output::Sparse(self.as_trained(Sparse::new(n_labels, width, head.layer(), init)?))
             }
         })
     }
@@ -273,14 +248,9 @@ impl ClassifierParams {
     }
 
     /// The layer with what a step does.
-    pub(super) fn as_trained(&self, head: &SparseHeadParams, layer: Sparse) -> Sparse {
-        let sampler: Option<Box<dyn Sampler>> = match head.sampler {
-            SamplerParams::Uniform { per_step } => Some(Box::new(UniformNegatives { per_step })),
-            // Frequencies come with the training instances: see `Classifier::initialise`.
-            SamplerParams::All | SamplerParams::Frequency { .. } => None,
-        };
+    pub(super) fn as_trained(&self, layer: Sparse) -> Sparse {
         let screening = if self.screens() { Screening::WherePays } else { Screening::Never };
-        layer.with_sampler(sampler).with_screening(screening)
+        layer.with_screening(screening)
     }
 }
 
@@ -327,13 +297,9 @@ impl SparseHeadParams {
         if !(0.0..=1.0).contains(&self.rewire_fraction) {
             return number("rewire_fraction", self.rewire_fraction, "a share from 0 to 1");
         }
-        if self.sampler.per_step() == Some(0) {
-            return number("negatives", 0.0, "at least 1");
-        }
-        if let SamplerParams::Frequency { power, .. } = self.sampler
-            && !(power.is_finite() && power >= 0.0)
-        {
-            return number("power", power, "a finite number from 0 on");
+        self.sampler.check()?;
+        if self.sampler.needs_rows() {
+            return Err(ClassifierParamsError::NeedsRows);
         }
         if !matches!(self.moments, DType::F32 | DType::Bf16) {
             return Err(ClassifierParamsError::Moments { got: self.moments });

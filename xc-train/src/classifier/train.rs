@@ -1,10 +1,10 @@
 //! Initial values that follow from the training instances.
 
-use super::{Classifier, HeadParams, Output, SamplerParams};
+use super::{Classifier, HeadParams, Output};
 use crate::encoder::lsa;
-use crate::sampler::FrequencyNegatives;
+use crate::sampler::{NegativeParams, SamplerData, SamplerParams};
 use crate::trainer::{Observer, Subset, Summary, TrainError, Trainer};
-use crate::{Features, Loss};
+use crate::{Features, Head, Loss, StepError};
 
 /// How far below the margin the biases begin with the squared hinge. A label that is rare begins at
 /// the margin itself otherwise, where the noise of the initial weights gives half of all (instance,
@@ -68,11 +68,12 @@ impl Classifier {
         let bias = self.network.head_mut().bias_mut();
         bias.iter_mut().zip(biases).for_each(|(bias, prior)| *bias = prior - below);
         if let (HeadParams::Sparse(params), Output::Sparse(head)) = (&self.params.head, self.network.head_mut())
-            && let SamplerParams::Frequency { per_step, power } = params.sampler
+            && params.sampler != SamplerParams::All
         {
-            // Where no label is ever true nothing is drawn: the true ones are all there is.
-            let sampler = FrequencyNegatives::new(&counts, power, per_step).ok();
-            head.set_sampler(sampler.map(|sampler| Box::new(sampler) as _));
+            let (n_instances, width) = (train.rows().len(), head.width());
+            let data = SamplerData { counts: &counts, n_instances, width, seed };
+            let sampler = NegativeParams::from(params.sampler).build(&data);
+            head.set_sampler(Some(sampler.map_err(|e| StepError::new("sampler", e))?));
         }
         Ok(())
     }

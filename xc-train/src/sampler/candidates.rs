@@ -1,5 +1,6 @@
 //! What a sampler gives: lists of labels.
 
+use std::ops::AddAssign;
 use std::time::Duration;
 
 /// Lists of chosen labels: one for the batch, or one for each instance. Buffers only grow.
@@ -100,6 +101,18 @@ impl Candidates {
 impl PartialEq for Candidates {
     fn eq(&self, other: &Self) -> bool {
         (&self.ptr, &self.labels, &self.weight, &self.log_q) == (&other.ptr, &other.labels, &other.weight, &other.log_q)
+    }
+}
+
+impl AddAssign for SampleCost {
+    fn add_assign(&mut self, other: Self) {
+        self.hash += other.hash;
+        self.query += other.query;
+        self.n_hashes += other.n_hashes;
+        self.n_buckets += other.n_buckets;
+        self.n_found += other.n_found;
+        self.n_empty += other.n_empty;
+        self.n_stale += other.n_stale;
     }
 }
 

@@ -9,14 +9,29 @@
 //! labels, so that it may look for labels that are hard to tell from the true ones. It is a
 //! [`State`]: tables and graphs that it keeps go into checkpoints.
 
+mod alias;
+mod all;
 mod candidates;
-mod frequency;
-mod uniform;
+mod drawn;
+mod error;
+mod in_batch;
+mod lists;
+mod mixture;
+mod params;
+mod subset;
+mod top_k;
+mod weighting;
 mod weights;
 
+pub use all::AllLabels;
 pub use candidates::{CandidateList, Candidates, SampleCost};
-pub use frequency::{FrequencyError, FrequencyNegatives};
-pub use uniform::UniformNegatives;
+pub use drawn::{Drawn, DrawnError};
+pub use error::SampleError;
+pub use in_batch::InBatch;
+pub use mixture::Mixture;
+pub use params::{NegativeParams, SamplerData, SamplerParams, SamplerParamsError};
+pub use top_k::TopLogits;
+pub use weighting::Weighting;
 pub use weights::LabelWeights;
 
 use crate::state::State;
@@ -123,20 +138,3 @@ impl Clone for Box<dyn Sampler> {
         self.clone_box()
     }
 }
-
-/// Logarithm of the chance that a label of chance `q` is among `n` independent draws.
-fn log_chance(q: f64, n: usize) -> f32 {
-    (-(n as f64 * (-q).ln_1p()).exp_m1()).ln() as f32
-}
-
-/// Draws `n` times, and ends a list of the labels that came: ascending and unique, of weight 1.
-fn push_drawn(n: usize, mut draw: impl FnMut() -> u32, q: impl Fn(u32) -> f64, out: &mut Candidates) {
-    let mut drawn: Vec<u32> = (0..n).map(|_| draw()).collect();
-    drawn.sort_unstable();
-    drawn.dedup();
-    drawn.iter().for_each(|&label| out.push(label, 1.0, log_chance(q(label), n)));
-    out.end_list();
-}
-
-#[cfg(test)]
-mod tests;

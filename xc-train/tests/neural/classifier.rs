@@ -10,9 +10,9 @@ use xc_sparse::uniform::{ByteLines, ScreenRows};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::classifier::{
     Classifier, ClassifierParams, ClassifierParamsError, EmbeddingInit, HeadParams, InputKind, Only,
-    OpenClassifierError, PredictError, PredictScratch, QueryRow, SamplerParams, SparseHeadParams, Wiring, Workload,
-    preset,
+    OpenClassifierError, PredictError, PredictScratch, QueryRow, SparseHeadParams, Wiring, Workload, preset,
 };
+use xc_train::sampler::SamplerParams;
 use xc_train::schedule::Constant;
 use xc_train::state::{Role, Snapshot, State};
 use xc_train::trainer::{Event, Observer, Silent, Subset, TrainError};
@@ -65,8 +65,9 @@ fn compositions() -> Vec<ClassifierParams> {
         change(|p| (p.head, p.loss) = (HeadParams::Dense, Loss::Softmax)),
         change(|p| (p.encoder.input, p.encoder.widths) = (InputKind::Dense, vec![48])),
         change(|p| (p.encoder.input, p.encoder.widths) = (InputKind::Dense, vec![20, 30])),
-        change(|p| (head(p).sampler, p.loss) = (SamplerParams::Uniform { per_step: 7 }, Loss::Bce)),
-        change(|p| head(p).sampler = SamplerParams::Frequency { per_step: 9, power: 0.75 }),
+        change(|p| (head(p).sampler, p.loss) = (SamplerParams::Uniform { per_list: 7 }, Loss::Bce)),
+        change(|p| head(p).sampler = SamplerParams::Frequency { per_list: 9, power: 0.75 }),
+        change(|p| head(p).sampler = SamplerParams::LogUniform { per_list: 9 }),
         change(|p| p.loss = Loss::Softmax),
     ]
 }
@@ -453,9 +454,10 @@ fn impossible_classifiers_are_refused() {
     assert!(said(|p| p.encoder.widths = vec![3, 0]).contains("expected at least one width"));
     assert!(said(|p| head(p).moments = DType::F16).contains("moments of f16, expected f32 or bf16"));
     assert!(said(|p| head(p).rewire_fraction = f64::NAN).contains("rewire_fraction is NaN"));
-    assert!(said(|p| head(p).sampler = SamplerParams::Uniform { per_step: 0 }).contains("negatives is 0"));
-    let power = |p: &mut ClassifierParams| head(p).sampler = SamplerParams::Frequency { per_step: 3, power: -1.0 };
+    assert!(said(|p| head(p).sampler = SamplerParams::Uniform { per_list: 0 }).contains("per_list is 0"));
+    let power = |p: &mut ClassifierParams| head(p).sampler = SamplerParams::Frequency { per_list: 3, power: -1.0 };
     assert!(said(power).contains("power is -1"));
+    assert!(said(|p| head(p).sampler = SamplerParams::TopK { per_instance: 2 }).contains("the layer is sparse"));
     assert!(said(|p| p.encoder.embedding_rate = -0.1).contains("embedding_rate is -0.1"));
     assert!(said(|p| p.encoder.embedding_rate = f32::INFINITY).contains("embedding_rate is inf"));
     assert!(said(|p| p.encoder.dropout = 1.0).contains("dropout is 1"));

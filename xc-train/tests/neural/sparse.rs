@@ -14,7 +14,7 @@ use xc_sparse::uniform::{FanIn, Indices, LANES};
 use xc_train::encoder::{Precomputed, Stack};
 use xc_train::head::sparse::{Rewire, Screening, SparseParams};
 use xc_train::head::{Ranked, Sparse};
-use xc_train::sampler::{Candidates, Queries, Sampler, UniformNegatives};
+use xc_train::sampler::{Candidates, Drawn, Queries, Sampler};
 use xc_train::schedule::Constant;
 use xc_train::state::{Role, Snapshot, State};
 use xc_train::trainer::{CHECKPOINT, CheckpointAt, Event, Keep, Observer, STATE, Silent, Subset, TrainError};
@@ -416,8 +416,8 @@ fn every_precision_learns() {
 #[test]
 fn negatives_bound_what_a_step_touches() {
     let data = Data::new(50, 20, 3000, 6);
-    let drawn = UniformNegatives { per_step: 100 };
-    let first = head(3000, 20, params(6, true), 2).with_sampler(Some(Box::new(drawn)));
+    let drawn = Drawn::uniform(100);
+    let first = head(3000, 20, params(6, true), 2).with_sampler(Some(Box::new(drawn.clone())));
     let (mut changed, mut room, batch) = (first.clone(), Default::default(), data.batch());
     let sgd = Optimizer::sgd();
     let mut gradient = Activations::default();
@@ -520,7 +520,7 @@ proptest! {
             exact = exact.with_tile(tile);
         }
         if seed % 2 == 0 {
-            exact = exact.with_sampler(Some(Box::new(UniformNegatives { per_step: n_outputs / 2 })));
+            exact = exact.with_sampler(Some(Box::new(Drawn::uniform(n_outputs / 2))));
         }
         let mut screened = exact.clone().with_screening(Screening::Always);
         prop_assert_ne!(screened.settings(), exact.settings());

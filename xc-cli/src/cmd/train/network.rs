@@ -25,6 +25,7 @@ use xc_sparse::store::{Checkpoint, Layout};
 use xc_sparse::{Cancel, LabelRows, Rows};
 use xc_train::classifier::{Classifier, ClassifierParams, HeadParams, InputKind, Only, Preset, Workload};
 use xc_train::metrics::Metric;
+use xc_train::sampler::SamplerParams;
 use xc_train::trainer::{self, CHECKPOINT, CheckpointAt, Event, Observer, STATE, Subset, TrainError};
 use xc_train::{Examples, Features, Loss, Optimizer, TrainParams, Trainer};
 
@@ -362,7 +363,7 @@ impl Session<'_> {
             warn_of_long_rows(rows, context);
         }
         if params.loss == Loss::Bce
-            && matches!(&params.head, HeadParams::Sparse(head) if head.sampler.per_step().is_none())
+            && matches!(&params.head, HeadParams::Sparse(head) if head.sampler == SamplerParams::All)
         {
             context.note("bce has a gradient for every label: an epoch takes longer than with squared-hinge");
         }
@@ -416,14 +417,15 @@ fn training_error(train: &Path, error: &TrainError) -> CliError {
 /// What is impossible about a classifier, by the option that says it.
 pub(super) fn params_error(error: &xc_train::classifier::ClassifierParamsError) -> CliError {
     use xc_train::classifier::ClassifierParamsError as E;
+    use xc_train::sampler::SamplerParamsError;
     let option = match error {
         E::Widths { .. } => "network.widths",
         E::Number { name: "embedding_rate", .. } => "network.embedding-rate",
         E::Number { name: "input_dropout", .. } => "network.input-dropout",
         E::Number { name: "dropout", .. } => "network.dropout",
         E::Number { name: "rewire_fraction", .. } => "head.rewire-fraction",
-        E::Number { name: "negatives", .. } => "negatives",
-        E::Number { name: "power", .. } => "sampler.power",
+        E::Sampler(SamplerParamsError::Number { name: "power", .. }) => "sampler.power",
+        E::Sampler(_) => "negatives",
         E::Connections(_) | E::TooMany { .. } => "head.fan-in",
         E::Moments { .. } => "head.moments",
         _ => "train",

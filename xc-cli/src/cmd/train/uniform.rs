@@ -9,8 +9,9 @@ use crate::named::number_type;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use xc_sparse::dtype::DType;
 use xc_train::classifier::{
-    ClassifierParams, EmbeddingInit, HeadParams, InputKind, Preset, SamplerParams, SparseHeadParams, Wiring, preset,
+    ClassifierParams, EmbeddingInit, HeadParams, InputKind, Preset, SparseHeadParams, Wiring, preset,
 };
+use xc_train::sampler::SamplerParams;
 
 /// Instances between two changes of the connections unless steps are asked for: 1000 steps of 32.
 const REWIRE_INSTANCES: u64 = 32_000;
@@ -93,11 +94,16 @@ struct HeadArgs {
     #[arg(long = "head.rewire-fraction", value_name = "SHARE", default_value_t = 0.1)]
     rewire_fraction: f64,
     /// Labels that a step scores beside those that are true in its batch: all, uniform negatives,
-    /// or negatives drawn by how often labels are true [default: all; uniform with --negatives]
+    /// or negatives drawn by how often labels are true, by frequency or by rank [default: all;
+    /// uniform with --negatives]
     #[arg(long, value_name = "SAMPLER", value_parser = sampler())]
     sampler: Option<SamplerParams>,
     /// Negatives drawn per step
-    #[arg(long, value_name = "N", required_if_eq_any([("sampler", "uniform"), ("sampler", "frequency")]))]
+    #[arg(long, value_name = "N", required_if_eq_any([
+        ("sampler", "uniform"),
+        ("sampler", "log-uniform"),
+        ("sampler", "frequency"),
+    ]))]
     negatives: Option<usize>,
     /// Power of a label's frequency that its chance is proportional to (--sampler frequency)
     #[arg(long = "sampler.power", value_name = "X", default_value_t = 0.75)]
@@ -133,9 +139,10 @@ fn wiring() -> impl TypedValueParser<Value = Connections> {
 
 /// Reads a sampler by its name; its numbers are options of their own.
 fn sampler() -> impl TypedValueParser<Value = SamplerParams> {
-    PossibleValuesParser::new(["all", "uniform", "frequency"]).map(|name| match &*name {
-        "uniform" => SamplerParams::Uniform { per_step: 0 },
-        "frequency" => SamplerParams::Frequency { per_step: 0, power: 0.0 },
+    PossibleValuesParser::new(["all", "uniform", "log-uniform", "frequency"]).map(|name| match &*name {
+        "uniform" => SamplerParams::Uniform { per_list: 0 },
+        "log-uniform" => SamplerParams::LogUniform { per_list: 0 },
+        "frequency" => SamplerParams::Frequency { per_list: 0, power: 0.0 },
         _ => SamplerParams::All,
     })
 }
@@ -201,15 +208,14 @@ impl HeadArgs {
     }
 
     fn sampler(&self) -> Result<SamplerParams, CliError> {
-        match (self.sampler, self.negatives) {
-            (Some(SamplerParams::All), Some(_)) => {
+        let Some(per_list) = self.negatives else { return Ok(SamplerParams::All) };
+        match self.sampler {
+            Some(SamplerParams::All) => {
                 Err(CliError::usage("--negatives: --sampler all scores every label; one of the two is expected"))
             }
-            (None | Some(SamplerParams::Uniform { .. }), Some(per_step)) => Ok(SamplerParams::Uniform { per_step }),
-            (Some(SamplerParams::Frequency { .. }), Some(per_step)) => {
-                Ok(SamplerParams::Frequency { per_step, power: self.power })
-            }
-            (_, None) => Ok(SamplerParams::All),
+            Some(SamplerParams::LogUniform { .. }) => Ok(SamplerParams::LogUniform { per_list }),
+            Some(SamplerParams::Frequency { .. }) => Ok(SamplerParams::Frequency { per_list, power: self.power }),
+            _ => Ok(SamplerParams::Uniform { per_list }),
         }
     }
 

@@ -1,0 +1,43 @@
+//! Why there are no candidates.
+
+use super::LabelWeights;
+use crate::StepError;
+use std::ops::Range;
+use thiserror::Error;
+
+/// A sampler that looks at weights cannot.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SampleError {
+    /// The head keeps its weights in another form.
+    #[error("the head has no row of weights for each label, and the sampler looks for labels by their rows")]
+    NoRows,
+    /// NaN or an infinity among the weights.
+    #[error("weights of label {label}: not finite")]
+    Weights {
+        /// The label.
+        label: u32,
+    },
+    /// NaN or an infinity in what the encoder made of an instance.
+    #[error("vector of instance {instance}: not finite")]
+    Vector {
+        /// Number of the instance.
+        instance: u32,
+    },
+}
+
+impl From<SampleError> for StepError {
+    fn from(error: SampleError) -> Self {
+        Self::new("sampler", error)
+    }
+}
+
+/// The weights, which have to be there.
+pub(super) fn rows<'a>(
+    weights: Option<LabelWeights<'a>>,
+    labels: &Range<u32>,
+) -> Result<LabelWeights<'a>, SampleError> {
+    let weights = weights.ok_or(SampleError::NoRows)?;
+    assert!(labels.end as usize <= weights.n(), "labels {labels:?}, weights of {}", weights.n());
+    Ok(weights)
+}

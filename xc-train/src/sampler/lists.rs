@@ -1,0 +1,105 @@
+//! How lists are made: the streams that they are drawn from, one list or one for each instance.
+
+use super::{Candidates, Lists, Queries};
+use crate::{Step, StepError};
+use rayon::prelude::*;
+use xc_hash::stream::{Purpose, name};
+
+/// Who draws: no two samplers of a step share a stream.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Who {
+    Drawn = 1,
+    Mixture = 2,
+}
+
+impl Who {
+    /// The stream of the list that a step's batch shares.
+    pub(super) fn of_step(self, at: Step) -> u64 {
+        name(at.seed, Purpose::Negatives, &[self as u64, 0, at.number])
+    }
+
+    /// The stream of an instance in its epoch: its place in a batch, and the batch, do not matter.
+    pub(super) fn of_instance(self, at: Step, instance: u32) -> u64 {
+        name(at.seed, Purpose::Negatives, &[self as u64, 1, u64::from(at.epoch), u64::from(instance)])
+    }
+}
+
+/// A list in the making: labels ascending and unique.
+#[derive(Debug, Default)]
+pub(super) struct List {
+    pub(super) labels: Vec<u32>,
+    /// Weight and log q of each label.
+    pub(super) corrections: Vec<(f32, f32)>,
+}
+
+impl List {
+    pub(super) fn push(&mut self, label: u32, correction: (f32, f32)) {
+        self.labels.push(label);
+        self.corrections.push(correction);
+    }
+
+    /// Sorts the labels, which count for what they are.
+    pub(super) fn make_exact(&mut self) {
+        self.labels.sort_unstable();
+        self.labels.dedup();
+        self.corrections.clear();
+        self.corrections.resize(self.labels.len(), (1.0, 0.0));
+    }
+
+    /// Makes the list exact, and adds it to `out`.
+    pub(super) fn end_exact(mut self, out: &mut Candidates) {
+        self.make_exact();
+        self.end(out);
+    }
+
+    pub(super) fn end(&self, out: &mut Candidates) {
+        let corrected = self.labels.iter().zip(&self.corrections);
+        corrected.for_each(|(&label, &(weight, log_q))| out.push(label, weight, log_q));
+        out.end_list();
+    }
+}
+
+/// Makes a list for the batch, or one for each instance, where threads share the instances out:
+/// `make` gets the name of the list's stream and the place of its instance.
+pub(super) fn make_lists(
+    lists: Lists,
+    (at, who): (Step, Who),
+    queries: Queries<'_>,
+    out: &mut Candidates,
+    make: impl Fn(u64, Option<usize>, &mut List) -> Result<(), StepError> + Sync,
+) -> Result<(), StepError> {
+    match lists {
+        Lists::Shared => {
+            let mut list = List::default();
+            make(who.of_step(at), None, &mut list)?;
+            list.end(out);
+        }
+        Lists::Own => {
+            own_lists(queries.instances.len(), out, |place, list| {
+                make(who.of_instance(at, queries.instances[place]), Some(place), list)
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes a list for each of `n` places.
+pub(super) fn own_lists(
+    n: usize,
+    out: &mut Candidates,
+    make: impl Fn(usize, &mut List) -> Result<(), StepError> + Sync,
+) -> Result<(), StepError> {
+    let mut made: Vec<List> = Vec::new();
+    made.resize_with(n, List::default);
+    made.par_iter_mut().enumerate().try_for_each(|(place, list)| make(place, list))?;
+    made.iter().for_each(|list| list.end(out));
+    Ok(())
+}
+
+/// Labels that are true of any instance, ascending.
+pub(super) fn positives(queries: Queries<'_>) -> Vec<u32> {
+    let mut all: Vec<u32> = (0..queries.targets.len()).flat_map(|i| queries.targets.row(i)).copied().collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}

@@ -1,0 +1,135 @@
+//! Hard labels for what they are, and uniform ones for all the rest.
+
+use super::lists::{List, Who, own_lists, positives};
+use super::subset::{subset_outside, within};
+use super::{Candidates, LabelWeights, Lists, Queries, Sampler, Weighting};
+use crate::state::State;
+use crate::{Step, StepError};
+use serde_json::json;
+use std::ops::Range;
+use xc_hash::stream::Stream;
+
+/// A hard set H from any sampler, the positives P, and uniform labels U drawn without replacement
+/// from what is left.
+///
+/// ```text
+///   labels     P ∪ H                       the other L - |P ∪ H|
+///   in list    all of them                 |U| of them
+///   weight     1                           (L - |P ∪ H|) / |U|
+/// ```
+///
+/// A sum of losses weighted so has the sum over all labels as its mean, however H was found: with
+/// limits, from stale tables, by a search that ends early. No chance of H is asked for; weights that
+/// the other sampler gives are not used. [`Weighting::Inverse`] is this, with a cap or without;
+/// [`Weighting::None`] leaves U at weight 1.
+///
+/// In a shared list P are the positives of all instances, which are exact negatives of the others;
+/// in a list of its own the instance's positives are left out.
+#[derive(Clone, Debug)]
+pub struct Mixture {
+    hard: Box<dyn Sampler>,
+    uniform: usize,
+    lists: Lists,
+    weighting: Weighting,
+}
+
+impl Mixture {
+    /// `uniform` labels for each list beside what `hard` chooses, weighted and capped.
+    pub fn new(hard: Box<dyn Sampler>, uniform: usize) -> Self {
+        Self { hard, uniform, lists: Lists::Shared, weighting: Weighting::CAPPED }
+    }
+
+    /// One list a batch, which takes in all lists of the other sampler, or one for each instance.
+    /// Where the other sampler gives one list for the batch, every instance gets it.
+    pub fn with_lists(self, lists: Lists) -> Self {
+        Self { lists, ..self }
+    }
+
+    /// What a uniform label counts.
+    pub fn with_weighting(self, weighting: Weighting) -> Self {
+        Self { weighting, ..self }
+    }
+
+    /// `exact` (ascending) and U; of the former those that `is_listed` keeps.
+    fn fill(&self, exact: &[u32], is_listed: impl Fn(u32) -> bool, labels: &Range<u32>, stream: u64, list: &mut List) {
+        let n_left = labels.len() - within(exact, labels).len();
+        let mut uniform = Vec::with_capacity(self.uniform.min(n_left));
+        subset_outside(labels, exact, self.uniform, &mut Stream::new(stream), &mut uniform);
+        let correction = self.weighting.of(uniform.len() as f64 / n_left.max(1) as f64);
+        let mut uniform = uniform.into_iter().peekable();
+        for &label in within(exact, labels).iter().filter(|&&label| is_listed(label)) {
+            while let Some(before) = uniform.next_if(|&drawn| drawn < label) {
+                list.push(before, correction);
+            }
+            list.push(label, (1.0, 0.0));
+        }
+        uniform.for_each(|label| list.push(label, correction));
+    }
+}
+
+impl Sampler for Mixture {
+    fn sample(
+        &self,
+        at: Step,
+        queries: Queries<'_>,
+        weights: Option<LabelWeights<'_>>,
+        labels: Range<u32>,
+        out: &mut Candidates,
+    ) -> Result<(), StepError> {
+        let mut hard = Candidates::default();
+        self.hard.sample(at, queries, weights, labels.clone(), &mut hard)?;
+        *out.cost_mut() += *hard.cost();
+        let with = |mut exact: Vec<u32>, lists: Range<usize>| {
+            lists.for_each(|i| exact.extend_from_slice(hard.list(i).labels));
+            exact.sort_unstable();
+            exact.dedup();
+            exact
+        };
+        match self.lists {
+            Lists::Shared => {
+                let exact = with(positives(queries), 0..hard.len());
+                let mut list = List::default();
+                self.fill(&exact, |_| true, &labels, Who::Mixture.of_step(at), &mut list);
+                list.end(out);
+                Ok(())
+            }
+            Lists::Own => own_lists(queries.instances.len(), out, |place, list| {
+                let own = queries.targets.row(place);
+                let from = if hard.len() == 1 { 0 } else { place };
+                let exact = with(own.to_vec(), from..from + 1);
+                let stream = Who::Mixture.of_instance(at, queries.instances[place]);
+                self.fill(&exact, |label| own.binary_search(&label).is_err(), &labels, stream, list);
+                Ok(())
+            }),
+        }
+    }
+
+    fn changed(
+        &mut self,
+        at: Step,
+        queries: Queries<'_>,
+        labels: &[u32],
+        weights: Option<LabelWeights<'_>>,
+    ) -> Result<(), StepError> {
+        self.hard.changed(at, queries, labels, weights)
+    }
+
+    fn clone_box(&self) -> Box<dyn Sampler> {
+        Box::new(self.clone())
+    }
+}
+
+impl State for Mixture {
+    fn settings(&self) -> serde_json::Value {
+        let hard = self.hard.settings();
+        json!({ "hard": hard, "uniform": self.uniform, "lists": self.lists, "weighting": self.weighting })
+    }
+
+    fn visit(&self, f: &mut crate::state::Visitor<'_>) -> Result<(), crate::state::StateError> {
+        self.hard.visit(f)
+    }
+
+    fn load(&mut self, from: &dyn crate::state::Arrays) -> Result<(), crate::state::StateError> {
+        self.hard.load(from)
+    }
+}

@@ -1,0 +1,180 @@
+//! Samplers as data: by name, with numbers that a file or an option may give.
+
+use super::{AllLabels, Drawn, DrawnError, InBatch, Lists, Mixture, Sampler, TopLogits, Weighting};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Where labels come from; see the table of [samplers](super).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum SamplerParams {
+    /// [`AllLabels`].
+    All,
+    /// [`Drawn::uniform`].
+    Uniform {
+        /// Labels of a list.
+        per_list: usize,
+    },
+    /// [`Drawn::log_uniform`].
+    LogUniform {
+        /// Draws of a list.
+        per_list: usize,
+    },
+    /// [`Drawn::frequency`].
+    Frequency {
+        /// Draws of a list.
+        per_list: usize,
+        /// A label's chance is proportional to this power of its frequency.
+        power: f64,
+    },
+    /// [`InBatch`].
+    InBatch,
+    /// [`TopLogits`].
+    TopK {
+        /// Labels of an instance.
+        per_instance: usize,
+    },
+}
+
+/// Which labels a step scores beside the true ones: where they come from, for whom, and what they
+/// count.
+///
+/// ```
+/// use xc_train::sampler::{Lists, NegativeParams, SamplerData, SamplerParams, Weighting};
+///
+/// // Ten hard labels an instance and 500 uniform ones, in one list for the batch.
+/// let json = r#"{ "sampler": { "name": "top-k", "per_instance": 10 }, "uniform": 500,
+///                 "weighting": { "name": "inverse", "cap": 4.0 } }"#;
+/// let params: NegativeParams = serde_json::from_str(json)?;
+/// assert_eq!(params.sampler, SamplerParams::TopK { per_instance: 10 });
+/// assert_eq!((params.lists, params.weighting), (Lists::Shared, Weighting::CAPPED));
+/// let data = SamplerData { counts: &[3, 1, 0, 7], n_instances: 8, width: 16, seed: 1 };
+/// let sampler = params.build(&data)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NegativeParams {
+    /// Where labels come from.
+    pub sampler: SamplerParams,
+    /// One list a batch, or one for each instance.
+    #[serde(default)]
+    pub lists: Lists,
+    /// Uniform labels of a list beside those of the sampler ([`Mixture`]); 0: none.
+    #[serde(default)]
+    pub uniform: usize,
+    /// What a label of a list counts; of a mixture, a uniform one.
+    #[serde(default)]
+    pub weighting: Weighting,
+}
+
+impl From<SamplerParams> for NegativeParams {
+    /// One list a batch, without uniform labels beside it.
+    fn from(sampler: SamplerParams) -> Self {
+        Self { sampler, lists: Lists::Shared, uniform: 0, weighting: Weighting::default() }
+    }
+}
+
+/// What samplers are built from beside their parameters.
+#[derive(Clone, Copy, Debug)]
+pub struct SamplerData<'a> {
+    /// Of how many training instances each label is true.
+    pub counts: &'a [u32],
+    /// Training instances.
+    pub n_instances: usize,
+    /// Values of a vector.
+    pub width: usize,
+    /// Names the random functions that a sampler keeps.
+    pub seed: u64,
+}
+
+/// A sampler that is impossible.
+#[derive(Clone, Copy, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum SamplerParamsError {
+    /// A number outside its range.
+    #[error("{name} is {got}, expected {expected}")]
+    Number {
+        /// Which.
+        name: &'static str,
+        /// Its value.
+        got: f64,
+        /// What it may be.
+        expected: &'static str,
+    },
+    /// There is no such distribution.
+    #[error(transparent)]
+    Drawn(#[from] DrawnError),
+}
+
+impl SamplerParams {
+    /// Whether it looks at the rows of the labels.
+    pub fn needs_rows(self) -> bool {
+        matches!(self, Self::TopK { .. })
+    }
+
+    /// Numbers that are impossible for any data.
+    ///
+    /// # Errors
+    /// The first one.
+    pub fn check(self) -> Result<(), SamplerParamsError> {
+        let (name, wanted) = match self {
+            Self::All | Self::InBatch => return Ok(()),
+            Self::Uniform { per_list } | Self::LogUniform { per_list } => ("per_list", per_list),
+            Self::Frequency { per_list, power } => {
+                if !(power.is_finite() && power >= 0.0) {
+                    return number("power", power, "a finite number from 0 on");
+                }
+                ("per_list", per_list)
+            }
+            Self::TopK { per_instance } => ("per_instance", per_instance),
+        };
+        if wanted == 0 { number(name, 0.0, "at least 1") } else { Ok(()) }
+    }
+}
+
+impl NegativeParams {
+    /// Numbers that are impossible for any data.
+    ///
+    /// # Errors
+    /// The first one.
+    pub fn check(&self) -> Result<(), SamplerParamsError> {
+        if let Weighting::Inverse { cap: Some(cap) } = self.weighting
+            && !(cap.is_finite() && cap > 0.0)
+        {
+            return number("cap", f64::from(cap), "a finite number above 0");
+        }
+        self.sampler.check()
+    }
+
+    /// The sampler for some training data.
+    ///
+    /// # Errors
+    /// Impossible numbers, or no such distribution over these labels.
+    pub fn build(&self, data: &SamplerData<'_>) -> Result<Box<dyn Sampler>, SamplerParamsError> {
+        self.check()?;
+        let Self { sampler, lists, uniform, .. } = *self;
+        let is_mixed = uniform > 0 && sampler != SamplerParams::All;
+        let weighting = if is_mixed { Weighting::None } else { self.weighting };
+        let drawn = |drawn: Drawn| Box::new(drawn.with_lists(lists).with_weighting(weighting));
+        let built: Box<dyn Sampler> = match sampler {
+            SamplerParams::All => Box::new(AllLabels),
+            SamplerParams::Uniform { per_list } => drawn(Drawn::uniform(per_list)),
+            SamplerParams::LogUniform { per_list } => drawn(Drawn::log_uniform(data.counts, per_list)),
+            SamplerParams::Frequency { per_list, power } => drawn(Drawn::frequency(data.counts, power, per_list)?),
+            SamplerParams::InBatch => {
+                let in_batch = InBatch::new(data.counts, data.n_instances);
+                Box::new(in_batch.with_lists(lists).with_weighting(weighting))
+            }
+            SamplerParams::TopK { per_instance } => Box::new(TopLogits::new(per_instance).with_lists(lists)),
+        };
+        Ok(match is_mixed {
+            true => Box::new(Mixture::new(built, uniform).with_lists(lists).with_weighting(self.weighting)),
+            false => built,
+        })
+    }
+}
+
+fn number<T>(name: &'static str, got: f64, expected: &'static str) -> Result<T, SamplerParamsError> {
+    Err(SamplerParamsError::Number { name, got, expected })
+}

@@ -1,0 +1,6 @@
+//! Samplers: their distributions, their lists, the sums that their weights estimate.
+
+mod distributions;
+mod given;
+mod lists;
+mod mixture;
