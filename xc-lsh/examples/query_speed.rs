@@ -1,80 +1,89 @@
-//! Hashing and querying tables of many labels, one JSON line a number of labels.
+//! Hashing and querying tables of ever more labels, sized for the same number of candidates: one JSON line a
+//! number of labels. Times are CPU times of one thread, the least of five runs.
 //!
-//! `cargo run --release -p xc-lsh --example query_speed [LABELS...]`
+//! `cargo run --release -p xc-lsh --example query_speed [wta|sim-hash] [LABELS...]`
 
 #![allow(clippy::print_stdout)]
 
-use std::time::Instant;
+use std::error::Error;
 use xc_hash::stream::Stream;
-use xc_lsh::tables::{By, Limits, Query, QueryScratch, Tables};
-use xc_lsh::{Kind, Scratch, Sizing};
+use xc_lsh::tables::{By, Limits, Query, QueryCounts, QueryScratch, Tables};
+use xc_lsh::{Kind, Projection, Scratch, Sizing};
 use xc_sparse::DenseRows;
 
 const WIDTH: usize = 128;
 const TABLES: u32 = 50;
 const CANDIDATES: usize = 500;
-const QUERIES: usize = 2000;
+const QUERIES: usize = 20_000;
 
-fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let given: Vec<usize> = std::env::args().skip(1).map(|n| n.parse()).collect::<Result<_, _>>()?;
-    let sizes = if given.is_empty() { vec![10_000, 100_000, 670_000, 3_000_000] } else { given };
+fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    let mut given = std::env::args().skip(1).peekable();
+    let kind = match given.next_if(|arg| arg.parse::<usize>().is_err()).as_deref() {
+        None | Some("wta") => Kind::Wta { bin: 8 },
+        Some("sim-hash") => Kind::SimHash { projection: Projection::Hadamard },
+        Some(other) => return Err(format!("{other}, expected wta or sim-hash").into()),
+    };
+    let given: Vec<usize> = given.map(|n| n.parse()).collect::<Result<_, _>>()?;
+    let sizes = if given.is_empty() { vec![10_000, 100_000, 670_000, 1_000_000, 3_000_000] } else { given };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
-    pool.install(|| sizes.into_iter().try_for_each(measure))
+    pool.install(|| sizes.into_iter().try_for_each(|n| measure(kind, n)))
 }
 
-fn measure(n: usize) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// CPU time of this thread, in nanoseconds: other programs take no part in it.
+fn cpu_ns() -> Result<f64, Box<dyn Error + Send + Sync>> {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    Ok(stat.split(' ').next().unwrap_or_default().parse()?)
+}
+
+fn measure(kind: Kind, n: usize) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let sizing = Sizing::try_new(n as u64, TABLES, CANDIDATES as f64, kind, WIDTH)?;
+    let family = sizing.params(1).build()?;
+    let mut scratch = Scratch::default();
     let mut values = vec![0.0; n * WIDTH];
     Stream::new(1).fill_uniform(1.0, &mut values);
-    let rows = DenseRows::new(&values, WIDTH);
-    let sizing = Sizing::try_new(n as u64, TABLES, CANDIDATES as f64, Kind::Wta { bin: 8 })?;
-    let family = sizing.params(WIDTH, 1).build()?;
-    let mut scratch = Scratch::default();
-    let begin = Instant::now();
-    let tables = Tables::of_dense(&*family, rows, &mut scratch)?;
-    let build = begin.elapsed().as_secs_f64();
+    let begin = cpu_ns()?;
+    let tables = Tables::of_dense(&*family, DenseRows::new(&values, WIDTH), &mut scratch)?;
+    let build = cpu_ns()? - begin;
+    drop(values);
     // Queries are made-up vectors of their own: all that they find is noise.
     let mut queries = vec![0.0; QUERIES * WIDTH];
     Stream::new(2).fill_uniform(1.0, &mut queries);
-    let queries = DenseRows::new(&queries, WIDTH);
-    let limits = Limits { candidates: CANDIDATES, per_bucket: 128 };
-    let (mut keys, mut found, mut query) = (vec![0; TABLES as usize], Vec::new(), QueryScratch::default());
-    let (mut hash_ns, mut query_ns) = (f64::INFINITY, f64::INFINITY);
-    let (mut buckets, mut entries, mut candidates, mut uncapped) = (0, 0, 0, 0);
+    let rows = || queries.chunks_exact(WIDTH).map(|row| DenseRows::new(row, WIDTH));
+    let mut keys = xc_lsh::Keys::new(sizing.n_tables() as usize);
+    family.keys_dense(DenseRows::new(&queries, WIDTH), &mut keys, &mut scratch)?;
+    let (mut one, mut found, mut query) = (vec![0; keys.n_tables()], Vec::new(), QueryScratch::default());
+    let mut ask = |limits, i| {
+        let asked = Query { by: By::Keys(keys.row(i)), turn: i as u64, excluded: &[] };
+        tables.query(asked, limits, &mut query, &mut found)
+    };
+    let (mut hash_ns, mut query_ns, mut counts) = (f64::INFINITY, f64::INFINITY, QueryCounts::default());
     for _ in 0..5 {
-        let (mut hash, mut ask) = (0, 0);
-        (buckets, entries, candidates, uncapped) = (0, 0, 0, 0);
-        for (turn, row) in queries.iter().enumerate() {
-            let begin = Instant::now();
-            family.hash_dense(DenseRows::new(row, WIDTH), &mut keys, &mut scratch)?;
-            hash += begin.elapsed().as_nanos();
-            let begin = Instant::now();
-            let asked = Query { by: By::Keys(&keys), turn: turn as u64, excluded: &[] };
-            let counts = tables.query(asked, limits, &mut query, &mut found);
-            ask += begin.elapsed().as_nanos();
-            buckets += counts.buckets;
-            entries += counts.entries;
-            candidates += counts.candidates;
+        let begin = cpu_ns()?;
+        for row in rows() {
+            family.hash_dense(row, &mut one, &mut scratch)?;
         }
-        hash_ns = hash_ns.min(hash as f64 / QUERIES as f64);
-        query_ns = query_ns.min(ask as f64 / QUERIES as f64);
+        hash_ns = hash_ns.min((cpu_ns()? - begin) / QUERIES as f64);
+        counts = QueryCounts::default();
+        let begin = cpu_ns()?;
+        (0..QUERIES).for_each(|i| counts += ask(Limits { candidates: CANDIDATES, per_bucket: 128 }, i));
+        query_ns = query_ns.min((cpu_ns()? - begin) / QUERIES as f64);
     }
-    for row in queries.iter().take(200) {
-        family.hash_dense(DenseRows::new(row, WIDTH), &mut keys, &mut scratch)?;
-        let asked = Query { by: By::Keys(&keys), turn: 0, excluded: &[] };
-        uncapped += tables.query(asked, Limits::NONE, &mut query, &mut found).candidates;
-    }
+    let mut uncapped = QueryCounts::default();
+    (0..2000).for_each(|i| uncapped += ask(Limits::NONE, i));
     let mean = |sum: usize| sum as f64 / QUERIES as f64;
     println!(
-        r#"{{"labels": {n}, "codes": {}, "tables": {TABLES}, "bucket_bits": {}, "hash_us": {:.2}, "query_us": {:.2}, "buckets": {:.1}, "entries": {:.1}, "candidates": {:.1}, "uncapped": {:.1}, "expected_noise": {:.1}, "build_s": {build:.2}, "mb": {:.1}}}"#,
+        r#"{{"family": "{}", "labels": {n}, "wanted": {CANDIDATES}, "codes": {}, "tables": {}, "bucket_bits": {}, "hashes": {}, "buckets": {:.1}, "entries": {:.1}, "candidates": {:.1}, "union": {:.1}, "expected_union": {:.1}, "hash_ns": {hash_ns:.0}, "query_ns": {query_ns:.0}, "build_s": {:.2}, "mb": {:.1}}}"#,
+        kind.name(),
         sizing.n_codes(),
+        sizing.n_tables(),
         sizing.bucket_bits(),
-        hash_ns / 1e3,
-        query_ns / 1e3,
-        mean(buckets),
-        mean(entries),
-        mean(candidates),
-        uncapped as f64 / 200.0,
-        sizing.expected_noise(),
+        sizing.n_hashes(),
+        mean(counts.buckets),
+        mean(counts.entries),
+        mean(counts.candidates),
+        uncapped.candidates as f64 / 2000.0,
+        sizing.expected_candidates(),
+        build / 1e9,
         tables.bytes() as f64 / 1e6
     );
     Ok(())

@@ -13,23 +13,24 @@
 //! use xc_lsh::{Keys, Kind, Scratch, Sizing, theory};
 //! use xc_sparse::DenseRows;
 //!
-//! // 10,000 labels in 30 tables, of which 100 may come along that have nothing to do with a query.
-//! let sizing = Sizing::try_new(10_000, 30, 100.0, Kind::Wta { bin: 8 })?;
-//! let family = sizing.params(4 * 8, 7).build()?;
-//! assert_eq!((sizing.n_codes(), family.params().n_tables), (4, 30));
+//! // 10,000 labels in at most 30 tables, for 100 candidates that have nothing to do with a query.
+//! let sizing = Sizing::try_new(10_000, 30, 100.0, Kind::Wta { bin: 8 }, 32)?;
+//! let family = sizing.params(7).build()?;
+//! let n_tables = sizing.n_tables();
+//! assert!(sizing.n_codes() > 3 && n_tables <= 30);
 //!
 //! // Two vectors that are nearly the same, and one that is not.
 //! let vector: Vec<f32> = (0..32).map(|i| ((i * 37) % 32) as f32).collect();
 //! let close: Vec<f32> = vector.iter().enumerate().map(|(i, v)| v + (i % 3) as f32).collect();
 //! let other: Vec<f32> = (0..32).map(|i| ((i * 23 + 5) % 32) as f32).collect();
 //! let rows = [vector, close, other].concat();
-//! let (mut keys, mut scratch) = (Keys::new(30), Scratch::default());
+//! let (mut keys, mut scratch) = (Keys::new(n_tables as usize), Scratch::default());
 //! family.keys_dense(DenseRows::new(&rows, 32), &mut keys, &mut scratch)?;
 //! let shared = |a: usize, b: usize| keys.row(a).iter().zip(keys.row(b)).filter(|(a, b)| a == b).count();
 //! assert!(shared(0, 1) > 5 && shared(0, 2) < 3);
 //!
-//! // How likely it is that some table finds a vector of correlation 0.9.
-//! assert!(theory::inclusion(family.probability(0.9), sizing.n_codes(), 30) > 0.99);
+//! // How likely it is that some table finds a vector of correlation 0.95.
+//! assert!(theory::inclusion(family.probability(0.95), sizing.n_codes(), n_tables) > 0.9);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -1,25 +1,36 @@
 //! How many codes a key needs, and what the tables take.
 
 use crate::params::{FamilyParams, Kind};
+use crate::theory::Spread;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Codes of a key and bits of a table for a number of labels, from the noise that is allowed.
+/// A key is not made shorter for want of so small a share of the candidates.
+const SHORTAGE: f64 = 0.08;
+
+/// A code more has to leave at most this share of the pairs that share a key: where keys are hashed to fewer bits, what they
+/// find by chance stays.
+const LEAST_GAIN: f64 = 0.75;
+
+/// Codes of a key, tables and their bits, from the number of labels and the candidates that are wanted.
 ///
-/// L tables of keys of K codes give N L p0^K unrelated labels, where p0 is the chance that a code
-/// of unrelated rows agrees ([`Kind::chance`]). K is the least number that keeps this at the noise
-/// allowed: it grows with the logarithm of N, so that an answer is of the same length for any
-/// number of labels.
+/// L tables of keys of K codes find N (1 - (1 - q)^L) labels that are unrelated to a query, on average
+/// over pairs of rows ([`theory::Spread`]); q is p^K, and 2^-b more where codes are hashed down to b bits. K is the
+/// largest number of codes that finds as many as are wanted with the tables that are allowed, and L
+/// the number of tables that finds just as many: K grows with the logarithm of N, so that an answer is of the
+/// same length for any number of labels. Long keys in many tables find similar rows more surely, at equal noise,
+/// than short keys in few.
 ///
 /// ```
 /// use xc_lsh::{Kind, Sizing};
 ///
-/// let sizing = Sizing::try_new(670_000, 50, 1000.0, Kind::Wta { bin: 8 })?;
-/// assert_eq!(sizing.n_codes(), 6);
-/// assert!(sizing.expected_noise() <= 1000.0);
+/// let kind = Kind::Wta { bin: 8 };
+/// let sizing = Sizing::try_new(670_000, 50, 500.0, kind, 128)?;
+/// assert_eq!((sizing.n_codes(), sizing.n_tables()), (6, 50));
+/// assert!((450.0..550.0).contains(&sizing.expected_candidates()));
 /// // Ten times the labels, one or two codes more.
-/// assert_eq!(Sizing::try_new(6_700_000, 50, 1000.0, Kind::Wta { bin: 8 })?.n_codes(), 7);
-/// // 2 MiB of buckets and 4 bytes a label for each table.
+/// assert_eq!(Sizing::try_new(6_700_000, 50, 500.0, kind, 128)?.n_codes(), 7);
+/// // 1 MiB of buckets and 4 bytes a label for each table.
 /// assert_eq!((sizing.bucket_bits(), sizing.table_bytes()), (18, 4 * ((1 << 18) + 1) + 4 * 670_000));
 /// assert!(sizing.check_limit(100 << 20).is_err());
 /// # Ok::<(), xc_lsh::SizingError>(())
@@ -31,6 +42,7 @@ pub struct Sizing {
     n_tables: u32,
     n_codes: u32,
     kind: Kind,
+    width: usize,
 }
 
 /// Why there are no such tables.
@@ -51,15 +63,23 @@ pub enum SizingError {
         /// Labels got.
         got: u64,
     },
-    /// No number of labels that can be allowed.
-    #[error("{got} unrelated labels allowed, expected a number above 0")]
-    Noise {
+    /// No number of candidates that can be wanted.
+    #[error("{got} candidates wanted, expected a number above 0")]
+    Candidates {
         /// The number got.
         got: f64,
     },
+    /// A bin cannot be filled from so few coordinates.
+    #[error("bins of {bin} coordinates from vectors of {width}, expected at most as many")]
+    BinAboveWidth {
+        /// Coordinates of a bin.
+        bin: u32,
+        /// Values of a vector.
+        width: usize,
+    },
     /// Codes side by side would not fit 64 bits.
     #[error(
-        "{n_codes} codes of {code_bits} bits are needed, expected at most {most}: allow more noise, or bins of fewer coordinates"
+        "{n_codes} codes of {code_bits} bits are needed, expected at most {most}: allow more candidates, or fewer tables"
     )]
     LongKey {
         /// Codes needed.
@@ -84,44 +104,79 @@ pub enum SizingError {
 }
 
 impl Sizing {
-    /// The least K that keeps the expected noise of `n_tables` tables at `noise` labels: ceil(ln(N
-    /// L / noise) / ln(1 / p0)), at least 1.
+    /// The K and L for `candidates` of `n_labels` labels with at most `max_tables` tables, for rows of `width`
+    /// values. Where even keys of one code find fewer, that one code and all tables.
+    ///
+    /// *Cost*: some milliseconds.
+    ///
     ///
     /// # Errors
     /// See [`SizingError`].
-    pub fn try_new(n_labels: u64, n_tables: u32, noise: f64, kind: Kind) -> Result<Self, SizingError> {
-        if !(noise > 0.0 && noise.is_finite()) {
-            return Err(SizingError::Noise { got: noise });
+    pub fn try_new(
+        n_labels: u64,
+        max_tables: u32,
+        candidates: f64,
+        kind: Kind,
+        width: usize,
+    ) -> Result<Self, SizingError> {
+        if !(candidates > 0.0 && candidates.is_finite()) {
+            return Err(SizingError::Candidates { got: candidates });
         }
-        let chance = kind.chance();
-        let all = n_labels as f64 * f64::from(n_tables);
-        let needed = ((all / noise).ln() / -chance.ln()).ceil().max(1.0);
-        // The logarithms may miss by a little where the quotient is a whole number.
-        let mut n_codes = needed.min(f64::from(u32::MAX)) as u32;
-        while n_codes > 1 && all * chance.powi(n_codes as i32 - 1) <= noise {
-            n_codes -= 1;
+        let mut sizing = Self::with_codes(n_labels, max_tables, 1, kind, width)?;
+        let spread = Spread::of_unrelated(kind, width as f64);
+        loop {
+            let longer = Self { n_codes: sizing.n_codes + 1, ..sizing };
+            let gains = longer.shared(&spread) <= LEAST_GAIN * sizing.shared(&spread);
+            if !gains || longer.found(&spread) < (1.0 - SHORTAGE) * candidates {
+                break;
+            }
+            sizing = Self::with_codes(n_labels, max_tables, longer.n_codes, kind, width)?;
         }
-        Self::with_codes(n_labels, n_tables, n_codes, kind)
+        let with = |n_tables| Self { n_tables, ..sizing }.found(&spread);
+        // More tables find more: the first number that finds enough, or the one before if that is nearer.
+        let (mut few, mut enough) = (0, max_tables);
+        while enough - few > 1 {
+            let middle = few + (enough - few) / 2;
+            *if with(middle) < candidates { &mut few } else { &mut enough } = middle;
+        }
+        let is_nearer = few > 0 && candidates - with(few) < with(enough) - candidates;
+        Ok(Self { n_tables: if is_nearer { few } else { enough }, ..sizing })
     }
 
     /// The sizes of tables with `n_codes` codes a key.
     ///
     /// # Errors
     /// See [`SizingError`].
-    pub fn with_codes(n_labels: u64, n_tables: u32, n_codes: u32, kind: Kind) -> Result<Self, SizingError> {
-        let settings = [("labels", n_labels), ("tables", n_tables.into()), ("codes of a key", n_codes.into())];
+    pub fn with_codes(
+        n_labels: u64,
+        n_tables: u32,
+        n_codes: u32,
+        kind: Kind,
+        width: usize,
+    ) -> Result<Self, SizingError> {
+        let settings = [
+            ("labels", n_labels),
+            ("tables", n_tables.into()),
+            ("codes of a key", n_codes.into()),
+            ("values of a row", width as u64),
+        ];
         if let Some(&(setting, got)) = settings.iter().find(|s| s.1 == 0) {
             return Err(SizingError::Nothing { setting, got });
         }
         if n_labels > u64::from(u32::MAX) {
             return Err(SizingError::TooManyLabels { got: n_labels });
         }
+        if let Kind::Wta { bin } = kind
+            && bin as usize > width
+        {
+            return Err(SizingError::BinAboveWidth { bin, width });
+        }
         let code_bits = kind.code_bits();
         let most = 64 / code_bits.max(1);
         if n_codes > most {
             return Err(SizingError::LongKey { n_codes, code_bits, most });
         }
-        Ok(Self { n_labels, n_tables, n_codes, kind })
+        Ok(Self { n_labels, n_tables, n_codes, kind, width })
     }
 
     /// Number of labels, N.
@@ -139,21 +194,40 @@ impl Sizing {
         self.n_codes
     }
 
-    /// Bits of a table's buckets: about two labels a bucket, but no more bits than a key has.
+    /// Bits of a table's buckets: those of a key, but at most two buckets a label.
     pub fn bucket_bits(&self) -> u32 {
         let key_bits = self.n_codes * self.kind.code_bits();
-        self.n_labels.ilog2().saturating_sub(1).clamp(1, 31).min(key_bits)
+        (self.n_labels.ilog2() + 1).min(28).min(key_bits)
     }
 
-    /// Unrelated labels that an answer is expected to have, each counted once a table.
-    pub fn expected_noise(&self) -> f64 {
-        crate::theory::expected_noise(self.n_labels, self.n_tables, self.kind.chance(), self.n_codes)
+    /// Labels that an answer without limits is expected to have when none is related to the query.
+    pub fn expected_candidates(&self) -> f64 {
+        self.found(&Spread::of_unrelated(self.kind, self.width as f64))
     }
 
-    /// Parameters of these functions for rows of `width` values.
-    pub fn params(&self, width: usize, seed: u64) -> FamilyParams {
+    fn found(&self, spread: &Spread) -> f64 {
+        self.n_labels as f64 * spread.inclusion(self.n_codes, self.folded(), self.n_tables)
+    }
+
+    /// Probability that a random pair shares the key of a table.
+    fn shared(&self, spread: &Spread) -> f64 {
+        spread.key(self.n_codes, self.folded())
+    }
+
+    /// Bits of keys, where codes are hashed down to them.
+    fn folded(&self) -> Option<u32> {
+        (self.bucket_bits() < self.n_codes * self.kind.code_bits()).then(|| self.bucket_bits())
+    }
+
+    /// Hash evaluations of a query, K L.
+    pub fn n_hashes(&self) -> u64 {
+        u64::from(self.n_codes) * u64::from(self.n_tables)
+    }
+
+    /// Parameters of these functions.
+    pub fn params(&self, seed: u64) -> FamilyParams {
         let (n_codes, n_tables) = (self.n_codes, self.n_tables);
-        FamilyParams { kind: self.kind, width, n_codes, n_tables, key_bits: self.bucket_bits(), seed }
+        FamilyParams { kind: self.kind, width: self.width, n_codes, n_tables, key_bits: self.bucket_bits(), seed }
     }
 
     /// Bytes of one table: the start of each bucket, and the labels by bucket.
@@ -192,48 +266,60 @@ mod tests {
     use crate::params::Projection;
 
     #[test]
-    fn the_codes_keep_the_noise_and_one_fewer_would_not() {
+    fn the_tables_find_what_is_wanted_and_longer_keys_would_not() {
         let kinds = [
             Kind::Wta { bin: 8 },
-            Kind::Dwta { bin: 5, permutations: 1 },
+            Kind::Wta { bin: 5 },
             Kind::SimHash { projection: Projection::Gaussian },
             Kind::MinHash { minima: crate::Minima::Classic, code_bits: 4 },
         ];
         for kind in kinds {
-            for (n_labels, n_tables, noise) in [(10_000, 50, 500.0), (670_000, 400, 1000.0), (3_000_000, 1, 1.5)] {
-                let sizing = Sizing::try_new(n_labels, n_tables, noise, kind).unwrap();
-                assert!(sizing.expected_noise() <= noise * (1.0 + 1e-12), "{sizing:?}");
-                let shorter = Sizing::with_codes(n_labels, n_tables, sizing.n_codes() - 1, kind).unwrap();
-                assert!(shorter.expected_noise() > noise, "{shorter:?}");
+            for (n_labels, max_tables, wanted) in [(10_000, 50, 500.0), (670_000, 400, 1000.0), (3_000_000, 30, 50.0)] {
+                let sizing = Sizing::try_new(n_labels, max_tables, wanted, kind, 128).unwrap();
+                let (found, n_tables) = (sizing.expected_candidates(), sizing.n_tables());
+                let off = (found / wanted - 1.0).abs();
+                assert!(
+                    off < 0.6 / f64::from(n_tables) + 1e-9 || n_tables == max_tables && off < SHORTAGE,
+                    "{sizing:?}: {found}"
+                );
+                assert!(n_tables <= max_tables);
+                let longer = Sizing::with_codes(n_labels, max_tables, sizing.n_codes() + 1, kind, 128).unwrap();
+                let spread = Spread::of_unrelated(kind, 128.0);
+                let gains = longer.shared(&spread) <= LEAST_GAIN * sizing.shared(&spread);
+                assert!(!gains || longer.expected_candidates() < wanted, "{longer:?}");
+                assert_eq!(sizing.params(1).codes() as u64, sizing.n_hashes());
             }
         }
     }
 
     #[test]
-    fn whole_quotients_and_generous_noise_give_no_code_too_many() {
+    fn few_labels_get_one_code_and_all_tables() {
         let kind = Kind::SimHash { projection: Projection::Sparse };
-        assert_eq!(Sizing::try_new(1 << 20, 1, 1.0, kind).unwrap().n_codes(), 20);
-        assert_eq!(Sizing::try_new(8, 2, 1e9, kind).unwrap().n_codes(), 1);
-        assert_eq!(Sizing::try_new(8u64.pow(5), 8, 64.0, Kind::Wta { bin: 8 }).unwrap().n_codes(), 4);
+        let sizing = Sizing::try_new(300, 4, 500.0, kind, 64).unwrap();
+        assert_eq!((sizing.n_codes(), sizing.n_tables(), sizing.bucket_bits()), (1, 4, 1));
+        assert!(sizing.expected_candidates() < 300.0);
     }
 
     #[test]
     fn what_cannot_be_says_what_could() {
         let kind = Kind::Wta { bin: 8 };
-        assert_eq!(Sizing::try_new(0, 5, 1.0, kind), Err(SizingError::Nothing { setting: "labels", got: 0 }));
-        assert_eq!(Sizing::try_new(5, 0, 1.0, kind), Err(SizingError::Nothing { setting: "tables", got: 0 }));
-        assert_eq!(Sizing::try_new(1 << 32, 5, 1.0, kind), Err(SizingError::TooManyLabels { got: 1 << 32 }));
-        assert_eq!(Sizing::try_new(5, 5, 0.0, kind), Err(SizingError::Noise { got: 0.0 }));
-        assert!(Sizing::try_new(5, 5, f64::NAN, kind).is_err());
-        let long = Sizing::try_new(5, 5, 1e-30, kind);
-        assert_eq!(long, Err(SizingError::LongKey { n_codes: 35, code_bits: 3, most: 21 }));
-        let sizing = Sizing::try_new(100_000, 50, 100.0, kind).unwrap();
+        let sized = |n_labels, n_tables, wanted| Sizing::try_new(n_labels, n_tables, wanted, kind, 64);
+        assert_eq!(sized(0, 5, 1.0), Err(SizingError::Nothing { setting: "labels", got: 0 }));
+        assert_eq!(sized(5, 0, 1.0), Err(SizingError::Nothing { setting: "tables", got: 0 }));
+        assert_eq!(sized(1 << 32, 5, 1.0), Err(SizingError::TooManyLabels { got: 1 << 32 }));
+        assert_eq!(sized(5, 5, 0.0), Err(SizingError::Candidates { got: 0.0 }));
+        assert!(sized(5, 5, f64::NAN).is_err());
+        let long = Sizing::with_codes(5, 5, 22, kind, 64);
+        assert_eq!(long, Err(SizingError::LongKey { n_codes: 22, code_bits: 3, most: 21 }));
+        let narrow = Sizing::try_new(9, 9, 9.0, kind, 7);
+        assert_eq!(narrow, Err(SizingError::BinAboveWidth { bin: 8, width: 7 }));
+        let sizing = Sizing::with_codes(100_000, 50, 5, kind, 64).unwrap();
         let limit = sizing.memory_bytes() / 5;
         let Err(SizingError::Memory { fitting, needed, .. }) = sizing.check_limit(limit) else { panic!("it fits") };
         assert_eq!((fitting, needed), (10, sizing.memory_bytes()));
-        let smaller = Sizing::with_codes(100_000, fitting, sizing.n_codes(), kind).unwrap();
+        let smaller = Sizing::with_codes(100_000, fitting, sizing.n_codes(), kind, 64).unwrap();
         assert_eq!(smaller.check_limit(limit), Ok(()));
         assert_eq!(sizing.check_limit(needed), Ok(()));
-        assert!(sizing.params(64, 1).build().unwrap().key_bits() <= sizing.bucket_bits());
+        assert!(sizing.params(1).build().unwrap().key_bits() <= sizing.bucket_bits());
     }
 }

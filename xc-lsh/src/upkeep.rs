@@ -18,7 +18,7 @@
 //! use xc_sparse::DenseRows;
 //!
 //! let mut weights: Vec<f32> = (0..100 * 8).map(|i| ((i * 31) % 101) as f32 - 50.0).collect();
-//! let family = Sizing::try_new(100, 5, 10.0, Kind::Wta { bin: 4 })?.params(8, 1).build()?;
+//! let family = Sizing::try_new(100, 5, 10.0, Kind::Wta { bin: 4 }, 8)?.params(1).build()?;
 //! let mut tables = Tables::of_dense(&*family, DenseRows::new(&weights, 8), &mut Scratch::default())?;
 //! let mut upkeep = Upkeep::new(Schedule::Drift { share: 0.05, per_step: 10, sort_every: 4 }, 100);
 //!

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use xc_hash::stream::Stream;
 use xc_lsh::tables::{By, Found, Limits, Query, QueryScratch, Tables, TablesState, TablesStateError};
-use xc_lsh::{Family, Keys, Kind, Projection, Scratch, theory};
+use xc_lsh::{Family, Keys, Kind, Projection, Scratch, Sizing, theory};
 use xc_sparse::{CsrMatrix, DenseRows};
 
 const SIM_HASH: Kind = Kind::SimHash { projection: Projection::Gaussian };
@@ -348,5 +348,26 @@ fn arrays_that_make_no_tables_are_errors() {
     // Item 1 has key 2 in table 0: a change to another key, of an item that is not there, from no key.
     for (change, item, key) in [([0, 3, 1], 1, 3), ([0, 2, 2], 2, 2), ([4, 2, 1], 1, 2)] {
         assert_eq!(ends([1, 1], &change), TablesStateError::Change { table: 0, at: 0, item, key });
+    }
+}
+
+#[test]
+fn tables_of_any_size_find_as_many_unrelated_items_as_were_wanted() {
+    for (kind, n, width) in
+        [(Kind::Wta { bin: 8 }, 10_000, 128), (SIM_HASH, 10_000, 64), (Kind::Wta { bin: 8 }, 100_000, 64)]
+    {
+        let sizing = Sizing::try_new(n as u64, 50, 300.0, kind, width).unwrap();
+        let family = sizing.params(3).build().unwrap();
+        let mut stream = Stream::new(n as u64);
+        let vectors = normals(&mut stream, n * width);
+        let tables = Tables::of_dense(&*family, DenseRows::new(&vectors, width), &mut Scratch::default()).unwrap();
+        let (mut scratch, mut found, mut sum) = (QueryScratch::default(), Vec::new(), 0);
+        for _ in 0..400 {
+            let keys = draws::keys_of(&*family, &normals(&mut stream, width));
+            let query = Query { by: By::Keys(&keys), turn: 0, excluded: &[] };
+            sum += tables.query(query, Limits::NONE, &mut scratch, &mut found).candidates;
+        }
+        let (union, expected) = (sum as f64 / 400.0, sizing.expected_candidates());
+        assert!((union / 300.0 - 1.0).abs() < 0.1, "{kind:?} of {n} labels: {union}, expected {expected}: {sizing:?}");
     }
 }

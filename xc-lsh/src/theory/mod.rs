@@ -26,8 +26,10 @@
 //! ```
 
 mod normal;
+mod spread;
 mod winner;
 
+pub use spread::Spread;
 pub use winner::{winner_of, winner_of_normals, winner_of_sparse};
 
 /// SimHash: a random hyperplane leaves two vectors of this cosine on one side. *Range*: cosines are
@@ -48,7 +50,8 @@ pub fn inclusion(p: f64, n_codes: u32, n_tables: u32) -> f64 {
 }
 
 /// Labels that L tables give beside the similar ones, each counted once a table: N L p0^K, where p0
-/// is the probability that codes of unrelated rows agree.
+/// is the probability that codes of unrelated rows agree. [`Spread`] says it for rows that are not all
+/// equally unrelated.
 pub fn expected_noise(n_labels: u64, n_tables: u32, p0: f64, n_codes: u32) -> f64 {
     n_labels as f64 * f64::from(n_tables) * p0.powi(n_codes as i32)
 }
