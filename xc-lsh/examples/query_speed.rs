@@ -1,7 +1,7 @@
 //! Hashing and querying tables of ever more labels, sized for the same number of candidates: one JSON line a
 //! number of labels. Times are CPU times of one thread, the least of five runs.
 //!
-//! `cargo run --release -p xc-lsh --example query_speed [wta|sim-hash] [LABELS...]`
+//! `cargo run --release -p xc-lsh --example query_speed [wta|wta-8|sim-hash] [LABELS...]`
 
 #![allow(clippy::print_stdout)]
 
@@ -18,15 +18,17 @@ const QUERIES: usize = 20_000;
 
 fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut given = std::env::args().skip(1).peekable();
-    let kind = match given.next_if(|arg| arg.parse::<usize>().is_err()).as_deref() {
-        None | Some("wta") => Kind::Wta { bin: 8 },
-        Some("sim-hash") => Kind::SimHash { projection: Projection::Hadamard },
-        Some(other) => return Err(format!("{other}, expected wta or sim-hash").into()),
+    // The size of bins is free for winner-take-all: whatever needs most of the tables.
+    let kinds: Vec<Kind> = match given.next_if(|arg| arg.parse::<usize>().is_err()).as_deref() {
+        None | Some("wta") => (4..=8).map(|bin| Kind::Wta { bin }).collect(),
+        Some("wta-8") => vec![Kind::Wta { bin: 8 }],
+        Some("sim-hash") => vec![Kind::SimHash { projection: Projection::Hadamard }],
+        Some(other) => return Err(format!("{other}, expected wta, wta-8 or sim-hash").into()),
     };
     let given: Vec<usize> = given.map(|n| n.parse()).collect::<Result<_, _>>()?;
     let sizes = if given.is_empty() { vec![10_000, 100_000, 670_000, 1_000_000, 3_000_000] } else { given };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
-    pool.install(|| sizes.into_iter().try_for_each(|n| measure(kind, n)))
+    pool.install(|| sizes.into_iter().try_for_each(|n| measure(&kinds, n)))
 }
 
 /// CPU time of this thread, in nanoseconds: other programs take no part in it.
@@ -35,8 +37,10 @@ fn cpu_ns() -> Result<f64, Box<dyn Error + Send + Sync>> {
     Ok(stat.split(' ').next().unwrap_or_default().parse()?)
 }
 
-fn measure(kind: Kind, n: usize) -> Result<(), Box<dyn Error + Send + Sync>> {
-    let sizing = Sizing::try_new(n as u64, TABLES, CANDIDATES as f64, kind, WIDTH)?;
+fn measure(kinds: &[Kind], n: usize) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let sized = kinds.iter().map(|&kind| Sizing::try_new(n as u64, TABLES, CANDIDATES as f64, kind, WIDTH));
+    let sized: Vec<Sizing> = sized.collect::<Result<_, _>>()?;
+    let sizing = sized.into_iter().max_by_key(Sizing::n_tables).ok_or("no family")?;
     let family = sizing.params(1).build()?;
     let mut scratch = Scratch::default();
     let mut values = vec![0.0; n * WIDTH];
@@ -72,8 +76,9 @@ fn measure(kind: Kind, n: usize) -> Result<(), Box<dyn Error + Send + Sync>> {
     (0..2000).for_each(|i| uncapped += ask(Limits::NONE, i));
     let mean = |sum: usize| sum as f64 / QUERIES as f64;
     println!(
-        r#"{{"family": "{}", "labels": {n}, "wanted": {CANDIDATES}, "codes": {}, "tables": {}, "bucket_bits": {}, "hashes": {}, "buckets": {:.1}, "entries": {:.1}, "candidates": {:.1}, "union": {:.1}, "expected_union": {:.1}, "hash_ns": {hash_ns:.0}, "query_ns": {query_ns:.0}, "build_s": {:.2}, "mb": {:.1}}}"#,
-        kind.name(),
+        r#"{{"family": "{}", "code_bits": {}, "labels": {n}, "wanted": {CANDIDATES}, "codes": {}, "tables": {}, "bucket_bits": {}, "hashes": {}, "buckets": {:.1}, "entries": {:.1}, "candidates": {:.1}, "union": {:.1}, "expected_union": {:.1}, "hash_ns": {hash_ns:.0}, "query_ns": {query_ns:.0}, "build_s": {:.2}, "mb": {:.1}}}"#,
+        family.params().kind.name(),
+        family.params().kind.code_bits(),
         sizing.n_codes(),
         sizing.n_tables(),
         sizing.bucket_bits(),
