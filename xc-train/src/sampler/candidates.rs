@@ -113,6 +113,8 @@ impl AddAssign for SampleCost {
         self.n_found += other.n_found;
         self.n_empty += other.n_empty;
         self.n_stale += other.n_stale;
+        self.n_rehashed += other.n_rehashed;
+        self.n_zero += other.n_zero;
     }
 }
 
@@ -133,4 +135,8 @@ pub struct SampleCost {
     pub n_empty: u64,
     /// Labels that have changed and are not followed yet.
     pub n_stale: u64,
+    /// Labels that were hashed anew after the step before.
+    pub n_rehashed: u64,
+    /// Vectors, and labels hashed anew, without a value other than 0: their keys say nothing.
+    pub n_zero: u64,
 }

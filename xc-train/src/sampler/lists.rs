@@ -10,6 +10,9 @@ use xc_hash::stream::{Purpose, name};
 pub(super) enum Who {
     Drawn = 1,
     Mixture = 2,
+    Lsh = 3,
+    Midx = 4,
+    Codewords = 5,
 }
 
 impl Who {

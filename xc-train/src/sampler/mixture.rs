@@ -109,9 +109,14 @@ impl Sampler for Mixture {
         at: Step,
         queries: Queries<'_>,
         labels: &[u32],
+        moved: &[f32],
         weights: Option<LabelWeights<'_>>,
     ) -> Result<(), StepError> {
-        self.hard.changed(at, queries, labels, weights)
+        self.hard.changed(at, queries, labels, moved, weights)
+    }
+
+    fn wants_moved(&self) -> bool {
+        self.hard.wants_moved()
     }
 
     fn clone_box(&self) -> Box<dyn Sampler> {

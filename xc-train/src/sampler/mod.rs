@@ -16,6 +16,8 @@ mod drawn;
 mod error;
 mod in_batch;
 mod lists;
+mod lsh;
+mod midx;
 mod mixture;
 mod params;
 mod subset;
@@ -28,6 +30,8 @@ pub use candidates::{CandidateList, Candidates, SampleCost};
 pub use drawn::{Drawn, DrawnError};
 pub use error::SampleError;
 pub use in_batch::InBatch;
+pub use lsh::{Lsh, LshBy, LshParams};
+pub use midx::{Midx, MidxParams};
 pub use mixture::Mixture;
 pub use params::{NegativeParams, SamplerData, SamplerParams, SamplerParamsError};
 pub use top_k::TopLogits;
@@ -73,7 +77,8 @@ pub trait Sampler: State + Debug {
     ) -> Result<(), StepError>;
 
     /// Hears that a step is done and which labels have changed: tables and graphs follow now, or
-    /// when their schedule says.
+    /// when their schedule says. `moved` has the length of the change of each label's row and bias
+    /// together, or nothing where the head does not know.
     ///
     /// # Errors
     /// What the sampler uses fails.
@@ -82,10 +87,16 @@ pub trait Sampler: State + Debug {
         at: Step,
         queries: Queries<'_>,
         labels: &[u32],
+        moved: &[f32],
         weights: Option<LabelWeights<'_>>,
     ) -> Result<(), StepError> {
-        let _ = (at, queries, labels, weights);
+        let _ = (at, queries, labels, moved, weights);
         Ok(())
+    }
+
+    /// Whether [`Sampler::changed`] uses how far labels moved.
+    fn wants_moved(&self) -> bool {
+        false
     }
 
     /// Whether [`Sampler::log_q`] answers.

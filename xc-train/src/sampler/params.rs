@@ -1,8 +1,12 @@
 //! Samplers as data: by name, with numbers that a file or an option may give.
 
-use super::{AllLabels, Drawn, DrawnError, InBatch, Lists, Mixture, Sampler, TopLogits, Weighting};
+use super::{
+    AllLabels, Drawn, DrawnError, InBatch, Lists, Lsh, LshBy, LshParams, Midx, MidxParams, Mixture, Sampler, TopLogits,
+    Weighting,
+};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use xc_lsh::{FamilyParamsError, SizingError};
 
 /// Where labels come from; see the table of [samplers](super).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,6 +38,12 @@ pub enum SamplerParams {
         /// Labels of an instance.
         per_instance: usize,
     },
+    /// [`Lsh`] by the instance's vector.
+    LshEmbedding(LshParams),
+    /// [`Lsh`] by the true labels.
+    LshLabel(LshParams),
+    /// [`Midx`].
+    Midx(MidxParams),
 }
 
 /// Which labels a step scores beside the true ones: where they come from, for whom, and what they
@@ -105,12 +115,24 @@ pub enum SamplerParamsError {
     /// There is no such distribution.
     #[error(transparent)]
     Drawn(#[from] DrawnError),
+    /// A family for other rows than vectors.
+    #[error("family {got}, expected sim-hash or wta: rows of labels are vectors")]
+    Kind {
+        /// Its name.
+        got: &'static str,
+    },
+    /// There are no such tables.
+    #[error("tables of labels")]
+    Sizing(#[from] SizingError),
+    /// There are no such functions.
+    #[error("functions of tables of labels")]
+    Family(#[from] FamilyParamsError),
 }
 
 impl SamplerParams {
     /// Whether it looks at the rows of the labels.
     pub fn needs_rows(self) -> bool {
-        matches!(self, Self::TopK { .. })
+        matches!(self, Self::TopK { .. } | Self::LshEmbedding(_) | Self::LshLabel(_) | Self::Midx(_))
     }
 
     /// Numbers that are impossible for any data.
@@ -128,6 +150,11 @@ impl SamplerParams {
                 ("per_list", per_list)
             }
             Self::TopK { per_instance } => ("per_instance", per_instance),
+            Self::LshEmbedding(params) | Self::LshLabel(params) => return params.check(),
+            Self::Midx(MidxParams { codewords, .. }) if !(1..=255).contains(&codewords) => {
+                return number("codewords", f64::from(codewords), "1 to 255");
+            }
+            Self::Midx(MidxParams { per_instance, .. }) => ("per_instance", per_instance),
         };
         if wanted == 0 { number(name, 0.0, "at least 1") } else { Ok(()) }
     }
@@ -157,6 +184,10 @@ impl NegativeParams {
         let is_mixed = uniform > 0 && sampler != SamplerParams::All;
         let weighting = if is_mixed { Weighting::None } else { self.weighting };
         let drawn = |drawn: Drawn| Box::new(drawn.with_lists(lists).with_weighting(weighting));
+        let lsh = |by, params| {
+            let tables = Lsh::new(by, params, data)?.with_lists(lists).with_weighting(weighting);
+            Ok::<Box<dyn Sampler>, SamplerParamsError>(Box::new(tables))
+        };
         let built: Box<dyn Sampler> = match sampler {
             SamplerParams::All => Box::new(AllLabels),
             SamplerParams::Uniform { per_list } => drawn(Drawn::uniform(per_list)),
@@ -167,6 +198,11 @@ impl NegativeParams {
                 Box::new(in_batch.with_lists(lists).with_weighting(weighting))
             }
             SamplerParams::TopK { per_instance } => Box::new(TopLogits::new(per_instance).with_lists(lists)),
+            SamplerParams::LshEmbedding(params) => lsh(LshBy::Embedding, params)?,
+            SamplerParams::LshLabel(params) => lsh(LshBy::Label, params)?,
+            SamplerParams::Midx(params) => {
+                Box::new(Midx::new(params, data).with_lists(lists).with_weighting(weighting))
+            }
         };
         Ok(match is_mixed {
             true => Box::new(Mixture::new(built, uniform).with_lists(lists).with_weighting(self.weighting)),

@@ -50,6 +50,7 @@ impl Sampler for Fixed {
         at: Step,
         queries: Queries<'_>,
         labels: &[u32],
+        _: &[f32],
         _: Option<LabelWeights<'_>>,
     ) -> Result<(), StepError> {
         assert!(self.list.iter().all(|(label, ..)| labels.contains(label)) && labels.is_sorted());

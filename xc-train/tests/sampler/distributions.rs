@@ -1,7 +1,7 @@
 //! Draws against the chances that samplers state.
 
 use crate::given::{Given, assert_distributed, step};
-use xc_train::sampler::{Candidates, Drawn, InBatch, Lists, Sampler, Weighting};
+use xc_train::sampler::{Candidates, Drawn, InBatch, Lists, Midx, MidxParams, Sampler, SamplerData, Weighting};
 
 const DRAWS: u64 = 1_000_000;
 
@@ -79,9 +79,9 @@ fn log_q_is_the_chance_of_being_in_the_list() {
     let counts = [50u32, 20, 10, 5, 5, 5, 3, 0];
     for lists in [Lists::Shared, Lists::Own] {
         for per_list in [1, 4, 7, 8, 20] {
-            hits(&Drawn::uniform(per_list).with_lists(lists), &given, 20_000);
-            hits(&Drawn::log_uniform(&counts, per_list).with_lists(lists), &given, 20_000);
-            hits(&Drawn::frequency(&counts, 1.0, per_list).unwrap().with_lists(lists), &given, 20_000);
+            hits(&Drawn::uniform(per_list).with_lists(lists), &given, 5000);
+            hits(&Drawn::log_uniform(&counts, per_list).with_lists(lists), &given, 5000);
+            hits(&Drawn::frequency(&counts, 1.0, per_list).unwrap().with_lists(lists), &given, 5000);
         }
     }
 }
@@ -122,5 +122,48 @@ fn in_batch_chances_are_those_of_batches_drawn_from_the_data() {
     for (label, (&hits, log)) in hits.iter().zip(stated).enumerate() {
         let (got, chance) = (f64::from(hits) / f64::from(steps as u32), f64::from(log.exp()));
         assert!((got - chance).abs() < 5.0 * (chance / steps as f64).sqrt(), "label {label}: {got}, expected {chance}");
+    }
+}
+
+#[test]
+fn draws_of_a_multi_index_are_those_of_its_exact_chances() {
+    // The same vector for all instances; logits far enough apart to tell.
+    let mut given = Given::new(500, 100, 6, 3);
+    given.vectors = given.vectors[..6].repeat(500);
+    given.rows.iter_mut().for_each(|v| *v *= 2.0);
+    for codewords in [1, 5, 32] {
+        let params = MidxParams { codewords, per_instance: 1, ..MidxParams::default() };
+        let data = SamplerData { counts: &[1; 100], n_instances: 500, width: 6, seed: 1 };
+        let sampler = Midx::new(params, &data).with_lists(Lists::Own);
+        let (all, mut log_q) = ((0..100).collect::<Vec<_>>(), Vec::new());
+        let weights = Some(given.weights());
+        sampler.log_q(step(0), given.queries(), weights, 0..100, 7, &all, &mut log_q).unwrap();
+        let chances: Vec<f64> = log_q.iter().map(|&log| f64::from(log).exp()).collect();
+        assert!((chances.iter().sum::<f64>() - 1.0).abs() < 1e-5, "chances of {}", chances.iter().sum::<f64>());
+        if codewords == 1 {
+            assert!(chances.iter().all(|q| (q - 0.01).abs() < 1e-6), "one cell: all labels alike");
+        }
+        // As near to the softmax as codewords are to the rows.
+        let logits: Vec<f64> = (0..100).map(|label| given.logit(0, label)).collect();
+        let total: f64 = logits.iter().map(|z| z.exp()).sum();
+        let distance = |of: &dyn Fn(usize) -> f64| {
+            logits.iter().enumerate().map(|(at, z)| (z.exp() / total - of(at)).abs()).sum::<f64>() / 2.0
+        };
+        if codewords == 32 {
+            let (ours, uniform) = (distance(&|at| chances[at]), distance(&|_| 0.01));
+            assert!(ours < 0.5 * uniform, "total variation {ours}, of uniform draws {uniform}");
+        }
+        assert_distributed(&counted(&sampler, &given, DRAWS), &chances, &format!("{codewords} codewords"));
+    }
+}
+
+#[test]
+fn a_list_shared_by_draws_of_many_instances_has_the_chances_that_it_states() {
+    let given = Given::new(3, 8, 2, 1);
+    for per_instance in [1, 3] {
+        let params = MidxParams { codewords: 3, per_instance, ..MidxParams::default() };
+        let data = SamplerData { counts: &[1; 8], n_instances: 3, width: 2, seed: 1 };
+        hits(&Midx::new(params, &data), &given, 5000);
+        hits(&Midx::new(params, &data).with_lists(Lists::Own), &given, 5000);
     }
 }

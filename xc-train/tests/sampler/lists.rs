@@ -1,21 +1,42 @@
 //! What every sampler's lists have in common.
 
 use crate::given::{Given, step};
+use xc_lsh::upkeep::Schedule;
+use xc_lsh::{Kind, Projection};
 use xc_train::Step;
 use xc_train::sampler::{
-    Candidates, Lists, NegativeParams, SampleError, Sampler, SamplerData, SamplerParams, SamplerParamsError, Weighting,
+    Candidates, Lists, LshParams, MidxParams, NegativeParams, SampleError, Sampler, SamplerData, SamplerParams,
+    SamplerParamsError, Weighting,
 };
 
-const ALL: [SamplerParams; 6] = [
+pub(crate) const LSH: LshParams = LshParams {
+    kind: Kind::Wta { bin: 4 },
+    n_tables: 8,
+    n_codes: Some(3),
+    probes: 1,
+    candidates: 12,
+    per_bucket: 9,
+    schedule: Schedule::Immediate { sort_every: 2 },
+};
+
+pub(crate) const ALL: [SamplerParams; 10] = [
     SamplerParams::All,
     SamplerParams::Uniform { per_list: 20 },
     SamplerParams::LogUniform { per_list: 20 },
     SamplerParams::Frequency { per_list: 20, power: 0.75 },
     SamplerParams::InBatch,
     SamplerParams::TopK { per_instance: 5 },
+    SamplerParams::LshEmbedding(LSH),
+    SamplerParams::LshEmbedding(LshParams {
+        kind: Kind::SimHash { projection: Projection::Gaussian },
+        probes: 3,
+        ..LSH
+    }),
+    SamplerParams::LshLabel(LSH),
+    SamplerParams::Midx(MidxParams { codewords: 4, per_instance: 6, every: 2, iterations: 2 }),
 ];
 
-fn build(params: NegativeParams, given: &Given) -> Box<dyn Sampler> {
+pub(crate) fn build(params: NegativeParams, given: &Given) -> Box<dyn Sampler> {
     let counts: Vec<u32> = given.counts().iter().map(|count| count + 1).collect();
     let data = SamplerData { counts: &counts, n_instances: 100, width: given.width, seed: 7 };
     params.build(&data).unwrap_or_else(|e| panic!("{params:?}: {e}"))
@@ -33,7 +54,7 @@ fn each(given: &Given, f: impl Fn(&str, Lists, Box<dyn Sampler>)) {
     }
 }
 
-fn lists(out: &Candidates) -> Vec<(Vec<u32>, Vec<f32>, Vec<f32>)> {
+pub(crate) fn lists(out: &Candidates) -> Vec<(Vec<u32>, Vec<f32>, Vec<f32>)> {
     let list = |i| (out.list(i).labels.to_vec(), out.list(i).weight.to_vec(), out.list(i).log_q.to_vec());
     (0..out.len()).map(list).collect()
 }
@@ -166,7 +187,8 @@ fn weights_that_are_no_numbers_are_named() {
     }
     given.rows[2500 * 4 + 1] = 0.0;
     given.vectors[2 * 4] = f32::INFINITY;
-    for params in ALL.into_iter().filter(|params| params.needs_rows()) {
+    let by_vector = |params: &SamplerParams| params.needs_rows() && !matches!(params, SamplerParams::LshLabel(_));
+    for params in ALL.into_iter().filter(by_vector) {
         assert_eq!(say(&given, params, true), SampleError::Vector { instance: given.instances[2] }, "{params:?}");
     }
 }

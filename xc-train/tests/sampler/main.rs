@@ -3,4 +3,6 @@
 mod distributions;
 mod given;
 mod lists;
+mod lsh;
 mod mixture;
+mod state;

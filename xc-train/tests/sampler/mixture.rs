@@ -38,7 +38,7 @@ impl State for Fixed {
 }
 
 /// Gradient of the cross-entropy of a false label with respect to its logit.
-fn gradient(given: &Given, place: usize, label: u32) -> f64 {
+pub(crate) fn gradient(given: &Given, place: usize, label: u32) -> f64 {
     1.0 / (1.0 + (-given.logit(place, label)).exp())
 }
 
@@ -81,9 +81,9 @@ fn a_mixture_is_unbiased_however_its_hard_labels_were_found() {
     ];
     for hard in hard {
         for lists in [Lists::Shared, Lists::Own] {
-            for uniform in [1, 10, 100] {
+            for uniform in [1, 10] {
                 let mixture = Mixture::new(hard.clone(), uniform).with_lists(lists).with_weighting(unbiased);
-                assert_unbiased(&mixture, &given, 4000);
+                assert_unbiased(&mixture, &given, 2000);
             }
         }
     }
@@ -97,7 +97,7 @@ fn inverse_chances_are_unbiased() {
         let samplers = [Drawn::uniform(8), Drawn::log_uniform(&counts, 8), Drawn::frequency(&counts, 0.75, 8).unwrap()];
         for sampler in samplers {
             let sampler = sampler.with_lists(lists).with_weighting(Weighting::Inverse { cap: None });
-            assert_unbiased(&sampler, &given, 20_000);
+            assert_unbiased(&sampler, &given, 5000);
         }
     }
 }

@@ -335,7 +335,7 @@ impl Sparse {
         let Sampled { instances, ptr, labels, outputs } = &scratch.sampled;
         let vectors = DenseRows::new(input.values(), input.width());
         let queries = Queries { instances, vectors, targets: Targets::new(instances, ptr, labels) };
-        sampler.changed(at, queries, outputs, None)
+        sampler.changed(at, queries, outputs, &[], None)
     }
 
     /// Mean loss of the batch over the next tile.

@@ -1,0 +1,103 @@
+//! What tables of labels are like.
+
+use crate::sampler::SamplerParamsError;
+use serde::{Deserialize, Serialize};
+use xc_lsh::upkeep::Schedule;
+use xc_lsh::{FamilyParams, Kind, Sizing, SizingError};
+
+/// Tables of labels, what a query takes, and how tables follow the weights.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LshParams {
+    /// The family: SimHash, or WTA.
+    pub kind: Kind,
+    /// Tables, L; where K is left to the rule, the most of them.
+    pub n_tables: u32,
+    /// Codes of a key, K; none: so many, and so many tables, that unrelated labels alone make about
+    /// C candidates without a limit (see [`Sizing`]).
+    pub n_codes: Option<u32>,
+    /// Keys of a table that a query asks for: its own, and those that it nearly had.
+    pub probes: u32,
+    /// Most candidates of an instance, C.
+    pub candidates: usize,
+    /// Most labels of a bucket.
+    pub per_bucket: usize,
+    /// When labels are hashed anew.
+    pub schedule: Schedule,
+}
+
+impl Default for LshParams {
+    /// 50 tables of WTA, 500 candidates; by drift, at most 512 labels a step.
+    fn default() -> Self {
+        Self {
+            kind: Kind::Wta { bin: 8 },
+            n_tables: 50,
+            n_codes: None,
+            probes: 1,
+            candidates: 500,
+            per_bucket: 128,
+            schedule: Schedule::Drift { share: 0.05, per_step: 512, sort_every: 20 },
+        }
+    }
+}
+
+impl LshParams {
+    /// Codes, bits and memory of the tables of so many labels, for vectors of `width` values.
+    ///
+    /// # Errors
+    /// See [`SizingError`].
+    pub fn sizing(&self, n_labels: u64, width: usize) -> Result<Sizing, SizingError> {
+        // The bias is one more coordinate.
+        let width = width + 1;
+        match self.n_codes {
+            Some(n_codes) => Sizing::with_codes(n_labels, self.n_tables, n_codes, self.kind, width),
+            None => Sizing::try_new(n_labels, self.n_tables, self.candidates as f64, self.kind, width),
+        }
+    }
+
+    /// Bytes of tables, keys and upkeep for so many labels.
+    ///
+    /// # Errors
+    /// As [`LshParams::sizing`].
+    pub fn bytes(&self, n_labels: u64, width: usize) -> Result<u64, SizingError> {
+        // How far each label moved, and whether it waits.
+        Ok(self.sizing(n_labels, width)?.memory_bytes() + 5 * n_labels)
+    }
+
+    /// The functions, for vectors of `width` values.
+    pub(super) fn family(&self, n_labels: usize, width: usize, seed: u64) -> Result<FamilyParams, SamplerParamsError> {
+        let params = self.sizing(n_labels as u64, width)?.params(seed);
+        params.check()?;
+        Ok(params)
+    }
+
+    /// Numbers that are impossible for any data.
+    pub(in crate::sampler) fn check(&self) -> Result<(), SamplerParamsError> {
+        let number = |name, got, expected| Err(SamplerParamsError::Number { name, got, expected });
+        if !matches!(self.kind, Kind::SimHash { .. } | Kind::Wta { .. }) {
+            return Err(SamplerParamsError::Kind { got: self.kind.name() });
+        }
+        if self.probes == 0 {
+            return number("probes", 0.0, "at least 1");
+        }
+        if self.candidates == 0 || self.per_bucket == 0 {
+            return number(if self.candidates == 0 { "candidates" } else { "per_bucket" }, 0.0, "at least 1");
+        }
+        if let Some(n_codes) = self.n_codes
+            && u64::from(self.probes) > 1u64 << n_codes.min(63)
+        {
+            return number("probes", f64::from(self.probes), "at most 2 to the number of codes");
+        }
+        match self.schedule {
+            Schedule::Rebuild { every: 0, .. } => number("every", 0.0, "at least 1"),
+            Schedule::Rebuild { growth, .. } if !(growth >= 1.0 && growth.is_finite()) => {
+                number("growth", growth, "at least 1")
+            }
+            Schedule::Drift { share, .. } if !(share >= 0.0 && share.is_finite()) => {
+                number("share", f64::from(share), "a finite number from 0 on")
+            }
+            Schedule::Drift { per_step: 0, .. } => number("per_step", 0.0, "at least 1"),
+            _ => Ok(()),
+        }
+    }
+}
