@@ -1,4 +1,4 @@
-//! What a row costs, family by family: one JSON line a case.
+//! What a row costs, family by family: one JSON line a case. One thread, medians over blocks of rows.
 //!
 //! `cargo run --release -p xc-lsh --example hash_speed`
 
@@ -12,14 +12,21 @@ use xc_sparse::{DenseRows, SparseRow};
 
 const ROWS: usize = 2000;
 
-/// The best of five runs, in nanoseconds a row.
-fn best(mut run: impl FnMut()) -> f64 {
-    let one = |run: &mut dyn FnMut()| {
-        let begin = Instant::now();
-        run();
-        begin.elapsed().as_nanos() as f64 / ROWS as f64
-    };
-    (0..5).map(|_| one(&mut run)).fold(f64::INFINITY, f64::min)
+/// Rows that are timed together: too few for another program to come in between often.
+const BLOCK: usize = 50;
+
+/// The median over blocks of rows, in nanoseconds a row.
+fn median(mut run: impl FnMut(std::ops::Range<usize>)) -> f64 {
+    let mut times: Vec<f64> = (0..9 * ROWS / BLOCK)
+        .map(|block| {
+            let first = block * BLOCK % ROWS;
+            let begin = Instant::now();
+            run(first..first + BLOCK);
+            begin.elapsed().as_nanos() as f64 / BLOCK as f64
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
 }
 
 fn report(case: &str, params: &FamilyParams, ns: f64) {
@@ -41,9 +48,9 @@ fn dense(case: &str, params: FamilyParams) -> Result<(), Box<dyn std::error::Err
     let (mut keys, mut scratch) = (vec![0; params.n_tables as usize], Scratch::default());
     let mut sum = 0u32;
     let mut failed = None;
-    let ns = best(|| {
-        for row in rows.iter() {
-            match family.hash_dense(DenseRows::new(row, params.width), &mut keys, &mut scratch) {
+    let ns = median(|block| {
+        for at in block {
+            match family.hash_dense(DenseRows::new(rows.row(at), params.width), &mut keys, &mut scratch) {
                 Ok(_) => sum = sum.wrapping_add(keys[0]),
                 Err(error) => failed = Some(error),
             }
@@ -51,7 +58,10 @@ fn dense(case: &str, params: FamilyParams) -> Result<(), Box<dyn std::error::Err
     });
     report(&format!("{case}, one row at a time"), &params, ns);
     let mut keys = xc_lsh::Keys::new(params.n_tables as usize);
-    let ns = best(|| failed = family.keys_dense(rows, &mut keys, &mut scratch).err().or(failed));
+    let part = |block: std::ops::Range<usize>| {
+        DenseRows::new(&values[block.start * params.width..block.end * params.width], params.width)
+    };
+    let ns = median(|block| failed = family.keys_dense(part(block), &mut keys, &mut scratch).err().or(failed));
     report(&format!("{case}, rows together"), &params, ns);
     std::hint::black_box(sum);
     failed.map_or(Ok(()), |error| Err(error.into()))
@@ -71,8 +81,8 @@ fn sparse(case: &str, params: FamilyParams, nnz: usize) -> Result<(), Box<dyn st
     let family = params.build()?;
     let (mut keys, mut scratch) = (vec![0; params.n_tables as usize], Scratch::default());
     let mut failed = None;
-    let ns = best(|| {
-        for (indices, values) in &rows {
+    let ns = median(|block| {
+        for (indices, values) in &rows[block] {
             failed = family.hash_sparse(SparseRow { indices, values }, &mut keys, &mut scratch).err().or(failed);
         }
     });

@@ -1,11 +1,12 @@
 //! Hashing and querying tables of ever more labels, sized for the same number of candidates: one JSON line a
-//! number of labels. Times are CPU times of one thread, the least of five runs.
+//! number of labels. Times are medians over blocks of queries, one thread.
 //!
 //! `cargo run --release -p xc-lsh --example query_speed [wta|wta-8|sim-hash] [LABELS...]`
 
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
+use std::time::Instant;
 use xc_hash::stream::Stream;
 use xc_lsh::tables::{By, Limits, Query, QueryCounts, QueryScratch, Tables};
 use xc_lsh::{Kind, Projection, Scratch, Sizing};
@@ -31,10 +32,20 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     pool.install(|| sizes.into_iter().try_for_each(|n| measure(&kinds, n)))
 }
 
-/// CPU time of this thread, in nanoseconds: other programs take no part in it.
-fn cpu_ns() -> Result<f64, Box<dyn Error + Send + Sync>> {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat")?;
-    Ok(stat.split(' ').next().unwrap_or_default().parse()?)
+/// Queries that are timed together: too few for another program to come in between often.
+const BLOCK: usize = 100;
+
+/// The median over blocks of queries, in nanoseconds a query.
+fn median(mut run: impl FnMut(usize)) -> f64 {
+    let mut times: Vec<f64> = (0..3 * QUERIES / BLOCK)
+        .map(|block| {
+            let begin = Instant::now();
+            (0..BLOCK).for_each(|i| run((block * BLOCK + i) % QUERIES));
+            begin.elapsed().as_nanos() as f64 / BLOCK as f64
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
 }
 
 fn measure(kinds: &[Kind], n: usize) -> Result<(), Box<dyn Error + Send + Sync>> {
@@ -45,14 +56,13 @@ fn measure(kinds: &[Kind], n: usize) -> Result<(), Box<dyn Error + Send + Sync>>
     let mut scratch = Scratch::default();
     let mut values = vec![0.0; n * WIDTH];
     Stream::new(1).fill_uniform(1.0, &mut values);
-    let begin = cpu_ns()?;
+    let begin = Instant::now();
     let tables = Tables::of_dense(&*family, DenseRows::new(&values, WIDTH), &mut scratch)?;
-    let build = cpu_ns()? - begin;
+    let build = begin.elapsed().as_secs_f64();
     drop(values);
     // Queries are made-up vectors of their own: all that they find is noise.
     let mut queries = vec![0.0; QUERIES * WIDTH];
     Stream::new(2).fill_uniform(1.0, &mut queries);
-    let rows = || queries.chunks_exact(WIDTH).map(|row| DenseRows::new(row, WIDTH));
     let mut keys = xc_lsh::Keys::new(sizing.n_tables() as usize);
     family.keys_dense(DenseRows::new(&queries, WIDTH), &mut keys, &mut scratch)?;
     let (mut one, mut found, mut query) = (vec![0; keys.n_tables()], Vec::new(), QueryScratch::default());
@@ -60,25 +70,19 @@ fn measure(kinds: &[Kind], n: usize) -> Result<(), Box<dyn Error + Send + Sync>>
         let asked = Query { by: By::Keys(keys.row(i)), turn: i as u64, excluded: &[] };
         tables.query(asked, limits, &mut query, &mut found)
     };
-    let (mut hash_ns, mut query_ns, mut counts) = (f64::INFINITY, f64::INFINITY, QueryCounts::default());
-    for _ in 0..5 {
-        let begin = cpu_ns()?;
-        for row in rows() {
-            family.hash_dense(row, &mut one, &mut scratch)?;
-        }
-        hash_ns = hash_ns.min((cpu_ns()? - begin) / QUERIES as f64);
-        counts = QueryCounts::default();
-        let begin = cpu_ns()?;
-        (0..QUERIES).for_each(|i| counts += ask(Limits { candidates: CANDIDATES, per_bucket: 128 }, i));
-        query_ns = query_ns.min((cpu_ns()? - begin) / QUERIES as f64);
-    }
+    let (mut counts, mut failed) = (QueryCounts::default(), None);
+    let hash_ns = median(|i| {
+        let row = DenseRows::new(&queries[i * WIDTH..][..WIDTH], WIDTH);
+        failed = family.hash_dense(row, &mut one, &mut scratch).err().or(failed);
+    });
+    failed.map_or(Ok(()), Err)?;
+    let query_ns = median(|i| counts += ask(Limits { candidates: CANDIDATES, per_bucket: 128 }, i));
     let mut uncapped = QueryCounts::default();
     (0..2000).for_each(|i| uncapped += ask(Limits::NONE, i));
-    let mean = |sum: usize| sum as f64 / QUERIES as f64;
+    let mean = |sum: usize| sum as f64 / counts.queries as f64;
     println!(
-        r#"{{"family": "{}", "code_bits": {}, "labels": {n}, "wanted": {CANDIDATES}, "codes": {}, "tables": {}, "bucket_bits": {}, "hashes": {}, "buckets": {:.1}, "entries": {:.1}, "candidates": {:.1}, "union": {:.1}, "expected_union": {:.1}, "hash_ns": {hash_ns:.0}, "query_ns": {query_ns:.0}, "build_s": {:.2}, "mb": {:.1}}}"#,
-        family.params().kind.name(),
-        family.params().kind.code_bits(),
+        r#"{{"kind": {}, "labels": {n}, "wanted": {CANDIDATES}, "codes": {}, "tables": {}, "bucket_bits": {}, "hashes": {}, "buckets": {:.1}, "entries": {:.1}, "candidates": {:.1}, "union": {:.1}, "expected_union": {:.1}, "hash_ns": {hash_ns:.0}, "query_ns": {query_ns:.0}, "build_s": {:.2}, "mb": {:.1}}}"#,
+        serde_json::to_string(&family.params().kind)?,
         sizing.n_codes(),
         sizing.n_tables(),
         sizing.bucket_bits(),
@@ -88,7 +92,7 @@ fn measure(kinds: &[Kind], n: usize) -> Result<(), Box<dyn Error + Send + Sync>>
         mean(counts.candidates),
         uncapped.candidates as f64 / 2000.0,
         sizing.expected_candidates(),
-        build / 1e9,
+        build,
         tables.bytes() as f64 / 1e6
     );
     Ok(())
