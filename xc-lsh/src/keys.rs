@@ -74,10 +74,6 @@ impl Keys {
         self.n_zero
     }
 
-    pub(crate) fn get_mut(&mut self, row: usize, table: usize) -> Option<&mut u32> {
-        self.keys.get_mut(row * self.n_tables + table)
-    }
-
     pub(crate) fn into_inner(self) -> Vec<u32> {
         self.keys
     }

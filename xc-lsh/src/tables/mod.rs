@@ -33,11 +33,15 @@
 //! ```
 
 mod batch;
+#[cfg(feature = "store")]
+mod file;
 mod overflow;
 mod query;
 mod state;
 
 pub use batch::Found;
+#[cfg(feature = "store")]
+pub use file::{KIND, OpenTablesError};
 pub use query::{By, Limits, Query, QueryCounts, QueryScratch};
 pub use state::{TablesState, TablesStateError};
 

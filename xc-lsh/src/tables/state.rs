@@ -7,6 +7,7 @@ use super::Tables;
 use super::overflow::{Change, Overflow};
 use crate::keys::Keys;
 use std::borrow::Cow;
+use std::collections::HashMap;
 use thiserror::Error;
 
 /// What tables are made of again, bit for bit.
@@ -87,36 +88,56 @@ impl Tables {
         let TablesState { keys, ends, changes, n_zero } = state;
         assert!(ends.len() == n_tables, "{} ends of {n_tables} tables", ends.len());
         assert!(changes.len().is_multiple_of(3), "{} numbers of changes, three each", changes.len());
-        if let Some(at) = keys.iter().position(|&key| u64::from(key) >> key_bits != 0) {
-            return Err(TablesStateError::Key { item: at / n_tables, key: keys[at], key_bits });
+        let (overflow, sorted_by) = overflows(n_tables, key_bits, &keys, &ends, &changes)?;
+        let mut sorted = keys.to_vec();
+        for (table, items) in sorted_by.iter().enumerate() {
+            items.iter().for_each(|(&item, &key)| sorted[item as usize * n_tables + table] = key);
         }
-        let n_changes = changes.len() / 3;
-        let rises = ends.windows(2).all(|pair| pair[0] <= pair[1]);
-        if !rises || ends.last() != Some(&(n_changes as u64)) {
-            return Err(TablesStateError::Ends { n_changes, n_tables });
-        }
-        let mut present = Keys::from_rows(n_tables, keys.to_vec());
-        let mut overflow = vec![Overflow::default(); n_tables];
-        let mut start = 0;
-        for (table, (overflow, &end)) in overflow.iter_mut().zip(&ends).enumerate() {
-            let changes = &changes[3 * start..3 * end as usize];
-            for (at, change) in changes.chunks_exact(3).enumerate().rev() {
-                let &[before, key, item] = change else { unreachable!("three numbers each") };
-                let wrong = TablesStateError::Change { table, at, item, key };
-                let held = present.get_mut(item as usize, table).filter(|held| **held == key).ok_or(wrong)?;
-                if u64::from(before) >> key_bits != 0 {
-                    return Err(wrong);
-                }
-                *held = before;
-            }
-            for change in changes.chunks_exact(3) {
-                overflow.insert(Change { before: change[0], key: change[1], item: change[2] });
-            }
-            start = end as usize;
-        }
-        let mut tables = Self::of_keys(key_bits, present);
+        let mut tables = Self::of_keys(key_bits, Keys::from_rows(n_tables, sorted));
         tables.n_zero = n_zero as usize;
         (tables.keys, tables.overflow) = (keys.into_owned().into(), overflow);
         Ok(tables)
     }
+}
+
+/// The overflows of tables, and for each table the items that it holds under another key than their own.
+///
+/// # Errors
+/// The arrays are not those of tables.
+#[expect(clippy::type_complexity, reason = "two parts of tables")]
+pub(super) fn overflows(
+    n_tables: usize,
+    key_bits: u32,
+    keys: &[u32],
+    ends: &[u64],
+    changes: &[u32],
+) -> Result<(Vec<Overflow>, Vec<HashMap<u32, u32>>), TablesStateError> {
+    if let Some(at) = keys.iter().position(|&key| u64::from(key) >> key_bits != 0) {
+        return Err(TablesStateError::Key { item: at / n_tables, key: keys[at], key_bits });
+    }
+    let n_changes = changes.len() / 3;
+    let rises = ends.windows(2).all(|pair| pair[0] <= pair[1]);
+    if !rises || ends.last() != Some(&(n_changes as u64)) {
+        return Err(TablesStateError::Ends { n_changes, n_tables });
+    }
+    let (mut overflow, mut sorted_by) = (vec![Overflow::default(); n_tables], vec![HashMap::new(); n_tables]);
+    let mut start = 0;
+    for (table, &end) in ends.iter().enumerate() {
+        let changes = &changes[3 * start..3 * end as usize];
+        for (at, change) in changes.chunks_exact(3).enumerate().rev() {
+            let (before, key, item) = (change[0], change[1], change[2]);
+            let wrong = TablesStateError::Change { table, at, item, key };
+            let own = keys.get(item as usize * n_tables + table).ok_or(wrong)?;
+            let held = sorted_by[table].entry(item).or_insert(*own);
+            if *held != key || u64::from(before) >> key_bits != 0 {
+                return Err(wrong);
+            }
+            *held = before;
+        }
+        for change in changes.chunks_exact(3) {
+            overflow[table].insert(Change { before: change[0], key: change[1], item: change[2] });
+        }
+        start = end as usize;
+    }
+    Ok((overflow, sorted_by))
 }
