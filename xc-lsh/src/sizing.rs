@@ -15,7 +15,7 @@ const LEAST_GAIN: f64 = 0.75;
 /// Codes of a key, tables and their bits, from the number of labels and the candidates that are wanted.
 ///
 /// L tables of keys of K codes find N (1 - (1 - q)^L) labels that are unrelated to a query, on average
-/// over pairs of rows ([`theory::Spread`]); q is p^K, and 2^-b more where codes are hashed down to b bits. K is the
+/// over pairs of rows ([`Spread`](crate::theory::Spread)); q is p^K, and 2^-b more where codes are hashed down to b bits. K is the
 /// largest number of codes that finds as many as are wanted with the tables that are allowed, and L
 /// the number of tables that finds just as many: K grows with the logarithm of N, so that an answer is of the
 /// same length for any number of labels. Long keys in many tables find similar rows more surely, at equal noise,
