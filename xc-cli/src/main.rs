@@ -7,6 +7,7 @@
 
 #![deny(unsafe_code)]
 
+mod allocator;
 mod answer;
 mod cmd;
 mod config;
@@ -59,6 +60,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
+    allocator::give_back_large_arrays();
     report_panics_as_one_line();
     let outcome = std::panic::catch_unwind(run).unwrap_or_else(|_| Err(CliError::reported_panic()));
     match outcome {

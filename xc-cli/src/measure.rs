@@ -78,7 +78,7 @@ fn status_bytes(field: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-fn cpu_s() -> Option<f64> {
+pub(crate) fn cpu_s() -> Option<f64> {
     let stat = read_to_string("/proc/self/stat").ok()?;
     // The name in parentheses may hold blanks; user and system time are the 12th and 13th field
     // after it.

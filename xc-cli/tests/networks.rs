@@ -299,3 +299,45 @@ fn training_goes_by_precision_at_three_down_to_the_lowest_rate() {
     assert_eq!(training["settings"]["early_stopping"]["from"], "lowest-rate");
     assert_eq!(training["schedule"], "plateau, lowest 0.25");
 }
+
+#[test]
+fn curves_of_trainings_stand_in_one_picture_over_steps_or_time() {
+    let folder = Folder::new();
+    folder.ok(DATA);
+    for (name, width) in [("a", 4), ("b", 16)] {
+        folder.ok(&format!(
+            "train dense --train data/train.txt --validation data/test.txt --model {name} --network.widths {width} \
+             --batch-size 64 --epochs 3"
+        ));
+    }
+    let logs = "--log narrow=a.log --log b.log/log.jsonl --output race.svg";
+    for (over, axis) in [("", "step"), ("--x wall --log-x", "time of the training, seconds"), ("--x epoch", "epoch")] {
+        let report = json(&folder.ok(&format!("bench curves {logs} {over} --json")));
+        assert_eq!(report["x"], axis);
+        let names = [&report["trainings"][0]["name"], &report["trainings"][1]["name"]];
+        assert_eq!(names, ["narrow", "b.log/log.jsonl"]);
+        let picture = folder.read("race.svg");
+        for text in ["narrow", "P@1", "loss", axis] {
+            assert!(picture.contains(&format!(">\n{text}\n</text>")), "no {text}: {picture}");
+        }
+    }
+    // The table has the best value of the log, and where it was reached.
+    let log = folder.read("a.log/log.jsonl");
+    let lines: Vec<Value> = log.lines().map(json).filter(|line| line["event"] == "validation").collect();
+    let best = lines.iter().map(|line| line["P@1"].as_f64().unwrap()).fold(0.0, f64::max);
+    let table = folder.ok(&format!("bench curves {logs} --x cpu"));
+    assert!(table.contains(&format!("{:.2}", 100.0 * best)), "{table}");
+    // Time of the training grows from line to line.
+    let times: Vec<f64> = lines.iter().map(|line| line["wall_s"].as_f64().unwrap()).collect();
+    assert!(times[0] > 0.0 && times.is_sorted(), "{times:?}");
+    let log_expected = "No such file or directory; expected the log of a training: MODEL.log, or its log.jsonl";
+    let no_metric = "no validation with P@77 and its step; expected the log of a training with --validation or \
+                     --validation-fraction";
+    for (wrong, line) in [
+        ("--log none.log", format!("none.log: {log_expected}")),
+        ("--log a", format!("a/log.jsonl: {log_expected}")),
+        ("--log a.log --metric P@77", format!("a.log/log.jsonl: {no_metric}")),
+    ] {
+        folder.xc(&format!("bench curves {wrong} --output race.svg")).refused(2, &line);
+    }
+}

@@ -45,7 +45,6 @@ pub(crate) struct Axis<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scale {
     Linear,
-    #[cfg_attr(not(test), expect(dead_code, reason = "the curve of a training is drawn over linear axes"))]
     Log,
 }
 

@@ -2,12 +2,14 @@
 
 use crate::context::Context;
 use crate::error::{CliError, chain};
+use crate::measure::cpu_s;
 use crate::plot::{Axis, Chart, Picture, Scale, Series};
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 use xc_sparse::Cancel;
 use xc_train::metrics::Metric;
 use xc_train::trainer::{Event, Monitor, Observer, Validation};
@@ -16,11 +18,13 @@ use xc_train::trainer::{Event, Monitor, Observer, Validation};
 ///
 /// ```text
 ///   {"event":"step","step":200,"epoch":0,"loss":6.1,"rate":0.001,"instances_per_s":5210.0}
-///   {"event":"validation","step":2048,"epoch":1,"loss":5.2,"P@1":0.31,"P@3":0.2,"P@5":0.15,...}
-///   {"event":"saved","step":2100,"losses":310.2,"n_losses":52}
+///   {"event":"validation","step":2048,"epoch":1,"wall_s":9.1,"cpu_s":17.9,"loss":5.2,"P@1":0.31,...}
+///   {"event":"saved","step":2100,"wall_s":9.3,"cpu_s":18.3,"losses":310.2,"n_losses":52}
 /// ```
 ///
-/// The loss of a step's line is the mean since the line before. What belongs to no line yet when a
+/// The loss of a step's line is the mean since the line before. `wall_s` and `cpu_s` are the time of
+/// the training up to there: initial values and steps, but neither validation nor what an
+/// interrupted run did after its last checkpoint. What belongs to no line yet when a
 /// checkpoint is saved is kept in a line of its own: a training that goes on from there writes the
 /// lines that it would have written.
 pub(super) struct Log<'a> {
@@ -38,6 +42,32 @@ struct Lines {
     begun: bool,
     losses: f64,
     n_losses: u64,
+    clock: Clock,
+}
+
+/// Time of the training.
+struct Clock {
+    wall_s: f64,
+    cpu_s: f64,
+    /// When it was last looked at.
+    wall: Instant,
+    cpu: f64,
+}
+
+impl Clock {
+    fn start() -> Self {
+        Self { wall_s: 0.0, cpu_s: 0.0, wall: Instant::now(), cpu: cpu_s().unwrap_or(0.0) }
+    }
+
+    /// Time since it was looked at last, which belongs to the training or not.
+    fn look(&mut self, counts: bool) {
+        let (wall, cpu) = (Instant::now(), cpu_s().unwrap_or(0.0));
+        if counts {
+            self.wall_s += (wall - self.wall).as_secs_f64();
+            self.cpu_s += cpu - self.cpu;
+        }
+        (self.wall, self.cpu) = (wall, cpu);
+    }
 }
 
 /// What `curve.svg` shows, over steps.
@@ -61,7 +91,7 @@ impl<'a> Log<'a> {
         let metric = if let Monitor::Metric(metric) = monitor { metric } else { Metric::Precision(1) };
         let curve = Curve { training: Vec::new(), validation: Vec::new(), metric, metrics: Vec::new() };
         let folder = folder.to_owned();
-        let lines = Lines { folder, file, curve, begun: false, losses: 0.0, n_losses: 0 };
+        let lines = Lines { folder, file, curve, begun: false, losses: 0.0, n_losses: 0, clock: Clock::start() };
         Ok(Self { every, context, lines: Mutex::new(Some(lines)) })
     }
 
@@ -85,6 +115,7 @@ impl Observer for Log<'_> {
         self.with(|lines| match event {
             Event::Resumed { step, .. } => lines.cut(step),
             Event::Step { epoch, step, end_of_epoch, loss, rate, instances_per_s, .. } => {
+                lines.clock.look(true);
                 if !lines.begun {
                     lines.cut(0)?;
                 }
@@ -96,11 +127,13 @@ impl Observer for Log<'_> {
                 Ok(())
             }
             Event::Validated { epoch, step, validation, .. } => {
+                lines.clock.look(false);
                 lines.validation(epoch, step, validation)?;
                 lines.draw()
             }
             Event::Saving { step } => lines.line(&json!({
-                "event": "saved", "step": step, "losses": lines.losses, "n_losses": lines.n_losses
+                "event": "saved", "step": step, "wall_s": lines.clock.wall_s, "cpu_s": lines.clock.cpu_s,
+                "losses": lines.losses, "n_losses": lines.n_losses
             })),
             _ => Ok(()),
         });
@@ -131,6 +164,8 @@ impl Lines {
             if value["event"] == "saved" {
                 let saved = (value["losses"].as_f64(), value["n_losses"].as_u64());
                 (self.losses, self.n_losses) = (saved.0.unwrap_or(0.0), saved.1.unwrap_or(0));
+                let time = |name: &str| value[name].as_f64().unwrap_or(0.0);
+                (self.clock.wall_s, self.clock.cpu_s) = (time("wall_s"), time("cpu_s"));
                 continue;
             }
             if value["event"] == "step" {
@@ -164,7 +199,12 @@ impl Lines {
         self.curve.validation.push((step as f64, validation.loss));
         let metric = validation.metrics.value(self.curve.metric);
         self.curve.metrics.extend(metric.map(|metric| (step as f64, metric)));
-        let mut line = json!({"event": "validation", "step": step, "epoch": epoch, "loss": validation.loss});
+        let rounded = |seconds: f64| (seconds * 1e3).round() / 1e3;
+        let (wall_s, cpu_s) = (rounded(self.clock.wall_s), rounded(self.clock.cpu_s));
+        let mut line = json!({
+            "event": "validation", "step": step, "epoch": epoch, "wall_s": wall_s, "cpu_s": cpu_s,
+            "loss": validation.loss
+        });
         for metric in validation.metrics.values() {
             line[metric.metric.to_string()] = json!(metric.value);
         }

@@ -80,6 +80,10 @@ pub fn product_in_leaves(
         let (part, subtree) = (task / n_subtrees, task % n_subtrees);
         let rows = part * tall..m.min((part + 1) * tall);
         let mut own = TASK.take().unwrap_or_default();
+        if each == 1 {
+            of.one_leaf(rows.clone(), subtree, &mut own.work, &mut out[..rows.len() * n]);
+            return TASK.set(Some(own));
+        }
         own.sum.begin(rows.len() * n);
         for from in (subtree * each..(subtree + 1) * each).step_by(together) {
             let Task { sum, work } = &mut own;

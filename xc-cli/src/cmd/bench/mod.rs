@@ -1,4 +1,6 @@
-//! `xc bench`: how fast a model answers.
+//! `xc bench`: how fast a model answers, and how trainings compare.
+
+mod curves;
 
 use crate::answer::{SearchArgs, query_error};
 use crate::context::{Context, format_bytes};
@@ -17,7 +19,7 @@ use xc_sparse::{CsrMatrix, DenseMatrix};
 use xc_train::Model;
 use xc_train::model::{self, Answer, BatchError, QueryOptions, Scratch};
 
-/// Measure speed
+/// Measure speed, compare trainings
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -27,6 +29,7 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand, Debug)]
 enum What {
     Predict(PredictArgs),
+    Curves(curves::Args),
 }
 
 /// Measure how fast a model answers
@@ -116,6 +119,7 @@ impl Iterator {
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     match &args.what {
         What::Predict(args) => bench_predict(args, context),
+        What::Curves(args) => curves::run(args, context),
     }
 }
 

@@ -1,0 +1,151 @@
+//! `xc bench curves`: trainings beside each other in one picture.
+
+use crate::context::Context;
+use crate::error::{CliError, chain};
+use crate::output;
+use crate::plot::{Axis, Chart, Picture, Scale, Series};
+use clap::ValueEnum;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use xc_train::metrics::Metric;
+
+/// Draw the validation of several trainings in one picture
+///
+/// Reads the log.jsonl of each training (MODEL.log, or the file itself) and draws a metric and
+/// the loss of the validation instances over steps, epochs, or the time of the training:
+/// seconds of the clock or of all cores, validation not counted. A table says the best value
+/// of each training and where it was reached.
+///
+/// Examples:
+///   xc bench curves --log a.model.log --log b.model.log --output race.svg
+///   xc bench curves --log all=dense.log --log lists=lns.log --x wall --log-x --output race.svg
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(super) struct Args {
+    /// The log of a training, with a name for the picture if NAME= comes before; give it once for
+    /// each training
+    #[arg(long = "log", value_name = "[NAME=]PATH", required = true)]
+    logs: Vec<String>,
+    /// What the x axis shows
+    #[arg(long, value_name = "X", value_enum, default_value_t = Over::Step)]
+    x: Over,
+    /// A logarithmic x axis
+    #[arg(long)]
+    log_x: bool,
+    /// The metric that is drawn, e.g. P@1
+    #[arg(long, value_name = "METRIC", default_value = "P@1")]
+    metric: Metric,
+    /// The picture, SVG
+    #[arg(long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Over {
+    /// Steps
+    Step,
+    /// Epochs
+    Epoch,
+    /// Seconds of the clock
+    Wall,
+    /// Seconds of all cores
+    Cpu,
+}
+
+impl Over {
+    fn axis(self) -> &'static str {
+        match self {
+            Self::Step => "step",
+            Self::Epoch => "epoch",
+            Self::Wall => "time of the training, seconds",
+            Self::Cpu => "time of all cores, seconds",
+        }
+    }
+
+    /// The place of a validation, if its line says it.
+    fn of(self, line: &Value) -> Option<f64> {
+        match self {
+            Self::Step => line["step"].as_f64(),
+            // Epochs are counted from 0, and validated at their end.
+            Self::Epoch => line["epoch"].as_f64().map(|epoch| epoch + 1.0),
+            Self::Wall => line["wall_s"].as_f64(),
+            Self::Cpu => line["cpu_s"].as_f64(),
+        }
+    }
+}
+
+/// The validations of a training.
+struct Curve {
+    name: String,
+    metric: Vec<(f64, f64)>,
+    loss: Vec<(f64, f64)>,
+}
+
+impl Curve {
+    fn read(argument: &str, args: &Args) -> Result<Self, CliError> {
+        let (name, path) = match argument.split_once('=') {
+            Some((name, path)) if !name.contains('/') => (name.to_owned(), Path::new(path)),
+            _ => (argument.to_owned(), Path::new(argument)),
+        };
+        let file = if path.is_dir() { path.join("log.jsonl") } else { path.to_owned() };
+        let shown = file.display();
+        let text = std::fs::read_to_string(&file).map_err(|e| {
+            let e = chain(&e);
+            CliError::usage(format_args!("{shown}: {e}; expected the log of a training: MODEL.log, or its log.jsonl"))
+        })?;
+        let mut curve = Self { name, metric: Vec::new(), loss: Vec::new() };
+        for (number, line) in text.lines().enumerate() {
+            let line: Value = serde_json::from_str(line)
+                .map_err(|e| CliError::usage(format_args!("{shown}: line {}: {}", number + 1, chain(&e))))?;
+            let (true, Some(x)) = (line["event"] == "validation", args.x.of(&line)) else { continue };
+            curve.loss.extend(line["loss"].as_f64().map(|loss| (x, loss)));
+            curve.metric.extend(line[args.metric.to_string()].as_f64().map(|value| (x, value)));
+        }
+        if curve.metric.is_empty() {
+            let metric = args.metric;
+            return Err(CliError::usage(format_args!(
+                "{shown}: no validation with {metric} and its {}; expected the log of a training with --validation \
+                 or --validation-fraction",
+                args.x.axis()
+            )));
+        }
+        Ok(curve)
+    }
+
+    /// The best value and where it was reached first.
+    fn best(&self) -> (f64, f64) {
+        let best = |a: (f64, f64), b: (f64, f64)| if b.1 > a.1 { b } else { a };
+        self.metric.iter().copied().fold((f64::NAN, f64::NEG_INFINITY), best)
+    }
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
+    let curves: Vec<Curve> = args.logs.iter().map(|log| Curve::read(log, args)).collect::<Result<_, _>>()?;
+    let metric = args.metric.to_string();
+    let linear = |name| Axis { name, scale: Scale::Linear };
+    let lines = |points: fn(&Curve) -> &[(f64, f64)]| {
+        curves.iter().map(|curve| Series { name: &curve.name, points: points(curve) }).collect()
+    };
+    let charts = vec![
+        Chart { y: linear(&metric), series: lines(|curve| &curve.metric) },
+        Chart { y: linear("loss"), series: lines(|curve| &curve.loss) },
+    ];
+    let scale = if args.log_x { Scale::Log } else { Scale::Linear };
+    let x = Axis { name: args.x.axis(), scale };
+    Picture { title: "Validation", x, charts }
+        .write(&args.output)
+        .map_err(|e| CliError::failed(format_args!("{}: {}", args.output.display(), chain(&e))))?;
+    if context.json {
+        let best = |curve: &Curve| json!({ "name": curve.name, "best": curve.best().1, "at": curve.best().0 });
+        let report =
+            json!({ "metric": metric, "x": args.x.axis(), "trainings": curves.iter().map(best).collect::<Vec<_>>() });
+        return output::print(&report.to_string());
+    }
+    let width = curves.iter().map(|curve| curve.name.chars().count()).max().unwrap_or(0).max("training".len());
+    let mut text = format!("{:<width$}  {:>8}  at {}\n", "training", format!("best {metric}"), args.x.axis());
+    for curve in &curves {
+        let (at, best) = curve.best();
+        text += &format!("{:<width$}  {:>8.2}  {at:.1}\n", curve.name, 100.0 * best);
+    }
+    output::print(text.trim_end())
+}
