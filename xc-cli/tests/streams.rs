@@ -58,6 +58,7 @@ fn plain_lines_are_text_and_a_bad_line_ends_the_answers() {
     for (input, answers, code, stderr) in [
         (&b"dog barks\ncat purrs\n"[..], 2, 0, ""),
         (b"", 0, 0, ""),
+        (b"\xef\xbb\xbf{\"text\":\"dog\"}\n{\"text\":\n", 1, 2, "xc: error: standard input: line 2"),
         (b"{\"text\":\"dog\"}\n{\"text\":\n", 1, 2, "xc: error: standard input: line 2"),
     ] {
         let mut child = piped(&folder, "predict --model m --input - --top-k 1");

@@ -3,7 +3,6 @@
 use super::InputArgs;
 use crate::error::CliError;
 use crate::interrupt::Stdin;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use xc_sparse::io::{
     Content, Format, InstanceBuffer, InstanceReader, ReadError, ReadErrorKind, Source, Vectors, read_dataset,
@@ -102,8 +101,8 @@ impl Queries {
         Ok(queries)
     }
 
-    /// Reads stdin. Without --format a model of text takes JSON objects or plain lines of text,
-    /// told by the first character; any other model tells the format by the first line.
+    /// Reads stdin. Without --format a model of text takes JSON objects or plain lines of text; any
+    /// other model tells the format by the first line.
     pub(crate) fn stdin(input: &InputArgs, model: &Model) -> Result<Self, CliError> {
         let mut options = input.options();
         let about = model.describe();
@@ -113,12 +112,11 @@ impl Queries {
             return Err(wants_vectors(name, about.n_features));
         }
         let failed = |e| CliError::from(ReadError::file(name, ReadErrorKind::Io(e)));
-        let mut stdin = BufReader::new(Stdin::open().map_err(failed)?);
-        if options.format.is_none() && about.takes == InputKind::Text {
-            let head = stdin.fill_buf().map_err(failed)?;
-            options.format = Some(if head.first() == Some(&b'{') { Format::Jsonl } else { Format::FastText });
-        }
-        let reader = InstanceReader::new(name, stdin, &options)?;
+        let stdin = Stdin::open().map_err(failed)?;
+        let reader = match about.takes {
+            InputKind::Text => InstanceReader::of_text(name, stdin, &options)?,
+            _ => InstanceReader::new(name, stdin, &options)?,
+        };
         let reader = Reader::Lines { reader: Box::new(reader), buffer: Box::default() };
         let name = name.to_owned();
         let mut queries = Self { reader, takes: about.takes, n_features: about.n_features, name };
