@@ -259,17 +259,18 @@ pub fn product_by_rows<T: SplitRows>(
     let n = b.columns;
     let chunk = Chunk::pack(tile, b, 0..b.rows, 0..n, true, scratch);
     let leaf = |first: usize, n_rows: usize, target: T| {
-        LEAF.with_borrow_mut(|(packed_a, block)| {
-            block.begin(n_rows * n);
-            for leaf in 0..inner.n_leaves() {
-                let rows = first..first + n_rows;
-                block.add(|sum| {
-                    sum.fill(0.0);
-                    chunk.multiply(a, rows, inner.leaf(leaf), packed_a, sum, n);
-                });
-            }
-            visit(first, block.total(), target);
-        });
+        // Taken rather than borrowed: a visit may make products itself, or wait for other threads.
+        let (mut packed_a, mut block) = LEAF.take();
+        block.begin(n_rows * n);
+        for leaf in 0..inner.n_leaves() {
+            let rows = first..first + n_rows;
+            block.add(|sum| {
+                sum.fill(0.0);
+                chunk.multiply(a, rows, inner.leaf(leaf), &mut packed_a, sum, n);
+            });
+        }
+        visit(first, block.total(), target);
+        LEAF.set((packed_a, block));
     };
     split(tile.rows, 0, a.rows, target, &leaf);
 }

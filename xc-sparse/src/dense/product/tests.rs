@@ -211,3 +211,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_visit_may_make_products_of_its_own() {
+    let (m, n, k) = (40, 8, 8);
+    let a: Vec<f32> = (0..m * k).map(|i| (i % 7) as f32).collect();
+    let one: Vec<f32> = (0..k * n).map(|i| f32::from(u8::from(i % (n + 1) == 0))).collect();
+    let (a, one) = (MatRef::new(&a, m, k), MatRef::new(&one, k, n));
+    let mut c = vec![f32::NAN; m * n];
+    let target = RowsMut { values: &mut c, width: n };
+    let visit = |_: usize, block: &[f32], target: RowsMut<'_>| {
+        let block = MatRef::new(block, block.len() / n, n);
+        product(target.values, block, one, Start::Zero, MatmulPrecision::F32, &mut Scratch::default());
+    };
+    product_by_rows(a, one, &Blocks::whole(k), target, MatmulPrecision::F32, &mut Scratch::default(), &visit);
+    assert_eq!(c, a.values);
+}
