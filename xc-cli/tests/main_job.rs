@@ -141,7 +141,7 @@ fn labels_by_name_are_learned_kept_and_answered() {
     let first = json(answers.lines().next().unwrap());
     let id = first["labels"][0].as_u64().unwrap() as usize;
     assert_eq!(first["names"][0], ["animal", "cat", "dog", "stone"][id]);
-    // The truth names a label that training never found: it is counted, and missed.
+    // The truth names a label that training never saw: it is counted, and missed.
     folder.ok(&format!("predict --model m --input test.jsonl {fields} --top-k 2 --output p.txt"));
     let report = json(&folder.ok(&format!(
         "evaluate --truth test.jsonl {fields} --label-names m/labels.txt --predictions p.txt --k 1 --json"

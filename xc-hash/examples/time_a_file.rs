@@ -1,8 +1,11 @@
 //! Speed of fitting and transforming on a file of JSON lines with a "text" (and perhaps a "title").
 //!
-//! RAYON_NUM_THREADS=1 cargo run --release -p xc-hash --example time_a_file -- train.jsonl
-//! [hash|bigrams|chars] [rows.json] With a third argument the rows of the first 500 texts are
-//! written there as JSON.
+//! ```text
+//! RAYON_NUM_THREADS=1 cargo run --release -p xc-hash --example time_a_file -- \
+//!     train.jsonl [hash|bigrams|chars] [rows.json]
+//! ```
+//!
+//! With a third argument the rows of the first 500 texts are written there as JSON.
 #![allow(clippy::print_stdout)] // an example shows what it does
 
 use std::io::{BufRead, BufReader, Write};

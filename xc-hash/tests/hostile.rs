@@ -222,7 +222,7 @@ fn passes_that_differ_are_noticed() {
         sink.add(&TRAIN[n..]);
         Ok::<(), std::io::Error>(())
     });
-    assert_eq!(fitted.unwrap_err().said(), "the first pass got 3 texts, a later one 2; all must read the same texts");
+    assert_eq!(fitted.unwrap_err().said(), "the first pass found 3 texts, a later one 2; all must read the same texts");
     let fitted = Pipeline::fit_stream(params, |_| Err(std::io::Error::other("disk on fire")));
     assert_eq!(fitted.unwrap_err().said(), "reading the texts: disk on fire");
 }

@@ -37,8 +37,8 @@ impl Options {
     }
 
     fn number(&self, name: &str, default: u64) -> Result<u64, Failure> {
-        let got = self.0.get(name).map(|v| v.parse().map_err(|e| format!("--{name} {v}: {e}")));
-        Ok(got.transpose()?.unwrap_or(default))
+        let given = self.0.get(name).map(|v| v.parse().map_err(|e| format!("--{name} {v}: {e}")));
+        Ok(given.transpose()?.unwrap_or(default))
     }
 }
 
@@ -204,8 +204,8 @@ fn main() -> Result<(), Failure> {
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
     pool.install(|| -> Result<(), String> {
-        let expected = |queries: &&Queries| options.0.get("set").is_none_or(|name| *name == queries.name);
-        for queries in sets.iter().filter(expected) {
+        let is_chosen = |queries: &&Queries| options.0.get("set").is_none_or(|name| *name == queries.name);
+        for queries in sets.iter().filter(is_chosen) {
             for decoder in Decoder::ALL {
                 if options.0.get("decoder").is_none_or(|name| *name == decoder.to_string()) {
                     measure(&assignment, queries, decoder, &[1, 10, 100]).map_err(|e| e.to_string())?;

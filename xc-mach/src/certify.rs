@@ -31,8 +31,8 @@ pub fn indistinguishable_labels(assignment: &Assignment) -> Vec<Vec<LabelId>> {
     groups
 }
 
-/// How many pairs of labels share their buckets in all repetitions, on average over seeds: L (L -
-/// 1) / 2 c^R, where c is the collision probability of the family.
+/// How many pairs of labels share their buckets in all repetitions, on average over seeds:
+/// L (L - 1) / 2 c^R, where c is the collision probability of the family.
 pub fn expected_indistinguishable_pairs(assignment: &Assignment) -> f64 {
     let n_labels = assignment.n_labels() as f64;
     // Parameters of an assignment were checked when it was made.

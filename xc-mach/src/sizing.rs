@@ -32,7 +32,7 @@ pub enum SizingError {
     /// One bucket tells nothing apart.
     #[error("{got} buckets, expected at least 2")]
     TooFewBuckets {
-        /// Buckets got.
+        /// Buckets found.
         got: usize,
     },
     /// As many buckets as labels: nothing is gained over one output a label.
@@ -40,15 +40,15 @@ pub enum SizingError {
         "{got} buckets for {n_labels} labels: expected fewer buckets than labels, or an output layer over the labels"
     )]
     TooManyBuckets {
-        /// Buckets got.
+        /// Buckets found.
         got: usize,
-        /// Labels got.
+        /// Labels found.
         n_labels: usize,
     },
     /// A probability that is none.
     #[error("probability {got}, expected one above 0 and below 1")]
     Probability {
-        /// The number got.
+        /// The number found.
         got: f64,
     },
 }
@@ -122,8 +122,8 @@ pub fn repetitions_needed(n_labels: usize, n_buckets: usize, delta: f64) -> Resu
     if !(delta > 0.0 && delta < 1.0) {
         return Err(SizingError::Probability { got: delta });
     }
-    let expected = 2.0 * (n_labels.max(1) as f64 / delta.sqrt()).ln() / (n_buckets as f64).ln();
-    Ok((expected.ceil() as usize).max(1))
+    let needed = 2.0 * (n_labels.max(1) as f64 / delta.sqrt()).ln() / (n_buckets as f64).ln();
+    Ok((needed.ceil() as usize).max(1))
 }
 
 fn check_buckets(n_buckets: usize) -> Result<(), SizingError> {

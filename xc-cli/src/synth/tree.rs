@@ -196,11 +196,11 @@ impl Untrained {
         let mut rng = self.stream(1, level as u64, u64::from(parent));
         let first = parent * self.params.branching;
         let width = self.params.branching.min(self.widths[level] - first);
-        let expected = u64::from(width) * u64::from(self.params.weights_per_column);
+        let least = u64::from(width) * u64::from(self.params.weights_per_column);
         let mut features = Vec::new();
         let mut shared = Vec::new();
         let mut total = 0u64;
-        while total < expected {
+        while total < least {
             let u: f64 = rng.random();
             let n = (self.overlap_sums.partition_point(|&s| s < u) as u32 + 1).min(width);
             shared.push(n);

@@ -174,7 +174,7 @@ pub enum BlockError {
         block: usize,
         /// Which bound.
         name: &'static str,
-        /// The value got.
+        /// The value found.
         value: f64,
     },
     /// Bounds that no term can meet.
@@ -192,7 +192,7 @@ pub enum BlockError {
     Scale {
         /// The block, from 0.
         block: usize,
-        /// The value got.
+        /// The value found.
         value: f32,
     },
     /// Shared slots that no term can reach.
@@ -204,7 +204,7 @@ pub enum BlockError {
     /// Nothing to fold into.
     #[error("fold: n_features is {n_features}; it must lie between 1 and {MAX_FEATURES}")]
     Fold {
-        /// The value got.
+        /// The value found.
         n_features: u32,
     },
     /// Too many features.

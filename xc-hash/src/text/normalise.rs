@@ -3,7 +3,9 @@
 //! *Rule for lower case*: every character alone is mapped by Unicode's full lower-case table; a
 //! final sigma becomes an ordinary one, so that a Greek word has one form whatever its case.
 //! (Python's `str.lower` looks at the neighbours of a capital sigma instead; everything else is the
-//! same.) *Rule for accents*: after lower-casing, compatibility decomposition, then characters of a
+//! same.)
+//!
+//! *Rule for accents*: after lower-casing, compatibility decomposition, then characters of a
 //! non-zero combining class are dropped, as scikit-learn's `strip_accents="unicode"` does.
 
 use serde::{Deserialize, Serialize};

@@ -84,7 +84,7 @@ pub enum WeightRowsError {
         row: usize,
         /// The feature.
         feature: u32,
-        /// The value got.
+        /// The value found.
         value: f32,
     },
     /// The rows are wider than the fitted ones.

@@ -115,7 +115,7 @@ pub enum FamilyParamsError {
     /// Keys are 32-bit numbers.
     #[error("{got} keys, expected at most {}", u32::MAX)]
     TooManyKeys {
-        /// Keys got.
+        /// Keys found.
         got: u64,
     },
     /// The prime family's modulus has to fit 32 bits.
@@ -127,7 +127,7 @@ pub enum FamilyParamsError {
     /// More keys would change the function of the keys that are there.
     #[error("{got} keys do not fit the prime {prime} of these parameters; other families can grow")]
     CannotGrow {
-        /// Keys expected by the caller.
+        /// Keys that the caller asked for.
         got: u64,
         /// The modulus in force.
         prime: u64,
@@ -135,7 +135,7 @@ pub enum FamilyParamsError {
     /// A family only grows.
     #[error("{got} keys, there are already {present}")]
     Shrinks {
-        /// Keys expected by the caller.
+        /// Keys that the caller asked for.
         got: u64,
         /// Keys of the parameters.
         present: u64,

@@ -64,7 +64,7 @@ pub enum Effort {
     /// everything is scored.
     #[default]
     Exact,
-    /// At most until this many labels were got (and the rest of the bucket at hand).
+    /// At most until this many labels were found (and the rest of the bucket at hand).
     Labels(u64),
 }
 
@@ -76,7 +76,7 @@ pub struct Certificate {
     /// No label outside the answer scores above the larger of this and the answer's last score.
     /// Minus infinity when every label was looked at.
     pub bound: f32,
-    /// Labels got in walked buckets, or all labels after a scan. A label got in two buckets counts
+    /// Labels found in walked buckets, or all labels after a scan. A label in two of them counts
     /// twice.
     pub labels_touched: u64,
     /// Buckets walked.

@@ -22,7 +22,7 @@ pub enum BucketScoresError {
     /// Too few or too many numbers.
     #[error("{got} bucket scores, expected {expected}: repetitions times buckets")]
     Length {
-        /// Numbers got.
+        /// Numbers found.
         got: usize,
         /// Numbers expected.
         expected: usize,
@@ -34,7 +34,7 @@ pub enum BucketScoresError {
         position: usize,
         /// The bucket.
         bucket: usize,
-        /// The number got.
+        /// The number found.
         got: f32,
     },
 }

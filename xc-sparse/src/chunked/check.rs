@@ -18,7 +18,7 @@ pub enum ChunkedError {
     Length {
         /// The array.
         array: &'static str,
-        /// Entries got.
+        /// Entries found.
         got: usize,
         /// Entries expected.
         expected: usize,
@@ -26,7 +26,7 @@ pub enum ChunkedError {
     /// Weights of a type that the products do not read.
     #[error("values of type {got}, expected F32, F16 or BF16")]
     DType {
-        /// The type got.
+        /// The type found.
         got: DType,
     },
     /// Offsets fall, leave the arrays or give a chunk an impossible size.

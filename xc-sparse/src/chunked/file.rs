@@ -2,8 +2,7 @@
 
 #![allow(unsafe_code, reason = "constructors without checks")]
 
-use super::layout::VALUE_PADDING;
-use super::layout::stride;
+use super::layout::{VALUE_PADDING, stride};
 use super::{ChunkedError, ChunkedLevel, LevelArrays, SlotMap};
 use crate::buffer::FloatSlice;
 use crate::dtype::DType;

@@ -28,7 +28,7 @@ pub enum PackError {
     Feature {
         /// The parent.
         parent: usize,
-        /// The feature got.
+        /// The feature found.
         feature: u32,
         /// The number of features.
         n_features: usize,

@@ -231,8 +231,8 @@ impl LabelCollector {
                 UnknownLabels::Append => {}
             }
         }
-        // Fresh names are numbered after the known ones in the order got, and renumbered at the
-        // end.
+        // Fresh names are numbered after the known ones in the order found, and renumbered
+        // at the end.
         let id = match self.fresh.get(name) {
             Some(&id) => id,
             None => {

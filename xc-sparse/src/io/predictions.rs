@@ -178,14 +178,14 @@ pub fn read_predictions(path: &Path, options: &ReadOptions) -> Result<RankedBatc
     }
 }
 
-const WANTED: &str = "one line of label:score entries an instance";
+const EXPECTED: &str = "one line of label:score entries an instance";
 
 fn prediction_format(path: &Path, options: &ReadOptions) -> Result<Format, ReadError> {
     let source = Source::open_to_look(path, options.max_expanded_bytes)?;
     let mut reader = BlockReader::new(source, options.block_bytes, options.max_line_bytes);
     let mut line = Vec::new();
     if !reader.first_line(&mut line)? {
-        return Err(ReadError::path(path, ReadErrorKind::Empty { expected: WANTED }));
+        return Err(ReadError::path(path, ReadErrorKind::Empty { expected: EXPECTED }));
     }
     Ok(match line.first() {
         Some(b'{') => Format::Jsonl,
@@ -201,7 +201,7 @@ where
     let mut reader = open_blocks(path, options)?;
     let mut line = Vec::new();
     if !reader.first_line(&mut line)? {
-        return Err(ReadError::path(path, ReadErrorKind::Empty { expected: WANTED }));
+        return Err(ReadError::path(path, ReadErrorKind::Empty { expected: EXPECTED }));
     }
     reader.put_back(&line);
     let mut batch = RankedBatch::new();

@@ -42,7 +42,7 @@ pub enum SparseRowError {
     Order {
         /// The feature before.
         previous: u32,
-        /// The feature got.
+        /// The feature found.
         next: u32,
     },
 }

@@ -32,7 +32,7 @@ pub enum LabelRowsError {
     LabelOutOfRange {
         /// The row.
         row: usize,
-        /// The label got.
+        /// The label found.
         label: u32,
         /// The number of labels.
         n_labels: usize,
@@ -42,7 +42,7 @@ pub enum LabelRowsError {
     Order {
         /// The row.
         row: usize,
-        /// The label got.
+        /// The label found.
         label: u32,
     },
 }

@@ -94,7 +94,7 @@ pub enum IsaError {
     /// No such name.
     #[error("XC_SIMD={name:?}: expected scalar, avx2 or avx512")]
     Unknown {
-        /// The name got.
+        /// The name found.
         name: OsString,
     },
     /// The machine lacks it.

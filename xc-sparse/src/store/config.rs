@@ -118,7 +118,7 @@ impl Config {
     }
 
     /// Reads and checks the file of `folder`; also gives the hash written and the hash of what was
-    /// got.
+    /// found.
     pub(super) fn read(folder: &Path) -> Result<(Self, ConfigHash), OpenError> {
         Self::read_in(&open_folder(folder)?)
     }

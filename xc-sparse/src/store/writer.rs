@@ -14,7 +14,6 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
-
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 /// An array in memory that is to be saved.

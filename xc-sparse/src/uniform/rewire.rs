@@ -37,8 +37,7 @@ impl Connections {
     pub fn rewire<R: FnMut() -> u64>(&mut self, fraction: f64, random: impl Fn(usize) -> R + Sync) -> Rewired {
         assert!((0.0..=1.0).contains(&fraction), "fraction {fraction}, expected 0 to 1");
         assert!(self.len() < u32::MAX as usize, "{} connections", self.len());
-        let expected = (self.len() as f64 * fraction) as usize;
-        let lost = self.weakest(expected);
+        let lost = self.weakest((self.len() as f64 * fraction) as usize);
         match self.fan_in() {
             FanIn::Uniform(_) => Rewired::InPlace(self.replace_in_place(&lost, random)),
             FanIn::Varying(_) => Rewired::Moved(self.replace_anywhere(&lost, random)),
@@ -207,7 +206,7 @@ pub fn distinct(
     random: &mut impl FnMut() -> u64,
 ) -> Vec<usize> {
     let free = bound - taken.len();
-    assert!(n <= free, "{n} numbers expected, {free} are free");
+    assert!(n <= free, "{n} numbers to draw, {free} are free");
     let mut all: Vec<usize> = taken.collect();
     all.sort_unstable();
     let mut out = Vec::with_capacity(n);

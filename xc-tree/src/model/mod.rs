@@ -60,7 +60,7 @@ pub enum BuildError {
     Depth {
         /// The tree.
         tree: usize,
-        /// Levels of weights got.
+        /// Levels of weights found.
         got: usize,
         /// Levels of the topology.
         expected: usize,
@@ -74,7 +74,7 @@ pub enum BuildError {
         level: usize,
         /// The parent.
         parent: usize,
-        /// Children got.
+        /// Children found.
         got: usize,
         /// Children expected.
         expected: usize,

@@ -43,7 +43,7 @@ pub enum PostProcessor {
     "unknown post-processor {got:?}; expected sigmoid, log-sigmoid, noop, lP-hinge or log-lP-hinge with P from 1 to 9"
 )]
 pub struct UnknownPostProcessor {
-    /// The name got.
+    /// The name found.
     pub got: String,
 }
 

@@ -35,7 +35,7 @@ pub enum TopologyError {
     Parents {
         /// The level.
         level: usize,
-        /// Parents got.
+        /// Parents found.
         got: usize,
         /// Parents expected.
         expected: usize,
@@ -49,7 +49,7 @@ pub enum TopologyError {
     /// Leaves and labels differ in number.
     #[error("{got} leaf labels, expected {expected}")]
     Leaves {
-        /// Labels got.
+        /// Labels found.
         got: usize,
         /// Leaves present.
         expected: usize,

@@ -11,7 +11,7 @@ pub(crate) struct Pooled {
     pub(crate) score: f32,
 }
 
-/// Labels that each tree of an ensemble offers for `top_k` expected ones.
+/// Labels that each tree of an ensemble offers where `top_k` are asked for.
 ///
 /// A label that one tree ranks high may stand a little below another tree's top k; its share of the
 /// mean would be lost. Further down scores are too small to matter.

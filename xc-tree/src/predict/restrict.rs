@@ -16,17 +16,18 @@ pub struct Restriction {
     trees: Vec<Vec<LevelNodes>>,
     n_labels: usize,
     // By label: whether it is asked for.
-    expected: Vec<bool>,
+    asked: Vec<bool>,
     // Margins and scores of a level for any set of so many labels, at most.
     most_margins: usize,
     most_nodes: usize,
 }
 
-/// Parents to score at one level and, for each, which of their children lead to expected labels.
+/// Parents to score at one level and, for each, which of their children lead to labels that are
+/// asked for.
 #[derive(Clone, Debug, Default)]
 struct LevelNodes {
     parents: Vec<u32>,
-    // Wanted nodes of the level, ascending.
+    // Nodes of the level on the way to them, ascending.
     nodes: Vec<u32>,
 }
 
@@ -58,13 +59,14 @@ impl TreeModel {
     /// A label that the model does not have; `out` is then prepared for no tree.
     pub fn restrict_into(&self, labels: &[u32], out: &mut Restriction) -> Result<(), UnknownLabel> {
         let n_labels = self.info.n_labels;
-        let Restriction { trees, n_labels: n_different, expected, most_margins, most_nodes } = out;
-        expected.clear();
-        expected.resize(n_labels, false);
+        let Restriction { trees, n_labels: n_different, asked, most_margins, most_nodes } = out;
+        asked.clear();
+        asked.resize(n_labels, false);
         *n_different = 0;
         for &label in labels {
-            let Some(slot) = expected.get_mut(label as usize) else {
+            let Some(slot) = asked.get_mut(label as usize) else {
                 trees.clear();
+                *n_different = 0;
                 return Err(UnknownLabel { label, n_labels });
             };
             *n_different += usize::from(!std::mem::replace(slot, true));
@@ -72,7 +74,7 @@ impl TreeModel {
         (*most_margins, *most_nodes) = (0, *n_different);
         trees.resize_with(self.trees.len(), Vec::new);
         for (tree, levels) in self.trees.iter().zip(trees) {
-            paths(tree, expected, *n_different, levels);
+            paths(tree, asked, *n_different, levels);
             for l in 0..tree.depth() {
                 let level = tree.level(l);
                 let widest = (0..level.n_parents()).map(|parent| level.children(parent).len()).max().unwrap_or(0);
@@ -84,8 +86,8 @@ impl TreeModel {
 
     /// The best `top_k` of the prepared labels for one query, best first, into `out`.
     ///
-    /// Every expected label is scored, whether a beam would have reached it or not; the scores are
-    /// those that a search with an unlimited beam gives.
+    /// Every label asked for is scored, whether a beam would have reached it or not; the scores
+    /// are those that a search with an unlimited beam gives.
     ///
     /// # Panics
     /// If `restriction` was prepared for a model of other shape.
@@ -120,14 +122,14 @@ impl TreeModel {
                 room_margins.clear();
                 margins(&level, &view, &nodes.parents, Choice::Auto, product, room_margins);
                 let mut rest = &mut room_margins[..];
-                let mut expected = nodes.nodes.iter().copied().peekable();
+                let mut on_the_way = nodes.nodes.iter().copied().peekable();
                 child_scores.clear();
                 for (&parent, &score) in nodes.parents.iter().zip(parent_scores.iter()) {
                     let children = level.children(parent as usize);
                     let (here, others) = rest.split_at_mut(children.len());
                     rest = others;
                     rank_scores(self.info.post, score, here);
-                    while let Some(node) = expected.next_if(|&node| node < children.end) {
+                    while let Some(node) = on_the_way.next_if(|&node| node < children.end) {
                         let score = here[(node - children.start) as usize];
                         child_scores.push(score);
                         if l == last {
@@ -164,9 +166,9 @@ impl Restriction {
     }
 }
 
-/// From the expected leaves up to the root: at each level the expected nodes, and their parents.
+/// From the leaves asked for up to the root: at each level the nodes on the way, and their parents.
 /// There are at most `most` of each.
-fn paths(tree: &Tree, expected: &[bool], most: usize, levels: &mut Vec<LevelNodes>) {
+fn paths(tree: &Tree, asked: &[bool], most: usize, levels: &mut Vec<LevelNodes>) {
     let labels = tree.labels();
     levels.resize_with(tree.depth(), LevelNodes::default);
     for level in &mut *levels {
@@ -176,7 +178,7 @@ fn paths(tree: &Tree, expected: &[bool], most: usize, levels: &mut Vec<LevelNode
         level.nodes.reserve(most);
     }
     let Some(last) = levels.last_mut() else { return };
-    last.nodes.extend((0..labels.len() as u32).filter(|&leaf| expected[labels[leaf as usize] as usize]));
+    last.nodes.extend((0..labels.len() as u32).filter(|&leaf| asked[labels[leaf as usize] as usize]));
     for l in (0..tree.depth()).rev() {
         let level = tree.level(l);
         let (above, here) = levels.split_at_mut(l);

@@ -5,8 +5,8 @@ use xc_sparse::SparseRow;
 use xc_sparse::rank::{Scored, TopK};
 
 /// Scales the values of a row to length 1 where the model asks for it.
-pub(crate) fn normalised<'a>(row: SparseRow<'a>, expected: bool, room: &'a mut Vec<f32>) -> SparseRow<'a> {
-    if expected { xc_sparse::rows::normalised(row, room) } else { row }
+pub(crate) fn normalised<'a>(row: SparseRow<'a>, to_unit: bool, room: &'a mut Vec<f32>) -> SparseRow<'a> {
+    if to_unit { xc_sparse::rows::normalised(row, room) } else { row }
 }
 
 /// Turns the margins of one parent's children into ranking scores, in place.

@@ -19,7 +19,7 @@ pub enum TrainError {
     Length {
         /// Which input.
         what: &'static str,
-        /// Rows got.
+        /// Rows found.
         got: usize,
         /// Rows expected.
         expected: usize,
@@ -54,7 +54,7 @@ pub enum TrainError {
         row: usize,
         /// The feature.
         feature: u32,
-        /// The value got.
+        /// The value found.
         value: f32,
     },
     /// A weight or a cost is out of range.
@@ -64,7 +64,7 @@ pub enum TrainError {
         what: &'static str,
         /// Position in it.
         at: usize,
-        /// The value got.
+        /// The value found.
         value: f32,
         /// The range expected.
         expected: &'static str,

@@ -85,7 +85,7 @@ pub enum Preset {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("unknown preset {got:?}; expected default, parabel, bonsai or xr-linear")]
 pub struct UnknownPreset {
-    /// The name got.
+    /// The name found.
     pub got: String,
 }
 
@@ -121,7 +121,7 @@ impl Preset {
 pub struct CheckTreeParamsError {
     /// The parameter, by its dotted name.
     pub name: &'static str,
-    /// The value got.
+    /// The value found.
     pub got: f64,
     /// The range expected.
     pub expected: &'static str,

@@ -79,9 +79,9 @@ fn measure_overlap(model: &TreeModel) -> Vec<f64> {
 }
 
 pub(super) fn run(args: &Args, folder: &Path, shape: Shape, context: &Context) -> Result<(), CliError> {
-    let expected = &args.untrained;
+    let asked = &args.untrained;
     ContainerWriter::check(folder).map_err(|e| model::write_error(&e))?;
-    let overlap = match &expected.like {
+    let overlap = match &asked.like {
         Some(like) => {
             let like_model = OpenArgs::default().open(like, None, context)?;
             let overlap = measure_overlap(like_model.as_kind().ok_or_else(|| {
@@ -96,20 +96,20 @@ pub(super) fn run(args: &Args, folder: &Path, shape: Shape, context: &Context) -
             ));
             overlap
         }
-        None => expected.overlap.clone(),
+        None => asked.overlap.clone(),
     };
     // Both fit: `shape` bounds them to 32 bits.
     let tree = Untrained::new(UntrainedParams {
         n_labels: shape.labels as u32,
         n_features: shape.features as u32,
-        branching: expected.branching,
-        weights_per_column: expected.weights,
+        branching: asked.branching,
+        weights_per_column: asked.weights,
         overlap: overlap.clone(),
-        query_nnz: expected.query_features,
+        query_nnz: asked.query_features,
         topical: 1.0 - shape.background,
         topic_size: 64,
         zipf: 1.05,
-        precision: expected.precision,
+        precision: asked.precision,
         seed: context.seed,
     })
     .map_err(untrained_error)?;

@@ -59,7 +59,7 @@ pub enum FitPipelineError {
         term_bytes: usize,
     },
     /// The source gave another number of texts when it was read again.
-    #[error("the first pass got {first} texts, a later one {second}; all must read the same texts")]
+    #[error("the first pass found {first} texts, a later one {second}; all must read the same texts")]
     PassesDiffer {
         /// Texts in the first pass.
         first: u64,
@@ -318,7 +318,7 @@ where
 struct ChosenTerms {
     /// One a block; hashed blocks stay empty.
     counts: Vec<TermCounts>,
-    /// Different terms got, over all blocks.
+    /// Different terms found, over all blocks.
     n_terms: u64,
 }
 

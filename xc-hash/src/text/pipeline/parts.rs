@@ -73,13 +73,13 @@ pub enum OpenPipelineError {
     /// Written by a newer program.
     #[error("pipeline version {got}; this program reads up to {VERSION}")]
     Version {
-        /// The version got.
+        /// The version found.
         got: u64,
     },
     /// Parts of the other kind (text, or weights of rows).
     #[error("pipeline config: kind is {got:?}, expected {expected:?}")]
     Kind {
-        /// The kind got.
+        /// The kind found.
         got: &'static str,
         /// The kind expected.
         expected: &'static str,
@@ -110,7 +110,7 @@ pub enum OpenPipelineError {
     ArrayType {
         /// Its name.
         name: String,
-        /// Type got.
+        /// Type found.
         got: &'static str,
         /// Type expected.
         expected: &'static str,
@@ -120,7 +120,7 @@ pub enum OpenPipelineError {
     ArrayLength {
         /// Its name.
         name: String,
-        /// Length got.
+        /// Length found.
         got: usize,
         /// Length expected.
         expected: usize,
@@ -130,13 +130,13 @@ pub enum OpenPipelineError {
     Idf {
         /// The feature; with a fold, the slot.
         feature: usize,
-        /// The value got.
+        /// The value found.
         value: f32,
     },
     /// The number of features is not what the blocks add up to, or what they are folded into.
     #[error("pipeline config: n_features is {got}, the parameters and arrays make {expected}")]
     Width {
-        /// The number got.
+        /// The number found.
         got: u64,
         /// The number expected.
         expected: u64,

@@ -89,7 +89,7 @@ fn append_features(
     labels: &mut Vec<LabelRef>,
 ) -> Result<(), LineError> {
     let mark = store.mark();
-    let mut sink = FeatureSink { store, seen: RowSeen::default(), next_id: 0, limits, got: false, refused: None };
+    let mut sink = FeatureSink { store, seen: RowSeen::default(), next_id: 0, limits, found: false, refused: None };
     let outcome = read_object(line, ObjectSeed { fields, labels, content: Content::Features(&mut sink) });
     // A bound that an id broke tells more than the JSON reader, which only knows that it was
     // stopped.
@@ -97,7 +97,7 @@ fn append_features(
         return Err(LineError::whole(refused));
     }
     outcome?;
-    if !sink.got {
+    if !sink.found {
         let expected = format!("{:?}", fields.features).into();
         return Err(LineError::whole(ReadErrorKind::MissingField { expected }));
     }
@@ -145,7 +145,7 @@ struct FeatureSink<'a> {
     seen: RowSeen,
     next_id: u64,
     limits: &'a Limits,
-    got: bool,
+    found: bool,
     refused: Option<ReadErrorKind>,
 }
 
@@ -202,10 +202,10 @@ impl<'de> Visitor<'de> for ObjectSeed<'_, '_> {
                     parts[i] = text;
                 }
                 (Field::Features, Content::Features(sink)) => {
-                    if sink.got {
+                    if sink.found {
                         return Err(repeated(&self.fields.features));
                     }
-                    sink.got = true;
+                    sink.found = true;
                     map.next_value_seed(FeaturesSeed { sink })?;
                 }
                 (Field::Labels, _) => {

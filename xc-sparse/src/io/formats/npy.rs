@@ -163,13 +163,13 @@ fn read_all(reader: &mut impl Read, bytes: &mut [u8]) -> Result<(), NpyError> {
 /// A type that array entries are converted to.
 pub(crate) trait Entry: Sized {
     /// What is expected, in messages.
-    const WANTED: &'static str;
+    const EXPECTED: &'static str;
     fn from_int(value: i128) -> Option<Self>;
     fn from_float(value: f64) -> Option<Self>;
 }
 
 impl Entry for f32 {
-    const WANTED: &'static str = "a finite value that f32 can hold";
+    const EXPECTED: &'static str = "a finite value that f32 can hold";
     fn from_int(value: i128) -> Option<Self> {
         Some(value as f32)
     }
@@ -182,7 +182,7 @@ impl Entry for f32 {
 macro_rules! whole_entry {
     ($type:ty, $expected:literal) => {
         impl Entry for $type {
-            const WANTED: &'static str = $expected;
+            const EXPECTED: &'static str = $expected;
             fn from_int(value: i128) -> Option<Self> {
                 value.try_into().ok()
             }
@@ -245,7 +245,7 @@ pub(crate) fn read_entries<T: Entry>(
                     Ok(whole) => whole.to_string(),
                     Err(float) => float.to_string(),
                 };
-                let problem = ArrayProblem::Entry { at, got: got.into(), expected: T::WANTED.into() };
+                let problem = ArrayProblem::Entry { at, got: got.into(), expected: T::EXPECTED.into() };
                 return Err(NpyError::Problem(problem));
             };
             take(entry);

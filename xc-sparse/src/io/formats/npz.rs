@@ -76,7 +76,7 @@ impl<'a> Archive<'a> {
             return Err(fail(io::Error::from(io::ErrorKind::IsADirectory)));
         }
         if meta.len() == 0 {
-            return Err(ReadError::file(file, ReadErrorKind::Empty { expected: WANTED }));
+            return Err(ReadError::file(file, ReadErrorKind::Empty { expected: EXPECTED }));
         }
         let limit_bytes =
             options.max_expanded_bytes.unwrap_or_else(|| crate::io::source::default_expansion(meta.len()));
@@ -98,7 +98,7 @@ impl<'a> Archive<'a> {
         let opened = match self.zip.by_name(member) {
             Ok(opened) => opened,
             Err(ZipError::FileNotFound) => {
-                return Err(ReadError::file(file, ReadErrorKind::MissingMember { member, expected: WANTED }));
+                return Err(ReadError::file(file, ReadErrorKind::MissingMember { member, expected: EXPECTED }));
             }
             Err(e) => return Err(zip_error(file, e)),
         };
@@ -132,14 +132,14 @@ impl<'a> Archive<'a> {
     // The one string in format.npy: bytes, or UTF-32 as older writers have it.
     fn format(&mut self) -> Result<String, ReadError> {
         self.member("format.npy", |reader, header| {
-            let got = |text: &str| ArrayProblem::Entry {
+            let unknown = |text: &str| ArrayProblem::Entry {
                 at: 0,
                 got: format!("{text:?}").into(),
                 expected: "csr, csc or coo".into(),
             };
             let strange = !header.shape.is_empty() || !matches!(header.kind, b'S' | b'U');
             if strange || header.item_bytes > 64 {
-                return Err(NpyError::Problem(got("not a short string")));
+                return Err(NpyError::Problem(unknown("not a short string")));
             }
             let bytes_each = if header.kind == b'U' { 4 } else { 1 };
             let mut text = String::new();
@@ -152,7 +152,7 @@ impl<'a> Archive<'a> {
             let text = text.trim_end_matches('\0').to_owned();
             match text.as_str() {
                 "csr" | "csc" | "coo" => Ok(text),
-                other => Err(NpyError::Problem(got(other))),
+                other => Err(NpyError::Problem(unknown(other))),
             }
         })
     }
@@ -168,7 +168,7 @@ impl<'a> Archive<'a> {
     }
 }
 
-const WANTED: &str = "a sparse matrix as scipy.sparse.save_npz writes it";
+const EXPECTED: &str = "a sparse matrix as scipy.sparse.save_npz writes it";
 
 fn zip_error(file: &str, error: ZipError) -> ReadError {
     match error {
@@ -197,7 +197,7 @@ pub fn read_npz(path: &Path, options: &ReadOptions) -> Result<NpzMatrix, ReadErr
     let file = path.display().to_string();
     let mut archive = Archive::open(path, &file, options)?;
     if !archive.has("format.npy") && archive.has("indptr.npy") {
-        let kind = ReadErrorKind::MissingMember { member: "format.npy", expected: WANTED };
+        let kind = ReadErrorKind::MissingMember { member: "format.npy", expected: EXPECTED };
         return Err(ReadError::file(&file, kind));
     }
     let format = archive.format()?;

@@ -276,11 +276,11 @@ fn fill_block(lines: &mut [ByteLine], bounds: &mut LaneBounds, rows: &[f32]) {
 #[inline(always)]
 fn to_bytes(values: &[f32], factor: f32, zero: f32, bytes: &mut [u8; STRIPE], errors: &mut Errors) {
     let mut take = |k: usize, value: f32, byte: &mut u8| {
-        let expected = value * factor + zero;
-        let rounded = expected + TO_INTEGER;
+        let exact = value * factor + zero;
+        let rounded = exact + TO_INTEGER;
         // The mask keeps in range what numbers that are not finite leave.
         *byte = rounded.to_bits() as u8 & 0x7f;
-        let error = expected - (rounded - TO_INTEGER);
+        let error = exact - (rounded - TO_INTEGER);
         errors.sums[k] += error;
         errors.squares[k] += error * error;
     };

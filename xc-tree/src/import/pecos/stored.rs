@@ -92,7 +92,7 @@ pub(super) fn read_clusters(path: &Path) -> Result<Columns, PecosError> {
 }
 
 /// Reads `perm.mmap_store`: the label at each of `n` places of the tree order. The file holds the
-/// place of each label first, then what is expected here.
+/// place of each label first, then what is read here.
 pub(super) fn read_permutation(path: &Path, n: usize) -> Result<Vec<u32>, PecosError> {
     let mut blocks = Blocks::open(path)?;
     let _places = blocks.vector::<4>()?;

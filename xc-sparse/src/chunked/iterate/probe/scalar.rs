@@ -1,9 +1,7 @@
 //! The portable probe: what the other one has to equal.
 
 use super::{Found, Probes};
-
-/// Slots of a directory word.
-const WORD: u32 = 32;
+use crate::chunked::directory::WORD;
 
 /// Looks each slot up in a directory; appends to `found` where the slot is taken.
 pub(crate) fn probe(words: &[u64], n_slots: u32, probes: Probes<'_>, found: &mut Found) {
