@@ -1,7 +1,8 @@
-//! Near-duplicate texts by MinHash: candidates from tables, then the exact Jaccard similarity of their
-//! sets of three-word shingles; beside them all pairs, counted exactly.
+//! Near-duplicate texts by MinHash: candidates from tables, then the exact Jaccard similarity of
+//! their sets of three-word shingles; beside them all pairs, counted exactly.
 //!
-//! `cargo run --release -p xc-lsh --example near_duplicates [TEXTS.jsonl]` (objects with a field `text`)
+//! `cargo run --release -p xc-lsh --example near_duplicates [TEXTS.jsonl]` (objects with a field
+//! `text`)
 
 #![allow(clippy::print_stdout)]
 

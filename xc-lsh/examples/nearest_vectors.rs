@@ -1,5 +1,5 @@
-//! Nearest vectors by SimHash: candidates from tables, asked for with several probes each, and ranked by
-//! their exact cosines. Vectors are made up in groups; recall is against a scan of all.
+//! Nearest vectors by SimHash: candidates from tables, asked for with several probes each, and
+//! ranked by their exact cosines. Vectors are made up in groups; recall is against a scan of all.
 //!
 //! `cargo run --release -p xc-lsh --example nearest_vectors`
 

@@ -1,5 +1,5 @@
-//! Hashing and querying tables of ever more labels, sized for the same number of candidates: one JSON line a
-//! number of labels. Times are medians over blocks of queries, one thread.
+//! Hashing and querying tables of ever more labels, sized for the same number of candidates: one
+//! JSON line a number of labels. Times are medians over blocks of queries, one thread.
 //!
 //! `cargo run --release -p xc-lsh --example query_speed [wta|wta-8|sim-hash] [LABELS...]`
 

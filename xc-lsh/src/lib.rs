@@ -61,6 +61,7 @@
 //! | [`Keys`] | keys of many rows |
 //! | [`Probes`] | the keys that a row nearly had |
 //! | [`Tables`] | items by key: queries, updates |
+//! | [`NormBands`](norm_bands::NormBands) | largest inner products instead of cosines |
 //! | [`Upkeep`] | which items are hashed anew, and when |
 //! | [`Sizing`] | how many codes, and how much memory |
 //! | [`theory`] | probabilities of keys and tables |
@@ -77,6 +78,7 @@ pub mod dwta;
 mod family;
 mod keys;
 pub mod minhash;
+pub mod norm_bands;
 mod params;
 pub mod probe;
 mod product;

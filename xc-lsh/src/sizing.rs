@@ -8,18 +8,19 @@ use thiserror::Error;
 /// A key is not made shorter for want of so small a share of the candidates.
 const SHORTAGE: f64 = 0.08;
 
-/// A code more has to leave at most this share of the pairs that share a key: where keys are hashed to fewer bits, what they
-/// find by chance stays.
+/// A code more has to leave at most this share of the pairs that share a key: where keys are hashed
+/// to fewer bits, what they find by chance stays.
 const LEAST_GAIN: f64 = 0.75;
 
-/// Codes of a key, tables and their bits, from the number of labels and the candidates that are wanted.
+/// Codes of a key, tables and their bits, from the number of labels and the candidates that are
+/// wanted.
 ///
-/// L tables of keys of K codes find N (1 - (1 - q)^L) labels that are unrelated to a query, on average
-/// over pairs of rows ([`Spread`](crate::theory::Spread)); q is p^K, and 2^-b more where codes are hashed down to b bits. K is the
-/// largest number of codes that finds as many as are wanted with the tables that are allowed, and L
-/// the number of tables that finds just as many: K grows with the logarithm of N, so that an answer is of the
-/// same length for any number of labels. Long keys in many tables find similar rows more surely, at equal noise,
-/// than short keys in few.
+/// L tables of keys of K codes find N (1 - (1 - q)^L) labels that are unrelated to a query, on
+/// average over pairs of rows ([`Spread`](crate::theory::Spread)); q is p^K, and 2^-b more where
+/// codes are hashed down to b bits. K is the largest number of codes that finds as many as are
+/// wanted with the tables that are allowed, and L the number of tables that finds just as many: K
+/// grows with the logarithm of N, so that an answer is of the same length for any number of labels.
+/// Long keys in many tables find similar rows more surely, at equal noise, than short keys in few.
 ///
 /// ```
 /// use xc_lsh::{Kind, Sizing};
@@ -104,8 +105,8 @@ pub enum SizingError {
 }
 
 impl Sizing {
-    /// The K and L for `candidates` of `n_labels` labels with at most `max_tables` tables, for rows of `width`
-    /// values. Where even keys of one code find fewer, that one code and all tables.
+    /// The K and L for `candidates` of `n_labels` labels with at most `max_tables` tables, for rows
+    /// of `width` values. Where even keys of one code find fewer, that one code and all tables.
     ///
     /// *Cost*: some milliseconds.
     ///
@@ -133,7 +134,8 @@ impl Sizing {
             sizing = Self::with_codes(n_labels, max_tables, longer.n_codes, kind, width)?;
         }
         let with = |n_tables| Self { n_tables, ..sizing }.found(&spread);
-        // More tables find more: the first number that finds enough, or the one before if that is nearer.
+        // More tables find more: the first number that finds enough, or the one before if that is
+        // nearer.
         let (mut few, mut enough) = (0, max_tables);
         while enough - few > 1 {
             let middle = few + (enough - few) / 2;

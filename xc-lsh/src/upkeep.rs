@@ -62,13 +62,14 @@ pub enum Schedule {
         /// From one distance to the next, at least 1.
         growth: f64,
     },
-    /// Every item whose row changed, in the same step; one table is sorted every `sort_every` steps.
+    /// Every item whose row changed, in the same step; one table is sorted every `sort_every`
+    /// steps.
     Immediate {
         /// Steps from one sorted table to the next; 0: tables are never sorted.
         sort_every: u64,
     },
-    /// Items that have moved by more than `share` of their length since they were hashed, the first ones
-    /// first.
+    /// Items that have moved by more than `share` of their length since they were hashed, the first
+    /// ones first.
     Drift {
         /// Sum of the lengths of the changes over the length of the row.
         share: f32,
@@ -222,8 +223,8 @@ impl Upkeep {
         of_items + 4 * (self.queue.capacity() + self.buffers.items.capacity() + self.buffers.rows.capacity())
     }
 
-    /// Notes that the row of an item changed by a vector of length `moved`, and has the length `length`
-    /// now.
+    /// Notes that the row of an item changed by a vector of length `moved`, and has the length
+    /// `length` now.
     ///
     /// # Panics
     /// If there is no such item.
@@ -244,12 +245,12 @@ impl Upkeep {
 
     /// Does what is due after step `step`. `gather` appends the rows of ascending items.
     ///
-    /// *Cost*: that of hashing and moving the items, at most `per_step` of [`Schedule::Drift`], and of
-    /// sorting one table; a rebuild hashes all items and sorts all tables.
+    /// *Cost*: that of hashing and moving the items, at most `per_step` of [`Schedule::Drift`], and
+    /// of sorting one table; a rebuild hashes all items and sorts all tables.
     ///
     /// # Errors
-    /// A value that is not finite, its row by the number of the item. Nothing was changed by the items
-    /// hashed together with it; they wait again.
+    /// A value that is not finite, its row by the number of the item. Nothing was changed by the
+    /// items hashed together with it; they wait again.
     ///
     /// # Panics
     /// If the tables are not over as many items, or the rows gathered are not theirs.
@@ -331,8 +332,8 @@ impl Upkeep {
         Ok(())
     }
 
-    /// How many keys of `n_sample` random items are not those of their rows. The sample is that of the
-    /// step.
+    /// How many keys of `n_sample` random items are not those of their rows. The sample is that of
+    /// the step.
     ///
     /// # Errors
     /// A value that is not finite.

@@ -1,4 +1,5 @@
-//! Tables against maps from key to items, their fairness, and the probability that they find something.
+//! Tables against maps from key to items, their fairness, and the probability that they find
+//! something.
 
 mod draws;
 
@@ -258,7 +259,8 @@ fn tables_find_a_vector_with_the_probability_of_theory() {
                     variance += p * (1.0 - p);
                 }
             }
-            // Pairs of one draw of functions are not quite independent: twice the spread of independent ones, and five of those.
+            // Pairs of one draw of functions are not quite independent: twice the spread of
+            // independent ones, and five of those.
             let spread = variance.sqrt();
             assert!(
                 (hits - expected).abs() < 10.0 * spread.max(1.0),
@@ -345,7 +347,8 @@ fn arrays_that_make_no_tables_are_errors() {
     };
     let divide = TablesStateError::Ends { n_changes: 1, n_tables: 2 };
     assert_eq!((ends([1, 0], &[0, 2, 1]), ends([1, 2], &[0, 2, 1])), (divide, divide));
-    // Item 1 has key 2 in table 0: a change to another key, of an item that is not there, from no key.
+    // Item 1 has key 2 in table 0: a change to another key, of an item that is not there, from no
+    // key.
     for (change, item, key) in [([0, 3, 1], 1, 3), ([0, 2, 2], 2, 2), ([4, 2, 1], 1, 2)] {
         assert_eq!(ends([1, 1], &change), TablesStateError::Change { table: 0, at: 0, item, key });
     }

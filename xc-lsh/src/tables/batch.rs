@@ -5,8 +5,8 @@ use super::query::{Limits, Query, QueryCounts, QueryScratch};
 use rayon::prelude::*;
 use xc_sparse::parallel::in_pool;
 
-/// The candidates of many queries, with the buffers of asking: after the first time of a size nothing is
-/// allocated.
+/// The candidates of many queries, with the buffers of asking: after the first time of a size
+/// nothing is allocated.
 ///
 /// ```
 /// use xc_lsh::tables::{By, Found, Limits, Query, Tables};
@@ -70,8 +70,8 @@ impl Found {
 }
 
 impl Tables {
-    /// Answers `n` queries, of which `query` names each. Threads of the pool that the caller is in share
-    /// them; the answers are those of [`Tables::query`].
+    /// Answers `n` queries, of which `query` names each. Threads of the pool that the caller is in
+    /// share them; the answers are those of [`Tables::query`].
     ///
     /// # Panics
     /// As [`Tables::query`].

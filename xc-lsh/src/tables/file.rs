@@ -85,11 +85,11 @@ impl Tables {
         writer.finish()
     }
 
-    /// Opens what [`Tables::save`] wrote: the tables, and the parameters of their functions. Arrays stay
-    /// in the file until they are to change.
+    /// Opens what [`Tables::save`] wrote: the tables, and the parameters of their functions. Arrays
+    /// stay in the file until they are to change.
     ///
-    /// *Cost*: a pass over all arrays, which proves that every bucket holds the items of its key; nothing that was
-    /// opened panics later.
+    /// *Cost*: a pass over all arrays, which proves that every bucket holds the items of its key;
+    /// nothing that was opened panics later.
     ///
     /// # Errors
     /// See [`OpenTablesError`].
@@ -129,8 +129,8 @@ impl Tables {
         }
     }
 
-    /// The first bucket of a table that does not hold what it should. Starts that ascend from 0 to N, and
-    /// items that ascend in each bucket and have its key, are all items, each once.
+    /// The first bucket of a table that does not hold what it should. Starts that ascend from 0 to
+    /// N, and items that ascend in each bucket and have its key, are all items, each once.
     fn bad_bucket(&self, table: usize, sorted_by: &HashMap<u32, u32>) -> Option<u32> {
         let width = (1 << self.key_bits) + 1;
         let starts = &self.starts[table * width..][..width];

@@ -10,8 +10,8 @@
 //!
 //! A table is made by a counting sort of its keys. An item whose key changes later is added to the
 //! table's overflow and found under both keys, until the table is sorted again: an old entry is one
-//! candidate too many, never one too few. [`Tables::state`] gives plain arrays from which the same tables
-//! are made again, overflows included.
+//! candidate too many, never one too few. [`Tables::state`] gives plain arrays from which the same
+//! tables are made again, overflows included.
 //!
 //! ```
 //! use xc_lsh::tables::{By, Limits, Query, QueryScratch, Tables};
@@ -42,7 +42,7 @@ mod state;
 pub use batch::Found;
 #[cfg(feature = "store")]
 pub use file::{KIND, OpenTablesError};
-pub use query::{By, Limits, Query, QueryCounts, QueryScratch};
+pub use query::{By, Limits, NO_KEY, Query, QueryCounts, QueryScratch};
 pub use state::{TablesState, TablesStateError};
 
 use crate::family::{Family, HashError};
@@ -98,8 +98,8 @@ impl Tables {
     /// A value that is not finite.
     ///
     /// # Panics
-    /// If the rows' width is not the family's, keys have more than 28 bits, or there are 2^32 rows or
-    /// more.
+    /// If the rows' width is not the family's, keys have more than 28 bits, or there are 2^32 rows
+    /// or more.
     pub fn of_dense(family: &dyn Family, rows: DenseRows<'_>, scratch: &mut Scratch) -> Result<Self, HashError> {
         let mut keys = Keys::new(family.params().n_tables as usize);
         family.keys_dense(rows, &mut keys, scratch)?;
@@ -172,16 +172,17 @@ impl Tables {
         &self.keys[item as usize * self.n_tables..][..self.n_tables]
     }
 
-    /// Gives items new keys, row i of `keys` to `items[i]`. Where one differs from what a table holds, the
-    /// item is found under both until the table is [sorted](Tables::sort). Gives the number of such
-    /// changes. Tables and the order of answers depend on the updates alone, not on threads.
+    /// Gives items new keys, row i of `keys` to `items[i]`. Where one differs from what a table
+    /// holds, the item is found under both until the table is [sorted](Tables::sort). Gives the
+    /// number of such changes. Tables and the order of answers depend on the updates alone, not on
+    /// threads.
     ///
     /// *Cost*: the keys of an item are read and written, and a cache miss for each table whose key
     /// changed. Threads of the pool that the caller is in share tables.
     ///
     /// # Panics
-    /// If items do not ascend, one is not there, a key is too large, or there are not as many rows of
-    /// keys, for as many tables.
+    /// If items do not ascend, one is not there, a key is too large, or there are not as many rows
+    /// of keys, for as many tables.
     pub fn update(&mut self, items: &[u32], keys: &Keys) -> usize {
         assert!(keys.n_tables() == self.n_tables, "keys for {} tables of {}", keys.n_tables(), self.n_tables);
         assert!(keys.len() == items.len(), "{} items, keys of {}", items.len(), keys.len());
@@ -217,7 +218,8 @@ impl Tables {
         n_changed
     }
 
-    /// Gives the items from `first` on new keys, under which they are not found before all tables are sorted.
+    /// Gives the items from `first` on new keys, under which they are not found before all tables
+    /// are sorted.
     pub(crate) fn overwrite(&mut self, first: usize, keys: &Keys) {
         assert_eq!(keys.n_tables(), self.n_tables, "tables of the keys, and of the items");
         self.keys.to_mut()[first * self.n_tables..][..keys.as_slice().len()].copy_from_slice(keys.as_slice());
@@ -226,7 +228,8 @@ impl Tables {
     /// Sorts some tables by the keys that they hold: every item is then found under its own key
     /// alone. Called with one table after another, no call takes long.
     ///
-    /// *Cost*: about 6 ns an item and table; threads of the pool that the caller is in share tables.
+    /// *Cost*: about 6 ns an item and table; threads of the pool that the caller is in share
+    /// tables.
     ///
     /// # Panics
     /// If there is no such table.
@@ -290,8 +293,8 @@ fn counting_sort(starts: &mut [u32], ids: &mut [u32], keys: &[u32]) {
         end += *start;
         *start = end;
     }
-    // The last item of a key goes to the end of its place first; then `starts[key + 1]` is where the
-    // key begins.
+    // The last item of a key goes to the end of its place first; then `starts[key + 1]` is where
+    // the key begins.
     for (item, &key) in keys.iter().enumerate().rev() {
         let at = &mut starts[key as usize + 1];
         *at -= 1;

@@ -17,7 +17,8 @@ pub(super) struct Change {
 /// Pairs of key and item in open addressing: the items of a key in the order in which they came.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Overflow {
-    /// Key in the upper half, item in the lower; a power of two of places, at most half of them taken.
+    /// Key in the upper half, item in the lower; a power of two of places, at most half of them
+    /// taken.
     places: Vec<u64>,
     /// All changes in the order in which they came, since places depend on it.
     changes: Vec<Change>,

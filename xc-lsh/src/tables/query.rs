@@ -26,11 +26,16 @@ pub struct Query<'a> {
 /// Where the keys of a query come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By<'a> {
-    /// From its row: one key a table, or p of [`Probes`](crate::Probes) for each table together.
+    /// From its row: one key a table, or p of [`Probes`](crate::Probes) for each table together. A
+    /// key of [`NO_KEY`] asks for nothing.
     Keys(&'a [u32]),
-    /// From the tables: the keys that they hold of these items. The items take turns in coming first.
+    /// From the tables: the keys that they hold of these items. The items take turns in coming
+    /// first.
     Items(&'a [u32]),
 }
+
+/// Stands for a key that a query does not have.
+pub const NO_KEY: u32 = u32::MAX;
 
 /// How much a query takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,17 +92,18 @@ pub struct QueryScratch {
 }
 
 impl Tables {
-    /// Items that share a key with a query, each once, without the excluded ones. They replace what is in
-    /// `found`, in the order of finding.
+    /// Items that share a key with a query, each once, without the excluded ones. They replace what
+    /// is in `found`, in the order of finding.
     ///
-    /// The tables are read cyclically from one that the query's turn chooses, and so is a bucket that has
-    /// too many items, so that over many turns each table comes first, and each item of a bucket is
-    /// taken, equally often.
+    /// The tables are read cyclically from one that the query's turn chooses, and so is a bucket
+    /// that has too many items, so that over many turns each table comes first, and each item of a
+    /// bucket is taken, equally often.
     ///
     /// *Cost*: two cache misses a bucket, those of 64 buckets overlapping, and one an overflow.
     ///
     /// # Panics
-    /// If there are not equally many keys for each table, a key is too large, or there is no such item.
+    /// If there are not equally many keys for each table, a key is too large, or there is no such
+    /// item.
     pub fn query(
         &self,
         query: Query<'_>,
@@ -110,7 +116,8 @@ impl Tables {
             By::Keys(keys) => {
                 let n_probes = keys.len() / self.n_tables;
                 assert!(n_probes * self.n_tables == keys.len(), "{} keys for {} tables", keys.len(), self.n_tables);
-                keys.iter().for_each(|&key| assert!(key < 1 << self.key_bits, "key {key} of {} bits", self.key_bits));
+                let is_key = |key: u32| key < 1 << self.key_bits || key == NO_KEY;
+                keys.iter().for_each(|&key| assert!(is_key(key), "key {key} of {} bits", self.key_bits));
                 n_probes
             }
             By::Items(items) => {
@@ -158,7 +165,9 @@ impl Tables {
             probes.push((table as u32, key));
         };
         match by {
-            By::Keys(keys) => keys[table * n_probes..][..n_probes].iter().for_each(|&key| add(key)),
+            By::Keys(keys) => {
+                keys[table * n_probes..][..n_probes].iter().filter(|&&key| key != NO_KEY).for_each(|&key| add(key));
+            }
             By::Items(items) => {
                 let first = scaled(mix64(turn ^ !(table as u64)), n_probes);
                 let (before, after) = items.split_at(first);

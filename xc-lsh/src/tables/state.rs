@@ -1,7 +1,7 @@
 //! Tables as plain arrays, and back: overflows included.
 //!
-//! The items' present keys and the changes since each table was sorted are all that there is to keep: taking the
-//! changes back, the last one first, gives the keys by which a table was sorted.
+//! The items' present keys and the changes since each table was sorted are all that there is to
+//! keep: taking the changes back, the last one first, gives the keys by which a table was sorted.
 
 use super::Tables;
 use super::overflow::{Change, Overflow};
@@ -17,8 +17,8 @@ pub struct TablesState<'a> {
     pub keys: Cow<'a, [u32]>,
     /// Where the changes of each table end.
     pub ends: Vec<u64>,
-    /// Changes since each table was sorted, in the order in which they came: the key before, the key
-    /// after, the item.
+    /// Changes since each table was sorted, in the order in which they came: the key before, the
+    /// key after, the item.
     pub changes: Vec<u32>,
     /// Items without values other than 0 when the tables were built.
     pub n_zero: u64,
@@ -76,8 +76,8 @@ impl Tables {
         state
     }
 
-    /// The tables that [`Tables::state`] was taken of: every query has the answer that it had, in the
-    /// same order. *Cost*: that of sorting all tables.
+    /// The tables that [`Tables::state`] was taken of: every query has the answer that it had, in
+    /// the same order. *Cost*: that of sorting all tables.
     ///
     /// # Errors
     /// The arrays are not those of tables with keys of `key_bits` bits.
@@ -100,7 +100,8 @@ impl Tables {
     }
 }
 
-/// The overflows of tables, and for each table the items that it holds under another key than their own.
+/// The overflows of tables, and for each table the items that it holds under another key than their
+/// own.
 ///
 /// # Errors
 /// The arrays are not those of tables.

@@ -7,9 +7,9 @@ const NODES: usize = 400;
 
 /// How the probability p that a code agrees is spread over pairs of unrelated rows.
 ///
-/// A random pair of vectors of width d has a cosine of about 1 / sqrt(d), not 0, and p^K grows steeply: of 670,000
-/// labels of width 128, keys of six winners of eight coordinates find four times what the mean of p alone
-/// would say.
+/// A random pair of vectors of width d has a cosine of about 1 / sqrt(d), not 0, and p^K grows
+/// steeply: of 670,000 labels of width 128, keys of six winners of eight coordinates find four
+/// times what the mean of p alone would say.
 ///
 /// | family | pairs | p |
 /// |---|---|---|
@@ -34,8 +34,8 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of pairs of independent rows with `width` coordinates that count. Where cosines of rows are known to
-    /// have another standard deviation s than 1 / sqrt(width), that is a width of 1 / s^2.
+    /// Of pairs of independent rows with `width` coordinates that count. Where cosines of rows are
+    /// known to have another standard deviation s than 1 / sqrt(width), that is a width of 1 / s^2.
     ///
     /// # Panics
     /// If the width is below 1, or that of [`Kind::Wta`] below the coordinates of a bin.
@@ -61,7 +61,8 @@ impl Spread {
         if variance <= 0.0 {
             return Self { nodes: vec![(mean, 1.0)] };
         }
-        // The linear part is a sum over coordinates of products of u^(m-1), u uniform, in both rows.
+        // The linear part is a sum over coordinates of products of u^(m-1), u uniform, in both
+        // rows.
         let of_power = 1.0 / (2.0 * m - 1.0) - mean * mean;
         let third = 1.0 / (3.0 * m - 2.0) - 3.0 * mean / (2.0 * m - 1.0) + 2.0 * mean.powi(3);
         let skewness = third * third / of_power.powi(3) / width.sqrt();
@@ -86,8 +87,8 @@ impl Spread {
         Self { nodes }
     }
 
-    /// Probability that a key of K codes agrees, for a random pair. Codes that are hashed down to `key_bits`
-    /// agree by chance too, once in 2^`key_bits`.
+    /// Probability that a key of K codes agrees, for a random pair. Codes that are hashed down to
+    /// `key_bits` agree by chance too, once in 2^`key_bits`.
     pub fn key(&self, n_codes: u32, key_bits: Option<u32>) -> f64 {
         self.mean(|p| folded(p.powi(n_codes as i32), key_bits))
     }
@@ -109,12 +110,13 @@ fn folded(key: f64, key_bits: Option<u32>) -> f64 {
     key_bits.map_or(key, |bits| super::with_chance(key, 2f64.powi(bits as i32)))
 }
 
-/// Variance of p over pairs of independent orders: two bins that share c coordinates both agree with the
-/// sum over pairs of winners of the square of their probability in one order, since the orders are
-/// independent.
+/// Variance of p over pairs of independent orders: two bins that share c coordinates both agree
+/// with the sum over pairs of winners of the square of their probability in one order, since the
+/// orders are independent.
 fn variance_of_orders(bin: u32, width: f64) -> f64 {
     let m = f64::from(bin);
-    // Shared coordinates are hypergeometric; the share of 0 of them, and then each from the one before.
+    // Shared coordinates are hypergeometric; the share of 0 of them, and then each from the one
+    // before.
     let mut share: f64 = (0..bin).map(|i| (width - m - f64::from(i)).max(0.0) / (width - f64::from(i))).product();
     if share == 0.0 {
         return sampled_variance(m, width);
@@ -123,7 +125,8 @@ fn variance_of_orders(bin: u32, width: f64) -> f64 {
     for c in 0..=bin {
         let c = f64::from(c);
         let (all, own) = (2.0 * m - c, m - c);
-        // One shared winner; the winner of one bin shared and beaten in the other; two winners of their own.
+        // One shared winner; the winner of one bin shared and beaten in the other; two winners of
+        // their own.
         let (one, beaten) = (1.0 / all, 1.0 / (all * m));
         let two = if own > 0.0 { (1.0 - c * one - 2.0 * c * own * beaten) / (own * own) } else { 0.0 };
         both += share * (c * one * one + 2.0 * c * own * beaten * beaten + own * own * two * two);
