@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use xc_hash::stream::Stream;
 use xc_lsh::tables::{By, Found, Limits, Query, QueryScratch, Tables, TablesState, TablesStateError};
-use xc_lsh::{Family, Keys, Kind, Projection, Scratch, Sizing, theory};
+use xc_lsh::{Family, Keys, Kind, Minima, Projection, Scratch, Sizing, theory};
 use xc_sparse::{CsrMatrix, DenseRows};
 
 const SIM_HASH: Kind = Kind::SimHash { projection: Projection::Gaussian };
@@ -236,39 +236,75 @@ fn over_many_turns_each_table_comes_first_and_each_item_of_a_bucket_is_taken_equ
     first.iter().enumerate().for_each(|(t, &count)| assert_share(count, n as usize, 0.2, &format!("table {t}")));
 }
 
+/// Looks for vectors by similar ones in tables drawn anew for each hundred pairs, at ever larger
+/// similarity; `p` is the probability that a code agrees.
+fn assert_found_as_often_as_theory_says(
+    kind: Kind,
+    n_codes: u32,
+    n_tables: u32,
+    pair: impl Fn(&mut Stream, f32) -> (Vec<f32>, Vec<f32>),
+    p: impl Fn(&dyn Family, &[f32], &[f32]) -> f64,
+) {
+    let mut last = 0.0;
+    for similarity in [0.0, 0.5, 0.8, 0.95] {
+        let (mut hits, mut n, mut expected, mut variance) = (0.0, 0.0, 0.0, 0.0);
+        for seed in 0..60 {
+            let mut stream = Stream::new(1000 * seed + u64::from(n_codes));
+            let pairs: Vec<_> = (0..100).map(|_| pair(&mut stream, similarity)).collect();
+            let items: Vec<f32> = pairs.iter().flat_map(|(x, _)| x.iter().copied()).collect();
+            let width = pairs[0].0.len();
+            let family = params(kind, width, n_codes, n_tables, seed).build().unwrap();
+            let tables = Tables::of_dense(&*family, DenseRows::new(&items, width), &mut Scratch::default()).unwrap();
+            for (item, (x, y)) in pairs.iter().enumerate() {
+                let keys = draws::keys_of(&*family, y);
+                let is_found = found(&tables, &keys, 0, Limits::NONE, &[]).contains(&(item as u32));
+                let p = theory::inclusion(p(&*family, x, y), n_codes, n_tables);
+                hits += f64::from(is_found);
+                n += 1.0;
+                expected += p;
+                variance += p * (1.0 - p);
+            }
+        }
+        // Pairs of one draw of functions are not quite independent: twice the spread of independent
+        // ones, and five of those.
+        let spread = variance.sqrt();
+        let far = (hits - expected).abs() > 10.0 * spread.max(1.0);
+        assert!(!far, "{kind:?}, {similarity}: {hits} of {n}, expected {expected}");
+        assert!(hits >= last, "{kind:?}, {similarity}: {hits} after {last}");
+        last = hits;
+    }
+}
+
 #[test]
 fn tables_find_a_vector_with_the_probability_of_theory() {
-    // Pairs of many similarities, tables drawn anew for each hundred of them.
     for (n_codes, n_tables) in [(4, 5), (9, 12)] {
-        let mut last = 0.0;
-        for correlation in [0.0, 0.5, 0.8, 0.95] {
-            let (mut hits, mut n, mut expected, mut variance) = (0.0, 0.0, 0.0, 0.0);
-            for seed in 0..60 {
-                let mut stream = Stream::new(1000 * seed + n_codes as u64);
-                let pairs: Vec<_> = (0..100).map(|_| pair(&mut stream, 24, correlation)).collect();
-                let items: Vec<f32> = pairs.iter().flat_map(|(x, _)| x.iter().copied()).collect();
-                let family = params(SIM_HASH, 24, n_codes, n_tables, seed).build().unwrap();
-                let tables = Tables::of_dense(&*family, DenseRows::new(&items, 24), &mut Scratch::default()).unwrap();
-                for (item, (x, y)) in pairs.iter().enumerate() {
-                    let keys = draws::keys_of(&*family, y);
-                    let is_found = found(&tables, &keys, 0, Limits::NONE, &[]).contains(&(item as u32));
-                    let p = theory::inclusion(family.probability(cosine(x, y)), n_codes, n_tables);
-                    hits += f64::from(is_found);
-                    n += 1.0;
-                    expected += p;
-                    variance += p * (1.0 - p);
-                }
-            }
-            // Pairs of one draw of functions are not quite independent: twice the spread of
-            // independent ones, and five of those.
-            let spread = variance.sqrt();
-            assert!(
-                (hits - expected).abs() < 10.0 * spread.max(1.0),
-                "{correlation}: {hits} of {n}, expected {expected}"
-            );
-            assert!(hits >= last, "{correlation}: {hits} after {last}");
-            last = hits;
+        let of_angle = |family: &dyn Family, x: &[f32], y: &[f32]| family.probability(cosine(x, y));
+        assert_found_as_often_as_theory_says(SIM_HASH, n_codes, n_tables, |s, c| pair(s, 24, c), of_angle);
+    }
+    let of_order = |_: &dyn Family, x: &[f32], y: &[f32]| theory::winner_of(x, y, 8);
+    assert_found_as_often_as_theory_says(Kind::Wta { bin: 8 }, 3, 20, |s, c| pair(s, 24, c), of_order);
+}
+
+#[test]
+fn tables_find_a_set_with_the_probability_of_theory() {
+    // Forty elements of 400; a share of them in both sets.
+    let sets = |stream: &mut Stream, share: f32| {
+        let mut elements: Vec<usize> = (0..400).collect();
+        stream.shuffle(&mut elements);
+        let mut rows = (vec![0.0; 400], vec![0.0; 400]);
+        for at in 0..40 {
+            rows.0[elements[at]] = 1.0;
+            rows.1[elements[if at as f32 <= 40.0 * share { at } else { 40 + at }]] = 1.0;
         }
+        rows
+    };
+    let of_share = |family: &dyn Family, x: &[f32], y: &[f32]| {
+        let both = x.iter().zip(y).filter(|(a, b)| **a * **b > 0.0).count() as f64;
+        family.probability(both / (80.0 - both))
+    };
+    for minima in [Minima::Classic, Minima::OnePermutation] {
+        let kind = Kind::MinHash { minima, code_bits: 4 };
+        assert_found_as_often_as_theory_says(kind, 3, 10, sets, of_share);
     }
 }
 
