@@ -12,10 +12,12 @@ use std::time::{Duration, Instant};
 
 const DATA: &str = "generate --instances 1500 --features 3000 --labels 120 --no-text --no-names --output d";
 /// Trainings of each kind that run for some seconds and save often.
-const KINDS: [&str; 4] = [
+const KINDS: [&str; 6] = [
     "tree --trees 40",
     "mach --repetitions 40 --buckets 20 --network.widths 24 --epochs 8 --batch-size 64 --checkpoint-every 2",
     "dense --network.widths 24 --epochs 400 --batch-size 64 --checkpoint-every 2",
+    "lns --network.widths 24 --epochs 400 --batch-size 64 --checkpoint-every 2 --candidates 5 --uniform 40",
+    "lns --network.widths 24 --epochs 400 --batch-size 64 --checkpoint-every 2 --candidates 9 --lists own --head.precision bf16",
     "uniform --network.widths 24 --epochs 400 --batch-size 64 --checkpoint-every 2",
 ];
 

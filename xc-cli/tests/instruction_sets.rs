@@ -5,10 +5,12 @@ mod program;
 use program::{Folder, contents, run};
 use xc_sparse::Isa;
 
-const KINDS: [(&str, &str); 4] = [
+const KINDS: [(&str, &str); 6] = [
     ("tree", "--tree.branching 4"),
     ("dense", "--network.widths 16 --epochs 2"),
     ("uniform", "--network.widths 16 --network.intermediate 48 --head.fan-in 6 --epochs 2"),
+    ("lns", "--network.widths 17 --epochs 2 --candidates 5 --uniform 20"),
+    ("lns", "--network.widths 17 --epochs 2 --candidates 20 --lists own --head.precision bf16"),
     ("mach", "--buckets 20 --repetitions 2 --network.widths 16 --epochs 2"),
 ];
 

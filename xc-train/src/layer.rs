@@ -73,6 +73,11 @@ impl Linear {
         json!({ "outputs": outputs, "width": width, "precision": products, "leaves": leaves, "init": init })
     }
 
+    /// The order of sums over the rows of a batch.
+    pub(crate) fn row_blocks(&self, n: usize) -> Blocks {
+        self.leaves.rows(n)
+    }
+
     /// The order of sums over outputs.
     pub(crate) fn output_blocks(&self) -> Blocks {
         self.leaves.outputs(self.weights.rows())
@@ -107,19 +112,8 @@ impl Linear {
     /// *Cost*: computes the gradient of the weights, which `update` then computes again: a training
     /// that clips does four products for three, and never holds a gradient as large as the weights.
     pub(crate) fn squared_norm(&self, input: &Activations, sums_gradient: &Activations, scratch: &mut Scratch) -> f64 {
-        let outputs = self.weights.rows();
-        // One sum an output, added up afterwards: the split among threads must not show.
-        let mut sums = vec![0.0f64; outputs];
-        let rows = self.leaves.rows(input.len());
-        let target = Sums { values: &mut sums };
-        let visit = |_: usize, block: &[f32], target: Sums<'_>| {
-            for (sum, row) in target.values.iter_mut().zip(block.chunks_exact(input.width().max(1))) {
-                *sum = squares(row);
-            }
-        };
-        product_by_rows(sums_gradient.matrix().t(), input.matrix(), &rows, target, self.products, scratch, &visit);
-        let bias = column_sums(sums_gradient, &rows);
-        self.output_blocks().sum(|leaf| sums[leaf.clone()].iter().sum::<f64>() + squares(&bias[leaf]))
+        let (outputs, rows) = (self.output_blocks(), self.leaves.rows(input.len()));
+        squared_norm(input, sums_gradient, &outputs, &rows, self.products, scratch)
     }
 
     /// Changes weights and biases; the gradient of the weights exists a few rows at a time.
@@ -150,6 +144,28 @@ impl Linear {
             Named { name: format!("{name}.bias"), parameter: &mut self.bias },
         ]
     }
+}
+
+/// Sum of squares of the gradient of rows of weights and their biases.
+pub(crate) fn squared_norm(
+    input: &Activations,
+    sums_gradient: &Activations,
+    outputs: &Blocks,
+    rows: &Blocks,
+    products: MatmulPrecision,
+    scratch: &mut Scratch,
+) -> f64 {
+    // One sum an output, added up afterwards: the split among threads must not show.
+    let mut sums = vec![0.0f64; outputs.n_items()];
+    let target = Sums { values: &mut sums };
+    let visit = |_: usize, block: &[f32], target: Sums<'_>| {
+        for (sum, row) in target.values.iter_mut().zip(block.chunks_exact(input.width().max(1))) {
+            *sum = squares(row);
+        }
+    };
+    product_by_rows(sums_gradient.matrix().t(), input.matrix(), rows, target, products, scratch, &visit);
+    let bias = column_sums(sums_gradient, rows);
+    outputs.sum(|leaf| sums[leaf.clone()].iter().sum::<f64>() + squares(&bias[leaf]))
 }
 
 struct Sums<'a> {

@@ -62,6 +62,7 @@ pub mod sampler;
 pub mod schedule;
 pub mod state;
 mod step;
+mod stored;
 pub mod table;
 #[cfg(feature = "train")]
 pub mod trainer;
@@ -78,7 +79,7 @@ pub use optim::Optimizer;
 pub use parameter::{Decay, Init, Parameter, RowsMut};
 #[cfg(feature = "train")]
 pub use schedule::Schedule;
-pub use step::{Rule, Step, StepError, StepParams, Update};
+pub use step::{Rule, Step, StepCost, StepError, StepParams, Update};
 #[cfg(feature = "train")]
 pub use trainer::{TrainParams, Trainer};
 pub use xc_sparse::DenseRows;

@@ -3,7 +3,10 @@
 use crate::head::Ranked;
 use crate::layer::Named;
 use crate::state::{Arrays, State, StateError, Visitor};
-use crate::{Activations, Batch, Encoder, Head, Loss, Mode, Optimizer, Parameter, StepError, StepParams, Update};
+use crate::{
+    Activations, Batch, Encoder, Head, Loss, Mode, Optimizer, Parameter, StepCost, StepError, StepParams, Update,
+};
+use std::time::Instant;
 
 /// A network: instances to vectors to logits.
 #[derive(Clone, Debug)]
@@ -18,12 +21,26 @@ pub struct Scratch<E: Encoder, H: Head> {
     gradient: E::Output,
     encoder: E::Scratch,
     head: H::Scratch,
+    cost: StepCost,
 }
 
 impl<E: Encoder, H: Head> Default for Scratch<E, H> {
     fn default() -> Self {
         let (vectors, gradient) = Default::default();
-        Self { vectors, gradient, encoder: E::Scratch::default(), head: H::Scratch::default() }
+        Self {
+            vectors,
+            gradient,
+            encoder: E::Scratch::default(),
+            head: H::Scratch::default(),
+            cost: StepCost::default(),
+        }
+    }
+}
+
+impl<E: Encoder, H: Head> Scratch<E, H> {
+    /// What the last [`Network::step`] took.
+    pub fn cost(&self) -> &StepCost {
+        &self.cost
     }
 }
 
@@ -85,7 +102,22 @@ impl<E: Encoder, H: Head<Input = E::Output>> Network<E, H> {
         params: &StepParams,
         scratch: &mut Scratch<E, H>,
     ) -> Result<f64, StepError> {
-        let Scratch { vectors, gradient, encoder, head } = scratch;
+        let began = Instant::now();
+        let value = self.timed_step(batch, loss, params, scratch)?;
+        let mut cost = self.head.cost(&scratch.head);
+        cost.encode = began.elapsed().saturating_sub(cost.of_head());
+        scratch.cost = cost;
+        Ok(value)
+    }
+
+    fn timed_step(
+        &mut self,
+        batch: &Batch,
+        loss: Loss,
+        params: &StepParams,
+        scratch: &mut Scratch<E, H>,
+    ) -> Result<f64, StepError> {
+        let Scratch { vectors, gradient, encoder, head, .. } = scratch;
         let mode = Mode::Train(params.at);
         let learns = params.encoder.rate > 0.0 && self.encoder.learns();
         self.encoder.forward(batch, mode, vectors, encoder)?;

@@ -96,6 +96,12 @@ impl Parameter {
         self.stored.as_deref().unwrap_or(&self.values)
     }
 
+    /// All values, row after row.
+    pub(crate) fn into_values(mut self) -> Vec<f32> {
+        self.own();
+        self.values
+    }
+
     /// All values, row after row. Those of a model file are copied first.
     pub fn values_mut(&mut self) -> &mut [f32] {
         self.own();

@@ -149,7 +149,13 @@ pub struct Slice<'a> {
     pub width: usize,
 }
 
-impl Slice<'_> {
+impl<'a> Slice<'a> {
+    /// An array of which nothing is held elsewhere.
+    pub fn whole(name: &'a str, role: Role, dtype: DType, [rows, width]: [usize; 2]) -> Self {
+        let rows = rows as u64;
+        Self { name, role, dtype, axis_len: rows, range: 0..rows, width }
+    }
+
     /// Rows that are held, and their width.
     pub fn shape(&self) -> [usize; 2] {
         [(self.range.end - self.range.start) as usize, self.width]
@@ -222,8 +228,7 @@ pub fn read<T: Element>(
     into: &mut [T],
 ) -> Result<(), StateError> {
     assert!(into.len() == rows * width, "array {name}: {} elements for {rows} x {width}", into.len());
-    let rows = rows as u64;
-    let of = Slice { name, role, dtype: T::DTYPE, axis_len: rows, range: 0..rows, width };
+    let of = Slice::whole(name, role, T::DTYPE, [rows, width]);
     from.read(&of, bytemuck::cast_slice_mut(into))
 }
 

@@ -2,8 +2,11 @@
 
 use crate::Optimizer;
 use crate::optim::Change;
+use crate::sampler::SampleCost;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
+use std::ops::AddAssign;
+use std::time::Duration;
 use thiserror::Error;
 
 /// Which step of a training this is. Dropout, drawn negatives, rounding and schedules follow it, so
@@ -74,6 +77,49 @@ impl Update {
     pub fn times(self, share: f32) -> Self {
         let Change { rate, decay, .. } = self.change;
         Self { change: Change { rate: rate * share, decay: decay * share, ..self.change }, ..self }
+    }
+}
+
+/// What a step took, stage by stage, and what it touched. Heads that do not count leave it at 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StepCost {
+    /// Time of the encoder: vectors, its gradient, its change. Where the head does not count, all of
+    /// the step.
+    pub encode: Duration,
+    /// What the sampler did; its times come before those that follow.
+    pub sampling: SampleCost,
+    /// Time for logits, loss and their gradient.
+    pub score: Duration,
+    /// Time for the gradient of the vectors and the change of the labels' rows. A step that goes
+    /// over labels in tiles scores and learns at once: all of it counts here.
+    pub backward: Duration,
+    /// Time in which the sampler followed what had changed.
+    pub upkeep: Duration,
+    /// Rows of labels read.
+    pub n_read: u64,
+    /// Rows of labels changed.
+    pub n_written: u64,
+    /// Pairs of an instance and a label that were scored.
+    pub n_scored: u64,
+}
+
+impl StepCost {
+    /// Time of all stages but the encoder's.
+    pub fn of_head(&self) -> Duration {
+        self.sampling.hash + self.sampling.query + self.score + self.backward + self.upkeep
+    }
+}
+
+impl AddAssign for StepCost {
+    fn add_assign(&mut self, other: Self) {
+        self.encode += other.encode;
+        self.sampling += other.sampling;
+        self.score += other.score;
+        self.backward += other.backward;
+        self.upkeep += other.upkeep;
+        self.n_read += other.n_read;
+        self.n_written += other.n_written;
+        self.n_scored += other.n_scored;
     }
 }
 

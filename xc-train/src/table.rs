@@ -62,6 +62,21 @@ impl Entries {
         self.ptr.push(self.keys.len() as u32);
     }
 
+    /// Place of each entry, of those that were given, row after row.
+    pub(crate) fn places(&self) -> impl Iterator<Item = usize> + '_ {
+        self.keys.iter().map(|&key| key as u32 as usize)
+    }
+
+    /// Values of all entries, row after row, to be replaced.
+    pub(crate) fn values_mut(&mut self) -> &mut [f32] {
+        &mut self.values
+    }
+
+    /// Where the entries of the rows at some positions begin and end.
+    pub(crate) fn range_of(&self, positions: Range<usize>) -> Range<usize> {
+        self.ptr[positions.start] as usize..self.ptr[positions.end] as usize
+    }
+
     /// Rows that are named, ascending.
     pub fn rows(&self) -> &[u32] {
         &self.rows
@@ -153,7 +168,7 @@ fn update_rows(
 }
 
 /// `sum = sum_i values[i] * gradient[instances[i]]`.
-fn gather(sum: &mut Vec<f32>, gradient: &Activations, instances: &[u32], values: &[f32]) {
+pub(crate) fn gather(sum: &mut Vec<f32>, gradient: &Activations, instances: &[u32], values: &[f32]) {
     sum.clear();
     sum.resize(gradient.width(), 0.0);
     add_rows(sum, gradient.values(), instances, values);

@@ -2,7 +2,7 @@
 
 use super::preset;
 use super::{Classifier, ClassifierParams, ClassifierParamsError, HeadParams, InputKind, Output, Wiring};
-use crate::head::{Dense, Sparse};
+use crate::head::{Dense, Sampled, Sparse};
 use crate::state::State;
 use crate::{Decay, Init, Named, Network, Parameter};
 use std::path::{Path, PathBuf};
@@ -102,6 +102,11 @@ impl Classifier {
         match self.network.head() {
             Output::Sparse(sparse) => sparse.connections().write(&format!("{prefix}{HEAD}"), writer),
             Output::Dense(_) => Ok(()),
+            Output::Candidates(head) => {
+                let (dtype, shape) = (head.stored().dtype(), &[head.weights().n(), head.weights().width()]);
+                let bytes = head.stored().bytes();
+                writer.add(&format!("{prefix}{HEAD}weights"), ArrayRef { dtype, shape, bytes })
+            }
         }
     }
 
@@ -169,6 +174,18 @@ impl Classifier {
                 let mut bias = Parameter::zeros(n_labels, 1, Decay::No);
                 biases.into_iter().for_each(|values| bias.set_stored(values));
                 Output::Sparse(params.as_trained(Sparse::from_parts(head.layer(), connections, bias)))
+            }
+            HeadParams::Candidates(head) => {
+                shapes.push((format!("{HEAD}bias"), [n_labels, 1]));
+                let biases = stored_arrays(container, prefix, &shapes, check)?;
+                let name = format!("{prefix}{HEAD}weights");
+                let weights = container.floats(&name, head.rows, &[n_labels, width])?;
+                if check && let Some(at) = weights.not_finite() {
+                    return Err(OpenClassifierError::NotFinite { path: container.folder().to_owned(), name, at });
+                }
+                let mut bias = Parameter::zeros(n_labels, 1, Decay::No);
+                biases.into_iter().for_each(|values| bias.set_stored(values));
+                Output::Candidates(Sampled::from_parts(weights, width, bias, head.layer(params.precision)))
             }
             HeadParams::Dense => {
                 push_layer(&mut shapes, "head", n_labels, width);

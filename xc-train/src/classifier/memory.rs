@@ -2,7 +2,7 @@
 
 use super::params::{ClassifierParams, HeadParams, InputKind, SparseHeadParams, Wiring};
 use crate::encoder::lsa;
-use crate::head::Sparse;
+use crate::head::{Sampled, Sparse};
 use xc_sparse::uniform::Indices;
 
 /// What the memory of a training depends on beside the classifier.
@@ -56,7 +56,9 @@ impl ClassifierParams {
     /// If [`ClassifierParams::check`] fails.
     pub fn n_values(&self, n_features: usize, n_labels: usize) -> u64 {
         let head = match &self.head {
-            HeadParams::Dense => product(&[n_labels, self.encoder.top_width(n_features) + 1]),
+            HeadParams::Dense | HeadParams::Candidates(_) => {
+                product(&[n_labels, self.encoder.top_width(n_features) + 1])
+            }
             HeadParams::Sparse(head) => product(&[n_labels, head.fan_in + 1]),
         };
         self.encoder_values(n_features).saturating_add(head)
@@ -83,6 +85,15 @@ impl ClassifierParams {
                 let buffers = Sparse::scratch_bytes(labels, width, head.fan_in, batch_size, clips, screens)
                     + head.rewire_bytes(labels, width, n_moments);
                 (bytes(0), bytes(n_moments) - bytes(0), buffers)
+            }
+            HeadParams::Candidates(head) => {
+                let bias = product(&[4, n_labels]);
+                let rows = product(&[head.rows.n_bytes(), n_labels, width]).saturating_add(bias);
+                let moments = product(&[4, n_labels, width + 1, n_moments]);
+                let listed = head.listed(batch_size);
+                let buffers = Sampled::scratch_bytes(self.loss, batch_size, width, n_labels, listed, clips)
+                    .saturating_add(head.table_bytes(n_labels, width));
+                (rows, moments, buffers)
             }
             HeadParams::Dense => {
                 let values = product(&[4, n_labels, width + 1]);

@@ -1,26 +1,29 @@
 //! Where a model's answers come out.
 
 use crate::head::sparse::SparseScratch;
-use crate::head::{Dense, DenseScratch, Ranked, Sparse};
+use crate::head::{Dense, DenseScratch, Ranked, Sampled, SampledScratch, Sparse};
 use crate::layer::Named;
 use crate::state::{Arrays, State, StateError, Visitor};
-use crate::{Activations, Head, Loss, Mode, Parameter, StepError, Targets, Update};
+use crate::{Activations, Head, Loss, Mode, Parameter, StepCost, StepError, Targets, Update};
 use std::ops::Range;
 
-/// The output layer: sparse, or dense to compare with.
+/// The output layer.
 #[derive(Clone, Debug)]
 pub enum Output {
     /// Each label is connected with a few units.
     Sparse(Sparse),
     /// Each label is connected with all of them.
     Dense(Dense),
+    /// The same, and a step scores some labels.
+    Candidates(Sampled),
 }
 
-/// Buffers of either layer; those of the other one stay empty.
+/// Buffers of any layer; those of the others stay empty.
 #[derive(Default)]
 pub struct OutputScratch {
     sparse: SparseScratch,
     dense: DenseScratch,
+    candidates: SampledScratch,
 }
 
 macro_rules! delegate {
@@ -28,6 +31,7 @@ macro_rules! delegate {
         match $self {
             Output::Sparse($inner) => $call,
             Output::Dense($inner) => $call,
+            Output::Candidates($inner) => $call,
         }
     };
     ($self:ident, $room:ident, $inner:ident, $buffers:ident => $call:expr) => {
@@ -38,6 +42,10 @@ macro_rules! delegate {
             }
             Output::Dense($inner) => {
                 let $buffers = &mut $room.dense;
+                $call
+            }
+            Output::Candidates($inner) => {
+                let $buffers = &mut $room.candidates;
                 $call
             }
         }
@@ -96,6 +104,14 @@ impl Head for Output {
         room: &mut OutputScratch,
     ) -> Result<f64, StepError> {
         delegate!(self, room, inner, buffers => inner.step(input, targets, loss, update, gradient, buffers))
+    }
+
+    fn cost(&self, room: &OutputScratch) -> StepCost {
+        match self {
+            Output::Sparse(inner) => inner.cost(&room.sparse),
+            Output::Dense(inner) => inner.cost(&room.dense),
+            Output::Candidates(inner) => inner.cost(&room.candidates),
+        }
     }
 
     fn logits(&self, input: &Activations, logits: &mut Activations, room: &mut OutputScratch) -> Result<(), StepError> {

@@ -3,8 +3,8 @@
 use super::{Input, Output};
 use crate::encoder::{Bag, Precomputed, Stack};
 use crate::head::sparse::{Rewire, Screening, SparseParams};
-use crate::head::{Dense, Sparse};
-use crate::sampler::{SamplerParams, SamplerParamsError};
+use crate::head::{Dense, Sampled, SampledParams, Sparse};
+use crate::sampler::{Lists, LshParams, MidxParams, NegativeParams, SamplerParams, SamplerParamsError, Weighting};
 use crate::{Activation, Init, Loss};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -87,6 +87,82 @@ pub enum HeadParams {
     Dense,
     /// Each label is connected with a few units (schultheis2023uniform).
     Sparse(SparseHeadParams),
+    /// Each label is connected with every unit; a step scores some labels.
+    Candidates(CandidateHeadParams),
+}
+
+/// A dense output layer whose steps score the true labels and those that a sampler chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CandidateHeadParams {
+    /// Type of the labels' rows: f32 or bf16.
+    pub rows: DType,
+    /// Which labels a step scores.
+    pub negatives: NegativeParams,
+}
+
+impl CandidateHeadParams {
+    /// The layer's own parameters.
+    pub(super) fn layer(&self, precision: MatmulPrecision) -> SampledParams {
+        SampledParams { rows: self.rows, precision, lists: self.negatives.lists }
+    }
+
+    /// Labels that a step scores at most, where they are not all.
+    pub fn listed(&self, batch: usize) -> Option<usize> {
+        let of_instances = |one: usize| match self.negatives.lists {
+            Lists::Shared => one.saturating_mul(batch),
+            Lists::Own => one,
+        };
+        let one = match self.negatives.sampler {
+            SamplerParams::All => return None,
+            SamplerParams::Uniform { per_list }
+            | SamplerParams::LogUniform { per_list }
+            | SamplerParams::Frequency { per_list, .. } => per_list,
+            SamplerParams::InBatch => 0,
+            SamplerParams::TopK { per_instance } => of_instances(per_instance),
+            SamplerParams::LshEmbedding(LshParams { candidates, .. })
+            | SamplerParams::LshLabel(LshParams { candidates, .. }) => of_instances(candidates),
+            SamplerParams::Midx(MidxParams { per_instance, .. }) => of_instances(per_instance),
+        };
+        let list = one.saturating_add(self.negatives.uniform);
+        // True labels of the batch: eight an instance is a guess.
+        let lists = if self.negatives.lists == Lists::Own { batch } else { 1 };
+        Some(list.saturating_mul(lists).saturating_add(batch.saturating_mul(8)))
+    }
+
+    /// Bytes of the sampler's tables.
+    pub(super) fn table_bytes(&self, n_labels: usize, width: usize) -> u64 {
+        match self.negatives.sampler {
+            SamplerParams::LshEmbedding(params) | SamplerParams::LshLabel(params) => {
+                params.bytes(n_labels as u64, width).unwrap_or(u64::MAX)
+            }
+            _ => 0,
+        }
+    }
+
+    fn check(&self, loss: Loss, n_labels: usize, width: usize) -> Result<(), ClassifierParamsError> {
+        if let SamplerParams::LshEmbedding(params) | SamplerParams::LshLabel(params) = self.negatives.sampler
+            && n_labels > 0
+            && width < usize::MAX
+        {
+            params.sizing(n_labels as u64, width).map_err(SamplerParamsError::from)?;
+        }
+        if !matches!(self.rows, DType::F32 | DType::Bf16) {
+            return Err(ClassifierParamsError::Rows { got: self.rows });
+        }
+        self.negatives.check()?;
+        let NegativeParams { sampler, uniform, weighting, .. } = self.negatives;
+        if loss == Loss::Nce {
+            let got = match () {
+                () if !sampler.knows_log_q() => "a sampler that does not know the chance of every label",
+                () if uniform > 0 => "uniform labels beside those of the sampler",
+                () if weighting != Weighting::LogQ => "another weighting than log-q",
+                () => return Ok(()),
+            };
+            return Err(ClassifierParamsError::Nce { got });
+        }
+        Ok(())
+    }
 }
 
 /// Which units a label is connected with.
@@ -166,6 +242,20 @@ pub enum ClassifierParamsError {
         /// What it may be.
         expected: &'static str,
     },
+    /// Rows of a type that is not made for them.
+    #[error("rows of {}, expected f32 or bf16", got.short_name())]
+    Rows {
+        /// The type.
+        got: DType,
+    },
+    /// Noise-contrastive estimation where chances are not known.
+    #[error(
+        "loss nce with {got}; expected a candidate head with labels drawn uniform, log-uniform or by frequency, weighting log-q"
+    )]
+    Nce {
+        /// What is in the way.
+        got: &'static str,
+    },
     /// More connections per label than units, or none.
     #[error(transparent)]
     Connections(#[from] ConnectionsError),
@@ -198,6 +288,8 @@ impl ClassifierParams {
     pub fn check(&self, n_features: usize, n_labels: usize) -> Result<(), ClassifierParamsError> {
         self.encoder.check(n_features)?;
         match &self.head {
+            HeadParams::Candidates(head) => head.check(self.loss, n_labels, self.encoder.top_width(n_features)),
+            _ if self.loss == Loss::Nce => Err(ClassifierParamsError::Nce { got: "a head that scores all labels" }),
             HeadParams::Dense => Ok(()),
             HeadParams::Sparse(head) => head.check(self.encoder.top_width(n_features), n_labels),
         }
@@ -236,6 +328,9 @@ impl ClassifierParams {
         let width = self.encoder.top_width(n_features);
         Ok(match &self.head {
             HeadParams::Dense => Output::Dense(Dense::new(n_labels, width, init).with_products(self.precision)),
+            HeadParams::Candidates(head) => {
+                Output::Candidates(Sampled::new(n_labels, width, head.layer(self.precision), init))
+            }
             HeadParams::Sparse(head) => {
                 Output::Sparse(self.as_trained(Sparse::new(n_labels, width, head.layer(), init)?))
             }

@@ -273,7 +273,7 @@ impl Classifier {
             }
             _ => {
                 in_memory(self.network.logits(batch, logits, network));
-                let ranks = each_row(logits, ranks, |at, row, RowRank { top, loss: worst }| {
+                let ranks = each_row(logits, ranks, |at, row, RowRank { top, loss: worst, .. }| {
                     *worst = if row.iter().all(|z| z.is_finite()) { 0.0 } else { f64::NAN };
                     top.reset(k);
                     let mut push = |label: LabelId| top.push(Scored { label, score: row[label as usize] });
@@ -287,7 +287,7 @@ impl Classifier {
                     }
                 });
                 ranked.best.clear();
-                for (at, RowRank { top, loss: worst }) in ranks.iter_mut().enumerate() {
+                for (at, RowRank { top, loss: worst, .. }) in ranks.iter_mut().enumerate() {
                     if !worst.is_finite() {
                         return Err(not_finite(at));
                     }

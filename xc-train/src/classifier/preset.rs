@@ -1,10 +1,16 @@
 //! Kinds of classifiers: parameters and settings of training that go together, by name.
 
-use super::{ClassifierParams, EmbeddingInit, EncoderParams, HeadParams, InputKind, SparseHeadParams};
+use super::{
+    CandidateHeadParams, ClassifierParams, EmbeddingInit, EncoderParams, HeadParams, InputKind, SparseHeadParams,
+};
 use crate::Loss;
 #[cfg(feature = "train")]
 use crate::TrainParams;
+use crate::sampler::{Lists, LshParams, NegativeParams, SamplerParams, Weighting};
+use xc_lsh::upkeep::Schedule;
+use xc_lsh::{Kind, Projection};
 use xc_sparse::dense::MatmulPrecision;
+use xc_sparse::dtype::DType;
 
 /// A kind of classifier. Its name is the kind that a model folder states.
 #[derive(Clone, Debug)]
@@ -23,8 +29,11 @@ pub const DENSE: &str = "dense";
 /// A sparse output layer over a wide layer: [`uniform`].
 pub const UNIFORM: &str = "uniform";
 
+/// An output layer whose steps score some labels: [`lns`].
+pub const LNS: &str = "lns";
+
 /// Every kind of classifier.
-pub const ALL: [fn() -> Preset; 2] = [dense, uniform];
+pub const ALL: [fn() -> Preset; 3] = [dense, uniform, lns];
 
 /// The preset called `name`.
 pub fn named(name: &str) -> Option<Preset> {
@@ -87,6 +96,48 @@ pub fn uniform() -> Preset {
     }
 }
 
+/// Sparse features, embeddings of 256 values, a dense output layer of which a step scores the true
+/// labels of its batch, some that tables find for each instance, and uniform ones.
+///
+/// Weights grow with labels * width, the time of a step with the labels that it scores.
+pub fn lns() -> Preset {
+    let preset = dense();
+    let sampler = SamplerParams::LshEmbedding(LshParams { candidates: 10, ..LshParams::default() });
+    let negatives = NegativeParams { uniform: 2000, weighting: Weighting::CAPPED, ..NegativeParams::from(sampler) };
+    let head = HeadParams::Candidates(CandidateHeadParams { rows: DType::F32, negatives });
+    let encoder = EncoderParams { widths: vec![256], ..preset.params.encoder };
+    Preset { name: LNS, params: ClassifierParams { encoder, head, ..preset.params }, ..preset }
+}
+
+/// The settings of a data set in `[daghaghi2021tale]`, section 4: `amazon-670k`, `wikilshtc-325k`, `text8`.
+///
+/// The paper says neither how many candidates a query keeps nor how fast updates of tables become
+/// rarer: 3,000 (text8: 25,000, about what its tables give) and a tenth each time are guesses.
+pub fn lns_of(data: &str) -> Option<Preset> {
+    let wta = Kind::Wta { bin: 8 };
+    let bits = Kind::SimHash { projection: Projection::Sparse };
+    let (width, batch_size, kind, n_codes, n_tables, candidates) = match data {
+        "amazon-670k" => (128, 1024, wta, 6, 400, 3_000),
+        "wikilshtc-325k" => (128, 256, wta, 5, 350, 3_000),
+        "text8" => (200, 512, bits, 9, 50, 25_000),
+        _ => return None,
+    };
+    let _ = batch_size;
+    let schedule = Schedule::Rebuild { every: 50, growth: 1.1 };
+    let tables = LshParams { kind, n_tables, n_codes: Some(n_codes), candidates, schedule, ..LshParams::default() };
+    let sampler = SamplerParams::LshEmbedding(tables);
+    let negatives = NegativeParams { sampler, lists: Lists::Own, uniform: 0, weighting: Weighting::None };
+    let mut preset = lns();
+    preset.params.head = HeadParams::Candidates(CandidateHeadParams { rows: DType::F32, negatives });
+    preset.params.encoder.widths = vec![width];
+    preset.params.loss = Loss::Softmax;
+    #[cfg(feature = "train")]
+    {
+        (preset.training.batch_size, preset.training.rate) = (batch_size, 1e-4);
+    }
+    Some(preset)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,6 +150,9 @@ mod tests {
             preset.training.check().unwrap();
             assert_eq!(named(preset.name).unwrap().params, preset.params);
         }
-        assert!(named("tree").is_none());
+        for data in ["amazon-670k", "wikilshtc-325k", "text8"] {
+            lns_of(data).unwrap().params.check(1000, 50_000).unwrap();
+        }
+        assert!(named("tree").is_none() && lns_of("tree").is_none());
     }
 }

@@ -75,6 +75,13 @@ impl Classifier {
             let sampler = NegativeParams::from(params.sampler).build(&data);
             head.set_sampler(Some(sampler.map_err(|e| StepError::new("sampler", e))?));
         }
+        if let (HeadParams::Candidates(params), Output::Candidates(head)) = (&self.params.head, self.network.head_mut())
+            && params.negatives.sampler != SamplerParams::All
+        {
+            let data = SamplerData { counts: &counts, n_instances: train.rows().len(), width: head.width(), seed };
+            let sampler = params.negatives.build(&data);
+            head.set_sampler(Some(sampler.map_err(|e| StepError::new("sampler", e))?));
+        }
         Ok(())
     }
 }
@@ -95,8 +102,9 @@ fn prior(counts: &[u32], n: usize, loss: Loss) -> Vec<f32> {
     let bias = |&count: &u32| {
         let count = f64::from(count);
         let bias = match loss {
-            // Up to a constant, which the softmax does not see.
-            Loss::Softmax => (count + 0.5).ln() - (n + 1.0).ln(),
+            // Up to a constant, which the softmax does not see; the logarithm of a label's share,
+            // which is what nce learns.
+            Loss::Softmax | Loss::Nce => (count + 0.5).ln() - (n + 1.0).ln(),
             Loss::Bce => ((count + 0.5) / ((n - count).max(0.0) + 0.5)).ln(),
             Loss::SquaredHinge => 2.0 * (count + 0.5) / (n + 1.0) - 1.0,
         };

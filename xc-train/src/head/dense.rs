@@ -1,13 +1,17 @@
 //! Every output is connected with everything.
 
+use super::tiled::{self, Pass, Table, TiledScratch, Truth};
 use super::{Head, Ranked, RowScratch, rank_rows};
 use crate::layer::{Leaves, Linear, Named};
-use crate::parameter::Init;
+use crate::parameter::{Init, RowsMut};
+use crate::sampler::LabelWeights;
 use crate::state::State;
+use crate::stored::StoredMut;
 use crate::{Activations, Loss, Mode, Parameter, StepError, Targets, Update};
 use rayon::prelude::*;
 use serde_json::json;
 use std::ops::Range;
+use xc_sparse::buffer::FloatSlice;
 use xc_sparse::dense::{MatmulPrecision, Scratch};
 
 /// `logits = input * weights^T + bias`, weights label-major: one row an output.
@@ -23,6 +27,7 @@ pub struct DenseScratch {
     losses: Vec<f64>,
     ranks: RowScratch,
     product: Scratch,
+    tiled: TiledScratch,
 }
 
 impl Dense {
@@ -103,6 +108,36 @@ impl Head for Dense {
         Ok(())
     }
 
+    /// Where the logits of a batch would fill the caches and more, in tiles of labels: the loss may
+    /// then differ in its last bits from that of the phases, and a softmax's gradient does.
+    fn step(
+        &mut self,
+        input: &Activations,
+        targets: Targets<'_>,
+        loss: Loss,
+        update: &Update,
+        gradient: Option<&mut Activations>,
+        scratch: &mut DenseScratch,
+    ) -> Result<f64, StepError> {
+        let DenseScratch { tiled, .. } = scratch;
+        if tiled::pays(loss, input.len(), self.labels().len()) {
+            assert!(input.len() == targets.len(), "{} vectors, {} targets", input.len(), targets.len());
+            let (order, rows, precision) =
+                (self.linear.output_blocks(), self.linear.row_blocks(input.len()), self.linear.products);
+            let pass =
+                Pass { input, truth: Truth::of(targets), list: None, loss, precision, order, rows, tile: tiled::TILE };
+            return Ok(pass.step(&mut self.linear, update, 0, gradient, &mut [], tiled));
+        }
+        let value = self.loss(input, targets, loss, Mode::Train(update.at), scratch)?;
+        if value.is_finite() {
+            if let Some(gradient) = gradient {
+                self.backward(gradient, scratch)?;
+            }
+            self.update(input, scratch, update)?;
+        }
+        Ok(value)
+    }
+
     fn logits(
         &self,
         input: &Activations,
@@ -139,5 +174,15 @@ impl State for Dense {
 
     fn parameters_mut(&mut self) -> Vec<Named<&mut Parameter>> {
         self.linear.parameters_mut("head")
+    }
+}
+
+impl Table for Linear {
+    fn weights(&self) -> LabelWeights<'_> {
+        LabelWeights::new(FloatSlice::F32(self.weights.values()), self.weights.width(), self.bias.values())
+    }
+
+    fn parts_mut(&mut self) -> (StoredMut<'_>, RowsMut<'_>) {
+        (self.weights.rows_mut().into(), self.bias.rows_mut())
     }
 }

@@ -21,14 +21,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod candidates;
+mod chosen;
 mod dense;
 pub mod sparse;
+mod tiled;
 
+pub use candidates::{Sampled, SampledParams, SampledScratch};
 pub use dense::{Dense, DenseScratch};
 pub use sparse::Sparse;
 
+use crate::loss::Total;
 use crate::state::State;
-use crate::{Activations, Loss, Mode, StepError, Targets, Update};
+use crate::{Activations, Loss, Mode, StepCost, StepError, Targets, Update};
 use rayon::prelude::*;
 use std::ops::Range;
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
@@ -124,6 +129,12 @@ pub trait Head: State {
         Ok(value)
     }
 
+    /// What the last training step took, where the head counts it.
+    fn cost(&self, scratch: &Self::Scratch) -> StepCost {
+        let _ = scratch;
+        StepCost::default()
+    }
+
     /// Logits of every label; one row an instance.
     ///
     /// # Errors
@@ -160,11 +171,18 @@ pub trait Head: State {
 pub(crate) type RowScratch = Vec<RowRank>;
 
 /// What is kept of a row.
-#[derive(Default)]
 pub(crate) struct RowRank {
     pub(crate) top: TopK,
     /// The row's loss, or whatever its ranking is judged by.
     pub(crate) loss: f64,
+    /// What is known of its logits so far, where a loss wants to know all.
+    pub(crate) total: Total,
+}
+
+impl Default for RowRank {
+    fn default() -> Self {
+        Self { top: TopK::default(), loss: 0.0, total: Total::EMPTY }
+    }
 }
 
 /// Calls `work` with each row of logits and its place in `scratch`, of which the first rows are
@@ -200,7 +218,7 @@ pub(crate) fn rank_rows(
     scratch: &mut RowScratch,
     out: &mut Ranked,
 ) {
-    let ranks = each_row(logits, scratch, |i, row, RowRank { top, loss: value }| {
+    let ranks = each_row(logits, scratch, |i, row, RowRank { top, loss: value, .. }| {
         top.reset(k);
         row.iter().zip(first..).for_each(|(&score, label)| top.push(Scored { label, score }));
         top.sorted();
@@ -208,7 +226,7 @@ pub(crate) fn rank_rows(
     });
     out.best.clear();
     out.losses.clear();
-    for RowRank { top, loss } in ranks {
+    for RowRank { top, loss, .. } in ranks {
         // They are sorted.
         out.best.push_row(top.best());
         out.losses.extend(judged_by.map(|_| *loss));

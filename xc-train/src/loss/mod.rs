@@ -7,14 +7,18 @@
 //! ```text
 //!   softmax         ln sum_j e^z_j - 1/n sum_(true) z_j       p_j - (1/n if true)                 n true labels
 //!   bce             sum_j ln(1 + e^z_j) - [j true] z_j        sigmoid(z_j) - [j true]
+//!   nce             as bce, of z_j - log q_j: over labels of which each is there with chance q_j; over all labels q_j = 1
 //!   squared-hinge   sum_j max(0, 1 - y_j z_j)^2               -2 y_j max(0, 1 - y_j z_j)          y_j: 1 where true, else -1
 //! ```
 //!
 //! The loss of a batch is the mean over its instances. Sums over labels are not averaged: a rare
 //! label counts as it stands.
 
+mod candidates;
 mod softmax;
 mod sums;
+
+pub use candidates::Corrections;
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -32,13 +36,16 @@ pub enum Loss {
     Softmax,
     /// Binary cross-entropy on every label, added up. Scores are sigmoids.
     Bce,
+    /// Noise-contrastive estimation: binary cross-entropy that tells true labels from those that a
+    /// sampler drew. The logit learns the logarithm of the label's probability, which is the score.
+    Nce,
     /// Squared hinge on every label, added up. A score is e^(-max(0, 1 - z)^2).
     SquaredHinge,
 }
 
 /// No loss has this name.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("loss {got:?}, expected softmax, bce or squared-hinge")]
+#[error("loss {got:?}, expected softmax, bce, nce or squared-hinge")]
 pub struct LossError {
     /// The name.
     pub got: String,
@@ -73,6 +80,10 @@ impl Total {
     /// Takes in more logits.
     pub fn add(&mut self, loss: Loss, logits: &[f32]) {
         let max = loss.max(logits);
+        // Labels that were taken out have no part in it; the sum of numbers that are none is none.
+        if max == f32::NEG_INFINITY && logits.iter().all(|&z| z == max) {
+            return;
+        }
         self.merge(Self { max, sum: loss.sum(logits, max) });
     }
 
@@ -87,13 +98,14 @@ impl Total {
 
 impl Loss {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Softmax, Self::Bce, Self::SquaredHinge];
+    pub const ALL: [Self; 4] = [Self::Softmax, Self::Bce, Self::Nce, Self::SquaredHinge];
 
     /// Name in configurations and logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Softmax => "softmax",
             Self::Bce => "bce",
+            Self::Nce => "nce",
             Self::SquaredHinge => "squared-hinge",
         }
     }
@@ -108,7 +120,7 @@ impl Loss {
     /// infinity if there is no such logit.
     pub fn margin(self) -> f32 {
         match self {
-            Self::Softmax | Self::Bce => f32::NEG_INFINITY,
+            Self::Softmax | Self::Bce | Self::Nce => f32::NEG_INFINITY,
             Self::SquaredHinge => -1.0,
         }
     }
@@ -117,7 +129,7 @@ impl Loss {
     pub fn max(self, logits: &[f32]) -> f32 {
         match self {
             Self::Softmax => softmax::max(logits),
-            Self::Bce | Self::SquaredHinge => f32::NEG_INFINITY,
+            Self::Bce | Self::Nce | Self::SquaredHinge => f32::NEG_INFINITY,
         }
     }
 
@@ -126,7 +138,7 @@ impl Loss {
     pub fn sum(self, logits: &[f32], max: f32) -> f64 {
         match self {
             Self::Softmax => softmax::sum(logits, max),
-            Self::Bce | Self::SquaredHinge => 0.0,
+            Self::Bce | Self::Nce | Self::SquaredHinge => 0.0,
         }
     }
 
@@ -146,7 +158,7 @@ impl Loss {
     pub fn gradient(self, logits: &mut [f32], of: Stretch<'_>, total: Total, scale: f32) -> f64 {
         match self {
             Self::Softmax => softmax::gradient(logits, of, total, scale),
-            Self::Bce => sums::bce(logits, of, scale),
+            Self::Bce | Self::Nce => sums::bce(logits, of, scale),
             Self::SquaredHinge => vectorised_loop(sums::Hinges { logits, of, scale }),
         }
     }
@@ -193,7 +205,7 @@ impl Loss {
     pub fn loss_and_gradient(self, z: f32, is_true: bool, share: Shares) -> (f32, f32) {
         match self {
             Self::Softmax => share.of(z, is_true),
-            Self::Bce => sums::bce_of_one(z, is_true),
+            Self::Bce | Self::Nce => sums::bce_of_one(z, is_true),
             Self::SquaredHinge => sums::hinge_of_one(z, is_true),
         }
     }
@@ -203,6 +215,7 @@ impl Loss {
         match self {
             Self::Softmax => softmax::scores(logits),
             Self::Bce => vectorised(|| logits.iter_mut().for_each(|z| *z = sums::sigmoid(*z))),
+            Self::Nce => vectorised(|| logits.iter_mut().for_each(|z| *z = exp(if *z > 0.0 { 0.0 } else { *z }))),
             Self::SquaredHinge => vectorised(|| {
                 for z in logits {
                     let slack = if *z >= 1.0 { 0.0 } else { 1.0 - *z };

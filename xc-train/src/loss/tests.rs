@@ -9,7 +9,7 @@ fn reference(name: &str, z: &[f64], positives: &[u32]) -> f64 {
             let log_sum = max + z.iter().map(|z| (z - max).exp()).sum::<f64>().ln();
             log_sum - positives.iter().map(|&j| z[j as usize]).sum::<f64>() / positives.len() as f64
         }
-        "bce" => z
+        "bce" | "nce" => z
             .iter()
             .enumerate()
             .map(|(j, &z)| z.max(0.0) + (-z.abs()).exp().ln_1p() - if is_true(j) { z } else { 0.0 })
@@ -187,5 +187,5 @@ fn a_loss_is_read_by_the_name_that_it_is_written_with() {
         assert_eq!(serde_json::to_value(loss).unwrap(), loss.name());
     }
     let message = "hinge".parse::<Loss>().unwrap_err().to_string();
-    assert_eq!(message, "loss \"hinge\", expected softmax, bce or squared-hinge");
+    assert_eq!(message, "loss \"hinge\", expected softmax, bce, nce or squared-hinge");
 }

@@ -82,6 +82,21 @@ impl Candidates {
         self.labels.len()
     }
 
+    /// Adds the lists of `other` as one: every label of any of them. A label is in it at least as
+    /// often as in the list that it is surest in, so its weight is the least of its weights, and
+    /// its log q the largest.
+    pub fn push_union(&mut self, other: &Candidates) {
+        let mut places: Vec<u32> = (0..other.labels.len() as u32).collect();
+        places.sort_by_key(|&at| other.labels[at as usize]);
+        let label = |at: &u32| other.labels[*at as usize];
+        for same in places.chunk_by(|a, b| label(a) == label(b)) {
+            let weight = same.iter().map(|&at| other.weight[at as usize]).fold(f32::INFINITY, f32::min);
+            let log_q = same.iter().map(|&at| other.log_q[at as usize]).fold(f32::NEG_INFINITY, f32::max);
+            self.push(label(&same[0]), weight, log_q);
+        }
+        self.end_list();
+    }
+
     /// What choosing the lists took.
     pub fn cost(&self) -> &SampleCost {
         &self.cost
@@ -112,9 +127,10 @@ impl AddAssign for SampleCost {
         self.n_buckets += other.n_buckets;
         self.n_found += other.n_found;
         self.n_empty += other.n_empty;
-        self.n_stale += other.n_stale;
         self.n_rehashed += other.n_rehashed;
         self.n_zero += other.n_zero;
+        // How it stands, not how much it was.
+        self.n_stale = other.n_stale;
     }
 }
 

@@ -135,6 +135,11 @@ impl SamplerParams {
         matches!(self, Self::TopK { .. } | Self::LshEmbedding(_) | Self::LshLabel(_) | Self::Midx(_))
     }
 
+    /// Whether the chance of every label is known, drawn or not: [`Sampler::knows_log_q`].
+    pub fn knows_log_q(self) -> bool {
+        matches!(self, Self::Uniform { .. } | Self::LogUniform { .. } | Self::Frequency { .. })
+    }
+
     /// Numbers that are impossible for any data.
     ///
     /// # Errors

@@ -365,7 +365,7 @@ impl<E: Encoder, H: Head<Input = E::Output>> Run<E, H> {
     }
 
     /// What the observer is told of the step that was just counted.
-    fn event(&self, epoch: u32, loss: f64, rate: f64, epochs: u32) -> Event<'static> {
+    fn event(&self, epoch: u32, loss: f64, rate: f64, epochs: u32) -> Event<'_> {
         let (step, n_steps) = (self.position.step, self.n_batches * u64::from(epochs));
         let elapsed = self.started.elapsed().max(Duration::from_nanos(1));
         Event::Step {
@@ -377,6 +377,7 @@ impl<E: Encoder, H: Head<Input = E::Output>> Run<E, H> {
             rate,
             instances_per_s: self.instances as f64 / elapsed.as_secs_f64(),
             left: elapsed.div_f64(self.steps as f64).mul_f64((n_steps - step) as f64),
+            cost: self.scratch.cost(),
         }
     }
 }

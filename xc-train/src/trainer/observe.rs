@@ -1,6 +1,7 @@
 //! Progress and cancellation of long training.
 
 use super::evaluate::Validation;
+use crate::StepCost;
 use std::path::Path;
 use std::time::Duration;
 use xc_sparse::Cancel;
@@ -34,6 +35,8 @@ pub enum Event<'a> {
         instances_per_s: f64,
         /// Time left at this speed, evaluations not counted.
         left: Duration,
+        /// What the step took.
+        cost: &'a StepCost,
     },
     /// The validation instances were evaluated.
     Validated {

@@ -9,10 +9,10 @@ use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode};
 use xc_sparse::uniform::{ByteLines, ScreenRows};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::classifier::{
-    Classifier, ClassifierParams, ClassifierParamsError, EmbeddingInit, HeadParams, InputKind, Only,
-    OpenClassifierError, PredictError, PredictScratch, QueryRow, SparseHeadParams, Wiring, Workload, preset,
+    CandidateHeadParams, Classifier, ClassifierParams, ClassifierParamsError, EmbeddingInit, HeadParams, InputKind,
+    Only, OpenClassifierError, PredictError, PredictScratch, QueryRow, SparseHeadParams, Wiring, Workload, preset,
 };
-use xc_train::sampler::SamplerParams;
+use xc_train::sampler::{Lists, NegativeParams, SamplerParams};
 use xc_train::schedule::Constant;
 use xc_train::state::{Role, Snapshot, State};
 use xc_train::trainer::{Event, Observer, Silent, Subset, TrainError};
@@ -42,7 +42,7 @@ fn uniform() -> ClassifierParams {
 fn head(params: &mut ClassifierParams) -> &mut SparseHeadParams {
     match &mut params.head {
         HeadParams::Sparse(head) => head,
-        HeadParams::Dense => panic!("a dense head"),
+        other => panic!("{other:?}, expected a sparse head"),
     }
 }
 
@@ -69,7 +69,17 @@ fn compositions() -> Vec<ClassifierParams> {
         change(|p| head(p).sampler = SamplerParams::Frequency { per_list: 9, power: 0.75 }),
         change(|p| head(p).sampler = SamplerParams::LogUniform { per_list: 9 }),
         change(|p| p.loss = Loss::Softmax),
+        candidates(SamplerParams::All, Lists::Shared, DType::Bf16, Loss::Softmax),
+        candidates(SamplerParams::Uniform { per_list: 7 }, Lists::Shared, DType::F32, Loss::Bce),
+        candidates(SamplerParams::LogUniform { per_list: 5 }, Lists::Own, DType::Bf16, Loss::Nce),
+        candidates(SamplerParams::TopK { per_instance: 3 }, Lists::Own, DType::F32, Loss::SquaredHinge),
     ]
+}
+
+/// A small network whose steps score some labels.
+fn candidates(sampler: SamplerParams, lists: Lists, rows: DType, loss: Loss) -> ClassifierParams {
+    let negatives = NegativeParams { lists, ..NegativeParams::from(sampler) };
+    ClassifierParams { head: HeadParams::Candidates(CandidateHeadParams { rows, negatives }), loss, ..dense() }
 }
 
 struct Data {

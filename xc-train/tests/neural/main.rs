@@ -1,5 +1,6 @@
 //! The neural core as a user meets it.
 
+mod candidates;
 mod classifier;
 mod examples;
 mod fused;

@@ -88,7 +88,7 @@ fn a_step_over_candidates_is_what_their_weights_and_log_q_say() {
     let data = data();
     let plain = head(N_LABELS, 8, params(3, true), 3);
     let c = plain.connections();
-    for loss in Loss::ALL {
+    for loss in [Loss::Softmax, Loss::Bce, Loss::SquaredHinge] {
         // Mean loss and gradient of the biases by the definition, in f64.
         let (mut expected, mut biases) = (0.0, [0.0f64; N_LABELS]);
         for i in 0..40 {
@@ -118,7 +118,7 @@ fn a_step_over_candidates_is_what_their_weights_and_log_q_say() {
                 let share = if is_true { 1.0 / positives.len() as f64 } else { 0.0 };
                 let y = if is_true { 1.0 } else { -1.0 };
                 let (cost, slope) = match loss {
-                    Loss::Bce => (weight * (-y * z).exp().ln_1p(), -weight * y / ((y * z).exp() + 1.0)),
+                    Loss::Bce | Loss::Nce => (weight * (-y * z).exp().ln_1p(), -weight * y / ((y * z).exp() + 1.0)),
                     Loss::SquaredHinge => {
                         let slack = (1.0 - y * z).max(0.0);
                         (weight * slack * slack, -2.0 * weight * y * slack)

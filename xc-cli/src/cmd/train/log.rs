@@ -1,5 +1,6 @@
 //! The training log: one JSON object a line, and a picture of it.
 
+use super::cost::Costs;
 use crate::context::Context;
 use crate::error::{CliError, chain};
 use crate::measure::cpu_s;
@@ -18,6 +19,7 @@ use xc_train::trainer::{Event, Monitor, Observer, Validation};
 ///
 /// ```text
 ///   {"event":"step","step":200,"epoch":0,"loss":6.1,"rate":0.001,"instances_per_s":5210.0}
+///   {"event":"step",...,"cost":{"ms":{"encode":1.2,...},"per_step":{"rows_read":2310.0,...}}}      where the head counts
 ///   {"event":"validation","step":2048,"epoch":1,"wall_s":9.1,"cpu_s":17.9,"loss":5.2,"P@1":0.31,...}
 ///   {"event":"saved","step":2100,"wall_s":9.3,"cpu_s":18.3,"losses":310.2,"n_losses":52}
 /// ```
@@ -42,6 +44,8 @@ struct Lines {
     begun: bool,
     losses: f64,
     n_losses: u64,
+    /// Of the steps since the last line, in this run.
+    costs: Costs,
     clock: Clock,
 }
 
@@ -91,7 +95,16 @@ impl<'a> Log<'a> {
         let metric = if let Monitor::Metric(metric) = monitor { metric } else { Metric::Precision(1) };
         let curve = Curve { training: Vec::new(), validation: Vec::new(), metric, metrics: Vec::new() };
         let folder = folder.to_owned();
-        let lines = Lines { folder, file, curve, begun: false, losses: 0.0, n_losses: 0, clock: Clock::start() };
+        let lines = Lines {
+            folder,
+            file,
+            curve,
+            begun: false,
+            losses: 0.0,
+            n_losses: 0,
+            costs: Costs::default(),
+            clock: Clock::start(),
+        };
         Ok(Self { every, context, lines: Mutex::new(Some(lines)) })
     }
 
@@ -114,13 +127,14 @@ impl Observer for Log<'_> {
     fn event(&self, event: Event<'_>) {
         self.with(|lines| match event {
             Event::Resumed { step, .. } => lines.cut(step),
-            Event::Step { epoch, step, end_of_epoch, loss, rate, instances_per_s, .. } => {
+            Event::Step { epoch, step, end_of_epoch, loss, rate, instances_per_s, cost, .. } => {
                 lines.clock.look(true);
                 if !lines.begun {
                     lines.cut(0)?;
                 }
                 lines.losses += loss;
                 lines.n_losses += 1;
+                lines.costs.add(*cost);
                 if step.is_multiple_of(self.every) || end_of_epoch {
                     lines.step(epoch, step, rate, instances_per_s)?;
                 }
@@ -190,9 +204,13 @@ impl Lines {
         (self.losses, self.n_losses) = (0.0, 0);
         self.curve.training.push((step as f64, loss));
         let speed = (speed * 10.0).round() / 10.0;
-        self.line(&json!({
+        let mut line = json!({
             "event": "step", "step": step, "epoch": epoch, "loss": loss, "rate": rate, "instances_per_s": speed
-        }))
+        });
+        if let Some(costs) = std::mem::take(&mut self.costs).json() {
+            line["cost"] = costs;
+        }
+        self.line(&line)
     }
 
     fn validation(&mut self, epoch: u32, step: u64, validation: &Validation) -> io::Result<()> {

@@ -101,7 +101,7 @@ impl Forecast {
         let mut push = |name: String, change: Box<dyn Fn(&mut Self)>| out.push((name, change));
         let head = match &self.params.head {
             HeadParams::Sparse(head) => Some(head),
-            HeadParams::Dense => None,
+            HeadParams::Dense | HeadParams::Candidates(_) => None,
         };
         if head.is_some_and(|head| head.moments == DType::F32) {
             push("--head.moments bf16".to_owned(), sparse(|head| head.moments = DType::Bf16));
@@ -114,6 +114,14 @@ impl Forecast {
         }
         if head.is_some_and(|head| head.weights.n_bytes() > 2) {
             push("--head.precision bf16".to_owned(), sparse(|head| head.weights = DType::Bf16));
+        }
+        if matches!(&self.params.head, HeadParams::Candidates(head) if head.rows == DType::F32) {
+            let narrow = |f: &mut Self| {
+                if let HeadParams::Candidates(head) = &mut f.params.head {
+                    head.rows = DType::Bf16;
+                }
+            };
+            push("--head.precision bf16".to_owned(), Box::new(narrow));
         }
         let least = head.map_or(1, |head| head.fan_in.max(1));
         let halves = std::iter::successors(self.intermediate.map(|units| units / 2), |units| Some(units / 2));

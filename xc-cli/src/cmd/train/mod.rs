@@ -1,9 +1,11 @@
 //! `xc train`: one file a kind of model.
 
+mod cost;
 mod dense;
 mod explain;
 mod inputs;
 mod instances;
+mod lns;
 mod log;
 mod mach;
 mod memory;
@@ -31,6 +33,7 @@ enum Kind {
     Mach(Box<mach::Args>),
     Dense(Box<dense::Args>),
     Uniform(Box<uniform::Args>),
+    Lns(Box<lns::Args>),
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
@@ -39,5 +42,6 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         Kind::Mach(args) => mach::run(args, context),
         Kind::Dense(args) => dense::run(args, context),
         Kind::Uniform(args) => uniform::run(args, context),
+        Kind::Lns(args) => lns::run(args, context),
     }
 }

@@ -1,6 +1,7 @@
 //! The one way from options to a trained network: read, check, announce, train, save, score,
 //! report.
 
+use super::cost::Costs;
 use super::explain::seen_labels;
 use super::inputs::{DataArgs, checkpoint_error, drop_checkpoint};
 use super::instances;
@@ -23,9 +24,11 @@ use std::time::{Duration, Instant};
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::{Checkpoint, Layout};
 use xc_sparse::{Cancel, LabelRows, Rows};
-use xc_train::classifier::{Classifier, ClassifierParams, HeadParams, InputKind, Only, Preset, Workload};
+use xc_train::classifier::{
+    CandidateHeadParams, Classifier, ClassifierParams, HeadParams, InputKind, Only, Preset, Workload,
+};
 use xc_train::metrics::Metric;
-use xc_train::sampler::SamplerParams;
+use xc_train::sampler::{Lists, SamplerParams};
 use xc_train::trainer::{self, CHECKPOINT, CheckpointAt, Event, Observer, STATE, Subset, TrainError};
 use xc_train::{Examples, Features, Loss, Optimizer, TrainParams, Trainer};
 
@@ -222,10 +225,15 @@ impl Session<'_> {
                 let summary = classifier.train(trainer, train, others).map_err(|e| self.error(&e))?;
                 Ok((summary.steps, summary.epochs))
             })?;
+        let costs = watch.costs();
         drop(watch);
+        if let Some(line) = costs.line() {
+            self.context.note(line);
+        }
         let (steps, epochs) = steps;
         let n_values = classifier.network().n_values();
         let figures = [("parameters", json!(n_values)), ("steps", json!(steps)), ("epochs", json!(epochs))];
+        let figures = figures.into_iter().chain(costs.json().map(|costs| ("cost", costs)));
         let classifier = Arc::new(classifier);
         let (saved, model) = (Arc::clone(&classifier), &self.data.model);
         Ok(Trained {
@@ -236,7 +244,7 @@ impl Session<'_> {
                     .map_err(|e| CliError::failed(format_args!("validation: {}", chain(&e))))
             }),
             what: format!("{n_values} parameters, {steps} steps"),
-            figures: figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+            figures: figures.map(|(name, value)| (name.to_owned(), value)).collect(),
         })
     }
 
@@ -340,6 +348,7 @@ impl Session<'_> {
             .collect();
         let head = match &params.head {
             HeadParams::Dense => String::new(),
+            HeadParams::Candidates(head) => candidates(head, self.training.batch_size),
             HeadParams::Sparse(head) => {
                 format!(", {} connections per label, {}", head.fan_in, head.weights.short_name())
             }
@@ -425,12 +434,24 @@ pub(super) fn params_error(error: &xc_train::classifier::ClassifierParamsError) 
         E::Number { name: "dropout", .. } => "network.dropout",
         E::Number { name: "rewire_fraction", .. } => "head.rewire-fraction",
         E::Sampler(SamplerParamsError::Number { name: "power", .. }) => "sampler.power",
+        E::Nce { .. } => "loss",
+        E::Rows { .. } => "head.precision",
         E::Sampler(_) => "negatives",
         E::Connections(_) | E::TooMany { .. } => "head.fan-in",
         E::Moments { .. } => "head.moments",
         _ => "train",
     };
     CliError::usage(format_args!("--{option}: {}", chain(error)))
+}
+
+/// What is said of a head whose steps score some labels.
+fn candidates(head: &CandidateHeadParams, batch: usize) -> String {
+    let listed = match head.listed(batch) {
+        None => "all labels".to_owned(),
+        Some(n) => format!("about {n} labels"),
+    };
+    let lists = if head.negatives.lists == Lists::Own { " in lists of each instance" } else { "" };
+    format!(", a step scores {listed}{lists}, {}", head.rows.short_name())
 }
 
 /// Sums of long rows leave the range that initial values and learning rates are made for.
@@ -450,12 +471,18 @@ pub(super) struct NetworkWatch<'a> {
     what: String,
     outputs: &'static str,
     task: Mutex<Option<Task>>,
+    costs: Mutex<Costs>,
 }
 
 impl<'a> NetworkWatch<'a> {
     /// `what` names the network (`repetition 3: `), `outputs` what its outputs stand for.
     pub(super) fn new(context: &'a Context, what: String, outputs: &'static str) -> Self {
-        Self { context, what, outputs, task: Mutex::default() }
+        Self { context, what, outputs, task: Mutex::default(), costs: Mutex::default() }
+    }
+
+    /// What the steps of this run took.
+    pub(super) fn costs(&self) -> Costs {
+        *self.costs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -472,7 +499,8 @@ impl Observer for NetworkWatch<'_> {
             Event::Resumed { epoch, step } => {
                 self.context.note(format_args!("{}goes on in epoch {} after step {step}", self.what, epoch + 1));
             }
-            Event::Step { epoch, step, n_steps, loss, instances_per_s, .. } => {
+            Event::Step { epoch, step, n_steps, loss, instances_per_s, cost, .. } => {
+                self.costs.lock().unwrap_or_else(PoisonError::into_inner).add(*cost);
                 let task = shown.get_or_insert_with(|| self.context.task(&self.what, n_steps));
                 task.say(format!("{}epoch {}, loss {loss:.4}, {instances_per_s:.0} instances/s", self.what, epoch + 1));
                 task.set(step);

@@ -138,6 +138,8 @@ pub enum Start<'a> {
     Zero,
     /// The value of its column.
     Bias(&'a [f32]),
+    /// What it is: a longer product goes on along k.
+    Kept,
 }
 
 /// `c = start + a * b`; `c` is row-major.
@@ -185,6 +187,7 @@ fn product_with(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start: 
                         match start {
                             Start::Zero => row[j..j_end].fill(0.0),
                             Start::Bias(bias) => row[j..j_end].copy_from_slice(&bias[j..j_end]),
+                            Start::Kept => {}
                         }
                     }
                 }
@@ -214,8 +217,10 @@ fn product_of_one(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start
             for (at, c) in c.chunks_mut(columns).enumerate() {
                 let j = (task * PANELS + at) * columns;
                 let mut edge = [0.0f32; 1024];
-                if let Start::Bias(bias) = start {
-                    edge[..c.len()].copy_from_slice(&bias[j..j + c.len()]);
+                match start {
+                    Start::Zero => {}
+                    Start::Bias(bias) => edge[..c.len()].copy_from_slice(&bias[j..j + c.len()]),
+                    Start::Kept => edge[..c.len()].copy_from_slice(c),
                 }
                 for p in (0..tile.words.count(k)).step_by(DEPTH) {
                     let (inner, depth) = values_of(tile, &(0..k), p);

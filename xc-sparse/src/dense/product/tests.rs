@@ -82,6 +82,24 @@ fn instruction_sets_agree_to_the_bit_and_with_plain_sums() {
 }
 
 #[test]
+fn a_product_that_goes_on_has_the_bits_of_the_whole() {
+    let (n, k, half) = (37, 600, 320);
+    for (m, precision) in [(1, MatmulPrecision::F32), (21, MatmulPrecision::F32), (21, MatmulPrecision::Bf16)] {
+        let (at, b) = (matrix(k * m, 1), matrix(k * n, 2));
+        let (mut whole, mut parts) = (vec![0.0; m * n], vec![0.0; m * n]);
+        let run = |c: &mut [f32], rows: std::ops::Range<usize>, start: Start<'_>| {
+            let a = MatRef::new(&at[rows.start * m..rows.end * m], rows.len(), m).t();
+            let b = MatRef::new(&b[rows.start * n..rows.end * n], rows.len(), n);
+            product(c, a, b, start, precision, &mut Scratch::default());
+        };
+        run(&mut whole, 0..k, Start::Zero);
+        run(&mut parts, 0..half, Start::Zero);
+        run(&mut parts, half..k, Start::Kept);
+        assert_eq!(whole, parts, "{m} rows");
+    }
+}
+
+#[test]
 fn threads_do_not_change_a_bit() {
     // Larger than one chunk in both directions.
     let (m, n, k) = (150, 700, 2300);

@@ -2,14 +2,14 @@
 
 use super::active::{Active, Entry, Touched};
 use super::{Sparse, SparseScratch};
+use crate::Update;
 use crate::layer::squares;
 use crate::optim::Change;
 use crate::parameter::RowsMut;
-use crate::{Decay, Update};
+use crate::stored::{StoredMut, Widened};
 use rayon::prelude::*;
 use std::ops::Range;
 use xc_hash::stream::{Purpose, mix, name};
-use xc_sparse::buffer::{FloatBuffer, FloatSliceMut};
 use xc_sparse::uniform::{FanIn, Index, Kernels, Lines, weight_gradients};
 use xc_sparse::with_indices;
 
@@ -20,8 +20,7 @@ const LEAF: usize = 256;
 struct Part<'a> {
     /// Number of the first one, and of its first connection.
     first: usize,
-    weights: FloatSliceMut<'a>,
-    moments: [Option<FloatSliceMut<'a>>; 2],
+    weights: StoredMut<'a>,
     bias: RowsMut<'a>,
 }
 
@@ -29,16 +28,9 @@ impl<'a> Part<'a> {
     fn split_at(self, output: usize, fan_in: &FanIn) -> (Self, Self) {
         let at = fan_in.range(output).start - fan_in.range(self.first).start;
         let (weights, weights_b) = self.weights.split_at(at);
-        let [first, second] = self.moments.map(|moment| match moment.map(|moment| moment.split_at(at)) {
-            Some((a, b)) => (Some(a), Some(b)),
-            None => (None, None),
-        });
         use xc_sparse::dense::SplitRows;
         let (bias, bias_b) = self.bias.split_at_row(output - self.first);
-        (
-            Self { first: self.first, weights, moments: [first.0, second.0], bias },
-            Self { first: output, weights: weights_b, moments: [first.1, second.1], bias: bias_b },
-        )
+        (Self { first: self.first, weights, bias }, Self { first: output, weights: weights_b, bias: bias_b })
     }
 }
 
@@ -102,9 +94,7 @@ impl Sparse {
         let (fan_in, indices, weights) = self.connections.parts_mut();
         let key = name(update.at.seed, Purpose::Rounding, &[super::STREAM, update.at.number]);
         let step = Learning { fan_in, lines, active, touched: &touched, change: &update.change, key };
-        let mut moments = self.moments.iter_mut().map(FloatBuffer::to_mut);
-        let moments = [moments.next(), moments.next()];
-        let part = Part { first: 0, weights: weights.to_mut(), moments, bias: self.bias.rows_mut() };
+        let part = Part { first: 0, weights: StoredMut::new(weights, &mut self.moments), bias: self.bias.rows_mut() };
         with_indices!(indices, inputs => step.split(0..touched.len(), &inputs[..], part));
     }
 
@@ -140,7 +130,7 @@ impl Learning<'_> {
 
     fn leaf<I: Index>(&self, places: Range<usize>, inputs: &[I], mut part: Part<'_>) {
         let mut gradient = Gradient::default();
-        let mut scratch: [Vec<f32>; 3] = Default::default();
+        let mut widened = Widened::default();
         let base = self.fan_in.range(part.first).start;
         let kernels = Kernels::current();
         for at in places.clone() {
@@ -158,57 +148,10 @@ impl Learning<'_> {
             let range = self.fan_in.range(output);
             let place = range.start - base;
             gradient.fill(&inputs[range], self.touched.of(at, self.active), self.lines, self.active);
-            self.change(&mut part, place, &gradient.weights, mix(self.key, output as u64), &mut scratch);
+            let key = mix(self.key, output as u64);
+            part.weights.change(place, &gradient.weights, self.change, key, &mut widened);
             let row = output - part.first;
             part.bias.rows(row..row + 1).update(&[gradient.bias], self.change);
-        }
-    }
-
-    /// Applies the rule to an output's weights from place `at` on.
-    fn change(&self, part: &mut Part<'_>, at: usize, gradient: &[f32], key: u64, scratch: &mut [Vec<f32>; 3]) {
-        let len = gradient.len();
-        let range = at..at + len;
-        // In place where nothing is to be widened.
-        if let FloatSliceMut::F32(weights) = &mut part.weights {
-            let mut slices: [Option<&mut [f32]>; 2] = [None, None];
-            let mut is_plain = true;
-            for (slice, moment) in slices.iter_mut().zip(&mut part.moments) {
-                match moment {
-                    Some(FloatSliceMut::F32(values)) => *slice = Some(&mut values[range.clone()]),
-                    Some(_) => is_plain = false,
-                    None => {}
-                }
-            }
-            if is_plain {
-                let [first, second] = slices.map(Option::unwrap_or_default);
-                return RowsMut::new(&mut weights[range], first, second, len, Decay::Yes).update(gradient, self.change);
-            }
-        }
-        scratch.iter_mut().for_each(|values| values.resize(len, 0.0));
-        let [weights, first, second] = scratch;
-        part.weights.widen(range.clone(), weights);
-        let [a, b] = &part.moments;
-        for (moment, values) in [(a, &mut *first), (b, &mut *second)] {
-            match moment {
-                Some(moment) => moment.widen(range.clone(), values),
-                None => values.clear(),
-            }
-        }
-        RowsMut::new(weights, first, second, len, Decay::Yes).update(gradient, self.change);
-        // Three streams of one output: the numbers 0, 3, 6, ... and so on.
-        let random = |which: u64| {
-            let mut number = which;
-            move || {
-                number += 3;
-                (mix(key, number) >> 32) as u32
-            }
-        };
-        part.weights.store(at, weights, random(0));
-        let [a, b] = &mut part.moments;
-        for (which, (moment, values)) in [(a, first), (b, second)].into_iter().enumerate() {
-            if let Some(moment) = moment {
-                moment.store(at, values, random(which as u64 + 1));
-            }
         }
     }
 }

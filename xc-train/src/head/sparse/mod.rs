@@ -36,6 +36,7 @@ mod weights;
 pub(crate) use rank::OneScratch;
 pub use screening::Screening;
 
+use super::chosen::{Chosen, Remembered};
 use super::{Head, Ranked};
 use crate::sampler::{Candidates, Queries, Sampler};
 use crate::{Activations, Init, Loss, Mode, Parameter, Step, StepError, Targets, Update};
@@ -44,7 +45,7 @@ use rank::{BlockTotals, RankScratch};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::ops::Range;
-use tiles::{Chosen, Tiles};
+use tiles::Tiles;
 use xc_hash::stream::{Purpose, Stream, mix, name};
 use xc_sparse::DenseRows;
 use xc_sparse::buffer::{FloatBuffer, Pages};
@@ -114,9 +115,7 @@ pub struct SparseScratch {
 /// The batch of a step whose outputs a sampler chose, and these outputs.
 #[derive(Default)]
 struct Sampled {
-    instances: Vec<u32>,
-    ptr: Vec<u32>,
-    labels: Vec<u32>,
+    targets: Remembered,
     outputs: Vec<u32>,
 }
 
@@ -288,7 +287,7 @@ impl Sparse {
             Mode::Train(at) => self.sample(at, input, targets, scratch)?,
             Mode::Predict => None,
         };
-        let n = chosen.as_ref().map_or(n_labels, |chosen| chosen.outputs().len());
+        let n = chosen.as_ref().map_or(n_labels, |chosen| chosen.labels().len());
         let screens = mode != Mode::Predict && self.screens(loss, n, input.len());
         if screens {
             scratch.bytes.fill(input.values(), input.len(), input.width());
@@ -318,23 +317,22 @@ impl Sparse {
             let what = format!("{} lists of candidates, expected one for the whole batch", candidates.len());
             return Err(StepError::new("sparse head", what));
         }
-        let chosen = Chosen::new(candidates.list(0), targets);
-        let (instances, ptr, labels) = targets.parts();
-        let Sampled { instances: to_instances, ptr: to_ptr, labels: to_labels, outputs } = sampled;
-        let lists = [(to_instances, instances), (to_ptr, ptr), (to_labels, labels), (outputs, chosen.outputs())];
-        for (to, from) in lists {
-            to.clear();
-            to.extend_from_slice(from);
-        }
+        let mut chosen = Chosen::default();
+        chosen.fill(candidates.list(0), targets);
+        let Sampled { targets: remembered, outputs } = sampled;
+        remembered.fill(targets);
+        outputs.clear();
+        outputs.extend_from_slice(chosen.labels());
         Ok(Some(chosen))
     }
 
     /// Tells the sampler that a step is done.
     fn tell_sampler(&mut self, at: Step, input: &Activations, scratch: &SparseScratch) -> Result<(), StepError> {
         let Some(sampler) = &mut self.sampler else { return Ok(()) };
-        let Sampled { instances, ptr, labels, outputs } = &scratch.sampled;
+        let Sampled { targets, outputs } = &scratch.sampled;
+        let targets = targets.targets();
         let vectors = DenseRows::new(input.values(), input.width());
-        let queries = Queries { instances, vectors, targets: Targets::new(instances, ptr, labels) };
+        let queries = Queries { instances: targets.instances(), vectors, targets };
         sampler.changed(at, queries, outputs, &[], None)
     }
 

@@ -339,7 +339,7 @@ impl Task<'_> {
         match self.loss {
             Loss::Softmax => self.judge_by(Loss::Softmax, of, sums, positive),
             Loss::Bce if of.weight == 1.0 => self.judge_by(Loss::Bce, NONE, sums, positive),
-            Loss::Bce => self.judge_by(Loss::Bce, of, sums, positive),
+            Loss::Bce | Loss::Nce => self.judge_by(Loss::Bce, of, sums, positive),
             Loss::SquaredHinge if of.weight == 1.0 => self.judge_by(Loss::SquaredHinge, NONE, sums, positive),
             Loss::SquaredHinge => self.judge_by(Loss::SquaredHinge, of, sums, positive),
         }
@@ -358,7 +358,7 @@ impl Task<'_> {
             let (log_q, weight) = match loss {
                 _ if is_true => (0.0, 1.0),
                 Loss::Softmax => (of.log_q, 1.0),
-                Loss::Bce | Loss::SquaredHinge => (0.0, of.weight),
+                Loss::Bce | Loss::Nce | Loss::SquaredHinge => (0.0, of.weight),
             };
             let (value, gradient) = loss.loss_and_gradient(*z - log_q, is_true, self.shares[lane]);
             total += value * weight;

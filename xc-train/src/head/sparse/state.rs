@@ -47,13 +47,16 @@ impl State for Sparse {
         if let FanIn::Varying(starts) = c.fan_in() {
             f(Array::new("head.starts", Role::Answer, [starts.len(), 1], starts))?;
         }
-        f(Array { of: of("head.indices", Role::Answer, dtype(c.indices()), shape), bytes: c.indices().bytes() })?;
+        f(Array {
+            of: Slice::whole("head.indices", Role::Answer, dtype(c.indices()), shape),
+            bytes: c.indices().bytes(),
+        })?;
         let weights = c.weights();
         let dtype = weights.dtype();
-        f(Array { of: of("head.weights", Role::Answer, dtype, shape), bytes: weights.bytes() })?;
+        f(Array { of: Slice::whole("head.weights", Role::Answer, dtype, shape), bytes: weights.bytes() })?;
         for (i, moment) in self.moments.iter().enumerate() {
             let (name, dtype) = (format!("head.weights.m{i}"), moment.dtype());
-            f(Array { of: of(&name, Role::Training, dtype, shape), bytes: moment.bytes() })?;
+            f(Array { of: Slice::whole(&name, Role::Training, dtype, shape), bytes: moment.bytes() })?;
         }
         self.sampler.as_ref().map_or(Ok(()), |sampler| sampler.visit(f))
     }
@@ -67,12 +70,12 @@ impl State for Sparse {
             state::read(from, "head.starts", Role::Answer, [starts.len(), 1], starts)?;
         }
         let index = dtype(indices);
-        from.read(&of("head.indices", Role::Answer, index, shape), indices.bytes_mut())?;
+        from.read(&Slice::whole("head.indices", Role::Answer, index, shape), indices.bytes_mut())?;
         let dtype = weights.dtype();
-        from.read(&of("head.weights", Role::Answer, dtype, shape), weights.bytes_mut())?;
+        from.read(&Slice::whole("head.weights", Role::Answer, dtype, shape), weights.bytes_mut())?;
         for (i, moment) in self.moments.iter_mut().enumerate() {
             let (name, dtype) = (format!("head.weights.m{i}"), moment.dtype());
-            from.read(&of(&name, Role::Training, dtype, shape), moment.bytes_mut())?;
+            from.read(&Slice::whole(&name, Role::Training, dtype, shape), moment.bytes_mut())?;
         }
         if let Some(sampler) = &mut self.sampler {
             sampler.load(from)?;
@@ -87,11 +90,6 @@ impl State for Sparse {
             None => Ok(()),
         }
     }
-}
-
-fn of(name: &str, role: Role, dtype: DType, [rows, width]: [usize; 2]) -> Slice<'_> {
-    let rows = rows as u64;
-    Slice { name, role, dtype, axis_len: rows, range: 0..rows, width }
 }
 
 fn shape(connections: &Connections) -> [usize; 2] {

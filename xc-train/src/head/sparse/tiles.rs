@@ -1,8 +1,7 @@
 //! The outputs that a step goes over, a tile at a time.
 
 use super::screening::tiles_without;
-use crate::Targets;
-use crate::sampler::CandidateList;
+use crate::head::chosen::Chosen;
 
 /// What becomes of an output where it is false, if a sampler chose it: a loss that adds up over
 /// outputs is multiplied by the weight, a softmax takes log q away from the logit.
@@ -16,39 +15,11 @@ impl Correction {
     pub(super) const NONE: Self = Self { weight: 1.0, log_q: 0.0 };
 }
 
-/// Outputs of a step that a sampler chose, and those that are true of any instance: ascending.
-#[derive(Debug, Default)]
-pub(super) struct Chosen {
-    outputs: Vec<u32>,
-    corrections: Vec<Correction>,
-}
-
-impl Chosen {
-    pub(super) fn new(list: CandidateList<'_>, targets: Targets<'_>) -> Self {
-        let drawn = list.labels.iter().zip(list.weight.iter().zip(list.log_q));
-        let mut all: Vec<(u32, Correction)> =
-            drawn.map(|(&output, (&weight, &log_q))| (output, Correction { weight, log_q })).collect();
-        // Where it was not drawn, an output that is true of another instance says nothing about the
-        // sum that a softmax estimates.
-        let alone = Correction { weight: 1.0, log_q: f32::INFINITY };
-        all.extend((0..targets.len()).flat_map(|i| targets.row(i)).map(|&output| (output, alone)));
-        // A stable sort: what was drawn stands before.
-        all.sort_by_key(|&(output, _)| output);
-        all.dedup_by_key(|&mut (output, _)| output);
-        let (outputs, corrections) = all.into_iter().unzip();
-        Self { outputs, corrections }
-    }
-
-    pub(super) fn outputs(&self) -> &[u32] {
-        &self.outputs
-    }
-}
-
 /// Outputs that are worked on together: all from one on, or some that were chosen.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Tile<'a> {
     Range { first: usize, len: usize },
-    List { outputs: &'a [u32], corrections: &'a [Correction] },
+    List { outputs: &'a [u32], weight: &'a [f32], log_q: &'a [f32] },
 }
 
 impl Tile<'_> {
@@ -64,8 +35,9 @@ impl Tile<'_> {
         let len = len.min(self.len() - at);
         match self {
             Self::Range { first, .. } => Self::Range { first: first + at, len },
-            Self::List { outputs, corrections } => {
-                Self::List { outputs: &outputs[at..at + len], corrections: &corrections[at..at + len] }
+            Self::List { outputs, weight, log_q } => {
+                let range = at..at + len;
+                Self::List { outputs: &outputs[range.clone()], weight: &weight[range.clone()], log_q: &log_q[range] }
             }
         }
     }
@@ -82,7 +54,7 @@ impl Tile<'_> {
     pub(super) fn correction(self, at: usize) -> Correction {
         match self {
             Self::Range { .. } => Correction::NONE,
-            Self::List { corrections, .. } => corrections[at],
+            Self::List { weight, log_q, .. } => Correction { weight: weight[at], log_q: log_q[at] },
         }
     }
 }
@@ -109,7 +81,7 @@ impl Tiles {
     pub(super) fn all(&self) -> Tile<'_> {
         match &self.chosen {
             None => Tile::Range { first: 0, len: self.n },
-            Some(Chosen { outputs, corrections }) => Tile::List { outputs, corrections },
+            Some(chosen) => Tile::List { outputs: chosen.labels(), weight: chosen.weight(), log_q: chosen.log_q() },
         }
     }
 

@@ -1,0 +1,130 @@
+//! Networks whose steps score some labels, from outside.
+
+mod program;
+
+use program::{Folder, contents, json};
+
+const DATA: &str =
+    "generate --instances 800 --test-instances 200 --features 2000 --labels 150 --words 50 --output data";
+const QUICK: &str = "--network.widths 24 --epochs 12 --optimizer.rate 0.02 --batch-size 64";
+
+fn precision(folder: &Folder, model: &str, input: &str) -> f64 {
+    folder.ok(&format!("predict --model {model} --input {input} --output {model}.txt"));
+    let report = json(&folder.ok(&format!("evaluate --truth {input} --predictions {model}.txt --json")));
+    report["P@1"].as_f64().unwrap()
+}
+
+#[test]
+fn every_sampler_loss_and_list_learns_and_says_what_its_steps_took() {
+    let folder = Folder::new();
+    folder.ok(DATA);
+    for (more, rows) in [
+        ("", 150.0),
+        ("--sampler all --head.precision bf16 --loss softmax", 150.0),
+        ("--sampler uniform --candidates 40", 140.0),
+        ("--sampler uniform --candidates 40 --lists own --loss softmax", 150.0),
+        ("--sampler log-uniform --candidates 60 --loss nce", 150.0),
+        ("--sampler frequency --candidates 60 --loss nce --lists own --head.precision bf16", 150.0),
+        ("--sampler in-batch --uniform 0 --loss squared-hinge", 150.0),
+        ("--sampler top-k --candidates 5 --uniform 30 --weight-cap 0", 150.0),
+        ("--sampler lsh-embedding --candidates 5 --uniform 30 --tables 8 --codes 2", 150.0),
+        (
+            "--sampler lsh-label --candidates 20 --lists own --loss softmax --tables.family sim-hash --upkeep immediate",
+            150.0,
+        ),
+        ("--sampler midx --candidates 5 --uniform 30", 150.0),
+        ("--lists own --candidates 30 --upkeep rebuild --upkeep.every 10", 150.0),
+    ] {
+        let train =
+            format!("train lns --train data/train.txt --validation data/test.txt --model m {QUICK} --json {more}");
+        let report = json(&folder.ok(&train));
+        let (seen, held_out) = (precision(&folder, "m", "data/train.txt"), precision(&folder, "m", "data/test.txt"));
+        assert!(seen > 0.5 && held_out > 0.2, "{more}: P@1 {seen} of what it learned, {held_out} of others");
+        assert!((report["P@1"].as_f64().unwrap() - held_out).abs() < 1e-9, "{more}");
+        let (ms, counts) = (&report["cost"]["ms"], &report["cost"]["per_step"]);
+        for stage in ["encode", "score", "backward"] {
+            assert!(ms[stage].as_f64().unwrap() > 0.0, "{more}: {stage} took no time: {ms}");
+        }
+        let read = counts["rows_read"].as_f64().unwrap();
+        assert!(read > 1.0 && read <= rows && counts["rows_written"] == counts["rows_read"], "{more}: {counts}");
+        let log = folder.read("m.log/log.jsonl");
+        assert!(json(log.lines().next().unwrap())["cost"]["ms"]["score"].is_number(), "{more}: {log}");
+    }
+    let mut again =
+        folder.command(&format!("train lns --train data/train.txt --model m {QUICK} --candidates 5 --uniform 40"));
+    let told = again.output().unwrap();
+    let told = String::from_utf8_lossy(&told.stderr);
+    assert!(told.contains("a step: encode ") && told.contains("rows read"), "{told}");
+}
+
+#[test]
+fn a_model_is_the_same_at_any_number_of_threads_and_is_inspected_and_measured() {
+    let folder = Folder::new();
+    folder.ok(DATA);
+    for more in ["--candidates 5 --uniform 40", "--candidates 20 --lists own --head.precision bf16"] {
+        for threads in [1, 2, 3] {
+            let train = format!("train lns --train data/train.txt --model m{threads} --seed 4 --threads {threads}");
+            folder.ok(&format!("{train} {QUICK} {more}"));
+        }
+        let one = contents(&folder.path("m1"));
+        assert!(one == contents(&folder.path("m2")) && one == contents(&folder.path("m3")), "{more}");
+    }
+    let about = json(&folder.ok("inspect m1 --verify --json"));
+    assert_eq!(about["kind"], "lns");
+    folder.ok("bench predict --model m1 --input data/test.txt --mode online --top-k 5 --json");
+    folder.ok("bench predict --model m1 --input data/test.txt --mode batch --top-k 5 --json");
+}
+
+#[test]
+fn what_is_impossible_about_candidates_is_refused_in_one_line() {
+    let folder = Folder::new();
+    folder.ok(DATA);
+    let refused = |more: &str, why: &str| {
+        let outcome = folder.xc(&format!("train lns --train data/train.txt --model m {QUICK} {more}"));
+        assert!(outcome.code == 2 && outcome.stderr.contains(why), "{more}: {outcome:?}");
+    };
+    refused(
+        "--sampler uniform --candidates 150",
+        "--candidates: 150 of 150 labels; fewer are expected, or --sampler all",
+    );
+    refused("--candidates 100 --uniform 60", "--uniform: 160 of 150 labels; fewer are expected");
+    refused("--candidates 0", "--candidates: 0 labels, expected at least 1");
+    refused("--sampler all --candidates 5", "--candidates: --sampler all takes no number of them");
+    refused("--sampler in-batch --candidates 5", "--candidates: --sampler in-batch takes no number of them");
+    refused("--sampler all --uniform 5", "--uniform: --sampler all scores every label");
+    refused("--candidates 5 --uniform 9 --weight-cap -1", "--weight-cap: cap is -1, expected a finite number above 0");
+    let nce = "--loss: loss nce with a sampler that does not know the chance of every label";
+    refused("--sampler top-k --candidates 5 --uniform 0 --loss nce", nce);
+    let drawn = "--sampler uniform --candidates 40 --loss nce";
+    refused(&format!("{drawn} --weighting none"), "loss nce with another weighting than log-q");
+    refused(&format!("{drawn} --uniform 5 --weighting log-q"), "loss nce with uniform labels beside");
+    refused("--sampler uniform --candidates 40 --tables 5", "--tables: --sampler uniform has no tables");
+    refused("--candidates 5 --uniform 9 --tables.probes 0", "--tables.probes: probes is 0, expected at least 1");
+    refused("--candidates 5 --uniform 9 --tables 0", "--tables: ");
+    refused("--candidates 5 --uniform 9 --codes 200", "--tables: ");
+    refused("--candidates 5 --uniform 9 --upkeep.share nan", "--upkeep.share: ");
+    refused("--sampler tables", "invalid value 'tables' for '--sampler <SAMPLER>'");
+    assert!(!folder.path("m").exists());
+}
+
+#[test]
+fn a_checkpoint_of_other_settings_is_refused() {
+    let folder = Folder::new();
+    folder.ok(DATA);
+    let train = "train lns --train data/train.txt --model m --network.widths 8 --batch-size 64 --checkpoint-every 1";
+    let mut child =
+        folder.command(&format!("{train} --epochs 4000 --candidates 5 --uniform 40 --quiet")).spawn().unwrap();
+    let state = folder.path("m.checkpoint");
+    let has_part = || {
+        std::fs::read_dir(&state)
+            .is_ok_and(|mut entries| entries.any(|e| e.is_ok_and(|e| e.path().join("config.json").exists())))
+    };
+    let began = std::time::Instant::now();
+    while !has_part() && began.elapsed().as_secs() < 60 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let outcome = folder.xc(&format!("{train} --epochs 4000 --candidates 5 --uniform 41 --resume"));
+    assert!(outcome.code == 2 && outcome.stderr.contains("checkpoint"), "{outcome:?}");
+}

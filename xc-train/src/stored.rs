@@ -1,0 +1,140 @@
+//! Weights of any stored type, with what an optimiser remembers of them, to be changed.
+
+use crate::optim::Change;
+use crate::parameter::{Decay, RowsMut};
+use xc_hash::stream::mix;
+use xc_sparse::buffer::{FloatBuffer, FloatSliceMut};
+use xc_sparse::simd::prefetch_start;
+
+/// Neighbouring weights and their moments, to be changed by one task. Those that are not stored as
+/// f32 are widened, changed, and rounded stochastically.
+pub(crate) struct StoredMut<'a> {
+    values: FloatSliceMut<'a>,
+    moments: [Option<FloatSliceMut<'a>>; 2],
+}
+
+/// Buffers of [`StoredMut::change`].
+#[derive(Default)]
+pub(crate) struct Widened {
+    values: [Vec<f32>; 3],
+    before: Vec<f32>,
+}
+
+impl<'a> StoredMut<'a> {
+    /// All weights; each moment is as long.
+    pub(crate) fn new(values: &'a mut FloatBuffer, moments: &'a mut [FloatBuffer]) -> Self {
+        let mut moments = moments.iter_mut().map(FloatBuffer::to_mut);
+        Self { values: values.to_mut(), moments: [moments.next(), moments.next()] }
+    }
+
+    /// Number of weights.
+    pub(crate) fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether a long stretch is changed as its rows are, one by one.
+    pub(crate) fn is_plain(&self) -> bool {
+        let is_f32 = |values: &FloatSliceMut<'_>| matches!(values, FloatSliceMut::F32(_));
+        is_f32(&self.values) && self.moments.iter().flatten().all(is_f32)
+    }
+
+    /// The first `at` weights and the rest.
+    pub(crate) fn split_at(self, at: usize) -> (Self, Self) {
+        let (values, values_b) = self.values.split_at(at);
+        let [first, second] = self.moments.map(|moment| match moment.map(|moment| moment.split_at(at)) {
+            Some((a, b)) => (Some(a), Some(b)),
+            None => (None, None),
+        });
+        (Self { values, moments: [first.0, second.0] }, Self { values: values_b, moments: [first.1, second.1] })
+    }
+
+    /// Asks for a row of weights and its moments, which will be changed soon.
+    pub(crate) fn prefetch(&self, at: usize, len: usize) {
+        for values in std::iter::once(&self.values).chain(self.moments.iter().flatten()) {
+            match values {
+                FloatSliceMut::F32(values) => prefetch_start(&values[at..at + len]),
+                FloatSliceMut::Bf16(values) => prefetch_start(&values[at..at + len]),
+                _ => {}
+            }
+        }
+    }
+
+    /// As [`StoredMut::change`]; gives the square of the length of the change.
+    pub(crate) fn change_measured(
+        &mut self,
+        at: usize,
+        gradient: &[f32],
+        change: &Change,
+        key: u64,
+        widened: &mut Widened,
+    ) -> f32 {
+        let range = at..at + gradient.len();
+        let mut before = std::mem::take(&mut widened.before);
+        before.resize(gradient.len(), 0.0);
+        self.values.widen(range.clone(), &mut before);
+        self.change(at, gradient, change, key, widened);
+        let after = &mut widened.values[0];
+        after.resize(gradient.len(), 0.0);
+        self.values.widen(range, after);
+        let squares = before.iter().zip(&*after).map(|(a, b)| (a - b) * (a - b)).sum();
+        widened.before = before;
+        squares
+    }
+
+    /// Applies the rule to the weights from place `at` on. `key` names the random streams of
+    /// rounding.
+    pub(crate) fn change(&mut self, at: usize, gradient: &[f32], change: &Change, key: u64, widened: &mut Widened) {
+        let len = gradient.len();
+        let range = at..at + len;
+        // In place where nothing is to be widened.
+        if let FloatSliceMut::F32(weights) = &mut self.values {
+            let mut slices: [Option<&mut [f32]>; 2] = [None, None];
+            let mut is_plain = true;
+            for (slice, moment) in slices.iter_mut().zip(&mut self.moments) {
+                match moment {
+                    Some(FloatSliceMut::F32(values)) => *slice = Some(&mut values[range.clone()]),
+                    Some(_) => is_plain = false,
+                    None => {}
+                }
+            }
+            if is_plain {
+                let [first, second] = slices.map(Option::unwrap_or_default);
+                return RowsMut::new(&mut weights[range], first, second, len, Decay::Yes).update(gradient, change);
+            }
+        }
+        let Widened { values: scratch, .. } = widened;
+        scratch.iter_mut().for_each(|values| values.resize(len, 0.0));
+        let [weights, first, second] = scratch;
+        self.values.widen(range.clone(), weights);
+        let [a, b] = &self.moments;
+        for (moment, values) in [(a, &mut *first), (b, &mut *second)] {
+            match moment {
+                Some(moment) => moment.widen(range.clone(), values),
+                None => values.clear(),
+            }
+        }
+        RowsMut::new(weights, first, second, len, Decay::Yes).update(gradient, change);
+        // Three streams of one stretch: the numbers 0, 3, 6, ... and so on.
+        let random = |which: u64| {
+            let mut number = which;
+            move || {
+                number += 3;
+                (mix(key, number) >> 32) as u32
+            }
+        };
+        self.values.store(at, weights, random(0));
+        let [a, b] = &mut self.moments;
+        for (which, (moment, values)) in [(a, first), (b, second)].into_iter().enumerate() {
+            if let Some(moment) = moment {
+                moment.store(at, values, random(which as u64 + 1));
+            }
+        }
+    }
+}
+
+impl<'a> From<RowsMut<'a>> for StoredMut<'a> {
+    fn from(rows: RowsMut<'a>) -> Self {
+        let moment = |values: &'a mut [f32]| (!values.is_empty()).then_some(FloatSliceMut::F32(values));
+        Self { values: FloatSliceMut::F32(rows.values), moments: [moment(rows.first), moment(rows.second)] }
+    }
+}
