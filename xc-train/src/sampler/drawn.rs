@@ -15,11 +15,13 @@ use xc_hash::stream::Stream;
 
 /// Draws labels from a distribution that neither instances nor weights change.
 ///
-/// | constructor | chance q of a draw | chance pi of being in a list of n draws | cost of a draw |
-/// |---|---|---|---|
-/// | [`Drawn::uniform`] | 1 / L | n / L: without replacement | O(1) |
-/// | [`Drawn::log_uniform`] | ln((k + 2) / (k + 1)) / ln(L + 1), k the rank by frequency, from 0 | 1 - (1 - q)^n | O(1) |
-/// | [`Drawn::frequency`] | in proportion to count^power | 1 - (1 - q)^n | O(1) |
+/// | constructor | chance q of a draw | chance pi of being in a list |
+/// |---|---|---|
+/// | [`Drawn::uniform`] | 1 / L | n / L: without replacement |
+/// | [`Drawn::log_uniform`] | ln((k + 2) / (k + 1)) / ln(L + 1) | 1 - (1 - q)^n |
+/// | [`Drawn::frequency`] | in proportion to count^power | 1 - (1 - q)^n |
+///
+/// k is the rank by falling frequency, from 0. A draw costs O(1).
 ///
 /// By default one list a batch and [`Weighting::LogQ`]. A list of each instance's own is drawn from
 /// a stream of the instance and the epoch. Where as many labels are wanted as there are, a list
@@ -106,7 +108,7 @@ impl Drawn {
     }
 
     /// `per_list` draws, a label's chance in proportion to a power of how often it is true: 1 draws
-    /// as the data do, 0.75 is what word embeddings use, 0 draws every label that is ever true alike.
+    /// as the data do, 0.75 is what word embeddings use, 0 draws all that are ever true alike.
     ///
     /// *Cost*: O(labels); 12 bytes a label.
     ///

@@ -19,8 +19,8 @@ use xc_hash::stream::Stream;
 /// ```
 ///
 /// A sum of losses weighted so has the sum over all labels as its mean, however H was found: with
-/// limits, from stale tables, by a search that ends early. No chance of H is asked for; weights that
-/// the other sampler gives are not used. [`Weighting::Inverse`] is this, with a cap or without;
+/// limits, from stale tables, by a search that ends early. No chance of H is asked for; weights of
+/// the other sampler are not used. [`Weighting::Inverse`] is this, with a cap or without;
 /// [`Weighting::None`] leaves U at weight 1.
 ///
 /// In a shared list P are the positives of all instances, which are exact negatives of the others;

@@ -1,13 +1,72 @@
 //! Which labels a step scores beside the true ones, where scoring all of them costs too much.
 //!
 //! ```text
-//!   vectors, targets, weights ──▶ Sampler::sample ──▶ Candidates { labels, weight, log q } ──▶ head
-//!   rows that changed         ──▶ Sampler::changed
+//!   vectors, targets, weights ─▶ Sampler::sample ─▶ Candidates { labels, weight, log q } ─▶ head
+//!   rows that changed         ─▶ Sampler::changed
 //! ```
 //!
 //! A sampler sees the vectors of the batch, the numbers of its instances and the weights of the
 //! labels, so that it may look for labels that are hard to tell from the true ones. It is a
-//! [`State`]: tables and graphs that it keeps go into checkpoints.
+//! [`State`]: tables and codewords that it keeps go into checkpoints.
+//!
+//! ```
+//! use xc_sparse::DenseRows;
+//! use xc_train::sampler::{Candidates, Lists, NegativeParams, Queries, SamplerData, SamplerParams};
+//! use xc_train::{Step, Targets};
+//!
+//! // Two of five labels for each of two instances, by how often labels are true.
+//! let data = SamplerData { counts: &[9, 5, 3, 2, 1], n_instances: 12, width: 1, seed: 7 };
+//! let params = NegativeParams::from(SamplerParams::LogUniform { per_list: 2 });
+//! let sampler = NegativeParams { lists: Lists::Own, ..params }.build(&data)?;
+//! let targets = Targets::new(&[4, 8], &[0, 1, 2], &[0, 3]);
+//! let queries = Queries { instances: &[4, 8], vectors: DenseRows::new(&[0.5, -1.0], 1), targets };
+//! let mut lists = Candidates::default();
+//! sampler.sample(Step::default(), queries, None, 0..5, &mut lists)?;
+//! assert_eq!(lists.len(), 2);
+//! let list = lists.list(1);
+//! assert!(list.labels.len() <= 2 && list.log_q.iter().all(|log| *log < 0.0));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Which sampler
+//!
+//! | name | labels of a list | chance pi | own, us | shared, us |
+//! |---|---|---|---|---|
+//! | [`all`](AllLabels) | all | 1 | | |
+//! | [`uniform`](Drawn::uniform) | n, each with the same chance | n / L | 13 | 0.3 |
+//! | [`log-uniform`](Drawn::log_uniform) | n draws by rank | 1 - (1 - q)^n | 30 | 0.4 |
+//! | [`frequency`](Drawn::frequency) | n draws by count^power | 1 - (1 - q)^n | 21 | 0.3 |
+//! | [`in-batch`](InBatch) | what is true of the others | estimated | 4 | 0.1 |
+//! | [`top-k`](TopLogits) | the k largest logits | 1 | 531 | 371 |
+//! | [`midx`](Midx) | n draws near the softmax | exact | 70 | 13 |
+//! | [`lsh-embedding`](Lsh) | those that share a key with the vector | without limits | 7 | 1.3 |
+//! | [`lsh-label`](Lsh) | those that share a key with true labels | without limits | 9 | 0.5 |
+//! | `uniform` beside it: [`Mixture`] | its labels, true ones, others | not needed | + 25 | + 0.4 |
+//!
+//! Costs are CPU time of an instance on one thread, of 100,000 labels, 128 values and a batch of
+//! 256: 500 labels of its own; for a shared list 2,000 draws, or 10 labels of each instance
+//! (`examples/sampler_speed.rs`; bench/runs has 10,000 and a million labels too). Upkeep of tables
+//! is at most 4 us beside that (512 labels a step), the chance of LSH 141 us and 15 us where
+//! [`Weighting`] uses it.
+//!
+//! - **All labels** where there are few of them, and to compare everything else with.
+//! - **Uniform** labels for the body of the distribution; **log-uniform** and **frequency** for a
+//!   sampled softmax; **in-batch** where nothing may be kept or drawn.
+//! - **MIDX** for a softmax whose draws follow the logits with a known chance.
+//! - **LSH** for hard labels among very many; by label there is nothing to hash.
+//! - A **mixture** for sums over labels: without bias whatever its hard labels are.
+//! - **Top-k** is a yardstick: it costs as much as all logits.
+//!
+//! # What lists mean
+//! - A list is ascending and has each label once. It may hold true labels, which a head scores as
+//!   true, whatever they count as false ones. LSH, top-k, in-batch and mixtures leave out what is
+//!   true of a list's own instance.
+//! - `weight` multiplies loss and gradient of a false label in sums over labels; `log_q` is taken
+//!   from its logit in a softmax; [`Weighting`] says how both follow from the chance pi.
+//! - Lists of their own depend on the instance, the epoch, vectors and weights, not on the batch
+//!   beside; shared ones on the step. Threads and the order of rows never matter.
+//! - An empty range of labels gives empty lists; where more labels are wanted than there are, draws
+//!   give all of them.
 
 mod alias;
 mod all;

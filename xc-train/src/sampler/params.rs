@@ -58,6 +58,7 @@ pub enum SamplerParams {
 /// let params: NegativeParams = serde_json::from_str(json)?;
 /// assert_eq!(params.sampler, SamplerParams::TopK { per_instance: 10 });
 /// assert_eq!((params.lists, params.weighting), (Lists::Shared, Weighting::CAPPED));
+/// assert_eq!(params, NegativeParams::new(params.sampler, 500));
 /// let data = SamplerData { counts: &[3, 1, 0, 7], n_instances: 8, width: 16, seed: 1 };
 /// let sampler = params.build(&data)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -74,14 +75,27 @@ pub struct NegativeParams {
     #[serde(default)]
     pub uniform: usize,
     /// What a label of a list counts; of a mixture, a uniform one.
-    #[serde(default)]
     pub weighting: Weighting,
 }
 
+impl NegativeParams {
+    /// One list a batch, with what is advised that labels count: by their chance where it is known,
+    /// as they are where labels are searched for, and uniform ones beside them by a weight of at
+    /// most 4.
+    pub fn new(sampler: SamplerParams, uniform: usize) -> Self {
+        let weighting = match sampler {
+            _ if uniform > 0 => Weighting::CAPPED,
+            SamplerParams::TopK { .. } | SamplerParams::LshEmbedding(_) | SamplerParams::LshLabel(_) => Weighting::None,
+            _ => Weighting::LogQ,
+        };
+        Self { sampler, lists: Lists::Shared, uniform, weighting }
+    }
+}
+
 impl From<SamplerParams> for NegativeParams {
-    /// One list a batch, without uniform labels beside it.
+    /// Without uniform labels beside it.
     fn from(sampler: SamplerParams) -> Self {
-        Self { sampler, lists: Lists::Shared, uniform: 0, weighting: Weighting::default() }
+        Self::new(sampler, 0)
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) fn subset_outside(
     let inside = within(excluded, labels);
     let n = labels.len() as u32 - inside.len() as u32;
     subset(n, k, random, out);
-    // Numbers of labels that are left become labels: each is moved past the excluded ones before it.
+    // Numbers of labels that are left become labels: each moves past the excluded ones before it.
     let mut passed = 0;
     for number in out {
         while passed < inside.len() && inside[passed] - labels.start - passed as u32 <= *number {

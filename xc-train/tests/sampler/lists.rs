@@ -219,7 +219,12 @@ fn parameters_are_read_as_they_are_written() {
             assert_eq!(serde_json::from_str::<NegativeParams>(&json).unwrap(), params, "{json}");
         }
     }
-    let short: NegativeParams = serde_json::from_str(r#"{"sampler": {"name": "log-uniform", "per_list": 9}}"#).unwrap();
-    assert_eq!(short, SamplerParams::LogUniform { per_list: 9 }.into());
-    assert!(serde_json::from_str::<NegativeParams>(r#"{"sampler": {"name": "log_uniform", "per_list": 9}}"#).is_err());
+    let read = |name: &str| {
+        let json = format!(r#"{{"sampler": {{"name": "{name}", "per_list": 9}}, "weighting": {{"name": "log-q"}}}}"#);
+        serde_json::from_str::<NegativeParams>(&json)
+    };
+    assert_eq!(read("log-uniform").unwrap(), SamplerParams::LogUniform { per_list: 9 }.into());
+    assert!(read("log_uniform").is_err());
+    let lsh: SamplerParams = serde_json::from_str(r#"{"name": "lsh-label", "candidates": 30}"#).unwrap();
+    assert_eq!(lsh, SamplerParams::LshLabel(LshParams { candidates: 30, ..LshParams::default() }));
 }

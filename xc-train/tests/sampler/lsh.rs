@@ -106,8 +106,8 @@ fn a_limit_takes_every_label_about_as_often_over_epochs() {
     }
     let mut chances = [1.0 / 59.0; 60];
     chances[9] = 0.0;
-    // Labels of a list are neighbours, so that the draws are not independent: no chi-square here. The
-    // first ones behind the excluded label come a little more often, in its place.
+    // Labels of a list are neighbours, so that the draws are not independent: no chi-square here.
+    // The first ones behind the excluded label come a little more often, in its place.
     let mean = counts.iter().sum::<u64>() as f64 / 59.0;
     for (label, (&count, chance)) in counts.iter().zip(chances).enumerate() {
         assert!((chance == 0.0) == (count == 0), "label {label} came {count} times");

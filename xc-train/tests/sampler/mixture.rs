@@ -3,7 +3,8 @@
 use crate::given::{Given, step};
 use std::ops::Range;
 use xc_train::sampler::{
-    Candidates, Drawn, InBatch, LabelWeights, Lists, Mixture, Queries, Sampler, TopLogits, Weighting,
+    Candidates, Drawn, InBatch, LabelWeights, Lists, Midx, MidxParams, Mixture, Queries, Sampler, SamplerData,
+    TopLogits, Weighting,
 };
 use xc_train::state::State;
 use xc_train::{Step, StepError};
@@ -99,6 +100,10 @@ fn inverse_chances_are_unbiased() {
             let sampler = sampler.with_lists(lists).with_weighting(Weighting::Inverse { cap: None });
             assert_unbiased(&sampler, &given, 5000);
         }
+        let params = MidxParams { codewords: 5, per_instance: 4, ..MidxParams::default() };
+        let data = SamplerData { counts: &counts, n_instances: 6, width: 4, seed: 1 };
+        let sampler = Midx::new(params, &data).with_lists(lists).with_weighting(Weighting::Inverse { cap: None });
+        assert_unbiased(&sampler, &given, 5000);
     }
 }
 

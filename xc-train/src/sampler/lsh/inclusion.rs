@@ -4,6 +4,7 @@ use crate::sampler::LabelWeights;
 use rayon::prelude::*;
 use xc_lsh::{Family, Kind};
 use xc_sparse::dense::{self, MatRef, MatmulPrecision, Start, product};
+use xc_sparse::vectorised;
 
 /// Places of the table of logarithms.
 const PLACES: usize = 4096;
@@ -48,16 +49,21 @@ impl Inclusion {
         self.by_similarity[at] + part * (self.by_similarity[at + 1] - self.by_similarity[at])
     }
 
-    /// Makes the product of two vectors their similarity; a vector of nothing is like none.
+    /// Makes the product with a row its similarity times the row's length; a vector of nothing is
+    /// like none.
     pub(super) fn normalise(&self, vector: &mut [f32]) {
-        if self.is_centred {
-            let mean = vector.iter().sum::<f32>() / vector.len() as f32;
-            vector.iter_mut().for_each(|v| *v -= mean);
-        }
-        let length = vector.iter().map(|v| v * v).sum::<f32>().sqrt();
+        let (mean, length) = self.moments(vector);
         if length > 0.0 {
-            vector.iter_mut().for_each(|v| *v /= length);
+            vector.iter_mut().for_each(|v| *v = (*v - mean) / length);
         }
+    }
+
+    /// What is taken from the values of a vector, and the length of the rest.
+    fn moments(&self, vector: &[f32]) -> (f32, f32) {
+        let (sum, squares) = sums(vector);
+        let n = vector.len() as f32;
+        let mean = if self.is_centred { sum / n } else { 0.0 };
+        (mean, (squares - n * mean * mean).max(0.0).sqrt())
     }
 
     /// Chance of each label that one of some queries finds it, queries taken as independent.
@@ -72,16 +78,34 @@ impl Inclusion {
         for labels in labels.chunks(BLOCK) {
             rows.clear();
             push_rows(weights, labels, &mut rows);
-            rows.chunks_exact_mut(width).for_each(|row| self.normalise(row));
-            products.resize(labels.len() * n, 0.0);
-            let (a, b) = (MatRef::new(&rows, labels.len(), width), MatRef::new(queries, n, width).t());
+            products.resize(n * labels.len(), 0.0);
+            let (a, b) = (MatRef::new(queries, n, width), MatRef::new(&rows, labels.len(), width).t());
             product(&mut products, a, b, Start::Zero, MatmulPrecision::F32, &mut scratch);
-            out.extend((0..labels.len()).map(|at| {
-                let log: f64 = products[at * n..][..n].iter().map(|&s| f64::from(self.log_miss(s))).sum();
+            out.extend(rows.chunks_exact(width).enumerate().map(|(at, row)| {
+                let length = self.moments(row).1;
+                let similarity = |of: &f32| if length > 0.0 { of / length } else { 0.0 };
+                let log = products.iter().skip(at).step_by(labels.len());
+                let log: f64 = log.map(|of| f64::from(self.log_miss(similarity(of)))).sum();
                 -log.exp_m1()
             }));
         }
     }
+}
+
+/// Sum of values and of their squares, in lanes: the same bits on every instruction set.
+fn sums(values: &[f32]) -> (f32, f32) {
+    vectorised(|| {
+        let (mut sum, mut squares) = ([0.0f32; 16], [0.0f32; 16]);
+        let lanes = values.chunks_exact(16);
+        let rest = lanes.remainder();
+        for lane in lanes.chain([rest]) {
+            for (at, v) in lane.iter().enumerate() {
+                sum[at] += v;
+                squares[at] += v * v;
+            }
+        }
+        (sum.iter().sum(), squares.iter().sum())
+    })
 }
 
 /// Appends the rows of labels, the bias as one more value each.

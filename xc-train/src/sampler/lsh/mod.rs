@@ -7,10 +7,11 @@
 //!   label: stored keys of true labels  ──▶ │     up to C, in a rotation by instance and epoch
 //! ```
 //!
-//! Where limits end no query, label i is found with the chance pi = 1 - (1 - p^K)^L over the draw of
-//! the functions, p the chance that a code of its row and of the query agree: theorems 1 and 2 of
-//! `[daghaghi2021tale]`. With a limit, or with weights that moved since they were hashed, that is an
-//! upper value. Weights by 1 / pi use it as it is; what is unbiased without it is a
+//! Where limits end no query, label i is found with the chance pi = 1 - (1 - p^K)^L over the draw
+//! of the functions, p the chance that a code of its row and of the query agree: theorems 1 and 2
+//! of `[daghaghi2021tale]`. With a limit the true chance is lower, with weights that moved since
+//! they were hashed it is another. Weights by 1 / pi use the closed form as it is, and take the
+//! instances of a shared list as independent; what is unbiased without it is a
 //! [`Mixture`](super::Mixture).
 
 mod inclusion;

@@ -118,7 +118,7 @@ impl Index {
         }
     }
 
-    /// Exponentials of the codewords' logits for each instance, relative to the largest of its half.
+    /// Exponentials of the codewords' logits for each instance, relative to its largest of a half.
     pub(super) fn score(&self, queries: Queries<'_>) -> Result<Scores, SampleError> {
         let (m, first, n) = (self.m(), self.books[0].width, queries.vectors.len());
         let mut halves = <[Vec<f32>; 2]>::default();
@@ -193,7 +193,7 @@ impl Scores {
 /// Prefix sums of one instance.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
-    /// At `b m + a`: the labels of cells (a, 0) to (a, b), each by the exponential of its second word.
+    /// At `b m + a`: the labels of cells (a, 0) to (a, b), by the exponentials of second words.
     within: Vec<f64>,
     /// By first word: all up to it.
     across: Vec<f64>,
