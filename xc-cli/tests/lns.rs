@@ -25,7 +25,7 @@ fn every_sampler_loss_and_list_learns_and_says_what_its_steps_took() {
         ("--sampler uniform --candidates 40 --lists own --loss softmax", 150.0),
         ("--sampler log-uniform --candidates 60 --loss nce", 150.0),
         ("--sampler frequency --candidates 60 --loss nce --lists own --head.precision bf16", 150.0),
-        ("--sampler in-batch --uniform 0 --loss squared-hinge", 150.0),
+        ("--sampler in-batch --uniform 0", 150.0),
         ("--sampler top-k --candidates 5 --uniform 30 --weight-cap 0", 150.0),
         ("--sampler lsh-embedding --candidates 5 --uniform 30 --tables 8 --codes 2", 150.0),
         (

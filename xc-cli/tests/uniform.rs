@@ -291,7 +291,7 @@ fn what_cannot_be_trained_is_refused() {
         "--head.rewire-fraction 1.5",
         "--head.rewire-fraction: rewire_fraction is 1.5, expected a share from 0 to 1",
     );
-    refused("--negatives 0", "--negatives: negatives is 0, expected at least 1");
+    refused("--negatives 0", "--negatives: per_list is 0, expected at least 1");
     refused("--sampler all --negatives 5", "--negatives: --sampler all scores every label; one of the two is expected");
     refused(
         "--sampler frequency --negatives 5 --sampler.power=-1",

@@ -82,7 +82,7 @@ struct HeadArgs {
     #[arg(long, value_name = "WHAT", value_parser = ["none", "log-q", "inverse"])]
     weighting: Option<String>,
     /// Largest weight (--weighting inverse); 0: no limit
-    #[arg(long, value_name = "X", default_value_t = 4.0)]
+    #[arg(long, value_name = "X", default_value_t = 4.0, allow_negative_numbers = true)]
     weight_cap: f32,
     /// Power of a label's frequency that its chance is proportional to (--sampler frequency)
     #[arg(long = "sampler.power", value_name = "X", default_value_t = 0.75)]
