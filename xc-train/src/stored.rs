@@ -48,6 +48,17 @@ impl<'a> StoredMut<'a> {
         (Self { values, moments: [first.0, second.0] }, Self { values: values_b, moments: [first.1, second.1] })
     }
 
+    /// Weights from place `at` on: as they lie there, or widened into `buffer`.
+    #[inline(always)]
+    pub(crate) fn row<'b>(&'b self, at: usize, len: usize, buffer: &'b mut Vec<f32>) -> &'b [f32] {
+        if let FloatSliceMut::F32(values) = &self.values {
+            return &values[at..at + len];
+        }
+        buffer.resize(len, 0.0);
+        self.values.widen(at..at + len, buffer);
+        buffer
+    }
+
     /// Asks for a row of weights and its moments, which will be changed soon.
     pub(crate) fn prefetch(&self, at: usize, len: usize) {
         for values in std::iter::once(&self.values).chain(self.moments.iter().flatten()) {

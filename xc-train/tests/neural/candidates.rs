@@ -478,6 +478,40 @@ fn tiles_have_the_bits_of_the_whole_where_a_loss_adds_up_and_those_of_a_dense_he
     }
 }
 
+#[test]
+fn own_lists_are_learned_in_one_pass_as_in_three() {
+    // 40,000 pairs in many leaves, labels with all instances and labels with one, and rows that
+    // take more than a block.
+    let mut case = large(200, 3000, 17);
+    for (i, loss) in Loss::ALL.into_iter().cycle().take(8).enumerate() {
+        if i == 4 {
+            let list = |i: usize| (0..600).map(move |at| ((at * 5 + i * at % 5) as u32, 0.5 + at as f32 / 300.0, -0.3));
+            case.lists = (0..200).map(|i| list(i).collect()).collect();
+        }
+        let rows = if i % 3 == 0 { DType::Bf16 } else { DType::F32 };
+        let (value, gradient, fused) = case.step(case.head(Lists::Own, rows, true), loss, false);
+        let (of_parts, gradient_of_parts, parts) = case.step(case.head(Lists::Own, rows, true), loss, true);
+        assert!(value == of_parts && gradient == gradient_of_parts, "{loss} {rows}: {value}, {of_parts}");
+        assert!(fused.stored() == parts.stored() && fused.bias().values() == parts.bias().values(), "{loss} {rows}");
+    }
+}
+
+#[test]
+fn lists_without_a_label_change_nothing() {
+    let mut case = large(3, 10, 4);
+    (case.targets, case.lists) = (vec![vec![]; 3], vec![vec![]; 3]);
+    for (lists, by_parts) in [(Lists::Own, false), (Lists::Own, true), (Lists::Shared, false)] {
+        let head = case.head(lists, DType::F32, true);
+        let (value, gradient, after) = case.step(head.clone(), Loss::Bce, by_parts);
+        assert_eq!((value, gradient), (0.0, vec![0.0; 12]), "{lists:?}");
+        assert!(after.stored() == head.stored());
+    }
+    // One pair.
+    case.targets[1] = vec![7];
+    check(&case, Loss::Softmax, Some(Lists::Own), false, None).unwrap();
+    check(&case, Loss::Bce, Some(Lists::Own), false, None).unwrap();
+}
+
 fn dense_rows(dense: &Dense) -> FloatBuffer {
     FloatBuffer::F32(dense.weights().values().to_vec().into())
 }

@@ -13,6 +13,7 @@
 //! have changed, by bits that follow from seed, step and label.
 
 mod own;
+mod pairs;
 mod rows;
 
 use super::chosen::{Chosen, Remembered};
@@ -24,6 +25,7 @@ use crate::sampler::{Candidates, LabelWeights, Lists, Queries, Sampler};
 use crate::state::{Arrays, State, StateError, Visitor, load_parameters, visit_parameters};
 use crate::{Activations, Init, Loss, Mode, Parameter, Step, StepCost, StepError, Targets, Update};
 use own::Own;
+use pairs::Scoring;
 use rows::Rows;
 use serde::Serialize;
 use serde_json::json;
@@ -260,7 +262,7 @@ impl Sampled {
                     true_log_q.extend_from_slice(&of_one);
                 }
             }
-            own.fill(candidates, targets, true_log_q);
+            own.fill(candidates, targets, true_log_q, loss);
             return Ok(());
         }
         *scope = Scope::Shared;
@@ -289,6 +291,32 @@ impl Sampled {
     /// Names the random streams of rounding.
     fn key(update: &Update) -> u64 {
         name(update.at.seed, Purpose::Rounding, &[Self::STREAM, update.at.number])
+    }
+
+    /// A step over the pairs of own lists: rows are read once where the loss adds up over labels,
+    /// else twice.
+    fn step_own(
+        &mut self,
+        input: &Activations,
+        loss: Loss,
+        by: (&Update, u64),
+        gradient: Option<&mut Activations>,
+        scratch: &mut SampledScratch,
+    ) -> f64 {
+        let SampledScratch { own, moved, cost, .. } = scratch;
+        let began = Instant::now();
+        if loss.is_separable() {
+            let value = own.learn(Scoring::Gradients(loss), &mut self.rows, input, by, gradient, moved);
+            cost.backward = began.elapsed();
+            return value;
+        }
+        let value = own.loss(self.rows.weights(), input, loss);
+        cost.score = began.elapsed();
+        if value.is_finite() {
+            own.learn(Scoring::Done, &mut self.rows, input, by, gradient, moved);
+            cost.backward = began.elapsed() - cost.score;
+        }
+        value
     }
 
     /// Tells the sampler that a step is done.
@@ -389,7 +417,10 @@ impl Head for Sampled {
     fn update(&mut self, input: &Activations, scratch: &mut SampledScratch, update: &Update) -> Result<(), StepError> {
         let (began, key) = (Instant::now(), Self::key(update));
         match scratch.scope {
-            Scope::Own => scratch.own.update(&mut self.rows, input, update, key, &mut scratch.moved),
+            Scope::Own => {
+                let SampledScratch { own, moved, .. } = &mut *scratch;
+                own.learn(Scoring::Done, &mut self.rows, input, (update, key), None, moved);
+            }
             _ => pass!(self, input, Loss::Bce, scratch, |pass, tiled, moved| pass.update(
                 &mut self.rows,
                 update,
@@ -418,8 +449,15 @@ impl Head for Sampled {
     ) -> Result<f64, StepError> {
         self.begin(input, targets, loss, Mode::Train(update.at), scratch)?;
         let (began, n_rows) = (Instant::now(), scratch.cost.n_read as usize);
-        if scratch.scope != Scope::Own && (self.tile.is_some() || tiled::pays(loss, input.len(), n_rows)) {
-            let key = Self::key(update);
+        let key = Self::key(update);
+        if scratch.scope == Scope::Own {
+            let value = self.step_own(input, loss, (update, key), gradient, scratch);
+            if value.is_finite() {
+                self.tell_sampler(update.at, input, scratch)?;
+            }
+            return Ok(value);
+        }
+        if self.tile.is_some() || tiled::pays(loss, input.len(), n_rows) {
             let value = pass!(self, input, loss, scratch, |pass, tiled, moved| {
                 pass.step(&mut self.rows, update, key, gradient, moved, tiled)
             });
@@ -427,10 +465,7 @@ impl Head for Sampled {
             self.tell_sampler(update.at, input, scratch)?;
             return Ok(value);
         }
-        let value = match scratch.scope {
-            Scope::Own => scratch.own.loss(self.weights(), input, loss),
-            _ => pass!(self, input, loss, scratch, |pass, tiled, _moved| pass.loss(self.weights(), tiled)),
-        };
+        let value = pass!(self, input, loss, scratch, |pass, tiled, _moved| pass.loss(self.weights(), tiled));
         scratch.cost.score = began.elapsed();
         if value.is_finite() {
             if let Some(gradient) = gradient {
