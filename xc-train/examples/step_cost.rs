@@ -1,7 +1,7 @@
 //! Time of a head's step, by labels and by what it scores.
 //!
 //! ```text
-//!   step_cost THREADS [LABELS,... [WHAT,...]]      WHAT: all, shared-N, own-N, each with -bf16 (products) or -rows (rows in bf16)
+//!   step_cost THREADS [LABELS,... [WHAT,...]]      WHAT: all, shared-N, own-N, each with -bf16 (products), -rows (rows in bf16), -row (Adagrad by rows), -sgd
 //! ```
 //!
 //! Batch 256, width 128, one true label an instance, binary cross-entropy, Adagrad. One JSON object
@@ -48,8 +48,12 @@ fn measure(threads: usize, n_labels: usize, what: &str) -> Result<(), StepError>
     let drawn = number.map(|n| if has("own") { n } else { n.saturating_sub(BATCH).max(1) });
     let sampler = drawn.map(|n| Box::new(Drawn::uniform(n).with_lists(lists)) as Box<dyn Sampler>);
     let mut head = Sampled::new(n_labels, WIDTH, params, 1).with_sampler(sampler);
-    let optimizer = Optimizer::adagrad();
-    head.prepare(optimizer.n_moments());
+    let optimizer = match () {
+        () if has("row") => Optimizer::row_adagrad(),
+        () if has("sgd") => Optimizer::sgd(),
+        () => Optimizer::adagrad(),
+    };
+    head.prepare(optimizer.moments());
     let mut input = Activations::default();
     input.reshape(BATCH, WIDTH);
     let value = |i: usize| (i as u32).wrapping_mul(0x9e37_79b9) as f32 / 2f32.powi(31) - 1.0;

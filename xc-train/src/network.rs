@@ -81,8 +81,8 @@ impl<E: Encoder, H: Head<Input = E::Output>> Network<E, H> {
 
     /// Makes room for the optimisers' moments.
     pub fn prepare(&mut self, encoder: Optimizer, head: Optimizer) {
-        self.encoder.prepare(encoder.n_moments());
-        self.head.prepare(head.n_moments());
+        self.encoder.prepare(encoder.moments());
+        self.head.prepare(head.moments());
     }
 
     /// Trains on one batch and gives its mean loss, measured before the change. When the loss, or

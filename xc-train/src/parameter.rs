@@ -1,6 +1,6 @@
 //! A matrix that learns, with what its optimiser remembers of it.
 
-use crate::optim::Change;
+use crate::optim::{Change, Moments};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use xc_hash::stream::{Purpose, Stream, name};
@@ -10,8 +10,8 @@ use xc_sparse::simd::prefetch_start;
 
 /// Rows of learned values and of the optimiser's moments.
 ///
-/// *Shapes*: `rows` of `width` values, row-major; each moment as large, or empty when the optimiser
-/// has none.
+/// *Shapes*: `rows` of `width` values, row-major; each moment as large or a number a row, or empty
+/// when the optimiser has none.
 #[derive(Clone, Debug, Default)]
 pub struct Parameter {
     rows: usize,
@@ -133,11 +133,11 @@ impl Parameter {
         &self.values()[i * self.width..][..self.width]
     }
 
-    /// Makes room for `n_moments` moments, zeros at first; others are let go.
-    pub fn prepare(&mut self, n_moments: usize) {
-        let length = self.values().len();
+    /// Makes room for what an optimiser remembers, zeros at first; other moments are let go.
+    pub fn prepare(&mut self, moments: Moments) {
+        let length = moments.len(self.rows, self.width);
         for (i, moment) in self.moments.iter_mut().enumerate() {
-            if i < n_moments {
+            if i < moments.n {
                 moment.resize(length, 0.0);
             } else {
                 *moment = Vec::new();
@@ -195,9 +195,8 @@ impl RowsMut<'_> {
     /// A reborrow.
     pub(crate) fn rows(&mut self, rows: std::ops::Range<usize>) -> RowsMut<'_> {
         let range = rows.start * self.width..rows.end * self.width;
-        let cut = |moment: &[f32]| {
-            if moment.is_empty() { 0..0 } else { range.clone() }
-        };
+        let n = self.values.len();
+        let cut = |moment: &[f32]| of_moment(range.start, n, moment)..of_moment(range.end, n, moment);
         let (first, second) = (cut(self.first), cut(self.second));
         RowsMut {
             values: &mut self.values[range.clone()],
@@ -209,13 +208,25 @@ impl RowsMut<'_> {
     }
 }
 
+/// Where a place of `n` values lies in their moment: the place, or its row's where the moment is of
+/// rows.
+pub(crate) fn place_in_moment(at: usize, n: usize, n_moment: usize) -> usize {
+    if n_moment == n { at } else { at / (n / n_moment.max(1)).max(1) }
+}
+
+fn of_moment(at: usize, n: usize, moment: &[f32]) -> usize {
+    if moment.is_empty() { 0 } else { place_in_moment(at, n, moment.len()) }
+}
+
 impl SplitRows for RowsMut<'_> {
     fn split_at_row(self, row: usize) -> (Self, Self) {
         let RowsMut { values, first, second, width, decays } = self;
         let at = row * width;
         let (values_a, values_b) = values.split_at_mut(at);
-        let (first_a, first_b) = first.split_at_mut(at.min(first.len()));
-        let (second_a, second_b) = second.split_at_mut(at.min(second.len()));
+        let cut = |moment: &[f32]| of_moment(at, values_a.len() + values_b.len(), moment);
+        let (at_first, at_second) = (cut(first), cut(second));
+        let (first_a, first_b) = first.split_at_mut(at_first);
+        let (second_a, second_b) = second.split_at_mut(at_second);
         (
             RowsMut { values: values_a, first: first_a, second: second_a, width, decays },
             RowsMut { values: values_b, first: first_b, second: second_b, width, decays },

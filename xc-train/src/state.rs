@@ -12,6 +12,7 @@
 
 use crate::Parameter;
 use crate::layer::Named;
+use crate::optim::Moments;
 use half::{bf16, f16};
 use std::error::Error;
 use std::ops::Range;
@@ -41,9 +42,9 @@ pub trait State: Send + Sync {
         self.parameters().iter().map(|named| named.parameter.values().len()).sum()
     }
 
-    /// Makes room for the `n_moments` moments of an optimiser.
-    fn prepare(&mut self, n_moments: usize) {
-        self.parameters_mut().into_iter().for_each(|named| named.parameter.prepare(n_moments));
+    /// Makes room for the moments of an optimiser.
+    fn prepare(&mut self, moments: Moments) {
+        self.parameters_mut().into_iter().for_each(|named| named.parameter.prepare(moments));
     }
 
     /// Shows every array of the state, always in the same order. Default: those of `parameters`.
@@ -249,6 +250,7 @@ pub fn visit_parameters<'a>(
         let shape = [parameter.rows(), parameter.width()];
         f(Array::new(&name, Role::Answer, shape, parameter.values()))?;
         for (i, moment) in parameter.moments.iter().enumerate().filter(|(_, m)| !m.is_empty()) {
+            let shape = [shape[0], moment.len() / shape[0]];
             f(Array::new(&format!("{name}.m{i}"), Role::Training, shape, moment))?;
         }
     }
@@ -268,6 +270,7 @@ pub fn load_parameters<'a>(
         let rows = parameter.rows_mut();
         read(from, &name, Role::Answer, shape, rows.values)?;
         for (i, moment) in [rows.first, rows.second].into_iter().enumerate().filter(|(_, m)| !m.is_empty()) {
+            let shape = [shape[0], moment.len() / shape[0]];
             read(from, &format!("{name}.m{i}"), Role::Training, shape, moment)?;
         }
     }
@@ -384,8 +387,8 @@ mod tests {
 
     fn two() -> Two {
         let (mut a, mut b) = (Parameter::zeros(2, 3, Decay::Yes), Parameter::zeros(4, 1, Decay::No));
-        a.prepare(2);
-        b.prepare(1);
+        a.prepare(Moments { n: 2, by_row: false });
+        b.prepare(Moments { n: 1, by_row: true });
         a.values_mut().copy_from_slice(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         a.rows_mut().first.fill(7.0);
         Two(a, b)

@@ -1,7 +1,8 @@
 //! Weights of any stored type, with what an optimiser remembers of them, to be changed.
 
 use crate::optim::Change;
-use crate::parameter::{Decay, RowsMut};
+use crate::parameter::{Decay, RowsMut, place_in_moment};
+use std::ops::Range;
 use xc_hash::stream::mix;
 use xc_sparse::buffer::{FloatBuffer, FloatSliceMut};
 use xc_sparse::simd::prefetch_start;
@@ -40,8 +41,13 @@ impl<'a> StoredMut<'a> {
 
     /// The first `at` weights and the rest.
     pub(crate) fn split_at(self, at: usize) -> (Self, Self) {
+        let n = self.values.len();
         let (values, values_b) = self.values.split_at(at);
-        let [first, second] = self.moments.map(|moment| match moment.map(|moment| moment.split_at(at)) {
+        let cut = |moment: FloatSliceMut<'a>| {
+            let at = place_in_moment(at, n, moment.len());
+            moment.split_at(at)
+        };
+        let [first, second] = self.moments.map(|moment| match moment.map(cut) {
             Some((a, b)) => (Some(a), Some(b)),
             None => (None, None),
         });
@@ -62,12 +68,19 @@ impl<'a> StoredMut<'a> {
     /// Asks for a row of weights and its moments, which will be changed soon.
     pub(crate) fn prefetch(&self, at: usize, len: usize) {
         for values in std::iter::once(&self.values).chain(self.moments.iter().flatten()) {
+            let range = self.range_in(values, at..at + len);
             match values {
-                FloatSliceMut::F32(values) => prefetch_start(&values[at..at + len]),
-                FloatSliceMut::Bf16(values) => prefetch_start(&values[at..at + len]),
+                FloatSliceMut::F32(values) => prefetch_start(&values[range]),
+                FloatSliceMut::Bf16(values) => prefetch_start(&values[range]),
                 _ => {}
             }
         }
+    }
+
+    /// Where the moments of some rows lie; of the weights the same places.
+    fn range_in(&self, moment: &FloatSliceMut<'_>, of: Range<usize>) -> Range<usize> {
+        let place = |at| place_in_moment(at, self.values.len(), moment.len());
+        place(of.start)..place(of.end)
     }
 
     /// As [`StoredMut::change`]; gives the square of the length of the change.
@@ -97,13 +110,19 @@ impl<'a> StoredMut<'a> {
     pub(crate) fn change(&mut self, at: usize, gradient: &[f32], change: &Change, key: u64, widened: &mut Widened) {
         let len = gradient.len();
         let range = at..at + len;
+        let n = self.values.len();
+        let of_moment = |moment: &FloatSliceMut<'_>| {
+            let place = |at| place_in_moment(at, n, moment.len());
+            place(at)..place(at + len)
+        };
         // In place where nothing is to be widened.
         if let FloatSliceMut::F32(weights) = &mut self.values {
             let mut slices: [Option<&mut [f32]>; 2] = [None, None];
             let mut is_plain = true;
             for (slice, moment) in slices.iter_mut().zip(&mut self.moments) {
+                let of = moment.as_ref().map_or(0..0, of_moment);
                 match moment {
-                    Some(FloatSliceMut::F32(values)) => *slice = Some(&mut values[range.clone()]),
+                    Some(FloatSliceMut::F32(values)) => *slice = Some(&mut values[of]),
                     Some(_) => is_plain = false,
                     None => {}
                 }
@@ -114,14 +133,16 @@ impl<'a> StoredMut<'a> {
             }
         }
         let Widened { values: scratch, .. } = widened;
-        scratch.iter_mut().for_each(|values| values.resize(len, 0.0));
         let [weights, first, second] = scratch;
-        self.values.widen(range.clone(), weights);
+        weights.resize(len, 0.0);
+        self.values.widen(range, weights);
         let [a, b] = &self.moments;
         for (moment, values) in [(a, &mut *first), (b, &mut *second)] {
-            match moment {
-                Some(moment) => moment.widen(range.clone(), values),
-                None => values.clear(),
+            values.clear();
+            if let Some(moment) = moment {
+                let of = of_moment(moment);
+                values.resize(of.len(), 0.0);
+                moment.widen(of, values);
             }
         }
         RowsMut::new(weights, first, second, len, Decay::Yes).update(gradient, change);
@@ -137,7 +158,8 @@ impl<'a> StoredMut<'a> {
         let [a, b] = &mut self.moments;
         for (which, (moment, values)) in [(a, first), (b, second)].into_iter().enumerate() {
             if let Some(moment) = moment {
-                moment.store(at, values, random(which as u64 + 1));
+                let first = of_moment(moment).start;
+                moment.store(first, values, random(which as u64 + 1));
             }
         }
     }

@@ -3,6 +3,7 @@
 use super::params::{ClassifierParams, HeadParams, InputKind, SparseHeadParams, Wiring};
 use crate::encoder::lsa;
 use crate::head::{Sampled, Sparse};
+use crate::optim::Moments;
 use xc_sparse::uniform::Indices;
 
 /// What the memory of a training depends on beside the classifier.
@@ -14,8 +15,8 @@ pub struct Workload {
     pub n_labels: usize,
     /// Instances of a step.
     pub batch_size: usize,
-    /// Moments of the optimiser.
-    pub n_moments: usize,
+    /// What the optimiser remembers.
+    pub moments: Moments,
     /// Whether a copy of the best parameters is kept.
     pub keeps_best: bool,
     /// Whether gradients are clipped, so that those of all labels exist at once.
@@ -74,8 +75,10 @@ impl ClassifierParams {
     /// # Panics
     /// If [`ClassifierParams::check`] fails.
     pub fn memory(&self, work: &Workload) -> Memory {
-        let Workload { n_features, n_labels, batch_size, n_moments, keeps_best, clips } = *work;
+        let Workload { n_features, n_labels, batch_size, moments: remembered, keeps_best, clips } = *work;
+        let n_moments = remembered.n;
         let encoder = self.encoder_values(n_features).saturating_mul(4);
+        let of_rows = |rows: usize, width: usize| product(&[4, n_moments, remembered.len(rows, width)]);
         let width = self.encoder.top_width(n_features);
         let (head, head_moments, head_buffers) = match &self.head {
             HeadParams::Sparse(head) => {
@@ -89,7 +92,7 @@ impl ClassifierParams {
             HeadParams::Candidates(head) => {
                 let bias = product(&[4, n_labels]);
                 let rows = product(&[head.rows.n_bytes(), n_labels, width]).saturating_add(bias);
-                let moments = product(&[4, n_labels, width + 1, n_moments]);
+                let moments = of_rows(n_labels, width).saturating_add(of_rows(n_labels, 1));
                 let listed = head.listed(batch_size);
                 let buffers = Sampled::scratch_bytes(self.loss, batch_size, width, n_labels, listed, clips)
                     .saturating_add(head.table_bytes(n_labels, width));
@@ -100,7 +103,8 @@ impl ClassifierParams {
                 // Logits, and sums over leaves of labels: two a thread, and one a level of the
                 // tree.
                 let buffers = product(&[4, batch_size, n_labels]).saturating_add(product(&[4, 12, batch_size, width]));
-                (values, values.saturating_mul(n_moments as u64), buffers)
+                let moments = of_rows(n_labels, width).saturating_add(of_rows(n_labels, 1));
+                (values, moments, buffers)
             }
         };
         let lowest = match self.encoder.input {
@@ -114,7 +118,9 @@ impl ClassifierParams {
         let ahead = if self.encoder.input == InputKind::Dense { 3 * n_features } else { 0 };
         let step = product(&[4, batch_size, units.saturating_add(ahead)]).saturating_add(head_buffers);
         let parameters = encoder.saturating_add(head);
-        let moments = encoder.saturating_mul(n_moments as u64).saturating_add(head_moments);
+        let shapes = self.encoder_shapes(n_features);
+        let of_encoder = shapes.iter().map(|(_, [rows, width])| of_rows(*rows, *width));
+        let moments = of_encoder.fold(head_moments, u64::saturating_add);
         let best = if keeps_best { parameters } else { 0 };
         // LSA comes before there are moments, a copy and buffers; its result is a parameter.
         let analysis = match self.encoder.uses_lsa() {

@@ -3,6 +3,7 @@
 use crate::head::sparse::SparseScratch;
 use crate::head::{Dense, DenseScratch, Ranked, Sampled, SampledScratch, Sparse};
 use crate::layer::Named;
+use crate::optim::Moments;
 use crate::state::{Arrays, State, StateError, Visitor};
 use crate::{Activations, Head, Loss, Mode, Parameter, StepCost, StepError, Targets, Update};
 use std::ops::Range;
@@ -147,8 +148,8 @@ impl State for Output {
         delegate!(self, inner => inner.n_values())
     }
 
-    fn prepare(&mut self, n_moments: usize) {
-        delegate!(self, inner => inner.prepare(n_moments));
+    fn prepare(&mut self, moments: Moments) {
+        delegate!(self, inner => inner.prepare(moments));
     }
 
     fn visit(&self, f: &mut Visitor<'_>) -> Result<(), StateError> {

@@ -3,6 +3,7 @@
 use super::Encoder;
 use crate::activations::{ActivationDropout, BLOCK};
 use crate::layer::{Leaves, Linear, Named};
+use crate::optim::Moments;
 use crate::parameter::Init;
 use crate::state::{Arrays, State, StateError, Visitor, load_parameters, visit_parameters};
 use crate::{Activation, Activations, Batch, Mode, Parameter, StepError, Update};
@@ -212,9 +213,9 @@ impl<E: Encoder<Output = Activations>> State for Stack<E> {
         self.below.n_values() + self.own().map(|named| named.parameter.values().len()).sum::<usize>()
     }
 
-    fn prepare(&mut self, n_moments: usize) {
-        self.below.prepare(n_moments);
-        self.own_mut().for_each(|named| named.parameter.prepare(n_moments));
+    fn prepare(&mut self, moments: Moments) {
+        self.below.prepare(moments);
+        self.own_mut().for_each(|named| named.parameter.prepare(moments));
     }
 
     fn visit(&self, f: &mut Visitor<'_>) -> Result<(), StateError> {

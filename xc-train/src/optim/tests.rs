@@ -32,13 +32,14 @@ fn textbook(rule: &str, s: &mut Scalar, g: f64, t: i32, rate: f64, decay: f64) {
 
 fn rules() -> Vec<Optimizer> {
     let decays = [0.0, 0.05].into_iter();
-    let rules = [Optimizer::sgd(), Optimizer::momentum(), Optimizer::adam(), Optimizer::adagrad()];
+    let rules =
+        [Optimizer::sgd(), Optimizer::momentum(), Optimizer::adam(), Optimizer::adagrad(), Optimizer::row_adagrad()];
     decays.flat_map(|decay| rules.map(|rule| rule.with_weight_decay(decay))).collect()
 }
 
 #[test]
-fn every_rule_follows_the_textbook() {
-    for optimizer in rules() {
+fn every_rule_of_single_values_follows_the_textbook() {
+    for optimizer in rules().into_iter().filter(|rule| !rule.moments().by_row) {
         let decay = optimizer.weight_decay();
         let (rows, width) = (3, 37);
         let mut weights = Parameter::zeros(rows, width, Decay::Yes);
@@ -46,8 +47,8 @@ fn every_rule_follows_the_textbook() {
         let first = |i: usize| (i as f32 * 0.37).sin();
         weights.values_mut().iter_mut().enumerate().for_each(|(i, v)| *v = first(i));
         bias.values_mut().iter_mut().enumerate().for_each(|(i, v)| *v = first(i));
-        weights.prepare(optimizer.n_moments());
-        bias.prepare(optimizer.n_moments());
+        weights.prepare(optimizer.moments());
+        bias.prepare(optimizer.moments());
         let start = |n: usize| -> Vec<Scalar> {
             (0..n).map(|i| Scalar { value: f64::from(first(i)), ..Default::default() }).collect()
         };
@@ -92,11 +93,41 @@ fn every_rule_follows_the_textbook() {
 }
 
 #[test]
+fn adagrad_by_rows_divides_by_the_root_of_the_row_s_mean_squares() {
+    let rule = Optimizer::row_adagrad().with_weight_decay(0.05);
+    for (rows, width) in [(3, 37), (2, 1), (1, 64), (4, 16)] {
+        let mut weights = Parameter::zeros(rows, width, Decay::Yes);
+        weights.values_mut().iter_mut().enumerate().for_each(|(i, v)| *v = (i as f32 * 0.37).sin());
+        weights.prepare(rule.moments());
+        assert_eq!(weights.moments[0].len(), rows);
+        let mut expected: Vec<f64> = weights.values().iter().map(|&v| f64::from(v)).collect();
+        let mut squares = vec![0.0f64; rows];
+        for t in 0..12u64 {
+            let g: Vec<f32> = (0..rows * width).map(|i| ((i as f32 + 1.3) * (t as f32 + 0.7)).cos() * 0.8).collect();
+            // The last row rests in odd steps.
+            let n = if t % 2 == 1 { rows - 1 } else { rows };
+            weights.rows_mut().rows(0..n).update(&g[..n * width], &rule.change(t, 0.1, 0.5));
+            for row in 0..n {
+                let range = row * width..(row + 1) * width;
+                let g: Vec<f64> = g[range.clone()].iter().map(|&g| 0.5 * f64::from(g)).collect();
+                squares[row] += g.iter().map(|g| g * g).sum::<f64>() / width as f64;
+                for (value, g) in expected[range].iter_mut().zip(&g) {
+                    *value = *value * (1.0 - 0.1 * 0.05) - 0.1 * g / (squares[row].sqrt() + 1e-10);
+                }
+            }
+        }
+        for (got, expected) in weights.values().iter().zip(&expected) {
+            assert!((f64::from(*got) - expected).abs() < 3e-6, "{rows} x {width}: {got}, expected {expected}");
+        }
+    }
+}
+
+#[test]
 fn whole_slots_and_rows_give_the_same_bits() {
     for optimizer in rules() {
         let mut whole = Parameter::zeros(5, 19, Decay::Yes);
         whole.values_mut().iter_mut().enumerate().for_each(|(i, v)| *v = i as f32 / 31.0);
-        whole.prepare(optimizer.n_moments());
+        whole.prepare(optimizer.moments());
         let mut rows = whole.clone();
         for t in 0..4 {
             let g: Vec<f32> = (0..95).map(|i| ((i * 17 + t) % 11) as f32 - 5.0).collect();

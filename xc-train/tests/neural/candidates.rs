@@ -391,12 +391,12 @@ fn bytes(threads: usize, lists: Option<Lists>, rows: DType, loss: Loss, tile: Op
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| {
         let case = large(70, 2500, 33);
-        let optimizer = Optimizer::adam();
+        let optimizer = if loss.is_separable() { Optimizer::row_adagrad() } else { Optimizer::adam() };
         let fresh = || {
             let params = SampledParams { rows, precision: MatmulPrecision::F32, lists: lists.unwrap_or_default() };
             let sampler = lists.map(|_| Box::new(Drawn::uniform(700).with_weighting(Weighting::LogQ)) as _);
             let mut head = Sampled::new(case.n_labels, case.width, params, 3).with_sampler(sampler);
-            head.prepare(optimizer.n_moments());
+            head.prepare(optimizer.moments());
             match tile {
                 Some(tile) => head.with_tile(tile),
                 None => head,

@@ -12,6 +12,7 @@ use xc_train::classifier::{
     CandidateHeadParams, Classifier, ClassifierParams, ClassifierParamsError, EmbeddingInit, HeadParams, InputKind,
     Only, OpenClassifierError, PredictError, PredictScratch, QueryRow, SparseHeadParams, Wiring, Workload, preset,
 };
+use xc_train::optim::Moments;
 use xc_train::sampler::{Lists, NegativeParams, SamplerParams};
 use xc_train::schedule::Constant;
 use xc_train::state::{Role, Snapshot, State};
@@ -286,7 +287,7 @@ fn the_memory_foreseen_is_that_of_the_arrays() {
             n_features: N_FEATURES,
             n_labels: N_LABELS,
             batch_size: 16,
-            n_moments: Optimizer::adam().n_moments(),
+            moments: Optimizer::adam().moments(),
             keeps_best: true,
             clips: false,
         };
@@ -305,7 +306,7 @@ fn the_memory_foreseen_is_that_of_the_arrays() {
         let wide = |init| {
             let mut params = params.clone();
             params.encoder.init = init;
-            params.memory(&Workload { n_features: 1 << 20, n_moments: 0, keeps_best: false, ..work }).total()
+            params.memory(&Workload { n_features: 1 << 20, moments: Moments::NONE, keeps_best: false, ..work }).total()
         };
         let (random, lsa) = (wide(EmbeddingInit::Random), wide(EmbeddingInit::Lsa));
         let table = 4 << 20;
@@ -324,7 +325,7 @@ fn sizes_beyond_all_memory_do_not_wrap() {
         n_features: 1 << 40,
         n_labels: usize::MAX,
         batch_size: 1 << 20,
-        n_moments: 2,
+        moments: Optimizer::adam().moments(),
         keeps_best: true,
         clips: false,
     };
@@ -423,7 +424,14 @@ fn what_screening_takes_is_foreseen_where_it_happens() {
     (params.encoder.input, params.encoder.widths) = (InputKind::Dense, vec![32_768]);
     let (n_labels, width, fan_in) = (100_000, 32_768, 32);
     let more = |params: &ClassifierParams, batch_size, clips| {
-        let work = Workload { n_features: 64, n_labels, batch_size, n_moments: 2, keeps_best: false, clips };
+        let work = Workload {
+            n_features: 64,
+            n_labels,
+            batch_size,
+            moments: Optimizer::adam().moments(),
+            keeps_best: false,
+            clips,
+        };
         let mut without = params.clone();
         head(&mut without).screening = false;
         params.memory(&work).buffers - without.memory(&work).buffers

@@ -398,7 +398,7 @@ fn every_precision_learns() {
         for optimizer in [Optimizer::adam(), Optimizer::momentum(), Optimizer::sgd()] {
             let params = SparseParams { weights, moments: DType::Bf16, ..params(width, true) };
             let mut head = Sparse::new(width, width, params, Init::Random { seed: 1 }).unwrap();
-            head.prepare(optimizer.n_moments());
+            head.prepare(optimizer.moments());
             let (mut room, batch, input) = (Default::default(), data.batch(), data.input());
             let rate = if optimizer.name() == "adam" { 0.03 } else { 0.1 };
             let mut losses = Vec::new();
@@ -527,7 +527,7 @@ proptest! {
         let optimizer = Optimizer::adam();
         let (mut rooms, mut gradients) = <([_; 2], [Activations; 2])>::default();
         for head in [&mut exact, &mut screened] {
-            head.prepare(optimizer.n_moments());
+            head.prepare(optimizer.moments());
         }
         for number in 0..2 {
             let update = update(optimizer, 1e-3, number);

@@ -333,7 +333,7 @@ impl Session<'_> {
                 n_features: shape.n_features,
                 n_labels: system.n_outputs(shape),
                 batch_size: self.training.batch_size,
-                n_moments: self.optimizer.n_moments(),
+                moments: self.optimizer.moments(),
                 keeps_best: validates && self.training.keep == trainer::Keep::Best,
                 clips: self.training.clip_norm.is_some(),
             },

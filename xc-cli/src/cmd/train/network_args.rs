@@ -113,6 +113,8 @@ enum OptimizerName {
     Adamw,
     Momentum,
     Sgd,
+    /// Adagrad with one number for each row of weights
+    RowAdagrad,
 }
 
 /// A schedule; in the library each is a type.
@@ -136,7 +138,7 @@ pub(super) fn show_default(preset: &Preset, arg: clap::Arg) -> clap::Arg {
         "loss" => name_of(&preset.params.loss),
         "epochs" => training.epochs.to_string(),
         "batch_size" => training.batch_size.to_string(),
-        "rate" => format!("{} for adam and adamw, 0.1 for momentum, 1 for sgd", training.rate),
+        "rate" => format!("{} for adam and adamw, 0.1 for momentum, 1 for sgd, 0.02 for row-adagrad", training.rate),
         _ => return arg,
     };
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
@@ -197,6 +199,7 @@ impl NetworkArgs {
                 OptimizerName::Adam | OptimizerName::Adamw => preset.training.rate,
                 OptimizerName::Momentum => 0.1,
                 OptimizerName::Sgd => 1.0,
+                OptimizerName::RowAdagrad => 0.02,
             }),
             seed,
             encoder: None,
@@ -287,6 +290,7 @@ impl NetworkArgs {
             OptimizerName::Adam | OptimizerName::Adamw => Optimizer::adam(),
             OptimizerName::Momentum => Optimizer::momentum(),
             OptimizerName::Sgd => Optimizer::sgd(),
+            OptimizerName::RowAdagrad => Optimizer::row_adagrad(),
         }
         .with_weight_decay(decay))
     }

@@ -21,6 +21,7 @@ use super::tiled::{self, List, Pass, Table, TiledScratch, Truth};
 use super::{Head, Ranked, RowScratch};
 use crate::layer::{Leaves, Named};
 use crate::loss::Corrections;
+use crate::optim::Moments;
 use crate::sampler::{Candidates, LabelWeights, Lists, Queries, Sampler};
 use crate::state::{Arrays, State, StateError, Visitor, load_parameters, visit_parameters};
 use crate::{Activations, Init, Loss, Mode, Parameter, Step, StepCost, StepError, Targets, Update};
@@ -528,8 +529,8 @@ impl State for Sampled {
         self.rows.n() * (self.rows.width() + 1)
     }
 
-    fn prepare(&mut self, n_moments: usize) {
-        self.rows.prepare(n_moments);
+    fn prepare(&mut self, moments: Moments) {
+        self.rows.prepare(moments);
     }
 
     fn visit(&self, f: &mut Visitor<'_>) -> Result<(), StateError> {

@@ -1,6 +1,7 @@
 //! Weights of labels in f32 or bf16, with what an optimiser remembers of them.
 
 use crate::head::tiled::Table;
+use crate::optim::Moments;
 use crate::parameter::{Decay, Init, Parameter, RowsMut};
 use crate::sampler::LabelWeights;
 use crate::state::{self, Array, Arrays, Role, Slice, StateError, Visitor};
@@ -63,16 +64,16 @@ impl Rows {
         &mut self.bias
     }
 
-    pub(super) fn prepare(&mut self, n_moments: usize) {
-        self.bias.prepare(n_moments);
-        let len = self.weights.len();
-        self.moments.resize_with(n_moments, || FloatBuffer::zeros(DType::F32, len));
+    pub(super) fn prepare(&mut self, moments: Moments) {
+        self.bias.prepare(moments);
+        let len = moments.len(self.n(), self.width);
+        self.moments.resize_with(moments.n, || FloatBuffer::zeros(DType::F32, len));
     }
 
     /// The arrays of the weights; the biases are a parameter.
     pub(super) fn visit(&self, f: &mut Visitor<'_>) -> Result<(), StateError> {
         for (name, role, values) in self.arrays() {
-            let of = Slice::whole(&name, role, values.dtype(), [self.n(), self.width]);
+            let of = Slice::whole(&name, role, values.dtype(), shape(self.n(), values));
             f(Array { of, bytes: values.bytes() })?;
         }
         Ok(())
@@ -85,9 +86,9 @@ impl Rows {
     }
 
     pub(super) fn load(&mut self, from: &dyn Arrays) -> Result<(), StateError> {
-        let shape = [self.n(), self.width];
+        let n = self.n();
         let read = |name: &str, role, values: &mut FloatBuffer| {
-            let of = Slice::whole(name, role, values.dtype(), shape);
+            let of = Slice::whole(name, role, values.dtype(), shape(n, values));
             from.read(&of, values.bytes_mut())
         };
         read(WEIGHTS, Role::Answer, &mut self.weights)?;
@@ -112,6 +113,11 @@ impl Rows {
     pub(super) fn named_bias_mut(&mut self) -> crate::Named<&mut Parameter> {
         crate::Named { name: BIAS.to_owned(), parameter: &mut self.bias }
     }
+}
+
+/// Rows of an array: of weights, or of a moment of weights or rows.
+fn shape(n: usize, values: &FloatBuffer) -> [usize; 2] {
+    [n, values.len() / n.max(1)]
 }
 
 const WEIGHTS: &str = "head.weights";

@@ -3,6 +3,7 @@
 use super::Sparse;
 use crate::Parameter;
 use crate::layer::Named;
+use crate::optim::Moments;
 use crate::state::{self, Array, Arrays, Role, Slice, State, StateError, Visitor, load_parameters, visit_parameters};
 use serde_json::json;
 use xc_sparse::buffer::FloatBuffer;
@@ -34,10 +35,10 @@ impl State for Sparse {
         self.connections.len() + self.connections.n_labels()
     }
 
-    fn prepare(&mut self, n_moments: usize) {
-        self.bias.prepare(n_moments);
+    fn prepare(&mut self, moments: Moments) {
+        self.bias.prepare(moments);
         let (of, len) = (self.params.moments, self.connections.len());
-        self.moments.resize_with(n_moments, || FloatBuffer::zeros(of, len));
+        self.moments.resize_with(moments.n, || FloatBuffer::zeros(of, len));
     }
 
     fn visit(&self, f: &mut Visitor<'_>) -> Result<(), StateError> {
