@@ -115,10 +115,11 @@ fn a_checkpoint_of_other_settings_is_refused() {
     let mut child =
         folder.command(&format!("{train} --epochs 4000 --candidates 5 --uniform 40 --quiet")).spawn().unwrap();
     let state = folder.path("m.checkpoint");
-    let has_part = || {
-        std::fs::read_dir(&state)
-            .is_ok_and(|mut entries| entries.any(|e| e.is_ok_and(|e| e.path().join("config.json").exists())))
+    // What is still being written lies in a folder whose name begins with a dot.
+    let is_part = |e: std::fs::DirEntry| {
+        !e.file_name().to_string_lossy().starts_with('.') && e.path().join("config.json").exists()
     };
+    let has_part = || std::fs::read_dir(&state).is_ok_and(|mut entries| entries.any(|e| e.is_ok_and(is_part)));
     let began = std::time::Instant::now();
     while !has_part() && began.elapsed().as_secs() < 60 {
         std::thread::sleep(std::time::Duration::from_millis(5));

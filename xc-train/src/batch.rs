@@ -1,8 +1,9 @@
 //! Instances side by side: a batch, and the data it is cut from.
 
+use crate::TargetRows;
 use crate::table::Entries;
 use thiserror::Error;
-use xc_sparse::{DenseRows, LabelRows, Rows, SparseRow};
+use xc_sparse::{DenseRows, Rows, SparseRow};
 
 /// Features of all instances.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +12,39 @@ pub enum Features<'a> {
     Sparse(Rows<'a>),
     /// Vectors computed elsewhere; see [`crate::encoder::Precomputed`].
     Dense(DenseRows<'a>),
+    /// One feature of weight 1 each: sparse rows in 4 bytes an instance.
+    OneHot(OneHot<'a>),
+}
+
+/// Instances of one feature each, whose weight is 1.
+#[derive(Clone, Copy, Debug)]
+pub struct OneHot<'a> {
+    features: &'a [u32],
+    n_features: usize,
+}
+
+impl<'a> OneHot<'a> {
+    /// The feature of each instance, all below `n_features`.
+    ///
+    /// # Panics
+    /// If one is not.
+    pub fn new(features: &'a [u32], n_features: usize) -> Self {
+        assert!(features.iter().all(|&f| (f as usize) < n_features), "a feature is not below {n_features}");
+        Self { features, n_features }
+    }
+
+    /// Number of features that may occur.
+    pub fn n_features(&self) -> usize {
+        self.n_features
+    }
+
+    /// The row of instance `i`.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn row(&self, i: usize) -> SparseRow<'a> {
+        SparseRow { indices: std::slice::from_ref(&self.features[i]), values: &[1.0] }
+    }
 }
 
 impl Features<'_> {
@@ -19,6 +53,7 @@ impl Features<'_> {
         match self {
             Self::Sparse(rows) => rows.len(),
             Self::Dense(rows) => rows.len(),
+            Self::OneHot(rows) => rows.features.len(),
         }
     }
 
@@ -32,6 +67,7 @@ impl Features<'_> {
         match self {
             Self::Sparse(rows) => rows.n_features(),
             Self::Dense(rows) => rows.width(),
+            Self::OneHot(rows) => rows.n_features,
         }
     }
 
@@ -41,6 +77,7 @@ impl Features<'_> {
             let row = match self {
                 Self::Sparse(rows) => rows.row(i).values,
                 Self::Dense(rows) => rows.row(i),
+                Self::OneHot(_) => &[],
             };
             row.iter().any(|v| !v.is_finite())
         })
@@ -52,7 +89,7 @@ impl Features<'_> {
 #[derive(Clone, Copy, Debug)]
 pub struct Examples<'a> {
     features: Features<'a>,
-    targets: &'a LabelRows,
+    targets: TargetRows<'a>,
 }
 
 /// Why features and targets are no examples.
@@ -80,7 +117,8 @@ impl<'a> Examples<'a> {
     ///
     /// # Errors
     /// Lengths differ; a feature is not finite.
-    pub fn try_new(features: Features<'a>, targets: &'a LabelRows) -> Result<Self, ExamplesError> {
+    pub fn try_new(features: Features<'a>, targets: impl Into<TargetRows<'a>>) -> Result<Self, ExamplesError> {
+        let targets = targets.into();
         if features.len() != targets.len() {
             return Err(ExamplesError::Length { n_features: features.len(), n_targets: targets.len() });
         }
@@ -106,7 +144,7 @@ impl<'a> Examples<'a> {
     }
 
     /// The targets.
-    pub fn targets(&self) -> &'a LabelRows {
+    pub fn targets(&self) -> TargetRows<'a> {
         self.targets
     }
 }
@@ -180,6 +218,7 @@ impl Batch {
             match features {
                 Features::Sparse(rows) => self.push_sparse(i as u32, rows.row(i)),
                 Features::Dense(rows) => self.push_dense(i as u32, rows.row(i)),
+                Features::OneHot(rows) => self.push_sparse(i as u32, rows.row(i)),
             }
         }
     }
@@ -194,7 +233,7 @@ impl Batch {
     pub fn fill(&mut self, examples: &Examples<'_>, rows: &[u32]) {
         self.fill_features(examples.features, rows.iter().map(|&i| i as usize));
         for (at, &i) in rows.iter().enumerate() {
-            self.targets.extend_from_slice(examples.targets.row(i as usize));
+            examples.targets.append(i as usize, &mut self.targets);
             self.target_ptr[at + 1] = self.targets.len() as u32;
         }
         if !self.is_dense {
@@ -304,7 +343,7 @@ impl<'a> Targets<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xc_sparse::CsrMatrix;
+    use xc_sparse::{CsrMatrix, LabelRows};
 
     #[test]
     fn a_batch_shows_its_rows_by_instance_and_by_feature() {

@@ -60,15 +60,17 @@ mod parameter;
 pub mod sampler;
 #[cfg(feature = "train")]
 pub mod schedule;
+pub mod skipgram;
 pub mod state;
 mod step;
 mod stored;
 pub mod table;
+mod targets;
 #[cfg(feature = "train")]
 pub mod trainer;
 
 pub use activations::{Activation, Activations, Mode};
-pub use batch::{Batch, Examples, ExamplesError, Features, Targets};
+pub use batch::{Batch, Examples, ExamplesError, Features, OneHot, Targets};
 pub use encoder::Encoder;
 pub use head::Head;
 pub use layer::Named;
@@ -80,6 +82,7 @@ pub use parameter::{Decay, Init, Parameter, RowsMut};
 #[cfg(feature = "train")]
 pub use schedule::Schedule;
 pub use step::{Rule, Step, StepCost, StepError, StepParams, Update};
+pub use targets::{TargetRows, Windows};
 #[cfg(feature = "train")]
 pub use trainer::{TrainParams, Trainer};
 pub use xc_sparse::DenseRows;

@@ -125,11 +125,15 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         n_labels,
         buffer: Vec::new(),
     };
-    let mut run = Run { model: &model, only, args, input, proven: 0, unproven: 0 };
+    let mut run = Run { model: &model, only, args, input, proven: 0, unproven: 0, unknown: 0 };
     if from_stdin {
         run.lines(&mut queries, writer, context)?;
     } else {
         run.file(&mut queries, writer, context)?;
+    }
+    if run.unknown > 0 {
+        let (input, n) = (&run.input, run.unknown);
+        context.warn(format_args!("{input}: texts without a word that the model knows: {n}; their answers are empty"));
     }
     if run.unproven > 0 {
         let all = run.proven + run.unproven;
@@ -162,6 +166,8 @@ struct Run<'a> {
     /// Answers that are proven to be those of a full scan, and others that are not.
     proven: u64,
     unproven: u64,
+    /// Texts of which the model knows no term, and has nothing to say.
+    unknown: usize,
 }
 
 impl Run<'_> {
@@ -191,6 +197,7 @@ impl Run<'_> {
             outcome.map_err(|source| query_error(&BatchError { query: 0, source }, number, &self.input))?;
             writer.row(&answer.labels)?;
             writer.out.send()?;
+            self.unknown += usize::from(answer.known_terms == Some(0) && answer.labels.is_empty());
             answer.certificate.iter().for_each(|certificate| self.count(certificate.exact));
             number += 1;
         }
@@ -210,6 +217,8 @@ impl Run<'_> {
             for row in answers.ranked.iter() {
                 writer.row(row)?;
             }
+            let known = answers.known_terms.iter().zip(answers.ranked.iter());
+            self.unknown += known.filter(|(known, row)| **known == 0 && row.is_empty()).count();
             answers.certificates.iter().for_each(|certificate| self.count(certificate.exact));
             done += batch.len();
             task.advance(batch.len() as u64);

@@ -65,9 +65,12 @@ impl Queries {
         let mut options = input.options();
         let about = model.describe();
         options.n_features = Some(about.n_features);
-        let format = match options.format {
-            Some(format) => format,
-            None => Format::detect(path)?,
+        let format = match options.format.map_or_else(|| Format::detect(path), Ok) {
+            // Plain lines are fastText without labels.
+            Err(e) if about.takes == InputKind::Text && matches!(e.kind(), ReadErrorKind::UnknownFormat) => {
+                Format::FastText
+            }
+            format => format?,
         };
         options.format = Some(format);
         let name = path.display().to_string();

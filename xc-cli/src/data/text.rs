@@ -46,6 +46,14 @@ pub(crate) struct TextArgs {
     /// Values of the last five options by name; any of them given beside it is a change to it
     #[arg(id = "text_preset", long = "text.preset", value_name = "NAME", value_enum, conflicts_with_all = OTHER_KINDS)]
     preset: Option<Preset>,
+    #[command(flatten)]
+    tokens: TokenArgs,
+}
+
+/// What a word of a text is.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Text options")]
+pub(crate) struct TokenArgs {
     /// Shortest word, in characters
     #[arg(long = "text.min-chars", value_name = "N", default_value_t = 2)]
     min_chars: u32,
@@ -58,6 +66,19 @@ pub(crate) struct TextArgs {
     /// Drop accents
     #[arg(long = "text.strip-accents")]
     strip_accents: bool,
+}
+
+impl TokenArgs {
+    /// Parameters of a pipeline that cuts words so.
+    pub(crate) fn params(&self) -> PipelineParams {
+        PipelineParams {
+            case: if self.keep_case { Case::Keep } else { Case::Lower },
+            accents: if self.strip_accents { Accents::Strip } else { Accents::Keep },
+            tokens: if self.split_at_blanks { TokenRule::Whitespace } else { TokenRule::Words },
+            min_token_chars: self.min_chars,
+            ..PipelineParams::default()
+        }
+    }
 }
 
 /// The options that choose and bound kinds of terms in another way than one size a kind.
@@ -114,16 +135,8 @@ impl TextArgs {
         // anyway.
         let fold =
             sizes.fold.filter(|&n| n > 0).map(|n_features| HashingParams { n_features, ..HashingParams::default() });
-        let params = PipelineParams {
-            case: if self.keep_case { Case::Keep } else { Case::Lower },
-            accents: if self.strip_accents { Accents::Strip } else { Accents::Keep },
-            tokens: if self.split_at_blanks { TokenRule::Whitespace } else { TokenRule::Words },
-            min_token_chars: self.min_chars,
-            blocks: self.blocks(sizes),
-            oov_slots: sizes.oov.unwrap_or(0),
-            fold,
-            ..PipelineParams::default()
-        };
+        let (blocks, oov_slots) = (self.blocks(sizes), sizes.oov.unwrap_or(0));
+        let params = PipelineParams { blocks, oov_slots, fold, ..self.tokens.params() };
         params.check().map_err(|e| CliError::usage(format_args!("text options: {}", chain(&e))))?;
         Ok(params)
     }

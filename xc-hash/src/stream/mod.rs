@@ -88,6 +88,8 @@ pub enum Purpose {
     SingularVectors,
     /// Functions of locality-sensitive families.
     Lsh,
+    /// Which occurrences of frequent words are left out.
+    Subsample,
     /// A purpose of a program of its own.
     Custom(u32),
 }
@@ -107,6 +109,7 @@ impl Purpose {
             Self::Negatives => 9,
             Self::SingularVectors => 10,
             Self::Lsh => 11,
+            Self::Subsample => 12,
             Self::Custom(number) => 1 << 32 | u64::from(number),
         }
     }

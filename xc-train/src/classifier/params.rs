@@ -44,6 +44,8 @@ pub enum InputKind {
 pub enum EmbeddingInit {
     /// Random values; sums go through a ReLU.
     Random,
+    /// Random values; sums are handed on as they are.
+    Linear,
     /// Latent semantic analysis (a truncated SVD) of the training rows; sums are handed on as they
     /// are.
     Lsa,
@@ -53,7 +55,7 @@ impl EmbeddingInit {
     /// Usual share of the learning rate for such embeddings. A tenth is a guess.
     pub fn usual_rate(self) -> f32 {
         match self {
-            Self::Random => 1.0,
+            Self::Random | Self::Linear => 1.0,
             Self::Lsa => 0.1,
         }
     }
@@ -303,6 +305,7 @@ impl ClassifierParams {
             InputKind::Sparse => {
                 let (activation, init) = match params.init {
                     EmbeddingInit::Random => (Activation::Relu, init),
+                    EmbeddingInit::Linear => (Activation::Identity, init),
                     EmbeddingInit::Lsa => (Activation::Identity, Init::Zeros),
                 };
                 let bag = Bag::new(n_features, params.widths[0], activation, params.input_dropout, init);

@@ -179,6 +179,7 @@ impl Classifier {
         let (kind, width) = match queries {
             Features::Sparse(rows) => (InputKind::Sparse, rows.n_features()),
             Features::Dense(rows) => (InputKind::Dense, rows.width()),
+            Features::OneHot(rows) => (InputKind::Sparse, rows.n_features()),
         };
         self.check_width(kind, width)?;
         self.check_candidates(queries.len(), only)?;

@@ -32,6 +32,9 @@ pub const UNIFORM: &str = "uniform";
 /// An output layer whose steps score some labels: [`lns`].
 pub const LNS: &str = "lns";
 
+/// Word vectors, a part of a classifier: [`skipgram`].
+pub const SKIPGRAM: &str = "skipgram";
+
 /// Every kind of classifier.
 pub const ALL: [fn() -> Preset; 3] = [dense, uniform, lns];
 
@@ -138,6 +141,37 @@ pub fn lns_of(data: &str) -> Option<Preset> {
     Some(preset)
 }
 
+/// A word's vector of 200 values, as it is, predicts the words around it through the output layer
+/// of [`lns`]. What is kept of the classifier are the vectors: [`crate::skipgram`].
+pub fn skipgram() -> Preset {
+    let mut preset = of_words(lns());
+    #[cfg(feature = "train")]
+    {
+        let training = &mut preset.training;
+        (training.batch_size, training.epochs, training.rate) = (512, 5, 1e-3);
+    }
+    preset
+}
+
+/// As [`skipgram`], with the output layer and training of [`lns_of`] `text8`, the only text there.
+pub fn skipgram_of(data: &str) -> Option<Preset> {
+    (data == "text8").then(|| lns_of(data)).flatten().map(of_words)
+}
+
+fn of_words(mut preset: Preset) -> Preset {
+    preset.name = SKIPGRAM;
+    preset.params.loss = Loss::Softmax;
+    preset.params.encoder = EncoderParams {
+        input: InputKind::Sparse,
+        widths: vec![200],
+        init: EmbeddingInit::Linear,
+        embedding_rate: EmbeddingInit::Linear.usual_rate(),
+        input_dropout: 0.0,
+        dropout: 0.0,
+    };
+    preset
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,6 +186,10 @@ mod tests {
         }
         for data in ["amazon-670k", "wikilshtc-325k", "text8"] {
             lns_of(data).unwrap().params.check(1000, 50_000).unwrap();
+        }
+        for preset in [skipgram(), skipgram_of("text8").unwrap()] {
+            preset.params.check(1000, 50_000).unwrap();
+            assert_eq!((preset.name, &preset.params.encoder.widths[..]), (SKIPGRAM, &[200][..]));
         }
         assert!(named("tree").is_none() && lns_of("tree").is_none());
     }

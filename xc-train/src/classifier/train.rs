@@ -63,7 +63,7 @@ impl Classifier {
             }
         }
         let below = if loss == Loss::SquaredHinge && self.is_sparse() { BELOW } else { 0.0 };
-        let counts = counts(train);
+        let counts = train.examples().targets().counts(train.rows());
         let biases = prior(&counts, train.rows().len(), loss);
         let bias = self.network.head_mut().bias_mut();
         bias.iter_mut().zip(biases).for_each(|(bias, prior)| *bias = prior - below);
@@ -84,14 +84,6 @@ impl Classifier {
         }
         Ok(())
     }
-}
-
-/// How often each label is true.
-fn counts(train: &Subset<'_>) -> Vec<u32> {
-    let targets = train.examples().targets();
-    let mut counts = vec![0u32; targets.n_labels()];
-    train.rows().iter().flat_map(|&i| targets.row(i as usize)).for_each(|&label| counts[label as usize] += 1);
-    counts
 }
 
 /// The biases with the least loss for a network that knows only how often each label is true,
@@ -126,7 +118,7 @@ mod tests {
         let x = CsrMatrix::zero((6, 3));
         let sample = Subset::all(Examples::try_new(Features::Sparse(Rows::new(x.view())), &targets).unwrap());
         for loss in [Loss::Softmax, Loss::Bce, Loss::SquaredHinge] {
-            let bias = prior(&counts(&sample), 6, loss);
+            let bias = prior(&sample.examples().targets().counts(sample.rows()), 6, loss);
             // Rows without features see the biases alone, since nothing else is there.
             let total = |bias: &[f32]| {
                 let one = |i| loss.of_row(&mut bias.to_vec(), targets.row(i), 1.0);

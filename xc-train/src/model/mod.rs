@@ -22,6 +22,7 @@ mod merge;
 mod open;
 mod query;
 mod scratch;
+mod skipgram;
 mod system;
 mod tree;
 
@@ -51,7 +52,7 @@ use xc_sparse::{CsrMatrix, Rows, SparseRow};
 /// Every kind of model that opens. A further kind of classifier is a preset in the list of those,
 /// any other an adapter in a file of its own and an entry here.
 fn kinds() -> impl Iterator<Item = Kind> {
-    [tree::TREE].into_iter().chain(classifier::kinds()).chain([mach::MACH])
+    [tree::TREE].into_iter().chain(classifier::kinds()).chain([mach::MACH, skipgram::SKIPGRAM])
 }
 
 /// A trained model of any kind.

@@ -41,10 +41,7 @@ impl ValidationParams {
             metrics.ks.extend(metric.k().filter(|k| !KS.contains(k)));
             depth = depth.max(metric.k().unwrap_or(WHOLE));
             if let Metric::Psp(_) | Metric::Psndcg(_) = metric {
-                let mut counts = vec![0; targets.n_labels()];
-                for &row in train.rows() {
-                    targets.row(row as usize).iter().for_each(|&label| counts[label as usize] += 1);
-                }
+                let counts = targets.counts(train.rows());
                 metrics.propensity = Some(Propensity::from_counts(train.len(), &counts, 0.55, 1.5)?);
             }
         }

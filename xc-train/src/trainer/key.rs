@@ -34,6 +34,7 @@ impl Trainer<'_> {
             let examples = sample.examples();
             key.bytes(bytemuck::cast_slice(sample.rows()));
             key.numbers(&[examples.features().width() as u64, examples.targets().n_labels() as u64]);
+            let mut labels = Vec::new();
             for i in sample.rows().iter().map(|&i| i as usize) {
                 match examples.features() {
                     Features::Sparse(rows) => {
@@ -41,8 +42,11 @@ impl Trainer<'_> {
                         key.bytes(bytemuck::cast_slice(rows.row(i).values));
                     }
                     Features::Dense(rows) => key.bytes(bytemuck::cast_slice(rows.row(i))),
+                    Features::OneHot(rows) => key.bytes(bytemuck::cast_slice(rows.row(i).indices)),
                 }
-                key.bytes(bytemuck::cast_slice(examples.targets().row(i)));
+                labels.clear();
+                examples.targets().append(i, &mut labels);
+                key.bytes(bytemuck::cast_slice(&labels));
             }
         }
         key.finish()

@@ -1,6 +1,6 @@
 //! `xc train dense`: a network with one output per label.
 
-use super::inputs::DataArgs;
+use super::instances::FileArgs;
 use super::network::{self, Shape, System, params_error};
 use super::network_args::{NetworkArgs, show_default};
 use crate::context::Context;
@@ -32,7 +32,7 @@ use xc_train::classifier::{ClassifierParams, Preset, preset};
 )))]
 pub(crate) struct Args {
     #[command(flatten)]
-    data: DataArgs,
+    data: FileArgs,
     #[command(flatten)]
     network: NetworkArgs,
 }

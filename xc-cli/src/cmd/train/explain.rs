@@ -77,7 +77,7 @@ fn as_text(plan: &Plan<'_>) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "{what:<12} {text}");
     };
-    line("data", format!("{}: {rows} instances", args.data.train.display()));
+    line("data", format!("{}: {rows} instances", args.data.place.train.display()));
     line("", format!("{} features, {:.1} an instance", data.width(), data.sparse().nnz() as f64 / rows as f64));
     line("", format!("{n_labels} labels, {:.2} an instance", data.labels.nnz() as f64 / rows as f64));
     if seen < n_labels {

@@ -11,19 +11,36 @@ use xc_hash::text::PipelineParams;
 use xc_sparse::io::{LabelNames, UnknownLabels};
 use xc_sparse::store::{Checkpoint, CheckpointError, CheckpointFolder, ContainerWriter, Layout};
 
-/// Options that every kind of training takes.
+/// What is trained on, and where the model and its checkpoint are kept.
 #[derive(clap::Args, Debug)]
-pub(crate) struct DataArgs {
+pub(crate) struct PlaceArgs {
     /// Training instances
     #[arg(long, value_name = "FILE")]
     pub(super) train: PathBuf,
+    /// Folder to save the model in; an existing model is replaced when the new one is complete
+    #[arg(long, value_name = "DIR")]
+    pub(super) model: PathBuf,
+    /// Folder for finished parts of the training, new, empty or of an interrupted run [default:
+    /// MODEL.checkpoint]; what was written into it is removed on success
+    #[arg(long, value_name = "DIR")]
+    pub(super) checkpoint: Option<PathBuf>,
+    /// Go on from the checkpoint of an interrupted run with the same data and options
+    #[arg(long)]
+    pub(super) resume: bool,
+    /// Remove what an interrupted run left in the checkpoint, and begin anew
+    #[arg(long, conflicts_with = "resume")]
+    pub(super) restart: bool,
+}
+
+/// Options of every kind of training that learns from instances with labels.
+#[derive(clap::Args, Debug)]
+pub(crate) struct DataArgs {
+    #[command(flatten)]
+    pub(super) place: PlaceArgs,
     /// Labels of the training instances, where --train does not carry them (npz, npy, two-file
     /// form)
     #[arg(long, value_name = "FILE")]
     pub(super) train_labels: Option<PathBuf>,
-    /// Folder to save the model in; an existing model is replaced when the new one is complete
-    #[arg(long, value_name = "DIR")]
-    pub(super) model: PathBuf,
     /// Instances to score the finished model on. Of networks they also choose the epoch whose
     /// parameters are kept (--monitor, --keep)
     #[arg(long, value_name = "FILE")]
@@ -38,23 +55,13 @@ pub(crate) struct DataArgs {
     /// model
     #[arg(long)]
     pub(super) tfidf: bool,
-    /// Folder for finished parts of the training, new, empty or of an interrupted run [default:
-    /// MODEL.checkpoint]; what was written into it is removed on success
-    #[arg(long, value_name = "DIR")]
-    pub(super) checkpoint: Option<PathBuf>,
-    /// Go on from the checkpoint of an interrupted run with the same data and options
-    #[arg(long)]
-    pub(super) resume: bool,
-    /// Remove what an interrupted run left in the checkpoint, and begin anew
-    #[arg(long, conflicts_with = "resume")]
-    pub(super) restart: bool,
     #[command(flatten)]
     pub(super) input: InputArgs,
     #[command(flatten)]
     pub(super) text: TextArgs,
 }
 
-impl DataArgs {
+impl PlaceArgs {
     /// Where finished parts are kept.
     pub(super) fn checkpoint(&self) -> PathBuf {
         self.checkpoint.clone().unwrap_or_else(|| beside(&self.model, "checkpoint"))
@@ -104,7 +111,9 @@ impl DataArgs {
         interrupt::resumable(path);
         Ok(folder)
     }
+}
 
+impl DataArgs {
     /// Reads everything; `further` files are only looked at.
     pub(super) fn read(
         &self,
@@ -115,12 +124,12 @@ impl DataArgs {
         // The further files are looked at first: a wrong name should not cost the reading of a
         // large one.
         let named = [&self.train_labels, &self.validation, &self.validation_labels, &self.label_names];
-        for path in named.into_iter().chain(further.iter().copied()).flatten().chain([&self.train]) {
+        for path in named.into_iter().chain(further.iter().copied()).flatten().chain([&self.place.train]) {
             std::fs::File::open(path)
                 .map_err(|e| CliError::usage(format_args!("{}: {}", path.display(), chain(&e))))?;
         }
         let train = read_training(
-            &self.train,
+            &self.place.train,
             self.train_labels.as_deref(),
             self.label_names.as_deref(),
             &self.input,

@@ -1,26 +1,140 @@
-//! Instances to train on, sparse or as vectors, and others to watch.
+//! What networks learn from, wherever it comes from, and others to watch.
 
-use super::inputs::DataArgs;
+use super::corpus::WordText;
+use super::inputs::{DataArgs, PlaceArgs};
 use crate::context::Context;
-use crate::data::{Datasets, KnownLabels, read_vectors, vector_source};
+use crate::data::{Dataset, Datasets, KnownLabels, read_vectors, vector_source};
 use crate::error::{CliError, chain};
 use std::path::PathBuf;
-use xc_hash::text::PipelineParams;
 use xc_sparse::io::{LabelNames, NameColumn, UnknownLabels, read_label_names};
+use xc_train::classifier::InputKind;
+use xc_train::{Features, TargetRows};
+
+/// Where a command's instances come from.
+pub(super) trait Source {
+    /// The training file, and where the model will be.
+    fn place(&self) -> &PlaceArgs;
+
+    /// What the instances are, before they are read.
+    fn input(&self) -> InputKind {
+        InputKind::Sparse
+    }
+
+    /// Whether there is a file of instances to judge by.
+    fn has_validation(&self) -> bool {
+        false
+    }
+
+    /// Refuses options that are impossible, before the long work.
+    fn check(&self) -> Result<(), CliError>;
+
+    /// Reads everything that the options name.
+    fn read(&self, context: &Context) -> Result<Instances, CliError>;
+}
+
+/// Instances in memory.
+#[expect(clippy::large_enum_variant, reason = "a command has one of them")]
+pub(super) enum Instances {
+    /// With labels, out of files.
+    Files(Datasets),
+    /// Words of a text.
+    Words(WordText),
+}
+
+impl Instances {
+    /// Features of the instances to learn from.
+    pub(super) fn features(&self) -> Features<'_> {
+        match self {
+            Self::Files(sets) => sets.train.features(),
+            Self::Words(text) => text.corpus.features(),
+        }
+    }
+
+    /// Their labels.
+    pub(super) fn targets(&self) -> TargetRows<'_> {
+        match self {
+            Self::Files(sets) => (&sets.train.labels).into(),
+            Self::Words(text) => text.corpus.targets(),
+        }
+    }
+
+    /// The instances of the validation file, where there is one.
+    pub(super) fn validation(&self) -> Option<&Dataset> {
+        self.files().and_then(|sets| sets.validation.as_ref())
+    }
+
+    /// Instances out of files.
+    pub(super) fn files(&self) -> Option<&Datasets> {
+        match self {
+            Self::Files(sets) => Some(sets),
+            Self::Words(_) => None,
+        }
+    }
+
+    /// Bytes in memory.
+    pub(super) fn n_bytes(&self) -> u64 {
+        match self {
+            Self::Files(sets) => sets.n_bytes(),
+            Self::Words(text) => text.corpus.n_bytes(),
+        }
+    }
+
+    /// Bytes that stay in files until they are looked at.
+    pub(super) fn mapped_bytes(&self) -> u64 {
+        let sets = self.files().into_iter().flat_map(|sets| std::iter::once(&sets.train).chain(&sets.validation));
+        sets.map(Dataset::mapped_bytes).sum()
+    }
+}
+
+/// Files of instances, sparse or as vectors.
+#[derive(clap::Args, Debug)]
+pub(crate) struct FileArgs {
+    #[command(flatten)]
+    pub(super) data: DataArgs,
+    /// Vectors of the training instances, npy; --train then only gives their labels
+    #[arg(long, value_name = "FILE.npy", conflicts_with_all = ["train_labels", "tfidf"], help_heading = "Options")]
+    features: Option<PathBuf>,
+    /// Vectors of the validation instances, npy; --validation then only gives their labels
+    #[arg(
+        long,
+        value_name = "FILE.npy",
+        requires = "validation",
+        conflicts_with = "validation_labels",
+        help_heading = "Options"
+    )]
+    validation_features: Option<PathBuf>,
+}
+
+impl Source for FileArgs {
+    fn place(&self) -> &PlaceArgs {
+        &self.data.place
+    }
+
+    fn input(&self) -> InputKind {
+        if self.features.is_some() { InputKind::Dense } else { InputKind::Sparse }
+    }
+
+    fn has_validation(&self) -> bool {
+        self.data.validation.is_some()
+    }
+
+    fn check(&self) -> Result<(), CliError> {
+        self.data.text.params().map(drop)
+    }
+
+    fn read(&self, context: &Context) -> Result<Instances, CliError> {
+        read(self, context).map(Instances::Files)
+    }
+}
 
 /// Reads everything that the options name. Vectors and sparse features do not go together.
-pub(super) fn read(
-    data: &DataArgs,
-    features: Option<&PathBuf>,
-    validation_features: Option<&PathBuf>,
-    text: &PipelineParams,
-    context: &Context,
-) -> Result<Datasets, CliError> {
+fn read(args: &FileArgs, context: &Context) -> Result<Datasets, CliError> {
+    let FileArgs { data, features, validation_features } = args;
     let format = data.input.format;
-    let train = vector_source(&data.train, data.train_labels.as_deref(), features.map(|f| &**f), format, "train")?;
+    let train = vector_source(&data.place.train, data.train_labels.as_deref(), features.as_deref(), format, "train")?;
     let validation = match &data.validation {
         Some(main) => {
-            let features = validation_features.map(|f| &**f);
+            let features = validation_features.as_deref();
             vector_source(main, data.validation_labels.as_deref(), features, format, "validation")?
         }
         None => None,
@@ -30,10 +144,10 @@ pub(super) fn read(
             return Err(CliError::usage(format_args!(
                 "{}: vectors, but the training instances of {} are sparse features; both are expected in one form",
                 source.vectors.display(),
-                data.train.display()
+                data.place.train.display()
             )));
         }
-        return data.read(&[], text, context);
+        return data.read(&[], &data.text.params()?, context);
     };
     if data.tfidf {
         return Err(CliError::usage("--tfidf: vectors are used as they are"));

@@ -2,7 +2,8 @@
 //! together.
 
 use super::dense::loss_for;
-use super::inputs::{DataArgs, checkpoint_error};
+use super::inputs::checkpoint_error;
+use super::instances::{FileArgs, Source};
 use super::network::{self, Keep, NetworkWatch, Session, Shape, System, Trained, params_error};
 use super::network_args::{NetworkArgs, show_default};
 use crate::context::Context;
@@ -45,7 +46,7 @@ use xc_train::mach::{self, CHECKPOINT, KIND, MachContainer, MachParams, Repetiti
 )))]
 pub(crate) struct Args {
     #[command(flatten)]
-    data: DataArgs,
+    data: FileArgs,
     /// Repetitions: more tell labels apart better, and cost as much more
     #[arg(
         long,
@@ -177,7 +178,7 @@ impl System for Args {
             ("dense_output_parameters", json!(sizing.dense_parameters())),
             ("steps", json!(steps)),
         ];
-        let (what, model) = (format!("{} repetitions, {n_values} parameters", numbers.len()), &self.data.model);
+        let (what, model) = (format!("{} repetitions, {n_values} parameters", numbers.len()), &self.data.place().model);
         Ok(Trained {
             save: Box::new(move |extras| {
                 let create = || repetitions.params.create(model, n_features, n_labels, &numbers);
@@ -190,12 +191,12 @@ impl System for Args {
                     Ok(())
                 })
             }),
-            answer: Box::new(move |features| {
+            answer: Some(Box::new(move |features| {
                 let container = MachContainer::open(model, OpenMode::Map);
                 let (mach, _) = container.and_then(|c| c.model(None)).map_err(|e| CliError::failed(chain(&e)))?;
                 let answers = mach.predict_batch(features, &mach.asking(5));
                 answers.map(|a| a.ranked).map_err(|e| CliError::failed(format_args!("validation: {}", chain(&e))))
-            }),
+            })),
             what,
             figures: figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         })
@@ -208,7 +209,7 @@ impl Args {
         params
             .sizing(session.shape.n_labels, numbers.len())
             .and_then(|sizing| params.assignment(session.shape.n_labels, &numbers).map(|_| sizing))
-            .map_err(|e| CliError::usage(format_args!("{}: {}", self.data.train.display(), chain(&e))))
+            .map_err(|e| CliError::usage(format_args!("{}: {}", self.data.place().train.display(), chain(&e))))
     }
 }
 
@@ -244,19 +245,25 @@ impl Repetitions<'_> {
             return Ok(0);
         }
         let assignment = params.assignment(n_labels, &[number]).map_err(|e| CliError::usage(chain(&e)))?;
-        let targets = bucket_rows(&assignment, 0, &session.sets.train.labels);
+        let targets = bucket_rows(&assignment, 0, session.labels());
         let judged = session.judged().map(|labels| bucket_rows(&assignment, 0, labels));
         let mut repetition = Repetition::new(params, n_features, number).map_err(|e| CliError::usage(chain(&e)))?;
         let part = format!("running-{number:04}");
-        let log = beside(&args.data.model, "log").join(format!("repetition-{number:04}"));
+        let log = beside(&args.data.place().model, "log").join(format!("repetition-{number:04}"));
         let keep = Some(Keep { part: part.clone(), log });
         let watch = NetworkWatch::new(session.context, format!("repetition {number}: "), "buckets");
         let seed = repetition_seed(params.classifier.seed, number);
-        let summary =
-            session.with_trainer(seed, &targets, judged.as_ref(), keep, &watch, |trainer, train, others| {
+        let summary = session.with_trainer(
+            seed,
+            (&targets).into(),
+            judged.as_ref(),
+            keep,
+            &watch,
+            |trainer, train, others| {
                 repetition.initialise(train, trainer.observer).map_err(|e| session.error(&e))?;
                 repetition.train(trainer, train, others).map_err(|e| session.error(&e))
-            })?;
+            },
+        )?;
         let write = |writer: &mut ContainerWriter| {
             params.describe(writer, n_features, n_labels, &[number]);
             repetition.write(writer)

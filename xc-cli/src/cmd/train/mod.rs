@@ -1,5 +1,7 @@
 //! `xc train`: one file a kind of model.
 
+mod candidate_args;
+mod corpus;
 mod cost;
 mod dense;
 mod explain;
@@ -12,6 +14,7 @@ mod memory;
 mod network;
 mod network_args;
 mod report;
+mod skipgram;
 mod tree;
 mod tree_args;
 mod uniform;
@@ -34,6 +37,7 @@ enum Kind {
     Dense(Box<dense::Args>),
     Uniform(Box<uniform::Args>),
     Lns(Box<lns::Args>),
+    Skipgram(Box<skipgram::Args>),
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
@@ -43,5 +47,6 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         Kind::Dense(args) => dense::run(args, context),
         Kind::Uniform(args) => uniform::run(args, context),
         Kind::Lns(args) => lns::run(args, context),
+        Kind::Skipgram(args) => skipgram::run(args, context),
     }
 }

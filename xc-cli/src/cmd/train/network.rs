@@ -3,14 +3,13 @@
 
 use super::cost::Costs;
 use super::explain::seen_labels;
-use super::inputs::{DataArgs, checkpoint_error, drop_checkpoint};
-use super::instances;
+use super::inputs::{PlaceArgs, checkpoint_error, drop_checkpoint};
+use super::instances::{Instances, Source};
 use super::log::Log;
 use super::memory::Forecast;
 use super::network_args::NetworkArgs;
 use super::report::{Report, score_against};
 use crate::context::{Context, format_bytes};
-use crate::data::{Datasets, FeatureRows};
 use crate::error::{CliError, chain};
 use crate::interrupt;
 use crate::measure::Meter;
@@ -30,7 +29,7 @@ use xc_train::classifier::{
 use xc_train::metrics::Metric;
 use xc_train::sampler::{Lists, SamplerParams};
 use xc_train::trainer::{self, CHECKPOINT, CheckpointAt, Event, Observer, STATE, Subset, TrainError};
-use xc_train::{Examples, Features, Loss, Optimizer, TrainParams, Trainer};
+use xc_train::{Examples, Features, Loss, Optimizer, TargetRows, TrainParams, Trainer};
 
 /// Least time between the checkpoints that are written after epochs.
 const CHECKPOINT_AFTER: Duration = Duration::from_secs(60);
@@ -97,8 +96,18 @@ type Ask<'t> = Box<dyn FnOnce(Features<'_>) -> Result<RankedBatch, CliError> + '
 pub(super) struct Trained<'t> {
     /// Begins the model folder and adds to it.
     pub(super) save: Save<'t>,
-    /// The five best labels of each instance, once the model is saved.
-    pub(super) answer: Ask<'t>,
+    /// The five best labels of each instance, once the model is saved; nothing where answers are no
+    /// labels.
+    pub(super) answer: Option<Ask<'t>>,
+    /// What it consists of, for a person.
+    pub(super) what: String,
+    /// Further figures.
+    pub(super) figures: Map<String, Value>,
+}
+
+/// A classifier that was trained.
+pub(super) struct Learned {
+    pub(super) classifier: Classifier,
     /// What it consists of, for a person.
     pub(super) what: String,
     /// Further figures.
@@ -115,10 +124,10 @@ pub(super) struct Keep {
 
 /// Everything that training the networks of one command needs.
 pub(super) struct Session<'a> {
-    pub(super) data: &'a DataArgs,
+    pub(super) place: &'a PlaceArgs,
     pub(super) args: &'a NetworkArgs,
     pub(super) context: &'a Context,
-    pub(super) sets: Datasets,
+    pub(super) instances: Instances,
     pub(super) shape: Shape,
     pub(super) params: ClassifierParams,
     training: TrainParams,
@@ -129,29 +138,33 @@ pub(super) struct Session<'a> {
 }
 
 /// Trains a network and saves it.
-pub(super) fn run(system: &dyn System, data: &DataArgs, args: &NetworkArgs, context: &Context) -> Result<(), CliError> {
+pub(super) fn run(
+    system: &dyn System,
+    source: &dyn Source,
+    args: &NetworkArgs,
+    context: &Context,
+) -> Result<(), CliError> {
     let meter = Meter::start();
-    let preset = system.preset();
+    let (preset, place) = (system.preset(), source.place());
     // What can be refused is refused before the long work: options first, then the output, then
     // the inputs.
-    let training = args.train_params(&preset, context.seed, data.validation.is_some())?;
+    let training = args.train_params(&preset, context.seed, source.has_validation())?;
     let optimizer = args.optimizer()?;
-    let input = if args.features.is_some() { InputKind::Dense } else { InputKind::Sparse };
-    let widest = Shape { input, n_features: usize::MAX, n_labels: 0, most_labels: 0 };
+    let widest = Shape { input: source.input(), n_features: usize::MAX, n_labels: 0, most_labels: 0 };
     system.params(&widest, context.seed)?;
-    let text = data.text.params()?;
-    data.check_model()?;
-    let folder = data.claim_checkpoint(system.checkpoint(), context)?;
+    source.check()?;
+    place.check_model()?;
+    let folder = place.claim_checkpoint(system.checkpoint(), context)?;
 
     let start = Instant::now();
-    let sets = instances::read(data, args.features.as_ref(), args.validation_features.as_ref(), &text, context)?;
+    let instances = source.read(context)?;
     let read_s = start.elapsed().as_secs_f64();
-    let shape = shape(&sets);
+    let shape = shape(&instances);
     let params = system.params(&shape, context.seed)?;
-    let judged = sets.validation.as_ref().map(|set| within(&set.labels, shape.n_labels));
+    let judged = instances.validation().map(|set| within(&set.labels, shape.n_labels));
     let checkpoint;
     let mut session =
-        Session { data, args, context, sets, shape, params, training, optimizer, judged, checkpoint: None };
+        Session { place, args, context, instances, shape, params, training, optimizer, judged, checkpoint: None };
     let memory = session.announce(system)?;
 
     let start = Instant::now();
@@ -162,18 +175,16 @@ pub(super) fn run(system: &dyn System, data: &DataArgs, args: &NetworkArgs, cont
     context.check_interrupt()?;
 
     let start = Instant::now();
-    let train = &session.sets.train;
     let kept = session.kept();
-    save(Extras { maker: train.maker.as_ref(), names: train.names.as_deref(), training: Some(kept.clone()) })?;
+    let train = session.instances.files().map(|sets| &sets.train);
+    let (maker, names) = (train.and_then(|set| set.maker.as_ref()), train.and_then(|set| set.names.as_deref()));
+    save(Extras { maker, names, training: Some(kept.clone()) })?;
     let save_s = start.elapsed().as_secs_f64();
 
-    let metrics = match &session.sets.validation {
-        Some(set) => Some(score_against(&train.labels, &set.labels, &answer(set.features())?)?),
-        None => {
-            drop(answer);
-            None
-        }
-    };
+    let judges = train.zip(session.instances.validation()).zip(answer);
+    let metrics =
+        judges.map(|((train, set), answer)| score_against(&train.labels, &set.labels, &answer(set.features())?));
+    let metrics = metrics.transpose()?;
     drop_checkpoint(checkpoint, context);
     let mut further = figures;
     further.insert("memory".to_owned(), memory);
@@ -188,17 +199,13 @@ pub(super) fn run(system: &dyn System, data: &DataArgs, args: &NetworkArgs, cont
         further,
         logged: Map::from_iter([("training".to_owned(), kept)]),
     };
-    report.finish(data, context)
+    report.finish(place, context)
 }
 
-fn shape(sets: &Datasets) -> Shape {
-    let train = &sets.train;
-    let input = match train.features {
-        FeatureRows::Sparse(_) => InputKind::Sparse,
-        FeatureRows::Vectors(_) => InputKind::Dense,
-    };
-    let most_labels = train.labels.iter().map(<[u32]>::len).max().unwrap_or(0);
-    Shape { input, n_features: train.features().width(), n_labels: train.labels.n_labels(), most_labels }
+fn shape(instances: &Instances) -> Shape {
+    let (features, targets) = (instances.features(), instances.targets());
+    let input = if matches!(features, Features::Dense(_)) { InputKind::Dense } else { InputKind::Sparse };
+    Shape { input, n_features: features.width(), n_labels: targets.n_labels(), most_labels: targets.most() }
 }
 
 /// The rows without labels from `n_labels` on, which no output stands for.
@@ -208,14 +215,31 @@ fn within(labels: &LabelRows, n_labels: usize) -> LabelRows {
 }
 
 impl Session<'_> {
-    /// Trains one classifier over the labels.
+    /// Trains one classifier over the labels, and saves and asks it.
     pub(super) fn train_one<'t>(&'t self, kind: &str) -> Result<Trained<'t>, CliError> {
+        let Learned { classifier, what, figures } = self.learn(kind)?;
+        let classifier = Arc::new(classifier);
+        let (saved, model) = (Arc::clone(&classifier), &self.place.model);
+        Ok(Trained {
+            save: Box::new(move |extras| model::save_with(model, saved.kind(), extras, |writer| saved.write(writer))),
+            answer: Some(Box::new(move |features| {
+                classifier
+                    .predict(features, 5, Only::All, &mut Default::default())
+                    .map_err(|e| CliError::failed(format_args!("validation: {}", chain(&e))))
+            })),
+            what,
+            figures,
+        })
+    }
+
+    /// Trains one classifier over the labels.
+    pub(super) fn learn(&self, kind: &str) -> Result<Learned, CliError> {
         let Shape { n_features, n_labels, .. } = self.shape;
         let mut classifier =
             Classifier::new(kind, n_features, n_labels, self.params.clone()).map_err(|e| params_error(&e))?;
         let watch = NetworkWatch::new(self.context, String::new(), "labels");
-        let keep = Keep { part: STATE.to_owned(), log: beside(&self.data.model, "log") };
-        let (labels, judged) = (&self.sets.train.labels, self.judged.as_ref());
+        let keep = Keep { part: STATE.to_owned(), log: beside(&self.place.model, "log") };
+        let (labels, judged) = (self.instances.targets(), self.judged.as_ref());
         let steps =
             self.with_trainer(self.training.seed, labels, judged, Some(keep), &watch, |trainer, train, others| {
                 if self.params.encoder.uses_lsa() {
@@ -234,18 +258,8 @@ impl Session<'_> {
         let n_values = classifier.network().n_values();
         let figures = [("parameters", json!(n_values)), ("steps", json!(steps)), ("epochs", json!(epochs))];
         let figures = figures.into_iter().chain(costs.json().map(|costs| ("cost", costs)));
-        let classifier = Arc::new(classifier);
-        let (saved, model) = (Arc::clone(&classifier), &self.data.model);
-        Ok(Trained {
-            save: Box::new(move |extras| model::save_with(model, saved.kind(), extras, |writer| saved.write(writer))),
-            answer: Box::new(move |features| {
-                classifier
-                    .predict(features, 5, Only::All, &mut Default::default())
-                    .map_err(|e| CliError::failed(format_args!("validation: {}", chain(&e))))
-            }),
-            what: format!("{n_values} parameters, {steps} steps"),
-            figures: figures.map(|(name, value)| (name.to_owned(), value)).collect(),
-        })
+        let figures = figures.map(|(name, value)| (name.to_owned(), value)).collect();
+        Ok(Learned { classifier, what: format!("{n_values} parameters, {steps} steps"), figures })
     }
 
     /// Labels of the validation instances that the training instances have.
@@ -256,7 +270,7 @@ impl Session<'_> {
     /// The key of the training's checkpoint.
     fn key(&self, system: &dyn System) -> Result<String, CliError> {
         let watch = NetworkWatch::new(self.context, String::new(), "labels");
-        let (labels, judged, seed) = (&self.sets.train.labels, self.judged.as_ref(), self.training.seed);
+        let (labels, judged, seed) = (self.instances.targets(), self.judged.as_ref(), self.training.seed);
         self.with_trainer(seed, labels, judged, None, &watch, |trainer, train, others| {
             Ok(trainer.key(system.checkpoint(), &system.describe(self), train, others))
         })
@@ -272,18 +286,18 @@ impl Session<'_> {
     pub(super) fn with_trainer<T>(
         &self,
         seed: u64,
-        targets: &LabelRows,
+        targets: TargetRows<'_>,
         judged: Option<&LabelRows>,
         keep: Option<Keep>,
         watch: &NetworkWatch<'_>,
         work: impl FnOnce(&mut Trainer<'_>, &Subset<'_>, Option<&Subset<'_>>) -> Result<T, CliError>,
     ) -> Result<T, CliError> {
-        fn examples<'d>(features: Features<'d>, targets: &'d LabelRows) -> Result<Examples<'d>, CliError> {
+        fn examples<'d>(features: Features<'d>, targets: TargetRows<'d>) -> Result<Examples<'d>, CliError> {
             Examples::try_new(features, targets)
                 .map_err(|e| CliError::usage(format_args!("training data: {}", chain(&e))))
         }
-        let all = examples(self.sets.train.features(), targets)?;
-        let others = self.sets.validation.as_ref().zip(judged);
+        let all = examples(self.instances.features(), targets)?;
+        let others = self.instances.validation().zip(judged);
         let (train, validation) = match (self.args.held_out(), others) {
             // The seed of the command, not of a repetition: all repetitions hold out the same
             // instances.
@@ -291,7 +305,9 @@ impl Session<'_> {
                 let (train, held_out) = Subset::split(all, share, self.context.seed);
                 (train, Some(held_out))
             }
-            (None, Some((set, targets))) => (Subset::all(all), Some(Subset::all(examples(set.features(), targets)?))),
+            (None, Some((set, targets))) => {
+                (Subset::all(all), Some(Subset::all(examples(set.features(), targets.into())?)))
+            }
             (None, None) => (Subset::all(all), None),
         };
         let steps = train.rows().len().div_ceil(self.training.batch_size) as u64 * u64::from(self.training.epochs);
@@ -322,11 +338,10 @@ impl Session<'_> {
     /// Refuses what does not fit, and says what is going to happen. Gives the estimate for the
     /// report.
     fn announce(&self, system: &dyn System) -> Result<Value, CliError> {
-        let Self { context, sets, shape, params, .. } = self;
+        let Self { context, instances, shape, params, .. } = self;
         let name = system.preset().name;
-        let all = || std::iter::once(&sets.train).chain(&sets.validation);
-        let mapped: u64 = all().map(|set| set.mapped_bytes()).sum();
-        let validates = self.args.held_out().is_some() || sets.validation.is_some();
+        let mapped = instances.mapped_bytes();
+        let validates = self.args.held_out().is_some() || instances.validation().is_some();
         let forecast = Forecast {
             params: params.clone(),
             work: Workload {
@@ -337,7 +352,7 @@ impl Session<'_> {
                 keeps_best: validates && self.training.keep == trainer::Keep::Best,
                 clips: self.training.clip_norm.is_some(),
             },
-            data_bytes: all().map(|set| set.n_bytes()).sum(),
+            data_bytes: instances.n_bytes(),
             intermediate: system.intermediate(),
         };
         forecast.check(&format!("xc train {name}"), context)?;
@@ -355,7 +370,7 @@ impl Session<'_> {
         };
         context.note(format_args!(
             "train {name}: {} instances, {} {}, {} labels; {}{head}; loss {}",
-            sets.train.labels.len(),
+            instances.targets().len(),
             shape.n_features,
             if shape.input == InputKind::Sparse { "features" } else { "values each" },
             shape.n_labels,
@@ -368,7 +383,7 @@ impl Session<'_> {
         };
         let total = forecast.total();
         context.note(format_args!("memory: about {}: {}{more}", format_bytes(total), forecast.parts()));
-        if let Features::Sparse(rows) = sets.train.features() {
+        if let Features::Sparse(rows) = instances.features() {
             warn_of_long_rows(rows, context);
         }
         if params.loss == Loss::Bce
@@ -389,9 +404,20 @@ impl Session<'_> {
         }))
     }
 
+    /// Labels of the training instances.
+    ///
+    /// # Panics
+    /// If they are words, where labels were read.
+    pub(super) fn labels(&self) -> &LabelRows {
+        match self.instances.files() {
+            Some(sets) => &sets.train.labels,
+            None => panic!("words, where labels were read"),
+        }
+    }
+
     /// Labels without a training instance.
     pub(super) fn n_unseen(&self) -> usize {
-        self.shape.n_labels - seen_labels(&self.sets.train.labels)
+        self.shape.n_labels - seen_labels(self.labels())
     }
 
     /// What `config.json` keeps of how the network learned: nothing that depends on the machine or
@@ -408,7 +434,7 @@ impl Session<'_> {
 
     /// A training's error as the program says it.
     pub(super) fn error(&self, error: &TrainError) -> CliError {
-        training_error(&self.data.train, error)
+        training_error(&self.place.train, error)
     }
 }
 

@@ -5,7 +5,6 @@
 use crate::error::{CliError, chain};
 use crate::named::{name_of, named};
 use clap::ValueEnum;
-use std::path::PathBuf;
 use xc_sparse::dense::MatmulPrecision;
 use xc_train::classifier::{ClassifierParams, EmbeddingInit, InputKind, Preset};
 use xc_train::schedule::{Constant, HalveOnPlateau, WarmupCosine};
@@ -16,18 +15,6 @@ use xc_train::{Loss, Optimizer, Schedule, TrainParams};
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Network options")]
 pub(crate) struct NetworkArgs {
-    /// Vectors of the training instances, npy; --train then only gives their labels
-    #[arg(long, value_name = "FILE.npy", conflicts_with_all = ["train_labels", "tfidf"], help_heading = "Options")]
-    pub(super) features: Option<PathBuf>,
-    /// Vectors of the validation instances, npy; --validation then only gives their labels
-    #[arg(
-        long,
-        value_name = "FILE.npy",
-        requires = "validation",
-        conflicts_with = "validation_labels",
-        help_heading = "Options"
-    )]
-    pub(super) validation_features: Option<PathBuf>,
     /// Units of each layer, input first, e.g. 512,512: of sparse features the first is the width of
     /// their embeddings; vectors need none
     #[arg(long = "network.widths", value_name = "N,...", value_delimiter = ',')]

@@ -1,6 +1,6 @@
 //! What a training says at its end.
 
-use super::inputs::DataArgs;
+use super::inputs::PlaceArgs;
 use crate::context::{Context, format_bytes};
 use crate::data::Datasets;
 use crate::error::{CliError, chain};
@@ -67,7 +67,7 @@ impl Report {
     }
 
     /// Writes the log and says what was done.
-    pub(super) fn finish(&self, args: &DataArgs, context: &Context) -> Result<(), CliError> {
+    pub(super) fn finish(&self, args: &PlaceArgs, context: &Context) -> Result<(), CliError> {
         let model_bytes = model::open_container(&args.model)?.n_bytes();
         let map = self.json(model_bytes);
         // The log is for people and scripts; the model stands whether it can be written or not.

@@ -55,8 +55,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let folder = match args.explain {
         true => None,
         false => {
-            args.data.check_model()?;
-            Some(args.data.claim_checkpoint(CHECKPOINT, context)?)
+            args.data.place.check_model()?;
+            Some(args.data.place.claim_checkpoint(CHECKPOINT, context)?)
         }
     };
     let start = Instant::now();
@@ -76,14 +76,14 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let checkpoint = folder.begin(key).map_err(|e| checkpoint_error(&e))?;
     let trained = TreeModel::train_with(&inputs.train_input(), &params, &watch, Some(&checkpoint));
     drop(watch);
-    let tree = trained.map_err(|e| training_error(&args.data.train, &e))?;
+    let tree = trained.map_err(|e| training_error(&args.data.place.train, &e))?;
     let train_s = start.elapsed().as_secs_f64();
     context.check_interrupt()?;
 
     let start = Instant::now();
     let training = Some(kept_parameters(&params));
     let extras = Extras { maker: data.maker.as_ref(), names: data.names.as_deref(), training };
-    model::save_with(&args.data.model, xc_tree::KIND, extras, |writer| tree.write(writer))?;
+    model::save_with(&args.data.place.model, xc_tree::KIND, extras, |writer| tree.write(writer))?;
     let save_s = start.elapsed().as_secs_f64();
     drop_checkpoint(checkpoint, context);
 
@@ -108,7 +108,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
             ("parameters".to_owned(), kept_parameters(&params)),
         ]),
     };
-    report.finish(&args.data, context)
+    report.finish(&args.data.place, context)
 }
 
 fn read_inputs(args: &Args, text: &xc_hash::text::PipelineParams, context: &Context) -> Result<Inputs, CliError> {

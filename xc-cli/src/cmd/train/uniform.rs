@@ -1,6 +1,6 @@
 //! `xc train uniform`: a network with a sparse output layer.
 
-use super::inputs::DataArgs;
+use super::instances::FileArgs;
 use super::network::{self, Session, Shape, System, params_error};
 use super::network_args::{NetworkArgs, show_default};
 use crate::context::Context;
@@ -54,7 +54,7 @@ const REWIRE_INSTANCES: u64 = 32_000;
 )))]
 pub(crate) struct Args {
     #[command(flatten)]
-    data: DataArgs,
+    data: FileArgs,
     #[command(flatten)]
     head: HeadArgs,
     #[command(flatten)]

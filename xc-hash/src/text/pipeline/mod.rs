@@ -13,7 +13,10 @@ pub use fit::{FitPipelineError, FitStreamError, TextSink};
 pub use parts::{Featurizer, OpenPipelineError, PartArray, PipelineParts};
 
 use super::Grams;
-use super::block::{Block, BlockError, FittedBlock, FittedSlots, HashSign, HashingParams, MAX_FEATURES, Slots};
+use super::block::{
+    Block, BlockError, FittedBlock, FittedSlots, HashSign, HashingParams, MAX_FEATURES, Slots, VocabularyParams,
+    lay_out,
+};
 use super::ngrams::Chars;
 use super::normalise::{Accents, Case, normalise};
 use super::tokenise::{TokenRule, Words};
@@ -170,6 +173,20 @@ impl Cut {
 }
 
 impl Pipeline {
+    /// A pipeline that counts the terms of one vocabulary, which was made elsewhere: a term's id is
+    /// its feature. Of the parameters the spelling and the cutting of words count; blocks and
+    /// weighting are replaced.
+    ///
+    /// # Errors
+    /// More terms than features may be.
+    pub fn of_words(params: PipelineParams, vocabulary: Vocabulary) -> Result<Self, BlockError> {
+        let block = Block { slots: Slots::Vocabulary(VocabularyParams::default()), ..Block::words(1, 1) };
+        let weighting = Weighting { tf: Tf::Raw, idf: Idf::None, norm: Norm::None };
+        let params = PipelineParams { blocks: vec![block], oov_slots: 0, weighting, fold: None, ..params };
+        let (blocks, n_slots) = lay_out(vec![(block, Some(vocabulary))], 0)?;
+        Ok(Self { params, blocks, weights: RowWeights::from_raw(weighting, 0, n_slots, Vec::new()) })
+    }
+
     /// What the pipeline does.
     pub fn params(&self) -> &PipelineParams {
         &self.params

@@ -1,0 +1,350 @@
+//! Options of a head whose steps score some labels, which kinds of networks share.
+
+use super::network::{Session, Shape, params_error};
+use crate::error::{CliError, chain};
+use crate::named::{named, number_type};
+use clap::builder::PossibleValuesParser;
+use xc_lsh::upkeep::Schedule;
+use xc_lsh::{Kind, Projection};
+use xc_sparse::dtype::DType;
+use xc_train::Loss;
+use xc_train::classifier::{CandidateHeadParams, ClassifierParams, ClassifierParamsError, HeadParams, preset};
+use xc_train::sampler::{Lists, LshParams, MidxParams, NegativeParams, SamplerParams, SamplerParamsError, Weighting};
+
+/// Which labels a step scores.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Candidate options")]
+pub(crate) struct CandidateArgs {
+    /// Settings that a paper used for a data set: widths, batch, rate, loss, tables; other options
+    /// change them
+    #[arg(long, value_name = "NAME", value_parser = ["amazon-670k", "wikilshtc-325k", "text8"])]
+    pub(super) preset: Option<String>,
+    /// Labels that a step scores beside the true ones: all; drawn (uniform, log-uniform by rank of
+    /// frequency, frequency); true labels of the batch (in-batch); those of the largest logits
+    /// (top-k); those that tables find by the instance's vector (lsh-embedding) or by the true
+    /// labels (lsh-label); drawn from an inverted multi-index (midx) [default: lsh-embedding]
+    #[arg(long, value_name = "SAMPLER", value_parser = PossibleValuesParser::new(SAMPLERS))]
+    sampler: Option<String>,
+    /// One list of candidates for a batch, or one for each instance [default: shared]
+    #[arg(long, value_name = "WHOSE", value_parser = named::<Lists, _>(["shared", "own"]))]
+    lists: Option<Lists>,
+    /// Labels of a list if they are drawn by themselves [default: 2000], else of an instance
+    /// [default: 10 in a shared list, 500 in its own]
+    #[arg(long, value_name = "N")]
+    candidates: Option<usize>,
+    /// Uniform labels of a list beside those of the sampler, which stand for all others [default:
+    /// 2000 in a shared list of labels that are not drawn by themselves, else 0]
+    #[arg(long, value_name = "N")]
+    uniform: Option<usize>,
+    /// What a false candidate counts: 1 (none), its chance in a softmax (log-q), one over its chance
+    /// (inverse) [default: inverse with uniform labels; else none with tables and top-k, log-q with
+    /// softmax and nce, inverse with other losses]
+    #[arg(long, value_name = "WHAT", value_parser = ["none", "log-q", "inverse"])]
+    weighting: Option<String>,
+    /// Largest weight (--weighting inverse); 0: no limit
+    #[arg(long, value_name = "X", default_value_t = 4.0, allow_negative_numbers = true)]
+    weight_cap: f32,
+    /// Power of a label's frequency that its chance is proportional to (--sampler frequency)
+    #[arg(long = "sampler.power", value_name = "X", default_value_t = 0.75)]
+    power: f64,
+    /// Type of the labels' rows, in training and in the model
+    #[arg(long = "head.precision", value_name = "TYPE", value_parser = number_type([DType::F32, DType::Bf16]), default_value = "f32")]
+    rows: DType,
+    #[command(flatten)]
+    tables: TableArgs,
+}
+
+/// Tables of labels.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Options of tables (--sampler lsh-embedding, lsh-label)")]
+struct TableArgs {
+    /// Tables, L; where --codes is left out, the most of them [default: 50]
+    #[arg(long, value_name = "N")]
+    tables: Option<u32>,
+    /// Codes of a key, K [default: as many as make unrelated labels rare]
+    #[arg(long, value_name = "N")]
+    codes: Option<u32>,
+    /// Functions: winner-take-all over 8 coordinates, or signs of projections [default: wta]
+    #[arg(long = "tables.family", value_name = "NAME", value_parser = ["wta", "sim-hash"])]
+    family: Option<String>,
+    /// Keys of a table that are asked for: its own, and those that the vector nearly had [default: 1]
+    #[arg(long = "tables.probes", value_name = "N")]
+    probes: Option<u32>,
+    /// Most labels of a bucket [default: 128]
+    #[arg(long = "tables.per-bucket", value_name = "N")]
+    per_bucket: Option<usize>,
+    /// When labels are hashed anew: as they drift, all now and then (rebuild), in every step that
+    /// changes them (immediate) [default: drift]
+    #[arg(long, value_name = "WHEN", value_parser = ["drift", "rebuild", "immediate"])]
+    upkeep: Option<String>,
+    /// Steps until the first rebuild; each time after it comes a tenth later (--upkeep rebuild)
+    #[arg(long = "upkeep.every", value_name = "STEPS", default_value_t = 50)]
+    every: u64,
+    /// Share of its length that a label's row may move (--upkeep drift)
+    #[arg(long = "upkeep.share", value_name = "X", default_value_t = 0.05)]
+    share: f32,
+    /// Most labels hashed in a step (--upkeep drift)
+    #[arg(long = "upkeep.per-step", value_name = "N", default_value_t = 512)]
+    per_step: usize,
+    /// Steps from one sorted table to the next (--upkeep drift, immediate)
+    #[arg(long = "upkeep.sort-every", value_name = "STEPS", default_value_t = 20)]
+    sort_every: u64,
+}
+
+const SAMPLERS: [&str; 9] =
+    ["all", "uniform", "log-uniform", "frequency", "in-batch", "top-k", "lsh-embedding", "lsh-label", "midx"];
+/// The sampler unless one is asked for.
+const DEFAULT: &str = "lsh-embedding";
+
+/// Labels drawn for a list; labels of an instance in a shared list, and in its own: guesses, until
+/// they are measured.
+const DRAWN: usize = 2000;
+const OF_SHARED: usize = 10;
+const OF_OWN: usize = 500;
+
+impl CandidateArgs {
+    /// Gives the classifier this head, and refuses one that is impossible for instances of a shape.
+    pub(super) fn apply(&self, shape: &Shape, params: &mut ClassifierParams) -> Result<(), CliError> {
+        let negatives = self.negatives(shape.n_labels, params.loss)?;
+        params.head = HeadParams::Candidates(CandidateHeadParams { rows: self.rows, negatives });
+        params.check(shape.n_features, shape.n_labels).map_err(|e| self.error(&e))
+    }
+
+    /// Says where few labels change what a step does.
+    pub(super) fn announce(&self, session: &Session<'_>) {
+        let n_labels = session.shape.n_labels;
+        if self.scores_all(n_labels) {
+            session
+                .context
+                .note(format_args!("{n_labels} labels are no more than a step would choose: it scores all of them"));
+        }
+    }
+
+    /// What the preset says, if one was asked for.
+    fn of_preset(&self) -> Option<NegativeParams> {
+        let preset = self.preset.as_deref().and_then(preset::lns_of)?;
+        match preset.params.head {
+            HeadParams::Candidates(head) => Some(head.negatives),
+            _ => None,
+        }
+    }
+
+    fn sampler(&self) -> &str {
+        self.sampler.as_deref().unwrap_or(DEFAULT)
+    }
+
+    /// Whether labels are drawn for a list by themselves, whatever the instances are.
+    fn is_drawn(&self) -> bool {
+        matches!(self.sampler(), "uniform" | "log-uniform" | "frequency")
+    }
+
+    fn lists(&self) -> Lists {
+        self.lists.or(self.of_preset().map(|of| of.lists)).unwrap_or_default()
+    }
+
+    /// Uniform labels of a list.
+    fn uniform(&self) -> usize {
+        let is_alone = self.is_drawn() || self.sampler() == "all" || self.lists() == Lists::Own;
+        self.uniform.unwrap_or(if is_alone || self.preset.is_some() { 0 } else { DRAWN })
+    }
+
+    /// Labels of a list, or of an instance.
+    fn candidates(&self) -> usize {
+        self.candidates.unwrap_or(match (self.is_drawn(), self.lists()) {
+            (true, _) => DRAWN,
+            (false, Lists::Shared) => OF_SHARED,
+            (false, Lists::Own) => OF_OWN,
+        })
+    }
+
+    /// Labels that a list is to hold at least.
+    fn wanted(&self) -> usize {
+        let chosen = if matches!(self.sampler(), "all" | "in-batch") { 0 } else { self.candidates() };
+        chosen.saturating_add(self.uniform())
+    }
+
+    /// Whether labels are so few that what a list is to hold by default would be all of them.
+    fn scores_all(&self, n_labels: usize) -> bool {
+        let asked = [self.candidates, self.uniform].iter().any(Option::is_some);
+        let is_default = !asked && self.sampler.is_none() && self.preset.is_none();
+        is_default && (1..=self.wanted()).contains(&n_labels)
+    }
+
+    /// Which labels a step scores where there are `n_labels` (0: not known yet).
+    fn negatives(&self, n_labels: usize, loss: Loss) -> Result<NegativeParams, CliError> {
+        let refused = |option: &str, why: &str| Err(CliError::usage(format_args!("--{option}: {why}")));
+        let (name, wanted) = (self.sampler(), self.wanted());
+        if matches!(name, "all" | "in-batch") && self.candidates.is_some() {
+            return refused("candidates", &format!("--sampler {name} takes no number of them"));
+        }
+        if self.candidates == Some(0) {
+            return refused("candidates", "0 labels, expected at least 1");
+        }
+        if name == "all" && self.uniform.is_some() {
+            return refused("uniform", "--sampler all scores every label");
+        }
+        if let (Some(option), false) = (self.tables.given(), name.starts_with("lsh")) {
+            return refused(option, &format!("--sampler {name} has no tables"));
+        }
+        if self.scores_all(n_labels) {
+            return Ok(SamplerParams::All.into());
+        }
+        if n_labels > 0 && wanted >= n_labels {
+            let option = if self.candidates.is_some_and(|n| n >= n_labels) { "candidates" } else { "uniform" };
+            let option = if self.uniform() == 0 { "candidates" } else { option };
+            return refused(option, &format!("{wanted} of {n_labels} labels; fewer are expected, or --sampler all"));
+        }
+        let sampler = match (self.of_preset(), &self.sampler) {
+            (Some(preset), None) => match preset.sampler {
+                SamplerParams::LshEmbedding(tables) => SamplerParams::LshEmbedding(self.with_tables(tables)),
+                other => other,
+            },
+            _ => self.named(name),
+        };
+        let (lists, uniform, weighting) = (self.lists(), self.uniform(), self.weighting(loss));
+        Ok(NegativeParams { sampler, lists, uniform, weighting })
+    }
+
+    fn named(&self, name: &str) -> SamplerParams {
+        let (n, power) = (self.candidates(), self.power);
+        let tables = || self.with_tables(LshParams { candidates: n, ..LshParams::default() });
+        match name {
+            "all" => SamplerParams::All,
+            "uniform" => SamplerParams::Uniform { per_list: n },
+            "log-uniform" => SamplerParams::LogUniform { per_list: n },
+            "frequency" => SamplerParams::Frequency { per_list: n, power },
+            "in-batch" => SamplerParams::InBatch,
+            "top-k" => SamplerParams::TopK { per_instance: n },
+            "midx" => SamplerParams::Midx(MidxParams { per_instance: n, ..MidxParams::default() }),
+            "lsh-label" => SamplerParams::LshLabel(tables()),
+            _ => SamplerParams::LshEmbedding(tables()),
+        }
+    }
+
+    /// Tables with what was asked for.
+    fn with_tables(&self, of: LshParams) -> LshParams {
+        let TableArgs { tables, codes, probes, per_bucket, every, share, per_step, sort_every, .. } = self.tables;
+        LshParams {
+            kind: match self.tables.family.as_deref() {
+                Some("sim-hash") => Kind::SimHash { projection: Projection::Sparse },
+                Some(_) => Kind::Wta { bin: 8 },
+                None => of.kind,
+            },
+            n_tables: tables.unwrap_or(of.n_tables),
+            n_codes: codes.or(of.n_codes),
+            probes: probes.unwrap_or(of.probes),
+            candidates: self.candidates.unwrap_or(of.candidates),
+            per_bucket: per_bucket.unwrap_or(of.per_bucket),
+            schedule: match self.tables.upkeep.as_deref() {
+                Some("rebuild") => Schedule::Rebuild { every, growth: 1.1 },
+                Some("immediate") => Schedule::Immediate { sort_every },
+                Some(_) => Schedule::Drift { share, per_step, sort_every },
+                None => match of.schedule {
+                    Schedule::Drift { .. } => Schedule::Drift { share, per_step, sort_every },
+                    other => other,
+                },
+            },
+        }
+    }
+
+    fn weighting(&self, loss: Loss) -> Weighting {
+        let inverse = Weighting::Inverse { cap: (self.weight_cap != 0.0).then_some(self.weight_cap) };
+        match self.weighting.as_deref() {
+            Some("none") => Weighting::None,
+            Some("log-q") => Weighting::LogQ,
+            Some(_) => inverse,
+            None if self.uniform() > 0 => inverse,
+            None if self.sampler() == "top-k" || self.sampler().starts_with("lsh") => Weighting::None,
+            None if matches!(loss, Loss::Softmax | Loss::Nce) => Weighting::LogQ,
+            None => inverse,
+        }
+    }
+
+    /// What is impossible, by the option that says it.
+    fn error(&self, error: &ClassifierParamsError) -> CliError {
+        use SamplerParamsError as E;
+        let ClassifierParamsError::Sampler(cause) = error else { return params_error(error) };
+        let option = match cause {
+            E::Number { name: "power", .. } => "sampler.power",
+            E::Number { name: "cap", .. } => "weight-cap",
+            E::Number { name: "probes", .. } => "tables.probes",
+            E::Number { name: "per_bucket", .. } => "tables.per-bucket",
+            E::Number { name: "every", .. } => "upkeep.every",
+            E::Number { name: "share", .. } => "upkeep.share",
+            E::Number { name: "per_step", .. } => "upkeep.per-step",
+            E::Sizing(_) | E::Family(_) => "tables",
+            _ => "candidates",
+        };
+        CliError::usage(format_args!("--{option}: {}", chain(error)))
+    }
+}
+
+impl TableArgs {
+    /// An option of tables that was given.
+    fn given(&self) -> Option<&'static str> {
+        let Self { tables, codes, family, probes, per_bucket, upkeep, .. } = self;
+        let given = [
+            ("tables", tables.is_some()),
+            ("codes", codes.is_some()),
+            ("tables.family", family.is_some()),
+            ("tables.probes", probes.is_some()),
+            ("tables.per-bucket", per_bucket.is_some()),
+            ("upkeep", upkeep.is_some()),
+        ];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        head: CandidateArgs,
+    }
+
+    fn negatives(line: &str, n_labels: usize, loss: Loss) -> Result<NegativeParams, CliError> {
+        let line = std::iter::once("xc").chain(line.split_whitespace());
+        Line::try_parse_from(line).unwrap().head.negatives(n_labels, loss)
+    }
+
+    #[test]
+    fn few_labels_are_all_scored_unless_a_number_was_asked_for() {
+        let sampler = |line, n_labels| negatives(line, n_labels, Loss::Bce).map(|params| params.sampler).ok();
+        assert_eq!(sampler("", 2010), Some(SamplerParams::All));
+        assert!(matches!(sampler("", 2011), Some(SamplerParams::LshEmbedding(LshParams { candidates: 10, .. }))));
+        let uniform = Some(SamplerParams::Uniform { per_list: 300 });
+        assert_eq!(sampler("--sampler uniform --candidates 300", 301), uniform);
+        assert_eq!(sampler("--sampler uniform --candidates 300", 300), None);
+        assert_eq!(sampler("--sampler all", 10), Some(SamplerParams::All));
+    }
+
+    #[test]
+    fn what_a_false_candidate_counts_follows_from_sampler_and_loss() {
+        let weighting = |line, loss| negatives(line, 1 << 20, loss).unwrap().weighting;
+        assert_eq!(weighting("", Loss::Softmax), Weighting::CAPPED);
+        assert_eq!(weighting("--lists own", Loss::Softmax), Weighting::None);
+        assert_eq!(weighting("--sampler uniform", Loss::Softmax), Weighting::LogQ);
+        assert_eq!(weighting("--sampler uniform", Loss::Bce), Weighting::CAPPED);
+        assert_eq!(weighting("--sampler uniform --weight-cap 0", Loss::Bce), Weighting::Inverse { cap: None });
+        assert_eq!(weighting("--weighting log-q", Loss::Bce), Weighting::LogQ);
+    }
+
+    #[test]
+    fn a_paper_s_settings_may_be_changed_one_by_one() {
+        let tables = |line| match negatives(line, 1 << 20, Loss::Softmax).unwrap() {
+            NegativeParams { sampler: SamplerParams::LshEmbedding(tables), lists: Lists::Own, uniform: 0, .. } => {
+                tables
+            }
+            other => panic!("{other:?}"),
+        };
+        let paper = tables("--preset amazon-670k");
+        assert_eq!((paper.n_codes, paper.n_tables), (Some(6), 400));
+        assert!(matches!(paper.schedule, Schedule::Rebuild { every: 50, .. }));
+        assert_eq!(tables("--preset amazon-670k --tables 50"), LshParams { n_tables: 50, ..paper });
+        assert_eq!(tables("--preset text8 --candidates 7").candidates, 7);
+    }
+}

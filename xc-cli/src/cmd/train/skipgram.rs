@@ -1,0 +1,143 @@
+//! `xc train skipgram`: vectors of the words of a text.
+
+use super::candidate_args::CandidateArgs;
+use super::corpus::{WordArgs, WordText};
+use super::inputs::PlaceArgs;
+use super::instances::{Instances, Source};
+use super::network::{self, Learned, Session, Shape, System, Trained};
+use super::network_args::{NetworkArgs, show_default};
+use crate::context::Context;
+use crate::error::{CliError, chain};
+use crate::model::{self, Extras, beside};
+use crate::named::named;
+use std::path::PathBuf;
+use xc_hash::text::Featurizer;
+use xc_sparse::atomic::write_file;
+use xc_train::Loss;
+use xc_train::classifier::{ClassifierParams, Preset, preset};
+use xc_train::skipgram::SkipgramModel;
+
+/// Train vectors of the words of a text
+///
+/// The text is a file of lines, or JSONL. Each word is an instance: its vector, as it is,
+/// has to predict the words beside it (skip-gram). A step scores the true words of its batch
+/// and those that a sampler chooses, as in xc train lns, whose options it has.
+///
+/// The model answers words: xc predict gives those nearest to each line's by cosine, the
+/// line's own left out. The vectors also go to MODEL.vectors.txt in word2vec's text form.
+///
+/// Progress is logged to MODEL.log. Interrupted training goes on with --resume, and ends
+/// with the same bytes as if it had not been interrupted.
+///
+/// Examples:
+///   xc train skipgram --train text.txt --model words.model
+///   xc train skipgram --train text8 --preset text8 --model words.model
+///   xc train skipgram --train text.txt --window 5 --subsample 1e-3 --sampler frequency
+///     --loss nce --model words.model
+///   echo "king" | xc predict --model words.model --input - --names --top-k 10
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+#[command(mut_args(|arg| show_default(&preset::skipgram(), arg)))]
+#[command(mut_arg("train", |arg| arg.help("The text, one passage a line; JSONL (field \"text\") by its name")))]
+#[command(mut_arg("min_chars", |arg| arg.default_value("1")))]
+#[command(mut_arg("preset", |arg| arg
+    .value_parser(["text8"])
+    .help("Settings that a paper used for a text: batch, rate, tables; other options change them")
+))]
+#[command(mut_arg("widths", |arg| arg.help("Values of a vector [default: 200]")))]
+#[command(mut_arg("init", |arg| arg.hide(true)))]
+#[command(mut_arg("dropout", |arg| arg.hide(true)))]
+#[command(mut_arg("input_dropout", |arg| arg.help("Chance that a value of a vector is dropped in training [default: 0]")))]
+#[command(mut_arg("loss", |arg| arg
+    .value_parser(named::<Loss, _>(["softmax", "bce", "nce", "squared-hinge"]))
+    .help("softmax, bce or squared-hinge (each word beside it or not), nce (true words told from drawn ones; with \
+           --sampler uniform, log-uniform or frequency) [default: softmax]")
+))]
+pub(crate) struct Args {
+    #[command(flatten)]
+    place: PlaceArgs,
+    /// File for the vectors in word2vec's text form [default: MODEL.vectors.txt]
+    #[arg(long, value_name = "FILE")]
+    vectors: Option<PathBuf>,
+    #[command(flatten)]
+    words: WordArgs,
+    #[command(flatten)]
+    head: CandidateArgs,
+    #[command(flatten)]
+    network: NetworkArgs,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
+    network::run(args, args, &args.network, context)
+}
+
+impl Args {
+    fn vectors(&self) -> PathBuf {
+        self.vectors.clone().unwrap_or_else(|| beside(&self.place.model, "vectors.txt"))
+    }
+}
+
+impl Source for Args {
+    fn place(&self) -> &PlaceArgs {
+        &self.place
+    }
+
+    fn check(&self) -> Result<(), CliError> {
+        let vectors = self.vectors();
+        if vectors.is_dir() {
+            return Err(CliError::usage(format_args!("{}: a folder; a file is expected there", vectors.display())));
+        }
+        self.words.check()
+    }
+
+    fn read(&self, context: &Context) -> Result<Instances, CliError> {
+        self.words.read(&self.place.train, context).map(Instances::Words)
+    }
+}
+
+impl System for Args {
+    fn preset(&self) -> Preset {
+        self.head.preset.as_deref().and_then(preset::skipgram_of).unwrap_or_else(preset::skipgram)
+    }
+
+    fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, CliError> {
+        let mut params = self.network.apply(&self.preset(), shape.input, seed)?;
+        if self.network.has_init() {
+            return Err(CliError::usage("--network.init: vectors of words begin at random"));
+        }
+        if let [_, _, ..] = params.encoder.widths[..] {
+            return Err(CliError::usage("--network.widths: one width is expected, that of the vectors"));
+        }
+        self.head.apply(shape, &mut params)?;
+        Ok(params)
+    }
+
+    fn announce(&self, session: &Session<'_>) -> Result<(), CliError> {
+        self.head.announce(session);
+        Ok(())
+    }
+
+    fn train<'t>(&'t self, session: &'t Session<'t>) -> Result<Trained<'t>, CliError> {
+        let Instances::Words(WordText { words, .. }) = &session.instances else {
+            unreachable!("words were read");
+        };
+        let Learned { classifier, what, figures } = session.learn(preset::LNS)?;
+        let found = SkipgramModel::of_classifier(&classifier, words);
+        Ok(Trained {
+            save: Box::new(move |extras| {
+                let maker = Featurizer::Text(words.pipeline().clone());
+                let extras = Extras { maker: Some(&maker), names: Some(words.names()), ..extras };
+                model::save_with(&self.place.model, SkipgramModel::KIND, extras, |writer| {
+                    writer.set_parameter("skipgram", self.words.settings());
+                    writer.set_parameter("classifier", serde_json::json!(session.params));
+                    found.write(writer)
+                })?;
+                write_file(&self.vectors(), |out| found.write_text(words.names(), out))
+                    .map_err(|e| CliError::failed(chain(&e)))
+            }),
+            answer: None,
+            what,
+            figures,
+        })
+    }
+}

@@ -1,0 +1,55 @@
+//! Word vectors behind the front door: labels are words, an answer the words nearest to a text's.
+
+use super::query::QueryError;
+use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, scratch_of};
+use super::{OpenModelError, OpenOptions};
+use crate::skipgram::{NearestScratch, SkipgramModel};
+use std::any::Any;
+use xc_mach::Certificate;
+use xc_sparse::Rows;
+use xc_sparse::rank::{RankedBatch, Scored};
+use xc_sparse::store::Container;
+
+pub(super) const SKIPGRAM: Kind =
+    Kind { name: SkipgramModel::KIND, options: &[], answers_in_part: false, open, tables };
+
+fn open(container: Container, _: &OpenOptions, _: Check) -> Result<Opened, OpenModelError> {
+    let model = SkipgramModel::of(&container).map_err(OpenModelError::system)?;
+    let shape = Shape::new::<NearestScratch>(model.n_words(), model.n_words());
+    Ok(Opened { system: Box::new(model), shape, container, warnings: Vec::new() })
+}
+
+/// Sizes of the arrays, as the configuration states them.
+fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
+    let part = |(name, part)| {
+        let entry = container.entry(name)?;
+        let numbers = entry.shape.iter().product::<usize>() as u64;
+        Some(vec![Cell::Text(part), Cell::Count(numbers), Cell::Bytes(entry.n_bytes().unwrap_or(0) as u64)])
+    };
+    let rows = [("vectors", "vectors"), ("words", "words by feature")].into_iter().filter_map(part).collect();
+    Ok(vec![Table { name: "parts", note: "", columns: ["part", "numbers", "bytes"].to_vec(), rows }])
+}
+
+impl System for SkipgramModel {
+    fn one(
+        &self,
+        row: Row<'_>,
+        ask: &Ask<'_>,
+        scratch: &mut dyn Any,
+        out: &mut Vec<Scored>,
+    ) -> Result<Option<Certificate>, QueryError> {
+        self.nearest(row.sparse(), ask.top_k, ask.candidates.of(0), scratch_of(scratch), out);
+        Ok(None)
+    }
+
+    fn batch(
+        &self,
+        rows: Batch<'_>,
+        ask: &Ask<'_>,
+        scratch: &mut dyn Any,
+        _: &mut Vec<Certificate>,
+    ) -> Result<RankedBatch, (usize, QueryError)> {
+        let rows = Rows::new(rows.sparse());
+        Ok(self.nearest_of_batch(rows, ask.top_k, |i| ask.candidates.of(i), scratch_of(scratch)))
+    }
+}
