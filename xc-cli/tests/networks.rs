@@ -301,6 +301,40 @@ fn training_goes_by_precision_at_three_down_to_the_lowest_rate() {
 }
 
 #[test]
+fn a_differentiated_head_learns_with_fewer_weights_and_resumes_to_the_same_bytes() {
+    let folder = Folder::new();
+    folder.ok(DATA);
+    let train = |more: &str| format!("train dense --train data/train.txt {QUICK} --seed 3 {more}");
+    let report = |more: &str| json(&folder.ok(&format!("{} --validation data/test.txt --json", train(more))));
+    let dense = report("--model dense");
+    let some = report("--model some --head differentiated --head.blocks 0.2:0.5,0.8:0.5");
+    let fewer = dense["parameters"].as_u64().unwrap() - some["parameters"].as_u64().unwrap();
+    assert_eq!(fewer, 150 * 12, "each label reads half of 24 units");
+    let (all, half) = (precision(&folder, "dense", ""), precision(&folder, "some", ""));
+    assert!((some["P@1"].as_f64().unwrap() - half).abs() < 1e-9 && half > all - 0.15, "{half}, all units {all}");
+    let more = "--head differentiated --validation-fraction 0.1";
+    for threads in [1, 3] {
+        folder.ok(&train(&format!("{more} --model m{threads} --threads {threads}")));
+    }
+    folder
+        .resumed_after_kills(&train(&format!("{more} --model m --checkpoint-every 5")), 6, |attempt| 40 + 35 * attempt);
+    let one = contents(&folder.path("m1"));
+    assert!(one == contents(&folder.path("m3")) && one == contents(&folder.path("m")));
+    folder.ok("inspect m --verify");
+    let refused = |more: &str, why: &str| {
+        let outcome = folder.xc(&train(&format!("--model refused {more}")));
+        assert!(outcome.code == 2 && outcome.stderr.contains(why), "{more}: {outcome:?}");
+    };
+    refused("--head.blocks 0.5:0.5,0.5:0.5", "--head.blocks: --head differentiated is expected with it");
+    refused(
+        "--head differentiated --head.blocks 0.5:0.5",
+        "--head.blocks: shares of the labels add up to 0.5, expected",
+    );
+    refused("--head differentiated --head.blocks 0.5", "got \"0.5\", expected two shares such as 0.1:0.5");
+    refused("--head differentiated --head.blocks 0.5:0.99,0.5:0.01", "--head.blocks: block 1 reads none of 24 units");
+}
+
+#[test]
 fn curves_of_trainings_stand_in_one_picture_over_steps_or_time() {
     let folder = Folder::new();
     folder.ok(DATA);

@@ -2,7 +2,8 @@
 
 use super::preset;
 use super::{Classifier, ClassifierParams, ClassifierParamsError, HeadParams, InputKind, Output, Wiring};
-use crate::head::{Dense, Sampled, Sparse};
+use crate::head::differentiated::LABELS;
+use crate::head::{BlockShareError, Dense, Differentiated, LabelsError, Sampled, Sparse};
 use crate::state::State;
 use crate::{Decay, Init, Named, Network, Parameter};
 use std::path::{Path, PathBuf};
@@ -46,6 +47,14 @@ pub enum OpenClassifierError {
         name: String,
         /// Position in it.
         at: usize,
+    },
+    /// The labels of the blocks.
+    #[error("{}: array head.labels", path.display())]
+    Labels {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong.
+        source: LabelsError,
     },
     /// An array of the connections.
     #[error(transparent)]
@@ -102,6 +111,7 @@ impl Classifier {
         match self.network.head() {
             Output::Sparse(sparse) => sparse.connections().write(&format!("{prefix}{HEAD}"), writer),
             Output::Dense(_) => Ok(()),
+            Output::Differentiated(head) => writer.add_slice(&format!("{prefix}{LABELS}"), head.labels_by_block()),
             Output::Candidates(head) => {
                 let (dtype, shape) = (head.stored().dtype(), &[head.weights().n(), head.weights().width()]);
                 let bytes = head.stored().bytes();
@@ -156,9 +166,9 @@ impl Classifier {
         n_labels: usize,
         check: bool,
     ) -> Result<Self, OpenClassifierError> {
-        params
-            .check(n_features, n_labels)
-            .map_err(|source| OpenClassifierError::Params { path: container.folder().to_owned(), source })?;
+        let refused = |source| OpenClassifierError::Params { path: container.folder().to_owned(), source };
+        let params_error = |source: BlockShareError| refused(source.into());
+        params.check(n_features, n_labels).map_err(refused)?;
         // Every array before a layer is made: no memory is taken that the file does not account
         // for.
         let below = stored_arrays(container, prefix, &params.encoder_shapes(n_features), check)?;
@@ -186,6 +196,18 @@ impl Classifier {
                 let mut bias = Parameter::zeros(n_labels, 1, Decay::No);
                 biases.into_iter().for_each(|values| bias.set_stored(values));
                 Output::Candidates(Sampled::from_parts(weights, width, bias, head.layer(params.precision)))
+            }
+            HeadParams::Differentiated(head) => {
+                shapes.extend(head.layout(n_labels, width).shapes());
+                shapes.push((format!("{HEAD}bias"), [n_labels, 1]));
+                let arrays = stored_arrays(container, prefix, &shapes, check)?;
+                let labels = container.array_shaped(&format!("{prefix}{LABELS}"), &[n_labels])?;
+                let layer = Differentiated::new(n_labels, width, &head.blocks, Init::Zeros).map_err(params_error)?;
+                let mut layer = layer.with_products(params.precision);
+                let path = || container.folder().to_owned();
+                layer.set_labels(labels).map_err(|source| OpenClassifierError::Labels { path: path(), source })?;
+                set_stored(layer.parameters_mut(), arrays);
+                Output::Differentiated(layer)
             }
             HeadParams::Dense => {
                 push_layer(&mut shapes, "head", n_labels, width);

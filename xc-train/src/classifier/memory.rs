@@ -60,6 +60,7 @@ impl ClassifierParams {
             HeadParams::Dense | HeadParams::Candidates(_) => {
                 product(&[n_labels, self.encoder.top_width(n_features) + 1])
             }
+            HeadParams::Differentiated(head) => head.layout(n_labels, self.encoder.top_width(n_features)).n_values(),
             HeadParams::Sparse(head) => product(&[n_labels, head.fan_in + 1]),
         };
         self.encoder_values(n_features).saturating_add(head)
@@ -97,6 +98,17 @@ impl ClassifierParams {
                 let buffers = Sampled::scratch_bytes(self.loss, batch_size, width, n_labels, listed, clips)
                     .saturating_add(head.table_bytes(n_labels, width));
                 (rows, moments, buffers)
+            }
+            HeadParams::Differentiated(head) => {
+                let layout = head.layout(n_labels, width);
+                let values = layout.n_values().saturating_mul(4);
+                // Logits of all labels and of a block, a block's part of the vectors, and sums over
+                // leaves of labels.
+                let logits = product(&[4, batch_size, n_labels.saturating_add(layout.largest())]);
+                let buffers = logits.saturating_add(product(&[4, 13, batch_size, width]));
+                let parameters = values.saturating_add(product(&[4, n_labels]));
+                let of_blocks = layout.shapes().map(|(_, [rows, width])| of_rows(rows, width));
+                (parameters, of_blocks.fold(of_rows(n_labels, 1), u64::saturating_add), buffers)
             }
             HeadParams::Dense => {
                 let values = product(&[4, n_labels, width + 1]);

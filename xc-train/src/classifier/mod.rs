@@ -4,6 +4,7 @@
 //!   sparse features ──▶ embeddings, summed ─┐                              ┌─▶ head::Dense   every unit per label
 //!                                           ├─▶ (dense layers, ReLU) ──────┤
 //!                                           │                              ├─▶ head::Sampled the same; a step scores some labels
+//!                                           │                              ├─▶ head::Differentiated fewer units for rarer labels
 //!   vectors ────────────────────────────────┘                              └─▶ head::Sparse  a few units per label
 //! ```
 //!
@@ -52,8 +53,8 @@ pub use input::Input;
 pub use memory::{Memory, Workload};
 pub use output::{Output, OutputScratch};
 pub use params::{
-    CandidateHeadParams, ClassifierParams, ClassifierParamsError, EmbeddingInit, EncoderParams, HeadParams, InputKind,
-    SparseHeadParams, Wiring,
+    CandidateHeadParams, ClassifierParams, ClassifierParamsError, DifferentiatedHeadParams, EmbeddingInit,
+    EncoderParams, HeadParams, InputKind, SparseHeadParams, Wiring,
 };
 pub(crate) use predict::Logits;
 pub use predict::{Only, PredictError, PredictScratch, QueryRow};

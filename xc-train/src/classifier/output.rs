@@ -1,7 +1,9 @@
 //! Where a model's answers come out.
 
 use crate::head::sparse::SparseScratch;
-use crate::head::{Dense, DenseScratch, Ranked, Sampled, SampledScratch, Sparse};
+use crate::head::{
+    Dense, DenseScratch, Differentiated, DifferentiatedScratch, Ranked, Sampled, SampledScratch, Sparse,
+};
 use crate::layer::Named;
 use crate::optim::Moments;
 use crate::state::{Arrays, State, StateError, Visitor};
@@ -17,6 +19,8 @@ pub enum Output {
     Dense(Dense),
     /// The same, and a step scores some labels.
     Candidates(Sampled),
+    /// Rare labels are connected with fewer units.
+    Differentiated(Differentiated),
 }
 
 /// Buffers of any layer; those of the others stay empty.
@@ -25,6 +29,7 @@ pub struct OutputScratch {
     sparse: SparseScratch,
     dense: DenseScratch,
     candidates: SampledScratch,
+    differentiated: DifferentiatedScratch,
 }
 
 macro_rules! delegate {
@@ -33,6 +38,7 @@ macro_rules! delegate {
             Output::Sparse($inner) => $call,
             Output::Dense($inner) => $call,
             Output::Candidates($inner) => $call,
+            Output::Differentiated($inner) => $call,
         }
     };
     ($self:ident, $room:ident, $inner:ident, $buffers:ident => $call:expr) => {
@@ -47,6 +53,10 @@ macro_rules! delegate {
             }
             Output::Candidates($inner) => {
                 let $buffers = &mut $room.candidates;
+                $call
+            }
+            Output::Differentiated($inner) => {
+                let $buffers = &mut $room.differentiated;
                 $call
             }
         }
@@ -112,6 +122,7 @@ impl Head for Output {
             Output::Sparse(inner) => inner.cost(&room.sparse),
             Output::Dense(inner) => inner.cost(&room.dense),
             Output::Candidates(inner) => inner.cost(&room.candidates),
+            Output::Differentiated(inner) => inner.cost(&room.differentiated),
         }
     }
 

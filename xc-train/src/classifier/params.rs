@@ -2,8 +2,9 @@
 
 use super::{Input, Output};
 use crate::encoder::{Bag, Precomputed, Stack};
+use crate::head::differentiated::Layout;
 use crate::head::sparse::{Rewire, Screening, SparseParams};
-use crate::head::{Dense, Sampled, SampledParams, Sparse};
+use crate::head::{BlockShare, BlockShareError, Dense, Differentiated, Sampled, SampledParams, Sparse};
 use crate::sampler::{Lists, LshParams, MidxParams, NegativeParams, SamplerParams, SamplerParamsError, Weighting};
 use crate::{Activation, Init, Loss};
 use serde::{Deserialize, Serialize};
@@ -91,6 +92,32 @@ pub enum HeadParams {
     Sparse(SparseHeadParams),
     /// Each label is connected with every unit; a step scores some labels.
     Candidates(CandidateHeadParams),
+    /// Frequent labels are connected with more units than rare ones (`[chen2016strategies]`).
+    Differentiated(DifferentiatedHeadParams),
+}
+
+/// A dense output layer in blocks of labels by frequency, each of which reads units of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DifferentiatedHeadParams {
+    /// What each block has of the labels and units, the most frequent labels first.
+    pub blocks: Vec<BlockShare>,
+}
+
+impl Default for DifferentiatedHeadParams {
+    /// Half of the units for the tenth of the labels that are most frequent, a quarter for the next
+    /// three tenths, a quarter for the rest: guesses.
+    fn default() -> Self {
+        let block = |labels, units| BlockShare { labels, units };
+        Self { blocks: vec![block(0.1, 0.5), block(0.3, 0.25), block(0.6, 0.25)] }
+    }
+}
+
+impl DifferentiatedHeadParams {
+    /// The blocks of so many labels and units.
+    pub(super) fn layout(&self, n_labels: usize, width: usize) -> Layout {
+        Layout::try_new(&self.blocks, n_labels, width).unwrap_or_else(|e| panic!("blocks that were checked: {e}"))
+    }
 }
 
 /// A dense output layer whose steps score the true labels and those that a sampler chooses.
@@ -258,6 +285,9 @@ pub enum ClassifierParamsError {
         /// What is in the way.
         got: &'static str,
     },
+    /// Shares of labels or units that make no blocks.
+    #[error(transparent)]
+    Blocks(#[from] BlockShareError),
     /// More connections per label than units, or none.
     #[error(transparent)]
     Connections(#[from] ConnectionsError),
@@ -293,6 +323,10 @@ impl ClassifierParams {
             HeadParams::Candidates(head) => head.check(self.loss, n_labels, self.encoder.top_width(n_features)),
             _ if self.loss == Loss::Nce => Err(ClassifierParamsError::Nce { got: "a head that scores all labels" }),
             HeadParams::Dense => Ok(()),
+            HeadParams::Differentiated(head) => {
+                Layout::try_new(&head.blocks, n_labels, self.encoder.top_width(n_features))?;
+                Ok(())
+            }
             HeadParams::Sparse(head) => head.check(self.encoder.top_width(n_features), n_labels),
         }
     }
@@ -331,6 +365,10 @@ impl ClassifierParams {
         let width = self.encoder.top_width(n_features);
         Ok(match &self.head {
             HeadParams::Dense => Output::Dense(Dense::new(n_labels, width, init).with_products(self.precision)),
+            HeadParams::Differentiated(head) => {
+                let layer = Differentiated::new(n_labels, width, &head.blocks, init)?;
+                Output::Differentiated(layer.with_products(self.precision))
+            }
             HeadParams::Candidates(head) => {
                 Output::Candidates(Sampled::new(n_labels, width, head.layer(self.precision), init))
             }

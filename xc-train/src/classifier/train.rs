@@ -67,6 +67,9 @@ impl Classifier {
         let biases = prior(&counts, train.rows().len(), loss);
         let bias = self.network.head_mut().bias_mut();
         bias.iter_mut().zip(biases).for_each(|(bias, prior)| *bias = prior - below);
+        if let Output::Differentiated(head) = self.network.head_mut() {
+            head.assign(&counts);
+        }
         if let (HeadParams::Sparse(params), Output::Sparse(head)) = (&self.params.head, self.network.head_mut())
             && params.sampler != SamplerParams::All
         {

@@ -24,11 +24,13 @@
 mod candidates;
 mod chosen;
 mod dense;
+pub(crate) mod differentiated;
 pub mod sparse;
 mod tiled;
 
 pub use candidates::{Sampled, SampledParams, SampledScratch};
 pub use dense::{Dense, DenseScratch};
+pub use differentiated::{BlockShare, BlockShareError, Differentiated, DifferentiatedScratch, LabelsError};
 pub use sparse::Sparse;
 
 use crate::loss::Total;

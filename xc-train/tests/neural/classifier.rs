@@ -9,8 +9,9 @@ use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode};
 use xc_sparse::uniform::{ByteLines, ScreenRows};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::classifier::{
-    CandidateHeadParams, Classifier, ClassifierParams, ClassifierParamsError, EmbeddingInit, HeadParams, InputKind,
-    Only, OpenClassifierError, PredictError, PredictScratch, QueryRow, SparseHeadParams, Wiring, Workload, preset,
+    CandidateHeadParams, Classifier, ClassifierParams, ClassifierParamsError, DifferentiatedHeadParams, EmbeddingInit,
+    HeadParams, InputKind, Only, OpenClassifierError, PredictError, PredictScratch, QueryRow, SparseHeadParams, Wiring,
+    Workload, preset,
 };
 use xc_train::optim::Moments;
 use xc_train::sampler::{Lists, NegativeParams, SamplerParams};
@@ -70,11 +71,18 @@ fn compositions() -> Vec<ClassifierParams> {
         change(|p| head(p).sampler = SamplerParams::Frequency { per_list: 9, power: 0.75 }),
         change(|p| head(p).sampler = SamplerParams::LogUniform { per_list: 9 }),
         change(|p| p.loss = Loss::Softmax),
+        differentiated(Loss::Softmax),
+        differentiated(Loss::Bce),
         candidates(SamplerParams::All, Lists::Shared, DType::Bf16, Loss::Softmax),
         candidates(SamplerParams::Uniform { per_list: 7 }, Lists::Shared, DType::F32, Loss::Bce),
         candidates(SamplerParams::LogUniform { per_list: 5 }, Lists::Own, DType::Bf16, Loss::Nce),
         candidates(SamplerParams::TopK { per_instance: 3 }, Lists::Own, DType::F32, Loss::SquaredHinge),
     ]
+}
+
+/// A small network whose labels are in blocks by frequency.
+fn differentiated(loss: Loss) -> ClassifierParams {
+    ClassifierParams { head: HeadParams::Differentiated(DifferentiatedHeadParams::default()), loss, ..dense() }
 }
 
 /// A small network whose steps score some labels.

@@ -2,6 +2,7 @@
 
 mod candidates;
 mod classifier;
+mod differentiated;
 mod examples;
 mod fused;
 mod gradients;

@@ -6,7 +6,8 @@ use super::network_args::{NetworkArgs, show_default};
 use crate::context::Context;
 use crate::error::CliError;
 use xc_train::Loss;
-use xc_train::classifier::{ClassifierParams, Preset, preset};
+use xc_train::classifier::{ClassifierParams, DifferentiatedHeadParams, HeadParams, Preset, preset};
+use xc_train::head::BlockShare;
 
 /// Train a network with one output per label
 ///
@@ -23,6 +24,7 @@ use xc_train::classifier::{ClassifierParams, Preset, preset};
 ///   xc train dense --train train.txt --tfidf --model dense.model
 ///   xc train dense --train train.jsonl --validation dev.jsonl --epochs 20 --patience 2
 ///     --model dense.model
+///   xc train dense --train train.txt --tfidf --head differentiated --model dense.model
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 #[command(mut_args(|arg| show_default(&preset::dense(), arg)))]
@@ -34,7 +36,40 @@ pub(crate) struct Args {
     #[command(flatten)]
     data: FileArgs,
     #[command(flatten)]
+    head: HeadArgs,
+    #[command(flatten)]
     network: NetworkArgs,
+}
+
+/// What the output layer is.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Output layer options")]
+struct HeadArgs {
+    /// dense: each label reads every unit; differentiated: labels are cut into blocks by how often
+    /// they are true, and each block reads units of its own
+    #[arg(long, value_name = "HEAD", value_parser = ["dense", "differentiated"], default_value = "dense")]
+    head: String,
+    /// Shares of the labels and of the units that each block has, the most frequent labels first
+    /// (--head differentiated) [default: 0.1:0.5,0.3:0.25,0.6:0.25]
+    #[arg(long = "head.blocks", value_name = "LABELS:UNITS,...", value_delimiter = ',', value_parser = parse_block)]
+    blocks: Option<Vec<BlockShare>>,
+}
+
+fn parse_block(text: &str) -> Result<BlockShare, String> {
+    let wrong = || format!("got {text:?}, expected two shares such as 0.1:0.5");
+    let (labels, units) = text.split_once(':').ok_or_else(wrong)?;
+    Ok(BlockShare { labels: labels.parse().map_err(|_| wrong())?, units: units.parse().map_err(|_| wrong())? })
+}
+
+impl HeadArgs {
+    fn params(&self) -> Result<HeadParams, CliError> {
+        match (&*self.head, &self.blocks) {
+            ("dense", Some(_)) => Err(CliError::usage("--head.blocks: --head differentiated is expected with it")),
+            ("dense", None) => Ok(HeadParams::Dense),
+            (_, None) => Ok(HeadParams::Differentiated(DifferentiatedHeadParams::default())),
+            (_, Some(blocks)) => Ok(HeadParams::Differentiated(DifferentiatedHeadParams { blocks: blocks.clone() })),
+        }
+    }
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
@@ -51,6 +86,7 @@ impl System for Args {
         if !self.network.has_loss() {
             params.loss = loss_for(shape);
         }
+        params.head = self.head.params()?;
         params.check(shape.n_features, shape.n_labels).map_err(|e| params_error(&e))?;
         Ok(params)
     }

@@ -101,7 +101,7 @@ impl Forecast {
         let mut push = |name: String, change: Box<dyn Fn(&mut Self)>| out.push((name, change));
         let head = match &self.params.head {
             HeadParams::Sparse(head) => Some(head),
-            HeadParams::Dense | HeadParams::Candidates(_) => None,
+            HeadParams::Dense | HeadParams::Candidates(_) | HeadParams::Differentiated(_) => None,
         };
         if head.is_some_and(|head| head.moments == DType::F32) {
             push("--head.moments bf16".to_owned(), sparse(|head| head.moments = DType::Bf16));

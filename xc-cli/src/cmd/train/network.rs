@@ -364,6 +364,7 @@ impl Session<'_> {
         let head = match &params.head {
             HeadParams::Dense => String::new(),
             HeadParams::Candidates(head) => candidates(head, self.training.batch_size),
+            HeadParams::Differentiated(head) => format!(", {} blocks of labels", head.blocks.len()),
             HeadParams::Sparse(head) => {
                 format!(", {} connections per label, {}", head.fan_in, head.weights.short_name())
             }
@@ -463,6 +464,7 @@ pub(super) fn params_error(error: &xc_train::classifier::ClassifierParamsError) 
         E::Nce { .. } => "loss",
         E::Rows { .. } => "head.precision",
         E::Sampler(_) => "negatives",
+        E::Blocks(_) => "head.blocks",
         E::Connections(_) | E::TooMany { .. } => "head.fan-in",
         E::Moments { .. } => "head.moments",
         _ => "train",
