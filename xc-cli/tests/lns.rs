@@ -33,6 +33,7 @@ fn every_sampler_loss_and_list_learns_and_says_what_its_steps_took() {
             150.0,
         ),
         ("--sampler midx --candidates 5 --uniform 30", 150.0),
+        ("--sampler midx --candidates 30 --lists own --uniform 0 --loss nce", 150.0),
         ("--lists own --candidates 30 --upkeep rebuild --upkeep.every 10", 150.0),
     ] {
         let train =
@@ -42,11 +43,15 @@ fn every_sampler_loss_and_list_learns_and_says_what_its_steps_took() {
         assert!(seen > 0.5 && held_out > 0.2, "{more}: P@1 {seen} of what it learned, {held_out} of others");
         assert!((report["P@1"].as_f64().unwrap() - held_out).abs() < 1e-9, "{more}");
         let (ms, counts) = (&report["cost"]["ms"], &report["cost"]["per_step"]);
-        for stage in ["encode", "score", "backward"] {
+        // Own lists and tiles score while they learn.
+        for stage in ["encode", "backward"] {
             assert!(ms[stage].as_f64().unwrap() > 0.0, "{more}: {stage} took no time: {ms}");
         }
+        // In epochs of 13 steps the twelfth has the 100th and more.
+        let has_tables = ["lsh", "--tables", "--upkeep"].iter().any(|word| more.contains(word));
         let read = counts["rows_read"].as_f64().unwrap();
         assert!(read > 1.0 && read <= rows && counts["rows_written"] == counts["rows_read"], "{more}: {counts}");
+        assert!(report["cost"]["staleness"].as_f64().is_some_and(|share| share < 0.5) == has_tables, "{more}");
         let log = folder.read("m.log/log.jsonl");
         assert!(json(log.lines().next().unwrap())["cost"]["ms"]["score"].is_number(), "{more}: {log}");
     }
@@ -105,6 +110,51 @@ fn what_is_impossible_about_candidates_is_refused_in_one_line() {
     refused("--candidates 5 --uniform 9 --upkeep.share nan", "--upkeep.share: ");
     refused("--sampler tables", "invalid value 'tables' for '--sampler <SAMPLER>'");
     assert!(!folder.path("m").exists());
+}
+
+#[test]
+fn killed_within_an_epoch_it_resumes_to_the_same_bytes_tables_included() {
+    let folder = Folder::new();
+    folder.ok(DATA);
+    let tables = "--candidates 5 --uniform 30 --tables 8 --codes 2";
+    for (at, more) in [
+        format!("{tables} --upkeep drift --upkeep.per-step 9"),
+        format!("{tables} --upkeep rebuild --upkeep.every 7"),
+        "--candidates 20 --lists own --tables 8 --codes 2 --upkeep immediate --head.precision bf16".to_owned(),
+        "--sampler midx --candidates 20 --lists own --optimizer row-adagrad".to_owned(),
+    ]
+    .iter()
+    .enumerate()
+    {
+        // Thirteen steps an epoch.
+        let train = format!(
+            "train lns --train data/train.txt --network.widths 24 --batch-size 64 --epochs 40 --checkpoint-every 3 {more}"
+        );
+        for threads in [1, 3] {
+            folder.ok(&format!("{train} --model straight{at}-{threads} --threads {threads}"));
+        }
+        folder.resumed_after_kills(&format!("{train} --model m{at}"), 4, |attempt| 60 + 97 * attempt % 400);
+        let straight = contents(&folder.path(&format!("straight{at}-1")));
+        assert!(straight == contents(&folder.path(&format!("straight{at}-3"))), "{more}: threads");
+        assert!(straight == contents(&folder.path(&format!("m{at}"))), "{more}: resumed");
+    }
+}
+
+#[test]
+fn tables_beyond_memory_are_refused_with_a_number_that_fits() {
+    let folder = Folder::new();
+    folder.ok("generate --instances 400 --features 500 --labels 20000 --no-text --no-names --output d");
+    let train =
+        "train lns --train d/train.txt --network.widths 16 --epochs 1 --keep last --codes 3 --candidates 2 --uniform 9";
+    let outcome = folder.xc(&format!("{train} --tables 400 --model m --max-memory 60M"));
+    assert!(outcome.code == 3 && outcome.stderr.contains("needs about"), "{outcome:?}");
+    let (_, rest) = outcome.stderr.split_once("with --tables ").unwrap_or_else(|| panic!("{outcome:?}"));
+    let n_tables: u32 = rest.split(' ').next().unwrap().parse().unwrap();
+    assert!((1..400).contains(&n_tables));
+    folder.ok(&format!("{train} --tables {n_tables} --model m --max-memory 60M"));
+    // One more would not fit.
+    let more = folder.xc(&format!("{train} --tables {} --model n --max-memory 60M", n_tables + 1));
+    assert!(more.code == 3 && more.stderr.contains(&format!("with --tables {n_tables} ")), "{more:?}");
 }
 
 #[test]

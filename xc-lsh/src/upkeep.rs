@@ -341,7 +341,7 @@ impl Upkeep {
     /// # Panics
     /// As [`Upkeep::work`].
     pub fn staleness(
-        &mut self,
+        &self,
         step: u64,
         n_sample: usize,
         tables: &Tables,
@@ -351,15 +351,15 @@ impl Upkeep {
         assert_eq!(tables.n_items(), self.moved.len(), "items of the tables, and of their upkeep");
         let mut stream = Stream::new(stream::name(family.params().seed, Purpose::Lsh, &[crate::family::SAMPLED, step]));
         let n_items = self.moved.len() as u32;
-        self.buffers.items.clear();
-        self.buffers.items.extend((0..n_sample.min(n_items as usize)).map(|_| stream.below(n_items)));
-        self.buffers.items.sort_unstable();
-        self.buffers.items.dedup();
-        let keys = self.buffers.keys(family, &mut gather)?;
+        let mut buffers = Buffers::default();
+        buffers.items.extend((0..n_sample.min(n_items as usize)).map(|_| stream.below(n_items)));
+        buffers.items.sort_unstable();
+        buffers.items.dedup();
+        let keys = buffers.keys(family, &mut gather)?;
         let stale = |(at, &item): (usize, &u32)| {
             keys.row(at).iter().zip(tables.keys_of(item)).filter(|(key, held)| key != held).count()
         };
-        let n_stale = self.buffers.items.iter().enumerate().map(stale).sum();
+        let n_stale = buffers.items.iter().enumerate().map(stale).sum();
         Ok(Staleness { n_keys: keys.as_slice().len(), n_stale, queue: self.queue.len() })
     }
 

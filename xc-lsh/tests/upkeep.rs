@@ -45,7 +45,7 @@ impl World {
         self.upkeep.work(step, &mut self.tables, &*self.family, |items, out| gather(rows, items, out))
     }
 
-    fn stale(&mut self) -> f64 {
+    fn stale(&self) -> f64 {
         let rows = &self.rows;
         let gather = |items: &[u32], out: &mut Vec<f32>| gather(rows, items, out);
         self.upkeep.staleness(0, 1000, &self.tables, &*self.family, gather).unwrap().share()

@@ -7,7 +7,7 @@ use folders::{Front, N_LABELS, WIDTH};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::path::Path;
-use xc_sparse::Rows;
+use xc_sparse::{DType, Rows};
 use xc_train::Loss;
 use xc_train::classifier;
 use xc_train::model::{Answer, Candidates, InputKind, Model, Query, QueryOptions, Scratch};
@@ -115,6 +115,14 @@ fn candidates_that_change_from_query_to_query() {
 fn mach_of_sparse_rows_and_of_text() {
     from_two_threads(|folder| folders::mach(folder, Front::Plain));
     from_two_threads(|folder| folders::mach(folder, Front::Text));
+}
+
+#[test]
+fn networks_trained_on_chosen_labels() {
+    for rows in [DType::F32, DType::Bf16] {
+        from_two_threads(|folder| folders::lns(folder, Front::Plain, Loss::Bce, rows));
+        from_two_threads(|folder| folders::lns(folder, Front::Text, Loss::Softmax, rows));
+    }
 }
 
 #[test]

@@ -23,6 +23,7 @@ use xc_sparse::buffer::FloatSlice;
 use xc_sparse::dense::{
     MatRef, MatmulPrecision, Scratch, SplitRows, Start, product, product_by_rows, product_in_leaves,
 };
+use xc_sparse::parallel::for_each_part_in_pool;
 use xc_sparse::rank::Scored;
 use xc_sparse::sums::{Blocks, TreeSum};
 
@@ -242,7 +243,7 @@ impl Pass<'_> {
             (list, rows) => {
                 gathered.resize(gathered.len().max(n * width), 0.0);
                 let gathered = &mut gathered[..n * width];
-                gathered.par_chunks_mut((64 * width).max(1)).enumerate().for_each(|(part, out)| {
+                for_each_part_in_pool(gathered, (64 * width).max(1), |part, out| {
                     for (at, out) in out.chunks_exact_mut(width.max(1)).enumerate() {
                         let place = range.start + part * 64 + at;
                         let label = list.map_or(place, |list| list.labels[place] as usize);
@@ -449,8 +450,8 @@ pub(super) fn rank(
     ranks: &mut RowScratch,
     out: &mut Ranked,
 ) {
-    let ptr = vec![0; input.len() + 1];
-    let nothing = Truth { ptr: &ptr, places: &[] };
+    // Not looked at.
+    let nothing = Truth { ptr: &[], places: &[] };
     let (truth, loss) = judged_by.map_or((nothing, Loss::Bce), |(targets, loss)| (Truth::of(targets), loss));
     let order = Blocks::whole(weights.n());
     let pass = Pass { input, truth, list: None, loss, precision, order, rows: Blocks::whole(input.len()), tile: TILE };

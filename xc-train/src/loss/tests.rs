@@ -189,3 +189,70 @@ fn a_loss_is_read_by_the_name_that_it_is_written_with() {
     let message = "hinge".parse::<Loss>().unwrap_err().to_string();
     assert_eq!(message, "loss \"hinge\", expected softmax, bce, nce or squared-hinge");
 }
+
+/// Loss of chosen labels by the definition.
+fn reference_of_chosen(loss: Loss, z: &[f64], positives: &[u32], by: Corrections<'_>) -> f64 {
+    let is_true = |j: usize| positives.contains(&(j as u32));
+    let softplus = |z: f64| z.max(0.0) + (-z.abs()).exp().ln_1p();
+    let q = |j: usize| match (is_true(j), loss) {
+        (false, Loss::Softmax | Loss::Nce) => f64::from(by.log_q[j]),
+        (true, Loss::Nce) => by.true_log_q.map_or(0.0, |log_q| f64::from(log_q[j])),
+        _ => 0.0,
+    };
+    let z: Vec<f64> = z.iter().enumerate().map(|(j, z)| z - q(j)).collect();
+    let weight = |j: usize| if is_true(j) { 1.0 } else { f64::from(by.weight[j]) };
+    let terms = z.iter().enumerate();
+    match loss {
+        Loss::Softmax if positives.is_empty() => 0.0,
+        Loss::Softmax => {
+            let of_true = positives.iter().map(|&j| z[j as usize]).sum::<f64>() / positives.len() as f64;
+            z.iter().map(|z| z.exp()).sum::<f64>().ln() - of_true
+        }
+        Loss::Bce => terms.map(|(j, &z)| weight(j) * softplus(if is_true(j) { -z } else { z })).sum(),
+        Loss::Nce => terms.map(|(j, &z)| softplus(if is_true(j) { -z } else { z })).sum(),
+        Loss::SquaredHinge => {
+            terms.map(|(j, &z)| weight(j) * (1.0 + if is_true(j) { -z } else { z }).max(0.0).powi(2)).sum()
+        }
+    }
+}
+
+#[test]
+fn losses_over_chosen_labels_and_their_gradients_agree_with_f64_differences() {
+    let value = |i: usize, salt: usize| ((i * 7919 + salt * 104_729) % 601) as f32 / 600.0;
+    for (n, positives) in [(0, &[][..]), (1, &[0]), (1, &[]), (7, &[2, 3, 6]), (33, &[]), (67, &[0, 15, 16, 66])] {
+        // None at the bend of a hinge.
+        let z: Vec<f32> = (0..n).map(|i| 8.0 * value(i, 1) - 4.003).collect();
+        let weight: Vec<f32> = (0..n).map(|i| 0.1 + 50.0 * value(i, 2)).collect();
+        // The label that was not drawn has no part in softmax and nce.
+        let log_q: Vec<f32> = (0..n).map(|i| if i % 9 == 5 { f32::INFINITY } else { -6.0 * value(i, 3) }).collect();
+        let true_log_q: Vec<f32> = (0..n).map(|i| -5.0 * value(i, 4)).collect();
+        for (loss, true_log_q) in Loss::ALL.into_iter().flat_map(|loss| [(loss, None), (loss, Some(&true_log_q[..]))]) {
+            let by = Corrections { weight: &weight, log_q: &log_q, true_log_q };
+            let of = Stretch { first: 0, positives, n_positives: positives.len() };
+            let (mut gradient, mut total) = (z.clone(), Total::EMPTY);
+            loss.correct(&mut gradient, of, by);
+            total.add(loss, &gradient);
+            let got =
+                loss.gradient_of_chosen(&mut gradient, of, by, total, 0.5) + loss.of_total(total, positives.len());
+            let exact: Vec<f64> = z.iter().map(|&z| f64::from(z)).collect();
+            let expected = reference_of_chosen(loss, &exact, positives, by);
+            assert!(
+                (got - expected).abs() <= 1e-5 * expected.abs().max(1.0),
+                "{loss} of {n}: {got}, expected {expected}"
+            );
+            for j in 0..n {
+                let at = |step: f64| {
+                    let mut z = exact.clone();
+                    z[j] += step;
+                    reference_of_chosen(loss, &z, positives, by)
+                };
+                let slope = 0.5 * (at(1e-5) - at(-1e-5)) / 2e-5;
+                let got = f64::from(gradient[j]);
+                assert!(
+                    (got - slope).abs() < 1e-5 * slope.abs().max(1.0),
+                    "{loss} of {n}, {j}: {got}, expected {slope}"
+                );
+            }
+        }
+    }
+}

@@ -129,6 +129,9 @@ impl AddAssign for SampleCost {
         self.n_empty += other.n_empty;
         self.n_rehashed += other.n_rehashed;
         self.n_zero += other.n_zero;
+        self.check += other.check;
+        self.n_checked += other.n_checked;
+        self.n_other += other.n_other;
         // How it stands, not how much it was.
         self.n_stale = other.n_stale;
     }
@@ -153,6 +156,12 @@ pub struct SampleCost {
     pub n_stale: u64,
     /// Labels that were hashed anew after the step before.
     pub n_rehashed: u64,
+    /// Time for comparing keys with those of the rows as they are: now and then, of some labels.
+    pub check: Duration,
+    /// Keys compared.
+    pub n_checked: u64,
+    /// Keys that were others than those of the rows.
+    pub n_other: u64,
     /// Vectors, and labels hashed anew, without a value other than 0: their keys say nothing.
     pub n_zero: u64,
 }

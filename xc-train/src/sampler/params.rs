@@ -151,7 +151,7 @@ impl SamplerParams {
 
     /// Whether the chance of every label is known, drawn or not: [`Sampler::knows_log_q`].
     pub fn knows_log_q(self) -> bool {
-        matches!(self, Self::Uniform { .. } | Self::LogUniform { .. } | Self::Frequency { .. })
+        matches!(self, Self::Uniform { .. } | Self::LogUniform { .. } | Self::Frequency { .. } | Self::Midx(_))
     }
 
     /// Numbers that are impossible for any data.

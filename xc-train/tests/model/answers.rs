@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 use tempfile::TempDir;
 use xc_sparse::rank::{RankedBatch, Scored, rank_order};
-use xc_sparse::{CsrMatrix, LabelRows};
+use xc_sparse::{CsrMatrix, DType, LabelRows};
 use xc_train::classifier;
 use xc_train::model::{
     Answer, Answers, Candidates, InputKind, Model, Queries, Query, QueryError, QueryOptions, Scratch,
@@ -27,8 +27,11 @@ static MODELS: LazyLock<(TempDir, Vec<Model>)> = LazyLock::new(|| {
     folders::mach(&at("mach-text"), Front::Text);
     folders::uniform(&at("uniform"), classifier::InputKind::Sparse, Loss::SquaredHinge);
     folders::uniform(&at("uniform-dense"), classifier::InputKind::Dense, Loss::Bce);
+    folders::lns(&at("lns"), Front::Plain, Loss::Bce, DType::Bf16);
+    folders::lns(&at("lns-text"), Front::Text, Loss::Softmax, DType::F32);
     let names = ["tree", "tree-text", "tree-weights", "dense", "dense-text", "mach", "mach-text", "uniform"];
-    let models = names.iter().chain(&["uniform-dense"]).map(|name| Model::open(at(name)).unwrap()).collect();
+    let others = ["uniform-dense", "lns", "lns-text"];
+    let models = names.iter().chain(&others).map(|name| Model::open(at(name)).unwrap()).collect();
     (folder, models)
 });
 

@@ -5,7 +5,7 @@ use xc_hash::text::{Featurizer, Pipeline, PipelineParams, RowWeights, Weighting}
 use xc_hash::universal::Family;
 use xc_mach::Decoder;
 use xc_sparse::store::ContainerWriter;
-use xc_sparse::{CsrMatrix, LabelRows};
+use xc_sparse::{CsrMatrix, DType, LabelRows};
 use xc_train::Loss;
 use xc_train::classifier::{Classifier, ClassifierParams, EmbeddingInit, HeadParams, InputKind, preset};
 use xc_train::mach::{MachParams, Repetition};
@@ -106,6 +106,16 @@ pub(crate) fn uniform(folder: &Path, input: InputKind, loss: Loss) {
         head.fan_in = 8;
     }
     classifier(folder, preset::UNIFORM, n_features, params, None);
+}
+
+pub(crate) fn lns(folder: &Path, front: Front, loss: Loss, rows: DType) {
+    let (x, maker) = made(front);
+    let mut params = preset::lns().params;
+    (params.encoder.widths, params.loss) = (vec![16, 8], loss);
+    if let HeadParams::Candidates(head) = &mut params.head {
+        head.rows = rows;
+    }
+    classifier(folder, preset::LNS, x.cols(), params, maker.as_ref());
 }
 
 fn classifier(folder: &Path, kind: &str, n_features: usize, params: ClassifierParams, maker: Option<&Featurizer>) {

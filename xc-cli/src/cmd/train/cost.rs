@@ -1,8 +1,9 @@
 //! What the steps of a training took, stage by stage.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::time::Duration;
 use xc_train::StepCost;
+use xc_train::sampler::SampleCost;
 
 /// The costs of some steps.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,7 +23,7 @@ impl Costs {
         self.sum.n_scored > 0
     }
 
-    fn stages(&self) -> [(&'static str, Duration); 6] {
+    fn stages(&self) -> [(&'static str, Duration); 7] {
         let StepCost { encode, sampling, score, backward, upkeep, .. } = self.sum;
         let (hash, query) = (sampling.hash, sampling.query);
         [
@@ -32,10 +33,17 @@ impl Costs {
             ("score", score),
             ("backward", backward),
             ("upkeep", upkeep),
+            ("check", sampling.check),
         ]
     }
 
-    fn counts(&self) -> [(&'static str, u64); 9] {
+    /// Share of the tables' keys that are not those of the rows, on the labels that were looked at.
+    fn staleness(&self) -> Option<f64> {
+        let SampleCost { n_checked, n_other, .. } = self.sum.sampling;
+        (n_checked > 0).then(|| n_other as f64 / n_checked as f64)
+    }
+
+    fn counts(&self) -> [(&'static str, u64); 10] {
         let StepCost { sampling, n_read, n_written, n_scored, .. } = self.sum;
         [
             ("rows_read", n_read),
@@ -46,7 +54,8 @@ impl Costs {
             ("found", sampling.n_found),
             ("empty", sampling.n_empty),
             ("zero", sampling.n_zero),
-            ("stale", sampling.n_stale),
+            ("rehashed", sampling.n_rehashed),
+            ("queue", sampling.n_stale),
         ]
     }
 
@@ -58,9 +67,14 @@ impl Costs {
             let round = |value: f64| (value * 1e4).round() / 1e4;
             let times = self.stages().map(|(name, time)| (name.to_owned(), json!(round(1e3 * time.as_secs_f64() / n))));
             // How many labels are not followed yet is a state, not a sum.
-            let mean = |name: &str, count: u64| if name == "stale" { count as f64 } else { round(count as f64 / n) };
+            let mean = |name: &str, count: u64| if name == "queue" { count as f64 } else { round(count as f64 / n) };
             let counts = self.counts().map(|(name, count)| (name.to_owned(), json!(mean(name, count))));
-            json!({ "ms": Value::Object(times.into_iter().collect()), "per_step": Value::Object(counts.into_iter().collect()) })
+            let (times, counts): (Map<_, _>, Map<_, _>) = (times.into_iter().collect(), counts.into_iter().collect());
+            let mut out = json!({ "ms": times, "per_step": counts });
+            if let Some(staleness) = self.staleness() {
+                out["staleness"] = json!(round(staleness));
+            }
+            out
         })
     }
 
@@ -71,10 +85,11 @@ impl Costs {
             let times = self.stages().map(|(name, time)| format!("{name} {:.2}", 1e3 * time.as_secs_f64() / n));
             let counts = self.counts().into_iter().filter(|&(_, count)| count > 0);
             let counts = counts.map(|(name, count)| {
-                let count = if name == "stale" { count as f64 } else { count as f64 / n };
+                let count = if name == "queue" { count as f64 } else { count as f64 / n };
                 format!("{} {count:.0}", name.replace('_', " "))
             });
-            let counts: Vec<String> = counts.collect();
+            let stale = self.staleness().map(|share| format!("{:.2} % of keys stale", 100.0 * share));
+            let counts: Vec<String> = counts.chain(stale).collect();
             format!("a step: {} ms; {}", times.join(", "), counts.join(", "))
         })
     }
@@ -83,23 +98,25 @@ impl Costs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xc_train::sampler::SampleCost;
 
     #[test]
     fn costs_are_means_over_steps() {
         let mut costs = Costs::default();
         assert!(costs.json().is_none() && costs.line().is_none());
         for (ms, n_stale) in [(1, 7), (3, 5)] {
+            let query = Duration::from_millis(ms);
             let sampling =
-                SampleCost { query: Duration::from_millis(ms), n_stale, n_empty: 2, ..SampleCost::default() };
+                SampleCost { query, n_stale, n_empty: 2, n_checked: 400, n_other: 10 * ms, ..SampleCost::default() };
             costs.add(StepCost { sampling, n_scored: 100, n_read: 10 * ms, ..StepCost::default() });
         }
         let json = costs.json().unwrap();
         assert_eq!((&json["ms"]["query"], &json["per_step"]["rows_read"]), (&json!(2.0), &json!(20.0)));
-        assert_eq!((&json["per_step"]["stale"], &json["per_step"]["empty"]), (&json!(5.0), &json!(2.0)));
+        assert_eq!((&json["per_step"]["queue"], &json["per_step"]["empty"]), (&json!(5.0), &json!(2.0)));
+        assert_eq!(json["staleness"], 0.05);
         let line = costs.line().unwrap();
         assert!(
-            line.contains("query 2.00, score 0.00") && line.ends_with("rows read 20, scored 100, empty 2, stale 5"),
+            line.contains("query 2.00, score 0.00")
+                && line.ends_with("rows read 20, scored 100, empty 2, queue 5, 5.00 % of keys stale"),
             "{line}"
         );
     }

@@ -35,7 +35,7 @@ use xc_train::classifier::{ClassifierParams, Preset, preset};
 #[command(mut_arg("loss", |arg| arg
     .value_parser(named::<Loss, _>(["softmax", "bce", "nce", "squared-hinge"]))
     .help("softmax (one label right), bce or squared-hinge (each label right or not), nce (true labels told from drawn \
-           ones; with --sampler uniform, log-uniform or frequency) \
+           ones; with --sampler uniform, log-uniform, frequency or midx) \
            [default: softmax if no training instance has more than one label, else bce]")
 ))]
 pub(crate) struct Args {

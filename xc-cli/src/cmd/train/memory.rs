@@ -4,6 +4,7 @@ use crate::context::{Context, format_bytes};
 use crate::error::CliError;
 use xc_sparse::dtype::DType;
 use xc_train::classifier::{ClassifierParams, HeadParams, Memory, SparseHeadParams, Workload};
+use xc_train::sampler::{LshParams, SamplerParams};
 
 /// A training whose memory is foreseen.
 #[derive(Clone)]
@@ -61,7 +62,7 @@ impl Forecast {
 
     /// The first option that makes it fit, else as many of them as it takes.
     fn advice(&self, limit: u64) -> String {
-        let changes = self.changes();
+        let changes = self.changes(limit);
         let with = |change: &Change, forecast: &Self| {
             let mut forecast = forecast.clone();
             change.1(&mut forecast);
@@ -96,7 +97,7 @@ impl Forecast {
     }
 
     /// Options that take less, those first that change answers least.
-    fn changes(&self) -> Vec<Change> {
+    fn changes(&self, limit: u64) -> Vec<Change> {
         let mut out: Vec<Change> = Vec::new();
         let mut push = |name: String, change: Box<dyn Fn(&mut Self)>| out.push((name, change));
         let head = match &self.params.head {
@@ -108,6 +109,9 @@ impl Forecast {
         }
         if self.work.keeps_best {
             push("--keep last".to_owned(), Box::new(|f| f.work.keeps_best = false));
+        }
+        if let Some((option, change)) = self.fewer_tables(limit) {
+            push(option, change);
         }
         if self.work.batch_size > 32 {
             push("--batch 32".to_owned(), Box::new(|f| f.work.batch_size = 32));
@@ -141,6 +145,40 @@ impl Forecast {
             push("--head.wiring uniform".to_owned(), Box::new(uniform));
         }
         out
+    }
+
+    /// As many tables of labels as fit, or one; nothing where there are none.
+    fn fewer_tables(&self, limit: u64) -> Option<Change> {
+        let with = |n_tables: u32| {
+            move |forecast: &mut Self| {
+                if let Some(tables) = forecast.tables() {
+                    tables.n_tables = n_tables;
+                }
+            }
+        };
+        let fits = |n_tables: u32| {
+            let mut forecast = self.clone();
+            with(n_tables)(&mut forecast);
+            forecast.total() <= limit
+        };
+        let (mut least, mut most) = (1, self.clone().tables()?.n_tables);
+        if most < 2 {
+            return None;
+        }
+        while least + 1 < most {
+            let middle = least + (most - least) / 2;
+            *(if fits(middle) { &mut least } else { &mut most }) = middle;
+        }
+        Some((format!("--tables {least}"), Box::new(with(least))))
+    }
+
+    /// Tables of labels, where a sampler has any.
+    fn tables(&mut self) -> Option<&mut LshParams> {
+        let HeadParams::Candidates(head) = &mut self.params.head else { return None };
+        match &mut head.negatives.sampler {
+            SamplerParams::LshEmbedding(tables) | SamplerParams::LshLabel(tables) => Some(tables),
+            _ => None,
+        }
     }
 }
 

@@ -214,8 +214,8 @@ impl Sampled {
             let began = Instant::now();
             self.choose(&**sampler, at, input, targets, loss, scratch)?;
             let mut sampling = *scratch.candidates.cost();
-            // All that is not hashing is asking.
-            sampling.query = began.elapsed().saturating_sub(sampling.hash);
+            // All that is neither hashing nor checking is asking.
+            sampling.query = began.elapsed().saturating_sub(sampling.hash + sampling.check);
             scratch.cost.sampling = sampling;
         }
         let (n_rows, n_pairs) = match scratch.scope {

@@ -41,6 +41,10 @@ use xc_sparse::DenseRows;
 /// Rows that are gathered and hashed at a time.
 const ROWS_AT_A_TIME: usize = 1 << 14;
 
+/// Steps from one look at some labels' keys to the next, and labels looked at.
+const CHECK_EVERY: u64 = 100;
+const CHECKED: usize = 256;
+
 /// What tables are asked by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -311,7 +315,7 @@ impl Sampler for Lsh {
     ) -> Result<(), StepError> {
         let weights = rows(weights, &labels)?;
         assert!(labels == (0..self.n_labels as u32), "labels {labels:?}, tables of {}", self.n_labels);
-        let Built { tables, upkeep: _, done } = self.built(weights)?;
+        let Built { tables, upkeep, done } = self.built(weights)?;
         let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut cost = self.ask(at, queries, tables, &mut buffers)?;
         let (begin, found) = (Instant::now(), &buffers.found);
@@ -334,6 +338,15 @@ impl Sampler for Lsh {
             })?,
         }
         cost.query += begin.elapsed();
+        if (at.number + 1).is_multiple_of(CHECK_EVERY) {
+            let begin = Instant::now();
+            let gather = |items: &[u32], to: &mut Vec<f32>| push_rows(weights, items, to);
+            let found = upkeep
+                .staleness(at.number, CHECKED, tables, &*self.family, gather)
+                .map_err(|error| SampleError::Weights { label: row_of(&error) })?;
+            (cost.n_checked, cost.n_other) = (found.n_keys as u64, found.n_stale as u64);
+            cost.check = begin.elapsed();
+        }
         cost.n_stale = done.queue as u64;
         cost.n_rehashed = done.hashed as u64;
         cost.n_zero += done.n_zero as u64;

@@ -33,6 +33,7 @@ use std::sync::OnceLock;
 use std::time::Instant;
 use thiserror::Error;
 use xc_hash::stream::Stream;
+use xc_sparse::DenseRows;
 
 /// Codewords, draws, and when codewords are learned again.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -253,11 +254,11 @@ impl Sampler for Midx {
         out: &mut Vec<f32>,
     ) -> Result<(), StepError> {
         let index = self.index(at, rows(weights, &labels)?)?;
-        let scores = index.score(queries)?;
-        let places = match self.lists {
-            Lists::Shared => 0..scores.len(),
-            Lists::Own => list..list + 1,
-        };
+        let Queries { instances, vectors, .. } = queries;
+        let (of, width) = (if self.lists == Lists::Own { list..list + 1 } else { 0..instances.len() }, vectors.width());
+        let vectors = DenseRows::new(&vectors.values()[of.start * width..of.end * width], width);
+        let scores = index.score(Queries { instances: &instances[of], vectors, ..queries })?;
+        let places = 0..scores.len();
         let mut corrections = Vec::new();
         self.correct(index, &scores, places, wanted, &mut corrections);
         out.clear();
