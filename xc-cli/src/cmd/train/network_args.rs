@@ -19,9 +19,9 @@ pub(crate) struct NetworkArgs {
     /// their embeddings; vectors need none
     #[arg(long = "network.widths", value_name = "N,...", value_delimiter = ',')]
     widths: Option<Vec<usize>>,
-    /// Initial embeddings of sparse features: random, their sums through a ReLU; or latent semantic
-    /// analysis of the training rows, their sums as they are
-    #[arg(long = "network.init", value_name = "INIT", value_parser = named::<EmbeddingInit, _>(["random", "lsa"]))]
+    /// Initial embeddings of sparse features: random, their sums through a ReLU; linear: random,
+    /// their sums as they are; or lsa: latent semantic analysis of the training rows, sums as they are
+    #[arg(long = "network.init", value_name = "INIT", value_parser = named::<EmbeddingInit, _>(["random", "linear", "lsa"]))]
     init: Option<EmbeddingInit>,
     /// Share of the learning rate for the embeddings; 0: they stay [default: 0.1 after lsa, else 1]
     #[arg(long = "network.embedding-rate", value_name = "SHARE")]
