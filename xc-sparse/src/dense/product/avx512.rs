@@ -163,6 +163,33 @@ pub(super) unsafe fn pair_lines(lines: *const f32, stride: usize, n: usize, k: u
     }
 }
 
+/// `out[p * group + i]` holds value p of line i: `n` lines of `k` values, `stride` apart.
+///
+/// # Safety
+/// The machine has AVX-512F; `lines` has `n` lines of `k` values, `stride` apart; `out` has `k`
+/// groups of `group >= n`.
+#[target_feature(enable = "avx512f")]
+pub(super) unsafe fn plain_lines(lines: *const f32, stride: usize, n: usize, k: usize, out: *mut f32, group: usize) {
+    for i in (0..n).step_by(16) {
+        let n = 16.min(n - i);
+        for p in (0..k).step_by(16) {
+            let mut words = [_mm512_setzero_si512(); 16];
+            for (line, words) in words.iter_mut().enumerate().take(n) {
+                // SAFETY: the mask has only places before the end of line i + line, which is one of
+                // the `n`.
+                *words = unsafe {
+                    _mm512_maskz_loadu_epi32(mask_of(k - p), lines.add((i + line) * stride + p).cast::<i32>())
+                };
+            }
+            transpose(&mut words);
+            for (at, words) in words.iter().enumerate().take(k - p) {
+                // SAFETY: group p + at is there, and has places for lines i to i + n.
+                unsafe { _mm512_mask_storeu_epi32(out.add((p + at) * group + i).cast(), mask_of(n), *words) };
+            }
+        }
+    }
+}
+
 /// Rows become columns.
 #[inline]
 #[target_feature(enable = "avx512f")]

@@ -2,7 +2,7 @@
 
 use super::MatRef;
 use super::scalar::flushed;
-use super::tile::{Words, pair_lines, pair_rows};
+use super::tile::{Words, pair_lines, pair_rows, plain_lines};
 use crate::simd::{Loop, prefetch_all, vectorised_loop};
 use std::ops::Range;
 
@@ -55,7 +55,13 @@ pub(super) fn interleave(
         out.fill(0.0);
     }
     match words {
-        Words::Plain => singles(out, group, m, lines, inner, |value| value),
+        Words::Plain => {
+            let at = lines.start * m.row_stride + inner.start;
+            let is_apart = m.row_stride != 1 && at < m.values.len();
+            if !(is_apart && plain_lines(&m.values[at..], m.row_stride, lines.len(), inner.len(), out, group)) {
+                singles(out, group, m, lines, inner, |value| value);
+            }
+        }
         Words::Rounded => singles(out, group, m, lines, inner, flushed),
         Words::Pairs => pairs(bytemuck::cast_slice_mut(out), group, m, lines, inner),
     }

@@ -104,6 +104,24 @@ impl Tile {
     }
 }
 
+/// `out[p * group + i]`: value p of line i. Lines are of `k` values, `stride` apart. Whether this
+/// machine has a kernel for it; if not, nothing is written.
+///
+/// # Panics
+/// If a slice is too short.
+pub(super) fn plain_lines(lines: &[f32], stride: usize, n: usize, k: usize, out: &mut [f32], group: usize) -> bool {
+    assert!(n <= group && out.len() >= k * group && (n == 0 || lines.len() >= (n - 1) * stride + k));
+    #[cfg(target_arch = "x86_64")]
+    if Isa::current() == Isa::Avx512 {
+        // SAFETY: the instructions are there, and the lengths were just compared with what is read
+        // and written.
+        unsafe { avx512::plain_lines(lines.as_ptr(), stride, n, k, out.as_mut_ptr(), group) };
+        return true;
+    }
+    let _ = stride;
+    false
+}
+
 /// `out[p * group + i]`: the values 2 p and 2 p + 1 of line i as [`Words::Pairs`] has them, with 0
 /// past a line's end. Lines are of `k` values, `stride` apart.
 ///
@@ -182,6 +200,29 @@ mod tests {
             let mut got = [0; 1];
             pair_rows(&[value], &[value], &mut got);
             assert!([got[0] & 0xffff_0000, got[0] << 16].iter().all(|&bits| f32::from_bits(bits).is_nan()));
+        }
+    }
+
+    #[test]
+    #[expect(clippy::print_stderr, reason = "a skipped comparison is said")]
+    fn lines_are_packed_as_plain_code_packs_them() {
+        for (n, k, group) in
+            [(0, 5, 12), (1, 0, 12), (1, 1, 1), (12, 512, 12), (5, 33, 12), (32, 31, 32), (17, 64, 32), (32, 47, 32)]
+        {
+            let stride = k + 3;
+            // Numbers of every kind, as bits.
+            let lines: Vec<u32> = (0..n * stride).map(|i| (i as u32).wrapping_mul(0x9e37_79b9)).collect();
+            let mut got = vec![7; k * group];
+            let values = bytemuck::cast_slice(&lines);
+            if !plain_lines(values, stride, n, k, bytemuck::cast_slice_mut(&mut got), group) {
+                eprintln!("SKIPPED: this machine packs lines in plain code");
+                assert!(got.iter().all(|&bits| bits == 7));
+                continue;
+            }
+            for (at, &bits) in got.iter().enumerate() {
+                let (p, i) = (at / group, at % group);
+                assert_eq!(bits, if i < n { lines[i * stride + p] } else { 7 }, "{n} lines of {k}, place {p} of {i}");
+            }
         }
     }
 
