@@ -33,6 +33,19 @@ RUNS = {
     "midx+uniform": ["--sampler", "midx", "--candidates", "5", "--uniform", "1000"],
 }
 
+# Hash tables alone, so that what they find decides; the paper has 400 of them, hashed anew every 50 steps, then rarer.
+TABLES = ["--sampler", "lsh-embedding", "--candidates", "10", "--uniform", "0"]
+RUNS |= {
+    "upkeep-never": [*TABLES, "--upkeep", "rebuild", "--upkeep.every", "1000000"],
+    "upkeep-rebuild": [*TABLES, "--upkeep", "rebuild"],
+    "upkeep-drift": [*TABLES, "--upkeep", "drift"],
+    "upkeep-drift-0.02": [*TABLES, "--upkeep", "drift", "--upkeep.share", "0.02"],
+    "upkeep-drift-0.2": [*TABLES, "--upkeep", "drift", "--upkeep.share", "0.2"],
+    "upkeep-immediate": [*TABLES, "--upkeep", "immediate"],
+    "upkeep-paper": [*TABLES, "--tables", "400", "--codes", "6", "--upkeep", "rebuild"],
+    "upkeep-paper-immediate": [*TABLES, "--tables", "400", "--codes", "6", "--upkeep", "immediate"],
+}
+
 
 def rows_file(folder, part):
     for name in (f"{part}.txt", f"{part}.jsonl"):
@@ -149,7 +162,7 @@ def main():
         one.add_argument("--xc", default="target/release/xc")
         one.add_argument("--out", required=True)
     first.add_argument("--data", required=True)
-    first.add_argument("--runs", nargs="+", choices=RUNS, default=list(RUNS))
+    first.add_argument("--runs", nargs="+", choices=RUNS, metavar="RUN", default=[name for name in RUNS if not name.startswith("upkeep")])
     first.add_argument("--rates", nargs="+", type=float, default=[0.003, 0.01, 0.03])
     first.add_argument("--seeds", nargs="+", type=int, default=[0])
     first.add_argument("--held-out", type=float, default=0.1)

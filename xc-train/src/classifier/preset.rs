@@ -112,6 +112,39 @@ pub fn lns() -> Preset {
     Preset { name: LNS, params: ClassifierParams { encoder, head, ..preset.params }, ..preset }
 }
 
+/// What the usual values of a kind follow from: the training instances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataShape {
+    /// Training instances.
+    pub n_instances: usize,
+    /// Weighted features of all of them together.
+    pub n_entries: usize,
+}
+
+/// Training instances below which [`lns_for`] trains a wider network longer.
+const FEW: usize = 12_000;
+/// Features of an instance, in the mean, from which [`lns_for`] begins with LSA.
+const LONG: usize = 100;
+
+/// [`lns`] with the values that did best on held-out rows of sets of such a shape: few instances
+/// get wide embeddings, a lower rate and twice the epochs; long ones embeddings that begin with LSA,
+/// and the squared hinge. How they were found: `docs/decisions/lns-defaults.md`.
+pub fn lns_for(data: DataShape) -> Preset {
+    let mut preset = lns();
+    let params = &mut preset.params;
+    if data.n_instances < FEW {
+        params.encoder.widths = vec![1024];
+        #[cfg(feature = "train")]
+        {
+            (preset.training.epochs, preset.training.rate) = (20, 3e-3);
+        }
+    } else if data.n_entries >= LONG.saturating_mul(data.n_instances) {
+        (params.encoder.widths, params.loss) = (vec![512], Loss::SquaredHinge);
+        (params.encoder.init, params.encoder.embedding_rate) = (EmbeddingInit::Lsa, EmbeddingInit::Lsa.usual_rate());
+    }
+    preset
+}
+
 /// The settings of a data set in `[daghaghi2021tale]`, section 4: `amazon-670k`, `wikilshtc-325k`, `text8`.
 ///
 /// The paper says neither how many candidates a query keeps nor how fast updates of tables become
@@ -192,5 +225,18 @@ mod tests {
             assert_eq!((preset.name, &preset.params.encoder.widths[..]), (SKIPGRAM, &[200][..]));
         }
         assert!(named("tree").is_none() && lns_of("tree").is_none());
+    }
+
+    #[test]
+    fn usual_values_follow_from_instances_and_their_length() {
+        let of = |n_instances, n_entries| {
+            let preset = lns_for(DataShape { n_instances, n_entries });
+            preset.params.check(1000, 50_000).unwrap();
+            (preset.params.encoder.widths[0], preset.params.encoder.init, preset.params.loss)
+        };
+        assert_eq!(of(FEW, 30 * FEW), (256, EmbeddingInit::Random, Loss::Bce));
+        assert_eq!(of(FEW - 1, 500 * FEW), (1024, EmbeddingInit::Random, Loss::Bce));
+        assert_eq!(of(FEW, LONG * FEW), (512, EmbeddingInit::Lsa, Loss::SquaredHinge));
+        assert_eq!(of(0, 0).0, 1024);
     }
 }

@@ -21,6 +21,9 @@ use xc_train::classifier::{ClassifierParams, Preset, preset};
 /// instances, and uniform ones. Its rows are multiplied with all vectors at once. With
 /// --lists own each instance has a list of its own.
 ///
+/// Where no option says them, width, first embeddings, loss, rate and epochs follow from the
+/// training instances: few are below 12,000, long ones have 100 features or more in the mean.
+///
 /// What a step took, stage by stage, is said at the end and in MODEL.log (log.jsonl,
 /// curve.svg, train.json). Interrupted training goes on with --resume, and ends with the
 /// same bytes as if it had not been interrupted.
@@ -31,12 +34,12 @@ use xc_train::classifier::{ClassifierParams, Preset, preset};
 ///   xc train lns --train train.txt --preset amazon-670k --model lns.model
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
-#[command(mut_args(|arg| show_default(&preset::lns(), arg)))]
+#[command(mut_args(show_default_of_data))]
 #[command(mut_arg("loss", |arg| arg
     .value_parser(named::<Loss, _>(["softmax", "bce", "nce", "squared-hinge"]))
     .help("softmax (one label right), bce or squared-hinge (each label right or not), nce (true labels told from drawn \
            ones; with --sampler uniform, log-uniform, frequency or midx) \
-           [default: softmax if no training instance has more than one label, else bce]")
+           [default: softmax if no training instance has more than one label, else bce; squared-hinge of long instances]")
 ))]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -45,6 +48,21 @@ pub(crate) struct Args {
     head: CandidateArgs,
     #[command(flatten)]
     network: NetworkArgs,
+}
+
+/// Adds the default to the help of an option, where it follows from the data too.
+fn show_default_of_data(arg: clap::Arg) -> clap::Arg {
+    let shown = match arg.get_id().as_str() {
+        "widths" => "256; 1024 for few instances, 512 for long ones",
+        "init" => "random; lsa for long instances",
+        "epochs" => "10; 20 for few instances",
+        "rate" => {
+            "0.01, or 0.003 for few instances, with adam and adamw; 0.1 for momentum, 1 for sgd, 0.02 for row-adagrad"
+        }
+        _ => return show_default(&preset::lns(), arg),
+    };
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    arg.help(format!("{help} [default: {shown}]"))
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
@@ -56,9 +74,16 @@ impl System for Args {
         self.head.preset.as_deref().and_then(preset::lns_of).unwrap_or_else(preset::lns)
     }
 
+    fn preset_for(&self, shape: &Shape) -> Preset {
+        match (&self.head.preset, shape.data) {
+            (None, Some(data)) => preset::lns_for(data),
+            _ => self.preset(),
+        }
+    }
+
     fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, CliError> {
-        let mut params = self.network.apply(&self.preset(), shape.input, seed)?;
-        if !self.network.has_loss() && self.head.preset.is_none() {
+        let mut params = self.network.apply(&self.preset_for(shape), shape.input, seed)?;
+        if !self.network.has_loss() && self.head.preset.is_none() && shape.most_labels < 2 {
             params.loss = loss_for(shape);
         }
         self.head.apply(shape, &mut params)?;

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::{Checkpoint, Layout};
 use xc_sparse::{Cancel, LabelRows, Rows};
+use xc_train::classifier::preset::DataShape;
 use xc_train::classifier::{
     CandidateHeadParams, Classifier, ClassifierParams, HeadParams, InputKind, Only, Preset, Workload,
 };
@@ -43,12 +44,20 @@ pub(super) struct Shape {
     pub(super) n_labels: usize,
     /// Labels of the instance with the most.
     pub(super) most_labels: usize,
+    /// Training instances of sparse features, once they are read.
+    pub(super) data: Option<DataShape>,
 }
 
 /// A kind of network: what its options make of its preset, and how it is trained.
 pub(super) trait System {
     /// What the kind is called and begins with.
     fn preset(&self) -> Preset;
+
+    /// What the kind begins with for instances of a shape.
+    fn preset_for(&self, shape: &Shape) -> Preset {
+        let _ = shape;
+        self.preset()
+    }
 
     /// The classifier for instances of a shape. Asked once for the widest vectors before any data
     /// are read: what depends on no data is refused then.
@@ -148,9 +157,9 @@ pub(super) fn run(
     let (preset, place) = (system.preset(), source.place());
     // What can be refused is refused before the long work: options first, then the output, then
     // the inputs.
-    let training = args.train_params(&preset, context.seed, source.has_validation())?;
+    args.train_params(&preset, context.seed, source.has_validation())?;
     let optimizer = args.optimizer()?;
-    let widest = Shape { input: source.input(), n_features: usize::MAX, n_labels: 0, most_labels: 0 };
+    let widest = Shape { input: source.input(), n_features: usize::MAX, n_labels: 0, most_labels: 0, data: None };
     system.params(&widest, context.seed)?;
     source.check()?;
     place.check_model()?;
@@ -161,6 +170,7 @@ pub(super) fn run(
     let read_s = start.elapsed().as_secs_f64();
     let shape = shape(&instances);
     let params = system.params(&shape, context.seed)?;
+    let training = args.train_params(&system.preset_for(&shape), context.seed, source.has_validation())?;
     let judged = instances.validation().map(|set| within(&set.labels, shape.n_labels));
     let checkpoint;
     let mut session =
@@ -205,7 +215,11 @@ pub(super) fn run(
 fn shape(instances: &Instances) -> Shape {
     let (features, targets) = (instances.features(), instances.targets());
     let input = if matches!(features, Features::Dense(_)) { InputKind::Dense } else { InputKind::Sparse };
-    Shape { input, n_features: features.width(), n_labels: targets.n_labels(), most_labels: targets.most() }
+    let data = match features {
+        Features::Sparse(rows) => Some(DataShape { n_instances: rows.len(), n_entries: rows.nnz() }),
+        _ => None,
+    };
+    Shape { input, n_features: features.width(), n_labels: targets.n_labels(), most_labels: targets.most(), data }
 }
 
 /// The rows without labels from `n_labels` on, which no output stands for.
