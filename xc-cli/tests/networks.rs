@@ -375,3 +375,34 @@ fn curves_of_trainings_stand_in_one_picture_over_steps_or_time() {
         folder.xc(&format!("bench curves {wrong} --output race.svg")).refused(2, &line);
     }
 }
+
+#[test]
+fn distributions_of_samplers_stand_in_one_picture_above_their_distances() {
+    let folder = Folder::new();
+    let line = |step: u32, points: &str, far: f64| {
+        format!(
+            "{{\"step\":{step},\"points\":[{points}],\
+             \"variation\":{{\"uniform\":{far},\"closed\":0.25,\"tables\":0.5}}}}\n"
+        )
+    };
+    let points = "[1,0.5,0.25,0.25,0.5],[2,0.25,0.25,0.25,0],[3.5,0.125,0.25,0.25,0.25]";
+    let lines = [line(0, points, 0.0), line(10, "", 0.125), line(20, points, 0.375)];
+    folder.write("far.jsonl", lines.concat());
+    let table = folder.ok("bench distributions --input far.jsonl --output far.svg");
+    assert!(table.contains("0.3750") && table.lines().count() == 3, "{table}");
+    let report = json(&folder.ok("bench distributions --input far.jsonl --output far.svg --json"));
+    assert_eq!((&report[1]["step"], &report[1]["variation"]["uniform"]), (&20.into(), &0.375.into()));
+    let picture = folder.read("far.svg");
+    for text in ["target", "uniform", "LSH, closed form", "LSH, tables", "step 20", "total variation"] {
+        assert!(picture.contains(&format!(">\n{text}\n</text>")), "no {text}: {picture}");
+    }
+    folder.write("none.jsonl", line(0, "", 0.0));
+    folder.write("wrong.jsonl", "{\"step\":1}\n");
+    for (file, why) in [
+        ("none", "no points; expected what the example sampler_distributions writes"),
+        ("wrong", "line 1: missing field `variation` at line 1 column 10"),
+    ] {
+        let line = format!("{file}.jsonl: {why}");
+        folder.xc(&format!("bench distributions --input {file}.jsonl --output far.svg")).refused(2, &line);
+    }
+}

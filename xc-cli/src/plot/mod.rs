@@ -110,6 +110,34 @@ struct Line {
     range: Vec<(f64, f64)>,
 }
 
+/// Writes pictures one below the other to a file, which is there whole or not at all.
+///
+/// # Errors
+/// The file cannot be written.
+pub(crate) fn write_all(pictures: &[Picture<'_>], path: &Path) -> Result<(), WriteFileError> {
+    write_file(path, |file| file.write_all(svg_of(pictures)?.as_bytes()))
+}
+
+/// Pictures as text.
+fn svg_of(pictures: &[Picture<'_>]) -> io::Result<String> {
+    let mut out = String::new();
+    draw_all(pictures, &mut out).map_err(io::Error::other)?;
+    Ok(out)
+}
+
+fn draw_all(pictures: &[Picture<'_>], out: &mut String) -> Drawn {
+    let height = pictures.iter().map(Picture::height).sum();
+    let root = Backend::with_string(out, (WIDTH, height)).into_drawing_area();
+    root.fill(&WHITE)?;
+    let mut rest = root.clone();
+    for picture in pictures {
+        let (area, below) = rest.split_vertically(picture.height());
+        picture.draw(&area)?;
+        rest = below;
+    }
+    root.present()
+}
+
 impl Picture<'_> {
     /// Writes the picture to a file, which is there whole or not at all.
     ///
@@ -124,26 +152,31 @@ impl Picture<'_> {
     /// # Errors
     /// It cannot be drawn.
     pub(crate) fn svg(&self) -> io::Result<String> {
-        let mut out = String::new();
-        self.draw(&mut out).map_err(io::Error::other)?;
-        Ok(out)
+        svg_of(std::slice::from_ref(self))
     }
 
-    fn draw(&self, out: &mut String) -> Drawn {
+    /// Height of a chart.
+    fn chart_height(&self) -> u32 {
+        HEIGHTS[usize::from(self.charts.len() > 1)]
+    }
+
+    fn height(&self) -> u32 {
+        TITLE + self.charts.len() as u32 * self.chart_height() + X_LABELS
+    }
+
+    /// Draws the picture on an area of its height.
+    fn draw(&self, root: &Area<'_>) -> Drawn {
         let charts: Vec<Vec<Line>> = self.charts.iter().map(|chart| self.lines(chart)).collect();
         let x = Span::new(self.x.scale, charts.iter().flatten().flat_map(Line::all).map(|p| p.0), 12);
         let longest = charts.iter().flatten().map(|line| line.name.chars().count()).max().unwrap_or(0);
         let legend = (longest as f64 * CHARACTER) as u32 + 4 * MARGIN;
-        let height = HEIGHTS[usize::from(charts.len() > 1)];
-        let n_charts = charts.len() as u32;
+        let height = self.chart_height();
         let y_of = |(chart, lines): (&Chart<'_>, &Vec<Line>)| {
             Span::new(chart.y.scale, lines.iter().flat_map(Line::all).map(|p| p.1), 6)
         };
         let ys: Vec<Span> = self.charts.iter().zip(&charts).map(y_of).collect();
         let widest = ys.iter().flat_map(|y| &y.ticks).map(|tick| tick.1.len()).max().unwrap_or(0);
         let y_labels = (widest as f64 * CHARACTER) as u32 + Y_NAME;
-        let root = Backend::with_string(out, (WIDTH, TITLE + n_charts * height + X_LABELS)).into_drawing_area();
-        root.fill(&WHITE)?;
         let style = font(FONT * 5 / 4, HPos::Center, VPos::Center);
         root.draw_text(&shown(self.title, MOST_TITLE), &style, (WIDTH as i32 / 2, TITLE as i32 / 2))?;
         let mut below = root.split_vertically(TITLE).1;
@@ -155,10 +188,14 @@ impl Picture<'_> {
             let (left, right) = area.split_horizontally(WIDTH - legend);
             draw_chart(&left, (x.clone(), self.x.name), (y, self.charts[i].y.name), [x_labels, y_labels], lines, nth)?;
             draw_legend(&right, lines, nth)?;
-            nth += lines.len();
+            // Charts of the same lines have the same colours.
+            let names =
+                |at: usize| self.charts.get(at).map(|chart| chart.series.iter().map(|line| line.name).collect());
+            let same: [Option<Vec<&str>>; 2] = [names(i), names(i + 1)];
+            nth += if same[0] == same[1] { 0 } else { lines.len() };
             below = rest;
         }
-        root.present()
+        Ok(())
     }
 
     /// The lines of a chart, in coordinates.

@@ -1,6 +1,7 @@
 //! `xc bench`: how fast a model answers, and how trainings compare.
 
 mod curves;
+mod distributions;
 
 use crate::answer::{SearchArgs, query_error};
 use crate::context::{Context, format_bytes};
@@ -30,6 +31,7 @@ pub(crate) struct Args {
 enum What {
     Predict(PredictArgs),
     Curves(curves::Args),
+    Distributions(distributions::Args),
 }
 
 /// Measure how fast a model answers
@@ -120,6 +122,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     match &args.what {
         What::Predict(args) => bench_predict(args, context),
         What::Curves(args) => curves::run(args, context),
+        What::Distributions(args) => distributions::run(args, context),
     }
 }
 
