@@ -1,6 +1,6 @@
 //! Arrays of floats in one of the stored types, chosen at run time.
 
-use super::Buffer;
+use super::{Buffer, Pages};
 use crate::dtype::{DType, E4m3, E5m2, Float};
 use half::{bf16, f16};
 use rayon::prelude::*;
@@ -37,6 +37,19 @@ macro_rules! floats {
             pub fn zeros(of: DType, len: usize) -> Self {
                 match of {
                     $(DType::$variant => Self::$variant(vec![<$rust>::default(); len].into()),)*
+                    _ => not_a_float(of),
+                }
+            }
+
+            /// So many zeros in large pages ([`Pages`]): for numbers that are read and changed here and
+            /// there. A page that is first read and then written costs two faults, a small page that
+            /// is shared by two threads an interrupt of the other as well.
+            ///
+            /// # Panics
+            /// If the type is not one of those of [`FloatBuffer`].
+            pub fn pages(of: DType, len: usize) -> Self {
+                match of {
+                    $(DType::$variant => Self::$variant(Pages::<$rust>::zeros(len).into()),)*
                     _ => not_a_float(of),
                 }
             }

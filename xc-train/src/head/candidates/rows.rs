@@ -33,7 +33,7 @@ impl Rows {
     pub(super) fn first(n: usize, width: usize, dtype: DType, init: Init, stream: u64) -> Self {
         let bias = Parameter::zeros(n, 1, Decay::No);
         if init == Init::Zeros {
-            return Self::new(FloatBuffer::zeros(dtype, n * width), width, bias);
+            return Self::new(FloatBuffer::pages(dtype, n * width), width, bias);
         }
         let mut values = Parameter::zeros(n, width, Decay::Yes);
         init.fill(stream, (3.0 / width.max(1) as f32).sqrt(), &mut values);
@@ -67,7 +67,7 @@ impl Rows {
     pub(super) fn prepare(&mut self, moments: Moments) {
         self.bias.prepare(moments);
         let len = moments.len(self.n(), self.width);
-        self.moments.resize_with(moments.n, || FloatBuffer::zeros(DType::F32, len));
+        self.moments.resize_with(moments.n, || FloatBuffer::pages(DType::F32, len));
     }
 
     /// The arrays of the weights; the biases are a parameter.
