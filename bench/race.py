@@ -60,6 +60,11 @@ def validation(log):
         return [line for line in map(json.loads, lines) if line["event"] == "validation"]
 
 
+def best(epochs):
+    """P@1 on the held-out rows of the epoch whose parameters are kept."""
+    return max(line["P@1"] for line in epochs)
+
+
 def train(a, name, rate, seed):
     """Trains unless it was done. Gives the folder of the run."""
     run = os.path.join(a.out, f"{name}.{rate:g}.{seed}")
@@ -68,7 +73,7 @@ def train(a, name, rate, seed):
         return run
     os.makedirs(run, exist_ok=True)
     command = [a.xc, "train", "lns", "--train", rows_file(a.data, "train"), "--validation", rows_file(a.data, "test"),
-               "--validation-fraction", str(a.held_out), "--model", os.path.join(run, "model"), "--keep", "last", "--json",
+               "--validation-fraction", str(a.held_out), "--model", os.path.join(run, "model"), "--json",
                "--restart", "--optimizer.rate", str(rate), "--seed", str(seed), *RUNS[name], *a.options]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
@@ -78,7 +83,7 @@ def train(a, name, rate, seed):
     subprocess.run(["rm", "-rf", os.path.join(run, "model")], check=True)
     with open(report, "w") as to:
         json.dump(told, to)
-    print(f"{a.out} {name} rate {rate:g} seed {seed}: held out {100 * validation(run + '/model.log')[-1]['P@1']:.2f},",
+    print(f"{a.out} {name} rate {rate:g} seed {seed}: held out {100 * best(validation(run + '/model.log')):.2f},",
           f"test {100 * told['P@1']:.2f} / {100 * told['P@3']:.2f} / {100 * told['P@5']:.2f},",
           f"{told['train_s']:.0f} s, {told['cpu_s']:.0f} CPU s", flush=True)
     return run
@@ -87,7 +92,7 @@ def train(a, name, rate, seed):
 def run(a):
     for name in a.runs:
         tried = [(train(a, name, rate, a.seeds[0]), rate) for rate in a.rates]
-        tried = [(validation(run + "/model.log")[-1]["P@1"], rate) for run, rate in tried if run]
+        tried = [(best(validation(run + "/model.log")), rate) for run, rate in tried if run]
         if tried:
             for seed in a.seeds[1:]:
                 train(a, name, max(tried)[1], seed)
@@ -106,8 +111,8 @@ def chosen(out):
             all_of.setdefault(told["run"], []).append(told)
     for runs in all_of.values():
         first = min(told["seed"] for told in runs)
-        best = max((told for told in runs if told["seed"] == first), key=lambda told: told["epochs"][-1]["P@1"])["rate"]
-        runs[:] = sorted((told for told in runs if told["rate"] == best), key=lambda told: told["seed"])
+        rate = max((told for told in runs if told["seed"] == first), key=lambda told: best(told["epochs"]))["rate"]
+        runs[:] = sorted((told for told in runs if told["rate"] == rate), key=lambda told: told["seed"])
     return {name: all_of[name] for name in RUNS if name in all_of}
 
 
@@ -127,7 +132,7 @@ def report(a):
     os.makedirs(a.to, exist_ok=True)
     by_name = chosen(a.out)
     base = by_name.get(a.baseline)
-    wanted = statistics.mean(told["epochs"][-1]["P@1"] for told in base) if base else None
+    wanted = statistics.mean(best(told["epochs"]) for told in base) if base else None
     with open(os.path.join(a.to, f"{name}.jsonl"), "w") as to:
         for runs in by_name.values():
             for told in runs:

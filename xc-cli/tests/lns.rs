@@ -34,7 +34,7 @@ fn every_sampler_loss_and_list_learns_and_says_what_its_steps_took() {
         ),
         ("--sampler midx --candidates 5 --uniform 30", 150.0),
         ("--sampler midx --candidates 30 --lists own --uniform 0 --loss nce", 150.0),
-        ("--lists own --candidates 30 --upkeep rebuild --upkeep.every 10", 150.0),
+        ("--lists own --candidates 20 --uniform 20 --upkeep rebuild --upkeep.every 10", 150.0),
     ] {
         let train =
             format!("train lns --train data/train.txt --validation data/test.txt --model m {QUICK} --json {more}");
@@ -105,6 +105,7 @@ fn what_is_impossible_about_candidates_is_refused_in_one_line() {
     refused(&format!("{drawn} --uniform 5 --weighting log-q"), "loss nce with uniform labels beside");
     refused("--sampler uniform --candidates 40 --tables 5", "--tables: --sampler uniform has no tables");
     refused("--candidates 5 --uniform 9 --tables.probes 0", "--tables.probes: probes is 0, expected at least 1");
+    refused("--candidates 5 --uniform 0 --weighting inverse", "--weighting: the chance that wta tables find a label");
     refused("--candidates 5 --uniform 9 --tables 0", "--tables: ");
     refused("--candidates 5 --uniform 9 --codes 200", "--tables: ");
     refused("--candidates 5 --uniform 9 --upkeep.share nan", "--upkeep.share: ");

@@ -35,7 +35,6 @@ use crate::family::{Alternative, FEATURES, Family, HashError, all_zero, check_de
 use crate::keys::Packing;
 use crate::params::{FamilyParams, FamilyParamsError, Kind};
 use crate::scratch::Scratch;
-use crate::theory;
 use xc_hash::universal::{self, Tabulation, UniversalHash};
 use xc_sparse::{DenseRows, SparseRow};
 
@@ -150,12 +149,6 @@ impl Family for Dwta {
         // Tables of tabulation.
         let permutations = self.permutations.len() * (size_of::<Permutation>() + 4096);
         permutations + self.borrow.memory_bytes() + self.packing.memory_bytes()
-    }
-
-    /// For rows of this Jaccard similarity that have equal values where both have one; of two given
-    /// rows: [`theory::winner_of_sparse`].
-    fn probability(&self, similarity: f64) -> f64 {
-        theory::with_chance(similarity, f64::from(self.bin))
     }
 
     fn hash_dense(&self, rows: DenseRows<'_>, keys: &mut [u32], scratch: &mut Scratch) -> Result<usize, HashError> {

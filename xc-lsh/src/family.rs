@@ -86,7 +86,9 @@ pub trait Family: Debug + Send + Sync {
 
     /// Probability that one code agrees for two rows of this similarity (see
     /// [`theory`](crate::theory) for what that is).
-    fn probability(&self, similarity: f64) -> f64;
+    fn probability(&self, similarity: f64) -> f64 {
+        self.params().kind.probability(similarity)
+    }
 
     /// Writes the keys of a few dense rows, on this thread; gives the number of rows that are all
     /// 0.

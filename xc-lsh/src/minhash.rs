@@ -41,7 +41,6 @@ use crate::family::{Alternative, ELEMENTS, Family, HashError, all_zero, check_de
 use crate::keys::Packing;
 use crate::params::{FamilyParams, FamilyParamsError, Kind, Minima};
 use crate::scratch::Scratch;
-use crate::theory;
 use xc_hash::stream::mix;
 use xc_sparse::simd::{Loop, vectorised_loop};
 use xc_sparse::{DenseRows, SparseRow};
@@ -166,11 +165,6 @@ impl Family for MinHash {
             Functions::OnePermutation { borrow, .. } => borrow.memory_bytes(),
         };
         functions + self.packing.memory_bytes()
-    }
-
-    /// For sets of this Jaccard similarity.
-    fn probability(&self, similarity: f64) -> f64 {
-        theory::with_chance(similarity, f64::from(1u32 << self.code_bits))
     }
 
     fn hash_dense(&self, rows: DenseRows<'_>, keys: &mut [u32], scratch: &mut Scratch) -> Result<usize, HashError> {

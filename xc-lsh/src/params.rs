@@ -1,5 +1,6 @@
 //! What names a family with its functions.
 
+use crate::theory;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -104,6 +105,16 @@ impl Kind {
         }
     }
 
+    /// Probability that a code of two rows of this similarity agrees, over the draw of the functions
+    /// (see [`theory`]).
+    pub fn probability(self, similarity: f64) -> f64 {
+        match self {
+            Self::SimHash { .. } => theory::simhash(similarity),
+            Self::Wta { bin } => theory::winner_of_normals(similarity, bin),
+            Self::Dwta { .. } | Self::MinHash { .. } => theory::with_chance(similarity, 1.0 / self.chance()),
+        }
+    }
+
     /// Whether [`Family::alternatives`](crate::Family::alternatives) knows other keys.
     pub fn has_alternatives(self) -> bool {
         matches!(self, Self::SimHash { .. } | Self::Wta { .. })
@@ -182,6 +193,19 @@ pub enum FamilyParamsError {
 }
 
 impl FamilyParams {
+    /// Bits of a key, where its K codes have more and are hashed to so many: such keys agree by
+    /// chance once in 2 to this power.
+    pub fn folded_bits(&self) -> Option<u32> {
+        (self.key_bits < self.n_codes.saturating_mul(self.kind.code_bits())).then_some(self.key_bits.min(31))
+    }
+
+    /// Probability that at least one of the L tables gives two rows of this similarity the same key,
+    /// over the draw of the functions.
+    pub fn inclusion(&self, similarity: f64) -> f64 {
+        let key = theory::key(self.kind.probability(similarity), self.n_codes, self.folded_bits());
+        theory::inclusion(key, 1, self.n_tables)
+    }
+
     /// Whether these parameters name functions.
     ///
     /// # Errors

@@ -8,19 +8,19 @@ use thiserror::Error;
 /// A key is not made shorter for want of so small a share of the candidates.
 const SHORTAGE: f64 = 0.08;
 
-/// A code more has to leave at most this share of the pairs that share a key: where keys are hashed
-/// to fewer bits, what they find by chance stays.
-const LEAST_GAIN: f64 = 0.75;
+/// Similarity of rows that are to be found. Of keys that find equally many unrelated rows, longer ones
+/// find these more surely, until they are hashed to so few bits that chance fills the answers.
+const SIMILAR: f64 = 0.5;
 
 /// Codes of a key, tables and their bits, from the number of labels and the candidates that are
 /// wanted.
 ///
 /// L tables of keys of K codes find N (1 - (1 - q)^L) labels that are unrelated to a query, on
 /// average over pairs of rows ([`Spread`](crate::theory::Spread)); q is p^K, and 2^-b more where
-/// codes are hashed down to b bits. K is the largest number of codes that finds as many as are
-/// wanted with the tables that are allowed, and L the number of tables that finds just as many: K
-/// grows with the logarithm of N, so that an answer is of the same length for any number of labels.
-/// Long keys in many tables find similar rows more surely, at equal noise, than short keys in few.
+/// codes are hashed down to b bits. Each K goes with the L that finds as many as are wanted, if the
+/// tables that are allowed are enough for it; of those, the rule takes the K that finds a row of
+/// similarity 0.5 most surely. K grows with the logarithm of N, so that an answer is of the same
+/// length for any number of labels.
 ///
 /// ```
 /// use xc_lsh::{Kind, Sizing};
@@ -123,26 +123,37 @@ impl Sizing {
         if !(candidates > 0.0 && candidates.is_finite()) {
             return Err(SizingError::Candidates { got: candidates });
         }
-        let mut sizing = Self::with_codes(n_labels, max_tables, 1, kind, width)?;
+        let shortest = Self::with_codes(n_labels, max_tables, 1, kind, width)?;
         let spread = Spread::of_unrelated(kind, width as f64);
-        loop {
-            let longer = Self { n_codes: sizing.n_codes + 1, ..sizing };
-            let gains = longer.shared(&spread) <= LEAST_GAIN * sizing.shared(&spread);
-            if !gains || longer.found(&spread) < (1.0 - SHORTAGE) * candidates {
+        let mut best = shortest.with_tables_for(candidates, &spread);
+        for n_codes in 2..=64 / kind.code_bits().max(1) {
+            let longest = Self { n_codes, n_tables: max_tables, ..best };
+            if longest.found(&spread) < (1.0 - SHORTAGE) * candidates {
                 break;
             }
-            sizing = Self::with_codes(n_labels, max_tables, longer.n_codes, kind, width)?;
+            let longer = longest.with_tables_for(candidates, &spread);
+            // Even one table of short keys finds too many.
+            let excess = |of: &Self| (of.found(&spread) / candidates - 1.0).max(SHORTAGE);
+            let (before, now) = (excess(&best), excess(&longer));
+            let is_surer = || longer.params(0).inclusion(SIMILAR) > best.params(0).inclusion(SIMILAR);
+            if now < before || now == before && is_surer() {
+                best = longer;
+            }
         }
-        let with = |n_tables| Self { n_tables, ..sizing }.found(&spread);
-        // More tables find more: the first number that finds enough, or the one before if that is
-        // nearer.
-        let (mut few, mut enough) = (0, max_tables);
+        Ok(best)
+    }
+
+    /// As many of these tables as find `candidates`: the first number that finds enough, or the one
+    /// before if that is nearer.
+    fn with_tables_for(self, candidates: f64, spread: &Spread) -> Self {
+        let with = |n_tables| Self { n_tables, ..self }.found(spread);
+        let (mut few, mut enough) = (0, self.n_tables);
         while enough - few > 1 {
             let middle = few + (enough - few) / 2;
             *if with(middle) < candidates { &mut few } else { &mut enough } = middle;
         }
         let is_nearer = few > 0 && candidates - with(few) < with(enough) - candidates;
-        Ok(Self { n_tables: if is_nearer { few } else { enough }, ..sizing })
+        Self { n_tables: if is_nearer { few } else { enough }, ..self }
     }
 
     /// The sizes of tables with `n_codes` codes a key.
@@ -208,17 +219,7 @@ impl Sizing {
     }
 
     fn found(&self, spread: &Spread) -> f64 {
-        self.n_labels as f64 * spread.inclusion(self.n_codes, self.folded(), self.n_tables)
-    }
-
-    /// Probability that a random pair shares the key of a table.
-    fn shared(&self, spread: &Spread) -> f64 {
-        spread.key(self.n_codes, self.folded())
-    }
-
-    /// Bits of keys, where codes are hashed down to them.
-    fn folded(&self) -> Option<u32> {
-        (self.bucket_bits() < self.n_codes * self.kind.code_bits()).then(|| self.bucket_bits())
+        self.n_labels as f64 * spread.inclusion(self.n_codes, self.params(0).folded_bits(), self.n_tables)
     }
 
     /// Hash evaluations of a query, K L.
@@ -268,7 +269,7 @@ mod tests {
     use crate::params::Projection;
 
     #[test]
-    fn the_tables_find_what_is_wanted_and_longer_keys_would_not() {
+    fn the_tables_find_what_is_wanted_and_similar_rows_most_surely() {
         let kinds = [
             Kind::Wta { bin: 8 },
             Kind::Wta { bin: 5 },
@@ -285,13 +286,28 @@ mod tests {
                     "{sizing:?}: {found}"
                 );
                 assert!(n_tables <= max_tables);
-                let longer = Sizing::with_codes(n_labels, max_tables, sizing.n_codes() + 1, kind, 128).unwrap();
                 let spread = Spread::of_unrelated(kind, 128.0);
-                let gains = longer.shared(&spread) <= LEAST_GAIN * sizing.shared(&spread);
-                assert!(!gains || longer.expected_candidates() < wanted, "{longer:?}");
+                for n_codes in 1..=64 / kind.code_bits() {
+                    let other = Sizing::with_codes(n_labels, max_tables, n_codes, kind, 128).unwrap();
+                    let other = other.with_tables_for(wanted, &spread);
+                    let found = other.expected_candidates() / wanted;
+                    let is_as_many = (1.0 - SHORTAGE..=1.0 + SHORTAGE).contains(&found);
+                    let surer = other.params(0).inclusion(SIMILAR) > sizing.params(0).inclusion(SIMILAR);
+                    assert!(!is_as_many || !surer, "{other:?} rather than {sizing:?}");
+                }
                 assert_eq!(sizing.params(1).codes() as u64, sizing.n_hashes());
             }
         }
+    }
+
+    #[test]
+    fn keys_are_not_hashed_to_bits_that_fill_the_answer_by_chance() {
+        let sizing = Sizing::try_new(20_253, 50, 20.0, Kind::Wta { bin: 8 }, 129).unwrap();
+        assert_eq!((sizing.n_codes(), sizing.bucket_bits()), (5, 15));
+        // Seven codes a key find as many, but 18.5 of the 20 by chance.
+        let longer = Sizing::with_codes(20_253, 30, 7, Kind::Wta { bin: 8 }, 129).unwrap();
+        assert!((18.0..22.0).contains(&longer.expected_candidates()));
+        assert!(sizing.params(0).inclusion(0.5) > 3.0 * longer.params(0).inclusion(0.5));
     }
 
     #[test]

@@ -6,8 +6,7 @@
 //!
 //!   target    softmax of the logits of all labels
 //!   uniform   1 / N
-//!   closed    chance that tables find a label over the draw of their functions, normalised, as weights by
-//!             chance take it: exact for SimHash, by the correlation of normal values for WTA
+//!   closed    chance that tables find a label over the draw of their functions, normalised (SimHash)
 //!   tables    1 / n for each of the n labels that the tables at hand find without limits
 //! ```
 //!
@@ -24,7 +23,7 @@ use std::error::Error;
 use std::path::Path;
 use xc_hash::stream::Stream;
 use xc_lsh::tables::{By, Limits, Query};
-use xc_lsh::{Family, Keys, Tables};
+use xc_lsh::{Family, Keys, Kind, Projection, Tables};
 use xc_sparse::io::{ReadOptions, read_dataset};
 use xc_sparse::{CsrMatrix, Dataset, DenseRows, LabelRows, Rows};
 use xc_train::encoder::Bag;
@@ -77,7 +76,8 @@ impl Study {
             CsrMatrix::new((400, 60), (0..=400).map(|i| 2 * i).collect(), pairs.collect(), vec![0.7f32; 800]);
         let labels = LabelRows::from_lists((0..400u32).map(|i| [i % 30]), 200)?;
         let data = Dataset { features, labels, label_names: None };
-        let tables = LshParams { candidates: 20, ..LshParams::default() };
+        let kind = Kind::SimHash { projection: Projection::Gaussian };
+        let tables = LshParams { kind, candidates: 20, ..LshParams::default() };
         Ok(Self { data, steps: 100, by_tables: true, rate: 1e-2, tables })
     }
 
@@ -92,7 +92,7 @@ impl Study {
         let of = SamplerData { counts: &vec![0; n_labels], n_instances: n, width: WIDTH, seed: SEED };
         let lsh = Lsh::new(LshBy::Embedding, self.tables, &of)?.with_lists(Lists::Own);
         let family = self.tables.sizing(n_labels as u64, WIDTH)?.params(SEED).build()?;
-        let looked = Looked { family, chances: lsh.clone().with_weighting(Weighting::LogQ) };
+        let looked = Looked { family, chances: lsh.clone().with_weighting(Weighting::LogQ)? };
         let params = SampledParams { lists: Lists::Own, ..SampledParams::default() };
         let sampler = self.by_tables.then(|| Box::new(lsh) as Box<dyn Sampler>);
         let head = Sampled::new(n_labels, WIDTH, params, SEED).with_sampler(sampler);

@@ -11,6 +11,7 @@
 use std::error::Error;
 use std::time::Instant;
 use xc_hash::stream::Stream;
+use xc_lsh::{Kind, Projection};
 use xc_sparse::buffer::FloatSlice;
 use xc_sparse::{DenseRows, LabelRows};
 use xc_train::sampler::*;
@@ -91,6 +92,8 @@ fn samplers(lists: Lists) -> Vec<NegativeParams> {
         Lists::Own => (500, 500),
     };
     let lsh = LshParams { candidates: hard, n_codes: None, ..LshParams::default() };
+    // Chances are known of SimHash.
+    let kind = Kind::SimHash { projection: Projection::Hadamard };
     let midx = SamplerParams::Midx(MidxParams { per_instance: hard, ..MidxParams::default() });
     let (by_q, capped) = (Weighting::LogQ, Weighting::CAPPED);
     let kinds = [
@@ -102,7 +105,7 @@ fn samplers(lists: Lists) -> Vec<NegativeParams> {
         (SamplerParams::TopK { per_instance: hard }, Weighting::None, 0),
         (midx, by_q, 0),
         (SamplerParams::LshEmbedding(lsh), Weighting::None, 0),
-        (SamplerParams::LshEmbedding(lsh), capped, 0),
+        (SamplerParams::LshEmbedding(LshParams { kind, ..lsh }), capped, 0),
         (SamplerParams::LshEmbedding(lsh), capped, drawn),
         (SamplerParams::LshLabel(lsh), Weighting::None, 0),
     ];

@@ -3,6 +3,7 @@
 use crate::optim::{Change, Moments};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use xc_hash::stream::{Purpose, Stream, name};
 use xc_sparse::buffer::Buffer;
 use xc_sparse::dense::SplitRows;
@@ -193,7 +194,7 @@ impl RowsMut<'_> {
     }
 
     /// A reborrow.
-    pub(crate) fn rows(&mut self, rows: std::ops::Range<usize>) -> RowsMut<'_> {
+    pub(crate) fn rows(&mut self, rows: Range<usize>) -> RowsMut<'_> {
         let range = rows.start * self.width..rows.end * self.width;
         let n = self.values.len();
         let cut = |moment: &[f32]| of_moment(range.start, n, moment)..of_moment(range.end, n, moment);
@@ -212,6 +213,11 @@ impl RowsMut<'_> {
 /// rows.
 pub(crate) fn place_in_moment(at: usize, n: usize, n_moment: usize) -> usize {
     if n_moment == n { at } else { at / (n / n_moment.max(1)).max(1) }
+}
+
+/// Where some of `n` values lie in their moment.
+pub(crate) fn places_in_moment(of: Range<usize>, n: usize, n_moment: usize) -> Range<usize> {
+    place_in_moment(of.start, n, n_moment)..place_in_moment(of.end, n, n_moment)
 }
 
 fn of_moment(at: usize, n: usize, moment: &[f32]) -> usize {

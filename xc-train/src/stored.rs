@@ -1,8 +1,7 @@
 //! Weights of any stored type, with what an optimiser remembers of them, to be changed.
 
 use crate::optim::Change;
-use crate::parameter::{Decay, RowsMut, place_in_moment};
-use std::ops::Range;
+use crate::parameter::{Decay, RowsMut, place_in_moment, places_in_moment};
 use xc_hash::stream::mix;
 use xc_sparse::buffer::{FloatBuffer, FloatSliceMut};
 use xc_sparse::simd::prefetch_start;
@@ -68,19 +67,13 @@ impl<'a> StoredMut<'a> {
     /// Asks for a row of weights and its moments, which will be changed soon.
     pub(crate) fn prefetch(&self, at: usize, len: usize) {
         for values in std::iter::once(&self.values).chain(self.moments.iter().flatten()) {
-            let range = self.range_in(values, at..at + len);
+            let range = places_in_moment(at..at + len, self.values.len(), values.len());
             match values {
                 FloatSliceMut::F32(values) => prefetch_start(&values[range]),
                 FloatSliceMut::Bf16(values) => prefetch_start(&values[range]),
                 _ => {}
             }
         }
-    }
-
-    /// Where the moments of some rows lie; of the weights the same places.
-    fn range_in(&self, moment: &FloatSliceMut<'_>, of: Range<usize>) -> Range<usize> {
-        let place = |at| place_in_moment(at, self.values.len(), moment.len());
-        place(of.start)..place(of.end)
     }
 
     /// As [`StoredMut::change`]; gives the square of the length of the change.
@@ -111,10 +104,7 @@ impl<'a> StoredMut<'a> {
         let len = gradient.len();
         let range = at..at + len;
         let n = self.values.len();
-        let of_moment = |moment: &FloatSliceMut<'_>| {
-            let place = |at| place_in_moment(at, n, moment.len());
-            place(at)..place(at + len)
-        };
+        let of_moment = |moment: &FloatSliceMut<'_>| places_in_moment(at..at + len, n, moment.len());
         // In place where nothing is to be widened.
         if let FloatSliceMut::F32(weights) = &mut self.values {
             let mut slices: [Option<&mut [f32]>; 2] = [None, None];

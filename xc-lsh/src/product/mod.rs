@@ -91,11 +91,6 @@ impl Bins {
         Self { places, size }
     }
 
-    /// Coordinates of a bin.
-    pub(crate) fn size(&self) -> usize {
-        self.size
-    }
-
     /// Places of the bin in `lane` of `unit`.
     pub(crate) fn of(&self, unit: usize, lane: usize) -> impl Iterator<Item = u8> {
         (0..self.size).map(move |at| self.places[(unit * self.size + at) * LANES + lane])

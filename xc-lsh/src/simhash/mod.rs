@@ -41,7 +41,6 @@ use crate::keys::Packing;
 use crate::params::{FamilyParams, FamilyParamsError, Kind, Projection};
 use crate::product::{Combination, combine};
 use crate::scratch::Scratch;
-use crate::theory;
 use hadamard::Hadamard;
 use xc_hash::stream::{Stream, mix};
 use xc_sparse::dense::{MatRef, MatmulPrecision, Start, product};
@@ -167,11 +166,6 @@ impl Family for SimHash {
             Functions::Hadamard(hadamard) => hadamard.memory_bytes(),
         };
         functions + self.packing.memory_bytes()
-    }
-
-    /// For vectors of this cosine.
-    fn probability(&self, similarity: f64) -> f64 {
-        theory::simhash(similarity)
     }
 
     fn hash_dense(&self, rows: DenseRows<'_>, keys: &mut [u32], scratch: &mut Scratch) -> Result<usize, HashError> {

@@ -43,6 +43,13 @@ pub fn with_chance(p: f64, n_values: f64) -> f64 {
     p + (1.0 - p) / n_values
 }
 
+/// Probability that K codes agree, p^K; where they are hashed down to `key_bits`, those that differ
+/// agree once in 2^`key_bits`.
+pub fn key(p: f64, n_codes: u32, key_bits: Option<u32>) -> f64 {
+    let all = p.powi(n_codes as i32);
+    key_bits.map_or(all, |bits| with_chance(all, 2f64.powi(bits as i32)))
+}
+
 /// Probability that at least one of L tables gives two rows the same key: 1 - (1 - p^K)^L.
 pub fn inclusion(p: f64, n_codes: u32, n_tables: u32) -> f64 {
     // Without loss where p^K is below the precision of 1.

@@ -90,24 +90,17 @@ impl Spread {
     /// Probability that a key of K codes agrees, for a random pair. Codes that are hashed down to
     /// `key_bits` agree by chance too, once in 2^`key_bits`.
     pub fn key(&self, n_codes: u32, key_bits: Option<u32>) -> f64 {
-        self.mean(|p| folded(p.powi(n_codes as i32), key_bits))
+        self.mean(|p| super::key(p, n_codes, key_bits))
     }
 
     /// Probability that at least one of L tables finds a random row: the mean of 1 - (1 - q)^L.
     pub fn inclusion(&self, n_codes: u32, key_bits: Option<u32>, n_tables: u32) -> f64 {
-        self.mean(|p| {
-            let q = folded(p.powi(n_codes as i32), key_bits);
-            -f64::exp_m1(f64::from(n_tables) * f64::ln_1p(-q))
-        })
+        self.mean(|p| super::inclusion(super::key(p, n_codes, key_bits), 1, n_tables))
     }
 
     fn mean(&self, of: impl Fn(f64) -> f64) -> f64 {
         self.nodes.iter().map(|&(p, share)| share * of(p)).sum()
     }
-}
-
-fn folded(key: f64, key_bits: Option<u32>) -> f64 {
-    key_bits.map_or(key, |bits| super::with_chance(key, 2f64.powi(bits as i32)))
 }
 
 /// Variance of p over pairs of independent orders: two bins that share c coordinates both agree

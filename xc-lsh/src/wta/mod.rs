@@ -40,7 +40,6 @@ use crate::keys::Packing;
 use crate::params::{FamilyParams, FamilyParamsError, Kind};
 use crate::product::{Bins, LANES, RANKED, rank, winners};
 use crate::scratch::Scratch;
-use crate::theory;
 use xc_hash::stream::{Stream, mix};
 use xc_sparse::{DenseRows, SparseRow};
 
@@ -176,11 +175,6 @@ impl Family for Wta {
 
     fn memory_bytes(&self) -> usize {
         self.bins.memory_bytes() + size_of_val(self.subsets.as_slice()) + self.packing.memory_bytes()
-    }
-
-    /// For vectors with this correlation of their coordinates, about normally distributed.
-    fn probability(&self, similarity: f64) -> f64 {
-        theory::winner_of_normals(similarity, self.bins.size() as u32)
     }
 
     fn hash_dense(&self, rows: DenseRows<'_>, keys: &mut [u32], scratch: &mut Scratch) -> Result<usize, HashError> {

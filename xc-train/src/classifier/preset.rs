@@ -126,9 +126,9 @@ const FEW: usize = 12_000;
 /// Features of an instance, in the mean, from which [`lns_for`] begins with LSA.
 const LONG: usize = 100;
 
-/// [`lns`] with the values that did best on held-out rows of sets of such a shape: few instances
-/// get wide embeddings, a lower rate and twice the epochs; long ones embeddings that begin with LSA,
-/// and the squared hinge. How they were found: `docs/decisions/lns-defaults.md`.
+/// [`lns`] with values that suit sets of such a shape: few instances get wide embeddings, a lower
+/// rate and twice the epochs; long ones embeddings that begin with LSA, and the squared hinge. How
+/// they were found: `docs/decisions/lns-defaults.md`.
 pub fn lns_for(data: DataShape) -> Preset {
     let mut preset = lns();
     let params = &mut preset.params;

@@ -1,14 +1,13 @@
 //! Every output is connected with everything.
 
 use super::tiled::{self, Pass, Table, TiledScratch, Truth};
-use super::{Head, Ranked, RowScratch, rank_rows};
+use super::{Head, Ranked, RowScratch, judge_rows, rank_rows};
 use crate::layer::{Leaves, Linear, Named};
 use crate::parameter::{Init, RowsMut};
 use crate::sampler::LabelWeights;
 use crate::state::State;
 use crate::stored::StoredMut;
 use crate::{Activations, Loss, Mode, Parameter, StepError, Targets, Update};
-use rayon::prelude::*;
 use serde_json::json;
 use std::ops::Range;
 use xc_sparse::buffer::FloatSlice;
@@ -84,14 +83,7 @@ impl Head for Dense {
         assert!(input.len() == targets.len(), "{} vectors, {} targets", input.len(), targets.len());
         let DenseScratch { logits, losses, product, .. } = scratch;
         self.linear.forward(input, logits, product);
-        losses.clear();
-        losses.resize(input.len(), 0.0);
-        let (n, blocks) = (input.len() as f64, self.linear.output_blocks());
-        let rows = logits.values_mut().par_chunks_exact_mut(self.labels().len().max(1));
-        rows.zip(losses.par_iter_mut()).enumerate().for_each(|(i, (row, out))| {
-            *out = loss.of_blocks(row, &blocks, targets.row(i), (1.0 / n) as f32);
-        });
-        Ok(losses.iter().sum::<f64>() / n)
+        Ok(judge_rows(logits, targets, loss, &self.linear.output_blocks(), losses))
     }
 
     fn backward(&self, gradient: &mut Activations, scratch: &mut DenseScratch) -> Result<(), StepError> {

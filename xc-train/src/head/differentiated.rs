@@ -16,12 +16,11 @@
 //! `[chen2016strategies]`, section 3.3. *Differs in*: shares of the labels and units are given, not
 //! their numbers; any of the losses goes with it.
 
-use super::{Head, Ranked, RowScratch, rank_rows};
+use super::{Head, Ranked, RowScratch, judge_rows, rank_rows};
 use crate::layer::{Leaves, Named, column_sums, squared_norm};
 use crate::parameter::{Decay, Init, RowsMut};
 use crate::state::{self, Array, Arrays, Role, State, StateError, Visitor, load_parameters, visit_parameters};
 use crate::{Activations, Loss, Mode, Parameter, StepError, Targets, Update};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::ops::Range;
@@ -351,14 +350,7 @@ impl Head for Differentiated {
         assert!(input.len() == targets.len(), "{} vectors, {} targets", input.len(), targets.len());
         let DifferentiatedScratch { logits, of_block, losses, .. } = scratch;
         self.forward(input, logits, of_block);
-        losses.clear();
-        losses.resize(input.len(), 0.0);
-        let (n, order) = (input.len() as f64, Leaves::HEAD.outputs(self.labels.len()));
-        let rows = logits.values_mut().par_chunks_exact_mut(self.labels.len().max(1));
-        rows.zip(losses.par_iter_mut()).enumerate().for_each(|(i, (row, out))| {
-            *out = loss.of_blocks(row, &order, targets.row(i), (1.0 / n) as f32);
-        });
-        Ok(losses.iter().sum::<f64>() / n)
+        Ok(judge_rows(logits, targets, loss, &Leaves::HEAD.outputs(self.labels.len()), losses))
     }
 
     fn backward(&self, gradient: &mut Activations, scratch: &mut DifferentiatedScratch) -> Result<(), StepError> {

@@ -39,6 +39,7 @@ use crate::{Activations, Loss, Mode, StepCost, StepError, Targets, Update};
 use rayon::prelude::*;
 use std::ops::Range;
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
+use xc_sparse::sums::Blocks;
 
 /// What the instances of a batch are answered; the caller's, reused from batch to batch.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -209,6 +210,25 @@ pub(crate) fn each_row<'s>(
         }
     }
     ranks
+}
+
+/// Replaces the logits of all labels by their gradients, each instance's sums in one order. Gives
+/// the mean loss.
+pub(crate) fn judge_rows(
+    logits: &mut Activations,
+    targets: Targets<'_>,
+    loss: Loss,
+    order: &Blocks,
+    losses: &mut Vec<f64>,
+) -> f64 {
+    let (n, n_labels) = (logits.len(), logits.width());
+    losses.clear();
+    losses.resize(n, 0.0);
+    let rows = logits.values_mut().par_chunks_exact_mut(n_labels.max(1));
+    rows.zip(losses.par_iter_mut()).enumerate().for_each(|(i, (row, out))| {
+        *out = loss.of_blocks(row, order, targets.row(i), (1.0 / n as f64) as f32);
+    });
+    losses.iter().sum::<f64>() / n as f64
 }
 
 /// What [`Head::rank`] answers, from the logits of the labels from `first` on, which are used up.

@@ -39,8 +39,8 @@
 //! | [`in-batch`](InBatch) | what is true of the others | estimated | 4 | 0.1 |
 //! | [`top-k`](TopLogits) | the k largest logits | 1 | 531 | 371 |
 //! | [`midx`](Midx) | n draws near the softmax | exact | 70 | 13 |
-//! | [`lsh-embedding`](Lsh) | those that share a key with the vector | without limits | 7 | 1.3 |
-//! | [`lsh-label`](Lsh) | those that share a key with true labels | without limits | 9 | 0.5 |
+//! | [`lsh-embedding`](Lsh) | those that share a key with the vector | of SimHash, without limits | 7 | 1.3 |
+//! | [`lsh-label`](Lsh) | those that share a key with true labels | of SimHash, without limits | 9 | 0.5 |
 //! | `uniform` beside it: [`Mixture`] | its labels, true ones, others | not needed | + 25 | + 0.4 |
 //!
 //! Costs are CPU time of an instance on one thread, of 100,000 labels, 128 values and a batch of

@@ -135,6 +135,12 @@ pub enum SamplerParamsError {
         /// Its name.
         got: &'static str,
     },
+    /// Weights by the chance that tables give a label, which is not known of this family.
+    #[error("the chance that {got} tables find a label is not known, expected sim-hash, or weights of 1")]
+    Chances {
+        /// Its name.
+        got: &'static str,
+    },
     /// There are no such tables.
     #[error("tables of labels")]
     Sizing(#[from] SizingError),
@@ -190,6 +196,12 @@ impl NegativeParams {
         {
             return number("cap", f64::from(cap), "a finite number above 0");
         }
+        match self.sampler {
+            SamplerParams::LshEmbedding(tables) | SamplerParams::LshLabel(tables) if self.uniform == 0 => {
+                tables.check_weighting(self.weighting)?;
+            }
+            _ => {}
+        }
         self.sampler.check()
     }
 
@@ -204,7 +216,7 @@ impl NegativeParams {
         let weighting = if is_mixed { Weighting::None } else { self.weighting };
         let drawn = |drawn: Drawn| Box::new(drawn.with_lists(lists).with_weighting(weighting));
         let lsh = |by, params| {
-            let tables = Lsh::new(by, params, data)?.with_lists(lists).with_weighting(weighting);
+            let tables = Lsh::new(by, params, data)?.with_lists(lists).with_weighting(weighting)?;
             Ok::<Box<dyn Sampler>, SamplerParamsError>(Box::new(tables))
         };
         let built: Box<dyn Sampler> = match sampler {

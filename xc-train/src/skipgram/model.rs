@@ -235,7 +235,7 @@ impl SkipgramModel {
 
     /// Opens a container; the vectors stay where it has them.
     ///
-    /// *Cost*: a pass over the vectors.
+    /// *Cost*: two passes over the vectors.
     ///
     /// # Errors
     /// See [`OpenSkipgramError`].

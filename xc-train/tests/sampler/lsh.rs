@@ -35,7 +35,7 @@ fn labels_are_found_as_often_as_the_closed_form_says() {
         for seed in 0..SEEDS {
             let weighting = if seed == 0 { Weighting::LogQ } else { Weighting::Inverse { cap: None } };
             // A different function for each seed; the closed form needs only one of them.
-            let sampler = tables(by, free, &given, seed).with_lists(Lists::Own).with_weighting(weighting);
+            let sampler = tables(by, free, &given, seed).with_lists(Lists::Own).with_weighting(weighting).unwrap();
             if seed == 0 {
                 for place in places.clone() {
                     let (all, weights) = ((0..25).collect::<Vec<_>>(), Some(given.weights()));
@@ -120,7 +120,9 @@ fn an_empty_union_is_uniform_and_counted() {
     let mut given = Given::new(6, 50, 5, 2);
     // Nothing is true of the first and the second.
     (given.ptr, given.labels) = (vec![0, 0, 0, 1, 2, 3, 4], vec![1, 2, 3, 4]);
-    let sampler = tables(LshBy::Label, LSH, &given, 1).with_lists(Lists::Own).with_weighting(Weighting::CAPPED);
+    let params = LshParams { kind: SIMHASH, ..LSH };
+    let sampler =
+        tables(LshBy::Label, params, &given, 1).with_lists(Lists::Own).with_weighting(Weighting::CAPPED).unwrap();
     let out = given.sample(&sampler, step(3));
     assert!(out.cost().n_empty >= 2);
     for place in 0..2 {

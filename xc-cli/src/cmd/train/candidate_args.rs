@@ -64,7 +64,8 @@ struct TableArgs {
     /// Codes of a key, K [default: as many as make unrelated labels rare]
     #[arg(long, value_name = "N")]
     codes: Option<u32>,
-    /// Functions: winner-take-all over 8 coordinates, or signs of projections [default: wta]
+    /// Functions: winner-take-all over 8 coordinates, or signs of projections, of which the chance
+    /// that a label is found is known (--weighting log-q, inverse) [default: wta]
     #[arg(long = "tables.family", value_name = "NAME", value_parser = ["wta", "sim-hash"])]
     family: Option<String>,
     /// Keys of a table that are asked for: its own, and those that the vector nearly had [default: 1]
@@ -272,6 +273,7 @@ impl CandidateArgs {
             E::Number { name: "every", .. } => "upkeep.every",
             E::Number { name: "share", .. } => "upkeep.share",
             E::Number { name: "per_step", .. } => "upkeep.per-step",
+            E::Chances { .. } => "weighting",
             E::Sizing(_) | E::Family(_) => "tables",
             _ => "candidates",
         };

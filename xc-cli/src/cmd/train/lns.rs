@@ -4,7 +4,7 @@ use super::candidate_args::CandidateArgs;
 use super::dense::loss_for;
 use super::instances::FileArgs;
 use super::network::{self, Session, Shape, System};
-use super::network_args::{NetworkArgs, show_default};
+use super::network_args::{NetworkArgs, show_default, with_default};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::named::named;
@@ -61,8 +61,7 @@ fn show_default_of_data(arg: clap::Arg) -> clap::Arg {
         }
         _ => return show_default(&preset::lns(), arg),
     };
-    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-    arg.help(format!("{help} [default: {shown}]"))
+    with_default(arg, shown)
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {

@@ -128,6 +128,11 @@ pub(super) fn show_default(preset: &Preset, arg: clap::Arg) -> clap::Arg {
         "rate" => format!("{} for adam and adamw, 0.1 for momentum, 1 for sgd, 0.02 for row-adagrad", training.rate),
         _ => return arg,
     };
+    with_default(arg, &shown)
+}
+
+/// Adds a default to the help of an option.
+pub(super) fn with_default(arg: clap::Arg, shown: &str) -> clap::Arg {
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
     arg.help(format!("{help} [default: {shown}]"))
 }

@@ -51,7 +51,7 @@ use xc_train::skipgram::SkipgramModel;
 #[command(mut_arg("loss", |arg| arg
     .value_parser(named::<Loss, _>(["softmax", "bce", "nce", "squared-hinge"]))
     .help("softmax, bce or squared-hinge (each word beside it or not), nce (true words told from drawn ones; with \
-           --sampler uniform, log-uniform or frequency) [default: softmax]")
+           --sampler uniform, log-uniform, frequency or midx) [default: softmax]")
 ))]
 pub(crate) struct Args {
     #[command(flatten)]

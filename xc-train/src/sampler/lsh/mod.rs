@@ -132,9 +132,14 @@ impl Lsh {
     }
 
     /// What a label in a list counts; [`Weighting::None`] is the paper's.
-    pub fn with_weighting(self, weighting: Weighting) -> Self {
-        let inclusion = weighting.uses_chances().then(|| Arc::new(Inclusion::new(&*self.family)));
-        Self { weighting, inclusion, ..self }
+    ///
+    /// # Errors
+    /// [`SamplerParamsError::Chances`]: all others go by the chance that a label is found, which is
+    /// known of SimHash only.
+    pub fn with_weighting(self, weighting: Weighting) -> Result<Self, SamplerParamsError> {
+        self.params.check_weighting(weighting)?;
+        let inclusion = weighting.uses_chances().then(|| Arc::new(Inclusion::new(self.family.params())));
+        Ok(Self { weighting, inclusion, ..self })
     }
 
     /// The tables, once a step has made them.
@@ -225,14 +230,7 @@ impl Lsh {
 
     /// What an instance is likened to labels by, normalised: its vector, or the rows of its true
     /// labels.
-    fn push_likened(
-        &self,
-        queries: Queries<'_>,
-        place: usize,
-        weights: LabelWeights<'_>,
-        inclusion: &Inclusion,
-        to: &mut Vec<f32>,
-    ) {
+    fn push_likened(&self, queries: Queries<'_>, place: usize, weights: LabelWeights<'_>, to: &mut Vec<f32>) {
         let begin = to.len();
         match self.by {
             LshBy::Embedding => {
@@ -241,7 +239,7 @@ impl Lsh {
             }
             LshBy::Label => push_rows(weights, queries.targets.row(place), to),
         }
-        to[begin..].chunks_exact_mut(weights.width() + 1).for_each(|row| inclusion.normalise(row));
+        to[begin..].chunks_exact_mut(weights.width() + 1).for_each(Inclusion::normalise);
     }
 
     /// What labels count in a list for some instances: by the chance that one of them finds them.
@@ -258,7 +256,7 @@ impl Lsh {
             return;
         };
         let (mut likened, mut chances) = (Vec::new(), Vec::new());
-        places.for_each(|place| self.push_likened(queries, place, weights, inclusion, &mut likened));
+        places.for_each(|place| self.push_likened(queries, place, weights, &mut likened));
         inclusion.chances(&likened, weights, labels, &mut chances);
         out.extend(chances.iter().map(|&chance| self.weighting.of(chance)));
     }

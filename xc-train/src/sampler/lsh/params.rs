@@ -1,6 +1,6 @@
 //! What tables of labels are like.
 
-use crate::sampler::SamplerParamsError;
+use crate::sampler::{SamplerParamsError, Weighting};
 use serde::{Deserialize, Serialize};
 use xc_lsh::upkeep::Schedule;
 use xc_lsh::{FamilyParams, Kind, Sizing, SizingError};
@@ -69,6 +69,16 @@ impl LshParams {
         let params = self.sizing(n_labels as u64, width)?.params(seed);
         params.check()?;
         Ok(params)
+    }
+
+    /// Weights by chance need a family whose chances are known: winner-take-all goes by the order of
+    /// coordinates, of which rows and vectors after a ReLU share more than their correlation says.
+    pub(in crate::sampler) fn check_weighting(&self, weighting: Weighting) -> Result<(), SamplerParamsError> {
+        match self.kind {
+            Kind::SimHash { .. } => Ok(()),
+            _ if !weighting.uses_chances() => Ok(()),
+            kind => Err(SamplerParamsError::Chances { got: kind.name() }),
+        }
     }
 
     /// Numbers that are impossible for any data.
