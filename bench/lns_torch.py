@@ -66,7 +66,8 @@ def ours(a, labels, what, precision, threads):
     subprocess.run(command, check=True, capture_output=True)
     with open(os.path.join(model + ".log", "log.jsonl")) as of:
         lines = [line for line in map(json.loads, of) if line["event"] == "step"]
-    return medians([1e3 * BATCH / line["instances_per_s"] for line in lines])
+    ends = [line["wall_s"] for line in lines]
+    return medians([1e3 * (end - begin) for begin, end in zip([0, *ends], ends)])
 
 
 def theirs(a, labels, what, precision, threads):
@@ -83,17 +84,23 @@ def torch_step(path, labels, what, precision, threads):
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     batches = []
-    with open(path) as of:
-        of.readline()
-        rows = [line.split() for _, line in zip(range(steps(labels, what) * BATCH), of)]
-    for first in range(0, len(rows) - BATCH + 1, BATCH):
-        batch = rows[first : first + BATCH]
-        pairs = [[pair.split(":") for pair in row[1:]] for row in batch]
-        offsets = np.cumsum([0] + [len(row) for row in pairs[:-1]])
-        features = np.array([int(f) for row in pairs for f, _ in row])
-        values = np.array([float(v) for row in pairs for _, v in row], np.float32)
-        truth = np.array([int(row[0].split(",")[0]) for row in batch])
-        batches.append([torch.from_numpy(x) for x in (features, offsets, values, truth)])
+    # Parsing takes longer than the steps: kept for the next turns.
+    kept = f"{path}.{steps(labels, what)}.npz"
+    if not os.path.exists(kept):
+        with open(path) as of:
+            of.readline()
+            rows = [line.split() for _, line in zip(range(steps(labels, what) * BATCH), of)]
+        pairs = [[pair.split(":") for pair in row[1:]] for row in rows]
+        np.savez(kept, ends=np.cumsum([0] + [len(row) for row in pairs]),
+                 features=np.array([int(f) for row in pairs for f, _ in row]),
+                 values=np.array([float(v) for row in pairs for _, v in row], np.float32),
+                 truth=np.array([int(row[0].split(",")[0]) for row in rows]))
+    all_rows = np.load(kept)
+    ends, features, values, truth = (all_rows[name] for name in ("ends", "features", "values", "truth"))
+    for first in range(0, len(truth) - BATCH + 1, BATCH):
+        begin, end = ends[first], ends[first + BATCH]
+        batch = (features[begin:end], ends[first : first + BATCH] - begin, values[begin:end], truth[first : first + BATCH])
+        batches.append([torch.from_numpy(x.copy()) for x in batch])
     bag = torch.nn.EmbeddingBag(FEATURES, WIDTH, mode="sum", sparse=True)
     below = torch.nn.Parameter(torch.zeros(WIDTH))
     weights = torch.nn.Parameter(torch.randn(labels, WIDTH) / WIDTH**0.5)

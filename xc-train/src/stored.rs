@@ -4,7 +4,6 @@ use crate::optim::Change;
 use crate::parameter::{Decay, RowsMut, place_in_moment, places_in_moment};
 use xc_hash::stream::mix;
 use xc_sparse::buffer::{FloatBuffer, FloatSliceMut};
-use xc_sparse::simd::prefetch_start;
 
 /// Neighbouring weights and their moments, to be changed by one task. Those that are not stored as
 /// f32 are widened, changed, and rounded stochastically.
@@ -67,12 +66,7 @@ impl<'a> StoredMut<'a> {
     /// Asks for a row of weights and its moments, which will be changed soon.
     pub(crate) fn prefetch(&self, at: usize, len: usize) {
         for values in std::iter::once(&self.values).chain(self.moments.iter().flatten()) {
-            let range = places_in_moment(at..at + len, self.values.len(), values.len());
-            match values {
-                FloatSliceMut::F32(values) => prefetch_start(&values[range]),
-                FloatSliceMut::Bf16(values) => prefetch_start(&values[range]),
-                _ => {}
-            }
+            values.prefetch(places_in_moment(at..at + len, self.values.len(), values.len()));
         }
     }
 

@@ -155,9 +155,10 @@ impl Picture<'_> {
         svg_of(std::slice::from_ref(self))
     }
 
-    /// Height of a chart.
+    /// Height of a chart: at least that of its legend.
     fn chart_height(&self) -> u32 {
-        HEIGHTS[usize::from(self.charts.len() > 1)]
+        let most = self.charts.iter().map(|chart| chart.series.len()).max().unwrap_or(0);
+        HEIGHTS[usize::from(self.charts.len() > 1)].max(most as u32 * LEGEND_LINE as u32 + MARGIN)
     }
 
     fn height(&self) -> u32 {
@@ -187,12 +188,14 @@ impl Picture<'_> {
             let (area, rest) = below.split_vertically(height + x_labels);
             let (left, right) = area.split_horizontally(WIDTH - legend);
             draw_chart(&left, (x.clone(), self.x.name), (y, self.charts[i].y.name), [x_labels, y_labels], lines, nth)?;
-            draw_legend(&right, lines, nth)?;
-            // Charts of the same lines have the same colours.
-            let names =
-                |at: usize| self.charts.get(at).map(|chart| chart.series.iter().map(|line| line.name).collect());
-            let same: [Option<Vec<&str>>; 2] = [names(i), names(i + 1)];
-            nth += if same[0] == same[1] { 0 } else { lines.len() };
+            // Charts of the same lines have the same colours, named once.
+            let names = |at: usize| -> Option<Vec<&str>> {
+                self.charts.get(at).map(|chart| chart.series.iter().map(|line| line.name).collect())
+            };
+            if i == 0 || names(i) != names(i - 1) {
+                draw_legend(&right, lines, nth)?;
+            }
+            nth += if names(i) == names(i + 1) { 0 } else { lines.len() };
             below = rest;
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use super::{Buffer, Pages};
 use crate::dtype::{DType, E4m3, E5m2, Float};
+use crate::simd::prefetch_start;
 use half::{bf16, f16};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -147,6 +148,15 @@ macro_rules! floats {
                 match self { $(Self::$variant(values) => <$rust>::widen_all(&values[range], to),)* }
             }
 
+            /// Asks for the first cache lines of a range, which will be read soon.
+            ///
+            /// # Panics
+            /// If there are not so many numbers.
+            #[inline(always)]
+            pub fn prefetch(&self, range: Range<usize>) {
+                match self { $(Self::$variant(values) => prefetch_start(&values[range]),)* }
+            }
+
             /// The type.
             pub fn dtype(&self) -> DType {
                 match self { $(Self::$variant(_) => DType::$variant,)* }
@@ -162,6 +172,15 @@ macro_rules! floats {
         }
 
         impl<'a> FloatSliceMut<'a> {
+            /// Asks for the first cache lines of a range, which will be read soon.
+            ///
+            /// # Panics
+            /// If there are not so many numbers.
+            #[inline(always)]
+            pub fn prefetch(&self, range: Range<usize>) {
+                match self { $(Self::$variant(values) => prefetch_start(&values[range]),)* }
+            }
+
             /// Number of numbers.
             pub fn len(&self) -> usize {
                 match self { $(Self::$variant(values) => values.len(),)* }

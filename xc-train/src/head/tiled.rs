@@ -243,11 +243,17 @@ impl Pass<'_> {
             (list, rows) => {
                 gathered.resize(gathered.len().max(n * width), 0.0);
                 let gathered = &mut gathered[..n * width];
+                let of_place = |place: usize| {
+                    let label = list.map_or(place, |list| list.labels[place] as usize);
+                    label * width..(label + 1) * width
+                };
                 for_each_part_in_pool(gathered, (64 * width).max(1), |part, out| {
                     for (at, out) in out.chunks_exact_mut(width.max(1)).enumerate() {
                         let place = range.start + part * 64 + at;
-                        let label = list.map_or(place, |list| list.labels[place] as usize);
-                        rows.widen(label * width..(label + 1) * width, out);
+                        if place + AHEAD < range.end {
+                            rows.prefetch(of_place(place + AHEAD));
+                        }
+                        rows.widen(of_place(place), out);
                     }
                 });
                 MatRef::new(gathered, n, width)
@@ -436,7 +442,7 @@ pub(super) fn change_bias(mut bias: RowsMut<'_>, gradient: f32, update: &Update)
 }
 
 /// Rows between asking for a row and changing it.
-const AHEAD: usize = 3;
+const AHEAD: usize = 6;
 
 /// The `k` best labels of each instance, and their losses if they are judged, a tile of labels at a
 /// time.
