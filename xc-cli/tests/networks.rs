@@ -255,12 +255,14 @@ fn killed_at_any_moment_mach_resumes_to_the_same_bytes() {
     folder.ok(&format!("{train} --model whole --threads 1"));
     folder.resumed_after_kills(&format!("{train} --model m"), 12, |attempt| 20 + 37 * attempt % 400);
     assert_eq!(contents(&folder.path("whole")), contents(&folder.path("m")));
-    // The log has the lines of an uninterrupted run, but for speeds and for what it notes of
+    // The log has the lines of an uninterrupted run, but for times and for what it notes of
     // checkpoints.
     let lines = |model: &str| -> Vec<Value> {
         let log = folder.read(&format!("{model}.log/repetition-0001/log.jsonl"));
         let mut lines: Vec<Value> = log.lines().map(json).filter(|line| line["event"] != "saved").collect();
-        lines.iter_mut().for_each(|line| line["instances_per_s"] = Value::Null);
+        for line in &mut lines {
+            ["instances_per_s", "wall_s", "cpu_s"].iter().for_each(|time| line[*time] = Value::Null);
+        }
         lines
     };
     assert_eq!(lines("whole"), lines("m"));
