@@ -132,7 +132,7 @@ impl Sizing {
                 break;
             }
             let longer = longest.with_tables_for(candidates, &spread);
-            // Even one table of short keys finds too many.
+            // Short keys may find too many labels even with one table: those nearer the wanted number come first.
             let excess = |of: &Self| (of.found(&spread) / candidates - 1.0).max(SHORTAGE);
             let (before, now) = (excess(&best), excess(&longer));
             let is_surer = || longer.params(0).inclusion(SIMILAR) > best.params(0).inclusion(SIMILAR);

@@ -441,7 +441,7 @@ pub(super) fn change_bias(mut bias: RowsMut<'_>, gradient: f32, update: &Update)
     (bias.values[0] - before).powi(2)
 }
 
-/// Rows between asking for a row and changing it.
+/// Rows between asking for a row and gathering or changing it.
 const AHEAD: usize = 6;
 
 /// The `k` best labels of each instance, and their losses if they are judged, a tile of labels at a

@@ -4,11 +4,12 @@ use super::candidate_args::CandidateArgs;
 use super::dense::loss_for;
 use super::instances::FileArgs;
 use super::network::{self, Session, Shape, System};
-use super::network_args::{NetworkArgs, show_default, with_default};
+use super::network_args::{NetworkArgs, rates_of_others, show_default, with_default};
 use crate::context::Context;
 use crate::error::CliError;
-use crate::named::named;
+use crate::named::{name_of, named};
 use xc_train::Loss;
+use xc_train::classifier::preset::DataShape;
 use xc_train::classifier::{ClassifierParams, Preset, preset};
 
 /// Train a network whose steps score some labels
@@ -52,16 +53,22 @@ pub(crate) struct Args {
 
 /// Adds the default to the help of an option, where it follows from the data too.
 fn show_default_of_data(arg: clap::Arg) -> clap::Arg {
+    let usual = preset::lns();
+    let few = preset::lns_for(DataShape { n_instances: 0, n_entries: 0 });
+    let long = preset::lns_for(DataShape { n_instances: usize::MAX, n_entries: usize::MAX });
+    let width = |of: &Preset| of.params.encoder.widths.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+    let init = |of: &Preset| name_of(&of.params.encoder.init);
     let shown = match arg.get_id().as_str() {
-        "widths" => "256; 1024 for few instances, 512 for long ones",
-        "init" => "random; lsa for long instances",
-        "epochs" => "10; 20 for few instances",
+        "widths" => format!("{}; {} for few instances, {} for long ones", width(&usual), width(&few), width(&long)),
+        "init" => format!("{}; {} for long instances", init(&usual), init(&long)),
+        "epochs" => format!("{}; {} for few instances", usual.training.epochs, few.training.epochs),
         "rate" => {
-            "0.01, or 0.003 for few instances, with adam and adamw; 0.1 for momentum, 1 for sgd, 0.02 for row-adagrad"
+            let (usual, few) = (usual.training.rate, few.training.rate);
+            format!("{usual}, or {few} for few instances, with adam and adamw; {}", rates_of_others())
         }
-        _ => return show_default(&preset::lns(), arg),
+        _ => return show_default(&usual, arg),
     };
-    with_default(arg, shown)
+    with_default(arg, &shown)
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {

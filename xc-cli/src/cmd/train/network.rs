@@ -157,7 +157,7 @@ pub(super) fn run(
     let (preset, place) = (system.preset(), source.place());
     // What can be refused is refused before the long work: options first, then the output, then
     // the inputs.
-    // What they are follows from the instances.
+    // Only checked here: the values follow from the instances once these are read.
     args.train_params(&preset, context.seed, source.has_validation())?;
     let optimizer = args.optimizer()?;
     let widest = Shape { input: source.input(), n_features: usize::MAX, n_labels: 0, most_labels: 0, data: None };

@@ -125,10 +125,27 @@ pub(super) fn show_default(preset: &Preset, arg: clap::Arg) -> clap::Arg {
         "loss" => name_of(&preset.params.loss),
         "epochs" => training.epochs.to_string(),
         "batch_size" => training.batch_size.to_string(),
-        "rate" => format!("{} for adam and adamw, 0.1 for momentum, 1 for sgd, 0.02 for row-adagrad", training.rate),
+        "rate" => format!("{} for adam and adamw; {}", training.rate, rates_of_others()),
         _ => return arg,
     };
     with_default(arg, &shown)
+}
+
+/// The rate of an optimiser where none is given; a preset's is that of Adam.
+fn usual_rate(optimizer: OptimizerName, of_preset: f64) -> f64 {
+    match optimizer {
+        OptimizerName::Adam | OptimizerName::Adamw => of_preset,
+        OptimizerName::Momentum => 0.1,
+        OptimizerName::Sgd => 1.0,
+        OptimizerName::RowAdagrad => 0.02,
+    }
+}
+
+/// The rates that no preset says, for the help.
+pub(super) fn rates_of_others() -> String {
+    let others = [OptimizerName::Momentum, OptimizerName::Sgd, OptimizerName::RowAdagrad];
+    let name = |of: OptimizerName| of.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+    others.map(|of| format!("{} for {}", usual_rate(of, 0.0), name(of))).join(", ")
 }
 
 /// Adds a default to the help of an option.
@@ -187,12 +204,7 @@ impl NetworkArgs {
         let params = TrainParams {
             batch_size: self.batch_size(preset),
             epochs: self.epochs.unwrap_or(preset.training.epochs),
-            rate: self.rate.unwrap_or(match self.optimizer {
-                OptimizerName::Adam | OptimizerName::Adamw => preset.training.rate,
-                OptimizerName::Momentum => 0.1,
-                OptimizerName::Sgd => 1.0,
-                OptimizerName::RowAdagrad => 0.02,
-            }),
+            rate: self.rate.unwrap_or(usual_rate(self.optimizer, preset.training.rate)),
             seed,
             encoder: None,
             clip_norm: self.clip_norm,
