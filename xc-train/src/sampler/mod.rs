@@ -33,20 +33,20 @@
 //! | name | labels of a list | chance pi | own, us | shared, us |
 //! |---|---|---|---|---|
 //! | [`all`](AllLabels) | all | 1 | | |
-//! | [`uniform`](Drawn::uniform) | n, each with the same chance | n / L | 13 | 0.3 |
-//! | [`log-uniform`](Drawn::log_uniform) | n draws by rank | 1 - (1 - q)^n | 30 | 0.4 |
-//! | [`frequency`](Drawn::frequency) | n draws by count^power | 1 - (1 - q)^n | 21 | 0.3 |
-//! | [`in-batch`](InBatch) | what is true of the others | estimated | 4 | 0.1 |
-//! | [`top-k`](TopLogits) | the k largest logits | 1 | 531 | 371 |
-//! | [`midx`](Midx) | n draws near the softmax | exact | 70 | 13 |
-//! | [`lsh-embedding`](Lsh) | those that share a key with the vector | of SimHash, without limits | 7 | 1.3 |
-//! | [`lsh-label`](Lsh) | those that share a key with true labels | of SimHash, without limits | 9 | 0.5 |
+//! | [`uniform`](Drawn::uniform) | n, each with the same chance | n / L | 12 | 0.3 |
+//! | [`log-uniform`](Drawn::log_uniform) | n draws by rank | 1 - (1 - q)^n | 28 | 0.4 |
+//! | [`frequency`](Drawn::frequency) | n draws by count^power | 1 - (1 - q)^n | 20 | 0.3 |
+//! | [`in-batch`](InBatch) | what is true of the others | estimated | 3 | 0.1 |
+//! | [`top-k`](TopLogits) | the k largest logits | 1 | 510 | 348 |
+//! | [`midx`](Midx) | n draws near the softmax | exact | 69 | 12 |
+//! | [`lsh-embedding`](Lsh) | those that share a key with the vector | of SimHash, without limits | 7 | 1.1 |
+//! | [`lsh-label`](Lsh) | those that share a key with true labels | of SimHash, without limits | 8 | 0.4 |
 //! | `uniform` beside it: [`Mixture`] | its labels, true ones, others | not needed | + 25 | + 0.4 |
 //!
 //! Costs are CPU time of an instance on one thread, of 100,000 labels, 128 values and a batch of
 //! 256: 500 labels of its own; for a shared list 2,000 draws, or 10 labels of each instance
 //! (`examples/sampler_speed.rs`; bench/runs has 10,000 and a million labels too). Upkeep of tables
-//! is at most 4 us beside that (512 labels a step), the chance of LSH 141 us and 15 us where
+//! is at most 4 us beside that (512 labels a step), the chance of LSH 114 us and 16 us where
 //! [`Weighting`] uses it.
 //!
 //! - **All labels** where there are few of them, and to compare everything else with.
