@@ -70,15 +70,15 @@ impl<R, F: FnOnce() -> R> Loop for Short<F> {
 /// # Safety
 /// The machine has the instructions that [`Isa::Avx512`] asks for.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,bmi1,bmi2,popcnt")]
 unsafe fn with_avx512<L: Loop>(body: L) -> L::Output {
     body.run()
 }
 
 /// # Safety
-/// The machine has AVX2.
+/// The machine has the instructions that [`Isa::Avx2`] asks for.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 unsafe fn with_avx2<L: Loop>(body: L) -> L::Output {
     body.run()
 }

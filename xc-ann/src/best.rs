@@ -1,0 +1,91 @@
+//! The nearest vertices met so far: up to 32 stand in order, in a few registers; more are cut now and
+//! then.
+
+use crate::product::{self, FEW};
+use xc_sparse::rank::{Scored, TopK};
+use xc_sparse::simd::Isa;
+
+/// The `keep` smallest keys, of equal ones those of the lower vertices.
+#[derive(Clone, Debug)]
+pub(crate) struct Best {
+    keep: usize,
+    len: usize,
+    /// Ascending.
+    keys: [f32; FEW],
+    vertices: [u32; FEW],
+    many: TopK,
+}
+
+impl Default for Best {
+    fn default() -> Self {
+        Self { keep: 0, len: 0, keys: [f32::INFINITY; FEW], vertices: [u32::MAX; FEW], many: TopK::default() }
+    }
+}
+
+impl Best {
+    pub(crate) fn reset(&mut self, keep: usize) {
+        (self.keep, self.len) = (keep, 0);
+        self.keys = [f32::INFINITY; FEW];
+        self.vertices = [u32::MAX; FEW];
+        if keep > FEW {
+            self.many.reset(keep);
+        }
+    }
+
+    /// The key that the next vertex must not be above: infinite until there are enough. Where many
+    /// are kept it may lag behind.
+    #[inline(always)]
+    pub(crate) fn worst(&self) -> f32 {
+        if self.keep > FEW { -self.many.threshold() } else { self.keys[self.keep - 1] }
+    }
+
+    #[inline(always)]
+    pub(crate) fn push(&mut self, isa: Isa, key: f32, vertex: u32) {
+        if self.keep > FEW {
+            self.many.push(Scored { label: vertex, score: -key });
+            return;
+        }
+        product::insert(isa, &mut self.keys, &mut self.vertices, key, vertex);
+        self.len = (self.len + 1).min(self.keep);
+    }
+
+    /// Keys and vertices, in no order.
+    pub(crate) fn kept(&mut self) -> impl Iterator<Item = (f32, u32)> {
+        let many: &[Scored] = if self.keep > FEW { self.many.best() } else { &[] };
+        let few = self.keys.iter().zip(&self.vertices).take(self.len);
+        few.map(|(&key, &vertex)| (key, vertex)).chain(many.iter().map(|s| (-s.score, s.label)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_smallest_keys_are_kept(
+            keys in prop::collection::vec(prop_oneof![-2f32..2.0, Just(0.5), Just(f32::INFINITY)], 0..120), keep in 1usize..60
+        ) {
+            let mut best = Best::default();
+            for isa in Isa::available() {
+                best.reset(keep);
+                for (n, &key) in keys.iter().enumerate() {
+                    let vertex = (n * 37 % 127) as u32;
+                    if key <= best.worst() {
+                        best.push(isa, key, vertex);
+                    }
+                }
+                let mut all: Vec<(f32, u32)> = keys.iter().enumerate().map(|(n, &key)| (key, (n * 37 % 127) as u32)).collect();
+                all.sort_by(|a, b| a.partial_cmp(b).unwrap());
+                all.truncate(keep);
+                if let Some(last) = all.get(keep - 1) {
+                    prop_assert!(best.worst() >= last.0);
+                }
+                let mut kept: Vec<(f32, u32)> = best.kept().collect();
+                kept.sort_by(|a, b| a.partial_cmp(b).unwrap());
+                prop_assert_eq!(kept, all);
+            }
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! 8-bit codes of rows, and keys computed from them: smaller is nearer.
+//!
+//! ```text
+//!   row of the codes   x ~ mean + scale * (byte - 128)       bytes fill whole cache lines
+//!   beside it          (norm, scale)
+//!   key, l2 | cosine   |q|^2 + norm - 2 * scale_q * scale * (sum of byte * byte_q - 128 * sum of byte_q)
+//!   key, ip            -scale_q * scale * (...)
+//! ```
+//!
+//! Each row has a scale of its own, so that no length is cut off: of inner products the largest rows
+//! are the answers. Norms are those of the decoded rows: the error of a small distance then is that
+//! of the difference, not of the rows. Sums of bytes are exact, and keys are computed in one order,
+//! so that every machine finds the same neighbours.
+
+use crate::metric::Metric;
+use crate::product::{self, Asked, Coded, LINE};
+use rayon::prelude::*;
+use xc_sparse::DenseRows;
+use xc_sparse::buffer::{Buffer, Pages};
+use xc_sparse::rows::unit_scale;
+use xc_sparse::simd::{Isa, Loop, vectorised_loop};
+
+/// Bytes that stand for 0 are this in a row of the codes.
+const ZERO: u8 = 128;
+/// Rows that one task encodes.
+const TOGETHER: usize = 256;
+
+/// Codes of the rows of an index.
+#[derive(Clone, Debug)]
+pub(crate) struct Codes {
+    pub(crate) metric: Metric,
+    /// Coordinates of a row.
+    pub(crate) width: usize,
+    /// What is taken from each row before it is encoded; nothing for inner products.
+    pub(crate) mean: Buffer<f32>,
+    /// [`stride`] bytes a row.
+    pub(crate) bytes: Buffer<u8>,
+    /// Norm and scale of each row.
+    pub(crate) sides: Buffer<[f32; 2]>,
+}
+
+/// Bytes of a row of `width` coordinates.
+pub(crate) fn stride(width: usize) -> usize {
+    width.div_ceil(LINE).max(1) * LINE
+}
+
+/// A query, or a row that asks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct QueryCode {
+    bytes: Vec<i8>,
+    /// What a product of bytes and a row's scale is multiplied with.
+    factor: f32,
+    /// 128 times the sum of the bytes.
+    shift: i32,
+    norm: f32,
+}
+
+impl QueryCode {
+    #[inline(always)]
+    pub(crate) fn view(&self) -> Asked<'_> {
+        Asked { bytes: &self.bytes, factor: self.factor, shift: self.shift, norm: self.norm }
+    }
+}
+
+impl Codes {
+    /// No rows yet; `mean` of the rows that are to come.
+    pub(crate) fn new(metric: Metric, width: usize, mean: Vec<f32>) -> Self {
+        Self { metric, width, mean: mean.into(), bytes: Vec::new().into(), sides: Vec::new().into() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.sides.len()
+    }
+
+    pub(crate) fn stride(&self) -> usize {
+        stride(self.width)
+    }
+
+    /// Encodes `rows[items[i]]` as row i for all of them; rows before are forgotten.
+    pub(crate) fn encode(&mut self, rows: DenseRows<'_>, items: &[u32]) {
+        let stride = self.stride();
+        let (mut bytes, mut sides) = (Pages::zeros(items.len() * stride), vec![[0.0; 2]; items.len()]);
+        (bytes.par_chunks_mut(TOGETHER * stride), sides.par_chunks_mut(TOGETHER), items.par_chunks(TOGETHER))
+            .into_par_iter()
+            .for_each(|(bytes, sides, items)| {
+                let mut centred = Vec::new();
+                for ((bytes, side), &item) in bytes.chunks_exact_mut(stride).zip(sides).zip(items) {
+                    *side = self.encode_row(rows.row(item as usize), bytes, &mut centred);
+                }
+            });
+        (self.bytes, self.sides) = (bytes.into(), sides.into());
+    }
+
+    /// Encodes further rows behind those that are there.
+    pub(crate) fn append(&mut self, rows: DenseRows<'_>, items: &[u32]) {
+        let (mut bytes, mut sides) = (self.bytes.to_vec(), self.sides.to_vec());
+        let (mut row, mut centred) = (vec![0; self.stride()], Vec::new());
+        for &item in items {
+            sides.push(self.encode_row(rows.row(item as usize), &mut row, &mut centred));
+            bytes.extend_from_slice(&row);
+        }
+        (self.bytes, self.sides) = (bytes.into(), sides.into());
+    }
+
+    /// Encodes another vector as row `at`.
+    pub(crate) fn replace(&mut self, at: usize, row: &[f32]) {
+        let (stride, mut centred) = (self.stride(), Vec::new());
+        let mut bytes = vec![0; stride];
+        let side = self.encode_row(row, &mut bytes, &mut centred);
+        self.bytes.to_mut()[at * stride..][..stride].copy_from_slice(&bytes);
+        self.sides.to_mut()[at] = side;
+    }
+
+    /// Norm and scale of a row, whose bytes go to `bytes`.
+    fn encode_row(&self, row: &[f32], bytes: &mut [u8], centred: &mut Vec<f32>) -> [f32; 2] {
+        self.centre(row, centred);
+        bytes.fill(ZERO);
+        let Encoded { scale, squares, .. } = vectorised_loop(Encode { values: centred, to: bytes, zero: ZERO });
+        [self.norm(scale, squares), scale]
+    }
+
+    /// The norm that keys need: of a row of bytes whose squares have this sum.
+    fn norm(&self, scale: f32, squares: i64) -> f32 {
+        if self.metric == Metric::InnerProduct { 0.0 } else { (f64::from(scale) * f64::from(scale) * squares as f64) as f32 }
+    }
+
+    fn centre(&self, row: &[f32], centred: &mut Vec<f32>) {
+        debug_assert_eq!(row.len(), self.width, "coordinates of a row");
+        centred.clear();
+        let unit = if self.metric.is_angular() { unit_scale(row.iter().copied()) } else { 1.0 };
+        let scaled = row.iter().map(|&value| if unit == 1.0 { value } else { (f64::from(value) * unit) as f32 });
+        if self.mean.is_empty() {
+            centred.extend(scaled);
+        } else {
+            centred.extend(scaled.zip(&self.mean[..]).map(|(value, mean)| value - mean));
+        }
+    }
+
+    /// Encodes a vector that asks.
+    pub(crate) fn query(&self, vector: &[f32], centred: &mut Vec<f32>, to: &mut QueryCode) {
+        self.centre(vector, centred);
+        to.bytes.clear();
+        to.bytes.resize(self.stride(), 0);
+        let bytes = bytemuck::cast_slice_mut(&mut to.bytes[..]);
+        let Encoded { scale, sum, squares } = vectorised_loop(Encode { values: centred, to: bytes, zero: 0 });
+        self.set(to, scale, sum, self.norm(scale, squares));
+    }
+
+    /// Row `at` as one that asks.
+    pub(crate) fn row_as_query(&self, at: u32, to: &mut QueryCode) {
+        let [norm, scale] = self.sides[at as usize];
+        let row = &self.bytes[at as usize * self.stride()..][..self.stride()];
+        to.bytes.clear();
+        to.bytes.extend(row.iter().map(|&byte| (byte ^ ZERO) as i8));
+        let sum = to.bytes.iter().map(|&byte| i32::from(byte)).sum();
+        self.set(to, scale, sum, norm);
+    }
+
+    fn set(&self, to: &mut QueryCode, scale: f32, sum: i32, norm: f32) {
+        to.factor = if self.metric == Metric::InnerProduct { scale } else { 2.0 * scale };
+        (to.shift, to.norm) = (i32::from(ZERO) * sum, norm);
+    }
+
+    pub(crate) fn view(&self) -> Coded<'_> {
+        Coded { bytes: &self.bytes, sides: &self.sides }
+    }
+
+    /// The key of each listed row.
+    pub(crate) fn keys(&self, isa: Isa, query: &QueryCode, rows: &[u32], to: &mut Vec<f32>) {
+        keys(isa, self.view(), query, rows, to);
+    }
+
+    /// Copies rows so that they lie together.
+    pub(crate) fn gather(&self, rows: impl Iterator<Item = u32>, to: &mut Gathered) {
+        let stride = self.stride();
+        to.bytes.clear();
+        to.sides.clear();
+        for row in rows {
+            to.bytes.extend_from_slice(&self.bytes[row as usize * stride..][..stride]);
+            to.sides.push(self.sides[row as usize]);
+        }
+    }
+
+    /// The row nearest to the mean of all, which was taken from them.
+    pub(crate) fn nearest_to_mean(&self) -> u32 {
+        let of = |at: u32| self.sides[at as usize][0];
+        (0..self.len() as u32).min_by(|&a, &b| of(a).total_cmp(&of(b))).unwrap_or(0)
+    }
+
+    /// Bytes held.
+    pub(crate) fn n_bytes(&self) -> usize {
+        self.bytes.len() + 8 * self.sides.len() + 4 * self.mean.len()
+    }
+}
+
+fn keys(isa: Isa, coded: Coded<'_>, query: &QueryCode, rows: &[u32], to: &mut Vec<f32>) {
+    to.clear();
+    let mut keys = [0.0; product::TOGETHER];
+    for rows in rows.chunks(product::TOGETHER) {
+        product::keys(isa, query.view(), coded, rows, f32::INFINITY, &mut keys);
+        to.extend_from_slice(&keys[..rows.len()]);
+    }
+}
+
+/// Rows of codes that were copied to lie together.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    bytes: Vec<u8>,
+    sides: Vec<[f32; 2]>,
+}
+
+impl Gathered {
+    /// The key of each listed row, which are positions here.
+    pub(crate) fn keys(&self, isa: Isa, query: &QueryCode, rows: &[u32], to: &mut Vec<f32>) {
+        keys(isa, Coded { bytes: &self.bytes, sides: &self.sides }, query, rows, to);
+    }
+
+    /// Row `at` as one that asks.
+    pub(crate) fn as_query(&self, codes: &Codes, at: usize, to: &mut QueryCode) {
+        let ([norm, scale], stride) = (self.sides[at], codes.stride());
+        to.bytes.clear();
+        to.bytes.extend(self.bytes[at * stride..][..stride].iter().map(|&byte| (byte ^ ZERO) as i8));
+        let sum = to.bytes.iter().map(|&byte| i32::from(byte)).sum();
+        codes.set(to, scale, sum, norm);
+    }
+}
+
+/// Rounds values to -127 to 127 of their scale: the bytes of these, above `zero`.
+struct Encode<'a> {
+    values: &'a [f32],
+    to: &'a mut [u8],
+    zero: u8,
+}
+
+/// Scale, sum and sum of squares of codes.
+struct Encoded {
+    scale: f32,
+    sum: i32,
+    squares: i64,
+}
+
+impl Loop for Encode<'_> {
+    type Output = Encoded;
+
+    #[inline(always)]
+    fn run(self) -> Encoded {
+        // Bits of absolute values are ordered as the values are.
+        let largest = self.values.iter().fold(0, |most, value| (value.to_bits() & 0x7fff_ffff).max(most));
+        let largest = f32::from_bits(largest);
+        // Values next to nothing are 0.
+        let scale = if largest < 1e-30 { 0.0 } else { largest / 127.0 };
+        let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
+        let (mut sum, mut squares) = (0, 0i64);
+        for (values, to) in self.values.chunks(1024).zip(self.to.chunks_mut(1024)) {
+            let mut squares_here = 0;
+            for (value, to) in values.iter().zip(to) {
+                // The bits below are those of the nearest integer, ties to even.
+                let code = (value * inverse + TO_SIGNED).to_bits() as i32 - TO_SIGNED.to_bits() as i32;
+                sum += code;
+                squares_here += code * code;
+                *to = (code + i32::from(self.zero)) as u8;
+            }
+            squares += i64::from(squares_here);
+        }
+        Encoded { scale, sum, squares }
+    }
+}
+
+/// Added to a small number, the bits below are those of the nearest integer, ties to even.
+const TO_SIGNED: f32 = 12_582_912.0;
+
+/// The mean of rows, for metrics that distances decide: of unit vectors for the cosine.
+pub(crate) fn mean_of(rows: DenseRows<'_>, metric: Metric) -> Vec<f32> {
+    if metric == Metric::InnerProduct || rows.is_empty() {
+        return Vec::new();
+    }
+    let mut sums = vec![0.0f64; rows.width()];
+    for row in rows.iter() {
+        let unit = if metric.is_angular() { unit_scale(row.iter().copied()) } else { 1.0 };
+        sums.iter_mut().zip(row).for_each(|(sum, &value)| *sum += f64::from(value) * unit);
+    }
+    sums.iter().map(|sum| (sum / rows.len() as f64) as f32).collect()
+}

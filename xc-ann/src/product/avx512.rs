@@ -1,0 +1,154 @@
+//! The kernels in AVX-512: four products of bytes are one instruction, and four rows share the sum
+//! over lanes.
+
+use super::{Asked, CHAINS, Coded, FEW, LINE, TOGETHER};
+use std::arch::x86_64::*;
+
+/// See [`super::scalar::keys`].
+///
+/// # Safety
+/// The machine has AVX-512 F, BW, VL and VNNI; the query is a whole number of lines, and there are at
+/// most [`TOGETHER`] rows.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+pub(super) unsafe fn keys(asked: Asked<'_>, coded: Coded<'_>, rows: &[u32], limit: f32, keys: &mut [f32; TOGETHER]) -> u64 {
+    let width = asked.bytes.len();
+    let row = |row: u32| coded.bytes[row as usize * width..][..width].as_ptr();
+    let (shift, factor, norm) = (_mm_set1_epi32(asked.shift), _mm_set1_ps(asked.factor), _mm_set1_ps(asked.norm));
+    let (limit, mut near) = (_mm_set1_ps(limit), 0u64);
+    for (turn, four) in rows.chunks(4).enumerate() {
+        // Places that are left over repeat the first row.
+        let four: [u32; 4] = std::array::from_fn(|at| four.get(at).copied().unwrap_or(four[0]));
+        let at = four.map(row);
+        let mut of = [_mm512_setzero_si512(); 4];
+        for first in (0..width).step_by(LINE) {
+            // SAFETY: a line of the query, and one of each row.
+            unsafe {
+                let query = _mm512_loadu_si512(asked.bytes.as_ptr().add(first).cast());
+                for (of, at) in of.iter_mut().zip(at) {
+                    *of = _mm512_dpbusd_epi32(*of, _mm512_loadu_si512(at.add(first).cast()), query);
+                }
+            }
+        }
+        let [a, b, c, d] = of;
+        let ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+        let cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+        let all = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+        let two = _mm256_add_epi32(_mm512_castsi512_si256(all), _mm512_extracti64x4_epi64::<1>(all));
+        let sums = _mm_add_epi32(_mm256_castsi256_si128(two), _mm256_extracti128_si256::<1>(two));
+        let [a, b, c, d] = four.map(|row| coded.sides[row as usize]);
+        let (norms, scales) = (_mm_setr_ps(a[0], b[0], c[0], d[0]), _mm_setr_ps(a[1], b[1], c[1], d[1]));
+        let sums = _mm_cvtepi32_ps(_mm_sub_epi32(sums, shift));
+        let four = _mm_sub_ps(_mm_add_ps(norm, norms), _mm_mul_ps(_mm_mul_ps(factor, scales), sums));
+        // SAFETY: four of 64 keys: there are at most so many rows.
+        unsafe { _mm_storeu_ps(keys.as_mut_ptr().add(4 * turn), four) };
+        near |= u64::from(_mm_cmp_ps_mask::<_CMP_LE_OQ>(four, limit)) << (4 * turn);
+    }
+    if rows.len() < TOGETHER { near & ((1 << rows.len()) - 1) } else { near }
+}
+
+/// See [`super::scalar::sum`].
+///
+/// # Safety
+/// The machine has AVX-512 F; both vectors are equally long.
+#[target_feature(enable = "avx512f")]
+pub(super) unsafe fn sum<const DISTANCE: bool>(a: &[f32], b: &[f32]) -> f32 {
+    let add = |sum: __m512, a: __m512, b: __m512| {
+        if DISTANCE {
+            let apart = _mm512_sub_ps(a, b);
+            _mm512_add_ps(sum, _mm512_mul_ps(apart, apart))
+        } else {
+            _mm512_add_ps(sum, _mm512_mul_ps(a, b))
+        }
+    };
+    let (mut low, mut high) = (_mm512_setzero_ps(), _mm512_setzero_ps());
+    for (a, b) in a.chunks(CHAINS).zip(b.chunks(CHAINS)) {
+        let bits = (1u64 << a.len()) - 1;
+        let (of_low, of_high) = (bits as u16, (bits >> 16) as u16);
+        // SAFETY: as many values are read as there are; the rest is 0.
+        unsafe {
+            low = add(low, _mm512_maskz_loadu_ps(of_low, a.as_ptr()), _mm512_maskz_loadu_ps(of_low, b.as_ptr()));
+            let (a, b) = (a.as_ptr().wrapping_add(16), b.as_ptr().wrapping_add(16));
+            high = add(high, _mm512_maskz_loadu_ps(of_high, a), _mm512_maskz_loadu_ps(of_high, b));
+        }
+    }
+    let sixteen = _mm512_add_ps(low, high);
+    let upper = _mm512_castpd_ps(_mm512_castpd256_pd512(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(sixteen))));
+    let eight = _mm512_castps512_ps256(_mm512_add_ps(sixteen, upper));
+    let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
+    let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps::<1>(two, two)))
+}
+
+/// See [`super::scalar::smallest`]. Two chains, as one would wait for itself.
+///
+/// # Safety
+/// The machine has AVX-512 F.
+#[target_feature(enable = "avx512f")]
+pub(super) unsafe fn smallest(keys: &[f32]) -> usize {
+    let infinite = _mm512_set1_ps(f32::INFINITY);
+    let (mut best, mut at) = ([infinite; 2], [_mm512_setzero_si512(); 2]);
+    let mut turn = 0;
+    let (blocks, rest) = keys.as_chunks::<32>();
+    for block in blocks {
+        for half in 0..2 {
+            // SAFETY: sixteen keys.
+            let keys = unsafe { _mm512_loadu_ps(block.as_ptr().add(16 * half)) };
+            let less = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(keys, best[half]);
+            best[half] = _mm512_min_ps(keys, best[half]);
+            at[half] = _mm512_mask_mov_epi32(at[half], less, _mm512_set1_epi32(turn + 16 * half as i32));
+        }
+        turn += 32;
+    }
+    for (half, keys) in rest.chunks(16).enumerate() {
+        // SAFETY: as many lanes are read as there are keys.
+        let keys = unsafe { _mm512_mask_loadu_ps(infinite, ((1u32 << keys.len()) - 1) as u16, keys.as_ptr()) };
+        let less = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(keys, best[half]);
+        best[half] = _mm512_min_ps(keys, best[half]);
+        at[half] = _mm512_mask_mov_epi32(at[half], less, _mm512_set1_epi32(turn + 16 * half as i32));
+    }
+    let least = _mm512_reduce_min_ps(_mm512_min_ps(best[0], best[1]));
+    if least == f32::INFINITY {
+        return 0;
+    }
+    let lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    let place = |half: usize| {
+        let is_least = _mm512_cmp_ps_mask::<_CMP_EQ_OQ>(best[half], _mm512_set1_ps(least));
+        _mm512_mask_mov_epi32(_mm512_set1_epi32(i32::MAX), is_least, _mm512_add_epi32(at[half], lane))
+    };
+    _mm512_reduce_min_epi32(_mm512_min_epi32(place(0), place(1))) as usize
+}
+
+/// See [`super::scalar::insert`].
+///
+/// # Safety
+/// The machine has AVX-512 F.
+#[target_feature(enable = "avx512f")]
+pub(super) unsafe fn insert(keys: &mut [f32; FEW], vertices: &mut [u32; FEW], key: f32, vertex: u32) {
+    let (key, vertex) = (_mm512_set1_ps(key), _mm512_set1_epi32(vertex as i32));
+    let (mut at_keys, mut at_vertices) = (keys.as_mut_ptr(), vertices.as_mut_ptr());
+    let (mut key_below, mut vertex_below) = (key, vertex);
+    // Whether all keys of the register below come before the new one: at first there are none.
+    let mut below = 1u16;
+    // SAFETY: both arrays are two registers long.
+    unsafe {
+        for _ in 0..FEW / 16 {
+            let (old_keys, old_vertices) = (_mm512_loadu_ps(at_keys), _mm512_loadu_si512(at_vertices.cast()));
+            let less = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(old_keys, key);
+            let equal = _mm512_cmp_ps_mask::<_CMP_EQ_OQ>(old_keys, key);
+            let before = less | _mm512_mask_cmplt_epu32_mask(equal, old_vertices, vertex);
+            // Lanes move up by one; the first lane behind those before is the new one's.
+            let bits = _mm512_castps_si512(old_keys);
+            let moved = _mm512_alignr_epi32::<15>(bits, _mm512_castps_si512(key_below));
+            let moved_vertices = _mm512_alignr_epi32::<15>(old_vertices, vertex_below);
+            let here = !before & (before << 1 | below);
+            let new_keys = _mm512_mask_mov_epi32(moved, before, bits);
+            let new_keys = _mm512_mask_mov_epi32(new_keys, here, _mm512_castps_si512(key));
+            let new_vertices = _mm512_mask_mov_epi32(moved_vertices, before, old_vertices);
+            let new_vertices = _mm512_mask_mov_epi32(new_vertices, here, vertex);
+            _mm512_storeu_ps(at_keys, _mm512_castsi512_ps(new_keys));
+            _mm512_storeu_si512(at_vertices.cast(), new_vertices);
+            (key_below, vertex_below, below) = (old_keys, old_vertices, before >> 15);
+            (at_keys, at_vertices) = (at_keys.add(16), at_vertices.add(16));
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Kernels: products of 8-bit codes of listed rows with one query, the smallest of some keys, and
+//! sums over 32-bit floats.
+//!
+//! The scalar file defines every operation; the others are tested against it, and give the same
+//! bits: products of codes are exact integers, and sums of floats have one order.
+
+#![expect(unsafe_code, reason = "kernels written by hand for an instruction set")]
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod scalar;
+
+use xc_sparse::simd::Isa;
+
+/// Bytes of a cache line: codes of a row fill whole lines.
+pub(crate) const LINE: usize = 64;
+/// Most coordinates of a row: sums of their products fit 32 bits.
+pub(crate) const MOST_COORDINATES: usize = 65_536;
+
+/// Rows that are compared in one call, at most: a bit each.
+pub(crate) const TOGETHER: usize = 64;
+
+/// A query in bytes. The key of a row is
+/// `norm + row norm - factor * row scale * (sum of row byte * byte - shift)`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) bytes: &'a [i8],
+    pub(crate) factor: f32,
+    pub(crate) shift: i32,
+    pub(crate) norm: f32,
+}
+
+/// Rows of codes: as many bytes each as the query has, and norm and scale.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Coded<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) sides: &'a [[f32; 2]],
+}
+
+/// The key of each listed row, and a bit for each that is at most `limit`. What is behind the keys of
+/// the listed rows means nothing.
+///
+/// # Panics
+/// If the query is no whole number of lines, or a listed row is not there.
+#[inline(always)]
+pub(crate) fn keys(isa: Isa, asked: Asked<'_>, coded: Coded<'_>, rows: &[u32], limit: f32, keys: &mut [f32; TOGETHER]) -> u64 {
+    assert!(asked.bytes.len().is_multiple_of(LINE) && rows.len() <= TOGETHER, "{} rows of {}", rows.len(), asked.bytes.len());
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: an instruction set is only named here where it is available; shapes were compared.
+        Isa::Avx512 => unsafe { avx512::keys(asked, coded, rows, limit, keys) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Isa::Avx2 => unsafe { avx2::keys(asked, coded, rows, limit, keys) },
+        _ => scalar::keys(asked, coded, rows, limit, keys),
+    }
+}
+
+/// The position of the smallest key, the first of equal ones; 0 where there is none.
+#[inline(always)]
+pub(crate) fn smallest(isa: Isa, keys: &[f32]) -> usize {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: an instruction set is only named here where it is available.
+        Isa::Avx512 => unsafe { avx512::smallest(keys) },
+        _ => scalar::smallest(keys),
+    }
+}
+
+/// Keys that [`insert`] keeps.
+pub(crate) const FEW: usize = 32;
+
+/// Puts a key and its vertex where they belong among ascending ones, of equal keys by vertex; the
+/// last ones are lost.
+#[inline(always)]
+pub(crate) fn insert(isa: Isa, keys: &mut [f32; FEW], vertices: &mut [u32; FEW], key: f32, vertex: u32) {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: an instruction set is only named here where it is available.
+        Isa::Avx512 => unsafe { avx512::insert(keys, vertices, key, vertex) },
+        _ => scalar::insert(keys, vertices, key, vertex),
+    }
+}
+
+/// Chains of a sum of floats: value j goes to chain j % 32, products and sums rounded once each; the
+/// chains are halved until one is left.
+const CHAINS: usize = 32;
+
+/// Inner product of two vectors of equal length.
+#[inline]
+pub(crate) fn inner(a: &[f32], b: &[f32]) -> f32 {
+    sum::<false>(Isa::current(), a, b)
+}
+
+/// Squared distance of two vectors of equal length.
+#[inline]
+pub(crate) fn squared_distance(a: &[f32], b: &[f32]) -> f32 {
+    sum::<true>(Isa::current(), a, b)
+}
+
+/// Products of `a` and `b`, or squares of their differences.
+#[inline]
+fn sum<const DISTANCE: bool>(isa: Isa, a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len(), "lengths of two vectors");
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: an instruction set is only named here where it is available; lengths are equal.
+        Isa::Avx512 => unsafe { avx512::sum::<DISTANCE>(a, b) },
+        _ => scalar::sum::<DISTANCE>(a, b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use xc_hash::stream::Stream;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn every_instruction_set_has_the_same_keys(lines in 1usize..6, n in 1usize..20, n_listed in 0usize..=TOGETHER, seed: u64) {
+            let width = lines * LINE;
+            let mut stream = Stream::new(seed);
+            let bytes: Vec<u8> = (0..n * width).map(|_| if seed % 3 == 0 { 255 } else { stream.below(256) as u8 }).collect();
+            let query: Vec<i8> = (0..width).map(|_| if seed % 5 == 0 { -127 } else { stream.below(255) as i8 }).collect();
+            let sides: Vec<[f32; 2]> = (0..n).map(|_| [stream.unit() as f32, stream.unit() as f32]).collect();
+            let rows: Vec<u32> = (0..n_listed).map(|_| stream.below(n as u32)).collect();
+            let asked = Asked { bytes: &query, factor: 0.7, shift: 128 * query.iter().map(|&b| i32::from(b)).sum::<i32>(), norm: 3.0 };
+            let coded = Coded { bytes: &bytes, sides: &sides };
+            let key = |row: u32| {
+                let codes = &bytes[row as usize * width..][..width];
+                let sum = codes.iter().zip(&query).map(|(&c, &q)| i32::from(c) * i32::from(q)).sum::<i32>();
+                let [norm, scale] = sides[row as usize];
+                3.0 + norm - 0.7 * scale * (sum - asked.shift) as f32
+            };
+            let expected: Vec<f32> = rows.iter().map(|&row| key(row)).collect();
+            let limit = expected.iter().copied().sum::<f32>() / n_listed.max(1) as f32;
+            let bits = expected.iter().enumerate().fold(0u64, |bits, (at, key)| bits | u64::from(*key <= limit) << at);
+            for isa in Isa::available() {
+                let mut found = [7.0; TOGETHER];
+                prop_assert_eq!(keys(isa, asked, coded, &rows, limit, &mut found), bits, "{}", isa);
+                prop_assert_eq!(&found[..n_listed], &expected[..], "{}", isa);
+            }
+        }
+
+        #[test]
+        fn the_smallest_key_is_the_first_of_equal_ones(
+            keys in prop::collection::vec(prop_oneof![-2f32..2.0, Just(-1.5), Just(f32::INFINITY), Just(1.0)], 0..100)
+        ) {
+            let expected = keys.iter().enumerate().fold(0, |best, (at, key)| if *key < keys[best] { at } else { best });
+            for isa in Isa::available() {
+                prop_assert_eq!(smallest(isa, &keys), expected, "{}: {:?}", isa, &keys);
+            }
+        }
+
+        #[test]
+        fn an_inserted_key_stands_where_a_sort_puts_it(items in prop::collection::vec((0i8..9, 0u32..99), 0..60)) {
+            for isa in Isa::available() {
+                let (mut keys, mut vertices) = ([f32::INFINITY; FEW], [u32::MAX; FEW]);
+                let mut all = vec![(f32::INFINITY, u32::MAX); FEW];
+                for &(key, vertex) in &items {
+                    let key = f32::from(key);
+                    insert(isa, &mut keys, &mut vertices, key, vertex);
+                    all.push((key, vertex));
+                    all.sort_by(|a, b| a.partial_cmp(b).unwrap());
+                    let found: Vec<(f32, u32)> = keys.iter().copied().zip(vertices.iter().copied()).collect();
+                    prop_assert_eq!(&found[..], &all[..FEW], "{}", isa);
+                }
+            }
+        }
+
+        #[test]
+        fn float_sums_are_near_those_in_double(a in prop::collection::vec(-2f32..2.0, 0..200), seed: u64) {
+            let mut b = vec![0.0; a.len()];
+            Stream::new(seed).fill_uniform(2.0, &mut b);
+            let pairs = || a.iter().zip(&b).map(|(&a, &b)| (f64::from(a), f64::from(b)));
+            let (product, distance) = (pairs().map(|(a, b)| a * b).sum::<f64>(), pairs().map(|(a, b)| (a - b).powi(2)).sum::<f64>());
+            prop_assert!((f64::from(inner(&a, &b)) - product).abs() < 1e-3);
+            prop_assert!((f64::from(squared_distance(&a, &b)) - distance).abs() < 1e-3);
+            for isa in Isa::available() {
+                prop_assert_eq!(sum::<false>(isa, &a, &b).to_bits(), inner(&a, &b).to_bits(), "{}", isa);
+                prop_assert_eq!(sum::<true>(isa, &a, &b).to_bits(), squared_distance(&a, &b).to_bits(), "{}", isa);
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "range")]
+    fn a_row_that_is_not_there_is_refused() {
+        let asked = Asked { bytes: &[0; LINE], factor: 1.0, shift: 0, norm: 0.0 };
+        keys(Isa::current(), asked, Coded { bytes: &[0; LINE], sides: &[[0.0; 2]] }, &[1], 0.0, &mut [0.0; TOGETHER]);
+    }
+}

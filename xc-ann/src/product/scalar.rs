@@ -1,0 +1,65 @@
+//! What every kernel has to give.
+
+use super::{Asked, CHAINS, Coded, FEW, TOGETHER};
+
+/// See [`super::keys`].
+pub(super) fn keys(asked: Asked<'_>, coded: Coded<'_>, rows: &[u32], limit: f32, keys: &mut [f32; TOGETHER]) -> u64 {
+    let mut near = 0;
+    for (at, &row) in rows.iter().enumerate() {
+        let bytes = &coded.bytes[row as usize * asked.bytes.len()..][..asked.bytes.len()];
+        let sum = bytes.iter().zip(asked.bytes).map(|(&row, &query)| i32::from(row) * i32::from(query)).sum();
+        keys[at] = key(asked, coded.sides[row as usize], sum);
+        near |= u64::from(keys[at] <= limit) << at;
+    }
+    near
+}
+
+/// The key of a row from its sum.
+#[inline(always)]
+pub(super) fn key(asked: Asked<'_>, [norm, scale]: [f32; 2], sum: i32) -> f32 {
+    let product = asked.factor * scale * (sum - asked.shift) as f32;
+    asked.norm + norm - product
+}
+
+/// See [`super::sum`].
+pub(super) fn sum<const DISTANCE: bool>(a: &[f32], b: &[f32]) -> f32 {
+    let mut chains = [0.0f32; CHAINS];
+    for (a, b) in a.chunks(CHAINS).zip(b.chunks(CHAINS)) {
+        for ((chain, a), b) in chains.iter_mut().zip(a).zip(b) {
+            *chain += if DISTANCE { (a - b) * (a - b) } else { a * b };
+        }
+    }
+    let mut width = CHAINS / 2;
+    while width > 0 {
+        for lane in 0..width {
+            chains[lane] += chains[lane + width];
+        }
+        width /= 2;
+    }
+    chains[0]
+}
+
+/// See [`super::smallest`].
+pub(super) fn smallest(keys: &[f32]) -> usize {
+    let mut best = 0;
+    for (at, &key) in keys.iter().enumerate() {
+        if key < keys[best] {
+            best = at;
+        }
+    }
+    best
+}
+
+/// See [`super::insert`].
+pub(super) fn insert(keys: &mut [f32; FEW], vertices: &mut [u32; FEW], key: f32, vertex: u32) {
+    let mut at = FEW;
+    while at > 0 && (key < keys[at - 1] || key == keys[at - 1] && vertex < vertices[at - 1]) {
+        if at < FEW {
+            (keys[at], vertices[at]) = (keys[at - 1], vertices[at - 1]);
+        }
+        at -= 1;
+    }
+    if at < FEW {
+        (keys[at], vertices[at]) = (key, vertex);
+    }
+}
