@@ -6,18 +6,19 @@
 //!                                                        └──▶ (target, source), sorted ─▶ append or prune again
 //! ```
 //!
-//! Batches double until they are a fiftieth of all vertices (ParlayANN, `[dobson2023scaling]`).
+//! Batches double until they are a fiftieth of all vertices (`[manohar2024parlayann]`).
 
 use crate::codes::{Codes, QueryCode};
-use crate::graph::{EdgeRows, NONE};
+use crate::graph::{EdgeRows, NONE, filled};
 use crate::prune::{PruneScratch, prune};
 use crate::search::{Reach, Searched, Slot, TURNS, interleaved};
 use rayon::prelude::*;
+use std::ops::Range;
 use xc_sparse::Cancel;
 use xc_sparse::simd::Isa;
 
 /// Vertices of a task.
-const TOGETHER: usize = 32;
+const SOME: usize = 32;
 /// A batch is at most this part of all vertices.
 const BATCHES: usize = 50;
 
@@ -39,51 +40,58 @@ pub(crate) struct Worker {
     chosen: Vec<u32>,
 }
 
-/// Adds vertices to a graph, or finds edges of its own vertices anew where `again`.
-///
-/// # Errors
-/// It was cancelled.
+/// Batches of `n` vertices that join `n_before`: each at most as large as what is there, unless they
+/// are there `again`.
+pub(crate) fn batches(n: usize, n_before: usize, again: bool) -> impl Iterator<Item = Range<usize>> {
+    let (most, mut at) = ((n + n_before).div_ceil(BATCHES).max(1), 0);
+    std::iter::from_fn(move || {
+        let len = if again { most } else { (n_before + at).clamp(1, most) };
+        let batch = at..(at + len).min(n);
+        at = batch.end;
+        (!batch.is_empty()).then_some(batch)
+    })
+}
+
+/// Finds edges for vertices, batch by batch: `from` says where the search for one begins, `again` that
+/// they have edges already, which are candidates too. False if it was cancelled.
 pub(crate) fn link(
     codes: &Codes,
     edges: &mut EdgeRows,
     order: &[u32],
-    n_before: usize,
-    from: impl Fn(u32) -> u32 + Sync,
+    batches: &mut dyn Iterator<Item = Range<usize>>,
+    from: &(dyn Fn(u32) -> u32 + Sync),
     linking: Linking,
     again: bool,
     cancel: &dyn Cancel,
-    done: &(dyn Fn(usize) + Sync),
+    told: &dyn Fn(usize),
 ) -> bool {
-    let (most, mut at) = (order.len().max(n_before).div_ceil(BATCHES).max(1), 0);
-    while at < order.len() {
+    for range in batches {
         if cancel.cancelled() {
             return false;
         }
-        let len = if again { most } else { (n_before + at).clamp(1, most) }.min(order.len() - at);
-        let batch = &order[at..at + len];
-        let rows = search_batch(codes, edges, batch, &from, linking, again);
+        let batch = &order[range.clone()];
+        let rows = by_search(codes, edges, batch, from, linking, again);
         write(codes, edges, batch, &rows, linking.factor);
-        at += len;
-        done(at);
+        told(range.end);
     }
     true
 }
 
-/// Rows of edges of a batch, each of `degree` places.
-fn search_batch(
+/// Rows of edges of a batch, each of `degree` places, among what a search finds.
+fn by_search(
     codes: &Codes,
     edges: &EdgeRows,
     batch: &[u32],
-    from: &(impl Fn(u32) -> u32 + Sync),
+    from: &(dyn Fn(u32) -> u32 + Sync),
     linking: Linking,
     again: bool,
 ) -> Vec<u32> {
-    let (isa, degree) = (Isa::current(), edges.degree());
-    let mut rows = vec![NONE; batch.len() * degree];
-    rows.par_chunks_mut(TOGETHER * degree).zip(batch.par_chunks(TOGETHER)).for_each_init(Worker::default, |worker, (rows, batch)| {
+    let (isa, view) = (Isa::current(), edges.view());
+    rows_of(edges.degree(), batch, |worker, batch, rows| {
         let Worker { slots, prune: scratch, keys, candidates, chosen, query } = worker;
         slots.resize_with(TURNS, Slot::default);
-        let searched = Searched { isa, coded: codes.view(), edges: edges.view(), reach: linking.reach, passes: |_| true, records: true };
+        let searched =
+            Searched { isa, coded: codes.view(), edges: view, reach: linking.reach, passes: |_| true, records: true };
         let begin = |at: usize, slot: &mut Slot| {
             codes.row_as_query(batch[at], &mut slot.query);
             from(batch[at])
@@ -94,37 +102,66 @@ fn search_batch(
             candidates.extend(slot.best.kept());
             if again {
                 codes.row_as_query(batch[at], query);
-                let own = edges.view().of(batch[at]);
+                let own = view.of(batch[at]);
                 codes.keys(isa, query, own, keys);
                 candidates.extend(keys.iter().copied().zip(own.iter().copied()));
             }
-            prune(isa, codes, linking.factor, degree, batch[at], candidates, scratch, chosen);
-            rows[at * degree..][..chosen.len()].copy_from_slice(chosen);
+            prune(isa, codes, linking.factor, edges.degree(), batch[at], candidates, scratch, chosen);
+            rows[at * edges.degree()..][..chosen.len()].copy_from_slice(chosen);
         };
         interleaved(&searched, slots, batch.len(), begin, |_| {}, done);
-    });
+    })
+}
+
+/// Rows of edges of vertices, among listed ones: `list` says which.
+pub(crate) fn among(
+    codes: &Codes,
+    edges: &EdgeRows,
+    batch: &[u32],
+    factor: f32,
+    list: &(dyn Fn(u32, &mut Vec<u32>) + Sync),
+) -> Vec<u32> {
+    let isa = Isa::current();
+    rows_of(edges.degree(), batch, |worker, batch, rows| {
+        let Worker { prune: scratch, keys, candidates, chosen, query, .. } = worker;
+        let mut listed = Vec::new();
+        for (&vertex, row) in batch.iter().zip(rows.chunks_exact_mut(edges.degree())) {
+            listed.clear();
+            list(vertex, &mut listed);
+            codes.row_as_query(vertex, query);
+            codes.keys(isa, query, &listed, keys);
+            candidates.clear();
+            candidates.extend(keys.iter().copied().zip(listed.iter().copied()));
+            prune(isa, codes, factor, edges.degree(), vertex, candidates, scratch, chosen);
+            row[..chosen.len()].copy_from_slice(chosen);
+        }
+    })
+}
+
+/// Rows of `degree` places of a batch, which threads share.
+fn rows_of(degree: usize, batch: &[u32], work: impl Fn(&mut Worker, &[u32], &mut [u32]) + Sync) -> Vec<u32> {
+    let mut rows = vec![NONE; batch.len() * degree];
+    rows.par_chunks_mut(SOME * degree)
+        .zip(batch.par_chunks(SOME))
+        .for_each_init(Worker::default, |worker, (rows, batch)| work(worker, batch, rows));
     rows
 }
 
-/// Writes rows of a batch, and an edge back from each vertex they lead to.
+/// Writes rows of a batch, and an edge back from each vertex they lead to. Sources come in ascending
+/// order, whoever found them first.
 pub(crate) fn write(codes: &Codes, edges: &mut EdgeRows, batch: &[u32], rows: &[u32], factor: f32) {
     let degree = edges.degree();
-    for (&vertex, row) in batch.iter().zip(rows.chunks_exact(degree)) {
-        edges.set(vertex, crate::graph::filled(row));
-    }
-    let mut back: Vec<(u32, u32)> = batch
-        .iter()
-        .zip(rows.chunks_exact(degree))
-        .flat_map(|(&source, row)| crate::graph::filled(row).iter().map(move |&target| (target, source)))
-        .collect();
+    edges.set_all(batch.iter().copied().zip(rows.chunks_exact(degree)));
+    let back = |(&source, row): (&u32, &[u32])| -> Vec<(u32, u32)> { filled(row).iter().map(|&t| (t, source)).collect() };
+    let mut back: Vec<(u32, u32)> = batch.iter().zip(rows.chunks_exact(degree)).flat_map(back).collect();
     back.par_sort_unstable();
     let groups: Vec<&[(u32, u32)]> = back.chunk_by(|a, b| a.0 == b.0).collect();
-    let isa = Isa::current();
-    let view = edges.view();
-    let mut changed = vec![NONE; groups.len() * degree];
-    changed.par_chunks_mut(TOGETHER * degree).zip(groups.par_chunks(TOGETHER)).for_each_init(Worker::default, |worker, (rows, groups)| {
+    let (isa, view) = (Isa::current(), edges.view());
+    let numbers: Vec<u32> = (0..groups.len() as u32).collect();
+    let changed = rows_of(degree, &numbers, |worker, numbers, rows| {
         let Worker { prune: scratch, query, keys, candidates, chosen, .. } = worker;
-        for (row, group) in rows.chunks_exact_mut(degree).zip(groups) {
+        for (row, &number) in rows.chunks_exact_mut(degree).zip(numbers) {
+            let group = groups[number as usize];
             let target = group[0].0;
             let own = view.of(target);
             chosen.clear();
@@ -140,7 +177,5 @@ pub(crate) fn write(codes: &Codes, edges: &mut EdgeRows, batch: &[u32], rows: &[
             row[..chosen.len()].copy_from_slice(chosen);
         }
     });
-    for (group, row) in groups.iter().zip(changed.chunks_exact(degree)) {
-        edges.set(group[0].0, crate::graph::filled(row));
-    }
+    edges.set_all(groups.iter().map(|group| group[0].0).zip(changed.chunks_exact(degree)));
 }

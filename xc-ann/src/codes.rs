@@ -91,6 +91,22 @@ impl Codes {
         (self.bytes, self.sides) = (bytes.into(), sides.into());
     }
 
+    /// Encodes the first row of each vertex anew; vertices without one keep their codes.
+    pub(crate) fn encode_live(&mut self, rows: DenseRows<'_>, first: &[u32]) {
+        let mut codes = Self::new(self.metric, self.width, self.mean.to_vec());
+        let live: Vec<u32> = first.iter().map(|&row| if (row as usize) < rows.len() { row } else { 0 }).collect();
+        codes.encode(rows, &live);
+        if first.contains(&u32::MAX) {
+            let stride = self.stride();
+            let (bytes, sides) = (codes.bytes.to_mut(), codes.sides.to_mut());
+            for vertex in (0..first.len()).filter(|&v| first[v] == u32::MAX) {
+                bytes[vertex * stride..][..stride].copy_from_slice(&self.bytes[vertex * stride..][..stride]);
+                sides[vertex] = self.sides[vertex];
+            }
+        }
+        *self = codes;
+    }
+
     /// Encodes further rows behind those that are there.
     pub(crate) fn append(&mut self, rows: DenseRows<'_>, items: &[u32]) {
         let (mut bytes, mut sides) = (self.bytes.to_vec(), self.sides.to_vec());
@@ -181,10 +197,12 @@ impl Codes {
         }
     }
 
-    /// The row nearest to the mean of all, which was taken from them.
-    pub(crate) fn nearest_to_mean(&self) -> u32 {
-        let of = |at: u32| self.sides[at as usize][0];
-        (0..self.len() as u32).min_by(|&a, &b| of(a).total_cmp(&of(b))).unwrap_or(0)
+    /// Of the rows that may be taken the longest for inner products, whose scale is the largest there
+    /// but for its shape; else the one nearest to the mean of all, which was taken from them.
+    pub(crate) fn best_entry(&self, may: impl Fn(u32) -> bool) -> u32 {
+        let of = |at: u32| self.sides[at as usize];
+        let key = |at: u32| if self.metric == Metric::InnerProduct { -of(at)[1] } else { of(at)[0] };
+        (0..self.len() as u32).filter(|&at| may(at)).min_by(|&a, &b| key(a).total_cmp(&key(b))).unwrap_or(0)
     }
 
     /// Bytes held.

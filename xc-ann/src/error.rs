@@ -1,4 +1,4 @@
-//! What can be wrong with rows and queries.
+//! What can be wrong with settings, rows and queries.
 
 use thiserror::Error;
 
@@ -20,6 +20,32 @@ pub enum BuildError {
         /// The most there may be.
         most: usize,
     },
+    /// No or too many edges.
+    #[error("degree {degree}: expected 1 to {most} edges of a vertex")]
+    Degree {
+        /// What was asked for.
+        degree: usize,
+        /// The most there may be.
+        most: usize,
+    },
+    /// A setting of 0.
+    #[error("{what} is 0, expected at least 1")]
+    Nothing {
+        /// The setting.
+        what: &'static str,
+    },
+    /// A factor of pruning that is none.
+    #[error("factor {factor} of pruning, expected a number above 0")]
+    Factor {
+        /// What was asked for.
+        factor: f32,
+    },
+    /// More rows than numbers for them.
+    #[error("{n} rows, expected fewer than 2^32 - 1")]
+    Rows {
+        /// Rows.
+        n: usize,
+    },
     /// Somebody asked to stop.
     #[error("stopped")]
     Cancelled,
@@ -30,7 +56,7 @@ pub enum BuildError {
 #[non_exhaustive]
 pub enum QueryError {
     /// Another width.
-    #[error("a query of {found} coordinates, expected {expected}")]
+    #[error("queries of {found} coordinates, the index has {expected}")]
     Width {
         /// Coordinates of the query.
         found: usize,
@@ -38,9 +64,21 @@ pub enum QueryError {
         expected: usize,
     },
     /// A value that is not finite.
-    #[error("query {query}: a value that is not finite")]
+    #[error("query {query}: a value that is not finite, or a length beyond 1.8e19")]
     NotFinite {
         /// The query, from 0.
         query: usize,
+    },
+    /// No direction.
+    #[error("query {query}: all values are 0, which has no cosine")]
+    Zero {
+        /// The query, from 0.
+        query: usize,
+    },
+    /// A width that is none.
+    #[error("search width {width}, expected a number from 0 on")]
+    SearchWidth {
+        /// What was asked for.
+        width: f32,
     },
 }

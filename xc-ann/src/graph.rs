@@ -61,10 +61,6 @@ impl EdgeRows {
         self.degree
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.rows.len() / self.degree.max(1)
-    }
-
     pub(crate) fn values(&self) -> &[u32] {
         &self.rows
     }
@@ -77,6 +73,14 @@ impl EdgeRows {
         let row = &mut self.rows.to_mut()[vertex as usize * self.degree..][..self.degree];
         row[..edges.len()].copy_from_slice(edges);
         row[edges.len()..].fill(NONE);
+    }
+
+    /// Makes the edges of vertices these: rows as long as the degree.
+    pub(crate) fn set_all<'a>(&mut self, of: impl Iterator<Item = (u32, &'a [u32])>) {
+        let (rows, degree) = (self.rows.to_mut(), self.degree);
+        for (vertex, row) in of {
+            rows[vertex as usize * degree..][..degree].copy_from_slice(row);
+        }
     }
 
     /// Further rows without edges.

@@ -8,7 +8,26 @@ use xc_sparse::buffer::Buffer;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// No further row.
-const LAST: u32 = u32::MAX;
+pub(crate) const LAST: u32 = u32::MAX;
+
+/// Those of the listed rows that a graph may have; of angular metrics those that are not all 0.
+///
+/// # Errors
+/// A value that is not finite, or a length beyond what keys hold.
+pub(crate) fn check_rows(rows: DenseRows<'_>, listed: &[u32], metric: Metric) -> Result<Vec<u32>, BuildError> {
+    let mut kept = Vec::with_capacity(listed.len());
+    for &row in listed {
+        let square: f64 = rows.row(row as usize).iter().map(|&v| f64::from(v) * f64::from(v)).sum();
+        // Also where it is no number.
+        if !(square < f64::from(f32::MAX)) {
+            return Err(BuildError::Row { row: row as usize });
+        }
+        if square > 0.0 || !metric.is_angular() {
+            kept.push(row);
+        }
+    }
+    Ok(kept)
+}
 
 /// Rows by vertex: the first of each, and a chain of those equal to it.
 #[derive(Clone, Debug)]
@@ -16,6 +35,8 @@ pub(crate) struct Items {
     first: Buffer<u32>,
     /// By row; empty where no two rows are equal.
     next: Buffer<u32>,
+    n_rows: usize,
+    n_free: usize,
 }
 
 impl Items {
@@ -23,6 +44,9 @@ impl Items {
     /// answers more often than others, and then lie together. Rows of zeros have no direction and
     /// are left out of angular metrics.
     pub(crate) fn new(rows: DenseRows<'_>, metric: Metric) -> Result<Self, BuildError> {
+        if rows.len() >= LAST as usize {
+            return Err(BuildError::Rows { n: rows.len() });
+        }
         let squares: Vec<f64> = rows
             .values()
             .par_chunks(rows.width())
@@ -59,20 +83,114 @@ impl Items {
         } else {
             first.par_sort_unstable();
         }
-        Ok(Self { first: first.into(), next: next.into() })
+        Ok(Self { n_rows: by_hash.len(), n_free: 0, first: first.into(), next: next.into() })
     }
 
-    /// The first row of each vertex.
+    /// Rows of vertices that were made before; none where a row stands twice.
+    pub(crate) fn of(first: Buffer<u32>, next: Buffer<u32>) -> Option<Self> {
+        let largest = first.iter().chain(&next[..]).copied().filter(|&row| row != LAST).max();
+        let mut seen = vec![false; largest.map_or(0, |row| row as usize + 1)];
+        let (mut n_rows, mut n_free) = (0, 0);
+        for &row in &first[..] {
+            n_free += usize::from(row == LAST);
+            let mut at = row;
+            while at != LAST {
+                if std::mem::replace(&mut seen[at as usize], true) {
+                    return None;
+                }
+                n_rows += 1;
+                at = next.get(at as usize).copied().unwrap_or(LAST);
+            }
+        }
+        Some(Self { first, next, n_rows, n_free })
+    }
+
+    /// The row equal to each one that comes next.
+    pub(crate) fn next(&self) -> &[u32] {
+        &self.next
+    }
+
+    /// The largest number of a row; 0 where there is none.
+    pub(crate) fn largest(&self) -> u32 {
+        self.first.iter().chain(&self.next[..]).copied().filter(|&row| row != LAST).max().unwrap_or(0)
+    }
+
+    /// The first row of each vertex; [`LAST`] where all were deleted.
     pub(crate) fn first(&self) -> &[u32] {
         &self.first
     }
 
+    /// Whether a vertex has rows.
+    #[inline(always)]
+    pub(crate) fn is_live(&self, vertex: u32) -> bool {
+        self.first[vertex as usize] != LAST
+    }
+
+    /// Whether all vertices have rows.
+    pub(crate) fn all_live(&self) -> bool {
+        self.n_free == 0
+    }
+
+    /// Rows of all vertices.
+    pub(crate) fn len(&self) -> usize {
+        self.n_rows
+    }
+
+    pub(crate) fn n_bytes(&self) -> usize {
+        4 * (self.first.len() + self.next.len())
+    }
+
     /// All rows of a vertex.
-    #[inline]
-    pub(crate) fn of(&self, vertex: u32) -> impl Iterator<Item = u32> {
-        let next = &self.next;
-        std::iter::successors(Some(self.first[vertex as usize]), move |&row| {
-            next.get(row as usize).copied().filter(|&row| row != LAST)
-        })
+    #[inline(always)]
+    pub(crate) fn rows(&self, vertex: u32) -> impl Iterator<Item = u32> {
+        let (first, next) = (&self.first, &self.next);
+        let first = Some(first[vertex as usize]).filter(|&row| row != LAST);
+        std::iter::successors(first, move |&row| next.get(row as usize).copied().filter(|&row| row != LAST))
+    }
+
+    /// Takes a row from its vertex.
+    pub(crate) fn remove(&mut self, vertex: u32, row: u32) {
+        let rows: Vec<u32> = self.rows(vertex).filter(|&other| other != row).collect();
+        if (row as usize) < self.next.len() {
+            self.next.to_mut()[row as usize] = LAST;
+        }
+        for pair in rows.windows(2) {
+            self.next.to_mut()[pair[0] as usize] = pair[1];
+        }
+        if let Some(&last) = rows.last().filter(|&&last| (last as usize) < self.next.len()) {
+            self.next.to_mut()[last as usize] = LAST;
+        }
+        self.first.to_mut()[vertex as usize] = rows.first().copied().unwrap_or(LAST);
+        self.n_free += usize::from(rows.is_empty());
+        self.n_rows -= 1;
+    }
+
+    /// Vertices for further rows, each its own: places of deleted ones first, then new ones.
+    pub(crate) fn add(&mut self, rows: &[u32]) -> Vec<u32> {
+        let mut first = self.first.to_vec();
+        let mut free = (0..first.len()).filter(|&v| first[v] == LAST).collect::<Vec<_>>().into_iter();
+        let mut vertices = Vec::with_capacity(rows.len());
+        for &row in rows {
+            let vertex = free.next().unwrap_or(first.len());
+            if vertex == first.len() {
+                first.push(row);
+            } else {
+                first[vertex] = row;
+                self.n_free -= 1;
+            }
+            vertices.push(vertex as u32);
+        }
+        self.n_rows += rows.len();
+        self.first = first.into();
+        vertices
+    }
+
+    /// The vertex of each row below `n_rows`; [`LAST`] where it has none.
+    pub(crate) fn vertices(&self, n_rows: usize) -> Vec<u32> {
+        let mut of = vec![LAST; n_rows];
+        for vertex in 0..self.first.len() as u32 {
+            self.rows(vertex).for_each(|row| of[row as usize] = vertex);
+        }
+        of
     }
 }

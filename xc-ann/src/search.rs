@@ -29,8 +29,15 @@ pub(crate) struct Reach {
     pub(crate) keep: usize,
     /// A vertex is expanded while its key is at most that of the worst kept one, and this share of it.
     pub(crate) slack: f32,
-    /// Vertices that are expanded, at most.
-    pub(crate) hops: usize,
+    /// All vertices up to this key are wanted, whatever their number.
+    pub(crate) within: f32,
+    /// The search is given up when more vertices than this were compared.
+    pub(crate) distances: u64,
+}
+
+impl Reach {
+    /// The one nearest vertex.
+    pub(crate) const NEAREST: Self = Self { keep: 1, slack: 0.0, within: f32::NEG_INFINITY, distances: u64::MAX };
 }
 
 /// What a search looked at.
@@ -64,7 +71,10 @@ pub(crate) struct Slot {
     /// Vertices to be compared.
     fresh: Fresh,
     at: u32,
-    hops_left: usize,
+    /// Vertices up to a key, where all of them are wanted.
+    pub(crate) within: Vec<(f32, u32)>,
+    /// Whether too many vertices would have had to be compared.
+    pub(crate) gave_up: bool,
     /// Vertices that were expanded, with their keys, where they are asked for.
     pub(crate) expanded: Vec<(f32, u32)>,
     pub(crate) effort: Effort,
@@ -108,7 +118,6 @@ impl<F: Fn(u32) -> bool> Searched<'_, F> {
     /// Begins at a vertex; the query is encoded in the slot already.
     pub(crate) fn begin(&self, slot: &mut Slot, from: u32) {
         slot.reset(self.coded.sides.len(), self.reach.keep);
-        slot.hops_left = self.reach.hops;
         slot.see(from);
         (slot.fresh.vertices[0], slot.fresh.len) = (from, 1);
         self.coded.prefetch(slot.query.view().bytes.len(), from);
@@ -164,18 +173,23 @@ impl<F: Fn(u32) -> bool> Searched<'_, F> {
             let at = near.trailing_zeros() as usize;
             near &= near - 1;
             let (key, vertex) = (keys[at], vertices[at]);
-            if key <= slot.best.worst() && (self.passes)(vertex) {
-                slot.best.push(self.isa, key, vertex);
+            if (key <= slot.best.worst() || key <= self.reach.within) && (self.passes)(vertex) {
+                if key <= slot.best.worst() {
+                    slot.best.push(self.isa, key, vertex);
+                }
+                if key <= self.reach.within {
+                    slot.within.push((key, vertex));
+                }
             }
             slot.pool.push(key, vertex);
         }
         let limit = self.limit(&slot.best);
-        let next = if slot.hops_left > 0 { slot.pool.pop(self.isa, limit) } else { None };
+        slot.gave_up = slot.effort.distances > self.reach.distances;
+        let next = if slot.gave_up { None } else { slot.pool.pop(self.isa, limit) };
         let Some((key, vertex)) = next else {
             slot.phase = Phase::Done;
             return;
         };
-        slot.hops_left -= 1;
         slot.effort.hops += 1;
         if self.records {
             slot.expanded.push((key, vertex));
@@ -191,7 +205,7 @@ impl<F: Fn(u32) -> bool> Searched<'_, F> {
         let worst = best.worst();
         // An infinite slack of a distance of 0 is no number.
         let limit = worst + self.reach.slack * worst.abs();
-        if limit.is_nan() { f32::INFINITY } else { limit }
+        if limit.is_nan() { f32::INFINITY } else { limit.max(self.reach.within) }
     }
 }
 
@@ -208,6 +222,8 @@ impl Slot {
         self.pool.clear();
         self.best.reset(keep);
         self.expanded.clear();
+        self.within.clear();
+        (self.gave_up, self.effort) = (false, Effort::default());
     }
 
     fn see(&mut self, vertex: u32) {

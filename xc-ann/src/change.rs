@@ -1,0 +1,287 @@
+//! Rows that come, go and move.
+
+use crate::build;
+use crate::error::BuildError;
+use crate::exact::{exact, recall};
+use crate::index::{Graph, Observer};
+use crate::items::{LAST, check_rows};
+use crate::query::SearchParams;
+use crate::search::Reach;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use xc_sparse::DenseRows;
+
+/// Vertices that a measurement asks for.
+const SAMPLE: usize = 256;
+/// Neighbours of neighbours that are looked at.
+const TWO_HOPS: usize = 400;
+/// The width at which graphs are compared.
+const MEASURED_AT: f32 = 0.0;
+
+/// How a graph follows rows that moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Refresh {
+    /// Codes alone.
+    Codes,
+    /// Each vertex searches for edges from itself, keeping so many vertices.
+    Search(usize),
+    /// Edges among the neighbours and theirs.
+    TwoHops,
+    /// [`Refresh::TwoHops`], then [`Refresh::Search`] keeping 32.
+    Both,
+    /// All edges anew.
+    Rebuild,
+}
+
+/// What a refresh did.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Refreshed {
+    /// How edges were found.
+    pub policy: Refresh,
+    /// Share of a sample's nearest rows that a search finds, with the new codes and the old edges.
+    pub before: f64,
+    /// The same with the new edges.
+    pub after: f64,
+}
+
+impl Graph {
+    /// Adds rows: `new` are their numbers in `rows`, none of which the graph has.
+    ///
+    /// *Cost*: as a build for each row, and a copy of codes and edges for each call: many rows in one
+    /// call are cheaper than one by one.
+    ///
+    /// # Errors
+    /// A row that no graph may have, or it was cancelled; the graph is as before then.
+    ///
+    /// # Panics
+    /// If `rows` has another width or lacks a row.
+    pub fn insert(&mut self, rows: DenseRows<'_>, new: &[u32], observer: &dyn Observer) -> Result<(), BuildError> {
+        let mut changed = self.clone();
+        changed.add(rows, new, observer)?;
+        changed.attach();
+        *self = changed;
+        Ok(())
+    }
+
+    fn add(&mut self, rows: DenseRows<'_>, new: &[u32], observer: &dyn Observer) -> Result<(), BuildError> {
+        assert_eq!(rows.width(), self.width(), "coordinates of the rows, and of the graph");
+        let kept = check_rows(rows, new, self.params.metric)?;
+        if kept.is_empty() {
+            return Ok(());
+        }
+        let n_before = self.codes.len();
+        let was_empty = self.is_empty();
+        let vertices = self.items.add(&kept);
+        let (reused, appended) = vertices.iter().zip(&kept).partition::<Vec<_>, _>(|(v, _)| (**v as usize) < n_before);
+        for (&vertex, &row) in reused {
+            self.codes.replace(vertex as usize, rows.row(row as usize));
+        }
+        let appended: Vec<u32> = appended.into_iter().map(|(_, &row)| row).collect();
+        self.codes.append(rows, &appended);
+        self.edges.grow(self.codes.len());
+        let mut order = vertices;
+        if was_empty {
+            self.entry = order[0];
+            order.remove(0);
+        }
+        let (entry, n_live) = (self.entry, self.items.len() - order.len());
+        let told = |done: usize| observer.linked(done, order.len());
+        let mut batches = build::batches(order.len(), n_live.max(1), false);
+        let (codes, edges, linking) = (&self.codes, &mut self.edges, self.params.linking());
+        if !build::link(codes, edges, &order, &mut batches, &|_| entry, linking, false, observer, &told) {
+            return Err(BuildError::Cancelled);
+        }
+        self.entry = self.best_entry();
+        Ok(())
+    }
+
+    /// Takes rows out; numbers that the graph does not have are passed over. Gives how many it had.
+    ///
+    /// Edges that led to a deleted vertex are replaced by the best of its own ones. Its place is taken
+    /// by the next row that is added.
+    ///
+    /// *Cost*: a look at all edges for each call.
+    pub fn delete(&mut self, rows: &[u32]) -> usize {
+        let n_rows = 1 + self.items.largest().max(rows.iter().copied().max().unwrap_or(0)) as usize;
+        let of_row = self.items.vertices(n_rows);
+        let mut gone = vec![false; self.codes.len()];
+        let mut n = 0;
+        for &row in rows {
+            let vertex = of_row[row as usize];
+            if vertex != LAST && self.items.rows(vertex).any(|other| other == row) {
+                self.items.remove(vertex, row);
+                gone[vertex as usize] = !self.items.is_live(vertex);
+                n += 1;
+            }
+        }
+        if !gone.contains(&true) {
+            return n;
+        }
+        let edges = self.edges.view();
+        let leads = |&vertex: &u32| !gone[vertex as usize] && edges.of(vertex).iter().any(|&to| gone[to as usize]);
+        let touched: Vec<u32> = (0..gone.len() as u32).into_par_iter().filter(leads).collect();
+        let list = |vertex: u32, to: &mut Vec<u32>| {
+            for &next in edges.of(vertex) {
+                if gone[next as usize] {
+                    to.extend(edges.of(next).iter().filter(|&&v| !gone[v as usize]));
+                } else {
+                    to.push(next);
+                }
+            }
+        };
+        let changed = build::among(&self.codes, &self.edges, &touched, self.params.factor, &list);
+        let degree = self.edges.degree();
+        self.edges.set_all(touched.iter().copied().zip(changed.chunks_exact(degree)));
+        (0..gone.len()).filter(|&v| gone[v]).for_each(|vertex| self.edges.set(vertex as u32, &[]));
+        if gone[self.entry as usize] {
+            self.entry = self.best_entry();
+        }
+        self.attach();
+        n
+    }
+
+    /// Follows rows that moved: new codes, and edges as the policy says; without one the cheapest that
+    /// finds as much as it should. Zero drift changes nothing.
+    ///
+    /// The policies are passes over the old graph, whose rows are written together: they do not depend
+    /// on the number of threads.
+    ///
+    /// # Errors
+    /// A row that no graph may have, or it was cancelled; the graph is as before then.
+    ///
+    /// # Panics
+    /// If `rows` has another width or lacks a row.
+    pub fn refresh(
+        &mut self,
+        rows: DenseRows<'_>,
+        policy: Option<Refresh>,
+        observer: &dyn Observer,
+    ) -> Result<Refreshed, BuildError> {
+        assert_eq!(rows.width(), self.width(), "coordinates of the rows, and of the graph");
+        let mut changed = self.clone();
+        let moved = changed.encode_again(rows, observer)?;
+        let before = changed.recall_of_itself(rows);
+        if !moved {
+            *self = changed;
+            return Ok(Refreshed { policy: policy.unwrap_or(Refresh::Codes), before, after: before });
+        }
+        let done = match policy {
+            Some(policy) => {
+                changed.repair(rows, policy, observer)?;
+                Refreshed { policy, before, after: changed.recall_of_itself(rows) }
+            }
+            None => changed.repair_enough(rows, before, observer)?,
+        };
+        *self = changed;
+        Ok(done)
+    }
+
+    /// Repairs until a sample finds what it found before the rows moved, or nothing stronger is left.
+    fn repair_enough(&mut self, rows: DenseRows<'_>, before: f64, observer: &dyn Observer) -> Result<Refreshed, BuildError> {
+        // The study of drift: small losses come back with a short search, larger ones need more.
+        let mut last = Refreshed { policy: Refresh::Codes, before, after: before };
+        for policy in [Refresh::Search(32), Refresh::TwoHops, Refresh::Rebuild] {
+            self.repair(rows, policy, observer)?;
+            let after = self.recall_of_itself(rows);
+            last = Refreshed { policy, before, after };
+            // Twice the error of a share that is counted over the sample.
+            let spread = 2.0 * (after * (1.0 - after) / (10 * SAMPLE) as f64).sqrt();
+            if after + spread >= self.found_itself {
+                break;
+            }
+        }
+        self.found_itself = last.after;
+        Ok(last)
+    }
+
+    /// New codes. Says whether any changed.
+    fn encode_again(&mut self, rows: DenseRows<'_>, observer: &dyn Observer) -> Result<bool, BuildError> {
+        // Rows that were equal may differ now.
+        let apart: Vec<(u32, u32)> = (0..self.codes.len() as u32)
+            .filter(|&vertex| self.items.is_live(vertex))
+            .flat_map(|vertex| {
+                let first = rows.row(self.items.first()[vertex as usize] as usize);
+                let differs = |&row: &u32| rows.row(row as usize) != first;
+                self.items.rows(vertex).filter(differs).map(|row| (vertex, row)).collect::<Vec<_>>()
+            })
+            .collect();
+        apart.iter().for_each(|&(vertex, row)| self.items.remove(vertex, row));
+        let live: Vec<u32> = self.items.first().iter().copied().filter(|&row| row != LAST).collect();
+        let kept = check_rows(rows, &live, self.params.metric)?;
+        if kept.len() < live.len() {
+            let kept_set: std::collections::HashSet<u32> = kept.into_iter().collect();
+            let is_zero = |vertex: &u32| self.items.is_live(*vertex) && !kept_set.contains(&self.items.first()[*vertex as usize]);
+            let zeros: Vec<u32> =
+                (0..self.codes.len() as u32).filter(is_zero).flat_map(|vertex| self.items.rows(vertex)).collect();
+            self.delete(&zeros);
+        }
+        let old = (self.codes.bytes.clone(), self.codes.sides.clone());
+        self.codes.encode_live(rows, self.items.first());
+        let moved = old.0[..] != self.codes.bytes[..] || old.1[..] != self.codes.sides[..];
+        let split: Vec<u32> = apart.iter().map(|pair| pair.1).collect();
+        self.add(rows, &split, observer)?;
+        Ok(moved || !split.is_empty())
+    }
+
+    fn repair(&mut self, rows: DenseRows<'_>, policy: Refresh, observer: &dyn Observer) -> Result<(), BuildError> {
+        let live: Vec<u32> = (0..self.codes.len() as u32).filter(|&v| self.items.is_live(v)).collect();
+        match policy {
+            Refresh::Codes => return Ok(()),
+            Refresh::Search(keep) => self.search_again(&live, keep, observer)?,
+            Refresh::TwoHops => self.two_hops(&live),
+            Refresh::Both => {
+                self.two_hops(&live);
+                self.search_again(&live, 32, observer)?;
+            }
+            Refresh::Rebuild => {
+                let fitted = self.fitted;
+                *self = Self::build(rows, &self.params, observer)?;
+                self.fitted = fitted;
+                return Ok(());
+            }
+        }
+        self.entry = self.best_entry();
+        self.attach();
+        Ok(())
+    }
+
+    fn search_again(&mut self, live: &[u32], keep: usize, observer: &dyn Observer) -> Result<(), BuildError> {
+        let linking = build::Linking { reach: Reach { keep: keep.max(1), ..Reach::NEAREST }, factor: self.params.factor };
+        let (mut all, n) = (std::iter::once(0..live.len()), live.len());
+        let told = |done: usize| observer.linked(done, n);
+        let linked =
+            build::link(&self.codes, &mut self.edges, live, &mut all, &|vertex| vertex, linking, true, observer, &told);
+        if linked { Ok(()) } else { Err(BuildError::Cancelled) }
+    }
+
+    fn two_hops(&mut self, live: &[u32]) {
+        let edges = self.edges.view();
+        let list = |vertex: u32, to: &mut Vec<u32>| {
+            to.extend_from_slice(edges.of(vertex));
+            for &next in edges.of(vertex) {
+                to.extend_from_slice(edges.of(next));
+            }
+            to.sort_unstable();
+            to.dedup();
+            to.retain(|&v| v != vertex);
+            to.truncate(TWO_HOPS);
+        };
+        let rows = build::among(&self.codes, &self.edges, live, self.params.factor, &list);
+        build::write(&self.codes, &mut self.edges, live, &rows, self.params.factor);
+    }
+
+    /// Share of the ten rows nearest to each of a sample that a search finds.
+    pub(crate) fn recall_of_itself(&self, rows: DenseRows<'_>) -> f64 {
+        let sample = self.sample(rows, SAMPLE);
+        if sample.rows == 0 {
+            return 1.0;
+        }
+        let truth = exact(rows, sample.view(), self.params.metric, 10);
+        let params = SearchParams { k: 10, width: MEASURED_AT };
+        match self.search_batch(rows, sample.view(), params, None) {
+            Ok((found, _)) => recall(&found, &truth),
+            Err(_) => 0.0,
+        }
+    }
+}

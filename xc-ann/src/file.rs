@@ -1,0 +1,131 @@
+//! A graph in a folder: the arrays are mapped back as they are.
+
+use crate::codes::{Codes, stride};
+use crate::fit::Fitted;
+use crate::graph::{EdgeRows, NONE};
+use crate::index::{BuildParams, Graph};
+use crate::items::{Items, LAST};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+use xc_sparse::buffer::Buffer;
+use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenError, OpenMode, WriteError};
+
+/// The kind that a folder of an index states.
+pub const KIND: &str = "ann-index";
+
+/// Why an index does not open.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenGraphError {
+    /// The folder, a parameter or an array is missing or of another form.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// Arrays that no graph has.
+    #[error("{}: {what}", path.display())]
+    Graph {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong.
+        what: &'static str,
+    },
+}
+
+impl Graph {
+    /// Adds the arrays and parameters of the graph to a container.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {
+        let (n, degree) = (self.codes.len(), self.edges.degree());
+        // Numbers and names alone: they always have a JSON value.
+        let json = |value: Result<serde_json::Value, serde_json::Error>| value.unwrap_or_else(|e| panic!("settings: {e}"));
+        writer.set_parameter("build", json(serde_json::to_value(self.params)));
+        writer.set_parameter("fitted", json(serde_json::to_value(self.fitted)));
+        writer.set_parameter("n_vertices", n);
+        writer.set_parameter("coordinates", self.codes.width);
+        writer.set_parameter("entry", self.entry);
+        writer.set_parameter("n_attached", self.n_attached);
+        writer.set_parameter("found_itself", self.found_itself);
+        writer.set_parameter("n_chained", self.items.next().len());
+        writer.add("codes", ArrayRef::new(&self.codes.bytes[..], &[n, self.codes.stride()]))?;
+        let sides: &[f32] = bytemuck::cast_slice(&self.codes.sides[..]);
+        writer.add("sides", ArrayRef::new(sides, &[n, 2]))?;
+        writer.add("mean", ArrayRef::new(&self.codes.mean[..], &[self.codes.mean.len()]))?;
+        writer.add("edges", ArrayRef::new(self.edges.values(), &[n, degree]))?;
+        writer.add("first_rows", ArrayRef::new(self.items.first(), &[n]))?;
+        writer.add("next_rows", ArrayRef::new(self.items.next(), &[self.items.next().len()]))
+    }
+
+    /// Saves the graph in a folder of its own.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn save(&self, folder: &Path) -> Result<(), WriteError> {
+        let mut writer = ContainerWriter::create(folder, KIND)?;
+        self.write(&mut writer)?;
+        writer.finish()
+    }
+
+    /// Opens what [`Graph::save`] wrote; arrays stay in the file until they are to change.
+    ///
+    /// # Errors
+    /// See [`OpenGraphError`].
+    pub fn open(folder: &Path, mode: OpenMode) -> Result<Self, OpenGraphError> {
+        let container = Container::open(folder, mode)?;
+        container.expect_kind(KIND)?;
+        Self::read(&container)
+    }
+
+    /// The graph of a container.
+    ///
+    /// *Cost*: a pass over all arrays, after which no search panics, whatever they hold.
+    ///
+    /// # Errors
+    /// See [`OpenGraphError`].
+    pub fn read(container: &Container) -> Result<Self, OpenGraphError> {
+        let bad = |what| OpenGraphError::Graph { path: container.folder().to_owned(), what };
+        let params: BuildParams = container.parameter("build")?;
+        let (n, width): (usize, usize) = (container.parameter("n_vertices")?, container.parameter("coordinates")?);
+        params.check(width).map_err(|_| bad("settings that no graph is built with"))?;
+        let fitted: Option<Fitted> = container.parameter("fitted")?;
+        let (entry, n_chained): (u32, usize) = (container.parameter("entry")?, container.parameter("n_chained")?);
+        if n >= NONE as usize || n > 0 && entry as usize >= n {
+            return Err(bad("the entry is no vertex"));
+        }
+        // A graph that was built empty takes nothing from its rows.
+        let n_mean = container.entry("mean").and_then(|entry| entry.n_elements()).filter(|&n| n == 0).unwrap_or(width);
+        let mean: Buffer<f32> = container.array_shaped("mean", &[n_mean])?;
+        let bytes: Buffer<u8> = container.array_shaped("codes", &[n, stride(width)])?;
+        let sides: Buffer<f32> = container.array_shaped("sides", &[n, 2])?;
+        let edges: Buffer<u32> = container.array_shaped("edges", &[n, params.degree])?;
+        let first: Buffer<u32> = container.array_shaped("first_rows", &[n])?;
+        let next: Buffer<u32> = container.array_shaped("next_rows", &[n_chained])?;
+        if !sides.iter().chain(&mean[..]).all(|v| v.is_finite()) {
+            return Err(bad("a norm, scale or mean that is not finite"));
+        }
+        for row in edges.chunks_exact(params.degree) {
+            let filled = crate::graph::filled(row);
+            if filled.iter().any(|&v| v as usize >= n) || row[filled.len()..].iter().any(|&v| v != NONE) {
+                return Err(bad("an edge to no vertex"));
+            }
+        }
+        let items = Items::of(first, next).ok_or_else(|| bad("a row that two vertices have"))?;
+        if n > 0 && items.len() > 0 && !items.is_live(entry) {
+            return Err(bad("the entry is a deleted vertex"));
+        }
+        let sides: Vec<[f32; 2]> = sides.as_chunks::<2>().0.to_vec();
+        let codes = Codes { metric: params.metric, width, mean, bytes, sides: sides.into() };
+        let edges = EdgeRows::of(edges, params.degree);
+        let (n_attached, found_itself) = (container.parameter("n_attached")?, container.parameter("found_itself")?);
+        Ok(Self { params, codes, edges, items, entry, fitted, n_attached, found_itself })
+    }
+
+    /// One more than the largest number of a row: so many rows have to be there.
+    pub fn n_rows_needed(&self) -> usize {
+        match self.items.largest() {
+            _ if self.is_empty() => 0,
+            LAST => 0,
+            row => row as usize + 1,
+        }
+    }
+}

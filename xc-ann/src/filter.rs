@@ -1,0 +1,75 @@
+//! Searching among some of the rows.
+
+use crate::index::Graph;
+use std::sync::OnceLock;
+
+/// Comparisons of a scan that cost as much as a search, over the share of rows that pass: a scan of
+/// m of n rows is faster while m^2 is below this times n.
+const SCANNED: usize = 4000;
+
+/// Which rows may be answers.
+#[derive(Clone, Copy)]
+pub enum Filter<'a> {
+    /// Bit i % 64 of word i / 64 is row i; rows behind the last word do not pass.
+    Bits(&'a [u64]),
+    /// Asked once a row and call.
+    Test(&'a (dyn Fn(u32) -> bool + Sync)),
+}
+
+impl std::fmt::Debug for Filter<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Bits(words) => f.debug_tuple("Bits").field(&words.len()).finish(),
+            Self::Test(_) => f.write_str("Test"),
+        }
+    }
+}
+
+impl Filter<'_> {
+    fn passes(&self, row: u32) -> bool {
+        match self {
+            Self::Bits(words) => words.get(row as usize / 64).is_some_and(|word| word >> (row % 64) & 1 == 1),
+            Self::Test(test) => test(row),
+        }
+    }
+}
+
+/// Vertices that may be answers.
+#[derive(Debug)]
+pub(crate) struct Allowed {
+    /// All, where there are no bits.
+    pub(crate) bits: Option<Vec<u64>>,
+    pub(crate) n_vertices: usize,
+    /// Whether so few pass that all of them are compared.
+    pub(crate) scans: bool,
+    list: OnceLock<Vec<u32>>,
+}
+
+impl Allowed {
+    /// The vertices that pass, ascending.
+    pub(crate) fn list(&self) -> &[u32] {
+        self.list.get_or_init(|| {
+            let bits = self.bits.iter().flat_map(|bits| bits.iter().enumerate());
+            bits.flat_map(|(at, &word)| (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| 64 * at as u32 + bit))
+                .collect()
+        })
+    }
+}
+
+impl Graph {
+    /// The vertices that pass a filter and are not deleted.
+    pub(crate) fn allowed(&self, filter: Option<&Filter<'_>>) -> Allowed {
+        let n = self.codes.len();
+        if filter.is_none() && self.items.all_live() {
+            return Allowed { bits: None, n_vertices: n, scans: false, list: OnceLock::new() };
+        }
+        let mut bits = vec![0u64; n.div_ceil(64)];
+        let passes = |row: u32| filter.is_none_or(|filter| filter.passes(row));
+        for vertex in (0..n as u32).filter(|&vertex| self.items.rows(vertex).any(passes)) {
+            bits[vertex as usize / 64] |= 1 << (vertex % 64);
+        }
+        let n_vertices = bits.iter().map(|word| word.count_ones() as usize).sum::<usize>();
+        let scans = filter.is_some() && n_vertices.saturating_mul(n_vertices) < SCANNED.saturating_mul(n);
+        Allowed { bits: Some(bits), n_vertices, scans, list: OnceLock::new() }
+    }
+}

@@ -1,0 +1,110 @@
+//! The search width that reaches a recall, found on a sample.
+
+use crate::error::QueryError;
+use crate::exact::{exact, recall};
+use crate::index::Graph;
+use crate::query::SearchParams;
+use serde::{Deserialize, Serialize};
+use xc_hash::stream::{Purpose, Stream, name};
+use xc_sparse::{DenseMatrix, DenseRows};
+
+/// Widths are tried up to this.
+const WIDEST: f32 = 16.0;
+/// Halvings of the interval of widths.
+const HALVINGS: usize = 9;
+
+/// A search width, and what it reaches on the queries that it was found with.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fitted {
+    /// Answers of a query.
+    pub k: usize,
+    /// The recall that was wanted.
+    pub target: f64,
+    /// The least width that was found to reach it.
+    pub width: f32,
+    /// The recall at this width.
+    pub recall: f64,
+    /// Queries.
+    pub n_queries: usize,
+}
+
+impl Graph {
+    /// Finds the least width at which `target` of the `k` best rows are found, and keeps it; an
+    /// infinite one where none reaches it.
+    ///
+    /// *Cost*: an exact scan for each query, and ten searches.
+    ///
+    /// # Errors
+    /// See [`QueryError`].
+    pub fn fit(
+        &mut self,
+        rows: DenseRows<'_>,
+        queries: DenseRows<'_>,
+        k: usize,
+        target: f64,
+    ) -> Result<Fitted, QueryError> {
+        let truth = exact(rows, queries, self.params.metric, k);
+        let reached = |width: f32| -> Result<f64, QueryError> {
+            let (found, _) = self.search_batch(rows, queries, SearchParams { k, width }, None)?;
+            Ok(recall(&found, &truth))
+        };
+        let (mut low, mut high) = (0.0, 0.05);
+        let mut best = reached(low)?;
+        if best < target {
+            best = reached(high)?;
+            while best < target && high < WIDEST {
+                (low, high) = (high, 2.0 * high);
+                best = reached(high)?;
+            }
+            if best < target {
+                high = f32::INFINITY;
+                best = reached(high)?;
+            } else {
+                for _ in 0..HALVINGS {
+                    let middle = 0.5 * (low + high);
+                    let of_middle = reached(middle)?;
+                    if of_middle < target {
+                        low = middle;
+                    } else {
+                        (high, best) = (middle, of_middle);
+                    }
+                }
+            }
+        } else {
+            high = 0.0;
+        }
+        let fitted = Fitted { k, target, width: high, recall: best, n_queries: queries.len() };
+        self.fitted = Some(fitted);
+        Ok(fitted)
+    }
+
+    /// What [`Graph::fit`] found last.
+    pub fn fitted(&self) -> Option<Fitted> {
+        self.fitted
+    }
+
+    /// At most `n` vectors to fit with where there are no queries: each halfway between a row and one
+    /// that an edge leads to, so that it is near to rows and none itself.
+    pub fn sample(&self, rows: DenseRows<'_>, n: usize) -> DenseMatrix {
+        let mut stream = Stream::new(name(self.params.seed, Purpose::Split, &[]));
+        let mut live: Vec<u32> = (0..self.codes.len() as u32).filter(|&v| self.items.is_live(v)).collect();
+        stream.shuffle(&mut live);
+        live.truncate(n);
+        live.sort_unstable();
+        let (columns, first) = (rows.width(), self.items.first());
+        let mut values = Vec::with_capacity(live.len() * columns);
+        for &vertex in &live {
+            let edges = self.edges.view().of(vertex);
+            let other = if edges.is_empty() { vertex } else { edges[stream.below(edges.len() as u32) as usize] };
+            let (a, b) = (rows.row(first[vertex as usize] as usize), rows.row(first[other as usize] as usize));
+            let begin = values.len();
+            values.extend(a.iter().zip(b).map(|(a, b)| 0.5 * a + 0.5 * b));
+            // Opposite rows have nothing between them.
+            if values[begin..].iter().all(|v| *v == 0.0) {
+                values.truncate(begin);
+                values.extend_from_slice(a);
+            }
+        }
+        DenseMatrix { rows: live.len(), columns, values }
+    }
+}

@@ -1,0 +1,187 @@
+use crate::made::{build, clustered};
+use proptest::prelude::*;
+use xc_ann::{BuildError, BuildParams, Filter, Graph, Metric, QueryError, Quiet, Scratch, SearchParams, exact, recall};
+use xc_sparse::rank::{RankedBatch, Scored, rank_order};
+use xc_sparse::{DenseMatrix, DenseRows};
+
+const WIDE: f32 = f32::INFINITY;
+
+/// Every row scored, the best first.
+fn by_hand(rows: DenseRows<'_>, query: &[f32], metric: Metric, k: usize, passes: impl Fn(u32) -> bool) -> Vec<Scored> {
+    let is_row = |row: &[f32]| metric != Metric::Cosine || row.iter().any(|v| *v != 0.0);
+    let mut all: Vec<Scored> = (0u32..)
+        .zip(rows.iter())
+        .filter(|(label, row)| is_row(row) && passes(*label))
+        .map(|(label, row)| Scored { label, score: metric.score(query, row) })
+        .collect();
+    all.sort_by(|&a, &b| rank_order(a, b));
+    all.truncate(k);
+    all
+}
+
+fn shapes() -> Vec<(&'static str, DenseMatrix)> {
+    let line = (0..400).flat_map(|i| [i as f32, 0.0, 1.0]).collect();
+    let grid = (0..400).flat_map(|i| [(i % 20) as f32, (i / 20) as f32]).collect();
+    let mut copies = clustered(300, 5, 9, 3);
+    (0..300).filter(|i| i % 3 > 0).for_each(|i| copies.values.copy_within(i / 30 * 150..i / 30 * 150 + 5, i * 5));
+    let mut planted = clustered(300, 7, 5, 4);
+    planted.values[..21].iter_mut().for_each(|v| *v *= 1e6);
+    let mut zeros = clustered(200, 4, 5, 5);
+    zeros.values[80..120].fill(0.0);
+    vec![
+        ("line", DenseMatrix { rows: 400, columns: 3, values: line }),
+        ("grid", DenseMatrix { rows: 400, columns: 2, values: grid }),
+        ("copies", copies),
+        ("planted lengths", planted),
+        ("rows of zeros", zeros),
+        ("one copy", DenseMatrix { rows: 500, columns: 3, values: [1.0, 2.0, 3.0].repeat(500) }),
+        ("all zeros", DenseMatrix { rows: 40, columns: 3, values: vec![0.0; 120] }),
+    ]
+}
+
+#[test]
+fn the_widest_search_finds_what_a_scan_finds() {
+    let mut shapes = shapes();
+    for n in [0, 1, 2, 31, 32, 33, 64, 65] {
+        shapes.push(("few", clustered(n, 70, 3, n as u64)));
+    }
+    for metric in Metric::ALL {
+        for (name, rows) in &shapes {
+            let (rows, graph) = (rows.view(), build(rows.view(), metric));
+            let queries = clustered(20, rows.width(), 4, 99);
+            for k in [0, 1, 10, 600] {
+                // Every row is kept and scored exactly: so many are wanted.
+                let params = SearchParams { k: k + 600, width: WIDE };
+                let (found, _) = graph.search_batch(rows, queries.view(), params, None).unwrap();
+                let scanned = exact(rows, queries.view(), metric, k);
+                for (query, vector) in queries.view().iter().enumerate() {
+                    let wanted = by_hand(rows, vector, metric, k, |_| true);
+                    let few = &found.row(query)[..k.min(found.row(query).len())];
+                    assert_eq!(few, &wanted[..], "{metric}, {name}, {k} best");
+                    // More rows than the scan spares may be equal but for rounding.
+                    let near = |(a, b): (&Scored, &Scored)| (a.score - b.score).abs() <= 1e-6 * a.score.abs();
+                    assert_eq!(scanned.row(query).len(), wanted.len());
+                    assert!(scanned.row(query).iter().zip(&wanted).all(near), "{metric}, {name}: scan");
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn usual_widths_find_nearly_all(n in 200usize..3000, columns in 3usize..90, n_centres in 1usize..40, seed: u64, metric in 0usize..3) {
+        let (rows, queries) = (clustered(n, columns, n_centres, seed), clustered(40, columns, n_centres, seed));
+        let metric = Metric::ALL[metric];
+        let mut graph = build(rows.view(), metric);
+        prop_assert_eq!(graph.len(), n);
+        let fitted = graph.fit(rows.view(), queries.view(), 10, 0.95).unwrap();
+        prop_assert!(fitted.recall >= 0.95 && fitted.width < 4.0, "{:?}", fitted);
+        let (found, effort) =
+            graph.search_batch(rows.view(), queries.view(), SearchParams { k: 10, width: fitted.width }, None).unwrap();
+        let truth = exact(rows.view(), queries.view(), metric, 10);
+        prop_assert_eq!(recall(&found, &truth), fitted.recall);
+        prop_assert!(effort.hops > 0 && effort.exact >= 40 * 10);
+    }
+
+    #[test]
+    fn a_query_alone_is_answered_as_in_a_batch(n in 1usize..600, k in 1usize..70, width in 0f32..0.5, seed: u64, metric in 0usize..3) {
+        let (rows, queries) = (clustered(n, 20, 7, seed), clustered(70, 20, 7, seed ^ 1));
+        let (graph, params) = (build(rows.view(), Metric::ALL[metric]), SearchParams { k, width });
+        let (found, of_batch) = graph.search_batch(rows.view(), queries.view(), params, None).unwrap();
+        let (mut scratch, mut alone, mut effort) = (Scratch::default(), Vec::new(), xc_ann::Effort::default());
+        for (query, vector) in queries.view().iter().enumerate() {
+            effort += graph.search(rows.view(), vector, params, None, &mut scratch, &mut alone).unwrap();
+            prop_assert_eq!(found.row(query), &alone[..]);
+        }
+        prop_assert_eq!(effort, of_batch);
+    }
+
+    #[test]
+    fn a_filter_lets_only_its_rows_through(n in 1usize..700, share in 0f64..1.0, k in 1usize..30, seed: u64, metric in 0usize..3) {
+        let (rows, queries) = (clustered(n, 10, 7, seed), clustered(9, 10, 7, seed ^ 1));
+        let metric = Metric::ALL[metric];
+        let graph = build(rows.view(), metric);
+        let mut stream = xc_hash::stream::Stream::new(seed);
+        let passing: Vec<bool> = (0..n).map(|_| stream.unit() < share).collect();
+        let mut bits = vec![0u64; n.div_ceil(64)];
+        (0..n).filter(|&row| passing[row]).for_each(|row| bits[row / 64] |= 1 << (row % 64));
+        let test = |row: u32| passing[row as usize];
+        // Wide enough to find all.
+        let params = SearchParams { k: k + n, width: WIDE };
+        let (by_bits, _) = graph.search_batch(rows.view(), queries.view(), params, Some(&Filter::Bits(&bits))).unwrap();
+        let (by_test, _) = graph.search_batch(rows.view(), queries.view(), params, Some(&Filter::Test(&test))).unwrap();
+        for (query, vector) in queries.view().iter().enumerate() {
+            let wanted = by_hand(rows.view(), vector, metric, k + n, test);
+            prop_assert_eq!(by_bits.row(query), &wanted[..]);
+            prop_assert_eq!(by_test.row(query), &wanted[..]);
+        }
+    }
+
+    #[test]
+    fn rows_above_a_score_are_found(n in 1usize..500, most in 0usize..60, at in 0usize..60, seed: u64, metric in 0usize..3) {
+        let (rows, queries) = (clustered(n, 10, 7, seed), clustered(3, 10, 7, seed ^ 1));
+        let metric = Metric::ALL[metric];
+        let graph = build(rows.view(), metric);
+        for vector in queries.view().iter() {
+            let all = by_hand(rows.view(), vector, metric, n, |_| true);
+            let score = all[at.min(n - 1)].score;
+            let query = DenseRows::new(vector, 10);
+            let (found, _) = graph.search_above(rows.view(), query, score, most, WIDE, None).unwrap();
+            let wanted: Vec<Scored> = all.iter().copied().filter(|s| s.score >= score).take(most).collect();
+            prop_assert_eq!(found.row(0), &wanted[..]);
+            let (found, _) = graph.search_above(rows.view(), query, score, most, 0.2, None).unwrap();
+            prop_assert!(found.row(0).iter().all(|s| s.score >= score));
+        }
+    }
+}
+
+#[test]
+fn few_that_pass_are_found_wherever_they_are() {
+    let (rows, queries) = (clustered(4000, 16, 40, 1), clustered(30, 16, 40, 1));
+    for metric in Metric::ALL {
+        let graph = build(rows.view(), metric);
+        // Those far from a corner, and those near to it: correlated with the queries.
+        let corner = [1.0f32; 16];
+        let is_far = |row: u32| Metric::L2.score(&corner, rows.view().row(row as usize)) < -20.0;
+        for invert in [false, true] {
+            let test = |row: u32| is_far(row) ^ invert;
+            let params = SearchParams { k: 10, width: 0.3 };
+            let (found, _) = graph.search_batch(rows.view(), queries.view(), params, Some(&Filter::Test(&test))).unwrap();
+            let mut truth = RankedBatch::new();
+            queries.view().iter().for_each(|query| truth.push_row(&by_hand(rows.view(), query, metric, 10, test)));
+            assert!(found.iter().flatten().all(|s| test(s.label)));
+            let recall = recall(&found, &truth);
+            assert!(recall > 0.95, "{metric}, {invert}: {recall}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_searched_is_refused() {
+    let rows = clustered(50, 4, 3, 1);
+    let graph = build(rows.view(), Metric::Cosine);
+    let search = |query: &[f32], width: f32| {
+        graph.search(rows.view(), query, SearchParams { k: 3, width }, None, &mut Scratch::default(), &mut Vec::new())
+    };
+    assert_eq!(search(&[1.0; 3], 0.1), Err(QueryError::Width { found: 3, expected: 4 }));
+    assert_eq!(search(&[1.0, f32::NAN, 0.0, 0.0], 0.1), Err(QueryError::NotFinite { query: 0 }));
+    assert_eq!(search(&[f32::MAX; 4], 0.1), Err(QueryError::NotFinite { query: 0 }));
+    assert_eq!(search(&[0.0, -0.0, 0.0, 0.0], 0.1), Err(QueryError::Zero { query: 0 }));
+    assert_eq!(search(&[1.0; 4], -0.1), Err(QueryError::SearchWidth { width: -0.1 }));
+    let mut bad = clustered(70, 4, 3, 1);
+    bad.values[4 * 66 + 1] = f32::INFINITY;
+    assert_eq!(build_error(&bad, |_| {}), BuildError::Row { row: 66 });
+    bad.values[4 * 66 + 1] = f32::MAX;
+    assert_eq!(build_error(&bad, |_| {}), BuildError::Row { row: 66 });
+    assert_eq!(build_error(&rows, |p| p.degree = 65), BuildError::Degree { degree: 65, most: 64 });
+    assert_eq!(build_error(&rows, |p| p.keep = 0), BuildError::Nothing { what: "keep" });
+    assert_eq!(build_error(&rows, |p| p.factor = -1.0), BuildError::Factor { factor: -1.0 });
+}
+
+fn build_error(rows: &DenseMatrix, change: impl Fn(&mut BuildParams)) -> BuildError {
+    let mut params = BuildParams::new(Metric::L2);
+    change(&mut params);
+    Graph::build(rows.view(), &params, &Quiet).expect_err("refused")
+}

@@ -1,0 +1,153 @@
+use crate::made::{build, clustered};
+use xc_ann::{Graph, Metric, Quiet, Refresh, SearchParams, exact, recall};
+use xc_hash::stream::Stream;
+use xc_sparse::rank::RankedBatch;
+use xc_sparse::{DenseMatrix, DenseRows};
+
+const WIDE: SearchParams = SearchParams { k: 10_000, width: f32::INFINITY };
+
+/// Rows that a wide search finds, ascending.
+fn found(graph: &Graph, rows: DenseRows<'_>) -> Vec<u32> {
+    let query = vec![0.5; rows.width()];
+    let (found, _) = graph.search_batch(rows, DenseRows::new(&query, rows.width()), WIDE, None).unwrap();
+    let mut labels: Vec<u32> = found.row(0).iter().map(|s| s.label).collect();
+    labels.sort_unstable();
+    labels
+}
+
+/// Recall at 10 of a narrow search, of the rows that are there.
+fn narrow(graph: &Graph, rows: DenseRows<'_>, queries: DenseRows<'_>, there: &[u32]) -> f64 {
+    let values: Vec<f32> = there.iter().flat_map(|&row| rows.row(row as usize).to_vec()).collect();
+    let scanned = exact(DenseRows::new(&values, rows.width()), queries, graph.params().metric, 10);
+    let mut truth = RankedBatch::new();
+    for row in scanned.iter() {
+        let mut row = row.to_vec();
+        row.iter_mut().for_each(|s| s.label = there[s.label as usize]);
+        truth.push_row(&row);
+    }
+    let (found, _) = graph.search_batch(rows, queries, SearchParams { k: 10, width: 0.1 }, None).unwrap();
+    recall(&found, &truth)
+}
+
+#[test]
+fn rows_come_and_go() {
+    for metric in Metric::ALL {
+        let (rows, queries) = (clustered(2000, 24, 20, 1), clustered(100, 24, 20, 1));
+        let mut graph = build(DenseRows::new(&rows.values[..1000 * 24], 24), metric);
+        graph.insert(rows.view(), &(1000..2000).collect::<Vec<_>>(), &Quiet).unwrap();
+        let all: Vec<u32> = (0..2000).collect();
+        assert_eq!(found(&graph, rows.view()), all);
+        let fresh = build(rows.view(), metric);
+        let (grown, of_fresh) = (narrow(&graph, rows.view(), queries.view(), &all), narrow(&fresh, rows.view(), queries.view(), &all));
+        assert!(grown > of_fresh - 0.03, "{metric}: {grown} after insertions, {of_fresh} of a fresh build");
+
+        let mut stream = Stream::new(3);
+        let mut there = all.clone();
+        for _ in 0..5 {
+            stream.shuffle(&mut there);
+            let gone = there.split_off(1600);
+            assert_eq!(graph.delete(&gone), 400);
+            assert_eq!(graph.delete(&gone), 0, "they are gone");
+            there.sort_unstable();
+            assert_eq!(found(&graph, rows.view()), there);
+            assert_eq!(graph.len(), 1600);
+            graph.insert(rows.view(), &gone, &Quiet).unwrap();
+            there.extend(gone);
+        }
+        assert_eq!(found(&graph, rows.view()), all);
+        assert_eq!((graph.stats().n_vertices, graph.stats().n_free), (2000, 0));
+        let after = narrow(&graph, rows.view(), queries.view(), &all);
+        assert!(after > of_fresh - 0.03, "{metric}: {after} after five turns, {of_fresh} of a fresh build");
+    }
+}
+
+#[test]
+fn all_rows_may_go_and_the_first_may_come() {
+    let rows = clustered(70, 5, 3, 1);
+    for metric in Metric::ALL {
+        let mut graph = build(rows.view(), metric);
+        assert_eq!(graph.delete(&(0..100).collect::<Vec<_>>()), 70);
+        assert!(graph.is_empty() && found(&graph, rows.view()).is_empty());
+        graph.insert(rows.view(), &[7, 9], &Quiet).unwrap();
+        assert_eq!(found(&graph, rows.view()), [7, 9]);
+        let mut empty = build(DenseRows::new(&[], 5), metric);
+        empty.insert(rows.view(), &(0..70).collect::<Vec<_>>(), &Quiet).unwrap();
+        assert_eq!(found(&empty, rows.view()), (0..70).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn equal_rows_go_one_by_one() {
+    let rows = DenseMatrix { rows: 90, columns: 2, values: (0..90).flat_map(|i| [(i % 9) as f32, 1.0]).collect() };
+    let mut graph = build(rows.view(), Metric::L2);
+    assert_eq!((graph.len(), graph.stats().n_vertices), (90, 9));
+    let mut left: Vec<u32> = (0..90).collect();
+    for row in [0, 81, 36, 9, 44] {
+        assert_eq!(graph.delete(&[row]), 1);
+        left.retain(|&other| other != row);
+        assert_eq!(found(&graph, rows.view()), left);
+    }
+    assert_eq!(graph.stats().n_vertices, 9);
+}
+
+/// Rows, and the same ones each moved by a share of its length.
+fn drift(rows: &DenseMatrix, share: f32) -> DenseMatrix {
+    let mut moved = rows.clone();
+    let mut noise = vec![0.0; rows.columns];
+    let mut stream = Stream::new(5);
+    for row in moved.values.chunks_exact_mut(rows.columns) {
+        stream.fill_uniform(1.0, &mut noise);
+        let length = |v: &[f32]| v.iter().map(|v| v * v).sum::<f32>().sqrt();
+        let scale = share * length(row) / length(&noise).max(1e-9);
+        row.iter_mut().zip(&noise).for_each(|(v, n)| *v += scale * n);
+    }
+    moved
+}
+
+#[test]
+fn a_refresh_follows_rows_that_moved() {
+    let rows = clustered(2000, 24, 20, 1);
+    let (moved, all) = (drift(&rows, 0.3), (0..2000).collect::<Vec<u32>>());
+    let queries = drift(&clustered(100, 24, 20, 1), 0.3);
+    for metric in Metric::ALL {
+        let graph = build(rows.view(), metric);
+        let rebuilt = narrow(&build(moved.view(), metric), moved.view(), queries.view(), &all);
+        for policy in [Some(Refresh::Search(32)), Some(Refresh::TwoHops), Some(Refresh::Both), Some(Refresh::Rebuild), None] {
+            let mut graph = graph.clone();
+            let told = graph.refresh(moved.view(), policy, &Quiet).unwrap();
+            let reached = narrow(&graph, moved.view(), queries.view(), &all);
+            assert!(reached > rebuilt - 0.02, "{metric}, {policy:?}: {reached}, rebuilt {rebuilt}; {told:?}");
+            assert_eq!(found(&graph, moved.view()), all);
+        }
+    }
+}
+
+#[test]
+fn rows_that_did_not_move_change_nothing() {
+    let (rows, queries) = (clustered(600, 12, 9, 1), clustered(40, 12, 9, 2));
+    for metric in Metric::ALL {
+        let mut graph = build(rows.view(), metric);
+        let search = |graph: &Graph| {
+            let (found, effort) = graph.search_batch(rows.view(), queries.view(), SearchParams { k: 5, width: 0.1 }, None).unwrap();
+            (found.iter().map(<[_]>::to_vec).collect::<Vec<_>>(), effort, graph.stats())
+        };
+        let before = search(&graph);
+        let told = graph.refresh(rows.view(), None, &Quiet).unwrap();
+        assert_eq!((told.policy, told.before), (Refresh::Codes, told.after));
+        assert_eq!(search(&graph), before);
+    }
+}
+
+#[test]
+fn equal_rows_may_part_and_rows_become_zeros() {
+    let rows = DenseMatrix { rows: 60, columns: 3, values: [1.0, 2.0, 3.0].repeat(60) };
+    let mut moved = clustered(60, 3, 4, 1);
+    moved.values[..30].fill(0.0);
+    for metric in Metric::ALL {
+        let mut graph = build(rows.view(), metric);
+        assert_eq!(graph.stats().n_vertices, 1);
+        graph.refresh(moved.view(), None, &Quiet).unwrap();
+        let first = if metric == Metric::Cosine { 10 } else { 0 };
+        assert_eq!(found(&graph, moved.view()), (first..60).collect::<Vec<_>>(), "{metric}");
+    }
+}

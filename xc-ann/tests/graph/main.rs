@@ -1,0 +1,7 @@
+//! Graphs over made-up rows: answers, changes, files.
+
+mod answers;
+mod bytes;
+mod changes;
+mod files;
+mod made;
