@@ -1,88 +1,100 @@
 //! Edges to vertices that no search could reach.
 
 use crate::codes::QueryCode;
-use crate::graph::NONE;
-use crate::index::Graph;
+use crate::edges::NONE;
+use crate::graph::Graph;
 use crate::search::{Reach, Searched, Slot};
+use rayon::prelude::*;
+use std::collections::HashMap;
 use xc_sparse::simd::Isa;
 
-/// Vertices near to one that is not reached, from which an edge may lead to it.
-const NEAR: usize = 128;
-/// Rounds: an edge that gives way to another may cut somebody off.
-const ROUNDS: usize = 32;
+/// Vertices that the search for the nearest one keeps.
+const NEAR: usize = 16;
 
 impl Graph {
-    /// Which vertices can be reached from the entry.
-    pub(crate) fn reached(&self) -> Vec<bool> {
-        let mut reached = vec![false; self.codes.len()];
-        if self.codes.len() == 0 {
-            return reached;
+    /// For each vertex the one that leads to it from the entry, which leads to itself; [`NONE`] where
+    /// none does.
+    fn tree(&self) -> Vec<u32> {
+        let mut parent = vec![NONE; self.codes.len()];
+        if !parent.is_empty() {
+            self.reach(self.entry, self.entry, &mut parent);
         }
-        let mut left = vec![self.entry];
-        reached[self.entry as usize] = true;
-        while let Some(vertex) = left.pop() {
-            for &to in self.edges.view().of(vertex) {
-                if !std::mem::replace(&mut reached[to as usize], true) {
-                    left.push(to);
-                }
-            }
-        }
-        reached
+        parent
     }
 
-    /// Adds an edge to each vertex that is not reached, from the nearest one that is and has room; where
-    /// none has, the farthest edge of the nearest one gives way, to a vertex that others lead to as well.
+    /// Adds an edge to each vertex that is not reached: from the nearest one that is, or, where that
+    /// has such an edge already, from one below it in the tree of those that were added there. So
+    /// a search pays for one edge more at most, however many vertices are never the best of any, as
+    /// most are under inner products. Where a row is full the farthest edge gives way of those that
+    /// nothing depends on.
     pub(crate) fn attach(&mut self) {
-        self.n_attached = 0;
-        let (isa, degree) = (Isa::current(), self.edges.degree());
-        let (mut slot, mut query) = (Slot::default(), QueryCode::default());
-        for round in 0..ROUNDS {
-            let mut reached = self.reached();
-            let lost: Vec<u32> =
-                (0..reached.len() as u32).filter(|&v| !reached[v as usize] && self.items.is_live(v)).collect();
-            if lost.is_empty() {
-                return;
+        let mut parent = self.tree();
+        let lost: Vec<u32> =
+            (0..parent.len() as u32).filter(|&v| parent[v as usize] == NONE && self.items.is_live(v)).collect();
+        self.n_attached = lost.len();
+        let nearest = self.nearest_reached(&lost);
+        let degree = self.edges.degree();
+        // By the vertex they were added below: those that may take more, the first one first.
+        let mut below: HashMap<u32, (Vec<u32>, usize)> = HashMap::new();
+        for (&vertex, &top) in lost.iter().zip(&nearest) {
+            if parent[vertex as usize] != NONE {
+                continue;
             }
-            if round == 0 {
-                self.n_attached = lost.len();
+            let (tree, at) = below.entry(top).or_default();
+            while tree.get(*at).is_some_and(|&v| self.edges.view().of(v).len() == degree) {
+                *at += 1;
             }
-            let mut n_leading = vec![0u32; self.codes.len()];
-            self.edges.values().iter().filter(|&&to| to != NONE).for_each(|&to| n_leading[to as usize] += 1);
-            for vertex in lost {
-                if reached[vertex as usize] {
-                    continue;
-                }
-                self.codes.row_as_query(vertex, &mut slot.query);
-                let (coded, edges) = (self.codes.view(), self.edges.view());
-                let reach = Reach { keep: NEAR, ..Reach::NEAREST };
-                Searched { isa, coded, edges, reach, passes: |_| true, records: false }.run(&mut slot, self.entry);
-                let mut near: Vec<(f32, u32)> = slot.best.kept().collect();
-                near.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-                let has_room = |&&(_, v): &&(f32, u32)| self.edges.view().of(v).len() < degree;
-                let Some(&(_, from)) = near.iter().find(has_room).or(near.first()) else { continue };
+            let mut from = tree.get(*at).copied().unwrap_or(top);
+            tree.push(vertex);
+            let row = loop {
                 let mut row = self.edges.view().of(from).to_vec();
-                if row.len() == degree {
-                    self.codes.row_as_query(from, &mut query);
-                    let mut keys = Vec::new();
-                    self.codes.keys(isa, &query, &row, &mut keys);
-                    // One that others lead to as well, if there is any.
-                    let spare = |at: usize| n_leading[row[at] as usize] > 1;
-                    let farther = |&a: &usize, &b: &usize| spare(a).cmp(&spare(b)).then(keys[a].total_cmp(&keys[b]));
-                    let gone = row.swap_remove((0..degree).max_by(farther).unwrap_or(0));
-                    n_leading[gone as usize] -= 1;
+                if row.len() < degree {
+                    break row;
                 }
-                row.push(vertex);
-                n_leading[vertex as usize] += 1;
-                self.edges.set(from, &row);
-                // What it leads to is reached with it.
-                let mut left = vec![vertex];
-                reached[vertex as usize] = true;
-                while let Some(at) = left.pop() {
-                    for &to in self.edges.view().of(at) {
-                        if !std::mem::replace(&mut reached[to as usize], true) {
-                            left.push(to);
-                        }
-                    }
+                if let Some(gone) = self.farthest(from, &row, |v| parent[v as usize] != from) {
+                    row.swap_remove(gone);
+                    break row;
+                }
+                // All its edges are needed: one of the vertices they lead to has room, or one below it.
+                from = row[0];
+            };
+            self.edges.set(from, &[&row[..], &[vertex]].concat());
+            // What it leads to is reached with it.
+            self.reach(vertex, from, &mut parent);
+        }
+    }
+
+    /// The nearest vertex that a search finds, for each of some.
+    fn nearest_reached(&self, of: &[u32]) -> Vec<u32> {
+        let isa = Isa::current();
+        let search = |slot: &mut Slot, &vertex: &u32| {
+            self.codes.row_as_query(vertex, &mut slot.query);
+            let reach = Reach { keep: NEAR, ..Reach::NEAREST };
+            let (coded, edges) = (self.codes.view(), self.edges.view());
+            Searched { isa, coded, edges, reach, passes: |_| true, records: false }.run(slot, self.entry);
+            let kept = slot.best.kept();
+            kept.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))).map_or(self.entry, |(_, v)| v)
+        };
+        of.par_iter().map_init(Slot::default, search).collect()
+    }
+
+    /// The place of the farthest edge of those that may go.
+    fn farthest(&self, from: u32, row: &[u32], may_go: impl Fn(u32) -> bool) -> Option<usize> {
+        let (mut query, mut keys) = (QueryCode::default(), Vec::new());
+        self.codes.row_as_query(from, &mut query);
+        self.codes.keys(Isa::current(), &query, row, &mut keys);
+        (0..row.len()).filter(|&at| may_go(row[at])).max_by(|&a, &b| keys[a].total_cmp(&keys[b]))
+    }
+
+    /// Notes who leads to a vertex, and to all that are reached from it alone.
+    fn reach(&self, vertex: u32, from: u32, parent: &mut [u32]) {
+        parent[vertex as usize] = from;
+        let mut left = vec![vertex];
+        while let Some(at) = left.pop() {
+            for &to in self.edges.view().of(at) {
+                if parent[to as usize] == NONE {
+                    parent[to as usize] = at;
+                    left.push(to);
                 }
             }
         }

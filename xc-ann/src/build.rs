@@ -9,7 +9,7 @@
 //! Batches double until they are a fiftieth of all vertices (`[manohar2024parlayann]`).
 
 use crate::codes::{Codes, QueryCode};
-use crate::graph::{EdgeRows, NONE, filled};
+use crate::edges::{EdgeRows, NONE, filled};
 use crate::prune::{PruneScratch, prune};
 use crate::search::{Reach, Searched, Slot, TURNS, interleaved};
 use rayon::prelude::*;
@@ -152,7 +152,8 @@ fn rows_of(degree: usize, batch: &[u32], work: impl Fn(&mut Worker, &[u32], &mut
 pub(crate) fn write(codes: &Codes, edges: &mut EdgeRows, batch: &[u32], rows: &[u32], factor: f32) {
     let degree = edges.degree();
     edges.set_all(batch.iter().copied().zip(rows.chunks_exact(degree)));
-    let back = |(&source, row): (&u32, &[u32])| -> Vec<(u32, u32)> { filled(row).iter().map(|&t| (t, source)).collect() };
+    let back =
+        |(&source, row): (&u32, &[u32])| -> Vec<(u32, u32)> { filled(row).iter().map(|&t| (t, source)).collect() };
     let mut back: Vec<(u32, u32)> = batch.iter().zip(rows.chunks_exact(degree)).flat_map(back).collect();
     back.par_sort_unstable();
     let groups: Vec<&[(u32, u32)]> = back.chunk_by(|a, b| a.0 == b.0).collect();

@@ -3,7 +3,7 @@
 use crate::build;
 use crate::error::BuildError;
 use crate::exact::{exact, recall};
-use crate::index::{Graph, Observer};
+use crate::graph::{Graph, Observer};
 use crate::items::{LAST, check_rows};
 use crate::query::SearchParams;
 use crate::search::Reach;
@@ -178,7 +178,12 @@ impl Graph {
     }
 
     /// Repairs until a sample finds what it found before the rows moved, or nothing stronger is left.
-    fn repair_enough(&mut self, rows: DenseRows<'_>, before: f64, observer: &dyn Observer) -> Result<Refreshed, BuildError> {
+    fn repair_enough(
+        &mut self,
+        rows: DenseRows<'_>,
+        before: f64,
+        observer: &dyn Observer,
+    ) -> Result<Refreshed, BuildError> {
         // The study of drift: small losses come back with a short search, larger ones need more.
         let mut last = Refreshed { policy: Refresh::Codes, before, after: before };
         for policy in [Refresh::Search(32), Refresh::TwoHops, Refresh::Rebuild] {
@@ -211,7 +216,8 @@ impl Graph {
         let kept = check_rows(rows, &live, self.params.metric)?;
         if kept.len() < live.len() {
             let kept_set: std::collections::HashSet<u32> = kept.into_iter().collect();
-            let is_zero = |vertex: &u32| self.items.is_live(*vertex) && !kept_set.contains(&self.items.first()[*vertex as usize]);
+            let is_zero =
+                |vertex: &u32| self.items.is_live(*vertex) && !kept_set.contains(&self.items.first()[*vertex as usize]);
             let zeros: Vec<u32> =
                 (0..self.codes.len() as u32).filter(is_zero).flat_map(|vertex| self.items.rows(vertex)).collect();
             self.delete(&zeros);
@@ -247,7 +253,8 @@ impl Graph {
     }
 
     fn search_again(&mut self, live: &[u32], keep: usize, observer: &dyn Observer) -> Result<(), BuildError> {
-        let linking = build::Linking { reach: Reach { keep: keep.max(1), ..Reach::NEAREST }, factor: self.params.factor };
+        let linking =
+            build::Linking { reach: Reach { keep: keep.max(1), ..Reach::NEAREST }, factor: self.params.factor };
         let (mut all, n) = (std::iter::once(0..live.len()), live.len());
         let told = |done: usize| observer.linked(done, n);
         let linked =

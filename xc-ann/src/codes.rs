@@ -137,7 +137,11 @@ impl Codes {
 
     /// The norm that keys need: of a row of bytes whose squares have this sum.
     fn norm(&self, scale: f32, squares: i64) -> f32 {
-        if self.metric == Metric::InnerProduct { 0.0 } else { (f64::from(scale) * f64::from(scale) * squares as f64) as f32 }
+        if self.metric == Metric::InnerProduct {
+            0.0
+        } else {
+            (f64::from(scale) * f64::from(scale) * squares as f64) as f32
+        }
     }
 
     fn centre(&self, row: &[f32], centred: &mut Vec<f32>) {
@@ -197,12 +201,10 @@ impl Codes {
         }
     }
 
-    /// Of the rows that may be taken the longest for inner products, whose scale is the largest there
-    /// but for its shape; else the one nearest to the mean of all, which was taken from them.
-    pub(crate) fn best_entry(&self, may: impl Fn(u32) -> bool) -> u32 {
-        let of = |at: u32| self.sides[at as usize];
-        let key = |at: u32| if self.metric == Metric::InnerProduct { -of(at)[1] } else { of(at)[0] };
-        (0..self.len() as u32).filter(|&at| may(at)).min_by(|&a, &b| key(a).total_cmp(&key(b))).unwrap_or(0)
+    /// The row nearest to the mean of all, which was taken from them, of those that may be taken.
+    pub(crate) fn nearest_to_mean(&self, may: impl Fn(u32) -> bool) -> Option<u32> {
+        let key = |at: u32| self.sides[at as usize][0];
+        (0..self.len() as u32).filter(|&at| may(at)).min_by(|&a, &b| key(a).total_cmp(&key(b)))
     }
 
     /// Bytes held.

@@ -65,8 +65,16 @@ impl Block {
         for (number, part) in rows.values().chunks(ROWS * width).enumerate() {
             let (n, first) = (part.len() / width, number * ROWS);
             self.scores.resize(queries.len() * n, 0.0);
-            let (queries_of, rows_of) = (MatRef::new(queries.values(), queries.len(), width), MatRef::new(part, n, width));
-            dense::product(&mut self.scores, queries_of, rows_of.t(), Start::Zero, MatmulPrecision::F32, &mut self.scratch);
+            let (queries_of, rows_of) =
+                (MatRef::new(queries.values(), queries.len(), width), MatRef::new(part, n, width));
+            dense::product(
+                &mut self.scores,
+                queries_of,
+                rows_of.t(),
+                Start::Zero,
+                MatmulPrecision::F32,
+                &mut self.scratch,
+            );
             for (scores, best) in self.scores.chunks_exact(n).zip(&mut self.best) {
                 for (at, &score) in scores.iter().enumerate() {
                     let row = first + at;

@@ -1,10 +1,10 @@
 //! A graph in a folder: the arrays are mapped back as they are.
 
 use crate::codes::{Codes, stride};
+use crate::edges::{EdgeRows, NONE};
 use crate::fit::Fitted;
-use crate::graph::{EdgeRows, NONE};
-use crate::index::{BuildParams, Graph};
-use crate::items::{Items, LAST};
+use crate::graph::{BuildParams, Graph};
+use crate::items::Items;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use xc_sparse::buffer::Buffer;
@@ -38,7 +38,8 @@ impl Graph {
     pub fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {
         let (n, degree) = (self.codes.len(), self.edges.degree());
         // Numbers and names alone: they always have a JSON value.
-        let json = |value: Result<serde_json::Value, serde_json::Error>| value.unwrap_or_else(|e| panic!("settings: {e}"));
+        let json =
+            |value: Result<serde_json::Value, serde_json::Error>| value.unwrap_or_else(|e| panic!("settings: {e}"));
         writer.set_parameter("build", json(serde_json::to_value(self.params)));
         writer.set_parameter("fitted", json(serde_json::to_value(self.fitted)));
         writer.set_parameter("n_vertices", n);
@@ -104,7 +105,7 @@ impl Graph {
             return Err(bad("a norm, scale or mean that is not finite"));
         }
         for row in edges.chunks_exact(params.degree) {
-            let filled = crate::graph::filled(row);
+            let filled = crate::edges::filled(row);
             if filled.iter().any(|&v| v as usize >= n) || row[filled.len()..].iter().any(|&v| v != NONE) {
                 return Err(bad("an edge to no vertex"));
             }
@@ -118,14 +119,5 @@ impl Graph {
         let edges = EdgeRows::of(edges, params.degree);
         let (n_attached, found_itself) = (container.parameter("n_attached")?, container.parameter("found_itself")?);
         Ok(Self { params, codes, edges, items, entry, fitted, n_attached, found_itself })
-    }
-
-    /// One more than the largest number of a row: so many rows have to be there.
-    pub fn n_rows_needed(&self) -> usize {
-        match self.items.largest() {
-            _ if self.is_empty() => 0,
-            LAST => 0,
-            row => row as usize + 1,
-        }
     }
 }

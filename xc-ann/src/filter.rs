@@ -1,6 +1,6 @@
 //! Searching among some of the rows.
 
-use crate::index::Graph;
+use crate::graph::Graph;
 use std::sync::OnceLock;
 
 /// Comparisons of a scan that cost as much as a search, over the share of rows that pass: a scan of
@@ -50,8 +50,10 @@ impl Allowed {
     pub(crate) fn list(&self) -> &[u32] {
         self.list.get_or_init(|| {
             let bits = self.bits.iter().flat_map(|bits| bits.iter().enumerate());
-            bits.flat_map(|(at, &word)| (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| 64 * at as u32 + bit))
-                .collect()
+            bits.flat_map(|(at, &word)| {
+                (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| 64 * at as u32 + bit)
+            })
+            .collect()
         })
     }
 }

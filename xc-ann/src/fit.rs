@@ -2,7 +2,7 @@
 
 use crate::error::QueryError;
 use crate::exact::{exact, recall};
-use crate::index::Graph;
+use crate::graph::Graph;
 use crate::query::SearchParams;
 use serde::{Deserialize, Serialize};
 use xc_hash::stream::{Purpose, Stream, name};
@@ -83,8 +83,8 @@ impl Graph {
         self.fitted
     }
 
-    /// At most `n` vectors to fit with where there are no queries: each halfway between a row and one
-    /// that an edge leads to, so that it is near to rows and none itself.
+    /// At most `n` vectors to fit with where there are no queries. Each is `(a + b) / 2 + (c - d) / 2`
+    /// of a row and three that edges lead to: what varies around a row varies as much around these.
     pub fn sample(&self, rows: DenseRows<'_>, n: usize) -> DenseMatrix {
         let mut stream = Stream::new(name(self.params.seed, Purpose::Split, &[]));
         let mut live: Vec<u32> = (0..self.codes.len() as u32).filter(|&v| self.items.is_live(v)).collect();
@@ -94,12 +94,14 @@ impl Graph {
         let (columns, first) = (rows.width(), self.items.first());
         let mut values = Vec::with_capacity(live.len() * columns);
         for &vertex in &live {
-            let edges = self.edges.view().of(vertex);
-            let other = if edges.is_empty() { vertex } else { edges[stream.below(edges.len() as u32) as usize] };
-            let (a, b) = (rows.row(first[vertex as usize] as usize), rows.row(first[other as usize] as usize));
+            let mut near = [vertex].into_iter().chain(self.edges.view().of(vertex).iter().copied()).collect::<Vec<_>>();
+            stream.shuffle(&mut near);
+            // Fewer than four take turns.
+            let row = |at: usize| rows.row(first[near[at % near.len()] as usize] as usize);
+            let ((a, b), (c, d)) = ((row(0), row(1)), (row(2), row(3)));
             let begin = values.len();
-            values.extend(a.iter().zip(b).map(|(a, b)| 0.5 * a + 0.5 * b));
-            // Opposite rows have nothing between them.
+            values.extend((0..columns).map(|j| 0.5 * a[j] + 0.5 * b[j] + (0.5 * c[j] - 0.5 * d[j])));
+            // Rows may cancel out.
             if values[begin..].iter().all(|v| *v == 0.0) {
                 values.truncate(begin);
                 values.extend_from_slice(a);

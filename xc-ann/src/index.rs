@@ -1,206 +1,239 @@
-//! A graph over the codes of rows, which stay with the caller.
+//! An index that has its rows.
 
-use crate::build::{self, Linking};
-use crate::codes::{self, Codes};
-use crate::error::BuildError;
+use crate::change::{Refresh, Refreshed};
+use crate::error::{BuildError, QueryError};
+use crate::filter::Filter;
 use crate::fit::Fitted;
-use crate::graph::EdgeRows;
-use crate::items::Items;
+use crate::graph::{BuildParams, Graph, Observer};
 use crate::metric::Metric;
-use crate::product::{MOST_COORDINATES, TOGETHER};
-use crate::search::Reach;
-use serde::{Deserialize, Serialize};
-use xc_hash::stream::{Purpose, Stream, name};
-use xc_sparse::{Cancel, DenseRows};
+use crate::query::{Scratch, SearchParams};
+use crate::search::Effort;
+use xc_sparse::DenseRows;
+use xc_sparse::buffer::Buffer;
+use xc_sparse::rank::{RankedBatch, Scored};
 
-/// How a graph is built.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct BuildParams {
-    /// What near means.
-    pub metric: Metric,
-    /// Edges of a vertex, at most: 1 to 64.
-    pub degree: usize,
-    /// Vertices that the search for edges keeps. More of them cost time and find better edges.
-    pub keep: usize,
-    /// A vertex found is left out when one that was taken is nearer to it by this factor: under
-    /// distances more than 1 keeps more edges, under inner products less does.
-    pub factor: f32,
-    /// Passes over all vertices: a later one finds edges in the graph of the one before.
-    pub passes: usize,
-    /// Seed of the order in which vertices are linked.
-    pub seed: u64,
-}
-
-impl BuildParams {
-    /// The usual values of a metric.
-    pub fn new(metric: Metric) -> Self {
-        let (factor, passes) = if metric == Metric::InnerProduct { (0.79, 1) } else { (1.0, 2) };
-        Self { metric, degree: 32, keep: 100, factor, passes, seed: 0 }
-    }
-
-    pub(crate) fn check(&self, width: usize) -> Result<(), BuildError> {
-        if !(1..=TOGETHER).contains(&self.degree) {
-            return Err(BuildError::Degree { degree: self.degree, most: TOGETHER });
-        }
-        if self.keep == 0 || self.passes == 0 {
-            return Err(BuildError::Nothing { what: if self.keep == 0 { "keep" } else { "passes" } });
-        }
-        if !(self.factor > 0.0 && self.factor.is_finite()) {
-            return Err(BuildError::Factor { factor: self.factor });
-        }
-        if width > MOST_COORDINATES {
-            return Err(BuildError::Width { width, most: MOST_COORDINATES });
-        }
-        Ok(())
-    }
-
-    /// What the search for edges of a vertex may look at.
-    pub(crate) fn reach(&self) -> Reach {
-        Reach { keep: self.keep, ..Reach::NEAREST }
-    }
-
-    pub(crate) fn linking(&self) -> Linking {
-        Linking { reach: self.reach(), factor: self.factor }
-    }
-}
-
-/// Told how a build goes on, and asked whether it should stop.
-pub trait Observer: Cancel {
-    /// `done` of `of` vertices are linked, counted over all passes.
-    fn linked(&self, done: usize, of: usize) {
-        let _ = (done, of);
-    }
-}
-
-/// Goes on to the end, in silence.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Quiet;
-
-impl Cancel for Quiet {}
-impl Observer for Quiet {}
-
-/// A graph over the codes of rows, which are not in it: the weights of a classifier may be searched
-/// where they are. Rows are given with each call, and must be those that the graph was built from.
+/// Rows, and a graph over them: what is searched for is found here alone.
 ///
-/// Cloning copies pointers; a change copies what it changes. So any number of threads may search a
-/// graph while one changes a clone of it, and take the new one when it is done.
+/// Rows have numbers in the order in which they came, which stay when others are deleted.
 #[derive(Clone, Debug)]
-pub struct Graph {
-    pub(crate) params: BuildParams,
-    pub(crate) codes: Codes,
-    pub(crate) edges: EdgeRows,
-    pub(crate) items: Items,
-    pub(crate) entry: u32,
-    pub(crate) fitted: Option<Fitted>,
-    /// Vertices that no vertex led to before edges were added for them.
-    pub(crate) n_attached: usize,
-    /// Share of a sample's nearest rows that a narrow search found when all edges were made.
-    pub(crate) found_itself: f64,
+pub struct Index {
+    graph: Graph,
+    rows: Buffer<f32>,
 }
 
-impl Graph {
-    /// Builds a graph over rows. The bytes are the same at any number of threads and on every
-    /// instruction set.
+impl Index {
+    /// Builds an index over rows: a vector, large pages, or values of a mapped file. The search width is
+    /// fitted with [`Graph::sample`] to find nine and a half of ten answers.
     ///
-    /// *Cost*: about 1,300 comparisons of codes a vertex and pass (the usual values); 25 CPU
-    /// microseconds each at 128 coordinates. *Memory*: [`Graph::bytes`], and a fiftieth of it.
+    /// *Cost*: [`Graph::build`], and half a second.
     ///
     /// # Errors
     /// See [`BuildError`].
-    pub fn build(rows: DenseRows<'_>, params: &BuildParams, observer: &dyn Observer) -> Result<Self, BuildError> {
-        params.check(rows.width())?;
-        let items = Items::new(rows, params.metric)?;
-        let mut codes = Codes::new(params.metric, rows.width(), codes::mean_of(rows, params.metric));
-        codes.encode(rows, items.first());
-        let n = codes.len();
-        let edges = EdgeRows::new(n, params.degree);
-        let mut graph = Self { params: *params, codes, edges, items, entry: 0, fitted: None, n_attached: 0, found_itself: 1.0 };
-        graph.entry = graph.best_entry();
-        let order = graph.order();
-        for pass in 0..params.passes {
-            // A later pass sees the edges of the last one.
-            let factor = if pass + 1 < params.passes && params.metric != Metric::InnerProduct { 1.0 } else { params.factor };
-            let linking = Linking { factor, ..params.linking() };
-            let entry = graph.entry;
-            let told = |done: usize| observer.linked(pass * n + done, params.passes * n);
-            let (codes, edges) = (&graph.codes, &mut graph.edges);
-            let mut batches = build::batches(order.len(), 1, pass > 0);
-            if !build::link(codes, edges, &order, &mut batches, &|_| entry, linking, pass > 0, observer, &told) {
-                return Err(BuildError::Cancelled);
-            }
+    ///
+    /// # Panics
+    /// If the width is 0 or the values are no whole number of rows.
+    pub fn build(
+        rows: impl Into<Buffer<f32>>,
+        width: usize,
+        params: &BuildParams,
+        observer: &dyn Observer,
+    ) -> Result<Self, BuildError> {
+        let rows = rows.into();
+        let graph = Graph::build(DenseRows::new(&rows, width), params, observer)?;
+        let mut index = Self { graph, rows };
+        let sample = index.graph.sample(index.rows(), FITTED_WITH);
+        // Rows were checked, and these are made of them.
+        let _ = index.fit(sample.view(), 10, FITTED_TO);
+        Ok(index)
+    }
+
+    /// A graph and its rows.
+    ///
+    /// # Panics
+    /// If rows of the graph are not there.
+    pub fn of(graph: Graph, rows: impl Into<Buffer<f32>>) -> Self {
+        let rows = rows.into();
+        let n = rows.len() / graph.width().max(1);
+        assert!(graph.n_rows_needed() <= n, "{n} rows, the graph has {}", graph.n_rows_needed());
+        Self { graph, rows }
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// All rows, deleted ones included.
+    pub fn rows(&self) -> DenseRows<'_> {
+        DenseRows::new(&self.rows, self.graph.width())
+    }
+
+    /// The width that was fitted; that of a coarse search before anything was.
+    pub fn width(&self) -> f32 {
+        self.graph.fitted().map_or(DEFAULT_WIDTH, |fitted| fitted.width)
+    }
+
+    /// The `k` best rows of a query at the fitted width. See [`Graph::search`].
+    ///
+    /// # Errors
+    /// See [`QueryError`].
+    pub fn nearest(&self, query: &[f32], k: usize, scratch: &mut Scratch) -> Result<Vec<Scored>, QueryError> {
+        let mut out = Vec::new();
+        self.search(query, SearchParams { k, width: self.width() }, None, scratch, &mut out)?;
+        Ok(out)
+    }
+
+    /// See [`Graph::search`].
+    ///
+    /// # Errors
+    /// See [`QueryError`].
+    pub fn search(
+        &self,
+        query: &[f32],
+        params: SearchParams,
+        filter: Option<&Filter<'_>>,
+        scratch: &mut Scratch,
+        out: &mut Vec<Scored>,
+    ) -> Result<Effort, QueryError> {
+        self.graph.search(self.rows(), query, params, filter, scratch, out)
+    }
+
+    /// See [`Graph::search_batch`].
+    ///
+    /// # Errors
+    /// See [`QueryError`].
+    pub fn search_batch(
+        &self,
+        queries: DenseRows<'_>,
+        params: SearchParams,
+        filter: Option<&Filter<'_>>,
+    ) -> Result<(RankedBatch, Effort), QueryError> {
+        self.graph.search_batch(self.rows(), queries, params, filter)
+    }
+
+    /// The exact answers: all rows that are not deleted are compared.
+    ///
+    /// # Panics
+    /// If widths differ.
+    pub fn exact(&self, queries: DenseRows<'_>, k: usize) -> RankedBatch {
+        let metric = self.graph.params().metric;
+        if self.graph.len() == self.rows().len() {
+            return crate::exact(self.rows(), queries, metric, k);
         }
-        graph.attach();
-        graph.found_itself = graph.recall_of_itself(rows);
-        Ok(graph)
-    }
-
-    /// Vertices but for the entry, in the order in which they are linked.
-    pub(crate) fn order(&self) -> Vec<u32> {
-        let mut order: Vec<u32> = (0..self.codes.len() as u32).filter(|&v| v != self.entry && self.items.is_live(v)).collect();
-        Stream::new(name(self.params.seed, Purpose::Order, &[])).shuffle(&mut order);
-        order
-    }
-
-    /// Where searches begin: the longest row for inner products, else the one nearest to the mean.
-    pub(crate) fn best_entry(&self) -> u32 {
-        self.codes.best_entry(|vertex| self.items.is_live(vertex))
-    }
-
-    /// The settings it was built with.
-    pub fn params(&self) -> &BuildParams {
-        &self.params
-    }
-
-    /// Coordinates of a row.
-    pub fn width(&self) -> usize {
-        self.codes.width
-    }
-
-    /// Rows that can be found: neither deleted nor, under the cosine, zeros.
-    pub fn len(&self) -> usize {
-        self.items.len()
-    }
-
-    /// Whether no row can be found.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// What the graph looks like.
-    pub fn stats(&self) -> GraphStats {
-        let live = || (0..self.codes.len() as u32).filter(|&v| self.items.is_live(v));
-        let edges: usize = live().map(|v| self.edges.view().of(v).len()).sum();
-        GraphStats {
-            n_rows: self.len(),
-            n_vertices: live().count(),
-            n_free: self.codes.len() - live().count(),
-            n_attached: self.n_attached,
-            mean_degree: edges as f64 / live().count().max(1) as f64,
+        let live = self.graph.live_rows();
+        let values: Vec<f32> = live.iter().flat_map(|&row| self.rows().row(row as usize)).copied().collect();
+        let found = crate::exact(DenseRows::new(&values, self.graph.width()), queries, metric, k);
+        let mut renumbered = RankedBatch::new();
+        for row in found.iter() {
+            renumbered.push_items(row.iter().map(|s| Scored { label: live[s.label as usize], score: s.score }));
         }
+        renumbered
     }
 
-    /// Bytes of memory, rows not counted.
+    /// See [`Graph::fit`].
+    ///
+    /// # Errors
+    /// See [`QueryError`].
+    pub fn fit(&mut self, queries: DenseRows<'_>, k: usize, target: f64) -> Result<Fitted, QueryError> {
+        self.graph.fit(DenseRows::new(&self.rows, self.graph.width()), queries, k, target)
+    }
+
+    /// Adds rows, which get the next numbers. See [`Graph::insert`].
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub fn insert(&mut self, rows: DenseRows<'_>, observer: &dyn Observer) -> Result<(), BuildError> {
+        let first = self.rows().len();
+        let all: Vec<f32> = self.rows.iter().chain(rows.values()).copied().collect();
+        let new: Vec<u32> = (first as u32..).take(rows.len()).collect();
+        self.graph.insert(DenseRows::new(&all, rows.width()), &new, observer)?;
+        self.rows = all.into();
+        Ok(())
+    }
+
+    /// Takes rows out. See [`Graph::delete`].
+    pub fn delete(&mut self, rows: &[u32]) -> usize {
+        self.graph.delete(rows)
+    }
+
+    /// Follows rows that moved. See [`Graph::refresh`].
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    ///
+    /// # Panics
+    /// If there are not as many values.
+    pub fn refresh(
+        &mut self,
+        rows: impl Into<Buffer<f32>>,
+        policy: Option<Refresh>,
+        observer: &dyn Observer,
+    ) -> Result<Refreshed, BuildError> {
+        let rows = rows.into();
+        assert_eq!(rows.len(), self.rows.len(), "values of rows, before and after");
+        let done = self.graph.refresh(DenseRows::new(&rows, self.graph.width()), policy, observer)?;
+        self.rows = rows;
+        Ok(done)
+    }
+
+    /// Bytes of memory, rows included.
     pub fn n_bytes(&self) -> usize {
-        self.codes.n_bytes() + 4 * self.edges.values().len() + self.items.n_bytes()
+        self.graph.n_bytes() + 4 * self.rows.len()
     }
 
-    /// Bytes of a graph over `n` rows of `width` coordinates, rows not counted.
-    pub fn bytes(n: usize, width: usize, params: &BuildParams) -> usize {
-        n * (codes::stride(width) + 8 + 4 * params.degree + 4) + 4 * width
+    /// What answers best: the metric of the scores.
+    pub fn metric(&self) -> Metric {
+        self.graph.params().metric
     }
 }
 
-/// What a graph looks like.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct GraphStats {
-    /// Rows that can be found.
-    pub n_rows: usize,
-    /// Vertices: equal rows are one.
-    pub n_vertices: usize,
-    /// Places of deleted rows, which the next rows take.
-    pub n_free: usize,
-    /// Vertices that could not be reached before edges were added for them.
-    pub n_attached: usize,
-    /// Edges of a vertex.
-    pub mean_degree: f64,
+/// The recall that a build fits its width to, and vectors it does that with.
+const FITTED_TO: f64 = 0.95;
+const FITTED_WITH: usize = 256;
+/// Where nothing was fitted.
+const DEFAULT_WIDTH: f32 = 0.1;
+
+#[cfg(feature = "store")]
+mod file {
+    use super::Index;
+    use crate::file::{KIND, OpenGraphError};
+    use crate::graph::Graph;
+    use std::path::Path;
+    use xc_sparse::buffer::Buffer;
+    use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode, WriteError};
+
+    impl Index {
+        /// Saves graph and rows in a folder.
+        ///
+        /// # Errors
+        /// The folder cannot be written.
+        pub fn save(&self, folder: &Path) -> Result<(), WriteError> {
+            let mut writer = ContainerWriter::create(folder, KIND)?;
+            self.graph.write(&mut writer)?;
+            let (n, width) = (self.rows().len(), self.graph.width());
+            writer.set_parameter("n_rows", n);
+            writer.add("rows", ArrayRef::new(&self.rows[..], &[n, width]))?;
+            writer.finish()
+        }
+
+        /// Opens what [`Index::save`] wrote; arrays stay in the file until they are to change.
+        ///
+        /// # Errors
+        /// See [`OpenGraphError`].
+        pub fn open(folder: &Path, mode: OpenMode) -> Result<Self, OpenGraphError> {
+            let container = Container::open(folder, mode)?;
+            container.expect_kind(KIND)?;
+            let graph = Graph::read(&container)?;
+            let n: usize = container.parameter("n_rows")?;
+            let rows: Buffer<f32> = container.array_shaped("rows", &[n, graph.width()])?;
+            let bad = |what| OpenGraphError::Graph { path: folder.to_owned(), what };
+            if graph.n_rows_needed() > n {
+                return Err(bad("a row of the graph that is not there"));
+            }
+            if !rows.iter().all(|v| v.is_finite()) {
+                return Err(bad("a row with a value that is not finite"));
+            }
+            Ok(Self { graph, rows })
+        }
+    }
 }

@@ -10,6 +10,11 @@ use xxhash_rust::xxh3::xxh3_64;
 /// No further row.
 pub(crate) const LAST: u32 = u32::MAX;
 
+/// Whether a sum of squares is no number, or more than keys hold.
+pub(crate) fn is_beyond(square: f64) -> bool {
+    square.is_nan() || square >= f64::from(f32::MAX)
+}
+
 /// Those of the listed rows that a graph may have; of angular metrics those that are not all 0.
 ///
 /// # Errors
@@ -18,8 +23,7 @@ pub(crate) fn check_rows(rows: DenseRows<'_>, listed: &[u32], metric: Metric) ->
     let mut kept = Vec::with_capacity(listed.len());
     for &row in listed {
         let square: f64 = rows.row(row as usize).iter().map(|&v| f64::from(v) * f64::from(v)).sum();
-        // Also where it is no number.
-        if !(square < f64::from(f32::MAX)) {
+        if is_beyond(square) {
             return Err(BuildError::Row { row: row as usize });
         }
         if square > 0.0 || !metric.is_angular() {
@@ -52,7 +56,7 @@ impl Items {
             .par_chunks(rows.width())
             .map(|row| row.iter().map(|&v| f64::from(v) * f64::from(v)).sum())
             .collect();
-        if let Some(row) = squares.iter().position(|s| !(*s < f64::from(f32::MAX))) {
+        if let Some(row) = squares.iter().position(|s| is_beyond(*s)) {
             return Err(BuildError::Row { row });
         }
         let mut by_hash: Vec<(u64, u32)> = rows

@@ -1,4 +1,60 @@
-//! Nearest neighbours and largest inner products.
+//! Nearest neighbours and largest inner products: a graph over 8-bit codes of the rows, searched best
+//! first, and answers ranked by the exact rows.
+//!
+//! ```text
+//!   rows ─▶ codes, 8 bits a coordinate ─▶ graph: up to 32 edges a row
+//!   query ─▶ code ─▶ some hundred comparisons along the edges ─▶ 1.5 k rows compared exactly ─▶ k best
+//! ```
+//!
+//! ```
+//! use xc_ann::{BuildParams, Index, Metric, Quiet, Scratch};
+//!
+//! let rows: Vec<f32> = (0..1000 * 8).map(|i| ((i * 7919) % 1009) as f32).collect();
+//! let query = rows[8 * 42..8 * 43].to_vec();
+//! let index = Index::build(rows, 8, &BuildParams::new(Metric::L2), &Quiet)?;
+//! let found = index.nearest(&query, 5, &mut Scratch::default())?;
+//! assert_eq!((found[0].label, found[0].score), (42, 0.0));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! From a `.npy` file: `examples/neighbours.rs`.
+//!
+//! The same rows and settings give the same bytes and answers at any number of threads, on every
+//! instruction set, for a query alone or among others.
+//!
+//! # What is compared
+//! [`Metric`]: Euclidean distance, cosine, and inner products of rows of any length, without a
+//! detour over distances. Codes have a scale for each row, so that long rows are not cut off.
+//!
+//! # How far to look
+//! [`SearchParams::width`] is the share by which a vertex may be further off than the last answer and
+//! still be looked at. [`Graph::fit`] finds the least that reaches a recall; a build does so with
+//! vectors between rows, for a recall of 0.95. With queries of one's own it is closer to the truth.
+//!
+//! # Rows that change
+//! [`Graph::insert`], [`Graph::delete`], and [`Graph::refresh`] for rows that all moved a little, as
+//! the weights of a classifier do between two epochs. A graph can be cloned at no cost: threads go on
+//! with the old one while a clone is changed.
+//!
+//! # When not to use it
+//! Below some thousand rows an exact scan ([`exact`]) takes as long. For candidates whose
+//! probability has to be known, and rows that change all the time, there is xc-lsh.
+//!
+//! # Main types
+//!
+//! | type | what it is |
+//! |---|---|
+//! | [`Index`] | rows and a graph over them |
+//! | [`Graph`] | the graph alone; rows stay with the caller |
+//! | [`BuildParams`], [`SearchParams`] | settings |
+//! | [`Scratch`] | what a thread searches with |
+//! | [`Filter`] | which rows may be answers |
+//! | [`Refresh`], [`Refreshed`] | how a graph follows its rows |
+//! | [`exact`](fn@exact), [`recall`] | all rows compared, and what was found of that |
+//!
+//! # References
+//! `[subramanya2019diskann]` (graph and pruning), `[manohar2024parlayann]` (batches),
+//! `[aguerrebere2023similarity]` (codes with re-ranking), `[aljazzazi2025distance]` (when to stop).
 
 #![deny(unsafe_code)] // product/ alone may have it
 
@@ -7,6 +63,7 @@ mod best;
 mod build;
 mod change;
 mod codes;
+mod edges;
 mod error;
 mod exact;
 #[cfg(feature = "store")]
@@ -30,7 +87,8 @@ pub use exact::{exact, recall};
 pub use file::{KIND, OpenGraphError};
 pub use filter::Filter;
 pub use fit::Fitted;
-pub use index::{BuildParams, Graph, GraphStats, Observer, Quiet};
+pub use graph::{BuildParams, Graph, GraphStats, Observer, Quiet};
+pub use index::Index;
 pub use metric::Metric;
 pub use query::{Scratch, SearchParams};
 pub use search::Effort;

@@ -2,7 +2,8 @@
 
 use crate::error::QueryError;
 use crate::filter::{Allowed, Filter};
-use crate::index::Graph;
+use crate::graph::Graph;
+use crate::items::is_beyond;
 use crate::metric::Metric;
 use crate::product::{self, TOGETHER};
 use crate::search::{Effort, Reach, Searched, Slot, TURNS, interleaved};
@@ -22,8 +23,8 @@ pub struct SearchParams {
     /// Answers of a query.
     pub k: usize,
     /// How far to look: a vertex is expanded while it is no further off than the last answer and this
-    /// share of its distance (of the score, for inner products). 0 is fast and coarse; infinity looks
-    /// at every vertex. [`Graph::fit`] finds the least that reaches a recall.
+    /// share of its distance (of the score, for inner products). 0 is fast and coarse; infinity compares
+    /// all rows, and exactly. [`Graph::fit`] finds the least that reaches a recall.
     pub width: f32,
 }
 
@@ -137,7 +138,12 @@ impl Graph {
             chunks.map_init(Scratch::default, part).collect::<Result<_, QueryError>>()?
         } else {
             let mut scratch = Scratch::default();
-            queries.values().chunks(chunk).enumerate().map(|c| part(&mut scratch, c)).collect::<Result<_, QueryError>>()?
+            queries
+                .values()
+                .chunks(chunk)
+                .enumerate()
+                .map(|c| part(&mut scratch, c))
+                .collect::<Result<_, QueryError>>()?
         };
         let (mut all, mut effort) = (RankedBatch::new(), Effort::default());
         for (part, of_part) in parts {
@@ -168,8 +174,7 @@ impl Graph {
     ) -> Result<Effort, QueryError> {
         for (query, vector) in queries.iter().enumerate() {
             let squares: f64 = vector.iter().map(|&v| f64::from(v) * f64::from(v)).sum();
-            // Also where it is no number.
-            if !(squares < f64::from(f32::MAX)) {
+            if is_beyond(squares) {
                 return Err(QueryError::NotFinite { query: first + query });
             }
             if self.params.metric.is_angular() && squares == 0.0 {
@@ -177,7 +182,7 @@ impl Graph {
             }
         }
         let (wanted, width) = how;
-        if !(width >= 0.0) {
+        if width.is_nan() || width < 0.0 {
             return Err(QueryError::SearchWidth { width });
         }
         let k = match wanted {
@@ -228,7 +233,8 @@ impl Graph {
         // A search among few that pass may look at all others before it finds them: then all that
         // pass are looked at instead.
         let distances = if allowed.bits.is_some() { 2 * allowed.n_vertices as u64 + 1000 } else { u64::MAX };
-        let keep = keep.min(allowed.n_vertices).max(1);
+        // The widest search looks at all rows, and then at their exact values too.
+        let keep = if width == f32::INFINITY { allowed.n_vertices } else { keep.min(allowed.n_vertices) }.max(1);
         let searched = Searched {
             isa: Isa::current(),
             coded: self.codes.view(),

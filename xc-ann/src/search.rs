@@ -14,9 +14,9 @@
 
 use crate::best::Best;
 use crate::codes::QueryCode;
-use crate::product::{self, Coded, LINE, TOGETHER};
-use crate::graph::{Edges, NONE};
+use crate::edges::{Edges, NONE};
 use crate::pool::Pool;
+use crate::product::{self, Coded, LINE, TOGETHER};
 use xc_sparse::simd::{Isa, Loop, prefetch, prefetch_all, vectorised_loop_on};
 
 /// Queries of a thread that take turns.

@@ -9,16 +9,21 @@ use std::arch::x86_64::*;
 /// # Safety
 /// The machine has AVX2; the query is a whole number of 16 bytes.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn keys(asked: Asked<'_>, coded: Coded<'_>, rows: &[u32], limit: f32, keys: &mut [f32; TOGETHER]) -> u64 {
+pub(super) unsafe fn keys(
+    asked: Asked<'_>,
+    coded: Coded<'_>,
+    rows: &[u32],
+    limit: f32,
+    keys: &mut [f32; TOGETHER],
+) -> u64 {
     let (mut near, query) = (0, asked.bytes);
     for (at, &row) in rows.iter().enumerate() {
         let codes = &coded.bytes[row as usize * query.len()..][..query.len()];
         let mut of = [_mm256_setzero_si256(); 2];
         for (turn, (codes, query)) in codes.chunks_exact(16).zip(query.chunks_exact(16)).enumerate() {
             // SAFETY: sixteen bytes each.
-            let (codes, query) = unsafe {
-                (_mm_loadu_si128(codes.as_ptr().cast()), _mm_loadu_si128(query.as_ptr().cast()))
-            };
+            let (codes, query) =
+                unsafe { (_mm_loadu_si128(codes.as_ptr().cast()), _mm_loadu_si128(query.as_ptr().cast())) };
             let products = _mm256_madd_epi16(_mm256_cvtepu8_epi16(codes), _mm256_cvtepi8_epi16(query));
             of[turn % 2] = _mm256_add_epi32(of[turn % 2], products);
         }

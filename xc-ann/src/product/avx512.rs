@@ -10,7 +10,13 @@ use std::arch::x86_64::*;
 /// The machine has AVX-512 F, BW, VL and VNNI; the query is a whole number of lines, and there are at
 /// most [`TOGETHER`] rows.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-pub(super) unsafe fn keys(asked: Asked<'_>, coded: Coded<'_>, rows: &[u32], limit: f32, keys: &mut [f32; TOGETHER]) -> u64 {
+pub(super) unsafe fn keys(
+    asked: Asked<'_>,
+    coded: Coded<'_>,
+    rows: &[u32],
+    limit: f32,
+    keys: &mut [f32; TOGETHER],
+) -> u64 {
     let width = asked.bytes.len();
     let row = |row: u32| coded.bytes[row as usize * width..][..width].as_ptr();
     let (shift, factor, norm) = (_mm_set1_epi32(asked.shift), _mm_set1_ps(asked.factor), _mm_set1_ps(asked.norm));

@@ -45,8 +45,20 @@ pub(crate) struct Coded<'a> {
 /// # Panics
 /// If the query is no whole number of lines, or a listed row is not there.
 #[inline(always)]
-pub(crate) fn keys(isa: Isa, asked: Asked<'_>, coded: Coded<'_>, rows: &[u32], limit: f32, keys: &mut [f32; TOGETHER]) -> u64 {
-    assert!(asked.bytes.len().is_multiple_of(LINE) && rows.len() <= TOGETHER, "{} rows of {}", rows.len(), asked.bytes.len());
+pub(crate) fn keys(
+    isa: Isa,
+    asked: Asked<'_>,
+    coded: Coded<'_>,
+    rows: &[u32],
+    limit: f32,
+    keys: &mut [f32; TOGETHER],
+) -> u64 {
+    assert!(
+        asked.bytes.len().is_multiple_of(LINE) && rows.len() <= TOGETHER,
+        "{} rows of {}",
+        rows.len(),
+        asked.bytes.len()
+    );
     match isa {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: an instruction set is only named here where it is available; shapes were compared.

@@ -15,7 +15,11 @@ fn print(threads: usize) -> String {
             let answers = |graph: &Graph, rows| {
                 let params = SearchParams { k: 10, width: 0.1 };
                 let (found, effort) = graph.search_batch(rows, queries.view(), params, None).unwrap();
-                format!("{:?} {effort:?} {:?}", graph.stats(), found.iter().flatten().map(|s| (s.label, s.score.to_bits())).collect::<Vec<_>>())
+                format!(
+                    "{:?} {effort:?} {:?}",
+                    graph.stats(),
+                    found.iter().flatten().map(|s| (s.label, s.score.to_bits())).collect::<Vec<_>>()
+                )
             };
             all += &answers(&graph, rows.view());
             graph.delete(&(0..1500).step_by(7).collect::<Vec<_>>());

@@ -38,7 +38,8 @@ fn rows_come_and_go() {
         let all: Vec<u32> = (0..2000).collect();
         assert_eq!(found(&graph, rows.view()), all);
         let fresh = build(rows.view(), metric);
-        let (grown, of_fresh) = (narrow(&graph, rows.view(), queries.view(), &all), narrow(&fresh, rows.view(), queries.view(), &all));
+        let (grown, of_fresh) =
+            (narrow(&graph, rows.view(), queries.view(), &all), narrow(&fresh, rows.view(), queries.view(), &all));
         assert!(grown > of_fresh - 0.03, "{metric}: {grown} after insertions, {of_fresh} of a fresh build");
 
         let mut stream = Stream::new(3);
@@ -112,7 +113,9 @@ fn a_refresh_follows_rows_that_moved() {
     for metric in Metric::ALL {
         let graph = build(rows.view(), metric);
         let rebuilt = narrow(&build(moved.view(), metric), moved.view(), queries.view(), &all);
-        for policy in [Some(Refresh::Search(32)), Some(Refresh::TwoHops), Some(Refresh::Both), Some(Refresh::Rebuild), None] {
+        for policy in
+            [Some(Refresh::Search(32)), Some(Refresh::TwoHops), Some(Refresh::Both), Some(Refresh::Rebuild), None]
+        {
             let mut graph = graph.clone();
             let told = graph.refresh(moved.view(), policy, &Quiet).unwrap();
             let reached = narrow(&graph, moved.view(), queries.view(), &all);
@@ -128,7 +131,8 @@ fn rows_that_did_not_move_change_nothing() {
     for metric in Metric::ALL {
         let mut graph = build(rows.view(), metric);
         let search = |graph: &Graph| {
-            let (found, effort) = graph.search_batch(rows.view(), queries.view(), SearchParams { k: 5, width: 0.1 }, None).unwrap();
+            let (found, effort) =
+                graph.search_batch(rows.view(), queries.view(), SearchParams { k: 5, width: 0.1 }, None).unwrap();
             (found.iter().map(<[_]>::to_vec).collect::<Vec<_>>(), effort, graph.stats())
         };
         let before = search(&graph);

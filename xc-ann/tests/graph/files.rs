@@ -19,7 +19,13 @@ fn a_graph_comes_back_as_it_was() {
             let params = SearchParams { k: 7, width: 0.1 };
             let all = |graph: &Graph| {
                 let (found, effort) = graph.search_batch(rows.view(), queries.view(), params, None).unwrap();
-                (found.iter().map(<[_]>::to_vec).collect::<Vec<_>>(), effort, graph.stats(), graph.fitted(), graph.n_rows_needed())
+                (
+                    found.iter().map(<[_]>::to_vec).collect::<Vec<_>>(),
+                    effort,
+                    graph.stats(),
+                    graph.fitted(),
+                    graph.n_rows_needed(),
+                )
             };
             assert_eq!(all(&opened), all(&graph));
         }
@@ -32,7 +38,11 @@ fn damaged_arrays_are_refused() {
     let rows = clustered(200, 20, 9, 1);
     let path = folder.path().join("graph");
     build(rows.view(), Metric::L2).save(&path).unwrap();
-    let file = std::fs::read_dir(&path).unwrap().map(|e| e.unwrap().path()).find(|p| p.extension().is_some_and(|e| e == "safetensors")).unwrap();
+    let file = std::fs::read_dir(&path)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .find(|p| p.extension().is_some_and(|e| e == "safetensors"))
+        .unwrap();
     let whole = std::fs::read(&file).unwrap();
     // Every eighth byte set to 255, one at a time: refused, or answers as a graph.
     let (mut refused, mut answered) = (0, 0);

@@ -5,6 +5,7 @@ mod completions;
 mod convert;
 mod evaluate;
 mod generate;
+mod index;
 mod inspect;
 mod merge;
 mod predict;
@@ -22,6 +23,7 @@ pub(crate) enum Command {
     Train(train::Args),
     Predict(Box<predict::Args>),
     Evaluate(Box<evaluate::Args>),
+    Index(index::Args),
     Inspect(inspect::Args),
     Merge(merge::Args),
     Convert(Box<convert::Args>),
@@ -35,6 +37,7 @@ impl Command {
             Self::Quickstart(args) => quickstart::run(args, context),
             Self::Generate(args) => generate::run(args, context),
             Self::Evaluate(args) => evaluate::run(args, context),
+            Self::Index(args) => index::run(args, context),
             Self::Inspect(args) => inspect::run(args, context),
             Self::Merge(args) => merge::run(args, context),
             Self::Train(args) => train::run(args, context),

@@ -1,0 +1,179 @@
+//! `xc index evaluate`.
+
+use super::{open, queries, rows};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::output;
+use crate::plot::{Axis, Chart, Picture, Scale, Series};
+use serde::Serialize;
+use serde_json::json;
+use std::path::PathBuf;
+use std::time::Instant;
+use xc_ann::{Index, SearchParams, recall};
+use xc_sparse::DenseRows;
+use xc_sparse::rank::RankedBatch;
+
+/// Measure an index: recall against the exact answers, and queries a second
+///
+/// Recall is the share of the exact answers that are found. Without --search-width some
+/// widths are tried and, with --target-recall, the least that reaches it on these queries.
+/// A line says for each width the recall, the queries a second of all threads together, and
+/// what a query looks at: distances, hops.
+///
+/// Examples:
+///   xc index evaluate --index my.index --queries queries.npy --threads 1
+///   xc index evaluate --index my.index --queries queries.npy --target-recall 0.95 --json
+///   xc index evaluate --index my.index --queries queries.npy --plot recall.svg
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(super) struct Args {
+    /// Folder of the index
+    #[arg(long, value_name = "DIR")]
+    index: PathBuf,
+    /// The queries, rows of an .npy file
+    #[arg(long, value_name = "FILE.npy")]
+    queries: PathBuf,
+    /// Answers of a query
+    #[arg(long, value_name = "K", default_value_t = 10)]
+    top_k: usize,
+    /// Measure at this width alone
+    #[arg(long, value_name = "W")]
+    search_width: Option<f32>,
+    /// Measure at the least width that finds this share of the best, too
+    #[arg(long, value_name = "R", conflicts_with = "search_width")]
+    target_recall: Option<f64>,
+    /// Runs of all queries at a width; the fastest counts
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    runs: usize,
+    /// A picture of recall and queries a second, SVG
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    /// Read the index into memory, in large pages, instead of mapping its file: opens slower, answers
+    /// faster
+    #[arg(long)]
+    in_memory: bool,
+}
+
+/// Widths that are tried.
+const WIDTHS: [f32; 12] = [0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.13, 0.17, 0.22, 0.3, 0.4, 0.6];
+
+/// What a search at a width does; means of a query.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Measured {
+    search_width: f32,
+    recall: f64,
+    qps: f64,
+    distances: f64,
+    hops: f64,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
+    if args.top_k == 0 || args.runs == 0 {
+        return Err(CliError::usage("--top-k and --runs: at least 1 is expected"));
+    }
+    if let Some(target) = args.target_recall.filter(|r| !(0.0..=1.0).contains(r)) {
+        return Err(CliError::usage(format_args!("--target-recall {target}: a share from 0 to 1 is expected")));
+    }
+    let mut index = open(&args.index, args.in_memory)?;
+    let asked = queries(&args.queries, &index)?;
+    if asked.rows() == 0 {
+        return Err(CliError::usage(format_args!("{}: no queries", args.queries.display())));
+    }
+    let begin = Instant::now();
+    let truth = context.on_threads(|| index.exact(rows(&asked), args.top_k));
+    let exact_qps = asked.rows() as f64 / begin.elapsed().as_secs_f64();
+    context.check_interrupt()?;
+
+    let mut widths = args.search_width.map_or_else(|| WIDTHS.to_vec(), |width| vec![width]);
+    let mut wanted = None;
+    if let Some(target) = args.target_recall {
+        let fitted = context.on_threads(|| index.fit(rows(&asked), args.top_k, target));
+        let width = fitted.map_err(|e| CliError::input(&args.queries, &e))?.width;
+        wanted = Some(width);
+        widths = vec![width];
+    }
+    if args.plot.is_some() {
+        widths.extend(WIDTHS);
+        widths.sort_by(f32::total_cmp);
+        widths.dedup();
+    }
+    let mut all = Vec::with_capacity(widths.len());
+    for width in widths {
+        all.push(measure(&index, rows(&asked), &truth, width, args, context)?);
+        context.check_interrupt()?;
+    }
+    if let Some(path) = &args.plot {
+        plot(&all, args.top_k, path)?;
+    }
+    let bytes_per_vector = index.n_bytes() as f64 / index.rows().len().max(1) as f64;
+    if context.json {
+        let at = all.iter().find(|m| wanted.or(args.search_width).is_some_and(|width| m.search_width == width));
+        let mut report = json!({
+            "queries": asked.rows(), "k": args.top_k, "threads": context.threads, "exact_qps": exact_qps,
+            "bytes_per_vector": bytes_per_vector, "measured": all,
+        });
+        if let (Some(at), Some(report)) = (at, report.as_object_mut())
+            && let Ok(serde_json::Value::Object(at)) = serde_json::to_value(at)
+        {
+            report.extend(at);
+        }
+        return output::print(&report.to_string());
+    }
+    let mut text =
+        format!("{:>12} {:>8} {:>12} {:>10} {:>8}\n", "search width", "recall", "queries/s", "distances", "hops");
+    for m in &all {
+        text += &format!(
+            "{:>12.4} {:>8.4} {:>12.0} {:>10.0} {:>8.1}\n",
+            m.search_width, m.recall, m.qps, m.distances, m.hops
+        );
+    }
+    text += &format!(
+        "{:>12} {:>8.4} {:>12.0} {:>10} {:>8}\n{} queries, {} best, {} threads; {bytes_per_vector:.0} bytes a vector",
+        "exact",
+        1.0,
+        exact_qps,
+        index.graph().len(),
+        "",
+        asked.rows(),
+        args.top_k,
+        context.threads
+    );
+    output::print(&text)
+}
+
+fn measure(
+    index: &Index,
+    asked: DenseRows<'_>,
+    truth: &RankedBatch,
+    width: f32,
+    args: &Args,
+    context: &Context,
+) -> Result<Measured, CliError> {
+    let params = SearchParams { k: args.top_k, width };
+    let (mut best, mut last) = (f64::INFINITY, None);
+    for _ in 0..args.runs {
+        let begin = Instant::now();
+        let found = context.on_threads(|| index.search_batch(asked, params, None));
+        let found = found.map_err(|e| CliError::input(&args.queries, &e))?;
+        best = best.min(begin.elapsed().as_secs_f64());
+        last = Some(found);
+        context.check_interrupt()?;
+    }
+    let n = asked.len() as f64;
+    let (recall, effort) = last.map_or((0.0, Default::default()), |(found, effort)| (recall(&found, truth), effort));
+    let per_query = |count: u64| count as f64 / n;
+    let (distances, hops) = (per_query(effort.distances), per_query(effort.hops));
+    Ok(Measured { search_width: width, recall, qps: n / best, distances, hops })
+}
+
+fn plot(all: &[Measured], k: usize, path: &std::path::Path) -> Result<(), CliError> {
+    let points: Vec<(f64, f64)> = all.iter().map(|m| (m.recall, m.qps)).collect();
+    let recall = format!("recall at {k}");
+    let series = vec![Series { name: "graph", points: &points }];
+    let picture = Picture {
+        title: "Recall and queries a second",
+        x: Axis { name: &recall, scale: Scale::Linear },
+        charts: vec![Chart { y: Axis { name: "queries a second", scale: Scale::Log }, series }],
+    };
+    picture.write(path).map_err(|e| CliError::write(&path.display().to_string(), &e.source))
+}

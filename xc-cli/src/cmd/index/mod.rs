@@ -1,0 +1,126 @@
+//! `xc index`: nearest neighbours among vectors.
+
+mod build;
+mod evaluate;
+mod refresh;
+mod search;
+
+use crate::context::Context;
+use crate::error::{CliError, chain};
+use crate::interrupt::interrupted;
+use crate::progress::Task;
+use std::path::Path;
+use std::sync::Mutex;
+use xc_ann::{BuildError, Index, Observer, OpenGraphError};
+use xc_sparse::io::{ReadOptions, Vectors};
+use xc_sparse::store::OpenMode;
+use xc_sparse::{Cancel, DenseRows};
+
+/// Search among vectors: nearest ones, or those of the largest inner product
+///
+/// Vectors are rows of an .npy file. An index is a folder: a graph over 8-bit codes of the
+/// rows, and the rows, which rank the answers. The same rows and options give the same bytes
+/// and answers at any number of threads.
+///
+/// Examples:
+///   xc index build --vectors rows.npy --metric l2 --output my.index
+///   xc index search --index my.index --queries queries.npy --top-k 10 --output answers.txt
+///   xc index evaluate --index my.index --queries queries.npy --top-k 10 --target-recall 0.95
+///   xc index refresh --index my.index --vectors moved.npy
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    Build(build::Args),
+    Search(search::Args),
+    Refresh(refresh::Args),
+    Evaluate(evaluate::Args),
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
+    match &args.command {
+        Command::Build(args) => build::run(args, context),
+        Command::Search(args) => search::run(args, context),
+        Command::Refresh(args) => refresh::run(args, context),
+        Command::Evaluate(args) => evaluate::run(args, context),
+    }
+}
+
+/// Vectors of a file, all finite.
+fn vectors(path: &Path) -> Result<Vectors, CliError> {
+    let vectors = Vectors::open(path, &ReadOptions::default())?;
+    if vectors.columns() == 0 {
+        return Err(CliError::usage(format_args!(
+            "{}: rows without values; expected at least one column",
+            path.display()
+        )));
+    }
+    vectors.check(0..vectors.rows())?;
+    Ok(vectors)
+}
+
+/// Queries of a file, as wide as the index.
+fn queries(path: &Path, index: &Index) -> Result<Vectors, CliError> {
+    let vectors = vectors(path)?;
+    let (found, expected) = (vectors.columns(), index.graph().width());
+    if found != expected {
+        let path = path.display();
+        return Err(CliError::usage(format_args!(
+            "{path}: vectors of {found} values; those of the index have {expected}"
+        )));
+    }
+    Ok(vectors)
+}
+
+fn rows(vectors: &Vectors) -> DenseRows<'_> {
+    DenseRows::new(vectors.values(), vectors.columns())
+}
+
+fn open(path: &Path, in_memory: bool) -> Result<Index, CliError> {
+    let mode = if in_memory { OpenMode::Read } else { OpenMode::Map };
+    Index::open(path, mode).map_err(|e| open_error(&e))
+}
+
+fn open_error(error: &OpenGraphError) -> CliError {
+    CliError::usage(chain(error))
+}
+
+fn build_error(path: &Path, error: &BuildError) -> CliError {
+    match error {
+        BuildError::Cancelled => CliError::interrupted(),
+        BuildError::Row { .. } | BuildError::Rows { .. } | BuildError::Width { .. } => CliError::input(path, error),
+        _ => CliError::usage(chain(error)),
+    }
+}
+
+/// Shows how vertices are linked, and stops after Ctrl-C.
+struct Watch<'a> {
+    context: &'a Context,
+    task: Mutex<Option<(Task, usize)>>,
+}
+
+impl<'a> Watch<'a> {
+    fn new(context: &'a Context) -> Self {
+        Self { context, task: Mutex::new(None) }
+    }
+}
+
+impl Cancel for Watch<'_> {
+    fn cancelled(&self) -> bool {
+        interrupted()
+    }
+}
+
+impl Observer for Watch<'_> {
+    fn linked(&self, done: usize, of: usize) {
+        let mut task = self.task.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let (task, before) = task.get_or_insert_with(|| (self.context.task("vectors linked", of as u64), 0));
+        task.advance(done.saturating_sub(*before) as u64);
+        *before = done;
+    }
+}

@@ -1,0 +1,83 @@
+//! `xc index search`.
+
+use super::{open, queries, rows};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::output::Output;
+use clap::ValueEnum;
+use std::io::{Cursor, Write as _};
+use std::path::PathBuf;
+use xc_ann::SearchParams;
+use xc_sparse::io::{write_prediction_jsonl, write_prediction_lines, write_prediction_npz};
+
+/// Find the best vectors of an index for each query
+///
+/// A line of the answers is `row:score` for each of the best, best first; rows count from 0.
+/// The score is the cosine, the inner product, or the squared distance with a minus.
+///
+/// Examples:
+///   xc index search --index my.index --queries queries.npy --top-k 10 --output answers.txt
+///   xc index search --index my.index --queries queries.npy --exact --output -
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(super) struct Args {
+    /// Folder of the index
+    #[arg(long, value_name = "DIR")]
+    index: PathBuf,
+    /// The queries, rows of an .npy file
+    #[arg(long, value_name = "FILE.npy")]
+    queries: PathBuf,
+    /// Answers of a query
+    #[arg(long, value_name = "K", default_value_t = 10)]
+    top_k: usize,
+    /// How far to look: vectors further off than the last answer by this share of its distance
+    /// are still followed [default: what the index was fitted to]
+    #[arg(long, value_name = "W", conflicts_with = "exact")]
+    search_width: Option<f32>,
+    /// Compare all vectors
+    #[arg(long)]
+    exact: bool,
+    /// File of the answers, or - for stdout
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+    /// How answers are written
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Form::Lines)]
+    output_format: Form,
+    /// Read the index into memory, in large pages, instead of mapping its file: opens slower, answers
+    /// faster
+    #[arg(long)]
+    in_memory: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    Lines,
+    Jsonl,
+    Npz,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
+    let mut output = Output::create(&args.output)?;
+    let index = open(&args.index, args.in_memory)?;
+    let asked = queries(&args.queries, &index)?;
+    let params = SearchParams { k: args.top_k, width: args.search_width.unwrap_or(index.width()) };
+    let found = if args.exact {
+        context.on_threads(|| index.exact(rows(&asked), args.top_k))
+    } else {
+        let found = context.on_threads(|| index.search_batch(rows(&asked), params, None));
+        found.map_err(|e| CliError::input(&args.queries, &e))?.0
+    };
+    context.check_interrupt()?;
+    let name = output.name().to_owned();
+    let failed = |e| CliError::write(&name, &e);
+    match args.output_format {
+        Form::Lines => write_prediction_lines(&mut output, &found, None).map_err(failed)?,
+        Form::Jsonl => write_prediction_jsonl(&mut output, &found, None).map_err(failed)?,
+        Form::Npz => {
+            let mut whole = Cursor::new(Vec::new());
+            write_prediction_npz(&mut whole, &found, index.rows().len()).map_err(failed)?;
+            output.write_all(whole.get_ref()).map_err(failed)?;
+        }
+    }
+    output.commit()
+}

@@ -1,0 +1,123 @@
+//! Indexes of vectors, from outside.
+
+mod program;
+
+use program::{Folder, contents, json};
+
+/// The bytes of an `.npy` file of rows.
+fn npy(rows: usize, columns: usize, value: impl Fn(usize, usize) -> f32) -> Vec<u8> {
+    let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
+    let len = (10 + header.len() + 1).div_ceil(64) * 64 - 10;
+    let mut out = b"\x93NUMPY\x01\x00".to_vec();
+    out.extend((len as u16).to_le_bytes());
+    out.extend(format!("{header:<width$}\n", width = len - 1).bytes());
+    for row in 0..rows {
+        (0..columns).for_each(|column| out.extend(value(row, column).to_le_bytes()));
+    }
+    out
+}
+
+fn value(row: usize, column: usize) -> f32 {
+    let mixed = (row * 31 + column * 17 + row * column * 7919) % 1009;
+    (row % 12) as f32 * ((column % 3) as f32 - 1.0) + mixed as f32 / 300.0
+}
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("rows.npy", npy(900, 20, value));
+    folder.write("queries.npy", npy(60, 20, |row, column| value(row * 13 + 1, column) + 0.01));
+    folder
+}
+
+#[test]
+fn an_index_answers_as_a_scan_does() {
+    let folder = folder();
+    for metric in ["l2", "cosine", "ip"] {
+        let told = json(&folder.ok(&format!(
+            "index build --vectors rows.npy --metric {metric} --output m.index --fit-queries queries.npy --json"
+        )));
+        assert!(told["fitted"]["recall"].as_f64().unwrap() >= 0.95, "{told}");
+        let scanned = folder.ok("index search --index m.index --queries queries.npy --top-k 5 --exact");
+        let wide = folder.ok("index search --index m.index --queries queries.npy --top-k 5 --search-width inf");
+        assert_eq!(scanned.lines().count(), 60);
+        assert_eq!(scanned, wide, "{metric}");
+        let one = folder.ok("index search --index m.index --queries queries.npy --top-k 5 --threads 1 --in-memory");
+        assert_eq!(one, folder.ok("index search --index m.index --queries queries.npy --top-k 5"));
+        let report = json(&folder.ok(
+            "index evaluate --index m.index --queries queries.npy --target-recall 0.95 --plot p.svg --runs 1 --json",
+        ));
+        assert!(report["recall"].as_f64().unwrap() >= 0.95 && report["qps"].as_f64().unwrap() > 0.0, "{report}");
+        assert!(folder.read("p.svg").contains("<svg"));
+    }
+    let jsonl = folder.ok("index search --index m.index --queries queries.npy --top-k 2 --output-format jsonl");
+    assert_eq!(jsonl.lines().count(), 60);
+    let table = folder.ok("index evaluate --index m.index --queries queries.npy --runs 1");
+    assert!(table.contains("search width") && table.contains("bytes a vector"), "{table}");
+}
+
+#[test]
+fn threads_change_no_byte_of_an_index() {
+    let folder = folder();
+    for threads in [1, 2, 3] {
+        folder.ok(&format!("index build --vectors rows.npy --metric l2 --output m{threads} --threads {threads}"));
+        assert_eq!(contents(&folder.path(&format!("m{threads}"))), contents(&folder.path("m1")));
+    }
+}
+
+#[test]
+fn a_refresh_follows_vectors_that_moved() {
+    let folder = folder();
+    folder.ok("index build --vectors rows.npy --metric l2 --output m.index");
+    let before = contents(&folder.path("m.index"));
+    let told = json(&folder.ok("index refresh --index m.index --vectors rows.npy --json"));
+    assert_eq!((&told["refresh"]["policy"], contents(&folder.path("m.index")) == before), (&"codes".into(), true));
+    folder
+        .write("moved.npy", npy(900, 20, |row, column| value(row, column) + value(column * 50 + row, row % 19) * 0.3));
+    for policy in ["", "--policy search", "--policy two-hops", "--policy both", "--policy rebuild"] {
+        folder.ok(&format!("index refresh --index m.index --vectors moved.npy --output new.index {policy}"));
+        let wide = "index search --index new.index --queries queries.npy --top-k 5";
+        assert_eq!(folder.ok(&format!("{wide} --search-width inf")), folder.ok(&format!("{wide} --exact")), "{policy}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_said_in_one_line() {
+    let folder = folder();
+    folder.ok("index build --vectors rows.npy --metric cosine --output m.index");
+    folder.write("narrow.npy", npy(3, 7, value));
+    folder.write("nan.npy", npy(3, 20, |row, column| if (row, column) == (2, 4) { f32::NAN } else { 1.0 }));
+    folder.write("zero.npy", npy(3, 20, |row, _| if row == 1 { 0.0 } else { 1.0 }));
+    folder.write("none.npy", npy(0, 20, value));
+    for (arguments, code, expected) in [
+        ("index search --index m.index --queries narrow.npy", 2, "vectors of 7 values; those of the index have 20"),
+        ("index search --index m.index --queries nan.npy", 2, "nan.npy"),
+        ("index search --index m.index --queries zero.npy", 2, "query 1: all values are 0"),
+        ("index search --index m.index --queries queries.npy --search-width nan", 2, "search width NaN"),
+        ("index search --index rows.npy --queries queries.npy", 2, "rows.npy"),
+        ("index evaluate --index m.index --queries none.npy", 2, "none.npy: no queries"),
+        ("index evaluate --index m.index --queries queries.npy --target-recall 2", 2, "a share from 0 to 1"),
+        ("index refresh --index m.index --vectors queries.npy", 2, "60 vectors of 20 values; the index has 900 of 20"),
+        ("index build --vectors nan.npy --metric l2 --output x", 2, "nan.npy"),
+        ("index build --vectors rows.npy --metric l2 --output x --degree 65", 2, "degree 65"),
+        ("index build --vectors rows.npy --metric l2 --output x --keep 0", 2, "keep is 0"),
+        ("index build --vectors rows.npy --metric l2 --output x --top-k 0", 2, "--top-k 0"),
+        ("index build --vectors rows.npy --metric l2 --output x --max-memory 100k", 3, "--max-memory"),
+        ("index build --vectors rows.npy --metric l2 --output x --target-recall 0 --min-recall 1", 2, "--min-recall 1"),
+    ] {
+        let got = folder.xc(arguments);
+        let is_one_line = got.stderr.starts_with("xc: error: ") && got.stderr.lines().count() == 1;
+        assert!(got.code == code && got.stdout.is_empty() && is_one_line, "{arguments}: {} {}", got.code, got.stderr);
+        assert!(got.stderr.contains(expected), "{arguments}: {}", got.stderr);
+        assert!(!folder.path("x").exists(), "{arguments}");
+    }
+    // Fewer rows than are wanted, and none at all.
+    folder.write("few.npy", npy(3, 20, value));
+    for (rows, lines) in [("few.npy", 3), ("none.npy", 0)] {
+        folder.ok(&format!("index build --vectors {rows} --metric l2 --output s.index"));
+        let found = folder.ok("index search --index s.index --queries queries.npy --top-k 10");
+        assert!(
+            found.lines().count() == 60 && found.lines().all(|line| line.split_whitespace().count() == lines),
+            "{rows}"
+        );
+    }
+}
