@@ -9,6 +9,7 @@ use crate::query::SearchParams;
 use crate::search::Reach;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use xc_sparse::DenseRows;
 
 /// Vertices that a measurement asks for.
@@ -46,13 +47,15 @@ pub struct Refreshed {
 }
 
 impl Graph {
-    /// Adds rows: `new` are their numbers in `rows`, none of which the graph has.
+    /// Adds rows: `new` are their numbers in `rows`, none of which the graph has. Each becomes a vertex
+    /// of its own, even where it equals another.
     ///
     /// *Cost*: as a build for each row, and a copy of codes and edges for each call: many rows in one
     /// call are cheaper than one by one.
     ///
     /// # Errors
-    /// A row that no graph may have, or it was cancelled; the graph is as before then.
+    /// A row that no graph may have or that this one has, or it was cancelled; the graph is as before
+    /// then.
     ///
     /// # Panics
     /// If `rows` has another width or lacks a row.
@@ -67,6 +70,11 @@ impl Graph {
     fn add(&mut self, rows: DenseRows<'_>, new: &[u32], observer: &dyn Observer) -> Result<(), BuildError> {
         assert_eq!(rows.width(), self.width(), "coordinates of the rows, and of the graph");
         let kept = check_rows(rows, new, self.params.metric)?;
+        let there = self.items.vertices(1 + new.iter().copied().max().unwrap_or(0).max(self.items.largest()) as usize);
+        let mut twice = HashSet::with_capacity(new.len());
+        if let Some(&row) = new.iter().find(|&&row| there[row as usize] != LAST || !twice.insert(row)) {
+            return Err(BuildError::Present { row: row as usize });
+        }
         if kept.is_empty() {
             return Ok(());
         }
@@ -184,7 +192,7 @@ impl Graph {
         before: f64,
         observer: &dyn Observer,
     ) -> Result<Refreshed, BuildError> {
-        // The study of drift: small losses come back with a short search, larger ones need more.
+        // Small losses come back with a short search, larger ones need more.
         let mut last = Refreshed { policy: Refresh::Codes, before, after: before };
         for policy in [Refresh::Search(32), Refresh::TwoHops, Refresh::Rebuild] {
             self.repair(rows, policy, observer)?;
@@ -215,7 +223,7 @@ impl Graph {
         let live: Vec<u32> = self.items.first().iter().copied().filter(|&row| row != LAST).collect();
         let kept = check_rows(rows, &live, self.params.metric)?;
         if kept.len() < live.len() {
-            let kept_set: std::collections::HashSet<u32> = kept.into_iter().collect();
+            let kept_set: HashSet<u32> = kept.into_iter().collect();
             let is_zero =
                 |vertex: &u32| self.items.is_live(*vertex) && !kept_set.contains(&self.items.first()[*vertex as usize]);
             let zeros: Vec<u32> =
@@ -242,7 +250,7 @@ impl Graph {
             }
             Refresh::Rebuild => {
                 let fitted = self.fitted;
-                *self = Self::build(rows, &self.params, observer)?;
+                *self = Self::build_of(rows, &self.live_rows(), &self.params, observer)?;
                 self.fitted = fitted;
                 return Ok(());
             }

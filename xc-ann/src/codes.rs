@@ -289,15 +289,16 @@ impl Loop for Encode<'_> {
 /// Added to a small number, the bits below are those of the nearest integer, ties to even.
 const TO_SIGNED: f32 = 12_582_912.0;
 
-/// The mean of rows, for metrics that distances decide: of unit vectors for the cosine.
-pub(crate) fn mean_of(rows: DenseRows<'_>, metric: Metric) -> Vec<f32> {
-    if metric == Metric::InnerProduct || rows.is_empty() {
+/// The mean of some rows, for metrics that distances decide: of unit vectors for the cosine.
+pub(crate) fn mean_of(rows: DenseRows<'_>, listed: &[u32], metric: Metric) -> Vec<f32> {
+    if metric == Metric::InnerProduct || listed.is_empty() {
         return Vec::new();
     }
     let mut sums = vec![0.0f64; rows.width()];
-    for row in rows.iter() {
+    for &row in listed {
+        let row = rows.row(row as usize);
         let unit = if metric.is_angular() { unit_scale(row.iter().copied()) } else { 1.0 };
         sums.iter_mut().zip(row).for_each(|(sum, &value)| *sum += f64::from(value) * unit);
     }
-    sums.iter().map(|sum| (sum / rows.len() as f64) as f32).collect()
+    sums.iter().map(|sum| (sum / listed.len() as f64) as f32).collect()
 }

@@ -40,6 +40,12 @@ pub enum BuildError {
         /// What was asked for.
         factor: f32,
     },
+    /// A row that is there already.
+    #[error("row {row} is in the graph already, or stands twice among the new ones")]
+    Present {
+        /// The row, from 0.
+        row: usize,
+    },
     /// More rows than numbers for them.
     #[error("{n} rows, expected fewer than 2^32 - 1")]
     Rows {

@@ -36,7 +36,8 @@ impl Filter<'_> {
 
 /// Vertices that may be answers.
 #[derive(Debug)]
-pub(crate) struct Allowed {
+pub(crate) struct Allowed<'a> {
+    filter: Option<&'a Filter<'a>>,
     /// All, where there are no bits.
     pub(crate) bits: Option<Vec<u64>>,
     pub(crate) n_vertices: usize,
@@ -45,7 +46,12 @@ pub(crate) struct Allowed {
     list: OnceLock<Vec<u32>>,
 }
 
-impl Allowed {
+impl Allowed<'_> {
+    /// Whether a row of a vertex that passes does so itself: equal rows are one vertex.
+    pub(crate) fn row_passes(&self, row: u32) -> bool {
+        self.filter.is_none_or(|filter| filter.passes(row))
+    }
+
     /// The vertices that pass, ascending.
     pub(crate) fn list(&self) -> &[u32] {
         self.list.get_or_init(|| {
@@ -60,10 +66,10 @@ impl Allowed {
 
 impl Graph {
     /// The vertices that pass a filter and are not deleted.
-    pub(crate) fn allowed(&self, filter: Option<&Filter<'_>>) -> Allowed {
+    pub(crate) fn allowed<'a>(&self, filter: Option<&'a Filter<'a>>) -> Allowed<'a> {
         let n = self.codes.len();
         if filter.is_none() && self.items.all_live() {
-            return Allowed { bits: None, n_vertices: n, scans: false, list: OnceLock::new() };
+            return Allowed { filter: None, bits: None, n_vertices: n, scans: false, list: OnceLock::new() };
         }
         let mut bits = vec![0u64; n.div_ceil(64)];
         let passes = |row: u32| filter.is_none_or(|filter| filter.passes(row));
@@ -72,6 +78,6 @@ impl Graph {
         }
         let n_vertices = bits.iter().map(|word| word.count_ones() as usize).sum::<usize>();
         let scans = filter.is_some() && n_vertices.saturating_mul(n_vertices) < SCANNED.saturating_mul(n);
-        Allowed { bits: Some(bits), n_vertices, scans, list: OnceLock::new() }
+        Allowed { filter, bits: Some(bits), n_vertices, scans, list: OnceLock::new() }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::build::{self, Linking};
 use crate::codes::{self, Codes};
-use crate::edges::EdgeRows;
+use crate::edges::{EdgeRows, NONE};
 use crate::error::BuildError;
 use crate::fit::Fitted;
 use crate::items::Items;
@@ -108,9 +108,28 @@ impl Graph {
     /// # Errors
     /// See [`BuildError`].
     pub fn build(rows: DenseRows<'_>, params: &BuildParams, observer: &dyn Observer) -> Result<Self, BuildError> {
+        if rows.len() >= NONE as usize {
+            return Err(BuildError::Rows { n: rows.len() });
+        }
+        Self::build_of(rows, &(0..rows.len() as u32).collect::<Vec<_>>(), params, observer)
+    }
+
+    /// [`Graph::build`] over some of the rows.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    ///
+    /// # Panics
+    /// If a listed row is not there.
+    pub fn build_of(
+        rows: DenseRows<'_>,
+        listed: &[u32],
+        params: &BuildParams,
+        observer: &dyn Observer,
+    ) -> Result<Self, BuildError> {
         params.check(rows.width())?;
-        let items = Items::new(rows, params.metric)?;
-        let mut codes = Codes::new(params.metric, rows.width(), codes::mean_of(rows, params.metric));
+        let items = Items::new(rows, listed, params.metric)?;
+        let mut codes = Codes::new(params.metric, rows.width(), codes::mean_of(rows, listed, params.metric));
         codes.encode(rows, items.first());
         let n = codes.len();
         let edges = EdgeRows::new(n, params.degree);

@@ -44,27 +44,20 @@ pub(crate) struct Items {
 }
 
 impl Items {
-    /// Rows in their order, or by falling length where inner products are compared: large ones are
+    /// The listed rows in their order, or by falling length where inner products are compared: large ones are
     /// answers more often than others, and then lie together. Rows of zeros have no direction and
     /// are left out of angular metrics.
-    pub(crate) fn new(rows: DenseRows<'_>, metric: Metric) -> Result<Self, BuildError> {
-        if rows.len() >= LAST as usize {
-            return Err(BuildError::Rows { n: rows.len() });
+    pub(crate) fn new(rows: DenseRows<'_>, listed: &[u32], metric: Metric) -> Result<Self, BuildError> {
+        let square = |row: u32| rows.row(row as usize).iter().map(|&v| f64::from(v) * f64::from(v)).sum::<f64>();
+        let squares: Vec<f64> = listed.par_iter().map(|&row| square(row)).collect();
+        if let Some(at) = squares.iter().position(|s| is_beyond(*s)) {
+            return Err(BuildError::Row { row: listed[at] as usize });
         }
-        let squares: Vec<f64> = rows
-            .values()
-            .par_chunks(rows.width())
-            .map(|row| row.iter().map(|&v| f64::from(v) * f64::from(v)).sum())
-            .collect();
-        if let Some(row) = squares.iter().position(|s| is_beyond(*s)) {
-            return Err(BuildError::Row { row });
-        }
-        let mut by_hash: Vec<(u64, u32)> = rows
-            .values()
-            .par_chunks(rows.width())
-            .enumerate()
-            .filter(|(row, _)| !metric.is_angular() || squares[*row] > 0.0)
-            .map(|(row, values)| (xxh3_64(bytemuck::cast_slice(values)), row as u32))
+        let mut by_hash: Vec<(u64, u32)> = listed
+            .par_iter()
+            .zip(&squares)
+            .filter(|(_, square)| !metric.is_angular() || **square > 0.0)
+            .map(|(&row, _)| (xxh3_64(bytemuck::cast_slice(rows.row(row as usize))), row))
             .collect();
         by_hash.par_sort_unstable();
         let is_equal = |a: u32, b: u32| rows.row(a as usize) == rows.row(b as usize);
@@ -83,7 +76,9 @@ impl Items {
             }
         }
         if metric == Metric::InnerProduct {
-            first.par_sort_unstable_by(|a, b| squares[*b as usize].total_cmp(&squares[*a as usize]).then(a.cmp(b)));
+            let mut by_length: Vec<(f64, u32)> = first.par_iter().map(|&row| (square(row), row)).collect();
+            by_length.par_sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            first = by_length.into_iter().map(|(_, row)| row).collect();
         } else {
             first.par_sort_unstable();
         }

@@ -168,7 +168,7 @@ impl Graph {
         queries: DenseRows<'_>,
         first: usize,
         how: (Wanted, f32),
-        allowed: &Allowed,
+        allowed: &Allowed<'_>,
         scratch: &mut Scratch,
         mut each: impl FnMut(usize, &[Scored]),
     ) -> Result<Effort, QueryError> {
@@ -208,7 +208,7 @@ impl Graph {
                     effort += self.scan(&slots[0], allowed, wanted, &mut scanned);
                     kept.clear();
                     kept.extend_from_slice(&scanned);
-                    effort.exact += self.rank(rows, vector, wanted, kept, exact);
+                    effort.exact += self.rank(rows, vector, wanted, kept, allowed, exact);
                     each(query, exact.sorted());
                 }
                 Ok(effort)
@@ -221,7 +221,7 @@ impl Graph {
         rows: DenseRows<'_>,
         queries: DenseRows<'_>,
         (wanted, width): (Wanted, f32),
-        allowed: &Allowed,
+        allowed: &Allowed<'_>,
         passes: impl Fn(u32) -> bool,
         scratch: &mut Scratch,
         mut each: impl FnMut(usize, &[Scored]),
@@ -266,7 +266,7 @@ impl Graph {
             } else {
                 kept.extend(slot.best.kept().map(|(_, vertex)| vertex));
             }
-            effort.exact += self.rank(rows, queries.row(query), wanted, kept, exact);
+            effort.exact += self.rank(rows, queries.row(query), wanted, kept, allowed, exact);
             each(query, exact.sorted());
         };
         interleaved(&searched, slots, queries.len(), begin, ask, done);
@@ -274,26 +274,34 @@ impl Graph {
     }
 
     /// Scores rows of vertices exactly.
-    fn rank(&self, rows: DenseRows<'_>, query: &[f32], wanted: Wanted, kept: &[u32], exact: &mut TopK) -> u64 {
+    fn rank(
+        &self,
+        rows: DenseRows<'_>,
+        query: &[f32],
+        wanted: Wanted,
+        kept: &[u32],
+        allowed: &Allowed<'_>,
+        exact: &mut TopK,
+    ) -> u64 {
         let (k, least) = match wanted {
             Wanted::Nearest(k) => (k, f32::NEG_INFINITY),
             Wanted::Above(score, most) => (most, score),
         };
         exact.reset(k.min(self.items.len()));
         for &vertex in kept {
-            let mut of = self.items.rows(vertex);
-            let Some(label) = of.next() else { continue };
-            let score = self.params.metric.score(query, rows.row(label as usize));
+            // All rows of a vertex are equal.
+            let Some(first) = self.items.rows(vertex).next() else { continue };
+            let score = self.params.metric.score(query, rows.row(first as usize));
             if score >= least {
-                exact.push(Scored { label, score });
-                of.for_each(|label| exact.push(Scored { label, score }));
+                let passing = self.items.rows(vertex).filter(|&row| allowed.row_passes(row));
+                passing.for_each(|label| exact.push(Scored { label, score }));
             }
         }
         kept.len() as u64
     }
 
     /// Compares all vertices that pass.
-    fn scan(&self, slot: &Slot, allowed: &Allowed, wanted: Wanted, found: &mut Vec<u32>) -> Effort {
+    fn scan(&self, slot: &Slot, allowed: &Allowed<'_>, wanted: Wanted, found: &mut Vec<u32>) -> Effort {
         let keep = match wanted {
             Wanted::Nearest(k) => spared(k).min(allowed.n_vertices),
             Wanted::Above(..) => allowed.n_vertices,

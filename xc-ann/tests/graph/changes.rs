@@ -1,5 +1,5 @@
 use crate::made::{build, clustered};
-use xc_ann::{Graph, Metric, Quiet, Refresh, SearchParams, exact, recall};
+use xc_ann::{BuildError, Graph, Metric, Quiet, Refresh, SearchParams, exact, recall};
 use xc_hash::stream::Stream;
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::{DenseMatrix, DenseRows};
@@ -75,6 +75,29 @@ fn all_rows_may_go_and_the_first_may_come() {
         empty.insert(rows.view(), &(0..70).collect::<Vec<_>>(), &Quiet).unwrap();
         assert_eq!(found(&empty, rows.view()), (0..70).collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn what_is_deleted_stays_so_after_a_rebuild() {
+    let (rows, moved) = (clustered(300, 8, 5, 1), clustered(300, 8, 6, 1));
+    for metric in Metric::ALL {
+        let mut graph = build(rows.view(), metric);
+        graph.delete(&(0..100).collect::<Vec<_>>());
+        graph.refresh(moved.view(), Some(Refresh::Rebuild), &Quiet).unwrap();
+        assert_eq!(found(&graph, moved.view()), (100..300).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_row_comes_once() {
+    let rows = clustered(60, 8, 5, 1);
+    let mut graph = build(rows.view(), Metric::L2);
+    graph.delete(&[7, 8]);
+    assert_eq!(graph.insert(rows.view(), &[7, 6], &Quiet), Err(BuildError::Present { row: 6 }));
+    assert_eq!(graph.insert(rows.view(), &[7, 7], &Quiet), Err(BuildError::Present { row: 7 }));
+    assert_eq!(graph.len(), 58, "nothing changed");
+    graph.insert(rows.view(), &[8, 7], &Quiet).unwrap();
+    assert_eq!(found(&graph, rows.view()), (0..60).collect::<Vec<_>>());
 }
 
 #[test]
