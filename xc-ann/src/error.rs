@@ -82,7 +82,7 @@ pub enum QueryError {
         query: usize,
     },
     /// A width that is none.
-    #[error("search width {width}, expected a number from 0 on")]
+    #[error("search width {width}, expected a number above -1")]
     SearchWidth {
         /// What was asked for.
         width: f32,

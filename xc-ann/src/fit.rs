@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 use xc_hash::stream::{Purpose, Stream, name};
 use xc_sparse::{DenseMatrix, DenseRows};
 
-/// Widths are tried up to this.
+/// Widths are tried from here to there.
+const NARROWEST: f32 = -0.5;
 const WIDEST: f32 = 16.0;
 /// Halvings of the interval of widths.
-const HALVINGS: usize = 9;
+const HALVINGS: usize = 8;
 
 /// A search width, and what it reaches on the queries that it was found with.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,30 +49,26 @@ impl Graph {
             let (found, _) = self.search_batch(rows, queries, SearchParams { k, width }, None)?;
             Ok(recall(&found, &truth))
         };
-        let (mut low, mut high) = (0.0, 0.05);
-        let mut best = reached(low)?;
-        if best < target {
+        let (mut low, mut high) = (NARROWEST, 0.0);
+        let mut best = reached(high)?;
+        let mut step = 0.1;
+        while best < target && high < WIDEST {
+            (low, high, step) = (high, high + step, 2.0 * step);
             best = reached(high)?;
-            while best < target && high < WIDEST {
-                (low, high) = (high, 2.0 * high);
-                best = reached(high)?;
-            }
-            if best < target {
-                high = f32::INFINITY;
-                best = reached(high)?;
-            } else {
-                for _ in 0..HALVINGS {
-                    let middle = 0.5 * (low + high);
-                    let of_middle = reached(middle)?;
-                    if of_middle < target {
-                        low = middle;
-                    } else {
-                        (high, best) = (middle, of_middle);
-                    }
+        }
+        if best < target {
+            high = f32::INFINITY;
+            best = reached(high)?;
+        } else {
+            for _ in 0..HALVINGS {
+                let middle = 0.5 * (low + high);
+                let of_middle = reached(middle)?;
+                if of_middle < target {
+                    low = middle;
+                } else {
+                    (high, best) = (middle, of_middle);
                 }
             }
-        } else {
-            high = 0.0;
         }
         let fitted = Fitted { k, target, width: high, recall: best, n_queries: queries.len() };
         self.fitted = Some(fitted);

@@ -23,8 +23,8 @@ pub struct SearchParams {
     /// Answers of a query.
     pub k: usize,
     /// How far to look: a vertex is expanded while it is no further off than the last answer and this
-    /// share of its distance (of the score, for inner products). 0 is fast and coarse; infinity compares
-    /// all rows, and exactly. [`Graph::fit`] finds the least that reaches a recall.
+    /// share of its distance (of the score, for inner products). Above -1: -0.2 is fast and coarse, 0.1
+    /// finds nearly all, infinity compares all rows, and exactly. [`Graph::fit`] finds the least that reaches a recall.
     pub width: f32,
 }
 
@@ -182,7 +182,7 @@ impl Graph {
             }
         }
         let (wanted, width) = how;
-        if width.is_nan() || width < 0.0 {
+        if width.is_nan() || width <= -1.0 {
             return Err(QueryError::SearchWidth { width });
         }
         let k = match wanted {
@@ -328,7 +328,7 @@ impl Graph {
             Metric::L2 | Metric::InnerProduct => -score,
             Metric::Cosine => 2.0 - 2.0 * score,
         };
-        let key = key + (0.02 + width) * key.abs();
+        let key = key + (0.02 + width.max(0.0)) * key.abs();
         if key.is_nan() { f32::INFINITY } else { key }
     }
 }

@@ -27,7 +27,8 @@ pub(crate) const TURNS: usize = 4;
 pub(crate) struct Reach {
     /// Vertices that are kept.
     pub(crate) keep: usize,
-    /// A vertex is expanded while its key is at most that of the worst kept one, and this share of it.
+    /// A vertex is expanded while its key is at most that of the worst kept one, and this share of it;
+    /// above -1.
     pub(crate) slack: f32,
     /// All vertices up to this key are wanted, whatever their number.
     pub(crate) within: f32,
@@ -166,8 +167,10 @@ impl<F: Fn(u32) -> bool> Searched<'_, F> {
     #[inline(always)]
     fn compare(&self, slot: &mut Slot) {
         let Fresh { vertices, len } = &slot.fresh;
-        let (mut keys, limit) = ([0.0; TOGETHER], self.limit(&slot.best));
-        let mut near = product::keys(self.isa, slot.query.view(), self.coded, &vertices[..*len], limit, &mut keys);
+        let mut keys = [0.0; TOGETHER];
+        // Under a slack below 0 vertices may be kept that are not worth a look.
+        let bar = self.limit(&slot.best).max(slot.best.worst());
+        let mut near = product::keys(self.isa, slot.query.view(), self.coded, &vertices[..*len], bar, &mut keys);
         slot.effort.distances += *len as u64;
         while near != 0 {
             let at = near.trailing_zeros() as usize;

@@ -92,7 +92,7 @@ fn what_does_not_fit_is_said_in_one_line() {
         ("index search --index m.index --queries narrow.npy", 2, "vectors of 7 values; those of the index have 20"),
         ("index search --index m.index --queries nan.npy", 2, "nan.npy"),
         ("index search --index m.index --queries zero.npy", 2, "query 1: all values are 0"),
-        ("index search --index m.index --queries queries.npy --search-width nan", 2, "search width NaN"),
+        ("index search --index m.index --queries queries.npy --search-width -1", 2, "search width -1, expected a number above -1"),
         ("index search --index rows.npy --queries queries.npy", 2, "rows.npy"),
         ("index evaluate --index m.index --queries none.npy", 2, "none.npy: no queries"),
         ("index evaluate --index m.index --queries queries.npy --target-recall 2", 2, "a share from 0 to 1"),

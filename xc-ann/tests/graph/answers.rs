@@ -84,7 +84,7 @@ proptest! {
     }
 
     #[test]
-    fn a_query_alone_is_answered_as_in_a_batch(n in 1usize..600, k in 1usize..70, width in 0f32..0.5, seed: u64, metric in 0usize..3) {
+    fn a_query_alone_is_answered_as_in_a_batch(n in 1usize..600, k in 1usize..70, width in -0.5f32..0.5, seed: u64, metric in 0usize..3) {
         let (rows, queries) = (clustered(n, 20, 7, seed), clustered(70, 20, 7, seed ^ 1));
         let (graph, params) = (build(rows.view(), Metric::ALL[metric]), SearchParams { k, width });
         let (found, of_batch) = graph.search_batch(rows.view(), queries.view(), params, None).unwrap();
@@ -169,7 +169,7 @@ fn what_cannot_be_searched_is_refused() {
     assert_eq!(search(&[1.0, f32::NAN, 0.0, 0.0], 0.1), Err(QueryError::NotFinite { query: 0 }));
     assert_eq!(search(&[f32::MAX; 4], 0.1), Err(QueryError::NotFinite { query: 0 }));
     assert_eq!(search(&[0.0, -0.0, 0.0, 0.0], 0.1), Err(QueryError::Zero { query: 0 }));
-    assert_eq!(search(&[1.0; 4], -0.1), Err(QueryError::SearchWidth { width: -0.1 }));
+    assert_eq!(search(&[1.0; 4], -1.0), Err(QueryError::SearchWidth { width: -1.0 }));
     let mut bad = clustered(70, 4, 3, 1);
     bad.values[4 * 66 + 1] = f32::INFINITY;
     assert_eq!(build_error(&bad, |_| {}), BuildError::Row { row: 66 });

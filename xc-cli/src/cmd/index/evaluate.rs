@@ -37,7 +37,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "K", default_value_t = 10)]
     top_k: usize,
     /// Measure at this width alone
-    #[arg(long, value_name = "W")]
+    #[arg(long, value_name = "W", allow_negative_numbers = true)]
     search_width: Option<f32>,
     /// Measure at the least width that finds this share of the best, too
     #[arg(long, value_name = "R", conflicts_with = "search_width")]
@@ -55,7 +55,7 @@ pub(super) struct Args {
 }
 
 /// Widths that are tried.
-const WIDTHS: [f32; 12] = [0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.13, 0.17, 0.22, 0.3, 0.4, 0.6];
+const WIDTHS: [f32; 14] = [-0.2, -0.1, 0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.13, 0.17, 0.22, 0.3, 0.4, 0.6];
 
 /// What a search at a width does; means of a query.
 #[derive(Clone, Copy, Debug, Serialize)]

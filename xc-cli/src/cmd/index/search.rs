@@ -32,7 +32,7 @@ pub(super) struct Args {
     top_k: usize,
     /// How far to look: vectors further off than the last answer by this share of its distance
     /// are still followed [default: what the index was fitted to]
-    #[arg(long, value_name = "W", conflicts_with = "exact")]
+    #[arg(long, value_name = "W", conflicts_with = "exact", allow_negative_numbers = true)]
     search_width: Option<f32>,
     /// Compare all vectors
     #[arg(long)]
