@@ -49,6 +49,15 @@ fn an_index_answers_as_a_scan_does() {
         assert!(report["recall"].as_f64().unwrap() >= 0.95 && report["qps"].as_f64().unwrap() > 0.0, "{report}");
         assert!(folder.read("p.svg").contains("<svg"));
     }
+    let fvecs: Vec<u8> = (0..60)
+        .flat_map(|row| {
+            [20i32.to_le_bytes()].into_iter().chain((0..20).map(move |c| (value(row * 13 + 1, c) + 0.01).to_le_bytes()))
+        })
+        .flatten()
+        .collect();
+    folder.write("queries.fvecs", fvecs);
+    let search = |queries: &str| folder.ok(&format!("index search --index m.index --queries {queries} --top-k 5"));
+    assert_eq!(search("queries.fvecs"), search("queries.npy"));
     let jsonl = folder.ok("index search --index m.index --queries queries.npy --top-k 2 --output-format jsonl");
     assert_eq!(jsonl.lines().count(), 60);
     let table = folder.ok("index evaluate --index m.index --queries queries.npy --runs 1");
@@ -92,7 +101,11 @@ fn what_does_not_fit_is_said_in_one_line() {
         ("index search --index m.index --queries narrow.npy", 2, "vectors of 7 values; those of the index have 20"),
         ("index search --index m.index --queries nan.npy", 2, "nan.npy"),
         ("index search --index m.index --queries zero.npy", 2, "query 1: all values are 0"),
-        ("index search --index m.index --queries queries.npy --search-width -1", 2, "search width -1, expected a number above -1"),
+        (
+            "index search --index m.index --queries queries.npy --search-width -1",
+            2,
+            "search width -1, expected a number above -1",
+        ),
         ("index search --index rows.npy --queries queries.npy", 2, "rows.npy"),
         ("index evaluate --index m.index --queries none.npy", 2, "none.npy: no queries"),
         ("index evaluate --index m.index --queries queries.npy --target-recall 2", 2, "a share from 0 to 1"),

@@ -7,6 +7,7 @@
 //! | JSONL | text, or sparse features | ids or names | [`read_instances`] |
 //! | fastText | text | names | [`read_text`] |
 //! | npz, npy | sparse or dense features | from a second file | [`read_dataset`] |
+//! | npy, fvecs, bvecs, ivecs, fbin, u8bin | dense vectors | | [`Vectors::open`] |
 //!
 //! ```
 //! use xc_sparse::atomic::write_file;
@@ -54,7 +55,7 @@ mod stream;
 mod vectors;
 mod write;
 
-use formats::{fasttext, jsonl, npy, npz, svmlight, xc_text};
+use formats::{fasttext, jsonl, npy, npz, svmlight, vecs, xc_text};
 
 pub use dataset::{
     Instances, LabelLists, TextBlocks, TextDataset, holds_text, open_text, read_dataset, read_instances, read_labels,
@@ -78,5 +79,6 @@ pub use predictions::{
 pub use source::{Compression, Source};
 pub use stream::{Content, InstanceBuffer, InstanceReader};
 pub use svmlight::{SvmlightBases, push_svmlight_row, write_svmlight};
+pub use vecs::{write_fbin, write_fvecs};
 pub use vectors::Vectors;
 pub use xc_text::{HeaderRule, XcHeader, push_xc_header, push_xc_row, write_xc, write_xc_features, write_xc_labels};

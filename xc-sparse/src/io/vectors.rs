@@ -4,7 +4,9 @@ use super::error::{ArrayProblem, ReadError, ReadErrorKind};
 use super::npy::{NpyError, NpyHeader, check_dense, locate_in, read_npy};
 use super::options::ReadOptions;
 use super::source::Compression;
+use super::vecs::VectorFile;
 use crate::buffer::Buffer;
+use crate::rows::DenseMatrix;
 use crate::store::map_elements;
 use rayon::prelude::*;
 use std::fs::File;
@@ -27,7 +29,8 @@ pub struct Vectors {
 impl Vectors {
     /// Opens a two-dimensional `.npy` file. Little-endian f32 in C order that is not compressed is
     /// mapped, so that rows are read when they are asked for; anything else that [`read_npy`] takes
-    /// is read and converted.
+    /// is read and converted, as are files whose names end in `.fvecs`, `.bvecs`, `.ivecs`, `.fbin` or
+    /// `.u8bin`.
     ///
     /// As long as it is mapped no other program may change the file.
     ///
@@ -37,6 +40,10 @@ impl Vectors {
     /// As [`read_npy`].
     pub fn open(path: &Path, options: &ReadOptions) -> Result<Self, ReadError> {
         let name = path.display().to_string();
+        if let Some(kind) = VectorFile::of_name(path) {
+            let DenseMatrix { rows, columns, values } = kind.read(path, options)?;
+            return Ok(Self { name, rows, columns, values: values.into(), is_mapped: false });
+        }
         if let Some(mapped) = Self::map(path, &name)? {
             return Ok(mapped);
         }

@@ -26,8 +26,8 @@ use xc_sparse::store::ContainerWriter;
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// The vectors, rows of an .npy file
-    #[arg(long, value_name = "FILE.npy")]
+    /// The vectors
+    #[arg(long, value_name = "FILE")]
     vectors: PathBuf,
     /// What is compared: Euclidean distance, cosine or inner product
     #[arg(long, value_parser = named::<Metric, 3>(["l2", "cosine", "ip"]))]
@@ -49,7 +49,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "X")]
     factor: Option<f32>,
     /// Queries to fit the search width with
-    #[arg(long, value_name = "FILE.npy")]
+    #[arg(long, value_name = "FILE")]
     fit_queries: Option<PathBuf>,
     /// Answers of a query that the width is fitted for
     #[arg(long, value_name = "K", default_value_t = 10)]

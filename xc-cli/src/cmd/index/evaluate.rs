@@ -30,8 +30,8 @@ pub(super) struct Args {
     /// Folder of the index
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// The queries, rows of an .npy file
-    #[arg(long, value_name = "FILE.npy")]
+    /// The queries
+    #[arg(long, value_name = "FILE")]
     queries: PathBuf,
     /// Answers of a query
     #[arg(long, value_name = "K", default_value_t = 10)]

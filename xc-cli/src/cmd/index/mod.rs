@@ -18,9 +18,10 @@ use xc_sparse::{Cancel, DenseRows};
 
 /// Search among vectors: nearest ones, or those of the largest inner product
 ///
-/// Vectors are rows of an .npy file. An index is a folder: a graph over 8-bit codes of the
-/// rows, and the rows, which rank the answers. The same rows and options give the same bytes
-/// and answers at any number of threads.
+/// Vectors are rows of an .npy file, or of an .fvecs, .bvecs, .ivecs, .fbin or .u8bin one. An
+/// index is a folder: a graph over 8-bit codes of the rows, and the rows, which rank the
+/// answers. The same rows and options give the same bytes and answers at any number of
+/// threads.
 ///
 /// Examples:
 ///   xc index build --vectors rows.npy --metric l2 --output my.index

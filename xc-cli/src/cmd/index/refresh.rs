@@ -27,8 +27,8 @@ pub(super) struct Args {
     /// Folder of the index
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// The vectors as they are now, rows of an .npy file
-    #[arg(long, value_name = "FILE.npy")]
+    /// The vectors as they are now
+    #[arg(long, value_name = "FILE")]
     vectors: PathBuf,
     /// How edges are found
     #[arg(long, value_name = "POLICY", value_enum)]

@@ -5,4 +5,5 @@ pub(crate) mod jsonl;
 pub(crate) mod npy;
 pub(crate) mod npz;
 pub(crate) mod svmlight;
+pub(crate) mod vecs;
 pub(crate) mod xc_text;
