@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use xc_ann::{Index, KIND, Quiet, SearchParams};
+use xc_ann::{Index, KIND, NoObserver, SearchParams};
 use xc_fuzz::{check_message, folder, model_folder};
 use xc_sparse::DenseRows;
 use xc_sparse::store::OpenMode;
@@ -31,7 +31,7 @@ fuzz_target!(|input: (u8, &[u8])| {
     index.save(&again).expect("what was opened is written");
     let second = Index::open(&again, OpenMode::Read).expect("it opens");
     assert!(answers(&second) == before && second.graph().stats() == index.graph().stats());
-    let _ = index.insert(DenseRows::new(&query, width), &Quiet);
+    let _ = index.insert(DenseRows::new(&query, width), &NoObserver);
     let rows = index.graph().live_rows();
     assert_eq!(index.delete(&rows), rows.len());
     assert!(index.graph().is_empty() && answers(&index).iter().all(Vec::is_empty));

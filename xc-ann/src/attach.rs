@@ -1,5 +1,6 @@
 //! Edges to vertices that no search could reach.
 
+use crate::best::nearer;
 use crate::codes::QueryCode;
 use crate::edges::NONE;
 use crate::graph::Graph;
@@ -73,7 +74,7 @@ impl Graph {
             let (coded, edges) = (self.codes.view(), self.edges.view());
             Searched { isa, coded, edges, reach, passes: |_| true, records: false }.run(slot, self.entry);
             let kept = slot.best.kept();
-            kept.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))).map_or(self.entry, |(_, v)| v)
+            kept.min_by(nearer).map_or(self.entry, |(_, v)| v)
         };
         of.par_iter().map_init(Slot::default, search).collect()
     }

@@ -2,8 +2,22 @@
 //! then.
 
 use crate::product::{self, FEW};
+use std::cmp::Ordering;
 use xc_sparse::rank::{Scored, TopK};
 use xc_sparse::simd::Isa;
+
+/// Codes place answers nearly: so many more than are wanted are compared exactly.
+const SPARE: usize = 6;
+
+/// Vertices to keep for `k` answers.
+pub(crate) fn spared(k: usize) -> usize {
+    k.saturating_add((k / 2).max(SPARE))
+}
+
+/// Smaller keys first, of equal ones the lower vertex.
+pub(crate) fn nearer(a: &(f32, u32), b: &(f32, u32)) -> Ordering {
+    a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
+}
 
 /// The `keep` smallest keys, of equal ones those of the lower vertices.
 #[derive(Clone, Debug)]

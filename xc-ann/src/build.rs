@@ -10,11 +10,13 @@
 
 use crate::codes::{Codes, QueryCode};
 use crate::edges::{EdgeRows, NONE, filled};
+use crate::error::BuildError;
+use crate::observe::{Event, Observer};
 use crate::prune::{PruneScratch, prune};
 use crate::search::{Reach, Searched, Slot, TURNS, interleaved};
+use crate::visited::Visited;
 use rayon::prelude::*;
 use std::ops::Range;
-use xc_sparse::Cancel;
 use xc_sparse::simd::Isa;
 
 /// Vertices of a task.
@@ -25,8 +27,12 @@ const BATCHES: usize = 50;
 /// How rows of edges are found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Linking {
-    pub(crate) reach: Reach,
+    /// Vertices that a search keeps.
+    pub(crate) keep: usize,
+    /// Of pruning.
     pub(crate) factor: f32,
+    /// Whether there are edges already, which are candidates too.
+    pub(crate) again: bool,
 }
 
 /// What a task works with.
@@ -38,6 +44,7 @@ pub(crate) struct Worker {
     keys: Vec<f32>,
     candidates: Vec<(f32, u32)>,
     chosen: Vec<u32>,
+    visited: Visited,
 }
 
 /// Batches of `n` vertices that join `n_before`: each at most as large as what is there, unless they
@@ -52,8 +59,10 @@ pub(crate) fn batches(n: usize, n_before: usize, again: bool) -> impl Iterator<I
     })
 }
 
-/// Finds edges for vertices, batch by batch: `from` says where the search for one begins, `again` that
-/// they have edges already, which are candidates too. False if it was cancelled.
+/// Finds edges for vertices, batch by batch: `from` says where the search for one begins.
+///
+/// # Errors
+/// It was cancelled.
 pub(crate) fn link(
     codes: &Codes,
     edges: &mut EdgeRows,
@@ -61,20 +70,18 @@ pub(crate) fn link(
     batches: &mut dyn Iterator<Item = Range<usize>>,
     from: &(dyn Fn(u32) -> u32 + Sync),
     linking: Linking,
-    again: bool,
-    cancel: &dyn Cancel,
-    told: &dyn Fn(usize),
-) -> bool {
+    observer: &dyn Observer,
+) -> Result<(), BuildError> {
     for range in batches {
-        if cancel.cancelled() {
-            return false;
+        if observer.cancelled() {
+            return Err(BuildError::Cancelled);
         }
-        let batch = &order[range.clone()];
-        let rows = by_search(codes, edges, batch, from, linking, again);
+        let batch = &order[range];
+        let rows = by_search(codes, edges, batch, from, linking);
         write(codes, edges, batch, &rows, linking.factor);
-        told(range.end);
+        observer.event(Event::Linked { done: batch.len() });
     }
-    true
+    Ok(())
 }
 
 /// Rows of edges of a batch, each of `degree` places, among what a search finds.
@@ -84,14 +91,13 @@ fn by_search(
     batch: &[u32],
     from: &(dyn Fn(u32) -> u32 + Sync),
     linking: Linking,
-    again: bool,
 ) -> Vec<u32> {
     let (isa, view) = (Isa::current(), edges.view());
     rows_of(edges.degree(), batch, |worker, batch, rows| {
-        let Worker { slots, prune: scratch, keys, candidates, chosen, query } = worker;
+        let Worker { slots, prune: scratch, keys, candidates, chosen, query, .. } = worker;
         slots.resize_with(TURNS, Slot::default);
-        let searched =
-            Searched { isa, coded: codes.view(), edges: view, reach: linking.reach, passes: |_| true, records: true };
+        let reach = Reach { keep: linking.keep.max(1), ..Reach::NEAREST };
+        let searched = Searched { isa, coded: codes.view(), edges: view, reach, passes: |_| true, records: true };
         let begin = |at: usize, slot: &mut Slot| {
             codes.row_as_query(batch[at], &mut slot.query);
             from(batch[at])
@@ -100,7 +106,7 @@ fn by_search(
             candidates.clear();
             candidates.extend_from_slice(&slot.expanded);
             candidates.extend(slot.best.kept());
-            if again {
+            if linking.again {
                 codes.row_as_query(batch[at], query);
                 let own = view.of(batch[at]);
                 codes.keys(isa, query, own, keys);
@@ -119,15 +125,16 @@ pub(crate) fn among(
     edges: &EdgeRows,
     batch: &[u32],
     factor: f32,
-    list: &(dyn Fn(u32, &mut Vec<u32>) + Sync),
+    list: &(dyn Fn(u32, &mut Visited, &mut Vec<u32>) + Sync),
 ) -> Vec<u32> {
     let isa = Isa::current();
     rows_of(edges.degree(), batch, |worker, batch, rows| {
-        let Worker { prune: scratch, keys, candidates, chosen, query, .. } = worker;
+        let Worker { prune: scratch, keys, candidates, chosen, query, visited, .. } = worker;
         let mut listed = Vec::new();
         for (&vertex, row) in batch.iter().zip(rows.chunks_exact_mut(edges.degree())) {
             listed.clear();
-            list(vertex, &mut listed);
+            visited.reset(codes.len());
+            list(vertex, visited, &mut listed);
             codes.row_as_query(vertex, query);
             codes.keys(isa, query, &listed, keys);
             candidates.clear();

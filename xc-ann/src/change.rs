@@ -1,23 +1,20 @@
 //! Rows that come, go and move.
 
-use crate::build;
+use crate::build::{self, Linking};
+use crate::edges::NONE;
 use crate::error::BuildError;
-use crate::exact::{exact, recall};
-use crate::graph::{Graph, Observer};
+use crate::fit::SAMPLE;
+use crate::graph::Graph;
 use crate::items::{LAST, check_rows};
-use crate::query::SearchParams;
-use crate::search::Reach;
+use crate::observe::{Event, Observer};
+use crate::visited::Visited;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use xc_sparse::DenseRows;
 
-/// Vertices that a measurement asks for.
-const SAMPLE: usize = 256;
-/// Neighbours of neighbours that are looked at.
+/// Neighbours and neighbours of neighbours that are looked at.
 const TWO_HOPS: usize = 400;
-/// The width at which graphs are compared.
-const MEASURED_AT: f32 = 0.0;
 
 /// How a graph follows rows that moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,11 +26,19 @@ pub enum Refresh {
     Search(usize),
     /// Edges among the neighbours and theirs.
     TwoHops,
-    /// [`Refresh::TwoHops`], then [`Refresh::Search`] keeping 32.
+    /// [`Refresh::TwoHops`], then [`Refresh::SHORT`].
     Both,
     /// All edges anew.
     Rebuild,
 }
+
+impl Refresh {
+    /// A short search from each vertex itself.
+    pub const SHORT: Self = Self::Search(SHORT);
+}
+
+/// Vertices that the short search keeps.
+const SHORT: usize = 32;
 
 /// What a refresh did.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -70,9 +75,9 @@ impl Graph {
     fn add(&mut self, rows: DenseRows<'_>, new: &[u32], observer: &dyn Observer) -> Result<(), BuildError> {
         assert_eq!(rows.width(), self.width(), "coordinates of the rows, and of the graph");
         let kept = check_rows(rows, new, self.params.metric)?;
-        let there = self.items.vertices(1 + new.iter().copied().max().unwrap_or(0).max(self.items.largest()) as usize);
-        let mut twice = HashSet::with_capacity(new.len());
-        if let Some(&row) = new.iter().find(|&&row| there[row as usize] != LAST || !twice.insert(row)) {
+        let mut set = HashSet::with_capacity(new.len());
+        let twice = new.iter().copied().find(|&row| !set.insert(row));
+        if let Some(row) = twice.or_else(|| self.items.having(&set).first().map(|pair| pair.1)) {
             return Err(BuildError::Present { row: row as usize });
         }
         if kept.is_empty() {
@@ -94,12 +99,10 @@ impl Graph {
             order.remove(0);
         }
         let (entry, n_live) = (self.entry, self.items.len() - order.len());
-        let told = |done: usize| observer.linked(done, order.len());
+        let linking = Linking { keep: self.params.keep, factor: self.params.factor, again: false };
         let mut batches = build::batches(order.len(), n_live.max(1), false);
-        let (codes, edges, linking) = (&self.codes, &mut self.edges, self.params.linking());
-        if !build::link(codes, edges, &order, &mut batches, &|_| entry, linking, false, observer, &told) {
-            return Err(BuildError::Cancelled);
-        }
+        observer.event(Event::Linking { n: order.len() });
+        build::link(&self.codes, &mut self.edges, &order, &mut batches, &|_| entry, linking, observer)?;
         self.entry = self.best_entry();
         Ok(())
     }
@@ -111,17 +114,11 @@ impl Graph {
     ///
     /// *Cost*: a look at all edges for each call.
     pub fn delete(&mut self, rows: &[u32]) -> usize {
-        let n_rows = 1 + self.items.largest().max(rows.iter().copied().max().unwrap_or(0)) as usize;
-        let of_row = self.items.vertices(n_rows);
-        let mut gone = vec![false; self.codes.len()];
-        let mut n = 0;
-        for &row in rows {
-            let vertex = of_row[row as usize];
-            if vertex != LAST && self.items.rows(vertex).any(|other| other == row) {
-                self.items.remove(vertex, row);
-                gone[vertex as usize] = !self.items.is_live(vertex);
-                n += 1;
-            }
+        let pairs = self.items.having(&rows.iter().copied().collect());
+        let (mut gone, n) = (vec![false; self.codes.len()], pairs.len());
+        for (vertex, row) in pairs {
+            self.items.remove(vertex, row);
+            gone[vertex as usize] = !self.items.is_live(vertex);
         }
         if !gone.contains(&true) {
             return n;
@@ -129,7 +126,7 @@ impl Graph {
         let edges = self.edges.view();
         let leads = |&vertex: &u32| !gone[vertex as usize] && edges.of(vertex).iter().any(|&to| gone[to as usize]);
         let touched: Vec<u32> = (0..gone.len() as u32).into_par_iter().filter(leads).collect();
-        let list = |vertex: u32, to: &mut Vec<u32>| {
+        let list = |vertex: u32, _: &mut Visited, to: &mut Vec<u32>| {
             for &next in edges.of(vertex) {
                 if gone[next as usize] {
                     to.extend(edges.of(next).iter().filter(|&&v| !gone[v as usize]));
@@ -181,6 +178,7 @@ impl Graph {
             }
             None => changed.repair_enough(rows, before, observer)?,
         };
+        changed.found_itself = done.after;
         *self = changed;
         Ok(done)
     }
@@ -192,19 +190,18 @@ impl Graph {
         before: f64,
         observer: &dyn Observer,
     ) -> Result<Refreshed, BuildError> {
-        // Small losses come back with a short search, larger ones need more.
+        let wanted = self.found_itself;
+        // Twice the error of a share that is counted over the sample.
+        let is_enough = |share: f64| share + 2.0 * (share * (1.0 - share) / (10 * SAMPLE) as f64).sqrt() >= wanted;
         let mut last = Refreshed { policy: Refresh::Codes, before, after: before };
-        for policy in [Refresh::Search(32), Refresh::TwoHops, Refresh::Rebuild] {
-            self.repair(rows, policy, observer)?;
-            let after = self.recall_of_itself(rows);
-            last = Refreshed { policy, before, after };
-            // Twice the error of a share that is counted over the sample.
-            let spread = 2.0 * (after * (1.0 - after) / (10 * SAMPLE) as f64).sqrt();
-            if after + spread >= self.found_itself {
+        // Small losses come back with a short search, larger ones need more.
+        for policy in [Refresh::SHORT, Refresh::TwoHops, Refresh::Rebuild] {
+            if is_enough(last.after) {
                 break;
             }
+            self.repair(rows, policy, observer)?;
+            last = Refreshed { policy, before, after: self.recall_of_itself(rows) };
         }
-        self.found_itself = last.after;
         Ok(last)
     }
 
@@ -231,7 +228,7 @@ impl Graph {
             self.delete(&zeros);
         }
         let old = (self.codes.bytes.clone(), self.codes.sides.clone());
-        self.codes.encode_live(rows, self.items.first());
+        self.codes.encode(rows, self.items.first());
         let moved = old.0[..] != self.codes.bytes[..] || old.1[..] != self.codes.sides[..];
         let split: Vec<u32> = apart.iter().map(|pair| pair.1).collect();
         self.add(rows, &split, observer)?;
@@ -246,7 +243,7 @@ impl Graph {
             Refresh::TwoHops => self.two_hops(&live),
             Refresh::Both => {
                 self.two_hops(&live);
-                self.search_again(&live, 32, observer)?;
+                self.search_again(&live, SHORT, observer)?;
             }
             Refresh::Rebuild => {
                 let fitted = self.fitted;
@@ -261,42 +258,32 @@ impl Graph {
     }
 
     fn search_again(&mut self, live: &[u32], keep: usize, observer: &dyn Observer) -> Result<(), BuildError> {
-        let linking =
-            build::Linking { reach: Reach { keep: keep.max(1), ..Reach::NEAREST }, factor: self.params.factor };
-        let (mut all, n) = (std::iter::once(0..live.len()), live.len());
-        let told = |done: usize| observer.linked(done, n);
-        let linked =
-            build::link(&self.codes, &mut self.edges, live, &mut all, &|vertex| vertex, linking, true, observer, &told);
-        if linked { Ok(()) } else { Err(BuildError::Cancelled) }
+        let linking = Linking { keep, factor: self.params.factor, again: true };
+        observer.event(Event::Linking { n: live.len() });
+        let mut all = std::iter::once(0..live.len());
+        build::link(&self.codes, &mut self.edges, live, &mut all, &|vertex| vertex, linking, observer)
     }
 
     fn two_hops(&mut self, live: &[u32]) {
         let edges = self.edges.view();
-        let list = |vertex: u32, to: &mut Vec<u32>| {
-            to.extend_from_slice(edges.of(vertex));
-            for &next in edges.of(vertex) {
-                to.extend_from_slice(edges.of(next));
+        // Neighbours, then the first neighbour of each, the second, and so on: nearer ones come first.
+        let list = |vertex: u32, visited: &mut Visited, to: &mut Vec<u32>| {
+            visited.insert(vertex);
+            let own = edges.of(vertex);
+            to.extend(own.iter().filter(|&&next| visited.insert(next)));
+            for turn in 0..self.params.degree {
+                for &next in own {
+                    if to.len() >= TWO_HOPS {
+                        return;
+                    }
+                    let further = edges.row(next)[turn];
+                    if further != NONE && visited.insert(further) {
+                        to.push(further);
+                    }
+                }
             }
-            to.sort_unstable();
-            to.dedup();
-            to.retain(|&v| v != vertex);
-            to.truncate(TWO_HOPS);
         };
         let rows = build::among(&self.codes, &self.edges, live, self.params.factor, &list);
         build::write(&self.codes, &mut self.edges, live, &rows, self.params.factor);
-    }
-
-    /// Share of the ten rows nearest to each of a sample that a search finds.
-    pub(crate) fn recall_of_itself(&self, rows: DenseRows<'_>) -> f64 {
-        let sample = self.sample(rows, SAMPLE);
-        if sample.rows == 0 {
-            return 1.0;
-        }
-        let truth = exact(rows, sample.view(), self.params.metric, 10);
-        let params = SearchParams { k: 10, width: MEASURED_AT };
-        match self.search_batch(rows, sample.view(), params, None) {
-            Ok((found, _)) => recall(&found, &truth),
-            Err(_) => 0.0,
-        }
     }
 }

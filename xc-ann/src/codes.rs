@@ -12,6 +12,7 @@
 //! of the difference, not of the rows. Sums of bytes are exact, and keys are computed in one order,
 //! so that every machine finds the same neighbours.
 
+use crate::items::LAST;
 use crate::metric::Metric;
 use crate::product::{self, Asked, Coded, LINE};
 use rayon::prelude::*;
@@ -76,35 +77,30 @@ impl Codes {
         stride(self.width)
     }
 
-    /// Encodes `rows[items[i]]` as row i for all of them; rows before are forgotten.
+    /// Encodes `rows[items[i]]` as row i for all of them; where an item is [`LAST`] the code stays
+    /// what it was.
+    ///
+    /// # Panics
+    /// If another item is no row.
     pub(crate) fn encode(&mut self, rows: DenseRows<'_>, items: &[u32]) {
         let stride = self.stride();
         let (mut bytes, mut sides) = (Pages::zeros(items.len() * stride), vec![[0.0; 2]; items.len()]);
         (bytes.par_chunks_mut(TOGETHER * stride), sides.par_chunks_mut(TOGETHER), items.par_chunks(TOGETHER))
             .into_par_iter()
-            .for_each(|(bytes, sides, items)| {
+            .enumerate()
+            .for_each(|(part, (bytes, sides, items))| {
                 let mut centred = Vec::new();
-                for ((bytes, side), &item) in bytes.chunks_exact_mut(stride).zip(sides).zip(items) {
-                    *side = self.encode_row(rows.row(item as usize), bytes, &mut centred);
+                let places = bytes.chunks_exact_mut(stride).zip(sides).zip(items);
+                for (((bytes, side), &item), at) in places.zip(part * TOGETHER..) {
+                    if item != LAST {
+                        *side = self.encode_row(rows.row(item as usize), bytes, &mut centred);
+                    } else if at < self.len() {
+                        bytes.copy_from_slice(&self.bytes[at * stride..][..stride]);
+                        *side = self.sides[at];
+                    }
                 }
             });
         (self.bytes, self.sides) = (bytes.into(), sides.into());
-    }
-
-    /// Encodes the first row of each vertex anew; vertices without one keep their codes.
-    pub(crate) fn encode_live(&mut self, rows: DenseRows<'_>, first: &[u32]) {
-        let mut codes = Self::new(self.metric, self.width, self.mean.to_vec());
-        let live: Vec<u32> = first.iter().map(|&row| if (row as usize) < rows.len() { row } else { 0 }).collect();
-        codes.encode(rows, &live);
-        if first.contains(&u32::MAX) {
-            let stride = self.stride();
-            let (bytes, sides) = (codes.bytes.to_mut(), codes.sides.to_mut());
-            for vertex in (0..first.len()).filter(|&v| first[v] == u32::MAX) {
-                bytes[vertex * stride..][..stride].copy_from_slice(&self.bytes[vertex * stride..][..stride]);
-                sides[vertex] = self.sides[vertex];
-            }
-        }
-        *self = codes;
     }
 
     /// Encodes further rows behind those that are there.
@@ -168,10 +164,13 @@ impl Codes {
 
     /// Row `at` as one that asks.
     pub(crate) fn row_as_query(&self, at: u32, to: &mut QueryCode) {
-        let [norm, scale] = self.sides[at as usize];
-        let row = &self.bytes[at as usize * self.stride()..][..self.stride()];
+        let bytes = &self.bytes[at as usize * self.stride()..][..self.stride()];
+        self.code_as_query(bytes, self.sides[at as usize], to);
+    }
+
+    fn code_as_query(&self, bytes: &[u8], [norm, scale]: [f32; 2], to: &mut QueryCode) {
         to.bytes.clear();
-        to.bytes.extend(row.iter().map(|&byte| (byte ^ ZERO) as i8));
+        to.bytes.extend(bytes.iter().map(|&byte| (byte ^ ZERO) as i8));
         let sum = to.bytes.iter().map(|&byte| i32::from(byte)).sum();
         self.set(to, scale, sum, norm);
     }
@@ -237,11 +236,8 @@ impl Gathered {
 
     /// Row `at` as one that asks.
     pub(crate) fn as_query(&self, codes: &Codes, at: usize, to: &mut QueryCode) {
-        let ([norm, scale], stride) = (self.sides[at], codes.stride());
-        to.bytes.clear();
-        to.bytes.extend(self.bytes[at * stride..][..stride].iter().map(|&byte| (byte ^ ZERO) as i8));
-        let sum = to.bytes.iter().map(|&byte| i32::from(byte)).sum();
-        codes.set(to, scale, sum, norm);
+        let bytes = &self.bytes[at * codes.stride()..][..codes.stride()];
+        codes.code_as_query(bytes, self.sides[at], to);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The exact answers: all rows are compared.
 
+use crate::best::spared;
 use crate::metric::Metric;
-use crate::query::spared;
 use rayon::prelude::*;
 use xc_sparse::DenseRows;
 use xc_sparse::dense::{self, MatRef, MatmulPrecision, Start};
@@ -21,20 +21,26 @@ const ROWS: usize = 2048;
 /// # Panics
 /// If widths differ.
 pub fn exact(rows: DenseRows<'_>, queries: DenseRows<'_>, metric: Metric, k: usize) -> RankedBatch {
+    exact_among(rows, queries, metric, k, &|_| true)
+}
+
+/// [`exact`] among the rows that pass a test.
+pub(crate) fn exact_among(
+    rows: DenseRows<'_>,
+    queries: DenseRows<'_>,
+    metric: Metric,
+    k: usize,
+    passes: &(dyn Fn(u32) -> bool + Sync),
+) -> RankedBatch {
     assert_eq!(rows.width(), queries.width(), "coordinates of rows and queries");
     // Under distances a score is 2 q x - x x, under the cosine q x over the length of x.
-    let squares: Vec<f32> = if metric == Metric::InnerProduct {
-        Vec::new()
-    } else {
-        rows.values().par_chunks(rows.width()).map(|row| crate::product::inner(row, row)).collect()
-    };
-    let keep = spared(k);
+    let scan = Scan { rows, metric, squares: &metric.squares(rows), k, passes };
     let blocks: Vec<RankedBatch> = queries
         .values()
         .par_chunks(QUERIES * queries.width())
         .map_init(Block::default, |block, values| {
             let queries = DenseRows::new(values, rows.width());
-            block.answer(rows, queries, metric, &squares, k, keep)
+            scan.answer(queries, block)
         })
         .collect();
     let mut all = RankedBatch::new();
@@ -42,40 +48,37 @@ pub fn exact(rows: DenseRows<'_>, queries: DenseRows<'_>, metric: Metric, k: usi
     all
 }
 
+/// What a thread scans with.
 #[derive(Default)]
 struct Block {
     scores: Vec<f32>,
     best: Vec<TopK>,
+    labels: Vec<u32>,
     scratch: dense::Scratch,
 }
 
-impl Block {
-    fn answer(
-        &mut self,
-        rows: DenseRows<'_>,
-        queries: DenseRows<'_>,
-        metric: Metric,
-        squares: &[f32],
-        k: usize,
-        keep: usize,
-    ) -> RankedBatch {
-        self.best.resize_with(queries.len(), TopK::default);
-        self.best.iter_mut().for_each(|best| best.reset(keep));
+struct Scan<'a> {
+    rows: DenseRows<'a>,
+    metric: Metric,
+    squares: &'a [f32],
+    k: usize,
+    passes: &'a (dyn Fn(u32) -> bool + Sync),
+}
+
+impl Scan<'_> {
+    fn answer(&self, queries: DenseRows<'_>, block: &mut Block) -> RankedBatch {
+        let &Self { rows, metric, squares, k, passes } = self;
+        let Block { scores: products, best, labels, scratch } = block;
+        best.resize_with(queries.len(), TopK::default);
+        best.iter_mut().for_each(|best| best.reset(spared(k)));
         let width = rows.width();
         for (number, part) in rows.values().chunks(ROWS * width).enumerate() {
             let (n, first) = (part.len() / width, number * ROWS);
-            self.scores.resize(queries.len() * n, 0.0);
+            products.resize(queries.len() * n, 0.0);
             let (queries_of, rows_of) =
                 (MatRef::new(queries.values(), queries.len(), width), MatRef::new(part, n, width));
-            dense::product(
-                &mut self.scores,
-                queries_of,
-                rows_of.t(),
-                Start::Zero,
-                MatmulPrecision::F32,
-                &mut self.scratch,
-            );
-            for (scores, best) in self.scores.chunks_exact(n).zip(&mut self.best) {
+            dense::product(products, queries_of, rows_of.t(), Start::Zero, MatmulPrecision::F32, scratch);
+            for (scores, best) in products.chunks_exact(n).zip(&mut *best) {
                 for (at, &score) in scores.iter().enumerate() {
                     let row = first + at;
                     let score = match metric {
@@ -84,17 +87,20 @@ impl Block {
                         Metric::Cosine if squares[row] > 0.0 => score / squares[row].sqrt(),
                         Metric::Cosine => continue,
                     };
-                    best.push(Scored { label: row as u32, score });
+                    // Few are asked for: most rows are below what is kept already.
+                    if score >= best.threshold() && passes(row as u32) {
+                        best.push(Scored { label: row as u32, score });
+                    }
                 }
             }
         }
         let (mut all, mut exact) = (RankedBatch::new(), TopK::default());
-        for (query, best) in queries.iter().zip(&mut self.best) {
+        for (query, best) in queries.iter().zip(best) {
+            labels.clear();
+            labels.extend(best.best().iter().map(|found| found.label));
+            metric.scores(query, rows, labels, products);
             exact.reset(k);
-            for found in best.best() {
-                let score = metric.score(query, rows.row(found.label as usize));
-                exact.push(Scored { label: found.label, score });
-            }
+            labels.iter().zip(&*products).for_each(|(&label, &score)| exact.push(Scored { label, score }));
             all.push_row(exact.sorted());
         }
         all

@@ -2,9 +2,9 @@
 
 use crate::codes::{Codes, stride};
 use crate::edges::{EdgeRows, NONE};
-use crate::fit::Fitted;
-use crate::graph::{BuildParams, Graph};
+use crate::graph::Graph;
 use crate::items::Items;
+use crate::params::{BuildParams, Fitted};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use xc_sparse::buffer::Buffer;

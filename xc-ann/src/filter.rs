@@ -1,10 +1,13 @@
 //! Searching among some of the rows.
 
+use crate::exact::exact_among;
 use crate::graph::Graph;
 use std::sync::OnceLock;
+use xc_sparse::DenseRows;
+use xc_sparse::rank::RankedBatch;
 
-/// Comparisons of a scan that cost as much as a search, over the share of rows that pass: a scan of
-/// m of n rows is faster while m^2 is below this times n.
+/// A search compares about this many vertices, divided by the share of them that pass. An estimate: a
+/// scan of the m of n that pass is chosen while m < SCANNED * n / m.
 const SCANNED: usize = 4000;
 
 /// Which rows may be answers.
@@ -65,6 +68,24 @@ impl Allowed<'_> {
 }
 
 impl Graph {
+    /// The exact answers among the rows that can be found and pass: see [`exact`](fn@crate::exact).
+    ///
+    /// # Panics
+    /// If `rows` or `queries` have another width than the graph, or `rows` lacks rows of it.
+    pub fn exact(
+        &self,
+        rows: DenseRows<'_>,
+        queries: DenseRows<'_>,
+        k: usize,
+        filter: Option<&Filter<'_>>,
+    ) -> RankedBatch {
+        let live = self.items.live_bits(rows.len());
+        let live = live.as_deref().map(Filter::Bits);
+        let passes =
+            |row: u32| live.is_none_or(|live| live.passes(row)) && filter.is_none_or(|filter| filter.passes(row));
+        exact_among(rows, queries, self.params.metric, k, &passes)
+    }
+
     /// The vertices that pass a filter and are not deleted.
     pub(crate) fn allowed<'a>(&self, filter: Option<&'a Filter<'a>>) -> Allowed<'a> {
         let n = self.codes.len();

@@ -1,11 +1,11 @@
 //! The search width that reaches a recall, found on a sample.
 
 use crate::error::QueryError;
-use crate::exact::{exact, recall};
+use crate::exact::recall;
 use crate::graph::Graph;
-use crate::query::SearchParams;
-use serde::{Deserialize, Serialize};
+use crate::params::{Fitted, SearchParams};
 use xc_hash::stream::{Purpose, Stream, name};
+use xc_sparse::rank::RankedBatch;
 use xc_sparse::{DenseMatrix, DenseRows};
 
 /// Widths are tried from here to there.
@@ -13,21 +13,10 @@ const NARROWEST: f32 = -0.5;
 const WIDEST: f32 = 16.0;
 /// Halvings of the interval of widths.
 const HALVINGS: usize = 8;
-
-/// A search width, and what it reaches on the queries that it was found with.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Fitted {
-    /// Answers of a query.
-    pub k: usize,
-    /// The recall that was wanted.
-    pub target: f64,
-    /// The least width that was found to reach it.
-    pub width: f32,
-    /// The recall at this width.
-    pub recall: f64,
-    /// Queries.
-    pub n_queries: usize,
-}
+/// What a build fits its width to: answers of a query, the share of them, and vectors.
+const USUAL_K: usize = 10;
+const USUAL_TARGET: f64 = 0.95;
+pub(crate) const SAMPLE: usize = 256;
 
 impl Graph {
     /// Finds the least width at which `target` of the `k` best rows are found, and keeps it; an
@@ -44,11 +33,53 @@ impl Graph {
         k: usize,
         target: f64,
     ) -> Result<Fitted, QueryError> {
-        let truth = exact(rows, queries, self.params.metric, k);
-        let reached = |width: f32| -> Result<f64, QueryError> {
-            let (found, _) = self.search_batch(rows, queries, SearchParams { k, width }, None)?;
-            Ok(recall(&found, &truth))
-        };
+        let fitted = self.least_width(rows, queries, &self.exact(rows, queries, k, None), k, target)?;
+        self.fitted = Some(fitted);
+        Ok(fitted)
+    }
+
+    /// Measures what a build has made, and fits a width to it: with vectors made of its rows.
+    pub(crate) fn look_at_itself(&mut self, rows: DenseRows<'_>) {
+        let sample = self.sample(rows, SAMPLE);
+        if sample.rows == 0 {
+            return;
+        }
+        let truth = self.exact(rows, sample.view(), USUAL_K, None);
+        // Rows were checked, and these are made of them: no query is refused.
+        self.found_itself = self.reached(rows, sample.view(), &truth, USUAL_K, 0.0).unwrap_or(0.0);
+        self.fitted = self.least_width(rows, sample.view(), &truth, USUAL_K, USUAL_TARGET).ok();
+    }
+
+    /// Share of the ten rows nearest to each of a sample that a search of width 0 finds.
+    pub(crate) fn recall_of_itself(&self, rows: DenseRows<'_>) -> f64 {
+        let sample = self.sample(rows, SAMPLE);
+        if sample.rows == 0 {
+            return 1.0;
+        }
+        let truth = self.exact(rows, sample.view(), USUAL_K, None);
+        self.reached(rows, sample.view(), &truth, USUAL_K, 0.0).unwrap_or(0.0)
+    }
+
+    fn reached(
+        &self,
+        rows: DenseRows<'_>,
+        queries: DenseRows<'_>,
+        truth: &RankedBatch,
+        k: usize,
+        width: f32,
+    ) -> Result<f64, QueryError> {
+        Ok(recall(&self.search_batch(rows, queries, SearchParams { k, width }, None)?.0, truth))
+    }
+
+    fn least_width(
+        &self,
+        rows: DenseRows<'_>,
+        queries: DenseRows<'_>,
+        truth: &RankedBatch,
+        k: usize,
+        target: f64,
+    ) -> Result<Fitted, QueryError> {
+        let reached = |width| self.reached(rows, queries, truth, k, width);
         let (mut low, mut high) = (NARROWEST, 0.0);
         let mut best = reached(high)?;
         let mut step = 0.1;
@@ -70,12 +101,10 @@ impl Graph {
                 }
             }
         }
-        let fitted = Fitted { k, target, width: high, recall: best, n_queries: queries.len() };
-        self.fitted = Some(fitted);
-        Ok(fitted)
+        Ok(Fitted { k, target, width: high, recall: best, n_queries: queries.len() })
     }
 
-    /// What [`Graph::fit`] found last.
+    /// What [`Graph::fit`] found last, or the build; nothing where there were no rows.
     pub fn fitted(&self) -> Option<Fitted> {
         self.fitted
     }

@@ -1,83 +1,16 @@
 //! A graph over the codes of rows, which stay with the caller.
 
-use crate::build::{self, Linking};
+use crate::build;
 use crate::codes::{self, Codes};
 use crate::edges::{EdgeRows, NONE};
 use crate::error::BuildError;
-use crate::fit::Fitted;
 use crate::items::Items;
 use crate::metric::Metric;
-use crate::product::{MOST_COORDINATES, TOGETHER};
-use crate::search::Reach;
-use serde::{Deserialize, Serialize};
+use crate::observe::{Event, Observer};
+use crate::params::{BuildParams, Fitted};
+use serde::Serialize;
 use xc_hash::stream::{Purpose, Stream, name};
-use xc_sparse::{Cancel, DenseRows};
-
-/// How a graph is built.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct BuildParams {
-    /// What near means.
-    pub metric: Metric,
-    /// Edges of a vertex, at most: 1 to 64.
-    pub degree: usize,
-    /// Vertices that the search for edges keeps. More of them cost time and find better edges.
-    pub keep: usize,
-    /// A vertex found is left out when one that was taken is nearer to it by this factor: under
-    /// distances more than 1 keeps more edges, under inner products less does.
-    pub factor: f32,
-    /// Passes over all vertices: a later one finds edges in the graph of the one before.
-    pub passes: usize,
-    /// Seed of the order in which vertices are linked.
-    pub seed: u64,
-}
-
-impl BuildParams {
-    /// The usual values of a metric.
-    pub fn new(metric: Metric) -> Self {
-        let (factor, passes) = if metric == Metric::InnerProduct { (0.79, 1) } else { (1.0, 2) };
-        Self { metric, degree: 32, keep: 100, factor, passes, seed: 0 }
-    }
-
-    pub(crate) fn check(&self, width: usize) -> Result<(), BuildError> {
-        if !(1..=TOGETHER).contains(&self.degree) {
-            return Err(BuildError::Degree { degree: self.degree, most: TOGETHER });
-        }
-        if self.keep == 0 || self.passes == 0 {
-            return Err(BuildError::Nothing { what: if self.keep == 0 { "keep" } else { "passes" } });
-        }
-        if !(self.factor > 0.0 && self.factor.is_finite()) {
-            return Err(BuildError::Factor { factor: self.factor });
-        }
-        if width > MOST_COORDINATES {
-            return Err(BuildError::Width { width, most: MOST_COORDINATES });
-        }
-        Ok(())
-    }
-
-    /// What the search for edges of a vertex may look at.
-    pub(crate) fn reach(&self) -> Reach {
-        Reach { keep: self.keep, ..Reach::NEAREST }
-    }
-
-    pub(crate) fn linking(&self) -> Linking {
-        Linking { reach: self.reach(), factor: self.factor }
-    }
-}
-
-/// Told how a build goes on, and asked whether it should stop.
-pub trait Observer: Cancel {
-    /// `done` of `of` vertices are linked, counted over all passes.
-    fn linked(&self, done: usize, of: usize) {
-        let _ = (done, of);
-    }
-}
-
-/// Goes on to the end, in silence.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Quiet;
-
-impl Cancel for Quiet {}
-impl Observer for Quiet {}
+use xc_sparse::DenseRows;
 
 /// A graph over the codes of rows, which are not in it: the weights of a classifier may be searched
 /// where they are. Rows are given with each call, and must be those that the graph was built from.
@@ -100,10 +33,11 @@ pub struct Graph {
 
 impl Graph {
     /// Builds a graph over rows. The bytes are the same at any number of threads and on every
-    /// instruction set.
+    /// instruction set. The search width is fitted with [`Graph::sample`] to find nine and a half of
+    /// ten answers.
     ///
-    /// *Cost*: about 1,300 comparisons of codes a vertex and pass (the usual values); 25 CPU
-    /// microseconds each at 128 coordinates. *Memory*: [`Graph::bytes`], and a fiftieth of it.
+    /// *Cost*: about 55 CPU microseconds a vertex and pass at 128 coordinates and the usual values.
+    /// *Memory*: [`Graph::bytes`], and a fiftieth of it.
     ///
     /// # Errors
     /// See [`BuildError`].
@@ -131,27 +65,23 @@ impl Graph {
         let items = Items::new(rows, listed, params.metric)?;
         let mut codes = Codes::new(params.metric, rows.width(), codes::mean_of(rows, listed, params.metric));
         codes.encode(rows, items.first());
-        let n = codes.len();
-        let edges = EdgeRows::new(n, params.degree);
+        let edges = EdgeRows::new(codes.len(), params.degree);
         let mut graph =
             Self { params: *params, codes, edges, items, entry: 0, fitted: None, n_attached: 0, found_itself: 1.0 };
         graph.entry = graph.best_entry();
         let order = graph.order();
+        observer.event(Event::Linking { n: params.passes * order.len() });
         for pass in 0..params.passes {
             // A later pass sees the edges of the last one.
             let factor =
                 if pass + 1 < params.passes && params.metric != Metric::InnerProduct { 1.0 } else { params.factor };
-            let linking = Linking { factor, ..params.linking() };
+            let linking = build::Linking { keep: params.keep, factor, again: pass > 0 };
             let entry = graph.entry;
-            let told = |done: usize| observer.linked(pass * n + done, params.passes * n);
-            let (codes, edges) = (&graph.codes, &mut graph.edges);
-            let mut batches = build::batches(order.len(), 1, pass > 0);
-            if !build::link(codes, edges, &order, &mut batches, &|_| entry, linking, pass > 0, observer, &told) {
-                return Err(BuildError::Cancelled);
-            }
+            let mut batches = build::batches(order.len(), 1, linking.again);
+            build::link(&graph.codes, &mut graph.edges, &order, &mut batches, &|_| entry, linking, observer)?;
         }
         graph.attach();
-        graph.found_itself = graph.recall_of_itself(rows);
+        graph.look_at_itself(rows);
         Ok(graph)
     }
 

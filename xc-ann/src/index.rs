@@ -3,10 +3,11 @@
 use crate::change::{Refresh, Refreshed};
 use crate::error::{BuildError, QueryError};
 use crate::filter::Filter;
-use crate::fit::Fitted;
-use crate::graph::{BuildParams, Graph, Observer};
+use crate::graph::Graph;
 use crate::metric::Metric;
-use crate::query::{Scratch, SearchParams};
+use crate::observe::Observer;
+use crate::params::{BuildParams, Fitted, SearchParams};
+use crate::query::Scratch;
 use crate::search::Effort;
 use xc_sparse::DenseRows;
 use xc_sparse::buffer::Buffer;
@@ -22,10 +23,8 @@ pub struct Index {
 }
 
 impl Index {
-    /// Builds an index over rows: a vector, large pages, or values of a mapped file. The search width is
-    /// fitted with [`Graph::sample`] to find nine and a half of ten answers.
-    ///
-    /// *Cost*: [`Graph::build`], and half a second.
+    /// Builds an index over rows: a vector, large pages, or values of a mapped file. See
+    /// [`Graph::build`].
     ///
     /// # Errors
     /// See [`BuildError`].
@@ -40,11 +39,7 @@ impl Index {
     ) -> Result<Self, BuildError> {
         let rows = rows.into();
         let graph = Graph::build(DenseRows::new(&rows, width), params, observer)?;
-        let mut index = Self { graph, rows };
-        let sample = index.graph.sample(index.rows(), FITTED_WITH);
-        // Rows were checked, and these are made of them.
-        let _ = index.fit(sample.view(), 10, FITTED_TO);
-        Ok(index)
+        Ok(Self { graph, rows })
     }
 
     /// A graph and its rows.
@@ -111,23 +106,12 @@ impl Index {
         self.graph.search_batch(self.rows(), queries, params, filter)
     }
 
-    /// The exact answers: all rows that are not deleted are compared.
+    /// The exact answers: all rows that are not deleted, and pass, are compared.
     ///
     /// # Panics
     /// If widths differ.
-    pub fn exact(&self, queries: DenseRows<'_>, k: usize) -> RankedBatch {
-        let metric = self.graph.params().metric;
-        if self.graph.len() == self.rows().len() {
-            return crate::exact(self.rows(), queries, metric, k);
-        }
-        let live = self.graph.live_rows();
-        let values: Vec<f32> = live.iter().flat_map(|&row| self.rows().row(row as usize)).copied().collect();
-        let found = crate::exact(DenseRows::new(&values, self.graph.width()), queries, metric, k);
-        let mut renumbered = RankedBatch::new();
-        for row in found.iter() {
-            renumbered.push_items(row.iter().map(|s| Scored { label: live[s.label as usize], score: s.score }));
-        }
-        renumbered
+    pub fn exact(&self, queries: DenseRows<'_>, k: usize, filter: Option<&Filter<'_>>) -> RankedBatch {
+        self.graph.exact(self.rows(), queries, k, filter)
     }
 
     /// See [`Graph::fit`].
@@ -187,9 +171,6 @@ impl Index {
     }
 }
 
-/// The recall that a build fits its width to, and vectors it does that with.
-const FITTED_TO: f64 = 0.95;
-const FITTED_WITH: usize = 256;
 /// Where nothing was fitted.
 const DEFAULT_WIDTH: f32 = 0.1;
 

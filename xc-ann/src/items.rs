@@ -3,6 +3,7 @@
 use crate::error::BuildError;
 use crate::metric::Metric;
 use rayon::prelude::*;
+use std::collections::HashSet;
 use xc_sparse::DenseRows;
 use xc_sparse::buffer::Buffer;
 use xxhash_rust::xxh3::xxh3_64;
@@ -87,21 +88,22 @@ impl Items {
 
     /// Rows of vertices that were made before; none where a row stands twice.
     pub(crate) fn of(first: Buffer<u32>, next: Buffer<u32>) -> Option<Self> {
-        let largest = first.iter().chain(&next[..]).copied().filter(|&row| row != LAST).max();
-        let mut seen = vec![false; largest.map_or(0, |row| row as usize + 1)];
-        let (mut n_rows, mut n_free) = (0, 0);
-        for &row in &first[..] {
-            n_free += usize::from(row == LAST);
-            let mut at = row;
+        // Chains that run in circles have more rows than there is room for.
+        let most = first.len() + next.len();
+        let mut rows = Vec::new();
+        for mut at in first.iter().copied() {
             while at != LAST {
-                if std::mem::replace(&mut seen[at as usize], true) {
+                if rows.len() == most {
                     return None;
                 }
-                n_rows += 1;
+                rows.push(at);
                 at = next.get(at as usize).copied().unwrap_or(LAST);
             }
         }
-        Some(Self { first, next, n_rows, n_free })
+        rows.par_sort_unstable();
+        let is_free = |row: &&u32| **row == LAST;
+        let (n_rows, n_free) = (rows.len(), first.iter().filter(is_free).count());
+        rows.windows(2).all(|pair| pair[0] < pair[1]).then_some(Self { first, next, n_rows, n_free })
     }
 
     /// The row equal to each one that comes next.
@@ -184,12 +186,20 @@ impl Items {
         vertices
     }
 
-    /// The vertex of each row below `n_rows`; [`LAST`] where it has none.
-    pub(crate) fn vertices(&self, n_rows: usize) -> Vec<u32> {
-        let mut of = vec![LAST; n_rows];
-        for vertex in 0..self.first.len() as u32 {
-            self.rows(vertex).for_each(|row| of[row as usize] = vertex);
+    /// The vertices that have rows of a set, and which.
+    pub(crate) fn having(&self, wanted: &HashSet<u32>) -> Vec<(u32, u32)> {
+        let of = |vertex: u32| self.rows(vertex).filter(|row| wanted.contains(row)).map(move |row| (vertex, row));
+        (0..self.first.len() as u32).flat_map(of).collect()
+    }
+
+    /// A bit for each of `n_rows` rows: whether a vertex has it. None where all have one.
+    pub(crate) fn live_bits(&self, n_rows: usize) -> Option<Vec<u64>> {
+        if self.n_rows == n_rows {
+            return None;
         }
-        of
+        let mut bits = vec![0u64; n_rows.div_ceil(64)];
+        let all = (0..self.first.len() as u32).flat_map(|vertex| self.rows(vertex));
+        all.for_each(|row| bits[row as usize / 64] |= 1 << (row % 64));
+        Some(bits)
     }
 }

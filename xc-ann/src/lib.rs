@@ -7,11 +7,11 @@
 //! ```
 //!
 //! ```
-//! use xc_ann::{BuildParams, Index, Metric, Quiet, Scratch};
+//! use xc_ann::{BuildParams, Index, Metric, NoObserver, Scratch};
 //!
 //! let rows: Vec<f32> = (0..1000 * 8).map(|i| ((i * 7919) % 1009) as f32).collect();
 //! let query = rows[8 * 42..8 * 43].to_vec();
-//! let index = Index::build(rows, 8, &BuildParams::new(Metric::L2), &Quiet)?;
+//! let index = Index::build(rows, 8, &BuildParams::new(Metric::L2), &NoObserver)?;
 //! let found = index.nearest(&query, 5, &mut Scratch::default())?;
 //! assert_eq!((found[0].label, found[0].score), (42, 0.0));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -37,7 +37,7 @@
 //! with the old one while a clone is changed.
 //!
 //! # When not to use it
-//! Below some thousand rows an exact scan ([`exact`]) takes as long. For candidates whose
+//! For a thousand rows an exact scan ([`exact`]) will do. For candidates whose
 //! probability has to be known, and rows that change all the time, there is xc-lsh.
 //!
 //! # Main types
@@ -74,11 +74,14 @@ mod graph;
 mod index;
 mod items;
 mod metric;
+mod observe;
+mod params;
 mod pool;
 mod product;
 mod prune;
 mod query;
 mod search;
+mod visited;
 
 pub use change::{Refresh, Refreshed};
 pub use error::{BuildError, QueryError};
@@ -86,9 +89,10 @@ pub use exact::{exact, recall};
 #[cfg(feature = "store")]
 pub use file::{KIND, OpenGraphError};
 pub use filter::Filter;
-pub use fit::Fitted;
-pub use graph::{BuildParams, Graph, GraphStats, Observer, Quiet};
+pub use graph::{Graph, GraphStats};
 pub use index::Index;
 pub use metric::Metric;
-pub use query::{Scratch, SearchParams};
+pub use observe::{Event, NoObserver, Observer};
+pub use params::{BuildParams, Fitted, SearchParams};
+pub use query::Scratch;
 pub use search::Effort;

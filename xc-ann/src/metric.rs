@@ -1,6 +1,9 @@
 //! What near means.
 
 use serde::{Deserialize, Serialize};
+use xc_sparse::DenseRows;
+use xc_sparse::dense::{dot, squared_distance};
+use xc_sparse::parallel::for_each_part;
 
 /// What is compared, and what the score of an answer is: larger is better under each of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -34,12 +37,39 @@ impl Metric {
     /// # Panics
     /// If they differ in length.
     pub fn score(self, a: &[f32], b: &[f32]) -> f32 {
-        assert_eq!(a.len(), b.len(), "coordinates of two vectors");
-        match self {
-            Self::L2 => -crate::product::squared_distance(a, b),
-            Self::InnerProduct => crate::product::inner(a, b),
-            Self::Cosine => cosine(a, b),
-        }
+        score(self, a, squares_of(self, a), b)
+    }
+
+    /// The scores of listed rows, in their order.
+    ///
+    /// # Panics
+    /// If widths differ, or a row is not there.
+    pub(crate) fn scores(self, query: &[f32], rows: DenseRows<'_>, listed: &[u32], scores: &mut Vec<f32>) {
+        let squares = squares_of(self, query);
+        scores.clear();
+        scores.extend(listed.iter().map(|&row| score(self, query, squares, rows.row(row as usize))));
+    }
+
+    /// The square of the length of each row, where scores of products need it.
+    pub(crate) fn squares(self, rows: DenseRows<'_>) -> Vec<f32> {
+        let mut squares = vec![0.0; if self == Self::InnerProduct { 0 } else { rows.len() }];
+        for_each_part(&mut squares, SOME, |part, to| {
+            for (to, row) in to.iter_mut().zip(part * SOME..) {
+                *to = dot(rows.row(row), rows.row(row));
+            }
+        });
+        squares
+    }
+
+    /// The key of a score: smaller is nearer. Keys of codes under the cosine are squared distances of
+    /// unit vectors.
+    pub(crate) fn key_of_score(self, score: f32) -> f32 {
+        if self.is_angular() { 2.0 - 2.0 * score } else { -score }
+    }
+
+    /// The score of a key.
+    pub(crate) fn score_of_key(self, key: f32) -> f32 {
+        if self.is_angular() { 1.0 - 0.5 * key } else { -key }
     }
 
     /// Whether only directions count.
@@ -48,9 +78,25 @@ impl Metric {
     }
 }
 
-fn cosine(a: &[f32], b: &[f32]) -> f32 {
-    let squares = f64::from(crate::product::inner(a, a)) * f64::from(crate::product::inner(b, b));
-    if squares > 0.0 { (f64::from(crate::product::inner(a, b)) / squares.sqrt()) as f32 } else { 0.0 }
+/// Rows of a task.
+const SOME: usize = 4096;
+
+/// The score of a row; `squares` of the query are those of [`squares_of`].
+#[inline]
+fn score(metric: Metric, query: &[f32], squares: f32, row: &[f32]) -> f32 {
+    match metric {
+        Metric::L2 => -squared_distance(query, row),
+        Metric::InnerProduct => dot(query, row),
+        Metric::Cosine => {
+            let squares = f64::from(squares) * f64::from(dot(row, row));
+            if squares > 0.0 { (f64::from(dot(query, row)) / squares.sqrt()) as f32 } else { 0.0 }
+        }
+    }
+}
+
+/// What scores need of a query alone.
+fn squares_of(metric: Metric, query: &[f32]) -> f32 {
+    if metric.is_angular() { dot(query, query) } else { 0.0 }
 }
 
 impl std::fmt::Display for Metric {

@@ -4,6 +4,7 @@
 //! than keeping an order does. Where there are many, those behind a pivot wait in a list of their
 //! own until the near ones are used up.
 
+use crate::best::nearer;
 use crate::product;
 use xc_sparse::simd::Isa;
 
@@ -76,7 +77,7 @@ impl Pool {
     fn split(&mut self) {
         self.split.clear();
         self.split.extend(self.keys.drain(..).zip(self.vertices.drain(..)));
-        self.split.select_nth_unstable_by(HALF, |a, b| order(*a, *b));
+        self.split.select_nth_unstable_by(HALF, nearer);
         self.pivot = self.split[HALF].0;
         self.take();
     }
@@ -87,7 +88,7 @@ impl Pool {
         self.far.retain(|&(key, _)| key <= limit);
         self.split.clear();
         if self.far.len() > HALF {
-            self.far.select_nth_unstable_by(HALF, |a, b| order(*a, *b));
+            self.far.select_nth_unstable_by(HALF, nearer);
             self.pivot = self.far[HALF].0;
         } else {
             self.pivot = f32::INFINITY;
@@ -109,10 +110,6 @@ impl Pool {
             }
         }
     }
-}
-
-fn order(a: (f32, u32), b: (f32, u32)) -> std::cmp::Ordering {
-    a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
 }
 
 #[cfg(test)]

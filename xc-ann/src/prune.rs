@@ -1,6 +1,7 @@
 //! Which of the vertices found become edges: a vertex is left out if one that was taken is nearer to
 //! it than the vertex that asks, by a factor.
 
+use crate::best::nearer;
 use crate::codes::{Codes, Gathered, QueryCode};
 use xc_sparse::simd::Isa;
 
@@ -34,7 +35,7 @@ pub(crate) fn prune(
 ) {
     chosen.clear();
     candidates.retain(|&(_, vertex)| vertex != of);
-    candidates.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    candidates.sort_unstable_by(nearer);
     candidates.dedup_by_key(|c| c.1);
     candidates.truncate(LOOKED_AT);
     let PruneScratch { gathered, query, left, keys } = scratch;

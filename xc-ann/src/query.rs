@@ -1,10 +1,11 @@
 //! Queries: one or many, with a filter, or all rows above a score.
 
+use crate::best::spared;
 use crate::error::QueryError;
 use crate::filter::{Allowed, Filter};
 use crate::graph::Graph;
 use crate::items::is_beyond;
-use crate::metric::Metric;
+use crate::params::SearchParams;
 use crate::product::{self, TOGETHER};
 use crate::search::{Effort, Reach, Searched, Slot, TURNS, interleaved};
 use rayon::prelude::*;
@@ -14,27 +15,22 @@ use xc_sparse::{DenseRows, parallel};
 
 /// Queries of a task of a batch.
 const SOME: usize = 64;
-/// Codes place answers nearly: so many more than are wanted are compared exactly.
-const SPARE: usize = 6;
-
-/// How to search.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SearchParams {
-    /// Answers of a query.
-    pub k: usize,
-    /// How far to look: a vertex is expanded while it is no further off than the last answer and this
-    /// share of its distance (of the score, for inner products). Above -1: -0.2 is fast and coarse, 0.1
-    /// finds nearly all, infinity compares all rows, and exactly. [`Graph::fit`] finds the least that reaches a recall.
-    pub width: f32,
-}
 
 /// What searches work with; each thread has its own.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     slots: Vec<Slot>,
     centred: Vec<f32>,
-    exact: TopK,
-    kept: Vec<u32>,
+    ranking: Ranking,
+}
+
+/// What was found, and its scores.
+#[derive(Clone, Debug, Default)]
+struct Ranking {
+    best: TopK,
+    kept: Vec<(f32, u32)>,
+    labels: Vec<u32>,
+    scores: Vec<f32>,
 }
 
 /// What is wanted of each query.
@@ -48,8 +44,8 @@ enum Wanted {
 impl Graph {
     /// The `k` best rows of a query, best first; fewer where there are fewer.
     ///
-    /// *Cost*: some hundred comparisons of codes, and 1.5 k exact ones. No allocation after the first
-    /// queries.
+    /// *Cost*: some hundred comparisons of codes, and 1.5 k exact ones; with a filter, or after rows were
+    /// deleted, a look at all vertices too, which [`Graph::search_batch`] shares among queries.
     ///
     /// # Errors
     /// See [`QueryError`].
@@ -65,10 +61,10 @@ impl Graph {
         scratch: &mut Scratch,
         out: &mut Vec<Scored>,
     ) -> Result<Effort, QueryError> {
-        self.check(rows, query.len())?;
+        self.check(Some(rows), query.len())?;
         let allowed = self.allowed(filter);
         let queries = DenseRows::new(query, query.len());
-        self.answer(rows, queries, 0, (Wanted::Nearest(params.k), params.width), &allowed, scratch, |_, found| {
+        self.answer(Some(rows), queries, 0, (Wanted::Nearest(params.k), params.width), &allowed, scratch, |_, found| {
             out.clear();
             out.extend_from_slice(found);
         })
@@ -89,7 +85,22 @@ impl Graph {
         params: SearchParams,
         filter: Option<&Filter<'_>>,
     ) -> Result<(RankedBatch, Effort), QueryError> {
-        self.batch(rows, queries, (Wanted::Nearest(params.k), params.width), filter)
+        self.batch(Some(rows), queries, (Wanted::Nearest(params.k), params.width), filter)
+    }
+
+    /// [`Graph::search_batch`] without rows: answers are ranked by codes, and scores are those of the
+    /// codes. For callers who rank them: of k answers this finds as many of the k / 1.5 best rows as a
+    /// search with rows does.
+    ///
+    /// # Errors
+    /// See [`QueryError`].
+    pub fn search_codes(
+        &self,
+        queries: DenseRows<'_>,
+        params: SearchParams,
+        filter: Option<&Filter<'_>>,
+    ) -> Result<(RankedBatch, Effort), QueryError> {
+        self.batch(None, queries, (Wanted::Nearest(params.k), params.width), filter)
     }
 
     /// For each query the rows whose score is at least `score`, best first, at most `most` of them.
@@ -108,12 +119,12 @@ impl Graph {
         width: f32,
         filter: Option<&Filter<'_>>,
     ) -> Result<(RankedBatch, Effort), QueryError> {
-        self.batch(rows, queries, (Wanted::Above(score, most), width), filter)
+        self.batch(Some(rows), queries, (Wanted::Above(score, most), width), filter)
     }
 
     fn batch(
         &self,
-        rows: DenseRows<'_>,
+        rows: Option<DenseRows<'_>>,
         queries: DenseRows<'_>,
         how: (Wanted, f32),
         filter: Option<&Filter<'_>>,
@@ -153,8 +164,10 @@ impl Graph {
         Ok((all, effort))
     }
 
-    fn check(&self, rows: DenseRows<'_>, width: usize) -> Result<(), QueryError> {
-        assert_eq!(rows.width(), self.width(), "coordinates of the rows, and of the graph");
+    fn check(&self, rows: Option<DenseRows<'_>>, width: usize) -> Result<(), QueryError> {
+        if let Some(rows) = rows {
+            assert_eq!(rows.width(), self.width(), "coordinates of the rows, and of the graph");
+        }
         if width != self.width() {
             return Err(QueryError::Width { found: width, expected: self.width() });
         }
@@ -164,7 +177,7 @@ impl Graph {
     /// Answers queries, whose numbers begin at `first`, in an order of their own.
     fn answer(
         &self,
-        rows: DenseRows<'_>,
+        rows: Option<DenseRows<'_>>,
         queries: DenseRows<'_>,
         first: usize,
         how: (Wanted, f32),
@@ -200,16 +213,14 @@ impl Graph {
                 self.run(rows, queries, how, allowed, passes, scratch, each)
             }
             (Some(_), true) => {
-                let (mut effort, mut scanned) = (Effort::default(), Vec::new());
-                scratch.slots.resize_with(1, Slot::default);
+                let mut effort = Effort::default();
+                let Scratch { slots, centred, ranking } = scratch;
+                slots.resize_with(1, Slot::default);
                 for (query, vector) in queries.iter().enumerate() {
-                    let Scratch { slots, centred, exact, kept } = scratch;
                     self.codes.query(vector, centred, &mut slots[0].query);
-                    effort += self.scan(&slots[0], allowed, wanted, &mut scanned);
-                    kept.clear();
-                    kept.extend_from_slice(&scanned);
-                    effort.exact += self.rank(rows, vector, wanted, kept, allowed, exact);
-                    each(query, exact.sorted());
+                    effort += self.scan(&slots[0], allowed, how, &mut ranking.kept);
+                    effort.exact += self.rank(rows, vector, wanted, allowed, ranking);
+                    each(query, ranking.best.sorted());
                 }
                 Ok(effort)
             }
@@ -218,23 +229,22 @@ impl Graph {
 
     fn run(
         &self,
-        rows: DenseRows<'_>,
+        rows: Option<DenseRows<'_>>,
         queries: DenseRows<'_>,
-        (wanted, width): (Wanted, f32),
+        how: (Wanted, f32),
         allowed: &Allowed<'_>,
         passes: impl Fn(u32) -> bool,
         scratch: &mut Scratch,
         mut each: impl FnMut(usize, &[Scored]),
     ) -> Result<Effort, QueryError> {
+        let (wanted, width) = how;
         let (keep, within) = match wanted {
-            Wanted::Nearest(k) => (spared(k), f32::NEG_INFINITY),
-            Wanted::Above(score, _) => (spared(1), self.key_of(score, width)),
+            Wanted::Nearest(k) => (keep(k, width, allowed), f32::NEG_INFINITY),
+            Wanted::Above(score, _) => (keep(1, width, allowed), self.key_of(score, width)),
         };
         // A search among few that pass may look at all others before it finds them: then all that
         // pass are looked at instead.
         let distances = if allowed.bits.is_some() { 2 * allowed.n_vertices as u64 + 1000 } else { u64::MAX };
-        // The widest search looks at all rows, and then at their exact values too.
-        let keep = if width == f32::INFINITY { allowed.n_vertices } else { keep.min(allowed.n_vertices) }.max(1);
         let searched = Searched {
             isa: Isa::current(),
             coded: self.codes.view(),
@@ -243,67 +253,79 @@ impl Graph {
             passes,
             records: false,
         };
-        let Scratch { slots, centred, exact, kept } = scratch;
+        let Scratch { slots, centred, ranking } = scratch;
         slots.resize_with(TURNS, Slot::default);
-        let first = self.items.first();
-        let (mut effort, mut scanned) = (Effort::default(), Vec::new());
+        let (mut effort, first) = (Effort::default(), self.items.first());
         let begin = |query: usize, slot: &mut Slot| {
             self.codes.query(queries.row(query), centred, &mut slot.query);
             self.entry
         };
         let ask = |slot: &mut Slot| {
+            let Some(rows) = rows else { return };
             let kept = slot.best.kept().map(|(_, vertex)| vertex);
             kept.for_each(|vertex| prefetch_all(rows.row(first[vertex as usize] as usize)));
         };
         let done = |query: usize, slot: &mut Slot| {
-            kept.clear();
             effort += slot.effort;
+            ranking.kept.clear();
             if slot.gave_up {
-                effort += self.scan(slot, allowed, wanted, &mut scanned);
-                kept.extend_from_slice(&scanned);
+                effort += self.scan(slot, allowed, how, &mut ranking.kept);
             } else if let Wanted::Above(..) = wanted {
-                kept.extend(slot.within.iter().map(|&(_, vertex)| vertex));
+                ranking.kept.extend_from_slice(&slot.within);
             } else {
-                kept.extend(slot.best.kept().map(|(_, vertex)| vertex));
+                ranking.kept.extend(slot.best.kept());
             }
-            effort.exact += self.rank(rows, queries.row(query), wanted, kept, allowed, exact);
-            each(query, exact.sorted());
+            effort.exact += self.rank(rows, queries.row(query), wanted, allowed, ranking);
+            each(query, ranking.best.sorted());
         };
         interleaved(&searched, slots, queries.len(), begin, ask, done);
         Ok(effort)
     }
 
-    /// Scores rows of vertices exactly.
+    /// Ranks rows of vertices by their exact scores, or by those of the codes where there are no rows.
     fn rank(
         &self,
-        rows: DenseRows<'_>,
+        rows: Option<DenseRows<'_>>,
         query: &[f32],
         wanted: Wanted,
-        kept: &[u32],
         allowed: &Allowed<'_>,
-        exact: &mut TopK,
+        ranking: &mut Ranking,
     ) -> u64 {
         let (k, least) = match wanted {
             Wanted::Nearest(k) => (k, f32::NEG_INFINITY),
             Wanted::Above(score, most) => (most, score),
         };
-        exact.reset(k.min(self.items.len()));
-        for &vertex in kept {
-            // All rows of a vertex are equal.
-            let Some(first) = self.items.rows(vertex).next() else { continue };
-            let score = self.params.metric.score(query, rows.row(first as usize));
+        let (first, metric) = (self.items.first(), self.params.metric);
+        let Ranking { best, kept, labels, scores } = ranking;
+        best.reset(k.min(self.items.len()));
+        if let Some(rows) = rows {
+            labels.clear();
+            labels.extend(kept.iter().map(|&(_, vertex)| first[vertex as usize]));
+            metric.scores(query, rows, labels, scores);
+        } else {
+            scores.clear();
+            scores.extend(kept.iter().map(|&(key, _)| metric.score_of_key(key)));
+        }
+        for (&(_, vertex), &score) in kept.iter().zip(&*scores) {
             if score >= least {
+                // All rows of a vertex are equal.
                 let passing = self.items.rows(vertex).filter(|&row| allowed.row_passes(row));
-                passing.for_each(|label| exact.push(Scored { label, score }));
+                passing.for_each(|label| best.push(Scored { label, score }));
             }
         }
-        kept.len() as u64
+        if rows.is_some() { kept.len() as u64 } else { 0 }
     }
 
     /// Compares all vertices that pass.
-    fn scan(&self, slot: &Slot, allowed: &Allowed<'_>, wanted: Wanted, found: &mut Vec<u32>) -> Effort {
+    fn scan(
+        &self,
+        slot: &Slot,
+        allowed: &Allowed<'_>,
+        (wanted, width): (Wanted, f32),
+        kept: &mut Vec<(f32, u32)>,
+    ) -> Effort {
         let keep = match wanted {
-            Wanted::Nearest(k) => spared(k).min(allowed.n_vertices),
+            Wanted::Nearest(k) => keep(k, width, allowed),
             Wanted::Above(..) => allowed.n_vertices,
         };
         let (isa, mut best, mut keys) = (Isa::current(), TopK::new(keep), [0.0; TOGETHER]);
@@ -317,23 +339,22 @@ impl Graph {
                 best.push(Scored { label: vertices[at], score: -keys[at] });
             }
         }
-        found.clear();
-        found.extend(best.best().iter().map(|s| s.label));
+        kept.clear();
+        kept.extend(best.best().iter().map(|s| (-s.score, s.label)));
         Effort { distances: list.len() as u64, ..Effort::default() }
     }
 
     /// The key up to which rows may have at least this score, the rounding of codes allowed for.
     fn key_of(&self, score: f32, width: f32) -> f32 {
-        let key = match self.params.metric {
-            Metric::L2 | Metric::InnerProduct => -score,
-            Metric::Cosine => 2.0 - 2.0 * score,
-        };
+        let key = self.params.metric.key_of_score(score);
         let key = key + (0.02 + width.max(0.0)) * key.abs();
         if key.is_nan() { f32::INFINITY } else { key }
     }
 }
 
-/// Vertices to keep for `k` answers.
-pub(crate) fn spared(k: usize) -> usize {
-    k.saturating_add((k / 2).max(SPARE))
+/// Vertices to keep for `k` answers: some more, as codes place them nearly. The widest search keeps
+/// all, and looks at their exact values.
+fn keep(k: usize, width: f32, allowed: &Allowed<'_>) -> usize {
+    let keep = if width == f32::INFINITY { allowed.n_vertices } else { spared(k).min(allowed.n_vertices) };
+    keep.max(1)
 }

@@ -17,6 +17,7 @@ use crate::codes::QueryCode;
 use crate::edges::{Edges, NONE};
 use crate::pool::Pool;
 use crate::product::{self, Coded, LINE, TOGETHER};
+use crate::visited::Visited;
 use xc_sparse::simd::{Isa, Loop, prefetch, prefetch_all, vectorised_loop_on};
 
 /// Queries of a thread that take turns.
@@ -64,9 +65,7 @@ impl std::ops::AddAssign for Effort {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slot {
     pub(crate) query: QueryCode,
-    visited: Vec<u32>,
-    /// Vertices seen, so that their bits can be cleared.
-    seen: Vec<u32>,
+    visited: Visited,
     pool: Pool,
     pub(crate) best: Best,
     /// Vertices to be compared.
@@ -119,7 +118,7 @@ impl<F: Fn(u32) -> bool> Searched<'_, F> {
     /// Begins at a vertex; the query is encoded in the slot already.
     pub(crate) fn begin(&self, slot: &mut Slot, from: u32) {
         slot.reset(self.coded.sides.len(), self.reach.keep);
-        slot.see(from);
+        slot.visited.insert(from);
         (slot.fresh.vertices[0], slot.fresh.len) = (from, 1);
         self.coded.prefetch(slot.query.view().bytes.len(), from);
         slot.phase = Phase::Compare;
@@ -149,7 +148,7 @@ impl<F: Fn(u32) -> bool> Searched<'_, F> {
             if vertex == NONE {
                 break;
             }
-            let (word, bit) = (&mut slot.visited[vertex as usize / 32], 1 << (vertex % 32));
+            let (word, bit) = (&mut slot.visited.words[vertex as usize / 32], 1 << (vertex % 32));
             fresh[n % TOGETHER] = vertex;
             n += usize::from(*word & bit == 0);
             *word |= bit;
@@ -160,7 +159,7 @@ impl<F: Fn(u32) -> bool> Searched<'_, F> {
         for &vertex in &fresh[..n] {
             self.coded.prefetch(stride, vertex);
         }
-        slot.seen.extend_from_slice(&fresh[..n]);
+        slot.visited.seen.extend_from_slice(&fresh[..n]);
         slot.phase = Phase::Compare;
     }
 
@@ -214,24 +213,12 @@ impl<F: Fn(u32) -> bool> Searched<'_, F> {
 
 impl Slot {
     fn reset(&mut self, n: usize, keep: usize) {
-        let words = n.div_ceil(32);
-        if self.visited.len() != words || self.seen.len() > words / 4 {
-            self.visited.clear();
-            self.visited.resize(words, 0);
-        } else {
-            self.seen.iter().for_each(|&vertex| self.visited[vertex as usize / 32] = 0);
-        }
-        self.seen.clear();
+        self.visited.reset(n);
         self.pool.clear();
         self.best.reset(keep);
         self.expanded.clear();
         self.within.clear();
         (self.gave_up, self.effort) = (false, Effort::default());
-    }
-
-    fn see(&mut self, vertex: u32) {
-        self.visited[vertex as usize / 32] |= 1 << (vertex % 32);
-        self.seen.push(vertex);
     }
 }
 

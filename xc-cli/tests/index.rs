@@ -65,6 +65,36 @@ fn an_index_answers_as_a_scan_does() {
 }
 
 #[test]
+fn only_rows_of_a_filter_are_answers() {
+    let folder = folder();
+    folder.ok("index build --vectors rows.npy --metric l2 --output m.index");
+    folder.write("few.txt", "5\n17\n899\n");
+    folder.write("half.txt", (0..900).step_by(2).map(|row| format!("{row}\n")).collect::<String>());
+    for (filter, most) in [("few.txt", 3), ("half.txt", 4)] {
+        let search = format!("index search --index m.index --queries queries.npy --top-k 4 --filter {filter}");
+        let found = folder.ok(&format!("{search} --search-width inf"));
+        assert_eq!(found, folder.ok(&format!("{search} --exact")));
+        let passes = |answer: &str| {
+            let row: u32 = answer.split(':').next().unwrap().parse().unwrap();
+            if most == 3 { [5, 17, 899].contains(&row) } else { row.is_multiple_of(2) }
+        };
+        assert!(found.lines().all(|line| line.split(' ').count() == most && line.split(' ').all(passes)), "{found}");
+    }
+    let told = json(&folder.ok(
+        "index evaluate --index m.index --queries queries.npy --filter half.txt --search-width inf --runs 1 --json",
+    ));
+    assert_eq!(told["recall"], 1.0, "{told}");
+    assert!(told["p50_us"].as_f64().unwrap() <= told["p99_us"].as_f64().unwrap());
+    folder.write("bad.txt", "5\n900\n");
+    let got = folder.xc("index search --index m.index --queries queries.npy --filter bad.txt");
+    assert!(
+        got.code == 2 && got.stderr.contains("bad.txt:2: \"900\", expected the number of a row below 900"),
+        "{}",
+        got.stderr
+    );
+}
+
+#[test]
 fn threads_change_no_byte_of_an_index() {
     let folder = folder();
     for threads in [1, 2, 3] {

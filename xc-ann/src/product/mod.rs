@@ -1,8 +1,7 @@
-//! Kernels: products of 8-bit codes of listed rows with one query, the smallest of some keys, and
-//! sums over 32-bit floats.
+//! Kernels: products of 8-bit codes of listed rows with one query, and the smallest of some keys.
 //!
 //! The scalar file defines every operation; the others are tested against it, and give the same
-//! bits: products of codes are exact integers, and sums of floats have one order.
+//! bits: products of codes are exact integers.
 
 #![expect(unsafe_code, reason = "kernels written by hand for an instruction set")]
 
@@ -96,34 +95,6 @@ pub(crate) fn insert(isa: Isa, keys: &mut [f32; FEW], vertices: &mut [u32; FEW],
     }
 }
 
-/// Chains of a sum of floats: value j goes to chain j % 32, products and sums rounded once each; the
-/// chains are halved until one is left.
-const CHAINS: usize = 32;
-
-/// Inner product of two vectors of equal length.
-#[inline]
-pub(crate) fn inner(a: &[f32], b: &[f32]) -> f32 {
-    sum::<false>(Isa::current(), a, b)
-}
-
-/// Squared distance of two vectors of equal length.
-#[inline]
-pub(crate) fn squared_distance(a: &[f32], b: &[f32]) -> f32 {
-    sum::<true>(Isa::current(), a, b)
-}
-
-/// Products of `a` and `b`, or squares of their differences.
-#[inline]
-fn sum<const DISTANCE: bool>(isa: Isa, a: &[f32], b: &[f32]) -> f32 {
-    assert_eq!(a.len(), b.len(), "lengths of two vectors");
-    match isa {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: an instruction set is only named here where it is available; lengths are equal.
-        Isa::Avx512 => unsafe { avx512::sum::<DISTANCE>(a, b) },
-        _ => scalar::sum::<DISTANCE>(a, b),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,20 +152,6 @@ mod tests {
                     let found: Vec<(f32, u32)> = keys.iter().copied().zip(vertices.iter().copied()).collect();
                     prop_assert_eq!(&found[..], &all[..FEW], "{}", isa);
                 }
-            }
-        }
-
-        #[test]
-        fn float_sums_are_near_those_in_double(a in prop::collection::vec(-2f32..2.0, 0..200), seed: u64) {
-            let mut b = vec![0.0; a.len()];
-            Stream::new(seed).fill_uniform(2.0, &mut b);
-            let pairs = || a.iter().zip(&b).map(|(&a, &b)| (f64::from(a), f64::from(b)));
-            let (product, distance) = (pairs().map(|(a, b)| a * b).sum::<f64>(), pairs().map(|(a, b)| (a - b).powi(2)).sum::<f64>());
-            prop_assert!((f64::from(inner(&a, &b)) - product).abs() < 1e-3);
-            prop_assert!((f64::from(squared_distance(&a, &b)) - distance).abs() < 1e-3);
-            for isa in Isa::available() {
-                prop_assert_eq!(sum::<false>(isa, &a, &b).to_bits(), inner(&a, &b).to_bits(), "{}", isa);
-                prop_assert_eq!(sum::<true>(isa, &a, &b).to_bits(), squared_distance(&a, &b).to_bits(), "{}", isa);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What every kernel has to give.
 
-use super::{Asked, CHAINS, Coded, FEW, TOGETHER};
+use super::{Asked, Coded, FEW, TOGETHER};
 
 /// See [`super::keys`].
 pub(super) fn keys(asked: Asked<'_>, coded: Coded<'_>, rows: &[u32], limit: f32, keys: &mut [f32; TOGETHER]) -> u64 {
@@ -19,24 +19,6 @@ pub(super) fn keys(asked: Asked<'_>, coded: Coded<'_>, rows: &[u32], limit: f32,
 pub(super) fn key(asked: Asked<'_>, [norm, scale]: [f32; 2], sum: i32) -> f32 {
     let product = asked.factor * scale * (sum - asked.shift) as f32;
     asked.norm + norm - product
-}
-
-/// See [`super::sum`].
-pub(super) fn sum<const DISTANCE: bool>(a: &[f32], b: &[f32]) -> f32 {
-    let mut chains = [0.0f32; CHAINS];
-    for (a, b) in a.chunks(CHAINS).zip(b.chunks(CHAINS)) {
-        for ((chain, a), b) in chains.iter_mut().zip(a).zip(b) {
-            *chain += if DISTANCE { (a - b) * (a - b) } else { a * b };
-        }
-    }
-    let mut width = CHAINS / 2;
-    while width > 0 {
-        for lane in 0..width {
-            chains[lane] += chains[lane + width];
-        }
-        width /= 2;
-    }
-    chains[0]
 }
 
 /// See [`super::smallest`].

@@ -1,6 +1,8 @@
 use crate::made::{build, clustered};
 use proptest::prelude::*;
-use xc_ann::{BuildError, BuildParams, Filter, Graph, Metric, QueryError, Quiet, Scratch, SearchParams, exact, recall};
+use xc_ann::{
+    BuildError, BuildParams, Filter, Graph, Metric, NoObserver, QueryError, Scratch, SearchParams, exact, recall,
+};
 use xc_sparse::rank::{RankedBatch, Scored, rank_order};
 use xc_sparse::{DenseMatrix, DenseRows};
 
@@ -137,6 +139,50 @@ proptest! {
 }
 
 #[test]
+fn the_widest_search_under_a_filter_is_exact() {
+    // Codes hardly tell these rows apart.
+    let values = (0..900).flat_map(|i| [100.0, (i * 7 % 900) as f32 * 1e-4, 3.0]).collect();
+    let rows = DenseMatrix { rows: 900, columns: 3, values };
+    let query = [100.0, 0.0451, 2.0];
+    for metric in Metric::ALL {
+        let graph = build(rows.view(), metric);
+        // So few that they are scanned; so many that the graph is walked; so many that the walk gives up.
+        for every in [30, 1, 2] {
+            let test = |row: u32| row.is_multiple_of(every);
+            let params = SearchParams { k: 5, width: WIDE };
+            let query = DenseRows::new(&query, 3);
+            let (found, _) = graph.search_batch(rows.view(), query, params, Some(&Filter::Test(&test))).unwrap();
+            let wanted = by_hand(rows.view(), query.row(0), metric, 5, test);
+            assert_eq!(found.row(0), &wanted[..], "{metric}, every {every}");
+            let scanned = graph.exact(rows.view(), query, 5, Some(&Filter::Test(&test)));
+            assert!(scanned.row(0).iter().all(|s| test(s.label)));
+        }
+    }
+}
+
+#[test]
+fn codes_alone_find_what_rows_then_rank() {
+    let (rows, queries) = (clustered(2000, 24, 20, 1), clustered(50, 24, 20, 2));
+    for metric in Metric::ALL {
+        let graph = build(rows.view(), metric);
+        let params = |k| SearchParams { k, width: 0.2 };
+        let (by_rows, _) = graph.search_batch(rows.view(), queries.view(), params(10), None).unwrap();
+        let (by_codes, effort) = graph.search_codes(queries.view(), params(16), None).unwrap();
+        assert_eq!(effort.exact, 0);
+        for (query, vector) in queries.view().iter().enumerate() {
+            let near = by_codes.row(query);
+            let found = by_rows.row(query).iter().filter(|a| near.iter().any(|b| b.label == a.label)).count();
+            assert!(found >= 9, "{metric}: {found} of 10");
+            for s in near {
+                let score = metric.score(vector, rows.view().row(s.label as usize));
+                let apart = (s.score - score).abs() / score.abs().max(1.0);
+                assert!(apart < 0.05, "{metric}: {} by codes, {score}", s.score);
+            }
+        }
+    }
+}
+
+#[test]
 fn few_that_pass_are_found_wherever_they_are() {
     let (rows, queries) = (clustered(4000, 16, 40, 1), clustered(30, 16, 40, 1));
     for metric in Metric::ALL {
@@ -183,5 +229,5 @@ fn what_cannot_be_searched_is_refused() {
 fn build_error(rows: &DenseMatrix, change: impl Fn(&mut BuildParams)) -> BuildError {
     let mut params = BuildParams::new(Metric::L2);
     change(&mut params);
-    Graph::build(rows.view(), &params, &Quiet).expect_err("refused")
+    Graph::build(rows.view(), &params, &NoObserver).expect_err("refused")
 }

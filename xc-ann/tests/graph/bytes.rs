@@ -1,6 +1,6 @@
 use crate::made::clustered;
 use std::process::Command;
-use xc_ann::{BuildParams, Graph, Metric, Quiet, Refresh, SearchParams};
+use xc_ann::{BuildParams, Graph, Metric, NoObserver, Refresh, SearchParams};
 use xc_sparse::simd::Isa;
 
 /// All that a graph is and answers.
@@ -11,7 +11,7 @@ fn print(threads: usize) -> String {
         let moved = clustered(1500, 40, 31, 1);
         let mut all = String::new();
         for metric in Metric::ALL {
-            let mut graph = Graph::build(rows.view(), &BuildParams::new(metric), &Quiet).unwrap();
+            let mut graph = Graph::build(rows.view(), &BuildParams::new(metric), &NoObserver).unwrap();
             let answers = |graph: &Graph, rows| {
                 let params = SearchParams { k: 10, width: 0.1 };
                 let (found, effort) = graph.search_batch(rows, queries.view(), params, None).unwrap();
@@ -23,9 +23,9 @@ fn print(threads: usize) -> String {
             };
             all += &answers(&graph, rows.view());
             graph.delete(&(0..1500).step_by(7).collect::<Vec<_>>());
-            graph.insert(rows.view(), &(0..1500).step_by(14).collect::<Vec<_>>(), &Quiet).unwrap();
+            graph.insert(rows.view(), &(0..1500).step_by(14).collect::<Vec<_>>(), &NoObserver).unwrap();
             all += &answers(&graph, rows.view());
-            graph.refresh(moved.view(), Some(Refresh::Both), &Quiet).unwrap();
+            graph.refresh(moved.view(), Some(Refresh::Both), &NoObserver).unwrap();
             all += &answers(&graph, moved.view());
         }
         all

@@ -1,5 +1,5 @@
 use crate::made::{build, clustered};
-use xc_ann::{BuildError, Graph, Metric, Quiet, Refresh, SearchParams, exact, recall};
+use xc_ann::{BuildError, Graph, Metric, NoObserver, Refresh, SearchParams, exact, recall};
 use xc_hash::stream::Stream;
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::{DenseMatrix, DenseRows};
@@ -34,7 +34,7 @@ fn rows_come_and_go() {
     for metric in Metric::ALL {
         let (rows, queries) = (clustered(2000, 24, 20, 1), clustered(100, 24, 20, 1));
         let mut graph = build(DenseRows::new(&rows.values[..1000 * 24], 24), metric);
-        graph.insert(rows.view(), &(1000..2000).collect::<Vec<_>>(), &Quiet).unwrap();
+        graph.insert(rows.view(), &(1000..2000).collect::<Vec<_>>(), &NoObserver).unwrap();
         let all: Vec<u32> = (0..2000).collect();
         assert_eq!(found(&graph, rows.view()), all);
         let fresh = build(rows.view(), metric);
@@ -52,7 +52,7 @@ fn rows_come_and_go() {
             there.sort_unstable();
             assert_eq!(found(&graph, rows.view()), there);
             assert_eq!(graph.len(), 1600);
-            graph.insert(rows.view(), &gone, &Quiet).unwrap();
+            graph.insert(rows.view(), &gone, &NoObserver).unwrap();
             there.extend(gone);
         }
         assert_eq!(found(&graph, rows.view()), all);
@@ -69,10 +69,10 @@ fn all_rows_may_go_and_the_first_may_come() {
         let mut graph = build(rows.view(), metric);
         assert_eq!(graph.delete(&(0..100).collect::<Vec<_>>()), 70);
         assert!(graph.is_empty() && found(&graph, rows.view()).is_empty());
-        graph.insert(rows.view(), &[7, 9], &Quiet).unwrap();
+        graph.insert(rows.view(), &[7, 9], &NoObserver).unwrap();
         assert_eq!(found(&graph, rows.view()), [7, 9]);
         let mut empty = build(DenseRows::new(&[], 5), metric);
-        empty.insert(rows.view(), &(0..70).collect::<Vec<_>>(), &Quiet).unwrap();
+        empty.insert(rows.view(), &(0..70).collect::<Vec<_>>(), &NoObserver).unwrap();
         assert_eq!(found(&empty, rows.view()), (0..70).collect::<Vec<_>>());
     }
 }
@@ -83,8 +83,31 @@ fn what_is_deleted_stays_so_after_a_rebuild() {
     for metric in Metric::ALL {
         let mut graph = build(rows.view(), metric);
         graph.delete(&(0..100).collect::<Vec<_>>());
-        graph.refresh(moved.view(), Some(Refresh::Rebuild), &Quiet).unwrap();
+        graph.refresh(moved.view(), Some(Refresh::Rebuild), &NoObserver).unwrap();
         assert_eq!(found(&graph, moved.view()), (100..300).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn numbers_of_rows_may_be_any() {
+    let rows = clustered(60, 8, 5, 1);
+    let mut graph = build(rows.view(), Metric::L2);
+    assert_eq!(graph.delete(&[7, u32::MAX, 60, 7, u32::MAX - 1]), 1);
+    assert_eq!(graph.len(), 59);
+}
+
+#[test]
+fn a_width_is_fitted_to_the_rows_that_are_left() {
+    let (rows, queries) = (clustered(2000, 24, 20, 1), clustered(100, 24, 20, 1));
+    for metric in Metric::ALL {
+        let mut graph = build(rows.view(), metric);
+        graph.delete(&(0..2000).filter(|row| row % 3 > 0).collect::<Vec<_>>());
+        let fitted = graph.fit(rows.view(), queries.view(), 10, 0.95).unwrap();
+        assert!(fitted.recall >= 0.95 && fitted.width < 4.0, "{metric}: {fitted:?}");
+        let told = graph.refresh(drift(&rows, 0.02).view(), None, &NoObserver).unwrap();
+        assert!(told.after > 0.5, "{metric}: {told:?}");
+        let exact = graph.exact(rows.view(), queries.view(), 10, None);
+        assert!(exact.iter().flatten().all(|s| s.label % 3 == 0));
     }
 }
 
@@ -93,10 +116,10 @@ fn a_row_comes_once() {
     let rows = clustered(60, 8, 5, 1);
     let mut graph = build(rows.view(), Metric::L2);
     graph.delete(&[7, 8]);
-    assert_eq!(graph.insert(rows.view(), &[7, 6], &Quiet), Err(BuildError::Present { row: 6 }));
-    assert_eq!(graph.insert(rows.view(), &[7, 7], &Quiet), Err(BuildError::Present { row: 7 }));
+    assert_eq!(graph.insert(rows.view(), &[7, 6], &NoObserver), Err(BuildError::Present { row: 6 }));
+    assert_eq!(graph.insert(rows.view(), &[7, 7], &NoObserver), Err(BuildError::Present { row: 7 }));
     assert_eq!(graph.len(), 58, "nothing changed");
-    graph.insert(rows.view(), &[8, 7], &Quiet).unwrap();
+    graph.insert(rows.view(), &[8, 7], &NoObserver).unwrap();
     assert_eq!(found(&graph, rows.view()), (0..60).collect::<Vec<_>>());
 }
 
@@ -140,7 +163,7 @@ fn a_refresh_follows_rows_that_moved() {
             [Some(Refresh::Search(32)), Some(Refresh::TwoHops), Some(Refresh::Both), Some(Refresh::Rebuild), None]
         {
             let mut graph = graph.clone();
-            let told = graph.refresh(moved.view(), policy, &Quiet).unwrap();
+            let told = graph.refresh(moved.view(), policy, &NoObserver).unwrap();
             let reached = narrow(&graph, moved.view(), queries.view(), &all);
             assert!(reached > rebuilt - 0.02, "{metric}, {policy:?}: {reached}, rebuilt {rebuilt}; {told:?}");
             assert_eq!(found(&graph, moved.view()), all);
@@ -159,7 +182,7 @@ fn rows_that_did_not_move_change_nothing() {
             (found.iter().map(<[_]>::to_vec).collect::<Vec<_>>(), effort, graph.stats())
         };
         let before = search(&graph);
-        let told = graph.refresh(rows.view(), None, &Quiet).unwrap();
+        let told = graph.refresh(rows.view(), None, &NoObserver).unwrap();
         assert_eq!((told.policy, told.before), (Refresh::Codes, told.after));
         assert_eq!(search(&graph), before);
     }
@@ -173,7 +196,7 @@ fn equal_rows_may_part_and_rows_become_zeros() {
     for metric in Metric::ALL {
         let mut graph = build(rows.view(), metric);
         assert_eq!(graph.stats().n_vertices, 1);
-        graph.refresh(moved.view(), None, &Quiet).unwrap();
+        graph.refresh(moved.view(), None, &NoObserver).unwrap();
         let first = if metric == Metric::Cosine { 10 } else { 0 };
         assert_eq!(found(&graph, moved.view()), (first..60).collect::<Vec<_>>(), "{metric}");
     }

@@ -16,5 +16,7 @@
 //! ```
 
 mod product;
+mod vectors;
 
 pub use product::{MatRef, MatmulPrecision, Scratch, SplitRows, Start, product, product_by_rows, product_in_leaves};
+pub use vectors::{dot, squared_distance};

@@ -8,8 +8,9 @@ use crate::model::write_error;
 use crate::named::named;
 use crate::output;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use xc_ann::{BuildParams, Graph, Index, Metric};
+use xc_sparse::DenseRows;
 use xc_sparse::buffer::Pages;
 use xc_sparse::store::ContainerWriter;
 
@@ -94,13 +95,15 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     drop(watch);
     let build_s = meter.usage().wall_s;
 
-    let sample = args.fit_queries.as_deref().map(|path| queries(path, &index)).transpose()?;
-    let own = sample.is_none().then(|| index.graph().sample(index.rows(), 256));
-    let with = sample.as_ref().map(rows).or(own.as_ref().map(|own| own.view()));
-    if let Some(with) = with.filter(|with| !with.is_empty()) {
-        let from = args.fit_queries.as_ref().unwrap_or(&args.vectors);
-        let fitted = context.on_threads(|| index.fit(with, args.top_k, args.target_recall));
-        fitted.map_err(|e| CliError::input(from, &e))?;
+    if let Some(path) = &args.fit_queries {
+        let asked = queries(path, &index)?;
+        if asked.rows() == 0 {
+            return Err(CliError::usage(format_args!("{}: no queries", path.display())));
+        }
+        fit(&mut index, rows(&asked), path, args, context)?;
+    } else if index.graph().fitted().is_some_and(|f| (f.k, f.target) != (args.top_k, args.target_recall)) {
+        let sample = index.graph().sample(index.rows(), SAMPLE);
+        fit(&mut index, sample.view(), &args.vectors, args, context)?;
     }
     let fitted = index.graph().fitted();
     if let (Some(least), Some(fitted)) = (args.min_recall, fitted)
@@ -141,4 +144,12 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     }
     context.note(format_args!("index: saved {}", args.output.display()));
     Ok(())
+}
+
+/// Vectors of a sample that the width is fitted with.
+const SAMPLE: usize = 256;
+
+fn fit(index: &mut Index, with: DenseRows<'_>, from: &Path, args: &Args, context: &Context) -> Result<(), CliError> {
+    let fitted = context.on_threads(|| index.fit(with, args.top_k, args.target_recall));
+    fitted.map(|_| ()).map_err(|e| CliError::input(from, &e))
 }

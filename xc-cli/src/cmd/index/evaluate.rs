@@ -1,6 +1,6 @@
 //! `xc index evaluate`.
 
-use super::{open, queries, rows};
+use super::{Asked, rows};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Instant;
-use xc_ann::{Index, SearchParams, recall};
+use xc_ann::{Filter, Index, QueryError, Scratch, SearchParams, recall};
 use xc_sparse::DenseRows;
 use xc_sparse::rank::RankedBatch;
 
@@ -17,8 +17,9 @@ use xc_sparse::rank::RankedBatch;
 ///
 /// Recall is the share of the exact answers that are found. Without --search-width some
 /// widths are tried and, with --target-recall, the least that reaches it on these queries.
-/// A line says for each width the recall, the queries a second of all threads together, and
-/// what a query looks at: distances, hops.
+/// A line says for each width the recall, the queries a second of all threads together, the
+/// microseconds that a query takes alone (of 50 and of 99 in a hundred, no longer than that), and
+/// what it looks at: distances, hops.
 ///
 /// Examples:
 ///   xc index evaluate --index my.index --queries queries.npy --threads 1
@@ -27,15 +28,8 @@ use xc_sparse::rank::RankedBatch;
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// Folder of the index
-    #[arg(long, value_name = "DIR")]
-    index: PathBuf,
-    /// The queries
-    #[arg(long, value_name = "FILE")]
-    queries: PathBuf,
-    /// Answers of a query
-    #[arg(long, value_name = "K", default_value_t = 10)]
-    top_k: usize,
+    #[command(flatten)]
+    asked: Asked,
     /// Measure at this width alone
     #[arg(long, value_name = "W", allow_negative_numbers = true)]
     search_width: Option<f32>,
@@ -48,10 +42,6 @@ pub(super) struct Args {
     /// A picture of recall and queries a second, SVG
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// Read the index into memory, in large pages, instead of mapping its file: opens slower, answers
-    /// faster
-    #[arg(long)]
-    in_memory: bool,
 }
 
 /// Widths that are tried.
@@ -63,32 +53,38 @@ struct Measured {
     search_width: f32,
     recall: f64,
     qps: f64,
+    p50_us: f64,
+    p99_us: f64,
     distances: f64,
     hops: f64,
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
-    if args.top_k == 0 || args.runs == 0 {
+    let k = args.asked.top_k;
+    if k == 0 || args.runs == 0 {
         return Err(CliError::usage("--top-k and --runs: at least 1 is expected"));
     }
     if let Some(target) = args.target_recall.filter(|r| !(0.0..=1.0).contains(r)) {
         return Err(CliError::usage(format_args!("--target-recall {target}: a share from 0 to 1 is expected")));
     }
-    let mut index = open(&args.index, args.in_memory)?;
-    let asked = queries(&args.queries, &index)?;
+    if args.target_recall.is_some() && args.asked.filter.is_some() {
+        return Err(CliError::usage("--target-recall with --filter: a width is fitted for all rows"));
+    }
+    let (mut index, asked, bits) = args.asked.open()?;
+    let filter = bits.as_deref().map(Filter::Bits);
     if asked.rows() == 0 {
-        return Err(CliError::usage(format_args!("{}: no queries", args.queries.display())));
+        return Err(CliError::usage(format_args!("{}: no queries", args.asked.queries.display())));
     }
     let begin = Instant::now();
-    let truth = context.on_threads(|| index.exact(rows(&asked), args.top_k));
+    let truth = context.on_threads(|| index.exact(rows(&asked), k, filter.as_ref()));
     let exact_qps = asked.rows() as f64 / begin.elapsed().as_secs_f64();
     context.check_interrupt()?;
 
     let mut widths = args.search_width.map_or_else(|| WIDTHS.to_vec(), |width| vec![width]);
     let mut wanted = None;
     if let Some(target) = args.target_recall {
-        let fitted = context.on_threads(|| index.fit(rows(&asked), args.top_k, target));
-        let width = fitted.map_err(|e| CliError::input(&args.queries, &e))?.width;
+        let fitted = context.on_threads(|| index.fit(rows(&asked), k, target));
+        let width = fitted.map_err(|e| CliError::input(&args.asked.queries, &e))?.width;
         wanted = Some(width);
         widths = vec![width];
     }
@@ -99,17 +95,17 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     }
     let mut all = Vec::with_capacity(widths.len());
     for width in widths {
-        all.push(measure(&index, rows(&asked), &truth, width, args, context)?);
+        all.push(measure(&index, rows(&asked), filter.as_ref(), &truth, width, args, context)?);
         context.check_interrupt()?;
     }
     if let Some(path) = &args.plot {
-        plot(&all, args.top_k, path)?;
+        plot(&all, k, path)?;
     }
     let bytes_per_vector = index.n_bytes() as f64 / index.rows().len().max(1) as f64;
     if context.json {
         let at = all.iter().find(|m| wanted.or(args.search_width).is_some_and(|width| m.search_width == width));
         let mut report = json!({
-            "queries": asked.rows(), "k": args.top_k, "threads": context.threads, "exact_qps": exact_qps,
+            "queries": asked.rows(), "k": k, "threads": context.threads, "exact_qps": exact_qps,
             "bytes_per_vector": bytes_per_vector, "measured": all,
         });
         if let (Some(at), Some(report)) = (at, report.as_object_mut())
@@ -119,23 +115,27 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         }
         return output::print(&report.to_string());
     }
-    let mut text =
-        format!("{:>12} {:>8} {:>12} {:>10} {:>8}\n", "search width", "recall", "queries/s", "distances", "hops");
+    let mut text = format!(
+        "{:>12} {:>8} {:>12} {:>8} {:>8} {:>10} {:>8}\n",
+        "search width", "recall", "queries/s", "p50 us", "p99 us", "distances", "hops"
+    );
     for m in &all {
         text += &format!(
-            "{:>12.4} {:>8.4} {:>12.0} {:>10.0} {:>8.1}\n",
-            m.search_width, m.recall, m.qps, m.distances, m.hops
+            "{:>12.4} {:>8.4} {:>12.0} {:>8.1} {:>8.1} {:>10.0} {:>8.1}\n",
+            m.search_width, m.recall, m.qps, m.p50_us, m.p99_us, m.distances, m.hops
         );
     }
     text += &format!(
-        "{:>12} {:>8.4} {:>12.0} {:>10} {:>8}\n{} queries, {} best, {} threads; {bytes_per_vector:.0} bytes a vector",
+        "{:>12} {:>8.4} {:>12.0} {:>8} {:>8} {:>10} {:>8}\n{} queries, {} best, {} threads; {bytes_per_vector:.0} bytes a vector",
         "exact",
         1.0,
         exact_qps,
+        "",
+        "",
         index.graph().len(),
         "",
         asked.rows(),
-        args.top_k,
+        k,
         context.threads
     );
     output::print(&text)
@@ -144,17 +144,18 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 fn measure(
     index: &Index,
     asked: DenseRows<'_>,
+    filter: Option<&Filter<'_>>,
     truth: &RankedBatch,
     width: f32,
     args: &Args,
     context: &Context,
 ) -> Result<Measured, CliError> {
-    let params = SearchParams { k: args.top_k, width };
+    let params = SearchParams { k: args.asked.top_k, width };
     let (mut best, mut last) = (f64::INFINITY, None);
     for _ in 0..args.runs {
         let begin = Instant::now();
-        let found = context.on_threads(|| index.search_batch(asked, params, None));
-        let found = found.map_err(|e| CliError::input(&args.queries, &e))?;
+        let found = context.on_threads(|| index.search_batch(asked, params, filter));
+        let found = found.map_err(|e| CliError::input(&args.asked.queries, &e))?;
         best = best.min(begin.elapsed().as_secs_f64());
         last = Some(found);
         context.check_interrupt()?;
@@ -163,7 +164,25 @@ fn measure(
     let (recall, effort) = last.map_or((0.0, Default::default()), |(found, effort)| (recall(&found, truth), effort));
     let per_query = |count: u64| count as f64 / n;
     let (distances, hops) = (per_query(effort.distances), per_query(effort.hops));
-    Ok(Measured { search_width: width, recall, qps: n / best, distances, hops })
+    let [p50_us, p99_us] = alone(index, asked, filter, params).map_err(|e| CliError::input(&args.asked.queries, &e))?;
+    Ok(Measured { search_width: width, recall, qps: n / best, p50_us, p99_us, distances, hops })
+}
+
+/// Microseconds that 50 and 99 of 100 queries take at most, one after the other.
+fn alone(
+    index: &Index,
+    asked: DenseRows<'_>,
+    filter: Option<&Filter<'_>>,
+    params: SearchParams,
+) -> Result<[f64; 2], QueryError> {
+    let (mut scratch, mut found, mut took) = (Scratch::default(), Vec::new(), Vec::with_capacity(asked.len()));
+    for query in asked.iter() {
+        let begin = Instant::now();
+        index.search(query, params, filter, &mut scratch, &mut found)?;
+        took.push(1e6 * begin.elapsed().as_secs_f64());
+    }
+    took.sort_by(f64::total_cmp);
+    Ok([50, 99].map(|percent| took[(took.len() * percent / 100).min(took.len() - 1)]))
 }
 
 fn plot(all: &[Measured], k: usize, path: &std::path::Path) -> Result<(), CliError> {

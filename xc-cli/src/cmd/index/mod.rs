@@ -9,9 +9,9 @@ use crate::context::Context;
 use crate::error::{CliError, chain};
 use crate::interrupt::interrupted;
 use crate::progress::Task;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use xc_ann::{BuildError, Index, Observer, OpenGraphError};
+use xc_ann::{BuildError, Event, Index, Observer, OpenGraphError};
 use xc_sparse::io::{ReadOptions, Vectors};
 use xc_sparse::store::OpenMode;
 use xc_sparse::{Cancel, DenseRows};
@@ -50,6 +50,54 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         Command::Refresh(args) => refresh::run(args, context),
         Command::Evaluate(args) => evaluate::run(args, context),
     }
+}
+
+/// Queries of an index.
+#[derive(clap::Args, Debug)]
+struct Asked {
+    /// Folder of the index
+    #[arg(long, value_name = "DIR")]
+    index: PathBuf,
+    /// The queries
+    #[arg(long, value_name = "FILE")]
+    queries: PathBuf,
+    /// Answers of a query
+    #[arg(long, value_name = "K", default_value_t = 10)]
+    top_k: usize,
+    /// Rows that may be answers: their numbers, one a line
+    #[arg(long, value_name = "FILE")]
+    filter: Option<PathBuf>,
+    /// Read the index into memory, in large pages, instead of mapping its file: opens slower, answers
+    /// faster
+    #[arg(long)]
+    in_memory: bool,
+}
+
+impl Asked {
+    /// The index, the queries, and a bit for each row that may be an answer.
+    fn open(&self) -> Result<(Index, Vectors, Option<Vec<u64>>), CliError> {
+        let index = open(&self.index, self.in_memory)?;
+        let queries = queries(&self.queries, &index)?;
+        let filter = self.filter.as_deref().map(|path| row_bits(path, index.rows().len())).transpose()?;
+        Ok((index, queries, filter))
+    }
+}
+
+/// The bits of listed rows, one number a line.
+fn row_bits(path: &Path, n_rows: usize) -> Result<Vec<u64>, CliError> {
+    let text = std::fs::read_to_string(path).map_err(|e| CliError::input(path, &e))?;
+    let mut bits = vec![0u64; n_rows.div_ceil(64)];
+    for (number, line) in text.lines().enumerate() {
+        let row = line.trim().parse::<usize>().ok().filter(|&row| row < n_rows).ok_or_else(|| {
+            let (path, line) = (path.display(), line.chars().take(40).collect::<String>());
+            CliError::usage(format_args!(
+                "{path}:{}: {line:?}, expected the number of a row below {n_rows}",
+                number + 1
+            ))
+        })?;
+        bits[row / 64] |= 1 << (row % 64);
+    }
+    Ok(bits)
 }
 
 /// Vectors of a file, all finite.
@@ -102,7 +150,7 @@ fn build_error(path: &Path, error: &BuildError) -> CliError {
 /// Shows how vertices are linked, and stops after Ctrl-C.
 struct Watch<'a> {
     context: &'a Context,
-    task: Mutex<Option<(Task, usize)>>,
+    task: Mutex<Option<Task>>,
 }
 
 impl<'a> Watch<'a> {
@@ -118,10 +166,12 @@ impl Cancel for Watch<'_> {
 }
 
 impl Observer for Watch<'_> {
-    fn linked(&self, done: usize, of: usize) {
+    fn event(&self, event: Event) {
         let mut task = self.task.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let (task, before) = task.get_or_insert_with(|| (self.context.task("vectors linked", of as u64), 0));
-        task.advance(done.saturating_sub(*before) as u64);
-        *before = done;
+        match (event, task.as_ref()) {
+            (Event::Linking { n }, _) => *task = Some(self.context.task("vectors linked", n as u64)),
+            (Event::Linked { done }, Some(task)) => task.advance(done as u64),
+            _ => {}
+        }
     }
 }

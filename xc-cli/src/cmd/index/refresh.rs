@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     values.copy_from_slice(given.values());
     let policy = args.policy.map(|policy| match policy {
         Policy::Codes => Refresh::Codes,
-        Policy::Search => Refresh::Search(32),
+        Policy::Search => Refresh::SHORT,
         Policy::TwoHops => Refresh::TwoHops,
         Policy::Both => Refresh::Both,
         Policy::Rebuild => Refresh::Rebuild,

@@ -1,13 +1,13 @@
 //! `xc index search`.
 
-use super::{open, queries, rows};
+use super::{Asked, rows};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output::Output;
 use clap::ValueEnum;
 use std::io::{Cursor, Write as _};
 use std::path::PathBuf;
-use xc_ann::SearchParams;
+use xc_ann::{Filter, SearchParams};
 use xc_sparse::io::{write_prediction_jsonl, write_prediction_lines, write_prediction_npz};
 
 /// Find the best vectors of an index for each query
@@ -21,15 +21,8 @@ use xc_sparse::io::{write_prediction_jsonl, write_prediction_lines, write_predic
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// Folder of the index
-    #[arg(long, value_name = "DIR")]
-    index: PathBuf,
-    /// The queries
-    #[arg(long, value_name = "FILE")]
-    queries: PathBuf,
-    /// Answers of a query
-    #[arg(long, value_name = "K", default_value_t = 10)]
-    top_k: usize,
+    #[command(flatten)]
+    asked: Asked,
     /// How far to look: vectors further off than the last answer by this share of its distance
     /// are still followed [default: what the index was fitted to]
     #[arg(long, value_name = "W", conflicts_with = "exact", allow_negative_numbers = true)]
@@ -43,10 +36,6 @@ pub(super) struct Args {
     /// How answers are written
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Form::Lines)]
     output_format: Form,
-    /// Read the index into memory, in large pages, instead of mapping its file: opens slower, answers
-    /// faster
-    #[arg(long)]
-    in_memory: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -58,14 +47,14 @@ enum Form {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let mut output = Output::create(&args.output)?;
-    let index = open(&args.index, args.in_memory)?;
-    let asked = queries(&args.queries, &index)?;
-    let params = SearchParams { k: args.top_k, width: args.search_width.unwrap_or(index.width()) };
+    let (index, asked, bits) = args.asked.open()?;
+    let filter = bits.as_deref().map(Filter::Bits);
+    let params = SearchParams { k: args.asked.top_k, width: args.search_width.unwrap_or(index.width()) };
     let found = if args.exact {
-        context.on_threads(|| index.exact(rows(&asked), args.top_k))
+        context.on_threads(|| index.exact(rows(&asked), params.k, filter.as_ref()))
     } else {
-        let found = context.on_threads(|| index.search_batch(rows(&asked), params, None));
-        found.map_err(|e| CliError::input(&args.queries, &e))?.0
+        let found = context.on_threads(|| index.search_batch(rows(&asked), params, filter.as_ref()));
+        found.map_err(|e| CliError::input(&args.asked.queries, &e))?.0
     };
     context.check_interrupt()?;
     let name = output.name().to_owned();

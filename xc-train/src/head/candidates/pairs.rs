@@ -18,7 +18,7 @@ use crate::{Activations, Loss, Update};
 use std::ops::Range;
 use xc_hash::stream::mix;
 use xc_sparse::buffer::FloatSlice;
-use xc_sparse::dense::SplitRows;
+use xc_sparse::dense::{SplitRows, dot};
 use xc_sparse::simd::prefetch_start;
 use xc_sparse::sums::add;
 use xc_sparse::{Loop, vectorised_loop};
@@ -328,28 +328,4 @@ impl Loop for Learn<'_, '_> {
 #[inline(always)]
 fn add_times(to: &mut [f32], value: f32, row: &[f32]) {
     to.iter_mut().zip(row).for_each(|(to, x)| *to += value * x);
-}
-
-/// The product of two vectors, in one order of sums on every instruction set.
-#[inline(always)]
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    const LANES: usize = 32;
-    let mut lanes = [0.0f32; LANES];
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    for (a, b) in a.iter().zip(b) {
-        for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
-            *lane += a * b;
-        }
-    }
-    for ((lane, a), b) in lanes.iter_mut().zip(a_rest).zip(b_rest) {
-        *lane += a * b;
-    }
-    let mut half = LANES / 2;
-    while half > 0 {
-        for at in 0..half {
-            lanes[at] += lanes[at + half];
-        }
-        half /= 2;
-    }
-    lanes[0]
 }

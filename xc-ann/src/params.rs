@@ -1,0 +1,75 @@
+//! Settings of builds and searches.
+
+use crate::error::BuildError;
+use crate::metric::Metric;
+use crate::product::{MOST_COORDINATES, TOGETHER};
+use serde::{Deserialize, Serialize};
+
+/// How a graph is built.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BuildParams {
+    /// What near means.
+    pub metric: Metric,
+    /// Edges of a vertex, at most: 1 to 64.
+    pub degree: usize,
+    /// Vertices that the search for edges keeps. More of them cost time and find better edges.
+    pub keep: usize,
+    /// A vertex found is left out when one that was taken is nearer to it by this factor: under
+    /// distances more than 1 keeps more edges, under inner products less does.
+    pub factor: f32,
+    /// Passes over all vertices: a later one finds edges in the graph of the one before.
+    pub passes: usize,
+    /// Seed of the order in which vertices are linked.
+    pub seed: u64,
+}
+
+impl BuildParams {
+    /// The usual values of a metric.
+    pub fn new(metric: Metric) -> Self {
+        let (factor, passes) = if metric == Metric::InnerProduct { (0.79, 1) } else { (1.0, 2) };
+        Self { metric, degree: 32, keep: 100, factor, passes, seed: 0 }
+    }
+
+    pub(crate) fn check(&self, width: usize) -> Result<(), BuildError> {
+        if !(1..=TOGETHER).contains(&self.degree) {
+            return Err(BuildError::Degree { degree: self.degree, most: TOGETHER });
+        }
+        if self.keep == 0 || self.passes == 0 {
+            return Err(BuildError::Nothing { what: if self.keep == 0 { "keep" } else { "passes" } });
+        }
+        if !(self.factor > 0.0 && self.factor.is_finite()) {
+            return Err(BuildError::Factor { factor: self.factor });
+        }
+        if width > MOST_COORDINATES {
+            return Err(BuildError::Width { width, most: MOST_COORDINATES });
+        }
+        Ok(())
+    }
+}
+
+/// How to search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SearchParams {
+    /// Answers of a query.
+    pub k: usize,
+    /// How far to look: a vertex is expanded while it is no further off than the last answer and this
+    /// share of its distance (of the score, for inner products). Above -1: -0.2 is fast and coarse, 0.1
+    /// finds nearly all, infinity compares all rows, and exactly.
+    /// [`Graph::fit`](crate::Graph::fit) finds the least that reaches a recall.
+    pub width: f32,
+}
+
+/// A search width, and what it reaches on the queries that it was found with.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fitted {
+    /// Answers of a query.
+    pub k: usize,
+    /// The recall that was wanted.
+    pub target: f64,
+    /// The least width that was found to reach it.
+    pub width: f32,
+    /// The recall at this width.
+    pub recall: f64,
+    /// Queries.
+    pub n_queries: usize,
+}
