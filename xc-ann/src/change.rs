@@ -99,7 +99,7 @@ impl Graph {
             order.remove(0);
         }
         let (entry, n_live) = (self.entry, self.items.len() - order.len());
-        let linking = Linking { keep: self.params.keep, factor: self.params.factor, again: false };
+        let linking = Linking { keep: self.params.keep, factor: self.factor(), again: false };
         let mut batches = build::batches(order.len(), n_live.max(1), false);
         observer.event(Event::Linking { n: order.len() });
         build::link(&self.codes, &mut self.edges, &order, &mut batches, &|_| entry, linking, observer)?;
@@ -135,7 +135,7 @@ impl Graph {
                 }
             }
         };
-        let changed = build::among(&self.codes, &self.edges, &touched, self.params.factor, &list);
+        let changed = build::among(&self.codes, &self.edges, &touched, self.factor(), &list);
         let degree = self.edges.degree();
         self.edges.set_all(touched.iter().copied().zip(changed.chunks_exact(degree)));
         (0..gone.len()).filter(|&v| gone[v]).for_each(|vertex| self.edges.set(vertex as u32, &[]));
@@ -247,7 +247,7 @@ impl Graph {
             }
             Refresh::Rebuild => {
                 let fitted = self.fitted;
-                *self = Self::build_of(rows, &self.live_rows(), &self.params, observer)?;
+                *self = Self::build_of(rows, &self.live_rows(), None, &self.params, observer)?;
                 self.fitted = fitted;
                 return Ok(());
             }
@@ -258,7 +258,7 @@ impl Graph {
     }
 
     fn search_again(&mut self, live: &[u32], keep: usize, observer: &dyn Observer) -> Result<(), BuildError> {
-        let linking = Linking { keep, factor: self.params.factor, again: true };
+        let linking = Linking { keep, factor: self.factor(), again: true };
         observer.event(Event::Linking { n: live.len() });
         let mut all = std::iter::once(0..live.len());
         build::link(&self.codes, &mut self.edges, live, &mut all, &|vertex| vertex, linking, observer)
@@ -283,7 +283,8 @@ impl Graph {
                 }
             }
         };
-        let rows = build::among(&self.codes, &self.edges, live, self.params.factor, &list);
-        build::write(&self.codes, &mut self.edges, live, &rows, self.params.factor);
+        let rows = build::among(&self.codes, &self.edges, live, self.factor(), &list);
+        let factor = self.factor();
+        build::write(&self.codes, &mut self.edges, live, &rows, factor);
     }
 }

@@ -52,6 +52,9 @@ pub enum BuildError {
         /// Rows.
         n: usize,
     },
+    /// A query that settings were to be fitted to.
+    #[error(transparent)]
+    Query(#[from] QueryError),
     /// Somebody asked to stop.
     #[error("stopped")]
     Cancelled,

@@ -38,16 +38,28 @@ impl Graph {
         Ok(fitted)
     }
 
-    /// Measures what a build has made, and fits a width to it: with vectors made of its rows.
-    pub(crate) fn look_at_itself(&mut self, rows: DenseRows<'_>) {
+    /// Measures what a build has made, and fits a width to it: with queries, or vectors made of its rows.
+    pub(crate) fn look_at_itself(
+        &mut self,
+        rows: DenseRows<'_>,
+        queries: Option<DenseRows<'_>>,
+    ) -> Result<(), QueryError> {
+        self.found_itself = self.recall_of_itself(rows);
         let sample = self.sample(rows, SAMPLE);
-        if sample.rows == 0 {
-            return;
+        let queries = queries.filter(|queries| !queries.is_empty()).unwrap_or(sample.view());
+        if !queries.is_empty() {
+            self.fitted = Some(self.effort_of(rows, queries)?.0);
         }
-        let truth = self.exact(rows, sample.view(), USUAL_K, None);
-        // Rows were checked, and these are made of them: no query is refused.
-        self.found_itself = self.reached(rows, sample.view(), &truth, USUAL_K, 0.0).unwrap_or(0.0);
-        self.fitted = self.least_width(rows, sample.view(), &truth, USUAL_K, USUAL_TARGET).ok();
+        Ok(())
+    }
+
+    /// The usual fit, and the comparisons of all queries at its width.
+    pub(crate) fn effort_of(&self, rows: DenseRows<'_>, queries: DenseRows<'_>) -> Result<(Fitted, u64), QueryError> {
+        let truth = self.exact(rows, queries, USUAL_K, None);
+        let fitted = self.least_width(rows, queries, &truth, USUAL_K, USUAL_TARGET)?;
+        let params = SearchParams { k: USUAL_K, width: fitted.width };
+        let (_, effort) = self.search_batch(rows, queries, params, None)?;
+        Ok((fitted, effort.distances))
     }
 
     /// Share of the ten rows nearest to each of a sample that a search of width 0 finds.

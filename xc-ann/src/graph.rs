@@ -1,6 +1,7 @@
 //! A graph over the codes of rows, which stay with the caller.
 
 use crate::build;
+use crate::choose::choose;
 use crate::codes::{self, Codes};
 use crate::edges::{EdgeRows, NONE};
 use crate::error::BuildError;
@@ -45,23 +46,38 @@ impl Graph {
         if rows.len() >= NONE as usize {
             return Err(BuildError::Rows { n: rows.len() });
         }
-        Self::build_of(rows, &(0..rows.len() as u32).collect::<Vec<_>>(), params, observer)
+        Self::build_of(rows, &(0..rows.len() as u32).collect::<Vec<_>>(), None, params, observer)
     }
 
-    /// [`Graph::build`] over some of the rows.
+    /// [`Graph::build`] over some of the rows. With `queries` like those that will be asked, settings and
+    /// the search width are fitted to them: they may be harder than vectors made of rows.
     ///
     /// # Errors
     /// See [`BuildError`].
     ///
     /// # Panics
-    /// If a listed row is not there.
+    /// If a listed row is not there, or queries have another width.
     pub fn build_of(
+        rows: DenseRows<'_>,
+        listed: &[u32],
+        queries: Option<DenseRows<'_>>,
+        params: &BuildParams,
+        observer: &dyn Observer,
+    ) -> Result<Self, BuildError> {
+        params.check(rows.width())?;
+        let params = choose(rows, listed, queries, params, observer)?;
+        let mut graph = Self::linked(rows, listed, &params, observer)?;
+        graph.look_at_itself(rows, queries)?;
+        Ok(graph)
+    }
+
+    /// A graph that has not been measured.
+    pub(crate) fn linked(
         rows: DenseRows<'_>,
         listed: &[u32],
         params: &BuildParams,
         observer: &dyn Observer,
     ) -> Result<Self, BuildError> {
-        params.check(rows.width())?;
         let items = Items::new(rows, listed, params.metric)?;
         let mut codes = Codes::new(params.metric, rows.width(), codes::mean_of(rows, listed, params.metric));
         codes.encode(rows, items.first());
@@ -69,20 +85,24 @@ impl Graph {
         let mut graph =
             Self { params: *params, codes, edges, items, entry: 0, fitted: None, n_attached: 0, found_itself: 1.0 };
         graph.entry = graph.best_entry();
-        let order = graph.order();
-        observer.event(Event::Linking { n: params.passes * order.len() });
-        for pass in 0..params.passes {
+        let (order, n_passes) = (graph.order(), params.passes.unwrap_or(1));
+        observer.event(Event::Linking { n: n_passes * order.len() });
+        for pass in 0..n_passes {
             // A later pass sees the edges of the last one.
-            let factor =
-                if pass + 1 < params.passes && params.metric != Metric::InnerProduct { 1.0 } else { params.factor };
+            let is_last = pass + 1 == n_passes;
+            let factor = if is_last || params.metric == Metric::InnerProduct { graph.factor() } else { 1.0 };
             let linking = build::Linking { keep: params.keep, factor, again: pass > 0 };
             let entry = graph.entry;
             let mut batches = build::batches(order.len(), 1, linking.again);
             build::link(&graph.codes, &mut graph.edges, &order, &mut batches, &|_| entry, linking, observer)?;
         }
         graph.attach();
-        graph.look_at_itself(rows);
         Ok(graph)
+    }
+
+    /// Of pruning.
+    pub(crate) fn factor(&self) -> f32 {
+        self.params.factor.unwrap_or(1.0)
     }
 
     /// Vertices but for the entry, in the order in which they are linked.
@@ -104,7 +124,7 @@ impl Graph {
         entry.unwrap_or(0)
     }
 
-    /// The settings it was built with.
+    /// The settings it was built with, those that were chosen included.
     pub fn params(&self) -> &BuildParams {
         &self.params
     }

@@ -1,6 +1,7 @@
 //! An index that has its rows.
 
 use crate::change::{Refresh, Refreshed};
+use crate::edges::NONE;
 use crate::error::{BuildError, QueryError};
 use crate::filter::Filter;
 use crate::graph::Graph;
@@ -37,8 +38,30 @@ impl Index {
         params: &BuildParams,
         observer: &dyn Observer,
     ) -> Result<Self, BuildError> {
+        Self::build_for(rows, width, None, params, observer)
+    }
+
+    /// [`Index::build`] for queries like these: see [`Graph::build_of`].
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    ///
+    /// # Panics
+    /// As [`Index::build`], or if queries have another width.
+    pub fn build_for(
+        rows: impl Into<Buffer<f32>>,
+        width: usize,
+        queries: Option<DenseRows<'_>>,
+        params: &BuildParams,
+        observer: &dyn Observer,
+    ) -> Result<Self, BuildError> {
         let rows = rows.into();
-        let graph = Graph::build(DenseRows::new(&rows, width), params, observer)?;
+        let view = DenseRows::new(&rows, width);
+        if view.len() >= NONE as usize {
+            return Err(BuildError::Rows { n: view.len() });
+        }
+        let all: Vec<u32> = (0..view.len() as u32).collect();
+        let graph = Graph::build_of(view, &all, queries, params, observer)?;
         Ok(Self { graph, rows })
     }
 

@@ -62,6 +62,7 @@ mod attach;
 mod best;
 mod build;
 mod change;
+mod choose;
 mod codes;
 mod edges;
 mod error;

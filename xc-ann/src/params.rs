@@ -15,10 +15,12 @@ pub struct BuildParams {
     /// Vertices that the search for edges keeps. More of them cost time and find better edges.
     pub keep: usize,
     /// A vertex found is left out when one that was taken is nearer to it by this factor: under
-    /// distances more than 1 keeps more edges, under inner products less does.
-    pub factor: f32,
-    /// Passes over all vertices: a later one finds edges in the graph of the one before.
-    pub passes: usize,
+    /// distances more than 1 keeps more edges, under inner products less does. Nothing: 1, and for inner
+    /// products what small graphs over some of the rows are searched best with.
+    pub factor: Option<f32>,
+    /// Passes over all vertices: a later one finds edges in the graph of the one before. Nothing: 2, and
+    /// for inner products 1 where the factor is less than 1.
+    pub passes: Option<usize>,
     /// Seed of the order in which vertices are linked.
     pub seed: u64,
 }
@@ -26,19 +28,18 @@ pub struct BuildParams {
 impl BuildParams {
     /// The usual values of a metric.
     pub fn new(metric: Metric) -> Self {
-        let (factor, passes) = if metric == Metric::InnerProduct { (0.79, 1) } else { (1.0, 2) };
-        Self { metric, degree: 32, keep: 100, factor, passes, seed: 0 }
+        Self { metric, degree: 32, keep: 100, factor: None, passes: None, seed: 0 }
     }
 
     pub(crate) fn check(&self, width: usize) -> Result<(), BuildError> {
         if !(1..=TOGETHER).contains(&self.degree) {
             return Err(BuildError::Degree { degree: self.degree, most: TOGETHER });
         }
-        if self.keep == 0 || self.passes == 0 {
+        if self.keep == 0 || self.passes == Some(0) {
             return Err(BuildError::Nothing { what: if self.keep == 0 { "keep" } else { "passes" } });
         }
-        if !(self.factor > 0.0 && self.factor.is_finite()) {
-            return Err(BuildError::Factor { factor: self.factor });
+        if let Some(factor) = self.factor.filter(|factor| !(*factor > 0.0 && factor.is_finite())) {
+            return Err(BuildError::Factor { factor });
         }
         if width > MOST_COORDINATES {
             return Err(BuildError::Width { width, most: MOST_COORDINATES });

@@ -142,6 +142,8 @@ fn what_does_not_fit_is_said_in_one_line() {
         ("index refresh --index m.index --vectors queries.npy", 2, "60 vectors of 20 values; the index has 900 of 20"),
         ("index build --vectors nan.npy --metric l2 --output x", 2, "nan.npy"),
         ("index build --vectors rows.npy --metric l2 --output x --degree 65", 2, "degree 65"),
+        ("index build --vectors rows.npy --metric cosine --output x --fit-queries zero.npy", 2, "zero.npy: query 1"),
+        ("index build --vectors rows.npy --metric l2 --output x --fit-queries none.npy", 2, "none.npy: no queries"),
         ("index build --vectors rows.npy --metric l2 --output x --keep 0", 2, "keep is 0"),
         ("index build --vectors rows.npy --metric l2 --output x --top-k 0", 2, "--top-k 0"),
         ("index build --vectors rows.npy --metric l2 --output x --max-memory 100k", 3, "--max-memory"),

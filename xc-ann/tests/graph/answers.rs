@@ -205,6 +205,24 @@ fn few_that_pass_are_found_wherever_they_are() {
 }
 
 #[test]
+fn rows_of_one_length_are_searched_by_inner_products_too() {
+    for stretch in [0.0f32, 1.0] {
+        let (mut rows, mut queries) = (clustered(6000, 24, 200, 1), clustered(60, 24, 200, 1));
+        let mut stream = xc_hash::stream::Stream::new(3);
+        for row in rows.values.chunks_exact_mut(24).chain(queries.values.chunks_exact_mut(24)) {
+            let length = row.iter().map(|v| v * v).sum::<f32>().sqrt() / (stretch * (stream.unit() as f32 - 0.5)).exp();
+            row.iter_mut().for_each(|v| *v /= length);
+        }
+        let mut graph = build(rows.view(), Metric::InnerProduct);
+        let fitted = graph.fit(rows.view(), queries.view(), 10, 0.95).unwrap();
+        assert!(fitted.recall >= 0.95 && fitted.width < 1.0, "{stretch}: {fitted:?}");
+        let params = SearchParams { k: 10, width: fitted.width };
+        let (_, effort) = graph.search_batch(rows.view(), queries.view(), params, None).unwrap();
+        assert!(effort.distances < 60 * 1500, "{stretch}: {} comparisons, {:?}", effort.distances, graph.params());
+    }
+}
+
+#[test]
 fn what_cannot_be_searched_is_refused() {
     let rows = clustered(50, 4, 3, 1);
     let graph = build(rows.view(), Metric::Cosine);
@@ -223,7 +241,7 @@ fn what_cannot_be_searched_is_refused() {
     assert_eq!(build_error(&bad, |_| {}), BuildError::Row { row: 66 });
     assert_eq!(build_error(&rows, |p| p.degree = 65), BuildError::Degree { degree: 65, most: 64 });
     assert_eq!(build_error(&rows, |p| p.keep = 0), BuildError::Nothing { what: "keep" });
-    assert_eq!(build_error(&rows, |p| p.factor = -1.0), BuildError::Factor { factor: -1.0 });
+    assert_eq!(build_error(&rows, |p| p.factor = Some(-1.0)), BuildError::Factor { factor: -1.0 });
 }
 
 fn build_error(rows: &DenseMatrix, change: impl Fn(&mut BuildParams)) -> BuildError {

@@ -1,6 +1,6 @@
 //! `xc index build`.
 
-use super::{Watch, build_error, queries, rows, vectors};
+use super::{Watch, build_error, rows, vectors, vectors_of_width};
 use crate::context::{Context, format_bytes};
 use crate::error::CliError;
 use crate::measure::Meter;
@@ -8,9 +8,8 @@ use crate::model::write_error;
 use crate::named::named;
 use crate::output;
 use serde_json::json;
-use std::path::{Path, PathBuf};
-use xc_ann::{BuildParams, Graph, Index, Metric};
-use xc_sparse::DenseRows;
+use std::path::PathBuf;
+use xc_ann::{BuildError, BuildParams, Graph, Index, Metric};
 use xc_sparse::buffer::Pages;
 use xc_sparse::store::ContainerWriter;
 
@@ -42,11 +41,11 @@ pub(super) struct Args {
     /// Vectors that the search for edges keeps: more find better edges and take longer
     #[arg(long, value_name = "N", default_value_t = 100)]
     keep: usize,
-    /// Passes over all vectors [default: 2; 1 for inner products]
+    /// Passes over all vectors [default: 2; for inner products 1 where the factor is below 1]
     #[arg(long, value_name = "N")]
     passes: Option<usize>,
-    /// Factor of pruning: more edges above 1 for distances, below it for inner products [default: 1; 0.79 for inner
-    /// products]
+    /// Factor of pruning: more edges above 1 for distances, below it for inner products [default: 1; for inner
+    /// products 0.79, 0.9 or 1, as small graphs over some vectors are searched best]
     #[arg(long, value_name = "X")]
     factor: Option<f32>,
     /// Queries to fit the search width with
@@ -73,14 +72,13 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if args.top_k == 0 {
         return Err(CliError::usage("--top-k 0: at least 1 is expected"));
     }
-    let usual = BuildParams::new(args.metric);
     let params = BuildParams {
         degree: args.degree,
         keep: args.keep,
-        passes: args.passes.unwrap_or(usual.passes),
-        factor: args.factor.unwrap_or(usual.factor),
+        passes: args.passes,
+        factor: args.factor,
         seed: context.seed,
-        ..usual
+        ..BuildParams::new(args.metric)
     };
     ContainerWriter::check(&args.output).map_err(|e| write_error(&e))?;
     let given = vectors(&args.vectors)?;
@@ -89,21 +87,28 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     context.foresee_memory("the index", needed as u64 + needed as u64 / 10)?;
     let mut values = Pages::zeros(given.values().len());
     values.copy_from_slice(given.values());
+    let sample = args.fit_queries.as_deref().map(|path| vectors_of_width(path, width)).transpose()?;
+    if let (Some(sample), Some(path)) = (&sample, &args.fit_queries)
+        && sample.rows() == 0
+    {
+        return Err(CliError::usage(format_args!("{}: no queries", path.display())));
+    }
     let watch = Watch::new(context);
-    let built = context.on_threads(|| Index::build(values, width, &params, &watch));
-    let mut index = built.map_err(|e| build_error(&args.vectors, &e))?;
+    let asked = sample.as_ref().map(rows);
+    let built = context.on_threads(|| Index::build_for(values, width, asked, &params, &watch));
+    let from = args.fit_queries.as_ref().unwrap_or(&args.vectors);
+    let mut index = built.map_err(|e| match e {
+        BuildError::Query(e) => CliError::input(from, &e),
+        e => build_error(&args.vectors, &e),
+    })?;
     drop(watch);
     let build_s = meter.usage().wall_s;
 
-    if let Some(path) = &args.fit_queries {
-        let asked = queries(path, &index)?;
-        if asked.rows() == 0 {
-            return Err(CliError::usage(format_args!("{}: no queries", path.display())));
-        }
-        fit(&mut index, rows(&asked), path, args, context)?;
-    } else if index.graph().fitted().is_some_and(|f| (f.k, f.target) != (args.top_k, args.target_recall)) {
-        let sample = index.graph().sample(index.rows(), SAMPLE);
-        fit(&mut index, sample.view(), &args.vectors, args, context)?;
+    if index.graph().fitted().is_some_and(|f| (f.k, f.target) != (args.top_k, args.target_recall)) {
+        let own = index.graph().sample(index.rows(), SAMPLE);
+        let with = asked.unwrap_or(own.view());
+        let fitted = context.on_threads(|| index.fit(with, args.top_k, args.target_recall));
+        fitted.map_err(|e| CliError::input(from, &e))?;
     }
     let fitted = index.graph().fitted();
     if let (Some(least), Some(fitted)) = (args.min_recall, fitted)
@@ -148,8 +153,3 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 
 /// Vectors of a sample that the width is fitted with.
 const SAMPLE: usize = 256;
-
-fn fit(index: &mut Index, with: DenseRows<'_>, from: &Path, args: &Args, context: &Context) -> Result<(), CliError> {
-    let fitted = context.on_threads(|| index.fit(with, args.top_k, args.target_recall));
-    fitted.map(|_| ()).map_err(|e| CliError::input(from, &e))
-}

@@ -77,7 +77,7 @@ impl Asked {
     /// The index, the queries, and a bit for each row that may be an answer.
     fn open(&self) -> Result<(Index, Vectors, Option<Vec<u64>>), CliError> {
         let index = open(&self.index, self.in_memory)?;
-        let queries = queries(&self.queries, &index)?;
+        let queries = vectors_of_width(&self.queries, index.graph().width())?;
         let filter = self.filter.as_deref().map(|path| row_bits(path, index.rows().len())).transpose()?;
         Ok((index, queries, filter))
     }
@@ -113,10 +113,10 @@ fn vectors(path: &Path) -> Result<Vectors, CliError> {
     Ok(vectors)
 }
 
-/// Queries of a file, as wide as the index.
-fn queries(path: &Path, index: &Index) -> Result<Vectors, CliError> {
+/// Queries of a file, as wide as the vectors of an index.
+fn vectors_of_width(path: &Path, expected: usize) -> Result<Vectors, CliError> {
     let vectors = vectors(path)?;
-    let (found, expected) = (vectors.columns(), index.graph().width());
+    let found = vectors.columns();
     if found != expected {
         let path = path.display();
         return Err(CliError::usage(format_args!(
