@@ -11,7 +11,7 @@ const SPARE: usize = 6;
 
 /// Vertices to keep for `k` answers.
 pub(crate) fn spared(k: usize) -> usize {
-    k.saturating_add((k / 2).max(SPARE))
+    k.saturating_add((k / 8).max(SPARE))
 }
 
 /// Smaller keys first, of equal ones the lower vertex.

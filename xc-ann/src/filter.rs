@@ -6,9 +6,12 @@ use std::sync::OnceLock;
 use xc_sparse::DenseRows;
 use xc_sparse::rank::RankedBatch;
 
-/// A search compares about this many vertices, divided by the share of them that pass. An estimate: a
-/// scan of the m of n that pass is chosen while m < SCANNED * n / m.
-const SCANNED: usize = 4000;
+/// A walk for k answers costs about as much as a scan of 2,000 + 200 k vertices, divided by the share
+/// of vertices that pass.
+const WALK: usize = 2000;
+const WALK_EACH: usize = 200;
+/// Where all pass and there are few vertices, a walk is shorter: as a scan of 40 k.
+const WALK_ALL: usize = 40;
 
 /// Which rows may be answers.
 #[derive(Clone, Copy)]
@@ -44,8 +47,7 @@ pub(crate) struct Allowed<'a> {
     /// All, where there are no bits.
     pub(crate) bits: Option<Vec<u64>>,
     pub(crate) n_vertices: usize,
-    /// Whether so few pass that all of them are compared.
-    pub(crate) scans: bool,
+    n_in_all: usize,
     list: OnceLock<Vec<u32>>,
 }
 
@@ -55,9 +57,19 @@ impl Allowed<'_> {
         self.filter.is_none_or(|filter| filter.passes(row))
     }
 
+    /// Whether so few pass that all of them are compared when `k` are wanted.
+    pub(crate) fn scans(&self, k: usize) -> bool {
+        let (m, n) = (self.n_vertices, self.n_in_all);
+        let walk = WALK.saturating_add(WALK_EACH.saturating_mul(k));
+        m < WALK_ALL.saturating_mul(k) || self.bits.is_some() && m.saturating_mul(m) < walk.saturating_mul(n)
+    }
+
     /// The vertices that pass, ascending.
     pub(crate) fn list(&self) -> &[u32] {
         self.list.get_or_init(|| {
+            if self.bits.is_none() {
+                return (0..self.n_vertices as u32).collect();
+            }
             let bits = self.bits.iter().flat_map(|bits| bits.iter().enumerate());
             bits.flat_map(|(at, &word)| {
                 (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| 64 * at as u32 + bit)
@@ -90,7 +102,7 @@ impl Graph {
     pub(crate) fn allowed<'a>(&self, filter: Option<&'a Filter<'a>>) -> Allowed<'a> {
         let n = self.codes.len();
         if filter.is_none() && self.items.all_live() {
-            return Allowed { filter: None, bits: None, n_vertices: n, scans: false, list: OnceLock::new() };
+            return Allowed { filter: None, bits: None, n_vertices: n, n_in_all: n, list: OnceLock::new() };
         }
         let mut bits = vec![0u64; n.div_ceil(64)];
         let passes = |row: u32| filter.is_none_or(|filter| filter.passes(row));
@@ -98,7 +110,6 @@ impl Graph {
             bits[vertex as usize / 64] |= 1 << (vertex % 64);
         }
         let n_vertices = bits.iter().map(|word| word.count_ones() as usize).sum::<usize>();
-        let scans = filter.is_some() && n_vertices.saturating_mul(n_vertices) < SCANNED.saturating_mul(n);
-        Allowed { filter, bits: Some(bits), n_vertices, scans, list: OnceLock::new() }
+        Allowed { filter, bits: Some(bits), n_vertices, n_in_all: n, list: OnceLock::new() }
     }
 }

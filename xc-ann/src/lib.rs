@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   rows ─▶ codes, 8 bits a coordinate ─▶ graph: up to 32 edges a row
-//!   query ─▶ code ─▶ some hundred comparisons along the edges ─▶ 1.5 k rows compared exactly ─▶ k best
+//!   query ─▶ code ─▶ some hundred comparisons along the edges ─▶ 1.1 k rows compared exactly ─▶ k best
 //! ```
 //!
 //! ```

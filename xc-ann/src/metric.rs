@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use xc_sparse::DenseRows;
 use xc_sparse::dense::{dot, squared_distance};
 use xc_sparse::parallel::for_each_part;
+use xc_sparse::simd::prefetch_all;
 
 /// What is compared, and what the score of an answer is: larger is better under each of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -47,7 +48,12 @@ impl Metric {
     pub(crate) fn scores(self, query: &[f32], rows: DenseRows<'_>, listed: &[u32], scores: &mut Vec<f32>) {
         let squares = squares_of(self, query);
         scores.clear();
-        scores.extend(listed.iter().map(|&row| score(self, query, squares, rows.row(row as usize))));
+        let row = |at: usize| listed.get(at).map(|&row| rows.row(row as usize));
+        (0..AHEAD).filter_map(row).for_each(prefetch_all);
+        scores.extend(listed.iter().enumerate().map(|(at, &number)| {
+            row(at + AHEAD).into_iter().for_each(prefetch_all);
+            score(self, query, squares, rows.row(number as usize))
+        }));
     }
 
     /// The square of the length of each row, where scores of products need it.
@@ -78,6 +84,8 @@ impl Metric {
     }
 }
 
+/// Rows that are asked for before they are needed.
+const AHEAD: usize = 4;
 /// Rows of a task.
 const SOME: usize = 4096;
 

@@ -44,7 +44,7 @@ enum Wanted {
 impl Graph {
     /// The `k` best rows of a query, best first; fewer where there are fewer.
     ///
-    /// *Cost*: some hundred comparisons of codes, and 1.5 k exact ones; with a filter, or after rows were
+    /// *Cost*: some hundred comparisons of codes, and 1.1 k exact ones; with a filter, or after rows were
     /// deleted, a look at all vertices too, which [`Graph::search_batch`] shares among queries.
     ///
     /// # Errors
@@ -89,7 +89,7 @@ impl Graph {
     }
 
     /// [`Graph::search_batch`] without rows: answers are ranked by codes, and scores are those of the
-    /// codes. For callers who rank them: of k answers this finds as many of the k / 1.5 best rows as a
+    /// codes. For callers who rank them: of k answers this finds as many of the k / 1.1 best rows as a
     /// search with rows does.
     ///
     /// # Errors
@@ -206,13 +206,13 @@ impl Graph {
             (0..queries.len()).for_each(|query| each(query, &[]));
             return Ok(Effort::default());
         }
-        match (&allowed.bits, allowed.scans) {
-            (None, _) => self.run(rows, queries, how, allowed, |_| true, scratch, each),
+        match (&allowed.bits, allowed.scans(k)) {
+            (None, false) => self.run(rows, queries, how, allowed, |_| true, scratch, each),
             (Some(bits), false) => {
                 let passes = |vertex: u32| bits[vertex as usize / 64] >> (vertex % 64) & 1 == 1;
                 self.run(rows, queries, how, allowed, passes, scratch, each)
             }
-            (Some(_), true) => {
+            (_, true) => {
                 let mut effort = Effort::default();
                 let Scratch { slots, centred, ranking } = scratch;
                 slots.resize_with(1, Slot::default);

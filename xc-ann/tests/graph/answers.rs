@@ -71,7 +71,7 @@ fn the_widest_search_finds_what_a_scan_finds() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]
-    fn usual_widths_find_nearly_all(n in 200usize..3000, columns in 3usize..90, n_centres in 1usize..40, seed: u64, metric in 0usize..3) {
+    fn usual_widths_find_nearly_all(n in 500usize..3000, columns in 3usize..90, n_centres in 1usize..40, seed: u64, metric in 0usize..3) {
         let (rows, queries) = (clustered(n, columns, n_centres, seed), clustered(40, columns, n_centres, seed));
         let metric = Metric::ALL[metric];
         let mut graph = build(rows.view(), metric);
