@@ -9,8 +9,8 @@ use xc_sparse::simd::Isa;
 /// Codes place answers nearly: so many more than are wanted are compared exactly.
 const SPARE: usize = 6;
 
-/// Vertices to keep for `k` answers.
-pub(crate) fn spared(k: usize) -> usize {
+/// Candidates by codes for `k` answers by exact scores.
+pub fn spared(k: usize) -> usize {
     k.saturating_add((k / 8).max(SPARE))
 }
 

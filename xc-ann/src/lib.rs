@@ -84,6 +84,7 @@ mod query;
 mod search;
 mod visited;
 
+pub use best::spared;
 pub use change::{Refresh, Refreshed};
 pub use error::{BuildError, QueryError};
 pub use exact::{exact, recall};

@@ -61,10 +61,22 @@ impl Graph {
         scratch: &mut Scratch,
         out: &mut Vec<Scored>,
     ) -> Result<Effort, QueryError> {
-        self.check(Some(rows), query.len())?;
+        self.one(Some(rows), query, params, filter, scratch, out)
+    }
+
+    fn one(
+        &self,
+        rows: Option<DenseRows<'_>>,
+        query: &[f32],
+        params: SearchParams,
+        filter: Option<&Filter<'_>>,
+        scratch: &mut Scratch,
+        out: &mut Vec<Scored>,
+    ) -> Result<Effort, QueryError> {
+        self.check(rows, query.len())?;
         let allowed = self.allowed(filter);
-        let queries = DenseRows::new(query, query.len());
-        self.answer(Some(rows), queries, 0, (Wanted::Nearest(params.k), params.width), &allowed, scratch, |_, found| {
+        let (queries, how) = (DenseRows::new(query, query.len()), (Wanted::Nearest(params.k), params.width));
+        self.answer(rows, queries, 0, how, &allowed, scratch, |_, found| {
             out.clear();
             out.extend_from_slice(found);
         })
@@ -88,13 +100,27 @@ impl Graph {
         self.batch(Some(rows), queries, (Wanted::Nearest(params.k), params.width), filter)
     }
 
-    /// [`Graph::search_batch`] without rows: answers are ranked by codes, and scores are those of the
-    /// codes. For callers who rank them: of k answers this finds as many of the k / 1.1 best rows as a
-    /// search with rows does.
+    /// [`Graph::search`] without rows: answers are ranked by codes, and have their scores. For callers who
+    /// rank them by scores of their own: [`spared`](crate::spared) says how many to ask for.
     ///
     /// # Errors
     /// See [`QueryError`].
     pub fn search_codes(
+        &self,
+        query: &[f32],
+        params: SearchParams,
+        filter: Option<&Filter<'_>>,
+        scratch: &mut Scratch,
+        out: &mut Vec<Scored>,
+    ) -> Result<Effort, QueryError> {
+        self.one(None, query, params, filter, scratch, out)
+    }
+
+    /// [`Graph::search_codes`] for many queries, which the ambient threads share.
+    ///
+    /// # Errors
+    /// See [`QueryError`].
+    pub fn search_codes_batch(
         &self,
         queries: DenseRows<'_>,
         params: SearchParams,
@@ -218,7 +244,7 @@ impl Graph {
                 slots.resize_with(1, Slot::default);
                 for (query, vector) in queries.iter().enumerate() {
                     self.codes.query(vector, centred, &mut slots[0].query);
-                    effort += self.scan(&slots[0], allowed, how, &mut ranking.kept);
+                    effort += self.scan(&slots[0], allowed, how, rows, &mut ranking.kept);
                     effort.exact += self.rank(rows, vector, wanted, allowed, ranking);
                     each(query, ranking.best.sorted());
                 }
@@ -239,8 +265,8 @@ impl Graph {
     ) -> Result<Effort, QueryError> {
         let (wanted, width) = how;
         let (keep, within) = match wanted {
-            Wanted::Nearest(k) => (keep(k, width, allowed), f32::NEG_INFINITY),
-            Wanted::Above(score, _) => (keep(1, width, allowed), self.key_of(score, width)),
+            Wanted::Nearest(k) => (keep(candidates(k, rows), width, allowed), f32::NEG_INFINITY),
+            Wanted::Above(score, _) => (keep(candidates(1, rows), width, allowed), self.key_of(score, width)),
         };
         // A search among few that pass may look at all others before it finds them: then all that
         // pass are looked at instead.
@@ -269,7 +295,7 @@ impl Graph {
             effort += slot.effort;
             ranking.kept.clear();
             if slot.gave_up {
-                effort += self.scan(slot, allowed, how, &mut ranking.kept);
+                effort += self.scan(slot, allowed, how, rows, &mut ranking.kept);
             } else if let Wanted::Above(..) = wanted {
                 ranking.kept.extend_from_slice(&slot.within);
             } else {
@@ -322,10 +348,11 @@ impl Graph {
         slot: &Slot,
         allowed: &Allowed<'_>,
         (wanted, width): (Wanted, f32),
+        rows: Option<DenseRows<'_>>,
         kept: &mut Vec<(f32, u32)>,
     ) -> Effort {
         let keep = match wanted {
-            Wanted::Nearest(k) => keep(k, width, allowed),
+            Wanted::Nearest(k) => keep(candidates(k, rows), width, allowed),
             Wanted::Above(..) => allowed.n_vertices,
         };
         let (isa, mut best, mut keys) = (Isa::current(), TopK::new(keep), [0.0; TOGETHER]);
@@ -352,9 +379,12 @@ impl Graph {
     }
 }
 
-/// Vertices to keep for `k` answers: some more, as codes place them nearly. The widest search keeps
-/// all, and looks at their exact values.
-fn keep(k: usize, width: f32, allowed: &Allowed<'_>) -> usize {
-    let keep = if width == f32::INFINITY { allowed.n_vertices } else { spared(k).min(allowed.n_vertices) };
-    keep.max(1)
+/// Vertices to keep for `k` answers: some more where their rows are looked at.
+fn candidates(k: usize, rows: Option<DenseRows<'_>>) -> usize {
+    if rows.is_some() { spared(k) } else { k }
+}
+
+/// The same at a search width: the widest search keeps all.
+fn keep(candidates: usize, width: f32, allowed: &Allowed<'_>) -> usize {
+    if width == f32::INFINITY { allowed.n_vertices } else { candidates.clamp(1, allowed.n_vertices) }
 }

@@ -24,6 +24,13 @@ pub(crate) struct SearchArgs {
     /// Ask these repetitions of a MACH model alone, e.g. 0-3,7
     #[arg(long, value_name = "LIST", value_parser = parse_numbers)]
     repetitions: Option<Numbers>,
+    /// How far the index of the labels is searched, where the model has one: labels further off than the
+    /// last answer by this share of its logit are still followed [default: what it was fitted to]
+    #[arg(long, value_name = "W", allow_negative_numbers = true, conflicts_with = "exact")]
+    search_width: Option<f32>,
+    /// Score all labels, though there is an index of them
+    #[arg(long)]
+    exact: bool,
 }
 
 /// Numbers of repetitions.
@@ -52,7 +59,14 @@ impl SearchArgs {
 
     /// As the library takes them.
     pub(crate) fn options(&self) -> SearchOptions {
-        SearchOptions { beam: self.beam, decoder: self.decoder, max_labels: self.max_labels, matching: None }
+        SearchOptions {
+            beam: self.beam,
+            decoder: self.decoder,
+            max_labels: self.max_labels,
+            matching: None,
+            width: self.search_width,
+            exact: self.exact,
+        }
     }
 }
 
@@ -82,6 +96,10 @@ impl Only {
 pub(crate) fn query_error(error: &BatchError, first: usize, input: &str) -> CliError {
     match error.source {
         QueryError::Beam => CliError::usage("--beam 0: at least 1 is expected"),
+        QueryError::NoIndex => CliError::usage(format_args!("--search-width: {}", error.source)),
+        QueryError::SearchWidth { width } => {
+            CliError::usage(format_args!("--search-width {width}: a number above -1 is expected"))
+        }
         QueryError::Option { option, kind } => {
             CliError::usage(format_args!("--{option}: the model is of kind {kind:?}, which has no such option"))
         }

@@ -19,17 +19,29 @@ pub(crate) struct OpenArgs {
     /// answers faster
     #[arg(long)]
     pub(crate) in_memory: bool,
+    /// Use an index of the labels though the weights were trained for up to so many steps since
+    #[arg(long, value_name = "STEPS")]
+    pub(crate) max_age: Option<u64>,
 }
 
 impl OpenArgs {
     /// Opens a model of any kind; `repetitions` are those that answer. What is left out is said.
     pub(crate) fn open(self, folder: &Path, repetitions: Option<&[u32]>, context: &Context) -> Result<Model, CliError> {
-        let mode = if self.in_memory { OpenMode::Read } else { OpenMode::Map };
-        let options = OpenOptions { mode, repetitions: repetitions.map(<[u32]>::to_vec) };
-        let open = || if self.trusted { trusted(folder, &options) } else { Model::open_with(folder, &options) };
-        let model = context.on_threads(open).map_err(|e| open_error(&e))?;
+        let model = self.open_with(folder, repetitions, context)?;
         model.warnings().for_each(|warning| context.warn(chain(warning)));
         Ok(model)
+    }
+
+    /// The same; what is left out is not said.
+    pub(crate) fn open_quietly(self, folder: &Path, context: &Context) -> Result<Model, CliError> {
+        self.open_with(folder, None, context)
+    }
+
+    fn open_with(self, folder: &Path, repetitions: Option<&[u32]>, context: &Context) -> Result<Model, CliError> {
+        let mode = if self.in_memory { OpenMode::Read } else { OpenMode::Map };
+        let options = OpenOptions { mode, repetitions: repetitions.map(<[u32]>::to_vec), max_age: self.max_age };
+        let open = || if self.trusted { trusted(folder, &options) } else { Model::open_with(folder, &options) };
+        context.on_threads(open).map_err(|e| open_error(&e))
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod program;
 
-use program::{Folder, contents, json};
+use program::{Folder, contents, json, run};
 
 /// The bytes of an `.npy` file of rows.
 fn npy(rows: usize, columns: usize, value: impl Fn(usize, usize) -> f32) -> Vec<u8> {
@@ -92,6 +92,79 @@ fn only_rows_of_a_filter_are_answers() {
         "{}",
         got.stderr
     );
+}
+
+/// A model whose labels are vectors, and instances for it.
+fn model(folder: &Folder, epochs: u32) {
+    if !folder.path("data").exists() {
+        folder.ok("generate --instances 900 --test-instances 150 --features 500 --labels 700 --words 30 --output data");
+    }
+    folder.ok(&format!(
+        "train lns --train data/train.txt --model m --network.widths 24 --epochs {epochs} --optimizer.rate 0.02 --sampler all"
+    ));
+}
+
+#[test]
+fn labels_of_a_model_are_found_by_its_index() {
+    let folder = Folder::new();
+    model(&folder, 6);
+    let predict = |options: &str| folder.ok(&format!("predict --model m --input data/test.txt --top-k 5 {options}"));
+    let labels = |text: &str| -> Vec<Vec<String>> {
+        let labels = |line: &str| line.split(' ').map(|pair| pair.split(':').next().unwrap().to_owned()).collect();
+        text.lines().map(labels).collect()
+    };
+    let shared = |a: &str, b: &str| {
+        let (a, b) = (labels(a), labels(b));
+        let hits: usize = a.iter().zip(&b).map(|(a, b)| a.iter().filter(|label| b.contains(label)).count()).sum();
+        hits as f64 / a.iter().map(Vec::len).sum::<usize>() as f64
+    };
+    let without = predict("");
+    let got = folder.xc("predict --model m --input data/test.txt --search-width 0.1");
+    assert!(got.code == 2 && got.stderr.contains("--search-width: no index of the labels"), "{}", got.stderr);
+    let told = json(&folder.ok("index build --model m --fit-queries data/train.txt --json"));
+    assert_eq!((&told["labels"], &told["columns"]), (&700.into(), &25.into()));
+    assert!(told["fitted"]["recall"].as_f64().unwrap() >= 0.95, "{told}");
+    assert_eq!(predict("--exact"), without, "all labels are scored");
+    assert_eq!(labels(&predict("--search-width inf")), labels(&without));
+    let found = predict("");
+    assert!(shared(&without, &found) > 0.85, "{}", shared(&without, &found));
+    assert_eq!(predict("--threads 1"), found);
+    folder.write("few.txt", "1\n2\n3\n");
+    assert!(labels(&predict("--only-labels few.txt")).iter().all(|row| row.len() == 3), "a list is scored whole");
+    // One by one as all together.
+    let lines = std::fs::File::open(folder.path("data/test.txt")).unwrap();
+    let line_by_line = run(folder.command("predict --model m --input - --top-k 5 --quiet").stdin(lines));
+    assert_eq!(line_by_line.quiet_success(), found);
+
+    // Weights that changed: the index does not answer until it follows them.
+    model(&folder, 7);
+    let aloud = |arguments: &str| run(&mut folder.command(arguments));
+    let got = aloud("predict --model m --input data/test.txt --top-k 5");
+    assert!(got.stderr.contains("an index of other weights, ") && got.stderr.contains("steps older"), "{}", got.stderr);
+    assert_eq!(got.stdout, predict("--exact"));
+    let refused = folder.xc("predict --model m --input data/test.txt --search-width 0.1");
+    assert!(refused.code == 2 && refused.stderr.contains("no index of the labels"), "{}", refused.stderr);
+    let old = folder.xc("predict --model m --input data/test.txt --top-k 5 --search-width 0.3 --max-age 1000");
+    assert!(old.code == 0 && shared(&got.stdout, &old.stdout) > 0.5, "{}", old.stderr);
+    let told = json(&folder.ok("index refresh --model m --json"));
+    assert!(told["refresh"]["after"].is_number(), "{told}");
+    let fresh = aloud("predict --model m --input data/test.txt --top-k 5");
+    assert!(!fresh.stderr.contains("other weights") && shared(&got.stdout, &fresh.stdout) > 0.9, "{}", fresh.stderr);
+
+    // Models without vectors of labels, and an index of another model.
+    folder.ok("train tree --train data/train.txt --model t");
+    let got = folder.xc("index build --model t");
+    assert!(got.code == 2 && got.stderr.contains("has no vectors of labels"), "{}", got.stderr);
+    let got = folder.xc("predict --model t --input data/test.txt --exact");
+    assert!(got.code == 2 && got.stderr.contains("--exact: the model is of kind \"tree\""), "{}", got.stderr);
+    folder.ok("train uniform --train data/train.txt --model u --epochs 1");
+    let got = folder.xc("index build --model u");
+    assert!(got.code == 2 && got.stderr.contains("connects labels with all units"), "{}", got.stderr);
+    std::fs::remove_dir_all(folder.path("m/index")).unwrap();
+    folder.write("rows.npy", npy(900, 20, value));
+    folder.ok("index build --vectors rows.npy --metric ip --output m/index");
+    let got = aloud("predict --model m --input data/test.txt --top-k 5");
+    assert!(got.code == 0 && got.stderr.contains("does not answer"), "{}", got.stderr);
 }
 
 #[test]

@@ -167,7 +167,7 @@ fn codes_alone_find_what_rows_then_rank() {
         let graph = build(rows.view(), metric);
         let params = |k| SearchParams { k, width: 0.2 };
         let (by_rows, _) = graph.search_batch(rows.view(), queries.view(), params(10), None).unwrap();
-        let (by_codes, effort) = graph.search_codes(queries.view(), params(16), None).unwrap();
+        let (by_codes, effort) = graph.search_codes_batch(queries.view(), params(xc_ann::spared(10)), None).unwrap();
         assert_eq!(effort.exact, 0);
         for (query, vector) in queries.view().iter().enumerate() {
             let near = by_codes.row(query);

@@ -47,6 +47,7 @@ pub use checkpoint::{Checkpoint, CheckpointError, CheckpointFolder, CheckpointKe
 pub use config::{ArrayEntry, FORMAT_VERSION};
 pub use container::{Advice, Container, OpenMode};
 pub use error::{OpenError, WriteError};
+pub use replace::PART_FOLDER;
 pub use verify::{Damage, Mismatch};
 #[cfg(feature = "io")]
 pub(crate) use view::map_elements;

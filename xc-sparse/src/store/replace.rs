@@ -6,6 +6,28 @@ use crate::atomic::failed;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// A folder of ours that may stand in the folder of a model: an index of its labels.
+pub const PART_FOLDER: &str = "index";
+
+/// Gives a folder that is being built the part that the one in its place has, by links where the file
+/// system can: a part outlives the model that it was made for.
+pub(super) fn keep_part(of: &Path, building: &Path) -> io::Result<()> {
+    let from = of.join(PART_FOLDER);
+    if !matches!(inspect(&from), Ok(Standing::Model)) {
+        return Ok(());
+    }
+    let to = building.join(PART_FOLDER);
+    std::fs::create_dir(&to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            let to = to.join(entry.file_name());
+            std::fs::hard_link(entry.path(), &to).or_else(|_| std::fs::copy(entry.path(), &to).map(|_| ()))?;
+        }
+    }
+    Ok(())
+}
+
 /// What stands at the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
@@ -48,7 +70,8 @@ pub(super) fn inspect(path: &Path) -> Result<Standing, WriteError> {
         let entry = entry.map_err(failed(path, "list the destination"))?;
         is_empty = false;
         let name = entry.file_name().to_string_lossy().into_owned();
-        if !is_model_file(&name) && name != CONFIG_FILE && name != LABELS_FILE {
+        let is_part = || name == PART_FOLDER && matches!(inspect(&entry.path()), Ok(Standing::Model));
+        if !is_model_file(&name) && name != CONFIG_FILE && name != LABELS_FILE && !is_part() {
             foreign = Some(name);
         }
     }

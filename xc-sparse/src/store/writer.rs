@@ -214,7 +214,15 @@ impl ContainerWriter {
         }
         self.building.file(CONFIG_FILE, |file| file.write_all(&self.config.to_bytes()?))?;
         match replace::inspect(&self.destination)? {
-            replace::Standing::Model => self.building.commit_over()?,
+            replace::Standing::Model => {
+                let of_one_kind = Config::read(&self.destination).is_ok_and(|(old, _)| old.kind == self.config.kind);
+                if of_one_kind {
+                    let building = self.building.path();
+                    replace::keep_part(&self.destination, building)
+                        .map_err(failed(building, "keep the index in it"))?;
+                }
+                self.building.commit_over()?;
+            }
             replace::Standing::Nothing => self.building.commit()?,
         }
         Ok(())

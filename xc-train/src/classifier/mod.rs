@@ -40,6 +40,7 @@ mod file;
 mod input;
 #[cfg(feature = "train")]
 mod memory;
+mod nearest;
 mod output;
 mod params;
 mod predict;
@@ -51,6 +52,7 @@ pub use file::OpenClassifierError;
 pub use input::Input;
 #[cfg(feature = "train")]
 pub use memory::{Memory, Workload};
+pub use nearest::{Fit, LabelIndex, LabelIndexError};
 pub use output::{Output, OutputScratch};
 pub use params::{
     CandidateHeadParams, ClassifierParams, ClassifierParamsError, DifferentiatedHeadParams, EmbeddingInit,
@@ -73,6 +75,7 @@ pub struct Classifier {
     params: ClassifierParams,
     n_features: usize,
     network: ClassifierNetwork,
+    index: Option<LabelIndex>,
 }
 
 impl Classifier {
@@ -97,7 +100,7 @@ impl Classifier {
         let init = Init::Random { seed: params.seed };
         let output = params.output(n_features, n_labels, init)?;
         let network = Network::new(params.encoder(n_features, init), output);
-        Ok(Self { kind: preset.name, params, n_features, network })
+        Ok(Self { kind: preset.name, params, n_features, network, index: None })
     }
 
     /// The kind that its folder states.

@@ -1,5 +1,6 @@
 //! Answers: labels ranked by their logits, then scored.
 
+use super::nearest::NearScratch;
 use super::{Classifier, Input, InputKind, Output};
 use crate::encoder::Stack;
 use crate::head::sparse::OneScratch;
@@ -19,6 +20,8 @@ pub enum Only<'a> {
     All,
     /// These, for every query.
     Labels(&'a [LabelId]),
+    /// Those that the classifier's index finds at a search width; every label where it has none.
+    Near(f32),
     /// For each query those of its own row.
     Rows {
         /// The rows.
@@ -32,7 +35,7 @@ impl<'a> Only<'a> {
     /// The labels for a query; `None` for all.
     pub fn of(self, query: usize) -> Option<&'a [LabelId]> {
         match self {
-            Self::All => None,
+            Self::All | Self::Near(_) => None,
             Self::Labels(labels) => Some(labels),
             Self::Rows { rows, first } => Some(rows.row(first + query)),
         }
@@ -109,6 +112,7 @@ pub struct PredictScratch {
     one: OneScratch,
     row: Vec<Scored>,
     scores: Scores,
+    near: NearScratch,
 }
 
 /// Scores of a row, and their bits.
@@ -165,6 +169,9 @@ impl Classifier {
     /// head is sparse. Up to 32 queries cost what one does in a sparse head. One query is shared by
     /// all threads.
     ///
+    /// With [`Only::Near`] the labels that the index finds are scored, from their exact logits; where the
+    /// loss compares all labels (softmax) a score is a share among those that were found.
+    ///
     /// *Determinism*: the same answers in any batches and at any number of threads.
     ///
     /// # Errors
@@ -200,7 +207,7 @@ impl Classifier {
         &self,
         query: QueryRow<'_>,
         k: usize,
-        only: Option<&[LabelId]>,
+        only: Only<'_>,
         scratch: &mut PredictScratch,
         out: &mut Vec<Scored>,
     ) -> Result<(), PredictError> {
@@ -218,7 +225,6 @@ impl Classifier {
                 scratch.batch.fill_features(Features::Dense(rows), 0..1);
             }
         }
-        let only = only.map_or(Only::All, Only::Labels);
         self.check_candidates(1, only)?;
         out.clear();
         self.answer(0, k, only, scratch, |row| out.extend_from_slice(row))
@@ -243,7 +249,7 @@ impl Classifier {
             None => Ok(()),
         };
         match only {
-            Only::All => Ok(()),
+            Only::All | Only::Near(_) => Ok(()),
             Only::Labels(labels) => check(0, labels),
             Only::Rows { rows, first } => (0..n_queries).try_for_each(|query| check(query, rows.row(first + query))),
         }
@@ -259,10 +265,36 @@ impl Classifier {
         mut push: impl FnMut(&[Scored]),
     ) -> Result<(), PredictError> {
         let loss = self.params.loss;
-        let PredictScratch { batch, vectors, logits, network, encoder, ranked, ranks, one, row, scores } = scratch;
+        let PredictScratch { batch, vectors, logits, network, encoder, ranked, ranks, one, row, scores, near } =
+            scratch;
         let not_finite = |at: usize| PredictError::NotFinite { query: first + at };
         // Scores of all labels, where the loss does not make each of its own logit.
         let mut of_all: Option<&Activations> = None;
+        if let (Only::Near(width), Some(index)) = (only, &self.index) {
+            in_memory(self.network.encoder().forward(batch, Mode::Predict, vectors, encoder));
+            self.rank_near(index, width, vectors, k, near, &mut ranked.best).map_err(|e| match e {
+                xc_ann::QueryError::NotFinite { query } => not_finite(query),
+                e => panic!("a search that was checked: {e}"),
+            })?;
+            let mut logits = &mut near.logits[..];
+            for (at, (best, found)) in ranked.best.iter().zip(near.found.iter()).enumerate() {
+                best.clone_into(row);
+                let of_row = logits.split_off_mut(..found.len()).unwrap_or_default();
+                if loss.is_separable() {
+                    scores.of(row, loss);
+                } else {
+                    loss.scores(of_row);
+                    scores.of_found(row, found, of_row);
+                }
+                if !scores.are_finite(row) {
+                    return Err(not_finite(at));
+                }
+                scores.order(row);
+                push(row);
+            }
+            return Ok(());
+        }
+        let only = if let Only::Near(_) = only { Only::All } else { only };
         match (self.network.head(), only) {
             (_, Only::All) if loss.is_separable() => {
                 in_memory(self.network.rank(batch, None, k, network, ranked));
@@ -388,6 +420,13 @@ impl Scores {
     fn pick(&mut self, row: &[Scored], all: &[f32]) {
         self.values.clear();
         self.values.extend(row.iter().map(|s| all[s.label as usize]));
+    }
+
+    /// Those of a row among the scores of the labels that were found.
+    fn of_found(&mut self, row: &[Scored], found: &[Scored], all: &[f32]) {
+        self.values.clear();
+        let place = |label: LabelId| found.iter().position(|s| s.label == label);
+        self.values.extend(row.iter().map(|s| place(s.label).map_or(f32::NAN, |at| all[at])));
     }
 
     /// Whether they and the logits of their row are finite.

@@ -1,5 +1,6 @@
 //! Classifiers behind the front door.
 
+use super::index::take_index;
 use super::query::{Candidates, QueryError};
 use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, scratch_of};
 use super::{OpenModelError, OpenOptions};
@@ -11,14 +12,22 @@ use xc_sparse::store::Container;
 
 /// A kind for each preset.
 pub(super) fn kinds() -> impl Iterator<Item = Kind> {
-    preset::ALL.iter().map(|preset| Kind { name: preset().name, options: &[], answers_in_part: false, open, tables })
+    preset::ALL.iter().map(|preset| Kind {
+        name: preset().name,
+        options: &["search-width", "exact"],
+        answers_in_part: false,
+        open,
+        tables,
+    })
 }
 
-fn open(container: Container, _: &OpenOptions, check: Check) -> Result<Opened, OpenModelError> {
-    let model = Classifier::of(&container, check == Check::Structure).map_err(OpenModelError::system)?;
+fn open(container: Container, options: &OpenOptions, check: Check) -> Result<Opened, OpenModelError> {
+    let mut model = Classifier::of(&container, check == Check::Structure).map_err(OpenModelError::system)?;
     let takes_vectors = model.params().encoder.input == InputKind::Dense;
     let shape = Shape { takes_vectors, ..Shape::new::<PredictScratch>(model.n_features(), model.n_labels()) };
-    Ok(Opened { system: Box::new(model), shape, container, warnings: Vec::new() })
+    let warning = take_index(&mut model, &container, options.mode, options.max_age);
+    let warnings = warning.into_iter().map(|warning| Box::new(warning) as _).collect();
+    Ok(Opened { system: Box::new(model), shape, container, warnings })
 }
 
 /// Sizes of the parts of the network, as the configuration states them.
@@ -55,6 +64,19 @@ fn failed(error: PredictError) -> (usize, QueryError) {
     }
 }
 
+/// The labels that are scored: by default those that the index finds, where there is one.
+fn only<'a>(classifier: &Classifier, ask: &Ask<'a>) -> Result<Only<'a>, QueryError> {
+    Ok(match (ask.candidates, classifier.index()) {
+        (Candidates::Labels(labels), _) => Only::Labels(labels),
+        (Candidates::ByQuery { rows, first }, _) => Only::Rows { rows, first },
+        (Candidates::All, Some(index)) if !ask.search.exact => {
+            Only::Near(ask.search.width.unwrap_or_else(|| index.width()))
+        }
+        (Candidates::All, None) if ask.search.width.is_some() => return Err(QueryError::NoIndex),
+        (Candidates::All, _) => Only::All,
+    })
+}
+
 impl System for Classifier {
     fn one(
         &self,
@@ -67,7 +89,8 @@ impl System for Classifier {
             Row::Sparse(row) => QueryRow::Sparse(row),
             Row::Dense(values) => QueryRow::Dense(values),
         };
-        self.predict_one(row, ask.top_k, ask.candidates.of(0), scratch_of(scratch), out).map_err(|e| failed(e).1)?;
+        let only = only(self, ask)?;
+        self.predict_one(row, ask.top_k, only, scratch_of(scratch), out).map_err(|e| failed(e).1)?;
         Ok(None)
     }
 
@@ -78,11 +101,7 @@ impl System for Classifier {
         scratch: &mut dyn Any,
         _: &mut Vec<Certificate>,
     ) -> Result<RankedBatch, (usize, QueryError)> {
-        let only = match ask.candidates {
-            Candidates::All => Only::All,
-            Candidates::Labels(labels) => Only::Labels(labels),
-            Candidates::ByQuery { rows, first } => Only::Rows { rows, first },
-        };
+        let only = only(self, ask).map_err(|e| (0, e))?;
         self.predict(rows.features(), ask.top_k, only, scratch_of(scratch)).map_err(failed)
     }
 }

@@ -16,6 +16,7 @@
 mod classifier;
 #[cfg(feature = "convert")]
 mod convert;
+mod index;
 mod mach;
 #[cfg(feature = "train")]
 mod merge;
@@ -28,6 +29,7 @@ mod tree;
 
 #[cfg(feature = "convert")]
 pub use convert::{ConvertError, ImportOptions, Imported, foreign_formats, import};
+pub use index::{IndexError, IndexWarning};
 #[cfg(feature = "train")]
 pub use merge::{MergeError, Merged, merge, trained_alike};
 pub use open::{OpenModelError, OpenOptions, open_container, tables};
@@ -327,6 +329,9 @@ impl Model {
         }
         if options.search.beam == Some(0) {
             return Err(QueryError::Beam);
+        }
+        if let Some(width) = options.search.width.filter(|width| width.is_nan() || *width <= -1.0) {
+            return Err(QueryError::SearchWidth { width });
         }
         if options.min_score.is_some_and(f32::is_nan) {
             return Err(QueryError::MinScore);

@@ -16,6 +16,9 @@ pub struct OpenOptions {
     pub mode: OpenMode,
     /// Of a MACH model, the repetitions that answer. Default: all that are whole.
     pub repetitions: Option<Vec<u32>>,
+    /// Training steps that the weights may be ahead of the index of the labels. Default: an index of
+    /// other weights does not answer.
+    pub max_age: Option<u64>,
 }
 
 /// Why a folder does not open as a model.

@@ -153,6 +153,11 @@ pub struct SearchOptions {
     /// How a query's features are matched with the weights of a tree. Default: what suits each
     /// query; answers do not depend on it.
     pub matching: Option<Choice>,
+    /// How far an index of the labels is searched, as `xc_ann::SearchParams::width`. Default: what it was
+    /// fitted to.
+    pub width: Option<f32>,
+    /// Score all labels, though there is an index of them.
+    pub exact: bool,
 }
 
 impl SearchOptions {
@@ -163,6 +168,8 @@ impl SearchOptions {
             ("decoder", self.decoder.is_some()),
             ("max-labels", self.max_labels.is_some()),
             ("iterator", self.matching.is_some()),
+            ("search-width", self.width.is_some()),
+            ("exact", self.exact),
         ];
         names.into_iter().filter_map(|(name, given)| given.then_some(name))
     }
@@ -249,6 +256,15 @@ pub enum QueryError {
         got: usize,
         /// Number of queries up to the last one.
         expected: usize,
+    },
+    /// A search width for a model without an index.
+    #[error("no index of the labels that is as new as the weights; `xc index build --model` makes one")]
+    NoIndex,
+    /// A search width that is none.
+    #[error("search width {width}, expected a number above -1")]
+    SearchWidth {
+        /// What was asked for.
+        width: f32,
     },
     /// A search option of another kind of model.
     #[error("option {option:?} is none of a model of kind {kind:?}")]

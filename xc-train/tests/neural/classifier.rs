@@ -184,9 +184,9 @@ fn what_is_stored_opens_with_the_same_answers_and_candidates_rank_alike() {
         let mut one = Vec::new();
         for i in 0..N {
             let row = data.row(params.encoder.input, i);
-            model.predict_one(row, 5, None, &mut scratch, &mut one).unwrap();
+            model.predict_one(row, 5, Only::All, &mut scratch, &mut one).unwrap();
             assert_eq!(one, answers.row(i), "{params:?} query {i}");
-            model.predict_one(row, 5, Some(lists.row(i)), &mut scratch, &mut one).unwrap();
+            model.predict_one(row, 5, Only::Labels(lists.row(i)), &mut scratch, &mut one).unwrap();
             assert_eq!(one, some.row(i), "{params:?} query {i}");
         }
     }
@@ -269,11 +269,12 @@ fn queries_of_another_kind_or_width_and_candidates_that_are_no_labels_are_refuse
     let refused = sparse.predict(queries, 5, Only::Labels(&[3, 40]), &mut scratch).unwrap_err();
     assert_eq!(said(refused), "query 0: candidate 40 is out of range, expected an id below 40");
     let row = xc_sparse::SparseRow { indices: &[60], values: &[1.0] };
-    let refused = sparse.predict_one(QueryRow::Sparse(row), 5, None, &mut scratch, &mut Vec::new()).unwrap_err();
+    let refused = sparse.predict_one(QueryRow::Sparse(row), 5, Only::All, &mut scratch, &mut Vec::new()).unwrap_err();
     assert_eq!(said(refused), "feature 60 is out of range, expected an id below 60");
     let large = xc_sparse::SparseRow { indices: &[1, 2, 3], values: &[3e38, -3e38, 3e38] };
     for params in compositions().into_iter().filter(|p| p.encoder.input == InputKind::Sparse) {
-        let got = trained(&data, &params).predict_one(QueryRow::Sparse(large), 5, None, &mut scratch, &mut Vec::new());
+        let got =
+            trained(&data, &params).predict_one(QueryRow::Sparse(large), 5, Only::All, &mut scratch, &mut Vec::new());
         assert!(got.is_ok() || got == Err(PredictError::NotFinite { query: 0 }), "{got:?}");
     }
 }

@@ -1,40 +1,53 @@
 //! `xc index build`.
 
-use super::{Watch, build_error, rows, vectors, vectors_of_width};
+use super::{Watch, build_error, label_error, rows, vectors, vectors_of_width};
 use crate::context::{Context, format_bytes};
+use crate::data::{InputArgs, Queries};
 use crate::error::CliError;
 use crate::measure::Meter;
-use crate::model::write_error;
+use crate::model::{OpenArgs, write_error};
 use crate::named::named;
 use crate::output;
 use serde_json::json;
-use std::path::PathBuf;
-use xc_ann::{BuildError, BuildParams, Graph, Index, Metric};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use xc_ann::{BuildError, BuildParams, Fitted, Graph, GraphStats, Index, Metric};
 use xc_sparse::buffer::Pages;
-use xc_sparse::store::ContainerWriter;
+use xc_sparse::store::{ContainerWriter, PART_FOLDER};
+use xc_train::classifier::Fit;
 
-/// Build an index over vectors
+/// Build an index over vectors, or over the labels of a model
 ///
 /// The search width is fitted so that --target-recall of the --top-k best are found: with
 /// --fit-queries if they are given, else with vectors made of neighbours; queries of another
 /// kind than the vectors may be harder. The recall that it reaches is said, and
 /// --min-recall refuses an index that stays below.
 ///
+/// With --model the vectors are those of the labels: weights and biases of an output layer
+/// that connects each label with all units. The index stands in the model's folder, and
+/// xc predict scores the labels that it finds. Fit it to instances (--fit-queries): labels
+/// are another kind of vectors than what the network makes of instances.
+///
 /// Examples:
 ///   xc index build --vectors rows.npy --metric cosine --output my.index
 ///   xc index build --vectors rows.npy --metric ip --fit-queries sample.npy --output my.index
+///   xc index build --model my.model --fit-queries train.txt
 #[derive(clap::Args, Debug)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, group = clap::ArgGroup::new("of").required(true).args(["vectors", "model"]))]
 pub(super) struct Args {
     /// The vectors
-    #[arg(long, value_name = "FILE")]
-    vectors: PathBuf,
-    /// What is compared: Euclidean distance, cosine or inner product
+    #[arg(long, value_name = "FILE", requires_all = ["metric", "output"])]
+    vectors: Option<PathBuf>,
+    /// The model whose labels are indexed
+    #[arg(long, value_name = "DIR", conflicts_with = "metric")]
+    model: Option<PathBuf>,
+    /// What is compared: Euclidean distance, cosine or inner product (of a model: inner products)
     #[arg(long, value_parser = named::<Metric, 3>(["l2", "cosine", "ip"]))]
-    metric: Metric,
-    /// Folder of the index; an existing index is replaced when the new one is complete
+    metric: Option<Metric>,
+    /// Folder of the index; an existing index is replaced when the new one is complete [default: of a
+    /// model, in its folder]
     #[arg(long, value_name = "DIR")]
-    output: PathBuf,
+    output: Option<PathBuf>,
     /// Edges of a vector, at most
     #[arg(long, value_name = "R", default_value_t = 32)]
     degree: usize,
@@ -48,9 +61,14 @@ pub(super) struct Args {
     /// products 0.79, 0.9 or 1, as small graphs over some vectors are searched best]
     #[arg(long, value_name = "X")]
     factor: Option<f32>,
-    /// Queries to fit the search width with
+    /// Queries to fit the search width with; for a model, instances as it takes them
     #[arg(long, value_name = "FILE")]
     fit_queries: Option<PathBuf>,
+    /// Of the instances of a file, the first ones that a model's index is fitted to
+    #[arg(long, value_name = "N", default_value_t = 1000, requires = "model")]
+    fit_instances: usize,
+    #[command(flatten)]
+    format: InputArgs,
     /// Answers of a query that the width is fitted for
     #[arg(long, value_name = "K", default_value_t = 10)]
     top_k: usize,
@@ -78,12 +96,118 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         passes: args.passes,
         factor: args.factor,
         seed: context.seed,
-        ..BuildParams::new(args.metric)
+        ..BuildParams::new(args.metric.unwrap_or(Metric::InnerProduct))
     };
-    ContainerWriter::check(&args.output).map_err(|e| write_error(&e))?;
-    let given = vectors(&args.vectors)?;
+    let built = match (&args.model, &args.vectors, &args.output) {
+        (Some(model), ..) => of_labels(model, &params, args, context)?,
+        (None, Some(path), Some(output)) => of_vectors(path, output, &params, args, context)?,
+        _ => return Err(CliError::usage("--vectors FILE with --metric and --output, or --model DIR, is expected")),
+    };
+    let (stats, usage) = (built.stats, meter.usage());
+    let Built { n, width, fitted, build_s, n_bytes, what, .. } = built;
+    let metric = params.metric;
+    if context.json {
+        let report = json!({
+            what: n, "columns": width, "metric": metric, "graph": stats, "fitted": fitted,
+            "build_s": build_s, "cpu_s": usage.cpu_s, "peak_rss_bytes": usage.peak_rss_bytes,
+            "bytes_per_vector": n_bytes as f64 / n.max(1) as f64,
+        });
+        return output::print(&report.to_string());
+    }
+    context.note(format_args!(
+        "index: {n} {what} of {width} values ({metric}), {:.1} edges each, linked in {build_s:.1} s; {}, {}",
+        stats.mean_degree,
+        format_bytes(n_bytes as u64),
+        fitted.map_or("nothing to fit".to_owned(), |f| format!(
+            "search width {:.3} finds {:.1} % of the {} best",
+            f.width,
+            100.0 * f.recall,
+            f.k
+        )),
+    ));
+    if stats.n_vertices < stats.n_rows {
+        context.note(format_args!("index: {} {what} equal others", stats.n_rows - stats.n_vertices));
+    }
+    if stats.n_rows < n {
+        context.note(format_args!("index: {} vectors of zeros have no direction and are no answers", n - stats.n_rows));
+    }
+    context.note(format_args!("index: saved {}", built.output.display()));
+    Ok(())
+}
+
+/// What was built.
+struct Built {
+    n: usize,
+    width: usize,
+    what: &'static str,
+    stats: GraphStats,
+    fitted: Option<Fitted>,
+    build_s: f64,
+    n_bytes: usize,
+    output: PathBuf,
+}
+
+impl Args {
+    fn check(&self, fitted: Option<Fitted>) -> Result<(), CliError> {
+        match (self.min_recall, fitted) {
+            (Some(least), Some(fitted)) if fitted.recall < least => Err(CliError::usage(format_args!(
+                "--min-recall {least}: {} of the best are found at search width {}; a larger --keep or --target-recall \
+                 finds more",
+                fitted.recall, fitted.width
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn wants_usual_fit(&self, fitted: Option<Fitted>) -> bool {
+        fitted.is_none_or(|f| (f.k, f.target) == (self.top_k, self.target_recall))
+    }
+}
+
+fn of_labels(folder: &Path, params: &BuildParams, args: &Args, context: &Context) -> Result<Built, CliError> {
+    if let Some(output) = &args.output {
+        ContainerWriter::check(output).map_err(|e| write_error(&e))?;
+    }
+    let model = OpenArgs::default().open(folder, None, context)?;
+    let asked = args.fit_queries.as_deref().map(|path| {
+        let first = Queries::open(path, &args.format, &model)?.next_batch(args.fit_instances)?;
+        first.ok_or_else(|| CliError::usage(format_args!("{}: no instances", path.display())))
+    });
+    let asked = asked.transpose()?;
+    let (begin, watch) = (Instant::now(), Watch::new(context));
+    let fit = Fit { k: args.top_k, target: args.target_recall };
+    let built = context.on_threads(|| match &asked {
+        Some(asked) => asked.ask(|queries| model.build_index(Some(queries), params, fit, &watch)),
+        None => model.build_index(None, params, fit, &watch),
+    });
+    let index = built.map_err(|e| label_error(folder, &e))?;
+    drop(watch);
+    let (build_s, graph) = (begin.elapsed().as_secs_f64(), index.graph());
+    args.check(graph.fitted())?;
+    model.save_index(&index, args.output.as_deref()).map_err(|e| label_error(folder, &e))?;
+    Ok(Built {
+        n: graph.len(),
+        width: graph.width(),
+        what: "labels",
+        stats: graph.stats(),
+        fitted: graph.fitted(),
+        build_s,
+        n_bytes: graph.n_bytes(),
+        output: args.output.clone().unwrap_or_else(|| folder.join(PART_FOLDER)),
+    })
+}
+
+fn of_vectors(
+    path: &Path,
+    output: &Path,
+    params: &BuildParams,
+    args: &Args,
+    context: &Context,
+) -> Result<Built, CliError> {
+    ContainerWriter::check(output).map_err(|e| write_error(&e))?;
+    let given = vectors(path)?;
     let (n, width) = (given.rows(), given.columns());
-    let needed = Graph::bytes(n, width, &params) + 4 * given.values().len();
+    let needed = Graph::bytes(n, width, params) + 4 * given.values().len();
     context.foresee_memory("the index", needed as u64 + needed as u64 / 10)?;
     let mut values = Pages::zeros(given.values().len());
     values.copy_from_slice(given.values());
@@ -93,62 +217,26 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     {
         return Err(CliError::usage(format_args!("{}: no queries", path.display())));
     }
-    let watch = Watch::new(context);
+    let (begin, watch) = (Instant::now(), Watch::new(context));
     let asked = sample.as_ref().map(rows);
-    let built = context.on_threads(|| Index::build_for(values, width, asked, &params, &watch));
-    let from = args.fit_queries.as_ref().unwrap_or(&args.vectors);
+    let built = context.on_threads(|| Index::build_for(values, width, asked, params, &watch));
+    let from = args.fit_queries.as_deref().unwrap_or(path);
     let mut index = built.map_err(|e| match e {
         BuildError::Query(e) => CliError::input(from, &e),
-        e => build_error(&args.vectors, &e),
+        e => build_error(path, &e),
     })?;
     drop(watch);
-    let build_s = meter.usage().wall_s;
-
-    if index.graph().fitted().is_some_and(|f| (f.k, f.target) != (args.top_k, args.target_recall)) {
+    let build_s = begin.elapsed().as_secs_f64();
+    if !args.wants_usual_fit(index.graph().fitted()) {
         let own = index.graph().sample(index.rows(), SAMPLE);
         let with = asked.unwrap_or(own.view());
         let fitted = context.on_threads(|| index.fit(with, args.top_k, args.target_recall));
         fitted.map_err(|e| CliError::input(from, &e))?;
     }
-    let fitted = index.graph().fitted();
-    if let (Some(least), Some(fitted)) = (args.min_recall, fitted)
-        && fitted.recall < least
-    {
-        return Err(CliError::usage(format_args!(
-            "--min-recall {least}: {} of the best are found at search width {}; a larger --keep or --target-recall finds more",
-            fitted.recall, fitted.width
-        )));
-    }
-    index.save(&args.output).map_err(|e| write_error(&e))?;
-    let (stats, usage) = (index.graph().stats(), meter.usage());
-    if context.json {
-        let report = json!({
-            "vectors": n, "columns": width, "metric": args.metric, "graph": stats, "fitted": fitted,
-            "build_s": build_s, "cpu_s": usage.cpu_s, "peak_rss_bytes": usage.peak_rss_bytes,
-            "bytes_per_vector": index.n_bytes() as f64 / n.max(1) as f64,
-        });
-        return output::print(&report.to_string());
-    }
-    context.note(format_args!(
-        "index: {n} vectors of {width} values ({}), {:.1} edges each, linked in {build_s:.1} s; {}, {}",
-        args.metric,
-        stats.mean_degree,
-        format_bytes(index.n_bytes() as u64),
-        fitted.map_or("nothing to fit".to_owned(), |f| format!(
-            "search width {:.3} finds {:.1} % of the {} best",
-            f.width,
-            100.0 * f.recall,
-            f.k
-        )),
-    ));
-    if stats.n_vertices < stats.n_rows {
-        context.note(format_args!("index: {} vectors equal others", stats.n_rows - stats.n_vertices));
-    }
-    if stats.n_rows < n {
-        context.note(format_args!("index: {} vectors of zeros have no direction and are no answers", n - stats.n_rows));
-    }
-    context.note(format_args!("index: saved {}", args.output.display()));
-    Ok(())
+    let (fitted, stats, n_bytes) = (index.graph().fitted(), index.graph().stats(), index.n_bytes());
+    args.check(fitted)?;
+    index.save(output).map_err(|e| write_error(&e))?;
+    Ok(Built { n, width, what: "vectors", stats, fitted, build_s, n_bytes, output: output.to_owned() })
 }
 
 /// Vectors of a sample that the width is fitted with.

@@ -8,6 +8,7 @@ mod search;
 use crate::context::Context;
 use crate::error::{CliError, chain};
 use crate::interrupt::interrupted;
+use crate::model::write_error;
 use crate::progress::Task;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -15,6 +16,8 @@ use xc_ann::{BuildError, Event, Index, Observer, OpenGraphError};
 use xc_sparse::io::{ReadOptions, Vectors};
 use xc_sparse::store::OpenMode;
 use xc_sparse::{Cancel, DenseRows};
+use xc_train::classifier::LabelIndexError;
+use xc_train::model::IndexError;
 
 /// Search among vectors: nearest ones, or those of the largest inner product
 ///
@@ -144,6 +147,15 @@ fn build_error(path: &Path, error: &BuildError) -> CliError {
         BuildError::Cancelled => CliError::interrupted(),
         BuildError::Row { .. } | BuildError::Rows { .. } | BuildError::Width { .. } => CliError::input(path, error),
         _ => CliError::usage(chain(error)),
+    }
+}
+
+/// What is wrong with an index of a model's labels.
+fn label_error(folder: &Path, error: &IndexError) -> CliError {
+    match error {
+        IndexError::Index(LabelIndexError::Build(error)) => build_error(folder, error),
+        IndexError::Write(error) => write_error(error),
+        error => CliError::usage(format_args!("{}: {}", folder.display(), chain(error))),
     }
 }
 

@@ -1,18 +1,18 @@
 //! `xc index refresh`.
 
-use super::{Watch, build_error, open, vectors};
+use super::{Watch, build_error, label_error, open, vectors};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::measure::Meter;
-use crate::model::write_error;
+use crate::model::{OpenArgs, write_error};
 use crate::output;
 use clap::ValueEnum;
 use serde_json::json;
-use std::path::PathBuf;
-use xc_ann::Refresh;
+use std::path::{Path, PathBuf};
+use xc_ann::{Refresh, Refreshed};
 use xc_sparse::buffer::Pages;
 
-/// Bring an index up to vectors that moved
+/// Bring an index up to vectors that moved, or to the weights of a model
 ///
 /// As many vectors as the index has, in the same order, each a little elsewhere: codes are
 /// made anew, and edges as --policy says. Without it the cheapest that finds as much as
@@ -21,15 +21,19 @@ use xc_sparse::buffer::Pages;
 /// Examples:
 ///   xc index refresh --index my.index --vectors moved.npy
 ///   xc index refresh --index my.index --vectors moved.npy --policy two-hops --output new.index
+///   xc index refresh --model my.model
 #[derive(clap::Args, Debug)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, group = clap::ArgGroup::new("of").required(true).args(["index", "model"]))]
 pub(super) struct Args {
     /// Folder of the index
-    #[arg(long, value_name = "DIR")]
-    index: PathBuf,
+    #[arg(long, value_name = "DIR", requires = "vectors")]
+    index: Option<PathBuf>,
     /// The vectors as they are now
-    #[arg(long, value_name = "FILE")]
-    vectors: PathBuf,
+    #[arg(long, value_name = "FILE", conflicts_with = "model")]
+    vectors: Option<PathBuf>,
+    /// The model that was trained further, with the index in its folder
+    #[arg(long, value_name = "DIR")]
+    model: Option<PathBuf>,
     /// How edges are found
     #[arg(long, value_name = "POLICY", value_enum)]
     policy: Option<Policy>,
@@ -53,23 +57,7 @@ enum Policy {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
-    // The folder may be replaced: nothing of it stays mapped.
-    let mut index = open(&args.index, true)?;
-    let given = vectors(&args.vectors)?;
-    let (found, expected) = ((given.rows(), given.columns()), (index.rows().len(), index.graph().width()));
-    if found != expected {
-        return Err(CliError::usage(format_args!(
-            "{}: {} vectors of {} values; the index has {} of {}",
-            args.vectors.display(),
-            found.0,
-            found.1,
-            expected.0,
-            expected.1
-        )));
-    }
     let meter = Meter::start();
-    let mut values = Pages::zeros(given.values().len());
-    values.copy_from_slice(given.values());
     let policy = args.policy.map(|policy| match policy {
         Policy::Codes => Refresh::Codes,
         Policy::Search => Refresh::SHORT,
@@ -77,12 +65,12 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         Policy::Both => Refresh::Both,
         Policy::Rebuild => Refresh::Rebuild,
     });
-    let watch = Watch::new(context);
-    let done = context.on_threads(|| index.refresh(values, policy, &watch));
-    let done = done.map_err(|e| build_error(&args.vectors, &e))?;
-    drop(watch);
+    let done = match (&args.model, &args.index, &args.vectors) {
+        (Some(model), ..) => of_labels(model, policy, args, context)?,
+        (None, Some(index), Some(path)) => of_vectors(index, path, policy, args, context)?,
+        _ => return Err(CliError::usage("--index DIR with --vectors FILE, or --model DIR, is expected")),
+    };
     let usage = meter.usage();
-    index.save(args.output.as_ref().unwrap_or(&args.index)).map_err(|e| write_error(&e))?;
     if context.json {
         let report = json!({ "refresh": done, "refresh_s": usage.wall_s, "cpu_s": usage.cpu_s });
         return output::print(&report.to_string());
@@ -101,4 +89,46 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         100.0 * done.before
     ));
     Ok(())
+}
+
+fn of_labels(folder: &Path, policy: Option<Refresh>, args: &Args, context: &Context) -> Result<Refreshed, CliError> {
+    // An index of other weights is what is expected here.
+    let model = OpenArgs::default().open_quietly(folder, context)?;
+    let watch = Watch::new(context);
+    let done = context.on_threads(|| model.refresh_index(policy, &watch));
+    let (index, done) = done.map_err(|e| label_error(folder, &e))?;
+    drop(watch);
+    model.save_index(&index, args.output.as_deref()).map_err(|e| label_error(folder, &e))?;
+    Ok(done)
+}
+
+fn of_vectors(
+    folder: &Path,
+    path: &Path,
+    policy: Option<Refresh>,
+    args: &Args,
+    context: &Context,
+) -> Result<Refreshed, CliError> {
+    // The folder may be replaced: nothing of it stays mapped.
+    let mut index = open(folder, true)?;
+    let given = vectors(path)?;
+    let (found, expected) = ((given.rows(), given.columns()), (index.rows().len(), index.graph().width()));
+    if found != expected {
+        let path = path.display();
+        return Err(CliError::usage(format_args!(
+            "{path}: {} vectors of {} values; the index has {} of {}",
+            found.0, found.1, expected.0, expected.1
+        )));
+    }
+    // The old and the new graph, and the rows once more.
+    let needed = 2 * index.graph().n_bytes() + 4 * given.values().len();
+    context.foresee_memory("the new index", needed as u64)?;
+    let mut values = Pages::zeros(given.values().len());
+    values.copy_from_slice(given.values());
+    let watch = Watch::new(context);
+    let done = context.on_threads(|| index.refresh(values, policy, &watch));
+    let done = done.map_err(|e| build_error(path, &e))?;
+    drop(watch);
+    index.save(args.output.as_deref().unwrap_or(folder)).map_err(|e| write_error(&e))?;
+    Ok(done)
 }

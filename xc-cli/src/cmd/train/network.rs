@@ -186,7 +186,10 @@ pub(super) fn run(
     context.check_interrupt()?;
 
     let start = Instant::now();
-    let kept = session.kept();
+    let mut kept = session.kept();
+    if let (Some(kept), Some(steps)) = (kept.as_object_mut(), figures.get("steps")) {
+        kept.insert("steps".to_owned(), steps.clone());
+    }
     let train = session.instances.files().map(|sets| &sets.train);
     let (maker, names) = (train.and_then(|set| set.maker.as_ref()), train.and_then(|set| set.names.as_deref()));
     save(Extras { maker, names, training: Some(kept.clone()) })?;

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Scoring the labels that an index finds beside scoring all of them.
+
+    heads.py --xc XC --work DIR --models NAME=MODEL:FIT:TEST ... [--targets 0.9 0.95 0.99] [--threads 1]
+
+For each trained network: builds an index over its labels, fitted to instances of FIT, and answers TEST with all
+labels, and with the index at the width fitted to each target (recall of the ten best labels). Says P@1, 3 and 5, the
+time of a whole query in a batch and alone, and what building took. The model folder gets the index.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--xc", required=True)
+    parser.add_argument("--work", required=True)
+    parser.add_argument("--models", nargs="+", required=True, metavar="NAME=MODEL:FIT:TEST")
+    parser.add_argument("--targets", nargs="+", type=float, default=[0.9, 0.95, 0.99])
+    parser.add_argument("--threads", default="1")
+    a = parser.parse_args()
+
+    def xc(*options):
+        command = [a.xc, *options, "--threads", a.threads, "--quiet"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise SystemExit(f"{' '.join(command)}: {done.stderr}")
+        return done.stdout
+
+    def row(name, model, test, *options):
+        out = os.path.join(a.work, "answers.txt")
+        xc("predict", "--model", model, "--input", test, "--output", out, "--in-memory", *options)
+        measured = json.loads(xc("evaluate", "--truth", test, "--predictions", out, "--json"))
+        p = [100 * measured[f"P@{k}"] for k in (1, 3, 5)]
+        time = [json.loads(xc("bench", "predict", "--model", model, "--input", test, "--mode", mode, "--top-k", "5",
+                              "--in-memory", "--json", *options)) for mode in ("batch", "online")]
+        print(f"| {name} | " + " | ".join(f"{value:.2f}" for value in p) + " | " + " | ".join(times(time)) + " |", flush=True)
+
+    def times(time):
+        batch, online = time
+        return [f"{1000 * batch[key]:.1f}" for key in ("mean_ms",)] + [f"{1000 * online[key]:.1f}" for key in ("p50_ms", "p99_ms")]
+
+    for named in a.models:
+        name, paths = named.split("=", 1)
+        model, fit, test = paths.split(":")
+        print(f"\n| {name} | P@1 | P@3 | P@5 | us a query, batch | alone, p50 | p99 |\n|---|---|---|---|---|---|---|")
+        row("all labels", model, test, "--exact")
+        for target in a.targets:
+            built = json.loads(xc("index", "build", "--model", model, "--fit-queries", fit, "--target-recall", str(target),
+                                  "--json"))
+            row(f"index, {target}", model, test)
+        fitted, graph = built["fitted"], built["graph"]
+        print(f"{built['labels']} labels of {built['columns']} values; built in {built['build_s']:.1f} s on {a.threads} "
+              f"thread, {built['cpu_s']:.1f} CPU s; {built['bytes_per_vector']:.0f} bytes a label; mean degree "
+              f"{graph['mean_degree']:.1f}; width {fitted['width']:.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

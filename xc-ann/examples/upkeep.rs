@@ -1,0 +1,132 @@
+//! What changes cost, and what is found after them, beside a fresh build, on one thread.
+//!
+//! `cargo run --release -p xc-ann --example upkeep -- churn METRIC ROWS.npy QUERIES.npy` deletes a fifth of the
+//! rows and inserts as many, five times over.
+//!
+//! `... -- drift METRIC BEFORE.npy AFTER.npy QUERIES.npy` follows rows that moved, by each policy.
+
+#![allow(clippy::print_stdout)]
+
+use std::error::Error;
+use std::path::Path;
+use std::time::Instant;
+use xc_ann::{BuildParams, Graph, Metric, NoObserver, Refresh, SearchParams, recall};
+use xc_hash::stream::Stream;
+use xc_sparse::rank::RankedBatch;
+use xc_sparse::{DenseMatrix, DenseRows};
+
+type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
+
+const K: usize = 10;
+
+/// Queries and what is to be found.
+struct Asked<'a> {
+    rows: DenseRows<'a>,
+    queries: DenseRows<'a>,
+    truth: RankedBatch,
+}
+
+impl<'a> Asked<'a> {
+    fn new(rows: DenseRows<'a>, queries: DenseRows<'a>, metric: Metric) -> Self {
+        Self { rows, queries, truth: xc_ann::exact(rows, queries, metric, K) }
+    }
+
+    /// Recall and comparisons of a query at a width.
+    fn at(&self, graph: &Graph, width: f32) -> Result<(f64, f64), xc_ann::QueryError> {
+        let (found, effort) = graph.search_batch(self.rows, self.queries, SearchParams { k: K, width }, None)?;
+        Ok((recall(&found, &self.truth), effort.distances as f64 / self.queries.len() as f64))
+    }
+
+    /// Recall at a number of comparisons, between two widths.
+    fn with(&self, graph: &Graph, distances: f64) -> Result<f64, xc_ann::QueryError> {
+        let mut last = (0.0, 0.0);
+        for step in 0..80 {
+            let now = self.at(graph, -0.3 + 0.02 * step as f32)?;
+            if now.1 >= distances {
+                let part = if now.1 > last.1 { (distances - last.1) / (now.1 - last.1) } else { 1.0 };
+                return Ok(last.0 + part * (now.0 - last.0));
+            }
+            last = now;
+        }
+        Ok(last.0)
+    }
+}
+
+fn timed<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<(T, f64), E> {
+    let begin = Instant::now();
+    work().map(|value| (value, begin.elapsed().as_secs_f64()))
+}
+
+fn churn(metric: Metric, rows: DenseRows<'_>, queries: DenseRows<'_>) -> Outcome {
+    let asked = Asked::new(rows, queries, metric);
+    let build = || Graph::build(rows, &BuildParams::new(metric), &NoObserver);
+    let (mut graph, build_s) = timed(build)?;
+    let width = graph.fit(rows, queries, K, 0.95)?.width;
+    let (of_fresh, distances) = asked.at(&graph, width)?;
+    println!("fresh build: {build_s:.2} s, recall {of_fresh:.4} at width {width:.4}, {distances:.0} comparisons");
+    let (mut order, mut stream) = ((0..rows.len() as u32).collect::<Vec<_>>(), Stream::new(1));
+    for turn in 1..=5 {
+        stream.shuffle(&mut order);
+        let some = &order[..rows.len() / 5];
+        let (_, delete_s) = timed(|| Ok::<_, xc_ann::BuildError>(graph.delete(some)))?;
+        let (_, insert_s) = timed(|| graph.insert(rows, some, &NoObserver))?;
+        let (found, distances) = asked.at(&graph, width)?;
+        println!(
+            "{turn}: deleted in {delete_s:.2} s, inserted in {insert_s:.2} s, recall {found:.4}, {distances:.0} comparisons"
+        );
+    }
+    Ok(())
+}
+
+fn drift(metric: Metric, before: DenseRows<'_>, after: DenseRows<'_>, queries: DenseRows<'_>) -> Outcome {
+    let length = |row: &[f32]| row.iter().map(|v| f64::from(v * v)).sum::<f64>().sqrt();
+    let moved = |(a, b): (&[f32], &[f32])| {
+        length(&a.iter().zip(b).map(|(a, b)| b - a).collect::<Vec<_>>()) / length(a).max(1e-30)
+    };
+    let mut shares: Vec<f64> = before.iter().zip(after.iter()).map(moved).collect();
+    shares.sort_by(f64::total_cmp);
+    let asked = Asked::new(after, queries, metric);
+    let params = BuildParams::new(metric);
+    let old = Graph::build(before, &params, &NoObserver)?;
+    let params = BuildParams { factor: old.params().factor, ..params };
+    let (mut fresh, build_s) = timed(|| Graph::build(after, &BuildParams { passes: Some(2), ..params }, &NoObserver))?;
+    let (_, one_pass_s) = timed(|| Graph::build(after, &BuildParams { passes: Some(1), ..params }, &NoObserver))?;
+    let width = fresh.fit(after, queries, K, 0.95)?.width;
+    let (found, distances) = asked.at(&fresh, width)?;
+    println!(
+        "drift {:.3}; fresh build of two passes {build_s:.2} s, of one {one_pass_s:.2} s;",
+        shares[shares.len() / 2]
+    );
+    println!("recall {found:.4} at {distances:.0} comparisons");
+    let policies = [Some(Refresh::Codes), Some(Refresh::SHORT), Some(Refresh::TwoHops), Some(Refresh::Both), None];
+    for policy in policies {
+        let mut graph = old.clone();
+        let (done, seconds) = timed(|| graph.refresh(after, policy, &NoObserver))?;
+        let found = asked.with(&graph, distances)?;
+        let what = policy.map_or(format!("chosen: {:?}", done.policy), |policy| format!("{policy:?}"));
+        println!("{what}: {seconds:.2} s ({:.1}x, {:.1}x), recall {found:.4}", build_s / seconds, one_pass_s / seconds);
+    }
+    Ok(())
+}
+
+fn main() -> Outcome {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let usage = "usage: upkeep churn METRIC ROWS QUERIES | drift METRIC BEFORE AFTER QUERIES";
+    let read = |at: usize| -> Result<DenseMatrix, Box<dyn Error + Send + Sync>> {
+        Ok(xc_sparse::io::read_npy(Path::new(arguments.get(at).ok_or(usage)?), &Default::default())?)
+    };
+    let name = arguments.get(1).ok_or(usage)?;
+    let metric = Metric::ALL.into_iter().find(|m| m.name() == name).ok_or("expected l2, cosine or ip")?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
+    match arguments[0].as_str() {
+        "churn" => {
+            let (rows, queries) = (read(2)?, read(3)?);
+            pool.install(|| churn(metric, rows.view(), queries.view()))
+        }
+        "drift" => {
+            let (before, after, queries) = (read(2)?, read(3)?, read(4)?);
+            pool.install(|| drift(metric, before.view(), after.view(), queries.view()))
+        }
+        _ => Err(usage.into()),
+    }
+}

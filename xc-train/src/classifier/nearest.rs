@@ -1,0 +1,345 @@
+//! A graph over the labels of a classifier whose outputs are connected with all units: some labels of
+//! a query are scored rather than all of them.
+//!
+//! ```text
+//!   label   (weights, (bias - mean bias) / s)  ─▶ graph of xc-ann, largest inner products
+//!   query   (units, s)                         ─▶ labels that may be the best ─▶ their exact logits ─▶ k best
+//! ```
+//!
+//! A constant added to all biases changes no ranking; `s` balances the last value of labels and of
+//! queries against the others, as codes have a scale for each vector.
+
+use super::{Classifier, Output};
+use crate::encoder::Stack;
+use crate::step::in_memory;
+use crate::{Activations, Batch, Encoder, Features, Mode};
+use std::path::Path;
+use std::sync::Arc;
+use thiserror::Error;
+use xc_ann::{BuildError, BuildParams, Graph, Metric, Observer, OpenGraphError, Refresh, Refreshed, SearchParams};
+use xc_sparse::buffer::FloatBuffer;
+use xc_sparse::dense::dot;
+use xc_sparse::rank::{RankedBatch, Scored, TopK};
+use xc_sparse::store::{Container, ContainerWriter, OpenError, OpenMode, WriteError};
+use xc_sparse::{DenseMatrix, DenseRows};
+
+/// An index over the labels of a classifier, made by [`Classifier::build_index`].
+#[derive(Clone, Debug)]
+pub struct LabelIndex {
+    graph: Arc<Graph>,
+    /// What the last value of a label is divided by, and that of a query is.
+    scale: f32,
+}
+
+/// What the search width of an index is fitted to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fit {
+    /// Answers of a query.
+    pub k: usize,
+    /// The share of the best that are to be among them.
+    pub target: f64,
+}
+
+impl Default for Fit {
+    /// 95 of 100 of the ten best.
+    fn default() -> Self {
+        Self { k: 10, target: 0.95 }
+    }
+}
+
+/// Why labels have no index.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum LabelIndexError {
+    /// Labels that are not vectors of all units.
+    #[error("an index needs an output layer that connects labels with all units; this one is {head}")]
+    Head {
+        /// What it is.
+        head: &'static str,
+    },
+    /// The graph.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The folder.
+    #[error(transparent)]
+    Open(#[from] OpenGraphError),
+    /// The index was made for another output layer.
+    #[error("an index of {labels} labels and {width} units; the classifier has {expected_labels} and {expected_width}")]
+    Shape {
+        /// Labels of the index, at least.
+        labels: usize,
+        /// Units of the index.
+        width: usize,
+        /// Labels of the classifier.
+        expected_labels: usize,
+        /// Units of the classifier.
+        expected_width: usize,
+    },
+}
+
+impl From<OpenError> for LabelIndexError {
+    fn from(error: OpenError) -> Self {
+        Self::Open(error.into())
+    }
+}
+
+/// Weights of labels, row by row.
+#[derive(Clone, Copy)]
+enum Weights<'a> {
+    Plain(&'a [f32]),
+    Stored(&'a FloatBuffer),
+}
+
+impl Weights<'_> {
+    /// Row `label`, which may be widened into `buffer`.
+    fn row<'b>(&'b self, label: usize, width: usize, buffer: &'b mut [f32]) -> &'b [f32] {
+        match self {
+            Self::Plain(values) => &values[label * width..][..width],
+            Self::Stored(values) => {
+                values.widen(label * width..(label + 1) * width, buffer);
+                buffer
+            }
+        }
+    }
+}
+
+impl Classifier {
+    fn label_weights(&self) -> Result<(Weights<'_>, &[f32]), LabelIndexError> {
+        match self.network().head() {
+            Output::Dense(head) => Ok((Weights::Plain(head.weights().values()), head.bias())),
+            Output::Candidates(head) => Ok((Weights::Stored(head.stored()), head.bias().values())),
+            Output::Sparse(_) => Err(LabelIndexError::Head { head: "sparse" }),
+            Output::Differentiated(_) => Err(LabelIndexError::Head { head: "differentiated" }),
+        }
+    }
+
+    /// Units below the output layer.
+    fn n_units(&self) -> usize {
+        self.params().encoder.top_width(self.n_features())
+    }
+
+    /// Labels as vectors, the bias as one value more: less the mean of all biases, and divided by `scale`.
+    ///
+    /// # Errors
+    /// The output layer does not connect labels with all units.
+    pub fn label_vectors(&self, scale: f32) -> Result<DenseMatrix, LabelIndexError> {
+        let ((weights, bias), width, n) = (self.label_weights()?, self.n_units(), self.n_labels());
+        let mean = (bias.iter().map(|&b| f64::from(b)).sum::<f64>() / n.max(1) as f64) as f32;
+        let (mut values, mut buffer) = (Vec::with_capacity(n * (width + 1)), vec![0.0; width]);
+        for (label, bias) in bias.iter().enumerate() {
+            values.extend_from_slice(weights.row(label, width, &mut buffer));
+            values.push((bias - mean) / scale);
+        }
+        Ok(DenseMatrix { rows: n, columns: width + 1, values })
+    }
+
+    /// Units of queries below the output layer, and `scale` as one value more.
+    ///
+    /// # Panics
+    /// If queries are not what the classifier takes.
+    pub fn query_vectors(&self, queries: Features<'_>, scale: f32) -> DenseMatrix {
+        let (mut batch, mut units) = (Batch::default(), Activations::default());
+        let mut scratch = <Stack<super::Input> as Encoder>::Scratch::default();
+        let (width, mut values) = (self.n_units(), Vec::new());
+        for first in (0..queries.len()).step_by(256) {
+            batch.fill_features(queries, first..queries.len().min(first + 256));
+            in_memory(self.network().encoder().forward(&batch, Mode::Predict, &mut units, &mut scratch));
+            push_queries(&units, scale, &mut values);
+        }
+        DenseMatrix { rows: queries.len(), columns: width + 1, values }
+    }
+
+    /// The last values of labels and of queries that are in balance: each is about as large as the others
+    /// of its vector.
+    fn balance(&self, queries: Option<Features<'_>>) -> Result<f32, LabelIndexError> {
+        let labels = self.label_vectors(1.0)?;
+        let largest = |row: &[f32]| row.iter().fold(0.0f32, |most, v| most.max(v.abs()));
+        let middle = |mut of: Vec<f32>| {
+            of.sort_unstable_by(f32::total_cmp);
+            of.get(of.len() / 2).copied().filter(|v| *v > 0.0).unwrap_or(1.0)
+        };
+        let width = self.n_units();
+        let bias = labels.values.chunks_exact(width + 1).map(|row| row[width].abs()).fold(0.0, f32::max);
+        let weights = middle(labels.values.chunks_exact(width + 1).map(|row| largest(&row[..width])).collect());
+        let units = queries.map_or(1.0, |queries| {
+            let queries = self.query_vectors(queries, 0.0);
+            middle(queries.values.chunks_exact(width + 1).map(largest).collect())
+        });
+        let scale = (bias / weights * units).sqrt();
+        Ok(if scale.is_finite() && scale > 0.0 { scale.clamp(0.01, 100.0) } else { 1.0 })
+    }
+
+    /// Builds an index over the labels. `queries` like those that will be asked fit its settings and the
+    /// search width: units are another kind of vectors than labels are.
+    ///
+    /// *Cost*: that of [`Graph::build_of`]. *Memory*: 4 bytes a weight beside the graph, while it is
+    /// built.
+    ///
+    /// # Errors
+    /// See [`LabelIndexError`].
+    ///
+    /// # Panics
+    /// If queries are not what the classifier takes.
+    pub fn build_index(
+        &self,
+        queries: Option<Features<'_>>,
+        params: &BuildParams,
+        fit: Fit,
+        observer: &dyn Observer,
+    ) -> Result<LabelIndex, LabelIndexError> {
+        let params = BuildParams { metric: Metric::InnerProduct, ..*params };
+        let scale = self.balance(queries)?;
+        let labels = self.label_vectors(scale)?;
+        let asked = queries.map(|queries| self.query_vectors(queries, scale));
+        let listed: Vec<u32> = (0..labels.rows as u32).collect();
+        let asked = asked.as_ref().map(DenseMatrix::view);
+        let mut graph = Graph::build_of(labels.view(), &listed, asked, &params, observer)?;
+        if graph.fitted().is_some_and(|fitted| (fitted.k, fitted.target) != (fit.k, fit.target)) {
+            let own = graph.sample(labels.view(), 256);
+            graph.fit(labels.view(), asked.unwrap_or(own.view()), fit.k, fit.target).map_err(BuildError::Query)?;
+        }
+        Ok(LabelIndex { graph: Arc::new(graph), scale })
+    }
+
+    /// Brings an index up to labels that moved; see [`Graph::refresh`].
+    ///
+    /// # Errors
+    /// See [`LabelIndexError`].
+    pub fn refresh_index(
+        &self,
+        index: &mut LabelIndex,
+        policy: Option<Refresh>,
+        observer: &dyn Observer,
+    ) -> Result<Refreshed, LabelIndexError> {
+        index.check(self)?;
+        let labels = self.label_vectors(index.scale)?;
+        Ok(Arc::make_mut(&mut index.graph).refresh(labels.view(), policy, observer)?)
+    }
+
+    /// Answers with the index from now on.
+    ///
+    /// # Errors
+    /// It was made for another output layer.
+    pub fn set_index(&mut self, index: Option<LabelIndex>) -> Result<(), LabelIndexError> {
+        if let Some(index) = &index {
+            self.label_weights()?;
+            index.check(self)?;
+        }
+        self.index = index;
+        Ok(())
+    }
+
+    /// The index that it answers with.
+    pub fn index(&self) -> Option<&LabelIndex> {
+        self.index.as_ref()
+    }
+
+    /// The `k` best of the labels that the index finds for each row of units, by their logits; `of_all`
+    /// gets the logits of all that were found, in the order of `found`.
+    pub(super) fn rank_near(
+        &self,
+        index: &LabelIndex,
+        width: f32,
+        units: &Activations,
+        k: usize,
+        near: &mut NearScratch,
+        out: &mut RankedBatch,
+    ) -> Result<(), xc_ann::QueryError> {
+        let NearScratch { queries, found, search, one, logits, buffer, top } = near;
+        queries.clear();
+        push_queries(units, index.scale, queries);
+        let params = SearchParams { k: xc_ann::spared(k).min(self.n_labels()), width };
+        let n_units = units.width();
+        let rows = DenseRows::new(queries, n_units + 1);
+        found.clear();
+        if rows.len() == 1 {
+            index.graph.search_codes(rows.row(0), params, None, search, one)?;
+            found.push_row(one);
+        } else {
+            *found = index.graph.search_codes_batch(rows, params, None)?.0;
+        }
+        let (weights, bias) = self.label_weights().unwrap_or_else(|e| panic!("an index that was set: {e}"));
+        buffer.resize(n_units, 0.0);
+        logits.clear();
+        out.clear();
+        for (row, near) in found.iter().enumerate() {
+            top.reset(k);
+            for label in near.iter().map(|s| s.label) {
+                let score = dot(units.row(row), weights.row(label as usize, n_units, buffer)) + bias[label as usize];
+                logits.push(score);
+                top.push(Scored { label, score });
+            }
+            out.push_row(top.sorted());
+        }
+        Ok(())
+    }
+}
+
+fn push_queries(units: &Activations, scale: f32, to: &mut Vec<f32>) {
+    for row in 0..units.len() {
+        to.extend_from_slice(units.row(row));
+        to.push(scale);
+    }
+}
+
+/// Buffers of a search; they grow and stay.
+#[derive(Default)]
+pub(super) struct NearScratch {
+    queries: Vec<f32>,
+    /// Labels that were found for each query, and their logits one after the other.
+    pub(super) found: RankedBatch,
+    pub(super) logits: Vec<f32>,
+    search: xc_ann::Scratch,
+    one: Vec<Scored>,
+    buffer: Vec<f32>,
+    top: TopK,
+}
+
+const SCALE: &str = "bias_scale";
+
+impl LabelIndex {
+    /// The graph over labels.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The search width that was fitted, and 0.1 where there was nothing to fit.
+    pub fn width(&self) -> f32 {
+        self.graph.fitted().map_or(0.1, |fitted| fitted.width)
+    }
+
+    fn check(&self, classifier: &Classifier) -> Result<(), LabelIndexError> {
+        let (labels, width) = (self.graph.n_rows_needed(), self.graph.width().saturating_sub(1));
+        let (expected_labels, expected_width) = (classifier.n_labels(), classifier.n_units());
+        let is_whole = labels == expected_labels && self.graph.len() == labels;
+        if is_whole && width == expected_width && self.graph.params().metric == Metric::InnerProduct {
+            return Ok(());
+        }
+        Err(LabelIndexError::Shape { labels, width, expected_labels, expected_width })
+    }
+
+    /// Adds the index to a container of kind [`xc_ann::KIND`].
+    ///
+    /// # Errors
+    /// The container refuses.
+    pub fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {
+        writer.set_parameter(SCALE, self.scale);
+        self.graph.write(writer)
+    }
+
+    /// Opens what [`LabelIndex::write`] wrote.
+    ///
+    /// # Errors
+    /// See [`LabelIndexError`].
+    pub fn open(folder: &Path, mode: OpenMode) -> Result<(Self, Container), LabelIndexError> {
+        let container = Container::open(folder, mode)?;
+        container.expect_kind(xc_ann::KIND)?;
+        let scale: f32 = container.parameter(SCALE)?;
+        if !(scale.is_finite() && scale > 0.0) {
+            let what = "parameter bias_scale, expected a number above 0";
+            return Err(OpenGraphError::Graph { path: folder.to_owned(), what }.into());
+        }
+        let graph = Graph::read(&container)?;
+        Ok((Self { graph: Arc::new(graph), scale }, container))
+    }
+}
