@@ -1,9 +1,8 @@
-//! The nearest vertices met so far: up to 32 stand in order, in a few registers; more are cut now and
-//! then.
+//! The nearest vertices met so far: up to 32 stand in order, in a few registers; more stand in no order,
+//! and the place of the worst is known.
 
 use crate::product::{self, FEW};
 use std::cmp::Ordering;
-use xc_sparse::rank::{Scored, TopK};
 use xc_sparse::simd::Isa;
 
 /// Codes place answers nearly: so many more than are wanted are compared exactly.
@@ -27,12 +26,21 @@ pub(crate) struct Best {
     /// Ascending.
     keys: [f32; FEW],
     vertices: [u32; FEW],
-    many: TopK,
+    /// Where more are kept.
+    many: Many,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Many {
+    keys: Vec<f32>,
+    vertices: Vec<u32>,
+    /// The place of the worst, where there are enough.
+    worst: usize,
 }
 
 impl Default for Best {
     fn default() -> Self {
-        Self { keep: 0, len: 0, keys: [f32::INFINITY; FEW], vertices: [u32::MAX; FEW], many: TopK::default() }
+        Self { keep: 0, len: 0, keys: [f32::INFINITY; FEW], vertices: [u32::MAX; FEW], many: Many::default() }
     }
 }
 
@@ -41,33 +49,50 @@ impl Best {
         (self.keep, self.len) = (keep, 0);
         self.keys = [f32::INFINITY; FEW];
         self.vertices = [u32::MAX; FEW];
-        if keep > FEW {
-            self.many.reset(keep);
-        }
+        self.many.keys.clear();
+        self.many.vertices.clear();
     }
 
-    /// The key that the next vertex must not be above: infinite until there are enough. Where many
-    /// are kept it may lag behind.
+    /// The key that the next vertex must not be above: infinite until there are enough.
     #[inline(always)]
     pub(crate) fn worst(&self) -> f32 {
-        if self.keep > FEW { -self.many.threshold() } else { self.keys[self.keep - 1] }
+        match self.keep {
+            keep if keep <= FEW => self.keys[keep - 1],
+            keep if self.many.keys.len() < keep => f32::INFINITY,
+            _ => self.many.keys[self.many.worst],
+        }
     }
 
     #[inline(always)]
     pub(crate) fn push(&mut self, isa: Isa, key: f32, vertex: u32) {
         if self.keep > FEW {
-            self.many.push(Scored { label: vertex, score: -key });
-            return;
+            return self.many.push(isa, self.keep, key, vertex);
         }
         product::insert(isa, &mut self.keys, &mut self.vertices, key, vertex);
         self.len = (self.len + 1).min(self.keep);
     }
 
     /// Keys and vertices, in no order.
-    pub(crate) fn kept(&mut self) -> impl Iterator<Item = (f32, u32)> {
-        let many: &[Scored] = if self.keep > FEW { self.many.best() } else { &[] };
+    pub(crate) fn kept(&self) -> impl Iterator<Item = (f32, u32)> {
+        let many = self.many.keys.iter().zip(&self.many.vertices);
         let few = self.keys.iter().zip(&self.vertices).take(self.len);
-        few.map(|(&key, &vertex)| (key, vertex)).chain(many.iter().map(|s| (-s.score, s.label)))
+        few.chain(many).map(|(&key, &vertex)| (key, vertex))
+    }
+}
+
+impl Many {
+    fn push(&mut self, isa: Isa, keep: usize, key: f32, vertex: u32) {
+        if self.keys.len() < keep {
+            self.keys.push(key);
+            self.vertices.push(vertex);
+        } else if nearer(&(key, vertex), &(self.keys[self.worst], self.vertices[self.worst])).is_lt() {
+            (self.keys[self.worst], self.vertices[self.worst]) = (key, vertex);
+        } else {
+            return;
+        }
+        if self.keys.len() == keep {
+            self.worst = product::largest(isa, &self.keys, &self.vertices);
+        }
     }
 }
 

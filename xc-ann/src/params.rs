@@ -55,7 +55,8 @@ pub struct SearchParams {
     pub k: usize,
     /// How far to look: a vertex is expanded while it is no further off than the last answer and this
     /// share of its distance (of the score, for inner products). Above -1: -0.2 is fast and coarse, 0.1
-    /// finds nearly all, infinity compares all rows, and exactly.
+    /// finds nearly all, 16 compares all codes, and infinity all rows exactly. A search that has compared
+    /// an eighth of all codes goes on to compare all.
     /// [`Graph::fit`](crate::Graph::fit) finds the least that reaches a recall.
     pub width: f32,
 }

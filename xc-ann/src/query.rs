@@ -13,6 +13,8 @@ use xc_sparse::rank::{RankedBatch, Scored, TopK};
 use xc_sparse::simd::{Isa, prefetch_all};
 use xc_sparse::{DenseRows, parallel};
 
+/// From this width on all codes are compared, one after the other.
+pub(crate) const SCANS_FROM: f32 = 16.0;
 /// Queries of a task of a batch.
 const SOME: usize = 64;
 
@@ -232,7 +234,7 @@ impl Graph {
             (0..queries.len()).for_each(|query| each(query, &[]));
             return Ok(Effort::default());
         }
-        match (&allowed.bits, allowed.scans(k)) {
+        match (&allowed.bits, width >= SCANS_FROM || allowed.scans(k)) {
             (None, false) => self.run(rows, queries, how, allowed, |_| true, scratch, each),
             (Some(bits), false) => {
                 let passes = |vertex: u32| bits[vertex as usize / 64] >> (vertex % 64) & 1 == 1;
@@ -268,9 +270,12 @@ impl Graph {
             Wanted::Nearest(k) => (keep(candidates(k, rows), width, allowed), f32::NEG_INFINITY),
             Wanted::Above(score, _) => (keep(candidates(1, rows), width, allowed), self.key_of(score, width)),
         };
-        // A search among few that pass may look at all others before it finds them: then all that
-        // pass are looked at instead.
-        let distances = if allowed.bits.is_some() { 2 * allowed.n_vertices as u64 + 1000 } else { u64::MAX };
+        // A search that looks at too many, as one does among few that pass, gives way to a scan.
+        let distances = if allowed.bits.is_some() {
+            2 * allowed.n_vertices as u64 + 1000
+        } else {
+            allowed.n_vertices as u64 / 8 + 200
+        };
         let searched = Searched {
             isa: Isa::current(),
             coded: self.codes.view(),

@@ -92,6 +92,41 @@ pub(super) unsafe fn smallest(keys: &[f32]) -> usize {
     _mm512_reduce_min_epi32(_mm512_min_epi32(place(0), place(1))) as usize
 }
 
+/// See [`super::scalar::largest`]: the largest key first, then its places.
+///
+/// # Safety
+/// The machine has AVX-512 F; there are as many vertices as keys.
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) unsafe fn largest(keys: &[f32], vertices: &[u32]) -> usize {
+    let least = _mm512_set1_ps(f32::NEG_INFINITY);
+    let lanes = |keys: &[f32]| ((1u32 << keys.len()) - 1) as u16;
+    let mut most = [least; 2];
+    for keys in keys.chunks(32) {
+        let (low, high) = keys.split_at(keys.len().min(16));
+        // SAFETY: as many lanes are read as there are keys.
+        unsafe {
+            most[0] = _mm512_max_ps(most[0], _mm512_mask_loadu_ps(least, lanes(low), low.as_ptr()));
+            most[1] = _mm512_max_ps(most[1], _mm512_mask_loadu_ps(least, lanes(high), high.as_ptr()));
+        }
+    }
+    let most = _mm512_set1_ps(_mm512_reduce_max_ps(_mm512_max_ps(most[0], most[1])));
+    let mut worst: Option<usize> = None;
+    for (block, keys) in keys.chunks(16).enumerate() {
+        // SAFETY: as many lanes are read as there are keys.
+        let keys_here = unsafe { _mm512_mask_loadu_ps(least, lanes(keys), keys.as_ptr()) };
+        let mut equal = _mm512_mask_cmp_ps_mask::<_CMP_EQ_OQ>(lanes(keys), keys_here, most);
+        while equal != 0 {
+            let at = 16 * block + equal.trailing_zeros() as usize;
+            equal &= equal - 1;
+            if worst.is_none_or(|worst| vertices[at] > vertices[worst]) {
+                worst = Some(at);
+            }
+        }
+    }
+    worst.unwrap_or(0)
+}
+
 /// See [`super::scalar::insert`].
 ///
 /// # Safety

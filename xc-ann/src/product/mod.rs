@@ -80,6 +80,21 @@ pub(crate) fn smallest(isa: Isa, keys: &[f32]) -> usize {
     }
 }
 
+/// The position of the largest key, of equal ones that of the largest vertex; 0 where there is none.
+///
+/// # Panics
+/// If there are not as many vertices.
+#[inline(always)]
+pub(crate) fn largest(isa: Isa, keys: &[f32], vertices: &[u32]) -> usize {
+    assert_eq!(keys.len(), vertices.len(), "keys and vertices");
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: an instruction set is only named here where it is available; lengths are equal.
+        Isa::Avx512 => unsafe { avx512::largest(keys, vertices) },
+        _ => scalar::largest(keys, vertices),
+    }
+}
+
 /// Keys that [`insert`] keeps.
 pub(crate) const FEW: usize = 32;
 
@@ -136,6 +151,16 @@ mod tests {
             let expected = keys.iter().enumerate().fold(0, |best, (at, key)| if *key < keys[best] { at } else { best });
             for isa in Isa::available() {
                 prop_assert_eq!(smallest(isa, &keys), expected, "{}: {:?}", isa, &keys);
+            }
+        }
+
+        #[test]
+        fn the_largest_key_is_that_of_the_largest_vertex(items in prop::collection::vec((0i8..5, 0u32..50), 0..100)) {
+            let (keys, vertices): (Vec<f32>, Vec<u32>) = items.iter().map(|&(key, vertex)| (f32::from(key), vertex)).unzip();
+            let expected = items.iter().max().copied();
+            for isa in Isa::available() {
+                let at = largest(isa, &keys, &vertices);
+                prop_assert_eq!(items.get(at).copied(), expected, "{}", isa);
             }
         }
 

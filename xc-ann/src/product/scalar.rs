@@ -32,6 +32,17 @@ pub(super) fn smallest(keys: &[f32]) -> usize {
     best
 }
 
+/// See [`super::largest`].
+pub(super) fn largest(keys: &[f32], vertices: &[u32]) -> usize {
+    let mut worst = 0;
+    for at in 1..keys.len() {
+        if keys[at] > keys[worst] || keys[at] == keys[worst] && vertices[at] > vertices[worst] {
+            worst = at;
+        }
+    }
+    worst
+}
+
 /// See [`super::insert`].
 pub(super) fn insert(keys: &mut [f32; FEW], vertices: &mut [u32; FEW], key: f32, vertex: u32) {
     let mut at = FEW;
