@@ -89,8 +89,8 @@ fn drift(metric: Metric, before: DenseRows<'_>, after: DenseRows<'_>, queries: D
     let params = BuildParams::new(metric);
     let old = Graph::build(before, &params, &NoObserver)?;
     let params = BuildParams { factor: old.params().factor, ..params };
-    let (mut fresh, build_s) = timed(|| Graph::build(after, &BuildParams { passes: Some(2), ..params }, &NoObserver))?;
-    let (_, one_pass_s) = timed(|| Graph::build(after, &BuildParams { passes: Some(1), ..params }, &NoObserver))?;
+    let (mut fresh, build_s) = timed(|| Graph::build(after, &BuildParams { passes: 2, ..params }, &NoObserver))?;
+    let (_, one_pass_s) = timed(|| Graph::build(after, &BuildParams { passes: 1, ..params }, &NoObserver))?;
     let width = fresh.fit(after, queries, K, 0.95)?.width;
     let (found, distances) = asked.at(&fresh, width)?;
     println!(

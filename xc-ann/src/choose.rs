@@ -17,12 +17,11 @@ const SOME: usize = 5000;
 /// Queries that it is asked.
 const QUERIES: usize = 128;
 
-/// Factors of pruning, and the passes that pay with them.
-const OF_PRODUCTS: [(f32, usize); 3] = [(0.79, 1), (0.9, 1), (1.0, 2)];
-const OF_DISTANCES: [(f32, usize); 1] = [(1.0, 2)];
+/// Factors of pruning of inner products.
+const FACTORS: [f32; 3] = [0.79, 0.9, 1.0];
 
-/// The settings with factor and passes: those that are given, else those with which a small graph
-/// finds its rows by the fewest comparisons.
+/// The settings with a factor: the one that is given, else the one with which a small graph finds its rows
+/// by the fewest comparisons.
 pub(crate) fn choose(
     rows: DenseRows<'_>,
     listed: &[u32],
@@ -30,14 +29,9 @@ pub(crate) fn choose(
     params: &BuildParams,
     observer: &dyn Observer,
 ) -> Result<BuildParams, BuildError> {
-    let pairs = if params.metric == Metric::InnerProduct { &OF_PRODUCTS[..] } else { &OF_DISTANCES[..] };
-    let with = |&(factor, passes): &(f32, usize)| BuildParams {
-        factor: params.factor.or(Some(factor)),
-        passes: params.passes.or(Some(passes)),
-        ..*params
-    };
-    if params.factor.is_some() || pairs.len() == 1 {
-        return Ok(with(&pairs[pairs.len() - 1]));
+    let with = |factor: f32| BuildParams { factor: params.factor.or(Some(factor)), ..*params };
+    if params.factor.is_some() || params.metric != Metric::InnerProduct {
+        return Ok(with(1.0));
     }
     let mut stream = Stream::new(name(params.seed, Purpose::Split, &[1]));
     let mut some = listed.to_vec();
@@ -53,7 +47,7 @@ pub(crate) fn choose(
         }
     });
     let mut best: Option<(Fitted, u64, BuildParams)> = None;
-    for params in pairs.iter().map(with) {
+    for params in FACTORS.map(with) {
         if observer.cancelled() {
             return Err(BuildError::Cancelled);
         }
@@ -76,5 +70,5 @@ pub(crate) fn choose(
             best = Some((fitted, distances, params));
         }
     }
-    Ok(best.map_or_else(|| with(&pairs[0]), |(_, _, params)| params))
+    Ok(best.map_or_else(|| with(1.0), |(_, _, params)| params))
 }

@@ -85,7 +85,7 @@ impl Graph {
         let mut graph =
             Self { params: *params, codes, edges, items, entry: 0, fitted: None, n_attached: 0, found_itself: 1.0 };
         graph.entry = graph.best_entry();
-        let (order, n_passes) = (graph.order(), params.passes.unwrap_or(1));
+        let (order, n_passes) = (graph.order(), params.passes);
         observer.event(Event::Linking { n: n_passes * order.len() });
         for pass in 0..n_passes {
             // A later pass sees the edges of the last one.

@@ -18,9 +18,8 @@ pub struct BuildParams {
     /// distances more than 1 keeps more edges, under inner products less does. Nothing: 1, and for inner
     /// products what small graphs over some of the rows are searched best with.
     pub factor: Option<f32>,
-    /// Passes over all vertices: a later one finds edges in the graph of the one before. Nothing: 2, and
-    /// for inner products 1 where the factor is less than 1.
-    pub passes: Option<usize>,
+    /// Passes over all vertices: a later one finds edges in the graph of the one before.
+    pub passes: usize,
     /// Seed of the order in which vertices are linked.
     pub seed: u64,
 }
@@ -28,14 +27,14 @@ pub struct BuildParams {
 impl BuildParams {
     /// The usual values of a metric.
     pub fn new(metric: Metric) -> Self {
-        Self { metric, degree: 32, keep: 100, factor: None, passes: None, seed: 0 }
+        Self { metric, degree: 32, keep: 100, factor: None, passes: 2, seed: 0 }
     }
 
     pub(crate) fn check(&self, width: usize) -> Result<(), BuildError> {
         if !(1..=TOGETHER).contains(&self.degree) {
             return Err(BuildError::Degree { degree: self.degree, most: TOGETHER });
         }
-        if self.keep == 0 || self.passes == Some(0) {
+        if self.keep == 0 || self.passes == 0 {
             return Err(BuildError::Nothing { what: if self.keep == 0 { "keep" } else { "passes" } });
         }
         if let Some(factor) = self.factor.filter(|factor| !(*factor > 0.0 && factor.is_finite())) {

@@ -121,6 +121,8 @@ fn labels_of_a_model_are_found_by_its_index() {
     let without = predict("");
     let got = folder.xc("predict --model m --input data/test.txt --search-width 0.1");
     assert!(got.code == 2 && got.stderr.contains("--search-width: no index of the labels"), "{}", got.stderr);
+    let got = folder.xc("index build --model m --max-memory 100k");
+    assert!(got.code == 3 && got.stderr.contains("--max-memory"), "{}", got.stderr);
     let told = json(&folder.ok("index build --model m --fit-queries data/train.txt --json"));
     assert_eq!((&told["labels"], &told["columns"]), (&700.into(), &25.into()));
     assert!(told["fitted"]["recall"].as_f64().unwrap() >= 0.95, "{told}");

@@ -13,7 +13,7 @@ pub const PART_FOLDER: &str = "index";
 /// system can: a part outlives the model that it was made for.
 pub(super) fn keep_part(of: &Path, building: &Path) -> io::Result<()> {
     let from = of.join(PART_FOLDER);
-    if !matches!(inspect(&from), Ok(Standing::Model)) {
+    if !is_part(&from) {
         return Ok(());
     }
     let to = building.join(PART_FOLDER);
@@ -57,6 +57,15 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf, WriteError> {
 
 /// Looks at the destination and refuses to touch anything but a model of ours.
 pub(super) fn inspect(path: &Path) -> Result<Standing, WriteError> {
+    inspect_folder(path, true)
+}
+
+/// Whether a folder holds a part and nothing else.
+fn is_part(path: &Path) -> bool {
+    matches!(inspect_folder(path, false), Ok(Standing::Model))
+}
+
+fn inspect_folder(path: &Path, may_have_part: bool) -> Result<Standing, WriteError> {
     let occupied = |why: String| Err(WriteError::Occupied { path: path.to_owned(), why });
     let entries = match std::fs::read_dir(path) {
         Ok(entries) => entries,
@@ -70,7 +79,7 @@ pub(super) fn inspect(path: &Path) -> Result<Standing, WriteError> {
         let entry = entry.map_err(failed(path, "list the destination"))?;
         is_empty = false;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let is_part = || name == PART_FOLDER && matches!(inspect(&entry.path()), Ok(Standing::Model));
+        let is_part = || may_have_part && name == PART_FOLDER && is_part(&entry.path());
         if !is_model_file(&name) && name != CONFIG_FILE && name != LABELS_FILE && !is_part() {
             foreign = Some(name);
         }

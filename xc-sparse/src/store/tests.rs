@@ -202,6 +202,31 @@ fn an_existing_model_is_replaced_and_nothing_else_is() {
 }
 
 #[test]
+fn the_index_of_a_model_outlives_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("model");
+    save(&model, 1);
+    save(&model.join(PART_FOLDER), 7);
+    let index = contents(&model.join(PART_FOLDER));
+    save(&model, 2);
+    assert_eq!(contents(&model.join(PART_FOLDER)), index);
+    assert_eq!(Container::open(&model, OpenMode::Map).unwrap().array::<u64>("b.u64").unwrap()[1], 2);
+    // A model of another kind has no use for it.
+    ContainerWriter::create(&model, "other").unwrap().finish().unwrap();
+    assert!(!model.join(PART_FOLDER).exists());
+    // What is not ours is not touched, nor what stands in it.
+    for inner in ["notes.md", "index/config.json"] {
+        let part = model.join(PART_FOLDER);
+        save(&part, 7);
+        fs::create_dir_all(part.join(inner).parent().unwrap()).unwrap();
+        fs::write(part.join(inner), "{}").unwrap();
+        let error = ContainerWriter::create(&model, "tree").unwrap_err();
+        assert!(matches!(&error, WriteError::Occupied { why, .. } if why.contains("index")), "{error}");
+        fs::remove_dir_all(&part).unwrap();
+    }
+}
+
+#[test]
 fn a_destination_filled_while_the_model_was_built_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let model = folder.path().join("model");

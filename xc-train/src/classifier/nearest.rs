@@ -201,6 +201,16 @@ impl Classifier {
         Ok(LabelIndex { graph: Arc::new(graph), scale })
     }
 
+    /// Bytes that building an index takes, and the index.
+    ///
+    /// # Errors
+    /// See [`LabelIndexError::Head`].
+    pub fn index_bytes(&self, params: &BuildParams) -> Result<usize, LabelIndexError> {
+        self.label_weights()?;
+        let (n, width) = (self.n_labels(), self.n_units() + 1);
+        Ok(4 * n * width + Graph::bytes(n, width, params))
+    }
+
     /// Brings an index up to labels that moved; see [`Graph::refresh`].
     ///
     /// # Errors

@@ -129,6 +129,14 @@ impl Model {
         Ok(classifier.build_index(features, params, fit, observer)?)
     }
 
+    /// Bytes that [`Model::build_index`] takes.
+    ///
+    /// # Errors
+    /// A kind of model, or an output layer, that has no vectors of labels.
+    pub fn index_bytes(&self, params: &BuildParams) -> Result<usize, IndexError> {
+        Ok(self.classifier()?.index_bytes(params)?)
+    }
+
     /// Opens the index of the model's folder, whatever weights it was made for, and brings it up to
     /// these.
     ///

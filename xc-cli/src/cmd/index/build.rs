@@ -54,9 +54,9 @@ pub(super) struct Args {
     /// Vectors that the search for edges keeps: more find better edges and take longer
     #[arg(long, value_name = "N", default_value_t = 100)]
     keep: usize,
-    /// Passes over all vectors [default: 2; for inner products 1 where the factor is below 1]
-    #[arg(long, value_name = "N")]
-    passes: Option<usize>,
+    /// Passes over all vectors: a later one finds better edges
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    passes: usize,
     /// Factor of pruning: more edges above 1 for distances, below it for inner products [default: 1; for inner
     /// products 0.79, 0.9 or 1, as small graphs over some vectors are searched best]
     #[arg(long, value_name = "X")]
@@ -169,6 +169,8 @@ fn of_labels(folder: &Path, params: &BuildParams, args: &Args, context: &Context
         ContainerWriter::check(output).map_err(|e| write_error(&e))?;
     }
     let model = OpenArgs::default().open(folder, None, context)?;
+    let needed = model.index_bytes(params).map_err(|e| label_error(folder, &e))?;
+    context.foresee_memory("the index", needed as u64 + needed as u64 / 10)?;
     let asked = args.fit_queries.as_deref().map(|path| {
         let first = Queries::open(path, &args.format, &model)?.next_batch(args.fit_instances)?;
         first.ok_or_else(|| CliError::usage(format_args!("{}: no instances", path.display())))

@@ -9,7 +9,7 @@ use crate::output;
 use clap::ValueEnum;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use xc_ann::{Refresh, Refreshed};
+use xc_ann::{BuildParams, Metric, Refresh, Refreshed};
 use xc_sparse::buffer::Pages;
 
 /// Bring an index up to vectors that moved, or to the weights of a model
@@ -94,6 +94,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 fn of_labels(folder: &Path, policy: Option<Refresh>, args: &Args, context: &Context) -> Result<Refreshed, CliError> {
     // An index of other weights is what is expected here.
     let model = OpenArgs::default().open_quietly(folder, context)?;
+    // The old and the new graph, and the labels.
+    let needed = 2 * model.index_bytes(&BuildParams::new(Metric::InnerProduct)).map_err(|e| label_error(folder, &e))?;
+    context.foresee_memory("the new index", needed as u64)?;
     let watch = Watch::new(context);
     let done = context.on_threads(|| model.refresh_index(policy, &watch));
     let (index, done) = done.map_err(|e| label_error(folder, &e))?;
