@@ -35,13 +35,12 @@ def main():
         xc("predict", "--model", model, "--input", test, "--output", out, "--in-memory", *options)
         measured = json.loads(xc("evaluate", "--truth", test, "--predictions", out, "--json"))
         p = [100 * measured[f"P@{k}"] for k in (1, 3, 5)]
-        time = [json.loads(xc("bench", "predict", "--model", model, "--input", test, "--mode", mode, "--top-k", "5",
-                              "--in-memory", "--json", *options)) for mode in ("batch", "online")]
-        print(f"| {name} | " + " | ".join(f"{value:.2f}" for value in p) + " | " + " | ".join(times(time)) + " |", flush=True)
-
-    def times(time):
-        batch, online = time
-        return [f"{1000 * batch[key]:.1f}" for key in ("mean_ms",)] + [f"{1000 * online[key]:.1f}" for key in ("p50_ms", "p99_ms")]
+        batch, online = (json.loads(xc("bench", "predict", "--model", model, "--input", test, "--mode", mode, "--top-k", "5",
+                                       "--queries", "2000", "--repeat", "3", "--in-memory", "--json", *options))
+                         for mode in ("batch", "online"))
+        us = [1000 * ms for ms in (batch["mean_ms"], online["p50_ms"], online["p99_ms"])]
+        cells = [f"{value:.2f}" for value in p] + [f"{value:.1f}" for value in us]
+        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
     for named in a.models:
         name, paths = named.split("=", 1)

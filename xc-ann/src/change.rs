@@ -6,7 +6,8 @@ use crate::error::BuildError;
 use crate::fit::SAMPLE;
 use crate::graph::Graph;
 use crate::items::{LAST, check_rows};
-use crate::observe::{Event, Observer};
+use crate::metric::Metric;
+use crate::observe::{Event, NoObserver, Observer};
 use crate::visited::Visited;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -22,7 +23,8 @@ const TWO_HOPS: usize = 400;
 pub enum Refresh {
     /// Codes alone.
     Codes,
-    /// Each vertex searches for edges from itself, keeping so many vertices.
+    /// Each vertex searches for edges from itself (under inner products from the entry), keeping so many
+    /// vertices.
     Search(usize),
     /// Edges among the neighbours and theirs.
     TwoHops,
@@ -99,20 +101,24 @@ impl Graph {
             order.remove(0);
         }
         let (entry, n_live) = (self.entry, self.items.len() - order.len());
-        let linking = Linking { keep: self.params.keep, factor: self.factor(), again: false };
-        let mut batches = build::batches(order.len(), n_live.max(1), false);
-        observer.event(Event::Linking { n: order.len() });
-        build::link(&self.codes, &mut self.edges, &order, &mut batches, &|_| entry, linking, observer)?;
+        let passes = self.params.passes;
+        observer.event(Event::Linking { n: passes * order.len() });
+        for pass in 0..passes {
+            let linking = Linking { keep: self.params.keep, factor: self.factor(), again: pass > 0 };
+            let mut batches = build::batches(order.len(), n_live.max(1), linking.again);
+            build::link(&self.codes, &mut self.edges, &order, &mut batches, &|_| entry, linking, observer)?;
+        }
         self.entry = self.best_entry();
         Ok(())
     }
 
     /// Takes rows out; numbers that the graph does not have are passed over. Gives how many it had.
     ///
-    /// Edges that led to a deleted vertex are replaced by the best of its own ones. Its place is taken
-    /// by the next row that is added.
+    /// Edges that led to a deleted vertex are replaced by the best of its own ones and of those that a
+    /// short search finds. Its place is taken by the next row that is added.
     ///
-    /// *Cost*: a look at all edges for each call.
+    /// *Cost*: a look at all edges for each call, and a short search for each vertex that led to a deleted
+    /// one.
     pub fn delete(&mut self, rows: &[u32]) -> usize {
         let pairs = self.items.having(&rows.iter().copied().collect());
         let (mut gone, n) = (vec![false; self.codes.len()], pairs.len());
@@ -142,6 +148,9 @@ impl Graph {
         if gone[self.entry as usize] {
             self.entry = self.best_entry();
         }
+        // The neighbours of neighbours are not all that a vertex needs in the place of those that are gone.
+        let searched = self.search_again(&touched, SHORT, &NoObserver);
+        searched.unwrap_or_else(|e| panic!("nobody asked it to stop: {e}"));
         self.attach();
         n
     }
@@ -261,7 +270,10 @@ impl Graph {
         let linking = Linking { keep, factor: self.factor(), again: true };
         observer.event(Event::Linking { n: live.len() });
         let mut all = std::iter::once(0..live.len());
-        build::link(&self.codes, &mut self.edges, live, &mut all, &|vertex| vertex, linking, observer)
+        // The largest inner products are with rows near the entry, small distances with those nearby.
+        let (entry, is_near) = (self.entry, self.params.metric != Metric::InnerProduct);
+        let from = |vertex: u32| if is_near { vertex } else { entry };
+        build::link(&self.codes, &mut self.edges, live, &mut all, &from, linking, observer)
     }
 
     fn two_hops(&mut self, live: &[u32]) {

@@ -51,7 +51,7 @@ pub(crate) fn choose(
         if observer.cancelled() {
             return Err(BuildError::Cancelled);
         }
-        let graph = Graph::linked(rows, &some, &params, &NoObserver)?;
+        let graph = Graph::linked(rows, &some, &params, None, &NoObserver)?;
         let asked = asked.get_or_insert_with(|| graph.sample(rows, QUERIES));
         if asked.rows == 0 {
             return Ok(params);

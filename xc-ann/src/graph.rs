@@ -32,6 +32,13 @@ pub struct Graph {
     pub(crate) found_itself: f64,
 }
 
+/// Queries that settings are fitted to, at most 1,000, and the others, which edges are made for.
+fn shares(queries: DenseRows<'_>) -> (DenseRows<'_>, DenseRows<'_>) {
+    let n = queries.len().div_ceil(2).min(1000);
+    let (fit, link) = queries.values().split_at(n * queries.width());
+    (DenseRows::new(fit, queries.width()), DenseRows::new(link, queries.width()))
+}
+
 impl Graph {
     /// Builds a graph over rows. The bytes are the same at any number of threads and on every
     /// instruction set. The search width is fitted with [`Graph::sample`] to find nine and a half of
@@ -65,9 +72,10 @@ impl Graph {
         observer: &dyn Observer,
     ) -> Result<Self, BuildError> {
         params.check(rows.width())?;
-        let params = choose(rows, listed, queries, params, observer)?;
-        let mut graph = Self::linked(rows, listed, &params, observer)?;
-        graph.look_at_itself(rows, queries)?;
+        let (fit, link) = queries.map(shares).unzip();
+        let params = choose(rows, listed, fit, params, observer)?;
+        let mut graph = Self::linked(rows, listed, &params, link, observer)?;
+        graph.look_at_itself(rows, fit)?;
         Ok(graph)
     }
 
@@ -76,6 +84,7 @@ impl Graph {
         rows: DenseRows<'_>,
         listed: &[u32],
         params: &BuildParams,
+        queries: Option<DenseRows<'_>>,
         observer: &dyn Observer,
     ) -> Result<Self, BuildError> {
         let items = Items::new(rows, listed, params.metric)?;
@@ -95,6 +104,11 @@ impl Graph {
             let entry = graph.entry;
             let mut batches = build::batches(order.len(), 1, linking.again);
             build::link(&graph.codes, &mut graph.edges, &order, &mut batches, &|_| entry, linking, observer)?;
+        }
+        if let Some(queries) = queries.filter(|queries| !queries.is_empty())
+            && params.metric == Metric::InnerProduct
+        {
+            graph.link_answers(rows, queries);
         }
         graph.attach();
         Ok(graph)

@@ -58,6 +58,7 @@
 
 #![deny(unsafe_code)] // product/ alone may have it
 
+mod asked;
 mod attach;
 mod best;
 mod build;

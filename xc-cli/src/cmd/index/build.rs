@@ -65,7 +65,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     fit_queries: Option<PathBuf>,
     /// Of the instances of a file, the first ones that a model's index is fitted to
-    #[arg(long, value_name = "N", default_value_t = 1000, requires = "model")]
+    #[arg(long, value_name = "N", default_value_t = 10_000, requires = "model")]
     fit_instances: usize,
     #[command(flatten)]
     format: InputArgs,
