@@ -12,11 +12,11 @@ use xc_sparse::DenseRows;
 
 /// Best rows of a query that get edges, and those that they lead to.
 const FROM: usize = 8;
-const TO: usize = 24;
+const TO: usize = 48;
 
 impl Graph {
-    /// Adds edges among the best rows of each query. At most half of a vertex's places are taken by them,
-    /// those of the most queries first; its own farthest edges give way.
+    /// Adds edges among the best rows of each query. At most three quarters of a vertex's places are taken by
+    /// them, those of the most queries first; its own farthest edges give way.
     pub(crate) fn link_answers(&mut self, rows: DenseRows<'_>, queries: DenseRows<'_>) {
         let mut vertex_of = vec![LAST; rows.len()];
         for vertex in 0..self.codes.len() as u32 {
@@ -38,7 +38,7 @@ impl Graph {
             .map(|group| {
                 let mut asked: Vec<(usize, u32)> = group.chunk_by(|a, b| a == b).map(|c| (c.len(), c[0].1)).collect();
                 asked.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
-                let mut row: Vec<u32> = asked.iter().take(degree.div_ceil(2)).map(|a| a.1).collect();
+                let mut row: Vec<u32> = asked.iter().take(degree * 3 / 4).map(|a| a.1).collect();
                 let own = edges.of(group[0].0).iter().filter(|to| !row.contains(to)).copied().collect::<Vec<_>>();
                 row.extend(own);
                 row.truncate(degree);
