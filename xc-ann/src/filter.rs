@@ -6,12 +6,11 @@ use std::sync::OnceLock;
 use xc_sparse::DenseRows;
 use xc_sparse::rank::RankedBatch;
 
-/// A walk for k answers costs about as much as a scan of 2,000 + 200 k vertices, divided by the share
-/// of vertices that pass.
-const WALK: usize = 2000;
-const WALK_EACH: usize = 200;
-/// Where all pass and there are few vertices, a walk is shorter: as a scan of 40 k.
-const WALK_ALL: usize = 40;
+/// A walk for k answers costs about as much as a scan of 40 k vertices, where all pass.
+const WALK: usize = 40;
+/// With a filter it may take many times as long; so many vertices more are scanned at once. Of more than
+/// that, a walk is tried, which gives way to a scan.
+const FILTERED: usize = 3600;
 
 /// Which rows may be answers.
 #[derive(Clone, Copy)]
@@ -47,7 +46,6 @@ pub(crate) struct Allowed<'a> {
     /// All, where there are no bits.
     pub(crate) bits: Option<Vec<u64>>,
     pub(crate) n_vertices: usize,
-    n_in_all: usize,
     list: OnceLock<Vec<u32>>,
 }
 
@@ -59,9 +57,8 @@ impl Allowed<'_> {
 
     /// Whether so few pass that all of them are compared when `k` are wanted.
     pub(crate) fn scans(&self, k: usize) -> bool {
-        let (m, n) = (self.n_vertices, self.n_in_all);
-        let walk = WALK.saturating_add(WALK_EACH.saturating_mul(k));
-        m < WALK_ALL.saturating_mul(k) || self.bits.is_some() && m.saturating_mul(m) < walk.saturating_mul(n)
+        let filtered = if self.bits.is_some() { FILTERED } else { 0 };
+        self.n_vertices < WALK.saturating_mul(k).saturating_add(filtered)
     }
 
     /// The vertices that pass, ascending.
@@ -102,7 +99,7 @@ impl Graph {
     pub(crate) fn allowed<'a>(&self, filter: Option<&'a Filter<'a>>) -> Allowed<'a> {
         let n = self.codes.len();
         if filter.is_none() && self.items.all_live() {
-            return Allowed { filter: None, bits: None, n_vertices: n, n_in_all: n, list: OnceLock::new() };
+            return Allowed { filter: None, bits: None, n_vertices: n, list: OnceLock::new() };
         }
         let mut bits = vec![0u64; n.div_ceil(64)];
         let passes = |row: u32| filter.is_none_or(|filter| filter.passes(row));
@@ -110,6 +107,6 @@ impl Graph {
             bits[vertex as usize / 64] |= 1 << (vertex % 64);
         }
         let n_vertices = bits.iter().map(|word| word.count_ones() as usize).sum::<usize>();
-        Allowed { filter, bits: Some(bits), n_vertices, n_in_all: n, list: OnceLock::new() }
+        Allowed { filter, bits: Some(bits), n_vertices, list: OnceLock::new() }
     }
 }

