@@ -29,7 +29,9 @@
 //! # How far to look
 //! [`SearchParams::width`] is the share by which a vertex may be further off than the last answer and
 //! still be looked at. [`Graph::fit`] finds the least that reaches a recall; a build does so with
-//! vectors between rows, for a recall of 0.95. With queries of one's own it is closer to the truth.
+//! vectors between rows, for a recall of 0.95. With queries of one's own it is closer to the truth, and
+//! under inner products [`Graph::build_of`] makes edges for them too: queries may be another kind of
+//! vectors than rows.
 //!
 //! # Rows that change
 //! [`Graph::insert`], [`Graph::delete`], and [`Graph::refresh`] for rows that all moved a little, as
@@ -54,7 +56,8 @@
 //!
 //! # References
 //! `[subramanya2019diskann]` (graph and pruning), `[manohar2024parlayann]` (batches),
-//! `[aguerrebere2023similarity]` (codes with re-ranking), `[aljazzazi2025distance]` (when to stop).
+//! `[aguerrebere2023similarity]` (codes with re-ranking), `[aljazzazi2025distance]` (when to stop),
+//! `[chen2024roargraph]` (edges for queries of another kind than rows).
 
 #![deny(unsafe_code)] // product/ alone may have it
 
