@@ -224,6 +224,31 @@ fn rows_of_one_length_are_searched_by_inner_products_too() {
 }
 
 #[test]
+fn edges_for_queries_find_what_edges_among_rows_do_not() {
+    let rows = clustered(4000, 32, 400, 1);
+    // Units after a rectifier: another kind of vectors than rows.
+    let mut queries = clustered(1500, 32, 60, 7);
+    queries.values.iter_mut().for_each(|v| *v = v.max(0.0));
+    let (shown, asked) = queries.values.split_at(1200 * 32);
+    let (shown, asked) = (DenseRows::new(shown, 32), DenseRows::new(asked, 32));
+    let (listed, params) = ((0..4000).collect::<Vec<u32>>(), BuildParams::new(Metric::InnerProduct));
+    let truth = exact(rows.view(), asked, Metric::InnerProduct, 10);
+    let found = |queries| {
+        let graph = Graph::build_of(rows.view(), &listed, queries, &params, &NoObserver).unwrap();
+        assert_eq!(graph.len(), 4000);
+        let (all, _) = graph.search_batch(rows.view(), asked, SearchParams { k: 4000, width: WIDE }, None).unwrap();
+        assert!(all.iter().all(|row| row.len() == 4000), "every row is found");
+        let (found, effort) = graph.search_batch(rows.view(), asked, SearchParams { k: 10, width: 0.0 }, None).unwrap();
+        (recall(&found, &truth), effort.distances)
+    };
+    let (without, with) = (found(None), found(Some(shown)));
+    assert!(
+        with.0 > without.0 + 0.02 && with.1 < 2 * without.1,
+        "{with:?} with edges for queries, {without:?} without"
+    );
+}
+
+#[test]
 fn what_cannot_be_searched_is_refused() {
     let rows = clustered(50, 4, 3, 1);
     let graph = build(rows.view(), Metric::Cosine);
