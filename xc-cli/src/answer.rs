@@ -25,7 +25,8 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_name = "LIST", value_parser = parse_numbers)]
     repetitions: Option<Numbers>,
     /// How far the index of the labels is searched, where the model has one: labels further off than the
-    /// last answer by this share of its logit are still followed [default: what it was fitted to]
+    /// last answer by this share of its logit are still followed; 16: all are compared by their codes
+    /// [default: what it was fitted to]
     #[arg(long, value_name = "W", allow_negative_numbers = true, conflicts_with = "exact")]
     search_width: Option<f32>,
     /// Score all labels, though there is an index of them

@@ -61,10 +61,11 @@ pub(super) struct Args {
     /// products 0.79, 0.9 or 1, as small graphs over some vectors are searched best]
     #[arg(long, value_name = "X")]
     factor: Option<f32>,
-    /// Queries to fit the search width with; for a model, instances as it takes them
+    /// Queries like those that will be asked (for a model, instances as it takes them): the first half, at most
+    /// 1,000, fit settings and search width; the others make edges, where inner products are compared
     #[arg(long, value_name = "FILE")]
     fit_queries: Option<PathBuf>,
-    /// Of the instances of a file, the first ones that a model's index is fitted to
+    /// Of the instances of a file, use so many for a model's index
     #[arg(long, value_name = "N", default_value_t = 10_000, requires = "model")]
     fit_instances: usize,
     #[command(flatten)]
