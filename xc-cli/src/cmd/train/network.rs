@@ -187,7 +187,9 @@ pub(super) fn run(
 
     let start = Instant::now();
     let mut kept = session.kept();
-    if let (Some(kept), Some(steps)) = (kept.as_object_mut(), figures.get("steps")) {
+    // Parts of a MACH model may be trained apart: it has no steps of its own.
+    let steps = figures.get("steps").filter(|_| preset.name != xc_train::mach::KIND);
+    if let (Some(kept), Some(steps)) = (kept.as_object_mut(), steps) {
         kept.insert("steps".to_owned(), steps.clone());
     }
     let train = session.instances.files().map(|sets| &sets.train);
