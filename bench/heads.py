@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Scoring the labels that an index finds beside scoring all of them.
 
-    heads.py --xc XC --work DIR --models NAME=MODEL:FIT:TEST ... [--targets 0.9 0.95 0.99] [--threads 1]
+    heads.py --xc XC --work DIR --models NAME=MODEL:FIT:TEST ... [--widths 0.1 0.3 0.5 0.7] [--unfitted] [--threads 1]
 
 For each trained network: builds an index over its labels, fitted to instances of FIT, and answers TEST with all
-labels, and with the index at the width fitted to each target (recall of the ten best labels). Says P@1, 3 and 5, the
-time of a whole query in a batch and alone, and what building took. The model folder gets the index.
+labels, and with the index at the width that was fitted (0.95 of the ten best labels) and at others. Says P@1, 3 and 5,
+the time of a whole query in a batch and alone, and what building took. --unfitted: an index that knows labels alone,
+too. The model folder gets the index.
 """
 
 import argparse
@@ -19,7 +20,8 @@ def main():
     parser.add_argument("--xc", required=True)
     parser.add_argument("--work", required=True)
     parser.add_argument("--models", nargs="+", required=True, metavar="NAME=MODEL:FIT:TEST")
-    parser.add_argument("--targets", nargs="+", type=float, default=[0.9, 0.95, 0.99])
+    parser.add_argument("--widths", nargs="*", default=["0.1", "0.3", "0.5", "0.7"])
+    parser.add_argument("--unfitted", action="store_true")
     parser.add_argument("--threads", default="1")
     a = parser.parse_args()
 
@@ -47,14 +49,15 @@ def main():
         model, fit, test = paths.split(":")
         print(f"\n| {name} | P@1 | P@3 | P@5 | us a query, batch | alone, p50 | p99 |\n|---|---|---|---|---|---|---|")
         row("all labels", model, test, "--exact")
-        for target in a.targets:
-            built = json.loads(xc("index", "build", "--model", model, "--fit-queries", fit, "--target-recall", str(target),
-                                  "--json"))
-            row(f"index, {target}", model, test)
-        fitted, graph = built["fitted"], built["graph"]
-        print(f"{built['labels']} labels of {built['columns']} values; built in {built['build_s']:.1f} s on {a.threads} "
-              f"thread, {built['cpu_s']:.1f} CPU s; {built['bytes_per_vector']:.0f} bytes a label; mean degree "
-              f"{graph['mean_degree']:.1f}; width {fitted['width']:.3f}", flush=True)
+        for what in [[]] * a.unfitted + [["--fit-queries", fit]]:
+            built = json.loads(xc("index", "build", "--model", model, *what, "--json"))
+            fitted, graph = built["fitted"], built["graph"]
+            kind = "" if what else ", labels alone"
+            row(f"index{kind}, fitted {fitted['width']:.3f}", model, test)
+            for width in a.widths:
+                row(f"index{kind}, {width}", model, test, "--search-width", width)
+        print(f"{built['labels']} labels of {built['columns']} values; built in {built['cpu_s']:.1f} CPU s; "
+              f"{built['bytes_per_vector']:.0f} bytes a label; mean degree {graph['mean_degree']:.1f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 //! `cargo run --release -p xc-ann --example upkeep -- churn METRIC ROWS.npy QUERIES.npy` deletes a fifth of the
 //! rows and inserts as many, five times over.
 //!
-//! `... -- drift METRIC BEFORE.npy AFTER.npy QUERIES.npy` follows rows that moved, by each policy.
+//! `... -- drift METRIC BEFORE.npy AFTER.npy QUERIES.npy` follows rows that moved, by each policy, and compares what
+//! is found with as many comparisons (the first 2,000 queries).
 
 #![allow(clippy::print_stdout)]
 
@@ -79,6 +80,8 @@ fn churn(metric: Metric, rows: DenseRows<'_>, queries: DenseRows<'_>) -> Outcome
 }
 
 fn drift(metric: Metric, before: DenseRows<'_>, after: DenseRows<'_>, queries: DenseRows<'_>) -> Outcome {
+    let some = queries.values().len().min(2000 * queries.width());
+    let queries = DenseRows::new(&queries.values()[..some], queries.width());
     let length = |row: &[f32]| row.iter().map(|v| f64::from(v * v)).sum::<f64>().sqrt();
     let moved = |(a, b): (&[f32], &[f32])| {
         length(&a.iter().zip(b).map(|(a, b)| b - a).collect::<Vec<_>>()) / length(a).max(1e-30)
@@ -91,7 +94,8 @@ fn drift(metric: Metric, before: DenseRows<'_>, after: DenseRows<'_>, queries: D
     let params = BuildParams { factor: old.params().factor, ..params };
     let (mut fresh, build_s) = timed(|| Graph::build(after, &BuildParams { passes: 2, ..params }, &NoObserver))?;
     let (_, one_pass_s) = timed(|| Graph::build(after, &BuildParams { passes: 1, ..params }, &NoObserver))?;
-    let width = fresh.fit(after, queries, K, 0.95)?.width;
+    // Beyond, all codes are compared, whatever the edges are.
+    let width = fresh.fit(after, queries, K, 0.95)?.width.min(0.3);
     let (found, distances) = asked.at(&fresh, width)?;
     println!(
         "drift {:.3}; fresh build of two passes {build_s:.2} s, of one {one_pass_s:.2} s;",
@@ -101,7 +105,7 @@ fn drift(metric: Metric, before: DenseRows<'_>, after: DenseRows<'_>, queries: D
     let policies = [Some(Refresh::Codes), Some(Refresh::SHORT), Some(Refresh::TwoHops), Some(Refresh::Both), None];
     for policy in policies {
         let mut graph = old.clone();
-        let (done, seconds) = timed(|| graph.refresh(after, policy, &NoObserver))?;
+        let (done, seconds) = timed(|| graph.refresh(after, None, policy, &NoObserver))?;
         let found = asked.with(&graph, distances)?;
         let what = policy.map_or(format!("chosen: {:?}", done.policy), |policy| format!("{policy:?}"));
         println!("{what}: {seconds:.2} s ({:.1}x, {:.1}x), recall {found:.4}", build_s / seconds, one_pass_s / seconds);

@@ -1,6 +1,7 @@
 //! Rows that come, go and move.
 
 use crate::build::{self, Linking};
+use crate::choose::Shares;
 use crate::edges::NONE;
 use crate::error::BuildError;
 use crate::fit::SAMPLE;
@@ -159,7 +160,8 @@ impl Graph {
     /// finds as much as it should. Zero drift changes nothing.
     ///
     /// The policies are passes over the old graph, whose rows are written together: they do not depend
-    /// on the number of threads.
+    /// on the number of threads. With `queries` the search width is fitted again, and edges are made for
+    /// them, as [`Graph::build_for`] does; the policies keep edges among near rows alone.
     ///
     /// # Errors
     /// A row that no graph may have, or it was cancelled; the graph is as before then.
@@ -169,6 +171,7 @@ impl Graph {
     pub fn refresh(
         &mut self,
         rows: DenseRows<'_>,
+        queries: Option<DenseRows<'_>>,
         policy: Option<Refresh>,
         observer: &dyn Observer,
     ) -> Result<Refreshed, BuildError> {
@@ -188,6 +191,14 @@ impl Graph {
             None => changed.repair_enough(rows, before, observer)?,
         };
         changed.found_itself = done.after;
+        let queries = Shares::new(queries, self.params.metric);
+        if let Some(link) = queries.link {
+            changed.link_answers(rows, link);
+            changed.attach();
+        }
+        if let Some(fit) = queries.fit {
+            changed.fit(rows, fit, self.params.top_k, self.params.target_recall)?;
+        }
         *self = changed;
         Ok(done)
     }

@@ -40,6 +40,12 @@ pub enum BuildError {
         /// What was asked for.
         factor: f32,
     },
+    /// A recall that is none.
+    #[error("recall {recall}, expected a share from 0 to 1")]
+    Recall {
+        /// What was asked for.
+        recall: f64,
+    },
     /// A row that is there already.
     #[error("row {row} is in the graph already, or stands twice among the new ones")]
     Present {

@@ -6,7 +6,6 @@ use crate::graph::Graph;
 use crate::params::{Fitted, SearchParams};
 use crate::query::SCANS_FROM;
 use xc_hash::stream::{Purpose, Stream, name};
-use xc_sparse::rank::RankedBatch;
 use xc_sparse::{DenseMatrix, DenseRows};
 
 /// Widths are tried from here to there.
@@ -14,16 +13,15 @@ const NARROWEST: f32 = -0.5;
 const WIDEST: f32 = SCANS_FROM;
 /// Halvings of the interval of widths.
 const HALVINGS: usize = 8;
-/// What a build fits its width to: answers of a query, the share of them, and vectors.
+/// Answers and vectors that a graph is measured with before and after a change.
 const USUAL_K: usize = 10;
-const USUAL_TARGET: f64 = 0.95;
 pub(crate) const SAMPLE: usize = 256;
 
 impl Graph {
     /// Finds the least width at which `target` of the `k` best rows are found, and keeps it; an
     /// infinite one where none reaches it.
     ///
-    /// *Cost*: an exact scan for each query, and ten searches.
+    /// *Cost*: an exact scan for each query, and some fifteen searches.
     ///
     /// # Errors
     /// See [`QueryError`].
@@ -34,67 +32,50 @@ impl Graph {
         k: usize,
         target: f64,
     ) -> Result<Fitted, QueryError> {
-        let fitted = self.least_width(rows, queries, &self.exact(rows, queries, k, None), k, target)?;
+        let fitted = self.least_width(rows, queries, k, target)?.0;
         self.fitted = Some(fitted);
         Ok(fitted)
     }
 
     /// Measures what a build has made, and fits a width to it: with queries, or vectors made of its rows.
-    pub(crate) fn look_at_itself(
-        &mut self,
-        rows: DenseRows<'_>,
-        queries: Option<DenseRows<'_>>,
-    ) -> Result<(), QueryError> {
-        self.found_itself = self.recall_of_itself(rows);
+    pub(crate) fn measure(&mut self, rows: DenseRows<'_>, queries: Option<DenseRows<'_>>) -> Result<(), QueryError> {
         let sample = self.sample(rows, SAMPLE);
-        let queries = queries.filter(|queries| !queries.is_empty()).unwrap_or(sample.view());
+        self.found_itself = self.recall_of(rows, sample.view());
+        let queries = queries.unwrap_or(sample.view());
         if !queries.is_empty() {
-            self.fitted = Some(self.effort_of(rows, queries)?.0);
+            self.fit(rows, queries, self.params.top_k, self.params.target_recall)?;
         }
         Ok(())
     }
 
-    /// The usual fit, and the comparisons of all queries at its width.
-    pub(crate) fn effort_of(&self, rows: DenseRows<'_>, queries: DenseRows<'_>) -> Result<(Fitted, u64), QueryError> {
-        let truth = self.exact(rows, queries, USUAL_K, None);
-        let fitted = self.least_width(rows, queries, &truth, USUAL_K, USUAL_TARGET)?;
-        let params = SearchParams { k: USUAL_K, width: fitted.width };
-        let (_, effort) = self.search_batch(rows, queries, params, None)?;
-        Ok((fitted, effort.distances))
-    }
-
     /// Share of the ten rows nearest to each of a sample that a search of width 0 finds.
     pub(crate) fn recall_of_itself(&self, rows: DenseRows<'_>) -> f64 {
-        let sample = self.sample(rows, SAMPLE);
-        if sample.rows == 0 {
+        self.recall_of(rows, self.sample(rows, SAMPLE).view())
+    }
+
+    fn recall_of(&self, rows: DenseRows<'_>, sample: DenseRows<'_>) -> f64 {
+        if sample.is_empty() {
             return 1.0;
         }
-        let truth = self.exact(rows, sample.view(), USUAL_K, None);
-        self.reached(rows, sample.view(), &truth, USUAL_K, 0.0).map_or(0.0, |(recall, _)| recall)
+        let truth = self.exact(rows, sample, USUAL_K, None);
+        let found = self.search_batch(rows, sample, SearchParams { k: USUAL_K, width: 0.0 }, None);
+        // Rows were checked, and these are made of them: no query is refused.
+        found.map_or(0.0, |(found, _)| recall(&found, &truth))
     }
 
-    /// Recall, and comparisons of all queries.
-    fn reached(
+    /// The least width that reaches a recall, and the comparisons of all queries at it.
+    pub(crate) fn least_width(
         &self,
         rows: DenseRows<'_>,
         queries: DenseRows<'_>,
-        truth: &RankedBatch,
-        k: usize,
-        width: f32,
-    ) -> Result<(f64, u64), QueryError> {
-        let (found, effort) = self.search_batch(rows, queries, SearchParams { k, width }, None)?;
-        Ok((recall(&found, truth), effort.distances))
-    }
-
-    fn least_width(
-        &self,
-        rows: DenseRows<'_>,
-        queries: DenseRows<'_>,
-        truth: &RankedBatch,
         k: usize,
         target: f64,
-    ) -> Result<Fitted, QueryError> {
-        let reached = |width| self.reached(rows, queries, truth, k, width);
+    ) -> Result<(Fitted, u64), QueryError> {
+        let truth = self.exact(rows, queries, k, None);
+        let reached = |width: f32| -> Result<(f64, u64), QueryError> {
+            let (found, effort) = self.search_batch(rows, queries, SearchParams { k, width }, None)?;
+            Ok((recall(&found, &truth), effort.distances))
+        };
         let (mut low, mut high) = (NARROWEST, 0.0);
         let mut best = reached(high)?;
         let mut step = 0.1;
@@ -122,7 +103,7 @@ impl Graph {
                 best = reached(high)?;
             }
         }
-        Ok(Fitted { k, target, width: high, recall: best.0, n_queries: queries.len() })
+        Ok((Fitted { k, target, width: high, recall: best.0, n_queries: queries.len() }, best.1))
     }
 
     /// What [`Graph::fit`] found last, or the build; nothing where there were no rows.

@@ -1,9 +1,8 @@
 //! A graph over the codes of rows, which stay with the caller.
 
 use crate::build;
-use crate::choose::choose;
 use crate::codes::{self, Codes};
-use crate::edges::{EdgeRows, NONE};
+use crate::edges::EdgeRows;
 use crate::error::BuildError;
 use crate::items::Items;
 use crate::metric::Metric;
@@ -32,53 +31,7 @@ pub struct Graph {
     pub(crate) found_itself: f64,
 }
 
-/// Queries that settings are fitted to, at most 1,000, and the others, which edges are made for.
-fn shares(queries: DenseRows<'_>) -> (DenseRows<'_>, DenseRows<'_>) {
-    let n = queries.len().div_ceil(2).min(1000);
-    let (fit, link) = queries.values().split_at(n * queries.width());
-    (DenseRows::new(fit, queries.width()), DenseRows::new(link, queries.width()))
-}
-
 impl Graph {
-    /// Builds a graph over rows. The bytes are the same at any number of threads and on every
-    /// instruction set. The search width is fitted with [`Graph::sample`] to find nine and a half of
-    /// ten answers.
-    ///
-    /// *Cost*: about 55 CPU microseconds a vertex and pass at 128 coordinates and the usual values.
-    /// *Memory*: [`Graph::bytes`], and a fiftieth of it.
-    ///
-    /// # Errors
-    /// See [`BuildError`].
-    pub fn build(rows: DenseRows<'_>, params: &BuildParams, observer: &dyn Observer) -> Result<Self, BuildError> {
-        if rows.len() >= NONE as usize {
-            return Err(BuildError::Rows { n: rows.len() });
-        }
-        Self::build_of(rows, &(0..rows.len() as u32).collect::<Vec<_>>(), None, params, observer)
-    }
-
-    /// [`Graph::build`] over some of the rows. With `queries` like those that will be asked, settings and
-    /// the search width are fitted to them: they may be harder than vectors made of rows.
-    ///
-    /// # Errors
-    /// See [`BuildError`].
-    ///
-    /// # Panics
-    /// If a listed row is not there, or queries have another width.
-    pub fn build_of(
-        rows: DenseRows<'_>,
-        listed: &[u32],
-        queries: Option<DenseRows<'_>>,
-        params: &BuildParams,
-        observer: &dyn Observer,
-    ) -> Result<Self, BuildError> {
-        params.check(rows.width())?;
-        let (fit, link) = queries.map(shares).unzip();
-        let params = choose(rows, listed, fit, params, observer)?;
-        let mut graph = Self::linked(rows, listed, &params, link, observer)?;
-        graph.look_at_itself(rows, fit)?;
-        Ok(graph)
-    }
-
     /// A graph that has not been measured.
     pub(crate) fn linked(
         rows: DenseRows<'_>,
@@ -105,9 +58,7 @@ impl Graph {
             let mut batches = build::batches(order.len(), 1, linking.again);
             build::link(&graph.codes, &mut graph.edges, &order, &mut batches, &|_| entry, linking, observer)?;
         }
-        if let Some(queries) = queries.filter(|queries| !queries.is_empty())
-            && params.metric == Metric::InnerProduct
-        {
+        if let Some(queries) = queries {
             graph.link_answers(rows, queries);
         }
         graph.attach();

@@ -1,7 +1,6 @@
 //! An index that has its rows.
 
 use crate::change::{Refresh, Refreshed};
-use crate::edges::NONE;
 use crate::error::{BuildError, QueryError};
 use crate::filter::Filter;
 use crate::graph::Graph;
@@ -41,7 +40,7 @@ impl Index {
         Self::build_for(rows, width, None, params, observer)
     }
 
-    /// [`Index::build`] for queries like these: see [`Graph::build_of`].
+    /// [`Index::build`] for queries like these: see [`Graph::build_for`].
     ///
     /// # Errors
     /// See [`BuildError`].
@@ -56,12 +55,7 @@ impl Index {
         observer: &dyn Observer,
     ) -> Result<Self, BuildError> {
         let rows = rows.into();
-        let view = DenseRows::new(&rows, width);
-        if view.len() >= NONE as usize {
-            return Err(BuildError::Rows { n: view.len() });
-        }
-        let all: Vec<u32> = (0..view.len() as u32).collect();
-        let graph = Graph::build_of(view, &all, queries, params, observer)?;
+        let graph = Graph::build_for(DenseRows::new(&rows, width), queries, params, observer)?;
         Ok(Self { graph, rows })
     }
 
@@ -173,12 +167,13 @@ impl Index {
     pub fn refresh(
         &mut self,
         rows: impl Into<Buffer<f32>>,
+        queries: Option<DenseRows<'_>>,
         policy: Option<Refresh>,
         observer: &dyn Observer,
     ) -> Result<Refreshed, BuildError> {
         let rows = rows.into();
         assert_eq!(rows.len(), self.rows.len(), "values of rows, before and after");
-        let done = self.graph.refresh(DenseRows::new(&rows, self.graph.width()), policy, observer)?;
+        let done = self.graph.refresh(DenseRows::new(&rows, self.graph.width()), queries, policy, observer)?;
         self.rows = rows;
         Ok(done)
     }

@@ -30,7 +30,7 @@
 //! [`SearchParams::width`] is the share by which a vertex may be further off than the last answer and
 //! still be looked at. [`Graph::fit`] finds the least that reaches a recall; a build does so with
 //! vectors between rows, for a recall of 0.95. With queries of one's own it is closer to the truth, and
-//! under inner products [`Graph::build_of`] makes edges for them too: queries may be another kind of
+//! under inner products [`Graph::build_for`] makes edges for them too: queries may be another kind of
 //! vectors than rows.
 //!
 //! # Rows that change

@@ -22,20 +22,28 @@ pub struct BuildParams {
     pub passes: usize,
     /// Seed of the order in which vertices are linked.
     pub seed: u64,
+    /// What the search width is fitted to: answers of a query.
+    pub top_k: usize,
+    /// And the share of the best that are to be among them.
+    pub target_recall: f64,
 }
 
 impl BuildParams {
     /// The usual values of a metric.
     pub fn new(metric: Metric) -> Self {
-        Self { metric, degree: 32, keep: 100, factor: None, passes: 2, seed: 0 }
+        Self { metric, degree: 32, keep: 100, factor: None, passes: 2, seed: 0, top_k: 10, target_recall: 0.95 }
     }
 
     pub(crate) fn check(&self, width: usize) -> Result<(), BuildError> {
         if !(1..=TOGETHER).contains(&self.degree) {
             return Err(BuildError::Degree { degree: self.degree, most: TOGETHER });
         }
-        if self.keep == 0 || self.passes == 0 {
-            return Err(BuildError::Nothing { what: if self.keep == 0 { "keep" } else { "passes" } });
+        let counts = [("keep", self.keep), ("passes", self.passes), ("top k", self.top_k)];
+        if let Some((what, _)) = counts.into_iter().find(|(_, count)| *count == 0) {
+            return Err(BuildError::Nothing { what });
+        }
+        if !(0.0..=1.0).contains(&self.target_recall) {
+            return Err(BuildError::Recall { recall: self.target_recall });
         }
         if let Some(factor) = self.factor.filter(|factor| !(*factor > 0.0 && factor.is_finite())) {
             return Err(BuildError::Factor { factor });

@@ -5,7 +5,7 @@ use crate::named::named;
 use xc_mach::Decoder;
 use xc_sparse::LabelRows;
 use xc_sparse::rank::LabelId;
-use xc_train::model::{BatchError, Candidates, QueryError, SearchOptions};
+use xc_train::model::{BatchError, Candidates, QueryError, SearchOptions, UseIndex};
 
 /// How a model searches; each option belongs to one kind of model.
 #[derive(clap::Args, Clone, Debug)]
@@ -32,6 +32,9 @@ pub(crate) struct SearchArgs {
     /// Score all labels, though there is an index of them
     #[arg(long)]
     exact: bool,
+    /// Use an index of the labels though the weights were trained for up to so many steps since
+    #[arg(long, value_name = "STEPS", conflicts_with = "exact")]
+    max_age: Option<u64>,
 }
 
 /// Numbers of repetitions.
@@ -56,6 +59,15 @@ impl SearchArgs {
     /// Numbers of the repetitions that were named.
     pub(crate) fn repetitions(&self) -> Option<&[u32]> {
         self.repetitions.as_ref().map(|numbers| &*numbers.0)
+    }
+
+    /// Which index of the labels may answer.
+    pub(crate) fn index(&self) -> UseIndex {
+        match self.max_age {
+            _ if self.exact => UseIndex::Never,
+            None => UseIndex::Fresh,
+            Some(steps) => UseIndex::UpTo(steps),
+        }
     }
 
     /// As the library takes them.

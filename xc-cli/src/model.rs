@@ -1,5 +1,6 @@
 //! Model folders: opening and saving, with what a person is told.
 
+use crate::answer::SearchArgs;
 use crate::context::Context;
 use crate::error::{CliError, chain};
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use xc_hash::text::Featurizer;
 use xc_sparse::io::LabelNames;
 use xc_sparse::store::{Container, ContainerWriter, OpenMode, WriteError};
 use xc_train::Model;
-use xc_train::model::{self, OpenModelError, OpenOptions, write_pipeline};
+use xc_train::model::{self, OpenModelError, OpenOptions, UseIndex, write_pipeline};
 
 /// How a model is opened.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
@@ -19,29 +20,32 @@ pub(crate) struct OpenArgs {
     /// answers faster
     #[arg(long)]
     pub(crate) in_memory: bool,
-    /// Use an index of the labels though the weights were trained for up to so many steps since
-    #[arg(long, value_name = "STEPS")]
-    pub(crate) max_age: Option<u64>,
 }
 
 impl OpenArgs {
-    /// Opens a model of any kind; `repetitions` are those that answer. What is left out is said.
-    pub(crate) fn open(self, folder: &Path, repetitions: Option<&[u32]>, context: &Context) -> Result<Model, CliError> {
-        let model = self.open_with(folder, repetitions, context)?;
+    /// Opens a model of any kind, to be searched in this way. What is left out is said.
+    pub(crate) fn open(self, folder: &Path, search: &SearchArgs, context: &Context) -> Result<Model, CliError> {
+        self.open_with(folder, search.repetitions(), search.index(), context)
+    }
+
+    /// Opens a model that is not searched: an index of its labels is not looked at.
+    pub(crate) fn open_whole(self, folder: &Path, context: &Context) -> Result<Model, CliError> {
+        self.open_with(folder, None, UseIndex::Never, context)
+    }
+
+    fn open_with(
+        self,
+        folder: &Path,
+        repetitions: Option<&[u32]>,
+        index: UseIndex,
+        context: &Context,
+    ) -> Result<Model, CliError> {
+        let mode = if self.in_memory { OpenMode::Read } else { OpenMode::Map };
+        let options = OpenOptions { mode, repetitions: repetitions.map(<[u32]>::to_vec), index };
+        let open = || if self.trusted { trusted(folder, &options) } else { Model::open_with(folder, &options) };
+        let model = context.on_threads(open).map_err(|e| open_error(&e))?;
         model.warnings().for_each(|warning| context.warn(chain(warning)));
         Ok(model)
-    }
-
-    /// The same; what is left out is not said.
-    pub(crate) fn open_quietly(self, folder: &Path, context: &Context) -> Result<Model, CliError> {
-        self.open_with(folder, None, context)
-    }
-
-    fn open_with(self, folder: &Path, repetitions: Option<&[u32]>, context: &Context) -> Result<Model, CliError> {
-        let mode = if self.in_memory { OpenMode::Read } else { OpenMode::Map };
-        let options = OpenOptions { mode, repetitions: repetitions.map(<[u32]>::to_vec), max_age: self.max_age };
-        let open = || if self.trusted { trusted(folder, &options) } else { Model::open_with(folder, &options) };
-        context.on_threads(open).map_err(|e| open_error(&e))
     }
 }
 

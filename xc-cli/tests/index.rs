@@ -88,7 +88,7 @@ fn only_rows_of_a_filter_are_answers() {
     folder.write("bad.txt", "5\n900\n");
     let got = folder.xc("index search --index m.index --queries queries.npy --filter bad.txt");
     assert!(
-        got.code == 2 && got.stderr.contains("bad.txt:2: \"900\", expected the number of a row below 900"),
+        got.code == 2 && got.stderr.contains("bad.txt: line 2: got \"900\", expected the number of a row below 900"),
         "{}",
         got.stderr
     );
@@ -148,10 +148,10 @@ fn labels_of_a_model_are_found_by_its_index() {
     assert!(refused.code == 2 && refused.stderr.contains("no index of the labels"), "{}", refused.stderr);
     let old = folder.xc("predict --model m --input data/test.txt --top-k 5 --search-width 0.3 --max-age 1000");
     assert!(old.code == 0 && shared(&got.stdout, &old.stdout) > 0.5, "{}", old.stderr);
-    let told = json(&folder.ok("index refresh --model m --json"));
+    let told = json(&folder.ok("index refresh --model m --fit-queries data/train.txt --json"));
     assert!(told["refresh"]["after"].is_number(), "{told}");
     let fresh = aloud("predict --model m --input data/test.txt --top-k 5");
-    assert!(!fresh.stderr.contains("other weights") && shared(&got.stdout, &fresh.stdout) > 0.9, "{}", fresh.stderr);
+    assert!(!fresh.stderr.contains("other weights") && shared(&got.stdout, &fresh.stdout) > 0.85, "{}", fresh.stderr);
 
     // Models without vectors of labels, and an index of another model.
     folder.ok("train tree --train data/train.txt --model t");
@@ -220,7 +220,7 @@ fn what_does_not_fit_is_said_in_one_line() {
         ("index build --vectors rows.npy --metric cosine --output x --fit-queries zero.npy", 2, "zero.npy: query 1"),
         ("index build --vectors rows.npy --metric l2 --output x --fit-queries none.npy", 2, "none.npy: no queries"),
         ("index build --vectors rows.npy --metric l2 --output x --keep 0", 2, "keep is 0"),
-        ("index build --vectors rows.npy --metric l2 --output x --top-k 0", 2, "--top-k 0"),
+        ("index build --vectors rows.npy --metric l2 --output x --top-k 0", 2, "top k is 0"),
         ("index build --vectors rows.npy --metric l2 --output x --max-memory 100k", 3, "--max-memory"),
         ("index build --vectors rows.npy --metric l2 --output x --target-recall 0 --min-recall 1", 2, "--min-recall 1"),
     ] {

@@ -231,10 +231,10 @@ fn edges_for_queries_find_what_edges_among_rows_do_not() {
     queries.values.iter_mut().for_each(|v| *v = v.max(0.0));
     let (shown, asked) = queries.values.split_at(1200 * 32);
     let (shown, asked) = (DenseRows::new(shown, 32), DenseRows::new(asked, 32));
-    let (listed, params) = ((0..4000).collect::<Vec<u32>>(), BuildParams::new(Metric::InnerProduct));
+    let params = BuildParams::new(Metric::InnerProduct);
     let truth = exact(rows.view(), asked, Metric::InnerProduct, 10);
     let found = |queries| {
-        let graph = Graph::build_of(rows.view(), &listed, queries, &params, &NoObserver).unwrap();
+        let graph = Graph::build_for(rows.view(), queries, &params, &NoObserver).unwrap();
         assert_eq!(graph.len(), 4000);
         let (all, _) = graph.search_batch(rows.view(), asked, SearchParams { k: 4000, width: WIDE }, None).unwrap();
         assert!(all.iter().all(|row| row.len() == 4000), "every row is found");
@@ -266,6 +266,8 @@ fn what_cannot_be_searched_is_refused() {
     bad.values[4 * 66 + 1] = f32::MAX;
     assert_eq!(build_error(&bad, |_| {}), BuildError::Row { row: 66 });
     assert_eq!(build_error(&rows, |p| p.degree = 65), BuildError::Degree { degree: 65, most: 64 });
+    assert_eq!(build_error(&rows, |p| p.top_k = 0), BuildError::Nothing { what: "top k" });
+    assert_eq!(build_error(&rows, |p| p.target_recall = 1.5), BuildError::Recall { recall: 1.5 });
     assert_eq!(build_error(&rows, |p| p.keep = 0), BuildError::Nothing { what: "keep" });
     assert_eq!(build_error(&rows, |p| p.factor = Some(-1.0)), BuildError::Factor { factor: -1.0 });
 }

@@ -25,7 +25,7 @@ fn print(threads: usize) -> String {
             graph.delete(&(0..1500).step_by(7).collect::<Vec<_>>());
             graph.insert(rows.view(), &(0..1500).step_by(14).collect::<Vec<_>>(), &NoObserver).unwrap();
             all += &answers(&graph, rows.view());
-            graph.refresh(moved.view(), Some(Refresh::Both), &NoObserver).unwrap();
+            graph.refresh(moved.view(), None, Some(Refresh::Both), &NoObserver).unwrap();
             all += &answers(&graph, moved.view());
         }
         all

@@ -83,7 +83,7 @@ fn what_is_deleted_stays_so_after_a_rebuild() {
     for metric in Metric::ALL {
         let mut graph = build(rows.view(), metric);
         graph.delete(&(0..100).collect::<Vec<_>>());
-        graph.refresh(moved.view(), Some(Refresh::Rebuild), &NoObserver).unwrap();
+        graph.refresh(moved.view(), None, Some(Refresh::Rebuild), &NoObserver).unwrap();
         assert_eq!(found(&graph, moved.view()), (100..300).collect::<Vec<_>>());
     }
 }
@@ -104,7 +104,7 @@ fn a_width_is_fitted_to_the_rows_that_are_left() {
         graph.delete(&(0..2000).filter(|row| row % 3 > 0).collect::<Vec<_>>());
         let fitted = graph.fit(rows.view(), queries.view(), 10, 0.95).unwrap();
         assert!(fitted.recall >= 0.95 && fitted.width.is_finite(), "{metric}: {fitted:?}");
-        let told = graph.refresh(drift(&rows, 0.02).view(), None, &NoObserver).unwrap();
+        let told = graph.refresh(drift(&rows, 0.02).view(), None, None, &NoObserver).unwrap();
         assert!(told.after > 0.5, "{metric}: {told:?}");
         let exact = graph.exact(rows.view(), queries.view(), 10, None);
         assert!(exact.iter().flatten().all(|s| s.label % 3 == 0));
@@ -163,7 +163,7 @@ fn a_refresh_follows_rows_that_moved() {
             [Some(Refresh::Search(32)), Some(Refresh::TwoHops), Some(Refresh::Both), Some(Refresh::Rebuild), None]
         {
             let mut graph = graph.clone();
-            let told = graph.refresh(moved.view(), policy, &NoObserver).unwrap();
+            let told = graph.refresh(moved.view(), None, policy, &NoObserver).unwrap();
             let reached = narrow(&graph, moved.view(), queries.view(), &all);
             assert!(reached > rebuilt - 0.02, "{metric}, {policy:?}: {reached}, rebuilt {rebuilt}; {told:?}");
             assert_eq!(found(&graph, moved.view()), all);
@@ -182,7 +182,7 @@ fn rows_that_did_not_move_change_nothing() {
             (found.iter().map(<[_]>::to_vec).collect::<Vec<_>>(), effort, graph.stats())
         };
         let before = search(&graph);
-        let told = graph.refresh(rows.view(), None, &NoObserver).unwrap();
+        let told = graph.refresh(rows.view(), None, None, &NoObserver).unwrap();
         assert_eq!((told.policy, told.before), (Refresh::Codes, told.after));
         assert_eq!(search(&graph), before);
     }
@@ -196,7 +196,7 @@ fn equal_rows_may_part_and_rows_become_zeros() {
     for metric in Metric::ALL {
         let mut graph = build(rows.view(), metric);
         assert_eq!(graph.stats().n_vertices, 1);
-        graph.refresh(moved.view(), None, &NoObserver).unwrap();
+        graph.refresh(moved.view(), None, None, &NoObserver).unwrap();
         let first = if metric == Metric::Cosine { 10 } else { 0 };
         assert_eq!(found(&graph, moved.view()), (first..60).collect::<Vec<_>>(), "{metric}");
     }

@@ -323,7 +323,7 @@ fn import_model(args: &Args, format: &str, context: &Context) -> Result<(), CliE
 }
 
 fn export_model(args: &Args, format: &str, context: &Context) -> Result<(), CliError> {
-    let source = OpenArgs::default().open(&args.source, None, context)?;
+    let source = OpenArgs::default().open_whole(&args.source, context)?;
     source.export(format, &args.destination, args.tree).map_err(|e| convert_error(args, &e))?;
     if source.pipeline().is_some() {
         let name = args.source.display();

@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if args.names && args.output_format == Form::Npz {
         return Err(CliError::usage("--names: an npz matrix has no names; lines or jsonl is expected"));
     }
-    let model = args.open.open(&args.model, args.search.repetitions(), context)?;
+    let model = args.open.open(&args.model, &args.search, context)?;
     let by_name = args.only_labels.is_some() || args.candidates.is_some();
     let with_names = args.names || args.output_format == Form::Jsonl || by_name;
     let names = if with_names { model.label_names().map_err(|e| open_error(&e))? } else { None };

@@ -30,30 +30,44 @@ pub(crate) fn label_format(path: &Path) -> Result<(Format, HeaderRule), CliError
 /// A set of labels: ids, or names where the model knows some, separated by line breaks; ascending
 /// and unique.
 pub(crate) fn read_label_set(path: &Path, n_labels: usize, names: Option<&LabelNames>) -> Result<Vec<u32>, CliError> {
-    let mut labels = Vec::new();
+    let expected = if names.is_some() { "a label name or an id" } else { "a label id" };
+    let name = |line: &str| names.and_then(|names| names.id(line).or_else(|| names.id(line.trim())));
+    read_set(path, n_labels, "label", expected, name)
+}
+
+/// A set of rows: their numbers, separated by line breaks; ascending and unique.
+pub(crate) fn read_rows(path: &Path, n_rows: usize) -> Result<Vec<u32>, CliError> {
+    read_set(path, n_rows, "row", "the number of a row", |_| None)
+}
+
+fn read_set(
+    path: &Path,
+    n: usize,
+    what: &str,
+    expected: &str,
+    named: impl Fn(&str) -> Option<u32>,
+) -> Result<Vec<u32>, CliError> {
+    let mut ids = Vec::new();
     for (at, line) in read_lines(path)?.iter().enumerate() {
         let word = line.trim();
         if word.is_empty() {
             continue;
         }
-        let named = names.and_then(|names| names.id(line).or_else(|| names.id(word)));
-        let id = named.or_else(|| word.parse::<u32>().ok().filter(|&id| (id as usize) < n_labels));
+        let id = named(line).or_else(|| word.parse::<u32>().ok().filter(|&id| (id as usize) < n));
         let Some(id) = id else {
-            let expected = if names.is_some() { "a label name or an id" } else { "a label id" };
+            let (path, line) = (path.display(), at + 1);
             return Err(CliError::usage(format_args!(
-                "{}: line {}: got {word:?}, expected {expected} below {n_labels}",
-                path.display(),
-                at + 1
+                "{path}: line {line}: got {word:?}, expected {expected} below {n}"
             )));
         };
-        labels.push(id);
+        ids.push(id);
     }
-    if labels.is_empty() {
-        return Err(CliError::usage(format_args!("{}: no label; one a line is expected", path.display())));
+    if ids.is_empty() {
+        return Err(CliError::usage(format_args!("{}: no {what}; one a line is expected", path.display())));
     }
-    labels.sort_unstable();
-    labels.dedup();
-    Ok(labels)
+    ids.sort_unstable();
+    ids.dedup();
+    Ok(ids)
 }
 
 /// One number a line (weights, costs).

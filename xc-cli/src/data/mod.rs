@@ -10,7 +10,7 @@ mod vectors;
 
 pub(crate) use dataset::{Dataset, Datasets, FeatureRows};
 pub(crate) use input::InputArgs;
-pub(crate) use labels::{label_format, read_label_set, read_numbers};
+pub(crate) use labels::{label_format, read_label_set, read_numbers, read_rows};
 pub(crate) use queries::{Queries, QueryRows};
 pub(crate) use text::{TextArgs, TokenArgs};
 pub(crate) use training::{Making, read_labelled, read_training, with_names};

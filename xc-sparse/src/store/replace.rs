@@ -10,20 +10,22 @@ use std::path::{Path, PathBuf};
 pub const PART_FOLDER: &str = "index";
 
 /// Gives a folder that is being built the part that the one in its place has, by links where the file
-/// system can: a part outlives the model that it was made for.
-pub(super) fn keep_part(of: &Path, building: &Path) -> io::Result<()> {
-    let from = of.join(PART_FOLDER);
-    if !is_part(&from) {
-        return Ok(());
+/// system can: a part outlives the model that it was made for. A model is not lost because its part cannot
+/// be kept, which is made anew in minutes.
+pub(super) fn keep_part(of: &Path, building: &Path) {
+    let (from, to) = (of.join(PART_FOLDER), building.join(PART_FOLDER));
+    if is_part(&from) && link_files(&from, &to).is_err() {
+        // Nothing to be done about what cannot be removed either: it is then kept in part, and does not open.
+        let _ = std::fs::remove_dir_all(&to);
     }
-    let to = building.join(PART_FOLDER);
-    std::fs::create_dir(&to)?;
+}
+
+fn link_files(from: &Path, to: &Path) -> io::Result<()> {
+    std::fs::create_dir(to)?;
     for entry in std::fs::read_dir(from)? {
-        let entry = entry?;
-        if entry.file_type()?.is_file() {
-            let to = to.join(entry.file_name());
-            std::fs::hard_link(entry.path(), &to).or_else(|_| std::fs::copy(entry.path(), &to).map(|_| ()))?;
-        }
+        let name = entry?.file_name();
+        let (from, to) = (from.join(&name), to.join(&name));
+        std::fs::hard_link(&from, &to).or_else(|_| std::fs::copy(&from, &to).map(|_| ()))?;
     }
     Ok(())
 }

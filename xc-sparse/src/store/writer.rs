@@ -217,9 +217,7 @@ impl ContainerWriter {
             replace::Standing::Model => {
                 let of_one_kind = Config::read(&self.destination).is_ok_and(|(old, _)| old.kind == self.config.kind);
                 if of_one_kind {
-                    let building = self.building.path();
-                    replace::keep_part(&self.destination, building)
-                        .map_err(failed(building, "keep the index in it"))?;
+                    replace::keep_part(&self.destination, self.building.path());
                 }
                 self.building.commit_over()?;
             }

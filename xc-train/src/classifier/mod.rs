@@ -52,7 +52,7 @@ pub use file::OpenClassifierError;
 pub use input::Input;
 #[cfg(feature = "train")]
 pub use memory::{Memory, Workload};
-pub use nearest::{Fit, LabelIndex, LabelIndexError};
+pub use nearest::{LabelIndex, LabelIndexError};
 pub use output::{Output, OutputScratch};
 pub use params::{
     CandidateHeadParams, ClassifierParams, ClassifierParamsError, DifferentiatedHeadParams, EmbeddingInit,

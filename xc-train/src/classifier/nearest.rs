@@ -13,14 +13,13 @@ use super::{Classifier, Output};
 use crate::encoder::Stack;
 use crate::step::in_memory;
 use crate::{Activations, Batch, Encoder, Features, Mode};
-use std::path::Path;
 use std::sync::Arc;
 use thiserror::Error;
 use xc_ann::{BuildError, BuildParams, Graph, Metric, Observer, OpenGraphError, Refresh, Refreshed, SearchParams};
 use xc_sparse::buffer::FloatBuffer;
 use xc_sparse::dense::dot;
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
-use xc_sparse::store::{Container, ContainerWriter, OpenError, OpenMode, WriteError};
+use xc_sparse::store::{Container, ContainerWriter, OpenError, WriteError};
 use xc_sparse::{DenseMatrix, DenseRows};
 
 /// An index over the labels of a classifier, made by [`Classifier::build_index`].
@@ -29,22 +28,6 @@ pub struct LabelIndex {
     graph: Arc<Graph>,
     /// What the last value of a label is divided by, and that of a query is.
     scale: f32,
-}
-
-/// What the search width of an index is fitted to.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fit {
-    /// Answers of a query.
-    pub k: usize,
-    /// The share of the best that are to be among them.
-    pub target: f64,
-}
-
-impl Default for Fit {
-    /// 95 of 100 of the ten best.
-    fn default() -> Self {
-        Self { k: 10, target: 0.95 }
-    }
 }
 
 /// Why labels have no index.
@@ -169,10 +152,10 @@ impl Classifier {
         Ok(if scale.is_finite() && scale > 0.0 { scale.clamp(0.01, 100.0) } else { 1.0 })
     }
 
-    /// Builds an index over the labels. `queries` like those that will be asked fit its settings and the
-    /// search width: units are another kind of vectors than labels are.
+    /// Builds an index over the labels, for `queries` like these: units are another kind of vectors than
+    /// labels are.
     ///
-    /// *Cost*: that of [`Graph::build_of`]. *Memory*: 4 bytes a weight beside the graph, while it is
+    /// *Cost*: that of [`Graph::build_for`]. *Memory*: 4 bytes a weight beside the graph, while it is
     /// built.
     ///
     /// # Errors
@@ -184,20 +167,13 @@ impl Classifier {
         &self,
         queries: Option<Features<'_>>,
         params: &BuildParams,
-        fit: Fit,
         observer: &dyn Observer,
     ) -> Result<LabelIndex, LabelIndexError> {
         let params = BuildParams { metric: Metric::InnerProduct, ..*params };
         let scale = self.balance(queries)?;
         let labels = self.label_vectors(scale)?;
         let asked = queries.map(|queries| self.query_vectors(queries, scale));
-        let listed: Vec<u32> = (0..labels.rows as u32).collect();
-        let asked = asked.as_ref().map(DenseMatrix::view);
-        let mut graph = Graph::build_of(labels.view(), &listed, asked, &params, observer)?;
-        if graph.fitted().is_some_and(|fitted| (fitted.k, fitted.target) != (fit.k, fit.target)) {
-            let own = graph.sample(labels.view(), 256);
-            graph.fit(labels.view(), asked.unwrap_or(own.view()), fit.k, fit.target).map_err(BuildError::Query)?;
-        }
+        let graph = Graph::build_for(labels.view(), asked.as_ref().map(DenseMatrix::view), &params, observer)?;
         Ok(LabelIndex { graph: Arc::new(graph), scale })
     }
 
@@ -215,15 +191,21 @@ impl Classifier {
     ///
     /// # Errors
     /// See [`LabelIndexError`].
+    ///
+    /// # Panics
+    /// If queries are not what the classifier takes.
     pub fn refresh_index(
         &self,
         index: &mut LabelIndex,
+        queries: Option<Features<'_>>,
         policy: Option<Refresh>,
         observer: &dyn Observer,
     ) -> Result<Refreshed, LabelIndexError> {
         index.check(self)?;
         let labels = self.label_vectors(index.scale)?;
-        Ok(Arc::make_mut(&mut index.graph).refresh(labels.view(), policy, observer)?)
+        let asked = queries.map(|queries| self.query_vectors(queries, index.scale));
+        let asked = asked.as_ref().map(DenseMatrix::view);
+        Ok(Arc::make_mut(&mut index.graph).refresh(labels.view(), asked, policy, observer)?)
     }
 
     /// Answers with the index from now on.
@@ -244,8 +226,8 @@ impl Classifier {
         self.index.as_ref()
     }
 
-    /// The `k` best of the labels that the index finds for each row of units, by their logits; `of_all`
-    /// gets the logits of all that were found, in the order of `found`.
+    /// The `k` best of the labels that the index finds for each row of units, by their logits. All labels that
+    /// were found, and their logits, are left in `near`.
     pub(super) fn rank_near(
         &self,
         index: &LabelIndex,
@@ -337,19 +319,19 @@ impl LabelIndex {
         self.graph.write(writer)
     }
 
-    /// Opens what [`LabelIndex::write`] wrote.
+    /// The index of a container, as [`LabelIndex::write`] wrote it.
+    ///
+    /// *Cost*: a pass over all arrays.
     ///
     /// # Errors
     /// See [`LabelIndexError`].
-    pub fn open(folder: &Path, mode: OpenMode) -> Result<(Self, Container), LabelIndexError> {
-        let container = Container::open(folder, mode)?;
+    pub fn of(container: &Container) -> Result<Self, LabelIndexError> {
         container.expect_kind(xc_ann::KIND)?;
         let scale: f32 = container.parameter(SCALE)?;
         if !(scale.is_finite() && scale > 0.0) {
             let what = "parameter bias_scale, expected a number above 0";
-            return Err(OpenGraphError::Graph { path: folder.to_owned(), what }.into());
+            return Err(OpenGraphError::Graph { path: container.folder().to_owned(), what }.into());
         }
-        let graph = Graph::read(&container)?;
-        Ok((Self { graph: Arc::new(graph), scale }, container))
+        Ok(Self { graph: Arc::new(Graph::read(container)?), scale })
     }
 }

@@ -270,36 +270,19 @@ impl Classifier {
         let not_finite = |at: usize| PredictError::NotFinite { query: first + at };
         // Scores of all labels, where the loss does not make each of its own logit.
         let mut of_all: Option<&Activations> = None;
-        if let (Only::Near(width), Some(index)) = (only, &self.index) {
-            in_memory(self.network.encoder().forward(batch, Mode::Predict, vectors, encoder));
-            self.rank_near(index, width, vectors, k, near, &mut ranked.best).map_err(|e| match e {
-                xc_ann::QueryError::NotFinite { query } => not_finite(query),
-                e => panic!("a search that was checked: {e}"),
-            })?;
-            let mut logits = &mut near.logits[..];
-            for (at, (best, found)) in ranked.best.iter().zip(near.found.iter()).enumerate() {
-                best.clone_into(row);
-                let of_row = logits.split_off_mut(..found.len()).unwrap_or_default();
-                if loss.is_separable() {
-                    scores.of(row, loss);
-                } else {
-                    loss.scores(of_row);
-                    scores.of_found(row, found, of_row);
-                }
-                if !scores.are_finite(row) {
-                    return Err(not_finite(at));
-                }
-                scores.order(row);
-                push(row);
+        let index = self.index.as_ref().filter(|_| matches!(only, Only::Near(_)));
+        match (self.network.head(), only, index) {
+            (_, Only::Near(width), Some(index)) => {
+                in_memory(self.network.encoder().forward(batch, Mode::Predict, vectors, encoder));
+                self.rank_near(index, width, vectors, k, near, &mut ranked.best).map_err(|e| match e {
+                    xc_ann::QueryError::NotFinite { query } => not_finite(query),
+                    e => panic!("a search that was checked: {e}"),
+                })?;
             }
-            return Ok(());
-        }
-        let only = if let Only::Near(_) = only { Only::All } else { only };
-        match (self.network.head(), only) {
-            (_, Only::All) if loss.is_separable() => {
+            (_, Only::All | Only::Near(_), _) if loss.is_separable() => {
                 in_memory(self.network.rank(batch, None, k, network, ranked));
             }
-            (Output::Sparse(sparse), Only::Labels(_) | Only::Rows { .. }) if loss.is_separable() => {
+            (Output::Sparse(sparse), Only::Labels(_) | Only::Rows { .. }, _) if loss.is_separable() => {
                 in_memory(self.network.encoder().forward(batch, Mode::Predict, vectors, encoder));
                 let labels = |at: usize| only.of(first + at).unwrap_or_default();
                 choose(sparse, vectors, labels, k, one, row, &mut ranked.best);
@@ -329,13 +312,21 @@ impl Classifier {
                 of_all = (!loss.is_separable()).then_some(&*logits);
             }
         }
+        let mut of_found = &mut near.logits[..];
         for (at, best) in ranked.best.iter().enumerate() {
             best.clone_into(row);
-            match of_all {
-                Some(all) => scores.pick(row, all.row(at)),
-                None => scores.of(row, loss),
+            let found = index.map(|_| near.found.row(at));
+            match (of_all, found) {
+                (Some(all), _) => scores.pick(row, all.row(at)),
+                (None, Some(found)) if !loss.is_separable() => {
+                    let all = of_found.split_off_mut(..found.len()).unwrap_or_default();
+                    loss.scores(all);
+                    scores.of_found(row, found, all);
+                }
+                _ => scores.of(row, loss),
             }
-            let expected = k.min(only.of(first + at).map_or(self.n_labels(), <[LabelId]>::len));
+            let candidates = found.map(<[Scored]>::len).or(only.of(first + at).map(<[LabelId]>::len));
+            let expected = k.min(candidates.unwrap_or(self.n_labels()));
             if row.len() < expected || !scores.are_finite(row) {
                 return Err(not_finite(at));
             }

@@ -25,7 +25,7 @@ fn open(container: Container, options: &OpenOptions, check: Check) -> Result<Ope
     let mut model = Classifier::of(&container, check == Check::Structure).map_err(OpenModelError::system)?;
     let takes_vectors = model.params().encoder.input == InputKind::Dense;
     let shape = Shape { takes_vectors, ..Shape::new::<PredictScratch>(model.n_features(), model.n_labels()) };
-    let warning = take_index(&mut model, &container, options.mode, options.max_age);
+    let warning = take_index(&mut model, &container, options);
     let warnings = warning.into_iter().map(|warning| Box::new(warning) as _).collect();
     Ok(Opened { system: Box::new(model), shape, container, warnings })
 }

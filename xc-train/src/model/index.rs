@@ -1,11 +1,13 @@
 //! The index over a model's labels, in the model's folder.
 
 use super::query::Queries;
-use super::{BatchError, Model};
-use crate::classifier::{Classifier, Fit, LabelIndex, LabelIndexError};
+use super::{BatchError, Model, OpenOptions, UseIndex};
+use crate::Features;
+use crate::classifier::{Classifier, LabelIndex, LabelIndexError};
 use std::path::Path;
 use thiserror::Error;
 use xc_ann::{BuildParams, Observer, Refresh, Refreshed};
+use xc_sparse::Rows;
 use xc_sparse::store::{Container, ContainerWriter, OpenMode, PART_FOLDER, WriteError};
 
 /// Why a model has no index of its labels.
@@ -69,30 +71,36 @@ fn steps_of(container: &Container) -> Option<i64> {
     container.parameters().get("training")?.get(STEPS)?.as_i64()
 }
 
-/// Gives the classifier the index of its folder, if there is one that is no more than `max_age` steps
-/// older than the weights; says why not.
+/// Gives the classifier the index of its folder, if there is one that may answer; says why not.
 pub(super) fn take_index(
     classifier: &mut Classifier,
     container: &Container,
-    mode: OpenMode,
-    max_age: Option<u64>,
+    options: &OpenOptions,
 ) -> Option<IndexWarning> {
     let path = container.folder().join(PART_FOLDER);
+    let most = match options.index {
+        UseIndex::Never => return None,
+        UseIndex::Fresh => None,
+        UseIndex::UpTo(steps) => Some(steps),
+    };
     if !path.is_dir() {
         return None;
     }
     let folder = path.display().to_string();
-    let (index, of_index) = match LabelIndex::open(&path, mode) {
-        Ok(opened) => opened,
-        Err(source) => return Some(IndexWarning::Unusable { folder, source }),
+    let unusable = |source| Some(IndexWarning::Unusable { folder: folder.clone(), source });
+    let of_index = match Container::open(&path, options.mode) {
+        Ok(of_index) => of_index,
+        Err(error) => return unusable(error.into()),
     };
     let is_fresh = of_index.parameter::<String>(WEIGHTS).is_ok_and(|hash| hash == hash_of(container));
     let steps = steps_of(container).zip(of_index.parameter::<i64>(STEPS).ok()).map(|(now, then)| now - then);
-    let is_allowed = max_age.zip(steps).is_some_and(|(most, steps)| steps.unsigned_abs() <= most);
-    if !is_fresh && !is_allowed {
+    let is_young =
+        || most.zip(steps).is_some_and(|(most, steps)| u64::try_from(steps).is_ok_and(|steps| steps <= most));
+    if !is_fresh && !is_young() {
         return Some(IndexWarning::Old { folder, steps });
     }
-    classifier.set_index(Some(index)).err().map(|source| IndexWarning::Unusable { folder, source })
+    let taken = LabelIndex::of(&of_index).and_then(|index| classifier.set_index(Some(index)));
+    taken.err().and_then(unusable)
 }
 
 impl Model {
@@ -100,8 +108,7 @@ impl Model {
         self.as_kind::<Classifier>().ok_or(IndexError::Kind { kind: self.kind.name })
     }
 
-    /// Builds an index over the labels. With `queries` like those that will be asked, its settings and
-    /// the search width are fitted to them.
+    /// Builds an index over the labels, for `queries` like those that will be asked.
     ///
     /// # Errors
     /// See [`IndexError`].
@@ -109,24 +116,30 @@ impl Model {
         &self,
         queries: Option<Queries<'_>>,
         params: &BuildParams,
-        fit: Fit,
         observer: &dyn Observer,
     ) -> Result<LabelIndex, IndexError> {
         let classifier = self.classifier()?;
-        let made;
-        let features = match queries {
-            None => None,
+        self.with_features(queries, |features| Ok(classifier.build_index(features, params, observer)?))
+    }
+
+    /// Queries as the network takes them.
+    fn with_features<T>(
+        &self,
+        queries: Option<Queries<'_>>,
+        work: impl FnOnce(Option<Features<'_>>) -> Result<T, IndexError>,
+    ) -> Result<T, IndexError> {
+        match queries {
+            None => work(None),
             Some(Queries::Dense(rows)) if self.shape.takes_vectors => {
                 super::check_batch(super::Batch::Dense(rows))?;
-                Some(crate::Features::Dense(rows))
+                work(Some(Features::Dense(rows)))
             }
             Some(queries) => {
-                made = self.features(queries)?;
+                let made = self.features(queries)?;
                 super::check_batch(super::Batch::Sparse(made.view()))?;
-                Some(crate::Features::Sparse(xc_sparse::Rows::new(made.view())))
+                work(Some(Features::Sparse(Rows::new(made.view()))))
             }
-        };
-        Ok(classifier.build_index(features, params, fit, observer)?)
+        }
     }
 
     /// Bytes that [`Model::build_index`] takes.
@@ -138,18 +151,22 @@ impl Model {
     }
 
     /// Opens the index of the model's folder, whatever weights it was made for, and brings it up to
-    /// these.
+    /// these. Edges that were made for queries are made again for those that are given.
     ///
     /// # Errors
     /// See [`IndexError`]; there is none.
     pub fn refresh_index(
         &self,
+        queries: Option<Queries<'_>>,
         policy: Option<Refresh>,
         observer: &dyn Observer,
     ) -> Result<(LabelIndex, Refreshed), IndexError> {
         let classifier = self.classifier()?;
-        let (mut index, _) = LabelIndex::open(&self.container.folder().join(PART_FOLDER), OpenMode::Read)?;
-        let done = classifier.refresh_index(&mut index, policy, observer)?;
+        let opened = Container::open(&self.container.folder().join(PART_FOLDER), OpenMode::Read);
+        let mut index = LabelIndex::of(&opened.map_err(LabelIndexError::from)?)?;
+        let refresh =
+            |features: Option<Features<'_>>| Ok(classifier.refresh_index(&mut index, features, policy, observer)?);
+        let done = self.with_features(queries, refresh)?;
         Ok((index, done))
     }
 

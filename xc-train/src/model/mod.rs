@@ -32,7 +32,7 @@ pub use convert::{ConvertError, ImportOptions, Imported, foreign_formats, import
 pub use index::{IndexError, IndexWarning};
 #[cfg(feature = "train")]
 pub use merge::{MergeError, Merged, merge, trained_alike};
-pub use open::{OpenModelError, OpenOptions, open_container, tables};
+pub use open::{OpenModelError, OpenOptions, UseIndex, open_container, tables};
 pub use query::{
     Answer, Answers, BatchError, Candidates, InputKind, Queries, Query, QueryError, QueryOptions, SearchOptions,
 };

@@ -16,9 +16,20 @@ pub struct OpenOptions {
     pub mode: OpenMode,
     /// Of a MACH model, the repetitions that answer. Default: all that are whole.
     pub repetitions: Option<Vec<u32>>,
-    /// Training steps that the weights may be ahead of the index of the labels. Default: an index of
-    /// other weights does not answer.
-    pub max_age: Option<u64>,
+    /// Whether an index of the labels answers.
+    pub index: UseIndex,
+}
+
+/// Which index of a model's labels answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UseIndex {
+    /// One of these weights.
+    #[default]
+    Fresh,
+    /// One that was made up to so many training steps before.
+    UpTo(u64),
+    /// None: it is not opened.
+    Never,
 }
 
 /// Why a folder does not open as a model.

@@ -134,7 +134,7 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
     }
     let meter = Meter::start();
     let start = Instant::now();
-    let model = args.open.open(&args.model, args.search.repetitions(), context)?;
+    let model = args.open.open(&args.model, &args.search, context)?;
     let load_ms = start.elapsed().as_secs_f64() * 1e3;
     let mut queries = Queries::open(&args.input, &args.format, &model)?;
     let rows = queries

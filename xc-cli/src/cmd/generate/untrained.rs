@@ -83,7 +83,7 @@ pub(super) fn run(args: &Args, folder: &Path, shape: Shape, context: &Context) -
     ContainerWriter::check(folder).map_err(|e| model::write_error(&e))?;
     let overlap = match &asked.like {
         Some(like) => {
-            let like_model = OpenArgs::default().open(like, None, context)?;
+            let like_model = OpenArgs::default().open_whole(like, context)?;
             let overlap = measure_overlap(like_model.as_kind().ok_or_else(|| {
                 let (like, kind) = (like.display(), like_model.describe().kind);
                 CliError::usage(format_args!("--like {like}: a model of kind {kind:?}; expected {KIND:?}"))

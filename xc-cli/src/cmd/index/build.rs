@@ -1,8 +1,7 @@
 //! `xc index build`.
 
-use super::{Watch, build_error, label_error, rows, vectors, vectors_of_width};
+use super::{Instances, Watch, build_error, label_error, rows, vectors, vectors_of_width};
 use crate::context::{Context, format_bytes};
-use crate::data::{InputArgs, Queries};
 use crate::error::CliError;
 use crate::measure::Meter;
 use crate::model::{OpenArgs, write_error};
@@ -14,7 +13,6 @@ use std::time::Instant;
 use xc_ann::{BuildError, BuildParams, Fitted, Graph, GraphStats, Index, Metric};
 use xc_sparse::buffer::Pages;
 use xc_sparse::store::{ContainerWriter, PART_FOLDER};
-use xc_train::classifier::Fit;
 
 /// Build an index over vectors, or over the labels of a model
 ///
@@ -61,15 +59,8 @@ pub(super) struct Args {
     /// products 0.79, 0.9 or 1, as small graphs over some vectors are searched best]
     #[arg(long, value_name = "X")]
     factor: Option<f32>,
-    /// Queries like those that will be asked (for a model, instances as it takes them): the first half, at most
-    /// 1,000, fit settings and search width; the others make edges, where inner products are compared
-    #[arg(long, value_name = "FILE")]
-    fit_queries: Option<PathBuf>,
-    /// Of the instances of a file, use so many for a model's index
-    #[arg(long, value_name = "N", default_value_t = 10_000, requires = "model")]
-    fit_instances: usize,
     #[command(flatten)]
-    format: InputArgs,
+    instances: Instances,
     /// Answers of a query that the width is fitted for
     #[arg(long, value_name = "K", default_value_t = 10)]
     top_k: usize,
@@ -83,13 +74,8 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let meter = Meter::start();
-    for (name, value) in [("--target-recall", Some(args.target_recall)), ("--min-recall", args.min_recall)] {
-        if let Some(value) = value.filter(|v| !(0.0..=1.0).contains(v)) {
-            return Err(CliError::usage(format_args!("{name} {value}: a share from 0 to 1 is expected")));
-        }
-    }
-    if args.top_k == 0 {
-        return Err(CliError::usage("--top-k 0: at least 1 is expected"));
+    if let Some(least) = args.min_recall.filter(|v| !(0.0..=1.0).contains(v)) {
+        return Err(CliError::usage(format_args!("--min-recall {least}: a share from 0 to 1 is expected")));
     }
     let params = BuildParams {
         degree: args.degree,
@@ -97,6 +83,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         passes: args.passes,
         factor: args.factor,
         seed: context.seed,
+        top_k: args.top_k,
+        target_recall: args.target_recall,
         ..BuildParams::new(args.metric.unwrap_or(Metric::InnerProduct))
     };
     let built = match (&args.model, &args.vectors, &args.output) {
@@ -159,29 +147,20 @@ impl Args {
             _ => Ok(()),
         }
     }
-
-    fn wants_usual_fit(&self, fitted: Option<Fitted>) -> bool {
-        fitted.is_none_or(|f| (f.k, f.target) == (self.top_k, self.target_recall))
-    }
 }
 
 fn of_labels(folder: &Path, params: &BuildParams, args: &Args, context: &Context) -> Result<Built, CliError> {
     if let Some(output) = &args.output {
         ContainerWriter::check(output).map_err(|e| write_error(&e))?;
     }
-    let model = OpenArgs::default().open(folder, None, context)?;
+    let model = OpenArgs::default().open_whole(folder, context)?;
     let needed = model.index_bytes(params).map_err(|e| label_error(folder, &e))?;
     context.foresee_memory("the index", needed as u64 + needed as u64 / 10)?;
-    let asked = args.fit_queries.as_deref().map(|path| {
-        let first = Queries::open(path, &args.format, &model)?.next_batch(args.fit_instances)?;
-        first.ok_or_else(|| CliError::usage(format_args!("{}: no instances", path.display())))
-    });
-    let asked = asked.transpose()?;
+    let asked = args.instances.read(&model)?;
     let (begin, watch) = (Instant::now(), Watch::new(context));
-    let fit = Fit { k: args.top_k, target: args.target_recall };
     let built = context.on_threads(|| match &asked {
-        Some(asked) => asked.ask(|queries| model.build_index(Some(queries), params, fit, &watch)),
-        None => model.build_index(None, params, fit, &watch),
+        Some(asked) => asked.ask(|queries| model.build_index(Some(queries), params, &watch)),
+        None => model.build_index(None, params, &watch),
     });
     let index = built.map_err(|e| label_error(folder, &e))?;
     drop(watch);
@@ -214,8 +193,8 @@ fn of_vectors(
     context.foresee_memory("the index", needed as u64 + needed as u64 / 10)?;
     let mut values = Pages::zeros(given.values().len());
     values.copy_from_slice(given.values());
-    let sample = args.fit_queries.as_deref().map(|path| vectors_of_width(path, width)).transpose()?;
-    if let (Some(sample), Some(path)) = (&sample, &args.fit_queries)
+    let sample = args.instances.fit_queries.as_deref().map(|path| vectors_of_width(path, width)).transpose()?;
+    if let (Some(sample), Some(path)) = (&sample, &args.instances.fit_queries)
         && sample.rows() == 0
     {
         return Err(CliError::usage(format_args!("{}: no queries", path.display())));
@@ -223,24 +202,15 @@ fn of_vectors(
     let (begin, watch) = (Instant::now(), Watch::new(context));
     let asked = sample.as_ref().map(rows);
     let built = context.on_threads(|| Index::build_for(values, width, asked, params, &watch));
-    let from = args.fit_queries.as_deref().unwrap_or(path);
-    let mut index = built.map_err(|e| match e {
+    let from = args.instances.fit_queries.as_deref().unwrap_or(path);
+    let index = built.map_err(|e| match e {
         BuildError::Query(e) => CliError::input(from, &e),
         e => build_error(path, &e),
     })?;
     drop(watch);
     let build_s = begin.elapsed().as_secs_f64();
-    if !args.wants_usual_fit(index.graph().fitted()) {
-        let own = index.graph().sample(index.rows(), SAMPLE);
-        let with = asked.unwrap_or(own.view());
-        let fitted = context.on_threads(|| index.fit(with, args.top_k, args.target_recall));
-        fitted.map_err(|e| CliError::input(from, &e))?;
-    }
     let (fitted, stats, n_bytes) = (index.graph().fitted(), index.graph().stats(), index.n_bytes());
     args.check(fitted)?;
     index.save(output).map_err(|e| write_error(&e))?;
     Ok(Built { n, width, what: "vectors", stats, fitted, build_s, n_bytes, output: output.to_owned() })
 }
-
-/// Vectors of a sample that the width is fitted with.
-const SAMPLE: usize = 256;

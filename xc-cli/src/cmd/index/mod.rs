@@ -6,6 +6,7 @@ mod refresh;
 mod search;
 
 use crate::context::Context;
+use crate::data::{InputArgs, Queries, QueryRows, read_rows};
 use crate::error::{CliError, chain};
 use crate::interrupt::interrupted;
 use crate::model::write_error;
@@ -16,6 +17,7 @@ use xc_ann::{BuildError, Event, Index, Observer, OpenGraphError};
 use xc_sparse::io::{ReadOptions, Vectors};
 use xc_sparse::store::OpenMode;
 use xc_sparse::{Cancel, DenseRows};
+use xc_train::Model;
 use xc_train::classifier::LabelIndexError;
 use xc_train::model::IndexError;
 
@@ -88,19 +90,32 @@ impl Asked {
 
 /// The bits of listed rows, one number a line.
 fn row_bits(path: &Path, n_rows: usize) -> Result<Vec<u64>, CliError> {
-    let text = std::fs::read_to_string(path).map_err(|e| CliError::input(path, &e))?;
     let mut bits = vec![0u64; n_rows.div_ceil(64)];
-    for (number, line) in text.lines().enumerate() {
-        let row = line.trim().parse::<usize>().ok().filter(|&row| row < n_rows).ok_or_else(|| {
-            let (path, line) = (path.display(), line.chars().take(40).collect::<String>());
-            CliError::usage(format_args!(
-                "{path}:{}: {line:?}, expected the number of a row below {n_rows}",
-                number + 1
-            ))
-        })?;
-        bits[row / 64] |= 1 << (row % 64);
-    }
+    read_rows(path, n_rows)?.into_iter().for_each(|row| bits[row as usize / 64] |= 1 << (row % 64));
     Ok(bits)
+}
+
+/// What an index is fitted to, and edges are made for.
+#[derive(clap::Args, Debug)]
+struct Instances {
+    /// Queries like those that will be asked (for a model, instances as it takes them): the width is fitted to
+    /// them; of inner products to the first half, at most 1,000, and the others make edges
+    #[arg(long, value_name = "FILE")]
+    fit_queries: Option<PathBuf>,
+    /// Of the instances of a file, use so many for a model's index
+    #[arg(long, value_name = "N", default_value_t = 10_000, requires = "model")]
+    fit_instances: usize,
+    #[command(flatten)]
+    format: InputArgs,
+}
+
+impl Instances {
+    /// Instances for a model.
+    fn read(&self, model: &Model) -> Result<Option<QueryRows>, CliError> {
+        let Some(path) = &self.fit_queries else { return Ok(None) };
+        let first = Queries::open(path, &self.format, model)?.next_batch(self.fit_instances)?;
+        first.map(Some).ok_or_else(|| CliError::usage(format_args!("{}: no instances", path.display())))
+    }
 }
 
 /// Vectors of a file, all finite.

@@ -1,6 +1,6 @@
 //! `xc index refresh`.
 
-use super::{Watch, build_error, label_error, open, vectors};
+use super::{Instances, Watch, build_error, label_error, open, rows, vectors, vectors_of_width};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::measure::Meter;
@@ -16,12 +16,13 @@ use xc_sparse::buffer::Pages;
 ///
 /// As many vectors as the index has, in the same order, each a little elsewhere: codes are
 /// made anew, and edges as --policy says. Without it the cheapest that finds as much as
-/// before is chosen on a sample. Where nothing moved nothing changes.
+/// before is chosen on a sample. Where nothing moved nothing changes. An index that was built for
+/// queries (--fit-queries) needs them again: edges for them are made anew, and the width is fitted.
 ///
 /// Examples:
 ///   xc index refresh --index my.index --vectors moved.npy
 ///   xc index refresh --index my.index --vectors moved.npy --policy two-hops --output new.index
-///   xc index refresh --model my.model
+///   xc index refresh --model my.model --fit-queries train.txt
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, group = clap::ArgGroup::new("of").required(true).args(["index", "model"]))]
 pub(super) struct Args {
@@ -37,6 +38,8 @@ pub(super) struct Args {
     /// How edges are found
     #[arg(long, value_name = "POLICY", value_enum)]
     policy: Option<Policy>,
+    #[command(flatten)]
+    instances: Instances,
     /// Folder of the new index [default: that of the old one]
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -92,13 +95,16 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 }
 
 fn of_labels(folder: &Path, policy: Option<Refresh>, args: &Args, context: &Context) -> Result<Refreshed, CliError> {
-    // An index of other weights is what is expected here.
-    let model = OpenArgs::default().open_quietly(folder, context)?;
+    let model = OpenArgs::default().open_whole(folder, context)?;
     // The old and the new graph, and the labels.
     let needed = 2 * model.index_bytes(&BuildParams::new(Metric::InnerProduct)).map_err(|e| label_error(folder, &e))?;
     context.foresee_memory("the new index", needed as u64)?;
+    let asked = args.instances.read(&model)?;
     let watch = Watch::new(context);
-    let done = context.on_threads(|| model.refresh_index(policy, &watch));
+    let done = context.on_threads(|| match &asked {
+        Some(asked) => asked.ask(|queries| model.refresh_index(Some(queries), policy, &watch)),
+        None => model.refresh_index(None, policy, &watch),
+    });
     let (index, done) = done.map_err(|e| label_error(folder, &e))?;
     drop(watch);
     model.save_index(&index, args.output.as_deref()).map_err(|e| label_error(folder, &e))?;
@@ -128,8 +134,10 @@ fn of_vectors(
     context.foresee_memory("the new index", needed as u64)?;
     let mut values = Pages::zeros(given.values().len());
     values.copy_from_slice(given.values());
+    let asked = args.instances.fit_queries.as_deref();
+    let asked = asked.map(|path| vectors_of_width(path, index.graph().width())).transpose()?;
     let watch = Watch::new(context);
-    let done = context.on_threads(|| index.refresh(values, policy, &watch));
+    let done = context.on_threads(|| index.refresh(values, asked.as_ref().map(rows), policy, &watch));
     let done = done.map_err(|e| build_error(path, &e))?;
     drop(watch);
     index.save(args.output.as_deref().unwrap_or(folder)).map_err(|e| write_error(&e))?;
