@@ -92,7 +92,11 @@ pub(super) fn take_index(
         Ok(of_index) => of_index,
         Err(error) => return unusable(error.into()),
     };
-    let is_fresh = of_index.parameter::<String>(WEIGHTS).is_ok_and(|hash| hash == hash_of(container));
+    // Another model's index, or one of vectors, is not made younger by training on.
+    let is_fresh = match of_index.parameter::<String>(WEIGHTS) {
+        Ok(hash) => hash == hash_of(container),
+        Err(error) => return unusable(error.into()),
+    };
     let steps = steps_of(container).zip(of_index.parameter::<i64>(STEPS).ok()).map(|(now, then)| now - then);
     let is_young =
         || most.zip(steps).is_some_and(|(most, steps)| u64::try_from(steps).is_ok_and(|steps| steps <= most));
