@@ -17,6 +17,8 @@ use xc_sparse::{DenseRows, parallel};
 pub(crate) const SCANS_FROM: f32 = 16.0;
 /// Queries of a task of a batch.
 const SOME: usize = 64;
+/// Queries that are scanned for together.
+const SCANNED: usize = 16;
 
 /// What searches work with; each thread has its own.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +26,8 @@ pub struct Scratch {
     slots: Vec<Slot>,
     centred: Vec<f32>,
     ranking: Ranking,
+    /// What a scan keeps for each of its queries.
+    scanned: Vec<TopK>,
 }
 
 /// What was found, and its scores.
@@ -240,18 +244,7 @@ impl Graph {
                 let passes = |vertex: u32| bits[vertex as usize / 64] >> (vertex % 64) & 1 == 1;
                 self.run(rows, queries, how, allowed, passes, scratch, each)
             }
-            (_, true) => {
-                let mut effort = Effort::default();
-                let Scratch { slots, centred, ranking } = scratch;
-                slots.resize_with(1, Slot::default);
-                for (query, vector) in queries.iter().enumerate() {
-                    self.codes.query(vector, centred, &mut slots[0].query);
-                    effort += self.scan(&slots[0], allowed, how, rows, &mut ranking.kept);
-                    effort.exact += self.rank(rows, vector, wanted, allowed, ranking);
-                    each(query, ranking.best.sorted());
-                }
-                Ok(effort)
-            }
+            (_, true) => Ok(self.scan_all(rows, queries, how, allowed, scratch, each)),
         }
     }
 
@@ -280,8 +273,8 @@ impl Graph {
             passes,
             records: false,
         };
-        let Scratch { slots, centred, ranking } = scratch;
-        slots.resize_with(TURNS, Slot::default);
+        let Scratch { slots, centred, ranking, scanned } = scratch;
+        slots.resize_with(slots.len().max(TURNS), Slot::default);
         let (mut effort, first) = (Effort::default(), self.items.first());
         let begin = |query: usize, slot: &mut Slot| {
             self.codes.query(queries.row(query), centred, &mut slot.query);
@@ -296,7 +289,8 @@ impl Graph {
             effort += slot.effort;
             ranking.kept.clear();
             if slot.gave_up {
-                effort += self.scan(slot, allowed, how, rows, &mut ranking.kept);
+                effort += self.scan(std::slice::from_ref(slot), allowed, how, rows, scanned);
+                take_scanned(&mut scanned[0], &mut ranking.kept);
             } else if let Wanted::Above(..) = wanted {
                 ranking.kept.extend_from_slice(&slot.within);
             } else {
@@ -305,7 +299,7 @@ impl Graph {
             effort.exact += self.rank(rows, queries.row(query), wanted, allowed, ranking);
             each(query, ranking.best.sorted());
         };
-        interleaved(&searched, slots, queries.len(), begin, ask, done);
+        interleaved(&searched, &mut slots[..TURNS], queries.len(), begin, ask, done);
         Ok(effort)
     }
 
@@ -343,33 +337,64 @@ impl Graph {
         if rows.is_some() { kept.len() as u64 } else { 0 }
     }
 
-    /// Compares all vertices that pass.
+    /// Compares all vertices that pass, with some queries at a time: their codes come from memory once for
+    /// all of these.
+    fn scan_all(
+        &self,
+        rows: Option<DenseRows<'_>>,
+        queries: DenseRows<'_>,
+        how: (Wanted, f32),
+        allowed: &Allowed<'_>,
+        scratch: &mut Scratch,
+        mut each: impl FnMut(usize, &[Scored]),
+    ) -> Effort {
+        let Scratch { slots, centred, ranking, scanned } = scratch;
+        slots.resize_with(slots.len().max(SCANNED.min(queries.len())), Slot::default);
+        let mut effort = Effort::default();
+        for first in (0..queries.len()).step_by(SCANNED) {
+            let n = SCANNED.min(queries.len() - first);
+            for (at, slot) in slots[..n].iter_mut().enumerate() {
+                self.codes.query(queries.row(first + at), centred, &mut slot.query);
+            }
+            effort += self.scan(&slots[..n], allowed, how, rows, scanned);
+            for (query, best) in (first..).zip(&mut scanned[..n]) {
+                take_scanned(best, &mut ranking.kept);
+                effort.exact += self.rank(rows, queries.row(query), how.0, allowed, ranking);
+                each(query, ranking.best.sorted());
+            }
+        }
+        effort
+    }
+
+    /// Compares all vertices that pass with the query of each slot.
     fn scan(
         &self,
-        slot: &Slot,
+        slots: &[Slot],
         allowed: &Allowed<'_>,
         (wanted, width): (Wanted, f32),
         rows: Option<DenseRows<'_>>,
-        kept: &mut Vec<(f32, u32)>,
+        scanned: &mut Vec<TopK>,
     ) -> Effort {
         let keep = match wanted {
             Wanted::Nearest(k) => keep(candidates(k, rows), width, allowed),
             Wanted::Above(..) => allowed.n_vertices,
         };
-        let (isa, mut best, mut keys) = (Isa::current(), TopK::new(keep), [0.0; TOGETHER]);
+        scanned.resize_with(slots.len().max(scanned.len()), TopK::default);
+        scanned[..slots.len()].iter_mut().for_each(|best| best.reset(keep));
+        let (isa, mut keys) = (Isa::current(), [0.0; TOGETHER]);
         let list = allowed.list();
         for vertices in list.chunks(TOGETHER) {
-            let limit = -best.threshold();
-            let mut near = product::keys(isa, slot.query.view(), self.codes.view(), vertices, limit, &mut keys);
-            while near != 0 {
-                let at = near.trailing_zeros() as usize;
-                near &= near - 1;
-                best.push(Scored { label: vertices[at], score: -keys[at] });
+            for (slot, best) in slots.iter().zip(&mut *scanned) {
+                let limit = -best.threshold();
+                let mut near = product::keys(isa, slot.query.view(), self.codes.view(), vertices, limit, &mut keys);
+                while near != 0 {
+                    let at = near.trailing_zeros() as usize;
+                    near &= near - 1;
+                    best.push(Scored { label: vertices[at], score: -keys[at] });
+                }
             }
         }
-        kept.clear();
-        kept.extend(best.best().iter().map(|s| (-s.score, s.label)));
-        Effort { distances: list.len() as u64, ..Effort::default() }
+        Effort { distances: (slots.len() * list.len()) as u64, ..Effort::default() }
     }
 
     /// The key up to which rows may have at least this score, the rounding of codes allowed for.
@@ -378,6 +403,12 @@ impl Graph {
         let key = key + (0.02 + width.max(0.0)) * key.abs();
         if key.is_nan() { f32::INFINITY } else { key }
     }
+}
+
+/// What a scan kept, as keys.
+fn take_scanned(best: &mut TopK, kept: &mut Vec<(f32, u32)>) {
+    kept.clear();
+    kept.extend(best.best().iter().map(|s| (-s.score, s.label)));
 }
 
 /// Vertices to keep for `k` answers: some more where their rows are looked at.

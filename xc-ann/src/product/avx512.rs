@@ -41,8 +41,13 @@ pub(super) unsafe fn keys(
         let all = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
         let two = _mm256_add_epi32(_mm512_castsi512_si256(all), _mm512_extracti64x4_epi64::<1>(all));
         let sums = _mm_add_epi32(_mm256_castsi256_si128(two), _mm256_extracti128_si256::<1>(two));
-        let [a, b, c, d] = four.map(|row| coded.sides[row as usize]);
-        let (norms, scales) = (_mm_setr_ps(a[0], b[0], c[0], d[0]), _mm_setr_ps(a[1], b[1], c[1], d[1]));
+        let [a, b, c, d] = four.map(|row| {
+            let side: &[f32; 2] = &coded.sides[row as usize];
+            // SAFETY: two numbers.
+            _mm_castsi128_ps(unsafe { _mm_loadl_epi64(side.as_ptr().cast()) })
+        });
+        let (ab, cd) = (_mm_unpacklo_ps(a, b), _mm_unpacklo_ps(c, d));
+        let (norms, scales) = (_mm_movelh_ps(ab, cd), _mm_movehl_ps(cd, ab));
         let sums = _mm_cvtepi32_ps(_mm_sub_epi32(sums, shift));
         let four = _mm_sub_ps(_mm_add_ps(norm, norms), _mm_mul_ps(_mm_mul_ps(factor, scales), sums));
         // SAFETY: four of 64 keys: there are at most so many rows.
