@@ -17,6 +17,7 @@ use crate::search::{Reach, Searched, Slot, TURNS, interleaved};
 use crate::visited::Visited;
 use rayon::prelude::*;
 use std::ops::Range;
+use xc_sparse::rows::group_by;
 use xc_sparse::simd::Isa;
 
 /// Vertices of a task.
@@ -159,22 +160,19 @@ fn rows_of(degree: usize, batch: &[u32], work: impl Fn(&mut Worker, &[u32], &mut
 pub(crate) fn write(codes: &Codes, edges: &mut EdgeRows, batch: &[u32], rows: &[u32], factor: f32) {
     let degree = edges.degree();
     edges.set_all(batch.iter().copied().zip(rows.chunks_exact(degree)));
-    let back =
-        |(&source, row): (&u32, &[u32])| -> Vec<(u32, u32)> { filled(row).iter().map(|&t| (t, source)).collect() };
-    let mut back: Vec<(u32, u32)> = batch.iter().zip(rows.chunks_exact(degree)).flat_map(back).collect();
-    back.par_sort_unstable();
-    let groups: Vec<&[(u32, u32)]> = back.chunk_by(|a, b| a.0 == b.0).collect();
+    let sourced = batch.iter().zip(rows.chunks_exact(degree));
+    let back = sourced.flat_map(|(&source, row)| filled(row).iter().map(move |&target| (target, source)));
+    let groups = group_by(codes.len(), back);
+    let targets: Vec<u32> = (0..codes.len() as u32).filter(|&v| !groups.group(v as usize).is_empty()).collect();
     let (isa, view) = (Isa::current(), edges.view());
-    let numbers: Vec<u32> = (0..groups.len() as u32).collect();
-    let changed = rows_of(degree, &numbers, |worker, numbers, rows| {
+    let changed = rows_of(degree, &targets, |worker, targets, rows| {
         let Worker { prune: scratch, query, keys, candidates, chosen, .. } = worker;
-        for (row, &number) in rows.chunks_exact_mut(degree).zip(numbers) {
-            let group = groups[number as usize];
-            let target = group[0].0;
+        for (row, &target) in rows.chunks_exact_mut(degree).zip(targets) {
             let own = view.of(target);
             chosen.clear();
             chosen.extend_from_slice(own);
-            chosen.extend(group.iter().map(|pair| pair.1).filter(|source| !own.contains(source)));
+            chosen.extend(groups.group(target as usize).iter().filter(|source| !own.contains(source)));
+            chosen[own.len()..].sort_unstable();
             if chosen.len() > degree {
                 codes.row_as_query(target, query);
                 codes.keys(isa, query, chosen, keys);
@@ -185,5 +183,5 @@ pub(crate) fn write(codes: &Codes, edges: &mut EdgeRows, batch: &[u32], rows: &[
             row[..chosen.len()].copy_from_slice(chosen);
         }
     });
-    edges.set_all(groups.iter().map(|group| group[0].0).zip(changed.chunks_exact(degree)));
+    edges.set_all(targets.iter().copied().zip(changed.chunks_exact(degree)));
 }

@@ -267,7 +267,7 @@ impl Graph {
             }
             Refresh::Rebuild => {
                 let fitted = self.fitted;
-                *self = Self::build_of(rows, &self.live_rows(), None, &self.params, observer)?;
+                *self = Self::linked(rows, &self.live_rows(), &self.params, None, observer)?;
                 self.fitted = fitted;
                 return Ok(());
             }

@@ -6,6 +6,7 @@ use crate::graph::Graph;
 use crate::params::{Fitted, SearchParams};
 use crate::query::SCANS_FROM;
 use xc_hash::stream::{Purpose, Stream, name};
+use xc_sparse::rank::RankedBatch;
 use xc_sparse::{DenseMatrix, DenseRows};
 
 /// Widths are tried from here to there.
@@ -39,8 +40,8 @@ impl Graph {
 
     /// Measures what a build has made, and fits a width to it: with queries, or vectors made of its rows.
     pub(crate) fn measure(&mut self, rows: DenseRows<'_>, queries: Option<DenseRows<'_>>) -> Result<(), QueryError> {
-        let sample = self.sample(rows, SAMPLE);
-        self.found_itself = self.recall_of(rows, sample.view());
+        let (sample, nearest) = self.probe(rows);
+        self.found_itself = recall(&self.nearest_to(rows, sample.view(), 0.0), &nearest);
         let queries = queries.unwrap_or(sample.view());
         if !queries.is_empty() {
             self.fit(rows, queries, self.params.top_k, self.params.target_recall)?;
@@ -48,19 +49,24 @@ impl Graph {
         Ok(())
     }
 
-    /// Share of the ten rows nearest to each of a sample that a search of width 0 finds.
-    pub(crate) fn recall_of_itself(&self, rows: DenseRows<'_>) -> f64 {
-        self.recall_of(rows, self.sample(rows, SAMPLE).view())
+    /// Vectors between rows, and the rows nearest to them: of a scan of all codes, which costs half of an
+    /// exact one and finds the same but for ties.
+    fn probe(&self, rows: DenseRows<'_>) -> (DenseMatrix, RankedBatch) {
+        let sample = self.sample(rows, SAMPLE);
+        let nearest = self.nearest_to(rows, sample.view(), SCANS_FROM);
+        (sample, nearest)
     }
 
-    fn recall_of(&self, rows: DenseRows<'_>, sample: DenseRows<'_>) -> f64 {
-        if sample.is_empty() {
-            return 1.0;
-        }
-        let truth = self.exact(rows, sample, USUAL_K, None);
-        let found = self.search_batch(rows, sample, SearchParams { k: USUAL_K, width: 0.0 }, None);
-        // Rows were checked, and these are made of them: no query is refused.
-        found.map_or(0.0, |(found, _)| recall(&found, &truth))
+    fn nearest_to(&self, rows: DenseRows<'_>, sample: DenseRows<'_>, width: f32) -> RankedBatch {
+        let found = self.search_batch(rows, sample, SearchParams { k: USUAL_K, width }, None);
+        // Rows were checked, and the sample is made of them: no query is refused.
+        found.unwrap_or_else(|e| panic!("vectors between rows: {e}")).0
+    }
+
+    /// Share of the ten rows nearest to each of a sample that a search of width 0 finds.
+    pub(crate) fn recall_of_itself(&self, rows: DenseRows<'_>) -> f64 {
+        let (sample, nearest) = self.probe(rows);
+        recall(&self.nearest_to(rows, sample.view(), 0.0), &nearest)
     }
 
     /// The least width that reaches a recall, and the comparisons of all queries at it.
