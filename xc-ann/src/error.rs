@@ -1,6 +1,7 @@
 //! What can be wrong with settings, rows and queries.
 
 use thiserror::Error;
+use xc_sparse::rows::SparseRowError;
 
 /// Why no graph was built.
 #[derive(Clone, Debug, Error, PartialEq)]
@@ -83,6 +84,14 @@ pub enum QueryError {
     NotFinite {
         /// The query, from 0.
         query: usize,
+    },
+    /// Columns that do not ascend, or not as many values.
+    #[error("query {query}: {source}")]
+    Sparse {
+        /// The query, from 0.
+        query: usize,
+        /// What is wrong.
+        source: SparseRowError,
     },
     /// No direction.
     #[error("query {query}: all values are 0, which has no cosine")]

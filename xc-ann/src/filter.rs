@@ -31,7 +31,7 @@ impl std::fmt::Debug for Filter<'_> {
 }
 
 impl Filter<'_> {
-    fn passes(&self, row: u32) -> bool {
+    pub(crate) fn passes(&self, row: u32) -> bool {
         match self {
             Self::Bits(words) => words.get(row as usize / 64).is_some_and(|word| word >> (row % 64) & 1 == 1),
             Self::Test(test) => test(row),

@@ -38,6 +38,9 @@
 //! the weights of a classifier do between two epochs. A graph can be cloned at no cost: threads go on
 //! with the old one while a clone is changed.
 //!
+//! # Sparse rows
+//! [`InvertedIndex`] has lists of rows by column. Its answers are exact.
+//!
 //! # When not to use it
 //! For a thousand rows an exact scan ([`exact`]) will do. For candidates whose
 //! probability has to be known, and rows that change all the time, there is xc-lsh.
@@ -51,13 +54,15 @@
 //! | [`BuildParams`], [`SearchParams`] | settings |
 //! | [`Scratch`] | what a thread searches with |
 //! | [`Filter`] | which rows may be answers |
+//! | [`InvertedIndex`], [`InvertedScratch`] | sparse rows, and what a thread searches them with |
 //! | [`Refresh`], [`Refreshed`] | how a graph follows its rows |
 //! | [`exact`](fn@exact), [`recall`] | all rows compared, and what was found of that |
 //!
 //! # References
 //! `[subramanya2019diskann]` (graph and pruning), `[manohar2024parlayann]` (batches),
 //! `[aguerrebere2023similarity]` (codes with re-ranking), `[aljazzazi2025distance]` (when to stop),
-//! `[chen2024roargraph]` (edges for queries of another kind than rows).
+//! `[chen2024roargraph]` (edges for queries of another kind than rows), `[turtle1995query]` (lists that need
+//! not be read).
 
 #![deny(unsafe_code)] // product/ alone may have it
 
@@ -77,6 +82,7 @@ mod filter;
 mod fit;
 mod graph;
 mod index;
+mod inverted;
 mod items;
 mod metric;
 mod observe;
@@ -97,6 +103,9 @@ pub use file::{KIND, OpenGraphError};
 pub use filter::Filter;
 pub use graph::{Graph, GraphStats};
 pub use index::Index;
+#[cfg(feature = "store")]
+pub use inverted::INVERTED_KIND;
+pub use inverted::{InvertedIndex, InvertedScratch, SparseEffort};
 pub use metric::Metric;
 pub use observe::{Event, NoObserver, Observer};
 pub use params::{BuildParams, Fitted, SearchParams};

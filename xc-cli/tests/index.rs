@@ -241,3 +241,61 @@ fn what_does_not_fit_is_said_in_one_line() {
         );
     }
 }
+
+#[test]
+fn sparse_rows_are_answered_exactly() {
+    let folder = Folder::new();
+    folder.ok("generate --instances 700 --test-instances 40 --features 300 --labels 90 --words 20 --output data");
+    // The scores of all rows, from the text itself.
+    let rows = |name: &str| -> Vec<Vec<(u32, f64)>> {
+        let pair = |pair: &str| pair.split_once(':').map(|(c, v)| (c.parse().unwrap(), v.parse().unwrap()));
+        folder.read(name).lines().skip(1).map(|line| line.split(' ').filter_map(pair).collect()).collect()
+    };
+    let (base, queries) = (rows("data/train.txt"), rows("data/test.txt"));
+    let dot = |a: &[(u32, f64)], b: &[(u32, f64)]| -> f64 {
+        a.iter().map(|(c, v)| b.iter().find(|(of_b, _)| of_b == c).map_or(0.0, |(_, w)| v * w)).sum()
+    };
+    for metric in ["ip", "l2", "cosine"] {
+        let told = json(
+            &folder.ok(&format!("index build --vectors data/train.txt --metric {metric} --output s.index --json")),
+        );
+        assert_eq!((&told["rows"], &told["columns"]), (&700.into(), &300.into()));
+        let found = folder.ok("index search --index s.index --queries data/test.txt --top-k 3");
+        assert_eq!(
+            found,
+            folder.ok("index search --index s.index --queries data/test.txt --top-k 3 --exact --in-memory")
+        );
+        for (line, query) in found.lines().zip(&queries) {
+            let score = |row: &Vec<(u32, f64)>| match metric {
+                "ip" => dot(query, row),
+                "l2" => 2.0 * dot(query, row) - dot(query, query) - dot(row, row),
+                _ => dot(query, row) / (dot(query, query) * dot(row, row)).sqrt(),
+            };
+            let best = base.iter().map(score).fold(f64::MIN, f64::max);
+            let (row, told) = line.split(' ').next().unwrap().split_once(':').unwrap();
+            let told: f64 = told.parse().unwrap();
+            assert!((told - best).abs() < 1e-5 * best.abs().max(1.0), "{metric}: {told}, {best}");
+            assert!((score(&base[row.parse::<usize>().unwrap()]) - told).abs() < 1e-5 * best.abs().max(1.0));
+        }
+    }
+    let told = json(&folder.ok("index evaluate --index s.index --queries data/test.txt --runs 1 --json"));
+    assert!(told["recall"] == 1.0 && told["weights_added"].as_f64().unwrap() > 0.0, "{told}");
+    folder.write("few.txt", "5\n17\n");
+    let found = folder.ok("index search --index s.index --queries data/test.txt --filter few.txt");
+    assert!(found.lines().all(|line| line.split(' ').count() == 2), "{found}");
+    folder.write("rows.npy", npy(9, 300, value));
+    folder.write("text.jsonl", "{\"text\": \"a\", \"labels\": [\"b\"]}\n");
+    folder.write("wide.txt", "1 301 1\n0 300:1\n");
+    for (arguments, expected) in [
+        ("search --index s.index --queries data/test.txt --search-width 0.1", "answers exactly"),
+        ("search --index s.index --queries rows.npy", "the index has sparse rows"),
+        ("search --index s.index --queries wide.txt", "wide.txt"),
+        ("evaluate --index s.index --queries data/test.txt --plot p.svg", "there is no curve"),
+        ("refresh --index s.index --vectors rows.npy", "an index of sparse rows, expected one of vectors"),
+        ("build --vectors data/train.txt --metric ip --output t.index --degree 8", "--degree: an index of sparse rows"),
+        ("build --vectors text.jsonl --metric ip --output t.index", "text.jsonl: jsonl, expected vectors"),
+    ] {
+        let got = folder.xc(&format!("index {arguments}"));
+        assert!(got.code == 2 && got.stderr.contains(expected), "{arguments}: {}", got.stderr);
+    }
+}

@@ -1,5 +1,6 @@
 //! Dense vectors of many instances, left in their `.npy` file where they can be.
 
+use super::Format;
 use super::error::{ArrayProblem, ReadError, ReadErrorKind};
 use super::npy::{NpyError, NpyHeader, check_dense, locate_in, read_npy};
 use super::options::ReadOptions;
@@ -92,6 +93,11 @@ impl Vectors {
             values,
             is_mapped: true,
         }))
+    }
+
+    /// Whether the name of a file says that it holds vectors: one of the endings of [`Vectors::open`], or `.npy`.
+    pub fn has_name(path: &Path) -> bool {
+        VectorFile::of_name(path).is_some() || Format::of_name(path) == Some(Format::Npy)
     }
 
     /// Number of rows.

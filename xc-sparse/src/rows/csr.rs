@@ -80,7 +80,7 @@ impl<'a> SparseRow<'a> {
     }
 
     /// Pairs (feature, value) in ascending order of the feature.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, f32)> + use<'a> {
+    pub fn iter(&self) -> impl Iterator<Item = (u32, f32)> + Clone + use<'a> {
         self.indices.iter().copied().zip(self.values.iter().copied())
     }
 }

@@ -1,6 +1,6 @@
 //! `xc index build`.
 
-use super::{Instances, Watch, build_error, label_error, rows, vectors, vectors_of_width};
+use super::{Instances, Watch, build_error, label_error, rows, sparse, vectors, vectors_of_width};
 use crate::context::{Context, format_bytes};
 use crate::error::CliError;
 use crate::measure::Meter;
@@ -29,11 +29,12 @@ use xc_sparse::store::{ContainerWriter, PART_FOLDER};
 /// Examples:
 ///   xc index build --vectors rows.npy --metric cosine --output my.index
 ///   xc index build --vectors rows.npy --metric ip --fit-queries sample.npy --output my.index
+///   xc index build --vectors rows.txt --metric cosine --output my.index
 ///   xc index build --model my.model --fit-queries train.txt
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, group = clap::ArgGroup::new("of").required(true).args(["vectors", "model"]))]
 pub(super) struct Args {
-    /// The vectors
+    /// The vectors, or sparse rows
     #[arg(long, value_name = "FILE", requires_all = ["metric", "output"])]
     vectors: Option<PathBuf>,
     /// The model whose labels are indexed
@@ -60,7 +61,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "X")]
     factor: Option<f32>,
     #[command(flatten)]
-    instances: Instances,
+    pub(super) instances: Instances,
     /// Answers of a query that the width is fitted for
     #[arg(long, value_name = "K", default_value_t = 10)]
     top_k: usize,
@@ -87,6 +88,11 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         target_recall: args.target_recall,
         ..BuildParams::new(args.metric.unwrap_or(Metric::InnerProduct))
     };
+    if let (Some(path), Some(output)) = (&args.vectors, &args.output)
+        && sparse::holds_rows(path, &args.instances.format)?
+    {
+        return sparse::build(path, output, params.metric, args, context);
+    }
     let built = match (&args.model, &args.vectors, &args.output) {
         (Some(model), ..) => of_labels(model, &params, args, context)?,
         (None, Some(path), Some(output)) => of_vectors(path, output, &params, args, context)?,
@@ -137,6 +143,22 @@ struct Built {
 }
 
 impl Args {
+    /// An option of graphs that is not as it is by default.
+    pub(super) fn of_graph(&self) -> Option<&'static str> {
+        let usual = BuildParams::new(Metric::L2);
+        let given = [
+            ("--degree", self.degree != usual.degree),
+            ("--keep", self.keep != usual.keep),
+            ("--passes", self.passes != usual.passes),
+            ("--factor", self.factor.is_some()),
+            ("--fit-queries", self.instances.fit_queries.is_some()),
+            ("--top-k", self.top_k != usual.top_k),
+            ("--target-recall", self.target_recall != usual.target_recall),
+            ("--min-recall", self.min_recall.is_some()),
+        ];
+        given.into_iter().find(|option| option.1).map(|option| option.0)
+    }
+
     fn check(&self, fitted: Option<Fitted>) -> Result<(), CliError> {
         match (self.min_recall, fitted) {
             (Some(least), Some(fitted)) if fitted.recall < least => Err(CliError::usage(format_args!(

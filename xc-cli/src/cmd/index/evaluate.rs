@@ -1,6 +1,6 @@
 //! `xc index evaluate`.
 
-use super::{Asked, rows};
+use super::{Asked, rows, sparse};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output;
@@ -29,19 +29,19 @@ use xc_sparse::rank::RankedBatch;
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
     #[command(flatten)]
-    asked: Asked,
+    pub(super) asked: Asked,
     /// Measure at this width alone
     #[arg(long, value_name = "W", allow_negative_numbers = true)]
-    search_width: Option<f32>,
+    pub(super) search_width: Option<f32>,
     /// Measure at the least width that finds this share of the best, too
     #[arg(long, value_name = "R", conflicts_with = "search_width")]
-    target_recall: Option<f64>,
+    pub(super) target_recall: Option<f64>,
     /// Runs of all queries at a width; the fastest counts
     #[arg(long, value_name = "N", default_value_t = 3)]
-    runs: usize,
+    pub(super) runs: usize,
     /// A picture of recall and queries a second, SVG
     #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
+    pub(super) plot: Option<PathBuf>,
 }
 
 /// Widths that are tried.
@@ -63,6 +63,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let k = args.asked.top_k;
     if k == 0 || args.runs == 0 {
         return Err(CliError::usage("--top-k and --runs: at least 1 is expected"));
+    }
+    if sparse::is_index(&args.asked.index)? {
+        return sparse::evaluate(args, context);
     }
     if let Some(target) = args.target_recall.filter(|r| !(0.0..=1.0).contains(r)) {
         return Err(CliError::usage(format_args!("--target-recall {target}: a share from 0 to 1 is expected")));
@@ -175,10 +178,18 @@ fn alone(
     filter: Option<&Filter<'_>>,
     params: SearchParams,
 ) -> Result<[f64; 2], QueryError> {
-    let (mut scratch, mut found, mut took) = (Scratch::default(), Vec::new(), Vec::with_capacity(asked.len()));
-    for query in asked.iter() {
+    let (mut scratch, mut found) = (Scratch::default(), Vec::new());
+    percentiles(asked.len(), |query| {
+        index.search(asked.row(query), params, filter, &mut scratch, &mut found).map(|_| ())
+    })
+}
+
+/// The same of whatever answers the query with a number; there is at least one.
+pub(super) fn percentiles<E>(n: usize, mut answer: impl FnMut(usize) -> Result<(), E>) -> Result<[f64; 2], E> {
+    let mut took = Vec::with_capacity(n);
+    for query in 0..n {
         let begin = Instant::now();
-        index.search(query, params, filter, &mut scratch, &mut found)?;
+        answer(query)?;
         took.push(1e6 * begin.elapsed().as_secs_f64());
     }
     took.sort_by(f64::total_cmp);

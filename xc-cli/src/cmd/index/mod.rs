@@ -4,6 +4,7 @@ mod build;
 mod evaluate;
 mod refresh;
 mod search;
+mod sparse;
 
 use crate::context::Context;
 use crate::data::{InputArgs, Queries, QueryRows, read_rows};
@@ -25,8 +26,9 @@ use xc_train::model::IndexError;
 ///
 /// Vectors are rows of an .npy file, or of an .fvecs, .bvecs, .ivecs, .fbin or .u8bin one. An
 /// index is a folder: a graph over 8-bit codes of the rows, and the rows, which rank the
-/// answers. The same rows and options give the same bytes and answers at any number of
-/// threads.
+/// answers. Sparse rows (XC text, svmlight, npz) get lists of rows by column instead, which
+/// answer exactly. The same rows and options give the same bytes and answers at any number
+/// of threads.
 ///
 /// Examples:
 ///   xc index build --vectors rows.npy --metric l2 --output my.index
@@ -76,6 +78,8 @@ struct Asked {
     /// faster
     #[arg(long)]
     in_memory: bool,
+    #[command(flatten)]
+    format: InputArgs,
 }
 
 impl Asked {
@@ -149,6 +153,10 @@ fn rows(vectors: &Vectors) -> DenseRows<'_> {
 }
 
 fn open(path: &Path, in_memory: bool) -> Result<Index, CliError> {
+    if sparse::is_index(path)? {
+        let path = path.display();
+        return Err(CliError::usage(format_args!("{path}: an index of sparse rows, expected one of vectors")));
+    }
     let mode = if in_memory { OpenMode::Read } else { OpenMode::Map };
     Index::open(path, mode).map_err(|e| open_error(&e))
 }

@@ -1,6 +1,6 @@
 //! `xc index search`.
 
-use super::{Asked, rows};
+use super::{Asked, rows, sparse};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output::Output;
@@ -9,6 +9,7 @@ use std::io::{Cursor, Write as _};
 use std::path::PathBuf;
 use xc_ann::{Filter, SearchParams};
 use xc_sparse::io::{write_prediction_jsonl, write_prediction_lines, write_prediction_npz};
+use xc_sparse::rank::RankedBatch;
 
 /// Find the best vectors of an index for each query
 ///
@@ -47,14 +48,10 @@ enum Form {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let mut output = Output::create(&args.output)?;
-    let (index, asked, bits) = args.asked.open()?;
-    let filter = bits.as_deref().map(Filter::Bits);
-    let params = SearchParams { k: args.asked.top_k, width: args.search_width.unwrap_or(index.width()) };
-    let found = if args.exact {
-        context.on_threads(|| index.exact(rows(&asked), params.k, filter.as_ref()))
+    let (found, n_rows) = if sparse::is_index(&args.asked.index)? {
+        sparse::search(&args.asked, args.search_width, context)?
     } else {
-        let found = context.on_threads(|| index.search_batch(rows(&asked), params, filter.as_ref()));
-        found.map_err(|e| CliError::input(&args.asked.queries, &e))?.0
+        search(args, context)?
     };
     context.check_interrupt()?;
     let name = output.name().to_owned();
@@ -64,9 +61,23 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         Form::Jsonl => write_prediction_jsonl(&mut output, &found, None).map_err(failed)?,
         Form::Npz => {
             let mut whole = Cursor::new(Vec::new());
-            write_prediction_npz(&mut whole, &found, index.rows().len()).map_err(failed)?;
+            write_prediction_npz(&mut whole, &found, n_rows).map_err(failed)?;
             output.write_all(whole.get_ref()).map_err(failed)?;
         }
     }
     output.commit()
+}
+
+/// Answers, and how many rows they are of.
+fn search(args: &Args, context: &Context) -> Result<(RankedBatch, usize), CliError> {
+    let (index, asked, bits) = args.asked.open()?;
+    let filter = bits.as_deref().map(Filter::Bits);
+    let params = SearchParams { k: args.asked.top_k, width: args.search_width.unwrap_or(index.width()) };
+    let found = if args.exact {
+        context.on_threads(|| index.exact(rows(&asked), params.k, filter.as_ref()))
+    } else {
+        let found = context.on_threads(|| index.search_batch(rows(&asked), params, filter.as_ref()));
+        found.map_err(|e| CliError::input(&args.asked.queries, &e))?.0
+    };
+    Ok((found, index.rows().len()))
 }

@@ -1,0 +1,290 @@
+//! Queries of an inverted index.
+
+use super::add::{add_list, count_at_least, each_at_least};
+use super::{InvertedIndex, square};
+use crate::error::QueryError;
+use crate::filter::Filter;
+use crate::items::is_beyond;
+use crate::metric::Metric;
+use rayon::prelude::*;
+use xc_sparse::rank::{RankedBatch, Scored, TopK};
+use xc_sparse::{Rows, SparseRow, parallel};
+
+/// Queries of a task of a batch.
+const SOME: usize = 16;
+/// Reading a sum in order is cheaper than adding to one out of order, by this.
+const IN_ORDER: u64 = 8;
+/// A sum of no products: no sum with a product but that of nothing is.
+const UNTOUCHED: f32 = -0.0;
+
+/// What a thread searches with.
+#[derive(Clone, Debug, Default)]
+pub struct InvertedScratch {
+    sums: Vec<f32>,
+    /// The query by column; 0 between searches.
+    query: Vec<f32>,
+    terms: Vec<Term>,
+    best: TopK,
+    left: Vec<u32>,
+}
+
+/// What a search read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SparseEffort {
+    /// Weights of lists that were added.
+    pub added: u64,
+    /// Weights of the query's lists that were left.
+    pub left: u64,
+    /// Rows scored from their own values.
+    pub exact: u64,
+}
+
+impl std::ops::AddAssign for SparseEffort {
+    fn add_assign(&mut self, other: Self) {
+        self.added += other.added;
+        self.left += other.left;
+        self.exact += other.exact;
+    }
+}
+
+/// A column of the query.
+#[derive(Clone, Copy, Debug)]
+struct Term {
+    column: u32,
+    factor: f32,
+    /// The least and the most that it adds to a sum.
+    least: f64,
+    most: f64,
+    len: u64,
+}
+
+impl InvertedIndex {
+    /// The `k` best rows of a query, best first, of equal scores the lower row: those of a comparison with all
+    /// rows. A row that shares no column with the query has an inner product of 0 and may be an answer; under
+    /// the cosine a row of zeros is none.
+    ///
+    /// # Errors
+    /// See [`QueryError`].
+    pub fn nearest(
+        &self,
+        query: SparseRow<'_>,
+        k: usize,
+        scratch: &mut InvertedScratch,
+    ) -> Result<Vec<Scored>, QueryError> {
+        let mut out = Vec::new();
+        self.search(query, k, None, scratch, &mut out)?;
+        Ok(out)
+    }
+
+    /// [`InvertedIndex::nearest`] among the rows that pass a filter.
+    ///
+    /// *Cost*: a pass over all sums, and the weights of the query's columns but for those of long lists that
+    /// change nothing.
+    ///
+    /// # Errors
+    /// See [`QueryError`].
+    pub fn search(
+        &self,
+        query: SparseRow<'_>,
+        k: usize,
+        filter: Option<&Filter<'_>>,
+        scratch: &mut InvertedScratch,
+        out: &mut Vec<Scored>,
+    ) -> Result<SparseEffort, QueryError> {
+        let effort = self.answer(0, query, k, filter, scratch)?;
+        out.clear();
+        out.extend_from_slice(scratch.best.sorted());
+        Ok(effort)
+    }
+
+    /// [`InvertedIndex::search`] for many queries, which the ambient threads share.
+    ///
+    /// # Errors
+    /// See [`QueryError`].
+    pub fn search_batch(
+        &self,
+        queries: Rows<'_>,
+        k: usize,
+        filter: Option<&Filter<'_>>,
+    ) -> Result<(RankedBatch, SparseEffort), QueryError> {
+        if queries.n_features() != self.n_columns {
+            return Err(QueryError::Width { found: queries.n_features(), expected: self.n_columns });
+        }
+        let part = |scratch: &mut InvertedScratch, first: usize| {
+            let (mut found, mut effort) = (RankedBatch::new(), SparseEffort::default());
+            for query in first..queries.len().min(first + SOME) {
+                effort += self.answer(query, queries.row(query), k, filter, scratch)?;
+                found.push_row(scratch.best.sorted());
+            }
+            Ok((found, effort))
+        };
+        let firsts = (0..queries.len()).step_by(SOME).collect::<Vec<_>>();
+        let parts: Vec<(RankedBatch, SparseEffort)> = if parallel::in_pool() || firsts.len() > 1 {
+            firsts.into_par_iter().map_init(InvertedScratch::default, part).collect::<Result<_, QueryError>>()?
+        } else {
+            let mut scratch = InvertedScratch::default();
+            firsts.into_iter().map(|first| part(&mut scratch, first)).collect::<Result<_, QueryError>>()?
+        };
+        let (mut all, mut effort) = (RankedBatch::new(), SparseEffort::default());
+        for (part, of_part) in parts {
+            all.append(&part);
+            effort += of_part;
+        }
+        Ok((all, effort))
+    }
+
+    fn check(&self, number: usize, query: SparseRow<'_>) -> Result<f64, QueryError> {
+        query.check().map_err(|source| QueryError::Sparse { query: number, source })?;
+        if let Some(&last) = query.indices.last().filter(|&&last| last as usize >= self.n_columns) {
+            return Err(QueryError::Width { found: last as usize + 1, expected: self.n_columns });
+        }
+        let squares = square(query);
+        if is_beyond(squares) {
+            return Err(QueryError::NotFinite { query: number });
+        }
+        if self.metric.is_angular() && squares == 0.0 {
+            return Err(QueryError::Zero { query: number });
+        }
+        Ok(squares)
+    }
+
+    /// Leaves the answers in `scratch.best`.
+    fn answer(
+        &self,
+        number: usize,
+        query: SparseRow<'_>,
+        k: usize,
+        filter: Option<&Filter<'_>>,
+        scratch: &mut InvertedScratch,
+    ) -> Result<SparseEffort, QueryError> {
+        let of_query = self.check(number, query)?;
+        let mut effort = SparseEffort::default();
+        scratch.best.reset(k);
+        if k == 0 || self.is_empty() {
+            return Ok(effort);
+        }
+        self.begin(query, scratch);
+        let passes = |row: u32| filter.is_none_or(|filter| filter.passes(row));
+        let InvertedScratch { sums, query: dense, terms, best, left } = scratch;
+        let (least, most) = (terms.iter().map(|t| t.least).sum::<f64>(), terms.iter().map(|t| t.most).sum::<f64>());
+        // What is to come lies in here, and all that rounding may have changed is below `error`.
+        let (mut open, all) = (most - least, most - least);
+        let largest = terms.iter().map(|t| t.most.max(-t.least)).sum::<f64>();
+        let squares = self.squares.iter().fold(0.0f32, |most, &s| most.max(s));
+        let largest = largest + if self.metric == Metric::L2 { f64::from(squares) } else { 0.0 };
+        let error = largest * (terms.len() + 4) as f64 * f64::from(f32::EPSILON);
+        // Sums beyond what a float holds say nothing: all rows are scored.
+        let is_small = largest < f64::from(f32::MAX) / 4.0;
+        let mut unread: u64 = terms.iter().map(|t| t.len).sum();
+        let mut looked_at = all;
+        let mut limit = f32::NEG_INFINITY;
+        for term in terms.iter().take_while(|_| is_small) {
+            let looks = open <= 0.5 * looked_at && unread > sums.len() as u64 / IN_ORDER * 2;
+            if looks {
+                looked_at = open;
+                let reached = below(reached(sums, k, &passes, best), open + 2.0 * error);
+                // A row's own values are read out of order too, and their columns.
+                if 2 * self.mean_len() * count_at_least(sums, reached) as u64 <= unread {
+                    limit = reached;
+                    break;
+                }
+            }
+            let (rows, weights) = self.list(term.column);
+            add_list(sums, term.factor, rows, weights);
+            (effort.added, unread) = (effort.added + term.len, unread - term.len);
+            open = (open - (term.most - term.least)).max(0.0);
+        }
+        if is_small && unread == 0 {
+            limit = below(reached(sums, k, &passes, best), 2.0 * error);
+        }
+        left.clear();
+        each_at_least(sums, limit, |row, _| {
+            left.push(row);
+            limit
+        });
+        effort.left = unread;
+        let is_whole = unread == 0 && self.metric != Metric::L2;
+        best.reset(k);
+        for &row in &*left {
+            if !passes(row) {
+                continue;
+            }
+            // Of many rows without a column of the query each is an answer where there are too few others.
+            if is_whole && sums[row as usize].to_bits() == UNTOUCHED.to_bits() {
+                best.push(Scored { label: row, score: 0.0 });
+            } else if let Some(score) = self.score(row as usize, dense, of_query) {
+                best.push(Scored { label: row, score });
+                effort.exact += 1;
+            }
+        }
+        query.indices.iter().for_each(|&column| dense[column as usize] = 0.0);
+        Ok(effort)
+    }
+
+    /// Sums before anything is added, the query by column, and its terms: those that add most for their
+    /// length first.
+    fn begin(&self, query: SparseRow<'_>, scratch: &mut InvertedScratch) {
+        let InvertedScratch { sums, query: dense, terms, .. } = scratch;
+        sums.clear();
+        match self.metric {
+            Metric::InnerProduct => sums.resize(self.len(), UNTOUCHED),
+            Metric::L2 => sums.extend(self.squares.iter().map(|square| -square)),
+            Metric::Cosine => {
+                sums.extend(self.squares.iter().map(|&s| if s > 0.0 { UNTOUCHED } else { f32::NEG_INFINITY }));
+            }
+        }
+        dense.resize(self.n_columns, 0.0);
+        terms.clear();
+        let scale = if self.metric == Metric::L2 { 2.0 } else { 1.0 };
+        for (column, value) in query.iter() {
+            dense[column as usize] = value;
+            let factor = scale * value;
+            let ends = [0, 1].map(|end| f64::from(factor) * f64::from(self.spans[2 * column as usize + end]));
+            let len = self.lists[column as usize + 1] - self.lists[column as usize];
+            let (least, most) = (ends[0].min(ends[1]).min(0.0), ends[0].max(ends[1]).max(0.0));
+            if len > 0 && most > least {
+                terms.push(Term { column, factor, least, most, len });
+            }
+        }
+        let worth = |term: &Term| (term.most - term.least) / term.len as f64;
+        terms.sort_by(|a, b| worth(b).total_cmp(&worth(a)).then(a.column.cmp(&b.column)));
+    }
+
+    /// Values of a row, on average.
+    fn mean_len(&self) -> u64 {
+        (self.nnz() / self.len().max(1)) as u64 + 1
+    }
+
+    /// The score of a row, from its own values; none of a row without a direction.
+    fn score(&self, row: usize, query: &[f32], of_query: f64) -> Option<f32> {
+        let row = self.row(row);
+        let product: f64 = row.iter().map(|(c, v)| f64::from(query[c as usize]) * f64::from(v)).sum();
+        match self.metric {
+            Metric::InnerProduct => Some(product as f32 + 0.0),
+            Metric::L2 => Some((2.0 * product - of_query - square(row)).min(0.0) as f32 + 0.0),
+            Metric::Cosine => {
+                let squares = square(row);
+                (squares > 0.0).then(|| (product / (squares * of_query).sqrt()) as f32 + 0.0)
+            }
+        }
+    }
+}
+
+/// The k-th largest sum of the rows that pass; minus infinity where there are fewer.
+fn reached(sums: &[f32], k: usize, passes: &dyn Fn(u32) -> bool, best: &mut TopK) -> f32 {
+    best.reset(k);
+    each_at_least(sums, best.threshold(), |row, sum| {
+        if passes(row) {
+            best.push(Scored { label: row, score: sum });
+        }
+        best.threshold()
+    });
+    best.kth().map_or(f32::NEG_INFINITY, |kth| kth.score)
+}
+
+/// A number that is less by at least `by`.
+fn below(from: f32, by: f64) -> f32 {
+    let exact = f64::from(from) - by;
+    let nearest = exact as f32;
+    if f64::from(nearest) > exact { nearest.next_down() } else { nearest }
+}
