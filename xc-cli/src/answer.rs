@@ -109,7 +109,7 @@ impl Only {
 pub(crate) fn query_error(error: &BatchError, first: usize, input: &str) -> CliError {
     match error.source {
         QueryError::Beam => CliError::usage("--beam 0: at least 1 is expected"),
-        QueryError::NoIndex => CliError::usage(format_args!("--search-width: {}", error.source)),
+        QueryError::NoIndex | QueryError::NoWidth => CliError::usage(format_args!("--search-width: {}", error.source)),
         QueryError::SearchWidth { width } => {
             CliError::usage(format_args!("--search-width {width}: a number above -1 is expected"))
         }

@@ -159,14 +159,50 @@ fn labels_of_a_model_are_found_by_its_index() {
     assert!(got.code == 2 && got.stderr.contains("has no vectors of labels"), "{}", got.stderr);
     let got = folder.xc("predict --model t --input data/test.txt --exact");
     assert!(got.code == 2 && got.stderr.contains("--exact: the model is of kind \"tree\""), "{}", got.stderr);
-    folder.ok("train uniform --train data/train.txt --model u --epochs 1");
-    let got = folder.xc("index build --model u");
-    assert!(got.code == 2 && got.stderr.contains("connects labels with all units"), "{}", got.stderr);
     std::fs::remove_dir_all(folder.path("m/index")).unwrap();
     folder.write("rows.npy", npy(900, 20, value));
     folder.ok("index build --vectors rows.npy --metric ip --output m/index");
     let got = aloud("predict --model m --input data/test.txt --top-k 5");
     assert!(got.code == 0 && got.stderr.contains("does not answer"), "{}", got.stderr);
+}
+
+#[test]
+fn lists_of_a_sparse_output_layer_answer_as_all_labels_do() {
+    let folder = Folder::new();
+    folder.ok("generate --instances 900 --test-instances 70 --features 500 --labels 700 --words 30 --output data");
+    let train = |epochs: u32| {
+        folder
+            .ok(&format!("train uniform --train data/train.txt --model u --network.intermediate 900 --epochs {epochs}"))
+    };
+    train(2);
+    let predict = |options: &str| folder.ok(&format!("predict --model u --input data/test.txt --top-k 9 {options}"));
+    let one_by_one = |options: &str| {
+        let lines = std::fs::File::open(folder.path("data/test.txt")).unwrap();
+        let mut command = folder.command(&format!("predict --model u --input - --top-k 9 --quiet {options}"));
+        run(command.stdin(lines)).quiet_success()
+    };
+    let without = predict("");
+    for option in ["--fit-queries data/train.txt", "--degree 8"] {
+        let got = folder.xc(&format!("index build --model u {option}"));
+        assert!(got.code == 2 && got.stderr.contains("no graph to fit"), "{}", got.stderr);
+    }
+    let told = json(&folder.ok("index build --model u --json"));
+    assert_eq!((&told["labels"], &told["columns"]), (&700.into(), &901.into()));
+    for answers in [predict(""), predict("--exact"), one_by_one(""), one_by_one("--exact")] {
+        assert_eq!(answers, without);
+    }
+    let got = folder.xc("predict --model u --input data/test.txt --search-width 0.1");
+    assert!(
+        got.code == 2 && got.stderr.contains("--search-width: the index of a sparse output layer"),
+        "{}",
+        got.stderr
+    );
+    train(3);
+    let got = run(&mut folder.command("predict --model u --input data/test.txt --top-k 9"));
+    assert!(got.code == 0 && got.stderr.contains("an index of other weights"), "{}", got.stderr);
+    folder.ok("index refresh --model u");
+    assert_eq!(one_by_one(""), predict("--exact"));
+    assert_ne!(predict(""), without);
 }
 
 #[test]

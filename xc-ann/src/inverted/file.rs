@@ -16,6 +16,15 @@ impl InvertedIndex {
     /// The folder cannot be written.
     pub fn save(&self, folder: &Path) -> Result<(), WriteError> {
         let mut writer = ContainerWriter::create(folder, INVERTED_KIND)?;
+        self.write(&mut writer)?;
+        writer.finish()
+    }
+
+    /// Adds the arrays and parameters of the index to a container.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {
         writer.set_parameter("metric", self.metric.name());
         writer.set_parameter("n_rows", self.len());
         writer.set_parameter("n_columns", self.n_columns);
@@ -26,20 +35,27 @@ impl InvertedIndex {
         writer.add("values", ArrayRef::new(&self.values[..], &nnz))?;
         writer.add("lists", ArrayRef::new(&self.lists[..], &[self.lists.len()]))?;
         writer.add("rows", ArrayRef::new(&self.rows[..], &nnz))?;
-        writer.add("weights", ArrayRef::new(&self.weights[..], &nnz))?;
-        writer.finish()
+        writer.add("weights", ArrayRef::new(&self.weights[..], &nnz))
     }
 
     /// Opens what [`InvertedIndex::save`] wrote.
-    ///
-    /// *Cost*: a pass over all arrays, after which no search panics, whatever they hold.
     ///
     /// # Errors
     /// See [`OpenGraphError`].
     pub fn open(folder: &Path, mode: OpenMode) -> Result<Self, OpenGraphError> {
         let container = Container::open(folder, mode)?;
         container.expect_kind(INVERTED_KIND)?;
-        let bad = |what| OpenGraphError::Graph { path: folder.to_owned(), what };
+        Self::read(&container)
+    }
+
+    /// The index of a container.
+    ///
+    /// *Cost*: a pass over all arrays, after which no search panics, whatever they hold.
+    ///
+    /// # Errors
+    /// See [`OpenGraphError`].
+    pub fn read(container: &Container) -> Result<Self, OpenGraphError> {
+        let bad = |what| OpenGraphError::Graph { path: container.folder().to_owned(), what };
         let (n, n_columns): (usize, usize) = (container.parameter("n_rows")?, container.parameter("n_columns")?);
         let (nnz, metric): (usize, Metric) = (container.parameter("nnz")?, container.parameter("metric")?);
         if n >= u32::MAX as usize || n_columns > u32::MAX as usize {

@@ -38,6 +38,7 @@
 
 mod file;
 mod input;
+mod lists;
 #[cfg(feature = "train")]
 mod memory;
 mod nearest;

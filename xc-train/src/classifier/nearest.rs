@@ -9,13 +9,17 @@
 //! A constant added to all biases changes no ranking; `s` balances the last value of labels and of
 //! queries against the others, as codes have a scale for each vector.
 
+use super::lists::{LabelLists, ListScratch};
 use super::{Classifier, Output};
 use crate::encoder::Stack;
+use crate::head::sparse::OneScratch;
 use crate::step::in_memory;
-use crate::{Activations, Batch, Encoder, Features, Mode};
+use crate::{Activations, Batch, Encoder, Features, Loss, Mode};
 use std::sync::Arc;
 use thiserror::Error;
-use xc_ann::{BuildError, BuildParams, Graph, Metric, Observer, OpenGraphError, Refresh, Refreshed, SearchParams};
+use xc_ann::{
+    BuildError, BuildParams, Graph, InvertedIndex, Metric, Observer, OpenGraphError, Refresh, Refreshed, SearchParams,
+};
 use xc_sparse::buffer::FloatBuffer;
 use xc_sparse::dense::dot;
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
@@ -25,17 +29,29 @@ use xc_sparse::{DenseMatrix, DenseRows};
 /// An index over the labels of a classifier, made by [`Classifier::build_index`].
 #[derive(Clone, Debug)]
 pub struct LabelIndex {
-    graph: Arc<Graph>,
-    /// What the last value of a label is divided by, and that of a query is.
-    scale: f32,
+    searched: Searched,
+}
+
+/// How labels are found.
+#[derive(Clone, Debug)]
+pub(super) enum Searched {
+    /// Labels that are vectors of all units.
+    Near {
+        /// The graph over them.
+        graph: Arc<Graph>,
+        /// What the last value of a label is divided by, and that of a query is.
+        scale: f32,
+    },
+    /// Labels that are connected with some units.
+    Lists(LabelLists),
 }
 
 /// Why labels have no index.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LabelIndexError {
-    /// Labels that are not vectors of all units.
-    #[error("an index needs an output layer that connects labels with all units; this one is {head}")]
+    /// Labels that are not vectors of units.
+    #[error("an index needs an output layer that connects each label with units; this one is {head}")]
     Head {
         /// What it is.
         head: &'static str,
@@ -152,8 +168,9 @@ impl Classifier {
         Ok(if scale.is_finite() && scale > 0.0 { scale.clamp(0.01, 100.0) } else { 1.0 })
     }
 
-    /// Builds an index over the labels, for `queries` like these: units are another kind of vectors than
-    /// labels are.
+    /// Builds an index over the labels: a graph for `queries` like these, as units are another kind of
+    /// vectors than labels are; or, of a sparse output layer, lists of labels by unit, whose answers are those
+    /// of all labels and which need no settings.
     ///
     /// *Cost*: that of [`Graph::build_for`]. *Memory*: 4 bytes a weight beside the graph, while it is
     /// built.
@@ -169,12 +186,15 @@ impl Classifier {
         params: &BuildParams,
         observer: &dyn Observer,
     ) -> Result<LabelIndex, LabelIndexError> {
+        if let Output::Sparse(head) = self.network().head() {
+            return Ok(LabelIndex { searched: Searched::Lists(LabelLists::new(head)?) });
+        }
         let params = BuildParams { metric: Metric::InnerProduct, ..*params };
         let scale = self.balance(queries)?;
         let labels = self.label_vectors(scale)?;
         let asked = queries.map(|queries| self.query_vectors(queries, scale));
         let graph = Graph::build_for(labels.view(), asked.as_ref().map(DenseMatrix::view), &params, observer)?;
-        Ok(LabelIndex { graph: Arc::new(graph), scale })
+        Ok(LabelIndex { searched: Searched::Near { graph: Arc::new(graph), scale } })
     }
 
     /// Bytes that building an index takes, and the index.
@@ -182,12 +202,15 @@ impl Classifier {
     /// # Errors
     /// See [`LabelIndexError::Head`].
     pub fn index_bytes(&self, params: &BuildParams) -> Result<usize, LabelIndexError> {
+        if let Output::Sparse(head) = self.network().head() {
+            return Ok(LabelLists::bytes(head));
+        }
         self.label_weights()?;
         let (n, width) = (self.n_labels(), self.n_units() + 1);
         Ok(4 * n * width + Graph::bytes(n, width, params))
     }
 
-    /// Brings an index up to labels that moved; see [`Graph::refresh`].
+    /// Brings an index up to labels that moved; see [`Graph::refresh`]. Lists are made anew.
     ///
     /// # Errors
     /// See [`LabelIndexError`].
@@ -202,10 +225,19 @@ impl Classifier {
         observer: &dyn Observer,
     ) -> Result<Refreshed, LabelIndexError> {
         index.check(self)?;
-        let labels = self.label_vectors(index.scale)?;
-        let asked = queries.map(|queries| self.query_vectors(queries, index.scale));
-        let asked = asked.as_ref().map(DenseMatrix::view);
-        Ok(Arc::make_mut(&mut index.graph).refresh(labels.view(), asked, policy, observer)?)
+        match (&mut index.searched, self.network().head()) {
+            (Searched::Lists(lists), Output::Sparse(head)) => {
+                *lists = LabelLists::new(head)?;
+                Ok(Refreshed { policy: Refresh::Rebuild, before: 1.0, after: 1.0 })
+            }
+            (Searched::Lists(_), _) => panic!("lists of a layer that was checked"),
+            (Searched::Near { graph, scale }, _) => {
+                let labels = self.label_vectors(*scale)?;
+                let asked = queries.map(|queries| self.query_vectors(queries, *scale));
+                let asked = asked.as_ref().map(DenseMatrix::view);
+                Ok(Arc::make_mut(graph).refresh(labels.view(), asked, policy, observer)?)
+            }
+        }
     }
 
     /// Answers with the index from now on.
@@ -214,7 +246,6 @@ impl Classifier {
     /// It was made for another output layer.
     pub fn set_index(&mut self, index: Option<LabelIndex>) -> Result<(), LabelIndexError> {
         if let Some(index) = &index {
-            self.label_weights()?;
             index.check(self)?;
         }
         self.index = index;
@@ -237,18 +268,30 @@ impl Classifier {
         near: &mut NearScratch,
         out: &mut RankedBatch,
     ) -> Result<(), xc_ann::QueryError> {
-        let NearScratch { queries, found, search, one, logits, buffer, top } = near;
+        let NearScratch { queries, found, search, one, logits, buffer, top, lists } = near;
+        let (graph, scale) = match (&index.searched, self.network().head()) {
+            (Searched::Near { graph, scale }, _) => (graph, *scale),
+            (Searched::Lists(of_units), Output::Sparse(head)) => {
+                out.clear();
+                for row in 0..units.len() {
+                    of_units.rank(head, units.row(row), k, (&mut lists.0, &mut lists.1), one)?;
+                    out.push_row(one);
+                }
+                return Ok(());
+            }
+            (Searched::Lists(_), _) => panic!("lists of a layer that was checked"),
+        };
         queries.clear();
-        push_queries(units, index.scale, queries);
+        push_queries(units, scale, queries);
         let params = SearchParams { k: xc_ann::spared(k).min(self.n_labels()), width };
         let n_units = units.width();
         let rows = DenseRows::new(queries, n_units + 1);
         found.clear();
         if rows.len() == 1 {
-            index.graph.search_codes(rows.row(0), params, None, search, one)?;
+            graph.search_codes(rows.row(0), params, None, search, one)?;
             found.push_row(one);
         } else {
-            *found = index.graph.search_codes_batch(rows, params, None)?.0;
+            *found = graph.search_codes_batch(rows, params, None)?.0;
         }
         let (weights, bias) = self.label_weights().unwrap_or_else(|e| panic!("an index that was set: {e}"));
         buffer.resize(n_units, 0.0);
@@ -285,38 +328,80 @@ pub(super) struct NearScratch {
     one: Vec<Scored>,
     buffer: Vec<f32>,
     top: TopK,
+    lists: (ListScratch, OneScratch),
 }
 
 const SCALE: &str = "bias_scale";
 
 impl LabelIndex {
-    /// The graph over labels.
-    pub fn graph(&self) -> &Graph {
-        &self.graph
+    /// The graph over labels, where they are vectors of all units.
+    pub fn graph(&self) -> Option<&Graph> {
+        match &self.searched {
+            Searched::Near { graph, .. } => Some(graph),
+            Searched::Lists(_) => None,
+        }
     }
 
-    /// The search width that was fitted, and 0.1 where there was nothing to fit.
+    /// The lists of labels by unit, where they are connected with some.
+    pub fn lists(&self) -> Option<&InvertedIndex> {
+        match &self.searched {
+            Searched::Near { .. } => None,
+            Searched::Lists(lists) => Some(&lists.index),
+        }
+    }
+
+    /// The search width that was fitted, and 0.1 where there was nothing to fit. Lists have none.
     pub fn width(&self) -> f32 {
-        self.graph.fitted().map_or(0.1, |fitted| fitted.width)
+        self.graph().and_then(Graph::fitted).map_or(0.1, |fitted| fitted.width)
+    }
+
+    /// Whether so many queries together are answered by it: lists leave many, and scores that depend on all
+    /// labels, to a pass over all of them, which has the same answers.
+    pub(super) fn answers(&self, n_queries: usize, loss: Loss) -> bool {
+        self.graph().is_some() || LabelLists::pays(n_queries) && loss.is_separable()
     }
 
     fn check(&self, classifier: &Classifier) -> Result<(), LabelIndexError> {
-        let (labels, width) = (self.graph.n_rows_needed(), self.graph.width().saturating_sub(1));
-        let (expected_labels, expected_width) = (classifier.n_labels(), classifier.n_units());
-        let is_whole = labels == expected_labels && self.graph.len() == labels;
-        if is_whole && width == expected_width && self.graph.params().metric == Metric::InnerProduct {
+        let is_sparse = matches!(classifier.network().head(), Output::Sparse(_));
+        let (labels, columns, is_whole) = match &self.searched {
+            Searched::Near { graph, .. } => {
+                classifier.label_weights()?;
+                let labels = graph.n_rows_needed();
+                (labels, graph.width(), graph.len() == labels && graph.params().metric == Metric::InnerProduct)
+            }
+            Searched::Lists(lists) => {
+                let is_whole = is_sparse && lists.index.metric() == Metric::InnerProduct;
+                (lists.index.len(), lists.index.n_columns(), is_whole)
+            }
+        };
+        let (width, expected_labels, expected_width) =
+            (columns.saturating_sub(1), classifier.n_labels(), classifier.n_units());
+        if is_whole && labels == expected_labels && width == expected_width {
             return Ok(());
         }
         Err(LabelIndexError::Shape { labels, width, expected_labels, expected_width })
     }
 
-    /// Adds the index to a container of kind [`xc_ann::KIND`].
+    /// The kind of a container that it stands in.
+    pub fn kind(&self) -> &'static str {
+        match &self.searched {
+            Searched::Near { .. } => xc_ann::KIND,
+            Searched::Lists(_) => xc_ann::INVERTED_KIND,
+        }
+    }
+
+    /// Adds the index to a container of its kind.
     ///
     /// # Errors
     /// The container refuses.
     pub fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {
-        writer.set_parameter(SCALE, self.scale);
-        self.graph.write(writer)
+        match &self.searched {
+            Searched::Near { graph, scale } => {
+                writer.set_parameter(SCALE, *scale);
+                graph.write(writer)
+            }
+            Searched::Lists(lists) => lists.index.write(writer),
+        }
     }
 
     /// The index of a container, as [`LabelIndex::write`] wrote it.
@@ -326,12 +411,17 @@ impl LabelIndex {
     /// # Errors
     /// See [`LabelIndexError`].
     pub fn of(container: &Container) -> Result<Self, LabelIndexError> {
+        if container.kind() == xc_ann::INVERTED_KIND {
+            let index = Arc::new(InvertedIndex::read(container)?);
+            return Ok(Self { searched: Searched::Lists(LabelLists { index }) });
+        }
         container.expect_kind(xc_ann::KIND)?;
         let scale: f32 = container.parameter(SCALE)?;
         if !(scale.is_finite() && scale > 0.0) {
             let what = "parameter bias_scale, expected a number above 0";
             return Err(OpenGraphError::Graph { path: container.folder().to_owned(), what }.into());
         }
-        Ok(Self { graph: Arc::new(Graph::read(container)?), scale })
+        let graph = Arc::new(Graph::read(container)?);
+        Ok(Self { searched: Searched::Near { graph, scale } })
     }
 }

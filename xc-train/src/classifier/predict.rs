@@ -1,6 +1,6 @@
 //! Answers: labels ranked by their logits, then scored.
 
-use super::nearest::NearScratch;
+use super::nearest::{LabelIndex, NearScratch};
 use super::{Classifier, Input, InputKind, Output};
 use crate::encoder::Stack;
 use crate::head::sparse::OneScratch;
@@ -270,7 +270,8 @@ impl Classifier {
         let not_finite = |at: usize| PredictError::NotFinite { query: first + at };
         // Scores of all labels, where the loss does not make each of its own logit.
         let mut of_all: Option<&Activations> = None;
-        let index = self.index.as_ref().filter(|_| matches!(only, Only::Near(_)));
+        let answers = |index: &&LabelIndex| matches!(only, Only::Near(_)) && index.answers(batch.len(), loss);
+        let index = self.index.as_ref().filter(answers);
         match (self.network.head(), only, index) {
             (_, Only::Near(width), Some(index)) => {
                 in_memory(self.network.encoder().forward(batch, Mode::Predict, vectors, encoder));
@@ -315,7 +316,7 @@ impl Classifier {
         let mut of_found = &mut near.logits[..];
         for (at, best) in ranked.best.iter().enumerate() {
             best.clone_into(row);
-            let found = index.map(|_| near.found.row(at));
+            let found = index.filter(|index| index.graph().is_some()).map(|_| near.found.row(at));
             match (of_all, found) {
                 (Some(all), _) => scores.pick(row, all.row(at)),
                 (None, Some(found)) if !loss.is_separable() => {

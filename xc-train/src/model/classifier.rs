@@ -69,6 +69,9 @@ fn only<'a>(classifier: &Classifier, ask: &Ask<'a>) -> Result<Only<'a>, QueryErr
     Ok(match (ask.candidates, classifier.index()) {
         (Candidates::Labels(labels), _) => Only::Labels(labels),
         (Candidates::ByQuery { rows, first }, _) => Only::Rows { rows, first },
+        (Candidates::All, Some(index)) if ask.search.width.is_some() && index.graph().is_none() => {
+            return Err(QueryError::NoWidth);
+        }
         (Candidates::All, Some(index)) if !ask.search.exact => {
             Only::Near(ask.search.width.unwrap_or_else(|| index.width()))
         }

@@ -58,12 +58,14 @@ fn age(steps: Option<i64>) -> String {
 }
 
 const WEIGHTS: &str = "weights_xxh3";
+/// Arrays of output layers.
+const LAYER: [&str; 4] = ["head.weights", "head.bias", "head.indices", "head.starts"];
 const STEPS: &str = "steps";
 
-/// What the weights and biases of the output layer hash to.
+/// What the arrays of the output layer hash to.
 fn hash_of(container: &Container) -> String {
-    let hashes = ["head.weights", "head.bias"].map(|name| container.entry(name).map_or("", |entry| &*entry.xxh3));
-    hashes.join("-")
+    let hashes = LAYER.iter().filter_map(|name| container.entry(name)).map(|entry| &*entry.xxh3);
+    hashes.collect::<Vec<_>>().join("-")
 }
 
 /// Steps that the model was trained for, where its folder says so.
@@ -181,7 +183,7 @@ impl Model {
     /// The folder cannot be written.
     pub fn save_index(&self, index: &LabelIndex, folder: Option<&Path>) -> Result<(), IndexError> {
         let own = self.container.folder().join(PART_FOLDER);
-        let mut writer = ContainerWriter::create(folder.unwrap_or(&own), xc_ann::KIND)?;
+        let mut writer = ContainerWriter::create(folder.unwrap_or(&own), index.kind())?;
         writer.set_parameter(WEIGHTS, hash_of(&self.container));
         if let Some(steps) = steps_of(&self.container) {
             writer.set_parameter(STEPS, steps);

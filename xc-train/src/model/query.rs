@@ -260,6 +260,9 @@ pub enum QueryError {
     /// A search width for a model without an index.
     #[error("no index of the labels that is as new as the weights; `xc index build --model` makes one")]
     NoIndex,
+    /// A search width for an index whose answers are exact.
+    #[error("the index of a sparse output layer answers exactly")]
+    NoWidth,
     /// A search width that is none.
     #[error("search width {width}, expected a number above -1")]
     SearchWidth {

@@ -24,7 +24,8 @@ use xc_sparse::store::{ContainerWriter, PART_FOLDER};
 /// With --model the vectors are those of the labels: weights and biases of an output layer
 /// that connects each label with all units. The index stands in the model's folder, and
 /// xc predict scores the labels that it finds. Fit it to instances (--fit-queries): labels
-/// are another kind of vectors than what the network makes of instances.
+/// are another kind of vectors than what the network makes of instances. A sparse output
+/// layer gets lists of labels by unit, and a query alone the answers of all labels sooner.
 ///
 /// Examples:
 ///   xc index build --vectors rows.npy --metric cosine --output my.index
@@ -94,7 +95,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         return sparse::build(path, output, params.metric, args, context);
     }
     let built = match (&args.model, &args.vectors, &args.output) {
-        (Some(model), ..) => of_labels(model, &params, args, context)?,
+        (Some(model), ..) => match of_labels(model, &params, args, context)? {
+            Some(built) => built,
+            None => return Ok(()),
+        },
         (None, Some(path), Some(output)) => of_vectors(path, output, &params, args, context)?,
         _ => return Err(CliError::usage("--vectors FILE with --metric and --output, or --model DIR, is expected")),
     };
@@ -171,7 +175,8 @@ impl Args {
     }
 }
 
-fn of_labels(folder: &Path, params: &BuildParams, args: &Args, context: &Context) -> Result<Built, CliError> {
+/// Nothing where labels have lists, of which all is said.
+fn of_labels(folder: &Path, params: &BuildParams, args: &Args, context: &Context) -> Result<Option<Built>, CliError> {
     if let Some(output) = &args.output {
         ContainerWriter::check(output).map_err(|e| write_error(&e))?;
     }
@@ -186,10 +191,20 @@ fn of_labels(folder: &Path, params: &BuildParams, args: &Args, context: &Context
     });
     let index = built.map_err(|e| label_error(folder, &e))?;
     drop(watch);
-    let (build_s, graph) = (begin.elapsed().as_secs_f64(), index.graph());
+    let build_s = begin.elapsed().as_secs_f64();
+    let output = args.output.clone().unwrap_or_else(|| folder.join(PART_FOLDER));
+    let save = || model.save_index(&index, args.output.as_deref()).map_err(|e| label_error(folder, &e));
+    let Some(graph) = index.graph() else {
+        sparse::check_options(args)?;
+        save()?;
+        if let Some(lists) = index.lists() {
+            sparse::say(lists, "labels", build_s, &output, context)?;
+        }
+        return Ok(None);
+    };
     args.check(graph.fitted())?;
-    model.save_index(&index, args.output.as_deref()).map_err(|e| label_error(folder, &e))?;
-    Ok(Built {
+    save()?;
+    Ok(Some(Built {
         n: graph.len(),
         width: graph.width(),
         what: "labels",
@@ -197,8 +212,8 @@ fn of_labels(folder: &Path, params: &BuildParams, args: &Args, context: &Context
         fitted: graph.fitted(),
         build_s,
         n_bytes: graph.n_bytes(),
-        output: args.output.clone().unwrap_or_else(|| folder.join(PART_FOLDER)),
-    })
+        output,
+    }))
 }
 
 fn of_vectors(

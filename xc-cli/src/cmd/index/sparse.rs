@@ -52,11 +52,7 @@ pub(super) fn build(
     args: &build::Args,
     context: &Context,
 ) -> Result<(), CliError> {
-    if let Some(option) = args.of_graph() {
-        return Err(CliError::usage(format_args!(
-            "{option}: an index of sparse rows has no graph to fit; it answers exactly"
-        )));
-    }
+    check_options(args)?;
     ContainerWriter::check(output).map_err(|e| write_error(&e))?;
     let rows = read(path, &args.instances.format.options())?;
     context.foresee_memory("the index", InvertedIndex::bytes(rows.rows(), rows.cols(), rows.nnz()) as u64)?;
@@ -65,16 +61,38 @@ pub(super) fn build(
     let build_s = begin.elapsed().as_secs_f64();
     context.check_interrupt()?;
     index.save(output).map_err(|e| write_error(&e))?;
+    say(&index, "rows", build_s, output, context)
+}
+
+/// Refuses options that only a graph has.
+pub(super) fn check_options(args: &build::Args) -> Result<(), CliError> {
+    match args.of_graph() {
+        Some(option) => Err(CliError::usage(format_args!(
+            "{option}: an index of sparse rows has no graph to fit; it answers exactly"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Says what was built.
+pub(super) fn say(
+    index: &InvertedIndex,
+    what: &str,
+    build_s: f64,
+    output: &Path,
+    context: &Context,
+) -> Result<(), CliError> {
+    let metric = index.metric();
     let (n, n_columns, nnz) = (index.len(), index.n_columns(), index.nnz());
     if context.json {
         let report = json!({
-            "rows": n, "columns": n_columns, "values": nnz, "metric": metric, "build_s": build_s, "bytes": index.n_bytes(),
+            what: n, "columns": n_columns, "values": nnz, "metric": metric, "build_s": build_s, "bytes": index.n_bytes(),
         });
         return output::print(&report.to_string());
     }
     context.note(format_args!(
-        "index: {n} sparse rows of {n_columns} columns ({metric}), {:.1} values each, in {build_s:.1} s; {}",
-        nnz as f64 / n as f64,
+        "index: {n} sparse {what} of {n_columns} columns ({metric}), {:.1} values each, in {build_s:.1} s; {}",
+        nnz as f64 / n.max(1) as f64,
         format_bytes(index.n_bytes() as u64)
     ));
     context.note(format_args!("index: saved {}", output.display()));

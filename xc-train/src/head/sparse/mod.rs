@@ -33,7 +33,7 @@ mod state;
 mod tiles;
 mod weights;
 
-pub(crate) use rank::OneScratch;
+pub(crate) use rank::{OneScratch, as_read};
 pub use screening::Screening;
 
 use super::chosen::{Chosen, Remembered};

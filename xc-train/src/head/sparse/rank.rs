@@ -168,10 +168,15 @@ pub(crate) struct OneScratch {
     top: TopK,
 }
 
+/// A value of an instance as the products read it: rounded to bf16.
+pub(crate) fn as_read(value: f32) -> f32 {
+    f32::from_bits(u32::from(nearest_bf16(value)) << 16)
+}
+
 /// The values of one instance as a block has them.
 fn round(input: &[f32], values: &mut Vec<f32>) {
     values.clear();
-    values.extend(input.iter().map(|&v| f32::from_bits(u32::from(nearest_bf16(v)) << 16)));
+    values.extend(input.iter().copied().map(as_read));
 }
 
 impl Sparse {
