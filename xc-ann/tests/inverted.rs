@@ -64,7 +64,7 @@ proptest! {
         n in prop_oneof![Just(0usize), Just(1), 2usize..900],
         n_columns in 1usize..400,
         per_row in 0usize..40,
-        k in prop_oneof![Just(0usize), Just(1), Just(10), Just(2000)],
+        k in prop_oneof![Just(0usize), Just(1), Just(10), Just(2000), Just(usize::MAX)],
         metric in 0usize..3,
         whole: bool,
         passing in 1u32..4,

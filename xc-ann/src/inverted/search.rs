@@ -159,6 +159,7 @@ impl InvertedIndex {
     ) -> Result<SparseEffort, QueryError> {
         let of_query = self.check(number, query)?;
         let mut effort = SparseEffort::default();
+        let k = k.min(self.len());
         scratch.best.reset(k);
         if k == 0 || self.is_empty() {
             return Ok(effort);
