@@ -87,6 +87,7 @@ mod items;
 mod metric;
 mod observe;
 mod params;
+mod parts;
 mod pool;
 mod product;
 mod prune;

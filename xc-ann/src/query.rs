@@ -6,12 +6,12 @@ use crate::filter::{Allowed, Filter};
 use crate::graph::Graph;
 use crate::items::is_beyond;
 use crate::params::SearchParams;
+use crate::parts::in_parts;
 use crate::product::{self, TOGETHER};
 use crate::search::{Effort, Reach, Searched, Slot, TURNS, interleaved};
-use rayon::prelude::*;
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
 use xc_sparse::simd::{Isa, prefetch_all};
-use xc_sparse::{DenseRows, parallel};
+use xc_sparse::DenseRows;
 
 /// From this width on all codes are compared, one after the other.
 pub(crate) const SCANS_FROM: f32 = 16.0;
@@ -163,10 +163,11 @@ impl Graph {
     ) -> Result<(RankedBatch, Effort), QueryError> {
         self.check(rows, queries.width())?;
         let allowed = self.allowed(filter);
-        let part = |scratch: &mut Scratch, (number, values): (usize, &[f32])| {
-            let queries = DenseRows::new(values, queries.width());
+        in_parts(queries.len(), SOME, |scratch: &mut Scratch, range| {
+            let (width, first) = (queries.width(), range.start);
+            let queries = DenseRows::new(&queries.values()[first * width..range.end * width], width);
             let (mut answers, mut at) = (RankedBatch::new(), vec![usize::MAX; queries.len()]);
-            let effort = self.answer(rows, queries, number * SOME, how, &allowed, scratch, |query, found| {
+            let effort = self.answer(rows, queries, first, how, &allowed, scratch, |query, found| {
                 at[query] = answers.len();
                 answers.push_row(found);
             })?;
@@ -174,26 +175,7 @@ impl Graph {
             let mut ordered = RankedBatch::new();
             at.iter().for_each(|&at| ordered.push_row(answers.row(at)));
             Ok((ordered, effort))
-        };
-        let chunk = SOME * queries.width();
-        let parts: Vec<(RankedBatch, Effort)> = if parallel::in_pool() || queries.len() > SOME {
-            let chunks = queries.values().par_chunks(chunk).enumerate();
-            chunks.map_init(Scratch::default, part).collect::<Result<_, QueryError>>()?
-        } else {
-            let mut scratch = Scratch::default();
-            queries
-                .values()
-                .chunks(chunk)
-                .enumerate()
-                .map(|c| part(&mut scratch, c))
-                .collect::<Result<_, QueryError>>()?
-        };
-        let (mut all, mut effort) = (RankedBatch::new(), Effort::default());
-        for (part, of_part) in parts {
-            all.append(&part);
-            effort += of_part;
-        }
-        Ok((all, effort))
+        })
     }
 
     fn check(&self, rows: Option<DenseRows<'_>>, width: usize) -> Result<(), QueryError> {

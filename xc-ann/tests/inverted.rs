@@ -67,11 +67,13 @@ proptest! {
         k in prop_oneof![Just(0usize), Just(1), Just(10), Just(2000), Just(usize::MAX)],
         metric in 0usize..3,
         whole: bool,
+        scale in prop_oneof![4 => Just(1.0f32), 1 => Just(1e-22), 1 => Just(3e-20), 1 => Just(1e15)],
         passing in 1u32..4,
         seed: u64,
     ) {
         let metric = Metric::ALL[metric];
-        let (matrix, queries) = (made(n, n_columns, per_row, seed, whole), made(12, n_columns, 2 * per_row, !seed, whole));
+        let (mut matrix, mut queries) = (made(n, n_columns, per_row, seed, whole), made(12, n_columns, 2 * per_row, !seed, whole));
+        matrix.data_mut().iter_mut().chain(queries.data_mut()).for_each(|value| *value *= scale);
         let index = InvertedIndex::build(matrix.view(), metric).unwrap();
         let (rows, queries) = (Rows::new(matrix.view()), Rows::new(queries.view()));
         let passes = |row: u32| row.is_multiple_of(passing);

@@ -1,6 +1,6 @@
 //! An inverted index in a folder: the arrays are mapped back as they are.
 
-use super::{INVERTED_KIND, InvertedIndex, span, square};
+use super::{INVERTED_KIND, InvertedIndex, longest, rounded, span, square};
 use crate::file::OpenGraphError;
 use crate::items::is_beyond;
 use crate::metric::Metric;
@@ -91,6 +91,7 @@ impl InvertedIndex {
             weights,
             spans: spans.into(),
             squares: Vec::new().into(),
+            longest: 0.0,
         };
         let is_row = |row: &SparseRow<'_>| {
             row.check().is_ok() && row.indices.last().is_none_or(|&last| (last as usize) < n_columns)
@@ -101,8 +102,9 @@ impl InvertedIndex {
             if !is_row(&row) || is_beyond(square) {
                 return Err(bad("a row with columns out of order or range, or a value that is not finite"));
             }
-            squares.push(square as f32);
+            squares.push(rounded(square));
         }
+        index.longest = longest(metric, &squares);
         if metric != Metric::InnerProduct {
             index.squares = squares.into();
         }

@@ -56,6 +56,8 @@ pub struct InvertedIndex {
     spans: Buffer<f32>,
     /// The square of the length of each row; nothing for inner products.
     squares: Buffer<f32>,
+    /// What sums of distances begin with at most: the largest square; 0 for the other metrics.
+    longest: f32,
 }
 
 impl InvertedIndex {
@@ -91,8 +93,9 @@ impl InvertedIndex {
         let spans = lists.windows(2).flat_map(|list| span(&weights[list[0]..list[1]])).collect::<Vec<f32>>();
         let squares: Vec<f32> = match metric {
             Metric::InnerProduct => Vec::new(),
-            _ => squares.into_iter().map(|square| square as f32).collect(),
+            _ => squares.into_iter().map(rounded).collect(),
         };
+        let longest = longest(metric, &squares);
         let (mut columns, mut values) = (Vec::with_capacity(given.nnz()), Vec::with_capacity(given.nnz()));
         for row in (0..n).map(|row| given.row(row)) {
             columns.extend_from_slice(row.indices);
@@ -112,6 +115,7 @@ impl InvertedIndex {
             weights: weights.into(),
             spans: spans.into(),
             squares: squares.into(),
+            longest,
         })
     }
 
@@ -171,6 +175,17 @@ impl InvertedIndex {
 /// The square of the length of a row.
 fn square(row: SparseRow<'_>) -> f64 {
     row.values.iter().map(|&value| f64::from(value) * f64::from(value)).sum()
+}
+
+/// A square as it is kept: above 0 where it is, however small.
+fn rounded(square: f64) -> f32 {
+    let least = if square > 0.0 { f32::from_bits(1) } else { 0.0 };
+    least.max(square as f32)
+}
+
+/// The largest square, where sums begin with it.
+fn longest(metric: Metric, squares: &[f32]) -> f32 {
+    if metric == Metric::L2 { squares.iter().copied().fold(0.0, f32::max) } else { 0.0 }
 }
 
 /// The least and the largest of some weights; both 0 where there are none.

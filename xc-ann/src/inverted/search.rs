@@ -6,9 +6,9 @@ use crate::error::QueryError;
 use crate::filter::Filter;
 use crate::items::is_beyond;
 use crate::metric::Metric;
-use rayon::prelude::*;
+use crate::parts::in_parts;
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
-use xc_sparse::{Rows, SparseRow, parallel};
+use xc_sparse::{Rows, SparseRow};
 
 /// Queries of a task of a batch.
 const SOME: usize = 16;
@@ -16,6 +16,8 @@ const SOME: usize = 16;
 const IN_ORDER: u64 = 8;
 /// A sum of no products: no sum with a product but that of nothing is.
 const UNTOUCHED: f32 = -0.0;
+/// Where scores may be as large as this, products that a float rounds to nothing change none.
+const LEAST_TRACE: f64 = 1e-30;
 
 /// What a thread searches with.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +27,6 @@ pub struct InvertedScratch {
     query: Vec<f32>,
     terms: Vec<Term>,
     best: TopK,
-    left: Vec<u32>,
 }
 
 /// What a search read.
@@ -110,27 +111,14 @@ impl InvertedIndex {
         if queries.n_features() != self.n_columns {
             return Err(QueryError::Width { found: queries.n_features(), expected: self.n_columns });
         }
-        let part = |scratch: &mut InvertedScratch, first: usize| {
+        in_parts(queries.len(), SOME, |scratch: &mut InvertedScratch, range| {
             let (mut found, mut effort) = (RankedBatch::new(), SparseEffort::default());
-            for query in first..queries.len().min(first + SOME) {
+            for query in range {
                 effort += self.answer(query, queries.row(query), k, filter, scratch)?;
                 found.push_row(scratch.best.sorted());
             }
             Ok((found, effort))
-        };
-        let firsts = (0..queries.len()).step_by(SOME).collect::<Vec<_>>();
-        let parts: Vec<(RankedBatch, SparseEffort)> = if parallel::in_pool() || firsts.len() > 1 {
-            firsts.into_par_iter().map_init(InvertedScratch::default, part).collect::<Result<_, QueryError>>()?
-        } else {
-            let mut scratch = InvertedScratch::default();
-            firsts.into_iter().map(|first| part(&mut scratch, first)).collect::<Result<_, QueryError>>()?
-        };
-        let (mut all, mut effort) = (RankedBatch::new(), SparseEffort::default());
-        for (part, of_part) in parts {
-            all.append(&part);
-            effort += of_part;
-        }
-        Ok((all, effort))
+        })
     }
 
     fn check(&self, number: usize, query: SparseRow<'_>) -> Result<f64, QueryError> {
@@ -161,27 +149,25 @@ impl InvertedIndex {
         let mut effort = SparseEffort::default();
         let k = k.min(self.len());
         scratch.best.reset(k);
-        if k == 0 || self.is_empty() {
+        if k == 0 {
             return Ok(effort);
         }
         self.begin(query, scratch);
         let passes = |row: u32| filter.is_none_or(|filter| filter.passes(row));
-        let InvertedScratch { sums, query: dense, terms, best, left } = scratch;
-        let (least, most) = (terms.iter().map(|t| t.least).sum::<f64>(), terms.iter().map(|t| t.most).sum::<f64>());
-        // What is to come lies in here, and all that rounding may have changed is below `error`.
-        let (mut open, all) = (most - least, most - least);
-        let largest = terms.iter().map(|t| t.most.max(-t.least)).sum::<f64>();
-        let squares = self.squares.iter().fold(0.0f32, |most, &s| most.max(s));
-        let largest = largest + if self.metric == Metric::L2 { f64::from(squares) } else { 0.0 };
-        let error = largest * (terms.len() + 4) as f64 * f64::from(f32::EPSILON);
+        let InvertedScratch { sums, query: dense, terms, best } = scratch;
+        // What is to come lies in a span as wide as this, and all that rounding may have changed is below `error`.
+        let mut open: f64 = terms.iter().map(|t| t.most - t.least).sum();
+        let largest = f64::from(self.longest) + terms.iter().map(|t| t.most.max(-t.least)).sum::<f64>();
+        let factor = terms.iter().fold(1.0f64, |most, t| most.max(f64::from(t.factor.abs())));
+        let of_sum = largest * f64::from(f32::EPSILON) + factor * f64::from(f32::from_bits(1));
+        let error = (terms.len() + 4) as f64 * of_sum;
         // Sums beyond what a float holds say nothing: all rows are scored.
         let is_small = largest < f64::from(f32::MAX) / 4.0;
         let mut unread: u64 = terms.iter().map(|t| t.len).sum();
-        let mut looked_at = all;
+        let mut looked_at = open;
         let mut limit = f32::NEG_INFINITY;
         for term in terms.iter().take_while(|_| is_small) {
-            let looks = open <= 0.5 * looked_at && unread > sums.len() as u64 / IN_ORDER * 2;
-            if looks {
+            if open <= 0.5 * looked_at && unread > sums.len() as u64 / IN_ORDER * 2 {
                 looked_at = open;
                 let reached = below(reached(sums, k, &passes, best), open + 2.0 * error);
                 // A row's own values are read out of order too, and their columns.
@@ -198,26 +184,22 @@ impl InvertedIndex {
         if is_small && unread == 0 {
             limit = below(reached(sums, k, &passes, best), 2.0 * error);
         }
-        left.clear();
-        each_at_least(sums, limit, |row, _| {
-            left.push(row);
+        effort.left = unread;
+        // Of many rows without a column of the query each is an answer where there are too few others. Products that are
+        // too small for a float leave no trace in a sum.
+        let tells_untouched = unread == 0 && self.metric != Metric::L2 && largest >= LEAST_TRACE;
+        best.reset(k);
+        each_at_least(sums, limit, |row, sum| {
+            if passes(row) {
+                if tells_untouched && sum.to_bits() == UNTOUCHED.to_bits() {
+                    best.push(Scored { label: row, score: 0.0 });
+                } else if let Some(score) = self.score(row as usize, dense, of_query) {
+                    best.push(Scored { label: row, score });
+                    effort.exact += 1;
+                }
+            }
             limit
         });
-        effort.left = unread;
-        let is_whole = unread == 0 && self.metric != Metric::L2;
-        best.reset(k);
-        for &row in &*left {
-            if !passes(row) {
-                continue;
-            }
-            // Of many rows without a column of the query each is an answer where there are too few others.
-            if is_whole && sums[row as usize].to_bits() == UNTOUCHED.to_bits() {
-                best.push(Scored { label: row, score: 0.0 });
-            } else if let Some(score) = self.score(row as usize, dense, of_query) {
-                best.push(Scored { label: row, score });
-                effort.exact += 1;
-            }
-        }
         query.indices.iter().for_each(|&column| dense[column as usize] = 0.0);
         Ok(effort)
     }
