@@ -222,10 +222,20 @@ mod file {
         pub fn open(folder: &Path, mode: OpenMode) -> Result<Self, OpenGraphError> {
             let container = Container::open(folder, mode)?;
             container.expect_kind(KIND)?;
-            let graph = Graph::read(&container)?;
+            Self::read(&container)
+        }
+
+        /// The index of a container.
+        ///
+        /// *Cost*: a pass over all arrays.
+        ///
+        /// # Errors
+        /// See [`OpenGraphError`].
+        pub fn read(container: &Container) -> Result<Self, OpenGraphError> {
+            let graph = Graph::read(container)?;
             let n: usize = container.parameter("n_rows")?;
             let rows: Buffer<f32> = container.array_shaped("rows", &[n, graph.width()])?;
-            let bad = |what| OpenGraphError::Graph { path: folder.to_owned(), what };
+            let bad = |what| OpenGraphError::Graph { path: container.folder().to_owned(), what };
             if graph.n_rows_needed() > n {
                 return Err(bad("a row of the graph that is not there"));
             }

@@ -9,9 +9,9 @@ use crate::params::SearchParams;
 use crate::parts::in_parts;
 use crate::product::{self, TOGETHER};
 use crate::search::{Effort, Reach, Searched, Slot, TURNS, interleaved};
+use xc_sparse::DenseRows;
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
 use xc_sparse::simd::{Isa, prefetch_all};
-use xc_sparse::DenseRows;
 
 /// From this width on all codes are compared, one after the other.
 pub(crate) const SCANS_FROM: f32 = 16.0;

@@ -200,6 +200,8 @@ fn lists_of_a_sparse_output_layer_answer_as_all_labels_do() {
     train(3);
     let got = run(&mut folder.command("predict --model u --input data/test.txt --top-k 9"));
     assert!(got.code == 0 && got.stderr.contains("an index of other weights"), "{}", got.stderr);
+    let got = folder.xc("index refresh --model u --policy search");
+    assert!(got.code == 2 && got.stderr.contains("--policy: the index of a sparse output layer"), "{}", got.stderr);
     folder.ok("index refresh --model u");
     assert_eq!(one_by_one(""), predict("--exact"));
     assert_ne!(predict(""), without);
@@ -326,8 +328,12 @@ fn sparse_rows_are_answered_exactly() {
         ("search --index s.index --queries data/test.txt --search-width 0.1", "answers exactly"),
         ("search --index s.index --queries rows.npy", "the index has sparse rows"),
         ("search --index s.index --queries wide.txt", "wide.txt"),
-        ("evaluate --index s.index --queries data/test.txt --plot p.svg", "there is no curve"),
-        ("refresh --index s.index --vectors rows.npy", "an index of sparse rows, expected one of vectors"),
+        ("evaluate --index s.index --queries data/test.txt --target-recall 0.9", "--target-recall: an index of sparse"),
+        (
+            "evaluate --index s.index --queries data/test.txt --plot p.svg",
+            "--plot: an index of sparse rows answers exactly",
+        ),
+        ("refresh --index s.index --vectors rows.npy", "kind \"inverted-index\""),
         ("build --vectors data/train.txt --metric ip --output t.index --degree 8", "--degree: an index of sparse rows"),
         ("build --vectors text.jsonl --metric ip --output t.index", "text.jsonl: jsonl, expected vectors"),
     ] {

@@ -210,7 +210,8 @@ impl Classifier {
         Ok(4 * n * width + Graph::bytes(n, width, params))
     }
 
-    /// Brings an index up to labels that moved; see [`Graph::refresh`]. Lists are made anew.
+    /// Brings an index up to labels that moved; see [`Graph::refresh`]. Lists are made anew, of which there is
+    /// nothing to tell.
     ///
     /// # Errors
     /// See [`LabelIndexError`].
@@ -223,19 +224,19 @@ impl Classifier {
         queries: Option<Features<'_>>,
         policy: Option<Refresh>,
         observer: &dyn Observer,
-    ) -> Result<Refreshed, LabelIndexError> {
+    ) -> Result<Option<Refreshed>, LabelIndexError> {
         index.check(self)?;
         match (&mut index.searched, self.network().head()) {
             (Searched::Lists(lists), Output::Sparse(head)) => {
                 *lists = LabelLists::new(head)?;
-                Ok(Refreshed { policy: Refresh::Rebuild, before: 1.0, after: 1.0 })
+                Ok(None)
             }
             (Searched::Lists(_), _) => panic!("lists of a layer that was checked"),
             (Searched::Near { graph, scale }, _) => {
                 let labels = self.label_vectors(*scale)?;
                 let asked = queries.map(|queries| self.query_vectors(queries, *scale));
                 let asked = asked.as_ref().map(DenseMatrix::view);
-                Ok(Arc::make_mut(graph).refresh(labels.view(), asked, policy, observer)?)
+                Ok(Some(Arc::make_mut(graph).refresh(labels.view(), asked, policy, observer)?))
             }
         }
     }

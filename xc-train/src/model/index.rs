@@ -166,7 +166,7 @@ impl Model {
         queries: Option<Queries<'_>>,
         policy: Option<Refresh>,
         observer: &dyn Observer,
-    ) -> Result<(LabelIndex, Refreshed), IndexError> {
+    ) -> Result<(LabelIndex, Option<Refreshed>), IndexError> {
         let classifier = self.classifier()?;
         let opened = Container::open(&self.container.folder().join(PART_FOLDER), OpenMode::Read);
         let mut index = LabelIndex::of(&opened.map_err(LabelIndexError::from)?)?;

@@ -62,7 +62,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "X")]
     factor: Option<f32>,
     #[command(flatten)]
-    pub(super) instances: Instances,
+    instances: Instances,
     /// Answers of a query that the width is fitted for
     #[arg(long, value_name = "K", default_value_t = 10)]
     top_k: usize,
@@ -92,7 +92,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if let (Some(path), Some(output)) = (&args.vectors, &args.output)
         && sparse::holds_rows(path, &args.instances.format)?
     {
-        return sparse::build(path, output, params.metric, args, context);
+        args.refuse_settings_of_a_graph()?;
+        return sparse::build(path, output, params.metric, &args.instances.format, context);
     }
     let built = match (&args.model, &args.vectors, &args.output) {
         (Some(model), ..) => match of_labels(model, &params, args, context)? {
@@ -147,8 +148,8 @@ struct Built {
 }
 
 impl Args {
-    /// An option of graphs that is not as it is by default.
-    pub(super) fn of_graph(&self) -> Option<&'static str> {
+    /// Lists have no settings: an option that is not as it is by default would do nothing.
+    fn refuse_settings_of_a_graph(&self) -> Result<(), CliError> {
         let usual = BuildParams::new(Metric::L2);
         let given = [
             ("--degree", self.degree != usual.degree),
@@ -160,7 +161,12 @@ impl Args {
             ("--target-recall", self.target_recall != usual.target_recall),
             ("--min-recall", self.min_recall.is_some()),
         ];
-        given.into_iter().find(|option| option.1).map(|option| option.0)
+        match given.into_iter().find(|option| option.1) {
+            Some((option, _)) => Err(CliError::usage(format_args!(
+                "{option}: an index of sparse rows has no graph to fit; it answers exactly"
+            ))),
+            None => Ok(()),
+        }
     }
 
     fn check(&self, fitted: Option<Fitted>) -> Result<(), CliError> {
@@ -195,7 +201,7 @@ fn of_labels(folder: &Path, params: &BuildParams, args: &Args, context: &Context
     let output = args.output.clone().unwrap_or_else(|| folder.join(PART_FOLDER));
     let save = || model.save_index(&index, args.output.as_deref()).map_err(|e| label_error(folder, &e));
     let Some(graph) = index.graph() else {
-        sparse::check_options(args)?;
+        args.refuse_settings_of_a_graph()?;
         save()?;
         if let Some(lists) = index.lists() {
             sparse::say(lists, "labels", build_s, &output, context)?;

@@ -1,6 +1,6 @@
 //! `xc index evaluate`.
 
-use super::{Asked, rows, sparse};
+use super::{Asked, Opened, percentiles, rows};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output;
@@ -29,19 +29,19 @@ use xc_sparse::rank::RankedBatch;
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
     #[command(flatten)]
-    pub(super) asked: Asked,
+    asked: Asked,
     /// Measure at this width alone
     #[arg(long, value_name = "W", allow_negative_numbers = true)]
-    pub(super) search_width: Option<f32>,
+    search_width: Option<f32>,
     /// Measure at the least width that finds this share of the best, too
     #[arg(long, value_name = "R", conflicts_with = "search_width")]
-    pub(super) target_recall: Option<f64>,
+    target_recall: Option<f64>,
     /// Runs of all queries at a width; the fastest counts
     #[arg(long, value_name = "N", default_value_t = 3)]
-    pub(super) runs: usize,
+    runs: usize,
     /// A picture of recall and queries a second, SVG
     #[arg(long, value_name = "FILE")]
-    pub(super) plot: Option<PathBuf>,
+    plot: Option<PathBuf>,
 }
 
 /// Widths that are tried.
@@ -64,16 +64,26 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if k == 0 || args.runs == 0 {
         return Err(CliError::usage("--top-k and --runs: at least 1 is expected"));
     }
-    if sparse::is_index(&args.asked.index)? {
-        return sparse::evaluate(args, context);
-    }
     if let Some(target) = args.target_recall.filter(|r| !(0.0..=1.0).contains(r)) {
         return Err(CliError::usage(format_args!("--target-recall {target}: a share from 0 to 1 is expected")));
     }
     if args.target_recall.is_some() && args.asked.filter.is_some() {
         return Err(CliError::usage("--target-recall with --filter: a width is fitted for all rows"));
     }
-    let (mut index, asked, bits) = args.asked.open()?;
+    let (mut index, asked, bits) = match args.asked.open()? {
+        Opened::Vectors(index, asked, bits) => (index, asked, bits),
+        Opened::Sparse(opened) => {
+            let of_graph = [
+                ("--search-width", args.search_width.is_some()),
+                ("--target-recall", args.target_recall.is_some()),
+                ("--plot", args.plot.is_some()),
+            ];
+            if let Some((option, _)) = of_graph.into_iter().find(|option| option.1) {
+                return Err(CliError::usage(format_args!("{option}: an index of sparse rows answers exactly")));
+            }
+            return opened.evaluate(&args.asked, args.runs, context);
+        }
+    };
     let filter = bits.as_deref().map(Filter::Bits);
     if asked.rows() == 0 {
         return Err(CliError::usage(format_args!("{}: no queries", args.asked.queries.display())));
@@ -182,18 +192,6 @@ fn alone(
     percentiles(asked.len(), |query| {
         index.search(asked.row(query), params, filter, &mut scratch, &mut found).map(|_| ())
     })
-}
-
-/// The same of whatever answers the query with a number; there is at least one.
-pub(super) fn percentiles<E>(n: usize, mut answer: impl FnMut(usize) -> Result<(), E>) -> Result<[f64; 2], E> {
-    let mut took = Vec::with_capacity(n);
-    for query in 0..n {
-        let begin = Instant::now();
-        answer(query)?;
-        took.push(1e6 * begin.elapsed().as_secs_f64());
-    }
-    took.sort_by(f64::total_cmp);
-    Ok([50, 99].map(|percent| took[(took.len() * percent / 100).min(took.len() - 1)]))
 }
 
 fn plot(all: &[Measured], k: usize, path: &std::path::Path) -> Result<(), CliError> {

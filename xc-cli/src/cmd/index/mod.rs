@@ -14,9 +14,10 @@ use crate::model::write_error;
 use crate::progress::Task;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use xc_ann::{BuildError, Event, Index, Observer, OpenGraphError};
+use std::time::Instant;
+use xc_ann::{BuildError, Event, INVERTED_KIND, Index, KIND, Observer, OpenGraphError};
 use xc_sparse::io::{ReadOptions, Vectors};
-use xc_sparse::store::OpenMode;
+use xc_sparse::store::{Container, OpenMode};
 use xc_sparse::{Cancel, DenseRows};
 use xc_train::Model;
 use xc_train::classifier::LabelIndexError;
@@ -82,21 +83,44 @@ struct Asked {
     format: InputArgs,
 }
 
+/// An index, its queries, and a bit for each row that may be an answer.
+enum Opened {
+    Vectors(Index, Vectors, Option<Vec<u64>>),
+    Sparse(sparse::Opened),
+}
+
 impl Asked {
-    /// The index, the queries, and a bit for each row that may be an answer.
-    fn open(&self) -> Result<(Index, Vectors, Option<Vec<u64>>), CliError> {
-        let index = open(&self.index, self.in_memory)?;
+    fn open(&self) -> Result<Opened, CliError> {
+        let container = Container::open(&self.index, mode(self.in_memory)).map_err(|e| open_error(&e.into()))?;
+        if container.kind() == INVERTED_KIND {
+            return Ok(Opened::Sparse(sparse::Opened::new(self, &container)?));
+        }
+        container.expect_kind(KIND).map_err(|e| open_error(&e.into()))?;
+        let index = Index::read(&container).map_err(|e| open_error(&e))?;
         let queries = vectors_of_width(&self.queries, index.graph().width())?;
-        let filter = self.filter.as_deref().map(|path| row_bits(path, index.rows().len())).transpose()?;
-        Ok((index, queries, filter))
+        let filter = self.row_bits(index.rows().len())?;
+        Ok(Opened::Vectors(index, queries, filter))
+    }
+
+    /// The bits of the rows that may be answers, one number a line of the file.
+    fn row_bits(&self, n_rows: usize) -> Result<Option<Vec<u64>>, CliError> {
+        let Some(path) = &self.filter else { return Ok(None) };
+        let mut bits = vec![0u64; n_rows.div_ceil(64)];
+        read_rows(path, n_rows)?.into_iter().for_each(|row| bits[row as usize / 64] |= 1 << (row % 64));
+        Ok(Some(bits))
     }
 }
 
-/// The bits of listed rows, one number a line.
-fn row_bits(path: &Path, n_rows: usize) -> Result<Vec<u64>, CliError> {
-    let mut bits = vec![0u64; n_rows.div_ceil(64)];
-    read_rows(path, n_rows)?.into_iter().for_each(|row| bits[row as usize / 64] |= 1 << (row % 64));
-    Ok(bits)
+/// Microseconds that 50 and 99 of 100 queries take at most, one after the other; there is at least one.
+fn percentiles<E>(n: usize, mut answer: impl FnMut(usize) -> Result<(), E>) -> Result<[f64; 2], E> {
+    let mut took = Vec::with_capacity(n);
+    for query in 0..n {
+        let begin = Instant::now();
+        answer(query)?;
+        took.push(1e6 * begin.elapsed().as_secs_f64());
+    }
+    took.sort_by(f64::total_cmp);
+    Ok([50, 99].map(|percent| took[(took.len() * percent / 100).min(took.len() - 1)]))
 }
 
 /// What an index is fitted to, and edges are made for.
@@ -153,12 +177,11 @@ fn rows(vectors: &Vectors) -> DenseRows<'_> {
 }
 
 fn open(path: &Path, in_memory: bool) -> Result<Index, CliError> {
-    if sparse::is_index(path)? {
-        let path = path.display();
-        return Err(CliError::usage(format_args!("{path}: an index of sparse rows, expected one of vectors")));
-    }
-    let mode = if in_memory { OpenMode::Read } else { OpenMode::Map };
-    Index::open(path, mode).map_err(|e| open_error(&e))
+    Index::open(path, mode(in_memory)).map_err(|e| open_error(&e))
+}
+
+fn mode(in_memory: bool) -> OpenMode {
+    if in_memory { OpenMode::Read } else { OpenMode::Map }
 }
 
 fn open_error(error: &OpenGraphError) -> CliError {

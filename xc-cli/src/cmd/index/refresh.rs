@@ -70,7 +70,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     });
     let done = match (&args.model, &args.index, &args.vectors) {
         (Some(model), ..) => of_labels(model, policy, args, context)?,
-        (None, Some(index), Some(path)) => of_vectors(index, path, policy, args, context)?,
+        (None, Some(index), Some(path)) => Some(of_vectors(index, path, policy, args, context)?),
         _ => return Err(CliError::usage("--index DIR with --vectors FILE, or --model DIR, is expected")),
     };
     let usage = meter.usage();
@@ -78,10 +78,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         let report = json!({ "refresh": done, "refresh_s": usage.wall_s, "cpu_s": usage.cpu_s });
         return output::print(&report.to_string());
     }
-    if done.policy == Refresh::Rebuild && done.before == 1.0 && done.after == 1.0 {
-        context.note(format_args!("index: made anew in {:.1} s; it finds what all comparisons find", usage.wall_s));
+    let Some(done) = done else {
+        context.note(format_args!("index: lists made anew in {:.1} s", usage.wall_s));
         return Ok(());
-    }
+    };
     let how = match done.policy {
         Refresh::Codes => "codes alone",
         Refresh::Search(_) => "a short search",
@@ -98,7 +98,13 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     Ok(())
 }
 
-fn of_labels(folder: &Path, policy: Option<Refresh>, args: &Args, context: &Context) -> Result<Refreshed, CliError> {
+/// Nothing where labels have lists.
+fn of_labels(
+    folder: &Path,
+    policy: Option<Refresh>,
+    args: &Args,
+    context: &Context,
+) -> Result<Option<Refreshed>, CliError> {
     let model = OpenArgs::default().open_whole(folder, context)?;
     // The old and the new graph, and the labels.
     let needed = 2 * model.index_bytes(&BuildParams::new(Metric::InnerProduct)).map_err(|e| label_error(folder, &e))?;
@@ -111,6 +117,10 @@ fn of_labels(folder: &Path, policy: Option<Refresh>, args: &Args, context: &Cont
     });
     let (index, done) = done.map_err(|e| label_error(folder, &e))?;
     drop(watch);
+    let given = [("--policy", policy.is_some()), ("--fit-queries", asked.is_some())];
+    if let (None, Some((option, _))) = (done, given.into_iter().find(|option| option.1)) {
+        return Err(CliError::usage(format_args!("{option}: the index of a sparse output layer has no graph")));
+    }
     model.save_index(&index, args.output.as_deref()).map_err(|e| label_error(folder, &e))?;
     Ok(done)
 }

@@ -1,6 +1,6 @@
 //! `xc index search`.
 
-use super::{Asked, rows, sparse};
+use super::{Asked, Opened, rows};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output::Output;
@@ -48,11 +48,7 @@ enum Form {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let mut output = Output::create(&args.output)?;
-    let (found, n_rows) = if sparse::is_index(&args.asked.index)? {
-        sparse::search(&args.asked, args.search_width, context)?
-    } else {
-        search(args, context)?
-    };
+    let (found, n_rows) = search(args, context)?;
     context.check_interrupt()?;
     let name = output.name().to_owned();
     let failed = |e| CliError::write(&name, &e);
@@ -70,7 +66,13 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 
 /// Answers, and how many rows they are of.
 fn search(args: &Args, context: &Context) -> Result<(RankedBatch, usize), CliError> {
-    let (index, asked, bits) = args.asked.open()?;
+    let (index, asked, bits) = match args.asked.open()? {
+        Opened::Vectors(index, asked, bits) => (index, asked, bits),
+        Opened::Sparse(_) if args.search_width.is_some() => {
+            return Err(CliError::usage("--search-width: an index of sparse rows answers exactly"));
+        }
+        Opened::Sparse(opened) => return opened.search(&args.asked, context),
+    };
     let filter = bits.as_deref().map(Filter::Bits);
     let params = SearchParams { k: args.asked.top_k, width: args.search_width.unwrap_or(index.width()) };
     let found = if args.exact {

@@ -1,6 +1,6 @@
 //! Indexes of sparse rows: lists of rows by column, which answer exactly.
 
-use super::{Asked, build, build_error, evaluate, open_error, row_bits};
+use super::{Asked, build_error, open_error, percentiles};
 use crate::context::{Context, format_bytes};
 use crate::data::InputArgs;
 use crate::error::CliError;
@@ -9,10 +9,10 @@ use crate::output;
 use serde_json::json;
 use std::path::Path;
 use std::time::Instant;
-use xc_ann::{Filter, INVERTED_KIND, InvertedIndex, InvertedScratch, Metric};
+use xc_ann::{Filter, InvertedIndex, InvertedScratch, Metric};
 use xc_sparse::io::{Format, ReadOptions, Vectors, read_dataset};
 use xc_sparse::rank::RankedBatch;
-use xc_sparse::store::{Container, ContainerWriter, OpenMode};
+use xc_sparse::store::{Container, ContainerWriter};
 use xc_sparse::{CsrMatrix, Rows};
 
 /// Whether a file holds sparse rows.
@@ -31,12 +31,6 @@ pub(super) fn holds_rows(path: &Path, input: &InputArgs) -> Result<bool, CliErro
     Ok(format != Format::Npy)
 }
 
-/// Whether a folder is an index of sparse rows.
-pub(super) fn is_index(path: &Path) -> Result<bool, CliError> {
-    let container = Container::open(path, OpenMode::Map).map_err(|e| open_error(&e.into()))?;
-    Ok(container.kind() == INVERTED_KIND)
-}
-
 fn read(path: &Path, options: &ReadOptions) -> Result<CsrMatrix, CliError> {
     let features = read_dataset(path, options)?.features;
     if features.rows() == 0 {
@@ -49,12 +43,11 @@ pub(super) fn build(
     path: &Path,
     output: &Path,
     metric: Metric,
-    args: &build::Args,
+    format: &InputArgs,
     context: &Context,
 ) -> Result<(), CliError> {
-    check_options(args)?;
     ContainerWriter::check(output).map_err(|e| write_error(&e))?;
-    let rows = read(path, &args.instances.format.options())?;
+    let rows = read(path, &format.options())?;
     context.foresee_memory("the index", InvertedIndex::bytes(rows.rows(), rows.cols(), rows.nnz()) as u64)?;
     let begin = Instant::now();
     let index = context.on_threads(|| InvertedIndex::build(rows.view(), metric)).map_err(|e| build_error(path, &e))?;
@@ -62,16 +55,6 @@ pub(super) fn build(
     context.check_interrupt()?;
     index.save(output).map_err(|e| write_error(&e))?;
     say(&index, "rows", build_s, output, context)
-}
-
-/// Refuses options that only a graph has.
-pub(super) fn check_options(args: &build::Args) -> Result<(), CliError> {
-    match args.of_graph() {
-        Some(option) => Err(CliError::usage(format_args!(
-            "{option}: an index of sparse rows has no graph to fit; it answers exactly"
-        ))),
-        None => Ok(()),
-    }
 }
 
 /// Says what was built.
@@ -100,16 +83,15 @@ pub(super) fn say(
 }
 
 /// An index, queries as wide as it, and a bit for each row that may be an answer.
-struct Opened {
+pub(super) struct Opened {
     index: InvertedIndex,
     queries: CsrMatrix,
     bits: Option<Vec<u64>>,
 }
 
 impl Opened {
-    fn new(asked: &Asked) -> Result<Self, CliError> {
-        let mode = if asked.in_memory { OpenMode::Read } else { OpenMode::Map };
-        let index = InvertedIndex::open(&asked.index, mode).map_err(|e| open_error(&e))?;
+    pub(super) fn new(asked: &Asked, container: &Container) -> Result<Self, CliError> {
+        let index = InvertedIndex::read(container).map_err(|e| open_error(&e))?;
         if !holds_rows(&asked.queries, &asked.format)? {
             let path = asked.queries.display();
             return Err(CliError::usage(format_args!(
@@ -118,73 +100,60 @@ impl Opened {
         }
         let options = ReadOptions { n_features: Some(index.n_columns()), ..asked.format.options() };
         let queries = read(&asked.queries, &options)?;
-        let bits = asked.filter.as_deref().map(|path| row_bits(path, index.len())).transpose()?;
+        let bits = asked.row_bits(index.len())?;
         Ok(Self { index, queries, bits })
     }
-}
 
-/// Refuses a search width: there is nothing to be wide.
-fn no_width(width: Option<f32>) -> Result<(), CliError> {
-    match width {
-        Some(_) => Err(CliError::usage("--search-width: an index of sparse rows answers exactly")),
-        None => Ok(()),
+    /// Answers, and how many rows they are of.
+    pub(super) fn search(&self, asked: &Asked, context: &Context) -> Result<(RankedBatch, usize), CliError> {
+        let (filter, queries) = (self.bits.as_deref().map(Filter::Bits), Rows::new(self.queries.view()));
+        let found = context.on_threads(|| self.index.search_batch(queries, asked.top_k, filter.as_ref()));
+        Ok((found.map_err(|e| CliError::input(&asked.queries, &e))?.0, self.index.len()))
     }
-}
 
-/// Answers, and how many rows they are of.
-pub(super) fn search(asked: &Asked, width: Option<f32>, context: &Context) -> Result<(RankedBatch, usize), CliError> {
-    no_width(width)?;
-    let Opened { index, queries, bits } = Opened::new(asked)?;
-    let filter = bits.as_deref().map(Filter::Bits);
-    let found = context.on_threads(|| index.search_batch(Rows::new(queries.view()), asked.top_k, filter.as_ref()));
-    Ok((found.map_err(|e| CliError::input(&asked.queries, &e))?.0, index.len()))
-}
-
-pub(super) fn evaluate(args: &evaluate::Args, context: &Context) -> Result<(), CliError> {
-    no_width(args.search_width.or(args.target_recall.map(|recall| recall as f32)))?;
-    if args.plot.is_some() {
-        return Err(CliError::usage("--plot: an index of sparse rows answers exactly: there is no curve"));
-    }
-    let asked = &args.asked;
-    let Opened { index, queries, bits } = Opened::new(asked)?;
-    let (filter, queries) = (bits.as_deref().map(Filter::Bits), Rows::new(queries.view()));
-    let failed = |e| CliError::input(&asked.queries, &e);
-    let (mut best, mut effort) = (f64::INFINITY, Default::default());
-    for _ in 0..args.runs {
-        let begin = Instant::now();
-        effort = context.on_threads(|| index.search_batch(queries, asked.top_k, filter.as_ref())).map_err(failed)?.1;
-        best = best.min(begin.elapsed().as_secs_f64());
-        context.check_interrupt()?;
-    }
-    let (mut scratch, mut out) = (InvertedScratch::default(), Vec::new());
-    let [p50_us, p99_us] = evaluate::percentiles(queries.len(), |query| {
-        index.search(queries.row(query), asked.top_k, filter.as_ref(), &mut scratch, &mut out).map(|_| ())
-    })
-    .map_err(failed)?;
-    let n = queries.len() as f64;
-    let per_query = |count: u64| count as f64 / n;
-    let (qps, added) = (n / best, per_query(effort.added));
-    let (left, scored) = (per_query(effort.left), per_query(effort.exact));
-    if context.json {
-        let report = json!({
-            "queries": queries.len(), "k": asked.top_k, "threads": context.threads, "recall": 1.0, "qps": qps,
-            "p50_us": p50_us, "p99_us": p99_us, "weights_added": added, "weights_left": left, "rows_scored": scored,
-            "bytes": index.n_bytes(),
-        });
-        return output::print(&report.to_string());
-    }
-    output::print(&format!(
-        "{:>12} {:>8} {:>8} {:>14} {:>13} {:>12}\n{qps:>12.0} {p50_us:>8.1} {p99_us:>8.1} {added:>14.0} {left:>13.0} \
+    /// Measures queries a second.
+    pub(super) fn evaluate(&self, asked: &Asked, runs: usize, context: &Context) -> Result<(), CliError> {
+        let Self { index, queries, bits } = self;
+        let (filter, queries) = (bits.as_deref().map(Filter::Bits), Rows::new(queries.view()));
+        let failed = |e| CliError::input(&asked.queries, &e);
+        let (mut best, mut effort) = (f64::INFINITY, Default::default());
+        for _ in 0..runs {
+            let begin = Instant::now();
+            effort =
+                context.on_threads(|| index.search_batch(queries, asked.top_k, filter.as_ref())).map_err(failed)?.1;
+            best = best.min(begin.elapsed().as_secs_f64());
+            context.check_interrupt()?;
+        }
+        let (mut scratch, mut out) = (InvertedScratch::default(), Vec::new());
+        let [p50_us, p99_us] = percentiles(queries.len(), |query| {
+            index.search(queries.row(query), asked.top_k, filter.as_ref(), &mut scratch, &mut out).map(|_| ())
+        })
+        .map_err(failed)?;
+        let n = queries.len() as f64;
+        let per_query = |count: u64| count as f64 / n;
+        let (qps, added) = (n / best, per_query(effort.added));
+        let (left, scored) = (per_query(effort.left), per_query(effort.exact));
+        if context.json {
+            let report = json!({
+                "queries": queries.len(), "k": asked.top_k, "threads": context.threads, "recall": 1.0, "qps": qps,
+                "p50_us": p50_us, "p99_us": p99_us, "weights_added": added, "weights_left": left, "rows_scored": scored,
+                "bytes": index.n_bytes(),
+            });
+            return output::print(&report.to_string());
+        }
+        output::print(&format!(
+            "{:>12} {:>8} {:>8} {:>14} {:>13} {:>12}\n{qps:>12.0} {p50_us:>8.1} {p99_us:>8.1} {added:>14.0} {left:>13.0} \
          {scored:>12.1}\n{} queries, {} best, {} threads; answers are exact; {}",
-        "queries/s",
-        "p50 us",
-        "p99 us",
-        "weights added",
-        "weights left",
-        "rows scored",
-        queries.len(),
-        asked.top_k,
-        context.threads,
-        format_bytes(index.n_bytes() as u64)
-    ))
+            "queries/s",
+            "p50 us",
+            "p99 us",
+            "weights added",
+            "weights left",
+            "rows scored",
+            queries.len(),
+            asked.top_k,
+            context.threads,
+            format_bytes(index.n_bytes() as u64)
+        ))
+    }
 }
