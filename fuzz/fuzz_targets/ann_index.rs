@@ -20,8 +20,9 @@ fuzz_target!(|input: (u8, &[u8])| {
     let query: Vec<f32> = (0..width).map(|at| at as f32 - 1.5).collect();
     let answers = |index: &Index| {
         let queries = DenseRows::new(&query, width);
-        [0.0, 0.3, f32::INFINITY].map(|width| {
-            let params = SearchParams { k: 5, width };
+        let cells = index.graph().n_cells().min(3);
+        [(0.0, 0), (0.3, 0), (f32::INFINITY, 0), (16.0, cells)].map(|(width, cells)| {
+            let params = SearchParams { k: 5, width, cells };
             let found = index.search_batch(queries, params, None).expect("a query of finite values");
             found.0.row(0).iter().map(|s| (s.label, s.score.to_bits())).collect::<Vec<_>>()
         })

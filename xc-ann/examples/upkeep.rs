@@ -34,7 +34,7 @@ impl<'a> Asked<'a> {
 
     /// Recall and comparisons of a query at a width.
     fn at(&self, graph: &Graph, width: f32) -> Result<(f64, f64), xc_ann::QueryError> {
-        let (found, effort) = graph.search_batch(self.rows, self.queries, SearchParams { k: K, width }, None)?;
+        let (found, effort) = graph.search_batch(self.rows, self.queries, SearchParams::new(K, width), None)?;
         Ok((recall(&found, &self.truth), effort.distances as f64 / self.queries.len() as f64))
     }
 

@@ -96,7 +96,7 @@ impl Graph {
         let appended: Vec<u32> = appended.into_iter().map(|(_, &row)| row).collect();
         self.codes.append(rows, &appended);
         self.edges.grow(self.codes.len());
-        let mut order = vertices;
+        let mut order = vertices.clone();
         if was_empty {
             self.entry = order[0];
             order.remove(0);
@@ -110,6 +110,7 @@ impl Graph {
             build::link(&self.codes, &mut self.edges, &order, &mut batches, &|_| entry, linking, observer)?;
         }
         self.entry = self.best_entry();
+        self.cells = self.cells.as_ref().map(|cells| cells.add(self.placed(rows), &vertices));
         Ok(())
     }
 
@@ -130,6 +131,7 @@ impl Graph {
         if !gone.contains(&true) {
             return n;
         }
+        self.cells.iter_mut().for_each(|cells| cells.remove(|vertex| gone[vertex as usize]));
         let edges = self.edges.view();
         let leads = |&vertex: &u32| !gone[vertex as usize] && edges.of(vertex).iter().any(|&to| gone[to as usize]);
         let touched: Vec<u32> = (0..gone.len() as u32).into_par_iter().filter(leads).collect();
@@ -177,9 +179,13 @@ impl Graph {
     ) -> Result<Refreshed, BuildError> {
         assert_eq!(rows.width(), self.width(), "coordinates of the rows, and of the graph");
         let mut changed = self.clone();
+        let cells = changed.cells.take();
         let moved = changed.encode_again(rows, observer)?;
         let before = changed.recall_of_itself(rows);
         if !moved {
+            changed.cells = cells;
+            let Self { cells, items, .. } = &mut changed;
+            cells.iter_mut().for_each(|cells| cells.remove(|vertex| !items.is_live(vertex)));
             *self = changed;
             return Ok(Refreshed { policy: policy.unwrap_or(Refresh::Codes), before, after: before });
         }
@@ -191,6 +197,7 @@ impl Graph {
             None => changed.repair_enough(rows, before, observer)?,
         };
         changed.found_itself = done.after;
+        changed.cells = cells.and_then(|cells| cells.follow(changed.placed(rows), self.params.seed));
         let queries = Shares::new(queries, self.params.metric);
         if let Some(link) = queries.link {
             changed.link_answers(rows, link);

@@ -4,6 +4,7 @@
 //! unequal lengths need more edges than the relative neighbourhood has, rows of equal lengths are torn
 //! into clusters by them. So small graphs over some of the rows are built with each.
 
+use crate::cells::Cells;
 use crate::edges::NONE;
 use crate::error::BuildError;
 use crate::graph::Graph;
@@ -107,7 +108,12 @@ impl Graph {
         };
         let params = BuildParams { factor: Some(factor), ..*params };
         let mut graph = Self::linked(rows, listed, &params, queries.link, observer)?;
+        let n_cells = params.cells.unwrap_or_else(|| Cells::usual(graph.codes.len()));
+        graph.cells = Cells::new(graph.placed(rows), n_cells, params.seed);
         graph.measure(rows, queries.fit)?;
+        if params.cells.is_none() && graph.fitted.is_none_or(|fitted| fitted.cells == 0) {
+            graph.cells = None;
+        }
         Ok(graph)
     }
 }

@@ -14,12 +14,13 @@
 
 use crate::items::LAST;
 use crate::metric::Metric;
-use crate::product::{self, Asked, Coded, LINE};
+use crate::product::{self, Asked, BLOCK, BLOCK_SIDES, Blocked, Coded, LINE};
 use rayon::prelude::*;
 use xc_sparse::DenseRows;
 use xc_sparse::buffer::{Buffer, Pages};
 use xc_sparse::rows::unit_scale;
-use xc_sparse::simd::{Isa, Loop, vectorised_loop};
+use std::ops::Range;
+use xc_sparse::simd::{Isa, Loop, prefetch, vectorised_loop};
 
 /// Bytes that stand for 0 are this in a row of the codes.
 const ZERO: u8 = 128;
@@ -211,6 +212,75 @@ impl Codes {
         self.bytes.len() + 8 * self.sides.len() + 4 * self.mean.len()
     }
 }
+
+/// Codes of rows that lie in blocks of [`BLOCK`], as [`product::block_keys`] wants them.
+#[derive(Clone, Debug)]
+pub(crate) struct Blocks {
+    /// [`BLOCK`] times [`stride`] bytes a block.
+    pub(crate) bytes: Buffer<u8>,
+    /// [`BLOCK_SIDES`] a block.
+    pub(crate) sides: Buffer<f32>,
+}
+
+impl Codes {
+    /// Copies rows into blocks, of which there are as many as `rows` fill; nothing is where [`LAST`] stands.
+    pub(crate) fn blocks(&self, rows: &[u32]) -> Blocks {
+        let (stride, n) = (self.stride(), rows.len() / BLOCK);
+        let (mut bytes, mut sides) = (Pages::zeros(n * BLOCK * stride), vec![0.0f32; n * BLOCK_SIDES]);
+        (bytes.par_chunks_mut(BLOCK * stride), sides.par_chunks_mut(BLOCK_SIDES), rows.par_chunks(BLOCK))
+            .into_par_iter()
+            .for_each(|(bytes, sides, rows)| {
+                for (at, &row) in rows.iter().enumerate() {
+                    if row == LAST {
+                        sides[at] = f32::INFINITY;
+                        continue;
+                    }
+                    let from = &self.bytes[row as usize * stride..][..stride];
+                    for (four, from) in from.as_chunks::<4>().0.iter().enumerate() {
+                        bytes[4 * (BLOCK * four + at)..][..4].copy_from_slice(from);
+                    }
+                    [sides[at], sides[BLOCK + at]] = self.sides[row as usize];
+                }
+            });
+        Blocks { bytes: bytes.into(), sides: sides.into() }
+    }
+}
+
+impl Blocks {
+    /// The key of each place of some blocks, and a bit for each that is at most `limit`.
+    #[inline(always)]
+    pub(crate) fn keys(
+        &self,
+        isa: Isa,
+        query: &QueryCode,
+        blocks: Range<usize>,
+        limit: f32,
+        keys: &mut [f32; product::TOGETHER],
+    ) -> u64 {
+        let asked = query.view();
+        let (bytes, sides) = (BLOCK * asked.bytes.len(), BLOCK_SIDES);
+        let blocks = Blocked {
+            bytes: &self.bytes[blocks.start * bytes..blocks.end * bytes],
+            sides: &self.sides[blocks.start * sides..blocks.end * sides],
+        };
+        product::block_keys(isa, asked, blocks, limit, keys)
+    }
+
+    /// Asks memory for the beginning of a block; what comes after it is guessed by the machine.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, block: usize) {
+        let bytes = self.bytes.len() / (self.sides.len() / BLOCK_SIDES).max(1);
+        (0..ASKED_FOR).for_each(|line| prefetch(&self.bytes, block * bytes + line * LINE));
+        prefetch(&self.sides, block * BLOCK_SIDES);
+    }
+
+    pub(crate) fn n_bytes(&self) -> usize {
+        self.bytes.len() + 4 * self.sides.len()
+    }
+}
+
+/// Lines of a block that are asked for.
+const ASKED_FOR: usize = 8;
 
 fn keys(isa: Isa, coded: Coded<'_>, query: &QueryCode, rows: &[u32], to: &mut Vec<f32>) {
     to.clear();

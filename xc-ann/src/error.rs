@@ -99,6 +99,12 @@ pub enum QueryError {
         /// The query, from 0.
         query: usize,
     },
+    /// Cells of an index that has none.
+    #[error("{asked} cells to look into; the index has none")]
+    NoCells {
+        /// What was asked for.
+        asked: usize,
+    },
     /// A width that is none.
     #[error("search width {width}, expected a number above -1")]
     SearchWidth {

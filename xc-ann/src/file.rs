@@ -1,5 +1,6 @@
 //! A graph in a folder: the arrays are mapped back as they are.
 
+use crate::cells::Cells;
 use crate::codes::{Codes, stride};
 use crate::edges::{EdgeRows, NONE};
 use crate::graph::Graph;
@@ -54,7 +55,9 @@ impl Graph {
         writer.add("mean", ArrayRef::new(&self.codes.mean[..], &[self.codes.mean.len()]))?;
         writer.add("edges", ArrayRef::new(self.edges.values(), &[n, degree]))?;
         writer.add("first_rows", ArrayRef::new(self.items.first(), &[n]))?;
-        writer.add("next_rows", ArrayRef::new(self.items.next(), &[self.items.next().len()]))
+        writer.add("next_rows", ArrayRef::new(self.items.next(), &[self.items.next().len()]))?;
+        writer.set_parameter("n_cells", self.n_cells());
+        self.cells.as_ref().map_or(Ok(()), |cells| cells.write(self.codes.width, writer))
     }
 
     /// Saves the graph in a folder of its own.
@@ -117,7 +120,11 @@ impl Graph {
         let sides: Vec<[f32; 2]> = sides.as_chunks::<2>().0.to_vec();
         let codes = Codes { metric: params.metric, width, mean, bytes, sides: sides.into() };
         let edges = EdgeRows::of(edges, params.degree);
+        let cells = match container.parameter("n_cells")? {
+            0 => None,
+            n_cells => Some(Cells::read(container, n_cells, &codes, &items)?),
+        };
         let (n_attached, found_itself) = (container.parameter("n_attached")?, container.parameter("found_itself")?);
-        Ok(Self { params, codes, edges, items, entry, fitted, n_attached, found_itself })
+        Ok(Self { params, codes, edges, items, entry, fitted, cells, n_attached, found_itself })
     }
 }

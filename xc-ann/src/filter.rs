@@ -55,6 +55,11 @@ impl Allowed<'_> {
         self.filter.is_none_or(|filter| filter.passes(row))
     }
 
+    /// Whether rows that can be found may not pass.
+    pub(crate) fn is_filtered(&self) -> bool {
+        self.filter.is_some()
+    }
+
     /// Whether so few pass that all of them are compared when `k` are wanted.
     pub(crate) fn scans(&self, k: usize) -> bool {
         let filtered = if self.bits.is_some() { FILTERED } else { 0 };

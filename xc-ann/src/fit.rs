@@ -12,11 +12,22 @@ use xc_sparse::{DenseMatrix, DenseRows};
 /// Widths are tried from here to there.
 const NARROWEST: f32 = -0.5;
 const WIDEST: f32 = SCANS_FROM;
+/// Where nothing was fitted.
+const DEFAULT_WIDTH: f32 = 0.1;
 /// Halvings of the interval of widths.
 const HALVINGS: usize = 8;
 /// Answers and vectors that a graph is measured with before and after a change.
 const USUAL_K: usize = 10;
 pub(crate) const SAMPLE: usize = 256;
+
+/// Whether cells answer sooner than a walk, or a scan, with so many comparisons. A walk waits for memory, a
+/// scan goes row by row; a query of cells has to find them first.
+fn cells_are_faster(n_queries: u64, in_cells: u64, other: u64, width: f32) -> bool {
+    in_cells + FIRST * n_queries < if width >= SCANS_FROM { 2 * other } else { 8 * other }
+}
+
+/// Comparisons that take as long as finding the nearest cells does.
+const FIRST: u64 = 1000;
 
 impl Graph {
     /// Finds the least width at which `target` of the `k` best rows are found, and keeps it; an
@@ -33,9 +44,49 @@ impl Graph {
         k: usize,
         target: f64,
     ) -> Result<Fitted, QueryError> {
-        let fitted = self.least_width(rows, queries, k, target)?.0;
+        let truth = self.exact(rows, queries, k, None);
+        let (mut fitted, distances) = self.least_width_of(rows, queries, (k, target), &truth)?;
+        if let Some((cells, recall, compared)) = self.least_cells(rows, queries, (k, target), &truth)?
+            && cells_are_faster(queries.len() as u64, compared, distances, fitted.width)
+        {
+            fitted = Fitted { cells, recall, ..fitted };
+        }
         self.fitted = Some(fitted);
         Ok(fitted)
+    }
+
+    /// The least number of cells that reaches a recall, which it reaches, and the comparisons of all queries.
+    fn least_cells(
+        &self,
+        rows: DenseRows<'_>,
+        queries: DenseRows<'_>,
+        (k, target): (usize, f64),
+        truth: &RankedBatch,
+    ) -> Result<Option<(usize, f64, u64)>, QueryError> {
+        let n_cells = self.n_cells();
+        if n_cells == 0 {
+            return Ok(None);
+        }
+        let reached = |cells: usize| -> Result<(f64, u64), QueryError> {
+            let (found, effort) = self.search_batch(rows, queries, SearchParams::in_cells(k, cells), None)?;
+            Ok((recall(&found, truth), effort.distances))
+        };
+        let (mut low, mut high) = (0, 1);
+        let mut best = reached(high)?;
+        while best.0 < target && high < n_cells {
+            (low, high) = (high, (2 * high).min(n_cells));
+            best = reached(high)?;
+        }
+        while high - low > 1 + low / 32 {
+            let middle = low.midpoint(high);
+            let of_middle = reached(middle)?;
+            if of_middle.0 < target {
+                low = middle;
+            } else {
+                (high, best) = (middle, of_middle);
+            }
+        }
+        Ok((best.0 >= target).then_some((high, best.0, best.1)))
     }
 
     /// Measures what a build has made, and fits a width to it: with queries, or vectors made of its rows.
@@ -58,7 +109,7 @@ impl Graph {
     }
 
     fn nearest_to(&self, rows: DenseRows<'_>, sample: DenseRows<'_>, width: f32) -> RankedBatch {
-        let found = self.search_batch(rows, sample, SearchParams { k: USUAL_K, width }, None);
+        let found = self.search_batch(rows, sample, SearchParams::new(USUAL_K, width), None);
         // Rows were checked, and the sample is made of them: no query is refused.
         found.unwrap_or_else(|e| panic!("vectors between rows: {e}")).0
     }
@@ -77,10 +128,19 @@ impl Graph {
         k: usize,
         target: f64,
     ) -> Result<(Fitted, u64), QueryError> {
-        let truth = self.exact(rows, queries, k, None);
+        self.least_width_of(rows, queries, (k, target), &self.exact(rows, queries, k, None))
+    }
+
+    fn least_width_of(
+        &self,
+        rows: DenseRows<'_>,
+        queries: DenseRows<'_>,
+        (k, target): (usize, f64),
+        truth: &RankedBatch,
+    ) -> Result<(Fitted, u64), QueryError> {
         let reached = |width: f32| -> Result<(f64, u64), QueryError> {
-            let (found, effort) = self.search_batch(rows, queries, SearchParams { k, width }, None)?;
-            Ok((recall(&found, &truth), effort.distances))
+            let (found, effort) = self.search_batch(rows, queries, SearchParams::new(k, width), None)?;
+            Ok((recall(&found, truth), effort.distances))
         };
         let (mut low, mut high) = (NARROWEST, 0.0);
         let mut best = reached(high)?;
@@ -109,12 +169,18 @@ impl Graph {
                 best = reached(high)?;
             }
         }
-        Ok((Fitted { k, target, width: high, recall: best.0, n_queries: queries.len() }, best.1))
+        Ok((Fitted { k, target, width: high, cells: 0, recall: best.0, n_queries: queries.len() }, best.1))
     }
 
     /// What [`Graph::fit`] found last, or the build; nothing where there were no rows.
     pub fn fitted(&self) -> Option<Fitted> {
         self.fitted
+    }
+
+    /// How far the `k` best rows are looked for where nothing else is asked for: as it was fitted, and along
+    /// the graph at a width of 0.1 before anything was.
+    pub fn usual(&self, k: usize) -> SearchParams {
+        self.fitted.map_or(SearchParams::new(k, DEFAULT_WIDTH), |fitted| fitted.params(k))
     }
 
     /// At most `n` vectors to fit with where there are no queries. Each is `(a + b) / 2 + (c - d) / 2`

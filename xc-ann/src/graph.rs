@@ -1,6 +1,7 @@
 //! A graph over the codes of rows, which stay with the caller.
 
 use crate::build;
+use crate::cells::{Cells, Placed};
 use crate::codes::{self, Codes};
 use crate::edges::EdgeRows;
 use crate::error::BuildError;
@@ -25,6 +26,7 @@ pub struct Graph {
     pub(crate) items: Items,
     pub(crate) entry: u32,
     pub(crate) fitted: Option<Fitted>,
+    pub(crate) cells: Option<Cells>,
     /// Vertices that no vertex led to before edges were added for them.
     pub(crate) n_attached: usize,
     /// Share of a sample's nearest rows that a narrow search found when all edges were made.
@@ -44,8 +46,17 @@ impl Graph {
         let mut codes = Codes::new(params.metric, rows.width(), codes::mean_of(rows, listed, params.metric));
         codes.encode(rows, items.first());
         let edges = EdgeRows::new(codes.len(), params.degree);
-        let mut graph =
-            Self { params: *params, codes, edges, items, entry: 0, fitted: None, n_attached: 0, found_itself: 1.0 };
+        let mut graph = Self {
+            params: *params,
+            codes,
+            edges,
+            items,
+            entry: 0,
+            fitted: None,
+            cells: None,
+            n_attached: 0,
+            found_itself: 1.0,
+        };
         graph.entry = graph.best_entry();
         let (order, n_passes) = (graph.order(), params.passes);
         observer.event(Event::Linking { n: n_passes * order.len() });
@@ -136,12 +147,25 @@ impl Graph {
 
     /// Bytes of memory, rows not counted.
     pub fn n_bytes(&self) -> usize {
-        self.codes.n_bytes() + 4 * self.edges.values().len() + self.items.n_bytes()
+        let cells = self.cells.as_ref().map_or(0, Cells::n_bytes);
+        self.codes.n_bytes() + 4 * self.edges.values().len() + self.items.n_bytes() + cells
+    }
+
+    /// Cells beside the graph; 0 where there are none.
+    pub fn n_cells(&self) -> usize {
+        self.cells.as_ref().map_or(0, Cells::len)
+    }
+
+    /// What cells are made of.
+    pub(crate) fn placed<'a>(&'a self, rows: DenseRows<'a>) -> Placed<'a> {
+        Placed { rows, items: &self.items, codes: &self.codes }
     }
 
     /// Bytes of a graph over `n` rows of `width` coordinates, rows not counted.
     pub fn bytes(n: usize, width: usize, params: &BuildParams) -> usize {
-        n * (codes::stride(width) + 8 + 4 * params.degree + 4) + 4 * width
+        let n_cells = params.cells.unwrap_or_else(|| Cells::usual(n));
+        let cells = if n_cells == 0 { 0 } else { Cells::bytes(n, n_cells, width) };
+        n * (codes::stride(width) + 8 + 4 * params.degree + 4) + 4 * width + cells
     }
 }
 

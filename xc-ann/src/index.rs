@@ -80,18 +80,18 @@ impl Index {
         DenseRows::new(&self.rows, self.graph.width())
     }
 
-    /// The width that was fitted; that of a coarse search before anything was.
-    pub fn width(&self) -> f32 {
-        self.graph.fitted().map_or(DEFAULT_WIDTH, |fitted| fitted.width)
+    /// How far the `k` best rows are looked for where nothing else is asked for. See [`Graph::usual`].
+    pub fn usual(&self, k: usize) -> SearchParams {
+        self.graph.usual(k)
     }
 
-    /// The `k` best rows of a query at the fitted width. See [`Graph::search`].
+    /// The `k` best rows of a query as far as was fitted. See [`Graph::search`].
     ///
     /// # Errors
     /// See [`QueryError`].
     pub fn nearest(&self, query: &[f32], k: usize, scratch: &mut Scratch) -> Result<Vec<Scored>, QueryError> {
         let mut out = Vec::new();
-        self.search(query, SearchParams { k, width: self.width() }, None, scratch, &mut out)?;
+        self.search(query, self.usual(k), None, scratch, &mut out)?;
         Ok(out)
     }
 
@@ -188,9 +188,6 @@ impl Index {
         self.graph.params().metric
     }
 }
-
-/// Where nothing was fitted.
-const DEFAULT_WIDTH: f32 = 0.1;
 
 #[cfg(feature = "store")]
 mod file {

@@ -3,6 +3,7 @@
 use crate::error::BuildError;
 use crate::metric::Metric;
 use crate::product::{MOST_COORDINATES, TOGETHER};
+use crate::query::SCANS_FROM;
 use serde::{Deserialize, Serialize};
 
 /// How a graph is built.
@@ -26,12 +27,26 @@ pub struct BuildParams {
     pub top_k: usize,
     /// And the share of the best that are to be among them.
     pub target_recall: f64,
+    /// Cells beside the graph: the rows of a cell are near to each other, and their codes lie side by side.
+    /// Nothing: twice the square root of the number of rows, which stay if they are faster than the graph.
+    #[serde(default)]
+    pub cells: Option<usize>,
 }
 
 impl BuildParams {
     /// The usual values of a metric.
     pub fn new(metric: Metric) -> Self {
-        Self { metric, degree: 32, keep: 100, factor: None, passes: 2, seed: 0, top_k: 10, target_recall: 0.95 }
+        Self {
+            metric,
+            degree: 32,
+            keep: 100,
+            factor: None,
+            passes: 2,
+            seed: 0,
+            top_k: 10,
+            target_recall: 0.95,
+            cells: None,
+        }
     }
 
     pub(crate) fn check(&self, width: usize) -> Result<(), BuildError> {
@@ -66,6 +81,21 @@ pub struct SearchParams {
     /// an eighth of all codes goes on to compare all.
     /// [`Graph::fit`](crate::Graph::fit) finds the least that reaches a recall.
     pub width: f32,
+    /// Where this is not 0, all rows of so many cells are compared, the nearest ones, rather than those that
+    /// edges lead to. Not so with a filter, nor for all rows above a score.
+    pub cells: usize,
+}
+
+impl SearchParams {
+    /// Along the graph.
+    pub const fn new(k: usize, width: f32) -> Self {
+        Self { k, width, cells: 0 }
+    }
+
+    /// In cells; with a filter along the graph, all codes of it.
+    pub const fn in_cells(k: usize, cells: usize) -> Self {
+        Self { k, width: SCANS_FROM, cells }
+    }
 }
 
 /// A search width, and what it reaches on the queries that it was found with.
@@ -77,8 +107,18 @@ pub struct Fitted {
     pub target: f64,
     /// The least width that was found to reach it.
     pub width: f32,
-    /// The recall at this width.
+    /// The least number of cells that was found to reach it, where that is faster; 0 where the graph is.
+    #[serde(default)]
+    pub cells: usize,
+    /// The recall at this width, or of these cells.
     pub recall: f64,
     /// Queries.
     pub n_queries: usize,
+}
+
+impl Fitted {
+    /// What to search `k` answers with.
+    pub fn params(&self, k: usize) -> SearchParams {
+        SearchParams { k, width: self.width, cells: self.cells }
+    }
 }

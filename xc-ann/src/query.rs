@@ -1,6 +1,7 @@
 //! Queries: one or many, with a filter, or all rows above a score.
 
 use crate::best::spared;
+use crate::cells::{CellScratch, Cells};
 use crate::error::QueryError;
 use crate::filter::{Allowed, Filter};
 use crate::graph::Graph;
@@ -28,6 +29,7 @@ pub struct Scratch {
     ranking: Ranking,
     /// What a scan keeps for each of its queries.
     scanned: Vec<TopK>,
+    cells: CellScratch,
 }
 
 /// What was found, and its scores.
@@ -45,6 +47,20 @@ enum Wanted {
     Nearest(usize),
     /// At most so many of those whose score is at least this.
     Above(f32, usize),
+}
+
+/// And how it is looked for.
+#[derive(Clone, Copy, Debug)]
+struct How {
+    wanted: Wanted,
+    width: f32,
+    cells: usize,
+}
+
+impl From<SearchParams> for How {
+    fn from(SearchParams { k, width, cells }: SearchParams) -> Self {
+        Self { wanted: Wanted::Nearest(k), width, cells }
+    }
 }
 
 impl Graph {
@@ -81,8 +97,8 @@ impl Graph {
     ) -> Result<Effort, QueryError> {
         self.check(rows, query.len())?;
         let allowed = self.allowed(filter);
-        let (queries, how) = (DenseRows::new(query, query.len()), (Wanted::Nearest(params.k), params.width));
-        self.answer(rows, queries, 0, how, &allowed, scratch, |_, found| {
+        let queries = DenseRows::new(query, query.len());
+        self.answer(rows, queries, 0, params.into(), &allowed, scratch, |_, found| {
             out.clear();
             out.extend_from_slice(found);
         })
@@ -103,7 +119,7 @@ impl Graph {
         params: SearchParams,
         filter: Option<&Filter<'_>>,
     ) -> Result<(RankedBatch, Effort), QueryError> {
-        self.batch(Some(rows), queries, (Wanted::Nearest(params.k), params.width), filter)
+        self.batch(Some(rows), queries, params.into(), filter)
     }
 
     /// [`Graph::search`] without rows: answers are ranked by codes, and have their scores. For callers who
@@ -132,7 +148,7 @@ impl Graph {
         params: SearchParams,
         filter: Option<&Filter<'_>>,
     ) -> Result<(RankedBatch, Effort), QueryError> {
-        self.batch(None, queries, (Wanted::Nearest(params.k), params.width), filter)
+        self.batch(None, queries, params.into(), filter)
     }
 
     /// For each query the rows whose score is at least `score`, best first, at most `most` of them.
@@ -151,14 +167,14 @@ impl Graph {
         width: f32,
         filter: Option<&Filter<'_>>,
     ) -> Result<(RankedBatch, Effort), QueryError> {
-        self.batch(Some(rows), queries, (Wanted::Above(score, most), width), filter)
+        self.batch(Some(rows), queries, How { wanted: Wanted::Above(score, most), width, cells: 0 }, filter)
     }
 
     fn batch(
         &self,
         rows: Option<DenseRows<'_>>,
         queries: DenseRows<'_>,
-        how: (Wanted, f32),
+        how: How,
         filter: Option<&Filter<'_>>,
     ) -> Result<(RankedBatch, Effort), QueryError> {
         self.check(rows, queries.width())?;
@@ -194,7 +210,7 @@ impl Graph {
         rows: Option<DenseRows<'_>>,
         queries: DenseRows<'_>,
         first: usize,
-        how: (Wanted, f32),
+        how: How,
         allowed: &Allowed<'_>,
         scratch: &mut Scratch,
         mut each: impl FnMut(usize, &[Scored]),
@@ -208,7 +224,7 @@ impl Graph {
                 return Err(QueryError::Zero { query: first + query });
             }
         }
-        let (wanted, width) = how;
+        let How { wanted, width, .. } = how;
         if width.is_nan() || width <= -1.0 {
             return Err(QueryError::SearchWidth { width });
         }
@@ -219,6 +235,10 @@ impl Graph {
         if k == 0 || allowed.n_vertices == 0 {
             (0..queries.len()).for_each(|query| each(query, &[]));
             return Ok(Effort::default());
+        }
+        if let (Wanted::Nearest(_), 1.., false) = (wanted, how.cells, allowed.is_filtered()) {
+            let Some(cells) = &self.cells else { return Err(QueryError::NoCells { asked: how.cells }) };
+            return Ok(self.look_into(cells, rows, queries, how, allowed, scratch, each));
         }
         match (&allowed.bits, width >= SCANS_FROM || allowed.scans(k)) {
             (None, false) => self.run(rows, queries, how, allowed, |_| true, scratch, each),
@@ -234,13 +254,13 @@ impl Graph {
         &self,
         rows: Option<DenseRows<'_>>,
         queries: DenseRows<'_>,
-        how: (Wanted, f32),
+        how: How,
         allowed: &Allowed<'_>,
         passes: impl Fn(u32) -> bool,
         scratch: &mut Scratch,
         mut each: impl FnMut(usize, &[Scored]),
     ) -> Result<Effort, QueryError> {
-        let (wanted, width) = how;
+        let How { wanted, width, .. } = how;
         let (keep, within) = match wanted {
             Wanted::Nearest(k) => (keep(candidates(k, rows), width, allowed), f32::NEG_INFINITY),
             Wanted::Above(score, _) => (keep(candidates(1, rows), width, allowed), self.key_of(score, width)),
@@ -255,7 +275,7 @@ impl Graph {
             passes,
             records: false,
         };
-        let Scratch { slots, centred, ranking, scanned } = scratch;
+        let Scratch { slots, centred, ranking, scanned, .. } = scratch;
         slots.resize_with(slots.len().max(TURNS), Slot::default);
         let (mut effort, first) = (Effort::default(), self.items.first());
         let begin = |query: usize, slot: &mut Slot| {
@@ -283,6 +303,44 @@ impl Graph {
         };
         interleaved(&searched, &mut slots[..TURNS], queries.len(), begin, ask, done);
         Ok(effort)
+    }
+
+    /// Compares the vertices of the nearest cells of each query.
+    fn look_into(
+        &self,
+        cells: &Cells,
+        rows: Option<DenseRows<'_>>,
+        queries: DenseRows<'_>,
+        how: How,
+        allowed: &Allowed<'_>,
+        scratch: &mut Scratch,
+        mut each: impl FnMut(usize, &[Scored]),
+    ) -> Effort {
+        let Scratch { slots, centred, ranking, cells: of_cells, .. } = scratch;
+        slots.resize_with(slots.len().max(2), Slot::default);
+        let k = if let Wanted::Nearest(k) = how.wanted { k } else { 1 };
+        let (isa, mut effort, first) = (Isa::current(), Effort::default(), self.items.first());
+        // The rows of a query's candidates come from memory while the next query looks for its own.
+        for turn in 0..=queries.len() {
+            if turn < queries.len() {
+                let slot = &mut slots[turn % 2];
+                self.codes.query(queries.row(turn), centred, &mut slot.query);
+                slot.best.reset(keep(candidates(k, rows), how.width.min(SCANS_FROM), allowed));
+                effort.distances += cells.search(isa, &slot.query, how.cells, &mut slot.best, of_cells);
+                effort.hops += how.cells.min(cells.len()) as u64;
+                if let Some(rows) = rows {
+                    let kept = slot.best.kept().map(|(_, vertex)| vertex);
+                    kept.for_each(|vertex| prefetch_all(rows.row(first[vertex as usize] as usize)));
+                }
+            }
+            if turn > 0 {
+                ranking.kept.clear();
+                ranking.kept.extend(slots[(turn - 1) % 2].best.kept());
+                effort.exact += self.rank(rows, queries.row(turn - 1), how.wanted, allowed, ranking);
+                each(turn - 1, ranking.best.sorted());
+            }
+        }
+        effort
     }
 
     /// Ranks rows of vertices by their exact scores, or by those of the codes where there are no rows.
@@ -325,12 +383,12 @@ impl Graph {
         &self,
         rows: Option<DenseRows<'_>>,
         queries: DenseRows<'_>,
-        how: (Wanted, f32),
+        how: How,
         allowed: &Allowed<'_>,
         scratch: &mut Scratch,
         mut each: impl FnMut(usize, &[Scored]),
     ) -> Effort {
-        let Scratch { slots, centred, ranking, scanned } = scratch;
+        let Scratch { slots, centred, ranking, scanned, .. } = scratch;
         slots.resize_with(slots.len().max(SCANNED.min(queries.len())), Slot::default);
         let mut effort = Effort::default();
         for first in (0..queries.len()).step_by(SCANNED) {
@@ -341,7 +399,7 @@ impl Graph {
             effort += self.scan(&slots[..n], allowed, how, rows, scanned);
             for (query, best) in (first..).zip(&mut scanned[..n]) {
                 take_scanned(best, &mut ranking.kept);
-                effort.exact += self.rank(rows, queries.row(query), how.0, allowed, ranking);
+                effort.exact += self.rank(rows, queries.row(query), how.wanted, allowed, ranking);
                 each(query, ranking.best.sorted());
             }
         }
@@ -353,7 +411,7 @@ impl Graph {
         &self,
         slots: &[Slot],
         allowed: &Allowed<'_>,
-        (wanted, width): (Wanted, f32),
+        How { wanted, width, .. }: How,
         rows: Option<DenseRows<'_>>,
         scanned: &mut Vec<TopK>,
     ) -> Effort {

@@ -2,6 +2,7 @@
 
 use crate::error::{CliError, chain};
 use crate::named::named;
+use xc_ann::SearchParams;
 use xc_mach::Decoder;
 use xc_sparse::LabelRows;
 use xc_sparse::rank::LabelId;
@@ -29,6 +30,10 @@ pub(crate) struct SearchArgs {
     /// [default: what it was fitted to]
     #[arg(long, value_name = "W", allow_negative_numbers = true, conflicts_with = "exact")]
     search_width: Option<f32>,
+    /// Compare the labels of so many cells of the index instead, where it has cells
+    #[arg(long, value_name = "N", conflicts_with_all = ["exact", "search_width"],
+        value_parser = clap::value_parser!(u32).range(1..))]
+    cells: Option<u32>,
     /// Score all labels, though there is an index of them
     #[arg(long)]
     exact: bool,
@@ -77,7 +82,10 @@ impl SearchArgs {
             decoder: self.decoder,
             max_labels: self.max_labels,
             matching: None,
-            width: self.search_width,
+            reach: match (self.cells, self.search_width) {
+                (Some(cells), _) => Some(SearchParams::in_cells(0, cells as usize)),
+                (None, width) => width.map(|width| SearchParams::new(0, width)),
+            },
             exact: self.exact,
         }
     }
@@ -109,7 +117,10 @@ impl Only {
 pub(crate) fn query_error(error: &BatchError, first: usize, input: &str) -> CliError {
     match error.source {
         QueryError::Beam => CliError::usage("--beam 0: at least 1 is expected"),
-        QueryError::NoIndex | QueryError::NoWidth => CliError::usage(format_args!("--search-width: {}", error.source)),
+        QueryError::NoIndex { option } | QueryError::NoWidth { option } => {
+            CliError::usage(format_args!("--{option}: {}", error.source))
+        }
+        QueryError::NoCells => CliError::usage(format_args!("--cells: {}", error.source)),
         QueryError::SearchWidth { width } => {
             CliError::usage(format_args!("--search-width {width}: a number above -1 is expected"))
         }

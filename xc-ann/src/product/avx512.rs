@@ -1,7 +1,7 @@
 //! The kernels in AVX-512: four products of bytes are one instruction, and four rows share the sum
 //! over lanes.
 
-use super::{Asked, Coded, FEW, LINE, TOGETHER};
+use super::{Asked, BLOCK, BLOCK_SIDES, Blocked, Coded, FEW, LINE, TOGETHER};
 use std::arch::x86_64::*;
 
 /// See [`super::scalar::keys`].
@@ -55,6 +55,73 @@ pub(super) unsafe fn keys(
         near |= u64::from(_mm_cmp_ps_mask::<_CMP_LE_OQ>(four, limit)) << (4 * turn);
     }
     if rows.len() < TOGETHER { near & ((1 << rows.len()) - 1) } else { near }
+}
+
+/// See [`super::scalar::block_keys`].
+///
+/// # Safety
+/// The machine has AVX-512 F, BW, VL and VNNI; the query is a whole number of lines, and there are at
+/// most four blocks, which are whole.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+pub(super) unsafe fn block_keys(
+    asked: Asked<'_>,
+    blocks: Blocked<'_>,
+    limit: f32,
+    keys: &mut [f32; TOGETHER],
+) -> u64 {
+    // SAFETY: the caller vouches for the machine and for so many blocks. Few blocks have some sums each, as one
+    // would wait for itself.
+    unsafe {
+        match blocks.sides.len() / BLOCK_SIDES {
+            0 => 0,
+            1 => some_block_keys::<1, 4>(asked, blocks, limit, keys),
+            2 => some_block_keys::<2, 2>(asked, blocks, limit, keys),
+            3 => some_block_keys::<3, 2>(asked, blocks, limit, keys),
+            _ => some_block_keys::<4, 1>(asked, blocks, limit, keys),
+        }
+    }
+}
+
+/// # Safety
+/// As [`block_keys`]; there are `N` blocks, and `SUMS` divides 16.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+#[inline]
+unsafe fn some_block_keys<const N: usize, const SUMS: usize>(
+    asked: Asked<'_>,
+    blocks: Blocked<'_>,
+    limit: f32,
+    keys: &mut [f32; TOGETHER],
+) -> u64 {
+    let width = asked.bytes.len();
+    let mut of = [[_mm512_setzero_si512(); SUMS]; N];
+    for first in (0..width).step_by(4 * SUMS) {
+        for sum in 0..SUMS {
+            let at = first + 4 * sum;
+            // SAFETY: four bytes of the query, and of each row of a block: `width` is a multiple of 64.
+            unsafe {
+                let query = _mm512_set1_epi32(asked.bytes.as_ptr().add(at).cast::<i32>().read_unaligned());
+                for (block, of) in of.iter_mut().enumerate() {
+                    let rows = blocks.bytes.as_ptr().add(BLOCK * (block * width + at));
+                    of[sum] = _mm512_dpbusd_epi32(of[sum], _mm512_loadu_si512(rows.cast()), query);
+                }
+            }
+        }
+    }
+    let (shift, factor, norm) = (_mm512_set1_epi32(asked.shift), _mm512_set1_ps(asked.factor), _mm512_set1_ps(asked.norm));
+    let (limit, mut near) = (_mm512_set1_ps(limit), 0u64);
+    for (block, of) in of.into_iter().enumerate() {
+        let sum = of.into_iter().fold(_mm512_setzero_si512(), |sum, of| _mm512_add_epi32(sum, of));
+        // SAFETY: the norms and the scales of a block, and its sixteen of 64 keys.
+        unsafe {
+            let sides = blocks.sides.as_ptr().add(BLOCK_SIDES * block);
+            let (norms, scales) = (_mm512_loadu_ps(sides), _mm512_loadu_ps(sides.add(BLOCK)));
+            let sum = _mm512_cvtepi32_ps(_mm512_sub_epi32(sum, shift));
+            let of = _mm512_sub_ps(_mm512_add_ps(norm, norms), _mm512_mul_ps(_mm512_mul_ps(factor, scales), sum));
+            _mm512_storeu_ps(keys.as_mut_ptr().add(BLOCK * block), of);
+            near |= u64::from(_mm512_cmp_ps_mask::<_CMP_LE_OQ>(of, limit)) << (BLOCK * block);
+        }
+    }
+    near
 }
 
 /// See [`super::scalar::smallest`]. Two chains, as one would wait for itself.

@@ -21,7 +21,7 @@ pub(crate) const MOST_COORDINATES: usize = 65_536;
 /// Rows that are compared in one call, at most: a bit each.
 pub(crate) const TOGETHER: usize = 64;
 
-/// A query in bytes. The key of a row is
+/// A query in bytes, which are above -128. The key of a row is
 /// `norm + row norm - factor * row scale * (sum of row byte * byte - shift)`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
@@ -66,6 +66,57 @@ pub(crate) fn keys(
         // SAFETY: as above.
         Isa::Avx2 => unsafe { avx2::keys(asked, coded, rows, limit, keys) },
         _ => scalar::keys(asked, coded, rows, limit, keys),
+    }
+}
+
+/// Rows of a block.
+pub(crate) const BLOCK: usize = 16;
+/// Numbers beside a block: the norms of its rows, then their scales.
+pub(crate) const BLOCK_SIDES: usize = 2 * BLOCK;
+/// Blocks that are compared in one call, at most.
+pub(crate) const BLOCKS: usize = TOGETHER / BLOCK;
+
+/// Rows of codes in blocks: the first four bytes of each row of a block, then the next four, so that sixteen
+/// sums grow side by side and none has to be added up in the end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Blocked<'a> {
+    /// [`BLOCK`] times as many bytes a block as the query has.
+    pub(crate) bytes: &'a [u8],
+    /// [`BLOCK_SIDES`] a block.
+    pub(crate) sides: &'a [f32],
+}
+
+/// The key of each row of at most [`BLOCKS`] blocks, and a bit for each that is at most `limit`: those of
+/// [`keys`].
+///
+/// # Panics
+/// If the query is no whole number of lines, or blocks are not whole or too many.
+#[inline(always)]
+pub(crate) fn block_keys(
+    isa: Isa,
+    asked: Asked<'_>,
+    blocks: Blocked<'_>,
+    limit: f32,
+    keys: &mut [f32; TOGETHER],
+) -> u64 {
+    let (n, width) = (blocks.sides.len() / BLOCK_SIDES, asked.bytes.len());
+    assert!(
+        width.is_multiple_of(LINE)
+            && n <= BLOCKS
+            && blocks.sides.len() == n * BLOCK_SIDES
+            && blocks.bytes.len() == n * BLOCK * width,
+        "{} bytes and {} sides in blocks of {BLOCK} rows of {width}",
+        blocks.bytes.len(),
+        blocks.sides.len()
+    );
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: an instruction set is only named here where it is available; shapes were compared.
+        Isa::Avx512 => unsafe { avx512::block_keys(asked, blocks, limit, keys) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Isa::Avx2 => unsafe { avx2::block_keys(asked, blocks, limit, keys) },
+        _ => scalar::block_keys(asked, blocks, limit, keys),
     }
 }
 
@@ -123,7 +174,7 @@ mod tests {
             let width = lines * LINE;
             let mut stream = Stream::new(seed);
             let bytes: Vec<u8> = (0..n * width).map(|_| if seed % 3 == 0 { 255 } else { stream.below(256) as u8 }).collect();
-            let query: Vec<i8> = (0..width).map(|_| if seed % 5 == 0 { -127 } else { stream.below(255) as i8 }).collect();
+            let query: Vec<i8> = (0..width).map(|_| if seed % 5 == 0 { -127 } else { (stream.below(255) as i32 - 127) as i8 }).collect();
             let sides: Vec<[f32; 2]> = (0..n).map(|_| [stream.unit() as f32, stream.unit() as f32]).collect();
             let rows: Vec<u32> = (0..n_listed).map(|_| stream.below(n as u32)).collect();
             let asked = Asked { bytes: &query, factor: 0.7, shift: 128 * query.iter().map(|&b| i32::from(b)).sum::<i32>(), norm: 3.0 };
@@ -141,6 +192,35 @@ mod tests {
                 let mut found = [7.0; TOGETHER];
                 prop_assert_eq!(keys(isa, asked, coded, &rows, limit, &mut found), bits, "{}", isa);
                 prop_assert_eq!(&found[..n_listed], &expected[..], "{}", isa);
+            }
+        }
+
+        #[test]
+        fn blocks_have_the_keys_of_their_rows(lines in 1usize..6, n_blocks in 0usize..=BLOCKS, seed: u64) {
+            let (width, n) = (lines * LINE, n_blocks * BLOCK);
+            let mut stream = Stream::new(seed);
+            let bytes: Vec<u8> = (0..n * width).map(|_| if seed % 3 == 0 { 255 } else { stream.below(256) as u8 }).collect();
+            let query: Vec<i8> = (0..width).map(|_| if seed % 5 == 0 { -127 } else { (stream.below(255) as i32 - 127) as i8 }).collect();
+            let sides: Vec<[f32; 2]> = (0..n).map(|_| [stream.unit() as f32, stream.unit() as f32]).collect();
+            let asked = Asked { bytes: &query, factor: 0.7, shift: 128 * query.iter().map(|&b| i32::from(b)).sum::<i32>(), norm: 3.0 };
+            let all: Vec<u32> = (0..n as u32).collect();
+            let mut expected = [7.0; TOGETHER];
+            scalar::keys(asked, Coded { bytes: &bytes, sides: &sides }, &all, 0.0, &mut expected);
+            let limit = expected[..n].iter().sum::<f32>() / n.max(1) as f32;
+            let bits = scalar::keys(asked, Coded { bytes: &bytes, sides: &sides }, &all, limit, &mut expected);
+            let (mut in_blocks, mut block_sides) = (Vec::new(), Vec::new());
+            for block in 0..n_blocks {
+                let rows = BLOCK * block..BLOCK * (block + 1);
+                for four in 0..width / 4 {
+                    rows.clone().for_each(|row| in_blocks.extend_from_slice(&bytes[row * width + 4 * four..][..4]));
+                }
+                (0..2).for_each(|side| block_sides.extend(sides[rows.clone()].iter().map(|s| s[side])));
+            }
+            let blocks = Blocked { bytes: &in_blocks, sides: &block_sides };
+            for isa in Isa::available() {
+                let mut found = [7.0; TOGETHER];
+                prop_assert_eq!(block_keys(isa, asked, blocks, limit, &mut found), bits, "{}", isa);
+                prop_assert_eq!(&found[..n], &expected[..n], "{}", isa);
             }
         }
 

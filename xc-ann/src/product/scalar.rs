@@ -1,6 +1,6 @@
 //! What every kernel has to give.
 
-use super::{Asked, Coded, FEW, TOGETHER};
+use super::{Asked, BLOCK, BLOCK_SIDES, Blocked, Coded, FEW, TOGETHER};
 
 /// See [`super::keys`].
 pub(super) fn keys(asked: Asked<'_>, coded: Coded<'_>, rows: &[u32], limit: f32, keys: &mut [f32; TOGETHER]) -> u64 {
@@ -10,6 +10,26 @@ pub(super) fn keys(asked: Asked<'_>, coded: Coded<'_>, rows: &[u32], limit: f32,
         let sum = bytes.iter().zip(asked.bytes).map(|(&row, &query)| i32::from(row) * i32::from(query)).sum();
         keys[at] = key(asked, coded.sides[row as usize], sum);
         near |= u64::from(keys[at] <= limit) << at;
+    }
+    near
+}
+
+/// See [`super::block_keys`].
+pub(super) fn block_keys(asked: Asked<'_>, blocks: Blocked<'_>, limit: f32, keys: &mut [f32; TOGETHER]) -> u64 {
+    let mut near = 0;
+    let bytes = blocks.bytes.chunks_exact(BLOCK * asked.bytes.len());
+    for (block, (bytes, sides)) in bytes.zip(blocks.sides.as_chunks::<BLOCK_SIDES>().0).enumerate() {
+        let mut sums = [0i32; BLOCK];
+        for (rows, query) in bytes.as_chunks::<{ 4 * BLOCK }>().0.iter().zip(asked.bytes.as_chunks::<4>().0) {
+            for (sum, row) in sums.iter_mut().zip(rows.as_chunks::<4>().0) {
+                *sum += (0..4).map(|at| i32::from(row[at]) * i32::from(query[at])).sum::<i32>();
+            }
+        }
+        for (row, sum) in sums.into_iter().enumerate() {
+            let at = block * BLOCK + row;
+            keys[at] = key(asked, [sides[row], sides[BLOCK + row]], sum);
+            near |= u64::from(keys[at] <= limit) << at;
+        }
     }
     near
 }

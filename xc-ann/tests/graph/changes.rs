@@ -4,7 +4,7 @@ use xc_hash::stream::Stream;
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::{DenseMatrix, DenseRows};
 
-const WIDE: SearchParams = SearchParams { k: 10_000, width: f32::INFINITY };
+const WIDE: SearchParams = SearchParams::new(10_000, f32::INFINITY);
 
 /// Rows that a wide search finds, ascending.
 fn found(graph: &Graph, rows: DenseRows<'_>) -> Vec<u32> {
@@ -25,7 +25,7 @@ fn narrow(graph: &Graph, rows: DenseRows<'_>, queries: DenseRows<'_>, there: &[u
         row.iter_mut().for_each(|s| s.label = there[s.label as usize]);
         truth.push_row(&row);
     }
-    let (found, _) = graph.search_batch(rows, queries, SearchParams { k: 10, width: 0.1 }, None).unwrap();
+    let (found, _) = graph.search_batch(rows, queries, SearchParams::new(10, 0.1), None).unwrap();
     recall(&found, &truth)
 }
 
@@ -178,7 +178,7 @@ fn rows_that_did_not_move_change_nothing() {
         let mut graph = build(rows.view(), metric);
         let search = |graph: &Graph| {
             let (found, effort) =
-                graph.search_batch(rows.view(), queries.view(), SearchParams { k: 5, width: 0.1 }, None).unwrap();
+                graph.search_batch(rows.view(), queries.view(), SearchParams::new(5, 0.1), None).unwrap();
             (found.iter().map(<[_]>::to_vec).collect::<Vec<_>>(), effort, graph.stats())
         };
         let before = search(&graph);

@@ -1,5 +1,5 @@
 use crate::made::{build, clustered};
-use xc_ann::{Graph, Metric, SearchParams};
+use xc_ann::{BuildParams, Graph, Metric, NoObserver, SearchParams};
 use xc_sparse::store::OpenMode;
 
 #[test]
@@ -16,7 +16,7 @@ fn a_graph_comes_back_as_it_was() {
         graph.save(&path).unwrap();
         for mode in [OpenMode::Map, OpenMode::Read] {
             let opened = Graph::open(&path, mode).unwrap();
-            let params = SearchParams { k: 7, width: 0.1 };
+            let params = SearchParams::new(7, 0.1);
             let all = |graph: &Graph| {
                 let (found, effort) = graph.search_batch(rows.view(), queries.view(), params, None).unwrap();
                 (
@@ -37,7 +37,8 @@ fn damaged_arrays_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let rows = clustered(200, 20, 9, 1);
     let path = folder.path().join("graph");
-    build(rows.view(), Metric::L2).save(&path).unwrap();
+    let params = BuildParams { cells: Some(20), ..BuildParams::new(Metric::L2) };
+    Graph::build(rows.view(), &params, &NoObserver).unwrap().save(&path).unwrap();
     let file = std::fs::read_dir(&path)
         .unwrap()
         .map(|e| e.unwrap().path())
@@ -53,7 +54,10 @@ fn damaged_arrays_are_refused() {
         match Graph::open(&path, OpenMode::Read) {
             Err(_) => refused += 1,
             Ok(graph) if graph.n_rows_needed() <= 200 => {
-                graph.search_batch(rows.view(), rows.view(), SearchParams { k: 3, width: 0.2 }, None).unwrap();
+                let cells = graph.n_cells().min(3);
+                for params in [SearchParams::new(3, 0.2), SearchParams { cells, ..SearchParams::new(3, 0.2) }] {
+                    graph.search_batch(rows.view(), rows.view(), params, None).unwrap();
+                }
                 answered += 1;
             }
             Ok(_) => answered += 1,

@@ -2,6 +2,7 @@
 
 mod answers;
 mod bytes;
+mod cells;
 mod changes;
 mod files;
 mod made;

@@ -258,12 +258,13 @@ impl Classifier {
         self.index.as_ref()
     }
 
-    /// The `k` best of the labels that the index finds for each row of units, by their logits. All labels that
+    /// The `k` best of the labels that the index finds for each row of units, by their logits; so many are looked
+    /// for whatever `reach` says. All labels that
     /// were found, and their logits, are left in `near`.
     pub(super) fn rank_near(
         &self,
         index: &LabelIndex,
-        width: f32,
+        reach: SearchParams,
         units: &Activations,
         k: usize,
         near: &mut NearScratch,
@@ -284,7 +285,7 @@ impl Classifier {
         };
         queries.clear();
         push_queries(units, scale, queries);
-        let params = SearchParams { k: xc_ann::spared(k).min(self.n_labels()), width };
+        let params = SearchParams { k: xc_ann::spared(k).min(self.n_labels()), ..reach };
         let n_units = units.width();
         let rows = DenseRows::new(queries, n_units + 1);
         found.clear();
@@ -351,9 +352,9 @@ impl LabelIndex {
         }
     }
 
-    /// The search width that was fitted, and 0.1 where there was nothing to fit. Lists have none.
-    pub fn width(&self) -> f32 {
-        self.graph().and_then(Graph::fitted).map_or(0.1, |fitted| fitted.width)
+    /// How far the `k` best labels are looked for where nothing else is asked for. Lists need no settings.
+    pub fn usual(&self, k: usize) -> SearchParams {
+        self.graph().map_or(SearchParams::new(k, 0.0), |graph| graph.usual(k))
     }
 
     /// Whether so many queries together are answered by it: lists leave many, and scores that depend on all

@@ -1,11 +1,12 @@
 //! Classifiers behind the front door.
 
 use super::index::take_index;
-use super::query::{Candidates, QueryError};
+use super::query::{CELLS, Candidates, QueryError, WIDTH};
 use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, scratch_of};
 use super::{OpenModelError, OpenOptions};
 use crate::classifier::{Classifier, InputKind, Only, PredictError, PredictScratch, QueryRow, preset};
 use std::any::Any;
+use xc_ann::SearchParams;
 use xc_mach::Certificate;
 use xc_sparse::rank::{RankedBatch, Scored};
 use xc_sparse::store::Container;
@@ -14,7 +15,7 @@ use xc_sparse::store::Container;
 pub(super) fn kinds() -> impl Iterator<Item = Kind> {
     preset::ALL.iter().map(|preset| Kind {
         name: preset().name,
-        options: &["search-width", "exact"],
+        options: &[WIDTH, CELLS, "exact"],
         answers_in_part: false,
         open,
         tables,
@@ -66,17 +67,18 @@ fn failed(error: PredictError) -> (usize, QueryError) {
 
 /// The labels that are scored: by default those that the index finds, where there is one.
 fn only<'a>(classifier: &Classifier, ask: &Ask<'a>) -> Result<Only<'a>, QueryError> {
-    Ok(match (ask.candidates, classifier.index()) {
-        (Candidates::Labels(labels), _) => Only::Labels(labels),
-        (Candidates::ByQuery { rows, first }, _) => Only::Rows { rows, first },
-        (Candidates::All, Some(index)) if ask.search.width.is_some() && index.graph().is_none() => {
-            return Err(QueryError::NoWidth);
-        }
-        (Candidates::All, Some(index)) if !ask.search.exact => {
-            Only::Near(ask.search.width.unwrap_or_else(|| index.width()))
-        }
-        (Candidates::All, None) if ask.search.width.is_some() => return Err(QueryError::NoIndex),
-        (Candidates::All, _) => Only::All,
+    let name = |reach: SearchParams| if reach.cells > 0 { CELLS } else { WIDTH };
+    Ok(match (ask.candidates, ask.search.reach, classifier.index()) {
+        (Candidates::Labels(labels), ..) => Only::Labels(labels),
+        (Candidates::ByQuery { rows, first }, ..) => Only::Rows { rows, first },
+        (Candidates::All, Some(reach), Some(index)) => match index.graph() {
+            None => return Err(QueryError::NoWidth { option: name(reach) }),
+            Some(graph) if reach.cells > 0 && graph.n_cells() == 0 => return Err(QueryError::NoCells),
+            Some(_) => Only::Near(reach),
+        },
+        (Candidates::All, Some(reach), None) => return Err(QueryError::NoIndex { option: name(reach) }),
+        (Candidates::All, None, Some(index)) if !ask.search.exact => Only::Near(index.usual(ask.top_k)),
+        (Candidates::All, None, _) => Only::All,
     })
 }
 

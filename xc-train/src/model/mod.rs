@@ -330,7 +330,7 @@ impl Model {
         if options.search.beam == Some(0) {
             return Err(QueryError::Beam);
         }
-        if let Some(width) = options.search.width.filter(|width| width.is_nan() || *width <= -1.0) {
+        if let Some(width) = options.search.reach.map(|reach| reach.width).filter(|width| width.is_nan() || *width <= -1.0) {
             return Err(QueryError::SearchWidth { width });
         }
         if options.min_score.is_some_and(f32::is_nan) {

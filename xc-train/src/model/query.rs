@@ -153,9 +153,8 @@ pub struct SearchOptions {
     /// How a query's features are matched with the weights of a tree. Default: what suits each
     /// query; answers do not depend on it.
     pub matching: Option<Choice>,
-    /// How far an index of the labels is searched, as `xc_ann::SearchParams::width`. Default: what it was
-    /// fitted to.
-    pub width: Option<f32>,
+    /// How far an index of the labels is searched, whatever `k` says there. Default: what it was fitted to.
+    pub reach: Option<xc_ann::SearchParams>,
     /// Score all labels, though there is an index of them.
     pub exact: bool,
 }
@@ -168,12 +167,17 @@ impl SearchOptions {
             ("decoder", self.decoder.is_some()),
             ("max-labels", self.max_labels.is_some()),
             ("iterator", self.matching.is_some()),
-            ("search-width", self.width.is_some()),
+            (WIDTH, self.reach.is_some_and(|reach| reach.cells == 0)),
+            (CELLS, self.reach.is_some_and(|reach| reach.cells > 0)),
             ("exact", self.exact),
         ];
         names.into_iter().filter_map(|(name, given)| given.then_some(name))
     }
 }
+
+/// Names of what an index is searched by.
+pub(super) const WIDTH: &str = "search-width";
+pub(super) const CELLS: &str = "cells";
 
 /// The answer to one query; the caller's, reused from query to query.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -257,12 +261,21 @@ pub enum QueryError {
         /// Number of queries up to the last one.
         expected: usize,
     },
-    /// A search width for a model without an index.
+    /// A search width or cells for a model without an index.
     #[error("no index of the labels that is as new as the weights; `xc index build --model` makes one")]
-    NoIndex,
-    /// A search width for an index whose answers are exact.
+    NoIndex {
+        /// What was asked for.
+        option: &'static str,
+    },
+    /// Cells of an index that has none.
+    #[error("the index of the labels has no cells; `xc index build --model --cells N` makes some")]
+    NoCells,
+    /// A search width or cells for an index whose answers are exact.
     #[error("the index of a sparse output layer answers exactly")]
-    NoWidth,
+    NoWidth {
+        /// What was asked for.
+        option: &'static str,
+    },
     /// A search width that is none.
     #[error("search width {width}, expected a number above -1")]
     SearchWidth {

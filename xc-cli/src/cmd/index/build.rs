@@ -61,6 +61,10 @@ pub(super) struct Args {
     /// products 0.79, 0.9 or 1, as small graphs over some vectors are searched best]
     #[arg(long, value_name = "X")]
     factor: Option<f32>,
+    /// Cells beside the graph, of vectors that are near to each other; 0: none [default: twice the square root of
+    /// the number of vectors, which stay if they are faster than the graph]
+    #[arg(long, value_name = "N")]
+    cells: Option<usize>,
     #[command(flatten)]
     instances: Instances,
     /// Answers of a query that the width is fitted for
@@ -87,6 +91,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         seed: context.seed,
         top_k: args.top_k,
         target_recall: args.target_recall,
+        cells: args.cells,
         ..BuildParams::new(args.metric.unwrap_or(Metric::InnerProduct))
     };
     if let (Some(path), Some(output)) = (&args.vectors, &args.output)
@@ -108,7 +113,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let metric = params.metric;
     if context.json {
         let report = json!({
-            what: n, "columns": width, "metric": metric, "graph": stats, "fitted": fitted,
+            what: n, "columns": width, "metric": metric, "graph": stats, "cells": built.n_cells, "fitted": fitted,
             "build_s": build_s, "cpu_s": usage.cpu_s, "peak_rss_bytes": usage.peak_rss_bytes,
             "bytes_per_vector": n_bytes as f64 / n.max(1) as f64,
         });
@@ -119,8 +124,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         stats.mean_degree,
         format_bytes(n_bytes as u64),
         fitted.map_or("nothing to fit".to_owned(), |f| format!(
-            "search width {:.3} finds {:.1} % of the {} best",
-            f.width,
+            "{} {} {:.1} % of the {} best",
+            reach(f, built.n_cells),
+            if f.cells > 1 { "find" } else { "finds" },
             100.0 * f.recall,
             f.k
         )),
@@ -135,12 +141,21 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     Ok(())
 }
 
+/// How far an index is searched.
+fn reach(fitted: Fitted, n_cells: usize) -> String {
+    match fitted.cells {
+        0 => format!("search width {:.3}", fitted.width),
+        cells => format!("{cells} of {n_cells} cells"),
+    }
+}
+
 /// What was built.
 struct Built {
     n: usize,
     width: usize,
     what: &'static str,
     stats: GraphStats,
+    n_cells: usize,
     fitted: Option<Fitted>,
     build_s: f64,
     n_bytes: usize,
@@ -156,6 +171,7 @@ impl Args {
             ("--keep", self.keep != usual.keep),
             ("--passes", self.passes != usual.passes),
             ("--factor", self.factor.is_some()),
+            ("--cells", self.cells.is_some()),
             ("--fit-queries", self.instances.fit_queries.is_some()),
             ("--top-k", self.top_k != usual.top_k),
             ("--target-recall", self.target_recall != usual.target_recall),
@@ -215,6 +231,7 @@ fn of_labels(folder: &Path, params: &BuildParams, args: &Args, context: &Context
         width: graph.width(),
         what: "labels",
         stats: graph.stats(),
+        n_cells: graph.n_cells(),
         fitted: graph.fitted(),
         build_s,
         n_bytes: graph.n_bytes(),
@@ -253,7 +270,8 @@ fn of_vectors(
     drop(watch);
     let build_s = begin.elapsed().as_secs_f64();
     let (fitted, stats, n_bytes) = (index.graph().fitted(), index.graph().stats(), index.n_bytes());
+    let n_cells = index.graph().n_cells();
     args.check(fitted)?;
     index.save(output).map_err(|e| write_error(&e))?;
-    Ok(Built { n, width, what: "vectors", stats, fitted, build_s, n_bytes, output: output.to_owned() })
+    Ok(Built { n, width, what: "vectors", stats, n_cells, fitted, build_s, n_bytes, output: output.to_owned() })
 }

@@ -1,6 +1,6 @@
 //! `xc index evaluate`.
 
-use super::{Asked, Opened, percentiles, rows};
+use super::{Asked, Opened, Reach, percentiles, rows};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output;
@@ -15,9 +15,9 @@ use xc_sparse::rank::RankedBatch;
 
 /// Measure an index: recall against the exact answers, and queries a second
 ///
-/// Recall is the share of the exact answers that are found. Without --search-width some
-/// widths are tried and, with --target-recall, the least that reaches it on these queries.
-/// A line says for each width the recall, the queries a second of all threads together, the
+/// Recall is the share of the exact answers that are found. Without --search-width or --cells
+/// some of both are tried and, with --target-recall, the least that reaches it on these queries.
+/// A line says for each the recall, the queries a second of all threads together, the
 /// microseconds that a query takes alone (of 50 and of 99 in a hundred, no longer than that), and
 /// what it looks at: distances, hops.
 ///
@@ -30,11 +30,10 @@ use xc_sparse::rank::RankedBatch;
 pub(super) struct Args {
     #[command(flatten)]
     asked: Asked,
-    /// Measure at this width alone
-    #[arg(long, value_name = "W", allow_negative_numbers = true)]
-    search_width: Option<f32>,
-    /// Measure at the least width that finds this share of the best, too
-    #[arg(long, value_name = "R", conflicts_with = "search_width")]
+    #[command(flatten)]
+    reach: Reach,
+    /// Measure at the least width, or number of cells, that finds this share of the best, too
+    #[arg(long, value_name = "R", conflicts_with_all = ["search_width", "cells"])]
     target_recall: Option<f64>,
     /// Runs of all queries at a width; the fastest counts
     #[arg(long, value_name = "N", default_value_t = 3)]
@@ -51,6 +50,7 @@ const WIDTHS: [f32; 14] = [-0.2, -0.1, 0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.13, 0
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Measured {
     search_width: f32,
+    cells: usize,
     recall: f64,
     qps: f64,
     p50_us: f64,
@@ -74,7 +74,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         Opened::Vectors(index, asked, bits) => (index, asked, bits),
         Opened::Sparse(opened) => {
             let of_graph = [
-                ("--search-width", args.search_width.is_some()),
+                ("--search-width", args.reach.search_width.is_some()),
+                ("--cells", args.reach.cells.is_some()),
                 ("--target-recall", args.target_recall.is_some()),
                 ("--plot", args.plot.is_some()),
             ];
@@ -93,22 +94,23 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let exact_qps = asked.rows() as f64 / begin.elapsed().as_secs_f64();
     context.check_interrupt()?;
 
-    let mut widths = args.search_width.map_or_else(|| WIDTHS.to_vec(), |width| vec![width]);
-    let mut wanted = None;
+    let mut wanted = args.reach.params(k, &index)?;
     if let Some(target) = args.target_recall {
         let fitted = context.on_threads(|| index.fit(rows(&asked), k, target));
-        let width = fitted.map_err(|e| CliError::input(&args.asked.queries, &e))?.width;
-        wanted = Some(width);
-        widths = vec![width];
+        wanted = Some(fitted.map_err(|e| CliError::input(&args.asked.queries, &e))?.params(k));
     }
-    if args.plot.is_some() {
-        widths.extend(WIDTHS);
-        widths.sort_by(f32::total_cmp);
-        widths.dedup();
+    let mut tried: Vec<SearchParams> = wanted.into_iter().collect();
+    if args.plot.is_some() || wanted.is_none() {
+        let most = if filter.is_none() { index.graph().n_cells() } else { 0 };
+        let in_cells = (0..).map(|power| 1 << power).take_while(|&cells| cells <= most / 2);
+        let all = WIDTHS.into_iter().map(|width| SearchParams::new(k, width));
+        tried.extend(all.chain(in_cells.map(|cells| SearchParams::in_cells(k, cells))));
+        tried.sort_by(|a, b| a.cells.cmp(&b.cells).then(a.width.total_cmp(&b.width)));
+        tried.dedup();
     }
-    let mut all = Vec::with_capacity(widths.len());
-    for width in widths {
-        all.push(measure(&index, rows(&asked), filter.as_ref(), &truth, width, args, context)?);
+    let mut all = Vec::with_capacity(tried.len());
+    for params in tried {
+        all.push(measure(&index, rows(&asked), filter.as_ref(), &truth, params, args, context)?);
         context.check_interrupt()?;
     }
     if let Some(path) = &args.plot {
@@ -116,7 +118,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     }
     let bytes_per_vector = index.n_bytes() as f64 / index.rows().len().max(1) as f64;
     if context.json {
-        let at = all.iter().find(|m| wanted.or(args.search_width).is_some_and(|width| m.search_width == width));
+        let at = all.iter().find(|m| wanted.is_some_and(|p| (m.search_width, m.cells) == (p.width, p.cells)));
         let mut report = json!({
             "queries": asked.rows(), "k": k, "threads": context.threads, "exact_qps": exact_qps,
             "bytes_per_vector": bytes_per_vector, "measured": all,
@@ -130,12 +132,14 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     }
     let mut text = format!(
         "{:>12} {:>8} {:>12} {:>8} {:>8} {:>10} {:>8}\n",
-        "search width", "recall", "queries/s", "p50 us", "p99 us", "distances", "hops"
+        "search width",
+        "recall", "queries/s", "p50 us", "p99 us", "distances", "hops"
     );
     for m in &all {
+        let name = if m.cells == 0 { format!("{:.4}", m.search_width) } else { format!("{} cells", m.cells) };
         text += &format!(
-            "{:>12.4} {:>8.4} {:>12.0} {:>8.1} {:>8.1} {:>10.0} {:>8.1}\n",
-            m.search_width, m.recall, m.qps, m.p50_us, m.p99_us, m.distances, m.hops
+            "{name:>12} {:>8.4} {:>12.0} {:>8.1} {:>8.1} {:>10.0} {:>8.1}\n",
+            m.recall, m.qps, m.p50_us, m.p99_us, m.distances, m.hops
         );
     }
     text += &format!(
@@ -159,11 +163,10 @@ fn measure(
     asked: DenseRows<'_>,
     filter: Option<&Filter<'_>>,
     truth: &RankedBatch,
-    width: f32,
+    params: SearchParams,
     args: &Args,
     context: &Context,
 ) -> Result<Measured, CliError> {
-    let params = SearchParams { k: args.asked.top_k, width };
     let (mut best, mut last) = (f64::INFINITY, None);
     for _ in 0..args.runs {
         let begin = Instant::now();
@@ -178,7 +181,8 @@ fn measure(
     let per_query = |count: u64| count as f64 / n;
     let (distances, hops) = (per_query(effort.distances), per_query(effort.hops));
     let [p50_us, p99_us] = alone(index, asked, filter, params).map_err(|e| CliError::input(&args.asked.queries, &e))?;
-    Ok(Measured { search_width: width, recall, qps: n / best, p50_us, p99_us, distances, hops })
+    let SearchParams { width: search_width, cells, .. } = params;
+    Ok(Measured { search_width, cells, recall, qps: n / best, p50_us, p99_us, distances, hops })
 }
 
 /// Microseconds that 50 and 99 of 100 queries take at most, one after the other.
@@ -195,9 +199,14 @@ fn alone(
 }
 
 fn plot(all: &[Measured], k: usize, path: &std::path::Path) -> Result<(), CliError> {
-    let points: Vec<(f64, f64)> = all.iter().map(|m| (m.recall, m.qps)).collect();
+    let points = |in_cells: bool| -> Vec<(f64, f64)> {
+        all.iter().filter(|m| (m.cells > 0) == in_cells).map(|m| (m.recall, m.qps)).collect()
+    };
+    let (graph, cells) = (points(false), points(true));
     let recall = format!("recall at {k}");
-    let series = vec![Series { name: "graph", points: &points }];
+    let named = [("graph", &graph), ("cells", &cells)];
+    let series = named.into_iter().filter(|(_, points)| !points.is_empty());
+    let series = series.map(|(name, points)| Series { name, points }).collect();
     let picture = Picture {
         title: "Recall and queries a second",
         x: Axis { name: &recall, scale: Scale::Linear },

@@ -15,7 +15,7 @@ use crate::progress::Task;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Instant;
-use xc_ann::{BuildError, Event, INVERTED_KIND, Index, KIND, Observer, OpenGraphError};
+use xc_ann::{BuildError, Event, INVERTED_KIND, Index, KIND, Observer, OpenGraphError, SearchParams};
 use xc_sparse::io::{ReadOptions, Vectors};
 use xc_sparse::store::{Container, OpenMode};
 use xc_sparse::{Cancel, DenseRows};
@@ -81,6 +81,36 @@ struct Asked {
     in_memory: bool,
     #[command(flatten)]
     format: InputArgs,
+}
+
+/// How far an index is searched.
+#[derive(clap::Args, Clone, Copy, Debug)]
+struct Reach {
+    /// How far to look along the graph: vectors further off than the last answer by this share of its
+    /// distance are still followed; 16: all are compared by their codes [default: what the index was fitted to]
+    #[arg(long, value_name = "W", allow_negative_numbers = true)]
+    search_width: Option<f32>,
+    /// Compare the vectors of so many cells instead, where the index has cells
+    #[arg(long, value_name = "N", conflicts_with_all = ["search_width", "filter"],
+        value_parser = clap::value_parser!(u32).range(1..))]
+    cells: Option<u32>,
+}
+
+impl Reach {
+    /// The option that is given, if one is.
+    fn given(self) -> Option<&'static str> {
+        let names = [("--search-width", self.search_width.is_some()), ("--cells", self.cells.is_some())];
+        names.into_iter().find_map(|(name, given)| given.then_some(name))
+    }
+
+    /// For the `k` best; nothing where no option is given.
+    fn params(self, k: usize, index: &Index) -> Result<Option<SearchParams>, CliError> {
+        if self.cells.is_some() && index.graph().n_cells() == 0 {
+            return Err(CliError::usage("--cells: this index has none; xc index build --cells N makes some"));
+        }
+        let in_cells = self.cells.map(|cells| SearchParams::in_cells(k, cells as usize));
+        Ok(in_cells.or(self.search_width.map(|width| SearchParams::new(k, width))))
+    }
 }
 
 /// An index, its queries, and a bit for each row that may be an answer.

@@ -1,13 +1,13 @@
 //! `xc index search`.
 
-use super::{Asked, Opened, rows};
+use super::{Asked, Opened, Reach, rows};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output::Output;
 use clap::ValueEnum;
 use std::io::{Cursor, Write as _};
 use std::path::PathBuf;
-use xc_ann::{Filter, SearchParams};
+use xc_ann::Filter;
 use xc_sparse::io::{write_prediction_jsonl, write_prediction_lines, write_prediction_npz};
 use xc_sparse::rank::RankedBatch;
 
@@ -24,12 +24,10 @@ use xc_sparse::rank::RankedBatch;
 pub(super) struct Args {
     #[command(flatten)]
     asked: Asked,
-    /// How far to look: vectors further off than the last answer by this share of its distance
-    /// are still followed [default: what the index was fitted to]
-    #[arg(long, value_name = "W", conflicts_with = "exact", allow_negative_numbers = true)]
-    search_width: Option<f32>,
+    #[command(flatten)]
+    reach: Reach,
     /// Compare all vectors
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["search_width", "cells"])]
     exact: bool,
     /// File of the answers, or - for stdout
     #[arg(long, value_name = "FILE", default_value = "-")]
@@ -68,13 +66,15 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 fn search(args: &Args, context: &Context) -> Result<(RankedBatch, usize), CliError> {
     let (index, asked, bits) = match args.asked.open()? {
         Opened::Vectors(index, asked, bits) => (index, asked, bits),
-        Opened::Sparse(_) if args.search_width.is_some() => {
-            return Err(CliError::usage("--search-width: an index of sparse rows answers exactly"));
+        Opened::Sparse(opened) => {
+            if let Some(option) = args.reach.given() {
+                return Err(CliError::usage(format_args!("{option}: an index of sparse rows answers exactly")));
+            }
+            return opened.search(&args.asked, context);
         }
-        Opened::Sparse(opened) => return opened.search(&args.asked, context),
     };
     let filter = bits.as_deref().map(Filter::Bits);
-    let params = SearchParams { k: args.asked.top_k, width: args.search_width.unwrap_or(index.width()) };
+    let params = args.reach.params(args.asked.top_k, &index)?.unwrap_or_else(|| index.usual(args.asked.top_k));
     let found = if args.exact {
         context.on_threads(|| index.exact(rows(&asked), params.k, filter.as_ref()))
     } else {

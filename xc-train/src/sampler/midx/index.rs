@@ -1,10 +1,10 @@
 //! Labels by their two codewords, and draws from the softmax of the codewords' logits.
 
-use super::codebook::{Codebook, Scratch};
 use crate::sampler::error::SampleError;
 use crate::sampler::subset::subset;
 use crate::sampler::{LabelWeights, Queries};
 use rayon::prelude::*;
+use xc_ann::kmeans::{Codebook, Scratch};
 use xc_hash::stream::Stream;
 use xc_sparse::dense::{self, Start};
 
@@ -53,7 +53,7 @@ impl Index {
         iterations: u32,
         stream: u64,
     ) -> Result<(), SampleError> {
-        let (mut random, mut sample, mut scratch) = (Stream::new(stream), Vec::new(), Scratch::default());
+        let (mut random, mut sample) = (Stream::new(stream), Vec::new());
         subset(self.cells.len() as u32, ROWS_PER_WORD * self.m(), &mut random, &mut sample);
         let mut halves = <[Vec<f32>; 2]>::default();
         self.halves(weights, sample.into_iter(), &mut halves)?;
@@ -61,7 +61,7 @@ impl Index {
             if begins {
                 book.begin(rows, &mut random);
             }
-            book.learn(rows, iterations, &mut random, &mut scratch);
+            book.learn(rows, iterations, &mut random);
         }
         let mut cells = std::mem::take(&mut self.cells);
         let buffers = <([Vec<f32>; 2], Scratch)>::default;
@@ -87,7 +87,7 @@ impl Index {
         labels: impl Iterator<Item = u32>,
         to: &mut [Vec<f32>; 2],
     ) -> Result<(), SampleError> {
-        let (first, mut buffer) = (self.books[0].width, Vec::new());
+        let (first, mut buffer) = (self.books[0].width(), Vec::new());
         to.iter_mut().for_each(Vec::clear);
         for label in labels {
             let (row, bias) = (weights.row(label, &mut buffer), weights.bias(label));
@@ -120,7 +120,7 @@ impl Index {
 
     /// Exponentials of the codewords' logits for each instance, relative to its largest of a half.
     pub(super) fn score(&self, queries: Queries<'_>) -> Result<Scores, SampleError> {
-        let (m, first, n) = (self.m(), self.books[0].width, queries.vectors.len());
+        let (m, first, n) = (self.m(), self.books[0].width(), queries.vectors.len());
         let mut halves = <[Vec<f32>; 2]>::default();
         for row in queries.vectors.iter() {
             halves[0].extend_from_slice(&row[..first]);

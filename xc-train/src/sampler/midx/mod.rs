@@ -15,7 +15,6 @@
 //!
 //! q is exact for whatever weights: codewords that are behind them make draws worse, not wrong.
 
-mod codebook;
 mod index;
 
 use super::drawn::in_draws;
@@ -286,7 +285,7 @@ impl State for Midx {
         f(Array::new(BUILT, Role::Training, [1, 1], &[u32::from(index.is_some())]))?;
         let Some(index) = index else { return Ok(()) };
         for (name, book) in WORDS.into_iter().zip(&index.books) {
-            f(Array::new(name, Role::Training, [book.len(), book.width], &book.words))?;
+            f(Array::new(name, Role::Training, [book.len(), book.width()], book.words()))?;
         }
         f(Array::new(CELLS, Role::Training, [index.cells.len(), 1], &index.cells))
     }
@@ -301,8 +300,8 @@ impl State for Midx {
         }
         let mut index = self.index.take().unwrap_or_else(|| self.empty());
         for (name, book) in WORDS.into_iter().zip(&mut index.books) {
-            let shape = [book.len(), book.width];
-            state::read(from, name, Role::Training, shape, &mut book.words)?;
+            let shape = [book.len(), book.width()];
+            state::read(from, name, Role::Training, shape, book.words_mut())?;
         }
         state::read(from, CELLS, Role::Training, [index.cells.len(), 1], &mut index.cells)?;
         let n_cells = index.m() * index.m();

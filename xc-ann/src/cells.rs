@@ -1,0 +1,348 @@
+//! Cells: vertices that are near to each other, whose codes lie side by side.
+//!
+//! ```text
+//!   query ─▶ means of all cells ─▶ the nearest cells ─▶ all codes of these, block by block ─▶ best
+//! ```
+//!
+//! An inverted file (`[jegou2011product]`): k-means makes the cells, of unit vectors under inner products and
+//! the cosine. A code that lies next to the last one is compared in a nanosecond, twenty times as fast as
+//! one that an edge leads to. So cells are faster than the graph where many answers are wanted, and where a
+//! query's answers are near to it but not to each other.
+
+use crate::best::{Best, nearer};
+use crate::codes::{Blocks, Codes, QueryCode, stride};
+use crate::items::{Items, LAST};
+use crate::kmeans::Codebook;
+use crate::metric::Metric;
+use crate::product::{BLOCK, BLOCKS};
+use rayon::prelude::*;
+use xc_hash::stream::{Purpose, Stream, name};
+use xc_sparse::DenseRows;
+use xc_sparse::buffer::Buffer;
+use xc_sparse::rows::normalise;
+use xc_sparse::simd::Isa;
+
+/// Rows of the sample that k-means learns from, for each cell.
+const ROWS_PER_CELL: usize = 64;
+/// Iterations of k-means when cells are made, and when they follow rows that moved.
+const ITERATIONS: u32 = 8;
+const AGAIN: u32 = 2;
+/// Rows that are copied at a time for k-means.
+const SOME: usize = 8192;
+
+/// The vertices of a graph by cell.
+#[derive(Clone, Debug)]
+pub(crate) struct Cells {
+    /// What vertices are assigned by.
+    pub(crate) words: Buffer<f32>,
+    /// Means of the rows of each cell, by which a search ranks cells.
+    pub(crate) means: Blocks,
+    /// Where the blocks of each cell begin, and where the last ones end.
+    pub(crate) begins: Buffer<u32>,
+    /// The vertex of each place of a block; [`LAST`] where there is none.
+    pub(crate) vertices: Buffer<u32>,
+    /// Their codes.
+    pub(crate) blocks: Blocks,
+}
+
+/// What a search of cells works with.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CellScratch {
+    nearest: Best,
+    order: Vec<(f32, u32)>,
+}
+
+/// The rows of a graph.
+#[derive(Clone, Copy)]
+pub(crate) struct Placed<'a> {
+    pub(crate) rows: DenseRows<'a>,
+    pub(crate) items: &'a Items,
+    pub(crate) codes: &'a Codes,
+}
+
+impl Placed<'_> {
+    /// Rows of vertices as k-means takes them, one after the other.
+    fn copy(&self, vertices: &[u32]) -> Vec<f32> {
+        let width = self.rows.width();
+        let mut values = vec![0.0; vertices.len() * width];
+        values.par_chunks_mut(width).zip(vertices).for_each(|(to, &vertex)| {
+            to.copy_from_slice(self.rows.row(self.items.first()[vertex as usize] as usize));
+            if self.codes.metric != Metric::L2 {
+                normalise(to);
+            }
+        });
+        values
+    }
+
+    fn live(&self) -> Vec<u32> {
+        (0..self.codes.len() as u32).filter(|&vertex| self.items.is_live(vertex)).collect()
+    }
+}
+
+impl Cells {
+    /// So many cells for `n` vertices, where nothing else is asked for; 0 where a scan of all is as fast.
+    pub(crate) fn usual(n: usize) -> usize {
+        if n < 2000 { 0 } else { 2 * n.isqrt() }
+    }
+
+    /// Cells of all vertices that have rows; nothing where there are none.
+    pub(crate) fn new(placed: Placed<'_>, n_cells: usize, seed: u64) -> Option<Self> {
+        let live = placed.live();
+        let n_cells = n_cells.min(live.len());
+        if n_cells == 0 {
+            return None;
+        }
+        let mut random = Stream::new(name(seed, Purpose::Init, &[2]));
+        let sample = placed.copy(&sample(&live, n_cells, &mut random));
+        let mut book = Codebook::zeros(n_cells, placed.rows.width());
+        book.begin(&sample, &mut random);
+        book.learn(&sample, ITERATIONS, &mut random);
+        Some(Self::of(placed, &live, &book))
+    }
+
+    /// The same cells after rows moved: their words follow.
+    pub(crate) fn follow(&self, placed: Placed<'_>, seed: u64) -> Option<Self> {
+        let live = placed.live();
+        if live.is_empty() {
+            return None;
+        }
+        let mut random = Stream::new(name(seed, Purpose::Init, &[3]));
+        let mut book = self.book(placed.rows.width());
+        let sample = placed.copy(&sample(&live, book.len(), &mut random));
+        book.learn(&sample, AGAIN, &mut random);
+        Some(Self::of(placed, &live, &book))
+    }
+
+    /// The same words, after vertices came or their rows changed: `new` ones, and those in cells.
+    pub(crate) fn add(&self, placed: Placed<'_>, new: &[u32]) -> Self {
+        let book = self.book(placed.rows.width());
+        let mut cell_of = vec![LAST; placed.codes.len()];
+        for cell in 0..self.len() {
+            let vertices = self.places(cell).filter(|&&vertex| vertex != LAST);
+            vertices.for_each(|&vertex| cell_of[vertex as usize] = cell as u32);
+        }
+        for (&vertex, cell) in new.iter().zip(book.assign(&placed.copy(new))) {
+            cell_of[vertex as usize] = cell;
+        }
+        Self::laid_out(placed, &book, &cell_of)
+    }
+
+    /// Takes vertices out.
+    pub(crate) fn remove(&mut self, is_gone: impl Fn(u32) -> bool) {
+        let is_gone = |vertex: u32| vertex != LAST && is_gone(vertex);
+        if self.vertices.iter().any(|&vertex| is_gone(vertex)) {
+            let vertices = self.vertices.to_mut().iter_mut();
+            vertices.filter(|vertex| is_gone(**vertex)).for_each(|vertex| *vertex = LAST);
+        }
+    }
+
+    fn of(placed: Placed<'_>, live: &[u32], book: &Codebook) -> Self {
+        let mut cell_of = vec![LAST; placed.codes.len()];
+        for some in live.chunks(SOME) {
+            let cells = book.assign(&placed.copy(some));
+            some.iter().zip(cells).for_each(|(&vertex, cell)| cell_of[vertex as usize] = cell);
+        }
+        Self::laid_out(placed, book, &cell_of)
+    }
+
+    fn laid_out(placed: Placed<'_>, book: &Codebook, cell_of: &[u32]) -> Self {
+        let (n_cells, width) = (book.len(), book.width());
+        let mut members = vec![Vec::new(); n_cells];
+        let vertices = (0..cell_of.len() as u32).filter(|&vertex| cell_of[vertex as usize] != LAST);
+        vertices.for_each(|vertex| members[cell_of[vertex as usize] as usize].push(vertex));
+        let (mut begins, mut places) = (vec![0], Vec::new());
+        for members in &members {
+            places.extend_from_slice(members);
+            places.resize(places.len().next_multiple_of(BLOCK), LAST);
+            begins.push((places.len() / BLOCK) as u32);
+        }
+        // Under inner products long rows count for more: the mean of rows, not of directions.
+        let mean = |members: &Vec<u32>| {
+            let mut sums = vec![0.0f64; width];
+            for &vertex in members {
+                let row = placed.rows.row(placed.items.first()[vertex as usize] as usize);
+                sums.iter_mut().zip(row).for_each(|(sum, &v)| *sum += f64::from(v));
+            }
+            sums.iter().map(|sum| (sum / members.len().max(1) as f64) as f32).collect::<Vec<f32>>()
+        };
+        let means: Vec<f32> = match placed.codes.metric {
+            Metric::Cosine => book.words().to_vec(),
+            _ => members.par_iter().map(mean).collect::<Vec<_>>().concat(),
+        };
+        let mut mean_codes = Codes::new(placed.codes.metric, width, placed.codes.mean.to_vec());
+        let numbers: Vec<u32> = (0..n_cells as u32).collect();
+        mean_codes.encode(DenseRows::new(&means, width), &numbers);
+        let mut numbers = numbers;
+        numbers.resize(n_cells.next_multiple_of(BLOCK), LAST);
+        Self {
+            words: book.words().to_vec().into(),
+            means: mean_codes.blocks(&numbers),
+            begins: begins.into(),
+            blocks: placed.codes.blocks(&places),
+            vertices: places.into(),
+        }
+    }
+
+    fn book(&self, width: usize) -> Codebook {
+        Codebook::of(self.words.to_vec(), width)
+    }
+
+    /// Number of cells.
+    pub(crate) fn len(&self) -> usize {
+        self.begins.len() - 1
+    }
+
+    fn places(&self, cell: usize) -> impl Iterator<Item = &u32> {
+        self.vertices[BLOCK * self.begins[cell] as usize..BLOCK * self.begins[cell + 1] as usize].iter()
+    }
+
+    /// Compares all vertices of the `n` nearest cells; says how many means and vertices that were.
+    pub(crate) fn search(
+        &self,
+        isa: Isa,
+        query: &QueryCode,
+        n: usize,
+        best: &mut Best,
+        CellScratch { nearest, order }: &mut CellScratch,
+    ) -> u64 {
+        nearest.reset(n.clamp(1, self.len()));
+        let last = self.len() as u32;
+        self.means.compare(isa, query, 0..self.len().div_ceil(BLOCK), nearest, |place| {
+            Some(place as u32).filter(|&cell| cell < last)
+        });
+        order.clear();
+        order.extend(nearest.kept());
+        order.sort_unstable_by(nearer);
+        let mut compared = self.len();
+        for at in 0..order.len() {
+            let blocks = |cell: u32| self.begins[cell as usize] as usize..self.begins[cell as usize + 1] as usize;
+            if let Some(next) = order.get(at + 1) {
+                self.blocks.prefetch(blocks(next.1).start);
+            }
+            let blocks = blocks(order[at].1);
+            compared += BLOCK * blocks.len();
+            self.blocks.compare(isa, query, blocks, best, |place| {
+                Some(self.vertices[place]).filter(|&vertex| vertex != LAST)
+            });
+        }
+        compared as u64
+    }
+
+    /// Bytes of cells, about: half a block of each is empty.
+    pub(crate) fn bytes(n: usize, n_cells: usize, width: usize) -> usize {
+        let places = n + n_cells.min(n) * BLOCK / 2;
+        places * (stride(width) + 12) + n_cells.min(n) * (stride(width) + 12 + 4 * width)
+    }
+
+    pub(crate) fn n_bytes(&self) -> usize {
+        4 * (self.words.len() + self.begins.len() + self.vertices.len()) + self.means.n_bytes() + self.blocks.n_bytes()
+    }
+}
+
+/// Vertices that k-means learns from, ascending.
+fn sample(live: &[u32], n_cells: usize, random: &mut Stream) -> Vec<u32> {
+    let mut some = live.to_vec();
+    random.shuffle(&mut some);
+    some.truncate(n_cells * ROWS_PER_CELL);
+    some.sort_unstable();
+    some
+}
+
+impl Blocks {
+    /// Keeps the best of some blocks; `vertex` says whose code is at a place, if anybody's.
+    #[inline(always)]
+    fn compare(
+        &self,
+        isa: Isa,
+        query: &QueryCode,
+        blocks: std::ops::Range<usize>,
+        best: &mut Best,
+        vertex: impl Fn(usize) -> Option<u32>,
+    ) {
+        let (mut keys, mut first) = ([0.0; BLOCK * BLOCKS], blocks.start);
+        while first < blocks.end {
+            let some = first..blocks.end.min(first + BLOCKS);
+            let mut near = self.keys(isa, query, some.clone(), best.worst(), &mut keys);
+            while near != 0 {
+                let at = near.trailing_zeros() as usize;
+                near &= near - 1;
+                if keys[at] <= best.worst()
+                    && let Some(vertex) = vertex(BLOCK * first + at)
+                {
+                    best.push(isa, keys[at], vertex);
+                }
+            }
+            first = some.end;
+        }
+    }
+}
+
+#[cfg(feature = "store")]
+mod file {
+    use super::Cells;
+    use crate::codes::{Blocks, Codes};
+    use crate::file::OpenGraphError;
+    use crate::items::{Items, LAST};
+    use crate::product::{BLOCK, BLOCK_SIDES};
+    use xc_sparse::buffer::Buffer;
+    use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenError, WriteError};
+
+    impl Cells {
+        /// Adds the arrays of cells to a container.
+        pub(crate) fn write(&self, width: usize, writer: &mut ContainerWriter) -> Result<(), WriteError> {
+            writer.add("cell_words", ArrayRef::new(&self.words[..], &[self.len(), width]))?;
+            writer.add("cell_begins", ArrayRef::new(&self.begins[..], &[self.begins.len()]))?;
+            writer.add("cell_vertices", ArrayRef::new(&self.vertices[..], &[self.vertices.len()]))?;
+            self.means.write(["cell_means", "cell_mean_sides"], writer)?;
+            self.blocks.write(["cell_codes", "cell_sides"], writer)
+        }
+
+        /// What [`Cells::write`] added; searches do not panic, whatever the arrays hold.
+        pub(crate) fn read(
+            container: &Container,
+            n_cells: usize,
+            codes: &Codes,
+            items: &Items,
+        ) -> Result<Self, OpenGraphError> {
+            let bad = |what| OpenGraphError::Graph { path: container.folder().to_owned(), what };
+            if n_cells > codes.len() {
+                return Err(bad("more cells than vertices"));
+            }
+            let words: Buffer<f32> = container.array_shaped("cell_words", &[n_cells, codes.width])?;
+            let begins: Buffer<u32> = container.array_shaped("cell_begins", &[n_cells + 1])?;
+            let n_blocks = begins[n_cells] as usize;
+            if begins[0] != 0 || !begins.is_sorted() || n_blocks > codes.len() {
+                return Err(bad("cells whose blocks do not ascend"));
+            }
+            let vertices: Buffer<u32> = container.array_shaped("cell_vertices", &[BLOCK * n_blocks])?;
+            let mut seen = vec![false; codes.len()];
+            for &vertex in vertices.iter().filter(|vertex| **vertex != LAST) {
+                let at = vertex as usize;
+                if at >= seen.len() || !items.is_live(vertex) || std::mem::replace(&mut seen[at], true) {
+                    return Err(bad("a vertex of a cell that is not there, deleted or in two"));
+                }
+            }
+            let means = Blocks::read(["cell_means", "cell_mean_sides"], container, n_cells.div_ceil(BLOCK), codes)?;
+            let blocks = Blocks::read(["cell_codes", "cell_sides"], container, n_blocks, codes)?;
+            if words.iter().any(|v| !v.is_finite()) || means.sides.iter().chain(&blocks.sides[..]).any(|v| v.is_nan()) {
+                return Err(bad("a word, norm or scale of a cell that is no number"));
+            }
+            Ok(Self { words, means, begins, vertices, blocks })
+        }
+    }
+
+    impl Blocks {
+        fn write(&self, [bytes, sides]: [&str; 2], writer: &mut ContainerWriter) -> Result<(), WriteError> {
+            let n = self.sides.len() / BLOCK_SIDES;
+            writer.add(bytes, ArrayRef::new(&self.bytes[..], &[n, self.bytes.len() / n.max(1)]))?;
+            writer.add(sides, ArrayRef::new(&self.sides[..], &[n, BLOCK_SIDES]))
+        }
+
+        fn read([bytes, sides]: [&str; 2], container: &Container, n: usize, codes: &Codes) -> Result<Self, OpenError> {
+            Ok(Self {
+                bytes: container.array_shaped(bytes, &[n, BLOCK * codes.stride()])?,
+                sides: container.array_shaped(sides, &[n, BLOCK_SIDES])?,
+            })
+        }
+    }
+}
