@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Scoring the labels that an index finds beside scoring all of them.
 
-    heads.py --xc XC --work DIR --models NAME=MODEL:FIT:TEST ... [--widths 0.1 0.3 0.5 0.7] [--unfitted] [--threads 1]
+    heads.py --xc XC --work DIR --models NAME=MODEL:FIT:TEST ... [--widths 0.1 0.3 0.5 0.7] [--cells 1 4 16] [--unfitted] [--threads 1]
 
 For each trained network: builds an index over its labels, fitted to instances of FIT, and answers TEST with all
-labels, and with the index at the width that was fitted (0.95 of the ten best labels) and at others. Says P@1, 3 and 5,
+labels, and with the index as far as was fitted (0.95 of the ten best labels), at other widths and in other numbers of
+cells. Says P@1, 3 and 5,
 the time of a whole query in a batch and alone, and what building took. --unfitted: an index that knows labels alone,
 too. The model folder gets the index.
 """
@@ -21,6 +22,7 @@ def main():
     parser.add_argument("--work", required=True)
     parser.add_argument("--models", nargs="+", required=True, metavar="NAME=MODEL:FIT:TEST")
     parser.add_argument("--widths", nargs="*", default=["0.1", "0.3", "0.5", "0.7"])
+    parser.add_argument("--cells", nargs="*", default=["4", "8", "16", "32", "64"])
     parser.add_argument("--unfitted", action="store_true")
     parser.add_argument("--threads", default="1")
     a = parser.parse_args()
@@ -53,7 +55,10 @@ def main():
             built = json.loads(xc("index", "build", "--model", model, *what, "--json"))
             fitted, graph = built["fitted"], built["graph"]
             kind = "" if what else ", labels alone"
-            row(f"index{kind}, fitted {fitted['width']:.3f}", model, test)
+            reach = f"{fitted['cells']} of {built['cells']} cells" if fitted["cells"] else f"{fitted['width']:.3f}"
+            row(f"index{kind}, fitted {reach}", model, test)
+            for cells in a.cells * bool(built["cells"]):
+                row(f"index{kind}, {cells} cells", model, test, "--cells", cells)
             for width in a.widths:
                 row(f"index{kind}, {width}", model, test, "--search-width", width)
         print(f"{built['labels']} labels of {built['columns']} values; built in {built['cpu_s']:.1f} CPU s; "

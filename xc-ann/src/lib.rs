@@ -4,6 +4,7 @@
 //! ```text
 //!   rows ─▶ codes, 8 bits a coordinate ─▶ graph: up to 32 edges a row
 //!   query ─▶ code ─▶ some hundred comparisons along the edges ─▶ 1.1 k rows compared exactly ─▶ k best
+//!              └───▶ all codes of the nearest cells, where that is faster ───▲
 //! ```
 //!
 //! ```
@@ -28,7 +29,9 @@
 //!
 //! # How far to look
 //! [`SearchParams::width`] is the share by which a vertex may be further off than the last answer and
-//! still be looked at. [`Graph::fit`] finds the least that reaches a recall; a build does so with
+//! still be looked at. Beside the graph there may be cells ([`BuildParams::cells`]), whose rows are near to each
+//! other; [`SearchParams::cells`] of them are compared instead. [`Graph::fit`] finds the least that reaches a recall, and
+//! which of both compares less; a build does so with
 //! vectors between rows, for a recall of 0.95. With queries of one's own it is closer to the truth, and
 //! under inner products [`Graph::build_for`] makes edges for them too: queries may be another kind of
 //! vectors than rows.
@@ -53,6 +56,7 @@
 //! | [`Graph`] | the graph alone; rows stay with the caller |
 //! | [`BuildParams`], [`SearchParams`] | settings |
 //! | [`Scratch`] | what a thread searches with |
+//! | [`kmeans::Codebook`] | what makes cells |
 //! | [`Filter`] | which rows may be answers |
 //! | [`InvertedIndex`], [`InvertedScratch`] | sparse rows, and what a thread searches them with |
 //! | [`Refresh`], [`Refreshed`] | how a graph follows its rows |
@@ -61,7 +65,7 @@
 //! # References
 //! `[subramanya2019diskann]` (graph and pruning), `[manohar2024parlayann]` (batches),
 //! `[aguerrebere2023similarity]` (codes with re-ranking), `[aljazzazi2025distance]` (when to stop),
-//! `[chen2024roargraph]` (edges for queries of another kind than rows), `[turtle1995query]` (lists that need
+//! `[chen2024roargraph]` (edges for queries of another kind than rows), `[jegou2011product]` (cells), `[turtle1995query]` (lists that need
 //! not be read).
 
 #![deny(unsafe_code)] // product/ alone may have it
