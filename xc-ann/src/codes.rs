@@ -116,11 +116,18 @@ impl Codes {
 
     /// Encodes another vector as row `at`.
     pub(crate) fn replace(&mut self, at: usize, row: &[f32]) {
+        self.replace_some(std::iter::once((at, row)));
+    }
+
+    /// Encodes other vectors as some of the rows.
+    pub(crate) fn replace_some<'a>(&mut self, rows: impl Iterator<Item = (usize, &'a [f32])>) {
         let (stride, mut centred) = (self.stride(), Vec::new());
-        let mut bytes = vec![0; stride];
-        let side = self.encode_row(row, &mut bytes, &mut centred);
-        self.bytes.to_mut()[at * stride..][..stride].copy_from_slice(&bytes);
-        self.sides.to_mut()[at] = side;
+        let (mut bytes, mut sides) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.sides));
+        let (all_bytes, all_sides) = (bytes.to_mut(), sides.to_mut());
+        for (at, row) in rows {
+            all_sides[at] = self.encode_row(row, &mut all_bytes[at * stride..][..stride], &mut centred);
+        }
+        (self.bytes, self.sides) = (bytes, sides);
     }
 
     /// Norm and scale of a row, whose bytes go to `bytes`.

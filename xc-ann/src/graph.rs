@@ -29,6 +29,8 @@ pub struct Graph {
     pub(crate) n_attached: usize,
     /// Share of a sample's nearest rows that a narrow search found when all edges were made.
     pub(crate) found_itself: f64,
+    /// Whether codes changed since the edges were made.
+    pub(crate) is_behind: bool,
 }
 
 impl Graph {
@@ -44,8 +46,17 @@ impl Graph {
         let mut codes = Codes::new(params.metric, rows.width(), codes::mean_of(rows, listed, params.metric));
         codes.encode(rows, items.first());
         let edges = EdgeRows::new(codes.len(), params.degree);
-        let mut graph =
-            Self { params: *params, codes, edges, items, entry: 0, fitted: None, n_attached: 0, found_itself: 1.0 };
+        let mut graph = Self {
+            params: *params,
+            codes,
+            edges,
+            items,
+            entry: 0,
+            fitted: None,
+            n_attached: 0,
+            found_itself: 1.0,
+            is_behind: false,
+        };
         graph.entry = graph.best_entry();
         let (order, n_passes) = (graph.order(), params.passes);
         observer.event(Event::Linking { n: n_passes * order.len() });

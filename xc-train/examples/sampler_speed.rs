@@ -109,7 +109,7 @@ fn samplers(lists: Lists) -> Vec<NegativeParams> {
         (SamplerParams::LshEmbedding(lsh), capped, drawn),
         (SamplerParams::LshLabel(lsh), Weighting::None, 0),
     ];
-    kinds.map(|(sampler, weighting, uniform)| NegativeParams { sampler, lists, uniform, weighting }).to_vec()
+    kinds.map(|(sampler, weighting, uniform)| NegativeParams { lists, uniform, weighting, ..NegativeParams::from(sampler) }).to_vec()
 }
 
 /// CPU time of a call, for each instance of a batch: the least mean of three series, each long

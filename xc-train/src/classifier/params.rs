@@ -5,7 +5,7 @@ use crate::encoder::{Bag, Precomputed, Stack};
 use crate::head::differentiated::Layout;
 use crate::head::sparse::{Rewire, Screening, SparseParams};
 use crate::head::{BlockShare, BlockShareError, Dense, Differentiated, Sampled, SampledParams, Sparse};
-use crate::sampler::{Lists, LshParams, MidxParams, NegativeParams, SamplerParams, SamplerParamsError, Weighting};
+use crate::sampler::{AnnParams, Lists, LshParams, MidxParams, NegativeParams, SamplerParams, SamplerParamsError, Weighting};
 use crate::{Activation, Init, Loss};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -148,7 +148,9 @@ impl CandidateHeadParams {
             | SamplerParams::LogUniform { per_list }
             | SamplerParams::Frequency { per_list, .. } => per_list,
             SamplerParams::InBatch => 0,
-            SamplerParams::TopK { per_instance } => of_instances(per_instance),
+            SamplerParams::TopK { per_instance } | SamplerParams::Ann(AnnParams { per_instance, .. }) => {
+                of_instances(per_instance)
+            }
             SamplerParams::LshEmbedding(LshParams { candidates, .. })
             | SamplerParams::LshLabel(LshParams { candidates, .. }) => of_instances(candidates),
             SamplerParams::Midx(MidxParams { per_instance, .. }) => of_instances(per_instance),
@@ -165,6 +167,7 @@ impl CandidateHeadParams {
             SamplerParams::LshEmbedding(params) | SamplerParams::LshLabel(params) => {
                 params.bytes(n_labels as u64, width).unwrap_or(u64::MAX)
             }
+            SamplerParams::Ann(params) => params.bytes(n_labels, width),
             _ => 0,
         }
     }

@@ -76,7 +76,7 @@ impl Sampler for TopLogits {
 }
 
 /// The `k` best false labels of each instance.
-fn top(
+pub(super) fn top(
     queries: Queries<'_>,
     weights: LabelWeights<'_>,
     labels: &Range<u32>,

@@ -214,7 +214,7 @@ fn impossible_settings_are_named() {
 fn parameters_are_read_as_they_are_written() {
     for sampler in ALL {
         for weighting in [Weighting::None, Weighting::LogQ, Weighting::CAPPED, Weighting::Inverse { cap: None }] {
-            let params = NegativeParams { sampler, lists: Lists::Own, uniform: 3, weighting };
+            let params = NegativeParams { sampler, lists: Lists::Own, uniform: 3, weighting, from_epoch: 2 };
             let json = serde_json::to_string(&params).unwrap();
             assert_eq!(serde_json::from_str::<NegativeParams>(&json).unwrap(), params, "{json}");
         }

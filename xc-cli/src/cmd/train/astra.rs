@@ -1,0 +1,76 @@
+//! `xc train astra`: a network whose steps score the hardest labels, and uniform ones.
+
+use super::astra_args::AstraArgs;
+use super::dense::loss_for;
+use super::instances::FileArgs;
+use super::lns::show_default_of_data;
+use super::network::{self, Session, Shape, System};
+use super::network_args::NetworkArgs;
+use crate::context::Context;
+use crate::error::CliError;
+use xc_train::astra;
+use xc_train::classifier::{ClassifierParams, Preset};
+
+/// Train a network whose steps score the hardest labels, and uniform ones (ASTRA)
+///
+/// Embeddings of the features are summed into a vector; every label has a row of weights. A
+/// step scores the true labels of its batch, those false ones that score highest for its
+/// instances, and uniform ones for all the rest, so that its time does not grow with the
+/// labels. An index over the rows of weights, which follows them, finds the hardest labels.
+/// Answers score every label.
+///
+/// Where no option says them, width, first embeddings, loss, rate and epochs follow from the
+/// training instances, as those of `xc train lns` do; --explain says all values and why,
+/// and trains nothing.
+///
+/// What a step took, stage by stage, is said at the end and in MODEL.log (log.jsonl,
+/// curve.svg, train.json). Interrupted training goes on with --resume, and ends with the
+/// same bytes as if it had not been interrupted.
+///
+/// Examples:
+///   xc train astra --train train.txt --tfidf --model astra.model
+///   xc train astra --train train.txt --hard 20 --uniform 4000 --model astra.model
+///   xc train astra --train train.txt --negatives random --model random.model
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+#[command(mut_args(|arg| show_default_of_data(&astra::preset_for, arg)))]
+#[command(mut_arg("loss", |arg| arg.help(
+    "softmax (one label right), bce or squared-hinge (each label right or not) \
+     [default: softmax if no training instance has more than one label, else bce; squared-hinge of long instances]"
+)))]
+pub(crate) struct Args {
+    #[command(flatten)]
+    data: FileArgs,
+    #[command(flatten)]
+    head: AstraArgs,
+    #[command(flatten)]
+    network: NetworkArgs,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
+    network::run(args, &args.data, &args.network, context)
+}
+
+impl System for Args {
+    fn preset(&self) -> Preset {
+        astra::preset()
+    }
+
+    fn preset_for(&self, shape: &Shape) -> Preset {
+        shape.data.map_or_else(astra::preset, astra::preset_for)
+    }
+
+    fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, CliError> {
+        let mut params = self.network.apply(&self.preset_for(shape), shape.input, seed)?;
+        if !self.network.has_loss() && shape.most_labels < 2 {
+            params.loss = loss_for(shape);
+        }
+        self.head.apply(shape, &mut params)?;
+        Ok(params)
+    }
+
+    fn announce(&self, session: &Session<'_>) -> Result<(), CliError> {
+        self.head.announce(session);
+        Ok(())
+    }
+}
