@@ -25,14 +25,17 @@
 //! | W hard | [`Strategy::Weights`], no uniform labels |
 //! | curriculum | the same, hard labels from a later epoch on |
 //! | random + W hard: ASTRA | [`Strategy::Weights`] |
-//! | W hard with a fresh index | [`Retrieval::Exact`] |
+//! | label embeddings hard | [`Strategy::LabelText`], no uniform labels |
+//! | random + label embeddings hard | [`Strategy::LabelText`] |
+//! | W hard with a fresh index | [`Retrieval::InStep`], or [`Retrieval::Exact`] |
+//! | stale: algorithm 1 | [`Retrieval::Schedule`] |
 //! | all labels: Renee | [`Strategy::All`] |
 
 mod preset;
 
 pub use preset::{KIND, preset, preset_for};
 
-use crate::sampler::{AnnParams, Lists, NegativeParams, SamplerParams, Weighting};
+use crate::sampler::{AnnParams, Lists, NegativeParams, SamplerParams, ScheduleParams, Weighting};
 use serde::{Deserialize, Serialize};
 
 /// Which negatives a step has beside the true labels of its batch.
@@ -42,6 +45,8 @@ pub enum Strategy {
     /// Those whose rows of weights score highest, and uniform ones.
     #[default]
     Weights,
+    /// Those whose texts are encoded alike, and uniform ones; texts of labels are training instances.
+    LabelText,
     /// Uniform ones alone.
     Random,
     /// What is true of the other instances of the batch.
@@ -59,6 +64,9 @@ pub enum Retrieval {
     InStep,
     /// By a look at all labels, in the step itself.
     Exact,
+    /// By an index that is built every some epochs beside the training, and asked for all instances:
+    /// algorithm 1 of the paper ([`crate::sampler::Scheduled`]).
+    Schedule,
 }
 
 /// Which negatives, how many, and what they count.
@@ -73,11 +81,13 @@ pub struct AstraParams {
     pub lists: Lists,
     /// Hard labels of an instance, and their index.
     pub hard: AnnParams,
+    /// Epochs between two retrievals by a schedule: the paper's tau_r.
+    pub every_epochs: u32,
     /// Uniform labels of a list; nothing: [`AstraParams::usual_uniform`].
     pub uniform: Option<usize>,
     /// What a uniform label counts: [`Weighting::Inverse`] without a cap is lemma 4.1, unbiased.
     pub weighting: Weighting,
-    /// First epoch with hard labels, from 0: the paper's tau_s.
+    /// First epoch with hard labels, from 0: the paper's tau_s. By a schedule at least 2.
     pub hard_from_epoch: u32,
 }
 
@@ -89,6 +99,7 @@ impl Default for AstraParams {
             retrieval: Retrieval::InStep,
             lists: Lists::Shared,
             hard: AnnParams::default(),
+            every_epochs: ScheduleParams::default().every_epochs,
             uniform: None,
             weighting: Weighting::CAPPED,
             hard_from_epoch: 0,
@@ -121,11 +132,19 @@ impl AstraParams {
             weighting: self.weighting,
             from_epoch: self.hard_from_epoch,
         };
+        let AnnParams { per_instance, recall, .. } = hard;
         match (self.strategy, self.retrieval) {
             (Strategy::Weights, Retrieval::InStep) => of_hard(SamplerParams::Ann(hard)),
-            (Strategy::Weights, Retrieval::Exact) => {
-                of_hard(SamplerParams::TopK { per_instance: hard.per_instance })
+            (Strategy::Weights, Retrieval::Exact) => of_hard(SamplerParams::TopK { per_instance }),
+            (Strategy::Weights, Retrieval::Schedule) => {
+                let first_epoch = self.hard_from_epoch.max(ScheduleParams::default().first_epoch);
+                let schedule = ScheduleParams { per_instance, every_epochs: self.every_epochs, first_epoch, recall };
+                NegativeParams { from_epoch: first_epoch, ..of_hard(SamplerParams::Schedule(schedule)) }
             }
+            (Strategy::LabelText, Retrieval::Exact) => {
+                of_hard(SamplerParams::LabelText(AnnParams { exact_below: usize::MAX, ..hard }))
+            }
+            (Strategy::LabelText, _) => of_hard(SamplerParams::LabelText(hard)),
             (Strategy::InBatch, _) => of_hard(SamplerParams::InBatch),
             (Strategy::Random, _) => {
                 let random = NegativeParams::from(SamplerParams::Uniform { per_list: uniform });
@@ -156,5 +175,8 @@ mod tests {
         assert_eq!(of(Strategy::Random).weighting, Weighting::CAPPED);
         let exact = AstraParams { retrieval: Retrieval::Exact, ..AstraParams::default() };
         assert_eq!(exact.negatives(30_000).sampler, SamplerParams::TopK { per_instance: 10 });
+        let schedule = AstraParams { retrieval: Retrieval::Schedule, ..AstraParams::default() }.negatives(30_000);
+        assert!(matches!(schedule.sampler, SamplerParams::Schedule(of) if of.first_epoch == 2));
+        assert_eq!(schedule.from_epoch, 2);
     }
 }

@@ -15,7 +15,7 @@
 //! use xc_train::{Step, Targets};
 //!
 //! // Two of five labels for each of two instances, by how often labels are true.
-//! let data = SamplerData { counts: &[9, 5, 3, 2, 1], n_instances: 12, width: 1, seed: 7 };
+//! let data = SamplerData { counts: &[9, 5, 3, 2, 1], n_instances: 12, n_numbers: 12, width: 1, seed: 7, label_texts: None };
 //! let params = NegativeParams::from(SamplerParams::LogUniform { per_list: 2 });
 //! let sampler = NegativeParams { lists: Lists::Own, ..params }.build(&data)?;
 //! let targets = Targets::new(&[4, 8], &[0, 1, 2], &[0, 3]);
@@ -39,6 +39,8 @@
 //! | [`in-batch`](InBatch) | what is true of the others | estimated | 3 | 0.1 |
 //! | [`top-k`](TopLogits) | the k largest logits | 1 | 510 | 348 |
 //! | [`ann`](Ann) | the k largest logits, by an index | 1 | | |
+//! | [`schedule`](Scheduled) | the same, found for all instances every some epochs | 1 | | |
+//! | [`label-text`](Ann::by_texts) | the same with vectors of the labels' texts in the place of weights | 1 | | |
 //! | [`midx`](Midx) | n draws near the softmax | exact | 69 | 12 |
 //! | [`lsh-embedding`](Lsh) | those that share a key with the vector | of SimHash, without limits | 7 | 1.1 |
 //! | [`lsh-label`](Lsh) | those that share a key with true labels | of SimHash, without limits | 8 | 0.4 |
@@ -90,7 +92,7 @@ mod weighting;
 mod weights;
 
 pub use all::AllLabels;
-pub use ann::{Ann, AnnParams};
+pub use ann::{Ann, AnnParams, ScheduleParams, Scheduled};
 pub use candidates::{CandidateList, Candidates, SampleCost};
 pub use drawn::{Drawn, DrawnError};
 pub use error::SampleError;

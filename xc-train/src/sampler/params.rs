@@ -1,8 +1,8 @@
 //! Samplers as data: by name, with numbers that a file or an option may give.
 
 use super::{
-    AllLabels, Ann, AnnParams, Drawn, DrawnError, InBatch, Lists, Lsh, LshBy, LshParams, Midx, MidxParams, Mixture, Sampler, TopLogits,
-    Weighting,
+    AllLabels, Ann, AnnParams, Drawn, DrawnError, InBatch, Lists, Lsh, LshBy, LshParams, Midx, MidxParams, Mixture,
+    Sampler, ScheduleParams, Scheduled, TopLogits, Weighting,
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -40,6 +40,10 @@ pub enum SamplerParams {
     },
     /// [`Ann`].
     Ann(AnnParams),
+    /// [`Ann::by_texts`].
+    LabelText(AnnParams),
+    /// [`Scheduled`].
+    Schedule(ScheduleParams),
     /// [`Lsh`] by the instance's vector.
     LshEmbedding(LshParams),
     /// [`Lsh`] by the true labels.
@@ -61,7 +65,7 @@ pub enum SamplerParams {
 /// assert_eq!(params.sampler, SamplerParams::TopK { per_instance: 10 });
 /// assert_eq!((params.lists, params.weighting), (Lists::Shared, Weighting::CAPPED));
 /// assert_eq!(params, NegativeParams::new(params.sampler, 500));
-/// let data = SamplerData { counts: &[3, 1, 0, 7], n_instances: 8, width: 16, seed: 1 };
+/// let data = SamplerData { counts: &[3, 1, 0, 7], n_instances: 8, n_numbers: 8, width: 16, seed: 1, label_texts: None };
 /// let sampler = params.build(&data)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -92,6 +96,7 @@ impl NegativeParams {
         let weighting = match sampler {
             _ if uniform > 0 => Weighting::CAPPED,
             SamplerParams::TopK { .. } | SamplerParams::Ann(_) => Weighting::None,
+            SamplerParams::LabelText(_) | SamplerParams::Schedule(_) => Weighting::None,
             SamplerParams::LshEmbedding(_) | SamplerParams::LshLabel(_) => Weighting::None,
             _ => Weighting::LogQ,
         };
@@ -113,10 +118,15 @@ pub struct SamplerData<'a> {
     pub counts: &'a [u32],
     /// Training instances.
     pub n_instances: usize,
+    /// One more than the largest number of an instance: numbers of those that are held out are missing.
+    pub n_numbers: usize,
     /// Values of a vector.
     pub width: usize,
     /// Names the random functions that a sampler keeps.
     pub seed: u64,
+    /// The training instance that is the text of label 0, those of the others behind it, where there are
+    /// texts of labels.
+    pub label_texts: Option<u32>,
 }
 
 /// A sampler that is impossible.
@@ -148,6 +158,9 @@ pub enum SamplerParamsError {
         /// Its name.
         got: &'static str,
     },
+    /// Labels compared by their texts, and there are none.
+    #[error("labels are compared by their texts, and no texts of labels are given")]
+    LabelTexts,
     /// There are no such tables.
     #[error("tables of labels")]
     Sizing(#[from] SizingError),
@@ -159,15 +172,21 @@ pub enum SamplerParamsError {
 impl SamplerParams {
     /// Whether it looks at the rows of the labels.
     pub fn needs_rows(self) -> bool {
-        matches!(self, Self::TopK { .. } | Self::Ann(_) | Self::LshEmbedding(_) | Self::LshLabel(_) | Self::Midx(_))
+        matches!(self, Self::TopK { .. } | Self::Ann(_) | Self::LabelText(_) | Self::Schedule(_))
+            || matches!(self, Self::LshEmbedding(_) | Self::LshLabel(_) | Self::Midx(_))
     }
 
     /// Labels of an instance, where it looks for some for each.
     fn per_instance(self) -> usize {
         match self {
             Self::TopK { per_instance } => per_instance,
-            Self::Ann(AnnParams { per_instance, .. }) | Self::Midx(MidxParams { per_instance, .. }) => per_instance,
-            Self::LshEmbedding(LshParams { candidates, .. }) | Self::LshLabel(LshParams { candidates, .. }) => candidates,
+            Self::Ann(AnnParams { per_instance, .. }) | Self::LabelText(AnnParams { per_instance, .. }) => per_instance,
+            Self::Schedule(ScheduleParams { per_instance, .. }) | Self::Midx(MidxParams { per_instance, .. }) => {
+                per_instance
+            }
+            Self::LshEmbedding(LshParams { candidates, .. }) | Self::LshLabel(LshParams { candidates, .. }) => {
+                candidates
+            }
             _ => 0,
         }
     }
@@ -192,7 +211,8 @@ impl SamplerParams {
                 ("per_list", per_list)
             }
             Self::TopK { per_instance } => ("per_instance", per_instance),
-            Self::Ann(params) => return params.check(),
+            Self::Ann(params) | Self::LabelText(params) => return params.check(),
+            Self::Schedule(params) => return params.check(),
             Self::LshEmbedding(params) | Self::LshLabel(params) => return params.check(),
             Self::Midx(MidxParams { codewords, .. }) if !(1..=255).contains(&codewords) => {
                 return number("codewords", f64::from(codewords), "1 to 255");
@@ -248,6 +268,8 @@ impl NegativeParams {
             }
             SamplerParams::TopK { per_instance } => Box::new(TopLogits::new(per_instance).with_lists(lists)),
             SamplerParams::Ann(params) => Box::new(Ann::new(params, data).with_lists(lists)),
+            SamplerParams::Schedule(params) => Box::new(Scheduled::new(params, data).with_lists(lists)),
+            SamplerParams::LabelText(params) => Box::new(Ann::by_texts(params, data)?.with_lists(lists)),
             SamplerParams::LshEmbedding(params) => lsh(LshBy::Embedding, params)?,
             SamplerParams::LshLabel(params) => lsh(LshBy::Label, params)?,
             SamplerParams::Midx(params) => {

@@ -66,7 +66,7 @@ impl Sampler for TopLogits {
                 Ok(())
             })?,
         }
-        out.cost_mut().query += begin.elapsed();
+        out.cost_mut().search += begin.elapsed();
         Ok(())
     }
 

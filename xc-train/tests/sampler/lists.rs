@@ -38,7 +38,14 @@ pub(crate) const ALL: [SamplerParams; 10] = [
 
 pub(crate) fn build(params: NegativeParams, given: &Given) -> Box<dyn Sampler> {
     let counts: Vec<u32> = given.counts().iter().map(|count| count + 1).collect();
-    let data = SamplerData { counts: &counts, n_instances: 100, width: given.width, seed: 7 };
+    let data = SamplerData {
+        counts: &counts,
+        n_instances: 100,
+        n_numbers: 100,
+        width: given.width,
+        seed: 7,
+        label_texts: None,
+    };
     params.build(&data).unwrap_or_else(|e| panic!("{params:?}: {e}"))
 }
 
@@ -196,7 +203,7 @@ fn weights_that_are_no_numbers_are_named() {
 #[test]
 fn impossible_settings_are_named() {
     let said = |params: NegativeParams| {
-        let data = SamplerData { counts: &[0, 0], n_instances: 3, width: 2, seed: 1 };
+        let data = SamplerData { counts: &[0, 0], n_instances: 3, n_numbers: 3, width: 2, seed: 1, label_texts: None };
         params.build(&data).unwrap_err().to_string()
     };
     assert_eq!(said(SamplerParams::Uniform { per_list: 0 }.into()), "per_list is 0, expected at least 1");

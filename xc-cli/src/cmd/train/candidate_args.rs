@@ -9,7 +9,9 @@ use xc_lsh::{Kind, Projection};
 use xc_sparse::dtype::DType;
 use xc_train::Loss;
 use xc_train::classifier::{CandidateHeadParams, ClassifierParams, ClassifierParamsError, HeadParams, preset};
-use xc_train::sampler::{AnnParams, Lists, LshParams, MidxParams, NegativeParams, SamplerParams, SamplerParamsError, Weighting};
+use xc_train::sampler::{
+    AnnParams, Lists, LshParams, MidxParams, NegativeParams, SamplerParams, SamplerParamsError, Weighting,
+};
 
 /// Which labels a step scores.
 #[derive(clap::Args, Debug)]

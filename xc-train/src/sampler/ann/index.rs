@@ -3,13 +3,13 @@
 use crate::label_rows::BiasCoordinate;
 use crate::sampler::{LabelWeights, Queries, SampleError};
 use rayon::prelude::*;
-use xc_ann::{BuildError, BuildParams, Graph, Metric, NoObserver, QueryError, SearchParams, spared};
+use xc_ann::{BuildError, BuildParams, Graph, Metric, NoObserver, QueryError, Refresh, SearchParams, spared};
 use xc_sparse::DenseRows;
 use xc_sparse::dense::dot;
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
 
-/// The widest search: beyond it the codes of all labels are compared, and nearly nothing is gained.
-const WIDEST: f32 = 0.4;
+/// The widest search. What a wider one finds on top is not worth its time: uniform labels stand for it.
+pub(super) const WIDEST: f32 = 0.15;
 /// True labels of an instance that are asked for on top of the hard ones, at most: they are among the
 /// best, and no negatives.
 const MOST_OWN: usize = 64;
@@ -23,7 +23,8 @@ pub(super) struct LabelGraph {
 
 /// What a graph over labels is built with.
 pub(super) fn build_params(top_k: usize, target_recall: f64, seed: u64) -> BuildParams {
-    BuildParams { seed, top_k, target_recall, ..BuildParams::new(Metric::InnerProduct) }
+    // Edges for the vectors of the batch make up for a second pass.
+    BuildParams { seed, top_k, target_recall, passes: 1, ..BuildParams::new(Metric::InnerProduct) }
 }
 
 /// A row that no graph may have is one of the weights.
@@ -61,7 +62,7 @@ impl LabelGraph {
         self.bias = BiasCoordinate::balanced(weights, Some(queries.vectors));
         let (labels, asked) = (self.bias.labels(weights), instances(self.bias, queries)?);
         let asked = DenseRows::new(&asked, weights.width() + 1);
-        self.graph.refresh(labels.view(), Some(asked), None, &NoObserver).map_err(of_build)?;
+        self.graph.refresh(labels.view(), Some(asked), Some(Refresh::SHORT), &NoObserver).map_err(of_build)?;
         Ok(())
     }
 
@@ -90,9 +91,7 @@ impl LabelGraph {
             let params = SearchParams { k: wanted(places[0]), width };
             let found = self.graph.search_codes_batch(DenseRows::new(&group, columns), params, None);
             let found = found.map_err(|error| match error {
-                QueryError::NotFinite { query } => {
-                    SampleError::Vector { instance: queries.instances[places[query]] }
-                }
+                QueryError::NotFinite { query } => SampleError::Vector { instance: queries.instances[places[query]] },
                 other => SampleError::Index(other.into()),
             })?;
             rank(&found.0, places, queries, weights, &mut best)?;

@@ -14,18 +14,23 @@
 
 mod index;
 mod params;
+mod schedule;
 mod state;
+mod texts;
 
 pub use params::AnnParams;
+pub use schedule::{ScheduleParams, Scheduled};
 
 use super::error::{SampleError, rows};
 use super::lists::{List, own_lists};
 use super::top_k::top;
-use super::{Candidates, LabelWeights, Lists, Queries, Sampler, SamplerData};
+use super::{Candidates, LabelWeights, Lists, Queries, Sampler, SamplerData, SamplerParamsError};
 use crate::{Step, StepError};
 use index::{LabelGraph, build_params};
+use std::borrow::Cow;
 use std::ops::Range;
 use std::time::Instant;
+use texts::TextVectors;
 use xc_ann::BuildParams;
 use xc_sparse::rank::TopK;
 
@@ -41,6 +46,8 @@ pub struct Ann {
     width: usize,
     seed: u64,
     index: Option<LabelGraph>,
+    /// Vectors of the labels' texts, where these are compared rather than rows of weights.
+    texts: Option<TextVectors>,
     /// Steps done at the next refresh, and the epoch of the last one.
     next: u64,
     epoch: u32,
@@ -51,7 +58,19 @@ impl Ann {
     /// of all.
     pub fn new(params: AnnParams, data: &SamplerData<'_>) -> Self {
         let (n_labels, width, seed) = (data.counts.len(), data.width, data.seed);
-        Self { params, lists: Lists::Shared, n_labels, width, seed, index: None, next: params.first, epoch: 0 }
+        let (next, epoch) = (params.first, 0);
+        Self { params, lists: Lists::Shared, n_labels, width, seed, index: None, texts: None, next, epoch }
+    }
+
+    /// The same over what the encoder makes of the labels' texts, which are training instances, as it saw
+    /// them last. Labels whose text has not been seen yet are zeros.
+    ///
+    /// # Errors
+    /// [`SamplerParamsError::LabelTexts`]: there are none.
+    pub fn by_texts(params: AnnParams, data: &SamplerData<'_>) -> Result<Self, SamplerParamsError> {
+        let first = data.label_texts.ok_or(SamplerParamsError::LabelTexts)?;
+        let texts = TextVectors::new(first, data.counts.len(), data.width);
+        Ok(Self { texts: Some(texts), ..Self::new(params, data) })
     }
 
     /// One list a batch, or one for each instance.
@@ -66,6 +85,11 @@ impl Ann {
 
     fn build_params(&self) -> BuildParams {
         build_params(self.params.per_instance, self.params.recall, self.seed)
+    }
+
+    /// The rows that are compared.
+    fn rows<'a>(&'a self, weights: LabelWeights<'a>) -> LabelWeights<'a> {
+        self.texts.as_ref().map_or(weights, TextVectors::rows)
     }
 
     /// Hard labels of each instance; nothing before there is an index.
@@ -101,7 +125,7 @@ impl Sampler for Ann {
         out: &mut Candidates,
     ) -> Result<(), StepError> {
         let begin = Instant::now();
-        let weights = rows(weights, &labels)?;
+        let weights = self.rows(rows(weights, &labels)?);
         let is_all = labels == (0..self.n_labels as u32);
         assert!(self.is_exact() || is_all, "labels {labels:?}, an index of {}", self.n_labels);
         let mut best = self.hardest(queries, weights, &labels)?;
@@ -119,7 +143,7 @@ impl Sampler for Ann {
             })?,
         }
         let cost = out.cost_mut();
-        cost.query += begin.elapsed();
+        cost.search += begin.elapsed();
         cost.n_found += best.iter_mut().map(|top| top.best().len() as u64).sum::<u64>();
         Ok(())
     }
@@ -132,14 +156,19 @@ impl Sampler for Ann {
         _: &[f32],
         weights: Option<LabelWeights<'_>>,
     ) -> Result<(), StepError> {
+        let labels = match &mut self.texts {
+            Some(texts) => Cow::Owned(texts.take(queries)),
+            None => Cow::Borrowed(labels),
+        };
         if self.is_exact() {
             return Ok(());
         }
         let weights = rows(weights, &(0..self.n_labels as u32))?;
+        let weights = self.texts.as_ref().map_or(weights, TextVectors::rows);
         let done = at.number + 1;
         if !self.is_due(done, at.epoch) {
             return match &mut self.index {
-                Some(index) => Ok(index.recode(labels, weights)?),
+                Some(index) => Ok(index.recode(&labels, weights)?),
                 None => Ok(()),
             };
         }

@@ -1,7 +1,7 @@
 //! The index in checkpoints.
 
-use super::index::LabelGraph;
 use super::Ann;
+use super::index::LabelGraph;
 use crate::label_rows::BiasCoordinate;
 use crate::state::{self, Array, Arrays, Role, State, StateError, Visitor};
 use serde_json::json;
@@ -15,6 +15,7 @@ const SIDES: &str = "sampler.ann.sides";
 const EDGES: &str = "sampler.ann.edges";
 const FIRST_ROWS: &str = "sampler.ann.first-rows";
 const NEXT_ROWS: &str = "sampler.ann.next-rows";
+const TEXTS: &str = "sampler.ann.texts";
 
 impl Ann {
     /// Step and epoch of the schedule, balance of the biases, vertices of the graph and rows of its chains;
@@ -32,14 +33,17 @@ impl Ann {
 
 impl State for Ann {
     fn settings(&self) -> serde_json::Value {
-        json!({ "ann": self.params, "lists": self.lists, "seed": self.seed })
+        json!({ "ann": self.params, "texts": self.texts.is_some(), "lists": self.lists, "seed": self.seed })
     }
 
-    /// Codes and edges of all labels. Before there is an index, and where all labels are compared, the
+    /// Codes and edges of all labels, and vectors of their texts where these are compared. Before there is an index, and where all labels are compared, the
     /// counters alone.
     fn visit(&self, f: &mut Visitor<'_>) -> Result<(), StateError> {
         let counters = self.counters();
         f(Array::new(COUNTERS, Role::Training, [counters.len(), 1], &counters))?;
+        if let Some(texts) = &self.texts {
+            f(Array::new(TEXTS, Role::Training, [self.n_labels, self.width], &texts.values))?;
+        }
         let Some(LabelGraph { graph, .. }) = &self.index else { return Ok(()) };
         let (of, degree) = (graph.state(), graph.params().degree);
         let n = of.sides.len();
@@ -57,6 +61,9 @@ impl State for Ann {
         state::read(from, COUNTERS, Role::Training, [counters.len(), 1], &mut counters)?;
         let [next, epoch, mean, scale, n, n_chained] = counters;
         (self.next, self.epoch) = (next, epoch as u32);
+        if let Some(texts) = &mut self.texts {
+            state::read(from, TEXTS, Role::Training, [self.n_labels, self.width], &mut texts.values)?;
+        }
         if n == 0 {
             self.index = None;
             return Ok(());
