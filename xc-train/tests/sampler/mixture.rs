@@ -45,7 +45,7 @@ pub(crate) fn gradient(given: &Given, place: usize, label: u32) -> f64 {
 
 /// Mean over steps of each instance's weighted sum over the false labels of its list, against the
 /// sum over all false labels: within five standard errors.
-fn assert_unbiased(sampler: &dyn Sampler, given: &Given, steps: u64) {
+pub(crate) fn assert_unbiased(sampler: &dyn Sampler, given: &Given, steps: u64) {
     let (n, all) = (given.instances.len(), given.n_labels());
     let targets = given.queries().targets;
     let mut sums = vec![[0.0f64; 2]; n];

@@ -21,10 +21,12 @@ pub(super) struct LabelGraph {
     pub(super) bias: BiasCoordinate,
 }
 
-/// What a graph over labels is built with.
+/// What a graph over labels is built with. At first rows are nearly random, and no graph over them is
+/// good; edges for the vectors of batches, which every refresh adds, make up for narrow searches and a
+/// single pass. The factor is the middle one of those that a build would choose from.
 pub(super) fn build_params(top_k: usize, target_recall: f64, seed: u64) -> BuildParams {
-    // Edges for the vectors of the batch make up for a second pass.
-    BuildParams { seed, top_k, target_recall, passes: 1, ..BuildParams::new(Metric::InnerProduct) }
+    let usual = BuildParams::new(Metric::InnerProduct);
+    BuildParams { seed, top_k, target_recall, passes: 1, keep: 48, factor: Some(0.9), ..usual }
 }
 
 /// A row that no graph may have is one of the weights.
