@@ -6,7 +6,6 @@
 //! (`[chen2024roargraph]`).
 
 use crate::graph::Graph;
-use crate::items::LAST;
 use rayon::prelude::*;
 use xc_sparse::DenseRows;
 
@@ -18,10 +17,7 @@ impl Graph {
     /// Adds edges among the best rows of each query. At most three quarters of a vertex's places are taken by
     /// them, those of the most queries first; its own farthest edges give way.
     pub(crate) fn link_answers(&mut self, rows: DenseRows<'_>, queries: DenseRows<'_>) {
-        let mut vertex_of = vec![LAST; rows.len()];
-        for vertex in 0..self.codes.len() as u32 {
-            self.items.rows(vertex).for_each(|row| vertex_of[row as usize] = vertex);
-        }
+        let vertex_of = self.items.vertex_of();
         let best = self.exact(rows, queries, TO, None);
         let mut pairs: Vec<(u32, u32)> = Vec::new();
         for answers in best.iter() {

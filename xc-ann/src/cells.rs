@@ -16,6 +16,7 @@ use crate::kmeans::Codebook;
 use crate::metric::Metric;
 use crate::product::{BLOCK, BLOCKS};
 use rayon::prelude::*;
+use std::collections::HashSet;
 use xc_hash::stream::{Purpose, Stream, name};
 use xc_sparse::DenseRows;
 use xc_sparse::buffer::Buffer;
@@ -134,6 +135,12 @@ impl Cells {
             let vertices = self.vertices.to_mut().iter_mut();
             vertices.filter(|vertex| is_gone(**vertex)).for_each(|vertex| *vertex = LAST);
         }
+    }
+
+    /// Copies the codes of some vertices, which stay in their cells.
+    pub(crate) fn recode(&mut self, codes: &Codes, some: &HashSet<u32>) {
+        let places = self.vertices.iter().enumerate().filter(|(_, vertex)| some.contains(vertex));
+        self.blocks.set(codes, places.map(|(place, &vertex)| (place, vertex)));
     }
 
     fn of(placed: Placed<'_>, live: &[u32], book: &Codebook) -> Self {

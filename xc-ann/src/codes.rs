@@ -117,11 +117,18 @@ impl Codes {
 
     /// Encodes another vector as row `at`.
     pub(crate) fn replace(&mut self, at: usize, row: &[f32]) {
+        self.replace_some(std::iter::once((at, row)));
+    }
+
+    /// Encodes other vectors as some of the rows.
+    pub(crate) fn replace_some<'a>(&mut self, rows: impl Iterator<Item = (usize, &'a [f32])>) {
         let (stride, mut centred) = (self.stride(), Vec::new());
-        let mut bytes = vec![0; stride];
-        let side = self.encode_row(row, &mut bytes, &mut centred);
-        self.bytes.to_mut()[at * stride..][..stride].copy_from_slice(&bytes);
-        self.sides.to_mut()[at] = side;
+        let (mut bytes, mut sides) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.sides));
+        let (all_bytes, all_sides) = (bytes.to_mut(), sides.to_mut());
+        for (at, row) in rows {
+            all_sides[at] = self.encode_row(row, &mut all_bytes[at * stride..][..stride], &mut centred);
+        }
+        (self.bytes, self.sides) = (bytes, sides);
     }
 
     /// Norm and scale of a row, whose bytes go to `bytes`.
@@ -233,20 +240,37 @@ impl Codes {
                 for (at, &row) in rows.iter().enumerate() {
                     if row == LAST {
                         sides[at] = f32::INFINITY;
-                        continue;
+                    } else {
+                        self.put(row, at, bytes, sides);
                     }
-                    let from = &self.bytes[row as usize * stride..][..stride];
-                    for (four, from) in from.as_chunks::<4>().0.iter().enumerate() {
-                        bytes[4 * (BLOCK * four + at)..][..4].copy_from_slice(from);
-                    }
-                    [sides[at], sides[BLOCK + at]] = self.sides[row as usize];
                 }
             });
         Blocks { bytes: bytes.into(), sides: sides.into() }
     }
+
+    /// Copies a row to a place of a block.
+    fn put(&self, row: u32, at: usize, bytes: &mut [u8], sides: &mut [f32]) {
+        let stride = self.stride();
+        let from = &self.bytes[row as usize * stride..][..stride];
+        for (four, from) in from.as_chunks::<4>().0.iter().enumerate() {
+            bytes[4 * (BLOCK * four + at)..][..4].copy_from_slice(from);
+        }
+        [sides[at], sides[BLOCK + at]] = self.sides[row as usize];
+    }
 }
 
 impl Blocks {
+    /// Copies rows to places.
+    pub(crate) fn set(&mut self, codes: &Codes, rows: impl Iterator<Item = (usize, u32)>) {
+        let stride = codes.stride();
+        let (bytes, sides) = (self.bytes.to_mut(), self.sides.to_mut());
+        for (place, row) in rows {
+            let (block, at) = (place / BLOCK, place % BLOCK);
+            let bytes = &mut bytes[block * BLOCK * stride..][..BLOCK * stride];
+            codes.put(row, at, bytes, &mut sides[block * BLOCK_SIDES..][..BLOCK_SIDES]);
+        }
+    }
+
     /// The key of each place of some blocks, and a bit for each that is at most `limit`.
     #[inline(always)]
     pub(crate) fn keys(

@@ -65,6 +65,10 @@ impl EdgeRows {
         &self.rows
     }
 
+    pub(crate) fn buffer(&self) -> &Buffer<u32> {
+        &self.rows
+    }
+
     /// Makes the edges of a vertex these.
     ///
     /// # Panics

@@ -1,11 +1,10 @@
 //! A graph in a folder: the arrays are mapped back as they are.
 
 use crate::cells::Cells;
-use crate::codes::{Codes, stride};
-use crate::edges::{EdgeRows, NONE};
+use crate::codes::stride;
 use crate::graph::Graph;
-use crate::items::Items;
 use crate::params::{BuildParams, Fitted};
+use crate::state::GraphState;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use xc_sparse::buffer::Buffer;
@@ -48,14 +47,15 @@ impl Graph {
         writer.set_parameter("entry", self.entry);
         writer.set_parameter("n_attached", self.n_attached);
         writer.set_parameter("found_itself", self.found_itself);
-        writer.set_parameter("n_chained", self.items.next().len());
+        writer.set_parameter("is_behind", self.is_behind);
+        writer.set_parameter("n_chained", self.items.next_rows().len());
         writer.add("codes", ArrayRef::new(&self.codes.bytes[..], &[n, self.codes.stride()]))?;
         let sides: &[f32] = bytemuck::cast_slice(&self.codes.sides[..]);
         writer.add("sides", ArrayRef::new(sides, &[n, 2]))?;
         writer.add("mean", ArrayRef::new(&self.codes.mean[..], &[self.codes.mean.len()]))?;
         writer.add("edges", ArrayRef::new(self.edges.values(), &[n, degree]))?;
         writer.add("first_rows", ArrayRef::new(self.items.first(), &[n]))?;
-        writer.add("next_rows", ArrayRef::new(self.items.next(), &[self.items.next().len()]))?;
+        writer.add("next_rows", ArrayRef::new(&self.items.next_rows()[..], &[self.items.next_rows().len()]))?;
         writer.set_parameter("n_cells", self.n_cells());
         self.cells.as_ref().map_or(Ok(()), |cells| cells.write(self.codes.width, writer))
     }
@@ -93,38 +93,33 @@ impl Graph {
         params.check(width).map_err(|_| bad("settings that no graph is built with"))?;
         let fitted: Option<Fitted> = container.parameter("fitted")?;
         let (entry, n_chained): (u32, usize) = (container.parameter("entry")?, container.parameter("n_chained")?);
-        if n >= NONE as usize || n > 0 && entry as usize >= n {
-            return Err(bad("the entry is no vertex"));
-        }
         // A graph that was built empty takes nothing from its rows.
         let n_mean = container.entry("mean").and_then(|entry| entry.n_elements()).filter(|&n| n == 0).unwrap_or(width);
-        let mean: Buffer<f32> = container.array_shaped("mean", &[n_mean])?;
-        let bytes: Buffer<u8> = container.array_shaped("codes", &[n, stride(width)])?;
         let sides: Buffer<f32> = container.array_shaped("sides", &[n, 2])?;
-        let edges: Buffer<u32> = container.array_shaped("edges", &[n, params.degree])?;
-        let first: Buffer<u32> = container.array_shaped("first_rows", &[n])?;
-        let next: Buffer<u32> = container.array_shaped("next_rows", &[n_chained])?;
-        if !sides.iter().chain(&mean[..]).all(|v| v.is_finite()) {
-            return Err(bad("a norm, scale or mean that is not finite"));
-        }
-        for row in edges.chunks_exact(params.degree) {
-            let filled = crate::edges::filled(row);
-            if filled.iter().any(|&v| v as usize >= n) || row[filled.len()..].iter().any(|&v| v != NONE) {
-                return Err(bad("an edge to no vertex"));
-            }
-        }
-        let items = Items::of(first, next).ok_or_else(|| bad("a row that two vertices have"))?;
-        if n > 0 && items.len() > 0 && !items.is_live(entry) {
-            return Err(bad("the entry is a deleted vertex"));
-        }
-        let sides: Vec<[f32; 2]> = sides.as_chunks::<2>().0.to_vec();
-        let codes = Codes { metric: params.metric, width, mean, bytes, sides: sides.into() };
-        let edges = EdgeRows::of(edges, params.degree);
-        let cells = match container.parameter("n_cells")? {
-            0 => None,
-            n_cells => Some(Cells::read(container, n_cells, &codes, &items)?),
+        let mut numbers = [0; GraphState::N_NUMBERS];
+        numbers[0] = entry.into();
+        numbers[3] = params.factor.unwrap_or(1.0).to_bits().into();
+        let state = GraphState {
+            numbers,
+            codes: container.array_shaped("codes", &[n, stride(width)])?,
+            sides: sides.as_chunks::<2>().0.to_vec().into(),
+            mean: container.array_shaped("mean", &[n_mean])?,
+            edges: container.array_shaped("edges", &[n, params.degree])?,
+            first_rows: container.array_shaped("first_rows", &[n])?,
+            next_rows: container.array_shaped("next_rows", &[n_chained])?,
         };
-        let (n_attached, found_itself) = (container.parameter("n_attached")?, container.parameter("found_itself")?);
-        Ok(Self { params, codes, edges, items, entry, fitted, cells, n_attached, found_itself })
+        let mut graph = Self::restore(&params, width, state).map_err(|e| bad(e.what))?;
+        graph.fitted = fitted;
+        graph.is_behind = container.parameter("is_behind")?;
+        (graph.n_attached, graph.found_itself) =
+            (container.parameter("n_attached")?, container.parameter("found_itself")?);
+        graph.cells = match container.parameter("n_cells")? {
+            0 => None,
+            n_cells => Some(Cells::read(container, n_cells, &graph.codes, &graph.items)?),
+        };
+        if graph.cells.is_none() && fitted.is_some_and(|fitted| fitted.cells > 0) {
+            return Err(bad("a search of cells was fitted, of which there are none"));
+        }
+        Ok(graph)
     }
 }

@@ -31,6 +31,8 @@ pub struct Graph {
     pub(crate) n_attached: usize,
     /// Share of a sample's nearest rows that a narrow search found when all edges were made.
     pub(crate) found_itself: f64,
+    /// Whether codes changed since the edges were made.
+    pub(crate) is_behind: bool,
 }
 
 impl Graph {
@@ -56,6 +58,7 @@ impl Graph {
             cells: None,
             n_attached: 0,
             found_itself: 1.0,
+            is_behind: false,
         };
         graph.entry = graph.best_entry();
         let (order, n_passes) = (graph.order(), params.passes);

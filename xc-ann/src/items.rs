@@ -4,6 +4,7 @@ use crate::error::BuildError;
 use crate::metric::Metric;
 use rayon::prelude::*;
 use std::collections::HashSet;
+use std::sync::{Arc, OnceLock};
 use xc_sparse::DenseRows;
 use xc_sparse::buffer::Buffer;
 use xxhash_rust::xxh3::xxh3_64;
@@ -42,6 +43,8 @@ pub(crate) struct Items {
     next: Buffer<u32>,
     n_rows: usize,
     n_free: usize,
+    /// The vertex of each row, once someone asks.
+    vertex_of: OnceLock<Arc<Vec<u32>>>,
 }
 
 impl Items {
@@ -83,7 +86,13 @@ impl Items {
         } else {
             first.par_sort_unstable();
         }
-        Ok(Self { n_rows: by_hash.len(), n_free: 0, first: first.into(), next: next.into() })
+        Ok(Self {
+            n_rows: by_hash.len(),
+            n_free: 0,
+            first: first.into(),
+            next: next.into(),
+            vertex_of: OnceLock::new(),
+        })
     }
 
     /// Rows of vertices that were made before; none where a row stands twice.
@@ -103,12 +112,18 @@ impl Items {
         rows.par_sort_unstable();
         let is_free = |row: &&u32| **row == LAST;
         let (n_rows, n_free) = (rows.len(), first.iter().filter(is_free).count());
-        rows.windows(2).all(|pair| pair[0] < pair[1]).then_some(Self { first, next, n_rows, n_free })
+        let is_free_of_doubles = rows.windows(2).all(|pair| pair[0] < pair[1]);
+        is_free_of_doubles.then_some(Self { first, next, n_rows, n_free, vertex_of: OnceLock::new() })
     }
 
     /// The row equal to each one that comes next.
-    pub(crate) fn next(&self) -> &[u32] {
+    pub(crate) fn next_rows(&self) -> &Buffer<u32> {
         &self.next
+    }
+
+    /// The first row of each vertex, as [`Items::first`] has them.
+    pub(crate) fn first_rows(&self) -> &Buffer<u32> {
+        &self.first
     }
 
     /// The largest number of a row; 0 where there is none.
@@ -149,8 +164,20 @@ impl Items {
         std::iter::successors(first, move |&row| next.get(row as usize).copied().filter(|&row| row != LAST))
     }
 
+    /// The vertex of each row, up to the last row that has one; [`LAST`] where there is none.
+    pub(crate) fn vertex_of(&self) -> &[u32] {
+        self.vertex_of.get_or_init(|| {
+            let mut vertex_of = vec![LAST; if self.n_rows == 0 { 0 } else { self.largest() as usize + 1 }];
+            for vertex in 0..self.first.len() as u32 {
+                self.rows(vertex).for_each(|row| vertex_of[row as usize] = vertex);
+            }
+            Arc::new(vertex_of)
+        })
+    }
+
     /// Takes a row from its vertex.
     pub(crate) fn remove(&mut self, vertex: u32, row: u32) {
+        self.vertex_of = OnceLock::new();
         let rows: Vec<u32> = self.rows(vertex).filter(|&other| other != row).collect();
         if (row as usize) < self.next.len() {
             self.next.to_mut()[row as usize] = LAST;
@@ -168,6 +195,7 @@ impl Items {
 
     /// Vertices for further rows, each its own: places of deleted ones first, then new ones.
     pub(crate) fn add(&mut self, rows: &[u32]) -> Vec<u32> {
+        self.vertex_of = OnceLock::new();
         let mut first = self.first.to_vec();
         let mut free = (0..first.len()).filter(|&v| first[v] == LAST).collect::<Vec<_>>().into_iter();
         let mut vertices = Vec::with_capacity(rows.len());

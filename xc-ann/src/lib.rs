@@ -38,7 +38,7 @@
 //!
 //! # Rows that change
 //! [`Graph::insert`], [`Graph::delete`], and [`Graph::refresh`] for rows that all moved a little, as
-//! the weights of a classifier do between two epochs. A graph can be cloned at no cost: threads go on
+//! the weights of a classifier do between two epochs; [`Graph::recode`] for codes of some that moved just now. A graph can be cloned at no cost: threads go on
 //! with the old one while a clone is changed.
 //!
 //! # Sparse rows
@@ -99,6 +99,7 @@ mod product;
 mod prune;
 mod query;
 mod search;
+mod state;
 mod visited;
 
 pub use best::spared;
@@ -118,3 +119,4 @@ pub use observe::{Event, NoObserver, Observer};
 pub use params::{BuildParams, Fitted, SearchParams};
 pub use query::Scratch;
 pub use search::Effort;
+pub use state::{GraphState, GraphStateError};

@@ -109,7 +109,14 @@ fn samplers(lists: Lists) -> Vec<NegativeParams> {
         (SamplerParams::LshEmbedding(lsh), capped, drawn),
         (SamplerParams::LshLabel(lsh), Weighting::None, 0),
     ];
-    kinds.map(|(sampler, weighting, uniform)| NegativeParams { sampler, lists, uniform, weighting }).to_vec()
+    kinds
+        .map(|(sampler, weighting, uniform)| NegativeParams {
+            lists,
+            uniform,
+            weighting,
+            ..NegativeParams::from(sampler)
+        })
+        .to_vec()
 }
 
 /// CPU time of a call, for each instance of a batch: the least mean of three series, each long
@@ -129,7 +136,14 @@ fn least_us(most: f64, mut call: impl FnMut(u64) -> Result<(), Failed>) -> Resul
 
 fn measure(made: &Made) -> Result<(), Failed> {
     let n = made.counts.len();
-    let data = SamplerData { counts: &made.counts, n_instances: 1_000_000, width: WIDTH, seed: 1 };
+    let data = SamplerData {
+        counts: &made.counts,
+        n_instances: 1_000_000,
+        n_numbers: 1_000_000,
+        width: WIDTH,
+        seed: 1,
+        label_texts: None,
+    };
     let touched: Vec<u32> = (0..n as u32).step_by((n / 3000).max(1)).collect();
     let moved = vec![0.02; touched.len()];
     for lists in [Lists::Shared, Lists::Own] {

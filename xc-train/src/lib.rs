@@ -45,10 +45,12 @@
 #![deny(unsafe_code)]
 
 mod activations;
+pub mod astra;
 mod batch;
 pub mod classifier;
 pub mod encoder;
 pub mod head;
+mod label_rows;
 mod layer;
 pub mod loss;
 pub mod mach;

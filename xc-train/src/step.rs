@@ -106,8 +106,8 @@ pub struct StepCost {
 impl StepCost {
     /// Time of all stages but the encoder's.
     pub fn of_head(&self) -> Duration {
-        let SampleCost { hash, query, check, .. } = self.sampling;
-        hash + query + check + self.score + self.backward + self.upkeep
+        let SampleCost { hash, search, query, check, .. } = self.sampling;
+        hash + search + query + check + self.score + self.backward + self.upkeep
     }
 }
 

@@ -72,6 +72,9 @@ fn cells_follow_rows_that_come_go_and_move() {
         }
         graph.insert(moved.view(), &(0..1200).step_by(6).collect::<Vec<_>>(), &NoObserver).unwrap();
         all_cells_are_a_scan(&graph, moved.view(), queries.view());
+        let some: Vec<f32> = (0..24 * 2).map(|i| i as f32).collect();
+        graph.recode(&[6, 1], DenseRows::new(&some, 24)).unwrap();
+        all_cells_are_a_scan(&graph, moved.view(), queries.view());
     }
 }
 

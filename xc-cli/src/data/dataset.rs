@@ -27,6 +27,9 @@ pub(crate) struct Dataset {
 pub(crate) struct Datasets {
     pub(crate) train: Dataset,
     pub(crate) validation: Option<Dataset>,
+    /// The training instance that is the text of label 0, those of the others behind it, where texts of
+    /// labels are learned from.
+    pub(crate) label_texts: Option<usize>,
 }
 
 impl Dataset {

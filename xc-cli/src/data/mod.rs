@@ -2,6 +2,7 @@
 
 mod dataset;
 mod input;
+mod label_rows;
 mod labels;
 mod queries;
 mod text;
@@ -10,6 +11,7 @@ mod vectors;
 
 pub(crate) use dataset::{Dataset, Datasets, FeatureRows};
 pub(crate) use input::InputArgs;
+pub(crate) use label_rows::add_label_rows;
 pub(crate) use labels::{label_format, read_label_set, read_numbers, read_rows};
 pub(crate) use queries::{Queries, QueryRows};
 pub(crate) use text::{TextArgs, TokenArgs};

@@ -9,6 +9,8 @@ use xc_sparse::uniform::Indices;
 /// What the memory of a training depends on beside the classifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workload {
+    /// Training instances.
+    pub n_instances: usize,
     /// Features of an instance, or values of its vector.
     pub n_features: usize,
     /// Labels, or buckets of a MACH repetition.
@@ -76,7 +78,7 @@ impl ClassifierParams {
     /// # Panics
     /// If [`ClassifierParams::check`] fails.
     pub fn memory(&self, work: &Workload) -> Memory {
-        let Workload { n_features, n_labels, batch_size, moments: remembered, keeps_best, clips } = *work;
+        let Workload { n_instances, n_features, n_labels, batch_size, moments: remembered, keeps_best, clips } = *work;
         let n_moments = remembered.n;
         let encoder = self.encoder_values(n_features).saturating_mul(4);
         let of_rows = |rows: usize, width: usize| product(&[4, n_moments, remembered.len(rows, width)]);
@@ -96,7 +98,7 @@ impl ClassifierParams {
                 let moments = of_rows(n_labels, width).saturating_add(of_rows(n_labels, 1));
                 let listed = head.listed(batch_size);
                 let buffers = Sampled::scratch_bytes(self.loss, batch_size, width, n_labels, listed, clips)
-                    .saturating_add(head.table_bytes(n_labels, width));
+                    .saturating_add(head.table_bytes(n_instances, n_labels, width));
                 (rows, moments, buffers)
             }
             HeadParams::Differentiated(head) => {

@@ -5,14 +5,13 @@
 //!   label   (weights, (bias - mean bias) / s)  ─▶ graph of xc-ann, largest inner products
 //!   query   (units, s)                         ─▶ labels that may be the best ─▶ their exact logits ─▶ k best
 //! ```
-//!
-//! A constant added to all biases changes no ranking; `s` balances the last value of labels and of
-//! queries against the others, as codes have a scale for each vector.
 
 use super::lists::{LabelLists, ListScratch};
 use super::{Classifier, Output};
 use crate::encoder::Stack;
 use crate::head::sparse::OneScratch;
+use crate::label_rows::BiasCoordinate;
+use crate::sampler::LabelWeights;
 use crate::step::in_memory;
 use crate::{Activations, Batch, Encoder, Features, Loss, Mode};
 use std::sync::Arc;
@@ -20,7 +19,7 @@ use thiserror::Error;
 use xc_ann::{
     BuildError, BuildParams, Graph, InvertedIndex, Metric, Observer, OpenGraphError, Refresh, Refreshed, SearchParams,
 };
-use xc_sparse::buffer::FloatBuffer;
+use xc_sparse::buffer::FloatSlice;
 use xc_sparse::dense::dot;
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
 use xc_sparse::store::{Container, ContainerWriter, OpenError, WriteError};
@@ -82,31 +81,13 @@ impl From<OpenError> for LabelIndexError {
     }
 }
 
-/// Weights of labels, row by row.
-#[derive(Clone, Copy)]
-enum Weights<'a> {
-    Plain(&'a [f32]),
-    Stored(&'a FloatBuffer),
-}
-
-impl Weights<'_> {
-    /// Row `label`, which may be widened into `buffer`.
-    fn row<'b>(&'b self, label: usize, width: usize, buffer: &'b mut [f32]) -> &'b [f32] {
-        match self {
-            Self::Plain(values) => &values[label * width..][..width],
-            Self::Stored(values) => {
-                values.widen(label * width..(label + 1) * width, buffer);
-                buffer
-            }
-        }
-    }
-}
-
 impl Classifier {
-    fn label_weights(&self) -> Result<(Weights<'_>, &[f32]), LabelIndexError> {
+    fn label_weights(&self) -> Result<LabelWeights<'_>, LabelIndexError> {
         match self.network().head() {
-            Output::Dense(head) => Ok((Weights::Plain(head.weights().values()), head.bias())),
-            Output::Candidates(head) => Ok((Weights::Stored(head.stored()), head.bias().values())),
+            Output::Dense(head) => {
+                Ok(LabelWeights::new(FloatSlice::F32(head.weights().values()), self.n_units(), head.bias()))
+            }
+            Output::Candidates(head) => Ok(head.weights()),
             Output::Sparse(_) => Err(LabelIndexError::Head { head: "sparse" }),
             Output::Differentiated(_) => Err(LabelIndexError::Head { head: "differentiated" }),
         }
@@ -122,14 +103,8 @@ impl Classifier {
     /// # Errors
     /// The output layer does not connect labels with all units.
     pub fn label_vectors(&self, scale: f32) -> Result<DenseMatrix, LabelIndexError> {
-        let ((weights, bias), width, n) = (self.label_weights()?, self.n_units(), self.n_labels());
-        let mean = (bias.iter().map(|&b| f64::from(b)).sum::<f64>() / n.max(1) as f64) as f32;
-        let (mut values, mut buffer) = (Vec::with_capacity(n * (width + 1)), vec![0.0; width]);
-        for (label, bias) in bias.iter().enumerate() {
-            values.extend_from_slice(weights.row(label, width, &mut buffer));
-            values.push((bias - mean) / scale);
-        }
-        Ok(DenseMatrix { rows: n, columns: width + 1, values })
+        let weights = self.label_weights()?;
+        Ok(BiasCoordinate::with_scale(weights.biases(), scale).labels(weights))
     }
 
     /// Units of queries below the output layer, and `scale` as one value more.
@@ -143,29 +118,15 @@ impl Classifier {
         for first in (0..queries.len()).step_by(256) {
             batch.fill_features(queries, first..queries.len().min(first + 256));
             in_memory(self.network().encoder().forward(&batch, Mode::Predict, &mut units, &mut scratch));
-            push_queries(&units, scale, &mut values);
+            queries_of(scale).push_instances(DenseRows::new(units.values(), units.width()), &mut values);
         }
         DenseMatrix { rows: queries.len(), columns: width + 1, values }
     }
 
-    /// The last values of labels and of queries that are in balance: each is about as large as the others
-    /// of its vector.
+    /// The last values of labels and of queries that are in balance.
     fn balance(&self, queries: Option<Features<'_>>) -> Result<f32, LabelIndexError> {
-        let labels = self.label_vectors(1.0)?;
-        let largest = |row: &[f32]| row.iter().fold(0.0f32, |most, v| most.max(v.abs()));
-        let middle = |mut of: Vec<f32>| {
-            of.sort_unstable_by(f32::total_cmp);
-            of.get(of.len() / 2).copied().filter(|v| *v > 0.0).unwrap_or(1.0)
-        };
-        let width = self.n_units();
-        let bias = labels.values.chunks_exact(width + 1).map(|row| row[width].abs()).fold(0.0, f32::max);
-        let weights = middle(labels.values.chunks_exact(width + 1).map(|row| largest(&row[..width])).collect());
-        let units = queries.map_or(1.0, |queries| {
-            let queries = self.query_vectors(queries, 0.0);
-            middle(queries.values.chunks_exact(width + 1).map(largest).collect())
-        });
-        let scale = (bias / weights * units).sqrt();
-        Ok(if scale.is_finite() && scale > 0.0 { scale.clamp(0.01, 100.0) } else { 1.0 })
+        let units = queries.map(|queries| self.query_vectors(queries, 0.0));
+        Ok(BiasCoordinate::balanced(self.label_weights()?, units.as_ref().map(DenseMatrix::view)).scale)
     }
 
     /// Builds an index over the labels: a graph for `queries` like these, as units are another kind of
@@ -284,7 +245,7 @@ impl Classifier {
             (Searched::Lists(_), _) => panic!("lists of a layer that was checked"),
         };
         queries.clear();
-        push_queries(units, scale, queries);
+        queries_of(scale).push_instances(DenseRows::new(units.values(), units.width()), queries);
         let params = SearchParams { k: xc_ann::spared(k).min(self.n_labels()), ..reach };
         let n_units = units.width();
         let rows = DenseRows::new(queries, n_units + 1);
@@ -295,14 +256,13 @@ impl Classifier {
         } else {
             *found = graph.search_codes_batch(rows, params, None)?.0;
         }
-        let (weights, bias) = self.label_weights().unwrap_or_else(|e| panic!("an index that was set: {e}"));
-        buffer.resize(n_units, 0.0);
+        let weights = self.label_weights().unwrap_or_else(|e| panic!("an index that was set: {e}"));
         logits.clear();
         out.clear();
         for (row, near) in found.iter().enumerate() {
             top.reset(k);
             for label in near.iter().map(|s| s.label) {
-                let score = dot(units.row(row), weights.row(label as usize, n_units, buffer)) + bias[label as usize];
+                let score = dot(units.row(row), weights.row(label, buffer)) + weights.bias(label);
                 logits.push(score);
                 top.push(Scored { label, score });
             }
@@ -312,11 +272,9 @@ impl Classifier {
     }
 }
 
-fn push_queries(units: &Activations, scale: f32, to: &mut Vec<f32>) {
-    for row in 0..units.len() {
-        to.extend_from_slice(units.row(row));
-        to.push(scale);
-    }
+/// Of queries alone, for which the mean of the biases does not matter.
+fn queries_of(scale: f32) -> BiasCoordinate {
+    BiasCoordinate { mean: 0.0, scale }
 }
 
 /// Buffers of a search; they grow and stay.

@@ -36,7 +36,7 @@ pub const LNS: &str = "lns";
 pub const SKIPGRAM: &str = "skipgram";
 
 /// Every kind of classifier.
-pub const ALL: [fn() -> Preset; 3] = [dense, uniform, lns];
+pub const ALL: [fn() -> Preset; 4] = [dense, uniform, lns, crate::astra::preset];
 
 /// The preset called `name`.
 pub fn named(name: &str) -> Option<Preset> {
@@ -162,7 +162,7 @@ pub fn lns_of(data: &str) -> Option<Preset> {
     let schedule = Schedule::Rebuild { every: 50, growth: 1.1 };
     let tables = LshParams { kind, n_tables, n_codes: Some(n_codes), candidates, schedule, ..LshParams::default() };
     let sampler = SamplerParams::LshEmbedding(tables);
-    let negatives = NegativeParams { sampler, lists: Lists::Own, uniform: 0, weighting: Weighting::None };
+    let negatives = NegativeParams { sampler, lists: Lists::Own, ..NegativeParams::from(sampler) };
     let mut preset = lns();
     preset.params.head = HeadParams::Candidates(CandidateHeadParams { rows: DType::F32, negatives });
     preset.params.encoder.widths = vec![width];

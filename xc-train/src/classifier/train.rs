@@ -62,6 +62,8 @@ impl Classifier {
                 embeddings.copy_from_slice(&table);
             }
         }
+        let n_numbers = train.examples().len();
+        let label_texts = train.label_texts();
         let below = if loss == Loss::SquaredHinge && self.is_sparse() { BELOW } else { 0.0 };
         let counts = train.examples().targets().counts(train.rows());
         let biases = prior(&counts, train.rows().len(), loss);
@@ -74,14 +76,15 @@ impl Classifier {
             && params.sampler != SamplerParams::All
         {
             let (n_instances, width) = (train.rows().len(), head.width());
-            let data = SamplerData { counts: &counts, n_instances, width, seed };
+            let data = SamplerData { counts: &counts, n_instances, n_numbers, width, seed, label_texts };
             let sampler = NegativeParams::from(params.sampler).build(&data);
             head.set_sampler(Some(sampler.map_err(|e| StepError::new("sampler", e))?));
         }
         if let (HeadParams::Candidates(params), Output::Candidates(head)) = (&self.params.head, self.network.head_mut())
             && params.negatives.sampler != SamplerParams::All
         {
-            let data = SamplerData { counts: &counts, n_instances: train.rows().len(), width: head.width(), seed };
+            let (n_instances, width) = (train.rows().len(), head.width());
+            let data = SamplerData { counts: &counts, n_instances, n_numbers, width, seed, label_texts };
             let sampler = params.negatives.build(&data);
             head.set_sampler(Some(sampler.map_err(|e| StepError::new("sampler", e))?));
         }

@@ -122,6 +122,8 @@ impl PartialEq for Candidates {
 impl AddAssign for SampleCost {
     fn add_assign(&mut self, other: Self) {
         self.hash += other.hash;
+        self.search += other.search;
+        self.wait += other.wait;
         self.query += other.query;
         self.n_hashes += other.n_hashes;
         self.n_buckets += other.n_buckets;
@@ -142,8 +144,12 @@ impl AddAssign for SampleCost {
 pub struct SampleCost {
     /// Time for the keys of the queries.
     pub hash: Duration,
+    /// Time for searching an index, or all rows.
+    pub search: Duration,
     /// Time for reading tables, or whatever is searched, and for putting lists together.
     pub query: Duration,
+    /// Time that the step before waited for a retrieval beside the training; a part of its upkeep.
+    pub wait: Duration,
     /// Hash functions evaluated.
     pub n_hashes: u64,
     /// Buckets read.

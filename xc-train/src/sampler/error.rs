@@ -4,9 +4,10 @@ use super::LabelWeights;
 use crate::StepError;
 use std::ops::Range;
 use thiserror::Error;
+use xc_ann::BuildError;
 
 /// A sampler that looks at weights cannot.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum SampleError {
     /// The head keeps its weights in another form.
@@ -24,6 +25,9 @@ pub enum SampleError {
         /// Number of the instance.
         instance: u32,
     },
+    /// The index over the labels cannot be built or searched.
+    #[error("the index over the labels")]
+    Index(#[source] BuildError),
 }
 
 impl From<SampleError> for StepError {

@@ -31,12 +31,15 @@ pub struct Mixture {
     uniform: usize,
     lists: Lists,
     weighting: Weighting,
+    /// Before this epoch there are only uniform labels: so many more for each instance.
+    from_epoch: u32,
+    before: usize,
 }
 
 impl Mixture {
     /// `uniform` labels for each list beside what `hard` chooses, weighted and capped.
     pub fn new(hard: Box<dyn Sampler>, uniform: usize) -> Self {
-        Self { hard, uniform, lists: Lists::Shared, weighting: Weighting::CAPPED }
+        Self { hard, uniform, lists: Lists::Shared, weighting: Weighting::CAPPED, from_epoch: 0, before: 0 }
     }
 
     /// One list a batch, which takes in all lists of the other sampler, or one for each instance.
@@ -50,11 +53,31 @@ impl Mixture {
         Self { weighting, ..self }
     }
 
-    /// `exact` (ascending) and U; of the former those that `is_listed` keeps.
-    fn fill(&self, exact: &[u32], is_listed: impl Fn(u32) -> bool, labels: &Range<u32>, stream: u64, list: &mut List) {
+    /// Asks the other sampler from an epoch on (from 0). Before it U is larger by `before` labels for each
+    /// instance of a list: the curriculum of ASTRA, whose first epochs have uniform labels in the place
+    /// of the hard ones.
+    pub fn with_hard_from(self, epoch: u32, before: usize) -> Self {
+        Self { from_epoch: epoch, before, ..self }
+    }
+
+    /// Uniform labels of a list for so many instances.
+    fn n_uniform(&self, at: Step, n_instances: usize) -> usize {
+        let more = if at.epoch < self.from_epoch { self.before.saturating_mul(n_instances) } else { 0 };
+        self.uniform.saturating_add(more)
+    }
+
+    /// `exact` (ascending) and `n` others, U; of the former those that `is_listed` keeps.
+    fn fill(
+        &self,
+        exact: &[u32],
+        is_listed: impl Fn(u32) -> bool,
+        (labels, n): (&Range<u32>, usize),
+        stream: u64,
+        list: &mut List,
+    ) {
         let n_left = labels.len() - within(exact, labels).len();
-        let mut uniform = Vec::with_capacity(self.uniform.min(n_left));
-        subset_outside(labels, exact, self.uniform, &mut Stream::new(stream), &mut uniform);
+        let mut uniform = Vec::with_capacity(n.min(n_left));
+        subset_outside(labels, exact, n, &mut Stream::new(stream), &mut uniform);
         let correction = self.weighting.of(uniform.len() as f64 / n_left.max(1) as f64);
         let mut uniform = uniform.into_iter().peekable();
         for &label in within(exact, labels).iter().filter(|&&label| is_listed(label)) {
@@ -77,7 +100,11 @@ impl Sampler for Mixture {
         out: &mut Candidates,
     ) -> Result<(), StepError> {
         let mut hard = Candidates::default();
-        self.hard.sample(at, queries, weights, labels.clone(), &mut hard)?;
+        if at.epoch >= self.from_epoch {
+            self.hard.sample(at, queries, weights, labels.clone(), &mut hard)?;
+        } else {
+            hard.end_list();
+        }
         *out.cost_mut() += *hard.cost();
         let with = |mut exact: Vec<u32>, lists: Range<usize>| {
             lists.for_each(|i| exact.extend_from_slice(hard.list(i).labels));
@@ -89,7 +116,8 @@ impl Sampler for Mixture {
             Lists::Shared => {
                 let exact = with(positives(queries), 0..hard.len());
                 let mut list = List::default();
-                self.fill(&exact, |_| true, &labels, Who::Mixture.of_step(at), &mut list);
+                let n = self.n_uniform(at, queries.instances.len());
+                self.fill(&exact, |_| true, (&labels, n), Who::Mixture.of_step(at), &mut list);
                 list.end(out);
                 Ok(())
             }
@@ -98,7 +126,8 @@ impl Sampler for Mixture {
                 let from = if hard.len() == 1 { 0 } else { place };
                 let exact = with(own.to_vec(), from..from + 1);
                 let stream = Who::Mixture.of_instance(at, queries.instances[place]);
-                self.fill(&exact, |label| own.binary_search(&label).is_err(), &labels, stream, list);
+                let n = self.n_uniform(at, 1);
+                self.fill(&exact, |label| own.binary_search(&label).is_err(), (&labels, n), stream, list);
                 Ok(())
             }),
         }
@@ -127,7 +156,8 @@ impl Sampler for Mixture {
 impl State for Mixture {
     fn settings(&self) -> serde_json::Value {
         let hard = self.hard.settings();
-        json!({ "hard": hard, "uniform": self.uniform, "lists": self.lists, "weighting": self.weighting })
+        json!({ "hard": hard, "uniform": self.uniform, "lists": self.lists, "weighting": self.weighting,
+            "from_epoch": self.from_epoch, "before": self.before })
     }
 
     fn visit(&self, f: &mut crate::state::Visitor<'_>) -> Result<(), crate::state::StateError> {

@@ -15,7 +15,7 @@
 //! use xc_train::{Step, Targets};
 //!
 //! // Two of five labels for each of two instances, by how often labels are true.
-//! let data = SamplerData { counts: &[9, 5, 3, 2, 1], n_instances: 12, width: 1, seed: 7 };
+//! let data = SamplerData { counts: &[9, 5, 3, 2, 1], n_instances: 12, n_numbers: 12, width: 1, seed: 7, label_texts: None };
 //! let params = NegativeParams::from(SamplerParams::LogUniform { per_list: 2 });
 //! let sampler = NegativeParams { lists: Lists::Own, ..params }.build(&data)?;
 //! let targets = Targets::new(&[4, 8], &[0, 1, 2], &[0, 3]);
@@ -38,6 +38,9 @@
 //! | [`frequency`](Drawn::frequency) | n draws by count^power | 1 - (1 - q)^n | 20 | 0.3 |
 //! | [`in-batch`](InBatch) | what is true of the others | estimated | 3 | 0.1 |
 //! | [`top-k`](TopLogits) | the k largest logits | 1 | 510 | 348 |
+//! | [`ann`](Ann) | the k largest logits, by an index | 1 | | |
+//! | [`schedule`](Scheduled) | the same, found for all instances every some epochs | 1 | | |
+//! | [`label-text`](Ann::by_texts) | the same with vectors of the labels' texts in the place of weights | 1 | | |
 //! | [`midx`](Midx) | n draws near the softmax | exact | 69 | 12 |
 //! | [`lsh-embedding`](Lsh) | those that share a key with the vector | of SimHash, without limits | 7 | 1.1 |
 //! | [`lsh-label`](Lsh) | those that share a key with true labels | of SimHash, without limits | 8 | 0.4 |
@@ -57,11 +60,12 @@
 //! - **LSH** for hard labels among very many; by label there is nothing to hash. With uniform
 //!   labels beside them: alone they leave the other labels where they are, and learn badly.
 //! - A **mixture** for sums over labels: without bias whatever its hard labels are.
+//! - **ANN** for the hard labels of top-k among many labels, at the price of a search.
 //! - **Top-k** is a yardstick: it costs as much as all logits.
 //!
 //! # What lists mean
 //! - A list is ascending and has each label once. It may hold true labels, which a head scores as
-//!   true, whatever they count as false ones. LSH, top-k, in-batch and mixtures leave out what is
+//!   true, whatever they count as false ones. LSH, top-k, ANN, in-batch and mixtures leave out what is
 //!   true of a list's own instance.
 //! - `weight` multiplies loss and gradient of a false label in sums over labels; `log_q` is taken
 //!   from its logit in a softmax; [`Weighting`] says how both follow from the chance pi.
@@ -72,6 +76,7 @@
 
 mod alias;
 mod all;
+mod ann;
 mod candidates;
 mod drawn;
 mod error;
@@ -87,6 +92,7 @@ mod weighting;
 mod weights;
 
 pub use all::AllLabels;
+pub use ann::{Ann, AnnParams, ScheduleParams, Scheduled};
 pub use candidates::{CandidateList, Candidates, SampleCost};
 pub use drawn::{Drawn, DrawnError};
 pub use error::SampleError;

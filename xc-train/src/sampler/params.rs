@@ -1,8 +1,8 @@
 //! Samplers as data: by name, with numbers that a file or an option may give.
 
 use super::{
-    AllLabels, Drawn, DrawnError, InBatch, Lists, Lsh, LshBy, LshParams, Midx, MidxParams, Mixture, Sampler, TopLogits,
-    Weighting,
+    AllLabels, Ann, AnnParams, Drawn, DrawnError, InBatch, Lists, Lsh, LshBy, LshParams, Midx, MidxParams, Mixture,
+    Sampler, ScheduleParams, Scheduled, TopLogits, Weighting,
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -38,6 +38,12 @@ pub enum SamplerParams {
         /// Labels of an instance.
         per_instance: usize,
     },
+    /// [`Ann`].
+    Ann(AnnParams),
+    /// [`Ann::by_texts`].
+    LabelText(AnnParams),
+    /// [`Scheduled`].
+    Schedule(ScheduleParams),
     /// [`Lsh`] by the instance's vector.
     LshEmbedding(LshParams),
     /// [`Lsh`] by the true labels.
@@ -59,7 +65,7 @@ pub enum SamplerParams {
 /// assert_eq!(params.sampler, SamplerParams::TopK { per_instance: 10 });
 /// assert_eq!((params.lists, params.weighting), (Lists::Shared, Weighting::CAPPED));
 /// assert_eq!(params, NegativeParams::new(params.sampler, 500));
-/// let data = SamplerData { counts: &[3, 1, 0, 7], n_instances: 8, width: 16, seed: 1 };
+/// let data = SamplerData { counts: &[3, 1, 0, 7], n_instances: 8, n_numbers: 8, width: 16, seed: 1, label_texts: None };
 /// let sampler = params.build(&data)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -76,6 +82,10 @@ pub struct NegativeParams {
     pub uniform: usize,
     /// What a label of a list counts; of a mixture, a uniform one.
     pub weighting: Weighting,
+    /// First epoch, from 0, in which the sampler is asked ([`Mixture::with_hard_from`]); before it all
+    /// labels are uniform ones.
+    #[serde(default)]
+    pub from_epoch: u32,
 }
 
 impl NegativeParams {
@@ -85,10 +95,12 @@ impl NegativeParams {
     pub fn new(sampler: SamplerParams, uniform: usize) -> Self {
         let weighting = match sampler {
             _ if uniform > 0 => Weighting::CAPPED,
-            SamplerParams::TopK { .. } | SamplerParams::LshEmbedding(_) | SamplerParams::LshLabel(_) => Weighting::None,
+            SamplerParams::TopK { .. } | SamplerParams::Ann(_) => Weighting::None,
+            SamplerParams::LabelText(_) | SamplerParams::Schedule(_) => Weighting::None,
+            SamplerParams::LshEmbedding(_) | SamplerParams::LshLabel(_) => Weighting::None,
             _ => Weighting::LogQ,
         };
-        Self { sampler, lists: Lists::Shared, uniform, weighting }
+        Self { sampler, lists: Lists::Shared, uniform, weighting, from_epoch: 0 }
     }
 }
 
@@ -106,10 +118,15 @@ pub struct SamplerData<'a> {
     pub counts: &'a [u32],
     /// Training instances.
     pub n_instances: usize,
+    /// One more than the largest number of an instance: numbers of those that are held out are missing.
+    pub n_numbers: usize,
     /// Values of a vector.
     pub width: usize,
     /// Names the random functions that a sampler keeps.
     pub seed: u64,
+    /// The training instance that is the text of label 0, those of the others behind it, where there are
+    /// texts of labels.
+    pub label_texts: Option<u32>,
 }
 
 /// A sampler that is impossible.
@@ -141,6 +158,9 @@ pub enum SamplerParamsError {
         /// Its name.
         got: &'static str,
     },
+    /// Labels compared by their texts, and there are none.
+    #[error("labels are compared by their texts, and no texts of labels are given")]
+    LabelTexts,
     /// There are no such tables.
     #[error("tables of labels")]
     Sizing(#[from] SizingError),
@@ -152,7 +172,23 @@ pub enum SamplerParamsError {
 impl SamplerParams {
     /// Whether it looks at the rows of the labels.
     pub fn needs_rows(self) -> bool {
-        matches!(self, Self::TopK { .. } | Self::LshEmbedding(_) | Self::LshLabel(_) | Self::Midx(_))
+        matches!(self, Self::TopK { .. } | Self::Ann(_) | Self::LabelText(_) | Self::Schedule(_))
+            || matches!(self, Self::LshEmbedding(_) | Self::LshLabel(_) | Self::Midx(_))
+    }
+
+    /// Labels of an instance, where it looks for some for each.
+    fn per_instance(self) -> usize {
+        match self {
+            Self::TopK { per_instance } => per_instance,
+            Self::Ann(AnnParams { per_instance, .. }) | Self::LabelText(AnnParams { per_instance, .. }) => per_instance,
+            Self::Schedule(ScheduleParams { per_instance, .. }) | Self::Midx(MidxParams { per_instance, .. }) => {
+                per_instance
+            }
+            Self::LshEmbedding(LshParams { candidates, .. }) | Self::LshLabel(LshParams { candidates, .. }) => {
+                candidates
+            }
+            _ => 0,
+        }
     }
 
     /// Whether the chance of every label is known, drawn or not: [`Sampler::knows_log_q`].
@@ -175,6 +211,8 @@ impl SamplerParams {
                 ("per_list", per_list)
             }
             Self::TopK { per_instance } => ("per_instance", per_instance),
+            Self::Ann(params) | Self::LabelText(params) => return params.check(),
+            Self::Schedule(params) => return params.check(),
             Self::LshEmbedding(params) | Self::LshLabel(params) => return params.check(),
             Self::Midx(MidxParams { codewords, .. }) if !(1..=255).contains(&codewords) => {
                 return number("codewords", f64::from(codewords), "1 to 255");
@@ -211,8 +249,8 @@ impl NegativeParams {
     /// Impossible numbers, or no such distribution over these labels.
     pub fn build(&self, data: &SamplerData<'_>) -> Result<Box<dyn Sampler>, SamplerParamsError> {
         self.check()?;
-        let Self { sampler, lists, uniform, .. } = *self;
-        let is_mixed = uniform > 0 && sampler != SamplerParams::All;
+        let Self { sampler, lists, uniform, from_epoch, .. } = *self;
+        let is_mixed = (uniform > 0 || from_epoch > 0) && sampler != SamplerParams::All;
         let weighting = if is_mixed { Weighting::None } else { self.weighting };
         let drawn = |drawn: Drawn| Box::new(drawn.with_lists(lists).with_weighting(weighting));
         let lsh = |by, params| {
@@ -229,6 +267,9 @@ impl NegativeParams {
                 Box::new(in_batch.with_lists(lists).with_weighting(weighting))
             }
             SamplerParams::TopK { per_instance } => Box::new(TopLogits::new(per_instance).with_lists(lists)),
+            SamplerParams::Ann(params) => Box::new(Ann::new(params, data).with_lists(lists)),
+            SamplerParams::Schedule(params) => Box::new(Scheduled::new(params, data).with_lists(lists)),
+            SamplerParams::LabelText(params) => Box::new(Ann::by_texts(params, data)?.with_lists(lists)),
             SamplerParams::LshEmbedding(params) => lsh(LshBy::Embedding, params)?,
             SamplerParams::LshLabel(params) => lsh(LshBy::Label, params)?,
             SamplerParams::Midx(params) => {
@@ -236,12 +277,15 @@ impl NegativeParams {
             }
         };
         Ok(match is_mixed {
-            true => Box::new(Mixture::new(built, uniform).with_lists(lists).with_weighting(self.weighting)),
+            true => {
+                let mixture = Mixture::new(built, uniform).with_lists(lists).with_weighting(self.weighting);
+                Box::new(mixture.with_hard_from(from_epoch, sampler.per_instance()))
+            }
             false => built,
         })
     }
 }
 
-fn number<T>(name: &'static str, got: f64, expected: &'static str) -> Result<T, SamplerParamsError> {
+pub(super) fn number<T>(name: &'static str, got: f64, expected: &'static str) -> Result<T, SamplerParamsError> {
     Err(SamplerParamsError::Number { name, got, expected })
 }

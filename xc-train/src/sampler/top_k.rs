@@ -66,7 +66,7 @@ impl Sampler for TopLogits {
                 Ok(())
             })?,
         }
-        out.cost_mut().query += begin.elapsed();
+        out.cost_mut().search += begin.elapsed();
         Ok(())
     }
 
@@ -76,7 +76,7 @@ impl Sampler for TopLogits {
 }
 
 /// The `k` best false labels of each instance.
-fn top(
+pub(super) fn top(
     queries: Queries<'_>,
     weights: LabelWeights<'_>,
     labels: &Range<u32>,

@@ -10,12 +10,13 @@ use xc_hash::stream::{Order, Purpose, Stream, name};
 pub struct Subset<'a> {
     examples: Examples<'a>,
     rows: Vec<u32>,
+    label_texts: Option<u32>,
 }
 
 impl<'a> Subset<'a> {
     /// All rows.
     pub fn all(examples: Examples<'a>) -> Self {
-        Self { examples, rows: (0..examples.len() as u32).collect() }
+        Self { examples, rows: (0..examples.len() as u32).collect(), label_texts: None }
     }
 
     /// Parts rows at random: one for training, one that holds `fraction` of the rows (rounded to
@@ -24,13 +25,34 @@ impl<'a> Subset<'a> {
     /// # Panics
     /// If `fraction` is not in [0, 1].
     pub fn split(examples: Examples<'a>, fraction: f64, seed: u64) -> (Self, Self) {
+        Self::all(examples).hold_out(fraction, seed)
+    }
+
+    /// The rows from `first` on are texts of labels: row `first + l` that of label `l`.
+    pub fn with_label_texts(self, first: Option<u32>) -> Self {
+        Self { label_texts: first, ..self }
+    }
+
+    /// The first row that is the text of a label, where there are any.
+    pub fn label_texts(&self) -> Option<u32> {
+        self.label_texts
+    }
+
+    /// As [`Subset::split`], of these rows. Texts of labels are never held out.
+    ///
+    /// # Panics
+    /// If `fraction` is not in [0, 1].
+    pub fn hold_out(self, fraction: f64, seed: u64) -> (Self, Self) {
         assert!((0.0..=1.0).contains(&fraction), "fraction {fraction}, expected 0 to 1");
-        let mut rows: Vec<u32> = (0..examples.len() as u32).collect();
+        let Self { examples, rows, label_texts } = self;
+        let is_instance = |row: &u32| label_texts.is_none_or(|first| *row < first);
+        let (mut rows, texts): (Vec<u32>, Vec<u32>) = rows.into_iter().partition(is_instance);
         Stream::new(name(seed, Purpose::Split, &[0])).shuffle(&mut rows);
         let mut train = rows.split_off((rows.len() as f64 * fraction).round() as usize);
+        train.extend(texts);
         rows.sort_unstable();
         train.sort_unstable();
-        (Self { examples, rows: train }, Self { examples, rows })
+        (Self { examples, rows: train, label_texts }, Self { examples, rows, label_texts: None })
     }
 
     /// Number of rows.

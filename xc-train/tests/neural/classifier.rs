@@ -293,6 +293,7 @@ fn the_memory_foreseen_is_that_of_the_arrays() {
             sum as u64 - if is_unstructured && role == Role::Answer { 8 } else { 0 }
         };
         let work = Workload {
+            n_instances: 100,
             n_features: N_FEATURES,
             n_labels: N_LABELS,
             batch_size: 16,
@@ -331,6 +332,7 @@ fn sizes_beyond_all_memory_do_not_wrap() {
     let mut params = dense();
     params.encoder.widths = vec![usize::MAX / 2, 1 << 40];
     let work = Workload {
+        n_instances: 100,
         n_features: 1 << 40,
         n_labels: usize::MAX,
         batch_size: 1 << 20,
@@ -434,6 +436,7 @@ fn what_screening_takes_is_foreseen_where_it_happens() {
     let (n_labels, width, fan_in) = (100_000, 32_768, 32);
     let more = |params: &ClassifierParams, batch_size, clips| {
         let work = Workload {
+            n_instances: 100,
             n_features: 64,
             n_labels,
             batch_size,

@@ -5,8 +5,8 @@ use xc_lsh::upkeep::Schedule;
 use xc_lsh::{Kind, Projection};
 use xc_train::Step;
 use xc_train::sampler::{
-    Candidates, Lists, LshParams, MidxParams, NegativeParams, SampleError, Sampler, SamplerData, SamplerParams,
-    SamplerParamsError, Weighting,
+    AnnParams, Candidates, Lists, LshParams, MidxParams, NegativeParams, SampleError, Sampler, SamplerData,
+    SamplerParams, SamplerParamsError, Weighting,
 };
 
 pub(crate) const LSH: LshParams = LshParams {
@@ -19,7 +19,7 @@ pub(crate) const LSH: LshParams = LshParams {
     schedule: Schedule::Immediate { sort_every: 2 },
 };
 
-pub(crate) const ALL: [SamplerParams; 10] = [
+pub(crate) const ALL: [SamplerParams; 11] = [
     SamplerParams::All,
     SamplerParams::Uniform { per_list: 20 },
     SamplerParams::LogUniform { per_list: 20 },
@@ -34,11 +34,22 @@ pub(crate) const ALL: [SamplerParams; 10] = [
     }),
     SamplerParams::LshLabel(LSH),
     SamplerParams::Midx(MidxParams { codewords: 4, per_instance: 6, every: 2, iterations: 2 }),
+    SamplerParams::Ann(ANN),
 ];
+
+/// All labels are compared.
+pub(crate) const ANN: AnnParams = AnnParams { per_instance: 5, exact_below: 5000, first: 2, every: 0, recall: 0.9 };
 
 pub(crate) fn build(params: NegativeParams, given: &Given) -> Box<dyn Sampler> {
     let counts: Vec<u32> = given.counts().iter().map(|count| count + 1).collect();
-    let data = SamplerData { counts: &counts, n_instances: 100, width: given.width, seed: 7 };
+    let data = SamplerData {
+        counts: &counts,
+        n_instances: 100,
+        n_numbers: 200,
+        width: given.width,
+        seed: 7,
+        label_texts: None,
+    };
     params.build(&data).unwrap_or_else(|e| panic!("{params:?}: {e}"))
 }
 
@@ -108,7 +119,7 @@ fn lists_are_ascending_and_hold_labels_of_the_range() {
             assert!(list.weight.iter().all(|&w| w > 0.0) && list.log_q.iter().all(|q| q.is_finite()), "{what}");
             let own = given.queries().targets.row(i);
             if kind == Lists::Own
-                && ["TopK", "InBatch", "uniform: 30"].iter().any(|w| what.contains(w))
+                && ["TopK", "Ann", "InBatch", "uniform: 30"].iter().any(|w| what.contains(w))
                 && out.len() > 1
             {
                 assert!(own.iter().all(|label| !list.labels.contains(label)), "{what}: its own label");
@@ -130,7 +141,8 @@ fn no_labels_and_few_labels_are_all_of_them() {
                     let rest = if out.len() > 1 { own.row(i) } else { &[] };
                     let missing: Vec<u32> = (0..n_labels as u32).filter(|l| !out.list(i).labels.contains(l)).collect();
                     assert!(
-                        missing.iter().all(|label| rest.contains(label)) || what.contains("TopK"),
+                        missing.iter().all(|label| rest.contains(label))
+                            || ["TopK", "Ann"].iter().any(|name| what.contains(name)),
                         "{what}: {missing:?}"
                     );
                 }
@@ -196,7 +208,7 @@ fn weights_that_are_no_numbers_are_named() {
 #[test]
 fn impossible_settings_are_named() {
     let said = |params: NegativeParams| {
-        let data = SamplerData { counts: &[0, 0], n_instances: 3, width: 2, seed: 1 };
+        let data = SamplerData { counts: &[0, 0], n_instances: 3, n_numbers: 3, width: 2, seed: 1, label_texts: None };
         params.build(&data).unwrap_err().to_string()
     };
     assert_eq!(said(SamplerParams::Uniform { per_list: 0 }.into()), "per_list is 0, expected at least 1");
@@ -214,7 +226,7 @@ fn impossible_settings_are_named() {
 fn parameters_are_read_as_they_are_written() {
     for sampler in ALL {
         for weighting in [Weighting::None, Weighting::LogQ, Weighting::CAPPED, Weighting::Inverse { cap: None }] {
-            let params = NegativeParams { sampler, lists: Lists::Own, uniform: 3, weighting };
+            let params = NegativeParams { sampler, lists: Lists::Own, uniform: 3, weighting, from_epoch: 2 };
             let json = serde_json::to_string(&params).unwrap();
             assert_eq!(serde_json::from_str::<NegativeParams>(&json).unwrap(), params, "{json}");
         }

@@ -13,7 +13,12 @@ const SIMHASH: Kind = Kind::SimHash { projection: Projection::Gaussian };
 
 fn tables(by: LshBy, params: LshParams, given: &Given, seed: u64) -> Lsh {
     let counts = vec![1; given.biases.len()];
-    Lsh::new(by, params, &SamplerData { counts: &counts, n_instances: 10, width: given.width, seed }).unwrap()
+    Lsh::new(
+        by,
+        params,
+        &SamplerData { counts: &counts, n_instances: 10, n_numbers: 10, width: given.width, seed, label_texts: None },
+    )
+    .unwrap()
 }
 
 /// Four instances, three labels true of one of them.
@@ -187,7 +192,14 @@ fn work_of_a_step_is_bounded_and_what_waits_is_told() {
 fn tables_that_cannot_be_are_named() {
     let given = Given::new(3, 200, 6, 4);
     let said = |params: LshParams| {
-        let data = SamplerData { counts: &[1; 200], n_instances: 3, width: given.width, seed: 1 };
+        let data = SamplerData {
+            counts: &[1; 200],
+            n_instances: 3,
+            n_numbers: 3,
+            width: given.width,
+            seed: 1,
+            label_texts: None,
+        };
         let error = NegativeParams::from(SamplerParams::LshLabel(params)).build(&data).map(|_| ()).unwrap_err();
         let cause = std::error::Error::source(&error).map_or(String::new(), |e| format!(": {e}"));
         format!("{error}{cause}")

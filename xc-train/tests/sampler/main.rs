@@ -1,5 +1,6 @@
 //! Samplers: their distributions, their lists, the sums that their weights estimate.
 
+mod ann;
 mod distributions;
 mod given;
 mod lists;

@@ -45,7 +45,7 @@ pub(crate) fn gradient(given: &Given, place: usize, label: u32) -> f64 {
 
 /// Mean over steps of each instance's weighted sum over the false labels of its list, against the
 /// sum over all false labels: within five standard errors.
-fn assert_unbiased(sampler: &dyn Sampler, given: &Given, steps: u64) {
+pub(crate) fn assert_unbiased(sampler: &dyn Sampler, given: &Given, steps: u64) {
     let (n, all) = (given.instances.len(), given.n_labels());
     let targets = given.queries().targets;
     let mut sums = vec![[0.0f64; 2]; n];
@@ -101,7 +101,7 @@ fn inverse_chances_are_unbiased() {
             assert_unbiased(&sampler, &given, 5000);
         }
         let params = MidxParams { codewords: 5, per_instance: 4, ..MidxParams::default() };
-        let data = SamplerData { counts: &counts, n_instances: 6, width: 4, seed: 1 };
+        let data = SamplerData { counts: &counts, n_instances: 6, n_numbers: 6, width: 4, seed: 1, label_texts: None };
         let sampler = Midx::new(params, &data).with_lists(lists).with_weighting(Weighting::Inverse { cap: None });
         assert_unbiased(&sampler, &given, 5000);
     }

@@ -1,10 +1,12 @@
 //! A training that is interrupted goes on with the samplers that it had.
 
 use crate::given::{Given, step};
-use crate::lists::{ALL, LSH, build, lists};
+use crate::lists::{ALL, ANN, LSH, build, lists};
 use xc_hash::stream::Stream;
 use xc_lsh::upkeep::Schedule;
-use xc_train::sampler::{Candidates, Lists, LshParams, NegativeParams, Sampler, SamplerParams};
+use xc_train::sampler::{
+    AnnParams, Candidates, Lists, LshParams, NegativeParams, Sampler, SamplerParams, ScheduleParams,
+};
 use xc_train::state::{Snapshot, State};
 
 /// Draws the lists of a step, moves some labels, and tells the sampler.
@@ -31,6 +33,10 @@ fn stateful() -> Vec<SamplerParams> {
     let with = |schedule| SamplerParams::LshEmbedding(LshParams { schedule, ..LSH });
     let mut all = ALL.to_vec();
     all.push(with(Schedule::Rebuild { every: 2, growth: 1.5 }));
+    all.push(SamplerParams::Ann(AnnParams { exact_below: 0, ..ANN }));
+    all.push(SamplerParams::Ann(AnnParams { exact_below: 0, every: 3, ..ANN }));
+    all.push(SamplerParams::Schedule(ScheduleParams { per_instance: 4, every_epochs: 1, first_epoch: 2, recall: 0.9 }));
+    all.push(SamplerParams::Schedule(ScheduleParams { per_instance: 4, every_epochs: 4, first_epoch: 3, recall: 0.9 }));
     all.push(with(Schedule::Drift { share: 0.1, per_step: 7, sort_every: 3 }));
     all
 }

@@ -9,7 +9,9 @@ use xc_lsh::{Kind, Projection};
 use xc_sparse::dtype::DType;
 use xc_train::Loss;
 use xc_train::classifier::{CandidateHeadParams, ClassifierParams, ClassifierParamsError, HeadParams, preset};
-use xc_train::sampler::{Lists, LshParams, MidxParams, NegativeParams, SamplerParams, SamplerParamsError, Weighting};
+use xc_train::sampler::{
+    AnnParams, Lists, LshParams, MidxParams, NegativeParams, SamplerParams, SamplerParamsError, Weighting,
+};
 
 /// Which labels a step scores.
 #[derive(clap::Args, Debug)]
@@ -21,7 +23,7 @@ pub(crate) struct CandidateArgs {
     pub(super) preset: Option<String>,
     /// Labels that a step scores beside the true ones: all; drawn (uniform, log-uniform by rank of
     /// frequency, frequency); true labels of the batch (in-batch); those of the largest logits
-    /// (top-k); those that tables find by the instance's vector (lsh-embedding) or by the true
+    /// (top-k), or nearly so by an index (ann); those that tables find by the instance's vector (lsh-embedding) or by the true
     /// labels (lsh-label); drawn from an inverted multi-index (midx) [default: lsh-embedding]
     #[arg(long, value_name = "SAMPLER", value_parser = PossibleValuesParser::new(SAMPLERS))]
     sampler: Option<String>,
@@ -92,8 +94,8 @@ struct TableArgs {
     sort_every: u64,
 }
 
-const SAMPLERS: [&str; 9] =
-    ["all", "uniform", "log-uniform", "frequency", "in-batch", "top-k", "lsh-embedding", "lsh-label", "midx"];
+const SAMPLERS: [&str; 10] =
+    ["all", "uniform", "log-uniform", "frequency", "in-batch", "top-k", "ann", "lsh-embedding", "lsh-label", "midx"];
 /// The sampler unless one is asked for.
 const DEFAULT: &str = "lsh-embedding";
 
@@ -203,7 +205,7 @@ impl CandidateArgs {
             _ => self.named(name),
         };
         let (lists, uniform, weighting) = (self.lists(), self.uniform(), self.weighting(loss));
-        Ok(NegativeParams { sampler, lists, uniform, weighting })
+        Ok(NegativeParams { lists, uniform, weighting, ..sampler.into() })
     }
 
     fn named(&self, name: &str) -> SamplerParams {
@@ -216,6 +218,7 @@ impl CandidateArgs {
             "frequency" => SamplerParams::Frequency { per_list: n, power },
             "in-batch" => SamplerParams::InBatch,
             "top-k" => SamplerParams::TopK { per_instance: n },
+            "ann" => SamplerParams::Ann(AnnParams { per_instance: n, ..AnnParams::default() }),
             "midx" => SamplerParams::Midx(MidxParams { per_instance: n, ..MidxParams::default() }),
             "lsh-label" => SamplerParams::LshLabel(tables()),
             _ => SamplerParams::LshEmbedding(tables()),
@@ -255,7 +258,7 @@ impl CandidateArgs {
             Some("log-q") => Weighting::LogQ,
             Some(_) => inverse,
             None if self.uniform() > 0 => inverse,
-            None if self.sampler() == "top-k" || self.sampler().starts_with("lsh") => Weighting::None,
+            None if matches!(self.sampler(), "top-k" | "ann") || self.sampler().starts_with("lsh") => Weighting::None,
             None if matches!(loss, Loss::Softmax | Loss::Nce) => Weighting::LogQ,
             None => inverse,
         }

@@ -23,12 +23,13 @@ impl Costs {
         self.sum.n_scored > 0
     }
 
-    fn stages(&self) -> [(&'static str, Duration); 7] {
+    fn stages(&self) -> [(&'static str, Duration); 8] {
         let StepCost { encode, sampling, score, backward, upkeep, .. } = self.sum;
         let (hash, query) = (sampling.hash, sampling.query);
         [
             ("encode", encode),
             ("hash", hash),
+            ("search", sampling.search),
             ("query", query),
             ("score", score),
             ("backward", backward),
@@ -74,6 +75,38 @@ impl Costs {
             if let Some(staleness) = self.staleness() {
                 out["staleness"] = json!(round(staleness));
             }
+            out
+        })
+    }
+
+    /// The stages of a step of ASTRA as a table, as table 3 of its paper has them: milliseconds of a step,
+    /// and their share.
+    pub(super) fn table(&self) -> Option<String> {
+        self.is_counted().then(|| {
+            let StepCost { encode, sampling, score, backward, upkeep, .. } = self.sum;
+            let SampleCost { hash, search, query, check, wait, .. } = sampling;
+            let step: Duration = self.stages().iter().map(|(_, time)| *time).sum();
+            let stages = [
+                ("encode", encode, "vectors of the batch, their gradient, its change"),
+                ("retrieve", search, "hard labels found"),
+                ("list", hash + query + check, "uniform labels drawn, the list put together"),
+                ("head", score + backward, "logits, loss, gradients, change of the rows"),
+                ("refresh", upkeep.saturating_sub(wait), "index brought up to the rows"),
+                ("wait", wait, "for a retrieval beside the training"),
+                ("step", step, "all of it"),
+            ];
+            let ms = |time: Duration| 1e3 * time.as_secs_f64() / self.n_steps as f64;
+            let share = |time: Duration| 100.0 * time.as_secs_f64() / step.as_secs_f64().max(f64::MIN_POSITIVE);
+            let mut out = format!("{:<9} {:>9} {:>6}", "stage", "ms a step", "%");
+            for (name, time, what) in stages {
+                out += &format!("\n{name:<9} {:>9.2} {:>6.1}  {what}", ms(time), share(time));
+            }
+            let n = self.n_steps as f64;
+            out += &format!(
+                "\na step scores {:.0} labels, {:.0} of them found",
+                self.sum.n_read as f64 / n,
+                sampling.n_found as f64 / n
+            );
             out
         })
     }

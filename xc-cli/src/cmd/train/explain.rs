@@ -51,6 +51,15 @@ pub(super) fn print(plan: &Plan<'_>) -> Result<(), CliError> {
     output::print(&as_text(plan))
 }
 
+/// Prints a plan that is given line by line to stdout.
+pub(super) fn print_lines(lines: &[(&str, String)], context: &Context) -> Result<(), CliError> {
+    if context.json {
+        let said: Vec<_> = lines.iter().map(|(what, text)| json!({ "about": what, "says": text })).collect();
+        return output::print(&json!({ "plan": said }).to_string());
+    }
+    output::print(&lines.iter().map(|(what, text)| format!("{what:<12} {text}\n")).collect::<String>())
+}
+
 fn as_json(plan: &Plan<'_>) -> serde_json::Value {
     let (data, rows) = (plan.data, plan.data.len());
     json!({

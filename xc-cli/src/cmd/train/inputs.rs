@@ -141,7 +141,7 @@ impl DataArgs {
             Some(path) => Some(read_held_out(path, self.validation_labels.as_deref(), &train, &self.input, context)?),
             None => None,
         };
-        Ok(Datasets { train, validation })
+        Ok(Datasets { train, validation, label_texts: None })
     }
 }
 

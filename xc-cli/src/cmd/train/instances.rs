@@ -192,5 +192,5 @@ fn read(args: &FileArgs, context: &Context) -> Result<Datasets, CliError> {
         }
         (None, None) => None,
     };
-    Ok(Datasets { train: learned, validation })
+    Ok(Datasets { train: learned, validation, label_texts: None })
 }

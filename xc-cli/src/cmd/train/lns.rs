@@ -35,7 +35,7 @@ use xc_train::classifier::{ClassifierParams, Preset, preset};
 ///   xc train lns --train train.txt --preset amazon-670k --model lns.model
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
-#[command(mut_args(show_default_of_data))]
+#[command(mut_args(|arg| show_default_of_data(&preset::lns_for, arg)))]
 #[command(mut_arg("loss", |arg| arg
     .value_parser(named::<Loss, _>(["softmax", "bce", "nce", "squared-hinge"]))
     .help("softmax (one label right), bce or squared-hinge (each label right or not), nce (true labels told from drawn \
@@ -52,10 +52,9 @@ pub(crate) struct Args {
 }
 
 /// Adds the default to the help of an option, where it follows from the data too.
-fn show_default_of_data(arg: clap::Arg) -> clap::Arg {
-    let usual = preset::lns();
-    let few = preset::lns_for(DataShape { n_instances: 0, n_entries: 0 });
-    let long = preset::lns_for(DataShape { n_instances: usize::MAX, n_entries: usize::MAX });
+pub(super) fn show_default_of_data(of: &dyn Fn(DataShape) -> Preset, arg: clap::Arg) -> clap::Arg {
+    let of = |n_instances, n_entries| of(DataShape { n_instances, n_entries });
+    let (usual, few, long) = (of(usize::MAX, 0), of(0, 0), of(usize::MAX, usize::MAX));
     let width = |of: &Preset| of.params.encoder.widths.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
     let init = |of: &Preset| name_of(&of.params.encoder.init);
     let shown = match arg.get_id().as_str() {

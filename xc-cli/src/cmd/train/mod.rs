@@ -1,5 +1,7 @@
 //! `xc train`: one file a kind of model.
 
+mod astra;
+mod astra_args;
 mod candidate_args;
 mod corpus;
 mod cost;
@@ -37,6 +39,7 @@ enum Kind {
     Dense(Box<dense::Args>),
     Uniform(Box<uniform::Args>),
     Lns(Box<lns::Args>),
+    Astra(Box<astra::Args>),
     Skipgram(Box<skipgram::Args>),
 }
 
@@ -47,6 +50,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         Kind::Dense(args) => dense::run(args, context),
         Kind::Uniform(args) => uniform::run(args, context),
         Kind::Lns(args) => lns::run(args, context),
+        Kind::Astra(args) => astra::run(args, context),
         Kind::Skipgram(args) => skipgram::run(args, context),
     }
 }

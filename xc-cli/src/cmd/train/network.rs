@@ -2,7 +2,7 @@
 //! report.
 
 use super::cost::Costs;
-use super::explain::seen_labels;
+use super::explain::{print_lines, seen_labels};
 use super::inputs::{PlaceArgs, checkpoint_error, drop_checkpoint};
 use super::instances::{Instances, Source};
 use super::log::Log;
@@ -80,6 +80,17 @@ pub(super) trait System {
         Ok(())
     }
 
+    /// Whether it only says what it would do.
+    fn explains(&self) -> bool {
+        false
+    }
+
+    /// What it would do and why, line by line: what a line is about, and what it says.
+    fn explain(&self, session: &Session<'_>) -> Vec<(&'static str, String)> {
+        let _ = session;
+        Vec::new()
+    }
+
     /// What its checkpoints look like.
     fn checkpoint(&self) -> Layout {
         CHECKPOINT
@@ -139,8 +150,8 @@ pub(super) struct Session<'a> {
     pub(super) instances: Instances,
     pub(super) shape: Shape,
     pub(super) params: ClassifierParams,
-    training: TrainParams,
-    optimizer: Optimizer,
+    pub(super) training: TrainParams,
+    pub(super) optimizer: Optimizer,
     /// Labels of the validation instances that the training instances have.
     judged: Option<LabelRows>,
     checkpoint: Option<&'a Checkpoint>,
@@ -163,8 +174,13 @@ pub(super) fn run(
     let widest = Shape { input: source.input(), n_features: usize::MAX, n_labels: 0, most_labels: 0, data: None };
     system.params(&widest, context.seed)?;
     source.check()?;
-    place.check_model()?;
-    let folder = place.claim_checkpoint(system.checkpoint(), context)?;
+    let folder = match system.explains() {
+        true => None,
+        false => {
+            place.check_model()?;
+            Some(place.claim_checkpoint(system.checkpoint(), context)?)
+        }
+    };
 
     let start = Instant::now();
     let instances = source.read(context)?;
@@ -177,6 +193,7 @@ pub(super) fn run(
     let mut session =
         Session { place, args, context, instances, shape, params, training, optimizer, judged, checkpoint: None };
     let memory = session.announce(system)?;
+    let Some(folder) = folder else { return print_lines(&system.explain(&session), context) };
 
     let start = Instant::now();
     checkpoint = folder.begin(session.key(system)?).map_err(|e| checkpoint_error(&e))?;
@@ -271,9 +288,8 @@ impl Session<'_> {
             })?;
         let costs = watch.costs();
         drop(watch);
-        if let Some(line) = costs.line() {
-            self.context.note(line);
-        }
+        let said = if kind == xc_train::astra::KIND { costs.table() } else { costs.line() };
+        said.into_iter().for_each(|said| self.context.note(said));
         let (steps, epochs) = steps;
         let n_values = classifier.network().n_values();
         let figures = [("parameters", json!(n_values)), ("steps", json!(steps)), ("epochs", json!(epochs))];
@@ -318,17 +334,17 @@ impl Session<'_> {
         }
         let all = examples(self.instances.features(), targets)?;
         let others = self.instances.validation().zip(judged);
+        let label_texts = self.instances.files().and_then(|sets| sets.label_texts).map(|first| first as u32);
+        let train = Subset::all(all).with_label_texts(label_texts);
         let (train, validation) = match (self.args.held_out(), others) {
             // The seed of the command, not of a repetition: all repetitions hold out the same
             // instances.
             (Some(share), _) => {
-                let (train, held_out) = Subset::split(all, share, self.context.seed);
+                let (train, held_out) = train.hold_out(share, self.context.seed);
                 (train, Some(held_out))
             }
-            (None, Some((set, targets))) => {
-                (Subset::all(all), Some(Subset::all(examples(set.features(), targets.into())?)))
-            }
-            (None, None) => (Subset::all(all), None),
+            (None, Some((set, targets))) => (train, Some(Subset::all(examples(set.features(), targets.into())?))),
+            (None, None) => (train, None),
         };
         let steps = train.rows().len().div_ceil(self.training.batch_size) as u64 * u64::from(self.training.epochs);
         let mut schedule = self.args.schedule(steps);
@@ -365,6 +381,7 @@ impl Session<'_> {
         let forecast = Forecast {
             params: params.clone(),
             work: Workload {
+                n_instances: instances.targets().len(),
                 n_features: shape.n_features,
                 n_labels: system.n_outputs(shape),
                 batch_size: self.training.batch_size,

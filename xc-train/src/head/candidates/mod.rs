@@ -214,8 +214,9 @@ impl Sampled {
             let began = Instant::now();
             self.choose(&**sampler, at, input, targets, loss, scratch)?;
             let mut sampling = *scratch.candidates.cost();
-            // All that is neither hashing nor checking is asking.
-            sampling.query = began.elapsed().saturating_sub(sampling.hash + sampling.check);
+            // All that is neither hashing, searching nor checking is asking.
+            let counted = sampling.hash + sampling.search + sampling.check;
+            sampling.query = began.elapsed().saturating_sub(counted);
             scratch.cost.sampling = sampling;
         }
         let (n_rows, n_pairs) = match scratch.scope {

@@ -1,0 +1,132 @@
+//! `xc train astra`: a network whose steps score the hardest labels, and uniform ones.
+
+use super::astra_args::AstraArgs;
+use super::dense::loss_for;
+use super::inputs::PlaceArgs;
+use super::instances::{FileArgs, Instances, Source};
+use super::lns::show_default_of_data;
+use super::network::{self, Session, Shape, System};
+use super::network_args::NetworkArgs;
+use crate::context::Context;
+use crate::data::add_label_rows;
+use crate::error::{CliError, chain};
+use std::path::PathBuf;
+use xc_train::astra;
+use xc_train::classifier::{ClassifierParams, InputKind, Preset};
+
+/// Train a network whose steps score the hardest labels, and uniform ones (ASTRA)
+///
+/// Embeddings of the features are summed into a vector; every label has a row of weights. A
+/// step scores the true labels of its batch, those false ones that score highest for its
+/// instances, and uniform ones for all the rest, so that its time does not grow with the
+/// labels. An index over the rows of weights, which follows them, finds the hardest labels.
+/// Answers score every label.
+///
+/// Where no option says them, width, first embeddings, loss, rate and epochs follow from the
+/// training instances, as those of `xc train lns` do; --explain says all values and why,
+/// and trains nothing.
+///
+/// What a step took, stage by stage, is said at the end and in MODEL.log (log.jsonl,
+/// curve.svg, train.json). Interrupted training goes on with --resume, and ends with the
+/// same bytes as if it had not been interrupted.
+///
+/// Examples:
+///   xc train astra --train train.txt --tfidf --model astra.model
+///   xc train astra --train train.txt --hard 20 --uniform 4000 --model astra.model
+///   xc train astra --train train.txt --negatives random --model random.model
+///   xc train astra --train train.jsonl --label-features labels.jsonl --model astra.model
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+#[command(mut_args(|arg| show_default_of_data(&astra::preset_for, arg)))]
+#[command(mut_arg("loss", |arg| arg.help(
+    "softmax (one label right), bce or squared-hinge (each label right or not) \
+     [default: softmax if no training instance has more than one label, else bce; squared-hinge of long instances]"
+)))]
+pub(crate) struct Args {
+    #[command(flatten)]
+    data: FileArgs,
+    /// Texts or features of the labels, one row a label: each becomes a training instance whose label
+    /// is true, made into features as the others are
+    #[arg(long, value_name = "FILE", help_heading = "Options")]
+    label_features: Option<PathBuf>,
+    /// Say what the training would do and why, and train nothing
+    #[arg(long, help_heading = "Options")]
+    explain: bool,
+    #[command(flatten)]
+    head: AstraArgs,
+    #[command(flatten)]
+    network: NetworkArgs,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
+    network::run(args, args, &args.network, context)
+}
+
+impl Source for Args {
+    fn place(&self) -> &PlaceArgs {
+        self.data.place()
+    }
+
+    fn input(&self) -> InputKind {
+        self.data.input()
+    }
+
+    fn has_validation(&self) -> bool {
+        self.data.has_validation()
+    }
+
+    fn check(&self) -> Result<(), CliError> {
+        self.data.check()?;
+        let has_texts = self.label_features.is_some();
+        if has_texts && self.input() == InputKind::Dense {
+            return Err(CliError::usage(
+                "--label-features: instances are vectors; sparse features or text are expected",
+            ));
+        }
+        self.head.check_texts(has_texts)?;
+        let Some(path) = &self.label_features else { return Ok(()) };
+        let opened = std::fs::File::open(path);
+        opened.map(drop).map_err(|e| CliError::usage(format_args!("{}: {}", path.display(), chain(&e))))
+    }
+
+    fn read(&self, context: &Context) -> Result<Instances, CliError> {
+        let mut instances = self.data.read(context)?;
+        if let (Some(path), Instances::Files(sets)) = (&self.label_features, &mut instances) {
+            let input = &self.data.data.input;
+            sets.label_texts = Some(add_label_rows(&mut sets.train, path, input, context)?);
+        }
+        Ok(instances)
+    }
+}
+
+impl System for Args {
+    fn preset(&self) -> Preset {
+        astra::preset()
+    }
+
+    fn preset_for(&self, shape: &Shape) -> Preset {
+        shape.data.map_or_else(astra::preset, astra::preset_for)
+    }
+
+    fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, CliError> {
+        let mut params = self.network.apply(&self.preset_for(shape), shape.input, seed)?;
+        if !self.network.has_loss() && shape.most_labels < 2 {
+            params.loss = loss_for(shape);
+        }
+        self.head.apply(shape, &mut params)?;
+        Ok(params)
+    }
+
+    fn announce(&self, session: &Session<'_>) -> Result<(), CliError> {
+        self.head.announce(session);
+        Ok(())
+    }
+
+    fn explains(&self) -> bool {
+        self.explain
+    }
+
+    fn explain(&self, session: &Session<'_>) -> Vec<(&'static str, String)> {
+        self.head.explain(session)
+    }
+}

@@ -1,0 +1,291 @@
+//! Which labels a step of ASTRA scores.
+
+use super::network::{Session, Shape, params_error};
+use crate::error::{CliError, chain};
+use crate::named::{name_of, named, number_type};
+use xc_sparse::dtype::DType;
+use xc_train::Loss;
+use xc_train::astra::{AstraParams, Retrieval, Strategy};
+use xc_train::classifier::{CandidateHeadParams, ClassifierParams, ClassifierParamsError, HeadParams};
+use xc_train::sampler::{AnnParams, Lists, SamplerParamsError, Weighting};
+
+/// Negatives of a step.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Options of negatives")]
+pub(crate) struct AstraArgs {
+    /// Labels that a step scores beside the true ones: those whose weights score highest and uniform
+    /// ones (weights), those whose texts are encoded alike and uniform ones (label-text), uniform ones
+    /// alone (random), true labels of the batch (in-batch), or all
+    #[arg(long, value_name = "WHICH", value_parser = named::<Strategy, _>(["weights", "label-text", "random", "in-batch", "all"]), default_value = "weights")]
+    negatives: Strategy,
+    /// How the labels that score highest are found: in each step, by an index that follows the weights
+    /// (in-step) or by a look at all labels (exact); or for all instances every some epochs, beside the
+    /// training (schedule, algorithm 1 of the paper)
+    #[arg(long, value_name = "HOW", value_parser = named::<Retrieval, _>(["in-step", "exact", "schedule"]), default_value = "in-step")]
+    retrieval: Retrieval,
+    /// Epochs from one retrieval to the next (--retrieval schedule) [default: 5]
+    #[arg(long = "retrieval.every", value_name = "EPOCHS")]
+    every_epochs: Option<u32>,
+    /// One list of negatives for a batch, or one for each instance, as in the paper
+    #[arg(long, value_name = "WHOSE", value_parser = named::<Lists, _>(["shared", "own"]), default_value = "shared")]
+    lists: Lists,
+    /// Hard labels of an instance [default: 10]
+    #[arg(long, value_name = "N")]
+    hard: Option<usize>,
+    /// Uniform labels of a list [default: 500 of up to 20,000 labels, rising to 2,000 of 70,000; 0
+    /// with --negatives in-batch]
+    #[arg(long, value_name = "N")]
+    uniform: Option<usize>,
+    /// What a uniform label counts: as many labels as it stands for, at most --weight-cap (capped), or
+    /// without a limit (unbiased, lemma 4.1 of the paper), or 1 (none)
+    #[arg(long, value_name = "WHAT", value_parser = ["capped", "unbiased", "none"], default_value = "capped")]
+    weighting: String,
+    /// Largest weight (--weighting capped)
+    #[arg(long, value_name = "X", default_value_t = 4.0, allow_negative_numbers = true)]
+    weight_cap: f32,
+    /// First epoch with hard labels, from 1; before it there are uniform ones in their place [default:
+    /// 1; 3 with --retrieval schedule, which needs two epochs]
+    #[arg(long, value_name = "EPOCH")]
+    hard_from_epoch: Option<u32>,
+    /// Steps between repairs of the index [default: whenever the number of steps has doubled, and
+    /// once an epoch]
+    #[arg(long = "index.every", value_name = "STEPS")]
+    every: Option<u64>,
+    /// Up to so many labels all are compared rather than searched [default: 5000]
+    #[arg(long = "index.exact-below", value_name = "LABELS")]
+    exact_below: Option<usize>,
+    /// Share of the hardest labels that a search is to find [default: 0.9]
+    #[arg(long = "index.recall", value_name = "SHARE")]
+    recall: Option<f64>,
+    /// Type of the labels' rows, in training and in the model
+    #[arg(long = "head.precision", value_name = "TYPE", value_parser = number_type([DType::F32, DType::Bf16]), default_value = "f32")]
+    rows: DType,
+}
+
+impl AstraArgs {
+    /// Gives the classifier this head, and refuses one that is impossible for instances of a shape.
+    pub(super) fn apply(&self, shape: &Shape, params: &mut ClassifierParams) -> Result<(), CliError> {
+        let negatives = self.params(shape.n_labels)?.negatives(shape.n_labels);
+        params.head = HeadParams::Candidates(CandidateHeadParams { rows: self.rows, negatives });
+        params.check(shape.n_features, shape.n_labels).map_err(|e| error(&e))
+    }
+
+    /// What was asked for, where there are `n_labels` (0: not known yet).
+    fn params(&self, n_labels: usize) -> Result<AstraParams, CliError> {
+        let refused = |option: &str, why: &str| Err(CliError::usage(format_args!("--{option}: {why}")));
+        let of = AnnParams::default();
+        let hard = AnnParams {
+            per_instance: self.hard.unwrap_or(of.per_instance),
+            every: self.every.unwrap_or(of.every),
+            exact_below: self.exact_below.unwrap_or(of.exact_below),
+            recall: self.recall.unwrap_or(of.recall),
+            ..of
+        };
+        let weighting = match &*self.weighting {
+            "none" => Weighting::None,
+            "unbiased" => Weighting::Inverse { cap: None },
+            _ => Weighting::Inverse { cap: Some(self.weight_cap) },
+        };
+        let params = AstraParams {
+            strategy: self.negatives,
+            retrieval: self.retrieval,
+            lists: self.lists,
+            hard,
+            uniform: self.uniform,
+            weighting,
+            hard_from_epoch: self.hard_from_epoch.map_or(0, |epoch| epoch.saturating_sub(1)),
+            every_epochs: self.every_epochs.unwrap_or(AstraParams::default().every_epochs),
+        };
+        if self.negatives == Strategy::All && self.uniform.is_some() {
+            return refused("uniform", "--negatives all scores every label");
+        }
+        if let Some((option, expected)) = self.idle() {
+            return refused(option, &format!("{expected} is expected with it"));
+        }
+        if self.retrieval == Retrieval::Schedule && self.hard_from_epoch.is_some_and(|epoch| epoch < 3) {
+            return refused(
+                "hard-from-epoch",
+                "a schedule keeps vectors in one epoch and asks in the next: 3 is the first",
+            );
+        }
+        for (option, is_zero) in [
+            ("hard", self.hard == Some(0)),
+            ("hard-from-epoch", self.hard_from_epoch == Some(0)),
+            ("retrieval.every", self.every_epochs == Some(0)),
+            ("index.every", self.every == Some(0)),
+            ("uniform", self.uniform == Some(0) && self.negatives == Strategy::Random),
+        ] {
+            if is_zero {
+                return refused(option, "0, expected at least 1");
+            }
+        }
+        if n_labels > 0 {
+            self.check_labels(n_labels)?;
+        }
+        Ok(params)
+    }
+
+    /// An option that was given and changes nothing, and what it goes with.
+    fn idle(&self) -> Option<(&'static str, &'static str)> {
+        let has_hard = matches!(self.negatives, Strategy::Weights | Strategy::LabelText);
+        let follows = has_hard && self.retrieval == Retrieval::InStep;
+        let has_index = has_hard && self.retrieval != Retrieval::Exact;
+        let hard = "--negatives weights or label-text";
+        let index = "--negatives weights or label-text, and an index (--retrieval in-step)";
+        let given = [
+            ("hard", hard, self.hard.is_some() && !has_hard),
+            ("hard-from-epoch", hard, self.hard_from_epoch.is_some() && !has_hard),
+            ("retrieval", hard, self.retrieval != Retrieval::InStep && !has_hard),
+            (
+                "retrieval",
+                "--negatives weights",
+                self.retrieval == Retrieval::Schedule && self.negatives == Strategy::LabelText,
+            ),
+            (
+                "retrieval.every",
+                "--retrieval schedule",
+                self.every_epochs.is_some() && self.retrieval != Retrieval::Schedule,
+            ),
+            ("index.every", index, self.every.is_some() && !follows),
+            ("index.exact-below", index, self.exact_below.is_some() && !follows),
+            ("index.recall", index, self.recall.is_some() && !has_index),
+        ];
+        given.into_iter().find(|(_, _, is_idle)| *is_idle).map(|(option, expected, _)| (option, expected))
+    }
+
+    /// Refuses labels that are compared by texts where there are none.
+    pub(super) fn check_texts(&self, has_texts: bool) -> Result<(), CliError> {
+        if self.negatives == Strategy::LabelText && !has_texts {
+            return Err(CliError::usage(
+                "--negatives label-text: texts of the labels are expected (--label-features FILE)",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Refuses more negatives than there are labels.
+    fn check_labels(&self, n_labels: usize) -> Result<(), CliError> {
+        let refused = |option: &str, got: usize| {
+            Err(CliError::usage(format_args!(
+                "--{option}: {got} of {n_labels} labels; fewer are expected, or --negatives all"
+            )))
+        };
+        match (self.hard, self.uniform) {
+            (Some(hard), _) if hard >= n_labels => refused("hard", hard),
+            (_, Some(uniform)) if uniform >= n_labels => refused("uniform", uniform),
+            _ => Ok(()),
+        }
+    }
+
+    /// Says where all labels would do.
+    pub(super) fn announce(&self, session: &Session<'_>) {
+        let n_labels = session.shape.n_labels;
+        if self.negatives != Strategy::All && n_labels < SOME_LABELS {
+            session.context.note(format_args!(
+                "{n_labels} labels: steps over all of them take little more time (--negatives all)"
+            ));
+        }
+    }
+
+    /// What a training would do, and why.
+    pub(super) fn explain(&self, session: &Session<'_>) -> Vec<(&'static str, String)> {
+        let (shape, params, training) = (&session.shape, &session.params, &session.training);
+        let n_labels = shape.n_labels;
+        let mut out = vec![(
+            "data",
+            format!(
+                "{} instances, {} features, {n_labels} labels",
+                session.instances.targets().len(),
+                shape.n_features
+            ),
+        )];
+        let why = match shape.data {
+            Some(data) => format!(
+                "{:.1} features an instance; few are below 12,000 instances, long ones have 100 features or more",
+                data.n_entries as f64 / data.n_instances.max(1) as f64
+            ),
+            None => "vectors".to_owned(),
+        };
+        let encoder = &params.encoder;
+        out.push((
+            "encoder",
+            format!(
+                "widths {:?}, first embeddings {}, dropout {}: {why}",
+                encoder.widths,
+                name_of(&encoder.init),
+                encoder.dropout
+            ),
+        ));
+        let decay = match params.loss {
+            Loss::Softmax => "one label is right",
+            _ => "each label is right or not",
+        };
+        out.push(("loss", format!("{}: {decay}; biases begin at how often each label is true", name_of(&params.loss))));
+        let of = self.params(n_labels).unwrap_or_default();
+        let uniform = of.n_uniform(n_labels);
+        let hard = match (self.negatives, self.retrieval) {
+            (Strategy::All, _) => "all labels: nothing is left out".to_owned(),
+            (Strategy::Random, _) => format!("{uniform} uniform labels a list"),
+            (Strategy::InBatch, _) => format!("true labels of the batch, {uniform} uniform ones"),
+            (_, Retrieval::InStep) if of.hard.is_exact(n_labels) => format!(
+                "{} hard labels an instance by a look at all (up to {} labels that is cheaper), {uniform} uniform ones a list",
+                of.hard.per_instance, of.hard.exact_below
+            ),
+            (_, Retrieval::InStep) => format!(
+                "{} hard labels an instance by an index of recall {}, repaired whenever the steps have doubled and once an \
+                 epoch, {uniform} uniform ones a list",
+                of.hard.per_instance, of.hard.recall
+            ),
+            (_, Retrieval::Exact) => {
+                format!(
+                    "{} hard labels an instance by a look at all, {uniform} uniform ones a list",
+                    of.hard.per_instance
+                )
+            }
+            (_, Retrieval::Schedule) => format!(
+                "{} hard labels an instance, found beside the training every {} epochs, {uniform} uniform ones a list",
+                of.hard.per_instance, of.every_epochs
+            ),
+        };
+        out.push(("negatives", hard));
+        let weight = match of.weighting {
+            Weighting::Inverse { cap: Some(cap) } => {
+                format!("as many labels as it stands for, at most {cap}: larger weights own the optimiser's moments")
+            }
+            Weighting::Inverse { cap: None } => "as many labels as it stands for: sums are unbiased".to_owned(),
+            _ => "1".to_owned(),
+        };
+        out.push(("weights", format!("a uniform label counts {weight}")));
+        out.push((
+            "training",
+            format!("{} epochs of batches of {}, rate {}", training.epochs, training.batch_size, training.rate),
+        ));
+        let advice = match n_labels {
+            0..SOME_LABELS if self.negatives != Strategy::All => {
+                "--negatives all: on a CPU lists save little below 30,000 labels; all labels learn best at a lower rate"
+            }
+            0..SOME_LABELS => "all labels, as asked",
+            _ => "lists: a step over all labels would take several times as long",
+        };
+        out.push(("advice", advice.to_owned()));
+        out
+    }
+}
+
+/// Labels below which lists save little.
+const SOME_LABELS: usize = 30_000;
+
+/// What is impossible, by the option that says it.
+fn error(error: &ClassifierParamsError) -> CliError {
+    use SamplerParamsError as E;
+    let ClassifierParamsError::Sampler(cause) = error else { return params_error(error) };
+    let option = match cause {
+        E::Number { name: "cap", .. } => "weight-cap",
+        E::Number { name: "recall", .. } => "index.recall",
+        E::Number { name: "per_list", .. } => "uniform",
+        E::Number { name: "first_epoch", .. } => "hard-from-epoch",
+        E::LabelTexts => "negatives",
+        _ => "hard",
+    };
+    CliError::usage(format_args!("--{option}: {}", chain(error)))
+}

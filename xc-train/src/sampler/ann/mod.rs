@@ -1,0 +1,187 @@
+//! Hard labels: those of the largest logits among the false ones, found by a graph over the rows of the
+//! labels.
+//!
+//! ```text
+//!   (vector, s)  ─▶ search of the graph's codes ─▶ exact logits ─▶ without true labels ─▶ k_h hardest
+//!   rows that a step changed  ─▶ new codes, at once
+//!   at fixed steps            ─▶ edges repaired, search width fitted to the batch
+//! ```
+//!
+//! The negatives of ASTRA (section 3 of `[mehta2024astra]`), with three differences. An instance asks in
+//! the step itself, so that neither its vector nor the weights are behind; the paper asks for all
+//! instances every some epochs and reads the answers from a file. The graph is repaired where the paper
+//! builds it anew. Biases take part.
+
+mod index;
+mod params;
+mod schedule;
+mod state;
+mod texts;
+
+pub use params::AnnParams;
+pub use schedule::{ScheduleParams, Scheduled};
+
+use super::error::{SampleError, rows};
+use super::lists::{List, own_lists};
+use super::top_k::top;
+use super::{Candidates, LabelWeights, Lists, Queries, Sampler, SamplerData, SamplerParamsError};
+use crate::{Step, StepError};
+use index::{LabelGraph, build_params};
+use std::borrow::Cow;
+use std::ops::Range;
+use std::time::Instant;
+use texts::TextVectors;
+use xc_ann::BuildParams;
+use xc_sparse::rank::TopK;
+
+/// Hard labels out of an index; see the [samplers](super).
+///
+/// The chosen labels are no draw: weight 1, log q 0 for any weighting. The graph, its codes and the
+/// steps of its refreshes are in checkpoints.
+#[derive(Clone, Debug)]
+pub struct Ann {
+    params: AnnParams,
+    lists: Lists,
+    n_labels: usize,
+    width: usize,
+    seed: u64,
+    index: Option<LabelGraph>,
+    /// Vectors of the labels' texts, where these are compared rather than rows of weights.
+    texts: Option<TextVectors>,
+    /// Steps done at the next refresh, and the epoch of the last one.
+    next: u64,
+    epoch: u32,
+}
+
+impl Ann {
+    /// Over the labels that `data` counts, for vectors of its width; one list a batch with the hard labels
+    /// of all.
+    pub fn new(params: AnnParams, data: &SamplerData<'_>) -> Self {
+        let (n_labels, width, seed) = (data.counts.len(), data.width, data.seed);
+        let (next, epoch) = (params.first, 0);
+        Self { params, lists: Lists::Shared, n_labels, width, seed, index: None, texts: None, next, epoch }
+    }
+
+    /// The same over what the encoder makes of the labels' texts, which are training instances, as it saw
+    /// them last. Labels whose text has not been seen yet are zeros.
+    ///
+    /// # Errors
+    /// [`SamplerParamsError::LabelTexts`]: there are none.
+    pub fn by_texts(params: AnnParams, data: &SamplerData<'_>) -> Result<Self, SamplerParamsError> {
+        let first = data.label_texts.ok_or(SamplerParamsError::LabelTexts)?;
+        let texts = TextVectors::new(first, data.counts.len(), data.width);
+        Ok(Self { texts: Some(texts), ..Self::new(params, data) })
+    }
+
+    /// One list a batch, or one for each instance.
+    pub fn with_lists(self, lists: Lists) -> Self {
+        Self { lists, ..self }
+    }
+
+    /// Whether all labels are compared.
+    fn is_exact(&self) -> bool {
+        self.params.is_exact(self.n_labels)
+    }
+
+    fn build_params(&self) -> BuildParams {
+        build_params(self.params.per_instance, self.params.recall, self.seed)
+    }
+
+    /// The rows that are compared.
+    fn rows<'a>(&'a self, weights: LabelWeights<'a>) -> LabelWeights<'a> {
+        self.texts.as_ref().map_or(weights, TextVectors::rows)
+    }
+
+    /// Hard labels of each instance; nothing before there is an index.
+    fn hardest(
+        &self,
+        queries: Queries<'_>,
+        weights: LabelWeights<'_>,
+        labels: &Range<u32>,
+    ) -> Result<Vec<TopK>, SampleError> {
+        let k = self.params.per_instance;
+        match &self.index {
+            _ if self.is_exact() => top(queries, weights, labels, k),
+            Some(index) => index.hardest(queries, weights, k),
+            None => Ok(vec![TopK::new(k); queries.instances.len()]),
+        }
+    }
+
+    /// Whether edges are refreshed now that `done` steps are done.
+    fn is_due(&self, done: u64, epoch: u32) -> bool {
+        done >= self.next || epoch > self.epoch
+    }
+}
+
+impl Sampler for Ann {
+    /// # Panics
+    /// If the labels are not those that were counted, and there is an index over these.
+    fn sample(
+        &self,
+        _: Step,
+        queries: Queries<'_>,
+        weights: Option<LabelWeights<'_>>,
+        labels: Range<u32>,
+        out: &mut Candidates,
+    ) -> Result<(), StepError> {
+        let begin = Instant::now();
+        let weights = self.rows(rows(weights, &labels)?);
+        let is_all = labels == (0..self.n_labels as u32);
+        assert!(self.is_exact() || is_all, "labels {labels:?}, an index of {}", self.n_labels);
+        let mut best = self.hardest(queries, weights, &labels)?;
+        let kept = |top: &mut TopK, list: &mut Vec<u32>| list.extend(top.best().iter().map(|scored| scored.label));
+        match self.lists {
+            Lists::Shared => {
+                let mut list = List::default();
+                best.iter_mut().for_each(|top| kept(top, &mut list.labels));
+                list.end_exact(out);
+            }
+            Lists::Own => own_lists(best.len(), out, |place, list| {
+                kept(&mut best[place].clone(), &mut list.labels);
+                list.make_exact();
+                Ok(())
+            })?,
+        }
+        let cost = out.cost_mut();
+        cost.search += begin.elapsed();
+        cost.n_found += best.iter_mut().map(|top| top.best().len() as u64).sum::<u64>();
+        Ok(())
+    }
+
+    fn changed(
+        &mut self,
+        at: Step,
+        queries: Queries<'_>,
+        labels: &[u32],
+        _: &[f32],
+        weights: Option<LabelWeights<'_>>,
+    ) -> Result<(), StepError> {
+        let labels = match &mut self.texts {
+            Some(texts) => Cow::Owned(texts.take(queries)),
+            None => Cow::Borrowed(labels),
+        };
+        if self.is_exact() {
+            return Ok(());
+        }
+        let weights = rows(weights, &(0..self.n_labels as u32))?;
+        let weights = self.texts.as_ref().map_or(weights, TextVectors::rows);
+        let done = at.number + 1;
+        if !self.is_due(done, at.epoch) {
+            return match &mut self.index {
+                Some(index) => Ok(index.recode(&labels, weights)?),
+                None => Ok(()),
+            };
+        }
+        match &mut self.index {
+            Some(index) => index.refresh(weights, queries)?,
+            None => self.index = Some(LabelGraph::build(weights, queries, &self.build_params())?),
+        }
+        self.next = if self.params.every > 0 { done + self.params.every } else { 2 * done };
+        self.epoch = at.epoch;
+        Ok(())
+    }
+
+    fn clone_box(&self) -> Box<dyn Sampler> {
+        Box::new(self.clone())
+    }
+}

@@ -1,0 +1,61 @@
+//! Settings of hard labels out of an index.
+
+use super::super::params::{SamplerParamsError, number};
+use super::index::build_params;
+use serde::{Deserialize, Serialize};
+use xc_ann::Graph;
+
+/// How many hard labels an instance has, and how their index follows the weights.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AnnParams {
+    /// Hard labels of an instance, k_h.
+    pub per_instance: usize,
+    /// Up to so many labels all are compared: hard labels are then exact, and there is no index.
+    pub exact_below: usize,
+    /// Steps after which the index is built; before that an instance has no hard labels.
+    pub first: u64,
+    /// Steps between refreshes of its edges. 0: whenever the number of steps has doubled, and once an
+    /// epoch. Any other number: that often, and once an epoch too.
+    pub every: u64,
+    /// Share of the hardest labels that a search is to find.
+    pub recall: f64,
+}
+
+impl Default for AnnParams {
+    /// Ten hard labels; an index from 5,000 labels and 64 steps on, of recall 0.9.
+    fn default() -> Self {
+        Self { per_instance: 10, exact_below: 5000, first: 64, every: 0, recall: 0.9 }
+    }
+}
+
+impl AnnParams {
+    pub(in super::super) fn check(&self) -> Result<(), SamplerParamsError> {
+        let Self { per_instance, first, recall, .. } = *self;
+        if per_instance == 0 {
+            return number("per_instance", 0.0, "at least 1");
+        }
+        if first == 0 {
+            return number("first", 0.0, "at least 1");
+        }
+        if !(recall > 0.0 && recall <= 1.0) {
+            return number("recall", recall, "a share above 0, at most 1");
+        }
+        Ok(())
+    }
+
+    /// Bytes of the index over so many labels of rows of `width`, and of what its refreshes take.
+    pub fn bytes(&self, n_labels: usize, width: usize) -> u64 {
+        if self.is_exact(n_labels) {
+            return 0;
+        }
+        // Rows with their biases, and the graph before and after a refresh.
+        let graph = Graph::bytes(n_labels, width.saturating_add(1), &build_params(self.per_instance, self.recall, 0));
+        4 * n_labels as u64 * (width as u64 + 1) + 2 * graph as u64
+    }
+
+    /// Whether so few labels are all compared.
+    pub fn is_exact(&self, n_labels: usize) -> bool {
+        n_labels <= self.exact_below
+    }
+}
