@@ -90,7 +90,7 @@ impl LabelGraph {
         for places in order.chunk_by(|&a, &b| wanted(a) == wanted(b)) {
             group.clear();
             places.iter().for_each(|&place| group.extend_from_slice(&asked[place * columns..][..columns]));
-            let params = SearchParams { k: wanted(places[0]), width };
+            let params = SearchParams::new(wanted(places[0]), width);
             let found = self.graph.search_codes_batch(DenseRows::new(&group, columns), params, None);
             let found = found.map_err(|error| match error {
                 QueryError::NotFinite { query } => SampleError::Vector { instance: queries.instances[places[query]] },

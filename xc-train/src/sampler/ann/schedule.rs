@@ -233,7 +233,7 @@ fn retrieve(
         for first in (0..vectors.len()).step_by(FITTED_TO) {
             let asked = instances(first..vectors.len().min(first + FITTED_TO));
             let found =
-                graph.search_batch(labels.view(), DenseRows::new(&asked, columns), SearchParams { k, width }, None);
+                graph.search_batch(labels.view(), DenseRows::new(&asked, columns), SearchParams::new(k, width), None);
             let (found, _) = found.map_err(|error| SampleError::Index(error.into()))?;
             for row in found.iter() {
                 let end = out.len() + k;
