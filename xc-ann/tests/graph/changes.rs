@@ -78,6 +78,37 @@ fn all_rows_may_go_and_the_first_may_come() {
 }
 
 #[test]
+fn new_codes_are_searched_at_once_and_a_state_brings_a_graph_back() {
+    for metric in Metric::ALL {
+        let (mut rows, queries) = (clustered(2000, 24, 20, 1), clustered(50, 24, 20, 1));
+        let mut graph = build(rows.view(), metric);
+        // The graph has no row 2000.
+        assert_eq!(graph.recode(&[2000], DenseRows::new(&[1.0; 24], 24)), Ok(()));
+        let moved: Vec<u32> = (0..2000).step_by(7).collect();
+        let values: Vec<f32> =
+            moved.iter().flat_map(|&row| rows.view().row(row as usize).to_vec()).map(|v| -v).collect();
+        let changed = DenseRows::new(&values, 24);
+        graph.recode(&moved, changed).unwrap();
+        for (&row, vector) in moved.iter().zip(changed.iter()) {
+            rows.values[row as usize * 24..][..24].copy_from_slice(vector);
+        }
+        // All codes are compared: a few answers differ by their rounding.
+        let scan = SearchParams { k: 10, width: 16.0 };
+        let (found, _) = graph.search_batch(rows.view(), queries.view(), scan, None).unwrap();
+        let truth = exact(rows.view(), queries.view(), metric, 10);
+        assert!(recall(&found, &truth) > 0.99, "{metric}");
+        assert_eq!(graph.recode(&[5], DenseRows::new(&[f32::NAN; 24], 24)), Err(BuildError::Row { row: 5 }));
+        let mut back = Graph::restore(graph.params(), 24, graph.state()).unwrap();
+        // Edges are behind the codes, which a state says too.
+        for graph in [&mut graph, &mut back] {
+            graph.refresh(rows.view(), Some(queries.view()), Some(Refresh::SHORT), &NoObserver).unwrap();
+        }
+        assert_eq!((graph.state().edges, graph.state().numbers), (back.state().edges, back.state().numbers));
+        assert!(narrow(&graph, rows.view(), queries.view(), &(0..2000).collect::<Vec<_>>()) > 0.8, "{metric}");
+    }
+}
+
+#[test]
 fn what_is_deleted_stays_so_after_a_rebuild() {
     let (rows, moved) = (clustered(300, 8, 5, 1), clustered(300, 8, 6, 1));
     for metric in Metric::ALL {
