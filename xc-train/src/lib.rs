@@ -46,6 +46,7 @@
 
 mod activations;
 mod batch;
+pub mod blend;
 pub mod classifier;
 pub mod encoder;
 pub mod head;

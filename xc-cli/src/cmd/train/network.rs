@@ -10,6 +10,7 @@ use super::memory::Forecast;
 use super::network_args::NetworkArgs;
 use super::report::{Report, score_against};
 use crate::context::{Context, format_bytes};
+use crate::data::{Datasets, Split};
 use crate::error::{CliError, chain};
 use crate::interrupt;
 use crate::measure::Meter;
@@ -167,12 +168,12 @@ pub(super) fn run(
     let folder = place.claim_checkpoint(system.checkpoint(), context)?;
 
     let start = Instant::now();
-    let instances = source.read(context)?;
+    let instances = source.read(args.hold_out(context.seed)?, context)?;
     let read_s = start.elapsed().as_secs_f64();
     let shape = shape(&instances);
     let params = system.params(&shape, context.seed)?;
     let training = args.train_params(&system.preset_for(&shape), context.seed, source.has_validation())?;
-    let judged = instances.validation().map(|set| within(&set.labels, shape.n_labels));
+    let judged = instances.validation().map(|set| set.labels.within(shape.n_labels));
     let checkpoint;
     let mut session =
         Session { place, args, context, instances, shape, params, training, optimizer, judged, checkpoint: None };
@@ -194,7 +195,8 @@ pub(super) fn run(
     }
     let train = session.instances.files().map(|sets| &sets.train);
     let (maker, names) = (train.and_then(|set| set.maker.as_ref()), train.and_then(|set| set.names.as_deref()));
-    save(Extras { maker, names, training: Some(kept.clone()) })?;
+    let rows = session.instances.files().map(Datasets::training_rows);
+    save(Extras { maker, names, training: Some(kept.clone()), rows: rows.as_ref() })?;
     let save_s = start.elapsed().as_secs_f64();
 
     let judges = train.zip(session.instances.validation()).zip(answer);
@@ -226,12 +228,6 @@ fn shape(instances: &Instances) -> Shape {
         _ => None,
     };
     Shape { input, n_features: features.width(), n_labels: targets.n_labels(), most_labels: targets.most(), data }
-}
-
-/// The rows without labels from `n_labels` on, which no output stands for.
-fn within(labels: &LabelRows, n_labels: usize) -> LabelRows {
-    let rows = labels.iter().map(|row| &row[..row.partition_point(|&l| (l as usize) < n_labels)]);
-    LabelRows::from_lists(rows, n_labels).unwrap_or_else(|e| panic!("a part of label rows is none: {e}"))
 }
 
 impl Session<'_> {
@@ -318,17 +314,20 @@ impl Session<'_> {
         }
         let all = examples(self.instances.features(), targets)?;
         let others = self.instances.validation().zip(judged);
-        let (train, validation) = match (self.args.held_out(), others) {
-            // The seed of the command, not of a repetition: all repetitions hold out the same
-            // instances.
-            (Some(share), _) => {
+        let split = self.instances.files().and_then(|sets| sets.split.as_ref());
+        let (train, validation) = match (split, self.args.held_out(), others) {
+            (Some(Split { kept, held_out }), ..) => {
+                (Subset::some(all, kept.clone()), Some(Subset::some(all, held_out.clone())))
+            }
+            // Words of a text, which are no rows of a file.
+            (None, Some(share), _) => {
                 let (train, held_out) = Subset::split(all, share, self.context.seed);
                 (train, Some(held_out))
             }
-            (None, Some((set, targets))) => {
+            (None, None, Some((set, targets))) => {
                 (Subset::all(all), Some(Subset::all(examples(set.features(), targets.into())?)))
             }
-            (None, None) => (Subset::all(all), None),
+            (None, None, None) => (Subset::all(all), None),
         };
         let steps = train.rows().len().div_ceil(self.training.batch_size) as u64 * u64::from(self.training.epochs);
         let mut schedule = self.args.schedule(steps);

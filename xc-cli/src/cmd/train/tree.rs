@@ -1,7 +1,7 @@
 //! `xc train tree`: read, train, save, score.
 
 use super::explain::{self, Plan};
-use super::inputs::{checkpoint_error, drop_checkpoint};
+use super::inputs::{checkpoint_error, drop_checkpoint, hold_out};
 use super::report::{Report, score};
 use super::tree_args::Args;
 use super::watch::Watch;
@@ -15,6 +15,7 @@ use std::path::Path;
 use std::time::Instant;
 use xc_sparse::CsrMatrix;
 use xc_sparse::io::UnknownLabels;
+use xc_train::model::{HoldOut, TrainingRows};
 use xc_tree::{
     CHECKPOINT, PredictParams, TrainError, TrainInput, TreeModel, TreeParams, checkpoint_key, estimate_peak_bytes,
 };
@@ -22,6 +23,7 @@ use xc_tree::{
 /// Everything that was named, opened and checked.
 struct Inputs {
     instances: Datasets,
+    rows: TrainingRows,
     label_features: Option<CsrMatrix>,
     instance_weights: Option<Vec<f32>>,
     label_costs: Option<Vec<f32>>,
@@ -52,6 +54,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let mut changed = Vec::new();
     let params = args.params(context.seed, &mut changed)?;
     let text = args.data.text.params()?;
+    let hold_out = hold_out(args.validation_fraction, context.seed)?;
     let folder = match args.explain {
         true => None,
         false => {
@@ -60,7 +63,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         }
     };
     let start = Instant::now();
-    let inputs = read_inputs(args, &text, context)?;
+    let inputs = read_inputs(args, &text, hold_out, context)?;
     let data = &inputs.instances.train;
     let read_s = start.elapsed().as_secs_f64();
 
@@ -82,7 +85,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 
     let start = Instant::now();
     let training = Some(kept_parameters(&params));
-    let extras = Extras { maker: data.maker.as_ref(), names: data.names.as_deref(), training };
+    let rows = Some(&inputs.rows);
+    let extras = Extras { maker: data.maker.as_ref(), names: data.names.as_deref(), training, rows };
     model::save_with(&args.data.place.model, xc_tree::KIND, extras, |writer| tree.write(writer))?;
     let save_s = start.elapsed().as_secs_f64();
     drop_checkpoint(checkpoint, context);
@@ -111,17 +115,25 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     report.finish(&args.data.place, context)
 }
 
-fn read_inputs(args: &Args, text: &xc_hash::text::PipelineParams, context: &Context) -> Result<Inputs, CliError> {
-    let instances = args.data.read(&[&args.label_features], text, context)?;
+fn read_inputs(
+    args: &Args,
+    text: &xc_hash::text::PipelineParams,
+    hold_out: Option<HoldOut>,
+    context: &Context,
+) -> Result<Inputs, CliError> {
+    let instances = args.data.read(&[&args.label_features, &args.linear.instance_weights], text, hold_out, context)?;
+    let rows = instances.training_rows();
+    let (n_read, kept) = (instances.train.len(), instances.split.as_ref().map(|split| split.kept.clone()));
+    let instances = instances.parted();
     let data = &instances.train;
     let label_features = match &args.label_features {
         Some(path) => Some(read_label_features(path, data, &args.data.input, text, context)?),
         None => None,
     };
-    let instance_weights = args.linear.instance_weights.as_deref().map(read_numbers).transpose()?;
+    let mut instance_weights = args.linear.instance_weights.as_deref().map(read_numbers).transpose()?;
     let label_costs = args.linear.label_costs.as_deref().map(read_numbers).transpose()?;
     for (numbers, path, expected, what) in [
-        (&instance_weights, &args.linear.instance_weights, data.len(), "instances"),
+        (&instance_weights, &args.linear.instance_weights, n_read, "instances"),
         (&label_costs, &args.linear.label_costs, data.labels.n_labels(), "labels"),
     ] {
         if let (Some(numbers), Some(path)) = (numbers, path)
@@ -134,7 +146,10 @@ fn read_inputs(args: &Args, text: &xc_hash::text::PipelineParams, context: &Cont
             )));
         }
     }
-    Ok(Inputs { instances, label_features, instance_weights, label_costs })
+    if let (Some(weights), Some(kept)) = (&mut instance_weights, &kept) {
+        *weights = kept.iter().map(|&row| weights[row as usize]).collect();
+    }
+    Ok(Inputs { instances, rows, label_features, instance_weights, label_costs })
 }
 
 /// One row a label: text goes through a pipeline of its own, which prediction does not need.
@@ -146,7 +161,7 @@ fn read_label_features(
     context: &Context,
 ) -> Result<CsrMatrix, CliError> {
     let input = InputArgs { format: None, ..input.clone() };
-    let making = Making::Fit { text, tfidf: false };
+    let making = Making::Fit { text, tfidf: false, hold_out: None };
     let rows = read_labelled(path, None, None, UnknownLabels::Drop, &input, making, context)?.into_sparse();
     let (got, expected) = (rows.rows(), data.labels.n_labels());
     if got != expected {

@@ -1,0 +1,393 @@
+//! Fitting what ranks candidates, on rows that no member was trained on.
+//!
+//! Rules are compared by cross-validation over these rows: each is fitted on all folds but one and
+//! ranks the candidates of that one. The rule whose mean of P@1, P@3 and P@5 is largest is fitted
+//! once more, on all rows; of equal ones that with the least to fit.
+//!
+//! *Cost*: (folds + 1) times a pass a epoch over the candidates, some tens a row.
+//!
+//! *Determinism*: the same bits for the same seed, at any number of threads.
+
+use super::rule::mean_logits;
+use super::{DEPTH, Features, Rule, RuleKind, RuleScratch, Scale};
+use crate::classifier::{Classifier, EncoderParams, InputKind, preset};
+use crate::metrics::{EvaluateError, EvaluatorParams, Metric, MetricReport, evaluate};
+use crate::schedule::WarmupCosine;
+use crate::trainer::{Event, Keep, Monitor, Observer, Subset, TrainError};
+use crate::{DenseRows, Examples, Features as Rows, Loss, Optimizer, TrainParams, Trainer};
+use rayon::prelude::*;
+use serde::Serialize;
+use std::ops::Range;
+use thiserror::Error;
+use xc_hash::stream::{Purpose, Stream, mix, name};
+use xc_sparse::rank::{RankedBatch, Scored};
+use xc_sparse::{Cancel, LabelRows};
+
+/// How a blend is fitted.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct FitParams {
+    /// The rule; that which cross-validation finds best where none is named.
+    pub rule: Option<RuleKind>,
+    /// Parts of the rows in cross-validation, at least 2.
+    pub folds: usize,
+    /// Hidden units of a network.
+    pub hidden: usize,
+    /// Networks whose logits are averaged.
+    pub networks: usize,
+    /// Passes over the candidates.
+    pub epochs: u32,
+    /// Learning rate (Adam).
+    pub rate: f64,
+    /// Names folds, initial values and orders.
+    pub seed: u64,
+}
+
+impl Default for FitParams {
+    /// Five folds, four networks of 24 units, 10 epochs at 0.005.
+    fn default() -> Self {
+        Self { rule: None, folds: 5, hidden: 24, networks: 4, epochs: 10, rate: 5e-3, seed: 0 }
+    }
+}
+
+impl FitParams {
+    /// # Errors
+    /// A setting out of range.
+    pub fn check(&self) -> Result<(), FitError> {
+        let settings = [
+            ("folds", self.folds, 2),
+            ("hidden units", self.hidden, 1),
+            ("networks", self.networks, 1),
+            ("epochs", self.epochs as usize, 1),
+        ];
+        match settings.iter().find(|&&(_, got, least)| got < least) {
+            Some(&(name, got, least)) => Err(FitError::Setting { name, got, least }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Candidates of a step.
+const BATCH: usize = 256;
+
+/// Why nothing is fitted.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum FitError {
+    /// Too few rows to part.
+    #[error("{got} rows with labels; at least 2 are expected")]
+    Rows {
+        /// How many there are.
+        got: usize,
+    },
+    /// No member says anything true.
+    #[error("no candidate is true: no member has a true label among its {DEPTH} best")]
+    NoTrue,
+    /// Every candidate is true.
+    #[error("every candidate is true: there is nothing to tell apart")]
+    AllTrue,
+    /// Labels that members rank higher are true less often.
+    #[error("candidates are not more often true where their reciprocal ranks are larger")]
+    Slope,
+    /// Settings out of range.
+    #[error("{name} {got}; at least {least} is expected")]
+    Setting {
+        /// The setting.
+        name: &'static str,
+        /// Its value.
+        got: usize,
+        /// The least one.
+        least: usize,
+    },
+    /// A rule does not learn.
+    #[error("fitting the {rule} rule")]
+    Train {
+        /// The rule.
+        rule: RuleKind,
+        /// Why.
+        source: TrainError,
+    },
+    /// A ranking cannot be judged.
+    #[error(transparent)]
+    Evaluate(#[from] EvaluateError),
+}
+
+/// How good a rule is on rows that it was not fitted on.
+#[derive(Clone, Debug, Serialize)]
+pub struct Judged {
+    /// The rule.
+    pub rule: RuleKind,
+    /// P@1, P@3, P@5 and recall@5 of its rankings.
+    pub metrics: MetricReport,
+    /// Mean loss of a candidate's probability (natural logarithm).
+    pub log_loss: f64,
+    /// How far probabilities are from frequencies: the mean over ten groups of equal size, by
+    /// probability, of the difference.
+    pub calibration_error: f64,
+}
+
+/// What came out of a fit.
+#[derive(Debug)]
+pub struct Fitted {
+    /// From answers to numbers.
+    pub features: Features,
+    /// From numbers to probabilities.
+    pub rule: Rule,
+    /// The rules by cross-validation.
+    pub judged: Vec<Judged>,
+    /// Each member alone on the same rows.
+    pub members: Vec<MetricReport>,
+    /// Candidates of all rows, and how many of them are true.
+    pub n_candidates: usize,
+    /// True ones.
+    pub n_true: usize,
+}
+
+/// Answers of the members to the rows of a fit.
+struct Sample<'a> {
+    answers: &'a [RankedBatch],
+    truth: &'a LabelRows,
+    features: Features,
+    /// Numbers of all candidates.
+    values: Vec<f32>,
+    /// Summed reciprocal ranks of all candidates.
+    sums: Vec<f32>,
+    /// The label 0 where a candidate is true.
+    targets: LabelRows,
+    /// Where the candidates of each row end.
+    ends: Vec<usize>,
+}
+
+/// Fits a blend. `answers` holds each member's answers to all rows, `truth` their labels,
+/// `label_counts` how many training rows carry each label.
+///
+/// # Errors
+/// Rows that nothing can be learned from; settings out of range; `cancel` asked to stop.
+///
+/// # Panics
+/// If there are not as many answers as rows, or counts as labels.
+pub fn fit(
+    answers: &[RankedBatch],
+    truth: &LabelRows,
+    label_counts: &[u32],
+    params: &FitParams,
+    cancel: &dyn Cancel,
+) -> Result<Fitted, FitError> {
+    params.check()?;
+    let got = truth.iter().filter(|labels| !labels.is_empty()).count();
+    if got < 2 {
+        return Err(FitError::Rows { got });
+    }
+    let sample = Sample::new(answers, truth, label_counts);
+    let n_true = sample.targets.nnz();
+    match n_true {
+        0 => return Err(FitError::NoTrue),
+        n if n == sample.targets.len() => return Err(FitError::AllTrue),
+        _ => {}
+    }
+    let kinds: Vec<RuleKind> = params.rule.map_or(RuleKind::ALL.to_vec(), |rule| vec![rule]);
+    let folds = Folds::new(truth.len(), params.folds.min(truth.len()), params.seed);
+    let judged = kinds.iter().map(|&kind| sample.judge(kind, &folds, params, cancel));
+    let judged: Vec<Judged> = judged.collect::<Result<_, _>>()?;
+    let value = |judged: &Judged| [1, 3, 5].map(|k| judged.metrics.value(Metric::Precision(k)).unwrap_or(0.0));
+    let total = |judged: &Judged| value(judged).iter().sum::<f64>();
+    let best = judged.iter().reduce(|best, next| if total(next) > total(best) { next } else { best });
+    let kind = best.map_or(RuleKind::ReciprocalRanks, |best| best.rule);
+    let all: Vec<u32> = (0..sample.targets.len() as u32).collect();
+    let rule = sample.learn(kind, all, params, cancel)?;
+    let members = answers.iter().map(|answers| metrics(truth, answers)).collect::<Result<_, _>>()?;
+    let n_candidates = sample.targets.len();
+    Ok(Fitted { features: sample.features, rule, judged, members, n_candidates, n_true })
+}
+
+fn metrics(truth: &LabelRows, answers: &RankedBatch) -> Result<MetricReport, EvaluateError> {
+    evaluate(truth, answers, EvaluatorParams { ks: vec![1, 3, 5], ..EvaluatorParams::new(truth.n_labels()) })
+}
+
+/// Which part of the rows each belongs to.
+struct Folds {
+    of_row: Vec<u32>,
+    n: usize,
+}
+
+impl Folds {
+    fn new(n_rows: usize, n: usize, seed: u64) -> Self {
+        let mut rows: Vec<u32> = (0..n_rows as u32).collect();
+        Stream::new(name(seed, Purpose::Split, &[2])).shuffle(&mut rows);
+        let mut of_row = vec![0; n_rows];
+        rows.iter().enumerate().for_each(|(place, &row)| of_row[row as usize] = (place % n) as u32);
+        Self { of_row, n }
+    }
+}
+
+impl<'a> Sample<'a> {
+    fn new(answers: &'a [RankedBatch], truth: &'a LabelRows, label_counts: &[u32]) -> Self {
+        let best = |answers: &'a RankedBatch| answers.iter().flat_map(|row| row.iter().take(DEPTH));
+        let scales = answers.iter().map(|answers| Scale::of(best(answers).map(|s| s.score))).collect();
+        let features = Features::new(scales, label_counts.to_vec());
+        let (mut values, mut sums, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut labels, mut of_row, mut is_true) = (Vec::new(), Vec::new(), Vec::<Vec<u32>>::new());
+        let mut scratch = Default::default();
+        for row in 0..truth.len() {
+            let lists: Vec<&[Scored]> = answers.iter().map(|answers| answers.row(row)).collect();
+            labels.clear();
+            features.fill(&lists, &mut scratch, &mut labels, &mut values);
+            super::candidates(&lists, DEPTH, &mut of_row);
+            sums.extend(of_row.iter().map(|s| s.score));
+            let found = |label: &u32| truth.row(row).binary_search(label).is_ok();
+            is_true.extend(labels.iter().map(|label| if found(label) { vec![0] } else { Vec::new() }));
+            ends.push(is_true.len());
+        }
+        let mut features = features;
+        features.standardise(&mut values);
+        let targets = LabelRows::from_lists(is_true, 1);
+        let targets = targets.unwrap_or_else(|e| panic!("one label or none: {e}"));
+        Self { answers, truth, features, values, sums, targets, ends }
+    }
+
+    /// Candidates of a row.
+    fn of_row(&self, row: usize) -> Range<usize> {
+        let start = row.checked_sub(1).map_or(0, |before| self.ends[before]);
+        start..self.ends[row]
+    }
+
+    /// Numbers of all candidates, as a rule sees them.
+    fn rows(&self, kind: RuleKind) -> DenseRows<'_> {
+        match kind {
+            RuleKind::ReciprocalRanks => DenseRows::new(&self.sums, 1),
+            RuleKind::Logistic | RuleKind::Net => DenseRows::new(&self.values, self.features.n()),
+        }
+    }
+
+    /// Ranks each fold by a rule that was fitted on the others.
+    fn judge(
+        &self,
+        kind: RuleKind,
+        folds: &Folds,
+        params: &FitParams,
+        cancel: &dyn Cancel,
+    ) -> Result<Judged, FitError> {
+        let rules: Vec<Rule> = (0..folds.n as u32)
+            .into_par_iter()
+            .map(|fold| {
+                let rows = (0..self.truth.len()).filter(|&row| folds.of_row[row] != fold);
+                let learned: Vec<u32> = rows.flat_map(|row| self.of_row(row)).map(|at| at as u32).collect();
+                self.learn(kind, learned, params, cancel)
+            })
+            .collect::<Result<_, _>>()?;
+        let (mut ranked, mut scratch) = (RankedBatch::new(), RuleScratch::default());
+        // Probability and truth of each candidate.
+        let mut said: Vec<(f32, bool)> = Vec::with_capacity(self.targets.len());
+        for row in 0..self.truth.len() {
+            let lists: Vec<&[Scored]> = self.answers.iter().map(|answers| answers.row(row)).collect();
+            let rule = &rules[folds.of_row[row] as usize];
+            rule.rank(&self.features, std::iter::once(&lists[..]), &mut scratch, |answer| {
+                let is_true = |s: &Scored| self.truth.row(row).binary_search(&s.label).is_ok();
+                said.extend(answer.iter().map(|s| (s.score, is_true(s))));
+                ranked.push_row(answer);
+            });
+        }
+        let metrics = metrics(self.truth, &ranked)?;
+        Ok(Judged { rule: kind, metrics, log_loss: log_loss(&said), calibration_error: calibration_error(&mut said) })
+    }
+
+    /// Fits a rule on some candidates.
+    fn learn(
+        &self,
+        kind: RuleKind,
+        candidates: Vec<u32>,
+        params: &FitParams,
+        cancel: &dyn Cancel,
+    ) -> Result<Rule, FitError> {
+        let rows = self.rows(kind);
+        let hidden = if kind == RuleKind::Net { vec![params.hidden] } else { Vec::new() };
+        let n = if kind == RuleKind::Net { params.networks } else { 1 };
+        let failed = |source| FitError::Train { rule: kind, source };
+        let learn = |number: usize| {
+            let seed = mix(name(params.seed, Purpose::Repetition, &[kind as u64]), number as u64);
+            network(rows, &self.targets, candidates.clone(), hidden.clone(), params, seed, cancel)
+        };
+        let networks: Vec<Classifier> = (0..n).map(learn).collect::<Result<_, _>>().map_err(failed)?;
+        if kind != RuleKind::ReciprocalRanks {
+            return Ok(Rule::Network(networks));
+        }
+        // The line through its logits at the sums 0 and 1.
+        let mut ends = Vec::new();
+        mean_logits(&networks, DenseRows::new(&[0.0, 1.0], 1), &mut Default::default(), &mut ends);
+        let (slope, bias) = (ends[1] - ends[0], ends[0]);
+        if slope > 0.0 { Ok(Rule::ReciprocalRanks { slope, bias }) } else { Err(FitError::Slope) }
+    }
+}
+
+/// Stops a training when somebody asks.
+struct Watch<'a>(&'a dyn Cancel);
+
+impl Cancel for Watch<'_> {
+    fn cancelled(&self) -> bool {
+        self.0.cancelled()
+    }
+}
+
+impl Observer for Watch<'_> {
+    fn event(&self, _: Event<'_>) {}
+}
+
+/// Learns the chance that a candidate is true.
+fn network(
+    rows: DenseRows<'_>,
+    targets: &LabelRows,
+    candidates: Vec<u32>,
+    hidden: Vec<usize>,
+    params: &FitParams,
+    seed: u64,
+    cancel: &dyn Cancel,
+) -> Result<Classifier, TrainError> {
+    let mut of = preset::dense().params;
+    let encoder = of.encoder;
+    of.encoder = EncoderParams { input: InputKind::Dense, widths: hidden, input_dropout: 0.0, dropout: 0.0, ..encoder };
+    (of.loss, of.seed) = (Loss::Bce, seed);
+    let made = Classifier::new(preset::DENSE, rows.width(), 1, of);
+    let mut network = made.unwrap_or_else(|e| panic!("a small network is possible: {e}"));
+    let examples = Examples::try_new(Rows::Dense(rows), targets);
+    let examples = examples.unwrap_or_else(|e| panic!("a target for each candidate: {e}"));
+    let steps = (candidates.len().div_ceil(BATCH) as u64) * u64::from(params.epochs);
+    let mut schedule = WarmupCosine { warmup: steps / 20, total: steps, floor: 0.0 };
+    let training = TrainParams {
+        batch_size: BATCH,
+        epochs: params.epochs,
+        rate: params.rate,
+        seed,
+        monitor: Monitor::Loss,
+        keep: Keep::Last,
+        ..TrainParams::default()
+    };
+    let watch = Watch(cancel);
+    let mut trainer = Trainer {
+        loss: Loss::Bce,
+        optimizer: Optimizer::adam(),
+        schedule: &mut schedule,
+        params: training,
+        checkpoint: None,
+        observer: &watch,
+    };
+    let train = Subset::some(examples, candidates);
+    network.initialise(&train, &watch)?;
+    network.train(&mut trainer, &train, None)?;
+    Ok(network)
+}
+
+fn log_loss(said: &[(f32, bool)]) -> f64 {
+    let of = |&(p, is_true): &(f32, bool)| {
+        let p = f64::from(p).clamp(1e-7, 1.0 - 1e-7);
+        if is_true { -p.ln() } else { -(-p).ln_1p() }
+    };
+    said.iter().map(of).sum::<f64>() / said.len().max(1) as f64
+}
+
+fn calibration_error(said: &mut [(f32, bool)]) -> f64 {
+    said.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let of = |group: &[(f32, bool)]| {
+        let mean = group.iter().map(|s| f64::from(s.0)).sum::<f64>();
+        (mean - group.iter().filter(|s| s.1).count() as f64).abs()
+    };
+    said.chunks(said.len().div_ceil(10).max(1)).map(of).sum::<f64>() / said.len().max(1) as f64
+}
