@@ -28,6 +28,7 @@ pub mod fit;
 mod rule;
 
 pub use features::{Features, Scale, candidates};
+pub(crate) use rule::below;
 pub use rule::{OpenRuleError, Rule, RuleKind, RuleScratch};
 
 /// What a blend's folder states as its kind.

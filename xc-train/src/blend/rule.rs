@@ -119,7 +119,10 @@ impl Rule {
         mut out: impl FnMut(&[Scored]),
     ) {
         let RuleScratch { features: places, labels, ends, values, logits, network, sums, ranked } = scratch;
-        (labels.clear(), values.clear(), ends.clear(), logits.clear());
+        labels.clear();
+        values.clear();
+        ends.clear();
+        logits.clear();
         for lists in queries {
             match self {
                 Self::ReciprocalRanks { slope, bias } => {
@@ -140,10 +143,12 @@ impl Rule {
             let scored = labels[start..end].iter().zip(&logits[start..end]);
             ranked.extend(scored.map(|(&label, &score)| Scored { label, score }));
             ranked.sort_unstable_by(|&a, &b| rank_order(a, b));
+            let mut before = (f32::INFINITY, f32::INFINITY);
             for s in &mut *ranked {
-                let mut one = [s.score];
+                let (logit, mut one) = (s.score, [s.score]);
                 Loss::Bce.scores(&mut one);
-                s.score = one[0];
+                s.score = below(one[0], logit, before);
+                before = (s.score, logit);
             }
             out(ranked);
             start = end;
@@ -202,6 +207,12 @@ impl Rule {
             Self::Network(_) => RuleKind::Net,
         }
     }
+}
+
+/// A score, at most `score`, that stands behind `before` where what ranks it does: a score and what
+/// it was made of.
+pub(crate) fn below(score: f32, of: f32, before: (f32, f32)) -> f32 {
+    if of < before.1 { score.min(before.0.next_down()) } else { before.0 }
 }
 
 fn prefix(number: usize) -> String {

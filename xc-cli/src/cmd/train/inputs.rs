@@ -13,7 +13,7 @@ use xc_sparse::store::{Checkpoint, CheckpointError, CheckpointFolder, ContainerW
 use xc_train::model::HoldOut;
 
 /// What is trained on, and where the model and its checkpoint are kept.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub(crate) struct PlaceArgs {
     /// Training instances
     #[arg(long, value_name = "FILE")]
@@ -49,6 +49,10 @@ pub(crate) struct DataArgs {
     /// Labels of the validation instances, where --validation does not carry them
     #[arg(long, value_name = "FILE", requires = "validation")]
     pub(super) validation_labels: Option<PathBuf>,
+    /// Train again on all instances once those of --validation-fraction have done their part, as
+    /// long as before, and save that model in this folder
+    #[arg(long, value_name = "DIR")]
+    pub(super) refit: Option<PathBuf>,
     /// Names of the labels, one a line in order of the ids; kept in the model
     #[arg(long, value_name = "FILE")]
     pub(super) label_names: Option<PathBuf>,

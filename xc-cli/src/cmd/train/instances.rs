@@ -5,7 +5,7 @@ use super::inputs::{DataArgs, PlaceArgs};
 use crate::context::Context;
 use crate::data::{Dataset, Datasets, KnownLabels, Split, read_vectors, vector_source};
 use crate::error::{CliError, chain};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use xc_sparse::io::{LabelNames, NameColumn, UnknownLabels, read_label_names};
 use xc_train::classifier::InputKind;
 use xc_train::model::HoldOut;
@@ -19,6 +19,11 @@ pub(super) trait Source {
     /// What the instances are, before they are read.
     fn input(&self) -> InputKind {
         InputKind::Sparse
+    }
+
+    /// Where the model of all instances goes, if one is trained after the one without those held out.
+    fn refit(&self) -> Option<&Path> {
+        None
     }
 
     /// Whether there is a file of instances to judge by.
@@ -113,6 +118,10 @@ impl Source for FileArgs {
 
     fn input(&self) -> InputKind {
         if self.features.is_some() { InputKind::Dense } else { InputKind::Sparse }
+    }
+
+    fn refit(&self) -> Option<&Path> {
+        self.data.refit.as_deref()
     }
 
     fn has_validation(&self) -> bool {

@@ -8,6 +8,7 @@ use super::instances::{Instances, Source};
 use super::log::Log;
 use super::memory::Forecast;
 use super::network_args::NetworkArgs;
+use super::refit::{Refit, epochs_of};
 use super::report::{Report, score_against};
 use crate::context::{Context, format_bytes};
 use crate::data::{Datasets, Split};
@@ -147,15 +148,32 @@ pub(super) struct Session<'a> {
     checkpoint: Option<&'a Checkpoint>,
 }
 
-/// Trains a network and saves it.
+/// Trains a network and saves it; then, where that is asked for, another one on all instances.
 pub(super) fn run(
     system: &dyn System,
     source: &dyn Source,
     args: &NetworkArgs,
     context: &Context,
 ) -> Result<(), CliError> {
+    let place = source.place();
+    let refit = Refit::plan(source.refit(), place, args.hold_out(context.seed)?)?;
+    if !refit.as_ref().is_some_and(|refit| refit.is_under_way) {
+        run_once(system, source, place, args, context)?;
+    }
+    let Some(refit) = refit else { return Ok(()) };
+    let args = args.for_all(epochs_of(&place.model)?);
+    run_once(system, source, &refit.place, &args, context)
+}
+
+fn run_once(
+    system: &dyn System,
+    source: &dyn Source,
+    place: &PlaceArgs,
+    args: &NetworkArgs,
+    context: &Context,
+) -> Result<(), CliError> {
     let meter = Meter::start();
-    let (preset, place) = (system.preset(), source.place());
+    let preset = system.preset();
     // What can be refused is refused before the long work: options first, then the output, then
     // the inputs.
     // Only checked here: the values follow from the instances once these are read.
@@ -192,6 +210,7 @@ pub(super) fn run(
     let steps = figures.get("steps").filter(|_| preset.name != xc_train::mach::KIND);
     if let (Some(kept), Some(steps)) = (kept.as_object_mut(), steps) {
         kept.insert("steps".to_owned(), steps.clone());
+        kept.extend(figures.get("epochs").map(|epochs| ("epochs".to_owned(), epochs.clone())));
     }
     let train = session.instances.files().map(|sets| &sets.train);
     let (maker, names) = (train.and_then(|set| set.maker.as_ref()), train.and_then(|set| set.names.as_deref()));

@@ -14,7 +14,7 @@ use xc_train::trainer::{EarlyStopping, Keep, Monitor, PatienceFrom};
 use xc_train::{Loss, Optimizer, Schedule, TrainParams};
 
 /// How a network looks and learns.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Network options")]
 pub(crate) struct NetworkArgs {
     /// Units of each layer, input first, e.g. 512,512: of sparse features the first is the width of
@@ -280,6 +280,12 @@ impl NetworkArgs {
     /// Which instances are held out.
     pub(super) fn hold_out(&self, seed: u64) -> Result<Option<HoldOut>, CliError> {
         hold_out(self.validation_fraction, seed)
+    }
+
+    /// The same for all instances: none is held out to judge epochs, so there are as many as asked.
+    pub(super) fn for_all(&self, epochs: Option<u32>) -> Self {
+        let epochs = epochs.or(self.epochs);
+        Self { epochs, validation_fraction: None, patience: None, monitor: None, ..self.clone() }
     }
 
     /// The optimiser.

@@ -1,7 +1,8 @@
 //! `xc train tree`: read, train, save, score.
 
 use super::explain::{self, Plan};
-use super::inputs::{checkpoint_error, drop_checkpoint, hold_out};
+use super::inputs::{PlaceArgs, checkpoint_error, drop_checkpoint, hold_out};
+use super::refit::Refit;
 use super::report::{Report, score};
 use super::tree_args::Args;
 use super::watch::Watch;
@@ -48,18 +49,29 @@ impl Inputs {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
+    let (place, hold_out) = (&args.data.place, hold_out(args.validation_fraction, context.seed)?);
+    let refit = Refit::plan(args.data.refit.as_deref(), place, hold_out)?;
+    if !refit.as_ref().is_some_and(|refit| refit.is_under_way) {
+        run_once(args, place, hold_out, context)?;
+    }
+    match refit {
+        Some(refit) if !args.explain => run_once(args, &refit.place, None, context),
+        _ => Ok(()),
+    }
+}
+
+fn run_once(args: &Args, place: &PlaceArgs, hold_out: Option<HoldOut>, context: &Context) -> Result<(), CliError> {
     let meter = Meter::start();
     // What can be refused is refused before the long work: options first, then the output, then the
     // inputs.
     let mut changed = Vec::new();
     let params = args.params(context.seed, &mut changed)?;
     let text = args.data.text.params()?;
-    let hold_out = hold_out(args.validation_fraction, context.seed)?;
     let folder = match args.explain {
         true => None,
         false => {
-            args.data.place.check_model()?;
-            Some(args.data.place.claim_checkpoint(CHECKPOINT, context)?)
+            place.check_model()?;
+            Some(place.claim_checkpoint(CHECKPOINT, context)?)
         }
     };
     let start = Instant::now();
@@ -87,7 +99,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let training = Some(kept_parameters(&params));
     let rows = Some(&inputs.rows);
     let extras = Extras { maker: data.maker.as_ref(), names: data.names.as_deref(), training, rows };
-    model::save_with(&args.data.place.model, xc_tree::KIND, extras, |writer| tree.write(writer))?;
+    model::save_with(&place.model, xc_tree::KIND, extras, |writer| tree.write(writer))?;
     let save_s = start.elapsed().as_secs_f64();
     drop_checkpoint(checkpoint, context);
 
@@ -112,7 +124,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
             ("parameters".to_owned(), kept_parameters(&params)),
         ]),
     };
-    report.finish(&args.data.place, context)
+    report.finish(place, context)
 }
 
 fn read_inputs(

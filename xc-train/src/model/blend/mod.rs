@@ -11,7 +11,7 @@ pub use write::write_blend;
 use super::query::{Queries, Query, QueryError, QueryOptions};
 use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, scratch_of};
 use super::{Answer, Model, OpenModelError, OpenOptions, kinds, open_container};
-use crate::blend::{self, DEPTH, Features, OpenRuleError, Rule, RuleScratch, Scale, candidates};
+use crate::blend::{self, DEPTH, Features, OpenRuleError, Rule, RuleScratch, Scale, below, candidates};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
@@ -159,7 +159,14 @@ pub fn members(container: &Container) -> Result<Vec<Container>, OpenModelError> 
 struct Scratch {
     members: Vec<(super::Scratch, Answer)>,
     rule: RuleScratch,
+    rest: Rest,
+}
+
+/// Buffers of what follows the candidates.
+#[derive(Default)]
+struct Rest {
     sums: Vec<Scored>,
+    known: Vec<u32>,
 }
 
 /// What members are asked: enough labels for every candidate, and for an answer of the wanted length.
@@ -168,19 +175,26 @@ fn options<'a>(ask: &Ask<'a>) -> QueryOptions<'a> {
 }
 
 /// Cuts an answer to `k` labels, or adds those that follow the candidates.
-fn finish(answer: &mut Vec<Scored>, lists: &[&[Scored]], k: usize, sums: &mut Vec<Scored>) {
+fn finish(answer: &mut Vec<Scored>, lists: &[&[Scored]], k: usize, rest: &mut Rest) {
     let ranked = answer.len();
     if ranked >= k {
         return answer.truncate(k);
     }
+    let Rest { sums, known } = rest;
     candidates(lists, usize::MAX, sums);
     sums.sort_unstable_by(|&a, &b| rank_order(a, b));
     let least = answer.last().map_or(1.0, |last| last.score);
-    let mut known: Vec<u32> = answer.iter().map(|s| s.label).collect();
+    known.clear();
+    known.extend(answer.iter().map(|s| s.label));
     known.sort_unstable();
     let others = sums.iter().filter(|s| known.binary_search(&s.label).is_err());
-    // Below every candidate: the sums are at most 1 over DEPTH.
-    answer.extend(others.take(k - ranked).map(|s| Scored { label: s.label, score: s.score * least }));
+    // Below every candidate: the sums are less than 1.
+    let mut before = (least, f32::INFINITY);
+    for s in others.take(k - ranked) {
+        let score = below(s.score * least, s.score, before);
+        before = (score, s.score);
+        answer.push(Scored { label: s.label, score });
+    }
 }
 
 impl System for Blend {
@@ -191,7 +205,7 @@ impl System for Blend {
         scratch: &mut dyn Any,
         out: &mut Vec<Scored>,
     ) -> Result<Option<Certificate>, QueryError> {
-        let Scratch { members, rule, sums } = scratch_of(scratch);
+        let Scratch { members, rule, rest } = scratch_of(scratch);
         let query = match row {
             Row::Sparse(row) => Query::Sparse(row),
             Row::Dense(values) => Query::Dense(values),
@@ -207,7 +221,7 @@ impl System for Blend {
         let lists = &lists[..members.len()];
         out.clear();
         self.rule.rank(&self.features, std::iter::once(lists), rule, |ranked| out.extend_from_slice(ranked));
-        finish(out, lists, ask.top_k, sums);
+        finish(out, lists, ask.top_k, rest);
         Ok(None)
     }
 
@@ -235,12 +249,12 @@ impl System for Blend {
                 let rows = part * TOGETHER..n.min((part + 1) * TOGETHER);
                 let lists = rows.map(|row| answers.iter().map(|answers| answers.row(row)).collect());
                 let lists: Vec<Vec<&[Scored]>> = lists.collect();
-                let (mut scratch, mut ranked, mut sums) = (RuleScratch::default(), Vec::new(), Vec::new());
-                let (mut out, mut rest) = (RankedBatch::new(), lists.iter());
+                let (mut scratch, mut ranked, mut rest) = <(RuleScratch, Vec<Scored>, Rest)>::default();
+                let (mut out, mut of_row) = (RankedBatch::new(), lists.iter());
                 self.rule.rank(&self.features, lists.iter().map(|lists| &lists[..]), &mut scratch, |row| {
                     row.clone_into(&mut ranked);
                     // One list of lists a ranked row.
-                    rest.next().into_iter().for_each(|lists| finish(&mut ranked, lists, ask.top_k, &mut sums));
+                    of_row.next().into_iter().for_each(|lists| finish(&mut ranked, lists, ask.top_k, &mut rest));
                     out.push_row(&ranked);
                 });
                 out
