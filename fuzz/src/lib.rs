@@ -122,6 +122,16 @@ pub fn words(bytes: &[u8]) -> Vec<u32> {
 /// A model folder of some kind. The first byte says how: configuration and arrays written anew from the input (so that hashes
 /// and offsets hold), or its files as they stand in the input. `None` where the writer refuses.
 pub fn model_folder(kind: &str, how: u8, input: &[u8]) -> Option<PathBuf> {
+    model_folder_with(kind, how, input, |_| {})
+}
+
+/// As [`model_folder`]; `add` puts more into a folder that is written anew.
+pub fn model_folder_with(
+    kind: &str,
+    how: u8,
+    input: &[u8],
+    add: impl FnOnce(&mut ContainerWriter),
+) -> Option<PathBuf> {
     if how % 2 != 0 {
         let [config, arrays] = sections(input);
         return Some(folder(kind, &[("config.json", config), ("model.safetensors", arrays)]));
@@ -134,6 +144,7 @@ pub fn model_folder(kind: &str, how: u8, input: &[u8]) -> Option<PathBuf> {
     for Block { name, dtype, shape, bytes } in blocks(&parts[1..]) {
         writer.add(name, ArrayRef { dtype, shape: &shape, bytes }).ok()?;
     }
+    add(&mut writer);
     writer.finish().expect("memory takes a small model");
     Some(path)
 }

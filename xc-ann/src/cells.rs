@@ -228,9 +228,8 @@ impl Cells {
             }
             let blocks = blocks(order[at].1);
             compared += BLOCK * blocks.len();
-            self.blocks.compare(isa, query, blocks, best, |place| {
-                Some(self.vertices[place]).filter(|&vertex| vertex != LAST)
-            });
+            self.blocks
+                .compare(isa, query, blocks, best, |place| Some(self.vertices[place]).filter(|&vertex| vertex != LAST));
         }
         compared as u64
     }

@@ -16,10 +16,10 @@ use crate::items::LAST;
 use crate::metric::Metric;
 use crate::product::{self, Asked, BLOCK, BLOCK_SIDES, Blocked, Coded, LINE};
 use rayon::prelude::*;
+use std::ops::Range;
 use xc_sparse::DenseRows;
 use xc_sparse::buffer::{Buffer, Pages};
 use xc_sparse::rows::unit_scale;
-use std::ops::Range;
 use xc_sparse::simd::{Isa, Loop, prefetch, vectorised_loop};
 
 /// Bytes that stand for 0 are this in a row of the codes.

@@ -103,8 +103,7 @@ impl Codebook {
             self.nearest(rows, scratch, |at, word| words[at] = word as u32);
             words
         };
-        let parts: Vec<Vec<u32>> =
-            rows.par_chunks(TOGETHER * self.width).map_init(Scratch::default, some).collect();
+        let parts: Vec<Vec<u32>> = rows.par_chunks(TOGETHER * self.width).map_init(Scratch::default, some).collect();
         parts.concat()
     }
 

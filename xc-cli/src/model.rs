@@ -8,7 +8,7 @@ use xc_hash::text::Featurizer;
 use xc_sparse::io::LabelNames;
 use xc_sparse::store::{Container, ContainerWriter, OpenMode, WriteError};
 use xc_train::Model;
-use xc_train::model::{self, OpenModelError, OpenOptions, UseIndex, write_pipeline};
+use xc_train::model::{self, OpenModelError, OpenOptions, TrainingRows, UseIndex, write_pipeline};
 
 /// How a model is opened.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
@@ -26,6 +26,11 @@ impl OpenArgs {
     /// Opens a model of any kind, to be searched in this way. What is left out is said.
     pub(crate) fn open(self, folder: &Path, search: &SearchArgs, context: &Context) -> Result<Model, CliError> {
         self.open_with(folder, search.repetitions(), search.index(), context)
+    }
+
+    /// Opens a model to be searched as it was saved to be.
+    pub(crate) fn open_as_saved(self, folder: &Path, context: &Context) -> Result<Model, CliError> {
+        self.open_with(folder, None, UseIndex::Fresh, context)
     }
 
     /// Opens a model that is not searched: an index of its labels is not looked at.
@@ -82,6 +87,8 @@ pub(crate) struct Extras<'a> {
     pub(crate) names: Option<&'a [String]>,
     /// How it was trained, for a person and for `inspect`.
     pub(crate) training: Option<serde_json::Value>,
+    /// The rows that it was trained on, where they are known.
+    pub(crate) rows: Option<&'a TrainingRows>,
 }
 
 /// Saves what `write` adds to a model of some kind, in one step: the folder is the old one or the
@@ -112,6 +119,9 @@ pub(crate) fn save_created(
     }
     if let Some(names) = extras.names {
         writer.labels(names).map_err(failed)?;
+    }
+    if let Some(rows) = extras.rows {
+        rows.write(&mut writer).map_err(failed)?;
     }
     write(&mut writer)?;
     writer.finish().map_err(failed)

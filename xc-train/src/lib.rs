@@ -47,6 +47,7 @@
 mod activations;
 pub mod astra;
 mod batch;
+pub mod blend;
 pub mod classifier;
 pub mod encoder;
 pub mod head;

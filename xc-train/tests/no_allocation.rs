@@ -9,6 +9,7 @@ use std::cell::Cell;
 use std::path::Path;
 use xc_sparse::{DType, Rows};
 use xc_train::Loss;
+use xc_train::blend::RuleKind;
 use xc_train::classifier;
 use xc_train::model::{Answer, Candidates, InputKind, Model, Query, QueryOptions, Scratch};
 
@@ -83,6 +84,17 @@ fn trees_of_sparse_rows_and_of_text() {
     from_two_threads(|folder| folders::tree(folder, Front::Plain, 1));
     from_two_threads(|folder| folders::tree(folder, Front::Weights, 3));
     from_two_threads(|folder| folders::tree(folder, Front::Text, 1));
+}
+
+#[test]
+fn blends_of_several_kinds() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    folders::tree(&at("tree"), Front::Plain, 1);
+    folders::mach(&at("mach"), Front::Plain);
+    for rule in RuleKind::ALL {
+        from_two_threads(|folder| folders::blend(folder, &[&at("tree"), &at("mach")], rule));
+    }
 }
 
 #[test]

@@ -51,12 +51,7 @@ pub(super) unsafe fn keys(
 /// The machine has AVX2; the query is a whole number of 4 bytes, none of them -128, and there are at most
 /// four blocks, which are whole.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn block_keys(
-    asked: Asked<'_>,
-    blocks: Blocked<'_>,
-    limit: f32,
-    keys: &mut [f32; TOGETHER],
-) -> u64 {
+pub(super) unsafe fn block_keys(asked: Asked<'_>, blocks: Blocked<'_>, limit: f32, keys: &mut [f32; TOGETHER]) -> u64 {
     let (width, n) = (asked.bytes.len(), blocks.sides.len() / BLOCK_SIDES);
     let (factor, norm) = (_mm256_set1_ps(asked.factor), _mm256_set1_ps(asked.norm));
     let (limit, mut near) = (_mm256_set1_ps(limit), 0u64);

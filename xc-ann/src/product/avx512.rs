@@ -63,12 +63,7 @@ pub(super) unsafe fn keys(
 /// The machine has AVX-512 F, BW, VL and VNNI; the query is a whole number of lines, and there are at
 /// most four blocks, which are whole.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-pub(super) unsafe fn block_keys(
-    asked: Asked<'_>,
-    blocks: Blocked<'_>,
-    limit: f32,
-    keys: &mut [f32; TOGETHER],
-) -> u64 {
+pub(super) unsafe fn block_keys(asked: Asked<'_>, blocks: Blocked<'_>, limit: f32, keys: &mut [f32; TOGETHER]) -> u64 {
     // SAFETY: the caller vouches for the machine and for so many blocks. Few blocks have some sums each, as one
     // would wait for itself.
     unsafe {
@@ -107,7 +102,8 @@ unsafe fn some_block_keys<const N: usize, const SUMS: usize>(
             }
         }
     }
-    let (shift, factor, norm) = (_mm512_set1_epi32(asked.shift), _mm512_set1_ps(asked.factor), _mm512_set1_ps(asked.norm));
+    let (shift, factor, norm) =
+        (_mm512_set1_epi32(asked.shift), _mm512_set1_ps(asked.factor), _mm512_set1_ps(asked.norm));
     let (limit, mut near) = (_mm512_set1_ps(limit), 0u64);
     for (block, of) in of.into_iter().enumerate() {
         let sum = of.into_iter().fold(_mm512_setzero_si512(), |sum, of| _mm512_add_epi32(sum, of));

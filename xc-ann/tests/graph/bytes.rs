@@ -11,17 +11,20 @@ fn print(threads: usize) -> String {
         let moved = clustered(1500, 40, 31, 1);
         let mut all = String::new();
         for metric in Metric::ALL {
-            let mut graph = Graph::build(rows.view(), &BuildParams { cells: Some(40), ..BuildParams::new(metric) }, &NoObserver).unwrap();
+            let mut graph =
+                Graph::build(rows.view(), &BuildParams { cells: Some(40), ..BuildParams::new(metric) }, &NoObserver)
+                    .unwrap();
             let answers = |graph: &Graph, rows| {
-                [SearchParams::new(10, 0.1), SearchParams::in_cells(10, 5)].map(|params| {
-                    let (found, effort) = graph.search_batch(rows, queries.view(), params, None).unwrap();
-                    format!(
-                        "{:?} {effort:?} {:?}",
-                        graph.stats(),
-                        found.iter().flatten().map(|s| (s.label, s.score.to_bits())).collect::<Vec<_>>()
-                    )
-                })
-                .concat()
+                [SearchParams::new(10, 0.1), SearchParams::in_cells(10, 5)]
+                    .map(|params| {
+                        let (found, effort) = graph.search_batch(rows, queries.view(), params, None).unwrap();
+                        format!(
+                            "{:?} {effort:?} {:?}",
+                            graph.stats(),
+                            found.iter().flatten().map(|s| (s.label, s.score.to_bits())).collect::<Vec<_>>()
+                        )
+                    })
+                    .concat()
             };
             all += &answers(&graph, rows.view());
             graph.delete(&(0..1500).step_by(7).collect::<Vec<_>>());

@@ -93,7 +93,7 @@ fn new_codes_are_searched_at_once_and_a_state_brings_a_graph_back() {
             rows.values[row as usize * 24..][..24].copy_from_slice(vector);
         }
         // All codes are compared: a few answers differ by their rounding.
-        let scan = SearchParams { k: 10, width: 16.0 };
+        let scan = SearchParams::new(10, 16.0);
         let (found, _) = graph.search_batch(rows.view(), queries.view(), scan, None).unwrap();
         let truth = exact(rows.view(), queries.view(), metric, 10);
         assert!(recall(&found, &truth) > 0.99, "{metric}");

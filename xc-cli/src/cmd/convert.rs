@@ -180,7 +180,7 @@ fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Res
     let text = args.text.params()?;
     let making = match &fixed {
         Some(f) => Making::Apply { maker: f.maker.as_ref(), n_features: f.n_features },
-        None => Making::Fit { text: &text, tfidf: args.tfidf },
+        None => Making::Fit { text: &text, tfidf: args.tfidf, hold_out: None },
     };
     let unknown = if fixed.is_some() { UnknownLabels::Append } else { UnknownLabels::Refuse };
     let labels = args.input_labels.as_deref();
@@ -316,7 +316,7 @@ fn import_model(args: &Args, format: &str, context: &Context) -> Result<(), CliE
             "--label-names: {got} names; expected one for each of {expected} labels"
         )));
     }
-    let extras = Extras { maker: None, names: names.as_ref().map(LabelNames::names), training: None };
+    let extras = Extras { maker: None, names: names.as_ref().map(LabelNames::names), training: None, rows: None };
     model::save_with(&args.destination, imported.kind, extras, |writer| imported.write(writer))?;
     context.note(format_args!("convert: {}: {}", args.destination.display(), imported.summary));
     Ok(())

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use xc_sparse::store::{Container, Mismatch, OpenMode};
 use xc_train::Model;
-use xc_train::model::{Cell, OpenModelError, Table, open_container, tables};
+use xc_train::model::{Cell, OpenModelError, Table, members, open_container, tables};
 
 /// Show what a model holds: kind, version, parameters, trees level by level,
 /// repetitions or parts, arrays and their sizes
@@ -38,7 +38,10 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let container = open_container(&args.model, OpenMode::Map).map_err(|e| open_error(&e))?;
     let found = if args.verify {
         let task = context.task("model verified", 1);
-        let found = container.verify().map_err(|e| CliError::usage(chain(&e)))?;
+        let mut found = container.verify().map_err(|e| CliError::usage(chain(&e)))?;
+        for member in members(&container).map_err(|e| open_error(&e))? {
+            found.extend(member.verify().map_err(|e| CliError::usage(chain(&e)))?);
+        }
         task.advance(1);
         Some(found)
     } else {

@@ -7,7 +7,7 @@ use serde_json::json;
 use std::path::PathBuf;
 use xc_sparse::io::{NameColumn, read_label_names};
 use xc_sparse::store::ContainerWriter;
-use xc_train::model::{MergeError, Merged, merge, read_pipeline, trained_alike};
+use xc_train::model::{MergeError, Merged, TrainingRows, merge, read_pipeline, trained_alike};
 
 /// Put repetitions of MACH models that were trained apart into one model
 ///
@@ -44,6 +44,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     // A part that lacks a file is no part to merge.
     let parts = args.parts.iter().map(|path| model::open_container(path)).collect::<Result<Vec<_>, _>>()?;
     let trained = parts.iter().map(|part| trained_alike(part, &parts[0])).collect::<Vec<_>>();
+    let rows = parts.iter().map(TrainingRows::read).collect::<Result<Option<Vec<_>>, _>>();
+    let rows = rows.map_err(|e| CliError::usage(chain(&e)))?;
     let merged = merge(parts).map_err(|e| refused(&e))?;
     for (path, _) in args.parts.iter().zip(trained).filter(|(_, alike)| !alike) {
         context.warn(format_args!(
@@ -59,7 +61,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let first = merged.first();
     let maker = read_pipeline(first).map_err(|e| CliError::usage(chain(&e)))?;
     let training = first.parameters().get("training").cloned();
-    let extras = Extras { maker: maker.as_ref(), names: names.as_deref(), training };
+    // Where one part does not know its rows, the whole does not either.
+    let rows = rows.map(|rows| TrainingRows::union(&rows, n_labels));
+    let extras = Extras { maker: maker.as_ref(), names: names.as_deref(), training, rows: rows.as_ref() };
     let numbers = merged.numbers();
     let task = context.task("repetitions merged", numbers.len() as u64);
     model::save_created(

@@ -1,6 +1,7 @@
 //! One file a subcommand: its clap `Args` and its `run(&Args, &Context) -> Result<(), CliError>`.
 
 mod bench;
+mod blend;
 mod completions;
 mod convert;
 mod evaluate;
@@ -26,6 +27,7 @@ pub(crate) enum Command {
     Index(index::Args),
     Inspect(inspect::Args),
     Merge(merge::Args),
+    Blend(Box<blend::Args>),
     Convert(Box<convert::Args>),
     Bench(Box<bench::Args>),
     Completions(completions::Args),
@@ -40,6 +42,7 @@ impl Command {
             Self::Index(args) => index::run(args, context),
             Self::Inspect(args) => inspect::run(args, context),
             Self::Merge(args) => merge::run(args, context),
+            Self::Blend(args) => blend::run(args, context),
             Self::Train(args) => train::run(args, context),
             Self::Predict(args) => predict::run(args, context),
             Self::Bench(args) => bench::run(args, context),

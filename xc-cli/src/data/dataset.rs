@@ -1,8 +1,11 @@
 //! Instances with labels in memory, whatever they were read from.
 
+use crate::error::CliError;
+use std::path::Path;
 use xc_hash::text::Featurizer;
 use xc_sparse::io::Vectors;
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
+use xc_train::model::{HoldOut, TrainingRows};
 use xc_train::{DenseRows, Features};
 
 /// Features of all instances of a file.
@@ -21,15 +24,45 @@ pub(crate) struct Dataset {
     pub(crate) names: Option<Vec<String>>,
     /// How the features were made, when they were not simply read.
     pub(crate) maker: Option<Featurizer>,
+    /// What each instance is known by, whatever is made of it.
+    pub(crate) hashes: Vec<u64>,
 }
 
 /// What is learned from, and what else is watched.
 pub(crate) struct Datasets {
+    /// All instances of the training file.
     pub(crate) train: Dataset,
     pub(crate) validation: Option<Dataset>,
     /// The training instance that is the text of label 0, those of the others behind it, where texts of
     /// labels are learned from.
     pub(crate) label_texts: Option<usize>,
+    /// Which instances of the training file are held out, where some are.
+    pub(crate) split: Option<Split>,
+}
+
+/// Instances of one file in two parts, by number.
+pub(crate) struct Split {
+    pub(crate) kept: Vec<u32>,
+    pub(crate) held_out: Vec<u32>,
+}
+
+impl Split {
+    /// Parts the instances of the training file at `path`.
+    ///
+    /// # Errors
+    /// A part without an instance.
+    pub(crate) fn new(path: &Path, train: &Dataset, hold_out: HoldOut) -> Result<Self, CliError> {
+        let (kept, held_out) = hold_out.split(&train.hashes);
+        if kept.is_empty() || held_out.is_empty() {
+            let (share, name, all) = (hold_out.share, path.display(), train.len());
+            let which = if kept.is_empty() { "all" } else { "none" };
+            return Err(CliError::usage(format_args!(
+                "--validation-fraction {share}: {which} of the {all} instances of {name} would be held out; a share \
+                 that parts them is expected"
+            )));
+        }
+        Ok(Self { kept, held_out })
+    }
 }
 
 impl Dataset {
@@ -73,6 +106,20 @@ impl Dataset {
         }
     }
 
+    /// The instances with these numbers, of sparse features.
+    ///
+    /// # Panics
+    /// If they are vectors.
+    pub(crate) fn select(&self, rows: &[u32]) -> Self {
+        Self {
+            features: FeatureRows::Sparse(Rows::new(self.sparse().view()).select(rows)),
+            labels: self.labels.select(rows),
+            names: self.names.clone(),
+            maker: self.maker.clone(),
+            hashes: rows.iter().map(|&row| self.hashes[row as usize]).collect(),
+        }
+    }
+
     /// Bytes of features and labels in memory.
     pub(crate) fn n_bytes(&self) -> u64 {
         let features = match &self.features {
@@ -93,6 +140,24 @@ impl Dataset {
 }
 
 impl Datasets {
+    /// What the model keeps of the instances that it learns from.
+    pub(crate) fn training_rows(&self) -> TrainingRows {
+        let (all, none) = ((0..self.train.hashes.len() as u32).collect(), Vec::new());
+        let whole = Split { kept: all, held_out: none };
+        let Split { kept, held_out } = self.split.as_ref().unwrap_or(&whole);
+        TrainingRows::new(&self.train.hashes, &self.train.labels, kept, held_out.clone())
+    }
+
+    /// The instances to learn from alone; those held out judge them unless others do.
+    ///
+    /// # Panics
+    /// If they are vectors.
+    pub(crate) fn parted(self) -> Self {
+        let Some(Split { kept, held_out }) = &self.split else { return self };
+        let validation = self.validation.unwrap_or_else(|| self.train.select(held_out));
+        Self { train: self.train.select(kept), validation: Some(validation), split: None, label_texts: None }
+    }
+
     /// Bytes of features and labels in memory.
     pub(crate) fn n_bytes(&self) -> u64 {
         self.train.n_bytes() + self.validation.as_ref().map_or(0, Dataset::n_bytes)

@@ -9,7 +9,7 @@ mod text;
 mod training;
 mod vectors;
 
-pub(crate) use dataset::{Dataset, Datasets, FeatureRows};
+pub(crate) use dataset::{Dataset, Datasets, FeatureRows, Split};
 pub(crate) use input::InputArgs;
 pub(crate) use label_rows::add_label_rows;
 pub(crate) use labels::{label_format, read_label_set, read_numbers, read_rows};

@@ -9,6 +9,7 @@ use xc_sparse::io::{
 };
 use xc_sparse::{CsrMatrix, DenseMatrix, Rows};
 use xc_train::Model;
+use xc_train::model::training_rows::{hash_dense, hash_sparse, hash_text};
 use xc_train::model::{self, InputKind, Query};
 
 /// A stream of queries for one model.
@@ -42,6 +43,37 @@ impl QueryRows {
             Self::Texts(texts) => texts.len(),
             Self::Sparse(matrix) => matrix.rows(),
             Self::Dense(matrix) => matrix.rows,
+        }
+    }
+
+    /// What each is known by, whatever a model makes of it.
+    pub(crate) fn hashes(&self) -> Vec<u64> {
+        match self {
+            Self::Texts(texts) => texts.iter().map(|text| hash_text(text)).collect(),
+            Self::Sparse(matrix) => {
+                let rows = Rows::new(matrix.view());
+                (0..rows.len()).map(|row| hash_sparse(rows.row(row))).collect()
+            }
+            Self::Dense(matrix) => matrix.view().iter().map(hash_dense).collect(),
+        }
+    }
+
+    /// Keeps those that `kept` says, one by one.
+    pub(crate) fn retain(&mut self, kept: &[bool]) {
+        let mut which = kept.iter();
+        match self {
+            Self::Texts(texts) => texts.retain(|_| which.next().is_some_and(|&kept| kept)),
+            Self::Sparse(matrix) => {
+                let rows: Vec<u32> = (0..).zip(which).filter(|(_, kept)| **kept).map(|(row, _)| row).collect();
+                *matrix = Rows::new(matrix.view()).select(&rows);
+            }
+            Self::Dense(matrix) => {
+                let rows = matrix.view();
+                let rows = rows.iter().zip(which).filter(|(_, kept)| **kept).map(|(row, _)| row);
+                let values: Vec<f32> = rows.flatten().copied().collect();
+                matrix.rows = kept.iter().filter(|kept| **kept).count();
+                matrix.values = values;
+            }
         }
     }
 

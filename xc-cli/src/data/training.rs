@@ -4,6 +4,7 @@ use super::{Dataset, FeatureRows, InputArgs};
 use crate::context::Context;
 use crate::error::{CliError, chain};
 use crate::interrupt;
+use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 use xc_hash::text::{Featurizer, FitPipelineError, FitStreamError, Pipeline, PipelineParams, RowWeights, Weighting};
@@ -11,12 +12,15 @@ use xc_sparse::io::{
     Format, LabelCollector, LabelNames, NameColumn, ReadError, ReadErrorKind, ReadOptions, UnknownLabels, holds_text,
     open_text, read_dataset, read_label_names, read_labels,
 };
-use xc_sparse::{CsrMatrix, LabelRows};
+use xc_sparse::{CsrMatrix, LabelRows, Rows};
+use xc_train::model::HoldOut;
+use xc_train::model::training_rows::{hash_sparse, hash_text};
 
 /// How features are to be made.
 pub(crate) enum Making<'a> {
     /// Learn it from this file: a text pipeline for text; tf-idf weights for features when `tfidf`.
-    Fit { text: &'a PipelineParams, tfidf: bool },
+    /// Instances that are held out are made into features, and nothing is learned of them.
+    Fit { text: &'a PipelineParams, tfidf: bool, hold_out: Option<HoldOut> },
     /// As it was learned before; `None` means features are used as they are.
     Apply { maker: Option<&'a Featurizer>, n_features: usize },
 }
@@ -32,10 +36,11 @@ pub(crate) fn read_training(
     input: &InputArgs,
     text: &PipelineParams,
     tfidf: bool,
+    hold_out: Option<HoldOut>,
     context: &Context,
 ) -> Result<Dataset, CliError> {
     let names = label_names.map(|path| read_label_names(path, NameColumn::First)).transpose()?;
-    let making = Making::Fit { text, tfidf };
+    let making = Making::Fit { text, tfidf, hold_out };
     let data = read_labelled(path, labels, names.as_ref(), UnknownLabels::Refuse, input, making, context)?;
     let name = path.display();
     if data.len() == 0 {
@@ -90,9 +95,9 @@ pub(crate) fn read_labelled(
         data.labels = lists.labels;
         data.names = lists.label_names;
     }
-    let Dataset { features, labels, names: found, maker } = data;
+    let Dataset { features, labels, names: found, maker, hashes } = data;
     let (labels, names) = with_names(path, labels, found, names, unknown)?;
-    Ok(Dataset { features, labels, names, maker })
+    Ok(Dataset { features, labels, names, maker, hashes })
 }
 
 /// Labels of a file, and a name for each where names were given or found.
@@ -130,9 +135,13 @@ fn read_feature_rows(
     let data = read_dataset(path, &options)?;
     let mut features = data.features;
     let wrong = |e: xc_hash::text::WeightRowsError| CliError::input(path, &e);
+    let rows = Rows::new(features.view());
+    let hashes: Vec<u64> = (0..rows.len()).into_par_iter().map(|row| hash_sparse(rows.row(row))).collect();
     let maker = match making {
-        Making::Fit { tfidf: true, .. } => {
-            let weights = RowWeights::fit(Weighting::default(), features.view()).map_err(wrong)?;
+        Making::Fit { tfidf: true, hold_out, .. } => {
+            let kept = hold_out.map(|hold_out| rows.select(&hold_out.split(&hashes).0));
+            let learned = kept.as_ref().map_or(features.view(), |kept| kept.view());
+            let weights = RowWeights::fit(Weighting::default(), learned).map_err(wrong)?;
             weights.apply(&mut features).map_err(wrong)?;
             Some(Featurizer::Rows(weights))
         }
@@ -149,7 +158,7 @@ fn read_feature_rows(
         }
     };
     let labels = if with_labels { data.labels } else { no_labels(features.rows()) };
-    Ok(Dataset { features: FeatureRows::Sparse(features), labels, names: data.label_names, maker })
+    Ok(Dataset { features: FeatureRows::Sparse(features), labels, names: data.label_names, maker, hashes })
 }
 
 fn no_labels(n_instances: usize) -> LabelRows {
@@ -168,13 +177,15 @@ fn read_text_rows(
 ) -> Result<Dataset, CliError> {
     let fitted;
     let pipeline = match making {
-        Making::Fit { text, .. } => {
+        Making::Fit { text, hold_out, .. } => {
             // What is set aside may be twice what the terms fill, and twice that while threads'
             // counts are added up.
             let term_bytes = context.max_memory.map_or(usize::MAX, |limit| (limit / 4) as usize);
             let fit = Pipeline::fit_stream_within(text.clone(), term_bytes, |sink| -> Result<(), ReadError> {
                 for block in open_text(path, options)? {
-                    let texts: Vec<String> = block?.instances.into_iter().map(|i| i.text).collect();
+                    let texts = block?.instances.into_iter().map(|i| i.text);
+                    let learned = |text: &String| hold_out.is_none_or(|hold_out| !hold_out.takes(hash_text(text)));
+                    let texts: Vec<String> = texts.filter(learned).collect();
                     sink.add(&texts);
                 }
                 Ok(())
@@ -201,11 +212,13 @@ fn read_text_rows(
         None => LabelCollector::new(),
     };
     let (mut indptr, mut indices, mut values) = (vec![0usize], Vec::new(), Vec::new());
+    let mut hashes = Vec::new();
     for block in open_text(path, options)? {
         context.check_interrupt()?;
         let block = block?;
         let texts: Vec<&str> = block.instances.iter().map(|i| &*i.text).collect();
         let rows = pipeline.transform_batch(&texts);
+        hashes.extend(texts.iter().map(|text| hash_text(text)));
         let base = indices.len();
         indptr.extend(rows.indptr().raw_storage()[1..].iter().map(|end| base + end));
         indices.extend_from_slice(rows.indices());
@@ -222,7 +235,7 @@ fn read_text_rows(
         Making::Fit { .. } => Some(Featurizer::Text(pipeline.clone())),
         Making::Apply { .. } => None,
     };
-    Ok(Dataset { features: FeatureRows::Sparse(features), labels: found.labels, names: found.names, maker })
+    Ok(Dataset { features: FeatureRows::Sparse(features), labels: found.labels, names: found.names, maker, hashes })
 }
 
 impl From<ReadError> for CliError {

@@ -3,9 +3,12 @@
 use super::{Dataset, FeatureRows, InputArgs, label_format, with_names};
 use crate::context::Context;
 use crate::error::CliError;
+use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 use xc_sparse::io::{Format, LabelNames, UnknownLabels, Vectors, read_labels};
+use xc_train::DenseRows;
+use xc_train::model::training_rows::hash_dense;
 
 /// Where vectors are, and the labels that belong to them.
 pub(crate) struct VectorSource<'a> {
@@ -86,6 +89,8 @@ pub(crate) fn read_vectors(
     }
     context.check_interrupt()?;
     vectors.check(0..vectors.rows())?;
+    let rows = DenseRows::new(vectors.values(), vectors.columns());
+    let hashes = (0..vectors.rows()).into_par_iter().map(|row| hash_dense(rows.row(row))).collect();
     let (labels, names) = with_names(source.labels, lists.labels, lists.label_names, known.names, known.unknown)?;
-    Ok(Dataset { features: FeatureRows::Vectors(vectors), labels, names, maker: None })
+    Ok(Dataset { features: FeatureRows::Vectors(vectors), labels, names, maker: None, hashes })
 }

@@ -141,6 +141,21 @@ impl<'a> Rows<'a> {
         let range = self.indptr[i] - base..self.indptr[i + 1] - base;
         SparseRow { indices: &self.indices[range.clone()], values: &self.values[range] }
     }
+
+    /// A matrix of the instances with these numbers, in this order.
+    ///
+    /// # Panics
+    /// If there is no such instance.
+    pub fn select(&self, rows: &[u32]) -> CsrMatrix {
+        let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        for &row in rows {
+            let row = self.row(row as usize);
+            indices.extend_from_slice(row.indices);
+            values.extend_from_slice(row.values);
+            indptr.push(indices.len());
+        }
+        CsrMatrix::new((rows.len(), self.n_features), indptr, indices, values)
+    }
 }
 
 /// Instances with features and labels, and the labels' names where the source gave some.

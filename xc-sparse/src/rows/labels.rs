@@ -141,6 +141,29 @@ impl LabelRows {
         LabelRows { indptr, labels, n_labels: self.len() }
     }
 
+    /// The lists of the instances with these numbers, in this order.
+    ///
+    /// # Panics
+    /// If there is no such instance.
+    pub fn select(&self, rows: &[u32]) -> LabelRows {
+        let (mut indptr, mut labels) = (vec![0], Vec::new());
+        for &row in rows {
+            labels.extend_from_slice(self.row(row as usize));
+            indptr.push(labels.len());
+        }
+        LabelRows { indptr, labels, n_labels: self.n_labels }
+    }
+
+    /// The lists without the labels from `n_labels` on.
+    pub fn within(&self, n_labels: usize) -> LabelRows {
+        let (mut indptr, mut labels) = (vec![0], Vec::with_capacity(self.nnz()));
+        for row in self.iter() {
+            labels.extend_from_slice(&row[..row.partition_point(|&label| (label as usize) < n_labels)]);
+            indptr.push(labels.len());
+        }
+        LabelRows { indptr, labels, n_labels }
+    }
+
     /// The same lists where `n_labels` is at least as large as before.
     ///
     /// # Panics

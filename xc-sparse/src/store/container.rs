@@ -178,6 +178,12 @@ impl Container {
         self.config.format_version
     }
 
+    /// Hash of the configuration, which names the hash of every array: two folders with the same one
+    /// hold the same model.
+    pub fn config_hash(&self) -> &str {
+        &self.config_hash.got
+    }
+
     /// All parameters.
     pub fn parameters(&self) -> &Map<String, Value> {
         &self.config.parameters

@@ -20,6 +20,12 @@ pub enum WriteError {
     /// The system refused (disk full, no permission, ...).
     #[error(transparent)]
     Io(#[from] WriteFileError),
+    /// A model that was to be put inside another is not the one that was opened.
+    #[error("{}: replaced since it was opened", path.display())]
+    Replaced {
+        /// Its folder.
+        path: PathBuf,
+    },
     /// The array name cannot be used.
     #[error("array name {name:?}: {why}")]
     Name {

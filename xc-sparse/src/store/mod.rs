@@ -8,6 +8,7 @@
 //!   MODEL/model.safetensors       arrays handed over whole, each at a multiple of 64 bytes in the file
 //!   MODEL/model-NAME.safetensors  an array whose length was unknown while it was written
 //!   MODEL/labels.txt              one name a line, when labels have names
+//!   MODEL/member-N/               a model inside, whole
 //! ```
 //!
 //! ```
@@ -47,7 +48,7 @@ pub use checkpoint::{Checkpoint, CheckpointError, CheckpointFolder, CheckpointKe
 pub use config::{ArrayEntry, FORMAT_VERSION};
 pub use container::{Advice, Container, OpenMode};
 pub use error::{OpenError, WriteError};
-pub use replace::PART_FOLDER;
+pub use replace::{PART_FOLDER, member_folder};
 pub use verify::{Damage, Mismatch};
 #[cfg(feature = "io")]
 pub(crate) use view::map_elements;

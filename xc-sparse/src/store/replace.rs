@@ -3,11 +3,25 @@
 use super::config::{CONFIG_FILE, LABELS_FILE, is_ours};
 use super::error::WriteError;
 use crate::atomic::failed;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// A folder of ours that may stand in the folder of a model: an index of its labels.
 pub const PART_FOLDER: &str = "index";
+
+/// What the names of the models in the folder of a model begin with; a number follows.
+const MEMBER_FOLDER: &str = "member-";
+
+/// Name of the folder of member `number`.
+pub fn member_folder(number: usize) -> String {
+    format!("{MEMBER_FOLDER}{number}")
+}
+
+/// Whether a folder is called as those of members are.
+fn is_member_name(name: &str) -> bool {
+    name.strip_prefix(MEMBER_FOLDER).is_some_and(|number| number.parse().is_ok_and(|n| member_folder(n) == name))
+}
 
 /// Gives a folder that is being built the part that the one in its place has, by links where the file
 /// system can: a part outlives the model that it was made for. A model is not lost because its part cannot
@@ -20,14 +34,29 @@ pub(super) fn keep_part(of: &Path, building: &Path) {
     }
 }
 
+/// Makes a folder that holds the files of a model, and of its part if it has one: by links where the
+/// file system can.
+pub(super) fn link_model(from: &Path, to: &Path) -> io::Result<()> {
+    link_files(from, to)?;
+    let part = from.join(PART_FOLDER);
+    if is_part(&part) { link_files(&part, &to.join(PART_FOLDER)) } else { Ok(()) }
+}
+
 fn link_files(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::create_dir(to)?;
     for entry in std::fs::read_dir(from)? {
         let name = entry?.file_name();
         let (from, to) = (from.join(&name), to.join(&name));
-        std::fs::hard_link(&from, &to).or_else(|_| std::fs::copy(&from, &to).map(|_| ()))?;
+        if from.is_file() {
+            std::fs::hard_link(&from, &to).or_else(|_| copy(&from, &to))?;
+        }
     }
     Ok(())
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    std::fs::copy(from, to)?;
+    File::open(to)?.sync_all()
 }
 
 /// What stands at the destination.
@@ -59,15 +88,29 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf, WriteError> {
 
 /// Looks at the destination and refuses to touch anything but a model of ours.
 pub(super) fn inspect(path: &Path) -> Result<Standing, WriteError> {
-    inspect_folder(path, true)
+    inspect_folder(path, Inside::Members)
 }
 
 /// Whether a folder holds a part and nothing else.
 fn is_part(path: &Path) -> bool {
-    matches!(inspect_folder(path, false), Ok(Standing::Model))
+    matches!(inspect_folder(path, Inside::Nothing), Ok(Standing::Model))
 }
 
-fn inspect_folder(path: &Path, may_have_part: bool) -> Result<Standing, WriteError> {
+/// Whether a folder holds a member of a model and nothing else.
+fn is_member(path: &Path) -> bool {
+    matches!(inspect_folder(path, Inside::Part), Ok(Standing::Model))
+}
+
+/// Which folders may stand in one of ours.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Inside {
+    Nothing,
+    Part,
+    /// And a part.
+    Members,
+}
+
+fn inspect_folder(path: &Path, inside: Inside) -> Result<Standing, WriteError> {
     let occupied = |why: String| Err(WriteError::Occupied { path: path.to_owned(), why });
     let entries = match std::fs::read_dir(path) {
         Ok(entries) => entries,
@@ -81,8 +124,10 @@ fn inspect_folder(path: &Path, may_have_part: bool) -> Result<Standing, WriteErr
         let entry = entry.map_err(failed(path, "list the destination"))?;
         is_empty = false;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let is_part = || may_have_part && name == PART_FOLDER && is_part(&entry.path());
-        if !is_model_file(&name) && name != CONFIG_FILE && name != LABELS_FILE && !is_part() {
+        let path = entry.path();
+        let is_part = || inside >= Inside::Part && name == PART_FOLDER && is_part(&path);
+        let is_member = || inside == Inside::Members && is_member_name(&name) && is_member(&path);
+        if !is_model_file(&name) && name != CONFIG_FILE && name != LABELS_FILE && !is_part() && !is_member() {
             foreign = Some(name);
         }
     }
@@ -102,4 +147,60 @@ fn inspect_folder(path: &Path, may_have_part: bool) -> Result<Standing, WriteErr
 pub(super) fn is_model_file(name: &str) -> bool {
     let is_plain = |c: char| !c.is_control() && c != '/' && c != '\\';
     name.starts_with("model") && name.ends_with(".safetensors") && name.chars().all(is_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Container, ContainerWriter, OpenMode};
+
+    fn save(path: &Path, seed: u32) {
+        let mut writer = ContainerWriter::create(path, "tree").unwrap();
+        writer.add_slice("a", &[seed]).unwrap();
+        writer.finish().unwrap();
+    }
+
+    #[test]
+    fn a_model_with_members_is_replaced_as_a_whole_and_members_are_models() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, all] = ["one", "all"].map(|name| folder.path().join(name));
+        save(&one, 1);
+        save(&one.join(PART_FOLDER), 2);
+        let build = |n: usize| {
+            let member = Container::open(&one, OpenMode::Map).unwrap();
+            let mut writer = ContainerWriter::create(&all, "blend").unwrap();
+            (0..n).for_each(|number| writer.add_member(number, &member).unwrap());
+            writer.finish().unwrap();
+        };
+        build(2);
+        let inside = |number: usize| all.join(member_folder(number));
+        for number in 0..2 {
+            assert!(Container::open(&inside(number).join(PART_FOLDER), OpenMode::Map).is_ok());
+            assert_eq!(&*Container::open(&inside(number), OpenMode::Map).unwrap().array::<u32>("a").unwrap(), &[1]);
+        }
+        build(1);
+        assert!(inside(0).is_dir() && !inside(1).exists());
+
+        // Another file in a member is not ours to remove.
+        std::fs::write(inside(0).join("notes"), "mine").unwrap();
+        let refused = ContainerWriter::check(&all).unwrap_err().to_string();
+        assert!(refused.contains("also holds \"member-0\""), "{refused}");
+        std::fs::remove_file(inside(0).join("notes")).unwrap();
+        std::fs::rename(inside(0), all.join("member-00")).unwrap();
+        assert!(ContainerWriter::check(&all).is_err());
+    }
+
+    #[test]
+    fn a_member_that_was_replaced_meanwhile_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, all] = ["one", "all"].map(|name| folder.path().join(name));
+        save(&one, 1);
+        let member = Container::open(&one, OpenMode::Map).unwrap();
+        save(&one, 2);
+        let mut writer = ContainerWriter::create(&all, "blend").unwrap();
+        let refused = writer.add_member(0, &member).unwrap_err();
+        assert_eq!(refused.to_string(), format!("{}: replaced since it was opened", one.display()));
+        drop(writer);
+        assert!(!all.exists());
+    }
 }

@@ -1,9 +1,9 @@
 //! Saving a model folder.
 
-use super::WriteError;
 use super::config::{ArrayEntry, CONFIG_FILE, Config, LABELS_FILE, LabelsEntry, hex};
 use super::header::{HeaderText, MAX_NAME_BYTES, MAX_RANK, PAD_PREFIX, SHARED_RESERVE, STREAM_RESERVE, gap};
 use super::replace;
+use super::{Container, WriteError};
 use crate::atomic::{OutputFolder, WriteFileError, failed, parent_of};
 use crate::dtype::{DType, Element};
 use serde_json::Value;
@@ -156,6 +156,18 @@ impl ContainerWriter {
         let entry = ArrayEntry { file, dtype: array.dtype, shape: array.shape.to_vec(), xxh3 };
         lock(&self.registry).insert(name.to_owned(), Some(entry));
         Ok(())
+    }
+
+    /// Puts a model inside as member `number`: its files are linked where the file system can, else
+    /// copied. What `model` was opened from has to be what stands there now.
+    ///
+    /// # Errors
+    /// The model was replaced since it was opened; the system refuses.
+    pub fn add_member(&mut self, number: usize, model: &Container) -> Result<(), WriteError> {
+        let path = self.building.path().join(replace::member_folder(number));
+        replace::link_model(model.folder(), &path).map_err(failed(&path, "link a model into it"))?;
+        let linked = Config::read(&path).is_ok_and(|(_, hash)| hash.got == model.config_hash());
+        if linked { Ok(()) } else { Err(WriteError::Replaced { path: model.folder().to_owned() }) }
     }
 
     /// Puts the arrays that are added from here on into a file of their own,

@@ -1,7 +1,7 @@
 //! Classifiers behind the front door.
 
 use super::index::take_index;
-use super::query::{CELLS, Candidates, QueryError, WIDTH};
+use super::query::{self, CELLS, Candidates, QueryError, WIDTH};
 use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, scratch_of};
 use super::{OpenModelError, OpenOptions};
 use crate::classifier::{Classifier, InputKind, Only, PredictError, PredictScratch, QueryRow, preset};
@@ -24,8 +24,11 @@ pub(super) fn kinds() -> impl Iterator<Item = Kind> {
 
 fn open(container: Container, options: &OpenOptions, check: Check) -> Result<Opened, OpenModelError> {
     let mut model = Classifier::of(&container, check == Check::Structure).map_err(OpenModelError::system)?;
-    let takes_vectors = model.params().encoder.input == InputKind::Dense;
-    let shape = Shape { takes_vectors, ..Shape::new::<PredictScratch>(model.n_features(), model.n_labels()) };
+    let takes = match model.params().encoder.input {
+        InputKind::Dense => query::InputKind::Dense,
+        InputKind::Sparse => query::InputKind::Sparse,
+    };
+    let shape = Shape { takes, ..Shape::new::<PredictScratch>(model.n_features(), model.n_labels()) };
     let warning = take_index(&mut model, &container, options);
     let warnings = warning.into_iter().map(|warning| Box::new(warning) as _).collect();
     Ok(Opened { system: Box::new(model), shape, container, warnings })
@@ -93,6 +96,7 @@ impl System for Classifier {
         let row = match row {
             Row::Sparse(row) => QueryRow::Sparse(row),
             Row::Dense(values) => QueryRow::Dense(values),
+            Row::Text(_) => panic!("a text for a model of features"),
         };
         let only = only(self, ask)?;
         self.predict_one(row, ask.top_k, only, scratch_of(scratch), out).map_err(|e| failed(e).1)?;

@@ -1,6 +1,6 @@
 //! The index over a model's labels, in the model's folder.
 
-use super::query::Queries;
+use super::query::{InputKind, Queries};
 use super::{BatchError, Model, OpenOptions, UseIndex};
 use crate::Features;
 use crate::classifier::{Classifier, LabelIndex, LabelIndexError};
@@ -136,7 +136,7 @@ impl Model {
     ) -> Result<T, IndexError> {
         match queries {
             None => work(None),
-            Some(Queries::Dense(rows)) if self.shape.takes_vectors => {
+            Some(Queries::Dense(rows)) if self.shape.takes == InputKind::Dense => {
                 super::check_batch(super::Batch::Dense(rows))?;
                 work(Some(Features::Dense(rows)))
             }

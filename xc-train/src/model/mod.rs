@@ -13,6 +13,7 @@
 //! # When not to use it
 //! To train, merge or take a model apart: its kind has a module or crate of its own.
 
+mod blend;
 mod classifier;
 #[cfg(feature = "convert")]
 mod convert;
@@ -25,8 +26,12 @@ mod query;
 mod scratch;
 mod skipgram;
 mod system;
+pub mod training_rows;
 mod tree;
 
+#[cfg(feature = "train")]
+pub use blend::write_blend;
+pub use blend::{MAX_MEMBERS, MembersError, members};
 #[cfg(feature = "convert")]
 pub use convert::{ConvertError, ImportOptions, Imported, foreign_formats, import};
 pub use index::{IndexError, IndexWarning};
@@ -38,12 +43,14 @@ pub use query::{
 };
 pub use scratch::Scratch;
 pub use system::{Cell, Description, Table};
+pub use training_rows::{HoldOut, TrainingRows, TrainingRowsError};
 pub use xc_tree::text::{PIPELINE_PREFIX, StoredPipelineError, read_pipeline, write_pipeline};
 
 use query::{check_labels, check_row, check_values};
 use scratch::{Buffers, Lists, Making};
 use std::any::Any;
 use std::error::Error;
+use std::path::Path;
 use system::{Ask, Batch, Kind, Row, Shape, System};
 use xc_hash::text::Featurizer;
 use xc_sparse::chunked::Touched;
@@ -54,7 +61,7 @@ use xc_sparse::{CsrMatrix, Rows, SparseRow};
 /// Every kind of model that opens. A further kind of classifier is a preset in the list of those,
 /// any other an adapter in a file of its own and an entry here.
 fn kinds() -> impl Iterator<Item = Kind> {
-    [tree::TREE].into_iter().chain(classifier::kinds()).chain([mach::MACH, skipgram::SKIPGRAM])
+    [tree::TREE].into_iter().chain(classifier::kinds()).chain([mach::MACH, skipgram::SKIPGRAM, blend::BLEND])
 }
 
 /// A trained model of any kind.
@@ -76,7 +83,7 @@ impl Model {
             takes: self.takes(),
             n_features: self.shape.n_features,
             n_labels: self.shape.n_labels,
-            n_bytes: self.container.n_bytes(),
+            n_bytes: self.container.n_bytes() + self.as_kind().map_or(0, blend::Blend::n_bytes),
             batch_size: self.shape.batch_size,
             shares_queries: self.shape.shares_queries,
         }
@@ -85,8 +92,7 @@ impl Model {
     fn takes(&self) -> InputKind {
         match &self.maker {
             Some(Featurizer::Text(_)) => InputKind::Text,
-            _ if self.shape.takes_vectors => InputKind::Dense,
-            _ => InputKind::Sparse,
+            _ => self.shape.takes,
         }
     }
 
@@ -107,6 +113,19 @@ impl Model {
     /// What was left out when the model was opened, and why: repetitions that are damaged.
     pub fn warnings(&self) -> impl ExactSizeIterator<Item = &(dyn Error + Send + Sync + 'static)> {
         self.warnings.iter().map(|warning| &**warning)
+    }
+
+    /// The rows that it was trained on, where its folder says so. *Cost*: reads them at each call.
+    ///
+    /// # Errors
+    /// The arrays are damaged.
+    pub fn training_rows(&self) -> Result<Option<TrainingRows>, TrainingRowsError> {
+        TrainingRows::read(&self.container)
+    }
+
+    /// The folder that it was opened from.
+    pub fn folder(&self) -> &Path {
+        self.container.folder()
     }
 
     /// The pipeline that makes features; `None` when they are used as they come.
@@ -194,15 +213,16 @@ impl Model {
             }
             (Queries::Sparse(rows), None) | (Queries::Made(rows), _) => {
                 let expected = self.shape.n_features;
-                if self.shape.takes_vectors {
-                    return Err(of_all(QueryError::Input { got: InputKind::Sparse, expected: InputKind::Dense }));
+                if self.shape.takes != InputKind::Sparse {
+                    return Err(of_all(QueryError::Input { got: InputKind::Sparse, expected: self.shape.takes }));
                 }
                 if rows.cols() != expected {
                     return Err(of_all(QueryError::Width { got: rows.cols(), expected, dense: false }));
                 }
                 Batch::Sparse(rows)
             }
-            (Queries::Dense(rows), _) if self.shape.takes_vectors => {
+            (Queries::Text(texts), None) if self.shape.takes == InputKind::Text => Batch::Text(texts),
+            (Queries::Dense(rows), _) if self.shape.takes == InputKind::Dense => {
                 let (got, expected) = (rows.width(), self.shape.n_features);
                 if got != expected {
                     return Err(of_all(QueryError::Width { got, expected, dense: true }));
@@ -272,7 +292,7 @@ impl Model {
                 }
                 Ok(CsrMatrix::new((texts.len(), pipeline.n_features()), indptr, indices, values))
             }
-            (Queries::Sparse(rows), None) if !self.shape.takes_vectors => Ok(rows.to_owned()),
+            (Queries::Sparse(rows), None) if self.shape.takes == InputKind::Sparse => Ok(rows.to_owned()),
             (Queries::Sparse(rows), Some(Featurizer::Rows(weights))) => {
                 if rows.cols() != self.shape.n_features {
                     let (got, expected) = (rows.cols(), self.shape.n_features);
@@ -310,7 +330,7 @@ impl Model {
         let ask = self.ask(options, 1, lists)?;
         let can = match self.row(query, making)? {
             Row::Sparse(row) => self.system.touched(row, &ask, &mut **system, touched),
-            Row::Dense(_) => false,
+            Row::Dense(_) | Row::Text(_) => false,
         };
         scratch.put(buffers);
         Ok(can)
@@ -330,7 +350,9 @@ impl Model {
         if options.search.beam == Some(0) {
             return Err(QueryError::Beam);
         }
-        if let Some(width) = options.search.reach.map(|reach| reach.width).filter(|width| width.is_nan() || *width <= -1.0) {
+        if let Some(width) =
+            options.search.reach.map(|reach| reach.width).filter(|width| width.is_nan() || *width <= -1.0)
+        {
             return Err(QueryError::SearchWidth { width });
         }
         if options.min_score.is_some_and(f32::is_nan) {
@@ -373,12 +395,13 @@ impl Model {
                 let (indices, values) = pipeline.transform_one(words, text);
                 return Ok(Row::Sparse(SparseRow { indices, values }));
             }
+            (Query::Text(words), None) if self.shape.takes == InputKind::Text => return Ok(Row::Text(words)),
+            (Query::Fields(fields), None) if self.shape.takes == InputKind::Text => {
+                join(fields, joined);
+                return Ok(Row::Text(joined));
+            }
             (Query::Fields(fields), Some(Featurizer::Text(pipeline))) => {
-                joined.clear();
-                for (at, field) in fields.iter().enumerate() {
-                    joined.push_str(if at == 0 { "" } else { " " });
-                    joined.push_str(field);
-                }
+                join(fields, joined);
                 let (indices, values) = pipeline.transform_one(joined, text);
                 return Ok(Row::Sparse(SparseRow { indices, values }));
             }
@@ -390,7 +413,7 @@ impl Model {
                 return Ok(Row::Sparse(SparseRow { indices: row.indices, values }));
             }
             (Query::Sparse(row), None) | (Query::Made(row), _) => (Some(row), InputKind::Sparse),
-            (Query::Dense(values), _) if self.shape.takes_vectors => {
+            (Query::Dense(values), _) if self.shape.takes == InputKind::Dense => {
                 if values.len() != n_features {
                     return Err(QueryError::Width { got: values.len(), expected: n_features, dense: true });
                 }
@@ -402,12 +425,21 @@ impl Model {
             (Query::Text(_) | Query::Fields(_), _) => (None, InputKind::Text),
         };
         match row {
-            Some(row) if !self.shape.takes_vectors => {
+            Some(row) if self.shape.takes == InputKind::Sparse => {
                 check_row(row, n_features)?;
                 Ok(Row::Sparse(row))
             }
             _ => Err(QueryError::Input { got, expected: self.takes() }),
         }
+    }
+}
+
+/// Fields of a text, joined by blanks.
+fn join(fields: &[&str], joined: &mut String) {
+    joined.clear();
+    for (at, field) in fields.iter().enumerate() {
+        joined.push_str(if at == 0 { "" } else { " " });
+        joined.push_str(field);
     }
 }
 
@@ -439,6 +471,7 @@ fn check_batch(batch: Batch<'_>) -> Result<(), BatchError> {
             (0..rows.len()).try_for_each(|i| check_values(rows.row(i).values).map_err(|e| at(i, e)))
         }
         Batch::Dense(rows) => (0..rows.len()).try_for_each(|i| check_values(rows.row(i)).map_err(|e| at(i, e))),
+        Batch::Text(_) => Ok(()),
     }
 }
 

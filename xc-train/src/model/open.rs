@@ -124,7 +124,7 @@ impl Model {
         Self::open_checked(folder.as_ref(), options, Check::Structure)
     }
 
-    fn open_checked(folder: &Path, options: &OpenOptions, check: Check) -> Result<Self, OpenModelError> {
+    pub(super) fn open_checked(folder: &Path, options: &OpenOptions, check: Check) -> Result<Self, OpenModelError> {
         let container = open_container(folder, options.mode)?;
         let kind = kind_of(&container)?;
         if options.repetitions.is_some() && !kind.answers_in_part {

@@ -58,6 +58,8 @@ pub(super) struct Ask<'a> {
 pub(super) enum Row<'a> {
     Sparse(SparseRow<'a>),
     Dense(&'a [f32]),
+    /// For a system that makes features itself.
+    Text(&'a str),
 }
 
 /// Features of several queries.
@@ -65,34 +67,40 @@ pub(super) enum Row<'a> {
 pub(super) enum Batch<'a> {
     Sparse(CsrView<'a>),
     Dense(DenseRows<'a>),
+    /// For a system that makes features itself.
+    Text(&'a [&'a str]),
 }
 
 impl<'a> Row<'a> {
     /// # Panics
-    /// If it is a vector, which a model of sparse features is never asked with.
+    /// If it is a vector or a text, which a model of sparse features is never asked with.
     pub(super) fn sparse(self) -> SparseRow<'a> {
         match self {
             Self::Sparse(row) => row,
-            Self::Dense(_) => panic!("a vector for a model of sparse features"),
+            Self::Dense(_) | Self::Text(_) => panic!("a vector or a text for a model of sparse features"),
         }
     }
 }
 
 impl<'a> Batch<'a> {
     /// # Panics
-    /// If they are vectors, which a model of sparse features is never asked with.
+    /// If they are vectors or texts, which a model of sparse features is never asked with.
     pub(super) fn sparse(self) -> CsrView<'a> {
         match self {
             Self::Sparse(rows) => rows,
-            Self::Dense(_) => panic!("vectors for a model of sparse features"),
+            Self::Dense(_) | Self::Text(_) => panic!("vectors or texts for a model of sparse features"),
         }
     }
 
     /// As a network takes them.
+    ///
+    /// # Panics
+    /// If they are texts, which a network is never asked with.
     pub(super) fn features(self) -> Features<'a> {
         match self {
             Self::Sparse(rows) => Features::Sparse(Rows::new(rows)),
             Self::Dense(rows) => Features::Dense(rows),
+            Self::Text(_) => panic!("texts for a network"),
         }
     }
 }
@@ -102,8 +110,8 @@ pub(super) struct Shape {
     /// Number of features of a query, or of values of a vector.
     pub(super) n_features: usize,
     pub(super) n_labels: usize,
-    /// Whether queries are vectors.
-    pub(super) takes_vectors: bool,
+    /// What a query is once the model's pipeline, if it has one, is done with it.
+    pub(super) takes: InputKind,
     /// Whether all threads work on one query.
     pub(super) shares_queries: bool,
     /// Queries of a batch beyond which nothing is gained.
@@ -116,7 +124,7 @@ impl Shape {
     /// Of a model of sparse features whose queries need a scratch of type `S`.
     pub(super) fn new<S: Default + Any + Send>(n_features: usize, n_labels: usize) -> Self {
         let scratch = || -> Box<dyn Any + Send> { Box::<S>::default() };
-        Self { n_features, n_labels, takes_vectors: false, shares_queries: true, batch_size: 1024, scratch }
+        Self { n_features, n_labels, takes: InputKind::Sparse, shares_queries: true, batch_size: 1024, scratch }
     }
 }
 

@@ -19,6 +19,15 @@ impl<'a> Subset<'a> {
         Self { examples, rows: (0..examples.len() as u32).collect(), label_texts: None }
     }
 
+    /// The rows with these numbers, ascending.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn some(examples: Examples<'a>, rows: Vec<u32>) -> Self {
+        assert!(rows.iter().all(|&row| (row as usize) < examples.len()), "a row is not below {}", examples.len());
+        Self { examples, rows, label_texts: None }
+    }
+
     /// Parts rows at random: one for training, one that holds `fraction` of the rows (rounded to
     /// the nearest) to validate by. Each keeps the order of the rows.
     ///

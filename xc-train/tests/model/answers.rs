@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use tempfile::TempDir;
 use xc_sparse::rank::{RankedBatch, Scored, rank_order};
 use xc_sparse::{CsrMatrix, DType, LabelRows};
+use xc_train::blend::{self, RuleKind};
 use xc_train::classifier;
 use xc_train::model::{
     Answer, Answers, Candidates, InputKind, Model, Queries, Query, QueryError, QueryOptions, Scratch,
@@ -29,8 +30,15 @@ static MODELS: LazyLock<(TempDir, Vec<Model>)> = LazyLock::new(|| {
     folders::uniform(&at("uniform-dense"), classifier::InputKind::Dense, Loss::Bce);
     folders::lns(&at("lns"), Front::Plain, Loss::Bce, DType::Bf16);
     folders::lns(&at("lns-text"), Front::Text, Loss::Softmax, DType::F32);
+    let blend = |name: &str, members: &[&str], rule| {
+        let members: Vec<_> = members.iter().map(|name| at(name)).collect();
+        folders::blend(&at(name), &members.iter().map(|path| &**path).collect::<Vec<_>>(), rule);
+    };
+    blend("blend", &["tree", "dense", "tree-weights", "uniform"], RuleKind::Net);
+    blend("blend-logistic", &["mach", "tree"], RuleKind::Logistic);
+    blend("blend-text", &["tree-text", "lns-text", "mach-text"], RuleKind::ReciprocalRanks);
     let names = ["tree", "tree-text", "tree-weights", "dense", "dense-text", "mach", "mach-text", "uniform"];
-    let others = ["uniform-dense", "lns", "lns-text"];
+    let others = ["uniform-dense", "lns", "lns-text", "blend", "blend-logistic", "blend-text"];
     let models = names.iter().chain(&others).map(|name| Model::open(at(name)).unwrap()).collect();
     (folder, models)
 });
@@ -175,7 +183,12 @@ fn excluded_labels_leave_their_places_to_the_next_best() {
 #[test]
 fn features_that_were_made_before_are_answered_as_the_queries_they_came_from() {
     let asked = Asked::new(25);
-    for model in MODELS.1.iter().filter(|model| model.describe().takes != InputKind::Dense) {
+    let makes = |model: &&Model| {
+        let about = model.describe();
+        // Members of a blend make features of a text each for itself.
+        about.takes != InputKind::Dense && (about.kind != blend::KIND || about.takes != InputKind::Text)
+    };
+    for model in MODELS.1.iter().filter(makes) {
         let options = QueryOptions::default();
         let (made, plain) = asked
             .with(model, |queries| (model.features(queries).unwrap(), model.predict_batch(queries, &options).unwrap()));

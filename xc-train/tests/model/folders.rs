@@ -5,11 +5,13 @@ use xc_hash::text::{Featurizer, Pipeline, PipelineParams, RowWeights, Weighting}
 use xc_hash::universal::Family;
 use xc_mach::Decoder;
 use xc_sparse::store::ContainerWriter;
-use xc_sparse::{CsrMatrix, DType, LabelRows};
+use xc_sparse::{Cancel, CsrMatrix, DType, LabelRows};
 use xc_train::Loss;
+use xc_train::blend::fit::{FitParams, fit};
+use xc_train::blend::{self, RuleKind};
 use xc_train::classifier::{Classifier, ClassifierParams, EmbeddingInit, HeadParams, InputKind, preset};
 use xc_train::mach::{MachParams, Repetition};
-use xc_train::model::write_pipeline;
+use xc_train::model::{InputKind as Takes, Model, Queries, QueryOptions, write_blend, write_pipeline};
 use xc_tree::{TrainInput, TreeModel, TreeParams};
 
 pub(crate) const N_LABELS: usize = 40;
@@ -123,6 +125,31 @@ fn classifier(folder: &Path, kind: &str, n_features: usize, params: ClassifierPa
     let mut writer = ContainerWriter::create(folder, kind).unwrap();
     model.write(&mut writer).unwrap();
     finish(writer, maker);
+}
+
+/// Nobody stops it.
+struct Never;
+
+impl Cancel for Never {}
+
+/// A blend of models that are trained or not, fitted to what they were trained on: good for nothing but
+/// to be asked.
+pub(crate) fn blend(folder: &Path, members: &[&Path], rule: RuleKind) {
+    let members: Vec<Model> = members.iter().map(|path| Model::open(path).unwrap()).collect();
+    Model::check_members(&members).unwrap();
+    let (texts, x) = (texts(), rows(120));
+    let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
+    let queries = match members[0].describe().takes {
+        Takes::Text => Queries::Text(&texts),
+        _ => Queries::Sparse(x.view()),
+    };
+    let ask = |member: &Model| member.predict_batch(queries, &QueryOptions::top(blend::DEPTH)).unwrap().ranked;
+    let answers: Vec<_> = members.iter().map(ask).collect();
+    let params = FitParams { rule: Some(rule), networks: 2, epochs: 2, ..FitParams::default() };
+    let fitted = fit(&answers, &labels(120), &[3; N_LABELS], &params, &Never).unwrap();
+    let mut writer = ContainerWriter::create(folder, blend::KIND).unwrap();
+    write_blend(&mut writer, &fitted, &members, None).unwrap();
+    finish(writer, None);
 }
 
 pub(crate) fn mach(folder: &Path, front: Front) {

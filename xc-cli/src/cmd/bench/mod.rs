@@ -144,7 +144,12 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
     search.matching = (args.iterator != Iterator::Auto).then(|| args.iterator.choice());
     let options = QueryOptions { search, ..QueryOptions::top(args.top_k) };
     let input = args.input.display().to_string();
-    let asked = Asked { features: Made::new(rows, &model, &input, context)?, model: &model, options, input };
+    let features = Made::new(rows, &model, &input, context)?;
+    let texts = match &features {
+        Made::Texts(texts) => texts.iter().map(|text| &**text).collect(),
+        Made::Sparse(_) | Made::Dense(_) => Vec::new(),
+    };
+    let asked = Asked { features: &features, texts, model: &model, options, input };
     let passes = if args.cold { 0..1 } else { 1..args.repeat + 1 };
 
     let first = Instant::now();
@@ -216,6 +221,8 @@ impl Times {
 enum Made {
     Sparse(CsrMatrix),
     Dense(DenseMatrix),
+    /// Of a model whose members make features each for itself: that is timed too.
+    Texts(Vec<String>),
 }
 
 impl Made {
@@ -223,6 +230,7 @@ impl Made {
         match rows {
             QueryRows::Dense(matrix) => Ok(Self::Dense(matrix)),
             QueryRows::Sparse(matrix) if model.pipeline().is_none() => Ok(Self::Sparse(matrix)),
+            QueryRows::Texts(texts) if model.pipeline().is_none() => Ok(Self::Texts(texts)),
             rows => {
                 let made = context.on_threads(|| rows.ask(|queries| model.features(queries)));
                 Ok(Self::Sparse(made.map_err(|e| query_error(&e, 0, input))?))
@@ -233,7 +241,9 @@ impl Made {
 
 /// Queries of one model.
 struct Asked<'a> {
-    features: Made,
+    features: &'a Made,
+    /// Texts among them.
+    texts: Vec<&'a str>,
     model: &'a Model,
     options: QueryOptions<'a>,
     /// Where they come from.
@@ -242,7 +252,8 @@ struct Asked<'a> {
 
 impl Asked<'_> {
     fn queries(&self) -> model::Queries<'_> {
-        match &self.features {
+        match self.features {
+            Made::Texts(_) => model::Queries::Text(&self.texts),
             Made::Sparse(matrix) => model::Queries::Made(matrix.view()),
             Made::Dense(matrix) => model::Queries::Dense(matrix.view()),
         }

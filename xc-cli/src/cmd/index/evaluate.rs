@@ -132,8 +132,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     }
     let mut text = format!(
         "{:>12} {:>8} {:>12} {:>8} {:>8} {:>10} {:>8}\n",
-        "search width",
-        "recall", "queries/s", "p50 us", "p99 us", "distances", "hops"
+        "search width", "recall", "queries/s", "p50 us", "p99 us", "distances", "hops"
     );
     for m in &all {
         let name = if m.cells == 0 { format!("{:.4}", m.search_width) } else { format!("{} cells", m.cells) };

@@ -13,6 +13,7 @@ use crate::error::{CliError, chain};
 use std::path::PathBuf;
 use xc_train::astra;
 use xc_train::classifier::{ClassifierParams, InputKind, Preset};
+use xc_train::model::HoldOut;
 
 /// Train a network whose steps score the hardest labels, and uniform ones (ASTRA)
 ///
@@ -89,8 +90,8 @@ impl Source for Args {
         opened.map(drop).map_err(|e| CliError::usage(format_args!("{}: {}", path.display(), chain(&e))))
     }
 
-    fn read(&self, context: &Context) -> Result<Instances, CliError> {
-        let mut instances = self.data.read(context)?;
+    fn read(&self, hold_out: Option<HoldOut>, context: &Context) -> Result<Instances, CliError> {
+        let mut instances = self.data.read(hold_out, context)?;
         if let (Some(path), Instances::Files(sets)) = (&self.label_features, &mut instances) {
             let input = &self.data.data.input;
             sets.label_texts = Some(add_label_rows(&mut sets.train, path, input, context)?);

@@ -1,7 +1,7 @@
 //! What every kind of training reads: instances with labels, and others to judge by.
 
 use crate::context::Context;
-use crate::data::{Dataset, Datasets, InputArgs, Making, TextArgs, read_labelled, read_training};
+use crate::data::{Dataset, Datasets, InputArgs, Making, Split, TextArgs, read_labelled, read_training};
 use crate::error::{CliError, chain};
 use crate::interrupt;
 use crate::model::beside;
@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use xc_hash::text::PipelineParams;
 use xc_sparse::io::{LabelNames, UnknownLabels};
 use xc_sparse::store::{Checkpoint, CheckpointError, CheckpointFolder, ContainerWriter, Layout};
+use xc_train::model::HoldOut;
 
 /// What is trained on, and where the model and its checkpoint are kept.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub(crate) struct PlaceArgs {
     /// Training instances
     #[arg(long, value_name = "FILE")]
@@ -48,6 +49,10 @@ pub(crate) struct DataArgs {
     /// Labels of the validation instances, where --validation does not carry them
     #[arg(long, value_name = "FILE", requires = "validation")]
     pub(super) validation_labels: Option<PathBuf>,
+    /// Train again on all instances once those of --validation-fraction have done their part, as
+    /// long as before, and save that model in this folder
+    #[arg(long, value_name = "DIR")]
+    pub(super) refit: Option<PathBuf>,
     /// Names of the labels, one a line in order of the ids; kept in the model
     #[arg(long, value_name = "FILE")]
     pub(super) label_names: Option<PathBuf>,
@@ -119,6 +124,7 @@ impl DataArgs {
         &self,
         further: &[&Option<PathBuf>],
         text: &PipelineParams,
+        hold_out: Option<HoldOut>,
         context: &Context,
     ) -> Result<Datasets, CliError> {
         // The further files are looked at first: a wrong name should not cost the reading of a
@@ -135,13 +141,28 @@ impl DataArgs {
             &self.input,
             text,
             self.tfidf,
+            hold_out,
             context,
         )?;
         let validation = match &self.validation {
             Some(path) => Some(read_held_out(path, self.validation_labels.as_deref(), &train, &self.input, context)?),
             None => None,
         };
-        Ok(Datasets { train, validation, label_texts: None })
+        let split = hold_out.map(|hold_out| Split::new(&self.place.train, &train, hold_out)).transpose()?;
+        Ok(Datasets { train, validation, split, label_texts: None })
+    }
+}
+
+/// What `--validation-fraction` asks for.
+///
+/// # Errors
+/// No share from 0 to below 1.
+pub(super) fn hold_out(share: Option<f64>, seed: u64) -> Result<Option<HoldOut>, CliError> {
+    match share {
+        Some(got) if !(0.0..1.0).contains(&got) => {
+            Err(CliError::usage(format_args!("--validation-fraction {got}: a share from 0 to below 1 is expected")))
+        }
+        share => Ok(share.filter(|&share| share > 0.0).map(|share| HoldOut { share, seed })),
     }
 }
 

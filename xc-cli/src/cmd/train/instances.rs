@@ -3,11 +3,12 @@
 use super::corpus::WordText;
 use super::inputs::{DataArgs, PlaceArgs};
 use crate::context::Context;
-use crate::data::{Dataset, Datasets, KnownLabels, read_vectors, vector_source};
+use crate::data::{Dataset, Datasets, KnownLabels, Split, read_vectors, vector_source};
 use crate::error::{CliError, chain};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use xc_sparse::io::{LabelNames, NameColumn, UnknownLabels, read_label_names};
 use xc_train::classifier::InputKind;
+use xc_train::model::HoldOut;
 use xc_train::{Features, TargetRows};
 
 /// Where a command's instances come from.
@@ -20,6 +21,11 @@ pub(super) trait Source {
         InputKind::Sparse
     }
 
+    /// Where the model of all instances goes, if one is trained after the one without those held out.
+    fn refit(&self) -> Option<&Path> {
+        None
+    }
+
     /// Whether there is a file of instances to judge by.
     fn has_validation(&self) -> bool {
         false
@@ -28,8 +34,8 @@ pub(super) trait Source {
     /// Refuses options that are impossible, before the long work.
     fn check(&self) -> Result<(), CliError>;
 
-    /// Reads everything that the options name.
-    fn read(&self, context: &Context) -> Result<Instances, CliError>;
+    /// Reads everything that the options name, and says which instances are held out.
+    fn read(&self, hold_out: Option<HoldOut>, context: &Context) -> Result<Instances, CliError>;
 }
 
 /// Instances in memory.
@@ -114,6 +120,10 @@ impl Source for FileArgs {
         if self.features.is_some() { InputKind::Dense } else { InputKind::Sparse }
     }
 
+    fn refit(&self) -> Option<&Path> {
+        self.data.refit.as_deref()
+    }
+
     fn has_validation(&self) -> bool {
         self.data.validation.is_some()
     }
@@ -122,13 +132,13 @@ impl Source for FileArgs {
         self.data.text.params().map(drop)
     }
 
-    fn read(&self, context: &Context) -> Result<Instances, CliError> {
-        read(self, context).map(Instances::Files)
+    fn read(&self, hold_out: Option<HoldOut>, context: &Context) -> Result<Instances, CliError> {
+        read(self, hold_out, context).map(Instances::Files)
     }
 }
 
 /// Reads everything that the options name. Vectors and sparse features do not go together.
-fn read(args: &FileArgs, context: &Context) -> Result<Datasets, CliError> {
+fn read(args: &FileArgs, hold_out: Option<HoldOut>, context: &Context) -> Result<Datasets, CliError> {
     let FileArgs { data, features, validation_features } = args;
     let format = data.input.format;
     let train = vector_source(&data.place.train, data.train_labels.as_deref(), features.as_deref(), format, "train")?;
@@ -147,7 +157,7 @@ fn read(args: &FileArgs, context: &Context) -> Result<Datasets, CliError> {
                 data.place.train.display()
             )));
         }
-        return data.read(&[], &data.text.params()?, context);
+        return data.read(&[], &data.text.params()?, hold_out, context);
     };
     if data.tfidf {
         return Err(CliError::usage("--tfidf: vectors are used as they are"));
@@ -192,5 +202,6 @@ fn read(args: &FileArgs, context: &Context) -> Result<Datasets, CliError> {
         }
         (None, None) => None,
     };
-    Ok(Datasets { train: learned, validation, label_texts: None })
+    let split = hold_out.map(|hold_out| Split::new(&data.place.train, &learned, hold_out)).transpose()?;
+    Ok(Datasets { train: learned, validation, split, label_texts: None })
 }

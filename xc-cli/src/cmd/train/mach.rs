@@ -162,7 +162,7 @@ impl System for Args {
     }
 
     fn train<'t>(&'t self, session: &'t Session<'t>) -> Result<Trained<'t>, CliError> {
-        let repetitions = Repetitions { args: self, session, params: self.mach_params(&session.params) };
+        let repetitions = Repetitions { session, params: self.mach_params(&session.params) };
         let (numbers, sizing) = (self.numbers(), self.sizing(session)?);
         let mut steps = 0;
         for &number in &numbers {
@@ -178,7 +178,7 @@ impl System for Args {
             ("dense_output_parameters", json!(sizing.dense_parameters())),
             ("steps", json!(steps)),
         ];
-        let (what, model) = (format!("{} repetitions, {n_values} parameters", numbers.len()), &self.data.place().model);
+        let (what, model) = (format!("{} repetitions, {n_values} parameters", numbers.len()), &session.place.model);
         Ok(Trained {
             save: Box::new(move |extras| {
                 let create = || repetitions.params.create(model, n_features, n_labels, &numbers);
@@ -215,7 +215,6 @@ impl Args {
 
 /// Trains repetitions and keeps what is finished.
 struct Repetitions<'a> {
-    args: &'a Args,
     session: &'a Session<'a>,
     params: MachParams,
 }
@@ -238,7 +237,7 @@ impl Repetitions<'_> {
 
     /// Trains one repetition, unless the checkpoint has it; gives the steps of this run.
     fn train(&self, number: u32) -> Result<u64, CliError> {
-        let Self { args, session, params } = self;
+        let Self { session, params } = self;
         let Shape { n_features, n_labels, .. } = session.shape;
         if self.find_finished(number)?.is_some() {
             session.context.note(format_args!("repetition {number}: from the checkpoint"));
@@ -249,7 +248,7 @@ impl Repetitions<'_> {
         let judged = session.judged().map(|labels| bucket_rows(&assignment, 0, labels));
         let mut repetition = Repetition::new(params, n_features, number).map_err(|e| CliError::usage(chain(&e)))?;
         let part = format!("running-{number:04}");
-        let log = beside(&args.data.place().model, "log").join(format!("repetition-{number:04}"));
+        let log = beside(&session.place.model, "log").join(format!("repetition-{number:04}"));
         let keep = Some(Keep { part: part.clone(), log });
         let watch = NetworkWatch::new(session.context, format!("repetition {number}: "), "buckets");
         let seed = repetition_seed(params.classifier.seed, number);

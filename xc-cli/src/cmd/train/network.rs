@@ -8,8 +8,10 @@ use super::instances::{Instances, Source};
 use super::log::Log;
 use super::memory::Forecast;
 use super::network_args::NetworkArgs;
+use super::refit::{Refit, epochs_of};
 use super::report::{Report, score_against};
 use crate::context::{Context, format_bytes};
+use crate::data::{Datasets, Split};
 use crate::error::{CliError, chain};
 use crate::interrupt;
 use crate::measure::Meter;
@@ -157,15 +159,32 @@ pub(super) struct Session<'a> {
     checkpoint: Option<&'a Checkpoint>,
 }
 
-/// Trains a network and saves it.
+/// Trains a network and saves it; then, where that is asked for, another one on all instances.
 pub(super) fn run(
     system: &dyn System,
     source: &dyn Source,
     args: &NetworkArgs,
     context: &Context,
 ) -> Result<(), CliError> {
+    let place = source.place();
+    let refit = Refit::plan(source.refit(), place, args.hold_out(context.seed)?)?;
+    if !refit.as_ref().is_some_and(|refit| refit.is_under_way) {
+        run_once(system, source, place, args, context)?;
+    }
+    let Some(refit) = refit else { return Ok(()) };
+    let args = args.for_all(epochs_of(&place.model)?);
+    run_once(system, source, &refit.place, &args, context)
+}
+
+fn run_once(
+    system: &dyn System,
+    source: &dyn Source,
+    place: &PlaceArgs,
+    args: &NetworkArgs,
+    context: &Context,
+) -> Result<(), CliError> {
     let meter = Meter::start();
-    let (preset, place) = (system.preset(), source.place());
+    let preset = system.preset();
     // What can be refused is refused before the long work: options first, then the output, then
     // the inputs.
     // Only checked here: the values follow from the instances once these are read.
@@ -183,12 +202,12 @@ pub(super) fn run(
     };
 
     let start = Instant::now();
-    let instances = source.read(context)?;
+    let instances = source.read(args.hold_out(context.seed)?, context)?;
     let read_s = start.elapsed().as_secs_f64();
     let shape = shape(&instances);
     let params = system.params(&shape, context.seed)?;
     let training = args.train_params(&system.preset_for(&shape), context.seed, source.has_validation())?;
-    let judged = instances.validation().map(|set| within(&set.labels, shape.n_labels));
+    let judged = instances.validation().map(|set| set.labels.within(shape.n_labels));
     let checkpoint;
     let mut session =
         Session { place, args, context, instances, shape, params, training, optimizer, judged, checkpoint: None };
@@ -208,10 +227,12 @@ pub(super) fn run(
     let steps = figures.get("steps").filter(|_| preset.name != xc_train::mach::KIND);
     if let (Some(kept), Some(steps)) = (kept.as_object_mut(), steps) {
         kept.insert("steps".to_owned(), steps.clone());
+        kept.extend(figures.get("epochs").map(|epochs| ("epochs".to_owned(), epochs.clone())));
     }
     let train = session.instances.files().map(|sets| &sets.train);
     let (maker, names) = (train.and_then(|set| set.maker.as_ref()), train.and_then(|set| set.names.as_deref()));
-    save(Extras { maker, names, training: Some(kept.clone()) })?;
+    let rows = session.instances.files().map(Datasets::training_rows);
+    save(Extras { maker, names, training: Some(kept.clone()), rows: rows.as_ref() })?;
     let save_s = start.elapsed().as_secs_f64();
 
     let judges = train.zip(session.instances.validation()).zip(answer);
@@ -243,12 +264,6 @@ fn shape(instances: &Instances) -> Shape {
         _ => None,
     };
     Shape { input, n_features: features.width(), n_labels: targets.n_labels(), most_labels: targets.most(), data }
-}
-
-/// The rows without labels from `n_labels` on, which no output stands for.
-fn within(labels: &LabelRows, n_labels: usize) -> LabelRows {
-    let rows = labels.iter().map(|row| &row[..row.partition_point(|&l| (l as usize) < n_labels)]);
-    LabelRows::from_lists(rows, n_labels).unwrap_or_else(|e| panic!("a part of label rows is none: {e}"))
 }
 
 impl Session<'_> {
@@ -336,15 +351,21 @@ impl Session<'_> {
         let others = self.instances.validation().zip(judged);
         let label_texts = self.instances.files().and_then(|sets| sets.label_texts).map(|first| first as u32);
         let train = Subset::all(all).with_label_texts(label_texts);
-        let (train, validation) = match (self.args.held_out(), others) {
-            // The seed of the command, not of a repetition: all repetitions hold out the same
-            // instances.
-            (Some(share), _) => {
+        let split = self.instances.files().and_then(|sets| sets.split.as_ref());
+        let (train, validation) = match (split, self.args.held_out(), others) {
+            (Some(Split { kept, held_out }), ..) => {
+                // Texts of labels, behind all instances, are never held out.
+                let texts = label_texts.into_iter().flat_map(|first| first..all.len() as u32);
+                let kept = kept.iter().copied().chain(texts).collect();
+                (Subset::some(all, kept).with_label_texts(label_texts), Some(Subset::some(all, held_out.clone())))
+            }
+            // Words of a text, which are no rows of a file.
+            (None, Some(share), _) => {
                 let (train, held_out) = train.hold_out(share, self.context.seed);
                 (train, Some(held_out))
             }
-            (None, Some((set, targets))) => (train, Some(Subset::all(examples(set.features(), targets.into())?))),
-            (None, None) => (train, None),
+            (None, None, Some((set, targets))) => (train, Some(Subset::all(examples(set.features(), targets.into())?))),
+            (None, None, None) => (train, None),
         };
         let steps = train.rows().len().div_ceil(self.training.batch_size) as u64 * u64::from(self.training.epochs);
         let mut schedule = self.args.schedule(steps);

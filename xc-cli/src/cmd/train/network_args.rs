@@ -2,17 +2,19 @@
 //!
 //! Values that are not given come from the [`Preset`] of the kind, and the help shows them.
 
+use super::inputs::hold_out;
 use crate::error::{CliError, chain};
 use crate::named::{name_of, named};
 use clap::ValueEnum;
 use xc_sparse::dense::MatmulPrecision;
 use xc_train::classifier::{ClassifierParams, EmbeddingInit, InputKind, Preset};
+use xc_train::model::HoldOut;
 use xc_train::schedule::{Constant, HalveOnPlateau, WarmupCosine};
 use xc_train::trainer::{EarlyStopping, Keep, Monitor, PatienceFrom};
 use xc_train::{Loss, Optimizer, Schedule, TrainParams};
 
 /// How a network looks and learns.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Network options")]
 pub(crate) struct NetworkArgs {
     /// Units of each layer, input first, e.g. 512,512: of sparse features the first is the width of
@@ -223,13 +225,12 @@ impl NetworkArgs {
                 return Err(CliError::usage(format_args!("--{name} 0: at least 1 is expected")));
             }
         }
-        for (name, value) in [("validation-fraction", self.validation_fraction), ("schedule.warmup", Some(self.warmup))]
-        {
-            if let Some(got) = value
-                && !(0.0..1.0).contains(&got)
-            {
-                return Err(CliError::usage(format_args!("--{name} {got}: a share from 0 to below 1 is expected")));
-            }
+        self.hold_out(seed)?;
+        if !(0.0..1.0).contains(&self.warmup) {
+            let got = self.warmup;
+            return Err(CliError::usage(format_args!(
+                "--schedule.warmup {got}: a share from 0 to below 1 is expected"
+            )));
         }
         Ok(params)
     }
@@ -274,6 +275,17 @@ impl NetworkArgs {
     /// Share of the training instances that is held out.
     pub(super) fn held_out(&self) -> Option<f64> {
         self.validation_fraction.filter(|&share| share > 0.0)
+    }
+
+    /// Which instances are held out.
+    pub(super) fn hold_out(&self, seed: u64) -> Result<Option<HoldOut>, CliError> {
+        hold_out(self.validation_fraction, seed)
+    }
+
+    /// The same for all instances: none is held out to judge epochs, so there are as many as asked.
+    pub(super) fn for_all(&self, epochs: Option<u32>) -> Self {
+        let epochs = epochs.or(self.epochs);
+        Self { epochs, validation_fraction: None, patience: None, monitor: None, ..self.clone() }
     }
 
     /// The optimiser.

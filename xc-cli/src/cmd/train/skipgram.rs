@@ -15,6 +15,7 @@ use xc_hash::text::Featurizer;
 use xc_sparse::atomic::write_file;
 use xc_train::Loss;
 use xc_train::classifier::{ClassifierParams, Preset, preset};
+use xc_train::model::HoldOut;
 use xc_train::skipgram::SkipgramModel;
 
 /// Train vectors of the words of a text
@@ -90,7 +91,7 @@ impl Source for Args {
         self.words.check()
     }
 
-    fn read(&self, context: &Context) -> Result<Instances, CliError> {
+    fn read(&self, _: Option<HoldOut>, context: &Context) -> Result<Instances, CliError> {
         self.words.read(&self.place.train, context).map(Instances::Words)
     }
 }

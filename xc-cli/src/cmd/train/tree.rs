@@ -1,7 +1,8 @@
 //! `xc train tree`: read, train, save, score.
 
 use super::explain::{self, Plan};
-use super::inputs::{checkpoint_error, drop_checkpoint};
+use super::inputs::{PlaceArgs, checkpoint_error, drop_checkpoint, hold_out};
+use super::refit::Refit;
 use super::report::{Report, score};
 use super::tree_args::Args;
 use super::watch::Watch;
@@ -15,6 +16,7 @@ use std::path::Path;
 use std::time::Instant;
 use xc_sparse::CsrMatrix;
 use xc_sparse::io::UnknownLabels;
+use xc_train::model::{HoldOut, TrainingRows};
 use xc_tree::{
     CHECKPOINT, PredictParams, TrainError, TrainInput, TreeModel, TreeParams, checkpoint_key, estimate_peak_bytes,
 };
@@ -22,6 +24,7 @@ use xc_tree::{
 /// Everything that was named, opened and checked.
 struct Inputs {
     instances: Datasets,
+    rows: TrainingRows,
     label_features: Option<CsrMatrix>,
     instance_weights: Option<Vec<f32>>,
     label_costs: Option<Vec<f32>>,
@@ -46,6 +49,18 @@ impl Inputs {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
+    let (place, hold_out) = (&args.data.place, hold_out(args.validation_fraction, context.seed)?);
+    let refit = Refit::plan(args.data.refit.as_deref(), place, hold_out)?;
+    if !refit.as_ref().is_some_and(|refit| refit.is_under_way) {
+        run_once(args, place, hold_out, context)?;
+    }
+    match refit {
+        Some(refit) if !args.explain => run_once(args, &refit.place, None, context),
+        _ => Ok(()),
+    }
+}
+
+fn run_once(args: &Args, place: &PlaceArgs, hold_out: Option<HoldOut>, context: &Context) -> Result<(), CliError> {
     let meter = Meter::start();
     // What can be refused is refused before the long work: options first, then the output, then the
     // inputs.
@@ -55,12 +70,12 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let folder = match args.explain {
         true => None,
         false => {
-            args.data.place.check_model()?;
-            Some(args.data.place.claim_checkpoint(CHECKPOINT, context)?)
+            place.check_model()?;
+            Some(place.claim_checkpoint(CHECKPOINT, context)?)
         }
     };
     let start = Instant::now();
-    let inputs = read_inputs(args, &text, context)?;
+    let inputs = read_inputs(args, &text, hold_out, context)?;
     let data = &inputs.instances.train;
     let read_s = start.elapsed().as_secs_f64();
 
@@ -82,8 +97,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 
     let start = Instant::now();
     let training = Some(kept_parameters(&params));
-    let extras = Extras { maker: data.maker.as_ref(), names: data.names.as_deref(), training };
-    model::save_with(&args.data.place.model, xc_tree::KIND, extras, |writer| tree.write(writer))?;
+    let rows = Some(&inputs.rows);
+    let extras = Extras { maker: data.maker.as_ref(), names: data.names.as_deref(), training, rows };
+    model::save_with(&place.model, xc_tree::KIND, extras, |writer| tree.write(writer))?;
     let save_s = start.elapsed().as_secs_f64();
     drop_checkpoint(checkpoint, context);
 
@@ -108,20 +124,28 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
             ("parameters".to_owned(), kept_parameters(&params)),
         ]),
     };
-    report.finish(&args.data.place, context)
+    report.finish(place, context)
 }
 
-fn read_inputs(args: &Args, text: &xc_hash::text::PipelineParams, context: &Context) -> Result<Inputs, CliError> {
-    let instances = args.data.read(&[&args.label_features], text, context)?;
+fn read_inputs(
+    args: &Args,
+    text: &xc_hash::text::PipelineParams,
+    hold_out: Option<HoldOut>,
+    context: &Context,
+) -> Result<Inputs, CliError> {
+    let instances = args.data.read(&[&args.label_features, &args.linear.instance_weights], text, hold_out, context)?;
+    let rows = instances.training_rows();
+    let (n_read, kept) = (instances.train.len(), instances.split.as_ref().map(|split| split.kept.clone()));
+    let instances = instances.parted();
     let data = &instances.train;
     let label_features = match &args.label_features {
         Some(path) => Some(read_label_features(path, data, &args.data.input, text, context)?),
         None => None,
     };
-    let instance_weights = args.linear.instance_weights.as_deref().map(read_numbers).transpose()?;
+    let mut instance_weights = args.linear.instance_weights.as_deref().map(read_numbers).transpose()?;
     let label_costs = args.linear.label_costs.as_deref().map(read_numbers).transpose()?;
     for (numbers, path, expected, what) in [
-        (&instance_weights, &args.linear.instance_weights, data.len(), "instances"),
+        (&instance_weights, &args.linear.instance_weights, n_read, "instances"),
         (&label_costs, &args.linear.label_costs, data.labels.n_labels(), "labels"),
     ] {
         if let (Some(numbers), Some(path)) = (numbers, path)
@@ -134,7 +158,10 @@ fn read_inputs(args: &Args, text: &xc_hash::text::PipelineParams, context: &Cont
             )));
         }
     }
-    Ok(Inputs { instances, label_features, instance_weights, label_costs })
+    if let (Some(weights), Some(kept)) = (&mut instance_weights, &kept) {
+        *weights = kept.iter().map(|&row| weights[row as usize]).collect();
+    }
+    Ok(Inputs { instances, rows, label_features, instance_weights, label_costs })
 }
 
 /// One row a label: text goes through a pipeline of its own, which prediction does not need.
@@ -146,7 +173,7 @@ fn read_label_features(
     context: &Context,
 ) -> Result<CsrMatrix, CliError> {
     let input = InputArgs { format: None, ..input.clone() };
-    let making = Making::Fit { text, tfidf: false };
+    let making = Making::Fit { text, tfidf: false, hold_out: None };
     let rows = read_labelled(path, None, None, UnknownLabels::Drop, &input, making, context)?.into_sparse();
     let (got, expected) = (rows.rows(), data.labels.n_labels());
     if got != expected {

@@ -1,0 +1,372 @@
+//! `xc blend`: models as one model, weighted by rows that none of them was trained on.
+
+use crate::answer::query_error;
+use crate::context::{Context, format_bytes};
+use crate::data::{InputArgs, Queries, label_format};
+use crate::error::{CliError, chain};
+use crate::interrupt;
+use crate::measure::Meter;
+use crate::model::{self, Extras, OpenArgs, dictionary, open_error};
+use crate::named::named;
+use crate::output;
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use xc_sparse::io::{LabelNames, ReadOptions, UnknownLabels, read_labels};
+use xc_sparse::rank::RankedBatch;
+use xc_sparse::store::ContainerWriter;
+use xc_sparse::{Cancel, LabelRows};
+use xc_train::blend::fit::{FitError, FitParams, Fitted, fit};
+use xc_train::blend::{DEPTH, KIND, RuleKind};
+use xc_train::metrics::{Metric, MetricReport};
+use xc_train::model::{MembersError, QueryOptions, TrainingRows, write_blend};
+use xc_train::{Model, trainer::TrainError};
+
+/// Share of the validation rows that members may have been trained on.
+const MOST_SEEN: f64 = 0.01;
+
+/// Blend several models into one
+///
+/// Models of any kinds over the same labels, for the same input, become one model folder, which
+/// `xc predict` asks as any other: each member makes its own features and answers, and a rule
+/// that is fitted here makes one ranking of the answers. Scores are probabilities.
+///
+/// The rule is fitted on rows that no member was trained on, since members are more often right
+/// on what they learned from. A model knows its training rows by a hash of each; where more than
+/// 1% of the validation rows are among them, the blend is refused, or these rows are left out
+/// (--held-out). Models trained with one --validation-fraction and one --seed hold out the same
+/// rows of a file, whatever their kinds.
+///
+/// Members that were trained again on all rows take the places of those that the rule was
+/// fitted with: --refit-members, in the same order.
+///
+/// Examples:
+///   xc train tree --train train.txt --validation-fraction 0.1 --model tree.part
+///   xc train mach --train train.txt --validation-fraction 0.1 --buckets 1000 --model mach.part
+///   xc blend tree.part mach.part --validation train.txt --held-out --output blend.model
+///   xc blend tree.part mach.part --validation train.txt --held-out
+///     --refit-members tree.all mach.all --output blend.model
+///   xc predict --model blend.model --input test.txt --output answers.txt
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// The members: model folders
+    #[arg(value_name = "MODEL", required = true)]
+    members: Vec<PathBuf>,
+    /// Instances with labels that no member was trained on
+    #[arg(long, value_name = "FILE")]
+    validation: PathBuf,
+    /// Their labels, where --validation does not carry them
+    #[arg(long, value_name = "FILE")]
+    validation_labels: Option<PathBuf>,
+    /// Folder of the blend; an existing blend is replaced when the new one is complete
+    #[arg(long, value_name = "DIR")]
+    output: PathBuf,
+    /// Leave out the instances that a member was trained on, however many they are: --validation
+    /// may then be the training file that members held instances out of
+    #[arg(long)]
+    held_out: bool,
+    /// Take members that do not say which rows they were trained on (imported ones): you know that
+    /// none is in --validation
+    #[arg(long)]
+    unknown_rows: bool,
+    /// Members trained again on all rows, one for each member and in the same order: they answer in
+    /// the blend, with the rule that is fitted to the others
+    #[arg(long, value_name = "MODEL", num_args = 1..)]
+    refit_members: Option<Vec<PathBuf>>,
+    /// What makes one ranking of the answers: reciprocal-ranks (nothing is fitted but what the
+    /// scores mean), logistic, or net [default: the best of them in cross-validation]
+    #[arg(long, value_name = "RULE", value_parser = named::<RuleKind, _>(RuleKind::ALL.map(RuleKind::name)))]
+    rule: Option<RuleKind>,
+    /// Parts of the validation instances in cross-validation
+    #[arg(long, value_name = "N", default_value_t = FitParams::default().folds)]
+    folds: usize,
+    /// Hidden units of a network (--rule net)
+    #[arg(long, value_name = "N", default_value_t = FitParams::default().hidden)]
+    hidden: usize,
+    /// Networks whose answers are averaged (--rule net)
+    #[arg(long, value_name = "N", default_value_t = FitParams::default().networks)]
+    networks: usize,
+    #[command(flatten)]
+    format: InputArgs,
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
+    let meter = Meter::start();
+    ContainerWriter::check(&args.output).map_err(|e| model::write_error(&e))?;
+    let params = FitParams {
+        rule: args.rule,
+        folds: args.folds,
+        hidden: args.hidden,
+        networks: args.networks,
+        seed: context.seed,
+        ..FitParams::default()
+    };
+    params.check().map_err(|e| CliError::usage(chain(&e)))?;
+    let named = args.members.iter().chain(args.refit_members.iter().flatten());
+    if let Some(path) = named.clone().find(|path| is_same(path, &args.output)) {
+        let (path, output) = (path.display(), args.output.display());
+        return Err(CliError::usage(format_args!(
+            "--output {output}: is the member {path}; another folder is expected"
+        )));
+    }
+    for path in [Some(&args.validation), args.validation_labels.as_ref()].into_iter().flatten() {
+        std::fs::File::open(path).map_err(|e| CliError::usage(format_args!("{}: {}", path.display(), chain(&e))))?;
+    }
+    let open = |paths: &[PathBuf]| -> Result<Vec<Model>, CliError> {
+        paths.iter().map(|path| OpenArgs::default().open_as_saved(path, context)).collect()
+    };
+    let members = open(&args.members)?;
+    context.on_threads(|| Model::check_members(&members)).map_err(|e| members_error(&e))?;
+    let refits = args.refit_members.as_deref().map(open).transpose()?;
+    if let Some(refits) = &refits {
+        context.on_threads(|| Model::check_refits(&members, refits)).map_err(|e| members_error(&e))?;
+    }
+    let rows = training_rows(args, &members, context)?;
+    let names = members[0].label_names().map_err(|e| open_error(&e))?;
+
+    let validation = Validation::read(args, &members[0], &rows, dictionary(names.clone(), &args.members[0])?, context)?;
+    let (n, n_labels) = (validation.labels.len(), members[0].describe().n_labels);
+    let numbers = members.len() * 4 + 2;
+    context.foresee_memory("xc blend", (n * DEPTH * members.len() * (4 * numbers + 40)) as u64)?;
+    context.note(format_args!(
+        "blend: {} members, {n} validation instances{}",
+        members.len(),
+        if validation.n_left_out == 0 { String::new() } else { format!("; {} left out", validation.n_left_out) }
+    ));
+    let answers = validation.ask(args, &members, context)?;
+    // Of the members that know it, the first: all of them learned from about the same rows.
+    let counts = rows.iter().flatten().map(TrainingRows::label_counts).next().unwrap_or_default();
+    let mut counts = counts.to_vec();
+    counts.resize(n_labels, 0);
+    let fitted = context.on_threads(|| fit(&answers, &validation.labels, &counts, &params, &UntilInterrupted));
+    let fitted = fitted.map_err(|e| fit_error(&e, &args.validation))?;
+    context.check_interrupt()?;
+
+    let training = json!({
+        "fit": params,
+        "instances": n,
+        "candidates": fitted.n_candidates,
+        "true_candidates": fitted.n_true,
+        "rules": fitted.judged,
+    });
+    let extras = Extras { maker: None, names: names.as_deref(), training: Some(training), rows: None };
+    let (inside, fitted_with) = match &refits {
+        Some(refits) => (&refits[..], Some(&members[..])),
+        None => (&members[..], None),
+    };
+    model::save_with(&args.output, KIND, extras, |writer| write_blend(writer, &fitted, inside, fitted_with))?;
+    report(args, &fitted, &validation, &meter, context)
+}
+
+/// What each member was trained on.
+fn training_rows(args: &Args, members: &[Model], context: &Context) -> Result<Vec<Option<TrainingRows>>, CliError> {
+    let mut rows = Vec::with_capacity(members.len());
+    for (model, path) in members.iter().zip(&args.members) {
+        let found = model.training_rows().map_err(|e| CliError::usage(chain(&e)))?;
+        if found.is_none() {
+            let line = format!("{}: does not say which rows it was trained on", path.display());
+            if !args.unknown_rows {
+                return Err(CliError::usage(format_args!("{line}; --unknown-rows takes it all the same")));
+            }
+            context.warn(line);
+        }
+        rows.push(found);
+    }
+    Ok(rows)
+}
+
+/// The instances that a rule is fitted on.
+struct Validation {
+    /// Which instances of the file take part.
+    kept: Vec<bool>,
+    n_left_out: usize,
+    labels: LabelRows,
+}
+
+impl Validation {
+    /// Reads the file once, for hashes and labels.
+    fn read(
+        args: &Args,
+        first: &Model,
+        rows: &[Option<TrainingRows>],
+        names: Option<LabelNames>,
+        context: &Context,
+    ) -> Result<Self, CliError> {
+        let mut queries = Queries::open(&args.validation, &args.format, first)?;
+        let mut hashes = Vec::new();
+        while let Some(batch) = queries.next_batch(BATCH)? {
+            context.check_interrupt()?;
+            hashes.extend(batch.hashes());
+        }
+        let (n, file) = (hashes.len(), args.validation.display());
+        let mut kept = vec![true; n];
+        for (rows, path) in rows.iter().zip(&args.members) {
+            let Some(rows) = rows else { continue };
+            let mut seen = 0;
+            for (kept, &hash) in kept.iter_mut().zip(&hashes) {
+                let is_seen = rows.contains(hash);
+                (*kept, seen) = (*kept && !is_seen, seen + usize::from(is_seen));
+            }
+            if !args.held_out && seen as f64 > MOST_SEEN * n as f64 {
+                return Err(CliError::usage(format_args!(
+                    "{file}: {seen} of {n} instances are training instances of {}; at most {:.0}% are expected \
+                     (--held-out leaves them out)",
+                    path.display(),
+                    100.0 * MOST_SEEN
+                )));
+            }
+        }
+        let numbers: Vec<u32> = (0..n as u32).filter(|&row| kept[row as usize]).collect();
+        if numbers.is_empty() {
+            return Err(CliError::usage(format_args!(
+                "{file}: every instance is a training instance of a member; others are expected"
+            )));
+        }
+        let labels = Self::labels(args, n, names)?;
+        let labels = labels.select(&numbers).within(first.describe().n_labels);
+        Ok(Self { kept, n_left_out: n - numbers.len(), labels })
+    }
+
+    /// Labels of all instances of the file.
+    fn labels(args: &Args, n: usize, names: Option<LabelNames>) -> Result<LabelRows, CliError> {
+        let mut options = args.format.options();
+        (options.label_names, options.unknown_labels) = (names.map(Arc::new), UnknownLabels::Append);
+        let path = match &args.validation_labels {
+            Some(path) => {
+                let (format, header) = label_format(path)?;
+                options = ReadOptions { format: Some(format), header, ..options };
+                path
+            }
+            None => &args.validation,
+        };
+        let labels = read_labels(path, &options)?.labels;
+        if labels.len() != n {
+            let (path, got) = (path.display(), labels.len());
+            return Err(CliError::usage(format_args!(
+                "{path}: {got} rows of labels; {} has {n} instances, and as many rows are expected",
+                args.validation.display()
+            )));
+        }
+        if labels.nnz() == 0 {
+            let hint = if args.validation_labels.is_none() { " (--validation-labels FILE gives them)" } else { "" };
+            let path = path.display();
+            return Err(CliError::usage(format_args!("{path}: no instance has a label; labels are expected{hint}")));
+        }
+        Ok(labels)
+    }
+
+    /// What each member answers to the instances that take part.
+    fn ask(&self, args: &Args, members: &[Model], context: &Context) -> Result<Vec<RankedBatch>, CliError> {
+        let mut queries = Queries::open(&args.validation, &args.format, &members[0])?;
+        let mut answers = vec![RankedBatch::new(); members.len()];
+        let task = context.progress.count("instances answered");
+        let (mut done, file) = (0, args.validation.display().to_string());
+        while let Some(mut batch) = queries.next_batch(BATCH)? {
+            let read = batch.len();
+            batch.retain(&self.kept[done..done + read]);
+            for (member, answers) in members.iter().zip(&mut answers) {
+                context.check_interrupt()?;
+                let options = QueryOptions::top(DEPTH);
+                let answer = context.on_threads(|| batch.ask(|queries| member.predict_batch(queries, &options)));
+                answers.append(&answer.map_err(|e| query_error(&e, done, &file))?.ranked);
+            }
+            done += read;
+            task.advance(read as u64);
+        }
+        Ok(answers)
+    }
+}
+
+/// Instances that are read and answered together.
+const BATCH: usize = 4096;
+
+/// Stops on Ctrl-C.
+struct UntilInterrupted;
+
+impl Cancel for UntilInterrupted {
+    fn cancelled(&self) -> bool {
+        interrupt::interrupted()
+    }
+}
+
+/// Whether two paths lead to one folder.
+fn is_same(a: &Path, b: &Path) -> bool {
+    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
+/// Models that do not go together are what the user named.
+fn members_error(error: &MembersError) -> CliError {
+    CliError::usage(chain(error))
+}
+
+fn fit_error(error: &FitError, validation: &Path) -> CliError {
+    match error {
+        FitError::Train { source: TrainError::Cancelled { .. }, .. } => CliError::interrupted(),
+        FitError::Train { .. } => CliError::failed(chain(error)),
+        FitError::Setting { .. } => CliError::usage(chain(error)),
+        _ => CliError::usage(format_args!("{}: {}", validation.display(), chain(error))),
+    }
+}
+
+const SHOWN: [Metric; 3] = [Metric::Precision(1), Metric::Precision(3), Metric::Precision(5)];
+
+fn report(
+    args: &Args,
+    fitted: &Fitted,
+    validation: &Validation,
+    meter: &Meter,
+    context: &Context,
+) -> Result<(), CliError> {
+    let bytes = OpenArgs::default().open_as_saved(&args.output, context)?.describe().n_bytes;
+    let (usage, rule) = (meter.usage(), fitted.rule.kind());
+    if context.json {
+        let of_member = |(path, metrics): (&PathBuf, &MetricReport)| {
+            let mut map = as_map(json!(metrics));
+            map.insert("model".to_owned(), json!(path.display().to_string()));
+            Value::Object(map)
+        };
+        let report = json!({
+            "wall_s": usage.wall_s,
+            "cpu_s": usage.cpu_s,
+            "peak_rss_bytes": usage.peak_rss_bytes,
+            "model_bytes": bytes,
+            "instances": validation.labels.len(),
+            "left_out": validation.n_left_out,
+            "candidates": fitted.n_candidates,
+            "true_candidates": fitted.n_true,
+            "rule": rule,
+            "rules": fitted.judged,
+            "members": args.members.iter().zip(&fitted.members).map(of_member).collect::<Vec<_>>(),
+        });
+        return output::print(&report.to_string());
+    }
+    let mut text = format!("{:<28}", "on the validation instances");
+    SHOWN.iter().for_each(|metric| text += &format!("{:>8}", metric.to_string()));
+    let mut line = |name: String, metrics: &MetricReport| {
+        text += &format!("\n{name:<28}");
+        SHOWN.iter().for_each(|&m| text += &format!("{:>8.2}", 100.0 * metrics.value(m).unwrap_or(0.0)));
+    };
+    for (path, metrics) in args.members.iter().zip(&fitted.members) {
+        line(path.display().to_string(), metrics);
+    }
+    for judged in &fitted.judged {
+        let mark = if judged.rule == rule { " *" } else { "" };
+        line(format!("blend: {}{mark}", judged.rule), &judged.metrics);
+    }
+    context.note(format_args!(
+        "blend: saved {}: {} members, {rule}, {}, in {:.1} s",
+        args.output.display(),
+        args.members.len(),
+        format_bytes(bytes),
+        usage.wall_s
+    ));
+    output::print(&text)
+}
+
+fn as_map(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,270 @@
+//! Blends behind the front door: models inside a model, asked one after the other.
+
+mod members;
+#[cfg(feature = "train")]
+mod write;
+
+pub use members::{MAX_MEMBERS, MembersError};
+#[cfg(feature = "train")]
+pub use write::write_blend;
+
+use super::query::{Queries, Query, QueryError, QueryOptions};
+use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, scratch_of};
+use super::{Answer, Model, OpenModelError, OpenOptions, kinds, open_container};
+use crate::blend::{self, DEPTH, Features, OpenRuleError, Rule, RuleScratch, Scale, below, candidates};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::any::Any;
+use std::path::PathBuf;
+use thiserror::Error;
+use xc_mach::Certificate;
+use xc_sparse::rank::{RankedBatch, Scored, rank_order};
+use xc_sparse::store::{Container, OpenError, OpenMode, member_folder};
+
+pub(super) const BLEND: Kind = Kind { name: blend::KIND, options: &[], answers_in_part: false, open, tables };
+
+const MEMBERS: &str = "members";
+const SCALES: &str = "scales";
+const LABEL_COUNTS: &str = "label_counts";
+const MEAN: &str = "features.mean";
+const FACTOR: &str = "features.factor";
+
+/// What the folder of a blend says of a member.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    kind: String,
+    /// Hash of its configuration.
+    xxh3: String,
+}
+
+/// Why the folder of a blend does not open.
+#[derive(Debug, Error)]
+enum OpenBlendError {
+    #[error(transparent)]
+    Container(#[from] OpenError),
+    #[error("{}: another model than the one that was blended", path.display())]
+    Replaced { path: PathBuf },
+    #[error(transparent)]
+    Members(#[from] MembersError),
+    #[error("{}: {labels} labels; its members have {expected}", path.display())]
+    Labels { path: PathBuf, labels: usize, expected: usize },
+    #[error("{}: {scales} scales for {members} members", path.display())]
+    Scales { path: PathBuf, scales: usize, members: usize },
+    #[error("{}: array {array}: value {at} is not finite", path.display())]
+    NotFinite { path: PathBuf, array: &'static str, at: usize },
+    #[error(transparent)]
+    Rule(#[from] OpenRuleError),
+}
+
+/// Models and what ranks their answers.
+pub(super) struct Blend {
+    members: Vec<Model>,
+    features: Features,
+    rule: Rule,
+}
+
+impl Blend {
+    /// Bytes of the members' array files.
+    pub(super) fn n_bytes(&self) -> u64 {
+        self.members.iter().map(|member| member.describe().n_bytes).sum()
+    }
+}
+
+fn open(container: Container, options: &OpenOptions, check: Check) -> Result<Opened, OpenModelError> {
+    let failed = |error: OpenBlendError| OpenModelError::system(error);
+    let entries: Vec<Entry> = container.parameter(MEMBERS)?;
+    if entries.is_empty() || entries.len() > MAX_MEMBERS {
+        return Err(failed(MembersError::Number { got: entries.len() }.into()));
+    }
+    let mut members = Vec::with_capacity(entries.len());
+    for (number, entry) in entries.iter().enumerate() {
+        let path = container.folder().join(member_folder(number));
+        // Before it is opened: a blend in a blend would open without end.
+        let inside = open_container(&path, OpenMode::Map)?;
+        if inside.config_hash() != entry.xxh3 || inside.kind() != entry.kind {
+            return Err(failed(OpenBlendError::Replaced { path }));
+        }
+        members::check_kind(&inside).map_err(|e| failed(e.into()))?;
+        let options = OpenOptions { repetitions: None, ..options.clone() };
+        members.push(Model::open_checked(&path, &options, check)?);
+    }
+    let warnings = members.iter_mut().flat_map(|member| std::mem::take(&mut member.warnings)).collect();
+    members::check_alike(&members).map_err(|e| failed(e.into()))?;
+    let about = members[0].describe();
+    let blend = parts(&container, members, check).map_err(failed)?;
+    // A scratch grows to the number of members when it is used.
+    let shape =
+        Shape { takes: about.takes, batch_size: 4096, ..Shape::new::<Scratch>(about.n_features, about.n_labels) };
+    Ok(Opened { system: Box::new(blend), shape, container, warnings })
+}
+
+fn parts(container: &Container, members: Vec<Model>, check: Check) -> Result<Blend, OpenBlendError> {
+    let path = || container.folder().to_owned();
+    let scales: Vec<Scale> = container.parameter(SCALES)?;
+    if scales.len() != members.len() {
+        return Err(OpenBlendError::Scales { path: path(), scales: scales.len(), members: members.len() });
+    }
+    let label_counts = container.array::<u32>(LABEL_COUNTS)?.to_vec();
+    let (labels, expected) = (label_counts.len(), members[0].shape.n_labels);
+    if labels != expected {
+        return Err(OpenBlendError::Labels { path: path(), labels, expected });
+    }
+    let features = Features::new(scales, label_counts);
+    let n = features.n();
+    let read = |array: &'static str| -> Result<Vec<f32>, OpenBlendError> {
+        let values = container.array_shaped::<f32>(array, &[n])?.to_vec();
+        match values.iter().position(|value| !value.is_finite()) {
+            Some(at) => Err(OpenBlendError::NotFinite { path: path(), array, at }),
+            None => Ok(values),
+        }
+    };
+    let features = features.with_standard(read(MEAN)?, read(FACTOR)?);
+    let rule = Rule::of(container, n, check == Check::Structure)?;
+    Ok(Blend { members, features, rule })
+}
+
+/// The members, as their configurations state them.
+fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
+    let entries: Vec<Entry> = container.parameter(MEMBERS)?;
+    let row = |(number, entry): (usize, &Entry)| -> Result<Vec<Cell>, OpenModelError> {
+        let inside = open_container(&container.folder().join(member_folder(number)), OpenMode::Map)?;
+        let name = kinds().find(|kind| kind.name == inside.kind()).map_or("unknown", |kind| kind.name);
+        let state = if inside.config_hash() == entry.xxh3 { "whole" } else { "replaced" };
+        let features = if inside.pipeline().is_some() { "made by its pipeline" } else { "as they come" };
+        Ok([Cell::Count(number as u64), Cell::Text(name), Cell::Bytes(inside.n_bytes())]
+            .into_iter()
+            .chain([Cell::Text(features), Cell::Text(state)])
+            .collect())
+    };
+    let rows = entries.iter().enumerate().map(row).collect::<Result<_, _>>()?;
+    let columns = ["member", "kind", "bytes", "features", "state"].to_vec();
+    Ok(vec![Table { name: "members", note: "", columns, rows }])
+}
+
+/// The models inside a model; none but in a blend. They are opened as far as they are sound.
+///
+/// # Errors
+/// A member is absent or its configuration damaged.
+pub fn members(container: &Container) -> Result<Vec<Container>, OpenModelError> {
+    if container.kind() != blend::KIND {
+        return Ok(Vec::new());
+    }
+    let entries: Vec<Entry> = container.parameter(MEMBERS)?;
+    let open = |number| open_container(&container.folder().join(member_folder(number)), OpenMode::Map);
+    (0..entries.len().min(MAX_MEMBERS)).map(open).collect()
+}
+
+#[derive(Default)]
+struct Scratch {
+    members: Vec<(super::Scratch, Answer)>,
+    rule: RuleScratch,
+    rest: Rest,
+}
+
+/// Buffers of what follows the candidates.
+#[derive(Default)]
+struct Rest {
+    sums: Vec<Scored>,
+    known: Vec<u32>,
+}
+
+/// What members are asked: enough labels for every candidate, and for an answer of the wanted length.
+fn options<'a>(ask: &Ask<'a>) -> QueryOptions<'a> {
+    QueryOptions { candidates: ask.candidates, ..QueryOptions::top(ask.top_k.max(DEPTH)) }
+}
+
+/// Cuts an answer to `k` labels, or adds those that follow the candidates.
+fn finish(answer: &mut Vec<Scored>, lists: &[&[Scored]], k: usize, rest: &mut Rest) {
+    let ranked = answer.len();
+    if ranked >= k {
+        return answer.truncate(k);
+    }
+    let Rest { sums, known } = rest;
+    candidates(lists, usize::MAX, sums);
+    sums.sort_unstable_by(|&a, &b| rank_order(a, b));
+    let least = answer.last().map_or(1.0, |last| last.score);
+    known.clear();
+    known.extend(answer.iter().map(|s| s.label));
+    known.sort_unstable();
+    let others = sums.iter().filter(|s| known.binary_search(&s.label).is_err());
+    // Below every candidate: the sums are less than 1.
+    let mut before = (least, f32::INFINITY);
+    for s in others.take(k - ranked) {
+        let score = below(s.score * least, s.score, before);
+        before = (score, s.score);
+        answer.push(Scored { label: s.label, score });
+    }
+}
+
+impl System for Blend {
+    fn one(
+        &self,
+        row: Row<'_>,
+        ask: &Ask<'_>,
+        scratch: &mut dyn Any,
+        out: &mut Vec<Scored>,
+    ) -> Result<Option<Certificate>, QueryError> {
+        let Scratch { members, rule, rest } = scratch_of(scratch);
+        let query = match row {
+            Row::Sparse(row) => Query::Sparse(row),
+            Row::Dense(values) => Query::Dense(values),
+            Row::Text(text) => Query::Text(text),
+        };
+        members.resize_with(self.members.len(), Default::default);
+        let options = options(ask);
+        for (member, (scratch, answer)) in self.members.iter().zip(&mut *members) {
+            member.predict(&query, &options, scratch, answer)?;
+        }
+        let mut lists: [&[Scored]; MAX_MEMBERS] = [&[]; MAX_MEMBERS];
+        lists.iter_mut().zip(&*members).for_each(|(list, (_, answer))| *list = &answer.labels);
+        let lists = &lists[..members.len()];
+        out.clear();
+        self.rule.rank(&self.features, std::iter::once(lists), rule, |ranked| out.extend_from_slice(ranked));
+        finish(out, lists, ask.top_k, rest);
+        Ok(None)
+    }
+
+    fn batch(
+        &self,
+        rows: Batch<'_>,
+        ask: &Ask<'_>,
+        _: &mut dyn Any,
+        _: &mut Vec<Certificate>,
+    ) -> Result<RankedBatch, (usize, QueryError)> {
+        let queries = match rows {
+            Batch::Sparse(rows) => Queries::Sparse(rows),
+            Batch::Dense(rows) => Queries::Dense(rows),
+            Batch::Text(texts) => Queries::Text(texts),
+        };
+        let options = options(ask);
+        let mut answers = Vec::with_capacity(self.members.len());
+        for member in &self.members {
+            answers.push(member.predict_batch(queries, &options).map_err(|e| (e.query, e.source))?.ranked);
+        }
+        let n = queries.len();
+        let parts: Vec<RankedBatch> = (0..n.div_ceil(TOGETHER))
+            .into_par_iter()
+            .map(|part| {
+                let rows = part * TOGETHER..n.min((part + 1) * TOGETHER);
+                let lists = rows.map(|row| answers.iter().map(|answers| answers.row(row)).collect());
+                let lists: Vec<Vec<&[Scored]>> = lists.collect();
+                let (mut scratch, mut ranked, mut rest) = <(RuleScratch, Vec<Scored>, Rest)>::default();
+                let (mut out, mut of_row) = (RankedBatch::new(), lists.iter());
+                self.rule.rank(&self.features, lists.iter().map(|lists| &lists[..]), &mut scratch, |row| {
+                    row.clone_into(&mut ranked);
+                    // One list of lists a ranked row.
+                    of_row.next().into_iter().for_each(|lists| finish(&mut ranked, lists, ask.top_k, &mut rest));
+                    out.push_row(&ranked);
+                });
+                out
+            })
+            .collect();
+        let mut all = RankedBatch::new();
+        parts.iter().for_each(|part| all.append(part));
+        Ok(all)
+    }
+}
+
+/// Queries whose candidates are ranked by one task.
+const TOGETHER: usize = 64;

@@ -1,0 +1,38 @@
+//! The folder of a blend.
+
+use super::{Entry, FACTOR, LABEL_COUNTS, MEAN, MEMBERS, SCALES};
+use crate::blend::fit::Fitted;
+use crate::model::Model;
+use serde_json::json;
+use xc_sparse::store::{ContainerWriter, WriteError};
+
+/// Adds a blend to a container of its kind: what was fitted, and the members themselves. `fitted_with`
+/// are the members that gave the answers of the fit, where these were trained again afterwards.
+///
+/// *Cost*: files of members are linked where the file system can, else copied.
+///
+/// # Errors
+/// A member was replaced since it was opened; the container refuses.
+pub fn write_blend(
+    writer: &mut ContainerWriter,
+    fitted: &Fitted,
+    members: &[Model],
+    fitted_with: Option<&[Model]>,
+) -> Result<(), WriteError> {
+    let entry =
+        |model: &Model| Entry { kind: model.kind.name.to_owned(), xxh3: model.container.config_hash().to_owned() };
+    let entries = |models: &[Model]| json!(models.iter().map(entry).collect::<Vec<_>>());
+    writer.set_parameter(MEMBERS, entries(members));
+    if let Some(models) = fitted_with {
+        writer.set_parameter("fitted_with", entries(models));
+    }
+    writer.set_parameter("rule", fitted.rule.kind().name());
+    writer.set_parameter("depth", crate::blend::DEPTH as u64);
+    writer.set_parameter(SCALES, json!(fitted.features.scales()));
+    writer.add_slice(LABEL_COUNTS, fitted.features.label_counts())?;
+    let (mean, factor) = fitted.features.standard();
+    writer.add_slice(MEAN, mean)?;
+    writer.add_slice(FACTOR, factor)?;
+    fitted.rule.write(writer)?;
+    members.iter().enumerate().try_for_each(|(number, member)| writer.add_member(number, &member.container))
+}
