@@ -4,7 +4,7 @@ use crate::error::BuildError;
 use crate::metric::Metric;
 use crate::product::{MOST_COORDINATES, TOGETHER};
 use crate::query::SCANS_FROM;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// How a graph is built.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -105,7 +105,8 @@ pub struct Fitted {
     pub k: usize,
     /// The recall that was wanted.
     pub target: f64,
-    /// The least width that was found to reach it.
+    /// The least width that was found to reach it; infinite where none does.
+    #[serde(deserialize_with = "null_is_infinite")]
     pub width: f32,
     /// The least number of cells that was found to reach it, where that is faster; 0 where the graph is.
     #[serde(default)]
@@ -114,6 +115,11 @@ pub struct Fitted {
     pub recall: f64,
     /// Queries.
     pub n_queries: usize,
+}
+
+/// JSON has no infinite numbers, and `null` for them.
+fn null_is_infinite<'de, D: Deserializer<'de>>(from: D) -> Result<f32, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(f32::INFINITY))
 }
 
 impl Fitted {
