@@ -126,8 +126,10 @@ fn members_of_every_kind_hold_out_the_same_rows_and_say_which() {
     // Text goes to each member's own pipeline.
     folder.ok("train tree --train data/train.jsonl --validation-fraction 0.2 --text.ngrams 2 --model pairs");
     folder.ok("blend tree pairs mach --validation data/train.jsonl --held-out --output blend");
-    let answers = folder.ok("predict --model blend --input data/test.jsonl --names --top-k 2");
-    assert!(answers.lines().count() == 300 && answers.lines().all(|l| l.matches('\t').count() == 1), "{answers}");
+    let answers = folder.ok("predict --model blend --input data/test.jsonl --top-k 2");
+    assert!(answers.lines().count() == 300 && answers.lines().all(|l| l.matches(':').count() == 2), "{answers}");
+    let times = json(&folder.ok("bench predict --model blend --input data/test.jsonl --mode online --repeat 1 --json"));
+    assert!(times["mean_ms"].as_f64().unwrap() > 0.0);
 }
 
 #[test]
@@ -149,6 +151,27 @@ fn members_that_learned_from_all_rows_take_the_places_of_the_others() {
     refused("tree.all", "1 members trained again for 2 members; one for each is expected, in the same order");
     refused("dense.all tree.all", "dense.all: a model of kind \"dense\"; one of kind \"tree\" is expected, as tree");
     assert!(!folder.path("blend2").exists());
+}
+
+#[test]
+fn a_refit_is_the_model_that_all_rows_give() {
+    let folder = Folder::new();
+    folder.ok(SMALL);
+    for (kind, more) in [("tree", ""), ("dense", DENSE), ("mach", "--buckets 20 --repetitions 2 --epochs 2")] {
+        folder.ok(&format!("train {kind} --train data/train.txt {more} {HELD_OUT} --model part --refit again"));
+        folder.ok(&format!("train {kind} --train data/train.txt {more} --model all"));
+        assert!(files(&folder.path("again")) == files(&folder.path("all")), "{kind}");
+        let rows = |model: &str| json(&folder.ok(&format!("inspect {model} --json")))["arrays"].to_string();
+        assert!(rows("part").contains("training.held_out") && !rows("again").contains("training.held_out"));
+    }
+    folder.xc("train tree --train data/train.txt --model m --refit r").refused(
+        2,
+        "--refit r: no instance is held out, so the model learns from all; --validation-fraction is expected",
+    );
+    folder
+        .xc(&format!("train tree --train data/train.txt {HELD_OUT} --model m --refit m"))
+        .refused(2, "--refit m: is --model; another folder is expected");
+    assert!(!folder.path("m").exists());
 }
 
 #[test]
@@ -192,7 +215,7 @@ fn what_makes_no_blend_is_said_in_one_line_and_leaves_nothing() {
     };
     let rows = "--validation data/test.txt";
     refused(&format!("tree tree {rows}"), "tree: the same model as tree; different members are expected");
-    refused(&format!("tree absent {rows}"), "absent: expected a model folder: No such file or directory (os error 2)");
+    refused(&format!("tree absent {rows}"), "absent: expected a model folder: No such file or directory");
     refused(&format!("tree fewer {rows}"), "fewer: 80 labels; tree has 120, and the same labels are expected");
     refused(&format!("tree text {rows}"), "text: takes text; tree takes sparse features");
     refused(
@@ -211,7 +234,7 @@ fn what_makes_no_blend_is_said_in_one_line_and_leaves_nothing() {
         "tree dense --validation bare.txt",
         "bare.txt: no instance has a label; labels are expected (--validation-labels FILE gives them)",
     );
-    folder.write("one.txt", "1 3000\n0 1:1 4:1\n");
+    folder.write("one.txt", "1 3000 120\n0 1:1 4:1\n");
     refused("tree dense --validation one.txt", "one.txt: 1 rows with labels; at least 2 are expected");
     refused(&format!("tree dense {rows} --folds 1"), "folds 1; at least 2 is expected");
     folder.ok(&format!("{BLEND} --rule logistic"));

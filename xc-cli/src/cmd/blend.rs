@@ -2,7 +2,7 @@
 
 use crate::answer::query_error;
 use crate::context::{Context, format_bytes};
-use crate::data::{InputArgs, Queries, label_format};
+use crate::data::{Dataset, InputArgs, KnownLabels, Making, Queries, read_labelled, read_vectors, vector_source};
 use crate::error::{CliError, chain};
 use crate::interrupt;
 use crate::measure::Meter;
@@ -11,8 +11,7 @@ use crate::named::named;
 use crate::output;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use xc_sparse::io::{LabelNames, ReadOptions, UnknownLabels, read_labels};
+use xc_sparse::io::{LabelNames, UnknownLabels};
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::ContainerWriter;
 use xc_sparse::{Cancel, LabelRows};
@@ -185,7 +184,7 @@ struct Validation {
 }
 
 impl Validation {
-    /// Reads the file once, for hashes and labels.
+    /// Reads labels, and which instances members have seen.
     fn read(
         args: &Args,
         first: &Model,
@@ -193,12 +192,7 @@ impl Validation {
         names: Option<LabelNames>,
         context: &Context,
     ) -> Result<Self, CliError> {
-        let mut queries = Queries::open(&args.validation, &args.format, first)?;
-        let mut hashes = Vec::new();
-        while let Some(batch) = queries.next_batch(BATCH)? {
-            context.check_interrupt()?;
-            hashes.extend(batch.hashes());
-        }
+        let Dataset { labels, hashes, .. } = Self::dataset(args, first, names, context)?;
         let (n, file) = (hashes.len(), args.validation.display());
         let mut kept = vec![true; n];
         for (rows, path) in rows.iter().zip(&args.members) {
@@ -223,37 +217,28 @@ impl Validation {
                 "{file}: every instance is a training instance of a member; others are expected"
             )));
         }
-        let labels = Self::labels(args, n, names)?;
         let labels = labels.select(&numbers).within(first.describe().n_labels);
         Ok(Self { kept, n_left_out: n - numbers.len(), labels })
     }
 
-    /// Labels of all instances of the file.
-    fn labels(args: &Args, n: usize, names: Option<LabelNames>) -> Result<LabelRows, CliError> {
-        let mut options = args.format.options();
-        (options.label_names, options.unknown_labels) = (names.map(Arc::new), UnknownLabels::Append);
-        let path = match &args.validation_labels {
-            Some(path) => {
-                let (format, header) = label_format(path)?;
-                options = ReadOptions { format: Some(format), header, ..options };
-                path
+    /// All instances of the file, with their labels.
+    fn dataset(args: &Args, first: &Model, names: Option<LabelNames>, context: &Context) -> Result<Dataset, CliError> {
+        let (main, labels, unknown) = (&args.validation, args.validation_labels.as_deref(), UnknownLabels::Append);
+        let data = match vector_source(main, labels, None, args.format.format, "validation")? {
+            Some(source) => {
+                read_vectors(&source, &KnownLabels { names: names.as_ref(), unknown }, &args.format, context)?
             }
-            None => &args.validation,
+            None => {
+                let making = Making::Apply { maker: first.pipeline(), n_features: first.describe().n_features };
+                read_labelled(main, labels, names.as_ref(), unknown, &args.format, making, context)?
+            }
         };
-        let labels = read_labels(path, &options)?.labels;
-        if labels.len() != n {
-            let (path, got) = (path.display(), labels.len());
-            return Err(CliError::usage(format_args!(
-                "{path}: {got} rows of labels; {} has {n} instances, and as many rows are expected",
-                args.validation.display()
-            )));
-        }
-        if labels.nnz() == 0 {
-            let hint = if args.validation_labels.is_none() { " (--validation-labels FILE gives them)" } else { "" };
-            let path = path.display();
+        if data.labels.nnz() == 0 {
+            let hint = if labels.is_none() { " (--validation-labels FILE gives them)" } else { "" };
+            let path = labels.unwrap_or(main).display();
             return Err(CliError::usage(format_args!("{path}: no instance has a label; labels are expected{hint}")));
         }
-        Ok(labels)
+        Ok(data)
     }
 
     /// What each member answers to the instances that take part.

@@ -140,7 +140,12 @@ fn as_text(container: &Container, tables: &[Table], found: Option<&[Mismatch]>) 
         Some(n) => line("labels", &format_args!("{n} names in labels.txt")),
         None => line("labels", &"without names"),
     }
-    line("features", &if container.pipeline().is_some() { "made by the stored pipeline" } else { "as they come" });
+    let features = match container.pipeline() {
+        Some(_) => "made by the stored pipeline",
+        None if tables.iter().any(|table| table.name == "members") => "made by each member",
+        None => "as they come",
+    };
+    line("features", &features);
     match found {
         None => {}
         Some([]) => line("content", &"as it was saved"),

@@ -9,7 +9,6 @@ use xc_sparse::io::{
 };
 use xc_sparse::{CsrMatrix, DenseMatrix, Rows};
 use xc_train::Model;
-use xc_train::model::training_rows::{hash_dense, hash_sparse, hash_text};
 use xc_train::model::{self, InputKind, Query};
 
 /// A stream of queries for one model.
@@ -43,18 +42,6 @@ impl QueryRows {
             Self::Texts(texts) => texts.len(),
             Self::Sparse(matrix) => matrix.rows(),
             Self::Dense(matrix) => matrix.rows,
-        }
-    }
-
-    /// What each is known by, whatever a model makes of it.
-    pub(crate) fn hashes(&self) -> Vec<u64> {
-        match self {
-            Self::Texts(texts) => texts.iter().map(|text| hash_text(text)).collect(),
-            Self::Sparse(matrix) => {
-                let rows = Rows::new(matrix.view());
-                (0..rows.len()).map(|row| hash_sparse(rows.row(row))).collect()
-            }
-            Self::Dense(matrix) => matrix.view().iter().map(hash_dense).collect(),
         }
     }
 

@@ -143,12 +143,12 @@ impl Rule {
             let scored = labels[start..end].iter().zip(&logits[start..end]);
             ranked.extend(scored.map(|(&label, &score)| Scored { label, score }));
             ranked.sort_unstable_by(|&a, &b| rank_order(a, b));
-            let mut before = (f32::INFINITY, f32::INFINITY);
+            let mut before = None;
             for s in &mut *ranked {
                 let (logit, mut one) = (s.score, [s.score]);
                 Loss::Bce.scores(&mut one);
                 s.score = below(one[0], logit, before);
-                before = (s.score, logit);
+                before = Some((s.score, logit));
             }
             out(ranked);
             start = end;
@@ -211,8 +211,13 @@ impl Rule {
 
 /// A score, at most `score`, that stands behind `before` where what ranks it does: a score and what
 /// it was made of.
-pub(crate) fn below(score: f32, of: f32, before: (f32, f32)) -> f32 {
-    if of < before.1 { score.min(before.0.next_down()) } else { before.0 }
+pub(crate) fn below(score: f32, of: f32, before: Option<(f32, f32)>) -> f32 {
+    match before {
+        Some((least, larger)) if of < larger => score.min(least.next_down()),
+        Some((same, equal)) if of == equal => same,
+        // The first one; or no number, which the answer is refused for.
+        _ => score,
+    }
 }
 
 fn prefix(number: usize) -> String {

@@ -70,8 +70,9 @@ pub(crate) struct NetworkArgs {
     /// Shorten gradients whose norm is larger [default: no clipping]
     #[arg(long, value_name = "X", help_heading = "Training options")]
     clip_norm: Option<f64>,
-    /// Hold out this share of the training instances: they judge the network after each epoch
-    /// [default: --validation does, where it is given]
+    /// Hold out this share of the training instances, the same of a file for every kind of model and
+    /// the same --seed: they judge the network after each epoch [default: --validation does, where it
+    /// is given]
     #[arg(long, value_name = "SHARE", help_heading = "Training options")]
     validation_fraction: Option<f64>,
     /// Stop after so many epochs in which what --monitor names did not get better [default: never]

@@ -46,8 +46,8 @@ pub(crate) struct Args {
     /// Trees whose scores are averaged
     #[arg(long, value_name = "T")]
     pub(super) trees: Option<usize>,
-    /// Hold out this share of the training instances: the model is scored on them unless
-    /// --validation is given
+    /// Hold out this share of the training instances, the same of a file for every kind of model and
+    /// the same --seed: the model is scored on them unless --validation is given
     #[arg(long, value_name = "SHARE")]
     pub(super) validation_fraction: Option<f64>,
     /// Print what would be done, and why, and stop

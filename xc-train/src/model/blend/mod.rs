@@ -189,10 +189,10 @@ fn finish(answer: &mut Vec<Scored>, lists: &[&[Scored]], k: usize, rest: &mut Re
     known.sort_unstable();
     let others = sums.iter().filter(|s| known.binary_search(&s.label).is_err());
     // Below every candidate: the sums are less than 1.
-    let mut before = (least, f32::INFINITY);
+    let mut before = Some((least, f32::INFINITY));
     for s in others.take(k - ranked) {
         let score = below(s.score * least, s.score, before);
-        before = (score, s.score);
+        before = Some((score, s.score));
         answer.push(Scored { label: s.label, score });
     }
 }

@@ -8,7 +8,6 @@
 //!
 //! *Determinism*: the same bits for the same seed, at any number of threads.
 
-use super::rule::mean_logits;
 use super::{DEPTH, Features, Rule, RuleKind, RuleScratch, Scale};
 use crate::classifier::{Classifier, EncoderParams, InputKind, preset};
 use crate::metrics::{EvaluateError, EvaluatorParams, Metric, MetricReport, evaluate};
@@ -34,7 +33,7 @@ pub struct FitParams {
     pub hidden: usize,
     /// Networks whose logits are averaged.
     pub networks: usize,
-    /// Passes over the candidates.
+    /// Passes over the candidates, at least: few candidates are passed over more often.
     pub epochs: u32,
     /// Learning rate (Adam).
     pub rate: f64,
@@ -68,6 +67,8 @@ impl FitParams {
 
 /// Candidates of a step.
 const BATCH: usize = 256;
+/// Steps that a network needs, however few candidates there are.
+const LEAST_STEPS: u64 = 3000;
 
 /// Why nothing is fitted.
 #[derive(Debug, Error)]
@@ -257,12 +258,9 @@ impl<'a> Sample<'a> {
         start..self.ends[row]
     }
 
-    /// Numbers of all candidates, as a rule sees them.
-    fn rows(&self, kind: RuleKind) -> DenseRows<'_> {
-        match kind {
-            RuleKind::ReciprocalRanks => DenseRows::new(&self.sums, 1),
-            RuleKind::Logistic | RuleKind::Net => DenseRows::new(&self.values, self.features.n()),
-        }
+    /// Numbers of all candidates.
+    fn rows(&self) -> DenseRows<'_> {
+        DenseRows::new(&self.values, self.features.n())
     }
 
     /// Ranks each fold by a rule that was fitted on the others.
@@ -305,7 +303,13 @@ impl<'a> Sample<'a> {
         params: &FitParams,
         cancel: &dyn Cancel,
     ) -> Result<Rule, FitError> {
-        let rows = self.rows(kind);
+        if kind == RuleKind::ReciprocalRanks {
+            let of = |&at: &u32| (f64::from(self.sums[at as usize]), !self.targets.row(at as usize).is_empty());
+            let [slope, bias] = line(&candidates.iter().map(of).collect::<Vec<_>>());
+            let slope = Some(slope as f32).filter(|&slope| slope > 0.0).ok_or(FitError::Slope)?;
+            return Ok(Rule::ReciprocalRanks { slope, bias: bias as f32 });
+        }
+        let rows = self.rows();
         let hidden = if kind == RuleKind::Net { vec![params.hidden] } else { Vec::new() };
         let n = if kind == RuleKind::Net { params.networks } else { 1 };
         let failed = |source| FitError::Train { rule: kind, source };
@@ -314,15 +318,33 @@ impl<'a> Sample<'a> {
             network(rows, &self.targets, candidates.clone(), hidden.clone(), params, seed, cancel)
         };
         let networks: Vec<Classifier> = (0..n).map(learn).collect::<Result<_, _>>().map_err(failed)?;
-        if kind != RuleKind::ReciprocalRanks {
-            return Ok(Rule::Network(networks));
-        }
-        // The line through its logits at the sums 0 and 1.
-        let mut ends = Vec::new();
-        mean_logits(&networks, DenseRows::new(&[0.0, 1.0], 1), &mut Default::default(), &mut ends);
-        let (slope, bias) = (ends[1] - ends[0], ends[0]);
-        if slope > 0.0 { Ok(Rule::ReciprocalRanks { slope, bias }) } else { Err(FitError::Slope) }
+        Ok(Rule::Network(networks))
     }
+}
+
+/// Slope and bias of the line of logits under which what is true has the least loss, by Newton's
+/// method. A slight pull of the slope towards 0 keeps it finite where a sum tells all.
+fn line(points: &[(f64, bool)]) -> [f64; 2] {
+    const PULL: f64 = 1e-3;
+    let (mut slope, mut bias) = (0.0, 0.0);
+    for _ in 0..50 {
+        let (mut g, mut h) = ([PULL * slope, 0.0], [PULL, 0.0, 0.0]);
+        for &(x, is_true) in points {
+            let p = 1.0 / (1.0 + (-(slope * x + bias)).exp());
+            let (error, w) = (p - f64::from(u8::from(is_true)), p * (1.0 - p));
+            g = [g[0] + error * x, g[1] + error];
+            h = [h[0] + w * x * x, h[1] + w * x, h[2] + w];
+        }
+        let determinant = h[0] * h[2] - h[1] * h[1];
+        if determinant < 1e-12 {
+            break;
+        }
+        // Shorter steps at first: the second derivative vanishes far from the least loss.
+        let [a, b] = [(h[2] * g[0] - h[1] * g[1]) / determinant, (h[0] * g[1] - h[1] * g[0]) / determinant];
+        let step = (4.0 / a.abs().max(b.abs())).min(1.0);
+        (slope, bias) = (slope - step * a, bias - step * b);
+    }
+    [slope, bias]
 }
 
 /// Stops a training when somebody asks.
@@ -356,11 +378,13 @@ fn network(
     let mut network = made.unwrap_or_else(|e| panic!("a small network is possible: {e}"));
     let examples = Examples::try_new(Rows::Dense(rows), targets);
     let examples = examples.unwrap_or_else(|e| panic!("a target for each candidate: {e}"));
-    let steps = (candidates.len().div_ceil(BATCH) as u64) * u64::from(params.epochs);
+    let of_epoch = candidates.len().div_ceil(BATCH).max(1) as u64;
+    let epochs = params.epochs.max(LEAST_STEPS.div_ceil(of_epoch) as u32);
+    let steps = of_epoch * u64::from(epochs);
     let mut schedule = WarmupCosine { warmup: steps / 20, total: steps, floor: 0.0 };
     let training = TrainParams {
         batch_size: BATCH,
-        epochs: params.epochs,
+        epochs,
         rate: params.rate,
         seed,
         monitor: Monitor::Loss,
@@ -391,7 +415,8 @@ fn log_loss(said: &[(f32, bool)]) -> f64 {
 }
 
 fn calibration_error(said: &mut [(f32, bool)]) -> f64 {
-    said.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    // Candidates of one probability keep the order of their rows, which says nothing of their truth.
+    said.sort_by(|a, b| a.0.total_cmp(&b.0));
     let of = |group: &[(f32, bool)]| {
         let mean = group.iter().map(|s| f64::from(s.0)).sum::<f64>();
         (mean - group.iter().filter(|s| s.1).count() as f64).abs()
@@ -400,208 +425,4 @@ fn calibration_error(said: &mut [(f32, bool)]) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use rayon::ThreadPoolBuilder;
-    use xc_sparse::rank::rank_order;
-
-    const N_LABELS: u32 = 50;
-
-    struct Never;
-
-    impl Cancel for Never {}
-
-    /// Answers of a member that sees the true labels through noise: the larger, the blurrier.
-    fn member(truth: &LabelRows, noise: f32, seed: u64) -> RankedBatch {
-        let (mut stream, mut out) = (Stream::new(seed), RankedBatch::new());
-        for labels in truth.iter() {
-            let mut values = vec![0.0; N_LABELS as usize];
-            stream.fill_uniform(noise, &mut values);
-            let score = |(label, value): (u32, &f32)| {
-                let z = value + if labels.contains(&label) { 1.0 } else { -1.0 };
-                Scored { label, score: 1.0 / (1.0 + (-z).exp()) }
-            };
-            let mut row: Vec<Scored> = (0..).zip(&values).map(score).collect();
-            row.sort_by(|&a, &b| rank_order(a, b));
-            row.truncate(DEPTH + 5);
-            out.push_row(&row);
-        }
-        out
-    }
-
-    fn truth(n: u32, seed: u32) -> LabelRows {
-        let label = |i: u32, times: u32| (i * times + seed) % N_LABELS;
-        let rows =
-            (0..n).map(|i| if i % 5 == 0 { vec![label(i, 7)] } else { vec![label(i, 3) / 2, 25 + label(i, 3) / 2] });
-        LabelRows::from_lists(rows, N_LABELS as usize).unwrap()
-    }
-
-    fn quick(rule: Option<RuleKind>) -> FitParams {
-        FitParams { rule, networks: 2, epochs: 8, ..FitParams::default() }
-    }
-
-    /// Ranked lists of some rows.
-    fn ranked(fitted: &Fitted, answers: &[RankedBatch]) -> RankedBatch {
-        let rows = (0..answers[0].len()).map(|row| answers.iter().map(|of| of.row(row)).collect::<Vec<_>>());
-        let (rows, mut out) = (rows.collect::<Vec<_>>(), RankedBatch::new());
-        let lists = rows.iter().map(|lists| &lists[..]);
-        fitted.rule.rank(&fitted.features, lists, &mut RuleScratch::default(), |row| out.push_row(row));
-        out
-    }
-
-    fn p1(truth: &LabelRows, answers: &RankedBatch) -> f64 {
-        metrics(truth, answers).unwrap().value(Metric::Precision(1)).unwrap()
-    }
-
-    #[test]
-    fn a_blend_is_better_than_its_members_on_rows_that_it_has_not_seen() {
-        let (held_out, test) = (truth(400, 1), truth(400, 3));
-        let answers = |of: &LabelRows, seed| [member(of, 2.0, seed), member(of, 2.5, seed + 1)];
-        let fitted = fit(&answers(&held_out, 1), &held_out, &[9; 50], &quick(None), &Never).unwrap();
-        let seen = answers(&test, 5);
-        let blended = ranked(&fitted, &seen);
-        assert_eq!(blended.check(), Ok(()));
-        let best = p1(&test, &seen[0]).max(p1(&test, &seen[1]));
-        assert!(p1(&test, &blended) > best + 0.05, "{} beside {best}", p1(&test, &blended));
-        assert!(fitted.judged.iter().all(|judged| judged.calibration_error < 0.03), "{:?}", fitted.judged);
-        assert_eq!((fitted.judged.len(), fitted.members.len()), (3, 2));
-    }
-
-    #[test]
-    fn the_same_bits_at_any_number_of_threads_and_for_a_row_alone() {
-        let rows = truth(90, 2);
-        let answers = [member(&rows, 2.0, 1), member(&rows, 3.0, 2)];
-        for rule in RuleKind::ALL {
-            let of_threads = [1, 3].map(|n| {
-                let pool = ThreadPoolBuilder::new().num_threads(n).build().unwrap();
-                pool.install(|| {
-                    let fitted = fit(&answers, &rows, &[9; 50], &quick(Some(rule)), &Never).unwrap();
-                    assert_eq!(fitted.rule.kind(), rule);
-                    let all = ranked(&fitted, &answers);
-                    let alone = |row| {
-                        let alone = answers.each_ref().map(|of| {
-                            let mut one = RankedBatch::new();
-                            one.push_row(of.row(row));
-                            one
-                        });
-                        ranked(&fitted, &alone).row(0).to_vec()
-                    };
-                    assert!((0..rows.len()).step_by(17).all(|row| alone(row) == all.row(row)));
-                    all
-                })
-            });
-            assert_eq!(of_threads[0], of_threads[1], "{rule}");
-        }
-    }
-
-    /// Loss of a linear function of the numbers, in f64, and its gradient.
-    fn loss_of(weights: &[f64], rows: &[f32], targets: &LabelRows) -> (f64, Vec<f64>) {
-        let n = weights.len() - 1;
-        let (mut loss, mut gradient) = (0.0, vec![0.0; n + 1]);
-        for (row, target) in rows.chunks_exact(n).zip(targets.iter()) {
-            let z = row.iter().zip(weights).map(|(x, w)| f64::from(*x) * w).sum::<f64>() + weights[n];
-            let (p, y) = (1.0 / (1.0 + (-z).exp()), if target.is_empty() { 0.0 } else { 1.0 });
-            loss -= if y > 0.0 { p.ln() } else { (1.0 - p).ln() };
-            row.iter().zip(&mut gradient).for_each(|(x, g)| *g += (p - y) * f64::from(*x));
-            gradient[n] += p - y;
-        }
-        let scale = 1.0 / targets.len() as f64;
-        (loss * scale, gradient.into_iter().map(|g| g * scale).collect())
-    }
-
-    #[test]
-    fn the_logistic_rule_comes_near_the_least_loss_of_any() {
-        let rows = truth(300, 4);
-        let answers = [member(&rows, 2.0, 1), member(&rows, 3.0, 2)];
-        let sample = Sample::new(&answers, &rows, &[9; 50]);
-        let (values, n) = (&sample.values[..], sample.features.n());
-        // The reference: descent along a gradient that finite differences confirm.
-        let mut best = vec![0.0; n + 1];
-        let (loss, gradient) = loss_of(&best, values, &sample.targets);
-        for at in 0..=n {
-            let mut moved = best.clone();
-            moved[at] += 1e-5;
-            let slope = (loss_of(&moved, values, &sample.targets).0 - loss) / 1e-5;
-            assert!((slope - gradient[at]).abs() < 1e-4, "number {at}: {slope} beside {}", gradient[at]);
-        }
-        for _ in 0..1500 {
-            let gradient = loss_of(&best, values, &sample.targets).1;
-            best.iter_mut().zip(gradient).for_each(|(w, g)| *w -= 0.5 * g);
-        }
-        let least = loss_of(&best, values, &sample.targets).0;
-        let all = (0..sample.targets.len() as u32).collect();
-        let rule = sample.learn(RuleKind::Logistic, all, &quick(None), &Never).unwrap();
-        let Rule::Network(networks) = &rule else { panic!("a logistic rule is a network") };
-        let parameters = networks[0].network().parameters();
-        let weights: Vec<f64> =
-            parameters.iter().flat_map(|p| p.parameter.values()).map(|&value| f64::from(value)).collect();
-        let got = loss_of(&weights, values, &sample.targets).0;
-        assert!(got < 1.02 * least, "{got}, the least is about {least}");
-    }
-
-    #[test]
-    fn logits_of_a_net_are_those_of_the_definition() {
-        let rows = truth(60, 4);
-        let answers = [member(&rows, 2.0, 1)];
-        let sample = Sample::new(&answers, &rows, &[9; 50]);
-        let all = (0..sample.targets.len() as u32).collect();
-        let params = FitParams { networks: 1, hidden: 5, ..quick(None) };
-        let rule = sample.learn(RuleKind::Net, all, &params, &Never).unwrap();
-        let Rule::Network(networks) = &rule else { panic!("a net is a network") };
-        let parameters = networks[0].network().parameters();
-        let values = |name: &str| parameters.iter().find(|p| p.name == name).unwrap().parameter.values();
-        let [weights, bias] = [values("layer1.weights"), values("layer1.bias")];
-        let mut logits = Vec::new();
-        mean_logits(networks, sample.rows(RuleKind::Net), &mut Default::default(), &mut logits);
-        for (row, logit) in sample.values.chunks_exact(sample.features.n()).zip(logits) {
-            let unit = |(weights, bias): (&[f32], &f32)| {
-                (weights.iter().zip(row).map(|(w, x)| f64::from(w * x)).sum::<f64>() + f64::from(*bias)).max(0.0)
-            };
-            let hidden = weights.chunks_exact(row.len()).zip(bias).map(unit);
-            let expected = hidden.zip(values("head.weights")).map(|(h, w)| h * f64::from(*w)).sum::<f64>();
-            let expected = expected + f64::from(values("head.bias")[0]);
-            assert!((expected - f64::from(logit)).abs() < 1e-3, "{logit}, expected {expected}");
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_fitted_says_why() {
-        let rows = truth(20, 1);
-        let good = member(&rows, 1.0, 1);
-        let said = |answers: &RankedBatch, rows: &LabelRows, params: &FitParams| {
-            fit(std::slice::from_ref(answers), rows, &[1; 50], params, &Never).unwrap_err().to_string()
-        };
-        let none = LabelRows::from_lists(vec![Vec::<u32>::new(); 20], 50).unwrap();
-        assert_eq!(said(&good, &none, &quick(None)), "0 rows with labels; at least 2 are expected");
-        let mut empty = RankedBatch::new();
-        (0..20).for_each(|_| empty.push_row(&[]));
-        let expected = "no candidate is true: no member has a true label among its 30 best";
-        assert_eq!(said(&empty, &rows, &quick(None)), expected);
-        let mut right = RankedBatch::new();
-        rows.iter().for_each(|labels| right.push_row(&[Scored { label: labels[0], score: 0.5 }]));
-        let expected = "every candidate is true: there is nothing to tell apart";
-        assert_eq!(said(&right, &rows, &quick(None)), expected);
-        // A member that ranks the true label last.
-        let mut wrong = RankedBatch::new();
-        for labels in rows.iter() {
-            let other = |i: u32| (labels[0] + 1 + i) % N_LABELS;
-            let list = (0..9).map(other).filter(|label| !labels.contains(label)).chain([labels[0]]);
-            wrong.push_items(list.enumerate().map(|(i, label)| Scored { label, score: 0.9 - 0.05 * i as f32 }));
-        }
-        let expected = "candidates are not more often true where their reciprocal ranks are larger";
-        assert_eq!(said(&wrong, &rows, &quick(Some(RuleKind::ReciprocalRanks))), expected);
-        let params = FitParams { folds: 1, ..quick(None) };
-        assert_eq!(said(&good, &rows, &params), "folds 1; at least 2 is expected");
-    }
-
-    #[test]
-    fn losses_and_calibration_are_those_of_the_definitions() {
-        let said = [(0.5, true), (0.5, false)];
-        assert!((log_loss(&said) - 2f64.ln()).abs() < 1e-9);
-        assert!(log_loss(&[(0.0, false), (1.0, true)]) < 1e-6 && log_loss(&[(1.0, false)]) > 10.0);
-        // Groups of two: said 0.25 and 1 each, right in one of two and in both.
-        let mut said: Vec<(f32, bool)> = [(0.25, false), (0.25, true), (1.0, true), (1.0, true)].repeat(5);
-        assert!((calibration_error(&mut said) - 0.125).abs() < 1e-9);
-        assert_eq!((log_loss(&[]), calibration_error(&mut [])), (0.0, 0.0));
-    }
-}
+mod tests;
