@@ -100,12 +100,13 @@ pub enum TrainingRowsError {
 
 impl TrainingRows {
     /// Of the hashes of all rows of a file, of which those with the numbers `kept` were learned
-    /// from and those with the numbers `held_out` were not. `labels` are those of all rows.
+    /// from and those with the numbers `held_out` were not. `labels` are those of all rows, and
+    /// behind them those of instances that are in no file, as texts of labels.
     ///
     /// # Panics
-    /// If a number is no row, or there are not as many hashes as rows.
+    /// If a number is no row, or there are more hashes than rows of labels.
     pub fn new(hashes: &[u64], labels: &LabelRows, kept: &[u32], held_out: Vec<u32>) -> Self {
-        assert!(hashes.len() == labels.len(), "{} hashes, {} rows of labels", hashes.len(), labels.len());
+        assert!(hashes.len() <= labels.len(), "{} hashes, {} rows of labels", hashes.len(), labels.len());
         let mut own: Vec<u64> = kept.iter().map(|&row| hashes[row as usize]).collect();
         own.sort_unstable();
         own.dedup();
