@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
+use xc_sparse::parallel::in_pool;
 use xc_sparse::rank::{LabelId, Scored, rank_order};
 use xc_sparse::store::{Container, ContainerWriter, OpenError, WriteError};
 
@@ -231,8 +232,10 @@ const TOGETHER: usize = 4096;
 pub(super) fn mean_logits(networks: &[Classifier], rows: DenseRows<'_>, scratch: &mut Logits, out: &mut Vec<f32>) {
     out.clear();
     out.resize(rows.len(), 0.0);
-    for start in (0..rows.len()).step_by(TOGETHER) {
-        let range = start..rows.len().min(start + TOGETHER);
+    // Several rows are shared by the threads of a pool, which would be made where there is none.
+    let together = if in_pool() { TOGETHER } else { 1 };
+    for start in (0..rows.len()).step_by(together) {
+        let range = start..rows.len().min(start + together);
         scratch.fill(Rows::Dense(rows), range.clone());
         for network in networks {
             let logits = scratch.of(network);

@@ -135,7 +135,7 @@ fn the_logistic_rule_comes_near_the_least_loss_of_any() {
     let weights: Vec<f64> =
         parameters.iter().flat_map(|p| p.parameter.values()).map(|&value| f64::from(value)).collect();
     let got = loss_of(&weights, values, &sample.targets).0;
-    assert!(got < 1.02 * least, "{got}, the least is about {least}");
+    assert!(got < 1.05 * least, "{got}, the least is about {least}");
 }
 
 #[test]
