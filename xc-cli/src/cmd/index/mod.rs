@@ -114,6 +114,7 @@ impl Reach {
 }
 
 /// An index, its queries, and a bit for each row that may be an answer.
+#[expect(clippy::large_enum_variant, reason = "a command has one of them")]
 enum Opened {
     Vectors(Index, Vectors, Option<Vec<u64>>),
     Sparse(sparse::Opened),
