@@ -43,6 +43,8 @@ struct Entry {
 enum OpenBlendError {
     #[error(transparent)]
     Container(#[from] OpenError),
+    #[error("{}: {got} members; between 1 and {MAX_MEMBERS} are expected", path.display())]
+    Number { path: PathBuf, got: usize },
     #[error("{}: another model than the one that was blended", path.display())]
     Replaced { path: PathBuf },
     #[error(transparent)]
@@ -75,7 +77,8 @@ fn open(container: Container, options: &OpenOptions, check: Check) -> Result<Ope
     let failed = |error: OpenBlendError| OpenModelError::system(error);
     let entries: Vec<Entry> = container.parameter(MEMBERS)?;
     if entries.is_empty() || entries.len() > MAX_MEMBERS {
-        return Err(failed(MembersError::Number { got: entries.len() }.into()));
+        let (path, got) = (container.folder().to_owned(), entries.len());
+        return Err(failed(OpenBlendError::Number { path, got }));
     }
     let mut members = Vec::with_capacity(entries.len());
     for (number, entry) in entries.iter().enumerate() {
