@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use xc_ann::{Index, KIND, NoObserver, SearchParams};
+use xc_ann::{Index, KIND, NoObserver, Scope, SearchParams};
 use xc_fuzz::{check_message, folder, model_folder};
 use xc_sparse::DenseRows;
 use xc_sparse::store::OpenMode;
@@ -22,7 +22,7 @@ fuzz_target!(|input: (u8, &[u8])| {
         let queries = DenseRows::new(&query, width);
         let cells = index.graph().n_cells().min(3);
         [(0.0, 0), (0.3, 0), (f32::INFINITY, 0), (16.0, cells)].map(|(width, cells)| {
-            let params = SearchParams { k: 5, width, cells };
+            let params = SearchParams { k: 5, scope: Scope { width, cells } };
             let found = index.search_batch(queries, params, None).expect("a query of finite values");
             found.0.row(0).iter().map(|s| (s.label, s.score.to_bits())).collect::<Vec<_>>()
         })

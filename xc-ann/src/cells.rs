@@ -224,7 +224,7 @@ impl Cells {
         for at in 0..order.len() {
             let blocks = |cell: u32| self.begins[cell as usize] as usize..self.begins[cell as usize + 1] as usize;
             if let Some(next) = order.get(at + 1) {
-                self.blocks.prefetch(blocks(next.1).start);
+                self.blocks.prefetch(query, blocks(next.1).start);
             }
             let blocks = blocks(order[at].1);
             compared += BLOCK * blocks.len();
@@ -287,7 +287,7 @@ impl Blocks {
 mod file {
     use super::Cells;
     use crate::codes::{Blocks, Codes};
-    use crate::file::OpenGraphError;
+    use crate::error::OpenGraphError;
     use crate::items::{Items, LAST};
     use crate::product::{BLOCK, BLOCK_SIDES};
     use xc_sparse::buffer::Buffer;

@@ -292,8 +292,8 @@ impl Blocks {
 
     /// Asks memory for the beginning of a block; what comes after it is guessed by the machine.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, block: usize) {
-        let bytes = self.bytes.len() / (self.sides.len() / BLOCK_SIDES).max(1);
+    pub(crate) fn prefetch(&self, query: &QueryCode, block: usize) {
+        let bytes = BLOCK * query.bytes.len();
         (0..ASKED_FOR).for_each(|line| prefetch(&self.bytes, block * bytes + line * LINE));
         prefetch(&self.sides, block * BLOCK_SIDES);
     }

@@ -112,3 +112,21 @@ pub enum QueryError {
         width: f32,
     },
 }
+
+/// Why an index does not open.
+#[cfg(feature = "store")]
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenGraphError {
+    /// The folder, a parameter or an array is missing or of another form.
+    #[error(transparent)]
+    Open(#[from] xc_sparse::store::OpenError),
+    /// Arrays that no graph has.
+    #[error("{}: {what}", path.display())]
+    Graph {
+        /// The folder.
+        path: std::path::PathBuf,
+        /// What is wrong.
+        what: &'static str,
+    },
+}

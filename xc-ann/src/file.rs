@@ -2,33 +2,16 @@
 
 use crate::cells::Cells;
 use crate::codes::stride;
+use crate::error::OpenGraphError;
 use crate::graph::Graph;
 use crate::params::{BuildParams, Fitted};
 use crate::state::GraphState;
-use std::path::{Path, PathBuf};
-use thiserror::Error;
+use std::path::Path;
 use xc_sparse::buffer::Buffer;
-use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenError, OpenMode, WriteError};
+use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode, WriteError};
 
 /// The kind that a folder of an index states.
 pub const KIND: &str = "ann-index";
-
-/// Why an index does not open.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum OpenGraphError {
-    /// The folder, a parameter or an array is missing or of another form.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// Arrays that no graph has.
-    #[error("{}: {what}", path.display())]
-    Graph {
-        /// The folder.
-        path: PathBuf,
-        /// What is wrong.
-        what: &'static str,
-    },
-}
 
 impl Graph {
     /// Adds the arrays and parameters of the graph to a container.

@@ -3,8 +3,7 @@
 use crate::error::QueryError;
 use crate::exact::recall;
 use crate::graph::Graph;
-use crate::params::{Fitted, SearchParams};
-use crate::query::SCANS_FROM;
+use crate::params::{Fitted, SCANS_FROM, Scope, SearchParams};
 use xc_hash::stream::{Purpose, Stream, name};
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::{DenseMatrix, DenseRows};
@@ -177,10 +176,10 @@ impl Graph {
         self.fitted
     }
 
-    /// How far the `k` best rows are looked for where nothing else is asked for: as it was fitted, and along
-    /// the graph at a width of 0.1 before anything was.
-    pub fn usual(&self, k: usize) -> SearchParams {
-        self.fitted.map_or(SearchParams::new(k, DEFAULT_WIDTH), |fitted| fitted.params(k))
+    /// What is looked at where nothing else is asked for: what was fitted, and the graph at a width of 0.1
+    /// before anything was.
+    pub fn usual(&self) -> Scope {
+        self.fitted.map_or(Scope::width(DEFAULT_WIDTH), |fitted| fitted.scope())
     }
 
     /// At most `n` vectors to fit with where there are no queries. Each is `(a + b) / 2 + (c - d) / 2`

@@ -6,7 +6,7 @@ use crate::filter::Filter;
 use crate::graph::Graph;
 use crate::metric::Metric;
 use crate::observe::Observer;
-use crate::params::{BuildParams, Fitted, SearchParams};
+use crate::params::{BuildParams, Fitted, Scope, SearchParams};
 use crate::query::Scratch;
 use crate::search::Effort;
 use xc_sparse::DenseRows;
@@ -80,9 +80,9 @@ impl Index {
         DenseRows::new(&self.rows, self.graph.width())
     }
 
-    /// How far the `k` best rows are looked for where nothing else is asked for. See [`Graph::usual`].
-    pub fn usual(&self, k: usize) -> SearchParams {
-        self.graph.usual(k)
+    /// What is looked at where nothing else is asked for. See [`Graph::usual`].
+    pub fn usual(&self) -> Scope {
+        self.graph.usual()
     }
 
     /// The `k` best rows of a query as far as was fitted. See [`Graph::search`].
@@ -91,7 +91,7 @@ impl Index {
     /// See [`QueryError`].
     pub fn nearest(&self, query: &[f32], k: usize, scratch: &mut Scratch) -> Result<Vec<Scored>, QueryError> {
         let mut out = Vec::new();
-        self.search(query, self.usual(k), None, scratch, &mut out)?;
+        self.search(query, SearchParams { k, scope: self.usual() }, None, scratch, &mut out)?;
         Ok(out)
     }
 
@@ -192,7 +192,8 @@ impl Index {
 #[cfg(feature = "store")]
 mod file {
     use super::Index;
-    use crate::file::{KIND, OpenGraphError};
+    use crate::error::OpenGraphError;
+    use crate::file::KIND;
     use crate::graph::Graph;
     use std::path::Path;
     use xc_sparse::buffer::Buffer;

@@ -28,9 +28,9 @@
 //! detour over distances. Codes have a scale for each row, so that long rows are not cut off.
 //!
 //! # How far to look
-//! [`SearchParams::width`] is the share by which a vertex may be further off than the last answer and
+//! [`Scope::width`] is the share by which a vertex may be further off than the last answer and
 //! still be looked at. Beside the graph there may be cells ([`BuildParams::cells`]), whose rows are near to each
-//! other; [`SearchParams::cells`] of them are compared instead. [`Graph::fit`] finds the least that reaches a recall, and
+//! other; [`Scope::cells`] of them are compared instead. [`Graph::fit`] finds the least that reaches a recall, and
 //! which of both compares less; a build does so with
 //! vectors between rows, for a recall of 0.95. With queries of one's own it is closer to the truth, and
 //! under inner products [`Graph::build_for`] makes edges for them too: queries may be another kind of
@@ -54,7 +54,7 @@
 //! |---|---|
 //! | [`Index`] | rows and a graph over them |
 //! | [`Graph`] | the graph alone; rows stay with the caller |
-//! | [`BuildParams`], [`SearchParams`] | settings |
+//! | [`BuildParams`], [`SearchParams`], [`Scope`] | settings |
 //! | [`Scratch`] | what a thread searches with |
 //! | [`kmeans::Codebook`] | what makes cells |
 //! | [`Filter`] | which rows may be answers |
@@ -104,10 +104,12 @@ mod visited;
 
 pub use best::spared;
 pub use change::{Refresh, Refreshed};
+#[cfg(feature = "store")]
+pub use error::OpenGraphError;
 pub use error::{BuildError, QueryError};
 pub use exact::{exact, recall};
 #[cfg(feature = "store")]
-pub use file::{KIND, OpenGraphError};
+pub use file::KIND;
 pub use filter::Filter;
 pub use graph::{Graph, GraphStats};
 pub use index::Index;
@@ -116,7 +118,7 @@ pub use inverted::INVERTED_KIND;
 pub use inverted::{InvertedIndex, InvertedScratch, SparseEffort};
 pub use metric::Metric;
 pub use observe::{Event, NoObserver, Observer};
-pub use params::{BuildParams, Fitted, SearchParams};
+pub use params::{BuildParams, Fitted, Scope, SearchParams};
 pub use query::Scratch;
 pub use search::Effort;
 pub use state::{GraphState, GraphStateError};

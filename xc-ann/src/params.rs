@@ -3,7 +3,6 @@
 use crate::error::BuildError;
 use crate::metric::Metric;
 use crate::product::{MOST_COORDINATES, TOGETHER};
-use crate::query::SCANS_FROM;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// How a graph is built.
@@ -70,11 +69,12 @@ impl BuildParams {
     }
 }
 
-/// How to search.
+/// From this width on all codes are compared, one after the other.
+pub(crate) const SCANS_FROM: f32 = 16.0;
+
+/// What a search looks at.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SearchParams {
-    /// Answers of a query.
-    pub k: usize,
+pub struct Scope {
     /// How far to look: a vertex is expanded while it is no further off than the last answer and this
     /// share of its distance (of the score, for inner products). Above -1: -0.2 is fast and coarse, 0.1
     /// finds nearly all, 16 compares all codes, and infinity all rows exactly. A search that has compared
@@ -86,15 +86,36 @@ pub struct SearchParams {
     pub cells: usize,
 }
 
+impl Scope {
+    /// Along the graph.
+    pub const fn width(width: f32) -> Self {
+        Self { width, cells: 0 }
+    }
+
+    /// In cells; with a filter all codes.
+    pub const fn cells(cells: usize) -> Self {
+        Self { width: SCANS_FROM, cells }
+    }
+}
+
+/// How to search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SearchParams {
+    /// Answers of a query.
+    pub k: usize,
+    /// What is looked at for them.
+    pub scope: Scope,
+}
+
 impl SearchParams {
     /// Along the graph.
     pub const fn new(k: usize, width: f32) -> Self {
-        Self { k, width, cells: 0 }
+        Self { k, scope: Scope::width(width) }
     }
 
-    /// In cells; with a filter along the graph, all codes of it.
+    /// In cells.
     pub const fn in_cells(k: usize, cells: usize) -> Self {
-        Self { k, width: SCANS_FROM, cells }
+        Self { k, scope: Scope::cells(cells) }
     }
 }
 
@@ -123,8 +144,8 @@ fn null_is_infinite<'de, D: Deserializer<'de>>(from: D) -> Result<f32, D::Error>
 }
 
 impl Fitted {
-    /// What to search `k` answers with.
-    pub fn params(&self, k: usize) -> SearchParams {
-        SearchParams { k, width: self.width, cells: self.cells }
+    /// What a search looks at to reach the recall.
+    pub fn scope(&self) -> Scope {
+        Scope { width: self.width, cells: self.cells }
     }
 }

@@ -6,7 +6,7 @@ use crate::error::QueryError;
 use crate::filter::{Allowed, Filter};
 use crate::graph::Graph;
 use crate::items::is_beyond;
-use crate::params::SearchParams;
+use crate::params::{SCANS_FROM, Scope, SearchParams};
 use crate::parts::in_parts;
 use crate::product::{self, TOGETHER};
 use crate::search::{Effort, Reach, Searched, Slot, TURNS, interleaved};
@@ -14,8 +14,6 @@ use xc_sparse::DenseRows;
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
 use xc_sparse::simd::{Isa, prefetch_all};
 
-/// From this width on all codes are compared, one after the other.
-pub(crate) const SCANS_FROM: f32 = 16.0;
 /// Queries of a task of a batch.
 const SOME: usize = 64;
 /// Queries that are scanned for together.
@@ -53,13 +51,12 @@ enum Wanted {
 #[derive(Clone, Copy, Debug)]
 struct How {
     wanted: Wanted,
-    width: f32,
-    cells: usize,
+    scope: Scope,
 }
 
 impl From<SearchParams> for How {
-    fn from(SearchParams { k, width, cells }: SearchParams) -> Self {
-        Self { wanted: Wanted::Nearest(k), width, cells }
+    fn from(SearchParams { k, scope }: SearchParams) -> Self {
+        Self { wanted: Wanted::Nearest(k), scope }
     }
 }
 
@@ -167,7 +164,7 @@ impl Graph {
         width: f32,
         filter: Option<&Filter<'_>>,
     ) -> Result<(RankedBatch, Effort), QueryError> {
-        self.batch(Some(rows), queries, How { wanted: Wanted::Above(score, most), width, cells: 0 }, filter)
+        self.batch(Some(rows), queries, How { wanted: Wanted::Above(score, most), scope: Scope::width(width) }, filter)
     }
 
     fn batch(
@@ -224,7 +221,7 @@ impl Graph {
                 return Err(QueryError::Zero { query: first + query });
             }
         }
-        let How { wanted, width, .. } = how;
+        let How { wanted, scope: Scope { width, .. } } = how;
         if width.is_nan() || width <= -1.0 {
             return Err(QueryError::SearchWidth { width });
         }
@@ -236,8 +233,8 @@ impl Graph {
             (0..queries.len()).for_each(|query| each(query, &[]));
             return Ok(Effort::default());
         }
-        if let (Wanted::Nearest(_), 1.., false) = (wanted, how.cells, allowed.is_filtered()) {
-            let Some(cells) = &self.cells else { return Err(QueryError::NoCells { asked: how.cells }) };
+        if let (Wanted::Nearest(_), 1.., false) = (wanted, how.scope.cells, allowed.is_filtered()) {
+            let Some(cells) = &self.cells else { return Err(QueryError::NoCells { asked: how.scope.cells }) };
             return Ok(self.look_into(cells, rows, queries, how, allowed, scratch, each));
         }
         match (&allowed.bits, width >= SCANS_FROM || allowed.scans(k)) {
@@ -260,7 +257,7 @@ impl Graph {
         scratch: &mut Scratch,
         mut each: impl FnMut(usize, &[Scored]),
     ) -> Result<Effort, QueryError> {
-        let How { wanted, width, .. } = how;
+        let How { wanted, scope: Scope { width, .. } } = how;
         let (keep, within) = match wanted {
             Wanted::Nearest(k) => (keep(candidates(k, rows), width, allowed), f32::NEG_INFINITY),
             Wanted::Above(score, _) => (keep(candidates(1, rows), width, allowed), self.key_of(score, width)),
@@ -325,9 +322,9 @@ impl Graph {
             if turn < queries.len() {
                 let slot = &mut slots[turn % 2];
                 self.codes.query(queries.row(turn), centred, &mut slot.query);
-                slot.best.reset(keep(candidates(k, rows), how.width.min(SCANS_FROM), allowed));
-                effort.distances += cells.search(isa, &slot.query, how.cells, &mut slot.best, of_cells);
-                effort.hops += how.cells.min(cells.len()) as u64;
+                slot.best.reset(keep(candidates(k, rows), how.scope.width.min(SCANS_FROM), allowed));
+                effort.distances += cells.search(isa, &slot.query, how.scope.cells, &mut slot.best, of_cells);
+                effort.hops += how.scope.cells.min(cells.len()) as u64;
                 if let Some(rows) = rows {
                     let kept = slot.best.kept().map(|(_, vertex)| vertex);
                     kept.for_each(|vertex| prefetch_all(rows.row(first[vertex as usize] as usize)));
@@ -411,7 +408,7 @@ impl Graph {
         &self,
         slots: &[Slot],
         allowed: &Allowed<'_>,
-        How { wanted, width, .. }: How,
+        How { wanted, scope: Scope { width, .. } }: How,
         rows: Option<DenseRows<'_>>,
         scanned: &mut Vec<TopK>,
     ) -> Effort {

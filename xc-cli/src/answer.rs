@@ -2,7 +2,7 @@
 
 use crate::error::{CliError, chain};
 use crate::named::named;
-use xc_ann::SearchParams;
+use xc_ann::Scope;
 use xc_mach::Decoder;
 use xc_sparse::LabelRows;
 use xc_sparse::rank::LabelId;
@@ -82,9 +82,9 @@ impl SearchArgs {
             decoder: self.decoder,
             max_labels: self.max_labels,
             matching: None,
-            reach: match (self.cells, self.search_width) {
-                (Some(cells), _) => Some(SearchParams::in_cells(0, cells as usize)),
-                (None, width) => width.map(|width| SearchParams::new(0, width)),
+            scope: match (self.cells, self.search_width) {
+                (Some(cells), _) => Some(Scope::cells(cells as usize)),
+                (None, width) => width.map(Scope::width),
             },
             exact: self.exact,
         }

@@ -1,7 +1,7 @@
 //! An inverted index in a folder: the arrays are mapped back as they are.
 
 use super::{INVERTED_KIND, InvertedIndex, longest, rounded, span, square};
-use crate::file::OpenGraphError;
+use crate::error::OpenGraphError;
 use crate::items::is_beyond;
 use crate::metric::Metric;
 use std::path::Path;

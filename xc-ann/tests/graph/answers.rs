@@ -79,7 +79,7 @@ proptest! {
         let fitted = graph.fit(rows.view(), queries.view(), 10, 0.95).unwrap();
         prop_assert!(fitted.recall >= 0.95 && fitted.width.is_finite(), "{:?}", fitted);
         let (found, effort) =
-            graph.search_batch(rows.view(), queries.view(), fitted.params(10), None).unwrap();
+            graph.search_batch(rows.view(), queries.view(), SearchParams { k: 10, scope: fitted.scope() }, None).unwrap();
         let truth = exact(rows.view(), queries.view(), metric, 10);
         prop_assert_eq!(recall(&found, &truth), fitted.recall);
         // Of few rows, or rows without clusters, a scan may be the fastest.
@@ -217,7 +217,7 @@ fn rows_of_one_length_are_searched_by_inner_products_too() {
         let mut graph = build(rows.view(), Metric::InnerProduct);
         let fitted = graph.fit(rows.view(), queries.view(), 10, 0.95).unwrap();
         assert!(fitted.recall >= 0.95 && fitted.width < 1.0, "{stretch}: {fitted:?}");
-        let params = fitted.params(10);
+        let params = SearchParams { k: 10, scope: fitted.scope() };
         let (_, effort) = graph.search_batch(rows.view(), queries.view(), params, None).unwrap();
         assert!(effort.distances < 60 * 1500, "{stretch}: {} comparisons, {:?}", effort.distances, graph.params());
     }

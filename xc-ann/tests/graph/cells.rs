@@ -102,7 +102,8 @@ fn the_fit_takes_what_compares_less() {
     let graph = Graph::build_for(rows.view(), Some(queries.view()), &params, &NoObserver).unwrap();
     let fitted = graph.fitted().unwrap();
     assert!(fitted.cells > 0 && graph.n_cells() > fitted.cells, "{fitted:?}, {} cells", graph.n_cells());
-    let (found, effort) = graph.search_batch(rows.view(), queries.view(), graph.usual(100), None).unwrap();
+    let (found, effort) =
+        graph.search_batch(rows.view(), queries.view(), SearchParams { k: 100, scope: graph.usual() }, None).unwrap();
     let reached = recall(&found, &graph.exact(rows.view(), queries.view(), 100, None));
     assert!(reached >= 0.95 && effort.distances < 200 * 6000 / 2, "{reached}, {effort:?}");
     // What it does not take is not kept.

@@ -1,5 +1,5 @@
 use crate::made::{build, clustered};
-use xc_ann::{BuildParams, Graph, Metric, NoObserver, SearchParams};
+use xc_ann::{BuildParams, Graph, Metric, NoObserver, Scope, SearchParams};
 use xc_sparse::store::OpenMode;
 
 #[test]
@@ -68,7 +68,7 @@ fn damaged_arrays_are_refused() {
             Err(_) => refused += 1,
             Ok(graph) if graph.n_rows_needed() <= 200 => {
                 let cells = graph.n_cells().min(3);
-                for params in [SearchParams::new(3, 0.2), SearchParams { cells, ..SearchParams::new(3, 0.2) }] {
+                for params in [SearchParams::new(3, 0.2), SearchParams { k: 3, scope: Scope { width: 0.2, cells } }] {
                     graph.search_batch(rows.view(), rows.view(), params, None).unwrap();
                 }
                 answered += 1;

@@ -31,10 +31,6 @@
 //! | stale: algorithm 1 | [`Retrieval::Schedule`] |
 //! | all labels: Renee | [`Strategy::All`] |
 
-mod preset;
-
-pub use preset::{KIND, preset, preset_for};
-
 use crate::sampler::{AnnParams, Lists, NegativeParams, SamplerParams, ScheduleParams, Weighting};
 use serde::{Deserialize, Serialize};
 

@@ -17,7 +17,8 @@ use crate::{Activations, Batch, Encoder, Features, Loss, Mode};
 use std::sync::Arc;
 use thiserror::Error;
 use xc_ann::{
-    BuildError, BuildParams, Graph, InvertedIndex, Metric, Observer, OpenGraphError, Refresh, Refreshed, SearchParams,
+    BuildError, BuildParams, Graph, InvertedIndex, Metric, Observer, OpenGraphError, Refresh, Refreshed, Scope,
+    SearchParams,
 };
 use xc_sparse::buffer::FloatSlice;
 use xc_sparse::dense::dot;
@@ -219,13 +220,12 @@ impl Classifier {
         self.index.as_ref()
     }
 
-    /// The `k` best of the labels that the index finds for each row of units, by their logits; so many are looked
-    /// for whatever `reach` says. All labels that
+    /// The `k` best of the labels that the index finds for each row of units, by their logits. All labels that
     /// were found, and their logits, are left in `near`.
     pub(super) fn rank_near(
         &self,
         index: &LabelIndex,
-        reach: SearchParams,
+        scope: Scope,
         units: &Activations,
         k: usize,
         near: &mut NearScratch,
@@ -246,7 +246,7 @@ impl Classifier {
         };
         queries.clear();
         queries_of(scale).push_instances(DenseRows::new(units.values(), units.width()), queries);
-        let params = SearchParams { k: xc_ann::spared(k).min(self.n_labels()), ..reach };
+        let params = SearchParams { k: xc_ann::spared(k).min(self.n_labels()), scope };
         let n_units = units.width();
         let rows = DenseRows::new(queries, n_units + 1);
         found.clear();
@@ -310,9 +310,9 @@ impl LabelIndex {
         }
     }
 
-    /// How far the `k` best labels are looked for where nothing else is asked for. Lists need no settings.
-    pub fn usual(&self, k: usize) -> SearchParams {
-        self.graph().map_or(SearchParams::new(k, 0.0), |graph| graph.usual(k))
+    /// What is looked at where nothing else is asked for. Lists need no settings.
+    pub fn usual(&self) -> Scope {
+        self.graph().map_or(Scope::width(0.0), Graph::usual)
     }
 
     /// Whether so many queries together are answered by it: lists leave many, and scores that depend on all

@@ -20,8 +20,8 @@ pub enum Only<'a> {
     All,
     /// These, for every query.
     Labels(&'a [LabelId]),
-    /// Those that the classifier's index finds, as many as are wanted; every label where it has none.
-    Near(xc_ann::SearchParams),
+    /// Those that the classifier's index finds; every label where it has none.
+    Near(xc_ann::Scope),
     /// For each query those of its own row.
     Rows {
         /// The rows.
@@ -273,9 +273,9 @@ impl Classifier {
         let answers = |index: &&LabelIndex| matches!(only, Only::Near(_)) && index.answers(batch.len(), loss);
         let index = self.index.as_ref().filter(answers);
         match (self.network.head(), only, index) {
-            (_, Only::Near(reach), Some(index)) => {
+            (_, Only::Near(scope), Some(index)) => {
                 in_memory(self.network.encoder().forward(batch, Mode::Predict, vectors, encoder));
-                self.rank_near(index, reach, vectors, k, near, &mut ranked.best).map_err(|e| match e {
+                self.rank_near(index, scope, vectors, k, near, &mut ranked.best).map_err(|e| match e {
                     xc_ann::QueryError::NotFinite { query } => not_finite(query),
                     e => panic!("a search that was checked: {e}"),
                 })?;

@@ -6,6 +6,7 @@ use super::{
 use crate::Loss;
 #[cfg(feature = "train")]
 use crate::TrainParams;
+use crate::astra::AstraParams;
 use crate::sampler::{Lists, LshParams, NegativeParams, SamplerParams, Weighting};
 use xc_lsh::upkeep::Schedule;
 use xc_lsh::{Kind, Projection};
@@ -34,9 +35,11 @@ pub const LNS: &str = "lns";
 
 /// Word vectors, a part of a classifier: [`skipgram`].
 pub const SKIPGRAM: &str = "skipgram";
+/// Of [`astra`].
+pub const ASTRA: &str = "astra";
 
 /// Every kind of classifier.
-pub const ALL: [fn() -> Preset; 4] = [dense, uniform, lns, crate::astra::preset];
+pub const ALL: [fn() -> Preset; 4] = [dense, uniform, lns, astra];
 
 /// The preset called `name`.
 pub fn named(name: &str) -> Option<Preset> {
@@ -119,6 +122,20 @@ pub struct DataShape {
     pub n_instances: usize,
     /// Weighted features of all of them together.
     pub n_entries: usize,
+}
+
+/// [`lns`] whose steps score the hardest labels: [`crate::astra`].
+pub fn astra() -> Preset {
+    astra_for(DataShape { n_instances: usize::MAX, n_entries: 0 })
+}
+
+/// The same for sets of a shape: encoder, loss, rates and epochs of [`lns_for`], which were found with lists
+/// that are much alike.
+pub fn astra_for(data: DataShape) -> Preset {
+    let preset = lns_for(data);
+    let negatives = AstraParams::default().negatives(usize::MAX);
+    let head = HeadParams::Candidates(CandidateHeadParams { rows: DType::F32, negatives });
+    Preset { name: ASTRA, params: ClassifierParams { head, ..preset.params }, ..preset }
 }
 
 /// Training instances below which [`lns_for`] trains a wider network longer.

@@ -6,7 +6,7 @@ use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, T
 use super::{OpenModelError, OpenOptions};
 use crate::classifier::{Classifier, InputKind, Only, PredictError, PredictScratch, QueryRow, preset};
 use std::any::Any;
-use xc_ann::SearchParams;
+use xc_ann::Scope;
 use xc_mach::Certificate;
 use xc_sparse::rank::{RankedBatch, Scored};
 use xc_sparse::store::Container;
@@ -70,17 +70,17 @@ fn failed(error: PredictError) -> (usize, QueryError) {
 
 /// The labels that are scored: by default those that the index finds, where there is one.
 fn only<'a>(classifier: &Classifier, ask: &Ask<'a>) -> Result<Only<'a>, QueryError> {
-    let name = |reach: SearchParams| if reach.cells > 0 { CELLS } else { WIDTH };
-    Ok(match (ask.candidates, ask.search.reach, classifier.index()) {
+    let name = |scope: Scope| if scope.cells > 0 { CELLS } else { WIDTH };
+    Ok(match (ask.candidates, ask.search.scope, classifier.index()) {
         (Candidates::Labels(labels), ..) => Only::Labels(labels),
         (Candidates::ByQuery { rows, first }, ..) => Only::Rows { rows, first },
-        (Candidates::All, Some(reach), Some(index)) => match index.graph() {
-            None => return Err(QueryError::NoWidth { option: name(reach) }),
-            Some(graph) if reach.cells > 0 && graph.n_cells() == 0 => return Err(QueryError::NoCells),
-            Some(_) => Only::Near(reach),
+        (Candidates::All, Some(scope), Some(index)) => match index.graph() {
+            None => return Err(QueryError::NoWidth { option: name(scope) }),
+            Some(graph) if scope.cells > 0 && graph.n_cells() == 0 => return Err(QueryError::NoCells),
+            Some(_) => Only::Near(scope),
         },
-        (Candidates::All, Some(reach), None) => return Err(QueryError::NoIndex { option: name(reach) }),
-        (Candidates::All, None, Some(index)) if !ask.search.exact => Only::Near(index.usual(ask.top_k)),
+        (Candidates::All, Some(scope), None) => return Err(QueryError::NoIndex { option: name(scope) }),
+        (Candidates::All, None, Some(index)) if !ask.search.exact => Only::Near(index.usual()),
         (Candidates::All, None, _) => Only::All,
     })
 }

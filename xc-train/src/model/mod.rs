@@ -351,7 +351,7 @@ impl Model {
             return Err(QueryError::Beam);
         }
         if let Some(width) =
-            options.search.reach.map(|reach| reach.width).filter(|width| width.is_nan() || *width <= -1.0)
+            options.search.scope.map(|scope| scope.width).filter(|width| width.is_nan() || *width <= -1.0)
         {
             return Err(QueryError::SearchWidth { width });
         }

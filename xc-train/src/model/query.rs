@@ -153,8 +153,8 @@ pub struct SearchOptions {
     /// How a query's features are matched with the weights of a tree. Default: what suits each
     /// query; answers do not depend on it.
     pub matching: Option<Choice>,
-    /// How far an index of the labels is searched, whatever `k` says there. Default: what it was fitted to.
-    pub reach: Option<xc_ann::SearchParams>,
+    /// What a search of an index of the labels looks at. Default: what it was fitted to.
+    pub scope: Option<xc_ann::Scope>,
     /// Score all labels, though there is an index of them.
     pub exact: bool,
 }
@@ -167,8 +167,8 @@ impl SearchOptions {
             ("decoder", self.decoder.is_some()),
             ("max-labels", self.max_labels.is_some()),
             ("iterator", self.matching.is_some()),
-            (WIDTH, self.reach.is_some_and(|reach| reach.cells == 0)),
-            (CELLS, self.reach.is_some_and(|reach| reach.cells > 0)),
+            (WIDTH, self.scope.is_some_and(|scope| scope.cells == 0)),
+            (CELLS, self.scope.is_some_and(|scope| scope.cells > 0)),
             ("exact", self.exact),
         ];
         names.into_iter().filter_map(|(name, given)| given.then_some(name))

@@ -86,6 +86,21 @@ pub(super) fn make_lists(
     Ok(())
 }
 
+/// Lists of labels that are no draw, and count for what they are: `add` appends those of a place, of which
+/// there are `n`.
+pub(super) fn exact_lists(lists: Lists, n: usize, out: &mut Candidates, add: impl Fn(usize, &mut Vec<u32>)) {
+    let mut list = List::default();
+    for place in 0..n {
+        add(place, &mut list.labels);
+        if lists == Lists::Own {
+            std::mem::take(&mut list).end_exact(out);
+        }
+    }
+    if lists == Lists::Shared {
+        list.end_exact(out);
+    }
+}
+
 /// Makes a list for each of `n` places.
 pub(super) fn own_lists(
     n: usize,

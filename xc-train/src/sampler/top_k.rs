@@ -1,7 +1,7 @@
 //! The labels of the largest logits, by a look at all of them.
 
 use super::error::{SampleError, rows};
-use super::lists::{List, own_lists};
+use super::lists::exact_lists;
 use super::subset::within;
 use super::{Candidates, LabelWeights, Lists, Queries, Sampler};
 use crate::state::State;
@@ -52,20 +52,8 @@ impl Sampler for TopLogits {
     ) -> Result<(), StepError> {
         let begin = Instant::now();
         let mut best = top(queries, rows(weights, &labels)?, &labels, self.per_instance)?;
-        let kept = |top: &mut TopK, list: &mut Vec<u32>| list.extend(top.best().iter().map(|scored| scored.label));
-        match self.lists {
-            Lists::Shared => {
-                let mut list = List::default();
-                best.iter_mut().for_each(|top| kept(top, &mut list.labels));
-                list.end_exact(out);
-            }
-            Lists::Own => own_lists(best.len(), out, |place, list| {
-                let mut top = best[place].clone();
-                kept(&mut top, &mut list.labels);
-                list.make_exact();
-                Ok(())
-            })?,
-        }
+        let best: Vec<&[Scored]> = best.iter_mut().map(TopK::best).collect();
+        exact_lists(self.lists, best.len(), out, |place, to| to.extend(best[place].iter().map(|s| s.label)));
         out.cost_mut().search += begin.elapsed();
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! `xc index evaluate`.
 
-use super::{Asked, Opened, Reach, percentiles, rows};
+use super::{Asked, Opened, ScopeArgs, percentiles, rows};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Instant;
-use xc_ann::{Filter, Index, QueryError, Scratch, SearchParams, recall};
+use xc_ann::{Filter, Index, QueryError, Scope, Scratch, SearchParams, recall};
 use xc_sparse::DenseRows;
 use xc_sparse::rank::RankedBatch;
 
@@ -31,7 +31,7 @@ pub(super) struct Args {
     #[command(flatten)]
     asked: Asked,
     #[command(flatten)]
-    reach: Reach,
+    scope: ScopeArgs,
     /// Measure at the least width, or number of cells, that finds this share of the best, too
     #[arg(long, value_name = "R", conflicts_with_all = ["search_width", "cells"])]
     target_recall: Option<f64>,
@@ -74,8 +74,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         Opened::Vectors(index, asked, bits) => (index, asked, bits),
         Opened::Sparse(opened) => {
             let of_graph = [
-                ("--search-width", args.reach.search_width.is_some()),
-                ("--cells", args.reach.cells.is_some()),
+                ("--search-width", args.scope.search_width.is_some()),
+                ("--cells", args.scope.cells.is_some()),
                 ("--target-recall", args.target_recall.is_some()),
                 ("--plot", args.plot.is_some()),
             ];
@@ -94,23 +94,23 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let exact_qps = asked.rows() as f64 / begin.elapsed().as_secs_f64();
     context.check_interrupt()?;
 
-    let mut wanted = args.reach.params(k, &index)?;
+    let mut wanted = args.scope.scope(&index)?;
     if let Some(target) = args.target_recall {
         let fitted = context.on_threads(|| index.fit(rows(&asked), k, target));
-        wanted = Some(fitted.map_err(|e| CliError::input(&args.asked.queries, &e))?.params(k));
+        wanted = Some(fitted.map_err(|e| CliError::input(&args.asked.queries, &e))?.scope());
     }
-    let mut tried: Vec<SearchParams> = wanted.into_iter().collect();
+    let mut tried: Vec<Scope> = wanted.into_iter().collect();
     if args.plot.is_some() || wanted.is_none() {
         let most = if filter.is_none() { index.graph().n_cells() } else { 0 };
         let in_cells = (0..).map(|power| 1 << power).take_while(|&cells| cells <= most / 2);
-        let all = WIDTHS.into_iter().map(|width| SearchParams::new(k, width));
-        tried.extend(all.chain(in_cells.map(|cells| SearchParams::in_cells(k, cells))));
+        let all = WIDTHS.into_iter().map(Scope::width);
+        tried.extend(all.chain(in_cells.map(Scope::cells)));
         tried.sort_by(|a, b| a.cells.cmp(&b.cells).then(a.width.total_cmp(&b.width)));
         tried.dedup();
     }
     let mut all = Vec::with_capacity(tried.len());
-    for params in tried {
-        all.push(measure(&index, rows(&asked), filter.as_ref(), &truth, params, args, context)?);
+    for scope in tried {
+        all.push(measure(&index, rows(&asked), filter.as_ref(), &truth, scope, args, context)?);
         context.check_interrupt()?;
     }
     if let Some(path) = &args.plot {
@@ -162,10 +162,11 @@ fn measure(
     asked: DenseRows<'_>,
     filter: Option<&Filter<'_>>,
     truth: &RankedBatch,
-    params: SearchParams,
+    scope: Scope,
     args: &Args,
     context: &Context,
 ) -> Result<Measured, CliError> {
+    let params = SearchParams { k: args.asked.top_k, scope };
     let (mut best, mut last) = (f64::INFINITY, None);
     for _ in 0..args.runs {
         let begin = Instant::now();
@@ -180,7 +181,7 @@ fn measure(
     let per_query = |count: u64| count as f64 / n;
     let (distances, hops) = (per_query(effort.distances), per_query(effort.hops));
     let [p50_us, p99_us] = alone(index, asked, filter, params).map_err(|e| CliError::input(&args.asked.queries, &e))?;
-    let SearchParams { width: search_width, cells, .. } = params;
+    let Scope { width: search_width, cells } = scope;
     Ok(Measured { search_width, cells, recall, qps: n / best, p50_us, p99_us, distances, hops })
 }
 

@@ -15,7 +15,7 @@ use crate::progress::Task;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Instant;
-use xc_ann::{BuildError, Event, INVERTED_KIND, Index, KIND, Observer, OpenGraphError, SearchParams};
+use xc_ann::{BuildError, Event, INVERTED_KIND, Index, KIND, Observer, OpenGraphError, Scope};
 use xc_sparse::io::{ReadOptions, Vectors};
 use xc_sparse::store::{Container, OpenMode};
 use xc_sparse::{Cancel, DenseRows};
@@ -85,7 +85,7 @@ struct Asked {
 
 /// How far an index is searched.
 #[derive(clap::Args, Clone, Copy, Debug)]
-struct Reach {
+struct ScopeArgs {
     /// How far to look along the graph: vectors further off than the last answer by this share of its
     /// distance are still followed; 16: all are compared by their codes [default: what the index was fitted to]
     #[arg(long, value_name = "W", allow_negative_numbers = true)]
@@ -96,20 +96,20 @@ struct Reach {
     cells: Option<u32>,
 }
 
-impl Reach {
+impl ScopeArgs {
     /// The option that is given, if one is.
     fn given(self) -> Option<&'static str> {
         let names = [("--search-width", self.search_width.is_some()), ("--cells", self.cells.is_some())];
         names.into_iter().find_map(|(name, given)| given.then_some(name))
     }
 
-    /// For the `k` best; nothing where no option is given.
-    fn params(self, k: usize, index: &Index) -> Result<Option<SearchParams>, CliError> {
+    /// What is to be looked at; nothing where no option is given.
+    fn scope(self, index: &Index) -> Result<Option<Scope>, CliError> {
         if self.cells.is_some() && index.graph().n_cells() == 0 {
             return Err(CliError::usage("--cells: this index has none; xc index build --cells N makes some"));
         }
-        let in_cells = self.cells.map(|cells| SearchParams::in_cells(k, cells as usize));
-        Ok(in_cells.or(self.search_width.map(|width| SearchParams::new(k, width))))
+        let cells = self.cells.map(|cells| Scope::cells(cells as usize));
+        Ok(cells.or(self.search_width.map(Scope::width)))
     }
 }
 

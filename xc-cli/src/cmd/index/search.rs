@@ -1,13 +1,13 @@
 //! `xc index search`.
 
-use super::{Asked, Opened, Reach, rows};
+use super::{Asked, Opened, ScopeArgs, rows};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output::Output;
 use clap::ValueEnum;
 use std::io::{Cursor, Write as _};
 use std::path::PathBuf;
-use xc_ann::Filter;
+use xc_ann::{Filter, SearchParams};
 use xc_sparse::io::{write_prediction_jsonl, write_prediction_lines, write_prediction_npz};
 use xc_sparse::rank::RankedBatch;
 
@@ -25,7 +25,7 @@ pub(super) struct Args {
     #[command(flatten)]
     asked: Asked,
     #[command(flatten)]
-    reach: Reach,
+    scope: ScopeArgs,
     /// Compare all vectors
     #[arg(long, conflicts_with_all = ["search_width", "cells"])]
     exact: bool,
@@ -67,14 +67,15 @@ fn search(args: &Args, context: &Context) -> Result<(RankedBatch, usize), CliErr
     let (index, asked, bits) = match args.asked.open()? {
         Opened::Vectors(index, asked, bits) => (index, asked, bits),
         Opened::Sparse(opened) => {
-            if let Some(option) = args.reach.given() {
+            if let Some(option) = args.scope.given() {
                 return Err(CliError::usage(format_args!("{option}: an index of sparse rows answers exactly")));
             }
             return opened.search(&args.asked, context);
         }
     };
     let filter = bits.as_deref().map(Filter::Bits);
-    let params = args.reach.params(args.asked.top_k, &index)?.unwrap_or_else(|| index.usual(args.asked.top_k));
+    let scope = args.scope.scope(&index)?.unwrap_or_else(|| index.usual());
+    let params = SearchParams { k: args.asked.top_k, scope };
     let found = if args.exact {
         context.on_threads(|| index.exact(rows(&asked), params.k, filter.as_ref()))
     } else {

@@ -11,8 +11,7 @@ use crate::context::Context;
 use crate::data::add_label_rows;
 use crate::error::{CliError, chain};
 use std::path::PathBuf;
-use xc_train::astra;
-use xc_train::classifier::{ClassifierParams, InputKind, Preset};
+use xc_train::classifier::{ClassifierParams, InputKind, Preset, preset};
 use xc_train::model::HoldOut;
 
 /// Train a network whose steps score the hardest labels, and uniform ones (ASTRA)
@@ -38,7 +37,7 @@ use xc_train::model::HoldOut;
 ///   xc train astra --train train.jsonl --label-features labels.jsonl --model astra.model
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
-#[command(mut_args(|arg| show_default_of_data(&astra::preset_for, arg)))]
+#[command(mut_args(|arg| show_default_of_data(&preset::astra_for, arg)))]
 #[command(mut_arg("loss", |arg| arg.help(
     "softmax (one label right), bce or squared-hinge (each label right or not) \
      [default: softmax if no training instance has more than one label, else bce; squared-hinge of long instances]"
@@ -102,11 +101,11 @@ impl Source for Args {
 
 impl System for Args {
     fn preset(&self) -> Preset {
-        astra::preset()
+        preset::astra()
     }
 
     fn preset_for(&self, shape: &Shape) -> Preset {
-        shape.data.map_or_else(astra::preset, astra::preset_for)
+        shape.data.map_or_else(preset::astra, preset::astra_for)
     }
 
     fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, CliError> {

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::{Checkpoint, Layout};
 use xc_sparse::{Cancel, LabelRows, Rows};
-use xc_train::classifier::preset::DataShape;
+use xc_train::classifier::preset::{ASTRA, DataShape};
 use xc_train::classifier::{
     CandidateHeadParams, Classifier, ClassifierParams, HeadParams, InputKind, Only, Preset, Workload,
 };
@@ -303,7 +303,8 @@ impl Session<'_> {
             })?;
         let costs = watch.costs();
         drop(watch);
-        let said = if kind == xc_train::astra::KIND { costs.table() } else { costs.line() };
+        // The stages of a step are what ASTRA is about: a table of them, as its paper has.
+        let said = if kind == ASTRA { costs.table() } else { costs.line() };
         said.into_iter().for_each(|said| self.context.note(said));
         let (steps, epochs) = steps;
         let n_values = classifier.network().n_values();

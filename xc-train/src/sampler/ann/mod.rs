@@ -22,7 +22,7 @@ pub use params::AnnParams;
 pub use schedule::{ScheduleParams, Scheduled};
 
 use super::error::{SampleError, rows};
-use super::lists::{List, own_lists};
+use super::lists::exact_lists;
 use super::top_k::top;
 use super::{Candidates, LabelWeights, Lists, Queries, Sampler, SamplerData, SamplerParamsError};
 use crate::{Step, StepError};
@@ -32,7 +32,7 @@ use std::ops::Range;
 use std::time::Instant;
 use texts::TextVectors;
 use xc_ann::BuildParams;
-use xc_sparse::rank::TopK;
+use xc_sparse::rank::{Scored, TopK};
 
 /// Hard labels out of an index; see the [samplers](super).
 ///
@@ -129,22 +129,11 @@ impl Sampler for Ann {
         let is_all = labels == (0..self.n_labels as u32);
         assert!(self.is_exact() || is_all, "labels {labels:?}, an index of {}", self.n_labels);
         let mut best = self.hardest(queries, weights, &labels)?;
-        let kept = |top: &mut TopK, list: &mut Vec<u32>| list.extend(top.best().iter().map(|scored| scored.label));
-        match self.lists {
-            Lists::Shared => {
-                let mut list = List::default();
-                best.iter_mut().for_each(|top| kept(top, &mut list.labels));
-                list.end_exact(out);
-            }
-            Lists::Own => own_lists(best.len(), out, |place, list| {
-                kept(&mut best[place].clone(), &mut list.labels);
-                list.make_exact();
-                Ok(())
-            })?,
-        }
+        let best: Vec<&[Scored]> = best.iter_mut().map(TopK::best).collect();
+        exact_lists(self.lists, best.len(), out, |place, to| to.extend(best[place].iter().map(|s| s.label)));
         let cost = out.cost_mut();
         cost.search += begin.elapsed();
-        cost.n_found += best.iter_mut().map(|top| top.best().len() as u64).sum::<u64>();
+        cost.n_found += best.iter().map(|best| best.len() as u64).sum::<u64>();
         Ok(())
     }
 

@@ -14,7 +14,7 @@ use super::AnnParams;
 use super::index::build_params;
 use crate::label_rows::BiasCoordinate;
 use crate::sampler::error::rows;
-use crate::sampler::lists::{List, own_lists};
+use crate::sampler::lists::exact_lists;
 use crate::sampler::{Candidates, LabelWeights, Lists, Queries, SampleError, Sampler, SamplerData, SamplerParamsError};
 use crate::state::{self, Array, Arrays, Role, State, StateError, Visitor};
 use crate::{Step, StepError};
@@ -261,18 +261,7 @@ impl Sampler for Scheduled {
         out: &mut Candidates,
     ) -> Result<(), StepError> {
         rows(weights, &labels)?;
-        match self.lists {
-            Lists::Shared => {
-                let mut list = List::default();
-                (0..queries.instances.len()).for_each(|place| self.of(queries, place, &mut list.labels));
-                list.end_exact(out);
-            }
-            Lists::Own => own_lists(queries.instances.len(), out, |place, list| {
-                self.of(queries, place, &mut list.labels);
-                list.make_exact();
-                Ok(())
-            })?,
-        }
+        exact_lists(self.lists, queries.instances.len(), out, |place, to| self.of(queries, place, to));
         out.cost_mut().wait += self.waited;
         Ok(())
     }

@@ -36,8 +36,8 @@ impl State for Ann {
         json!({ "ann": self.params, "texts": self.texts.is_some(), "lists": self.lists, "seed": self.seed })
     }
 
-    /// Codes and edges of all labels, and vectors of their texts where these are compared. Before there is an index, and where all labels are compared, the
-    /// counters alone.
+    /// Codes and edges of all labels, and vectors of their texts where these are compared. Before there
+    /// is an index, and where all labels are compared, the counters alone.
     fn visit(&self, f: &mut Visitor<'_>) -> Result<(), StateError> {
         let counters = self.counters();
         f(Array::new(COUNTERS, Role::Training, [counters.len(), 1], &counters))?;
