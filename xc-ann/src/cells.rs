@@ -10,7 +10,7 @@
 //! query's answers are near to it but not to each other.
 
 use crate::best::{Best, nearer};
-use crate::codes::{Blocks, Codes, QueryCode, stride};
+use crate::codes::{Blocks, Codes, QueryCode, block_stride};
 use crate::items::{Items, LAST};
 use crate::kmeans::Codebook;
 use crate::metric::Metric;
@@ -224,7 +224,7 @@ impl Cells {
         for at in 0..order.len() {
             let blocks = |cell: u32| self.begins[cell as usize] as usize..self.begins[cell as usize + 1] as usize;
             if let Some(next) = order.get(at + 1) {
-                self.blocks.prefetch(query, blocks(next.1).start);
+                self.blocks.prefetch(blocks(next.1).start);
             }
             let blocks = blocks(order[at].1);
             compared += BLOCK * blocks.len();
@@ -237,7 +237,7 @@ impl Cells {
     /// Bytes of cells, about: half a block of each is empty.
     pub(crate) fn bytes(n: usize, n_cells: usize, width: usize) -> usize {
         let places = n + n_cells.min(n) * BLOCK / 2;
-        places * (stride(width) + 12) + n_cells.min(n) * (stride(width) + 12 + 4 * width)
+        places * (block_stride(width) + 12) + n_cells.min(n) * (block_stride(width) + 12 + 4 * width)
     }
 
     pub(crate) fn n_bytes(&self) -> usize {
@@ -286,7 +286,7 @@ impl Blocks {
 #[cfg(feature = "store")]
 mod file {
     use super::Cells;
-    use crate::codes::{Blocks, Codes};
+    use crate::codes::{Blocks, Codes, block_stride};
     use crate::error::OpenGraphError;
     use crate::items::{Items, LAST};
     use crate::product::{BLOCK, BLOCK_SIDES};
@@ -345,8 +345,10 @@ mod file {
         }
 
         fn read([bytes, sides]: [&str; 2], container: &Container, n: usize, codes: &Codes) -> Result<Self, OpenError> {
+            let stride = block_stride(codes.width);
             Ok(Self {
-                bytes: container.array_shaped(bytes, &[n, BLOCK * codes.stride()])?,
+                stride,
+                bytes: container.array_shaped(bytes, &[n, BLOCK * stride])?,
                 sides: container.array_shaped(sides, &[n, BLOCK_SIDES])?,
             })
         }

@@ -14,7 +14,7 @@
 
 use crate::items::LAST;
 use crate::metric::Metric;
-use crate::product::{self, Asked, BLOCK, BLOCK_SIDES, Blocked, Coded, LINE};
+use crate::product::{self, Asked, BLOCK, BLOCK_SIDES, BLOCK_STEP, Blocked, Coded, LINE};
 use rayon::prelude::*;
 use std::ops::Range;
 use xc_sparse::DenseRows;
@@ -44,6 +44,11 @@ pub(crate) struct Codes {
 /// Bytes of a row of `width` coordinates.
 pub(crate) fn stride(width: usize) -> usize {
     width.div_ceil(LINE).max(1) * LINE
+}
+
+/// Bytes of a row in a block.
+pub(crate) fn block_stride(width: usize) -> usize {
+    width.div_ceil(BLOCK_STEP).max(1) * BLOCK_STEP
 }
 
 /// A query, or a row that asks.
@@ -223,7 +228,9 @@ impl Codes {
 /// Codes of rows that lie in blocks of [`BLOCK`], as [`product::block_keys`] wants them.
 #[derive(Clone, Debug)]
 pub(crate) struct Blocks {
-    /// [`BLOCK`] times [`stride`] bytes a block.
+    /// [`block_stride`].
+    pub(crate) stride: usize,
+    /// [`BLOCK`] times as many a block.
     pub(crate) bytes: Buffer<u8>,
     /// [`BLOCK_SIDES`] a block.
     pub(crate) sides: Buffer<f32>,
@@ -232,7 +239,7 @@ pub(crate) struct Blocks {
 impl Codes {
     /// Copies rows into blocks, of which there are as many as `rows` fill; nothing is where [`LAST`] stands.
     pub(crate) fn blocks(&self, rows: &[u32]) -> Blocks {
-        let (stride, n) = (self.stride(), rows.len() / BLOCK);
+        let (stride, n) = (block_stride(self.width), rows.len() / BLOCK);
         let (mut bytes, mut sides) = (Pages::zeros(n * BLOCK * stride), vec![0.0f32; n * BLOCK_SIDES]);
         (bytes.par_chunks_mut(BLOCK * stride), sides.par_chunks_mut(BLOCK_SIDES), rows.par_chunks(BLOCK))
             .into_par_iter()
@@ -245,13 +252,12 @@ impl Codes {
                     }
                 }
             });
-        Blocks { bytes: bytes.into(), sides: sides.into() }
+        Blocks { stride, bytes: bytes.into(), sides: sides.into() }
     }
 
     /// Copies a row to a place of a block.
     fn put(&self, row: u32, at: usize, bytes: &mut [u8], sides: &mut [f32]) {
-        let stride = self.stride();
-        let from = &self.bytes[row as usize * stride..][..stride];
+        let from = &self.bytes[row as usize * self.stride()..][..bytes.len() / BLOCK];
         for (four, from) in from.as_chunks::<4>().0.iter().enumerate() {
             bytes[4 * (BLOCK * four + at)..][..4].copy_from_slice(from);
         }
@@ -262,7 +268,7 @@ impl Codes {
 impl Blocks {
     /// Copies rows to places.
     pub(crate) fn set(&mut self, codes: &Codes, rows: impl Iterator<Item = (usize, u32)>) {
-        let stride = codes.stride();
+        let stride = self.stride;
         let (bytes, sides) = (self.bytes.to_mut(), self.sides.to_mut());
         for (place, row) in rows {
             let (block, at) = (place / BLOCK, place % BLOCK);
@@ -282,7 +288,9 @@ impl Blocks {
         keys: &mut [f32; product::TOGETHER],
     ) -> u64 {
         let asked = query.view();
-        let (bytes, sides) = (BLOCK * asked.bytes.len(), BLOCK_SIDES);
+        // Bytes behind a row are 0 in a query.
+        let asked = Asked { bytes: &asked.bytes[..self.stride], ..asked };
+        let (bytes, sides) = (BLOCK * self.stride, BLOCK_SIDES);
         let blocks = Blocked {
             bytes: &self.bytes[blocks.start * bytes..blocks.end * bytes],
             sides: &self.sides[blocks.start * sides..blocks.end * sides],
@@ -292,8 +300,8 @@ impl Blocks {
 
     /// Asks memory for the beginning of a block; what comes after it is guessed by the machine.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, query: &QueryCode, block: usize) {
-        let bytes = BLOCK * query.bytes.len();
+    pub(crate) fn prefetch(&self, block: usize) {
+        let bytes = BLOCK * self.stride;
         (0..ASKED_FOR).for_each(|line| prefetch(&self.bytes, block * bytes + line * LINE));
         prefetch(&self.sides, block * BLOCK_SIDES);
     }

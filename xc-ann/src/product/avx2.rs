@@ -2,7 +2,7 @@
 //! the query's with that sign is a product of an unsigned and a signed byte, two of which fit 16 bits.
 
 use super::scalar::key;
-use super::{Asked, BLOCK, BLOCK_SIDES, Blocked, Coded, TOGETHER};
+use super::{Asked, BLOCK, BLOCK_SIDES, Blocked, Coded, FEW, TOGETHER};
 use std::arch::x86_64::*;
 
 /// Eight sums of four products: of (byte - 128) of the rows and the query's bytes.
@@ -80,4 +80,148 @@ pub(super) unsafe fn block_keys(asked: Asked<'_>, blocks: Blocked<'_>, limit: f3
         }
     }
     near
+}
+
+/// The least or the largest of eight lanes.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn reduced(lanes: __m256, of: impl Fn(__m128, __m128) -> __m128) -> f32 {
+    let four = of(_mm256_castps256_ps128(lanes), _mm256_extractf128_ps::<1>(lanes));
+    let two = of(four, _mm_movehl_ps(four, four));
+    _mm_cvtss_f32(of(two, _mm_movehdup_ps(two)))
+}
+
+/// Up to eight keys; infinite lanes behind them.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn padded(keys: &[f32], with: f32) -> __m256 {
+    let mut lanes = [with; 8];
+    lanes[..keys.len()].copy_from_slice(keys);
+    // SAFETY: eight keys.
+    unsafe { _mm256_loadu_ps(lanes.as_ptr()) }
+}
+
+/// A bit for each of eight lanes that is equal.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn equal(a: __m256, b: __m256) -> u32 {
+    _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_EQ_OQ>(a, b)) as u32
+}
+
+/// See [`super::scalar::smallest`]: the smallest key first, then its place.
+///
+/// # Safety
+/// The machine has AVX2.
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) unsafe fn smallest(keys: &[f32]) -> usize {
+    let infinite = _mm256_set1_ps(f32::INFINITY);
+    let (blocks, rest) = keys.as_chunks::<16>();
+    let mut least = [infinite; 2];
+    for block in blocks {
+        // SAFETY: sixteen keys.
+        let halves = unsafe { [_mm256_loadu_ps(block.as_ptr()), _mm256_loadu_ps(block.as_ptr().add(8))] };
+        least = [_mm256_min_ps(halves[0], least[0]), _mm256_min_ps(halves[1], least[1])];
+    }
+    for keys in rest.chunks(8) {
+        least[0] = _mm256_min_ps(padded(keys, f32::INFINITY), least[0]);
+    }
+    let least = reduced(_mm256_min_ps(least[0], least[1]), |a, b| _mm_min_ps(a, b));
+    if least == f32::INFINITY {
+        return 0;
+    }
+    let all = _mm256_set1_ps(least);
+    for (number, block) in blocks.iter().enumerate() {
+        // SAFETY: sixteen keys.
+        let halves = unsafe { [_mm256_loadu_ps(block.as_ptr()), _mm256_loadu_ps(block.as_ptr().add(8))] };
+        let bits = equal(halves[0], all) | equal(halves[1], all) << 8;
+        if bits != 0 {
+            return 16 * number + bits.trailing_zeros() as usize;
+        }
+    }
+    let first = 16 * blocks.len();
+    first + rest.iter().position(|&key| key == least).unwrap_or(0)
+}
+
+/// See [`super::scalar::largest`]: the largest key first, then its places.
+///
+/// # Safety
+/// The machine has AVX2; there are as many vertices as keys.
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) unsafe fn largest(keys: &[f32], vertices: &[u32]) -> usize {
+    let (blocks, rest) = keys.as_chunks::<16>();
+    let mut most = [_mm256_set1_ps(f32::NEG_INFINITY); 2];
+    for block in blocks {
+        // SAFETY: sixteen keys.
+        let halves = unsafe { [_mm256_loadu_ps(block.as_ptr()), _mm256_loadu_ps(block.as_ptr().add(8))] };
+        most = [_mm256_max_ps(halves[0], most[0]), _mm256_max_ps(halves[1], most[1])];
+    }
+    for keys in rest.chunks(8) {
+        most[0] = _mm256_max_ps(padded(keys, f32::NEG_INFINITY), most[0]);
+    }
+    let most = reduced(_mm256_max_ps(most[0], most[1]), |a, b| _mm_max_ps(a, b));
+    let all = _mm256_set1_ps(most);
+    let mut worst: Option<usize> = None;
+    let mut take = |at: usize| {
+        if worst.is_none_or(|worst| vertices[at] > vertices[worst]) {
+            worst = Some(at);
+        }
+    };
+    for (number, block) in blocks.iter().enumerate() {
+        // SAFETY: sixteen keys.
+        let halves = unsafe { [_mm256_loadu_ps(block.as_ptr()), _mm256_loadu_ps(block.as_ptr().add(8))] };
+        let mut bits = equal(halves[0], all) | equal(halves[1], all) << 8;
+        while bits != 0 {
+            take(16 * number + bits.trailing_zeros() as usize);
+            bits &= bits - 1;
+        }
+    }
+    let rest = (16 * blocks.len()..).zip(rest).filter(|(_, key)| **key == most);
+    rest.for_each(|(at, _)| take(at));
+    worst.unwrap_or(0)
+}
+
+/// See [`super::scalar::insert`].
+///
+/// # Safety
+/// The machine has AVX2.
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) unsafe fn insert(keys: &mut [f32; FEW], vertices: &mut [u32; FEW], key: f32, vertex: u32) {
+    let (keys, vertices) = (keys.as_mut_ptr(), vertices.as_mut_ptr());
+    let key = _mm256_castps_si256(_mm256_set1_ps(key));
+    let vertex = _mm256_set1_epi32(vertex as i32);
+    // Numbers without a sign are compared as such with one once their highest bit is turned.
+    let turned = _mm256_set1_epi32(i32::MIN);
+    let up = _mm256_setr_epi32(7, 0, 1, 2, 3, 4, 5, 6);
+    let (mut key_below, mut vertex_below) = (key, vertex);
+    // Whether the lane below comes before the new one, in the first lane: at first there is none.
+    let mut below = _mm256_set1_epi32(-1);
+    for register in 0..FEW / 8 {
+        // SAFETY: both arrays are four registers long.
+        unsafe {
+            let (at_keys, at_vertices) = (keys.add(8 * register), vertices.add(8 * register));
+            let old_keys = _mm256_loadu_ps(at_keys);
+            let old_vertices = _mm256_loadu_si256(at_vertices.cast());
+            let less = _mm256_cmp_ps::<_CMP_LT_OQ>(old_keys, _mm256_castsi256_ps(key));
+            let equal = _mm256_cmp_ps::<_CMP_EQ_OQ>(old_keys, _mm256_castsi256_ps(key));
+            let lower = _mm256_cmpgt_epi32(_mm256_xor_si256(vertex, turned), _mm256_xor_si256(old_vertices, turned));
+            let before = _mm256_castps_si256(_mm256_or_ps(less, _mm256_and_ps(equal, _mm256_castsi256_ps(lower))));
+            // Lanes move up by one; the first lane behind those before is the new one's.
+            let old_keys = _mm256_castps_si256(old_keys);
+            let (keys_up, vertices_up) =
+                (_mm256_permutevar8x32_epi32(old_keys, up), _mm256_permutevar8x32_epi32(old_vertices, up));
+            let before_up = _mm256_permutevar8x32_epi32(before, up);
+            let is_behind = _mm256_blend_epi32::<1>(before_up, below);
+            let moved_keys = _mm256_blend_epi32::<1>(keys_up, key_below);
+            let moved_vertices = _mm256_blend_epi32::<1>(vertices_up, vertex_below);
+            let new_keys = _mm256_blendv_epi8(_mm256_blendv_epi8(moved_keys, key, is_behind), old_keys, before);
+            let new_vertices =
+                _mm256_blendv_epi8(_mm256_blendv_epi8(moved_vertices, vertex, is_behind), old_vertices, before);
+            _mm256_storeu_si256(at_keys.cast(), new_keys);
+            _mm256_storeu_si256(at_vertices.cast(), new_vertices);
+            (key_below, vertex_below, below) = (keys_up, vertices_up, before_up);
+        }
+    }
 }

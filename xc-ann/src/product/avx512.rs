@@ -60,8 +60,8 @@ pub(super) unsafe fn keys(
 /// See [`super::scalar::block_keys`].
 ///
 /// # Safety
-/// The machine has AVX-512 F, BW, VL and VNNI; the query is a whole number of lines, and there are at
-/// most four blocks, which are whole.
+/// The machine has AVX-512 F, BW, VL and VNNI; the query is a whole number of 16 bytes, and there are
+/// at most four blocks, which are whole.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 pub(super) unsafe fn block_keys(asked: Asked<'_>, blocks: Blocked<'_>, limit: f32, keys: &mut [f32; TOGETHER]) -> u64 {
     // SAFETY: the caller vouches for the machine and for so many blocks. Few blocks have some sums each, as one
@@ -92,7 +92,7 @@ unsafe fn some_block_keys<const N: usize, const SUMS: usize>(
     for first in (0..width).step_by(4 * SUMS) {
         for sum in 0..SUMS {
             let at = first + 4 * sum;
-            // SAFETY: four bytes of the query, and of each row of a block: `width` is a multiple of 64.
+            // SAFETY: four bytes of the query, and of each row of a block: `width` is a multiple of 16.
             unsafe {
                 let query = _mm512_set1_epi32(asked.bytes.as_ptr().add(at).cast::<i32>().read_unaligned());
                 for (block, of) in of.iter_mut().enumerate() {

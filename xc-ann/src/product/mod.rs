@@ -73,6 +73,8 @@ pub(crate) fn keys(
 pub(crate) const BLOCK: usize = 16;
 /// Numbers beside a block: the norms of its rows, then their scales.
 pub(crate) const BLOCK_SIDES: usize = 2 * BLOCK;
+/// Bytes of a row of a block are a multiple of this.
+pub(crate) const BLOCK_STEP: usize = 16;
 /// Blocks that are compared in one call, at most.
 pub(crate) const BLOCKS: usize = TOGETHER / BLOCK;
 
@@ -90,7 +92,7 @@ pub(crate) struct Blocked<'a> {
 /// [`keys`].
 ///
 /// # Panics
-/// If the query is no whole number of lines, or blocks are not whole or too many.
+/// If the query is no whole number of steps, or blocks are not whole or too many.
 #[inline(always)]
 pub(crate) fn block_keys(
     isa: Isa,
@@ -101,7 +103,7 @@ pub(crate) fn block_keys(
 ) -> u64 {
     let (n, width) = (blocks.sides.len() / BLOCK_SIDES, asked.bytes.len());
     assert!(
-        width.is_multiple_of(LINE)
+        width.is_multiple_of(BLOCK_STEP)
             && n <= BLOCKS
             && blocks.sides.len() == n * BLOCK_SIDES
             && blocks.bytes.len() == n * BLOCK * width,
@@ -127,6 +129,9 @@ pub(crate) fn smallest(isa: Isa, keys: &[f32]) -> usize {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: an instruction set is only named here where it is available.
         Isa::Avx512 => unsafe { avx512::smallest(keys) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Isa::Avx2 => unsafe { avx2::smallest(keys) },
         _ => scalar::smallest(keys),
     }
 }
@@ -142,6 +147,9 @@ pub(crate) fn largest(isa: Isa, keys: &[f32], vertices: &[u32]) -> usize {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: an instruction set is only named here where it is available; lengths are equal.
         Isa::Avx512 => unsafe { avx512::largest(keys, vertices) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Isa::Avx2 => unsafe { avx2::largest(keys, vertices) },
         _ => scalar::largest(keys, vertices),
     }
 }
@@ -157,6 +165,9 @@ pub(crate) fn insert(isa: Isa, keys: &mut [f32; FEW], vertices: &mut [u32; FEW],
         #[cfg(target_arch = "x86_64")]
         // SAFETY: an instruction set is only named here where it is available.
         Isa::Avx512 => unsafe { avx512::insert(keys, vertices, key, vertex) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Isa::Avx2 => unsafe { avx2::insert(keys, vertices, key, vertex) },
         _ => scalar::insert(keys, vertices, key, vertex),
     }
 }
@@ -196,8 +207,8 @@ mod tests {
         }
 
         #[test]
-        fn blocks_have_the_keys_of_their_rows(lines in 1usize..6, n_blocks in 0usize..=BLOCKS, seed: u64) {
-            let (width, n) = (lines * LINE, n_blocks * BLOCK);
+        fn blocks_have_the_keys_of_their_rows(steps in 1usize..20, n_blocks in 0usize..=BLOCKS, seed: u64) {
+            let (width, n) = (steps * BLOCK_STEP, n_blocks * BLOCK);
             let mut stream = Stream::new(seed);
             let bytes: Vec<u8> = (0..n * width).map(|_| if seed % 3 == 0 { 255 } else { stream.below(256) as u8 }).collect();
             let query: Vec<i8> = (0..width).map(|_| if seed % 5 == 0 { -127 } else { (stream.below(255) as i32 - 127) as i8 }).collect();

@@ -4,6 +4,8 @@
 #![allow(unsafe_code, reason = "a kernel written by hand: what is compiled from the loop takes the registers apart")]
 
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
 
 use crate::simd::Isa;
@@ -37,6 +39,9 @@ fn sum_on<const DISTANCE: bool>(isa: Isa, a: &[f32], b: &[f32]) -> f32 {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: an instruction set is only named here where it is available; lengths are equal.
         Isa::Avx512 => unsafe { avx512::sum::<DISTANCE>(a, b) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Isa::Avx2 => unsafe { avx2::sum::<DISTANCE>(a, b) },
         _ => sum::<DISTANCE>(a, b),
     }
 }
