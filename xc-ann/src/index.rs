@@ -1,5 +1,6 @@
 //! An index that has its rows.
 
+use crate::certificate::Lengths;
 use crate::change::{Refresh, Refreshed};
 use crate::error::{BuildError, QueryError};
 use crate::filter::Filter;
@@ -129,6 +130,12 @@ impl Index {
     /// If widths differ.
     pub fn exact(&self, queries: DenseRows<'_>, k: usize, filter: Option<&Filter<'_>>) -> RankedBatch {
         self.graph.exact(self.rows(), queries, k, filter)
+    }
+
+    /// What proves answers, under inner products: the lengths of all rows that are not deleted.
+    pub fn lengths(&self) -> Option<Lengths> {
+        let is_product = self.metric() == Metric::InnerProduct;
+        is_product.then(|| Lengths::new(self.rows(), self.graph.live_rows()))
     }
 
     /// See [`Graph::fit`].

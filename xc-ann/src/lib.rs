@@ -56,6 +56,7 @@
 //! | [`Graph`] | the graph alone; rows stay with the caller |
 //! | [`BuildParams`], [`SearchParams`], [`Scope`] | settings |
 //! | [`Scratch`] | what a thread searches with |
+//! | [`Lengths`] | which answers of inner products are proven |
 //! | [`kmeans::Codebook`] | what makes cells |
 //! | [`Filter`] | which rows may be answers |
 //! | [`InvertedIndex`], [`InvertedScratch`] | sparse rows, and what a thread searches them with |
@@ -75,6 +76,7 @@ mod attach;
 mod best;
 mod build;
 mod cells;
+mod certificate;
 mod change;
 mod choose;
 mod codes;
@@ -103,6 +105,7 @@ mod state;
 mod visited;
 
 pub use best::spared;
+pub use certificate::Lengths;
 pub use change::{Refresh, Refreshed};
 #[cfg(feature = "store")]
 pub use error::OpenGraphError;

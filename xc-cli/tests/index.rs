@@ -49,6 +49,14 @@ fn an_index_answers_as_a_scan_does() {
         assert!(report["recall"].as_f64().unwrap() >= 0.95 && report["qps"].as_f64().unwrap() > 0.0, "{report}");
         assert!(folder.read("p.svg").contains("<svg"));
     }
+    // The index is that of inner products.
+    let narrow = "index search --index m.index --queries queries.npy --top-k 5 --search-width -0.9 --prove 900";
+    let proven = run(&mut folder.command(narrow));
+    assert!(proven.stderr.contains("60 of 60 queries are proven"), "{}", proven.stderr);
+    assert_eq!(
+        proven.stdout,
+        folder.ok("index search --index m.index --queries queries.npy --top-k 5 --search-width inf")
+    );
     let fvecs: Vec<u8> = (0..60)
         .flat_map(|row| {
             [20i32.to_le_bytes()].into_iter().chain((0..20).map(move |c| (value(row * 13 + 1, c) + 0.01).to_le_bytes()))
@@ -249,6 +257,7 @@ fn what_does_not_fit_is_said_in_one_line() {
             2,
             "search width -1, expected a number above -1",
         ),
+        ("index search --index m.index --queries queries.npy --prove 9", 2, "an index of inner products"),
         ("index search --index rows.npy --queries queries.npy", 2, "rows.npy"),
         ("index evaluate --index m.index --queries none.npy", 2, "none.npy: no queries"),
         ("index evaluate --index m.index --queries queries.npy --target-recall 2", 2, "a share from 0 to 1"),

@@ -6,3 +6,4 @@ mod cells;
 mod changes;
 mod files;
 mod made;
+mod proofs;

@@ -29,6 +29,10 @@ pub(super) struct Args {
     /// Compare all vectors
     #[arg(long, conflicts_with_all = ["search_width", "cells"])]
     exact: bool,
+    /// Prove answers of inner products by the lengths of vectors: where at most N vectors are long enough to be
+    /// among them, all of these are compared, and the answers are exact; how many queries are is said
+    #[arg(long, value_name = "N", conflicts_with_all = ["exact", "filter"])]
+    prove: Option<u32>,
     /// File of the answers, or - for stdout
     #[arg(long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
@@ -67,7 +71,7 @@ fn search(args: &Args, context: &Context) -> Result<(RankedBatch, usize), CliErr
     let (index, asked, bits) = match args.asked.open()? {
         Opened::Vectors(index, asked, bits) => (index, asked, bits),
         Opened::Sparse(opened) => {
-            if let Some(option) = args.scope.given() {
+            if let Some(option) = args.scope.given().or(args.prove.map(|_| "--prove")) {
                 return Err(CliError::usage(format_args!("{option}: an index of sparse rows answers exactly")));
             }
             return opened.search(&args.asked, context);
@@ -76,11 +80,30 @@ fn search(args: &Args, context: &Context) -> Result<(RankedBatch, usize), CliErr
     let filter = bits.as_deref().map(Filter::Bits);
     let scope = args.scope.scope(&index)?.unwrap_or_else(|| index.usual());
     let params = SearchParams { k: args.asked.top_k, scope };
-    let found = if args.exact {
+    let lengths = match args.prove {
+        Some(_) => Some(index.lengths().ok_or_else(|| {
+            let metric = index.metric().name();
+            CliError::usage(format_args!("--prove: needs an index of inner products, and this is one of {metric}"))
+        })?),
+        None => None,
+    };
+    let mut found = if args.exact {
         context.on_threads(|| index.exact(rows(&asked), params.k, filter.as_ref()))
     } else {
         let found = context.on_threads(|| index.search_batch(rows(&asked), params, filter.as_ref()));
         found.map_err(|e| CliError::input(&args.asked.queries, &e))?.0
     };
+    if let (Some(lengths), Some(most)) = (lengths, args.prove) {
+        let (mut all, mut n_proven) = (RankedBatch::new(), 0);
+        for (query, row) in rows(&asked).iter().zip(found.iter()) {
+            context.check_interrupt()?;
+            let mut row = row.to_vec();
+            let open = lengths.complete(index.rows(), query, params.k, most as usize, &mut row);
+            n_proven += usize::from(open == 0);
+            all.push_row(&row);
+        }
+        context.note(format_args!("the answers of {n_proven} of {} queries are proven to be exact", found.len()));
+        found = all;
+    }
     Ok((found, index.rows().len()))
 }
