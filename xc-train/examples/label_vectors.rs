@@ -8,7 +8,7 @@ use std::error::Error;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
-use xc_sparse::io::{read_dataset, write_npy};
+use xc_sparse::io::{Instances, read_instances, write_npy};
 use xc_sparse::{DenseMatrix, Rows};
 use xc_train::Features;
 use xc_train::classifier::Classifier;
@@ -21,8 +21,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let model = Model::open(model)?;
     let classifier = model.as_kind::<Classifier>().ok_or("expected a network")?;
-    let rows = read_dataset(Path::new(instances), &Default::default())?.features;
-    let rows = if model.pipeline().is_some() { model.features(Queries::Sparse(rows.view()))? } else { rows };
+    let rows = match read_instances(Path::new(instances), &Default::default())? {
+        Instances::Text(set) => {
+            let texts: Vec<&str> = set.texts.iter().map(String::as_str).collect();
+            model.features(Queries::Text(&texts))?
+        }
+        Instances::Features(set) if model.pipeline().is_none() => set.features,
+        Instances::Features(set) => model.features(Queries::Sparse(set.features.view()))?,
+    };
     let queries = classifier.query_vectors(Features::Sparse(Rows::new(rows.view())), 1.0);
     for (name, vectors) in [("base.npy", classifier.label_vectors(1.0)?), ("query.npy", queries)] {
         let DenseMatrix { rows, columns, values } = vectors;

@@ -96,6 +96,7 @@ impl Study {
             width: WIDTH,
             seed: SEED,
             label_texts: None,
+            folder: None,
         };
         let lsh = Lsh::new(LshBy::Embedding, self.tables, &of)?.with_lists(Lists::Own);
         let family = self.tables.sizing(n_labels as u64, WIDTH)?.params(SEED).build()?;

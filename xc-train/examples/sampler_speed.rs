@@ -143,6 +143,7 @@ fn measure(made: &Made) -> Result<(), Failed> {
         width: WIDTH,
         seed: 1,
         label_texts: None,
+        folder: None,
     };
     let touched: Vec<u32> = (0..n as u32).step_by((n / 3000).max(1)).collect();
     let moved = vec![0.02; touched.len()];

@@ -40,6 +40,7 @@ mod error;
 mod header;
 mod opened;
 mod replace;
+mod spill;
 mod verify;
 mod view;
 mod writer;
@@ -49,6 +50,7 @@ pub use config::{ArrayEntry, FORMAT_VERSION};
 pub use container::{Advice, Container, OpenMode};
 pub use error::{OpenError, WriteError};
 pub use replace::{PART_FOLDER, member_folder};
+pub use spill::Spill;
 pub use verify::{Damage, Mismatch};
 #[cfg(feature = "io")]
 pub(crate) use view::map_elements;

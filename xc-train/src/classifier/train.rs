@@ -5,6 +5,7 @@ use crate::encoder::lsa;
 use crate::sampler::{NegativeParams, SamplerData, SamplerParams};
 use crate::trainer::{Observer, Subset, Summary, TrainError, Trainer};
 use crate::{Features, Head, Loss, StepError};
+use std::path::Path;
 
 /// How far below the margin the biases begin with the squared hinge. A label that is rare begins at
 /// the margin itself otherwise, where the noise of the initial weights gives half of all (instance,
@@ -53,6 +54,23 @@ impl Classifier {
     /// # Panics
     /// If the rows have another number of features than the classifier.
     pub fn initialise(&mut self, train: &Subset<'_>, observer: &dyn Observer) -> Result<(), TrainError> {
+        self.initialise_in(None, train, observer)
+    }
+
+    /// [`Classifier::initialise`] with a folder for tables of all instances, where a sampler keeps some
+    /// ([`Scheduled`](crate::sampler::Scheduled)): files without names. They are in memory otherwise.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn initialise_in(
+        &mut self,
+        folder: Option<&Path>,
+        train: &Subset<'_>,
+        observer: &dyn Observer,
+    ) -> Result<(), TrainError> {
         let (encoder, loss, seed) = (&self.params.encoder, self.params.loss, self.params.seed);
         if let (true, Features::Sparse(rows)) = (encoder.uses_lsa(), train.examples().features()) {
             let cancelled = || observer.cancelled();
@@ -76,7 +94,7 @@ impl Classifier {
             && params.sampler != SamplerParams::All
         {
             let (n_instances, width) = (train.rows().len(), head.width());
-            let data = SamplerData { counts: &counts, n_instances, n_numbers, width, seed, label_texts };
+            let data = SamplerData { counts: &counts, n_instances, n_numbers, width, seed, label_texts, folder };
             let sampler = NegativeParams::from(params.sampler).build(&data);
             head.set_sampler(Some(sampler.map_err(|e| StepError::new("sampler", e))?));
         }
@@ -84,7 +102,7 @@ impl Classifier {
             && params.negatives.sampler != SamplerParams::All
         {
             let (n_instances, width) = (train.rows().len(), head.width());
-            let data = SamplerData { counts: &counts, n_instances, n_numbers, width, seed, label_texts };
+            let data = SamplerData { counts: &counts, n_instances, n_numbers, width, seed, label_texts, folder };
             let sampler = params.negatives.build(&data);
             head.set_sampler(Some(sampler.map_err(|e| StepError::new("sampler", e))?));
         }

@@ -3,6 +3,7 @@
 use super::LabelWeights;
 use crate::StepError;
 use std::ops::Range;
+use std::path::PathBuf;
 use thiserror::Error;
 use xc_ann::BuildError;
 
@@ -28,6 +29,14 @@ pub enum SampleError {
     /// The index over the labels cannot be built or searched.
     #[error("the index over the labels")]
     Index(#[source] BuildError),
+    /// A table of all instances cannot be written or read; the disk may be full.
+    #[error("a file without a name in {}: {why}", folder.display())]
+    File {
+        /// The folder it is in.
+        folder: PathBuf,
+        /// What the system says.
+        why: String,
+    },
 }
 
 impl From<SampleError> for StepError {

@@ -5,6 +5,7 @@ use super::{
     Sampler, ScheduleParams, Scheduled, TopLogits, Weighting,
 };
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 use thiserror::Error;
 use xc_lsh::{FamilyParamsError, SizingError};
 
@@ -65,7 +66,7 @@ pub enum SamplerParams {
 /// assert_eq!(params.sampler, SamplerParams::TopK { per_instance: 10 });
 /// assert_eq!((params.lists, params.weighting), (Lists::Shared, Weighting::CAPPED));
 /// assert_eq!(params, NegativeParams::new(params.sampler, 500));
-/// let data = SamplerData { counts: &[3, 1, 0, 7], n_instances: 8, n_numbers: 8, width: 16, seed: 1, label_texts: None };
+/// let data = SamplerData { counts: &[3, 1, 0, 7], n_instances: 8, n_numbers: 8, width: 16, seed: 1, label_texts: None, folder: None };
 /// let sampler = params.build(&data)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -127,6 +128,8 @@ pub struct SamplerData<'a> {
     /// The training instance that is the text of label 0, those of the others behind it, where there are
     /// texts of labels.
     pub label_texts: Option<u32>,
+    /// Where tables of all instances are kept, in files without names; in memory, if nowhere.
+    pub folder: Option<&'a Path>,
 }
 
 /// A sampler that is impossible.
@@ -267,9 +270,13 @@ impl NegativeParams {
                 Box::new(in_batch.with_lists(lists).with_weighting(weighting))
             }
             SamplerParams::TopK { per_instance } => Box::new(TopLogits::new(per_instance).with_lists(lists)),
-            SamplerParams::Ann(params) => Box::new(Ann::new(params, data).with_lists(lists)),
+            SamplerParams::Ann(params) => {
+                Box::new(Ann::new(params, data).with_lists(lists).with_index_from(from_epoch))
+            }
             SamplerParams::Schedule(params) => Box::new(Scheduled::new(params, data).with_lists(lists)),
-            SamplerParams::LabelText(params) => Box::new(Ann::by_texts(params, data)?.with_lists(lists)),
+            SamplerParams::LabelText(params) => {
+                Box::new(Ann::by_texts(params, data)?.with_lists(lists).with_index_from(from_epoch))
+            }
             SamplerParams::LshEmbedding(params) => lsh(LshBy::Embedding, params)?,
             SamplerParams::LshLabel(params) => lsh(LshBy::Label, params)?,
             SamplerParams::Midx(params) => {

@@ -15,7 +15,7 @@ const INDEX: AnnParams = AnnParams { per_instance: 5, exact_below: 0, first: 1, 
 
 fn data<'a>(given: &Given, counts: &'a [u32]) -> SamplerData<'a> {
     let n = 1 + *given.instances.iter().max().unwrap() as usize;
-    SamplerData { counts, n_instances: n, n_numbers: n, width: given.width, seed: 7, label_texts: None }
+    SamplerData { counts, n_instances: n, n_numbers: n, width: given.width, seed: 7, label_texts: None, folder: None }
 }
 
 fn own(sampler: impl Into<SamplerParams>) -> NegativeParams {
@@ -136,18 +136,47 @@ fn before_the_first_epoch_of_hard_labels_there_are_uniform_ones_in_their_place()
 }
 
 #[test]
+fn an_index_that_nobody_asks_yet_is_not_built() {
+    let given = Given::new(6, 500, 4, 8);
+    let counts = vec![1; 500];
+    let params = NegativeParams { from_epoch: 2, ..NegativeParams::new(SamplerParams::Ann(INDEX), 20) };
+    let mut sampler = params.build(&data(&given, &counts)).unwrap();
+    let at = |number, epoch| Step { number, epoch, seed: 3 };
+    let n_arrays = |sampler: &dyn Sampler| {
+        let mut n = 0;
+        sampler.visit(&mut |_| Ok(n += 1)).unwrap();
+        n
+    };
+    for (number, epoch) in [(0, 0), (1, 1), (64, 1)] {
+        tell(&given, &mut *sampler, at(number, epoch), &[]);
+        assert_eq!(n_arrays(&*sampler), 1, "epoch {epoch}: the counters alone");
+    }
+    tell(&given, &mut *sampler, at(65, 2), &[]);
+    assert!(n_arrays(&*sampler) > 1);
+    let (hard, n) = (given.sample(&*sampler, at(66, 2)), given.sample(&*sampler, at(66, 1)));
+    let exact = |out: &Candidates| out.list(0).weight.iter().filter(|&&weight| weight == 1.0).count();
+    assert!(exact(&hard) > exact(&n));
+}
+
+#[test]
 fn a_schedule_finds_in_one_epoch_what_is_used_in_the_next() {
     let mut given = Given::new(30, 300, 6, 5);
     let counts = vec![1; 300];
     let params = ScheduleParams { per_instance: 4, every_epochs: 3, first_epoch: 2, recall: 0.95 };
-    let mut sampler = Scheduled::new(params, &data(&given, &counts)).with_lists(Lists::Own);
+    let files = tempfile::tempdir().unwrap();
+    let in_files = SamplerData { folder: Some(files.path()), ..data(&given, &counts) };
+    let mut sampler = Scheduled::new(params, &in_files).with_lists(Lists::Own);
+    let mut in_memory = Scheduled::new(params, &data(&given, &counts)).with_lists(Lists::Own);
     let mut number = 0;
     let mut epoch = |given: &Given, sampler: &mut Scheduled, epoch: u32| {
         let mut out = None;
         for _ in 0..2 {
             let at = Step { number, epoch, seed: 3 };
             out = Some(given.sample(sampler, at));
+            assert_eq!(out, Some(given.sample(&in_memory, at)));
             tell(given, sampler, at, &[]);
+            tell(given, &mut in_memory, at, &[]);
+            assert_eq!(arrays(sampler), arrays(&in_memory));
             number += 1;
         }
         out.unwrap()
@@ -163,6 +192,30 @@ fn a_schedule_finds_in_one_epoch_what_is_used_in_the_next() {
     assert_eq!(lists(&epoch(&given, &mut sampler, 3)), lists(&first));
     assert_eq!(lists(&epoch(&given, &mut sampler, 4)), lists(&first));
     assert_ne!(lists(&epoch(&given, &mut sampler, 5)), lists(&first));
+    assert_eq!(std::fs::read_dir(files.path()).unwrap().count(), 0);
+}
+
+/// What a checkpoint would hold.
+fn arrays(sampler: &dyn Sampler) -> Vec<(String, Vec<u8>)> {
+    let mut all = Vec::new();
+    let visited = sampler.visit(&mut |array| {
+        all.push((array.of.name.to_owned(), array.bytes.to_vec()));
+        Ok(())
+    });
+    visited.unwrap();
+    all
+}
+
+#[test]
+fn a_folder_that_takes_no_file_is_named() {
+    let given = Given::new(30, 300, 6, 5);
+    let counts = vec![1; 300];
+    let nowhere = std::env::temp_dir().join("there-is-no-such-folder");
+    let params = ScheduleParams { per_instance: 4, every_epochs: 3, first_epoch: 2, recall: 0.95 };
+    let of = SamplerData { folder: Some(&nowhere), ..data(&given, &counts) };
+    let told = Scheduled::new(params, &of).changed(step(0), given.queries(), &[], &[], Some(given.weights()));
+    let error = *told.unwrap_err().source.downcast::<SampleError>().unwrap();
+    assert!(matches!(&error, SampleError::File { folder, .. } if *folder == nowhere), "{error}");
 }
 
 #[test]

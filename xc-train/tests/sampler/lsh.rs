@@ -16,7 +16,15 @@ fn tables(by: LshBy, params: LshParams, given: &Given, seed: u64) -> Lsh {
     Lsh::new(
         by,
         params,
-        &SamplerData { counts: &counts, n_instances: 10, n_numbers: 10, width: given.width, seed, label_texts: None },
+        &SamplerData {
+            counts: &counts,
+            n_instances: 10,
+            n_numbers: 10,
+            width: given.width,
+            seed,
+            label_texts: None,
+            folder: None,
+        },
     )
     .unwrap()
 }
@@ -199,6 +207,7 @@ fn tables_that_cannot_be_are_named() {
             width: given.width,
             seed: 1,
             label_texts: None,
+            folder: None,
         };
         let error = NegativeParams::from(SamplerParams::LshLabel(params)).build(&data).map(|_| ()).unwrap_err();
         let cause = std::error::Error::source(&error).map_or(String::new(), |e| format!(": {e}"));

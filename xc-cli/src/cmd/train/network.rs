@@ -15,7 +15,7 @@ use crate::data::{Datasets, Split};
 use crate::error::{CliError, chain};
 use crate::interrupt;
 use crate::measure::Meter;
-use crate::model::{self, Extras, beside};
+use crate::model::{self, Extras, beside, folder_of};
 use crate::progress::Task;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ use xc_train::classifier::{
     CandidateHeadParams, Classifier, ClassifierParams, HeadParams, InputKind, Only, Preset, Workload,
 };
 use xc_train::metrics::Metric;
-use xc_train::sampler::{Lists, SamplerParams};
+use xc_train::sampler::{Lists, SampleError, SamplerParams};
 use xc_train::trainer::{self, CHECKPOINT, CheckpointAt, Event, Observer, STATE, Subset, TrainError};
 use xc_train::{Examples, Features, Loss, Optimizer, TargetRows, TrainParams, Trainer};
 
@@ -297,7 +297,9 @@ impl Session<'_> {
                 if self.params.encoder.uses_lsa() {
                     self.context.note(format_args!("initial embeddings: lsa of {} rows", train.len()));
                 }
-                classifier.initialise(train, trainer.observer).map_err(|e| self.error(&e))?;
+                let folder = folder_of(&self.place.model);
+                let begun = classifier.initialise_in(Some(folder), train, trainer.observer);
+                begun.map_err(|e| self.error(&e))?;
                 let summary = classifier.train(trainer, train, others).map_err(|e| self.error(&e))?;
                 Ok((summary.steps, summary.epochs))
             })?;
@@ -498,6 +500,12 @@ impl Session<'_> {
     }
 }
 
+/// A disk that is full, say: nothing that was given is at fault.
+fn is_about_a_file(error: &TrainError) -> bool {
+    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    causes.filter_map(|cause| cause.downcast_ref()).any(|cause| matches!(cause, SampleError::File { .. }))
+}
+
 fn training_error(train: &Path, error: &TrainError) -> CliError {
     let line = format!("{}: {}", train.display(), chain(error));
     match error {
@@ -505,6 +513,7 @@ fn training_error(train: &Path, error: &TrainError) -> CliError {
         TrainError::NotFinite { .. } => CliError::failed(line),
         TrainError::Checkpoint(error) => checkpoint_error(error),
         TrainError::Validate(_) => CliError::failed(line),
+        _ if is_about_a_file(error) => CliError::failed(line),
         _ => CliError::usage(line),
     }
 }

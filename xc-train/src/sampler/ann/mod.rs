@@ -51,6 +51,8 @@ pub struct Ann {
     /// Steps done at the next refresh, and the epoch of the last one.
     next: u64,
     epoch: u32,
+    /// Before this epoch there is no index.
+    from_epoch: u32,
 }
 
 impl Ann {
@@ -59,7 +61,18 @@ impl Ann {
     pub fn new(params: AnnParams, data: &SamplerData<'_>) -> Self {
         let (n_labels, width, seed) = (data.counts.len(), data.width, data.seed);
         let (next, epoch) = (params.first, 0);
-        Self { params, lists: Lists::Shared, n_labels, width, seed, index: None, texts: None, next, epoch }
+        Self {
+            params,
+            lists: Lists::Shared,
+            n_labels,
+            width,
+            seed,
+            index: None,
+            texts: None,
+            next,
+            epoch,
+            from_epoch: 0,
+        }
     }
 
     /// The same over what the encoder makes of the labels' texts, which are training instances, as it saw
@@ -76,6 +89,11 @@ impl Ann {
     /// One list a batch, or one for each instance.
     pub fn with_lists(self, lists: Lists) -> Self {
         Self { lists, ..self }
+    }
+
+    /// Nobody asks before this epoch, from 0: the index is built after its first step.
+    pub fn with_index_from(self, from_epoch: u32) -> Self {
+        Self { from_epoch, ..self }
     }
 
     /// Whether all labels are compared.
@@ -109,7 +127,7 @@ impl Ann {
 
     /// Whether edges are refreshed now that `done` steps are done.
     fn is_due(&self, done: u64, epoch: u32) -> bool {
-        done >= self.next || epoch > self.epoch
+        epoch >= self.from_epoch && (done >= self.next || epoch > self.epoch)
     }
 }
 

@@ -20,11 +20,15 @@ use crate::state::{self, Array, Arrays, Role, State, StateError, Visitor};
 use crate::{Step, StepError};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::io;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use xc_ann::{BuildParams, Graph, NoObserver, SearchParams};
+use xc_sparse::buffer::Buffer;
+use xc_sparse::store::Spill;
 use xc_sparse::{DenseMatrix, DenseRows};
 
 /// Labels of an instance that are found on top: true ones among them are left out when they are used.
@@ -84,14 +88,14 @@ impl ScheduleParams {
     }
 }
 
-type Found = Result<Arc<Vec<u32>>, SampleError>;
+type Found = Result<Buffer<u32>, SampleError>;
 
 /// What is being found.
 #[derive(Debug, Default)]
 enum Job {
     #[default]
     None,
-    Running(JoinHandle<Result<Vec<u32>, SampleError>>),
+    Running(JoinHandle<Found>),
     Done(Found),
 }
 
@@ -102,7 +106,7 @@ impl Job {
             && let Self::Running(handle) = std::mem::take(self)
         {
             let found = handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            *self = Self::Done(found.map(Arc::new));
+            *self = Self::Done(found);
         }
         match self {
             Self::Done(found) => Some(found),
@@ -114,7 +118,8 @@ impl Job {
 /// Hard labels by a schedule; see the [samplers](super::super) and [`ScheduleParams`].
 ///
 /// Labels that were found, and vectors that are kept, are in checkpoints; a retrieval that runs is waited
-/// for. *Memory*: 4 bytes a value of the vectors of all instances while they are kept.
+/// for. *Memory*: 4 bytes a value of the vectors of all instances while they are kept, and 4 a label that was
+/// found; with a folder both are in files without names, which are mapped when they are read.
 #[derive(Debug)]
 pub struct Scheduled {
     params: ScheduleParams,
@@ -125,8 +130,9 @@ pub struct Scheduled {
     seed: u64,
     /// The last epoch in which a step was done.
     epoch: Option<u32>,
-    hard: Option<Arc<Vec<u32>>>,
-    vectors: Option<Vec<f32>>,
+    hard: Option<Buffer<u32>>,
+    vectors: Option<Spill<f32>>,
+    folder: Option<PathBuf>,
     job: Mutex<Job>,
     waited: Duration,
 }
@@ -137,8 +143,12 @@ impl Clone for Scheduled {
             Some(found) => Job::Done(found.clone()),
             None => Job::None,
         };
-        let (hard, vectors) = (self.hard.clone(), self.vectors.clone());
-        Self { hard, vectors, job: Mutex::new(job), ..*self }
+        let in_memory = |vectors: &Spill<f32>| {
+            let copy = vectors.read(|all| Spill::of(all.to_vec(), None)).flatten();
+            copy.expect("a file that is open is mapped")
+        };
+        let (hard, vectors) = (self.hard.clone(), self.vectors.as_ref().map(in_memory));
+        Self { hard, vectors, folder: self.folder.clone(), job: Mutex::new(job), ..*self }
     }
 }
 
@@ -155,6 +165,7 @@ impl Scheduled {
             epoch: None,
             hard: None,
             vectors: None,
+            folder: data.folder.map(Path::to_path_buf),
             job: Mutex::default(),
             waited: Duration::ZERO,
         }
@@ -196,15 +207,25 @@ impl Scheduled {
             let bias = BiasCoordinate::balanced(weights, None);
             let labels = bias.labels(weights);
             let params = build_params(k, self.params.recall, self.seed);
-            let job = move || retrieve(bias, &labels, &DenseRows::new(&vectors, width), k, &params);
+            let folder = self.folder.clone();
+            let job = move || {
+                let vectors = vectors.finish().map_err(|e| file(folder.as_deref(), &e))?;
+                let found = retrieve(bias, &labels, &DenseRows::new(&vectors, width), k, &params, folder.as_deref())?;
+                found.finish().map_err(|e| file(folder.as_deref(), &e))
+            };
             *self.lock() = Job::Running(std::thread::spawn(job));
         }
         if self.params.is_first(epoch + 2) {
-            self.vectors = Some(vec![0.0; self.n_instances * self.width]);
+            let vectors = Spill::zeros(self.n_instances * self.width, self.folder.as_deref());
+            self.vectors = Some(vectors.map_err(|e| file(self.folder.as_deref(), &e))?);
         }
         self.epoch = Some(epoch);
         Ok(())
     }
+}
+
+fn file(folder: Option<&Path>, error: &io::Error) -> SampleError {
+    SampleError::File { folder: folder.map(Path::to_path_buf).unwrap_or_default(), why: error.to_string() }
 }
 
 /// The best labels of each instance, one row of `k` after the other; on one thread of its own.
@@ -214,7 +235,8 @@ fn retrieve(
     vectors: &DenseRows<'_>,
     k: usize,
     params: &BuildParams,
-) -> Result<Vec<u32>, SampleError> {
+    folder: Option<&Path>,
+) -> Result<Spill<u32>, SampleError> {
     let find = || {
         let columns = labels.columns;
         let instances = |range: Range<usize>| {
@@ -229,17 +251,20 @@ fn retrieve(
         let graph = Graph::build_for(labels.view(), Some(DenseRows::new(&some, columns)), params, &NoObserver);
         let graph = graph.map_err(SampleError::Index)?;
         let width = graph.fitted().map_or(super::index::WIDEST, |fitted| fitted.width.min(super::index::WIDEST));
-        let mut out = Vec::with_capacity(vectors.len() * k);
+        let mut out = Spill::zeros(vectors.len() * k, folder).map_err(|e| file(folder, &e))?;
+        let mut labels_of = Vec::with_capacity(FITTED_TO * k);
         for first in (0..vectors.len()).step_by(FITTED_TO) {
             let asked = instances(first..vectors.len().min(first + FITTED_TO));
             let found =
                 graph.search_batch(labels.view(), DenseRows::new(&asked, columns), SearchParams::new(k, width), None);
             let (found, _) = found.map_err(|error| SampleError::Index(error.into()))?;
+            labels_of.clear();
             for row in found.iter() {
-                let end = out.len() + k;
-                out.extend(row.iter().map(|found| found.label));
-                out.resize(end, NONE);
+                let end = labels_of.len() + k;
+                labels_of.extend(row.iter().map(|found| found.label));
+                labels_of.resize(end, NONE);
             }
+            out.write(first * k, &labels_of).map_err(|e| file(folder, &e))?;
         }
         Ok(out)
     };
@@ -284,7 +309,8 @@ impl Sampler for Scheduled {
                 if vector.iter().any(|v| !v.is_finite()) {
                     return Err(SampleError::Vector { instance }.into());
                 }
-                vectors[instance as usize * self.width..][..self.width].copy_from_slice(vector);
+                let written = vectors.write(instance as usize * self.width, vector);
+                written.map_err(|e| file(self.folder.as_deref(), &e))?;
             }
         }
         Ok(())
@@ -323,15 +349,14 @@ impl State for Scheduled {
         if let Some(next) = next {
             f(Array::new(NEXT, Role::Training, ids, next))?;
         }
-        match &self.vectors {
-            Some(vectors) => f(Array::new(VECTORS, Role::Training, [self.n_instances, self.width], vectors)),
-            None => Ok(()),
-        }
+        let Some(vectors) = &self.vectors else { return Ok(()) };
+        let visited = vectors.read(|all| f(Array::new(VECTORS, Role::Training, [self.n_instances, self.width], all)));
+        visited.map_err(|e| StateError::new(VECTORS, file(self.folder.as_deref(), &e)))?
     }
 
     fn load(&mut self, from: &dyn Arrays) -> Result<(), StateError> {
         let next = match self.lock().join() {
-            Some(Ok(found)) => Some(Arc::clone(found)),
+            Some(Ok(found)) => Some(found.clone()),
             _ => None,
         };
         // Where only answers are loaded, all stays as it is.
@@ -342,12 +367,15 @@ impl State for Scheduled {
         let [epoch, has_hard, has_next, has_vectors] = counters;
         self.epoch = epoch.checked_sub(1).map(|epoch| epoch as u32);
         let (n, k, n_labels) = (self.n_instances, self.per_row(), self.n_labels);
-        let read_ids = |name: &str, before: Option<Arc<Vec<u32>>>| {
+        let folder = self.folder.as_deref();
+        let read_ids = |name: &str, before: Option<Buffer<u32>>| {
             let mut ids = before.map_or_else(|| vec![NONE; n * k], |ids| ids.to_vec());
             state::read(from, name, Role::Training, [n, k], &mut ids)?;
             match ids.iter().find(|&&label| label != NONE && label as usize >= n_labels) {
                 Some(label) => Err(StateError::new(name, format!("label {label} of {n_labels}"))),
-                None => Ok(Arc::new(ids)),
+                None => {
+                    Spill::of(ids, folder).and_then(Spill::finish).map_err(|e| StateError::new(name, file(folder, &e)))
+                }
             }
         };
         self.hard = if has_hard == 1 { Some(read_ids(HARD, self.hard.take())?) } else { None };
@@ -355,9 +383,11 @@ impl State for Scheduled {
         self.job = Mutex::new(job);
         self.vectors = match has_vectors {
             1 => {
-                let mut vectors = self.vectors.take().unwrap_or_else(|| vec![0.0; n * self.width]);
+                let before = self.vectors.take().map(|vectors| vectors.read(<[f32]>::to_vec)).transpose();
+                let failed = |e| StateError::new(VECTORS, file(folder, &e));
+                let mut vectors = before.map_err(failed)?.unwrap_or_else(|| vec![0.0; n * self.width]);
                 state::read(from, VECTORS, Role::Training, [n, self.width], &mut vectors)?;
-                Some(vectors)
+                Some(Spill::of(vectors, folder).map_err(failed)?)
             }
             _ => None,
         };

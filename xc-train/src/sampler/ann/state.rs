@@ -33,7 +33,8 @@ impl Ann {
 
 impl State for Ann {
     fn settings(&self) -> serde_json::Value {
-        json!({ "ann": self.params, "texts": self.texts.is_some(), "lists": self.lists, "seed": self.seed })
+        json!({ "ann": self.params, "texts": self.texts.is_some(), "lists": self.lists, "seed": self.seed,
+            "from_epoch": self.from_epoch })
     }
 
     /// Codes and edges of all labels, and vectors of their texts where these are compared. Before there
