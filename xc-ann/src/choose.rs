@@ -146,8 +146,8 @@ fn best_factor(
         if asked.is_empty() {
             break;
         }
-        let (fitted, distances) = graph.least_width(rows, asked, params.top_k, params.target_recall)?;
-        let cost = if fitted.recall >= fitted.target { distances } else { u64::MAX };
+        let (fitted, effort) = graph.least_width(rows, asked, params.top_k, params.target_recall)?;
+        let cost = if fitted.recall >= fitted.target { effort.distances } else { u64::MAX };
         if cost < best.0 || cost == best.0 && fitted.recall > best.1 {
             best = (cost, fitted.recall, factor);
         }

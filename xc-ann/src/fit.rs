@@ -4,6 +4,7 @@ use crate::error::QueryError;
 use crate::exact::recall;
 use crate::graph::Graph;
 use crate::params::{Fitted, SCANS_FROM, Scope, SearchParams};
+use crate::search::Effort;
 use xc_hash::stream::{Purpose, Stream, name};
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::{DenseMatrix, DenseRows};
@@ -19,14 +20,20 @@ const HALVINGS: usize = 8;
 const USUAL_K: usize = 10;
 pub(crate) const SAMPLE: usize = 256;
 
-/// Whether cells answer sooner than a walk, or a scan, with so many comparisons. A walk waits for memory, a
-/// scan goes row by row; a query of cells has to find them first.
-fn cells_are_faster(n_queries: u64, in_cells: u64, other: u64, width: f32) -> bool {
-    in_cells + FIRST * n_queries < if width >= SCANS_FROM { 2 * other } else { 8 * other }
+/// Whether cells answer so many queries sooner than a walk does, or a scan where the width is one: by what a
+/// comparison costs where codes lie side by side (4 to 6 ns without AVX-512).
+fn cells_are_faster(n_queries: u64, in_cells: u64, other: Effort, width: f32) -> bool {
+    let other = match width >= SCANS_FROM {
+        true => 2 * other.distances,
+        false => 5 * other.distances + A_HOP * other.hops,
+    };
+    in_cells + FIRST * n_queries < other
 }
 
-/// Comparisons that take as long as finding the nearest cells does.
-const FIRST: u64 = 1000;
+/// Comparisons that take as long as a hop does beside its own.
+const A_HOP: u64 = 40;
+/// Comparisons that take as long as ranking cells does.
+const FIRST: u64 = 200;
 
 impl Graph {
     /// Finds the least width at which `target` of the `k` best rows are found, and keeps it; an
@@ -44,9 +51,9 @@ impl Graph {
         target: f64,
     ) -> Result<Fitted, QueryError> {
         let truth = self.exact(rows, queries, k, None);
-        let (mut fitted, distances) = self.least_width_of(rows, queries, (k, target), &truth)?;
+        let (mut fitted, effort) = self.least_width_of(rows, queries, (k, target), &truth)?;
         if let Some((cells, recall, compared)) = self.least_cells(rows, queries, (k, target), &truth)?
-            && cells_are_faster(queries.len() as u64, compared, distances, fitted.width)
+            && cells_are_faster(queries.len() as u64, compared, effort, fitted.width)
         {
             fitted = Fitted { cells, recall, ..fitted };
         }
@@ -119,14 +126,14 @@ impl Graph {
         recall(&self.nearest_to(rows, sample.view(), 0.0), &nearest)
     }
 
-    /// The least width that reaches a recall, and the comparisons of all queries at it.
+    /// The least width that reaches a recall, and what all queries look at.
     pub(crate) fn least_width(
         &self,
         rows: DenseRows<'_>,
         queries: DenseRows<'_>,
         k: usize,
         target: f64,
-    ) -> Result<(Fitted, u64), QueryError> {
+    ) -> Result<(Fitted, Effort), QueryError> {
         self.least_width_of(rows, queries, (k, target), &self.exact(rows, queries, k, None))
     }
 
@@ -136,10 +143,10 @@ impl Graph {
         queries: DenseRows<'_>,
         (k, target): (usize, f64),
         truth: &RankedBatch,
-    ) -> Result<(Fitted, u64), QueryError> {
-        let reached = |width: f32| -> Result<(f64, u64), QueryError> {
+    ) -> Result<(Fitted, Effort), QueryError> {
+        let reached = |width: f32| -> Result<(f64, Effort), QueryError> {
             let (found, effort) = self.search_batch(rows, queries, SearchParams::new(k, width), None)?;
-            Ok((recall(&found, truth), effort.distances))
+            Ok((recall(&found, truth), effort))
         };
         let (mut low, mut high) = (NARROWEST, 0.0);
         let mut best = reached(high)?;
@@ -163,7 +170,7 @@ impl Graph {
             }
             // One after the other codes are compared ten times as fast.
             let n = self.codes.len() as u64;
-            if best.1 > (n / 10 + 200) * queries.len() as u64 {
+            if best.1.distances > (n / 10 + 200) * queries.len() as u64 {
                 high = WIDEST;
                 best = reached(high)?;
             }

@@ -1,5 +1,5 @@
 use crate::made::{build, clustered};
-use xc_ann::{BuildError, Graph, Metric, NoObserver, Refresh, SearchParams, exact, recall};
+use xc_ann::{BuildError, BuildParams, Graph, Metric, NoObserver, Refresh, SearchParams, exact, recall};
 use xc_hash::stream::Stream;
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::{DenseMatrix, DenseRows};
@@ -81,7 +81,9 @@ fn all_rows_may_go_and_the_first_may_come() {
 fn new_codes_are_searched_at_once_and_a_state_brings_a_graph_back() {
     for metric in Metric::ALL {
         let (mut rows, queries) = (clustered(2000, 24, 20, 1), clustered(50, 24, 20, 1));
-        let mut graph = build(rows.view(), metric);
+        // Cells are no part of a state.
+        let params = BuildParams { cells: Some(0), ..BuildParams::new(metric) };
+        let mut graph = Graph::build(rows.view(), &params, &NoObserver).unwrap();
         // The graph has no row 2000.
         assert_eq!(graph.recode(&[2000], DenseRows::new(&[1.0; 24], 24)), Ok(()));
         let moved: Vec<u32> = (0..2000).step_by(7).collect();
