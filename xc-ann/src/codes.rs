@@ -140,7 +140,7 @@ impl Codes {
     fn encode_row(&self, row: &[f32], bytes: &mut [u8], centred: &mut Vec<f32>) -> [f32; 2] {
         self.centre(row, centred);
         bytes.fill(ZERO);
-        let Encoded { scale, squares, .. } = vectorised_loop(Encode { values: centred, to: bytes, zero: ZERO });
+        let Encoded { scale, squares, .. } = vectorised_loop(Encode::<1> { values: centred, to: bytes, zero: ZERO });
         [self.norm(scale, squares), scale]
     }
 
@@ -167,11 +167,21 @@ impl Codes {
 
     /// Encodes a vector that asks.
     pub(crate) fn query(&self, vector: &[f32], centred: &mut Vec<f32>, to: &mut QueryCode) {
+        self.encode_query::<1>(vector, centred, to);
+    }
+
+    /// Encodes a vector that asks blocks: a little coarser, so that products with two bytes fit 16 bits.
+    pub(crate) fn query_of_blocks(&self, vector: &[f32], centred: &mut Vec<f32>, to: &mut QueryCode) {
+        self.encode_query::<2>(vector, centred, to);
+    }
+
+    fn encode_query<const TOGETHER: usize>(&self, vector: &[f32], centred: &mut Vec<f32>, to: &mut QueryCode) {
         self.centre(vector, centred);
         to.bytes.clear();
         to.bytes.resize(self.stride(), 0);
         let bytes = bytemuck::cast_slice_mut(&mut to.bytes[..]);
-        let Encoded { scale, sum, squares } = vectorised_loop(Encode { values: centred, to: bytes, zero: 0 });
+        let Encoded { scale, sum, squares } =
+            vectorised_loop(Encode::<TOGETHER> { values: centred, to: bytes, zero: 0 });
         self.set(to, scale, sum, self.norm(scale, squares));
     }
 
@@ -343,8 +353,9 @@ impl Gathered {
     }
 }
 
-/// Rounds values to -127 to 127 of their scale: the bytes of these, above `zero`.
-struct Encode<'a> {
+/// Rounds values to -127 to 127 of their scale: the bytes of these, above `zero`. The sums of the absolute values
+/// of `N` neighbours are at most 127, and half of each more.
+struct Encode<'a, const N: usize> {
     values: &'a [f32],
     to: &'a mut [u8],
     zero: u8,
@@ -357,13 +368,15 @@ struct Encoded {
     squares: i64,
 }
 
-impl Loop for Encode<'_> {
+impl<const N: usize> Loop for Encode<'_, N> {
     type Output = Encoded;
 
     #[inline(always)]
     fn run(self) -> Encoded {
         // Bits of absolute values are ordered as the values are.
-        let largest = self.values.iter().fold(0, |most, value| (value.to_bits() & 0x7fff_ffff).max(most));
+        let (groups, rest) = self.values.as_chunks::<N>();
+        let size = |group: &[f32]| group.iter().fold(0.0, |sum, value| sum + value.abs()).to_bits();
+        let largest = groups.iter().fold(size(rest), |most, group| size(group).max(most));
         let largest = f32::from_bits(largest);
         // Values next to nothing are 0.
         let scale = if largest < 1e-30 { 0.0 } else { largest / 127.0 };

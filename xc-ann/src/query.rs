@@ -321,7 +321,7 @@ impl Graph {
         for turn in 0..=queries.len() {
             if turn < queries.len() {
                 let slot = &mut slots[turn % 2];
-                self.codes.query(queries.row(turn), centred, &mut slot.query);
+                self.codes.query_of_blocks(queries.row(turn), centred, &mut slot.query);
                 slot.best.reset(keep(candidates(k, rows), how.scope.width.min(SCANS_FROM), allowed));
                 effort.distances += cells.search(isa, &slot.query, how.scope.cells, &mut slot.best, of_cells);
                 effort.hops += how.scope.cells.min(cells.len()) as u64;

@@ -48,13 +48,14 @@ pub(super) unsafe fn keys(
 /// See [`super::scalar::block_keys`].
 ///
 /// # Safety
-/// The machine has AVX2; the query is a whole number of 4 bytes, none of them -128, and there are at most
-/// four blocks, which are whole.
+/// The machine has AVX2; the query is a whole number of 4 bytes, and there are at most four blocks, which are
+/// whole.
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn block_keys(asked: Asked<'_>, blocks: Blocked<'_>, limit: f32, keys: &mut [f32; TOGETHER]) -> u64 {
     let (width, n) = (asked.bytes.len(), blocks.sides.len() / BLOCK_SIDES);
     let (factor, norm) = (_mm256_set1_ps(asked.factor), _mm256_set1_ps(asked.norm));
     let (limit, mut near) = (_mm256_set1_ps(limit), 0u64);
+    let (shift, ones) = (_mm256_set1_epi32(asked.shift), _mm256_set1_epi16(1));
     for block in 0..n {
         let mut of = [_mm256_setzero_si256(); 2];
         // SAFETY: four bytes of the query and of each row of a block, its norms and scales, and sixteen of 64 keys.
@@ -64,14 +65,16 @@ pub(super) unsafe fn block_keys(asked: Asked<'_>, blocks: Blocked<'_>, limit: f3
                 let query = _mm256_set1_epi32(asked.bytes.as_ptr().add(at).cast::<i32>().read_unaligned());
                 for (half, of) in of.iter_mut().enumerate() {
                     let rows = _mm256_loadu_si256(rows.add(BLOCK * at + 32 * half).cast());
-                    *of = _mm256_add_epi32(*of, fours(rows, query));
+                    let pairs = _mm256_maddubs_epi16(rows, query);
+                    *of = _mm256_add_epi32(*of, _mm256_madd_epi16(pairs, ones));
                 }
             }
             for (half, of) in of.into_iter().enumerate() {
                 let (first, at) = (8 * half, BLOCK * block + 8 * half);
                 let sides = blocks.sides.as_ptr().add(BLOCK_SIDES * block + first);
                 let (norms, scales) = (_mm256_loadu_ps(sides), _mm256_loadu_ps(sides.add(BLOCK)));
-                let products = _mm256_mul_ps(_mm256_mul_ps(factor, scales), _mm256_cvtepi32_ps(of));
+                let sums = _mm256_cvtepi32_ps(_mm256_sub_epi32(of, shift));
+                let products = _mm256_mul_ps(_mm256_mul_ps(factor, scales), sums);
                 let of = _mm256_sub_ps(_mm256_add_ps(norm, norms), products);
                 _mm256_storeu_ps(keys.as_mut_ptr().add(at), of);
                 let is_near = _mm256_cmp_ps::<_CMP_LE_OQ>(of, limit);

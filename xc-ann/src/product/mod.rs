@@ -89,7 +89,8 @@ pub(crate) struct Blocked<'a> {
 }
 
 /// The key of each row of at most [`BLOCKS`] blocks, and a bit for each that is at most `limit`: those of
-/// [`keys`].
+/// [`keys`]. Of bytes 0 and 1 of the query, 2 and 3 and so on the absolute values add up to at most 128: products
+/// with two bytes of a row then fit 16 bits.
 ///
 /// # Panics
 /// If the query is no whole number of steps, or blocks are not whole or too many.
@@ -110,6 +111,15 @@ pub(crate) fn block_keys(
         "{} bytes and {} sides in blocks of {BLOCK} rows of {width}",
         blocks.bytes.len(),
         blocks.sides.len()
+    );
+    debug_assert!(
+        asked
+            .bytes
+            .as_chunks::<2>()
+            .0
+            .iter()
+            .all(|[a, b]| u32::from(a.unsigned_abs()) + u32::from(b.unsigned_abs()) <= 128),
+        "two bytes of a query that do not fit"
     );
     match isa {
         #[cfg(target_arch = "x86_64")]
@@ -211,7 +221,12 @@ mod tests {
             let (width, n) = (steps * BLOCK_STEP, n_blocks * BLOCK);
             let mut stream = Stream::new(seed);
             let bytes: Vec<u8> = (0..n * width).map(|_| if seed % 3 == 0 { 255 } else { stream.below(256) as u8 }).collect();
-            let query: Vec<i8> = (0..width).map(|_| if seed % 5 == 0 { -127 } else { (stream.below(255) as i32 - 127) as i8 }).collect();
+            let pair = |_| {
+                let first = if seed % 5 == 0 { -127 } else { stream.below(255) as i32 - 127 };
+                let left = 128 - first.abs();
+                [first as i8, if seed % 5 == 0 { -left } else { (stream.below(2 * left as u32 + 1) as i32 - left).clamp(-127, 127) } as i8]
+            };
+            let query: Vec<i8> = (0..width / 2).flat_map(pair).collect();
             let sides: Vec<[f32; 2]> = (0..n).map(|_| [stream.unit() as f32, stream.unit() as f32]).collect();
             let asked = Asked { bytes: &query, factor: 0.7, shift: 128 * query.iter().map(|&b| i32::from(b)).sum::<i32>(), norm: 3.0 };
             let all: Vec<u32> = (0..n as u32).collect();
