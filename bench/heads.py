@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Scoring the labels that an index finds beside scoring all of them.
 
-    heads.py --xc XC --work DIR --models NAME=MODEL:FIT:TEST ... [--widths 0.1 0.3 0.5 0.7] [--cells 1 4 16] [--unfitted] [--threads 1]
+    heads.py --xc XC --work DIR --models NAME=MODEL:FIT:TEST ... [--widths 0.1 0.3 0.5 0.7] [--cells 1 4 16]
+             [--unfitted] [--threads 1] [--queries 2000]
 
 For each trained network: builds an index over its labels, fitted to instances of FIT, and answers TEST with all
 labels, and with the index as far as was fitted (0.95 of the ten best labels), at other widths and in other numbers of
-cells. Says P@1, 3 and 5,
-the time of a whole query in a batch and alone, and what building took. --unfitted: an index that knows labels alone,
-too. The model folder gets the index.
+cells. Says P@1, 3 and 5, the time of a whole query in a batch and alone, and what building took. --unfitted: an index
+that knows labels alone, too. The model folder gets the index.
 """
 
 import argparse
@@ -25,6 +25,7 @@ def main():
     parser.add_argument("--cells", nargs="*", default=["4", "8", "16", "32", "64"])
     parser.add_argument("--unfitted", action="store_true")
     parser.add_argument("--threads", default="1")
+    parser.add_argument("--queries", default="2000", help="that times are taken of [2000]")
     a = parser.parse_args()
 
     def xc(*options):
@@ -40,7 +41,7 @@ def main():
         measured = json.loads(xc("evaluate", "--truth", test, "--predictions", out, "--json"))
         p = [100 * measured[f"P@{k}"] for k in (1, 3, 5)]
         batch, online = (json.loads(xc("bench", "predict", "--model", model, "--input", test, "--mode", mode, "--top-k", "5",
-                                       "--queries", "2000", "--repeat", "3", "--in-memory", "--json", *options))
+                                       "--queries", a.queries, "--repeat", "3", "--in-memory", "--json", *options))
                          for mode in ("batch", "online"))
         us = [1000 * ms for ms in (batch["mean_ms"], online["p50_ms"], online["p99_ms"])]
         cells = [f"{value:.2f}" for value in p] + [f"{value:.1f}" for value in us]

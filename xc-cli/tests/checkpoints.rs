@@ -168,6 +168,37 @@ fn a_repeated_command_keeps_the_checkpoint_and_names_what_goes_on() {
 }
 
 #[test]
+fn a_refit_that_is_killed_in_either_training_goes_on_to_the_same_bytes() {
+    let folder = Folder::new();
+    folder.ok(DATA);
+    for (i, kind) in [
+        "tree --trees 12",
+        "lns --network.widths 24 --epochs 60 --batch-size 64 --checkpoint-every 2 --candidates 5 --uniform 40",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let command = |name: &str| train(kind, &format!("--validation-fraction 0.2 --model {name} --refit {name}r"));
+        let whole = format!("whole{i}");
+        folder.ok(&command(&whole));
+        for part in ["", "r"] {
+            let name = format!("k{i}{part}");
+            let mut child = start(&folder, &command(&name));
+            wait_for_part(&folder.path(&format!("{name}{part}.checkpoint")));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert!(!folder.path(&format!("{name}r")).exists(), "{kind}: killed too late");
+            folder.ok(&format!("{} --resume", command(&name)));
+            for end in ["", "r"] {
+                let [got, expected] = [&name, &whole].map(|model| contents(&folder.path(&format!("{model}{end}"))));
+                assert!(got == expected, "{kind}: {name}{end}");
+                assert!(!folder.path(&format!("{name}{end}.checkpoint")).exists());
+            }
+        }
+    }
+}
+
+#[test]
 fn restart_begins_anew_whatever_the_options_were() {
     let folder = Folder::new();
     folder.ok(DATA);

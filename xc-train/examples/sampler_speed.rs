@@ -96,6 +96,8 @@ fn samplers(lists: Lists) -> Vec<NegativeParams> {
     let kind = Kind::SimHash { projection: Projection::Hadamard };
     let midx = SamplerParams::Midx(MidxParams { per_instance: hard, ..MidxParams::default() });
     let (by_q, capped) = (Weighting::LogQ, Weighting::CAPPED);
+    // Its index is built at the first step.
+    let ann = SamplerParams::Ann(AnnParams { first: 1, ..AnnParams::default() });
     let kinds = [
         (SamplerParams::Uniform { per_list: drawn }, by_q, 0),
         (SamplerParams::LogUniform { per_list: drawn }, by_q, 0),
@@ -103,6 +105,8 @@ fn samplers(lists: Lists) -> Vec<NegativeParams> {
         (SamplerParams::InBatch, by_q, 0),
         (SamplerParams::InBatch, capped, drawn),
         (SamplerParams::TopK { per_instance: hard }, Weighting::None, 0),
+        (ann, Weighting::None, 0),
+        (ann, capped, drawn),
         (midx, by_q, 0),
         (SamplerParams::LshEmbedding(lsh), Weighting::None, 0),
         (SamplerParams::LshEmbedding(LshParams { kind, ..lsh }), capped, 0),
@@ -159,6 +163,10 @@ fn measure(made: &Made) -> Result<(), Failed> {
                 Ok(out.n_labels() as f64 / out.len() as f64)
             };
             let begin = Instant::now();
+            if let SamplerParams::Ann(_) = params.sampler {
+                let at = Step { number: 0, epoch: 0, seed: 1 };
+                sampler.changed(at, made.queries(), &[], &[], Some(made.weights()))?;
+            }
             let list = step(&*sampler)?;
             let first_step_ms = begin.elapsed().as_millis();
             let draws = least_us(2e4, |_| step(&*sampler).map(drop))?;

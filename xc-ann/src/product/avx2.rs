@@ -1,5 +1,6 @@
-//! The kernels in AVX2. Bytes above 128 are numbers below 128 with a sign: the absolute value of a row's byte times
-//! the query's with that sign is a product of an unsigned and a signed byte, two of which fit 16 bits.
+//! The kernels in AVX2, which multiplies unsigned bytes by signed ones and adds up two products in 16 bits. Of single
+//! rows the absolute value of (byte - 128) meets the query's byte with the sign of the former; in blocks bytes are
+//! multiplied as they are, since a query of blocks is so small that two products fit.
 
 use super::scalar::key;
 use super::{Asked, BLOCK, BLOCK_SIDES, Blocked, Coded, FEW, TOGETHER};

@@ -144,7 +144,11 @@ fn an_index_that_nobody_asks_yet_is_not_built() {
     let at = |number, epoch| Step { number, epoch, seed: 3 };
     let n_arrays = |sampler: &dyn Sampler| {
         let mut n = 0;
-        sampler.visit(&mut |_| Ok(n += 1)).unwrap();
+        let visited = sampler.visit(&mut |_| {
+            n += 1;
+            Ok(())
+        });
+        visited.unwrap();
         n
     };
     for (number, epoch) in [(0, 0), (1, 1), (64, 1)] {
