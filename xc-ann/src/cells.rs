@@ -203,15 +203,14 @@ impl Cells {
         self.vertices[BLOCK * self.begins[cell] as usize..BLOCK * self.begins[cell + 1] as usize].iter()
     }
 
-    /// Compares all vertices of the `n` nearest cells; says how many means and vertices that were.
-    pub(crate) fn search(
+    /// The `n` nearest cells of a query, nearest first.
+    pub(crate) fn nearest<'a>(
         &self,
         isa: Isa,
         query: &QueryCode,
         n: usize,
-        best: &mut Best,
-        CellScratch { nearest, order }: &mut CellScratch,
-    ) -> u64 {
+        CellScratch { nearest, order }: &'a mut CellScratch,
+    ) -> &'a [(f32, u32)] {
         nearest.reset(n.clamp(1, self.len()));
         let last = self.len() as u32;
         self.means.compare(isa, query, 0..self.len().div_ceil(BLOCK), nearest, |place| {
@@ -220,18 +219,21 @@ impl Cells {
         order.clear();
         order.extend(nearest.kept());
         order.sort_unstable_by(nearer);
-        let mut compared = self.len();
-        for at in 0..order.len() {
-            let blocks = |cell: u32| self.begins[cell as usize] as usize..self.begins[cell as usize + 1] as usize;
-            if let Some(next) = order.get(at + 1) {
-                self.blocks.prefetch(blocks(next.1).start);
-            }
-            let blocks = blocks(order[at].1);
-            compared += BLOCK * blocks.len();
-            self.blocks
-                .compare(isa, query, blocks, best, |place| Some(self.vertices[place]).filter(|&vertex| vertex != LAST));
-        }
-        compared as u64
+        order
+    }
+
+    /// Asks memory for the beginning of a cell.
+    pub(crate) fn prefetch(&self, cell: u32) {
+        self.blocks.prefetch(self.begins[cell as usize] as usize);
+    }
+
+    /// Compares all vertices of a cell; says how many places that were.
+    pub(crate) fn look(&self, isa: Isa, query: &QueryCode, cell: u32, best: &mut Best) -> u64 {
+        let blocks = self.begins[cell as usize] as usize..self.begins[cell as usize + 1] as usize;
+        let n = BLOCK * blocks.len();
+        self.blocks
+            .compare(isa, query, blocks, best, |place| Some(self.vertices[place]).filter(|&vertex| vertex != LAST));
+        n as u64
     }
 
     /// Bytes of cells, about: half a block of each is empty.

@@ -16,6 +16,8 @@ use xc_sparse::simd::{Isa, prefetch_all};
 
 /// Queries of a task of a batch.
 const SOME: usize = 64;
+/// Cells that each query of some looks into at once: what it finds there spares it most of what is in others.
+const AT_ONCE: usize = 2;
 /// Queries that are scanned for together.
 const SCANNED: usize = 16;
 
@@ -28,6 +30,8 @@ pub struct Scratch {
     /// What a scan keeps for each of its queries.
     scanned: Vec<TopK>,
     cells: CellScratch,
+    /// Cells that are still to be looked into, and for which query.
+    visits: Vec<(u32, u32)>,
 }
 
 /// What was found, and its scores.
@@ -302,7 +306,8 @@ impl Graph {
         Ok(effort)
     }
 
-    /// Compares the vertices of the nearest cells of each query.
+    /// Compares the vertices of the nearest cells of each query. After its nearest ones a query waits for the
+    /// others: a cell comes from memory once for all that look into it.
     fn look_into(
         &self,
         cells: &Cells,
@@ -313,29 +318,46 @@ impl Graph {
         scratch: &mut Scratch,
         mut each: impl FnMut(usize, &[Scored]),
     ) -> Effort {
-        let Scratch { slots, centred, ranking, cells: of_cells, .. } = scratch;
-        slots.resize_with(slots.len().max(2), Slot::default);
+        let Scratch { slots, centred, ranking, cells: of_cells, visits, .. } = scratch;
+        slots.resize_with(slots.len().max(queries.len()), Slot::default);
         let k = if let Wanted::Nearest(k) = how.wanted { k } else { 1 };
         let (isa, mut effort, first) = (Isa::current(), Effort::default(), self.items.first());
-        // The rows of a query's candidates come from memory while the next query looks for its own.
-        for turn in 0..=queries.len() {
-            if turn < queries.len() {
-                let slot = &mut slots[turn % 2];
-                self.codes.query_of_blocks(queries.row(turn), centred, &mut slot.query);
-                slot.best.reset(keep(candidates(k, rows), how.scope.width.min(SCANS_FROM), allowed));
-                effort.distances += cells.search(isa, &slot.query, how.scope.cells, &mut slot.best, of_cells);
-                effort.hops += how.scope.cells.min(cells.len()) as u64;
-                if let Some(rows) = rows {
-                    let kept = slot.best.kept().map(|(_, vertex)| vertex);
-                    kept.for_each(|vertex| prefetch_all(rows.row(first[vertex as usize] as usize)));
-                }
+        visits.clear();
+        for (query, slot) in slots[..queries.len()].iter_mut().enumerate() {
+            self.codes.query_of_blocks(queries.row(query), centred, &mut slot.query);
+            slot.best.reset(keep(candidates(k, rows), how.scope.width.min(SCANS_FROM), allowed));
+            let nearest = cells.nearest(isa, &slot.query, how.scope.cells, of_cells);
+            effort.distances += cells.len() as u64;
+            effort.hops += nearest.len() as u64;
+            // A query alone waits for nobody.
+            let at_once = if queries.len() == 1 { nearest.len() } else { nearest.len().min(AT_ONCE) };
+            for (at, &(_, cell)) in nearest[..at_once].iter().enumerate() {
+                nearest.get(at + 1).into_iter().for_each(|next| cells.prefetch(next.1));
+                effort.distances += cells.look(isa, &slot.query, cell, &mut slot.best);
             }
-            if turn > 0 {
-                ranking.kept.clear();
-                ranking.kept.extend(slots[(turn - 1) % 2].best.kept());
-                effort.exact += self.rank(rows, queries.row(turn - 1), how.wanted, allowed, ranking);
-                each(turn - 1, ranking.best.sorted());
+            visits.extend(nearest[at_once..].iter().map(|&(_, cell)| (cell, query as u32)));
+        }
+        visits.sort_unstable();
+        for (at, &(cell, query)) in visits.iter().enumerate() {
+            visits.get(at + 1).filter(|next| next.0 != cell).into_iter().for_each(|next| cells.prefetch(next.0));
+            let slot = &mut slots[query as usize];
+            effort.distances += cells.look(isa, &slot.query, cell, &mut slot.best);
+        }
+        // The rows of a query's candidates come from memory while those before it are ranked.
+        let ask = |slot: &Slot| {
+            let Some(rows) = rows else { return };
+            let kept = slot.best.kept().map(|(_, vertex)| vertex);
+            kept.for_each(|vertex| prefetch_all(rows.row(first[vertex as usize] as usize)));
+        };
+        for query in 0..queries.len() {
+            if query == 0 {
+                ask(&slots[0]);
             }
+            slots[..queries.len()].get(query + 1).into_iter().for_each(ask);
+            ranking.kept.clear();
+            ranking.kept.extend(slots[query].best.kept());
+            effort.exact += self.rank(rows, queries.row(query), how.wanted, allowed, ranking);
+            each(query, ranking.best.sorted());
         }
         effort
     }

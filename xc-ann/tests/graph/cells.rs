@@ -1,6 +1,8 @@
 use crate::made::clustered;
 use proptest::prelude::*;
-use xc_ann::{BuildParams, Filter, Graph, Metric, NoObserver, QueryError, Refresh, SearchParams, recall};
+use xc_ann::{
+    BuildParams, Effort, Filter, Graph, Metric, NoObserver, QueryError, Refresh, Scratch, SearchParams, recall,
+};
 use xc_sparse::DenseRows;
 use xc_sparse::rank::Scored;
 use xc_sparse::store::OpenMode;
@@ -20,6 +22,17 @@ fn all_cells_are_a_scan(graph: &Graph, rows: DenseRows<'_>, queries: DenseRows<'
     for k in [1, 10, 40, 600] {
         let all = SearchParams::in_cells(k, graph.n_cells().max(1));
         assert_eq!(answers(graph, rows, queries, all), answers(graph, rows, queries, SearchParams::new(k, 16.0)));
+    }
+    // A batch looks into cells in another order than a query alone.
+    for n in [1, 3, graph.n_cells() / 2].into_iter().filter(|n| (1..=graph.n_cells()).contains(n)) {
+        let params = SearchParams::in_cells(10, n);
+        let (found, of_batch) = graph.search_batch(rows, queries, params, None).unwrap();
+        let (mut scratch, mut alone, mut effort) = (Scratch::default(), Vec::new(), Effort::default());
+        for (query, vector) in queries.iter().enumerate() {
+            effort += graph.search(rows, vector, params, None, &mut scratch, &mut alone).unwrap();
+            assert_eq!(found.row(query), &alone[..], "{n} cells");
+        }
+        assert_eq!(effort, of_batch);
     }
 }
 
