@@ -172,8 +172,8 @@ fn a_refit_that_is_killed_in_either_training_goes_on_to_the_same_bytes() {
     let folder = Folder::new();
     folder.ok(DATA);
     for (i, kind) in [
-        "tree --trees 12",
-        "lns --network.widths 24 --epochs 60 --batch-size 64 --checkpoint-every 2 --candidates 5 --uniform 40",
+        "tree --trees 8",
+        "lns --network.widths 24 --epochs 20 --batch-size 64 --checkpoint-every 2 --candidates 5 --uniform 40",
     ]
     .iter()
     .enumerate()
