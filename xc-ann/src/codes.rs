@@ -175,13 +175,12 @@ impl Codes {
         self.encode_query::<2>(vector, centred, to);
     }
 
-    fn encode_query<const TOGETHER: usize>(&self, vector: &[f32], centred: &mut Vec<f32>, to: &mut QueryCode) {
+    fn encode_query<const N: usize>(&self, vector: &[f32], centred: &mut Vec<f32>, to: &mut QueryCode) {
         self.centre(vector, centred);
         to.bytes.clear();
         to.bytes.resize(self.stride(), 0);
         let bytes = bytemuck::cast_slice_mut(&mut to.bytes[..]);
-        let Encoded { scale, sum, squares } =
-            vectorised_loop(Encode::<TOGETHER> { values: centred, to: bytes, zero: 0 });
+        let Encoded { scale, sum, squares } = vectorised_loop(Encode::<N> { values: centred, to: bytes, zero: 0 });
         self.set(to, scale, sum, self.norm(scale, squares));
     }
 

@@ -1,10 +1,10 @@
 //! An index that has its rows.
 
-use crate::certificate::Lengths;
 use crate::change::{Refresh, Refreshed};
 use crate::error::{BuildError, QueryError};
 use crate::filter::Filter;
 use crate::graph::Graph;
+use crate::lengths::Lengths;
 use crate::metric::Metric;
 use crate::observe::Observer;
 use crate::params::{BuildParams, Fitted, Scope, SearchParams};

@@ -12,6 +12,11 @@ use xxhash_rust::xxh3::xxh3_64;
 /// No further row.
 pub(crate) const LAST: u32 = u32::MAX;
 
+/// The square of a vector's length.
+pub(crate) fn square(vector: &[f32]) -> f64 {
+    vector.iter().map(|&v| f64::from(v) * f64::from(v)).sum()
+}
+
 /// Whether a sum of squares is no number, or more than keys hold.
 pub(crate) fn is_beyond(square: f64) -> bool {
     square.is_nan() || square >= f64::from(f32::MAX)
@@ -24,7 +29,7 @@ pub(crate) fn is_beyond(square: f64) -> bool {
 pub(crate) fn check_rows(rows: DenseRows<'_>, listed: &[u32], metric: Metric) -> Result<Vec<u32>, BuildError> {
     let mut kept = Vec::with_capacity(listed.len());
     for &row in listed {
-        let square: f64 = rows.row(row as usize).iter().map(|&v| f64::from(v) * f64::from(v)).sum();
+        let square = square(rows.row(row as usize));
         if is_beyond(square) {
             return Err(BuildError::Row { row: row as usize });
         }
@@ -52,8 +57,7 @@ impl Items {
     /// answers more often than others, and then lie together. Rows of zeros have no direction and
     /// are left out of angular metrics.
     pub(crate) fn new(rows: DenseRows<'_>, listed: &[u32], metric: Metric) -> Result<Self, BuildError> {
-        let square = |row: u32| rows.row(row as usize).iter().map(|&v| f64::from(v) * f64::from(v)).sum::<f64>();
-        let squares: Vec<f64> = listed.par_iter().map(|&row| square(row)).collect();
+        let squares: Vec<f64> = listed.par_iter().map(|&row| square(rows.row(row as usize))).collect();
         if let Some(at) = squares.iter().position(|s| is_beyond(*s)) {
             return Err(BuildError::Row { row: listed[at] as usize });
         }
@@ -80,7 +84,8 @@ impl Items {
             }
         }
         if metric == Metric::InnerProduct {
-            let mut by_length: Vec<(f64, u32)> = first.par_iter().map(|&row| (square(row), row)).collect();
+            let mut by_length: Vec<(f64, u32)> =
+                first.par_iter().map(|&row| (square(rows.row(row as usize)), row)).collect();
             by_length.par_sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
             first = by_length.into_iter().map(|(_, row)| row).collect();
         } else {

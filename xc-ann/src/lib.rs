@@ -76,7 +76,6 @@ mod attach;
 mod best;
 mod build;
 mod cells;
-mod certificate;
 mod change;
 mod choose;
 mod codes;
@@ -92,6 +91,7 @@ mod index;
 mod inverted;
 mod items;
 pub mod kmeans;
+mod lengths;
 mod metric;
 mod observe;
 mod params;
@@ -105,7 +105,6 @@ mod state;
 mod visited;
 
 pub use best::spared;
-pub use certificate::Lengths;
 pub use change::{Refresh, Refreshed};
 #[cfg(feature = "store")]
 pub use error::OpenGraphError;
@@ -119,6 +118,7 @@ pub use index::Index;
 #[cfg(feature = "store")]
 pub use inverted::INVERTED_KIND;
 pub use inverted::{InvertedIndex, InvertedScratch, SparseEffort};
+pub use lengths::Lengths;
 pub use metric::Metric;
 pub use observe::{Event, NoObserver, Observer};
 pub use params::{BuildParams, Fitted, Scope, SearchParams};

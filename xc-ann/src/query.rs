@@ -5,7 +5,7 @@ use crate::cells::{CellScratch, Cells};
 use crate::error::QueryError;
 use crate::filter::{Allowed, Filter};
 use crate::graph::Graph;
-use crate::items::is_beyond;
+use crate::items::{is_beyond, square};
 use crate::params::{SCANS_FROM, Scope, SearchParams};
 use crate::parts::in_parts;
 use crate::product::{self, TOGETHER};
@@ -217,7 +217,7 @@ impl Graph {
         mut each: impl FnMut(usize, &[Scored]),
     ) -> Result<Effort, QueryError> {
         for (query, vector) in queries.iter().enumerate() {
-            let squares: f64 = vector.iter().map(|&v| f64::from(v) * f64::from(v)).sum();
+            let squares = square(vector);
             if is_beyond(squares) {
                 return Err(QueryError::NotFinite { query: first + query });
             }
@@ -349,10 +349,8 @@ impl Graph {
             let kept = slot.best.kept().map(|(_, vertex)| vertex);
             kept.for_each(|vertex| prefetch_all(rows.row(first[vertex as usize] as usize)));
         };
+        slots[..queries.len()].first().into_iter().for_each(ask);
         for query in 0..queries.len() {
-            if query == 0 {
-                ask(&slots[0]);
-            }
             slots[..queries.len()].get(query + 1).into_iter().for_each(ask);
             ranking.kept.clear();
             ranking.kept.extend(slots[query].best.kept());

@@ -60,6 +60,11 @@ fn parse_numbers(text: &str) -> Result<Numbers, String> {
     Ok(Numbers(numbers))
 }
 
+/// What --cells or --search-width asks for.
+pub(crate) fn scope_of(cells: Option<u32>, width: Option<f32>) -> Option<Scope> {
+    cells.map(|cells| Scope::cells(cells as usize)).or(width.map(Scope::width))
+}
+
 impl SearchArgs {
     /// Numbers of the repetitions that were named.
     pub(crate) fn repetitions(&self) -> Option<&[u32]> {
@@ -82,10 +87,7 @@ impl SearchArgs {
             decoder: self.decoder,
             max_labels: self.max_labels,
             matching: None,
-            scope: match (self.cells, self.search_width) {
-                (Some(cells), _) => Some(Scope::cells(cells as usize)),
-                (None, width) => width.map(Scope::width),
-            },
+            scope: scope_of(self.cells, self.search_width),
             exact: self.exact,
         }
     }

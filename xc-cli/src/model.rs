@@ -136,11 +136,6 @@ pub(crate) fn write_error(error: &WriteError) -> CliError {
     }
 }
 
-/// The folder that a model is in.
-pub(crate) fn folder_of(model: &Path) -> &Path {
-    model.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 /// `MODEL` + `.suffix`, beside the model.
 pub(crate) fn beside(model: &Path, suffix: &str) -> PathBuf {
     // "dir/model/" and "dir/model" name the same folder.

@@ -89,15 +89,8 @@ impl Study {
         let examples = Examples::try_new(Features::Sparse(Rows::new(data.features.view())), &data.labels)?;
         let is_held = |i: &u32| (*i as usize).is_multiple_of(n / HELD_OUT) && (*i as usize) < n / HELD_OUT * HELD_OUT;
         let (held, mut order): (Vec<u32>, Vec<u32>) = (0..n as u32).partition(is_held);
-        let of = SamplerData {
-            counts: &vec![0; n_labels],
-            n_instances: n,
-            n_numbers: n,
-            width: WIDTH,
-            seed: SEED,
-            label_texts: None,
-            folder: None,
-        };
+        let counts = vec![0; n_labels];
+        let of = SamplerData::new(&counts, n, WIDTH, SEED);
         let lsh = Lsh::new(LshBy::Embedding, self.tables, &of)?.with_lists(Lists::Own);
         let family = self.tables.sizing(n_labels as u64, WIDTH)?.params(SEED).build()?;
         let looked = Looked { family, chances: lsh.clone().with_weighting(Weighting::LogQ)? };

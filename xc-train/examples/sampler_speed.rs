@@ -140,15 +140,7 @@ fn least_us(most: f64, mut call: impl FnMut(u64) -> Result<(), Failed>) -> Resul
 
 fn measure(made: &Made) -> Result<(), Failed> {
     let n = made.counts.len();
-    let data = SamplerData {
-        counts: &made.counts,
-        n_instances: 1_000_000,
-        n_numbers: 1_000_000,
-        width: WIDTH,
-        seed: 1,
-        label_texts: None,
-        folder: None,
-    };
+    let data = SamplerData::new(&made.counts, 1_000_000, WIDTH, 1);
     let touched: Vec<u32> = (0..n as u32).step_by((n / 3000).max(1)).collect();
     let moved = vec![0.02; touched.len()];
     for lists in [Lists::Shared, Lists::Own] {

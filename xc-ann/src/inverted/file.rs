@@ -1,8 +1,8 @@
 //! An inverted index in a folder: the arrays are mapped back as they are.
 
-use super::{INVERTED_KIND, InvertedIndex, longest, rounded, span, square};
+use super::{INVERTED_KIND, InvertedIndex, longest, rounded, span};
 use crate::error::OpenGraphError;
-use crate::items::is_beyond;
+use crate::items::{is_beyond, square};
 use crate::metric::Metric;
 use std::path::Path;
 use xc_sparse::SparseRow;
@@ -98,7 +98,7 @@ impl InvertedIndex {
         };
         let mut squares = Vec::with_capacity(n);
         for row in (0..n).map(|row| index.row(row)) {
-            let square = square(row);
+            let square = square(row.values);
             if !is_row(&row) || is_beyond(square) {
                 return Err(bad("a row with columns out of order or range, or a value that is not finite"));
             }

@@ -16,7 +16,7 @@ mod search;
 pub use search::{InvertedScratch, SparseEffort};
 
 use crate::error::BuildError;
-use crate::items::is_beyond;
+use crate::items::{is_beyond, square};
 use crate::metric::Metric;
 use rayon::prelude::*;
 use xc_sparse::buffer::Buffer;
@@ -76,7 +76,7 @@ impl InvertedIndex {
             return Err(BuildError::Rows { n: given.len() });
         }
         let (n, n_columns) = (given.len(), given.n_features());
-        let squares: Vec<f64> = (0..n).into_par_iter().map(|row| square(given.row(row))).collect();
+        let squares: Vec<f64> = (0..n).into_par_iter().map(|row| square(given.row(row).values)).collect();
         if let Some(row) = squares.iter().position(|square| is_beyond(*square)) {
             return Err(BuildError::Row { row });
         }
@@ -170,11 +170,6 @@ impl InvertedIndex {
         let range = self.lists[column as usize] as usize..self.lists[column as usize + 1] as usize;
         (&self.rows[range.clone()], &self.weights[range])
     }
-}
-
-/// The square of the length of a row.
-fn square(row: SparseRow<'_>) -> f64 {
-    row.values.iter().map(|&value| f64::from(value) * f64::from(value)).sum()
 }
 
 /// A square as it is kept: above 0 where it is, however small.

@@ -1,10 +1,10 @@
 //! Queries of an inverted index.
 
+use super::InvertedIndex;
 use super::add::{add_list, count_at_least, each_at_least};
-use super::{InvertedIndex, square};
 use crate::error::QueryError;
 use crate::filter::Filter;
-use crate::items::is_beyond;
+use crate::items::{is_beyond, square};
 use crate::metric::Metric;
 use crate::parts::in_parts;
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
@@ -126,7 +126,7 @@ impl InvertedIndex {
         if let Some(&last) = query.indices.last().filter(|&&last| last as usize >= self.n_columns) {
             return Err(QueryError::Width { found: last as usize + 1, expected: self.n_columns });
         }
-        let squares = square(query);
+        let squares = square(query.values);
         if is_beyond(squares) {
             return Err(QueryError::NotFinite { query: number });
         }
@@ -244,9 +244,9 @@ impl InvertedIndex {
         let product: f64 = row.iter().map(|(c, v)| f64::from(query[c as usize]) * f64::from(v)).sum();
         match self.metric {
             Metric::InnerProduct => Some(product as f32 + 0.0),
-            Metric::L2 => Some((2.0 * product - of_query - square(row)).min(0.0) as f32 + 0.0),
+            Metric::L2 => Some((2.0 * product - of_query - square(row.values)).min(0.0) as f32 + 0.0),
             Metric::Cosine => {
-                let squares = square(row);
+                let squares = square(row.values);
                 (squares > 0.0).then(|| (product / (squares * of_query).sqrt()) as f32 + 0.0)
             }
         }

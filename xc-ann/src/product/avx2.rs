@@ -86,30 +86,41 @@ pub(super) unsafe fn block_keys(asked: Asked<'_>, blocks: Blocked<'_>, limit: f3
     near
 }
 
-/// The least or the largest of eight lanes.
+/// The least or the largest key, infinite where there is none.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn reduced(lanes: __m256, of: impl Fn(__m128, __m128) -> __m128) -> f32 {
-    let four = of(_mm256_castps256_ps128(lanes), _mm256_extractf128_ps::<1>(lanes));
-    let two = of(four, _mm_movehl_ps(four, four));
-    _mm_cvtss_f32(of(two, _mm_movehdup_ps(two)))
+fn extreme<const LARGEST: bool>(keys: &[f32]) -> f32 {
+    let of = |a, b| if LARGEST { _mm256_max_ps(a, b) } else { _mm256_min_ps(a, b) };
+    let beyond = if LARGEST { f32::NEG_INFINITY } else { f32::INFINITY };
+    let (blocks, rest) = keys.as_chunks::<16>();
+    let mut best = [_mm256_set1_ps(beyond); 2];
+    for block in blocks {
+        let [low, high] = halves(block);
+        best = [of(low, best[0]), of(high, best[1])];
+    }
+    let mut behind = [beyond; 16];
+    behind[..rest.len()].copy_from_slice(rest);
+    let [low, high] = halves(&behind);
+    let eight = of(of(low, best[0]), of(high, best[1]));
+    let four = of(eight, _mm256_permute2f128_ps::<1>(eight, eight));
+    let two = of(four, _mm256_permute_ps::<0b01_00_11_10>(four));
+    _mm256_cvtss_f32(of(two, _mm256_permute_ps::<0b10_11_00_01>(two)))
 }
 
-/// Up to eight keys; infinite lanes behind them.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn padded(keys: &[f32], with: f32) -> __m256 {
-    let mut lanes = [with; 8];
-    lanes[..keys.len()].copy_from_slice(keys);
-    // SAFETY: eight keys.
-    unsafe { _mm256_loadu_ps(lanes.as_ptr()) }
+fn halves(block: &[f32; 16]) -> [__m256; 2] {
+    // SAFETY: sixteen keys.
+    unsafe { [_mm256_loadu_ps(block.as_ptr()), _mm256_loadu_ps(block.as_ptr().add(8))] }
 }
 
-/// A bit for each of eight lanes that is equal.
+/// A bit for each key of a block that is this one.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn equal(a: __m256, b: __m256) -> u32 {
-    _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_EQ_OQ>(a, b)) as u32
+fn equal(block: &[f32; 16], key: f32) -> u32 {
+    let bits = |half| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_EQ_OQ>(half, _mm256_set1_ps(key))) as u32;
+    let [low, high] = halves(block);
+    bits(low) | bits(high) << 8
 }
 
 /// See [`super::scalar::smallest`]: the smallest key first, then its place.
@@ -119,32 +130,18 @@ fn equal(a: __m256, b: __m256) -> u32 {
 #[target_feature(enable = "avx2")]
 #[inline]
 pub(super) unsafe fn smallest(keys: &[f32]) -> usize {
-    let infinite = _mm256_set1_ps(f32::INFINITY);
-    let (blocks, rest) = keys.as_chunks::<16>();
-    let mut least = [infinite; 2];
-    for block in blocks {
-        // SAFETY: sixteen keys.
-        let halves = unsafe { [_mm256_loadu_ps(block.as_ptr()), _mm256_loadu_ps(block.as_ptr().add(8))] };
-        least = [_mm256_min_ps(halves[0], least[0]), _mm256_min_ps(halves[1], least[1])];
-    }
-    for keys in rest.chunks(8) {
-        least[0] = _mm256_min_ps(padded(keys, f32::INFINITY), least[0]);
-    }
-    let least = reduced(_mm256_min_ps(least[0], least[1]), |a, b| _mm_min_ps(a, b));
+    let least = extreme::<false>(keys);
     if least == f32::INFINITY {
         return 0;
     }
-    let all = _mm256_set1_ps(least);
+    let (blocks, rest) = keys.as_chunks::<16>();
     for (number, block) in blocks.iter().enumerate() {
-        // SAFETY: sixteen keys.
-        let halves = unsafe { [_mm256_loadu_ps(block.as_ptr()), _mm256_loadu_ps(block.as_ptr().add(8))] };
-        let bits = equal(halves[0], all) | equal(halves[1], all) << 8;
+        let bits = equal(block, least);
         if bits != 0 {
             return 16 * number + bits.trailing_zeros() as usize;
         }
     }
-    let first = 16 * blocks.len();
-    first + rest.iter().position(|&key| key == least).unwrap_or(0)
+    16 * blocks.len() + rest.iter().position(|&key| key == least).unwrap_or(0)
 }
 
 /// See [`super::scalar::largest`]: the largest key first, then its places.
@@ -154,28 +151,16 @@ pub(super) unsafe fn smallest(keys: &[f32]) -> usize {
 #[target_feature(enable = "avx2")]
 #[inline]
 pub(super) unsafe fn largest(keys: &[f32], vertices: &[u32]) -> usize {
-    let (blocks, rest) = keys.as_chunks::<16>();
-    let mut most = [_mm256_set1_ps(f32::NEG_INFINITY); 2];
-    for block in blocks {
-        // SAFETY: sixteen keys.
-        let halves = unsafe { [_mm256_loadu_ps(block.as_ptr()), _mm256_loadu_ps(block.as_ptr().add(8))] };
-        most = [_mm256_max_ps(halves[0], most[0]), _mm256_max_ps(halves[1], most[1])];
-    }
-    for keys in rest.chunks(8) {
-        most[0] = _mm256_max_ps(padded(keys, f32::NEG_INFINITY), most[0]);
-    }
-    let most = reduced(_mm256_max_ps(most[0], most[1]), |a, b| _mm_max_ps(a, b));
-    let all = _mm256_set1_ps(most);
+    let most = extreme::<true>(keys);
     let mut worst: Option<usize> = None;
     let mut take = |at: usize| {
         if worst.is_none_or(|worst| vertices[at] > vertices[worst]) {
             worst = Some(at);
         }
     };
+    let (blocks, rest) = keys.as_chunks::<16>();
     for (number, block) in blocks.iter().enumerate() {
-        // SAFETY: sixteen keys.
-        let halves = unsafe { [_mm256_loadu_ps(block.as_ptr()), _mm256_loadu_ps(block.as_ptr().add(8))] };
-        let mut bits = equal(halves[0], all) | equal(halves[1], all) << 8;
+        let mut bits = equal(block, most);
         while bits != 0 {
             take(16 * number + bits.trailing_zeros() as usize);
             bits &= bits - 1;

@@ -75,8 +75,8 @@ pub(crate) fn partial_path(destination: &Path, mark: &str) -> PathBuf {
     parent_of(destination).join(format!(".{name}.{mark}.partial"))
 }
 
-/// The folder that a path stands in.
-pub(crate) fn parent_of(path: &Path) -> &Path {
+/// The folder that a path stands in: `.` for a name alone.
+pub fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

@@ -90,20 +90,20 @@ impl Classifier {
         if let Output::Differentiated(head) = self.network.head_mut() {
             head.assign(&counts);
         }
+        let data = |width| {
+            let of = SamplerData::new(&counts, train.rows().len(), width, seed);
+            SamplerData { n_numbers, label_texts, folder, ..of }
+        };
         if let (HeadParams::Sparse(params), Output::Sparse(head)) = (&self.params.head, self.network.head_mut())
             && params.sampler != SamplerParams::All
         {
-            let (n_instances, width) = (train.rows().len(), head.width());
-            let data = SamplerData { counts: &counts, n_instances, n_numbers, width, seed, label_texts, folder };
-            let sampler = NegativeParams::from(params.sampler).build(&data);
+            let sampler = NegativeParams::from(params.sampler).build(&data(head.width()));
             head.set_sampler(Some(sampler.map_err(|e| StepError::new("sampler", e))?));
         }
         if let (HeadParams::Candidates(params), Output::Candidates(head)) = (&self.params.head, self.network.head_mut())
             && params.negatives.sampler != SamplerParams::All
         {
-            let (n_instances, width) = (train.rows().len(), head.width());
-            let data = SamplerData { counts: &counts, n_instances, n_numbers, width, seed, label_texts, folder };
-            let sampler = params.negatives.build(&data);
+            let sampler = params.negatives.build(&data(head.width()));
             head.set_sampler(Some(sampler.map_err(|e| StepError::new("sampler", e))?));
         }
         Ok(())

@@ -88,16 +88,24 @@ pub(super) fn make_lists(
 
 /// Lists of labels that are no draw, and count for what they are: `add` appends those of a place, of which
 /// there are `n`.
-pub(super) fn exact_lists(lists: Lists, n: usize, out: &mut Candidates, add: impl Fn(usize, &mut Vec<u32>)) {
-    let mut list = List::default();
-    for place in 0..n {
-        add(place, &mut list.labels);
-        if lists == Lists::Own {
-            std::mem::take(&mut list).end_exact(out);
+pub(super) fn exact_lists(
+    lists: Lists,
+    n: usize,
+    out: &mut Candidates,
+    add: impl Fn(usize, &mut Vec<u32>) + Sync,
+) -> Result<(), StepError> {
+    match lists {
+        Lists::Shared => {
+            let mut list = List::default();
+            (0..n).for_each(|place| add(place, &mut list.labels));
+            list.end_exact(out);
+            Ok(())
         }
-    }
-    if lists == Lists::Shared {
-        list.end_exact(out);
+        Lists::Own => own_lists(n, out, |place, list| {
+            add(place, &mut list.labels);
+            list.make_exact();
+            Ok(())
+        }),
     }
 }
 

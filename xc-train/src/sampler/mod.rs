@@ -15,7 +15,7 @@
 //! use xc_train::{Step, Targets};
 //!
 //! // Two of five labels for each of two instances, by how often labels are true.
-//! let data = SamplerData { counts: &[9, 5, 3, 2, 1], n_instances: 12, n_numbers: 12, width: 1, seed: 7, label_texts: None, folder: None };
+//! let data = SamplerData::new(&[9, 5, 3, 2, 1], 12, 1, 7);
 //! let params = NegativeParams::from(SamplerParams::LogUniform { per_list: 2 });
 //! let sampler = NegativeParams { lists: Lists::Own, ..params }.build(&data)?;
 //! let targets = Targets::new(&[4, 8], &[0, 1, 2], &[0, 3]);

@@ -66,7 +66,7 @@ pub enum SamplerParams {
 /// assert_eq!(params.sampler, SamplerParams::TopK { per_instance: 10 });
 /// assert_eq!((params.lists, params.weighting), (Lists::Shared, Weighting::CAPPED));
 /// assert_eq!(params, NegativeParams::new(params.sampler, 500));
-/// let data = SamplerData { counts: &[3, 1, 0, 7], n_instances: 8, n_numbers: 8, width: 16, seed: 1, label_texts: None, folder: None };
+/// let data = SamplerData::new(&[3, 1, 0, 7], 8, 16, 1);
 /// let sampler = params.build(&data)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -130,6 +130,13 @@ pub struct SamplerData<'a> {
     pub label_texts: Option<u32>,
     /// Where tables of all instances are kept, in files without names; in memory, if nowhere.
     pub folder: Option<&'a Path>,
+}
+
+impl<'a> SamplerData<'a> {
+    /// For instances with the numbers from 0 on, without texts of labels, everything in memory.
+    pub fn new(counts: &'a [u32], n_instances: usize, width: usize, seed: u64) -> Self {
+        Self { counts, n_instances, n_numbers: n_instances, width, seed, label_texts: None, folder: None }
+    }
 }
 
 /// A sampler that is impossible.

@@ -53,7 +53,7 @@ impl Sampler for TopLogits {
         let begin = Instant::now();
         let mut best = top(queries, rows(weights, &labels)?, &labels, self.per_instance)?;
         let best: Vec<&[Scored]> = best.iter_mut().map(TopK::best).collect();
-        exact_lists(self.lists, best.len(), out, |place, to| to.extend(best[place].iter().map(|s| s.label)));
+        exact_lists(self.lists, best.len(), out, |place, to| to.extend(best[place].iter().map(|s| s.label)))?;
         out.cost_mut().search += begin.elapsed();
         Ok(())
     }

@@ -15,7 +15,7 @@ const INDEX: AnnParams = AnnParams { per_instance: 5, exact_below: 0, first: 1, 
 
 fn data<'a>(given: &Given, counts: &'a [u32]) -> SamplerData<'a> {
     let n = 1 + *given.instances.iter().max().unwrap() as usize;
-    SamplerData { counts, n_instances: n, n_numbers: n, width: given.width, seed: 7, label_texts: None, folder: None }
+    SamplerData::new(counts, n, given.width, 7)
 }
 
 fn own(sampler: impl Into<SamplerParams>) -> NegativeParams {

@@ -133,15 +133,7 @@ fn draws_of_a_multi_index_are_those_of_its_exact_chances() {
     given.rows.iter_mut().for_each(|v| *v *= 2.0);
     for codewords in [1, 5, 32] {
         let params = MidxParams { codewords, per_instance: 1, ..MidxParams::default() };
-        let data = SamplerData {
-            counts: &[1; 100],
-            n_instances: 500,
-            n_numbers: 500,
-            width: 6,
-            seed: 1,
-            label_texts: None,
-            folder: None,
-        };
+        let data = SamplerData::new(&[1; 100], 500, 6, 1);
         let sampler = Midx::new(params, &data).with_lists(Lists::Own);
         let (all, mut log_q) = ((0..100).collect::<Vec<_>>(), Vec::new());
         let weights = Some(given.weights());
@@ -170,15 +162,7 @@ fn a_list_shared_by_draws_of_many_instances_has_the_chances_that_it_states() {
     let given = Given::new(3, 8, 2, 1);
     for per_instance in [1, 3] {
         let params = MidxParams { codewords: 3, per_instance, ..MidxParams::default() };
-        let data = SamplerData {
-            counts: &[1; 8],
-            n_instances: 3,
-            n_numbers: 3,
-            width: 2,
-            seed: 1,
-            label_texts: None,
-            folder: None,
-        };
+        let data = SamplerData::new(&[1; 8], 3, 2, 1);
         hits(&Midx::new(params, &data), &given, 5000);
         hits(&Midx::new(params, &data).with_lists(Lists::Own), &given, 5000);
     }

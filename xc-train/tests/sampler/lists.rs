@@ -209,15 +209,7 @@ fn weights_that_are_no_numbers_are_named() {
 #[test]
 fn impossible_settings_are_named() {
     let said = |params: NegativeParams| {
-        let data = SamplerData {
-            counts: &[0, 0],
-            n_instances: 3,
-            n_numbers: 3,
-            width: 2,
-            seed: 1,
-            label_texts: None,
-            folder: None,
-        };
+        let data = SamplerData::new(&[0, 0], 3, 2, 1);
         params.build(&data).unwrap_err().to_string()
     };
     assert_eq!(said(SamplerParams::Uniform { per_list: 0 }.into()), "per_list is 0, expected at least 1");

@@ -13,20 +13,7 @@ const SIMHASH: Kind = Kind::SimHash { projection: Projection::Gaussian };
 
 fn tables(by: LshBy, params: LshParams, given: &Given, seed: u64) -> Lsh {
     let counts = vec![1; given.biases.len()];
-    Lsh::new(
-        by,
-        params,
-        &SamplerData {
-            counts: &counts,
-            n_instances: 10,
-            n_numbers: 10,
-            width: given.width,
-            seed,
-            label_texts: None,
-            folder: None,
-        },
-    )
-    .unwrap()
+    Lsh::new(by, params, &SamplerData::new(&counts, 10, given.width, seed)).unwrap()
 }
 
 /// Four instances, three labels true of one of them.
@@ -200,15 +187,7 @@ fn work_of_a_step_is_bounded_and_what_waits_is_told() {
 fn tables_that_cannot_be_are_named() {
     let given = Given::new(3, 200, 6, 4);
     let said = |params: LshParams| {
-        let data = SamplerData {
-            counts: &[1; 200],
-            n_instances: 3,
-            n_numbers: 3,
-            width: given.width,
-            seed: 1,
-            label_texts: None,
-            folder: None,
-        };
+        let data = SamplerData::new(&[1; 200], 3, given.width, 1);
         let error = NegativeParams::from(SamplerParams::LshLabel(params)).build(&data).map(|_| ()).unwrap_err();
         let cause = std::error::Error::source(&error).map_or(String::new(), |e| format!(": {e}"));
         format!("{error}{cause}")

@@ -101,15 +101,7 @@ fn inverse_chances_are_unbiased() {
             assert_unbiased(&sampler, &given, 5000);
         }
         let params = MidxParams { codewords: 5, per_instance: 4, ..MidxParams::default() };
-        let data = SamplerData {
-            counts: &counts,
-            n_instances: 6,
-            n_numbers: 6,
-            width: 4,
-            seed: 1,
-            label_texts: None,
-            folder: None,
-        };
+        let data = SamplerData::new(&counts, 6, 4, 1);
         let sampler = Midx::new(params, &data).with_lists(lists).with_weighting(Weighting::Inverse { cap: None });
         assert_unbiased(&sampler, &given, 5000);
     }

@@ -73,13 +73,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let (mut index, asked, bits) = match args.asked.open()? {
         Opened::Vectors(index, asked, bits) => (index, asked, bits),
         Opened::Sparse(opened) => {
-            let of_graph = [
-                ("--search-width", args.scope.search_width.is_some()),
-                ("--cells", args.scope.cells.is_some()),
-                ("--target-recall", args.target_recall.is_some()),
-                ("--plot", args.plot.is_some()),
-            ];
-            if let Some((option, _)) = of_graph.into_iter().find(|option| option.1) {
+            let given = args.scope.given();
+            let given =
+                given.or(args.target_recall.map(|_| "--target-recall")).or(args.plot.as_ref().map(|_| "--plot"));
+            if let Some(option) = given {
                 return Err(CliError::usage(format_args!("{option}: an index of sparse rows answers exactly")));
             }
             return opened.evaluate(&args.asked, args.runs, context);

@@ -6,6 +6,7 @@ mod refresh;
 mod search;
 mod sparse;
 
+use crate::answer::scope_of;
 use crate::context::Context;
 use crate::data::{InputArgs, Queries, QueryRows, read_rows};
 use crate::error::{CliError, chain};
@@ -108,8 +109,7 @@ impl ScopeArgs {
         if self.cells.is_some() && index.graph().n_cells() == 0 {
             return Err(CliError::usage("--cells: this index has none; xc index build --cells N makes some"));
         }
-        let cells = self.cells.map(|cells| Scope::cells(cells as usize));
-        Ok(cells.or(self.search_width.map(Scope::width)))
+        Ok(scope_of(self.cells, self.search_width))
     }
 }
 

@@ -94,16 +94,10 @@ fn search(args: &Args, context: &Context) -> Result<(RankedBatch, usize), CliErr
         found.map_err(|e| CliError::input(&args.asked.queries, &e))?.0
     };
     if let (Some(lengths), Some(most)) = (lengths, args.prove) {
-        let (mut all, mut n_proven) = (RankedBatch::new(), 0);
-        for (query, row) in rows(&asked).iter().zip(found.iter()) {
-            context.check_interrupt()?;
-            let mut row = row.to_vec();
-            let open = lengths.complete(index.rows(), query, params.k, most as usize, &mut row);
-            n_proven += usize::from(open == 0);
-            all.push_row(&row);
-        }
-        context.note(format_args!("the answers of {n_proven} of {} queries are proven to be exact", found.len()));
-        found = all;
+        let prove = || lengths.complete(index.rows(), rows(&asked), (params.k, most as usize), &found);
+        let (proven, n) = context.on_threads(prove);
+        context.note(format_args!("the answers of {n} of {} queries are proven to be exact", found.len()));
+        found = proven;
     }
     Ok((found, index.rows().len()))
 }

@@ -4,8 +4,9 @@
 use super::dense::loss_for;
 use super::inputs::checkpoint_error;
 use super::instances::{FileArgs, Source};
-use super::network::{self, Keep, NetworkWatch, Session, Shape, System, Trained, params_error};
+use super::network::{self, Keep, Session, Shape, System, Trained, params_error};
 use super::network_args::{NetworkArgs, show_default};
+use super::network_watch::NetworkWatch;
 use crate::context::Context;
 use crate::error::{CliError, chain};
 use crate::model::{self, beside};

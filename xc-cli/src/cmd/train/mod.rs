@@ -15,6 +15,7 @@ mod mach;
 mod memory;
 mod network;
 mod network_args;
+mod network_watch;
 mod refit;
 mod report;
 mod skipgram;

@@ -1,37 +1,34 @@
 //! The one way from options to a trained network: read, check, announce, train, save, score,
 //! report.
 
-use super::cost::Costs;
 use super::explain::{print_lines, seen_labels};
 use super::inputs::{PlaceArgs, checkpoint_error, drop_checkpoint};
 use super::instances::{Instances, Source};
 use super::log::Log;
 use super::memory::Forecast;
 use super::network_args::NetworkArgs;
+use super::network_watch::NetworkWatch;
 use super::refit::{Refit, epochs_of};
 use super::report::{Report, score_against};
 use crate::context::{Context, format_bytes};
 use crate::data::{Datasets, Split};
 use crate::error::{CliError, chain};
-use crate::interrupt;
 use crate::measure::Meter;
-use crate::model::{self, Extras, beside, folder_of};
-use crate::progress::Task;
+use crate::model::{self, Extras, beside};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use xc_sparse::atomic::parent_of;
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::{Checkpoint, Layout};
-use xc_sparse::{Cancel, LabelRows, Rows};
+use xc_sparse::{LabelRows, Rows};
 use xc_train::classifier::preset::{ASTRA, DataShape};
 use xc_train::classifier::{
     CandidateHeadParams, Classifier, ClassifierParams, HeadParams, InputKind, Only, Preset, Workload,
 };
-use xc_train::metrics::Metric;
 use xc_train::sampler::{Lists, SampleError, SamplerParams};
-use xc_train::trainer::{self, CHECKPOINT, CheckpointAt, Event, Observer, STATE, Subset, TrainError};
+use xc_train::trainer::{self, CHECKPOINT, CheckpointAt, Observer, STATE, Subset, TrainError};
 use xc_train::{Examples, Features, Loss, Optimizer, TargetRows, TrainParams, Trainer};
 
 /// Least time between the checkpoints that are written after epochs.
@@ -297,7 +294,7 @@ impl Session<'_> {
                 if self.params.encoder.uses_lsa() {
                     self.context.note(format_args!("initial embeddings: lsa of {} rows", train.len()));
                 }
-                let folder = folder_of(&self.place.model);
+                let folder = parent_of(&self.place.model);
                 let begun = classifier.initialise_in(Some(folder), train, trainer.observer);
                 begun.map_err(|e| self.error(&e))?;
                 let summary = classifier.train(trainer, train, others).map_err(|e| self.error(&e))?;
@@ -558,67 +555,5 @@ fn warn_of_long_rows(rows: Rows<'_>, context: &Context) {
             "the longest row of features has length {:.0}; networks learn best from rows of length 1 (--tfidf)",
             longest.sqrt()
         ));
-    }
-}
-
-/// Shows a network's training under way, and stops it on Ctrl-C.
-pub(super) struct NetworkWatch<'a> {
-    context: &'a Context,
-    what: String,
-    outputs: &'static str,
-    task: Mutex<Option<Task>>,
-    costs: Mutex<Costs>,
-}
-
-impl<'a> NetworkWatch<'a> {
-    /// `what` names the network (`repetition 3: `), `outputs` what its outputs stand for.
-    pub(super) fn new(context: &'a Context, what: String, outputs: &'static str) -> Self {
-        Self { context, what, outputs, task: Mutex::default(), costs: Mutex::default() }
-    }
-
-    /// What the steps of this run took.
-    pub(super) fn costs(&self) -> Costs {
-        *self.costs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Cancel for NetworkWatch<'_> {
-    fn cancelled(&self) -> bool {
-        interrupt::interrupted()
-    }
-}
-
-impl Observer for NetworkWatch<'_> {
-    fn event(&self, event: Event<'_>) {
-        let mut shown = self.task.lock().unwrap_or_else(PoisonError::into_inner);
-        match event {
-            Event::Resumed { epoch, step } => {
-                self.context.note(format_args!("{}goes on in epoch {} after step {step}", self.what, epoch + 1));
-            }
-            Event::Step { epoch, step, n_steps, loss, instances_per_s, cost, .. } => {
-                self.costs.lock().unwrap_or_else(PoisonError::into_inner).add(*cost);
-                let task = shown.get_or_insert_with(|| self.context.task(&self.what, n_steps));
-                task.say(format!("{}epoch {}, loss {loss:.4}, {instances_per_s:.0} instances/s", self.what, epoch + 1));
-                task.set(step);
-            }
-            Event::Validated { validation, is_best, .. } => {
-                let p1 = validation.metrics.value(Metric::Precision(1)).unwrap_or(0.0);
-                let say = || {
-                    self.context.note(format_args!(
-                        "{}validation loss {:.4}, P@1 of {} {:.2}%{}",
-                        self.what,
-                        validation.loss,
-                        self.outputs,
-                        100.0 * p1,
-                        if is_best { ", the best so far" } else { "" }
-                    ));
-                };
-                match &*shown {
-                    Some(task) => task.aside(say),
-                    None => say(),
-                }
-            }
-            _ => {}
-        }
     }
 }

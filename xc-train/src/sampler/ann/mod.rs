@@ -148,7 +148,7 @@ impl Sampler for Ann {
         assert!(self.is_exact() || is_all, "labels {labels:?}, an index of {}", self.n_labels);
         let mut best = self.hardest(queries, weights, &labels)?;
         let best: Vec<&[Scored]> = best.iter_mut().map(TopK::best).collect();
-        exact_lists(self.lists, best.len(), out, |place, to| to.extend(best[place].iter().map(|s| s.label)));
+        exact_lists(self.lists, best.len(), out, |place, to| to.extend(best[place].iter().map(|s| s.label)))?;
         let cost = out.cost_mut();
         cost.search += begin.elapsed();
         cost.n_found += best.iter().map(|best| best.len() as u64).sum::<u64>();

@@ -286,7 +286,7 @@ impl Sampler for Scheduled {
         out: &mut Candidates,
     ) -> Result<(), StepError> {
         rows(weights, &labels)?;
-        exact_lists(self.lists, queries.instances.len(), out, |place, to| self.of(queries, place, to));
+        exact_lists(self.lists, queries.instances.len(), out, |place, to| self.of(queries, place, to))?;
         out.cost_mut().wait += self.waited;
         Ok(())
     }

@@ -1,8 +1,13 @@
 //! Which answers are proven by the lengths of rows: no inner product is above the product of two lengths.
 
+use crate::items::square;
 use crate::metric::Metric;
+use crate::parts::in_parts;
 use xc_sparse::DenseRows;
-use xc_sparse::rank::{Scored, TopK};
+use xc_sparse::rank::{RankedBatch, Scored, TopK};
+
+/// Queries of a task.
+const SOME: usize = 16;
 
 /// Rows by falling length, to prove answers of largest inner products.
 ///
@@ -13,14 +18,16 @@ use xc_sparse::rank::{Scored, TopK};
 /// *Memory*: 12 bytes a row.
 ///
 /// ```
-/// use xc_ann::{BuildParams, Index, Metric, NoObserver};
+/// use xc_ann::{BuildParams, Index, Metric, NoObserver, SearchParams};
+/// use xc_sparse::DenseRows;
 ///
 /// let rows = vec![9.0, 0.0, 0.1, 0.2, 0.3, 0.1, 0.0, 8.0];
 /// let index = Index::build(rows, 2, &BuildParams::new(Metric::InnerProduct), &NoObserver)?;
 /// let lengths = index.lengths().expect("inner products");
-/// let mut answers = index.nearest(&[1.0, 0.1], 1, &mut Default::default())?;
-/// let open = lengths.complete(index.rows(), &[1.0, 0.1], 1, 2, &mut answers);
-/// assert_eq!((answers[0].label, open), (0, 0));
+/// let queries = DenseRows::new(&[1.0, 0.1], 2);
+/// let (found, _) = index.search_batch(queries, SearchParams { k: 1, scope: index.usual() }, None)?;
+/// let (found, n_proven) = lengths.complete(index.rows(), queries, (1, 2), &found);
+/// assert_eq!((found.row(0)[0].label, n_proven), (0, 1));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -32,17 +39,14 @@ pub struct Lengths {
     slack: f64,
 }
 
-fn length(row: &[f32]) -> f64 {
-    row.iter().map(|&v| f64::from(v) * f64::from(v)).sum::<f64>().sqrt()
-}
-
 impl Lengths {
     /// Of the rows that are `listed`.
     ///
     /// # Panics
     /// If one is not there.
     pub fn new(rows: DenseRows<'_>, listed: Vec<u32>) -> Self {
-        let mut all: Vec<(f64, u32)> = listed.into_iter().map(|row| (length(rows.row(row as usize)), row)).collect();
+        let mut all: Vec<(f64, u32)> =
+            listed.into_iter().map(|row| (square(rows.row(row as usize)).sqrt(), row)).collect();
         all.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let (lengths, rows_of): (Vec<f64>, Vec<u32>) = all.into_iter().unzip();
         // A sum of n products in any order is off by at most n rounding errors of the product of lengths.
@@ -58,33 +62,42 @@ impl Lengths {
             Some(None) => return &self.rows,
             Some(Some(last)) => f64::from(last.score),
         };
-        let query = length(query);
+        let query = square(query).sqrt();
         let may_enter = |&length: &f64| length * query * (1.0 + self.slack) + f64::from(f32::MIN_POSITIVE) >= last;
         &self.rows[..self.lengths.partition_point(may_enter)]
     }
 
-    /// Makes `answers`, best first, exact where at most `most` rows are long enough: all of these are compared.
-    /// Returns how many rows could still be among the answers. 0: the answers are proven to be the `k` best of
-    /// the rows that were listed.
+    /// Makes the answers of each query exact where at most `most` rows are long enough to be among its `k` best:
+    /// all of these are compared. The others stay. Returns for how many queries that was so: their answers are
+    /// proven to be the `k` best of the rows that were listed. The ambient threads share the queries.
     ///
     /// # Panics
-    /// If widths differ or rows are not there.
+    /// If widths or numbers of queries differ, or rows are not there.
     pub fn complete(
         &self,
         rows: DenseRows<'_>,
-        query: &[f32],
-        k: usize,
-        most: usize,
-        answers: &mut Vec<Scored>,
-    ) -> usize {
-        let open = self.open(query, k, answers);
-        if open.len() > most {
-            return open.len();
-        }
-        let (mut best, mut scores) = (TopK::new(k), Vec::new());
-        Metric::InnerProduct.scores(query, rows, open, &mut scores);
-        open.iter().zip(scores).for_each(|(&label, score)| best.push(Scored { label, score }));
-        *answers = best.sorted().to_vec();
-        0
+        queries: DenseRows<'_>,
+        (k, most): (usize, usize),
+        found: &RankedBatch,
+    ) -> (RankedBatch, usize) {
+        assert_eq!(queries.len(), found.len(), "queries and their answers");
+        let done = in_parts(queries.len(), SOME, |(best, scores): &mut (TopK, Vec<f32>), range| {
+            let (mut all, mut n_proven) = (RankedBatch::new(), 0);
+            for at in range {
+                let (query, answers) = (queries.row(at), found.row(at));
+                let open = self.open(query, k, answers);
+                if open.len() > most {
+                    all.push_row(answers);
+                    continue;
+                }
+                Metric::InnerProduct.scores(query, rows, open, scores);
+                best.reset(k);
+                open.iter().zip(&*scores).for_each(|(&label, &score)| best.push(Scored { label, score }));
+                all.push_row(best.sorted());
+                n_proven += 1;
+            }
+            Ok((all, n_proven))
+        });
+        done.expect("nothing is refused")
     }
 }
