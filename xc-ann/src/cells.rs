@@ -5,9 +5,9 @@
 //! ```
 //!
 //! An inverted file (`[jegou2011product]`): k-means makes the cells, of unit vectors under inner products and
-//! the cosine. A code that lies next to the last one is compared in one to four nanoseconds, some ten
-//! times as fast as one that an edge leads to. So cells are faster than the graph where many answers are wanted, and where a
-//! query's answers are near to it but not to each other.
+//! the cosine. A code that lies next to the last one is compared several times as fast as one that an
+//! edge leads to (docs/decisions/graph-search.md has the figures). So cells are faster than the graph
+//! where many answers are wanted, and where a query's answers are near to it but not to each other.
 
 use crate::best::{Best, nearer};
 use crate::codes::{Blocks, Codes, QueryCode, block_stride};

@@ -14,7 +14,7 @@ enum Kind {
     Input,
     /// 3: a device, a feature or memory is missing.
     Missing,
-    /// 130: Ctrl-C.
+    /// 128 and the number of a signal: 130 for Ctrl-C, 143 for SIGTERM.
     Interrupted,
     /// 0: the reader of our output went away, which is success.
     BrokenPipe,
@@ -65,7 +65,7 @@ impl CliError {
         Self::new(Kind::Failed, format_args!("{what}: cannot write: {error}"))
     }
 
-    /// Exit code 130.
+    /// Ended by a signal.
     pub(crate) fn interrupted() -> Self {
         Self::new(Kind::Interrupted, crate::interrupt::line())
     }
@@ -84,7 +84,7 @@ impl CliError {
             Kind::Failed | Kind::Panicked => 1,
             Kind::Input => 2,
             Kind::Missing => 3,
-            Kind::Interrupted => 130,
+            Kind::Interrupted => crate::interrupt::exit_code(),
             Kind::BrokenPipe => 0,
         }
     }

@@ -1,43 +1,98 @@
-//! Ctrl-C: commands stop at the next safe point; if none comes soon, what is half saved is removed
+//! Signals: commands stop at the next safe point; if none comes soon, what is half saved is removed
 //! and the program ends.
+//!
+//! Ctrl-C interrupts: a stream of queries ends at once. SIGTERM and SIGHUP stop: a stream answers the
+//! lines that it has read, which is success, and a training ends after its last finished part, as
+//! with Ctrl-C. A second signal ends the program where it is.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// Number of the signal that came first; 0 before.
+static SIGNAL: AtomicU8 = AtomicU8::new(0);
+/// Whether queries come from stdin.
+static STREAM: AtomicBool = AtomicBool::new(false);
 /// The checkpoint of the training under way.
 static CHECKPOINT: Mutex<Option<PathBuf>> = Mutex::new(None);
 
+/// Number of the signal that Ctrl-C sends.
+const INTERRUPT: u8 = 2;
 /// How long a command may take to reach a safe point.
 const GRACE: Duration = Duration::from_secs(5);
-/// How often a wait looks whether Ctrl-C was pressed.
+/// How often a wait looks whether a signal came.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Starts to listen. Where that fails the operating system's own behaviour remains.
+#[cfg(unix)]
+pub(crate) fn install() {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+    // Beyond a limit on the size of files the system would end the program without a word. With a
+    // handler, writing fails instead.
+    let _ = signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default());
+    let mut listened = vec![SIGINT, SIGTERM];
+    // `nohup` has it ignored, so that programs outlive their terminal.
+    if !is_ignored(SIGHUP) {
+        listened.push(SIGHUP);
+    }
+    let Ok(mut signals) = signal_hook::iterator::Signals::new(listened) else { return };
+    let listen = move || signals.forever().for_each(|signal| received(signal as u8));
+    let _ = std::thread::Builder::new().name("xc-signals".into()).spawn(listen);
+}
 
 /// Starts to listen. Without a handler (no signal support) the operating system's own behaviour
 /// remains.
+#[cfg(not(unix))]
 pub(crate) fn install() {
-    let _ = ctrlc::set_handler(|| {
-        if INTERRUPTED.swap(true, Ordering::SeqCst) {
-            leave();
+    let _ = ctrlc::set_handler(|| received(INTERRUPT));
+}
+
+/// Whether the program was started with this signal ignored, as far as the system tells.
+#[cfg(unix)]
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
+}
+
+fn received(signal: u8) {
+    if SIGNAL.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+        leave();
+    }
+    // A stream that answers what it has read takes as long as that takes.
+    if stopped() && STREAM.load(Ordering::Relaxed) {
+        return;
+    }
+    // The main thread ends the program when it meets a safe point; otherwise this thread does.
+    std::thread::spawn(|| {
+        let start = Instant::now();
+        while start.elapsed() < GRACE {
+            std::thread::sleep(LOOK_EVERY);
         }
-        // The main thread ends the program when it meets a safe point; otherwise this thread does.
-        std::thread::spawn(|| {
-            let start = Instant::now();
-            while start.elapsed() < GRACE {
-                std::thread::sleep(LOOK_EVERY);
-            }
-            leave();
-        });
+        leave();
     });
 }
 
-/// True after Ctrl-C.
+/// True after any signal.
 pub(crate) fn interrupted() -> bool {
-    INTERRUPTED.load(Ordering::Relaxed)
+    SIGNAL.load(Ordering::Relaxed) != 0
+}
+
+/// True after a signal that lets a stream answer what it has read.
+pub(crate) fn stopped() -> bool {
+    !matches!(SIGNAL.load(Ordering::Relaxed), 0 | INTERRUPT)
+}
+
+/// The exit code of a program that a signal ended.
+pub(crate) fn exit_code() -> u8 {
+    match SIGNAL.load(Ordering::Relaxed) {
+        0 => 128 + INTERRUPT,
+        signal => 128 + signal,
+    }
 }
 
 /// Says where the training under way keeps what it has finished.
@@ -45,38 +100,44 @@ pub(crate) fn resumable(checkpoint: PathBuf) {
     *CHECKPOINT.lock().unwrap_or_else(|e| e.into_inner()) = Some(checkpoint);
 }
 
-/// What the program says when it was interrupted.
-pub(crate) fn line() -> &'static str {
+/// What the program says when a signal ended it.
+pub(crate) fn line() -> String {
     let checkpoint = CHECKPOINT.lock().unwrap_or_else(|e| e.into_inner()).clone();
     let entries = checkpoint.into_iter().flat_map(std::fs::read_dir).flatten().flatten();
     // Parts are folders; those behind a dot are half written.
     let is_part = |e: std::fs::DirEntry| e.path().is_dir() && !e.file_name().to_string_lossy().starts_with('.');
-    if entries.into_iter().any(is_part) { "interrupted; go on with --resume" } else { "interrupted" }
+    let how = if stopped() { "stopped" } else { "interrupted" };
+    let further = if entries.into_iter().any(is_part) { "; go on with --resume" } else { "" };
+    format!("{how}{further}")
 }
 
-#[expect(clippy::exit, reason = "Ctrl-C ends the program from the signal thread")]
+#[expect(clippy::exit, reason = "a signal ends the program from the thread that listens")]
 fn leave() -> ! {
     use std::io::Write;
     xc_sparse::atomic::remove_partial();
     let _ = writeln!(io::stderr(), "xc: error: {}", line());
-    std::process::exit(130)
+    std::process::exit(exit_code().into())
 }
 
-/// Stdin whose reads end with an error when Ctrl-C is pressed: a plain read would wait for a line
-/// that may never come.
+/// Stdin whose reads end when a signal comes, with an error after Ctrl-C and else as at its end: a
+/// plain read would wait for a line that may never come.
 pub(crate) struct Stdin {
     blocks: Receiver<io::Result<Vec<u8>>>,
-    block: Vec<u8>,
+    /// What was received and not read. Up to `whole` it is whole lines.
+    pending: Vec<u8>,
     at: usize,
+    whole: usize,
+    ended: bool,
 }
 
 impl Stdin {
-    /// Starts the thread that reads; it ends with the input or the program.
+    /// Starts the thread that reads; it ends with the input, a signal or the program.
     pub(crate) fn open() -> io::Result<Self> {
+        STREAM.store(true, Ordering::Relaxed);
         let (sender, blocks) = sync_channel(4);
         std::thread::Builder::new().name("xc-stdin".into()).spawn(move || {
             let mut stdin = io::stdin().lock();
-            loop {
+            while !interrupted() {
                 let mut block = vec![0; 1 << 16];
                 let outcome = stdin.read(&mut block).map(|n| {
                     block.truncate(n);
@@ -88,25 +149,46 @@ impl Stdin {
                 }
             }
         })?;
-        Ok(Self { blocks, block: Vec::new(), at: 0 })
+        Ok(Self { blocks, pending: Vec::new(), at: 0, whole: 0, ended: false })
+    }
+
+    /// Waits for a whole line, or the end.
+    fn receive(&mut self) -> io::Result<()> {
+        self.pending.drain(..self.at);
+        (self.at, self.whole) = (0, 0);
+        while self.whole == 0 && !self.ended {
+            if interrupted() && !stopped() {
+                return Err(io::Error::other("interrupted"));
+            }
+            match self.blocks.recv_timeout(LOOK_EVERY) {
+                Ok(block) => {
+                    let block = block?;
+                    self.ended = block.is_empty();
+                    if let Some(end) = block.iter().rposition(|&byte| byte == b'\n') {
+                        self.whole = self.pending.len() + end + 1;
+                    }
+                    self.pending.extend_from_slice(&block);
+                    if self.ended {
+                        self.whole = self.pending.len();
+                    }
+                }
+                // Half a line is no query.
+                Err(_) if stopped() => self.ended = true,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => self.ended = true,
+            }
+        }
+        Ok(())
     }
 }
 
 impl Read for Stdin {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        while self.at == self.block.len() {
-            match self.blocks.recv_timeout(LOOK_EVERY) {
-                Ok(block) => (self.block, self.at) = (block?, 0),
-                Err(RecvTimeoutError::Timeout) if interrupted() => return Err(io::Error::other("interrupted")),
-                Err(RecvTimeoutError::Timeout) => continue,
-                Err(RecvTimeoutError::Disconnected) => return Ok(0),
-            }
-            if self.block.is_empty() {
-                return Ok(0);
-            }
+        if self.at == self.whole {
+            self.receive()?;
         }
-        let n = into.len().min(self.block.len() - self.at);
-        into[..n].copy_from_slice(&self.block[self.at..self.at + n]);
+        let n = into.len().min(self.whole - self.at);
+        into[..n].copy_from_slice(&self.pending[self.at..self.at + n]);
         self.at += n;
         Ok(n)
     }

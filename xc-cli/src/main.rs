@@ -40,7 +40,7 @@ Score the answers: xc evaluate --truth test.txt --predictions predictions.txt
 
 Data goes to stdout; progress, notes and errors go to stderr.
 Exit codes: 0 done; 1 failed while working (disk full, output not writable); 2 a file or an option is at fault;
-3 a device, a feature or memory is missing; 130 stopped by Ctrl-C.";
+3 a device, a feature or memory is missing; 130 ended by Ctrl-C, 143 by SIGTERM.";
 
 #[derive(Parser)]
 #[command(

@@ -13,7 +13,8 @@ use xc_train::model::{self, OpenModelError, OpenOptions, TrainingRows, UseIndex,
 /// How a model is opened.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub(crate) struct OpenArgs {
-    /// Open the model without checking it: fast, for folders that nobody else writes
+    /// Open the model without checking it: fast, but a damaged folder is undefined behaviour (a crash,
+    /// wrong answers, anything), so only for folders that xc wrote and nobody else can change
     #[arg(long)]
     pub(crate) trusted: bool,
     /// Read the model into memory, in large pages, instead of mapping its file: opens slower,

@@ -154,7 +154,8 @@ fn labels_by_name_are_learned_kept_and_answered() {
 fn pecos_models_go_out_and_come_back_with_the_same_answers() {
     let folder = Folder::new();
     folder.ok(SMALL);
-    folder.ok("train tree --train data/train.txt --model ours --trees 1");
+    // What makes features stays behind.
+    folder.ok("train tree --train data/train.txt --normalise false --model ours --trees 1");
     folder.ok("convert --from xc ours --to pecos theirs");
     folder.ok("convert --from pecos theirs --to xc back");
     for model in ["ours", "back"] {

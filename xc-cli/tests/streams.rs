@@ -15,7 +15,21 @@ fn piped(folder: &Folder, arguments: &str) -> Child {
 }
 
 fn interrupt(child: &Child) {
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    send(child, "INT");
+}
+
+fn send(child: &Child, signal: &str) {
+    let signal = format!("-{signal}");
+    assert!(Command::new("kill").args([&signal, &child.id().to_string()]).status().unwrap().success());
+}
+
+/// Runs the program from a shell that does something before.
+fn after(folder: &Folder, before: &str, arguments: &str) -> Child {
+    let xc = folder.command(arguments);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{before}; exec \"$0\" \"$@\" --quiet")]).arg(xc.get_program()).args(xc.get_args());
+    shell.current_dir(xc.get_current_dir().unwrap());
+    shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 fn end(mut child: Child) -> (i32, String) {
@@ -102,19 +116,83 @@ fn ctrl_c_ends_a_wait_for_input_and_leaves_no_file() {
 }
 
 #[test]
+fn a_stream_that_is_stopped_answers_the_lines_that_it_has_read() {
+    let folder = Folder::new();
+    text_model(&folder);
+    for signal in ["TERM", "HUP"] {
+        let mut child = piped(&folder, "predict --model m --input - --output answers.txt");
+        let mut stdin = child.stdin.take().unwrap();
+        // The last line is not whole.
+        stdin.write_all("{\"text\":\"dog\"}\n".repeat(4000).as_bytes()).unwrap();
+        stdin.write_all(b"{\"text\":\"c").unwrap();
+        wait_until(|| folder.names().iter().any(|name| name.contains("answers")));
+        send(&child, signal);
+        let (code, said) = end(child);
+        assert_eq!((code, &*said), (0, ""), "{signal}");
+        let answers = std::fs::read_to_string(folder.path("answers.txt")).unwrap();
+        assert!((1..=4000).contains(&answers.lines().count()) && answers.ends_with('\n'), "{signal}");
+        assert!(answers.lines().all(|line| line.starts_with("0:")), "{signal}");
+        std::fs::remove_file(folder.path("answers.txt")).unwrap();
+    }
+}
+
+#[test]
+fn a_program_that_is_to_outlive_its_terminal_does() {
+    let folder = Folder::new();
+    text_model(&folder);
+    let mut child = after(&folder, "trap '' HUP", "predict --model m --input - --top-k 1");
+    let (mut stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut stdout = BufReader::new(stdout);
+    for _ in 0..2 {
+        stdin.write_all(b"{\"text\":\"dog\"}\n").unwrap();
+        let mut answer = String::new();
+        stdout.read_line(&mut answer).unwrap();
+        assert!(answer.starts_with("0:"), "{answer}");
+        send(&child, "HUP");
+    }
+    drop(stdin);
+    assert_eq!(end(child), (0, String::new()));
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_an_error_and_leaves_no_file() {
+    let folder = Folder::new();
+    text_model(&folder);
+    let before = folder.names();
+    for command in [
+        "generate --instances 2000 --labels 50 --features 500 --words 10 --no-text --output d",
+        "train tree --train train.jsonl --model n",
+    ] {
+        let (code, said) = end(after(&folder, "ulimit -f 1", command));
+        assert_eq!(code, 1, "{command}: {said}");
+        assert!(said.starts_with("xc: error: ") && said.lines().count() == 1, "{command}: {said}");
+        assert!(said.to_lowercase().contains("file too large"), "{command}: {said}");
+        // The output folder of a generation stays, empty.
+        assert_eq!(std::fs::read_dir(folder.path("d")).unwrap().count(), 0, "{command}");
+        std::fs::remove_dir(folder.path("d")).unwrap_or(());
+        assert_eq!(folder.names(), before, "{command}");
+        std::fs::create_dir(folder.path("d")).unwrap();
+    }
+}
+
+#[test]
 fn an_interrupted_training_leaves_its_checkpoint_alone_and_goes_on_to_the_same_bytes() {
     let folder = Folder::new();
     folder.ok("generate --instances 1500 --features 3000 --labels 120 --no-text --no-names --output d");
     let train = "train tree --train d/train.txt --trees 8";
     folder.ok(&format!("{train} --model straight"));
-    let child = piped(&folder, &format!("{train} --model m"));
-    wait_until(|| folder.path("m.checkpoint/tree-1-topology").exists());
-    interrupt(&child);
-    assert_eq!(end(child), (130, "xc: error: interrupted; go on with --resume\n".to_owned()));
-    assert_eq!(folder.names(), ["d", "m.checkpoint", "straight", "straight.log"]);
-    folder.ok(&format!("{train} --model m --resume"));
-    assert_eq!(folder.names(), ["d", "m", "m.log", "straight", "straight.log"]);
-    assert!(contents(&folder.path("m")) == contents(&folder.path("straight")), "the resumed model differs");
+    for (signal, code, how) in [("INT", 130, "interrupted"), ("TERM", 143, "stopped"), ("HUP", 129, "stopped")] {
+        let child = piped(&folder, &format!("{train} --model m"));
+        wait_until(|| folder.path("m.checkpoint/tree-1-topology").exists());
+        send(&child, signal);
+        assert_eq!(end(child), (code, format!("xc: error: {how}; go on with --resume\n")));
+        assert_eq!(folder.names(), ["d", "m.checkpoint", "straight", "straight.log"]);
+        folder.ok(&format!("{train} --model m --resume"));
+        assert_eq!(folder.names(), ["d", "m", "m.log", "straight", "straight.log"]);
+        assert!(contents(&folder.path("m")) == contents(&folder.path("straight")), "the resumed model differs");
+        std::fs::remove_dir_all(folder.path("m")).unwrap();
+        std::fs::remove_dir_all(folder.path("m.log")).unwrap();
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::named::weight_type;
 use crate::output::Output;
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
-use xc_hash::text::Featurizer;
+use xc_hash::text::{Featurizer, Weighting};
 use xc_sparse::dtype::DType;
 use xc_sparse::io::{
     Format, IndexBase, LabelNames, NameColumn, SvmlightBases, UnknownLabels, holds_text, read_label_names, read_text,
@@ -180,7 +180,7 @@ fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Res
     let text = args.text.params()?;
     let making = match &fixed {
         Some(f) => Making::Apply { maker: f.maker.as_ref(), n_features: f.n_features },
-        None => Making::Fit { text: &text, tfidf: args.tfidf, hold_out: None },
+        None => Making::Fit { text: &text, weighting: args.tfidf.then(Weighting::default), hold_out: None },
     };
     let unknown = if fixed.is_some() { UnknownLabels::Append } else { UnknownLabels::Refuse };
     let labels = args.input_labels.as_deref();

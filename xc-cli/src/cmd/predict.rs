@@ -4,6 +4,7 @@ use crate::answer::{Only, SearchArgs, query_error};
 use crate::context::Context;
 use crate::data::{InputArgs, Queries, label_format, read_label_set};
 use crate::error::CliError;
+use crate::interrupt;
 use crate::model::{OpenArgs, dictionary, open_error};
 use crate::output::Output;
 use clap::ValueEnum;
@@ -191,6 +192,9 @@ impl Run<'_> {
         let (mut scratch, mut answer) = (Scratch::default(), Answer::default());
         let mut number = 0;
         while let Some(query) = queries.next_one()? {
+            if interrupt::interrupted() && !interrupt::stopped() {
+                return Err(CliError::interrupted());
+            }
             self.check_candidates(number + 1, false)?;
             let (model, options) = (self.model, self.options(number));
             let outcome = context.on_threads(|| model.predict(&query, &options, &mut scratch, &mut answer));
@@ -201,7 +205,7 @@ impl Run<'_> {
             answer.certificate.iter().for_each(|certificate| self.count(certificate.exact));
             number += 1;
         }
-        self.check_candidates(number, true)?;
+        self.check_candidates(number, !interrupt::stopped())?;
         writer.finish()
     }
 

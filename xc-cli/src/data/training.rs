@@ -7,7 +7,9 @@ use crate::interrupt;
 use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
-use xc_hash::text::{Featurizer, FitPipelineError, FitStreamError, Pipeline, PipelineParams, RowWeights, Weighting};
+use xc_hash::text::{
+    Featurizer, FitPipelineError, FitStreamError, Idf, Pipeline, PipelineParams, RowWeights, Weighting,
+};
 use xc_sparse::io::{
     Format, LabelCollector, LabelNames, NameColumn, ReadError, ReadErrorKind, ReadOptions, UnknownLabels, holds_text,
     open_text, read_dataset, read_label_names, read_labels,
@@ -18,9 +20,9 @@ use xc_train::model::training_rows::{hash_sparse, hash_text};
 
 /// How features are to be made.
 pub(crate) enum Making<'a> {
-    /// Learn it from this file: a text pipeline for text; tf-idf weights for features when `tfidf`.
+    /// Learn it from this file: a text pipeline for text; for features the weighting that is given.
     /// Instances that are held out are made into features, and nothing is learned of them.
-    Fit { text: &'a PipelineParams, tfidf: bool, hold_out: Option<HoldOut> },
+    Fit { text: &'a PipelineParams, weighting: Option<Weighting>, hold_out: Option<HoldOut> },
     /// As it was learned before; `None` means features are used as they are.
     Apply { maker: Option<&'a Featurizer>, n_features: usize },
 }
@@ -35,12 +37,12 @@ pub(crate) fn read_training(
     label_names: Option<&Path>,
     input: &InputArgs,
     text: &PipelineParams,
-    tfidf: bool,
+    weighting: Option<Weighting>,
     hold_out: Option<HoldOut>,
     context: &Context,
 ) -> Result<Dataset, CliError> {
     let names = label_names.map(|path| read_label_names(path, NameColumn::First)).transpose()?;
-    let making = Making::Fit { text, tfidf, hold_out };
+    let making = Making::Fit { text, weighting, hold_out };
     let data = read_labelled(path, labels, names.as_ref(), UnknownLabels::Refuse, input, making, context)?;
     let name = path.display();
     if data.len() == 0 {
@@ -81,7 +83,7 @@ pub(crate) fn read_labelled(
     let mut data = if is_text {
         read_text_rows(path, labels_path.is_none(), &options, making, context)?
     } else {
-        read_feature_rows(path, labels_path.is_none(), options.clone(), making)?
+        read_feature_rows(path, labels_path.is_none(), options.clone(), making, context)?
     };
     if let Some(labels_path) = labels_path {
         let lists = read_labels(labels_path, &ReadOptions { format: None, ..options.clone() })?;
@@ -128,6 +130,7 @@ fn read_feature_rows(
     with_labels: bool,
     mut options: ReadOptions,
     making: Making<'_>,
+    context: &Context,
 ) -> Result<Dataset, CliError> {
     if let Making::Apply { n_features, .. } = making {
         options.n_features = Some(n_features);
@@ -138,14 +141,18 @@ fn read_feature_rows(
     let rows = Rows::new(features.view());
     let hashes: Vec<u64> = (0..rows.len()).into_par_iter().map(|row| hash_sparse(rows.row(row))).collect();
     let maker = match making {
-        Making::Fit { tfidf: true, hold_out, .. } => {
+        Making::Fit { weighting: Some(weighting), hold_out, .. } => {
+            if weighting.idf == Idf::None && are_whole_numbers(features.data()) {
+                let name = path.display();
+                context.note(format_args!("{name}: features are whole numbers; word counts do better with --tfidf"));
+            }
             let kept = hold_out.map(|hold_out| rows.select(&hold_out.split(&hashes).0));
             let learned = kept.as_ref().map_or(features.view(), |kept| kept.view());
-            let weights = RowWeights::fit(Weighting::default(), learned).map_err(wrong)?;
+            let weights = RowWeights::fit(weighting, learned).map_err(wrong)?;
             weights.apply(&mut features).map_err(wrong)?;
             Some(Featurizer::Rows(weights))
         }
-        Making::Fit { tfidf: false, .. } | Making::Apply { maker: None, .. } => None,
+        Making::Fit { weighting: None, .. } | Making::Apply { maker: None, .. } => None,
         Making::Apply { maker: Some(Featurizer::Rows(weights)), .. } => {
             weights.apply(&mut features).map_err(wrong)?;
             None
@@ -159,6 +166,11 @@ fn read_feature_rows(
     };
     let labels = if with_labels { data.labels } else { no_labels(features.rows()) };
     Ok(Dataset { features: FeatureRows::Sparse(features), labels, names: data.label_names, maker, hashes })
+}
+
+/// Whether values are what somebody counted.
+fn are_whole_numbers(values: &[f32]) -> bool {
+    !values.is_empty() && values.iter().all(|v| v.fract() == 0.0)
 }
 
 fn no_labels(n_instances: usize) -> LabelRows {

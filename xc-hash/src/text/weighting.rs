@@ -136,7 +136,8 @@ impl RowWeights {
                 df[feature as usize] += (value != 0.0) as u32;
             }
         }
-        Ok(Self::from_df(weighting, counts.rows() as u64, counts.cols(), &df))
+        let n_instances = if weighting.idf == Idf::None { 0 } else { counts.rows() as u64 };
+        Ok(Self::from_df(weighting, n_instances, counts.cols(), &df))
     }
 
     /// From frequencies that were counted elsewhere.
@@ -172,7 +173,7 @@ impl RowWeights {
         self.weighting
     }
 
-    /// Number of rows fitted on.
+    /// Number of rows fitted on; 0 with [`Idf::None`], which learns nothing from them.
     pub fn n_instances(&self) -> u64 {
         self.n_instances
     }

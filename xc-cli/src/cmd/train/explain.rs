@@ -8,7 +8,7 @@ use crate::named::name_of;
 use crate::output;
 use serde_json::json;
 use std::fmt::Write;
-use xc_hash::text::Featurizer;
+use xc_hash::text::{Featurizer, Idf, Norm, Weighting};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_tree::{ClusterMethod, LabelRepresentation, Loss, Negatives, TreeParams};
 
@@ -107,9 +107,15 @@ fn as_text(plan: &Plan<'_>) -> String {
                 "made from text by the pipeline of the --text options, tf-idf, rows of length 1; kept in the model"
                     .to_owned()
             }
-            Some(_) => "weighted by tf-idf, rows of length 1, since --tfidf is given; kept in the model".to_owned(),
-            None if args.normalise => "as they are, rows scaled to length 1, since --normalise is given".to_owned(),
-            None => "as they are; word counts do better with --tfidf".to_owned(),
+            Some(Featurizer::Rows(weights)) => {
+                let Weighting { idf, norm, .. } = weights.weighting();
+                let values =
+                    if idf == Idf::None { "as they are" } else { "weighted by tf-idf, since --tfidf is given" };
+                let rows = if norm == Norm::None { "" } else { ", rows scaled to length 1" };
+                format!("{values}{rows}; kept in the model")
+            }
+            Some(_) => "made as the model keeps it".to_owned(),
+            None => "as they are, since --normalise false is given".to_owned(),
         },
     );
     let why = if plan.changed.is_empty() { "unchanged" } else { "with the changes marked *" };

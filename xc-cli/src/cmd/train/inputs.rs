@@ -7,7 +7,7 @@ use crate::interrupt;
 use crate::model::beside;
 use std::io;
 use std::path::{Path, PathBuf};
-use xc_hash::text::PipelineParams;
+use xc_hash::text::{Idf, Norm, PipelineParams, Tf, Weighting};
 use xc_sparse::io::{LabelNames, UnknownLabels};
 use xc_sparse::store::{Checkpoint, CheckpointError, CheckpointFolder, ContainerWriter, Layout};
 use xc_train::model::HoldOut;
@@ -56,10 +56,13 @@ pub(crate) struct DataArgs {
     /// Names of the labels, one a line in order of the ids; kept in the model
     #[arg(long, value_name = "FILE")]
     pub(super) label_names: Option<PathBuf>,
-    /// Weight the features: (1 + ln tf) * (ln((1 + N)/(1 + df)) + 1), rows of length 1; kept in the
-    /// model
+    /// Weight the features: (1 + ln tf) * (ln((1 + N)/(1 + df)) + 1); kept in the model
     #[arg(long)]
     pub(super) tfidf: bool,
+    /// Scale rows of sparse features to length 1, in training and, as the model keeps it, in
+    /// prediction [default: true; vectors are used as they are]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub(super) normalise: Option<bool>,
     #[command(flatten)]
     pub(super) input: InputArgs,
     #[command(flatten)]
@@ -119,6 +122,15 @@ impl PlaceArgs {
 }
 
 impl DataArgs {
+    /// How sparse features are weighted; `None`: not at all.
+    fn weighting(&self) -> Option<Weighting> {
+        let norm = if self.normalise.unwrap_or(true) { Norm::L2 } else { Norm::None };
+        match self.tfidf {
+            true => Some(Weighting { norm, ..Weighting::default() }),
+            false => (norm != Norm::None).then_some(Weighting { tf: Tf::Raw, idf: Idf::None, norm }),
+        }
+    }
+
     /// Reads everything; `further` files are only looked at.
     pub(super) fn read(
         &self,
@@ -140,7 +152,7 @@ impl DataArgs {
             self.label_names.as_deref(),
             &self.input,
             text,
-            self.tfidf,
+            self.weighting(),
             hold_out,
             context,
         )?;

@@ -162,6 +162,9 @@ fn read(args: &FileArgs, hold_out: Option<HoldOut>, context: &Context) -> Result
     if data.tfidf {
         return Err(CliError::usage("--tfidf: vectors are used as they are"));
     }
+    if data.normalise == Some(true) {
+        return Err(CliError::usage("--normalise: vectors are used as they are"));
+    }
     for path in [Some(train.vectors), Some(train.labels), data.label_names.as_deref(), data.validation.as_deref()]
         .into_iter()
         .chain([validation.as_ref().map(|s| s.vectors), validation.as_ref().map(|s| s.labels)])

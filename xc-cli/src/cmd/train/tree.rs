@@ -173,7 +173,7 @@ fn read_label_features(
     context: &Context,
 ) -> Result<CsrMatrix, CliError> {
     let input = InputArgs { format: None, ..input.clone() };
-    let making = Making::Fit { text, tfidf: false, hold_out: None };
+    let making = Making::Fit { text, weighting: None, hold_out: None };
     let rows = read_labelled(path, None, None, UnknownLabels::Drop, &input, making, context)?.into_sparse();
     let (got, expected) = (rows.rows(), data.labels.n_labels());
     if got != expected {

@@ -15,9 +15,9 @@ use xc_tree::{ClusterMethod, LabelRepresentation, Loss, Negatives, PostProcessor
 /// belongs to. The model keeps whatever made its features, so that `xc predict`
 /// takes the same kind of input.
 ///
-/// Features (XC text, svmlight, npz) are used as they are unless --tfidf asks for
-/// weighting; text (JSONL, fastText) goes through the pipeline of the --text
-/// options.
+/// Rows of features (XC text, svmlight, npz) are scaled to length 1, and weighted
+/// if --tfidf asks for it; text (JSONL, fastText) goes through the pipeline of the
+/// --text options.
 ///
 /// The model folder appears when it is complete. Until then finished work is kept
 /// in MODEL.checkpoint, and --resume goes on from there. The report of the run is
@@ -37,9 +37,6 @@ pub(crate) struct Args {
     /// Features or text of the labels, one row a label, for --cluster.representation
     #[arg(long, value_name = "FILE")]
     pub(super) label_features: Option<PathBuf>,
-    /// Scale every row to length 1, in training and in prediction
-    #[arg(long)]
-    pub(super) normalise: bool,
     /// Settings by name: default, parabel, bonsai or xr-linear; other options are changes to them
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(super) preset: Preset,
@@ -215,7 +212,6 @@ impl Args {
             Negatives::MatcherAware { .. } => Negatives::MatcherAware { beam: linear.negatives_beam },
         });
         set.to("negatives", negatives, &mut params.negatives);
-        params.normalise_rows = self.normalise;
         params.post = self.saved.post_processor.or(params.post);
         params.beam = self.saved.beam;
         params.precision = self.saved.precision;
