@@ -1,8 +1,9 @@
 //! The nearest vertices met so far: up to 32 stand in order, in a few registers; more stand in no order,
-//! and the place of the worst is known.
+//! and the place of the worst is known, or are collected and cut down now and then.
 
 use crate::product::{self, FEW};
 use std::cmp::Ordering;
+use xc_sparse::rank::{Scored, TopK};
 use xc_sparse::simd::Isa;
 
 /// Codes place answers nearly: so many more than are wanted are compared exactly.
@@ -28,6 +29,9 @@ pub(crate) struct Best {
     vertices: [u32; FEW],
     /// Where more are kept.
     many: Many,
+    /// And where they are collected.
+    collected: TopK,
+    collects: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -40,24 +44,42 @@ struct Many {
 
 impl Default for Best {
     fn default() -> Self {
-        Self { keep: 0, len: 0, keys: [f32::INFINITY; FEW], vertices: [u32::MAX; FEW], many: Many::default() }
+        Self {
+            keep: 0,
+            len: 0,
+            keys: [f32::INFINITY; FEW],
+            vertices: [u32::MAX; FEW],
+            many: Many::default(),
+            collected: TopK::default(),
+            collects: false,
+        }
     }
 }
 
 impl Best {
     pub(crate) fn reset(&mut self, keep: usize) {
-        (self.keep, self.len) = (keep, 0);
+        (self.keep, self.len, self.collects) = (keep, 0, false);
         self.keys = [f32::INFINITY; FEW];
         self.vertices = [u32::MAX; FEW];
         self.many.keys.clear();
         self.many.vertices.clear();
     }
 
-    /// The key that the next vertex must not be above: infinite until there are enough.
+    /// As [`Best::reset`], for a search that compares many more vertices than it keeps and need not know the
+    /// worst of these at any time: an entry costs O(1), not O(`keep`).
+    pub(crate) fn reset_to_collect(&mut self, keep: usize) {
+        self.reset(keep);
+        self.collects = keep > FEW;
+        self.collected.reset(if self.collects { keep } else { 0 });
+    }
+
+    /// A key that the next vertex must not be above: infinite until there are enough. That of the worst one, or
+    /// a larger one while vertices are collected.
     #[inline(always)]
     pub(crate) fn worst(&self) -> f32 {
         match self.keep {
             keep if keep <= FEW => self.keys[keep - 1],
+            _ if self.collects => -self.collected.threshold(),
             keep if self.many.keys.len() < keep => f32::INFINITY,
             _ => self.many.keys[self.many.worst],
         }
@@ -65,6 +87,9 @@ impl Best {
 
     #[inline(always)]
     pub(crate) fn push(&mut self, isa: Isa, key: f32, vertex: u32) {
+        if self.collects {
+            return self.collected.push(Scored { label: vertex, score: -key });
+        }
         if self.keep > FEW {
             return self.many.push(isa, self.keep, key, vertex);
         }
@@ -73,10 +98,12 @@ impl Best {
     }
 
     /// Keys and vertices, in no order.
-    pub(crate) fn kept(&self) -> impl Iterator<Item = (f32, u32)> {
+    pub(crate) fn kept(&mut self) -> impl Iterator<Item = (f32, u32)> {
+        let collected: &[Scored] = if self.collects { self.collected.best() } else { &[] };
         let many = self.many.keys.iter().zip(&self.many.vertices);
         let few = self.keys.iter().zip(&self.vertices).take(self.len);
-        few.chain(many).map(|(&key, &vertex)| (key, vertex))
+        let kept = few.chain(many).map(|(&key, &vertex)| (key, vertex));
+        kept.chain(collected.iter().map(|item| (-item.score, item.label)))
     }
 }
 
@@ -107,8 +134,8 @@ mod tests {
             keys in prop::collection::vec(prop_oneof![-2f32..2.0, Just(0.5), Just(f32::INFINITY)], 0..120), keep in 1usize..60
         ) {
             let mut best = Best::default();
-            for isa in Isa::available() {
-                best.reset(keep);
+            for (isa, collects) in Isa::available().flat_map(|isa| [(isa, false), (isa, true)]) {
+                if collects { best.reset_to_collect(keep) } else { best.reset(keep) }
                 for (n, &key) in keys.iter().enumerate() {
                     let vertex = (n * 37 % 127) as u32;
                     if key <= best.worst() {

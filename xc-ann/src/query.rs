@@ -16,8 +16,13 @@ use xc_sparse::simd::{Isa, prefetch_all};
 
 /// Queries of a task of a batch.
 const SOME: usize = 64;
+/// And the most of them that look into cells together, if the vertices that they keep take no more than this.
+const IN_CELLS: usize = 1024;
+const KEPT_BYTES: usize = 4 << 20;
 /// Cells that each query of some looks into at once: what it finds there spares it most of what is in others.
 const AT_ONCE: usize = 2;
+/// Candidates of a query whose rows are asked for while another query's are ranked.
+const ASKED: usize = 64;
 /// Queries that are scanned for together.
 const SCANNED: usize = 16;
 
@@ -61,6 +66,16 @@ struct How {
 impl From<SearchParams> for How {
     fn from(SearchParams { k, scope }: SearchParams) -> Self {
         Self { wanted: Wanted::Nearest(k), scope }
+    }
+}
+
+impl How {
+    /// How many answers are wanted, where they are looked for in cells.
+    fn cells(&self, allowed: &Allowed<'_>) -> Option<usize> {
+        match self.wanted {
+            Wanted::Nearest(k) if self.scope.cells > 0 && !allowed.is_filtered() => Some(k),
+            _ => None,
+        }
     }
 }
 
@@ -180,7 +195,7 @@ impl Graph {
     ) -> Result<(RankedBatch, Effort), QueryError> {
         self.check(rows, queries.width())?;
         let allowed = self.allowed(filter);
-        in_parts(queries.len(), SOME, |scratch: &mut Scratch, range| {
+        in_parts(queries.len(), self.together(queries.len(), rows, how, &allowed), |scratch: &mut Scratch, range| {
             let (width, first) = (queries.width(), range.start);
             let queries = DenseRows::new(&queries.values()[first * width..range.end * width], width);
             let (mut answers, mut at) = (RankedBatch::new(), vec![usize::MAX; queries.len()]);
@@ -193,6 +208,15 @@ impl Graph {
             at.iter().for_each(|&at| ordered.push_row(answers.row(at)));
             Ok((ordered, effort))
         })
+    }
+
+    /// How many of `n` queries are a task of one thread.
+    fn together(&self, n: usize, rows: Option<DenseRows<'_>>, how: How, allowed: &Allowed<'_>) -> usize {
+        let Some(k) = how.cells(allowed) else { return SOME };
+        // The more there are, the less often codes come from memory; but each thread has its share.
+        let share = n.div_ceil(rayon::current_num_threads());
+        let kept = 2 * size_of::<Scored>() * keep(candidates(k, rows), how.scope.width.min(SCANS_FROM), allowed);
+        share.min(KEPT_BYTES / kept).clamp(SOME, IN_CELLS)
     }
 
     fn check(&self, rows: Option<DenseRows<'_>>, width: usize) -> Result<(), QueryError> {
@@ -237,9 +261,9 @@ impl Graph {
             (0..queries.len()).for_each(|query| each(query, &[]));
             return Ok(Effort::default());
         }
-        if let (Wanted::Nearest(_), 1.., false) = (wanted, how.scope.cells, allowed.is_filtered()) {
+        if let Some(k) = how.cells(allowed) {
             let Some(cells) = &self.cells else { return Err(QueryError::NoCells { asked: how.scope.cells }) };
-            return Ok(self.look_into(cells, rows, queries, how, allowed, scratch, each));
+            return Ok(self.look_into(cells, rows, queries, k, how.scope, allowed, scratch, each));
         }
         match (&allowed.bits, width >= SCANS_FROM || allowed.scans(k)) {
             (None, false) => self.run(rows, queries, how, allowed, |_| true, scratch, each),
@@ -313,20 +337,21 @@ impl Graph {
         cells: &Cells,
         rows: Option<DenseRows<'_>>,
         queries: DenseRows<'_>,
-        how: How,
+        k: usize,
+        scope: Scope,
         allowed: &Allowed<'_>,
         scratch: &mut Scratch,
         mut each: impl FnMut(usize, &[Scored]),
     ) -> Effort {
         let Scratch { slots, centred, ranking, cells: of_cells, visits, .. } = scratch;
         slots.resize_with(slots.len().max(queries.len()), Slot::default);
-        let k = if let Wanted::Nearest(k) = how.wanted { k } else { 1 };
+        let keep = keep(candidates(k, rows), scope.width.min(SCANS_FROM), allowed);
         let (isa, mut effort, first) = (Isa::current(), Effort::default(), self.items.first());
         visits.clear();
         for (query, slot) in slots[..queries.len()].iter_mut().enumerate() {
             self.codes.query_of_blocks(queries.row(query), centred, &mut slot.query);
-            slot.best.reset(keep(candidates(k, rows), how.scope.width.min(SCANS_FROM), allowed));
-            let nearest = cells.nearest(isa, &slot.query, how.scope.cells, of_cells);
+            slot.best.reset_to_collect(keep);
+            let nearest = cells.nearest(isa, &slot.query, scope.cells, of_cells);
             effort.distances += cells.len() as u64;
             effort.hops += nearest.len() as u64;
             // A query alone waits for nobody.
@@ -343,18 +368,19 @@ impl Graph {
             let slot = &mut slots[query as usize];
             effort.distances += cells.look(isa, &slot.query, cell, &mut slot.best);
         }
-        // The rows of a query's candidates come from memory while those before it are ranked.
-        let ask = |slot: &Slot| {
-            let Some(rows) = rows else { return };
+        // The rows of a query's candidates come from memory while those before it are ranked, unless they are
+        // more than fit beside these.
+        let ask = |slot: &mut Slot| {
+            let (Some(rows), true) = (rows, keep <= ASKED) else { return };
             let kept = slot.best.kept().map(|(_, vertex)| vertex);
             kept.for_each(|vertex| prefetch_all(rows.row(first[vertex as usize] as usize)));
         };
-        slots[..queries.len()].first().into_iter().for_each(ask);
+        slots[..queries.len()].first_mut().into_iter().for_each(ask);
         for query in 0..queries.len() {
-            slots[..queries.len()].get(query + 1).into_iter().for_each(ask);
+            slots[..queries.len()].get_mut(query + 1).into_iter().for_each(ask);
             ranking.kept.clear();
             ranking.kept.extend(slots[query].best.kept());
-            effort.exact += self.rank(rows, queries.row(query), how.wanted, allowed, ranking);
+            effort.exact += self.rank(rows, queries.row(query), Wanted::Nearest(k), allowed, ranking);
             each(query, ranking.best.sorted());
         }
         effort

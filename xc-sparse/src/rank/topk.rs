@@ -1,6 +1,6 @@
 //! The k best of a stream.
 
-use super::{Scored, rank_order};
+use super::Scored;
 
 /// Up to this k the worst kept item is replaced in place and sought anew: a short scan costs less
 /// than a cut.
@@ -115,7 +115,7 @@ impl TopK {
     #[cold]
     fn cut(&mut self) {
         if self.items.len() >= self.k {
-            self.items.select_nth_unstable_by(self.k - 1, |&a, &b| rank_order(a, b));
+            self.items.select_nth_unstable_by_key(self.k - 1, |&item| place(item));
             self.items.truncate(self.k);
             let worst = self.items[self.k - 1];
             (self.threshold, self.threshold_label) = (worst.score, worst.label);
@@ -145,14 +145,24 @@ impl TopK {
     /// The k best, best first. More may be pushed afterwards.
     pub fn sorted(&mut self) -> &[Scored] {
         self.best();
-        self.items.sort_unstable_by(|&a, &b| rank_order(a, b));
+        self.items.sort_unstable_by_key(|&item| place(item));
         self.worst = self.items.len().saturating_sub(1);
         &self.items
     }
 }
 
+/// [`rank_order`](super::rank_order) of items that are no NaN, as the order of one number.
+#[inline(always)]
+fn place(Scored { label, score }: Scored) -> u64 {
+    // -0.0 becomes 0.0. Bits of negative numbers descend as they grow smaller, those of others ascend.
+    let bits = (score + 0.0).to_bits();
+    let ascending = bits ^ ((bits as i32 >> 31) as u32 | 1 << 31);
+    u64::from(!ascending) << 32 | u64::from(label)
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::rank_order;
     use super::*;
     use proptest::prelude::*;
 
