@@ -175,6 +175,43 @@ fn impossible_options() {
 }
 
 #[test]
+fn features_and_labels_go_into_two_files_or_none() {
+    let folder = Folder::new();
+    folder.ok("generate --instances 20 --features 30 --labels 10 --no-text --no-names --output d");
+    let to = |features: &str, labels: &str| {
+        folder.xc(&format!("convert --from xc-text d/train.txt --to npz {features} --output-labels {labels}"))
+    };
+    std::os::unix::fs::symlink(".", folder.path("here")).unwrap();
+    for other in ["a.npz", "./a.npz", "here/a.npz"] {
+        to("a.npz", other).refused(2, &format!("--output-labels {other}: the same file as DST; another one is expected"));
+    }
+    assert_eq!(to("/dev/full", "labels.npz").code, 1);
+    assert_eq!(folder.names(), ["d", "here"]);
+    assert_eq!(to("a.npz", "labels.npz").code, 0);
+    assert_eq!(folder.names(), ["a.npz", "d", "here", "labels.npz"]);
+}
+
+#[test]
+fn messages_are_short_and_hold_no_control_characters() {
+    let folder = with_model();
+    folder.write("long.txt", "x".repeat(100_000));
+    let weights = "1\n".repeat(folder.read("d/train.txt").lines().count() - 2) + "-1\n";
+    folder.write("weights.txt", &weights);
+    let line = weights.lines().count();
+    let of = |arguments: &str, words: &str| {
+        let outcome = folder.xc(arguments);
+        assert_eq!((outcome.code, outcome.stderr.lines().count()), (2, 1), "{outcome:?}");
+        assert!(outcome.stderr.len() < 300 && outcome.stderr.contains(words), "{outcome:?}");
+        assert!(!outcome.stderr.contains('\u{1b}'), "{outcome:?}");
+    };
+    of("predict --model m --input d/test.txt --only-labels long.txt", "long.txt: line 1: got \"xxx");
+    of("predict --model m --input d/test.txt --config \u{1b}[31m", "\\u{1b}[31m: ");
+    let train = "train tree --train d/train.txt --model n";
+    of(&format!("{train} --label-costs long.txt"), "long.txt: line 1: got \"xxx");
+    of(&format!("{train} --instance-weights weights.txt"), &format!("weights.txt: line {line}: got \"-1\""));
+}
+
+#[test]
 fn more_labels_asked_than_there_are_gives_short_rows() {
     let folder = with_model();
     let answers = folder.ok("predict --model m --input test.txt --top-k 100 --beam 100");

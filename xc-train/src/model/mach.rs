@@ -41,7 +41,7 @@ fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
         let prefix = array_prefix(number);
         let (mut parameters, mut bytes, mut whole) = (0, 0, true);
         for (name, entry) in container.arrays().filter(|(name, _)| name.starts_with(&prefix)) {
-            parameters += entry.shape.iter().product::<usize>() as u64;
+            parameters += entry.n_elements().unwrap_or(0) as u64;
             bytes += entry.n_bytes().unwrap_or(0) as u64;
             whole &= container.array::<f32>(name).is_ok();
         }
