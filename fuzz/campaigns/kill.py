@@ -117,7 +117,7 @@ class Campaign:
         self.clean()
         old, killed = self.older(name), 0
         for _ in range(self.rng.choice([1, 2, 3])):
-            wait = self.rng.uniform(0, took * 1.05)
+            wait = self.rng.uniform(0, took * 0.95)
             if self.rng.random() < 0.3:
                 # Saving is at the end.
                 wait = took * self.rng.uniform(0.85, 1.05)
