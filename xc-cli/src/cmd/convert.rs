@@ -20,7 +20,7 @@ use xc_sparse::{CsrMatrix, LabelRows};
 use xc_train::model::{ConvertError, ImportOptions, foreign_formats, import, read_pipeline, write_pipeline};
 
 /// The kind of a folder that `--save-pipeline` writes.
-const PIPELINE_KIND: &str = "pipeline";
+pub(crate) const PIPELINE_KIND: &str = "pipeline";
 
 /// Convert data or models to another form
 ///
@@ -147,6 +147,11 @@ fn open_pipeline(folder: &Path) -> Result<Fixed, CliError> {
         n_features: container.parameter("n_features").map_err(wrong)?,
         n_labels: container.parameter("n_labels").map_err(wrong)?,
     })
+}
+
+/// Whether the folder serves as --pipeline.
+pub(crate) fn check_pipeline(folder: &Path) -> Result<(), CliError> {
+    open_pipeline(folder).map(drop)
 }
 
 fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Result<(), CliError> {

@@ -1,5 +1,6 @@
 //! `xc inspect`: what a model folder holds.
 
+use crate::cmd::convert;
 use crate::context::{Context, format_bytes};
 use crate::error::{CliError, chain, escaped};
 use crate::model::{dictionary, open_error};
@@ -10,7 +11,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use xc_sparse::store::{Container, Mismatch, OpenMode, PART_FOLDER};
 use xc_train::Model;
-use xc_train::model::{Cell, IndexWarning, OpenModelError, Table, members, open_container, read_pipeline, tables};
+use xc_train::model::{Cell, IndexWarning, OpenModelError, Table, members, open_container, tables};
 
 /// Show what a model holds: kind, version, parameters, trees level by level,
 /// repetitions or parts, arrays and their sizes
@@ -92,6 +93,7 @@ fn check(folder: &Path, container: &Container) -> Result<(), CliError> {
         }
         xc_ann::KIND => xc_ann::Index::read(container).map(drop).map_err(|e| usage(&e)),
         xc_ann::INVERTED_KIND => xc_ann::InvertedIndex::read(container).map(drop).map_err(|e| usage(&e)),
+        convert::PIPELINE_KIND => convert::check_pipeline(folder),
         _ => match Model::open(folder) {
             Ok(model) => {
                 dictionary(model.label_names().map_err(|e| open_error(&e))?, folder)?;
@@ -101,11 +103,8 @@ fn check(folder: &Path, container: &Container) -> Result<(), CliError> {
                 };
                 model.warnings().find(is_damage).map_or(Ok(()), |warning| Err(usage(warning)))
             }
-            // No model: a pipeline alone, or what has no structure that is known here.
-            Err(OpenModelError::Kind { .. }) => {
-                read_pipeline(container).map_err(|e| usage(&e))?;
-                dictionary(container.labels().map_err(|e| usage(&e))?, folder).map(drop)
-            }
+            // Its structure is not known here.
+            Err(OpenModelError::Kind { .. }) => Ok(()),
             Err(error) => Err(open_error(&error)),
         },
     }

@@ -109,7 +109,7 @@ fn a_folder_that_failed_leaves_the_older_one_and_one_that_did_not_replaces_it() 
     assert_eq!(fs::read_to_string(path.join("a")).unwrap(), "first");
     let refused = write("third").commit_over(|old| {
         assert_eq!(fs::read_to_string(old.join("a")).unwrap(), "first");
-        Err(failed(old, "replace")(ErrorKind::DirectoryNotEmpty.into()))
+        Err(WriteFileError { path: old.to_owned(), doing: "replace", source: ErrorKind::DirectoryNotEmpty.into() })
     });
     assert!(refused.is_err_and(|error| error.doing == "replace"));
     assert_eq!((fs::read_to_string(path.join("a")).unwrap(), names(place.path())), ("first".into(), vec!["export".into()]));
