@@ -1,6 +1,6 @@
 //! What every command gets: the common options, resolved.
 
-use crate::error::{CliError, chain};
+use crate::error::{CliError, chain, one_line};
 use crate::interrupt;
 use crate::measure::available_bytes;
 use crate::progress::{Progress, Task};
@@ -88,14 +88,14 @@ impl Context {
     /// A line for a person, on stderr.
     pub(crate) fn note(&self, line: impl std::fmt::Display) {
         if !self.quiet {
-            let _ = writeln!(std::io::stderr(), "xc: {line}");
+            let _ = writeln!(std::io::stderr(), "xc: {}", one_line(&line.to_string()));
         }
     }
 
     /// A line about something that may surprise, on stderr.
     pub(crate) fn warn(&self, line: impl std::fmt::Display) {
         if !self.quiet {
-            let _ = writeln!(std::io::stderr(), "xc: warning: {line}");
+            let _ = writeln!(std::io::stderr(), "xc: warning: {}", one_line(&line.to_string()));
         }
     }
 

@@ -31,10 +31,7 @@ pub(crate) struct CliError {
 
 impl CliError {
     fn new(kind: Kind, line: impl Display) -> Self {
-        // One line, whatever the sources wrote.
-        let text = without_os_numbers(&line.to_string());
-        let lines: Vec<_> = text.split(['\n', '\r']).map(str::trim).filter(|s| !s.is_empty()).collect();
-        Self { kind, line: lines.join(" ") }
+        Self { kind, line: one_line(&without_os_numbers(&line.to_string())) }
     }
 
     /// Exit code 1: the work failed.
@@ -95,8 +92,28 @@ impl CliError {
 pub(crate) fn chain(error: &dyn Error) -> String {
     let causes = std::iter::successors(error.source(), |&cause| cause.source());
     let text = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
+    without_os_numbers(&escaped(&text))
+}
+
+/// Characters of a message, at most: what came from outside may have any length.
+const LONGEST: usize = 2000;
+
+/// A message as it is printed: in one line, whatever its sources wrote, without control characters,
+/// and without the middle of what is longer than anybody reads.
+pub(crate) fn one_line(text: &str) -> String {
+    let lines: Vec<_> = text.split(['\n', '\r']).map(str::trim).filter(|s| !s.is_empty()).collect();
+    let line = escaped(&lines.join(" "));
+    if line.len() <= LONGEST {
+        return line;
+    }
+    let (head, tail) = (line.floor_char_boundary(LONGEST / 2), line.ceil_char_boundary(line.len() - LONGEST / 2));
+    format!("{} ... {}", &line[..head], &line[tail..])
+}
+
+/// Control characters as they are written in a program: a terminal would obey them.
+pub(crate) fn escaped(text: &str) -> String {
     let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    without_os_numbers(&text.chars().map(escape).collect::<String>())
+    text.chars().map(escape).collect()
 }
 
 /// Takes every ` (os error 2)` out.
@@ -137,6 +154,14 @@ mod tests {
         let system = io::Error::from_raw_os_error(2);
         let error = xc_sparse::io::ReadError::path(Path::new("a\nb"), xc_sparse::io::ReadErrorKind::Io(system));
         assert_eq!(chain(&error), "a\\nb: cannot be read: No such file or directory");
+    }
+
+    #[test]
+    fn a_message_of_any_length_is_short_and_obeyed_by_no_terminal() {
+        let line = one_line(&format!("m: \u{1b}[31mred\u{9b} {}é end", "é".repeat(100_000)));
+        assert!(line.starts_with("m: \\u{1b}[31mred\\u{9b} é") && line.ends_with("é end"), "{line}");
+        assert!(line.len() < 2 * LONGEST && line.contains(" ... "));
+        assert_eq!(one_line("a\tb\n c"), "a\\tb c");
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod context;
 mod data;
 mod error;
 mod interrupt;
+mod mapped;
 mod measure;
 mod model;
 mod named;
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), CliError> {
     interrupt::install();
+    mapped::end_with_a_line();
     let typed: Vec<_> = std::env::args_os().collect();
     let root = Cli::command();
     let arguments = config::insert_config_file(&root, typed)?;

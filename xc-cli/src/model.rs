@@ -17,8 +17,8 @@ pub(crate) struct OpenArgs {
     /// wrong answers, anything), so only for folders that xc wrote and nobody else can change
     #[arg(long)]
     pub(crate) trusted: bool,
-    /// Read the model into memory, in large pages, instead of mapping its file: opens slower,
-    /// answers faster
+    /// Read the model into memory, in large pages, instead of mapping its files: opens slower,
+    /// answers faster, and other programs may write into the files afterwards
     #[arg(long)]
     pub(crate) in_memory: bool,
 }

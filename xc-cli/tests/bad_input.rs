@@ -111,7 +111,7 @@ fn files_that_do_not_belong_together() {
     folder.write("weights.txt", "1\nheavy\n1\n");
     folder
         .xc("train tree --train ok.txt --instance-weights weights.txt --model n")
-        .refused(2, "weights.txt: line 2: got \"heavy\", expected one number");
+        .refused(2, "weights.txt: line 2: got \"heavy\", expected one number of 0 or more");
     folder.write("costs.txt", "1\n2\n");
     folder
         .xc("train tree --train ok.txt --label-costs costs.txt --model n")
@@ -172,6 +172,41 @@ fn impossible_options() {
         assert!(outcome.stderr.starts_with(&format!("xc: error: {beginning}")), "{outcome:?}");
         assert_eq!(outcome.stderr.lines().count(), 1, "{outcome:?}");
     }
+}
+
+#[test]
+fn features_and_labels_go_into_two_files_or_none() {
+    let folder = Folder::new();
+    folder.ok("generate --instances 20 --features 30 --labels 10 --no-text --no-names --output d");
+    let to = |features: &str, labels: &str| {
+        folder.xc(&format!("convert --from xc-text d/train.txt --to npz {features} --output-labels {labels}"))
+    };
+    std::os::unix::fs::symlink(".", folder.path("here")).unwrap();
+    for other in ["a.npz", "./a.npz", "here/a.npz"] {
+        to("a.npz", other).refused(2, &format!("--output-labels {other}: the same file as DST; another one is expected"));
+    }
+    assert_eq!(to("/dev/full", "labels.npz").code, 1);
+    assert_eq!(folder.names(), ["d", "here"]);
+    assert_eq!(to("a.npz", "labels.npz").code, 0);
+    assert_eq!(folder.names(), ["a.npz", "d", "here", "labels.npz"]);
+}
+
+#[test]
+fn messages_are_short_and_hold_no_control_characters() {
+    let folder = with_model();
+    folder.write("long.txt", "x".repeat(100_000));
+    folder.write("weights.txt", "1\n1\n-1\n");
+    let of = |arguments: &str, words: &str| {
+        let outcome = folder.xc(arguments);
+        assert_eq!((outcome.code, outcome.stderr.lines().count()), (2, 1), "{outcome:?}");
+        assert!(outcome.stderr.len() < 300 && outcome.stderr.contains(words), "{outcome:?}");
+        assert!(!outcome.stderr.contains('\u{1b}'), "{outcome:?}");
+    };
+    of("predict --model m --input test.txt --only-labels long.txt", "long.txt: line 1: got \"xxx");
+    of("predict --model m --input test.txt --config \u{1b}[31m", "\\u{1b}[31m: ");
+    let train = "train tree --train ok.txt --model n";
+    of(&format!("{train} --label-costs long.txt"), "long.txt: line 1: got \"xxx");
+    of(&format!("{train} --instance-weights weights.txt"), "weights.txt: line 3: got \"-1\"");
 }
 
 #[test]

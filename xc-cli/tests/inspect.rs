@@ -1,5 +1,7 @@
 //! `xc inspect` from outside: output, messages and exit codes.
 
+mod program;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use xc_sparse::dtype::DType;
@@ -107,7 +109,58 @@ fn a_model_of_a_newer_version_is_refused() {
 }
 
 #[test]
-fn a_tree_is_shown_level_by_level() {
+fn names_and_values_of_any_length_are_shown_and_obeyed_by_no_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m");
+    let mut writer = ContainerWriter::create(&path, "\u{1b}[31mkind").unwrap();
+    writer.set_parameter(&"x".repeat(70_000), 1);
+    writer.set_parameter("a\u{1b}[2J", "b\nc\u{9b}");
+    writer.finish().unwrap();
+    let (code, stdout, stderr) = inspect(&path, &[]);
+    assert_eq!((code, &*stderr), (0, ""));
+    assert!(stdout.contains("kind        \\u{1b}[31mkind") && stdout.contains("  a\\u{1b}[2J  "), "{}", &stdout[..500]);
+    assert!(stdout.contains("  b\\nc\\u{9b}\n") && !stdout.contains(['\u{1b}', '\u{9b}']));
+}
+
+#[test]
+fn verify_refuses_what_would_not_answer_and_looks_into_an_index() {
+    let folder = program::Folder::new();
+    folder.ok("generate --instances 200 --features 100 --labels 40 --no-text --output d");
+    folder.ok("train lns --train d/train.txt --network.widths 8 --epochs 1 --label-names d/labels.txt --model m");
+    folder.ok("index build --model m");
+    folder.ok("inspect m --verify");
+    let file = array_file(&folder.path("m/index"));
+    let sound = std::fs::read(&file).unwrap();
+    let mut bytes = sound.clone();
+    let last = bytes.len() - 5;
+    bytes[last] ^= 4;
+    std::fs::write(&file, bytes).unwrap();
+    refused_with(&folder.path("m"), &["--verify"], &["m/index", "damaged since it was saved"]);
+    std::fs::write(&file, &sound[..sound.len() - 64]).unwrap();
+    refused_with(&folder.path("m"), &["--verify"], &["m/index", "truncated or damaged"]);
+    std::fs::write(&file, sound).unwrap();
+    folder.ok("inspect m --verify");
+
+    // The same names twice, and names of fewer labels: hashes that fit, and no answer.
+    for (names, words) in [(&["a", "a", "b", "c"][..], "\"a\""), (&["a", "b", "c"][..], "3 label names")] {
+        let path = folder.path("named");
+        tree_of_four_labels(&path, names);
+        refused_with(&path, &["--verify"], &["named", words]);
+        let outcome = folder.xc("predict --model named --input d/test.txt --names");
+        assert_eq!(outcome.code, 2, "{outcome:?}");
+        std::fs::remove_dir_all(path).unwrap();
+    }
+}
+
+/// Exit code 2 and one line that holds these words.
+#[track_caller]
+fn refused_with(model: &Path, more: &[&str], expected: &[&str]) {
+    let (code, _, stderr) = inspect(model, more);
+    assert_eq!((code, stderr.lines().count()), (2, 1), "{stderr}");
+    expected.iter().for_each(|words| assert!(stderr.contains(words), "{words:?} in {stderr}"));
+}
+
+fn tree_of_four_labels(path: &Path, names: &[&str]) {
     use xc_sparse::chunked::ChunkRows;
     use xc_tree::{ModelInfo, PostProcessor, Topology, TreeModel, TreeParts};
     // Two clusters of two labels each; feature 0 is shared by the siblings of the first.
@@ -119,13 +172,21 @@ fn a_tree_is_shown_level_by_level() {
             vec![chunk(&[(0, 0, 1.0), (0, 1, 2.0), (2, 1, 1.0)]), chunk(&[(1, 0, 1.0)])],
         ],
     };
-    let info = ModelInfo { n_features: 3, n_labels: 4, post: PostProcessor::Noop, normalise_rows: false, beam: 10 };
+    let info = ModelInfo { n_features: 100, n_labels: 4, post: PostProcessor::Noop, normalise_rows: false, beam: 10 };
     let model = TreeModel::from_parts(info, vec![parts], DType::F32).unwrap();
+    let mut writer = ContainerWriter::create(path, xc_tree::KIND).unwrap();
+    model.write(&mut writer).unwrap();
+    if !names.is_empty() {
+        writer.labels(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+#[test]
+fn a_tree_is_shown_level_by_level() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tree.model");
-    let mut writer = ContainerWriter::create(&path, xc_tree::KIND).unwrap();
-    model.write(&mut writer).unwrap();
-    writer.finish().unwrap();
+    tree_of_four_labels(&path, &[]);
 
     for verify in [&["--json"][..], &["--json", "--verify"]] {
         let (code, stdout, stderr) = inspect(&path, verify);

@@ -408,3 +408,20 @@ fn distributions_of_samplers_stand_in_one_picture_above_their_distances() {
         folder.xc(&format!("bench distributions --input {file}.jsonl --output far.svg")).refused(2, &line);
     }
 }
+
+#[test]
+fn sizes_of_a_lost_repetition_may_be_any() {
+    let folder = Folder::new();
+    folder.ok("generate --instances 100 --features 50 --labels 30 --no-text --no-names --output d");
+    folder.ok("train mach --train d/train.txt --repetitions 2 --buckets 8 --network.widths 8 --epochs 1 --model m");
+    let config = folder.read("m/config.json");
+    let mut value = json(&config);
+    for (name, entry) in value["arrays"].as_object_mut().unwrap() {
+        if name.starts_with("r1.") {
+            entry["shape"] = serde_json::json!([u64::MAX]);
+        }
+    }
+    folder.write("m/config.json", value.to_string());
+    let outcome = folder.xc("inspect m");
+    assert!(outcome.code == 2 && outcome.stdout.contains("lost") && !outcome.stderr.contains("defect"), "{outcome:?}");
+}

@@ -87,6 +87,28 @@ fn plain_lines_are_text_and_a_bad_line_ends_the_answers() {
 }
 
 #[test]
+fn a_model_that_is_truncated_while_it_answers_ends_with_a_line() {
+    let folder = Folder::new();
+    // Arrays of many pages: those that were touched when it was opened stay in memory.
+    folder.ok("generate --instances 10 --features 20000 --labels 5000 --no-text --no-names --model m --output d");
+    let mut child = piped(&folder, "predict --model m --input - --trusted");
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut answer = String::new();
+    stdin.write_all(b"1:1\n").unwrap();
+    stdout.read_line(&mut answer).unwrap();
+    for entry in std::fs::read_dir(folder.path("m")).unwrap().map(|e| e.unwrap().path()) {
+        std::fs::File::options().write(true).open(entry).unwrap().set_len(10).unwrap();
+    }
+    // The program may have ended by then.
+    let _ = stdin.write_all("7:1 9:1 300:1 10000:1\n".repeat(100).as_bytes());
+    drop(stdin);
+    let (code, said) = end(child);
+    assert_eq!((code, said.lines().count()), (2, 1), "{said}");
+    assert!(said.starts_with("xc: error: a mapped file was truncated by another program"), "{said}");
+}
+
+#[test]
 fn a_reader_that_goes_away_is_success() {
     let folder = Folder::new();
     folder.ok("generate --instances 4000 --labels 50 --features 500 --words 10 --no-text --output d");

@@ -9,6 +9,7 @@ use crate::output::Output;
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use xc_hash::text::{Featurizer, Weighting};
+use xc_sparse::atomic::parent_of;
 use xc_sparse::dtype::DType;
 use xc_sparse::io::{
     Format, IndexBase, LabelNames, NameColumn, SvmlightBases, UnknownLabels, holds_text, read_label_names, read_text,
@@ -19,7 +20,7 @@ use xc_sparse::{CsrMatrix, LabelRows};
 use xc_train::model::{ConvertError, ImportOptions, foreign_formats, import, read_pipeline, write_pipeline};
 
 /// The kind of a folder that `--save-pipeline` writes.
-const PIPELINE_KIND: &str = "pipeline";
+pub(crate) const PIPELINE_KIND: &str = "pipeline";
 
 /// Convert data or models to another form
 ///
@@ -148,6 +149,11 @@ fn open_pipeline(folder: &Path) -> Result<Fixed, CliError> {
     })
 }
 
+/// Whether the folder serves as --pipeline.
+pub(crate) fn check_pipeline(folder: &Path) -> Result<(), CliError> {
+    open_pipeline(folder).map(drop)
+}
+
 fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Result<(), CliError> {
     if to == Format::Npy {
         return Err(CliError::usage("convert: npy is dense and only a source; npz is expected"));
@@ -157,6 +163,12 @@ fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Res
     }
     if to == Format::Svmlight && args.output_base.is_none() {
         return Err(CliError::usage("convert: svmlight files begin at feature 0 or 1; --output-base is expected"));
+    }
+    if let Some(path) = args.output_labels.as_deref().filter(|path| is_same_file(path, &args.destination)) {
+        return Err(CliError::usage(format_args!(
+            "--output-labels {}: the same file as DST; another one is expected",
+            path.display()
+        )));
     }
     if let Some(folder) = &args.save_pipeline {
         ContainerWriter::check(folder).map_err(|e| model::write_error(&e))?;
@@ -211,6 +223,15 @@ fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Res
     Ok(())
 }
 
+/// Whether two paths name one file, there or not.
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    let resolved = |path: &Path| {
+        let name = || Some(parent_of(path).canonicalize().ok()?.join(path.file_name()?));
+        path.canonicalize().ok().or_else(name)
+    };
+    a == b || resolved(a).is_some_and(|a| resolved(b) == Some(a))
+}
+
 /// From text to text.
 fn convert_text(
     args: &Args,
@@ -243,13 +264,14 @@ fn unwritable(source: &Path, out: &Output, error: &std::io::Error) -> CliError {
 fn write_data(args: &Args, data: &Dataset, to: Format, mut out: Output) -> Result<(), CliError> {
     let features = data.sparse().view();
     let names = data.names.as_deref();
+    let mut labels = None;
     if let Some(path) = &args.output_labels {
         if to != Format::Npz {
             return Err(CliError::usage("convert: only npz keeps labels apart; --output-labels is not expected"));
         }
         let mut file = Output::create(path)?;
         write_npz_to(&mut file, &label_matrix(&data.labels))?;
-        file.commit()?;
+        labels = Some(file);
     } else if to == Format::Npz && data.labels.nnz() > 0 {
         return Err(CliError::usage(
             "convert: npz holds features alone, and SRC has labels; --output-labels is expected",
@@ -270,7 +292,9 @@ fn write_data(args: &Args, data: &Dataset, to: Format, mut out: Output) -> Resul
         }
     };
     outcome.map_err(|e| unwritable(&args.source, &out, &e))?;
-    out.commit()
+    // Once both are written: neither stands there without the other.
+    out.commit()?;
+    labels.map_or(Ok(()), Output::commit)
 }
 
 fn write_npz_to(out: &mut Output, matrix: &CsrMatrix) -> Result<(), CliError> {

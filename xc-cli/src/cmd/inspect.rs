@@ -1,23 +1,26 @@
 //! `xc inspect`: what a model folder holds.
 
+use crate::cmd::convert;
 use crate::context::{Context, format_bytes};
-use crate::error::{CliError, chain};
-use crate::model::open_error;
+use crate::error::{CliError, chain, escaped};
+use crate::model::{dictionary, open_error};
 use crate::output;
 use serde_json::{Value, json};
+use std::error::Error;
 use std::fmt::Write;
-use std::path::PathBuf;
-use xc_sparse::store::{Container, Mismatch, OpenMode};
+use std::path::{Path, PathBuf};
+use xc_sparse::store::{Container, Mismatch, OpenMode, PART_FOLDER};
 use xc_train::Model;
-use xc_train::model::{Cell, OpenModelError, Table, members, open_container, tables};
+use xc_train::model::{Cell, IndexWarning, OpenModelError, Table, members, open_container, tables};
 
 /// Show what a model holds: kind, version, parameters, trees level by level,
 /// repetitions or parts, arrays and their sizes
 ///
 /// Reads the configuration and the headers only, whatever the size of the model.
 /// With --verify every byte is read and compared with the hashes noted when the
-/// model was saved, and the structure of the trees is checked; damage is exit
-/// code 2.
+/// model was saved, those of members and of an index in the model too, and the
+/// model is opened as for an answer. Damage, or a model that `xc predict` would
+/// refuse, is exit code 2.
 ///
 /// Examples:
 ///   xc inspect my.model
@@ -38,21 +41,14 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let container = open_container(&args.model, OpenMode::Map).map_err(|e| open_error(&e))?;
     let found = if args.verify {
         let task = context.task("model verified", 1);
-        let mut found = container.verify().map_err(|e| CliError::usage(chain(&e)))?;
-        for member in members(&container).map_err(|e| open_error(&e))? {
-            found.extend(member.verify().map_err(|e| CliError::usage(chain(&e)))?);
-        }
+        let found = context.on_threads(|| verify(&container)).map_err(|e| open_error(&e))?;
         task.advance(1);
         Some(found)
     } else {
         None
     };
     if found.as_ref().is_some_and(Vec::is_empty) && container.lost().len() == 0 {
-        match context.on_threads(|| Model::open(&args.model)) {
-            // A container of another kind has no structure that is known here.
-            Ok(_) | Err(OpenModelError::Kind { .. }) => {}
-            Err(error) => return Err(open_error(&error)),
-        }
+        context.on_threads(|| check(&args.model, &container))?;
     }
     let tables = match &found {
         // Damaged arrays may not make a model at all; the damage is what is to be said.
@@ -72,6 +68,45 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
             Err(CliError::usage(format_args!("{first}: damaged since it was saved{more}")))
         }
         _ => Ok(()),
+    }
+}
+
+/// What differs from what was saved, in the container and all that stand in it.
+fn verify(container: &Container) -> Result<Vec<Mismatch>, OpenModelError> {
+    let mut found = container.verify()?;
+    if let Some(index) = container.inside(PART_FOLDER, OpenMode::Map)? {
+        found.extend(index.verify()?);
+    }
+    for member in members(container)? {
+        found.extend(verify(&member)?);
+    }
+    Ok(found)
+}
+
+/// Refuses what would be refused, or left out with a warning, where the model or index is used.
+fn check(folder: &Path, container: &Container) -> Result<(), CliError> {
+    let usage = |e: &dyn Error| CliError::usage(chain(e));
+    match container.kind() {
+        // That of labels has no rows of its own.
+        xc_ann::KIND if container.entry("rows").is_none() => {
+            xc_ann::Graph::read(container).map(drop).map_err(|e| usage(&e))
+        }
+        xc_ann::KIND => xc_ann::Index::read(container).map(drop).map_err(|e| usage(&e)),
+        xc_ann::INVERTED_KIND => xc_ann::InvertedIndex::read(container).map(drop).map_err(|e| usage(&e)),
+        convert::PIPELINE_KIND => convert::check_pipeline(folder),
+        _ => match Model::open(folder) {
+            Ok(model) => {
+                dictionary(model.label_names().map_err(|e| open_error(&e))?, folder)?;
+                // An index of older weights is no damage.
+                let is_damage = |warning: &&(dyn Error + Send + Sync + 'static)| {
+                    !matches!(warning.downcast_ref(), Some(IndexWarning::Old { .. }))
+                };
+                model.warnings().find(is_damage).map_or(Ok(()), |warning| Err(usage(warning)))
+            }
+            // Its structure is not known here.
+            Err(OpenModelError::Kind { .. }) => Ok(()),
+            Err(error) => Err(open_error(&error)),
+        },
     }
 }
 
@@ -131,7 +166,7 @@ fn as_text(container: &Container, tables: &[Table], found: Option<&[Mismatch]>) 
     let mut text = String::new();
     let mut line = |name: &str, value: &dyn std::fmt::Display| {
         // Writing to a String does not fail.
-        let _ = writeln!(text, "{name:<10}  {value}");
+        let _ = writeln!(text, "{name:<10}  {}", escaped(&value.to_string()));
     };
     line("model", &container.folder().display());
     line("kind", &format_args!("{} (format version {})", container.kind(), container.format_version()));
@@ -196,11 +231,14 @@ fn flatten(name: &str, value: &Value, out: &mut Vec<(String, String)>) {
 
 fn push_columns<R: AsRef<[String]>>(text: &mut String, rows: &[R], right: impl Fn(usize) -> bool) {
     let n_columns = rows.first().map_or(0, |row| row.as_ref().len());
-    let width = |c: usize| rows.iter().map(|row| row.as_ref()[c].chars().count()).max().unwrap_or(0);
+    // What is longer stands out of its column.
+    const WIDEST: usize = 60;
+    let width = |c: usize| rows.iter().map(|row| row.as_ref()[c].chars().count()).max().unwrap_or(0).min(WIDEST);
     let widths: Vec<usize> = (0..n_columns).map(width).collect();
     for row in rows {
         let mut line = String::new();
         for (c, (cell, &width)) in row.as_ref().iter().zip(&widths).enumerate() {
+            let cell = escaped(cell);
             let _ = if right(c) { write!(line, "  {cell:>width$}") } else { write!(line, "  {cell:<width$}") };
         }
         text.push_str(line.trim_end());

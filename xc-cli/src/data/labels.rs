@@ -57,7 +57,8 @@ fn read_set(
         let Some(id) = id else {
             let (path, line) = (path.display(), at + 1);
             return Err(CliError::usage(format_args!(
-                "{path}: line {line}: got {word:?}, expected {expected} below {n}"
+                "{path}: line {line}: got {:?}, expected {expected} below {n}",
+                shortened(word)
             )));
         };
         ids.push(id);
@@ -70,14 +71,25 @@ fn read_set(
     Ok(ids)
 }
 
-/// One number a line (weights, costs).
-pub(crate) fn read_numbers(path: &Path) -> Result<Vec<f32>, CliError> {
+/// One number a line (weights, costs), finite and as `fits` says; `which` are those.
+pub(crate) fn read_numbers(path: &Path, which: &str, fits: impl Fn(f32) -> bool) -> Result<Vec<f32>, CliError> {
     let parse = |(at, line): (usize, &String)| {
-        line.trim().parse::<f32>().map_err(|_| {
-            CliError::usage(format_args!("{}: line {}: got {line:?}, expected one number", path.display(), at + 1))
+        let number = line.trim().parse::<f32>().ok().filter(|&number| number.is_finite() && fits(number));
+        number.ok_or_else(|| {
+            let (path, at, got) = (path.display(), at + 1, shortened(line));
+            CliError::usage(format_args!("{path}: line {at}: got {got:?}, expected one number {which}"))
         })
     };
     read_lines(path)?.iter().enumerate().map(parse).collect()
+}
+
+/// The beginning of a text that nobody wants to read whole.
+fn shortened(text: &str) -> String {
+    const LONGEST: usize = 40;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -88,6 +100,21 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
         file
+    }
+
+    #[test]
+    fn numbers_that_do_not_fit_are_named_by_file_and_line() {
+        let read = |text: &str| {
+            let file = file(text);
+            let outcome = read_numbers(file.path(), "of 0 or more", |w| w >= 0.0);
+            outcome.map_err(|e| e.line().unwrap().replace(&file.path().display().to_string(), "w"))
+        };
+        assert_eq!(read("1\n0.5\n"), Ok(vec![1.0, 0.5]));
+        for (text, got) in [("1\n-1\n", "-1"), ("0\nNaN\n", "NaN"), ("2\ninf\n", "inf"), ("0\nx\n", "x")] {
+            assert_eq!(read(text).unwrap_err(), format!("w: line 2: got {got:?}, expected one number of 0 or more"));
+        }
+        assert!(read(&"x".repeat(100_000)).unwrap_err().len() < 200);
+        assert!(read_label_set(file(&"7".repeat(100_000)).path(), 3, None).unwrap_err().line().unwrap().len() < 200);
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl OutputFile {
     pub fn commit(self) -> Result<(), WriteFileError> {
         let fail = || failed(&self.name, "write");
         let file = self.writer.into_inner().map_err(|e| fail()(e.into_error()))?;
-        let Some((partial, path)) = self.replace else { return Ok(()) };
+        let Some((mut partial, path)) = self.replace else { return Ok(()) };
         file.sync_all().map_err(fail())?;
         partial.rename_to(&path)
     }

@@ -2,7 +2,7 @@
 
 use super::{Partial, WriteFileError, failed, parent_of, sync_folder, under_way};
 use std::fs::{self, File};
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// A folder that stands under its name when it is complete; see [`atomic`](super).
@@ -26,7 +26,7 @@ impl OutputFolder {
 
     /// Where the folder is until it is committed.
     pub fn path(&self) -> &Path {
-        &self.partial.0
+        &self.partial.path
     }
 
     /// Writes a file of the folder and has it synced; its folder is made where there is none yet.
@@ -52,26 +52,42 @@ impl OutputFolder {
     /// Puts the folder in its place, where nothing or an empty folder stands.
     ///
     /// # Errors
-    /// Something stands there; the system refuses. What stands there is then as it was.
-    pub fn commit(self) -> Result<(), WriteFileError> {
+    /// Something stands there ([`WriteFileError::is_occupied`]); the system refuses. What stands there
+    /// is then as it was.
+    pub fn commit(mut self) -> Result<(), WriteFileError> {
+        self.try_commit()
+    }
+
+    /// The same; where something stands there, another place or [`OutputFolder::commit_over`] may be
+    /// tried.
+    pub(crate) fn try_commit(&mut self) -> Result<(), WriteFileError> {
         sync_tree(self.path())?;
         self.partial.rename_to(&self.destination)
     }
 
     /// Puts the folder in the place of another one, which is removed: in a single step where the
-    /// system can do that (Linux).
+    /// system can do that (Linux). `look` sees what was replaced, which nobody finds any more under its
+    /// old name, before it is removed; what it refuses is put back.
     ///
     /// # Errors
-    /// The system refuses. Unless it cannot exchange folders and refuses twice, what stands there
-    /// is then as it was.
-    pub fn commit_over(self) -> Result<(), WriteFileError> {
+    /// `look` refuses; the system refuses. Unless it cannot exchange folders and refuses twice, what
+    /// stands there is then as it was.
+    pub fn commit_over<E: From<WriteFileError>>(self, look: impl FnOnce(&Path) -> Result<(), E>) -> Result<(), E> {
         sync_tree(self.path())?;
         {
             let _no_sudden_end = under_way();
             exchange(self.path(), &self.destination)?;
+            if let Err(refused) = look(self.path()) {
+                exchange(self.path(), &self.destination)?;
+                return Err(refused);
+            }
         }
         sync_folder(parent_of(&self.destination))?;
-        fs::remove_dir_all(self.path()).map_err(failed(self.path(), "remove what was replaced"))
+        match fs::remove_dir_all(self.path()) {
+            // The next writer took it for a leftover.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            outcome => Ok(outcome.map_err(failed(self.path(), "remove what was replaced"))?),
+        }
     }
 }
 

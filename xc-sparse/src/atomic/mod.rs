@@ -8,8 +8,9 @@
 //! ```
 //!
 //! What is dropped before it is committed is removed. A program that is killed leaves its partial
-//! file or folder, which no later write runs into; a program that ends at once, from a signal
-//! handler's thread, calls [`remove_partial`].
+//! file or folder, which no later write runs into; the next write to the same destination removes it.
+//! (It is locked while it is written, so what another process is writing stays.) A program that ends
+//! at once, from a signal handler's thread, calls [`remove_partial`].
 //!
 //! ```
 //! use std::io::Write as _;
@@ -30,10 +31,12 @@
 
 mod file;
 mod folder;
+mod leftover;
 
 pub use file::{OutputFile, write_file};
 pub use folder::OutputFolder;
 
+use leftover::{Hold, MARK_DIGITS, remove_leftovers};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::hash::{BuildHasher as _, RandomState};
@@ -54,6 +57,14 @@ pub struct WriteFileError {
     pub source: io::Error,
 }
 
+impl WriteFileError {
+    /// Whether it failed because something stands at the destination.
+    pub fn is_occupied(&self) -> bool {
+        use ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotADirectory};
+        matches!(self.source.kind(), AlreadyExists | DirectoryNotEmpty | NotADirectory)
+    }
+}
+
 /// For `map_err`: the system refused to do something at `path`.
 pub(crate) fn failed(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> WriteFileError {
     let path = path.to_owned();
@@ -62,17 +73,26 @@ pub(crate) fn failed(path: &Path, doing: &'static str) -> impl FnOnce(io::Error)
 
 /// The name that a partial file or folder will have; `None` for the names of other entries.
 pub fn name_of_partial(entry: &str) -> Option<&str> {
-    let (name, _) = entry.strip_prefix('.')?.strip_suffix(".partial")?.rsplit_once('.')?;
-    (!name.is_empty()).then_some(name)
+    parts_of_partial(entry).map(|(name, _)| name)
+}
+
+/// The same with what tells writers apart.
+fn parts_of_partial(entry: &str) -> Option<(&str, &str)> {
+    let (name, mark) = entry.strip_prefix('.')?.strip_suffix(".partial")?.rsplit_once('.')?;
+    (!name.is_empty()).then_some((name, mark))
 }
 
 /// Where what will stand at `destination` is written; `mark` tells writers apart.
 pub(crate) fn partial_path(destination: &Path, mark: &str) -> PathBuf {
+    parent_of(destination).join(format!(".{}.{mark}.partial", name_in_partial(destination)))
+}
+
+/// The name of a destination as its partial files have it.
+fn name_in_partial(destination: &Path) -> String {
     // A name may have 255 bytes.
     const MOST_BYTES: usize = 200;
     let name = destination.file_name().unwrap_or_default().to_string_lossy();
-    let name = &name[..name.floor_char_boundary(MOST_BYTES)];
-    parent_of(destination).join(format!(".{name}.{mark}.partial"))
+    name[..name.floor_char_boundary(MOST_BYTES)].to_owned()
 }
 
 /// The folder that a path stands in: `.` for a name alone.
@@ -102,35 +122,47 @@ fn remove(path: &Path) {
 
 /// A partial file or folder, which is removed when it is dropped.
 #[derive(Debug)]
-struct Partial(PathBuf);
+struct Partial {
+    /// Empty once it was renamed.
+    path: PathBuf,
+    /// Until it is dropped, other processes leave it alone.
+    _hold: Hold,
+}
 
 impl Partial {
-    /// Has `make` make something new beside `destination`.
+    /// Has `make` make something new beside `destination`, where what killed writers left is removed.
     fn beside<T>(destination: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(Self, T)> {
+        remove_leftovers(destination);
         // Random names: what another process left has the same one too seldom to fail this often.
         let mut tries = 0..100;
         loop {
-            let mark = format!("{:08x}", RandomState::new().hash_one(0u8) as u32);
+            let mark = format!("{:0MARK_DIGITS$x}", RandomState::new().hash_one(0u8) as u32);
             let path = partial_path(destination, &mark);
             let mut paths = under_way();
             match make(&path) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists && tries.next().is_some() => {}
                 made => {
                     let made = made?;
+                    let Some(hold) = Hold::take(&path) else {
+                        if tries.next().is_some() {
+                            continue;
+                        }
+                        return Err(ErrorKind::AlreadyExists.into());
+                    };
                     paths.insert(path.clone());
-                    return Ok((Self(path), made));
+                    return Ok((Self { path, _hold: hold }, made));
                 }
             }
         }
     }
 
     /// Puts it at `destination`, over a file or an empty folder that stands there.
-    fn rename_to(mut self, destination: &Path) -> Result<(), WriteFileError> {
+    fn rename_to(&mut self, destination: &Path) -> Result<(), WriteFileError> {
         {
             let mut paths = under_way();
-            fs::rename(&self.0, destination).map_err(failed(destination, "rename what was written to it"))?;
-            paths.remove(&self.0);
-            self.0 = PathBuf::new();
+            fs::rename(&self.path, destination).map_err(failed(destination, "rename what was written to it"))?;
+            paths.remove(&self.path);
+            self.path = PathBuf::new();
         }
         sync_folder(parent_of(destination))
     }
@@ -138,9 +170,9 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        if !self.0.as_os_str().is_empty() {
-            remove(&self.0);
-            under_way().remove(&self.0);
+        if !self.path.as_os_str().is_empty() {
+            remove(&self.path);
+            under_way().remove(&self.path);
         }
     }
 }

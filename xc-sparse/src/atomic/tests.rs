@@ -61,6 +61,27 @@ fn what_killed_writers_left_is_in_nobodys_way() {
     assert_eq!(names(folder.path()).iter().filter(|name| name_of_partial(name) == Some("out")).count(), 2);
 }
 
+#[cfg(unix)]
+#[test]
+fn what_killed_writers_left_is_removed_by_the_next_one_and_nothing_else_is() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name);
+    let under_way = OutputFile::create(&path("out")).unwrap();
+    fs::write(path(".out.0123abcd.partial"), "half").unwrap();
+    fs::create_dir_all(path(".out.ffffffff.partial/member-0")).unwrap();
+    let kept =
+        [".out.0123ABCD.partial", ".out.removed.partial", ".other.0123abcd.partial", ".out.0123abcd", "out.txt"];
+    kept.iter().for_each(|name| fs::write(path(name), "mine").unwrap());
+    write_file(&path("out"), |out| out.write_all(b"x")).unwrap();
+    let mut left = names(place.path());
+    left.retain(|name| !kept.contains(&name.as_str()) && name != "out");
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert_eq!(name_of_partial(&left[0]), Some("out"));
+    assert_eq!(names(place.path()).len(), kept.len() + 2);
+    drop(under_way);
+    assert_eq!(names(place.path()).len(), kept.len() + 1);
+}
+
 #[test]
 fn a_missing_parent_and_a_folder_are_refused_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();
@@ -86,7 +107,13 @@ fn a_folder_that_failed_leaves_the_older_one_and_one_that_did_not_replaces_it() 
     drop(failed);
     assert!(write("second").commit().is_err(), "a filled folder stands there");
     assert_eq!(fs::read_to_string(path.join("a")).unwrap(), "first");
-    write("third").commit_over().unwrap();
+    let refused = write("third").commit_over(|old| {
+        assert_eq!(fs::read_to_string(old.join("a")).unwrap(), "first");
+        Err(WriteFileError { path: old.to_owned(), doing: "replace", source: ErrorKind::DirectoryNotEmpty.into() })
+    });
+    assert!(refused.is_err_and(|error| error.doing == "replace"));
+    assert_eq!((fs::read_to_string(path.join("a")).unwrap(), names(place.path())), ("first".into(), vec!["export".into()]));
+    write("third").commit_over(|_| Ok::<_, WriteFileError>(())).unwrap();
     assert_eq!(fs::read_to_string(path.join("a")).unwrap(), "third");
     assert_eq!(names(place.path()), ["export"]);
     assert!(under_way().iter().all(|partial| !partial.starts_with(place.path())), "none is remembered");

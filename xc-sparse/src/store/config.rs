@@ -15,7 +15,8 @@ pub const FORMAT_VERSION: u64 = 1;
 pub(super) const FORMAT: &str = "xc-model";
 pub(super) const CONFIG_FILE: &str = "config.json";
 pub(super) const LABELS_FILE: &str = "labels.txt";
-const CONFIG_LIMIT: u64 = 100_000_000;
+/// Bytes of `config.json`, at most: parsed, it takes some thirty times its size in memory.
+const CONFIG_LIMIT: u64 = 32_000_000;
 /// Bytes of `labels.txt`, at most.
 pub(super) const LABELS_LIMIT: u64 = 1 << 34;
 const HASH_FIELD: &str = "xxh3";

@@ -69,7 +69,7 @@ pub(super) struct OpenFile {
 /// the size (with [`OpenMode::Map`]). The content is checked by [`Container::verify`]; whether the
 /// arrays make sense together is the business of each model kind.
 pub struct Container {
-    folder: PathBuf,
+    folder: Arc<OpenFolder>,
     pub(super) config: Config,
     pub(super) config_hash: ConfigHash,
     pub(super) files: Vec<OpenFile>,
@@ -79,6 +79,9 @@ pub struct Container {
     /// `labels.txt`, when labels have names.
     labels: Option<File>,
 }
+
+/// A container, and what is wrong with the files that are not in it.
+type Sound = (Container, BTreeMap<String, OpenError>);
 
 /// How often opening begins again because the model was replaced meanwhile.
 const TRIES: usize = 1000;
@@ -102,17 +105,21 @@ impl Container {
     /// As [`Container::open`], of the configuration.
     pub fn open_parts(folder: &Path, mode: OpenMode) -> Result<Self, OpenError> {
         let (container, lost) = Self::open_sound(folder, mode)?;
-        Ok(Self { lost: lost.into_iter().map(|(file, error)| (file, Arc::new(error))).collect(), ..container })
+        Ok(container.with_lost(lost))
     }
 
     /// Opens what is sound, and gives what is wrong with the other files. The folder is opened
     /// once, and everything in it through that handle: a model that is put in its place meanwhile
     /// is not mixed with it. What fails because the folder was removed after that is tried again
     /// with the new one.
-    fn open_sound(path: &Path, mode: OpenMode) -> Result<(Self, BTreeMap<String, OpenError>), OpenError> {
+    fn open_sound(path: &Path, mode: OpenMode) -> Result<Sound, OpenError> {
+        Self::open_again(|| open_folder(path), mode)
+    }
+
+    fn open_again(open: impl Fn() -> Result<OpenFolder, OpenError>, mode: OpenMode) -> Result<Sound, OpenError> {
         let mut tries = 0..TRIES;
         loop {
-            let folder = open_folder(path)?;
+            let folder = Arc::new(open()?);
             let outcome = Self::open_once(&folder, mode);
             let is_whole = outcome.as_ref().is_ok_and(|(_, lost)| lost.is_empty());
             if is_whole || !folder.was_replaced() || tries.next().is_none() {
@@ -121,7 +128,52 @@ impl Container {
         }
     }
 
-    fn open_once(folder: &OpenFolder, mode: OpenMode) -> Result<(Self, BTreeMap<String, OpenError>), OpenError> {
+    /// Opens a model that stands in the folder of this one, under this name: in the folder that was
+    /// opened, whatever stands in its place by now. `None` where there is no such folder.
+    ///
+    /// # Errors
+    /// As [`Container::open`]; there is no such folder, and that of this model was replaced, so that
+    /// there may have been one.
+    pub fn inside(&self, name: &str, mode: OpenMode) -> Result<Option<Self>, OpenError> {
+        let Some((container, lost)) = self.open_inside(name, mode)? else { return Ok(None) };
+        lost.into_values().next().map_or(Ok(Some(container)), Err)
+    }
+
+    /// As [`Container::inside`], as far as it is sound: see [`Container::open_parts`].
+    ///
+    /// # Errors
+    /// As [`Container::inside`], of the configuration.
+    pub fn inside_parts(&self, name: &str, mode: OpenMode) -> Result<Option<Self>, OpenError> {
+        let opened = self.open_inside(name, mode)?;
+        Ok(opened.map(|(container, lost)| container.with_lost(lost)))
+    }
+
+    fn open_inside(&self, name: &str, mode: OpenMode) -> Result<Option<Sound>, OpenError> {
+        let path = self.folder().join(name);
+        let io = |source| OpenError::Io { path: path.clone(), source };
+        let open = || self.folder.inside(name).map_err(io);
+        match Self::open_again(open, mode) {
+            Err(OpenError::Io { path: at, source })
+                if at == path && source.kind() == std::io::ErrorKind::NotFound && !self.replacement()() =>
+            {
+                Ok(None)
+            }
+            opened => opened.map(Some),
+        }
+    }
+
+    /// A question that may be asked at any time: does something else stand in the place of the folder
+    /// by now, or of one that it stands in? What had not been opened may be missing then.
+    pub fn replacement(&self) -> impl Fn() -> bool + Send + Sync + use<> {
+        let folder = Arc::clone(&self.folder);
+        move || folder.was_replaced() || folder.is_of_replaced()
+    }
+
+    fn with_lost(self, lost: BTreeMap<String, OpenError>) -> Self {
+        Self { lost: lost.into_iter().map(|(file, error)| (file, Arc::new(error))).collect(), ..self }
+    }
+
+    fn open_once(folder: &Arc<OpenFolder>, mode: OpenMode) -> Result<Sound, OpenError> {
         let (config, config_hash) = Config::read_in(folder)?;
         let mut by_file: BTreeMap<&str, Vec<(&String, &ArrayEntry)>> = BTreeMap::new();
         for (name, entry) in &config.arrays {
@@ -145,8 +197,8 @@ impl Container {
         }
         let labels = config.labels.as_ref().map(|_| folder.file(LABELS_FILE)).transpose();
         let labels = labels.map_err(|source| OpenError::Io { path: folder.path.join(LABELS_FILE), source })?;
-        let path = folder.path.clone();
-        Ok((Self { folder: path, config, config_hash, files, places, lost: BTreeMap::new(), labels }, lost))
+        let folder = Arc::clone(folder);
+        Ok((Self { folder, config, config_hash, files, places, lost: BTreeMap::new(), labels }, lost))
     }
 
     /// What is wrong with the array files that [`Container::open_parts`] left out, by name.
@@ -156,7 +208,7 @@ impl Container {
 
     /// The folder.
     pub fn folder(&self) -> &Path {
-        &self.folder
+        &self.folder.path
     }
 
     /// Which crate's model this is.
@@ -170,7 +222,7 @@ impl Container {
             return Ok(());
         }
         let got = self.config.kind.clone();
-        Err(OpenError::Kind { path: self.folder.clone(), got, expected: expected.to_owned() })
+        Err(OpenError::Kind { path: self.folder().to_owned(), got, expected: expected.to_owned() })
     }
 
     /// Format version of the folder.
@@ -197,7 +249,7 @@ impl Container {
     pub fn parameter<T: DeserializeOwned>(&self, key: &str) -> Result<T, OpenError> {
         let value = self.config.parameters.get(key).unwrap_or(&Value::Null);
         T::deserialize(value).map_err(|source| OpenError::Parameter {
-            path: self.folder.join(super::config::CONFIG_FILE),
+            path: self.folder().join(super::config::CONFIG_FILE),
             key: key.to_owned(),
             source,
         })
@@ -290,7 +342,7 @@ impl Container {
             let name = name.to_owned();
             return Err(match entry.and_then(|entry| self.lost.get(&entry.file)) {
                 Some(source) => OpenError::Lost { name, source: Arc::clone(source) },
-                None => OpenError::MissingArray { path: self.folder.clone(), name },
+                None => OpenError::MissingArray { path: self.folder().to_owned(), name },
             });
         };
         let file = &self.files[place.file];
@@ -307,7 +359,7 @@ impl Container {
             return Ok(());
         }
         Err(OpenError::Shape {
-            path: self.folder.join(&entry.file),
+            path: self.folder().join(&entry.file),
             name: name.to_owned(),
             got: entry.shape.clone(),
             expected: shape.to_vec(),
@@ -318,7 +370,7 @@ impl Container {
     /// call; it is that of the model that was opened, whatever stands in its place by now.
     pub fn labels(&self) -> Result<Option<Vec<String>>, OpenError> {
         let Some(entry) = &self.config.labels else { return Ok(None) };
-        let path = self.folder.join(LABELS_FILE);
+        let path = self.folder().join(LABELS_FILE);
         let bytes = self.label_bytes()?;
         let text = match std::str::from_utf8(&bytes) {
             Ok(text) => text,
@@ -337,7 +389,7 @@ impl Container {
     /// The content of `labels.txt`; nothing when there is none.
     pub(super) fn label_bytes(&self) -> Result<Vec<u8>, OpenError> {
         let Some(file) = &self.labels else { return Ok(Vec::new()) };
-        read_all(file, &self.folder.join(LABELS_FILE), "label names", LABELS_LIMIT)
+        read_all(file, &self.folder().join(LABELS_FILE), "label names", LABELS_LIMIT)
     }
 
     /// Tells the system how the arrays will be used. Does nothing for files that were read, or
@@ -366,7 +418,7 @@ impl Container {
 
 impl std::fmt::Debug for Container {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Container").field("folder", &self.folder).field("config", &self.config).finish_non_exhaustive()
+        f.debug_struct("Container").field("folder", &self.folder()).field("config", &self.config).finish_non_exhaustive()
     }
 }
 

@@ -14,8 +14,8 @@ pub(super) const PAD_PREFIX: &str = "_pad.";
 pub(super) const SHARED_RESERVE: usize = 16 * 1024;
 /// The same for the file of a streamed array.
 pub(super) const STREAM_RESERVE: usize = 512;
-/// What other readers of safetensors accept.
-pub(super) const HEADER_LIMIT: u64 = 100_000_000;
+/// Bytes of a header, at most: parsed, it takes some thirty times its size in memory.
+pub(super) const HEADER_LIMIT: u64 = 32_000_000;
 /// Longest array name; with [`MAX_RANK`] it keeps one entry within [`STREAM_RESERVE`].
 pub(super) const MAX_NAME_BYTES: usize = 128;
 /// Most dimensions of an array.

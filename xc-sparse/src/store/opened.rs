@@ -5,6 +5,7 @@ use super::OpenError;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A folder behind a handle, which stays with it when its path names another one.
 #[derive(Debug)]
@@ -12,6 +13,8 @@ pub(super) struct OpenFolder {
     pub(super) path: PathBuf,
     #[cfg(unix)]
     handle: File,
+    /// The folder that this one was opened in, with its name there.
+    parent: Option<(Arc<Self>, String)>,
 }
 
 #[cfg(unix)]
@@ -21,7 +24,15 @@ impl OpenFolder {
         use rustix::fs::{Mode, OFlags};
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-        Ok(Self { path: path.to_owned(), handle })
+        Ok(Self { path: path.to_owned(), handle, parent: None })
+    }
+
+    /// Opens a folder in this one.
+    pub(super) fn inside(self: &Arc<Self>, name: &str) -> io::Result<Self> {
+        use rustix::fs::{Mode, OFlags};
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let handle = File::from(rustix::fs::openat(&self.handle, name, flags, Mode::empty())?);
+        Ok(Self { path: self.path.join(name), handle, parent: Some((Arc::clone(self), name.to_owned())) })
     }
 
     fn open_file(&self, name: &str) -> io::Result<File> {
@@ -31,11 +42,15 @@ impl OpenFolder {
         Ok(File::from(rustix::fs::openat(&self.handle, name, flags, Mode::empty())?))
     }
 
-    /// Whether the path names another folder now, or none.
+    /// Whether the path names another folder now, or none; of a folder in another, its name there.
     pub(super) fn was_replaced(&self) -> bool {
-        use std::os::unix::fs::MetadataExt as _;
-        let (own, named) = (self.handle.metadata(), std::fs::metadata(&self.path));
-        !own.is_ok_and(|own| named.is_ok_and(|named| (own.dev(), own.ino()) == (named.dev(), named.ino())))
+        use rustix::fs::{AtFlags, fstat, stat, statat};
+        let named = match &self.parent {
+            Some((parent, name)) => statat(&parent.handle, name.as_str(), AtFlags::empty()),
+            None => stat(&self.path),
+        };
+        let own = fstat(&self.handle);
+        !own.is_ok_and(|own| named.is_ok_and(|named| (own.st_dev, own.st_ino) == (named.st_dev, named.st_ino)))
     }
 }
 
@@ -46,7 +61,13 @@ impl OpenFolder {
         if !std::fs::metadata(path)?.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
-        Ok(Self { path: path.to_owned() })
+        Ok(Self { path: path.to_owned(), parent: None })
+    }
+
+    /// Opens a folder in this one.
+    pub(super) fn inside(self: &Arc<Self>, name: &str) -> io::Result<Self> {
+        let opened = Self::open(&self.path.join(name))?;
+        Ok(Self { parent: Some((Arc::clone(self), name.to_owned())), ..opened })
     }
 
     fn open_file(&self, name: &str) -> io::Result<File> {
@@ -61,6 +82,12 @@ impl OpenFolder {
 }
 
 impl OpenFolder {
+    /// Whether a folder that this one was opened in was replaced: then this one may be gone soon, or
+    /// has lost files already.
+    pub(super) fn is_of_replaced(&self) -> bool {
+        self.parent.as_ref().is_some_and(|(parent, _)| parent.was_replaced() || parent.is_of_replaced())
+    }
+
     /// Opens a regular file in the folder. Pipes and devices have no end, or keep their reader
     /// waiting.
     pub(super) fn file(&self, name: &str) -> io::Result<File> {
@@ -105,5 +132,69 @@ impl Read for ReadAt<'_> {
         let n = std::os::windows::fs::FileExt::seek_read(self.file, into, self.at)?;
         self.at += n as u64;
         Ok(n)
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use crate::store::{Container, ContainerWriter, OpenMode, PART_FOLDER};
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::path::Path;
+
+    fn save(path: &Path, value: u32) {
+        let mut writer = ContainerWriter::create(path, "tree").unwrap();
+        writer.add_slice("a", &[value]).unwrap();
+        writer.finish().unwrap();
+    }
+
+    fn value(container: &Container) -> u32 {
+        container.array::<u32>("a").unwrap()[0]
+    }
+
+    #[test]
+    fn what_stands_in_a_model_is_opened_in_the_folder_that_was_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let [model, other] = ["model", "other"].map(|name| folder.path().join(name));
+        for (path, value) in [(&model, 1), (&other, 2)] {
+            save(path, value);
+            save(&path.join(PART_FOLDER), 10 * value);
+        }
+        let container = Container::open(&model, OpenMode::Map).unwrap();
+        let was_replaced = container.replacement();
+        assert!(container.inside("absent", OpenMode::Map).unwrap().is_none() && !was_replaced());
+        fs::rename(&model, folder.path().join("aside")).unwrap();
+        fs::rename(&other, &model).unwrap();
+        assert!(was_replaced());
+        let inside = container.inside(PART_FOLDER, OpenMode::Map).unwrap().unwrap();
+        assert_eq!((value(&container), value(&inside)), (1, 10));
+        assert!(inside.replacement()(), "that of the folder that it stands in");
+        assert_eq!(value(&container.inside_parts(PART_FOLDER, OpenMode::Read).unwrap().unwrap()), 10);
+        // Whether there was one cannot be known any more.
+        fs::remove_dir_all(folder.path().join("aside/index")).unwrap();
+        assert!(container.inside(PART_FOLDER, OpenMode::Map).is_err());
+    }
+
+    #[test]
+    fn a_model_that_replaces_another_has_its_permissions() {
+        let folder = tempfile::tempdir().unwrap();
+        let model = folder.path().join("model");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        save(&model, 1);
+        save(&model.join(PART_FOLDER), 2);
+        set(&model, 0o700);
+        set(&model.join(PART_FOLDER), 0o710);
+        set(&model.join("config.json"), 0o600);
+        set(&model.join("model.safetensors"), 0o640);
+        let mut writer = ContainerWriter::create(&model, "tree").unwrap();
+        let building = fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().path()).find(|path| *path != model);
+        assert_eq!(mode(&building.unwrap()), 0o700, "while it is written");
+        writer.add_slice("a", &[3u32]).unwrap();
+        writer.stream("b", crate::dtype::DType::F32).unwrap().finish().unwrap();
+        writer.finish().unwrap();
+        let of = ["", "index", "config.json", "model.safetensors", "model-b.safetensors"];
+        assert_eq!(of.map(|name| mode(&model.join(name))), [0o700, 0o710, 0o600, 0o640, 0o600]);
+        assert_eq!(value(&Container::open(&model, OpenMode::Map).unwrap()), 3);
     }
 }

@@ -51,7 +51,39 @@ fn link_files(from: &Path, to: &Path) -> io::Result<()> {
             std::fs::hard_link(&from, &to).or_else(|_| copy(&from, &to))?;
         }
     }
-    Ok(())
+    std::fs::set_permissions(to, std::fs::metadata(from)?.permissions())
+}
+
+/// Gives the files of a folder that is being built the permissions of those that they replace: each
+/// those of its namesake, a further one those of the configuration.
+pub(super) fn keep_permissions(of: &Path, building: &Path) -> io::Result<()> {
+    let others = std::fs::metadata(of.join(CONFIG_FILE))?.permissions();
+    for entry in std::fs::read_dir(building)? {
+        let path = entry?.path();
+        if path.is_file() {
+            let namesake = path.file_name().map(|name| std::fs::metadata(of.join(name)));
+            let permissions = namesake.and_then(Result::ok).map_or(others.clone(), |found| found.permissions());
+            std::fs::set_permissions(path, permissions)?;
+        }
+    }
+    keep_folder_permissions(of, building, false)
+}
+
+/// Gives the folder that is being built the permissions of the one that it replaces; while it is
+/// `open` its files can be written.
+pub(super) fn keep_folder_permissions(of: &Path, building: &Path, open: bool) -> io::Result<()> {
+    let permissions = std::fs::metadata(of)?.permissions();
+    #[cfg(unix)]
+    let permissions = {
+        use std::os::unix::fs::PermissionsExt as _;
+        let of_owner = if open { 0o700 } else { 0 };
+        std::fs::Permissions::from_mode(permissions.mode() | of_owner)
+    };
+    #[cfg(not(unix))]
+    if open {
+        return Ok(());
+    }
+    std::fs::set_permissions(building, permissions)
 }
 
 fn copy(from: &Path, to: &Path) -> io::Result<()> {

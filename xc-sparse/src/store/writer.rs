@@ -39,7 +39,8 @@ impl<'a> ArrayRef<'a> {
 /// The bytes written depend on what is added and on the order of the calls to
 /// [`ContainerWriter::add`], on nothing else: not on time, threads or paths. Dropping the writer
 /// before [`ContainerWriter::finish`] removes what was built; a program that is killed leaves a
-/// folder `.NAME.*.partial` beside the destination, never a half model in it.
+/// folder `.NAME.*.partial` beside the destination, never a half model in it, and the next writer
+/// removes it. A model that replaces another has its permissions.
 ///
 /// # Cost
 /// One pass over each array: hash (xxh3) and write; memory for the headers only.
@@ -76,9 +77,15 @@ impl ContainerWriter {
     /// As [`ContainerWriter::check`]; no permission to write there.
     pub fn create(destination: &Path, kind: &str) -> Result<Self, WriteError> {
         let destination = replace::resolve(destination)?;
-        replace::inspect(&destination)?;
+        let standing = replace::inspect(&destination)?;
+        let building = OutputFolder::create(&destination)?;
+        if standing == replace::Standing::Model {
+            // What others may not read they may not read while it is written either.
+            let path = building.path();
+            replace::keep_folder_permissions(&destination, path, true).map_err(failed(path, "set its permissions"))?;
+        }
         Ok(Self {
-            building: OutputFolder::create(&destination)?,
+            building,
             destination,
             config: Config::new(kind),
             registry: Arc::default(),
@@ -225,13 +232,29 @@ impl ContainerWriter {
             self.config.arrays.insert(name.clone(), entry.clone());
         }
         self.building.file(CONFIG_FILE, |file| file.write_all(&self.config.to_bytes()?))?;
+        // Another process may put a model there between a look and the rename.
+        if replace::inspect(&self.destination)? == replace::Standing::Nothing {
+            match self.building.try_commit() {
+                Err(error) if error.is_occupied() => {}
+                outcome => return Ok(outcome?),
+            }
+        }
         match replace::inspect(&self.destination)? {
             replace::Standing::Model => {
                 let of_one_kind = Config::read(&self.destination).is_ok_and(|(old, _)| old.kind == self.config.kind);
                 if of_one_kind {
                     replace::keep_part(&self.destination, self.building.path());
                 }
-                self.building.commit_over()?;
+                let path = self.building.path();
+                replace::keep_permissions(&self.destination, path).map_err(failed(path, "set its permissions"))?;
+                // A file that was put there since then is not removed.
+                let destination = &self.destination;
+                self.building.commit_over(|old| {
+                    replace::inspect(old).map(drop).map_err(|error| match error {
+                        WriteError::Occupied { why, .. } => WriteError::Occupied { path: destination.clone(), why },
+                        error => error,
+                    })
+                })?;
             }
             replace::Standing::Nothing => self.building.commit()?,
         }

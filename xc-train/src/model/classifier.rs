@@ -29,7 +29,7 @@ fn open(container: Container, options: &OpenOptions, check: Check) -> Result<Ope
         InputKind::Sparse => query::InputKind::Sparse,
     };
     let shape = Shape { takes, ..Shape::new::<PredictScratch>(model.n_features(), model.n_labels()) };
-    let warning = take_index(&mut model, &container, options);
+    let warning = take_index(&mut model, &container, options)?;
     let warnings = warning.into_iter().map(|warning| Box::new(warning) as _).collect();
     Ok(Opened { system: Box::new(model), shape, container, warnings })
 }
@@ -51,7 +51,7 @@ fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
             parts.push((part, 0, 0));
             parts.len() - 1
         });
-        parts[at].1 += entry.shape.iter().product::<usize>() as u64;
+        parts[at].1 += entry.n_elements().unwrap_or(0) as u64;
         parts[at].2 += entry.n_bytes().unwrap_or(0) as u64;
     }
     let row = |(part, numbers, bytes)| vec![Cell::Text(part), Cell::Count(numbers), Cell::Bytes(bytes)];

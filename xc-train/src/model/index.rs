@@ -4,11 +4,12 @@ use super::query::{InputKind, Queries};
 use super::{BatchError, Model, OpenOptions, UseIndex};
 use crate::Features;
 use crate::classifier::{Classifier, LabelIndex, LabelIndexError};
+use std::io::ErrorKind;
 use std::path::Path;
 use thiserror::Error;
 use xc_ann::{BuildParams, Observer, Refresh, Refreshed};
 use xc_sparse::Rows;
-use xc_sparse::store::{Container, ContainerWriter, OpenMode, PART_FOLDER, WriteError};
+use xc_sparse::store::{Container, ContainerWriter, OpenError, OpenMode, PART_FOLDER, WriteError};
 
 /// Why a model has no index of its labels.
 #[derive(Debug, Error)]
@@ -74,24 +75,25 @@ fn steps_of(container: &Container) -> Option<i64> {
 }
 
 /// Gives the classifier the index of its folder, if there is one that may answer; says why not.
+///
+/// # Errors
+/// The folder was replaced before its index was opened.
 pub(super) fn take_index(
     classifier: &mut Classifier,
     container: &Container,
     options: &OpenOptions,
-) -> Option<IndexWarning> {
-    let path = container.folder().join(PART_FOLDER);
+) -> Result<Option<IndexWarning>, OpenError> {
     let most = match options.index {
-        UseIndex::Never => return None,
+        UseIndex::Never => return Ok(None),
         UseIndex::Fresh => None,
         UseIndex::UpTo(steps) => Some(steps),
     };
-    if !path.is_dir() {
-        return None;
-    }
-    let folder = path.display().to_string();
-    let unusable = |source| Some(IndexWarning::Unusable { folder: folder.clone(), source });
-    let of_index = match Container::open(&path, options.mode) {
-        Ok(of_index) => of_index,
+    let folder = container.folder().join(PART_FOLDER).display().to_string();
+    let unusable = |source| Ok(Some(IndexWarning::Unusable { folder: folder.clone(), source }));
+    let of_index = match container.inside(PART_FOLDER, options.mode) {
+        Ok(Some(of_index)) => of_index,
+        Ok(None) => return Ok(None),
+        Err(error) if container.replacement()() => return Err(error),
         Err(error) => return unusable(error.into()),
     };
     // Another model's index, or one of vectors, is not made younger by training on.
@@ -103,10 +105,10 @@ pub(super) fn take_index(
     let is_young =
         || most.zip(steps).is_some_and(|(most, steps)| u64::try_from(steps).is_ok_and(|steps| steps <= most));
     if !is_fresh && !is_young() {
-        return Some(IndexWarning::Old { folder, steps });
+        return Ok(Some(IndexWarning::Old { folder, steps }));
     }
     let taken = LabelIndex::of(&of_index).and_then(|index| classifier.set_index(Some(index)));
-    taken.err().and_then(unusable)
+    taken.err().map_or(Ok(None), unusable)
 }
 
 impl Model {
@@ -168,7 +170,10 @@ impl Model {
         observer: &dyn Observer,
     ) -> Result<(LabelIndex, Option<Refreshed>), IndexError> {
         let classifier = self.classifier()?;
-        let opened = Container::open(&self.container.folder().join(PART_FOLDER), OpenMode::Read);
+        let opened = self.container.inside(PART_FOLDER, OpenMode::Read).and_then(|opened| {
+            let (path, source) = (self.container.folder().join(PART_FOLDER), ErrorKind::NotFound.into());
+            opened.ok_or(OpenError::Io { path, source })
+        });
         let mut index = LabelIndex::of(&opened.map_err(LabelIndexError::from)?)?;
         let refresh =
             |features: Option<Features<'_>>| Ok(classifier.refresh_index(&mut index, features, policy, observer)?);

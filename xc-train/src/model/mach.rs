@@ -41,8 +41,9 @@ fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
         let prefix = array_prefix(number);
         let (mut parameters, mut bytes, mut whole) = (0, 0, true);
         for (name, entry) in container.arrays().filter(|(name, _)| name.starts_with(&prefix)) {
-            parameters += entry.shape.iter().product::<usize>() as u64;
-            bytes += entry.n_bytes().unwrap_or(0) as u64;
+            // What is said of a file that is lost may be anything.
+            parameters = u64::saturating_add(parameters, entry.n_elements().unwrap_or(0) as u64);
+            bytes = u64::saturating_add(bytes, entry.n_bytes().unwrap_or(0) as u64);
             whole &= container.array::<f32>(name).is_ok();
         }
         let file = if whole && bytes > 0 { "whole" } else { "lost" };

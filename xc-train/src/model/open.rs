@@ -4,6 +4,7 @@ use super::system::{Check, Kind, Opened, Table};
 use super::{Model, StoredPipelineError, kinds, read_pipeline};
 use rayon::{ThreadPoolBuildError, ThreadPoolBuilder};
 use std::error::Error;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
@@ -88,6 +89,16 @@ pub enum OpenModelError {
         /// Features of the model.
         expected: usize,
     },
+    /// Names of other labels than those of the model.
+    #[error("{}: {got} label names, the model has {expected} labels", path.display())]
+    LabelNames {
+        /// The folder.
+        path: PathBuf,
+        /// Names that there are.
+        got: usize,
+        /// Labels of the model.
+        expected: usize,
+    },
     /// No threads to check the arrays with.
     #[error("cannot start threads")]
     Threads(#[from] ThreadPoolBuildError),
@@ -99,6 +110,9 @@ impl OpenModelError {
         Self::System(Box::new(error))
     }
 }
+
+/// How often opening begins again because the model was replaced meanwhile.
+const TRIES: usize = 1000;
 
 /// Numbers of open models.
 static GENERATION: AtomicU64 = AtomicU64::new(1);
@@ -124,9 +138,22 @@ impl Model {
         Self::open_checked(folder.as_ref(), options, Check::Structure)
     }
 
-    pub(super) fn open_checked(folder: &Path, options: &OpenOptions, check: Check) -> Result<Self, OpenModelError> {
-        let container = open_container(folder, options.mode)?;
+    fn open_checked(folder: &Path, options: &OpenOptions, check: Check) -> Result<Self, OpenModelError> {
+        let mut tries = 0..TRIES;
+        loop {
+            let container = open_container(folder, options.mode)?;
+            let was_replaced = container.replacement();
+            match Self::of(container, options, check) {
+                Err(_) if was_replaced() && tries.next().is_some() => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// The model of a container that is open.
+    pub(super) fn of(container: Container, options: &OpenOptions, check: Check) -> Result<Self, OpenModelError> {
         let kind = kind_of(&container)?;
+        let folder = &container.folder().to_owned();
         if options.repetitions.is_some() && !kind.answers_in_part {
             return Err(OpenModelError::NoRepetitions { path: folder.to_owned(), kind: kind.name });
         }
@@ -141,6 +168,9 @@ impl Model {
         {
             let (got, expected) = (maker.n_features(), shape.n_features);
             return Err(OpenModelError::PipelineWidth { path: folder.to_owned(), got, expected });
+        }
+        if let Some(got) = container.n_label_names().filter(|&got| got != shape.n_labels) {
+            return Err(OpenModelError::LabelNames { path: folder.to_owned(), got, expected: shape.n_labels });
         }
         let generation = GENERATION.fetch_add(1, Ordering::Relaxed);
         Ok(Self { kind, system, shape, maker, container, warnings, generation })
@@ -179,12 +209,24 @@ pub fn open_container(folder: &Path, mode: OpenMode) -> Result<Container, OpenMo
         Ok(_) => {}
     }
     let container = Container::open_parts(folder, mode)?;
+    // The same once more, for the error of the first file that is lost.
+    if lacks(&container) { Ok(Container::open(folder, mode)?) } else { Ok(container) }
+}
+
+/// Opens the model that stands in the folder of another, as [`open_container`] does.
+///
+/// # Errors
+/// As [`open_container`].
+pub(super) fn open_inside(outer: &Container, name: &str, mode: OpenMode) -> Result<Container, OpenModelError> {
+    let absent = || OpenModelError::Absent { path: outer.folder().join(name), source: ErrorKind::NotFound.into() };
+    let container = outer.inside_parts(name, mode)?.ok_or_else(absent)?;
+    if lacks(&container) { outer.inside(name, mode)?.ok_or_else(absent) } else { Ok(container) }
+}
+
+/// Whether files are lost without which the model does not answer.
+fn lacks(container: &Container) -> bool {
     let in_part = kinds().any(|kind| kind.name == container.kind() && kind.answers_in_part);
-    if !in_part && container.lost().len() > 0 {
-        // The same once more, for the error of the first file that is lost.
-        return Ok(Container::open(folder, mode)?);
-    }
-    Ok(container)
+    !in_part && container.lost().len() > 0
 }
 
 fn kind_of(container: &Container) -> Result<Kind, OpenModelError> {

@@ -23,7 +23,7 @@ fn open(container: Container, _: &OpenOptions, _: Check) -> Result<Opened, OpenM
 fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
     let part = |(name, part)| {
         let entry = container.entry(name)?;
-        let numbers = entry.shape.iter().product::<usize>() as u64;
+        let numbers = entry.n_elements().unwrap_or(0) as u64;
         Some(vec![Cell::Text(part), Cell::Count(numbers), Cell::Bytes(entry.n_bytes().unwrap_or(0) as u64)])
     };
     let rows = [("vectors", "vectors"), ("words", "words by feature")].into_iter().filter_map(part).collect();

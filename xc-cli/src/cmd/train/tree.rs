@@ -142,8 +142,11 @@ fn read_inputs(
         Some(path) => Some(read_label_features(path, data, &args.data.input, text, context)?),
         None => None,
     };
-    let mut instance_weights = args.linear.instance_weights.as_deref().map(read_numbers).transpose()?;
-    let label_costs = args.linear.label_costs.as_deref().map(read_numbers).transpose()?;
+    let instance_weights = args.linear.instance_weights.as_deref();
+    let mut instance_weights =
+        instance_weights.map(|path| read_numbers(path, "of 0 or more", |weight| weight >= 0.0)).transpose()?;
+    let label_costs = args.linear.label_costs.as_deref();
+    let label_costs = label_costs.map(|path| read_numbers(path, "above 0", |cost| cost > 0.0)).transpose()?;
     for (numbers, path, expected, what) in [
         (&instance_weights, &args.linear.instance_weights, n_read, "instances"),
         (&label_costs, &args.linear.label_costs, data.labels.n_labels(), "labels"),

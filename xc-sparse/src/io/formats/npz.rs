@@ -18,7 +18,7 @@ use crate::io::options::ReadOptions;
 use crate::io::row::MAX_IDS;
 use crate::rows::{CsrMatrix, group_by, sort_row};
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, Write};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
@@ -343,7 +343,7 @@ pub fn write_npz_arrays(
     let base = indptr[0]; // a slice of a matrix keeps the pointers of the whole
     let nnz = values.len();
     let small = nnz <= i32::MAX as usize && rows.max(columns) <= i32::MAX as usize;
-    let mut zip = ZipWriter::new(into);
+    let mut zip = ZipWriter::new(UpToError::new(into)?);
     let begin = |zip: &mut ZipWriter<_>, name: &str, descr: &str, shape: &[usize], item: usize| {
         let bytes = shape.iter().product::<usize>() * item;
         let options = SimpleFileOptions::default()
@@ -373,4 +373,107 @@ pub fn write_npz_arrays(
     begin(&mut zip, "data.npy", "<f4", &[nnz], 4)?;
     npy::write_items(&mut zip, values.iter().map(|v| v.to_le_bytes()))?;
     zip.finish()?.flush()
+}
+
+/// A writer that takes everything after its first error and writes nothing more: the archive is ended
+/// when it is dropped, and what is wrong then would be printed.
+struct UpToError<W> {
+    into: W,
+    failed: bool,
+    /// Position in what is written, or would be.
+    at: u64,
+    /// Its length.
+    len: u64,
+}
+
+impl<W: Write + Seek> UpToError<W> {
+    fn new(mut into: W) -> io::Result<Self> {
+        let at = into.stream_position()?;
+        Ok(Self { into, failed: false, at, len: at })
+    }
+
+    fn attempt<T>(&mut self, work: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<T> {
+        let outcome = work(&mut self.into);
+        self.failed |= outcome.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Interrupted);
+        outcome
+    }
+}
+
+impl<W: Write + Seek> Write for UpToError<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = if self.failed { bytes.len() } else { self.attempt(|into| into.write(bytes))? };
+        self.at += n as u64;
+        self.len = self.len.max(self.at);
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.failed { Ok(()) } else { self.attempt(Write::flush) }
+    }
+}
+
+impl<W: Write + Seek> Seek for UpToError<W> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.at = if self.failed {
+            let (from, by) = match to {
+                SeekFrom::Start(at) => (at, 0),
+                SeekFrom::End(by) => (self.len, by),
+                SeekFrom::Current(by) => (self.at, by),
+            };
+            from.checked_add_signed(by).ok_or(io::ErrorKind::InvalidInput)?
+        } else {
+            self.attempt(|into| into.seek(to))?
+        };
+        Ok(self.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    /// Takes so many bytes, and counts what it is asked for afterwards.
+    struct Full {
+        into: Cursor<Vec<u8>>,
+        room: usize,
+        after: usize,
+    }
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if bytes.len() > self.room {
+                self.after += 1;
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.room -= bytes.len();
+            self.into.write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Seek for Full {
+        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+            self.into.seek(to)
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_asked_once_wherever_it_is_full() {
+        let matrix = CsrMatrix::new((2, 3), vec![0, 1, 3], vec![2, 0, 1], vec![1.0, 2.0, 3.0]);
+        let mut whole = Cursor::new(Vec::new());
+        write_npz(&mut whole, matrix.view()).unwrap();
+        let n = whole.into_inner().len();
+        for room in (0..n).step_by(7) {
+            let mut full = Full { into: Cursor::default(), room, after: 0 };
+            let error = write_npz(&mut full, matrix.view()).unwrap_err();
+            assert_eq!((error.kind(), full.after), (io::ErrorKind::StorageFull, 1), "{room} of {n} bytes");
+        }
+        let mut enough = Full { into: Cursor::default(), room: 2 * n, after: 0 };
+        write_npz(&mut enough, matrix.view()).unwrap();
+        assert_eq!(enough.after, 0);
+    }
 }

@@ -6,13 +6,15 @@ use crate::atomic::{name_of_partial, partial_path, write_file};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// The file whose lock says that a process uses the folder.
 const LOCK_FILE: &str = ".xc-lock";
+/// What that file holds when the folder was made with it.
+const MADE: &[u8] = b"made\n";
 /// The parameter of the folder and of its parts that says whose they are.
 pub(super) const OWNER: &str = "checkpoint";
 /// How often a folder that others make and remove at the same time is tried again.
@@ -85,7 +87,9 @@ impl Folder {
                     let _ = std::fs::remove_dir(path);
                 }
             });
-            let Some(lock) = lock? else { continue };
+            let Some(mut lock) = lock? else { continue };
+            // A process that was killed before it wrote the marker may have made it.
+            let made = note_made(&mut lock, made).map_err(io_error(path))?;
             let made = read_marker(path)?.map_or(made, |marker| marker.made_folder);
             let folder = Self { path: path.to_owned(), layout, made, _lock: lock };
             folder.check()?;
@@ -271,10 +275,20 @@ fn remove_container(path: &Path) -> io::Result<()> {
     std::fs::remove_dir(path)
 }
 
+/// Keeps in the file of the lock that the folder was made for a checkpoint; gives whether it was.
+fn note_made(lock: &mut File, made: bool) -> io::Result<bool> {
+    let mut noted = Vec::new();
+    (&*lock).take(MADE.len() as u64 + 1).read_to_end(&mut noted)?;
+    if made && noted.is_empty() {
+        lock.write_all(MADE)?;
+    }
+    Ok(made || noted == MADE)
+}
+
 /// Locks the folder for this process. `None`: the folder was removed meanwhile.
 fn lock(folder: &Path) -> Result<Option<File>, CheckpointError> {
     let path = folder.join(LOCK_FILE);
-    let file = match File::options().create(true).truncate(false).write(true).open(&path) {
+    let file = match File::options().create(true).truncate(false).read(true).write(true).open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(io_error(&path)(error)),

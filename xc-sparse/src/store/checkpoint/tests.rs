@@ -100,6 +100,25 @@ fn one_process_at_a_time() {
 }
 
 #[test]
+fn a_folder_that_was_made_goes_though_its_first_process_was_killed_before_it_began() {
+    let place = tempfile::tempdir().unwrap();
+    let [made, empty] = ["made", "empty"].map(|name| place.path().join(name));
+    std::fs::create_dir(&empty).unwrap();
+    for path in [&made, &empty] {
+        let claimed = CheckpointFolder::claim(path, LAYOUT).unwrap();
+        // As a killed process leaves it: the lock is free, and its file stays.
+        let lock = path.join(".xc-lock");
+        let noted = std::fs::read(&lock).unwrap();
+        drop(claimed);
+        std::fs::create_dir_all(path).unwrap();
+        std::fs::write(&lock, noted).unwrap();
+        begin(path, "k").unwrap().finish().unwrap();
+    }
+    assert_eq!(names(place.path()), ["empty"]);
+    assert!(names(&empty).is_empty());
+}
+
+#[test]
 fn what_is_not_ours_is_refused_and_stays() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c");

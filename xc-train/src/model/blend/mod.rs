@@ -10,7 +10,8 @@ pub use write::write_blend;
 
 use super::query::{Queries, Query, QueryError, QueryOptions};
 use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, scratch_of};
-use super::{Answer, Model, OpenModelError, OpenOptions, kinds, open_container};
+use super::open::open_inside;
+use super::{Answer, Model, OpenModelError, OpenOptions, kinds};
 use crate::blend::{self, DEPTH, Features, OpenRuleError, Rule, RuleScratch, Scale, below, candidates};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -82,15 +83,14 @@ fn open(container: Container, options: &OpenOptions, check: Check) -> Result<Ope
     }
     let mut members = Vec::with_capacity(entries.len());
     for (number, entry) in entries.iter().enumerate() {
-        let path = container.folder().join(member_folder(number));
-        // Before it is opened: a blend in a blend would open without end.
-        let inside = open_container(&path, OpenMode::Map)?;
+        let inside = open_inside(&container, &member_folder(number), options.mode)?;
         if inside.config_hash() != entry.xxh3 || inside.kind() != entry.kind {
-            return Err(failed(OpenBlendError::Replaced { path }));
+            return Err(failed(OpenBlendError::Replaced { path: inside.folder().to_owned() }));
         }
+        // Before it is opened: a blend in a blend would open without end.
         members::check_kind(&inside).map_err(|e| failed(e.into()))?;
         let options = OpenOptions { repetitions: None, ..options.clone() };
-        members.push(Model::open_checked(&path, &options, check)?);
+        members.push(Model::of(inside, &options, check)?);
     }
     let warnings = members.iter_mut().flat_map(|member| std::mem::take(&mut member.warnings)).collect();
     members::check_alike(&members).map_err(|e| failed(e.into()))?;
@@ -131,7 +131,7 @@ fn parts(container: &Container, members: Vec<Model>, check: Check) -> Result<Ble
 fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
     let entries: Vec<Entry> = container.parameter(MEMBERS)?;
     let row = |(number, entry): (usize, &Entry)| -> Result<Vec<Cell>, OpenModelError> {
-        let inside = open_container(&container.folder().join(member_folder(number)), OpenMode::Map)?;
+        let inside = open_inside(container, &member_folder(number), OpenMode::Map)?;
         let name = kinds().find(|kind| kind.name == inside.kind()).map_or("unknown", |kind| kind.name);
         let state = if inside.config_hash() == entry.xxh3 { "whole" } else { "replaced" };
         let features = if inside.pipeline().is_some() { "made by its pipeline" } else { "as they come" };
@@ -154,7 +154,7 @@ pub fn members(container: &Container) -> Result<Vec<Container>, OpenModelError> 
         return Ok(Vec::new());
     }
     let entries: Vec<Entry> = container.parameter(MEMBERS)?;
-    let open = |number| open_container(&container.folder().join(member_folder(number)), OpenMode::Map);
+    let open = |number| open_inside(container, &member_folder(number), OpenMode::Map);
     (0..entries.len().min(MAX_MEMBERS)).map(open).collect()
 }
 

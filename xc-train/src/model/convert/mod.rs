@@ -11,7 +11,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use xc_sparse::dtype::DType;
-use xc_sparse::store::{ContainerWriter, WriteError};
+use xc_sparse::store::{ContainerWriter, Mismatch, OpenError, WriteError};
 
 /// Every format of another system.
 const FORMATS: &[Format] = &[tree::PECOS, tree::OMIKUJI];
@@ -109,6 +109,12 @@ pub enum ConvertError {
         /// Folder of the model.
         path: PathBuf,
     },
+    /// A file changed since it was saved.
+    #[error("{0}: damaged since it was saved")]
+    Damaged(Mismatch),
+    /// A file of the model that cannot be read.
+    #[error(transparent)]
+    Container(#[from] OpenError),
     /// The source, or a destination that is in the way.
     #[error(transparent)]
     Model(Box<dyn Error + Send + Sync>),
@@ -139,11 +145,17 @@ impl Model {
     /// Writes the model as another system reads it; `part` says which tree, where the format holds
     /// one. What makes its features is left out.
     ///
+    /// *Cost*: reads every file once more, since the hashes are compared: damage would go on in another
+    /// form, where nothing tells.
+    ///
     /// # Errors
-    /// An unknown format; a format that cannot hold this model; a destination that is in the way or
+    /// An unknown format; a format that cannot hold this model; a model that is damaged; a destination that is in the way or
     /// cannot be written.
     pub fn export(&self, format_name: &str, destination: &Path, part: Option<usize>) -> Result<(), ConvertError> {
         let format = format(format_name)?;
+        if let Some(mismatch) = self.container.verify()?.into_iter().next() {
+            return Err(ConvertError::Damaged(mismatch));
+        }
         let (source, kind) = (self.container.folder(), self.kind.name);
         let outcome = (format.export)(&*self.system, &Export { source, destination, part });
         outcome.unwrap_or_else(|| Err(ConvertError::Kind { path: source.to_owned(), kind, format: format.name }))

@@ -27,5 +27,25 @@ pub(super) fn replace_whole(
     }
     let building = OutputFolder::create(destination)?;
     fill(&building)?;
-    Ok(building.commit()?)
+    building.commit().map_err(|error| match error.is_occupied() {
+        true => PecosError::Occupied { path: destination.to_owned() },
+        false => error.into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_filled_meanwhile_is_refused_and_kept() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("export");
+        let outcome = replace_whole(&path, |_| {
+            fs::create_dir(&path).and_then(|()| fs::write(path.join("mine"), "x")).map_err(io_error(&path))
+        });
+        assert!(matches!(outcome, Err(PecosError::Occupied { .. })), "{outcome:?}");
+        let names: Vec<_> = fs::read_dir(place.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!((names, fs::read_to_string(path.join("mine")).unwrap()), (vec!["export".into()], "x".to_owned()));
+    }
 }

@@ -1,0 +1,72 @@
+//! What killed writers left: partial files and folders that nobody holds any more.
+
+use super::{name_in_partial, parent_of, parts_of_partial, remove};
+use std::fs::File;
+use std::path::Path;
+
+/// Number of hexadecimal digits that tell writers apart.
+pub(super) const MARK_DIGITS: usize = 8;
+
+/// What says that a process is writing: a lock on the partial file or folder, which ends with the process.
+#[derive(Debug)]
+pub(super) struct Hold {
+    /// Held, never read. `None` where the file system has no locks: nothing is removed there.
+    _lock: Option<File>,
+}
+
+impl Hold {
+    /// Holds what was just made. `None`: another process took it for a leftover in between.
+    pub(super) fn take(path: &Path) -> Option<Self> {
+        match locked(path) {
+            Ok(lock) => Some(Self { _lock: Some(lock) }),
+            Err(Free::No) => None,
+            Err(Free::Unknown) => Some(Self { _lock: None }),
+        }
+    }
+}
+
+/// Why something is not held.
+enum Free {
+    /// Another process holds it, or it is gone.
+    No,
+    /// The system does not say.
+    Unknown,
+}
+
+#[cfg(unix)]
+fn locked(path: &Path) -> Result<File, Free> {
+    use std::fs::TryLockError;
+    use std::io::ErrorKind::NotFound;
+    use std::os::unix::fs::MetadataExt as _;
+    let gone = |error: std::io::Error| if error.kind() == NotFound { Free::No } else { Free::Unknown };
+    let file = File::open(path).map_err(gone)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(Free::No),
+        Err(TryLockError::Error(_)) => return Err(Free::Unknown),
+    }
+    let (own, named) = (file.metadata().map_err(gone)?, std::fs::symlink_metadata(path).map_err(gone)?);
+    if (own.dev(), own.ino()) == (named.dev(), named.ino()) { Ok(file) } else { Err(Free::No) }
+}
+
+#[cfg(not(unix))]
+fn locked(_: &Path) -> Result<File, Free> {
+    Err(Free::Unknown)
+}
+
+/// Removes what was to stand at `destination` and is written by nobody. What cannot be removed is in
+/// nobody's way.
+pub(super) fn remove_leftovers(destination: &Path) {
+    let wanted = name_in_partial(destination);
+    for entry in std::fs::read_dir(parent_of(destination)).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some((name, mark)) = name.to_str().and_then(parts_of_partial) else { continue };
+        let is_mark = mark.len() == MARK_DIGITS && mark.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        if name == wanted && is_mark {
+            // Held while it is removed: whoever has just made it takes another name.
+            if let Ok(_held) = locked(&entry.path()) {
+                remove(&entry.path());
+            }
+        }
+    }
+}
