@@ -16,6 +16,7 @@ mod data;
 mod error;
 mod interrupt;
 mod measure;
+mod memory;
 mod model;
 mod named;
 mod output;

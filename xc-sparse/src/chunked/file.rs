@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "constructors without checks")]
 
 use super::layout::{VALUE_PADDING, stride};
-use super::{ChunkedError, ChunkedLevel, LevelArrays, SlotMap};
+use super::{ChunkedError, ChunkedLevel, LevelArrays, PackedSizes, SlotMap};
 use crate::buffer::FloatSlice;
 use crate::dtype::DType;
 use crate::store::{ArrayRef, ArrayStream, Container, ContainerWriter, OpenError, WriteError};
@@ -166,8 +166,7 @@ impl LevelSizes {
     }
 }
 
-/// The arrays of a level that is written while it is packed, each in a file of its own until it is
-/// whole.
+/// The arrays of a level that is written while it is packed.
 #[derive(Debug)]
 pub struct LevelStreams {
     records: ArrayStream,
@@ -180,7 +179,8 @@ pub struct LevelStreams {
 }
 
 impl LevelStreams {
-    /// Begins a level of weights of type `dtype`.
+    /// Begins a level of weights of type `dtype`, of which no size is known yet: each array gets a
+    /// file of its own.
     ///
     /// # Errors
     /// The container refuses.
@@ -193,6 +193,30 @@ impl LevelStreams {
             directory: stream("directory", DType::U64)?,
             bias: stream("bias", DType::F32)?,
             part_ptr: stream("part_ptr", DType::U32)?,
+            n_records: 0,
+        })
+    }
+
+    /// Begins a level of known sizes: the model gets the bytes that [`ChunkedLevel::write`] would
+    /// write.
+    ///
+    /// # Errors
+    /// The container refuses.
+    pub fn begin_sized(
+        prefix: &str,
+        dtype: DType,
+        sizes: &PackedSizes,
+        writer: &mut ContainerWriter,
+    ) -> Result<Self, WriteError> {
+        let mut stream =
+            |array: &str, dtype, shape: &[usize]| writer.stream_shaped(&format!("{prefix}.{array}"), dtype, shape);
+        Ok(Self {
+            records: stream("records", DType::U64, &[sizes.n_parts + 1, 4])?,
+            headers: stream("headers", DType::U32, &[sizes.n_headers])?,
+            values: stream("values", dtype, &[sizes.n_values + VALUE_PADDING])?,
+            directory: stream("directory", DType::U64, &[sizes.n_words])?,
+            bias: stream("bias", DType::F32, &[sizes.n_children])?,
+            part_ptr: stream("part_ptr", DType::U32, &[sizes.n_parents + 1])?,
             n_records: 0,
         })
     }
