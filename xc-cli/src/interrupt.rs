@@ -205,3 +205,13 @@ impl Read for Stdin {
         Ok(n)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_save_has_a_minute_and_other_work_some_seconds() {
+        assert_eq!([false, true].map(|is_writing| grace(is_writing).as_secs()), [5, 60]);
+    }
+}

@@ -14,6 +14,8 @@ pub(super) struct Forecast {
     pub(super) work: Workload,
     /// The process once the instances are read.
     pub(super) standing: Standing,
+    /// Bytes of a finished model that answers the validation instances out of its files.
+    pub(super) answering: u64,
     /// Units of the intermediate layer, where an option sets them apart from the other widths.
     pub(super) intermediate: Option<usize>,
 }
@@ -29,7 +31,7 @@ impl Forecast {
 
     /// All of it.
     pub(super) fn total(&self) -> u64 {
-        self.standing.peak_with(self.memory().total())
+        self.standing.peak_with(self.memory().total().max(self.answering))
     }
 
     /// All of it by part.

@@ -68,6 +68,12 @@ pub(super) trait System {
         shape.n_labels
     }
 
+    /// Bytes of a finished model that answers out of its files, rather than the network in memory.
+    fn answering(&self, shape: &Shape, params: &ClassifierParams) -> u64 {
+        let _ = (shape, params);
+        0
+    }
+
     /// Units of the intermediate layer, where an option sets them.
     fn intermediate(&self) -> Option<usize> {
         None
@@ -411,6 +417,7 @@ impl Session<'_> {
                 keeps_best: validates && self.training.keep == trainer::Keep::Best,
                 clips: self.training.clip_norm.is_some(),
             },
+            answering: if validates { system.answering(shape, params) } else { 0 },
             standing: Standing::now(instances.n_bytes().saturating_add(mapped)),
             intermediate: system.intermediate(),
         };
