@@ -9,7 +9,7 @@ use xc_sparse::dtype::DType;
 use xc_sparse::store::{Checkpoint, CheckpointError, ContainerWriter, WriteError};
 
 /// Weights that are packed at once, unless one chunk has more.
-const AT_ONCE: usize = 1 << 20;
+pub(super) const AT_ONCE: usize = 1 << 18;
 
 /// Trees of an ensemble whose weights lie in the checkpoint of their training.
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 
 use super::cluster::ClusterMethod;
 use super::input::TrainInput;
+use super::kept_trees::AT_ONCE;
 use super::label_vectors::LabelRepresentation;
 use super::linear::group::GROUP;
 use super::params::{Negatives, TreeParams, Unseen};
@@ -10,8 +11,10 @@ use xc_sparse::Rows;
 
 /// Labels of one size that are looked at.
 const LOOKED_AT: usize = 256;
-/// Bytes of what is packed at once, and of the buffers of the files.
-const PACKING: u64 = 40 << 20;
+/// Bytes of a weight that is packed: as it is read, and packed.
+const PACKED: u64 = 40;
+/// Bytes of the buffers of the files.
+const BUFFERS: u64 = 2 << 20;
 
 /// Bytes that a training holds beside its input, stage by stage. Stages follow one another, tree by
 /// tree, so the largest counts.
@@ -39,7 +42,7 @@ impl TreeMemory {
         Self {
             clustering: clustering(input, params, n_threads, &vectors),
             rankers: rankers(input, params, n_threads),
-            packing: packing(input, params),
+            packing: packing(input, params, vectors.pifa),
             rows,
             weights: 0,
         }
@@ -175,10 +178,11 @@ fn rankers(input: &TrainInput<'_>, params: &TreeParams, n_threads: usize) -> u64
     sum(&[dense, root.saturating_add(weights).max(blocks), members, matched])
 }
 
-fn packing(input: &TrainInput<'_>, params: &TreeParams) -> u64 {
+fn packing(input: &TrainInput<'_>, params: &TreeParams, weights: u64) -> u64 {
     let d = input.features.cols() as u64;
     let siblings = params.cluster.branching.min(input.labels.n_labels()) as u64;
     // Counts and the slot map; the largest chunk, as rows and packed.
     let chunk = d.saturating_mul(siblings).saturating_mul(6);
-    sum(&[d.saturating_mul(12), 16 * input.labels.n_labels() as u64, chunk, PACKING])
+    let at_once = PACKED * weights.min(AT_ONCE as u64);
+    sum(&[d.saturating_mul(12), 16 * input.labels.n_labels() as u64, chunk, at_once, BUFFERS])
 }

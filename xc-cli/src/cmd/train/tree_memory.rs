@@ -5,9 +5,8 @@ use crate::error::CliError;
 use crate::memory::Standing;
 use xc_tree::{TrainInput, TreeMemory, TreeParams};
 
-/// Rows of the model that answers touch when validation instances are scored, and what is saved
-/// beside the trees.
-const SAVING: u64 = 8 << 20;
+/// Buffers of the files that a level goes to, and what is saved beside the trees.
+const SAVING: u64 = 6 << 20;
 
 /// A training of trees whose memory is foreseen.
 pub(super) struct Forecast<'a> {
@@ -73,10 +72,10 @@ impl Forecast<'_> {
             }
         }
         match best {
-            Some(((threads, nnz), needed)) => {
+            Some(((threads, nnz), needed)) if needed < with(self.threads, None) => {
                 format!("even with {} it would need {}", typed(threads, nnz), format_bytes(needed))
             }
-            None => "fewer instances would help".to_owned(),
+            _ => "fewer instances or features would help".to_owned(),
         }
     }
 }
