@@ -16,7 +16,7 @@ const LOOK_SELDOM: Duration = Duration::from_millis(50);
 /// only what is foreseen.
 const WATCHED: u64 = 32 << 20;
 /// How much of the limit ends the program: what is touched meanwhile comes on top.
-const BEYOND: f64 = 1.02;
+const BEYOND: f64 = 1.04;
 
 /// What the process has resident at a moment between two works, and had before.
 #[derive(Clone, Copy, Debug)]

@@ -136,6 +136,7 @@ pub struct Packer {
     n_words: u64,
     n_children: u64,
     n_parts: u64,
+    n_parents: usize,
     directory: Vec<u64>,
     bias: Vec<f32>,
     part_ptr: Vec<u32>,
@@ -177,6 +178,7 @@ impl Packer {
             n_words: 0,
             n_children: 0,
             n_parts: 0,
+            n_parents: 0,
             directory: Vec::new(),
             bias: Vec::new(),
             part_ptr: vec![0],
@@ -188,7 +190,7 @@ impl Packer {
         // Packed forms are made in parallel a bounded number at a time: they exist beside the level
         // only briefly.
         for group in parents.chunks(4096) {
-            let first = self.part_ptr.len() - 1;
+            let first = self.n_parents;
             let packed: Result<Vec<Vec<Packed>>, PackError> =
                 group.par_iter().enumerate().map(|(i, rows)| self.pack_parent(first + i, rows)).collect();
             for (parts, rows) in packed?.into_iter().zip(group) {
@@ -197,6 +199,7 @@ impl Packer {
                 }
                 self.bias.extend_from_slice(&rows.bias);
                 self.part_ptr.push(self.n_parts as u32);
+                self.n_parents += 1;
             }
         }
         Ok(())

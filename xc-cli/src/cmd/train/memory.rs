@@ -7,6 +7,9 @@ use xc_sparse::dtype::DType;
 use xc_train::classifier::{ClassifierParams, HeadParams, Memory, SparseHeadParams, Workload};
 use xc_train::sampler::{LshParams, SamplerParams};
 
+/// Threads, files and the log of a training.
+const PROGRAM: u64 = 6 << 20;
+
 /// A training whose memory is foreseen.
 #[derive(Clone)]
 pub(super) struct Forecast {
@@ -31,7 +34,7 @@ impl Forecast {
 
     /// All of it.
     pub(super) fn total(&self) -> u64 {
-        self.standing.peak_with(self.memory().total().max(self.answering))
+        self.standing.peak_with(self.memory().total().max(self.answering).saturating_add(PROGRAM))
     }
 
     /// All of it by part.
