@@ -2,7 +2,7 @@
 
 use crate::error::{CliError, chain, one_line};
 use crate::interrupt;
-use crate::measure::available_bytes;
+use crate::memory::Budget;
 use crate::progress::{Progress, Task};
 use clap::{Args, ValueEnum};
 use std::io::Write;
@@ -20,7 +20,13 @@ pub(crate) struct CommonArgs {
     /// Where to compute: cpu, cuda or auto
     #[arg(long, global = true, value_name = "DEVICE", default_value = "auto", help_heading = "Common options")]
     pub(crate) device: Device,
-    /// Refuse (exit code 3) what would need more memory than this, e.g. 8GiB or 500M
+    /// Memory that may be resident at most, e.g. 8GiB or 500M; what would need more is refused (exit
+    /// code 3) [default: what is free]
+    ///
+    /// Counted is what the system reports as resident, files that are mapped included while they are
+    /// touched. What is foreseen to need more is refused before the work, with an option that would
+    /// help; work that turns out to need more ends with exit code 3, and a training goes on from
+    /// its last finished part with --resume.
     #[arg(long, global = true, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Common options")]
     pub(crate) max_memory: Option<u64>,
     /// Report as JSON on stdout
@@ -50,6 +56,7 @@ pub(crate) struct Context {
     pub(crate) threads: usize,
     pub(crate) seed: u64,
     pub(crate) max_memory: Option<u64>,
+    pub(crate) budget: Budget,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
     pub(crate) progress: Progress,
@@ -69,10 +76,13 @@ impl Context {
             .num_threads(threads)
             .build_global()
             .map_err(|e| CliError::failed(format_args!("cannot start {threads} threads: {}", chain(&e))))?;
+        let budget = Budget::new(args.max_memory);
+        budget.watch();
         Ok(Self {
             threads,
             seed: args.seed,
             max_memory: args.max_memory,
+            budget,
             json: args.json,
             quiet: args.quiet,
             progress: Progress::choose(args.quiet),
@@ -109,29 +119,10 @@ impl Context {
         if interrupt::interrupted() { Err(CliError::interrupted()) } else { Ok(()) }
     }
 
-    /// As [`Self::check_memory`]; without a limit, says when the machine may not have so much.
+    /// Refuses (exit code 3) work that would need more than `--max-memory`, or, without it, more than
+    /// is free; `what` names the work.
     pub(crate) fn foresee_memory(&self, what: &str, needed: u64) -> Result<(), CliError> {
-        self.check_memory(what, needed)?;
-        if self.max_memory.is_none()
-            && let Some(available) = available_bytes()
-            && needed > available
-        {
-            let (needed, available) = (format_bytes(needed), format_bytes(available));
-            self.warn(format_args!("{what} may need about {needed}; {available} are free"));
-        }
-        Ok(())
-    }
-
-    /// Refuses work that would need more than `--max-memory`; `what` names the work.
-    pub(crate) fn check_memory(&self, what: &str, bytes: u64) -> Result<(), CliError> {
-        match self.max_memory {
-            Some(limit) if bytes > limit => Err(CliError::missing(format_args!(
-                "{what} needs about {}, more than --max-memory {}",
-                format_bytes(bytes),
-                format_bytes(limit)
-            ))),
-            _ => Ok(()),
-        }
+        self.budget.check(what, needed, |_| None)
     }
 }
 

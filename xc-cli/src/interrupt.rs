@@ -3,7 +3,8 @@
 //!
 //! Ctrl-C interrupts: a stream of queries ends at once. SIGTERM and SIGHUP stop: a stream answers the
 //! lines that it has read, which is success, and a training ends after its last finished part, as
-//! with Ctrl-C. A second signal ends the program where it is.
+//! with Ctrl-C. A second signal ends the program where it is. What is being saved has a minute to be
+//! whole.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -23,6 +24,8 @@ static CHECKPOINT: Mutex<Option<PathBuf>> = Mutex::new(None);
 const INTERRUPT: u8 = 2;
 /// How long a command may take to reach a safe point.
 const GRACE: Duration = Duration::from_secs(5);
+/// The same while it writes what it has: a checkpoint on a slow disk, say.
+const GRACE_OF_WRITES: Duration = Duration::from_secs(60);
 /// How often a wait looks whether a signal came.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -70,11 +73,15 @@ fn received(signal: u8) {
     // The main thread ends the program when it meets a safe point; otherwise this thread does.
     std::thread::spawn(|| {
         let start = Instant::now();
-        while start.elapsed() < GRACE {
+        while start.elapsed() < grace(xc_sparse::atomic::is_writing()) {
             std::thread::sleep(LOOK_EVERY);
         }
         leave();
     });
+}
+
+fn grace(is_writing: bool) -> Duration {
+    if is_writing { GRACE_OF_WRITES } else { GRACE }
 }
 
 /// True after any signal.
@@ -100,14 +107,19 @@ pub(crate) fn resumable(checkpoint: PathBuf) {
     *CHECKPOINT.lock().unwrap_or_else(|e| e.into_inner()) = Some(checkpoint);
 }
 
-/// What the program says when a signal ended it.
-pub(crate) fn line() -> String {
+/// Whether the training under way has finished something to go on from.
+pub(crate) fn has_parts() -> bool {
     let checkpoint = CHECKPOINT.lock().unwrap_or_else(|e| e.into_inner()).clone();
     let entries = checkpoint.into_iter().flat_map(std::fs::read_dir).flatten().flatten();
     // Parts are folders; those behind a dot are half written.
     let is_part = |e: std::fs::DirEntry| e.path().is_dir() && !e.file_name().to_string_lossy().starts_with('.');
+    entries.into_iter().any(is_part)
+}
+
+/// What the program says when a signal ended it.
+pub(crate) fn line() -> String {
     let how = if stopped() { "stopped" } else { "interrupted" };
-    let further = if entries.into_iter().any(is_part) { "; go on with --resume" } else { "" };
+    let further = if has_parts() { "; go on with --resume" } else { "" };
     format!("{how}{further}")
 }
 
@@ -191,5 +203,15 @@ impl Read for Stdin {
         into[..n].copy_from_slice(&self.pending[self.at..self.at + n]);
         self.at += n;
         Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_save_has_a_minute_and_other_work_some_seconds() {
+        assert_eq!([false, true].map(|is_writing| grace(is_writing).as_secs()), [5, 60]);
     }
 }

@@ -17,6 +17,7 @@ mod error;
 mod interrupt;
 mod mapped;
 mod measure;
+mod memory;
 mod model;
 mod named;
 mod output;

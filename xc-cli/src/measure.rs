@@ -52,7 +52,7 @@ impl Meter {
         Usage {
             wall_s: self.start.elapsed().as_secs_f64(),
             cpu_s: cpu_s().map(|s| s - self.start_cpu_s),
-            peak_rss_bytes: status_bytes("VmHWM:"),
+            peak_rss_bytes: peak_resident_bytes(),
             peak_anon_bytes: (anon > 0).then_some(anon),
         }
     }
@@ -66,6 +66,16 @@ impl Drop for Meter {
             let _ = sampler.join();
         }
     }
+}
+
+/// Resident memory of the process now, mapped files included.
+pub(crate) fn resident_bytes() -> Option<u64> {
+    status_bytes("VmRSS:")
+}
+
+/// The most that was resident so far.
+pub(crate) fn peak_resident_bytes() -> Option<u64> {
+    status_bytes("VmHWM:")
 }
 
 fn anon_bytes() -> Option<u64> {
@@ -87,11 +97,30 @@ pub(crate) fn cpu_s() -> Option<f64> {
     Some((user + system) / TICKS)
 }
 
-/// Memory that the machine could give to a new program.
+/// Memory that the machine could give to a new program: what is free, or what the limit of the
+/// control group leaves.
 pub(crate) fn available_bytes() -> Option<u64> {
+    let free = meminfo_bytes("MemAvailable:")?;
+    Some(group_bytes().map_or(free, |group| free.min(group)))
+}
+
+/// Memory of the machine.
+pub(crate) fn total_bytes() -> Option<u64> {
+    meminfo_bytes("MemTotal:")
+}
+
+fn meminfo_bytes(field: &str) -> Option<u64> {
     let info = read_to_string("/proc/meminfo").ok()?;
-    let line = info.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    let line = info.lines().find_map(|l| l.strip_prefix(field))?;
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// What the limit of the control group at the root of what is seen here leaves: that of a container.
+fn group_bytes() -> Option<u64> {
+    let number = |name: &str| read_to_string(format!("/sys/fs/cgroup/{name}")).ok()?.trim().parse::<u64>().ok();
+    let cache = read_to_string("/sys/fs/cgroup/memory.stat").ok()?;
+    let cache = cache.lines().find_map(|line| line.strip_prefix("inactive_file ")?.trim().parse::<u64>().ok());
+    Some((number("memory.max")?.saturating_sub(number("memory.current")?)).saturating_add(cache.unwrap_or(0)))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use xc_sparse::io::LabelNames;
 use xc_sparse::store::{Container, ContainerWriter, OpenMode, WriteError};
 use xc_train::Model;
 use xc_train::model::{self, OpenModelError, OpenOptions, TrainingRows, UseIndex, write_pipeline};
+use xc_tree::TreeModel;
 
 /// How a model is opened.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
@@ -60,6 +61,14 @@ fn trusted(folder: &Path, options: &OpenOptions) -> Result<Model, OpenModelError
     // SAFETY: whoever says --trusted promises that the folder was written by this program and has
     // not changed since.
     unsafe { Model::open_trusted(folder, options) }
+}
+
+/// Opens a tree model that this process has just saved: without reading all of it.
+#[allow(unsafe_code, reason = "what was written a moment ago is not checked")]
+pub(crate) fn open_just_saved(container: &Container) -> Result<TreeModel, CliError> {
+    // SAFETY: this process wrote the arrays from rows that it checked, and folders of models are
+    // replaced whole, never written in place.
+    unsafe { xc_tree::trusted::open(container) }.map_err(|e| CliError::failed(chain(&e)))
 }
 
 /// A model that does not open is what the user named.

@@ -78,9 +78,10 @@ fn it_learns_from_sparse_features_whatever_the_layer() {
             "the report of training is that of evaluate"
         );
         let memory = &report["memory"];
-        let parts = ["parameters", "moments", "best", "buffers", "data"];
-        let sum: u64 = parts.iter().map(|part| memory[format!("{part}_bytes")].as_u64().unwrap()).sum();
-        assert_eq!(memory["total_bytes"], sum);
+        let bytes = |part: &str| memory[format!("{part}_bytes")].as_u64().unwrap();
+        let sum: u64 = ["parameters", "moments", "best", "buffers", "resident"].map(bytes).iter().sum();
+        // What reading the data took may have been more.
+        assert!(bytes("total") >= sum && bytes("resident") >= bytes("data"), "{memory}");
     }
     // Without the layer between, the labels stand on the bag: it takes what --network.widths says.
     folder.ok("train uniform --train data/train.txt --model m --network.intermediate none --network.widths 64 --head.fan-in 64 --epochs 1");

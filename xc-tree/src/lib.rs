@@ -43,6 +43,7 @@
 //! |---|---|---|
 //! | features and labels | a model | [`TreeModel::train`] |
 //! | the same, with progress, cancelling, a checkpoint | a model | [`TreeModel::train_with`] |
+//! | the same, too large for memory | the arrays of a model | [`train_kept`], [`KeptTrees::write`] |
 //! | a model folder | a model | [`TreeModel::open`] |
 //! | an open container | a model | [`TreeModel::from_container`] |
 //! | trees of one's own, or of another system ([`import`]) | a model | [`TreeModel::from_parts`] |
@@ -80,7 +81,7 @@ pub use model::{
 pub use predict::{PredictParams, PredictScratch, Restriction, UnknownLabel};
 #[cfg(feature = "train")]
 pub use train::{
-    CHECKPOINT, CheckTreeParamsError, ClusterMethod, ClusterParams, Event, LabelRepresentation, LabelVectors,
-    LinearParams, Loss, Negatives, NoObserver, Observer, Preset, TrainError, TrainInput, TreeParams, UnknownPreset,
-    Unseen, checkpoint_key, estimate_peak_bytes, train_tree, train_trees,
+    CHECKPOINT, CheckTreeParamsError, ClusterMethod, ClusterParams, Event, KeptError, KeptTrees, LabelRepresentation,
+    LabelVectors, LinearParams, Loss, Negatives, NoObserver, Observer, Preset, TrainError, TrainInput, TreeMemory,
+    TreeParams, UnknownPreset, Unseen, checkpoint_key, train_kept, train_tree, train_trees,
 };

@@ -7,8 +7,8 @@ use xc_sparse::store::{CheckpointError, CheckpointFolder};
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_tree::{
     CHECKPOINT, ClusterMethod, ClusterParams, Event, LabelRepresentation, LinearParams, Loss, Negatives, NoObserver,
-    Observer, PostProcessor, PredictParams, Preset, TrainError, TrainInput, TreeModel, TreeParams, TreeParts, Unseen,
-    checkpoint_key, estimate_peak_bytes, train_tree, train_trees,
+    Observer, PostProcessor, PredictParams, Preset, TrainError, TrainInput, TreeMemory, TreeModel, TreeParams,
+    TreeParts, Unseen, checkpoint_key, train_tree, train_trees,
 };
 
 /// `n` instances; instance i has labels i % l and (7 i) % l, a feature of its own for each label,
@@ -199,7 +199,8 @@ fn unusable_input_is_refused_by_name() {
     let input = TrainInput::new(x.view(), &y);
     match train(&input, &tight) {
         TrainError::Memory { needed_bytes, max_bytes: 100 } => {
-            assert_eq!(needed_bytes, estimate_peak_bytes(&input, &tight, rayon::current_num_threads()));
+            let one = TreeParams { n_trees: 1, ..tight.clone() };
+            assert_eq!(needed_bytes, TreeMemory::in_memory(&input, &one, rayon::current_num_threads()).peak());
         }
         other => panic!("{other}"),
     }

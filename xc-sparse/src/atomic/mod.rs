@@ -42,7 +42,9 @@ use std::fs::{self, File};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// A file or folder that could not be written.
@@ -105,6 +107,41 @@ static UNDER_WAY: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 fn under_way() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes under way that will be done soon, and when the last one was, in milliseconds after
+/// [`STARTED`].
+static WRITES: AtomicUsize = AtomicUsize::new(0);
+static LAST_WRITE: AtomicU64 = AtomicU64::new(0);
+static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// Between two writes of one save there is less than this.
+const BETWEEN_WRITES: Duration = Duration::from_secs(1);
+
+/// Whether something is being written of which all is there already, so that it will be whole soon:
+/// a program that is asked to end lets that come to its end.
+pub fn is_writing() -> bool {
+    let now = STARTED.elapsed();
+    let last = LAST_WRITE.load(Ordering::SeqCst);
+    WRITES.load(Ordering::SeqCst) > 0 || last > 0 && now < Duration::from_millis(last) + BETWEEN_WRITES
+}
+
+/// A write under way, until it is dropped.
+pub(crate) struct Writing;
+
+impl Writing {
+    pub(crate) fn begin() -> Self {
+        let _ = *STARTED;
+        WRITES.fetch_add(1, Ordering::SeqCst);
+        Self
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        LAST_WRITE.fetch_max(STARTED.elapsed().as_millis() as u64 + 1, Ordering::SeqCst);
+        WRITES.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// Removes every partial file and folder of this process, which must end at once: a commit in

@@ -181,3 +181,11 @@ mod unix {
         assert_eq!(names(folder.path()), ["pipe"]);
     }
 }
+
+#[test]
+fn what_is_being_written_is_known_between_two_writes_of_a_save_too() {
+    let write = Writing::begin();
+    assert!(is_writing());
+    drop(write);
+    assert!(is_writing());
+}

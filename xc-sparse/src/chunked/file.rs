@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "constructors without checks")]
 
 use super::layout::{VALUE_PADDING, stride};
-use super::{ChunkedError, ChunkedLevel, LevelArrays, SlotMap};
+use super::{ChunkedError, ChunkedLevel, LevelArrays, PackedSizes, SlotMap};
 use crate::buffer::FloatSlice;
 use crate::dtype::DType;
 use crate::store::{ArrayRef, ArrayStream, Container, ContainerWriter, OpenError, WriteError};
@@ -166,8 +166,7 @@ impl LevelSizes {
     }
 }
 
-/// The arrays of a level that is written while it is packed, each in a file of its own until it is
-/// whole.
+/// The arrays of a level that is written while it is packed.
 #[derive(Debug)]
 pub struct LevelStreams {
     records: ArrayStream,
@@ -180,7 +179,8 @@ pub struct LevelStreams {
 }
 
 impl LevelStreams {
-    /// Begins a level of weights of type `dtype`.
+    /// Begins a level of weights of type `dtype`, of which no size is known yet: each array gets a
+    /// file of its own.
     ///
     /// # Errors
     /// The container refuses.
@@ -193,6 +193,30 @@ impl LevelStreams {
             directory: stream("directory", DType::U64)?,
             bias: stream("bias", DType::F32)?,
             part_ptr: stream("part_ptr", DType::U32)?,
+            n_records: 0,
+        })
+    }
+
+    /// Begins a level of known sizes: the model gets the bytes that [`ChunkedLevel::write`] would
+    /// write.
+    ///
+    /// # Errors
+    /// The container refuses.
+    pub fn begin_sized(
+        prefix: &str,
+        dtype: DType,
+        sizes: &PackedSizes,
+        writer: &mut ContainerWriter,
+    ) -> Result<Self, WriteError> {
+        let mut stream =
+            |array: &str, dtype, shape: &[usize]| writer.stream_shaped(&format!("{prefix}.{array}"), dtype, shape);
+        Ok(Self {
+            records: stream("records", DType::U64, &[sizes.n_parts + 1, 4])?,
+            headers: stream("headers", DType::U32, &[sizes.n_headers])?,
+            values: stream("values", dtype, &[sizes.n_values + VALUE_PADDING])?,
+            directory: stream("directory", DType::U64, &[sizes.n_words])?,
+            bias: stream("bias", DType::F32, &[sizes.n_children])?,
+            part_ptr: stream("part_ptr", DType::U32, &[sizes.n_parents + 1])?,
             n_records: 0,
         })
     }
@@ -228,5 +252,52 @@ impl LevelStreams {
         self.directory.finish()?;
         self.bias.finish()?;
         self.part_ptr.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ChunkRows, Packer, count_features};
+    use super::*;
+
+    /// A chunk of so many children; every `step`-th pair of a feature and a child has a weight.
+    fn chunk(width: u32, n_features: u32, step: u32) -> ChunkRows {
+        let pairs = (0..n_features).flat_map(|f| (0..width).map(move |c| (f, c)));
+        let entries = pairs.filter(|(f, c)| (f * 31 + c * 7).is_multiple_of(step));
+        let entries = entries.map(|(f, c)| (f, c, (f + c) as f32 / 16.0)).collect();
+        ChunkRows::from_entries(width as usize, entries, vec![0.5; width as usize]).unwrap()
+    }
+
+    #[test]
+    fn a_level_that_is_packed_in_pieces_has_the_bytes_of_one_that_is_written_whole() {
+        let place = tempfile::tempdir().unwrap();
+        let chunks: Vec<ChunkRows> =
+            [(0, 3), (1, 2), (129, 5), (300, 11), (16, 1), (33, 1000)].map(|(w, step)| chunk(w, 200, step)).into();
+        let map = SlotMap::new(&count_features(&chunks, 200));
+        let mut sizes = PackedSizes::default();
+        chunks.iter().for_each(|rows| sizes.add(rows, 200));
+        let save = |name: &str, write: &dyn Fn(&mut ContainerWriter)| {
+            let mut writer = ContainerWriter::create(&place.path().join(name), "tree").unwrap();
+            write(&mut writer);
+            writer.finish().unwrap();
+            std::fs::read(place.path().join(name).join("model.safetensors")).unwrap()
+        };
+        for dtype in [DType::F32, DType::Bf16] {
+            let level = ChunkedLevel::pack(&chunks, &map, dtype).unwrap();
+            assert_eq!(sizes.nnz(), level.view().nnz());
+            let whole = save("whole", &|writer| level.write("l", writer).unwrap());
+            let pieces = save("pieces", &|writer| {
+                let mut streams = LevelStreams::begin_sized("l", dtype, &sizes, writer).unwrap();
+                let mut packer = Packer::new(&map, dtype).unwrap();
+                for some in chunks.chunks(2) {
+                    packer.extend(some).unwrap();
+                    streams.extend(&packer.take()).unwrap();
+                }
+                packer.close();
+                streams.extend(&packer.take()).unwrap();
+                streams.finish().unwrap();
+            });
+            assert!(whole == pieces, "{dtype}");
+        }
     }
 }

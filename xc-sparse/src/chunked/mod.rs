@@ -38,7 +38,7 @@ pub use check::ChunkedError;
 pub use file::{LevelSizes, LevelStreams, OpenLevelError};
 pub use iterate::{Choice, Intersect};
 pub use level::{ChunkView, ChunkedLevel, ChunkedView, LevelArrays};
-pub use pack::{PackError, Packer, count_features};
+pub use pack::{PackError, PackedSizes, Packer, count_features};
 pub use product::{ProductScratch, Visit, margins, margins_with, shared_margins};
 pub use query::{DensePositions, QueryScratch, QueryView};
 pub use rows::{ChunkRows, ChunkRowsError};

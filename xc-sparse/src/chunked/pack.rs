@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "a level that was packed here is not checked again")]
 
 use super::directory;
-use super::layout::{VALUE_PADDING, mask_words};
+use super::layout::{VALUE_PADDING, mask_words, stride};
 use super::{ChunkRows, ChunkRowsError, ChunkedLevel, LevelArrays, MAX_WIDTH, SlotMap};
 use crate::buffer::FloatBuffer;
 use crate::dtype::DType;
@@ -64,6 +64,54 @@ pub fn count_features<'a>(chunks: impl IntoIterator<Item = &'a ChunkRows>, n_fea
     counts
 }
 
+/// Lengths of the arrays that a level packs into, counted before it is packed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PackedSizes {
+    pub(super) n_parents: usize,
+    pub(super) n_parts: usize,
+    pub(super) n_children: usize,
+    pub(super) n_headers: usize,
+    pub(super) n_values: usize,
+    pub(super) n_words: usize,
+}
+
+impl PackedSizes {
+    /// Counts the children of the next parent, which keep their invariants. `n_features` is that of
+    /// the slot map.
+    pub fn add(&mut self, rows: &ChunkRows, n_features: usize) {
+        let n_parts = rows.n_columns.div_ceil(MAX_WIDTH);
+        let mut rows_of = vec![0usize; n_parts];
+        if let [only] = &mut rows_of[..] {
+            *only = rows.features.len();
+        } else {
+            for row in rows.row_ptr.windows(2) {
+                let mut last = usize::MAX;
+                for &column in &rows.columns[row[0] as usize..row[1] as usize] {
+                    let part = column as usize / MAX_WIDTH;
+                    if part != last {
+                        rows_of[part] += 1;
+                        last = part;
+                    }
+                }
+            }
+        }
+        for (part, &n_rows) in rows_of.iter().enumerate() {
+            let width = (rows.n_columns - part * MAX_WIDTH).min(MAX_WIDTH);
+            self.n_headers += n_rows * stride(width);
+            self.n_words += directory::n_words(directory::n_slots(n_rows, n_features));
+        }
+        self.n_parents += 1;
+        self.n_parts += n_parts;
+        self.n_children += rows.n_columns;
+        self.n_values += rows.values.len();
+    }
+
+    /// Stored weights, biases not counted.
+    pub fn nnz(&self) -> usize {
+        self.n_values
+    }
+}
+
 /// The packed form of one parent's children, offsets from 0.
 struct Packed {
     width: usize,
@@ -88,6 +136,7 @@ pub struct Packer {
     n_words: u64,
     n_children: u64,
     n_parts: u64,
+    n_parents: usize,
     directory: Vec<u64>,
     bias: Vec<f32>,
     part_ptr: Vec<u32>,
@@ -129,6 +178,7 @@ impl Packer {
             n_words: 0,
             n_children: 0,
             n_parts: 0,
+            n_parents: 0,
             directory: Vec::new(),
             bias: Vec::new(),
             part_ptr: vec![0],
@@ -140,7 +190,7 @@ impl Packer {
         // Packed forms are made in parallel a bounded number at a time: they exist beside the level
         // only briefly.
         for group in parents.chunks(4096) {
-            let first = self.part_ptr.len() - 1;
+            let first = self.n_parents;
             let packed: Result<Vec<Vec<Packed>>, PackError> =
                 group.par_iter().enumerate().map(|(i, rows)| self.pack_parent(first + i, rows)).collect();
             for (parts, rows) in packed?.into_iter().zip(group) {
@@ -149,6 +199,7 @@ impl Packer {
                 }
                 self.bias.extend_from_slice(&rows.bias);
                 self.part_ptr.push(self.n_parts as u32);
+                self.n_parents += 1;
             }
         }
         Ok(())

@@ -392,6 +392,12 @@ impl Container {
         read_all(file, &self.folder().join(LABELS_FILE), "label names", LABELS_LIMIT)
     }
 
+    /// Lets go of the pages of mapped files that were touched: they are not resident then, and are
+    /// read again when they are touched again. For files that are read once, from front to back.
+    pub fn release(&self) {
+        self.files.iter().for_each(|file| file.bytes.release(0..file.bytes.as_bytes().len()));
+    }
+
     /// Tells the system how the arrays will be used. Does nothing for files that were read, or
     /// where the system has no such call.
     ///

@@ -1,10 +1,15 @@
 //! Comparing content hashes.
 
 use super::config::{CONFIG_FILE, LABELS_FILE, hex};
+use super::view::FileBytes;
 use super::{Container, OpenError};
 use rayon::prelude::*;
+use std::ops::Range;
 use std::path::PathBuf;
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
+
+/// Bytes that are hashed before their pages are let go of.
+const BLOCK: usize = 4 << 20;
 
 /// Which part of a model does not have the content that was saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +51,17 @@ impl std::fmt::Display for Mismatch {
     }
 }
 
+/// The hash of a range, whose pages do not stay.
+fn hash(bytes: &FileBytes, range: Range<usize>) -> u64 {
+    let mut hash = Xxh3Default::new();
+    for start in range.clone().step_by(BLOCK) {
+        let block = start..range.end.min(start + BLOCK);
+        hash.update(&bytes.as_bytes()[block.clone()]);
+        bytes.release(block);
+    }
+    hash.digest()
+}
+
 impl Container {
     /// Hashes everything and lists what differs from what was saved: arrays by name, then padding,
     /// labels and configuration. An empty list means that the folder is as it was written.
@@ -54,14 +70,15 @@ impl Container {
     /// `labels.txt` cannot be read.
     ///
     /// # Cost
-    /// One read of all files, the arrays in parallel.
+    /// One read of all files, the arrays in parallel; of mapped files some MiB a thread are
+    /// resident at a time.
     pub fn verify(&self) -> Result<Vec<Mismatch>, OpenError> {
         let places: Vec<_> = self.places.iter().collect();
         let mut found: Vec<Mismatch> = places
             .par_iter()
             .filter_map(|&(name, place)| {
                 let file = &self.files[place.file];
-                let got = hex(xxh3_64(&file.bytes.as_bytes()[place.range.clone()]));
+                let got = hex(hash(&file.bytes, place.range.clone()));
                 let expected = self.config.arrays.get(name)?.xxh3.clone();
                 let damage = Damage::Array(name.clone());
                 (got != expected).then(|| Mismatch { file: file.path.clone(), damage, got, expected })

@@ -60,6 +60,23 @@ impl FileBytes {
         }
     }
 
+    /// Lets go of the pages of a range that were touched, where the file is mapped: they are read
+    /// again when they are touched again.
+    pub(super) fn release(&self, range: std::ops::Range<usize>) {
+        #[cfg(unix)]
+        if let Self::Mapped(map) = self
+            && !range.is_empty()
+        {
+            let advice = memmap2::UncheckedAdvice::DontNeed;
+            // SAFETY: the mapping is read-only and of a file, so what is let go of comes back from the
+            // file with the same content.
+            // Nothing is lost where the system refuses.
+            let _ = unsafe { map.unchecked_advise_range(advice, range.start, range.len()) };
+        }
+        #[cfg(not(unix))]
+        let _ = range;
+    }
+
     /// The mapping, when the file is mapped.
     pub(super) fn mapping(&self) -> Option<&Mmap> {
         match self {

@@ -4,7 +4,7 @@ use super::config::{ArrayEntry, CONFIG_FILE, Config, LABELS_FILE, LabelsEntry, h
 use super::header::{HeaderText, MAX_NAME_BYTES, MAX_RANK, PAD_PREFIX, SHARED_RESERVE, STREAM_RESERVE, gap};
 use super::replace;
 use super::{Container, WriteError};
-use crate::atomic::{OutputFolder, WriteFileError, failed, parent_of};
+use crate::atomic::{OutputFolder, WriteFileError, Writing, failed, parent_of};
 use crate::dtype::{DType, Element};
 use serde_json::Value;
 use std::{
@@ -68,6 +68,30 @@ struct SharedFile {
     header: HeaderText,
     /// Bytes of the data part so far.
     n_bytes: u64,
+}
+
+impl SharedFile {
+    /// Notes an array behind the last one, with padding before it, and has `write` write it or leave
+    /// room for it; where it begins in the data part.
+    fn append(
+        &mut self,
+        name: &str,
+        dtype: DType,
+        shape: &[usize],
+        n_bytes: u64,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> Result<u64, WriteFileError> {
+        let padding = gap(self.n_bytes);
+        let padded = self.file.write_all(&[0; super::ALIGNMENT][..padding as usize]);
+        padded.and_then(|()| write(&mut self.file)).map_err(failed(&self.path, "write an array"))?;
+        if padding > 0 {
+            self.header.push_pad(self.n_bytes, padding);
+        }
+        let begin = self.n_bytes + padding;
+        self.header.push(name, dtype, shape, begin, n_bytes);
+        self.n_bytes = begin + n_bytes;
+        Ok(begin)
+    }
 }
 
 impl ContainerWriter {
@@ -143,21 +167,12 @@ impl ContainerWriter {
     /// letters, digits, `.`, `-` and `_`; more than 8 dimensions; bytes that do not fit the shape;
     /// the system refuses to write.
     pub fn add(&mut self, name: &str, array: ArrayRef<'_>) -> Result<(), WriteError> {
+        let _all_is_here = Writing::begin();
         let n_bytes = array.bytes.len() as u64;
         check_shape(name, array.dtype, array.shape, n_bytes)?;
         self.reserve_name(name)?;
         let shared = self.shared_file(name, array.shape.len())?;
-        let padding = gap(shared.n_bytes);
-        let write = |shared: &mut SharedFile| {
-            shared.file.write_all(&[0; super::ALIGNMENT][..padding as usize])?;
-            shared.file.write_all(array.bytes)
-        };
-        write(shared).map_err(failed(&shared.path, "write an array"))?;
-        if padding > 0 {
-            shared.header.push_pad(shared.n_bytes, padding);
-        }
-        shared.header.push(name, array.dtype, array.shape, shared.n_bytes + padding, n_bytes);
-        shared.n_bytes += padding + n_bytes;
+        shared.append(name, array.dtype, array.shape, n_bytes, |file| file.write_all(array.bytes))?;
         let file = shared.name.clone();
         let xxh3 = hex(xxh3_64(array.bytes));
         let entry = ArrayEntry { file, dtype: array.dtype, shape: array.shape.to_vec(), xxh3 };
@@ -195,6 +210,35 @@ impl ContainerWriter {
         self.add(name, ArrayRef::new(values, &[values.len()]))
     }
 
+    /// Begins an array of a known shape in the file that arrays added whole go to. Where it stands
+    /// there, and so every byte of the model, is as if it had been added whole at this moment,
+    /// though other arrays may be written before it is finished.
+    ///
+    /// # Errors
+    /// As [`ContainerWriter::add`], of the name, the shape and the system.
+    pub fn stream_shaped(&mut self, name: &str, dtype: DType, shape: &[usize]) -> Result<ArrayStream, WriteError> {
+        let n_bytes = shape.iter().try_fold(dtype.n_bytes() as u64, |n, &extent| n.checked_mul(extent as u64));
+        check_shape(name, dtype, shape, n_bytes.unwrap_or(u64::MAX))?;
+        let n_bytes = n_bytes.unwrap_or_default();
+        self.reserve_name(name)?;
+        let shared = self.shared_file(name, shape.len())?;
+        let begin = shared.append(name, dtype, shape, n_bytes, |file| file.seek_relative(n_bytes as i64))?;
+        // A place of its own in the file: others are written at the same time.
+        let mut file = File::options().write(true).open(&shared.path).map_err(failed(&shared.path, "open it"))?;
+        file.seek(SeekFrom::Start(SHARED_RESERVE as u64 + begin)).map_err(failed(&shared.path, "write an array"))?;
+        Ok(ArrayStream {
+            name: name.to_owned(),
+            dtype,
+            file_name: shared.name.clone(),
+            path: shared.path.clone(),
+            file: BufWriter::with_capacity(1 << 18, file),
+            hash: Box::default(),
+            n_bytes: 0,
+            place: Place::Shared(shape.to_vec()),
+            registry: Arc::clone(&self.registry),
+        })
+    }
+
     /// Begins an array whose length is not known yet, in a file of its own.
     ///
     /// Several streams may be open at once, and each may be moved to another thread; all must be
@@ -214,6 +258,7 @@ impl ContainerWriter {
             file: BufWriter::with_capacity(1 << 20, file),
             hash: Box::default(),
             n_bytes: 0,
+            place: Place::Own,
             registry: Arc::clone(&self.registry),
         })
     }
@@ -226,6 +271,7 @@ impl ContainerWriter {
     /// # Errors
     /// A stream that is not finished; the destination was filled meanwhile; the system refuses.
     pub fn finish(mut self) -> Result<(), WriteError> {
+        let _all_is_here = Writing::begin();
         self.close_shared()?;
         for (name, entry) in lock(&self.registry).iter() {
             let Some(entry) = entry else { return Err(WriteError::UnfinishedStream { name: name.clone() }) };
@@ -340,7 +386,8 @@ fn check_shape(name: &str, dtype: DType, shape: &[usize], bytes: u64) -> Result<
     Ok(())
 }
 
-/// An array that is written piece by piece; see [`ContainerWriter::stream`].
+/// An array that is written piece by piece; see [`ContainerWriter::stream`] and
+/// [`ContainerWriter::stream_shaped`].
 pub struct ArrayStream {
     name: String,
     dtype: DType,
@@ -349,7 +396,16 @@ pub struct ArrayStream {
     file: BufWriter<File>,
     hash: Box<Xxh3Default>,
     n_bytes: u64,
+    place: Place,
     registry: Arc<Mutex<Registry>>,
+}
+
+/// Where the bytes of a stream go.
+enum Place {
+    /// Into a file of its own.
+    Own,
+    /// Into the room that was left in the shared file for an array of this shape.
+    Shared(Vec<usize>),
 }
 
 impl ArrayStream {
@@ -359,7 +415,7 @@ impl ArrayStream {
     /// The system refuses to write.
     ///
     /// # Panics
-    /// If `T` is not the stream's element type.
+    /// If `T` is not the stream's element type, or a shape was given and there is no room.
     pub fn extend<T: Element>(&mut self, values: &[T]) -> Result<(), WriteError> {
         assert!(T::DTYPE == self.dtype, "array {:?} holds {}, got {}", self.name, self.dtype, T::DTYPE);
         Ok(self.append(bytemuck::cast_slice(values)).map_err(failed(&self.path, "write an array"))?)
@@ -385,11 +441,21 @@ impl ArrayStream {
     /// Bytes that do not fit the shape; the system refuses to write.
     pub fn finish_shaped(self, shape: &[usize]) -> Result<(), WriteError> {
         check_shape(&self.name, self.dtype, shape, self.n_bytes)?;
-        let mut header = HeaderText::default();
-        header.push(&self.name, self.dtype, shape, 0, self.n_bytes);
         let mut file =
             self.file.into_inner().map_err(|error| failed(&self.path, "write an array")(error.into_error()))?;
-        complete(&mut file, &self.path, &header.to_bytes(STREAM_RESERVE))?;
+        match self.place {
+            Place::Own => {
+                let mut header = HeaderText::default();
+                header.push(&self.name, self.dtype, shape, 0, self.n_bytes);
+                complete(&mut file, &self.path, &header.to_bytes(STREAM_RESERVE))?;
+            }
+            // The header and the disk are the shared file's business.
+            Place::Shared(expected) if expected == shape => {}
+            Place::Shared(_) => {
+                let (name, shape) = (self.name, shape.to_vec());
+                return Err(WriteError::Shape { name, dtype: self.dtype, shape, bytes: self.n_bytes });
+            }
+        }
         let entry = ArrayEntry {
             file: self.file_name,
             dtype: self.dtype,
@@ -401,9 +467,14 @@ impl ArrayStream {
     }
 
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let n_bytes = self.n_bytes + bytes.len() as u64;
+        if let Place::Shared(shape) = &self.place {
+            let room = shape.iter().product::<usize>() as u64 * self.dtype.n_bytes() as u64;
+            assert!(n_bytes <= room, "array {:?}: {n_bytes} bytes in room for {room}", self.name);
+        }
         self.file.write_all(bytes)?;
         self.hash.update(bytes);
-        self.n_bytes += bytes.len() as u64;
+        self.n_bytes = n_bytes;
         Ok(())
     }
 }
@@ -426,5 +497,70 @@ impl std::fmt::Debug for ArrayStream {
             .field("dtype", &self.dtype)
             .field("n_bytes", &self.n_bytes)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+        entries.map(|e| (e.file_name().into_string().unwrap(), std::fs::read(e.path()).unwrap())).collect()
+    }
+
+    #[test]
+    fn arrays_of_known_shape_that_are_written_side_by_side_give_the_bytes_of_whole_ones() {
+        let place = tempfile::tempdir().unwrap();
+        let values: Vec<f32> = (0..1000).map(|i| i as f32).collect();
+        let save = |name: &str, fill: fn(&mut ContainerWriter, &[f32])| {
+            let mut writer = ContainerWriter::create(&place.path().join(name), "tree").unwrap();
+            writer.add_slice("before", &[7u8]).unwrap();
+            fill(&mut writer, &values);
+            writer.finish().unwrap();
+            contents(&place.path().join(name))
+        };
+        let whole = save("whole", |writer, values| {
+            writer.add("a", ArrayRef::new(values, &[500, 2])).unwrap();
+            writer.add_slice("b", &values[..11]).unwrap();
+            writer.add_slice::<u64>("c", &[]).unwrap();
+            writer.add_slice("after", values).unwrap();
+        });
+        let pieces = save("pieces", |writer, values| {
+            let mut a = writer.stream_shaped("a", DType::F32, &[500, 2]).unwrap();
+            let mut b = writer.stream_shaped("b", DType::F32, &[11]).unwrap();
+            let c = writer.stream_shaped("c", DType::U64, &[0]).unwrap();
+            writer.add_slice("after", values).unwrap();
+            a.extend(&values[..1]).unwrap();
+            b.extend(&values[..11]).unwrap();
+            a.extend(&values[1..]).unwrap();
+            [b, c].into_iter().for_each(|stream| stream.finish().unwrap());
+            a.finish_shaped(&[500, 2]).unwrap();
+        });
+        assert!(whole == pieces);
+    }
+
+    #[test]
+    fn an_array_that_does_not_fill_its_room_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let mut writer = ContainerWriter::create(&place.path().join("m"), "tree").unwrap();
+        let mut short = writer.stream_shaped("short", DType::U32, &[3]).unwrap();
+        short.extend(&[1u32, 2]).unwrap();
+        assert!(matches!(short.finish(), Err(WriteError::Shape { bytes: 8, .. })));
+        let mut other = writer.stream_shaped("other", DType::U32, &[2, 2]).unwrap();
+        other.extend(&[1u32, 2, 3, 4]).unwrap();
+        assert!(matches!(other.finish_shaped(&[4]), Err(WriteError::Shape { .. })));
+        let huge = writer.stream_shaped("huge", DType::U32, &[usize::MAX, 2]);
+        assert!(matches!(huge, Err(WriteError::Shape { .. })));
+        assert!(matches!(writer.finish(), Err(WriteError::UnfinishedStream { .. })));
+        assert!(!place.path().join("m").exists());
+    }
+
+    #[test]
+    #[should_panic(expected = "16 bytes in room for 12")]
+    fn an_array_does_not_run_into_the_next() {
+        let place = tempfile::tempdir().unwrap();
+        let mut writer = ContainerWriter::create(&place.path().join("m"), "tree").unwrap();
+        let _ = writer.stream_shaped("a", DType::U32, &[3]).unwrap().extend(&[0u32; 4]);
     }
 }

@@ -60,10 +60,10 @@ impl ClassifierParams {
     pub fn n_values(&self, n_features: usize, n_labels: usize) -> u64 {
         let head = match &self.head {
             HeadParams::Dense | HeadParams::Candidates(_) => {
-                product(&[n_labels, self.encoder.top_width(n_features) + 1])
+                product(&[n_labels, self.encoder.top_width(n_features).saturating_add(1)])
             }
             HeadParams::Differentiated(head) => head.layout(n_labels, self.encoder.top_width(n_features)).n_values(),
-            HeadParams::Sparse(head) => product(&[n_labels, head.fan_in + 1]),
+            HeadParams::Sparse(head) => product(&[n_labels, head.fan_in.saturating_add(1)]),
         };
         self.encoder_values(n_features).saturating_add(head)
     }
@@ -88,8 +88,8 @@ impl ClassifierParams {
                 let (labels, layer) = (n_labels as u64, head.layer());
                 let bytes = |n_moments| Sparse::n_bytes(labels, width, &layer, n_moments);
                 let screens = self.screens() && Sparse::screening_pays(labels, width, head.fan_in, batch_size);
-                let buffers = Sparse::scratch_bytes(labels, width, head.fan_in, batch_size, clips, screens)
-                    + head.rewire_bytes(labels, width, n_moments);
+                let step = Sparse::scratch_bytes(labels, width, head.fan_in, batch_size, clips, screens);
+                let buffers = step.saturating_add(head.rewire_bytes(labels, width, n_moments));
                 (bytes(0), bytes(n_moments) - bytes(0), buffers)
             }
             HeadParams::Candidates(head) => {
@@ -113,7 +113,7 @@ impl ClassifierParams {
                 (parameters, of_blocks.fold(of_rows(n_labels, 1), u64::saturating_add), buffers)
             }
             HeadParams::Dense => {
-                let values = product(&[4, n_labels, width + 1]);
+                let values = product(&[4, n_labels, width.saturating_add(1)]);
                 // Logits, and sums over leaves of labels: two a thread, and one a level of the
                 // tree.
                 let buffers = product(&[4, batch_size, n_labels]).saturating_add(product(&[4, 12, batch_size, width]));
@@ -129,7 +129,7 @@ impl ClassifierParams {
         // that are gathered ahead.
         let hidden = self.encoder.layer_widths().fold(lowest, usize::saturating_add);
         let units = hidden.saturating_mul(2).saturating_add(width);
-        let ahead = if self.encoder.input == InputKind::Dense { 3 * n_features } else { 0 };
+        let ahead = if self.encoder.input == InputKind::Dense { n_features.saturating_mul(3) } else { 0 };
         let step = product(&[4, batch_size, units.saturating_add(ahead)]).saturating_add(head_buffers);
         let parameters = encoder.saturating_add(head);
         let shapes = self.encoder_shapes(n_features);

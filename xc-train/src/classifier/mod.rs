@@ -57,7 +57,7 @@ pub use nearest::{LabelIndex, LabelIndexError};
 pub use output::{Output, OutputScratch};
 pub use params::{
     CandidateHeadParams, ClassifierParams, ClassifierParamsError, DifferentiatedHeadParams, EmbeddingInit,
-    EncoderParams, HeadParams, InputKind, SparseHeadParams, Wiring,
+    EncoderParams, HeadParams, InputKind, MAX_UNITS, SparseHeadParams, Wiring,
 };
 pub(crate) use predict::Logits;
 pub use predict::{Only, PredictError, PredictScratch, QueryRow};

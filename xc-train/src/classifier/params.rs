@@ -65,6 +65,9 @@ impl EmbeddingInit {
     }
 }
 
+/// Units of a layer, at most: products of the sizes of a network are numbers then.
+pub const MAX_UNITS: usize = 1 << 24;
+
 /// The layers below the head.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -173,7 +176,10 @@ impl CandidateHeadParams {
             }
             SamplerParams::Ann(params) => params.bytes(n_labels, width),
             SamplerParams::Schedule(params) => params.bytes(n_instances, n_labels, width),
-            SamplerParams::LabelText(params) => params.bytes(n_labels, width) + 4 * n_labels as u64 * width as u64,
+            SamplerParams::LabelText(params) => {
+                let texts = (n_labels as u64).saturating_mul(width as u64).saturating_mul(4);
+                params.bytes(n_labels, width).saturating_add(texts)
+            }
             _ => 0,
         }
     }
@@ -404,6 +410,10 @@ impl EncoderParams {
         let needs_one = self.input == InputKind::Sparse;
         if self.widths.contains(&0) || (needs_one && self.widths.is_empty()) {
             let expected = if needs_one { "at least one width, none of them 0" } else { "no width of 0" };
+            return Err(ClassifierParamsError::Widths { got: self.widths.clone(), expected });
+        }
+        if self.widths.iter().any(|&width| width > MAX_UNITS) {
+            let expected = "at most 16777216 units in a layer";
             return Err(ClassifierParamsError::Widths { got: self.widths.clone(), expected });
         }
         if !needs_one && n_features == 0 {

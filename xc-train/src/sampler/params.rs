@@ -89,6 +89,9 @@ pub struct NegativeParams {
     pub from_epoch: u32,
 }
 
+/// Labels that are wanted for a list or an instance, at most.
+const MAX_WANTED: usize = 1 << 24;
+
 impl NegativeParams {
     /// One list a batch, with what is advised that labels count: by their chance where it is known,
     /// as they are where labels are searched for, and uniform ones beside them by a weight of at
@@ -229,7 +232,11 @@ impl SamplerParams {
             }
             Self::Midx(MidxParams { per_instance, .. }) => ("per_instance", per_instance),
         };
-        if wanted == 0 { number(name, 0.0, "at least 1") } else { Ok(()) }
+        match wanted {
+            0 => number(name, 0.0, "at least 1"),
+            1..=MAX_WANTED => Ok(()),
+            _ => number(name, wanted as f64, "at most 16777216"),
+        }
     }
 }
 
@@ -243,6 +250,9 @@ impl NegativeParams {
             && !(cap.is_finite() && cap > 0.0)
         {
             return number("cap", f64::from(cap), "a finite number above 0");
+        }
+        if self.uniform > MAX_WANTED {
+            return number("uniform", self.uniform as f64, "at most 16777216");
         }
         match self.sampler {
             SamplerParams::LshEmbedding(tables) | SamplerParams::LshLabel(tables) if self.uniform == 0 => {

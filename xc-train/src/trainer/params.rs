@@ -7,6 +7,9 @@ use std::time::Duration;
 use thiserror::Error;
 use xc_sparse::store::Checkpoint;
 
+/// Instances of a step, at most.
+const MAX_BATCH: usize = 1 << 24;
+
 /// How to train. What is learned depends on all of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -93,8 +96,10 @@ impl TrainParams {
     /// The first one that is.
     pub fn check(&self) -> Result<(), ParamsError> {
         let fail = |name, got, expected| Err(ParamsError { name, got, expected });
-        if self.batch_size == 0 {
-            return fail("batch_size", 0.0, "at least 1");
+        match self.batch_size {
+            0 => return fail("batch_size", 0.0, "at least 1"),
+            1..=MAX_BATCH => {}
+            more => return fail("batch_size", more as f64, "at most 16777216"),
         }
         if !(self.rate.is_finite() && self.rate >= 0.0) {
             return fail("rate", self.rate, "a finite number from 0 on");

@@ -50,6 +50,21 @@ pub(super) struct Opener {
     pub(super) checks_labels: bool,
 }
 
+impl ModelInfo {
+    /// Adds what a model knows beside its arrays; of each tree the number of its levels and of those
+    /// that its head holds.
+    pub(crate) fn write(&self, depths: &[(usize, usize)], writer: &mut ContainerWriter) {
+        writer.set_parameter("n_features", self.n_features as u64);
+        writer.set_parameter("n_labels", self.n_labels as u64);
+        writer.set_parameter("post_processor", self.post.to_string());
+        writer.set_parameter("normalise_rows", self.normalise_rows);
+        writer.set_parameter("beam", self.beam as u64);
+        let (depths, heads): (Vec<u64>, Vec<u64>) = depths.iter().map(|&(d, h)| (d as u64, h as u64)).unzip();
+        writer.set_parameter("depths", depths);
+        writer.set_parameter("heads", heads);
+    }
+}
+
 impl TreeModel {
     /// Writes the model's folder: complete, or not at all. An older model there is replaced.
     ///
@@ -68,15 +83,8 @@ impl TreeModel {
 
     /// Adds the model's parameters and arrays to a container of kind [`KIND`].
     pub fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {
-        writer.set_parameter("n_features", self.info.n_features as u64);
-        writer.set_parameter("n_labels", self.info.n_labels as u64);
-        writer.set_parameter("post_processor", self.info.post.to_string());
-        writer.set_parameter("normalise_rows", self.info.normalise_rows);
-        writer.set_parameter("beam", self.info.beam as u64);
-        let depths: Vec<u64> = self.trees.iter().map(|t| t.depth() as u64).collect();
-        writer.set_parameter("depths", depths);
-        let heads: Vec<u64> = self.trees.iter().map(|t| t.top.as_ref().map_or(0, |h| h.depth as u64)).collect();
-        writer.set_parameter("heads", heads);
+        let depths = self.trees.iter().map(|t| (t.depth(), t.top.as_ref().map_or(0, |top| top.depth)));
+        self.info.write(&depths.collect::<Vec<_>>(), writer);
         for (t, tree) in self.trees.iter().enumerate() {
             tree.slot_map().write(&format!("tree{t}.slot_map"), writer)?;
             writer.add_slice(&format!("tree{t}.labels"), tree.labels())?;

@@ -3,7 +3,7 @@
 mod file;
 mod parts;
 mod post;
-mod top;
+pub(crate) mod top;
 mod topology;
 pub mod trusted;
 
@@ -107,8 +107,9 @@ impl Tree {
         if parts.levels.len() != parts.topology.depth() {
             return Err(BuildError::Depth { tree, got: parts.levels.len(), expected: parts.topology.depth() });
         }
-        let top = top::rows(&parts);
         let TreeParts { topology, levels } = parts;
+        let top_depth = top::depth(&topology);
+        let top = (top_depth > 0).then(|| top::rows(levels[..top_depth].iter().flatten())).flatten();
         if let Some(&label) = topology.labels().iter().find(|&&l| l as usize >= info.n_labels) {
             return Err(BuildError::Label { tree, label, n_labels: info.n_labels });
         }
@@ -135,7 +136,7 @@ impl Tree {
             packed.push(pack(&chunks, level)?);
         }
         let top = match top {
-            Some((depth, rows)) => Some(Top { level: pack(&[rows], 0)?, depth }),
+            Some(rows) => Some(Top { level: pack(&[rows], 0)?, depth: top_depth }),
             None => None,
         };
         Ok(Self { levels: packed, labels: topology.labels().to_vec().into(), top })

@@ -6,7 +6,7 @@
 //! these nodes as the children of one parent, for one visit. The search then walks the levels as
 //! ever, on margins that are there already: the same answers, bit for bit.
 
-use super::TreeParts;
+use super::Topology;
 use xc_sparse::chunked::{ChunkRows, ChunkedLevel, MAX_WIDTH};
 
 /// The weights of all nodes of a tree's first `depth` levels, level after level, as one parent's
@@ -30,26 +30,24 @@ pub(crate) fn depth_of(widths: impl Iterator<Item = usize>) -> usize {
     }
 }
 
-/// The rows of a top; `None` for a tree whose first two levels are too wide.
-pub(crate) fn rows(parts: &TreeParts) -> Option<(usize, ChunkRows)> {
-    let depth = depth_of((0..parts.topology.depth()).map(|l| parts.topology.n_nodes(l)));
-    if depth == 0 {
-        return None;
-    }
+/// Levels that the top of a tree takes; 0 where it has none.
+pub(crate) fn depth(topology: &Topology) -> usize {
+    depth_of((0..topology.depth()).map(|level| topology.n_nodes(level)))
+}
+
+/// The rows of a top from the chunks of its levels, level after level. `None`: they break their
+/// invariants, which is reported where their own level is packed.
+pub(crate) fn rows<'a>(chunks: impl IntoIterator<Item = &'a ChunkRows>) -> Option<ChunkRows> {
     let (mut entries, mut bias) = (Vec::new(), Vec::new());
-    for chunks in &parts.levels[..depth] {
-        for chunk in chunks {
-            let first = bias.len() as u32;
-            for (row, &feature) in chunk.features.iter().enumerate() {
-                let cells = chunk.row_ptr[row] as usize..chunk.row_ptr[row + 1] as usize;
-                entries.extend(cells.map(|at| (feature, first + chunk.columns[at], chunk.values[at])));
-            }
-            bias.extend_from_slice(&chunk.bias);
+    for chunk in chunks {
+        let first = bias.len() as u32;
+        for (row, &feature) in chunk.features.iter().enumerate() {
+            let cells = chunk.row_ptr[row] as usize..chunk.row_ptr[row + 1] as usize;
+            entries.extend(cells.map(|at| (feature, first + chunk.columns[at], chunk.values[at])));
         }
+        bias.extend_from_slice(&chunk.bias);
     }
-    // Chunks that break their invariants are reported where their own level is packed.
-    let rows = ChunkRows::from_entries(bias.len(), entries, bias).ok()?;
-    Some((depth, rows))
+    ChunkRows::from_entries(bias.len(), entries, bias).ok()
 }
 
 #[cfg(test)]

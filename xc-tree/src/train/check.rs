@@ -1,11 +1,12 @@
 //! What cannot be trained on is refused before anything begins.
 
-use super::input::{TrainInput, estimate_peak_bytes};
+use super::input::TrainInput;
+use super::memory::TreeMemory;
 use super::params::{CheckTreeParamsError, TreeParams};
 use crate::model::BuildError;
 use thiserror::Error;
 use xc_sparse::Rows;
-use xc_sparse::store::CheckpointError;
+use xc_sparse::store::{CheckpointError, WriteError};
 
 /// Why no tree was trained.
 #[derive(Debug, Error)]
@@ -88,8 +89,17 @@ pub enum TrainError {
     Checkpoint(#[from] CheckpointError),
 }
 
+impl From<WriteError> for TrainError {
+    fn from(error: WriteError) -> Self {
+        Self::Checkpoint(error.into())
+    }
+}
+
+/// What foresees the memory of a training.
+pub(super) type Foresee = fn(&TrainInput<'_>, &TreeParams, usize) -> TreeMemory;
+
 /// Refuses what cannot be trained on.
-pub(super) fn check(input: &TrainInput<'_>, params: &TreeParams) -> Result<(), TrainError> {
+pub(super) fn check(input: &TrainInput<'_>, params: &TreeParams, foresee: Foresee) -> Result<(), TrainError> {
     params.check()?;
     let features = Rows::new(input.features);
     let length =
@@ -134,7 +144,7 @@ pub(super) fn check(input: &TrainInput<'_>, params: &TreeParams) -> Result<(), T
         return Err(TrainError::NoPositives { n_instances, n_labels });
     }
     if let Some(max_bytes) = params.max_memory_bytes {
-        let needed_bytes = estimate_peak_bytes(input, params, rayon::current_num_threads());
+        let needed_bytes = foresee(input, params, rayon::current_num_threads()).peak();
         if needed_bytes > max_bytes {
             return Err(TrainError::Memory { needed_bytes, max_bytes });
         }

@@ -2,21 +2,18 @@
 //!
 //! ```text
 //!   tree-T-topology    level0 ... levelN: boundaries of each level (U32); labels (U32); n_labels in config.json
-//!   tree-T-level-L     rows: features of each chunk (U64); features, row_ptr, columns (U32), values, bias (F32) of all
-//!                      chunks one after the other
+//!   tree-T-level-L     the chunks in the order in which they were solved: parents (U32), rows and entries of each (U64);
+//!                      features, row_ptr, columns (U32), values, bias (F32) of all of them one after the other
 //! ```
 
+use super::check::TrainError;
 use super::input::TrainInput;
+use super::kept::{KeptChunks, KeptLevel};
 use super::params::TreeParams;
 use crate::model::Topology;
 use std::path::Path;
 use xc_sparse::Rows;
-use xc_sparse::chunked::ChunkRows;
-use xc_sparse::dtype::Element;
-use xc_sparse::store::{
-    CHECKPOINT_KIND, Checkpoint, CheckpointError, CheckpointKey, Container, ContainerWriter, Layout, OpenError,
-    WriteError,
-};
+use xc_sparse::store::{CHECKPOINT_KIND, Checkpoint, CheckpointError, CheckpointKey, Layout, OpenError};
 
 /// Counts as part of every key: raise it when training changes its results.
 const VERSION: u64 = 1;
@@ -53,7 +50,7 @@ pub(super) struct TreeCheckpoint<'a> {
     pub(super) tree: usize,
 }
 
-fn damaged(path: &Path, what: &str) -> CheckpointError {
+pub(super) fn damaged(path: &Path, what: &str) -> CheckpointError {
     CheckpointError::Damaged { path: path.to_owned(), what: what.to_owned() }
 }
 
@@ -78,6 +75,12 @@ impl TreeCheckpoint<'_> {
         topology.map(Some).map_err(|error| damaged(part.folder(), &format!("not a tree: {error}")))
     }
 
+    /// The shape, which was finished.
+    pub(super) fn saved_topology(&self) -> Result<Topology, CheckpointError> {
+        let name = self.topology_name();
+        self.topology()?.ok_or_else(|| damaged(&self.checkpoint.path().join(&name), "it is not there"))
+    }
+
     pub(super) fn save_topology(&self, topology: &Topology) -> Result<(), CheckpointError> {
         let n_labels = topology.labels().iter().max().map_or(0, |&label| u64::from(label) + 1);
         self.checkpoint.save(&self.topology_name(), CHECKPOINT_KIND, |writer| {
@@ -91,65 +94,28 @@ impl TreeCheckpoint<'_> {
     }
 
     /// The weights of `level`, if it was finished.
-    pub(super) fn level(&self, topology: &Topology, level: usize) -> Result<Option<Vec<ChunkRows>>, CheckpointError> {
+    pub(super) fn level(&self, topology: &Topology, level: usize) -> Result<Option<KeptLevel>, CheckpointError> {
         let Some(part) = self.checkpoint.part(&self.level_name(level))? else { return Ok(None) };
-        read_level(&part, topology.boundaries(level)).map(Some)
+        KeptLevel::new(part, topology.boundaries(level)).map(Some)
     }
 
-    pub(super) fn save_level(&self, level: usize, chunks: &[ChunkRows]) -> Result<(), CheckpointError> {
-        self.checkpoint.save::<WriteError>(&self.level_name(level), CHECKPOINT_KIND, |writer| {
-            let rows: Vec<u64> = chunks.iter().map(|chunk| chunk.features.len() as u64).collect();
-            writer.add_slice("rows", &rows)?;
-            stream(writer, "features", chunks, |chunk| &chunk.features)?;
-            stream(writer, "row_ptr", chunks, |chunk| &chunk.row_ptr)?;
-            stream(writer, "columns", chunks, |chunk| &chunk.columns)?;
-            stream(writer, "values", chunks, |chunk| &chunk.values)?;
-            stream(writer, "bias", chunks, |chunk| &chunk.bias)
-        })?;
-        Ok(())
+    /// The weights of `level`, which was finished.
+    pub(super) fn saved(&self, topology: &Topology, level: usize) -> Result<KeptLevel, CheckpointError> {
+        let name = self.level_name(level);
+        let missing = || damaged(&self.checkpoint.path().join(&name), "it is not there");
+        self.level(topology, level)?.ok_or_else(missing)
     }
-}
 
-/// Writes one array of all chunks, one after the other.
-fn stream<T: Element>(
-    writer: &mut ContainerWriter,
-    name: &str,
-    chunks: &[ChunkRows],
-    of: fn(&ChunkRows) -> &[T],
-) -> Result<(), WriteError> {
-    let mut stream = writer.stream(name, T::DTYPE)?;
-    chunks.iter().try_for_each(|chunk| stream.extend(of(chunk)))?;
-    stream.finish()
-}
-
-/// The first `n` elements, which are taken off.
-fn take<T: Copy>(from: &mut &[T], n: usize) -> Option<Vec<T>> {
-    let (head, rest) = from.split_at_checked(n)?;
-    *from = rest;
-    Some(head.to_vec())
-}
-
-/// The chunks of a level whose children are divided by `boundaries`.
-fn read_level(part: &Container, boundaries: &[u32]) -> Result<Vec<ChunkRows>, CheckpointError> {
-    let numbers = |name| part.array::<u32>(name);
-    let (features, row_ptr, columns) = (numbers("features")?, numbers("row_ptr")?, numbers("columns")?);
-    let (values, bias, rows) = (part.array::<f32>("values")?, part.array::<f32>("bias")?, part.array::<u64>("rows")?);
-    let (mut features, mut row_ptr, mut columns) = (&features[..], &row_ptr[..], &columns[..]);
-    let (mut values, mut bias) = (&values[..], &bias[..]);
-    let mut chunk = |children: &[u32], n_rows: u64| {
-        let n_columns = (children[1] - children[0]) as usize;
-        let n_rows = usize::try_from(n_rows).ok()?;
-        let features = take(&mut features, n_rows)?;
-        let row_ptr = take(&mut row_ptr, n_rows.checked_add(1)?)?;
-        let nnz = *row_ptr.last()? as usize;
-        let (columns, values) = (take(&mut columns, nnz)?, take(&mut values, nnz)?);
-        let chunk = ChunkRows { n_columns, features, row_ptr, columns, values, bias: take(&mut bias, n_columns)? };
-        chunk.check().is_ok().then_some(chunk)
-    };
-    let chunks = (rows.len() + 1 == boundaries.len())
-        .then(|| {
-            boundaries.windows(2).zip(&rows[..]).map(|(children, &n)| chunk(children, n)).collect::<Option<Vec<_>>>()
+    /// Saves the weights of `level`, which `train` puts into what it is given, chunk by chunk.
+    pub(super) fn save_level(
+        &self,
+        level: usize,
+        train: impl FnOnce(&KeptChunks) -> Result<(), TrainError>,
+    ) -> Result<(), TrainError> {
+        self.checkpoint.save(&self.level_name(level), CHECKPOINT_KIND, |writer| {
+            let chunks = KeptChunks::begin(writer)?;
+            train(&chunks)?;
+            chunks.finish(writer).map_err(TrainError::from)
         })
-        .flatten();
-    chunks.ok_or_else(|| damaged(part.folder(), "weights that fit no chunks"))
+    }
 }

@@ -1,6 +1,5 @@
-//! What a tree is trained on, and the memory that takes.
+//! What a tree is trained on.
 
-use super::params::TreeParams;
 use xc_sparse::rows::normalise;
 use xc_sparse::{CsrView, LabelRows, Rows};
 
@@ -50,27 +49,4 @@ impl UnitRows {
         let (shape, (_, indices, _)) = (features.shape(), features.into_raw_storage());
         CsrView::new(shape, &self.indptr, indices, &self.values)
     }
-}
-
-/// An estimate, on the high side, of the most bytes one tree's training holds beside its input.
-///
-/// The larger of two moments: the label vectors while they are clustered (every label copies its
-/// positives' features at most), and the rankers (dense weights and dual variables of 16 siblings a
-/// thread, the features of the parents in work, and the finished weights, assumed as many as the
-/// features of all label paths divided by four).
-pub fn estimate_peak_bytes(input: &TrainInput<'_>, params: &TreeParams, n_threads: usize) -> u64 {
-    let features = Rows::new(input.features);
-    let (n, d) = (features.len() as u64, features.n_features() as u64);
-    let threads = n_threads.max(1) as u64;
-    let summed: u64 = (0..features.len()).map(|i| (features.row(i).nnz() * input.labels.row(i).len()) as u64).sum();
-    let longest = params.max_label_nnz.map_or(u64::MAX, |m| m as u64 * input.labels.n_labels() as u64);
-    let given = input.label_features.map_or(0, |f| f.nnz() as u64);
-    let vectors = summed.min(longest).saturating_add(given) * 8;
-    let clustering = vectors + threads * d * 16 + (input.labels.n_labels() as u64) * 40;
-    let dense = threads * (d + n) * 64;
-    let pairs = input.labels.nnz() as u64 * 24;
-    let weights = summed * 2;
-    let blocks = features.nnz() as u64 * 8;
-    let unit_rows = if params.normalise_rows { features.nnz() as u64 * 4 + n * 8 } else { 0 };
-    clustering.max(dense + pairs + weights + blocks) + unit_rows
 }

@@ -4,9 +4,11 @@
 //! siblings in parallel; the others side by side, the largest first. Neither order nor threads
 //! change the result.
 
+use super::check::TrainError;
 use super::input::TrainInput;
 use super::matched::Matched;
 use super::params::TreeParams;
+use super::weights::Put;
 use crate::model::Topology;
 use crate::train::linear::LinearParams;
 use crate::train::linear::block::{Block, Numbering};
@@ -76,8 +78,9 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    /// Trains all rankers of `level`; `None` when cancelled.
-    pub(super) fn level(&self, level: usize, matched: Option<&Matched>) -> Option<Vec<ChunkRows>> {
+    /// Trains all rankers of `level` and hands the chunk of each parent to `put`, in any order, from
+    /// any thread.
+    pub(super) fn level(&self, level: usize, matched: Option<&Matched>, put: Put<'_>) -> Result<(), TrainError> {
         let boundaries = self.topology.boundaries(level);
         let n_parents = boundaries.len() - 1;
         let members = self.members(level);
@@ -95,19 +98,33 @@ impl<'a> Trainer<'a> {
         order.sort_by_key(|&p| (std::cmp::Reverse(work[p]), p));
         let share = total / (4 * rayon::current_num_threads() as u64);
         let n_large = order.iter().take_while(|&&p| work[p] > share).count();
-        let slots: Vec<Mutex<Option<ChunkRows>>> = (0..n_parents).map(|_| Mutex::new(None)).collect();
+        let (n_done, failure) = (AtomicUsize::new(0), Mutex::new(None));
         let finish = |p: usize, chunk: ChunkRows| {
             self.observer.event(Event::Rankers { done: chunk.n_columns });
-            *lock(&slots[p]) = Some(chunk);
+            match put(p, chunk) {
+                Ok(()) => n_done.fetch_add(1, Ordering::Relaxed),
+                Err(error) => return *lock(&failure) = Some(error),
+            };
         };
+        let failed = || lock(&failure).is_some();
         for &p in &order[..n_large] {
-            finish(p, self.large_parent(level, p, &members, matched)?);
+            if failed() {
+                break;
+            }
+            let chunk = self.large_parent(level, p, &members, matched).ok_or(TrainError::Cancelled)?;
+            finish(p, chunk);
         }
         let small = &order[n_large..];
         self.workers(small.len(), |s, scratch| {
-            finish(small[s], self.parent(level, small[s], &members, matched, scratch))
+            if !failed() {
+                finish(small[s], self.parent(level, small[s], &members, matched, scratch));
+            }
         });
-        slots.into_iter().map(|slot| slot.into_inner().unwrap_or_else(|e| e.into_inner())).collect()
+        match failure.into_inner().unwrap_or_else(|e| e.into_inner()) {
+            Some(error) => Err(error),
+            None if n_done.into_inner() < n_parents => Err(TrainError::Cancelled),
+            None => Ok(()),
+        }
     }
 
     /// Runs `job` for `0..n` on all threads, in order of their numbers as threads become free.

@@ -18,31 +18,40 @@ mod check;
 mod checkpoint;
 mod cluster;
 mod input;
+mod kept;
+mod kept_trees;
 mod label_vectors;
 mod level;
 mod linear;
 mod matched;
+mod memory;
 mod negatives;
 mod observe;
 mod params;
+mod weights;
 
 pub use check::TrainError;
 pub use checkpoint::{CHECKPOINT, checkpoint_key};
 pub use cluster::{ClusterMethod, ClusterParams};
-pub use input::{TrainInput, estimate_peak_bytes};
+pub use input::TrainInput;
+pub use kept_trees::{KeptError, KeptTrees};
 pub use label_vectors::{LabelRepresentation, LabelVectors};
 pub use linear::{LinearParams, Loss};
+pub use memory::TreeMemory;
 pub use observe::{Event, NoObserver, Observer};
 pub use params::{CheckTreeParamsError, Negatives, Preset, TreeParams, UnknownPreset, Unseen};
 
 use crate::model::{Topology, TreeModel, TreeParts};
-use check::check;
+use check::{Foresee, check};
 use checkpoint::TreeCheckpoint;
 use cluster::{Clustering, cluster};
 use input::UnitRows;
+use kept::KeptChunks;
 use level::Trainer;
+use weights::LevelWeights;
 use xc_hash::stream::mix;
 use xc_sparse::Rows;
+use xc_sparse::chunked::ChunkRows;
 use xc_sparse::store::Checkpoint;
 
 impl TreeModel {
@@ -51,7 +60,7 @@ impl TreeModel {
     /// # Errors
     /// Input or parameters that make no model, see [`TrainError`].
     ///
-    /// *Cost*: see [`estimate_peak_bytes`] for memory.
+    /// *Cost*: see [`TreeMemory::in_memory`] for memory.
     /// *Determinism*: equal input and parameters give equal models, at any number of threads.
     pub fn train(input: &TrainInput<'_>, params: &TreeParams) -> Result<Self, TrainError> {
         Self::train_with(input, params, &NoObserver, None)
@@ -78,7 +87,8 @@ impl TreeModel {
 ///
 /// `checkpoint` has the key of [`checkpoint_key`]: the shape and each finished level are kept
 /// there, and a later call with the same input and parameters goes on from them.
-/// [`Checkpoint::finish`] removes it once the model is saved.
+/// [`Checkpoint::finish`] removes it once the model is saved. All weights are in memory in the end;
+/// [`train_kept`] leaves them where they are.
 ///
 /// # Errors
 /// See [`TrainError`].
@@ -91,9 +101,30 @@ pub fn train_trees(
     observer: &dyn Observer,
     checkpoint: Option<&Checkpoint>,
 ) -> Result<Vec<TreeParts>, TrainError> {
-    checked(input, params, |input| {
+    checked(input, params, TreeMemory::in_memory, |input| {
         (0..params.n_trees).map(|tree| one_tree(input, params, tree, observer, checkpoint)).collect()
     })
+}
+
+/// [`train_trees`] that leaves every weight in the checkpoint, from where the model is packed: a
+/// level in work is in memory, and what is finished is not.
+///
+/// # Errors
+/// See [`TrainError`].
+pub fn train_kept<'c>(
+    input: &TrainInput<'_>,
+    params: &TreeParams,
+    observer: &dyn Observer,
+    checkpoint: &'c Checkpoint,
+) -> Result<KeptTrees<'c>, TrainError> {
+    checked(input, params, TreeMemory::kept, |input| {
+        (0..params.n_trees).try_for_each(|tree| {
+            let kept = TreeCheckpoint { checkpoint, tree };
+            grow(input, params, tree, observer, Some(&kept)).map(|_| ())
+        })
+    })?;
+    let info = params.model_info(input.features.cols(), input.labels.n_labels());
+    Ok(KeptTrees::new(checkpoint, info, params.n_trees, params.precision))
 }
 
 /// Trains tree number `tree` of an ensemble alone: see [`train_trees`], whose tree `tree` it
@@ -108,16 +139,20 @@ pub fn train_tree(
     observer: &dyn Observer,
     checkpoint: Option<&Checkpoint>,
 ) -> Result<TreeParts, TrainError> {
-    checked(input, params, |input| one_tree(input, params, tree, observer, checkpoint))
+    let one = |input: &TrainInput<'_>, params: &TreeParams, n_threads| {
+        TreeMemory::in_memory(input, &TreeParams { n_trees: 1, ..params.clone() }, n_threads)
+    };
+    checked(input, params, one, |input| one_tree(input, params, tree, observer, checkpoint))
 }
 
 /// Hands on the input as it is trained on, once it has been checked.
 fn checked<T>(
     input: &TrainInput<'_>,
     params: &TreeParams,
+    foresee: Foresee,
     train: impl FnOnce(&TrainInput<'_>) -> Result<T, TrainError>,
 ) -> Result<T, TrainError> {
-    check(input, params)?;
+    check(input, params, foresee)?;
     let unit = params.normalise_rows.then(|| UnitRows::new(input.features));
     let features = unit.as_ref().map_or(input.features, |unit| unit.view(input.features));
     train(&TrainInput { features, ..*input })
@@ -130,14 +165,29 @@ fn one_tree(
     observer: &dyn Observer,
     checkpoint: Option<&Checkpoint>,
 ) -> Result<TreeParts, TrainError> {
-    observer.event(Event::Tree { tree, n_trees: params.n_trees });
     let checkpoint = checkpoint.map(|checkpoint| TreeCheckpoint { checkpoint, tree });
+    let parts = grow(input, params, tree, observer, checkpoint.as_ref())?;
+    let Some(checkpoint) = checkpoint else { return Ok(parts) };
+    let levels = (0..parts.topology.depth()).map(|level| checkpoint.saved(&parts.topology, level)?.chunks());
+    Ok(TreeParts { levels: levels.collect::<Result<_, _>>()?, ..parts })
+}
+
+/// Trains what a tree lacks. Its weights are in the checkpoint then, and the parts have none; where
+/// there is no checkpoint they are in the parts.
+fn grow(
+    input: &TrainInput<'_>,
+    params: &TreeParams,
+    tree: usize,
+    observer: &dyn Observer,
+    checkpoint: Option<&TreeCheckpoint<'_>>,
+) -> Result<TreeParts, TrainError> {
+    observer.event(Event::Tree { tree, n_trees: params.n_trees });
     let seed = mix(params.seed, tree as u64);
-    let topology = match checkpoint.as_ref().map(TreeCheckpoint::topology).transpose()?.flatten() {
+    let topology = match checkpoint.map(TreeCheckpoint::topology).transpose()?.flatten() {
         Some(topology) => topology,
         None => {
             let topology = shape(input, params, seed, observer)?;
-            if let Some(checkpoint) = &checkpoint {
+            if let Some(checkpoint) = checkpoint {
                 checkpoint.save_topology(&topology)?;
             }
             topology
@@ -146,27 +196,38 @@ fn one_tree(
     let n_levels = topology.depth();
     observer.event(Event::Clustered { n_levels });
     let trainer = Trainer::new(input, params, &topology, mix(seed, u64::MAX), observer);
-    let mut levels: Vec<Vec<xc_sparse::chunked::ChunkRows>> = Vec::with_capacity(n_levels);
+    let mut levels: Vec<Vec<ChunkRows>> = Vec::new();
     let mut matched = None;
     for level in 0..n_levels {
-        let kept = checkpoint.as_ref().map(|c| c.level(&topology, level)).transpose()?.flatten();
+        let matches = match params.negatives {
+            Negatives::MatcherAware { beam, .. } => (level + 1 < n_levels).then_some(beam),
+            Negatives::TeacherForced => None,
+        };
+        let kept = checkpoint.map(|c| c.level(&topology, level)).transpose()?.flatten();
         let (n_rankers, resumed) = (topology.n_nodes(level), kept.is_some());
         observer.event(Event::Level { level, n_levels, n_rankers, resumed });
-        let chunks = match kept {
-            Some(chunks) => chunks,
-            None => {
-                let chunks = trainer.level(level, matched.as_ref()).ok_or(TrainError::Cancelled)?;
-                if let Some(checkpoint) = &checkpoint {
-                    checkpoint.save_level(level, &chunks)?;
-                }
-                chunks
+        let weights = match (kept, checkpoint) {
+            (Some(kept), _) => Some(LevelWeights::Kept(kept)),
+            (None, Some(checkpoint)) => {
+                let put = |kept: &KeptChunks| {
+                    trainer.level(level, matched.as_ref(), &|parent, chunk| Ok(kept.put(parent, &chunk)?))
+                };
+                checkpoint.save_level(level, put)?;
+                matches.map(|_| checkpoint.saved(&topology, level)).transpose()?.map(LevelWeights::Kept)
+            }
+            (None, None) => {
+                let n_parents = topology.boundaries(level).len() - 1;
+                Some(LevelWeights::in_memory(n_parents, |put| trainer.level(level, matched.as_ref(), put))?)
             }
         };
-        if let (Negatives::MatcherAware { beam, .. }, true) = (&params.negatives, level + 1 < n_levels) {
-            matched = Some(trainer.match_level(level, &chunks, matched, *beam).ok_or(TrainError::Cancelled)?);
+        if let (Some(beam), Some(weights)) = (matches, &weights) {
+            matched = Some(trainer.match_level(level, weights, matched, beam)?);
         }
-        levels.push(chunks);
+        if let Some(LevelWeights::Memory(chunks)) = weights {
+            levels.push(chunks);
+        }
     }
+    drop(trainer);
     Ok(TreeParts { topology, levels })
 }
 

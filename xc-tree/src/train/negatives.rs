@@ -1,26 +1,27 @@
 //! Matcher-aware negatives: where the levels trained so far would send each training instance.
 
+use super::check::TrainError;
 use super::level::Trainer;
 use super::matched::Matched;
+use super::weights::LevelWeights;
 use crate::model::PostProcessor;
 use rayon::prelude::*;
-use xc_sparse::chunked::ChunkRows;
 
 /// How a training beam ranks: the post-processor of the squared hinge.
 const RANKING: PostProcessor = PostProcessor::Hinge { p: 3 };
 
 impl Trainer<'_> {
-    /// Moves every instance's beam one level down, chunk by chunk; `None` when cancelled.
+    /// Moves every instance's beam one level down, chunk by chunk.
     ///
     /// *Cost*: O(beam x nnz) look-ups and the weights they meet; memory for instances x beam x
     /// branching scores.
     pub(super) fn match_level(
         &self,
         level: usize,
-        chunks: &[ChunkRows],
+        chunks: &LevelWeights,
         above: Option<Matched>,
         beam: usize,
-    ) -> Option<Matched> {
+    ) -> Result<Matched, TrainError> {
         let n = self.features.len();
         let above = above.unwrap_or_else(|| Matched {
             indptr: vec![0, n],
@@ -29,16 +30,16 @@ impl Trainer<'_> {
         });
         let boundaries = self.topology.boundaries(level);
         // Scores of every (instance, cluster above) pair's children, parents in order.
-        let scored: Vec<Vec<f32>> = chunks
-            .par_iter()
-            .enumerate()
+        let scored: Vec<Vec<f32>> = (0..boundaries.len() - 1)
+            .into_par_iter()
             .with_max_len(1)
             .map_init(
                 || vec![u32::MAX; self.features.n_features()],
-                |row_of, (p, chunk)| {
+                |row_of, p| {
                     if self.observer.cancelled() {
-                        return Vec::new();
+                        return Err(TrainError::Cancelled);
                     }
+                    let chunk = chunks.chunk(p)?;
                     for (row, &f) in chunk.features.iter().enumerate() {
                         row_of[f as usize] = row as u32;
                     }
@@ -60,12 +61,12 @@ impl Trainer<'_> {
                         out.extend(margins.iter().map(|&m| RANKING.accumulate(above.scores[at], m)));
                     }
                     chunk.features.iter().for_each(|&f| row_of[f as usize] = u32::MAX);
-                    out
+                    Ok(out)
                 },
             )
-            .collect();
+            .collect::<Result<_, TrainError>>()?;
         if self.observer.cancelled() {
-            return None;
+            return Err(TrainError::Cancelled);
         }
         // The same pairs by instance.
         let mut start = vec![0usize; n + 1];
@@ -75,7 +76,7 @@ impl Trainer<'_> {
         }
         let mut next = start.clone();
         let mut pairs = vec![(0u32, 0u32); above.instances.len()];
-        for p in 0..chunks.len() {
+        for p in 0..boundaries.len() - 1 {
             for (nth, &i) in above.of(p).iter().enumerate() {
                 pairs[next[i as usize]] = (p as u32, nth as u32);
                 next[i as usize] += 1;
@@ -87,7 +88,8 @@ impl Trainer<'_> {
             .map(|i| {
                 let mut children = Vec::new();
                 for &(p, nth) in &pairs[start[i]..start[i + 1]] {
-                    let (p, width) = (p as usize, chunks[p as usize].n_columns);
+                    let p = p as usize;
+                    let width = (boundaries[p + 1] - boundaries[p]) as usize;
                     let scores = &scored[p][nth as usize * width..][..width];
                     children.extend(scores.iter().enumerate().map(|(c, &s)| (s, boundaries[p] + c as u32)));
                 }
@@ -113,6 +115,6 @@ impl Trainer<'_> {
                 (instances[at], scores[at]) = (i as u32, score);
             }
         }
-        Some(Matched { indptr, instances, scores })
+        Ok(Matched { indptr, instances, scores })
     }
 }

@@ -39,8 +39,7 @@ pub struct TreeParams {
     pub beam: usize,
     /// How the model's weights are stored.
     pub precision: DType,
-    /// Refuse to start when the estimate of [`estimate_peak_bytes`](crate::estimate_peak_bytes) is
-    /// above this.
+    /// Refuse to start when the estimate of [`TreeMemory`](crate::TreeMemory) is above this.
     pub max_memory_bytes: Option<u64>,
 }
 

@@ -150,7 +150,11 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
         Made::Sparse(_) | Made::Dense(_) => Vec::new(),
     };
     let asked = Asked { features: &features, texts, model: &model, options, input };
-    let passes = if args.cold { 0..1 } else { 1..args.repeat + 1 };
+    let passes = if args.cold { 0..1 } else { 1..args.repeat.saturating_add(1) };
+    // What every query took is kept.
+    let n_times = if args.mode == Mode::Online { asked.len() } else { 1 };
+    let needed = (n_times as u64).saturating_mul(passes.len() as u64).saturating_mul(size_of::<f64>() as u64);
+    context.foresee_memory(&format!("--repeat {}", args.repeat), needed)?;
 
     let first = Instant::now();
     asked.one(0, &mut Scratch::default(), &mut Answer::default())?;
@@ -271,7 +275,7 @@ impl Asked<'_> {
 
 fn online(asked: &Asked<'_>, timed: Range<usize>, context: &Context) -> Result<Times, CliError> {
     let (mut scratch, mut answer) = (Scratch::default(), Answer::default());
-    let mut times = Vec::with_capacity(asked.len() * timed.len());
+    let mut times = Vec::new();
     for pass in 0..timed.end {
         context.check_interrupt()?;
         for i in 0..asked.len() {
@@ -291,7 +295,7 @@ fn online(asked: &Asked<'_>, timed: Range<usize>, context: &Context) -> Result<T
 }
 
 fn batch(asked: &Asked<'_>, timed: Range<usize>, context: &Context) -> Result<Times, CliError> {
-    let mut times = Vec::with_capacity(timed.len());
+    let mut times = Vec::new();
     for pass in 0..timed.end {
         context.check_interrupt()?;
         let start = Instant::now();

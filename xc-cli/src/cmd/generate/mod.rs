@@ -140,7 +140,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 fn generate_data(args: &Args, folder: &Path, shape: Shape, context: &Context) -> Result<(), CliError> {
     // Counts of documents, and the instances and lines of one batch.
     let line_bytes = (shape.words * 24.0) as u64 + 200;
-    context.check_memory("xc generate", 4 * shape.features + BATCH * line_bytes + (16 << 20))?;
+    // The weights are made of the counts.
+    let what = format!("generate --features {}", shape.features);
+    context.foresee_memory(&what, 8 * shape.features + BATCH * line_bytes + (16 << 20))?;
     output::make_folder(folder)?;
     let create = |name: &str| Output::create(&folder.join(name));
     let mut files = Vec::new();

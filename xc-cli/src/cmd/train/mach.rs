@@ -154,6 +154,11 @@ impl System for Args {
         Ok(())
     }
 
+    fn answering(&self, shape: &Shape, params: &ClassifierParams) -> u64 {
+        let values = params.n_values(shape.n_features, self.buckets as usize);
+        values.saturating_mul(4).saturating_mul(self.numbers().len() as u64)
+    }
+
     fn checkpoint(&self) -> Layout {
         CHECKPOINT
     }

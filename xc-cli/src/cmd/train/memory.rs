@@ -2,17 +2,23 @@
 
 use crate::context::{Context, format_bytes};
 use crate::error::CliError;
+use crate::memory::Standing;
 use xc_sparse::dtype::DType;
 use xc_train::classifier::{ClassifierParams, HeadParams, Memory, SparseHeadParams, Workload};
 use xc_train::sampler::{LshParams, SamplerParams};
+
+/// Threads, files and the log of a training.
+const PROGRAM: u64 = 6 << 20;
 
 /// A training whose memory is foreseen.
 #[derive(Clone)]
 pub(super) struct Forecast {
     pub(super) params: ClassifierParams,
     pub(super) work: Workload,
-    /// Bytes of the instances in memory.
-    pub(super) data_bytes: u64,
+    /// The process once the instances are read.
+    pub(super) standing: Standing,
+    /// Bytes of a finished model that answers the validation instances out of its files.
+    pub(super) answering: u64,
     /// Units of the intermediate layer, where an option sets them apart from the other widths.
     pub(super) intermediate: Option<usize>,
 }
@@ -28,7 +34,7 @@ impl Forecast {
 
     /// All of it.
     pub(super) fn total(&self) -> u64 {
-        self.memory().total().saturating_add(self.data_bytes)
+        self.standing.peak_with(self.memory().total().max(self.answering).saturating_add(PROGRAM))
     }
 
     /// All of it by part.
@@ -39,25 +45,15 @@ impl Forecast {
             ("moments", memory.moments),
             ("copy of the best parameters", memory.best),
             ("buffers", memory.buffers),
-            ("data", self.data_bytes),
+            ("data", self.standing.resident()),
         ];
         let said = named.iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name} {}", format_bytes(*n)));
         said.collect::<Vec<_>>().join(", ")
     }
 
-    /// Refuses what is more than `--max-memory`: says what needs it and what would help.
+    /// Refuses what does not fit: says what needs it and what would help.
     pub(super) fn check(&self, what: &str, context: &Context) -> Result<(), CliError> {
-        let needed = self.total();
-        match context.max_memory {
-            Some(limit) if needed > limit => Err(CliError::missing(format_args!(
-                "{what} needs about {}, more than --max-memory {}: {}; {}",
-                format_bytes(needed),
-                format_bytes(limit),
-                self.parts(),
-                self.advice(limit)
-            ))),
-            _ => context.foresee_memory(what, needed),
-        }
+        context.budget.check(what, self.total(), |limit| Some(format!("{}; {}", self.parts(), self.advice(limit))))
     }
 
     /// The first option that makes it fit, else as many of them as it takes.

@@ -21,6 +21,7 @@ mod report;
 mod skipgram;
 mod tree;
 mod tree_args;
+mod tree_memory;
 mod uniform;
 mod watch;
 

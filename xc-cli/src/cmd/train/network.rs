@@ -14,6 +14,7 @@ use crate::context::{Context, format_bytes};
 use crate::data::{Datasets, Split};
 use crate::error::{CliError, chain};
 use crate::measure::Meter;
+use crate::memory::Standing;
 use crate::model::{self, Extras, beside};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -65,6 +66,12 @@ pub(super) trait System {
     /// Outputs of a classifier, which need not be the labels.
     fn n_outputs(&self, shape: &Shape) -> usize {
         shape.n_labels
+    }
+
+    /// Bytes of a finished model that answers out of its files, rather than the network in memory.
+    fn answering(&self, shape: &Shape, params: &ClassifierParams) -> u64 {
+        let _ = (shape, params);
+        0
     }
 
     /// Units of the intermediate layer, where an option sets them.
@@ -410,7 +417,8 @@ impl Session<'_> {
                 keeps_best: validates && self.training.keep == trainer::Keep::Best,
                 clips: self.training.clip_norm.is_some(),
             },
-            data_bytes: instances.n_bytes(),
+            answering: if validates { system.answering(shape, params) } else { 0 },
+            standing: Standing::now(instances.n_bytes().saturating_add(mapped)),
             intermediate: system.intermediate(),
         };
         forecast.check(&format!("xc train {name}"), context)?;
@@ -458,7 +466,8 @@ impl Session<'_> {
             "moments_bytes": memory.moments,
             "best_bytes": memory.best,
             "buffers_bytes": memory.buffers,
-            "data_bytes": forecast.data_bytes,
+            "data_bytes": instances.n_bytes(),
+            "resident_bytes": forecast.standing.resident(),
             "mapped_bytes": mapped,
         }))
     }

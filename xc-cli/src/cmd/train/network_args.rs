@@ -216,7 +216,15 @@ impl NetworkArgs {
             early_stopping: self.patience.map(|patience| EarlyStopping { patience, from: self.patience_from }),
             keep: self.keep,
         };
-        params.check().map_err(|e| CliError::usage(format_args!("network options: {}", chain(&e))))?;
+        params.check().map_err(|e| {
+            let option = match e.name {
+                "batch_size" => "--batch",
+                "rate" => "--optimizer.rate",
+                "patience" => "--patience",
+                _ => "network options",
+            };
+            CliError::usage(format_args!("{option}: {}", chain(&e)))
+        })?;
         self.check_schedule()?;
         if params.epochs == 0 {
             return Err(CliError::usage("--epochs 0: at least 1 is expected"));

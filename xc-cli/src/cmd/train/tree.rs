@@ -5,21 +5,29 @@ use super::inputs::{PlaceArgs, checkpoint_error, drop_checkpoint, hold_out};
 use super::refit::Refit;
 use super::report::{Report, score};
 use super::tree_args::Args;
+use super::tree_memory::Forecast;
 use super::watch::Watch;
 use crate::context::Context;
 use crate::data::{Dataset, Datasets, InputArgs, Making, read_labelled, read_numbers};
 use crate::error::{CliError, chain};
 use crate::measure::Meter;
+use crate::memory::Standing;
 use crate::model::{self, Extras};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::time::Instant;
 use xc_sparse::CsrMatrix;
 use xc_sparse::io::UnknownLabels;
+use xc_sparse::rank::RankedBatch;
+use xc_sparse::store::ContainerWriter;
 use xc_train::model::{HoldOut, TrainingRows};
 use xc_tree::{
-    CHECKPOINT, PredictParams, TrainError, TrainInput, TreeModel, TreeParams, checkpoint_key, estimate_peak_bytes,
+    BuildError, CHECKPOINT, KeptError, PredictParams, TrainError, TrainInput, TreeModel, TreeParams, checkpoint_key,
+    train_kept,
 };
+
+/// Rows that a finished model answers at once: their answers touch some tens of MiB of it.
+const AT_ONCE: usize = 256;
 
 /// Everything that was named, opened and checked.
 struct Inputs {
@@ -79,19 +87,21 @@ fn run_once(args: &Args, place: &PlaceArgs, hold_out: Option<HoldOut>, context: 
     let data = &inputs.instances.train;
     let read_s = start.elapsed().as_secs_f64();
 
-    let needed = estimate_peak_bytes(&inputs.train_input(), &params, context.threads) + inputs.n_bytes();
+    let standing = Standing::now(inputs.n_bytes());
+    let forecast = Forecast { input: inputs.train_input(), params: &params, threads: context.threads, standing };
+    let needed = forecast.needed();
     let plan = Plan { args, params: &params, changed: &changed, data, needed, context };
     let Some(folder) = folder else { return explain::print(&plan) };
-    context.foresee_memory("xc train tree", needed)?;
+    forecast.check(context)?;
     context.note(explain::summary(&plan));
 
     let start = Instant::now();
     let watch = Watch::new(context);
     let key = checkpoint_key(&inputs.train_input(), &params);
     let checkpoint = folder.begin(key).map_err(|e| checkpoint_error(&e))?;
-    let trained = TreeModel::train_with(&inputs.train_input(), &params, &watch, Some(&checkpoint));
+    let trained = train_kept(&inputs.train_input(), &params, &watch, &checkpoint);
     drop(watch);
-    let tree = trained.map_err(|e| training_error(&args.data.place.train, &e))?;
+    let trees = trained.map_err(|e| training_error(&args.data.place.train, &e))?;
     let train_s = start.elapsed().as_secs_f64();
     context.check_interrupt()?;
 
@@ -99,13 +109,18 @@ fn run_once(args: &Args, place: &PlaceArgs, hold_out: Option<HoldOut>, context: 
     let training = Some(kept_parameters(&params));
     let rows = Some(&inputs.rows);
     let extras = Extras { maker: data.maker.as_ref(), names: data.names.as_deref(), training, rows };
-    model::save_with(&place.model, xc_tree::KIND, extras, |writer| tree.write(writer))?;
+    let create = || ContainerWriter::create(&place.model, xc_tree::KIND);
+    let (mut nnz, n_trees) = (0, trees.n_trees());
+    model::save_created(create, extras, |writer| {
+        nnz = trees.write(writer).map_err(|e| packing_error(&e))?;
+        Ok(())
+    })?;
     let save_s = start.elapsed().as_secs_f64();
     drop_checkpoint(checkpoint, context);
 
     let metrics = match &inputs.instances.validation {
         Some(validation) => {
-            let answers = tree.predict_batch(validation.sparse().view(), &PredictParams::new(&tree, 5));
+            let answers = answer(&place.model, validation.sparse(), context)?;
             score(&inputs.instances, &answers)?
         }
         None => None,
@@ -117,14 +132,30 @@ fn run_once(args: &Args, place: &PlaceArgs, hold_out: Option<HoldOut>, context: 
         train_s,
         save_s,
         metrics,
-        what: format!("{} trees, {} weights", tree.trees().len(), tree.nnz()),
-        further: Map::new(),
+        what: format!("{n_trees} trees, {nnz} weights"),
+        further: Map::from_iter([("memory".to_owned(), json!({ "total_bytes": needed }))]),
         logged: Map::from_iter([
             ("preset".to_owned(), json!(args.preset)),
             ("parameters".to_owned(), kept_parameters(&params)),
         ]),
     };
     report.finish(place, context)
+}
+
+/// The five best labels of each row, by the model that was just saved. It is mapped, and what rows
+/// touch of it does not stay resident.
+fn answer(folder: &Path, rows: &CsrMatrix, context: &Context) -> Result<RankedBatch, CliError> {
+    let container = model::open_container(folder)?;
+    let tree = model::open_just_saved(&container)?;
+    let params = PredictParams::new(&tree, 5);
+    let mut answers = RankedBatch::new();
+    for first in (0..rows.rows()).step_by(AT_ONCE) {
+        context.check_interrupt()?;
+        let some = rows.slice_outer(first..rows.rows().min(first + AT_ONCE));
+        answers.append(&tree.predict_batch(some, &params));
+        container.release();
+    }
+    Ok(answers)
 }
 
 fn read_inputs(
@@ -193,10 +224,23 @@ fn training_error(train: &Path, error: &TrainError) -> CliError {
     match error {
         TrainError::Cancelled => CliError::interrupted(),
         TrainError::Memory { .. } => CliError::missing(line),
-        TrainError::Build(_) => CliError::failed(format_args!("packing the model: {}", chain(error))),
+        TrainError::Build(error) => build_error(error),
         TrainError::Checkpoint(error) => checkpoint_error(error),
         _ => CliError::usage(line),
     }
+}
+
+fn packing_error(error: &KeptError) -> CliError {
+    match error {
+        KeptError::Checkpoint(error) => checkpoint_error(error),
+        KeptError::Build(error) => build_error(error),
+        KeptError::Write(error) => model::write_error(error),
+        _ => CliError::failed(chain(error)),
+    }
+}
+
+fn build_error(error: &BuildError) -> CliError {
+    CliError::failed(format_args!("packing the model: {}", chain(error)))
 }
 
 /// What `config.json` keeps of the options: nothing that depends on the machine or the run.

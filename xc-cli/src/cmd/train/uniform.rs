@@ -9,7 +9,7 @@ use crate::named::number_type;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use xc_sparse::dtype::DType;
 use xc_train::classifier::{
-    ClassifierParams, EmbeddingInit, HeadParams, InputKind, Preset, SparseHeadParams, Wiring, preset,
+    ClassifierParams, EmbeddingInit, HeadParams, InputKind, MAX_UNITS, Preset, SparseHeadParams, Wiring, preset,
 };
 use xc_train::sampler::SamplerParams;
 
@@ -116,10 +116,11 @@ struct Units(Option<usize>);
 fn parse_units(text: &str) -> Result<Units, String> {
     match text {
         "none" => Ok(Units(None)),
-        _ => text
-            .parse()
-            .map(|n| Units(Some(n)))
-            .map_err(|_| format!("got {text:?}, expected a number of units or none")),
+        _ => match text.parse() {
+            Ok(n) if n <= MAX_UNITS => Ok(Units(Some(n))),
+            Ok(_) => Err(format!("got {text:?}, expected at most {MAX_UNITS} units")),
+            Err(_) => Err(format!("got {text:?}, expected a number of units or none")),
+        },
     }
 }
 

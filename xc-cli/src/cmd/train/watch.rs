@@ -1,5 +1,6 @@
 //! Shows training under way, and stops it on Ctrl-C.
 
+use crate::allocator;
 use crate::context::Context;
 use crate::interrupt;
 use crate::progress::Task;
@@ -47,7 +48,10 @@ impl Observer for Watch<'_> {
                 let what = format!("{}clustering labels", shown.tree);
                 shown.task = Some(self.context.task(&what, n_labels as u64));
             }
-            Event::Clustered { .. } => shown.task = None,
+            Event::Clustered { .. } => {
+                shown.task = None;
+                allocator::give_back_small_arrays();
+            }
             Event::Level { level, n_levels, n_rankers, resumed } => {
                 shown.task = None;
                 if resumed {

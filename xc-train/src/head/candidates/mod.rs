@@ -186,10 +186,11 @@ impl Sampled {
     ) -> u64 {
         let kept = if clips { usize::MAX } else { tiled::kept(loss) };
         let n = listed.unwrap_or(n_labels).min(n_labels);
-        let logits = batch.saturating_mul(n).min(kept) as u64;
-        let gathered = n as u64 * width as u64;
+        let logits = batch.saturating_mul(n).min(kept) as u128;
+        let gathered = n as u128 * width as u128;
         // Sums over leaves of labels, two a thread and one a level of the tree; ids and corrections.
-        4 * (logits + gathered + 12 * batch as u64 * width as u64 + 8 * n as u64)
+        let all = 4 * (logits + gathered + 12 * batch as u128 * width as u128 + 8 * n as u128);
+        u64::try_from(all).unwrap_or(u64::MAX)
     }
 
     fn order(&self) -> Blocks {

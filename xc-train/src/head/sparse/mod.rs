@@ -211,7 +211,8 @@ impl Sparse {
     pub fn n_bytes(n_outputs: u64, width: usize, params: &SparseParams, n_moments: usize) -> u64 {
         let connection = Indices::bytes_each(width) + params.weights.n_bytes() + n_moments * params.moments.n_bytes();
         let starts = if params.uniform { 0 } else { 8 };
-        n_outputs * (params.per_output as u64 * connection as u64 + 4 * (1 + n_moments as u64) + starts)
+        let each = params.per_output as u128 * connection as u128 + 4 * (1 + n_moments as u128) + starts;
+        u64::try_from(u128::from(n_outputs) * each).unwrap_or(u64::MAX)
     }
 
     /// Bytes of a step's buffers, at most, when every gradient of a tile is other than 0; where
@@ -225,19 +226,21 @@ impl Sparse {
         clips: bool,
         screens: bool,
     ) -> u64 {
-        let blocks = batch.div_ceil(LANES) as u64;
-        let inputs = blocks * LANES as u64 * width as u64 * if clips { 10 } else { 6 };
-        let outputs = tile_outputs(batch) as u64;
+        let (blocks, n_outputs) = (batch.div_ceil(LANES) as u128, u128::from(n_outputs));
+        let inputs = blocks * LANES as u128 * width as u128 * if clips { 10 } else { 6 };
+        let outputs = tile_outputs(batch) as u128;
         let tile = outputs * blocks;
         let screen = if screens {
-            ByteLines::bytes(batch, width) + outputs.min(n_outputs) * ScreenRows::bytes_each(per_output)
+            u128::from(ByteLines::bytes(batch, width))
+                + outputs.min(n_outputs) * u128::from(ScreenRows::bytes_each(per_output))
         } else {
             0
         };
-        let entries = if clips { n_outputs * blocks } else { (n_outputs * blocks).min(tile + ENTRIES as u64) };
+        let entries = if clips { n_outputs * blocks } else { (n_outputs * blocks).min(tile + ENTRIES as u128) };
         // An entry, its place among those of its output while they are sorted, and the gradients of
         // all instances, or of few with the sums of the weights.
-        inputs + screen + entries * (56 + (4 * LANES as u64).max(96 + 4 * per_output as u64))
+        let all = inputs + screen + entries * (56 + (4 * LANES as u128).max(96 + 4 * per_output as u128));
+        u64::try_from(all).unwrap_or(u64::MAX)
     }
 
     fn rewire(&mut self, at: Step) {

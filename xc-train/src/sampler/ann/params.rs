@@ -51,7 +51,8 @@ impl AnnParams {
         }
         // Rows with their biases, and the graph before and after a refresh.
         let graph = Graph::bytes(n_labels, width.saturating_add(1), &build_params(self.per_instance, self.recall, 0));
-        4 * n_labels as u64 * (width as u64 + 1) + 2 * graph as u64
+        let rows = 4 * n_labels as u128 * (width as u128 + 1);
+        u64::try_from(rows + 2 * graph as u128).unwrap_or(u64::MAX)
     }
 
     /// Whether so few labels are all compared.

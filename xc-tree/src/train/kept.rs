@@ -1,0 +1,164 @@
+//! The weights of a level in a checkpoint: written chunk by chunk as they are solved, read a chunk at
+//! a time, so that no level is ever whole in memory.
+
+use super::checkpoint::damaged;
+use super::level::lock;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use xc_sparse::buffer::Buffer;
+use xc_sparse::chunked::ChunkRows;
+use xc_sparse::dtype::DType;
+use xc_sparse::store::{ArrayStream, CheckpointError, Container, ContainerWriter, WriteError};
+
+/// Bytes of a level that are read before the pages of its files are let go of.
+const RESIDENT: usize = 8 << 20;
+
+/// Takes the chunks of a level, in any order and from any thread.
+pub(super) struct KeptChunks {
+    streams: Mutex<Streams>,
+}
+
+struct Streams {
+    parents: Vec<u32>,
+    rows: Vec<u64>,
+    entries: Vec<u64>,
+    features: ArrayStream,
+    row_ptr: ArrayStream,
+    columns: ArrayStream,
+    values: ArrayStream,
+    bias: ArrayStream,
+}
+
+impl KeptChunks {
+    pub(super) fn begin(writer: &mut ContainerWriter) -> Result<Self, WriteError> {
+        let mut stream = |name: &str, dtype| writer.stream(name, dtype);
+        let streams = Streams {
+            parents: Vec::new(),
+            rows: Vec::new(),
+            entries: Vec::new(),
+            features: stream("features", DType::U32)?,
+            row_ptr: stream("row_ptr", DType::U32)?,
+            columns: stream("columns", DType::U32)?,
+            values: stream("values", DType::F32)?,
+            bias: stream("bias", DType::F32)?,
+        };
+        Ok(Self { streams: Mutex::new(streams) })
+    }
+
+    /// Appends the chunk of a parent.
+    pub(super) fn put(&self, parent: usize, chunk: &ChunkRows) -> Result<(), WriteError> {
+        let mut streams = lock(&self.streams);
+        streams.parents.push(parent as u32);
+        streams.rows.push(chunk.features.len() as u64);
+        streams.entries.push(chunk.values.len() as u64);
+        streams.features.extend(&chunk.features)?;
+        streams.row_ptr.extend(&chunk.row_ptr)?;
+        streams.columns.extend(&chunk.columns)?;
+        streams.values.extend(&chunk.values)?;
+        streams.bias.extend(&chunk.bias)
+    }
+
+    pub(super) fn finish(self, writer: &mut ContainerWriter) -> Result<(), WriteError> {
+        let streams = self.streams.into_inner().unwrap_or_else(|e| e.into_inner());
+        writer.add_slice("parents", &streams.parents)?;
+        writer.add_slice("rows", &streams.rows)?;
+        writer.add_slice("entries", &streams.entries)?;
+        let Streams { features, row_ptr, columns, values, bias, .. } = streams;
+        [features, row_ptr, columns, values, bias].into_iter().try_for_each(ArrayStream::finish)
+    }
+}
+
+/// A level whose weights lie in a checkpoint.
+pub(super) struct KeptLevel {
+    part: Container,
+    places: Vec<Place>,
+    features: Buffer<u32>,
+    row_ptr: Buffer<u32>,
+    columns: Buffer<u32>,
+    values: Buffer<f32>,
+    bias: Buffer<f32>,
+    /// Bytes read since pages were let go of.
+    read: AtomicUsize,
+}
+
+/// Where the chunk of a parent begins in each array, and its extent.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    rows: usize,
+    n_rows: usize,
+    row_ptr: usize,
+    entries: usize,
+    n_entries: usize,
+    bias: usize,
+    n_columns: usize,
+}
+
+impl KeptLevel {
+    /// A level whose children are divided by `boundaries`.
+    pub(super) fn new(part: Container, boundaries: &[u32]) -> Result<Self, CheckpointError> {
+        let numbers = |name| part.array::<u32>(name);
+        let (features, row_ptr, columns) = (numbers("features")?, numbers("row_ptr")?, numbers("columns")?);
+        let (values, bias) = (part.array::<f32>("values")?, part.array::<f32>("bias")?);
+        let (parents, rows) = (numbers("parents")?, part.array::<u64>("rows")?);
+        let extents = part.array::<u64>("entries")?;
+        let n_parents = boundaries.len() - 1;
+        let mut places: Vec<Option<Place>> = vec![None; n_parents];
+        let mut next = Place::default();
+        let mut put = |parent: u32, n_rows: u64, n_entries: u64| {
+            let parent = parent as usize;
+            let place = places.get_mut(parent).filter(|place| place.is_none())?;
+            let n_columns = (boundaries[parent + 1] - boundaries[parent]) as usize;
+            let (n_rows, n_entries) = (usize::try_from(n_rows).ok()?, usize::try_from(n_entries).ok()?);
+            *place = Some(Place { n_rows, n_entries, n_columns, ..next });
+            next.rows = next.rows.checked_add(n_rows)?;
+            next.row_ptr = next.row_ptr.checked_add(n_rows.checked_add(1)?)?;
+            next.entries = next.entries.checked_add(n_entries)?;
+            next.bias += n_columns;
+            Some(())
+        };
+        let fits = [rows.len(), extents.len()] == [parents.len(); 2]
+            && parents.iter().zip(&rows[..]).zip(&extents[..]).all(|((&p, &r), &e)| put(p, r, e).is_some())
+            && [features.len(), row_ptr.len(), columns.len(), values.len(), bias.len()]
+                == [next.rows, next.row_ptr, next.entries, next.entries, next.bias];
+        let places = fits.then(|| places.into_iter().collect::<Option<Vec<_>>>()).flatten();
+        let Some(places) = places else { return Err(damaged(part.folder(), "weights that fit no chunks")) };
+        Ok(Self { places, features, row_ptr, columns, values, bias, read: AtomicUsize::new(0), part })
+    }
+
+    /// Number of parents.
+    pub(super) fn n_parents(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Weights below a parent.
+    pub(super) fn nnz(&self, parent: usize) -> usize {
+        self.places[parent].n_entries
+    }
+
+    /// A copy of the chunk of a parent.
+    pub(super) fn chunk(&self, parent: usize) -> Result<ChunkRows, CheckpointError> {
+        let at = self.places[parent];
+        let chunk = ChunkRows {
+            n_columns: at.n_columns,
+            features: self.features[at.rows..at.rows + at.n_rows].to_vec(),
+            row_ptr: self.row_ptr[at.row_ptr..at.row_ptr + at.n_rows + 1].to_vec(),
+            columns: self.columns[at.entries..at.entries + at.n_entries].to_vec(),
+            values: self.values[at.entries..at.entries + at.n_entries].to_vec(),
+            bias: self.bias[at.bias..at.bias + at.n_columns].to_vec(),
+        };
+        let n_bytes = 8 * (at.n_rows + at.n_entries) + 4 * at.n_columns;
+        if self.read.fetch_add(n_bytes, Ordering::Relaxed) + n_bytes > RESIDENT {
+            self.read.store(0, Ordering::Relaxed);
+            self.part.release();
+        }
+        match chunk.check() {
+            Ok(()) => Ok(chunk),
+            Err(error) => Err(damaged(self.part.folder(), &format!("weights of parent {parent}: {error}"))),
+        }
+    }
+
+    /// All chunks, in order of the parents.
+    pub(super) fn chunks(&self) -> Result<Vec<ChunkRows>, CheckpointError> {
+        (0..self.n_parents()).map(|parent| self.chunk(parent)).collect()
+    }
+}

@@ -1,0 +1,149 @@
+//! From the weights in a checkpoint to the arrays of a model, some chunks at a time.
+
+use super::checkpoint::TreeCheckpoint;
+use super::kept::KeptLevel;
+use crate::model::{BuildError, ModelInfo, Topology, top};
+use std::ops::Range;
+use xc_sparse::chunked::{ChunkRows, ChunkedLevel, LevelStreams, PackError, PackedSizes, Packer, SlotMap};
+use xc_sparse::dtype::DType;
+use xc_sparse::store::{Checkpoint, CheckpointError, ContainerWriter, WriteError};
+
+/// Weights that are packed at once, unless one chunk has more.
+pub(super) const AT_ONCE: usize = 1 << 18;
+
+/// Trees of an ensemble whose weights lie in the checkpoint of their training.
+#[derive(Debug)]
+pub struct KeptTrees<'c> {
+    checkpoint: &'c Checkpoint,
+    info: ModelInfo,
+    n_trees: usize,
+    precision: DType,
+}
+
+/// Why trees in a checkpoint do not become a model.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeptError {
+    /// The checkpoint does not open, or is damaged.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The trees make no model.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The model cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+/// One tree, and what its arrays follow from.
+struct Plan {
+    topology: Topology,
+    sizes: Vec<PackedSizes>,
+    slot_map: SlotMap,
+    top: Option<ChunkRows>,
+}
+
+impl<'c> KeptTrees<'c> {
+    pub(super) fn new(checkpoint: &'c Checkpoint, info: ModelInfo, n_trees: usize, precision: DType) -> Self {
+        Self { checkpoint, info, n_trees, precision }
+    }
+
+    /// Number of trees.
+    pub fn n_trees(&self) -> usize {
+        self.n_trees
+    }
+
+    /// Adds the model's parameters and arrays to a container of kind [`KIND`](crate::KIND), byte for
+    /// byte as [`TreeModel::write`](crate::TreeModel::write) does for the model in memory. Gives
+    /// the number of stored weights, biases not counted.
+    ///
+    /// *Cost*: the checkpoint is read twice, with some megabytes of it in memory at a time.
+    ///
+    /// # Errors
+    /// See [`KeptError`].
+    pub fn write(&self, writer: &mut ContainerWriter) -> Result<usize, KeptError> {
+        let mut depths = Vec::with_capacity(self.n_trees);
+        let mut nnz = 0;
+        for tree in 0..self.n_trees {
+            let plan = self.plan(tree)?;
+            depths.push((plan.topology.depth(), plan.top.as_ref().map_or(0, |_| top::depth(&plan.topology))));
+            nnz += plan.sizes.iter().map(PackedSizes::nnz).sum::<usize>();
+            self.write_tree(tree, &plan, writer)?;
+        }
+        self.info.write(&depths, writer);
+        Ok(nnz)
+    }
+
+    fn tree(&self, tree: usize) -> TreeCheckpoint<'c> {
+        TreeCheckpoint { checkpoint: self.checkpoint, tree }
+    }
+
+    /// The first pass over a tree's weights.
+    fn plan(&self, tree: usize) -> Result<Plan, KeptError> {
+        let kept = self.tree(tree);
+        let topology = kept.saved_topology()?;
+        let n_features = self.info.n_features;
+        let top_depth = top::depth(&topology);
+        let (mut counts, mut sizes, mut first) = (vec![0u64; n_features], Vec::new(), Vec::new());
+        for level in 0..topology.depth() {
+            let weights = kept.saved(&topology, level)?;
+            let mut size = PackedSizes::default();
+            for parent in 0..weights.n_parents() {
+                let chunk = weights.chunk(parent)?;
+                for &feature in &chunk.features {
+                    // One beyond the input's is reported where its chunk is packed.
+                    if let Some(count) = counts.get_mut(feature as usize) {
+                        *count += 1;
+                    }
+                }
+                size.add(&chunk, n_features);
+                if level < top_depth {
+                    first.push(chunk);
+                }
+            }
+            sizes.push(size);
+        }
+        let top = (top_depth > 0).then(|| top::rows(&first)).flatten();
+        Ok(Plan { topology, sizes, slot_map: SlotMap::new(&counts), top })
+    }
+
+    /// The second pass.
+    fn write_tree(&self, tree: usize, plan: &Plan, writer: &mut ContainerWriter) -> Result<(), KeptError> {
+        plan.slot_map.write(&format!("tree{tree}.slot_map"), writer)?;
+        writer.add_slice(&format!("tree{tree}.labels"), plan.topology.labels())?;
+        for (level, sizes) in plan.sizes.iter().enumerate() {
+            let weights = self.tree(tree).saved(&plan.topology, level)?;
+            let pack = |source: PackError| BuildError::Pack { tree, level, source };
+            let prefix = format!("tree{tree}.level{level}");
+            let mut streams = LevelStreams::begin_sized(&prefix, self.precision, sizes, writer)?;
+            let mut packer = Packer::new(&plan.slot_map, self.precision).map_err(pack)?;
+            for parents in groups(&weights) {
+                let chunks = parents.map(|parent| weights.chunk(parent)).collect::<Result<Vec<_>, _>>()?;
+                packer.extend(&chunks).map_err(pack)?;
+                streams.extend(&packer.take())?;
+            }
+            packer.close();
+            streams.extend(&packer.take())?;
+            streams.finish()?;
+        }
+        if let Some(rows) = &plan.top {
+            let pack = |source: PackError| BuildError::Pack { tree, level: 0, source };
+            let level = ChunkedLevel::pack(std::slice::from_ref(rows), &plan.slot_map, self.precision);
+            level.map_err(pack)?.write(&format!("tree{tree}.head"), writer)?;
+        }
+        Ok(())
+    }
+}
+
+/// Stretches of parents with at most [`AT_ONCE`] weights each, or one parent.
+fn groups(weights: &KeptLevel) -> impl Iterator<Item = Range<usize>> {
+    let mut first = 0;
+    std::iter::from_fn(move || {
+        let (start, mut nnz) = (first, 0);
+        while first < weights.n_parents() && (first == start || nnz + weights.nnz(first) <= AT_ONCE) {
+            nnz += weights.nnz(first);
+            first += 1;
+        }
+        (start < first).then_some(start..first)
+    })
+}

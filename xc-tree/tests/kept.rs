@@ -1,0 +1,126 @@
+//! Trees whose weights stay in the checkpoint: the same model as one that was in memory.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use xc_sparse::dtype::DType;
+use xc_sparse::store::{Checkpoint, CheckpointFolder, ContainerWriter};
+use xc_sparse::{CsrMatrix, LabelRows};
+use xc_tree::{
+    CHECKPOINT, ClusterMethod, ClusterParams, KIND, Negatives, NoObserver, TrainInput, TreeMemory, TreeModel,
+    TreeParams, checkpoint_key, train_kept,
+};
+
+/// `n` instances with two of `l` labels each, a feature of its own for each label, and noise.
+fn data(n: usize, l: usize) -> (CsrMatrix, LabelRows) {
+    let (mut indptr, mut indices, mut values, mut lists) = (vec![0], Vec::new(), Vec::new(), Vec::new());
+    for i in 0..n {
+        let mut labels = vec![(i % l) as u32, (7 * i % l) as u32];
+        labels.sort_unstable();
+        labels.dedup();
+        indices.extend(labels.iter().copied().chain([(l + i * i % 11) as u32]));
+        values.extend(labels.iter().map(|_| 0.7).chain([0.3]));
+        indptr.push(indices.len());
+        lists.push(labels);
+    }
+    (CsrMatrix::new((n, l + 11), indptr, indices, values), LabelRows::from_lists(lists, l).unwrap())
+}
+
+fn clusters(branching: usize, max_leaf: usize) -> ClusterParams {
+    ClusterParams { branching, max_leaf, ..ClusterParams::default() }
+}
+
+/// Trees with and without a top, wider than one chunk, of both methods, precisions and negatives.
+fn kinds() -> Vec<TreeParams> {
+    let of = |cluster| TreeParams { cluster, n_trees: 2, ..TreeParams::default() };
+    let unbalanced = ClusterParams { method: ClusterMethod::Unbalanced, ..clusters(5, 4) };
+    vec![
+        of(clusters(2, 4)),
+        TreeParams { precision: DType::Bf16, ..of(clusters(16, 6)) },
+        TreeParams { n_trees: 1, ..of(clusters(2, 300)) },
+        of(clusters(2, 160)),
+        TreeParams { negatives: Negatives::MatcherAware { beam: 2 }, ..of(unbalanced) },
+    ]
+}
+
+fn checkpoint(path: &Path, input: &TrainInput<'_>, params: &TreeParams) -> Checkpoint {
+    CheckpointFolder::claim(path, CHECKPOINT).unwrap().begin(checkpoint_key(input, params)).unwrap()
+}
+
+fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    entries.map(|e| (e.file_name().into_string().unwrap(), std::fs::read(e.path()).unwrap())).collect()
+}
+
+#[test]
+fn a_model_packed_from_the_checkpoint_has_the_bytes_of_one_in_memory_at_any_number_of_threads() {
+    let (x, y) = data(900, 300);
+    let input = TrainInput::new(x.view(), &y);
+    for params in kinds() {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name);
+        let model = TreeModel::train(&input, &params).unwrap();
+        model.save(path("whole")).unwrap();
+        for n_threads in [1, 2] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
+            let checkpoint = checkpoint(&path("checkpoint"), &input, &params);
+            let nnz = pool.install(|| {
+                let trees = train_kept(&input, &params, &NoObserver, &checkpoint).unwrap();
+                let mut writer = ContainerWriter::create(&path("kept"), KIND).unwrap();
+                let nnz = trees.write(&mut writer).unwrap();
+                writer.finish().unwrap();
+                nnz
+            });
+            checkpoint.finish().unwrap();
+            assert_eq!(nnz, model.nnz());
+            assert!(contents(&path("kept")) == contents(&path("whole")), "{params:?}, {n_threads} threads");
+        }
+        TreeModel::open(path("kept")).unwrap();
+    }
+}
+
+#[test]
+fn a_level_that_is_not_what_was_written_is_an_error_when_it_is_packed() {
+    let (x, y) = data(200, 40);
+    let (input, params) =
+        (TrainInput::new(x.view(), &y), TreeParams { cluster: clusters(4, 4), ..TreeParams::default() });
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("checkpoint");
+    let checkpoint = checkpoint(&path, &input, &params);
+    let trees = train_kept(&input, &params, &NoObserver, &checkpoint).unwrap();
+    let pack = || {
+        let mut writer = ContainerWriter::create(&place.path().join("model"), KIND).unwrap();
+        trees.write(&mut writer).map(|_| ()).map_err(|e| e.to_string())
+    };
+    pack().unwrap();
+    for name in ["tree-1-level-1/model.safetensors", "tree-2-level-0/model-values.safetensors"] {
+        let sound = std::fs::read(path.join(name)).unwrap();
+        let mut bad = sound.clone();
+        let at = bad.len() - 1;
+        bad[at] ^= 1;
+        std::fs::write(path.join(name), &bad).unwrap();
+        let error = pack().unwrap_err();
+        assert!(error.contains("is damaged"), "{name}: {error}");
+        std::fs::write(path.join(name), &sound).unwrap();
+    }
+    std::fs::remove_dir_all(path.join("tree-1-topology")).unwrap();
+    assert!(pack().unwrap_err().contains("it is not there"));
+}
+
+#[test]
+fn finished_trees_take_no_memory_and_huge_settings_do_not_wrap() {
+    let (x, y) = data(200, 40);
+    let input = TrainInput::new(x.view(), &y);
+    let of = |n_trees| TreeParams { n_trees, ..TreeParams::default() };
+    let kept = |n_trees| TreeMemory::kept(&input, &of(n_trees), 2).peak();
+    assert_eq!(kept(1), kept(16));
+    let whole = |n_trees| TreeMemory::in_memory(&input, &of(n_trees), 2);
+    assert_eq!(whole(16).weights, 16 * whole(1).weights);
+    assert_eq!(whole(usize::MAX).peak(), u64::MAX);
+    let huge = TreeParams {
+        cluster: ClusterParams { method: ClusterMethod::Unbalanced, ..clusters(usize::MAX, usize::MAX) },
+        negatives: Negatives::MatcherAware { beam: usize::MAX },
+        max_label_nnz: Some(usize::MAX),
+        ..of(1)
+    };
+    assert_eq!(TreeMemory::kept(&input, &huge, usize::MAX).peak(), u64::MAX);
+}
