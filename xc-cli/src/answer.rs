@@ -19,6 +19,11 @@ pub(crate) struct SearchArgs {
     /// Clusters kept per level of a tree: wider is slower and finds more [default: the model's]
     #[arg(long, value_name = "B")]
     beam: Option<usize>,
+    /// What makes scores of margins [default: the model's]. Trees: sigmoid, l1-hinge to l9-hinge; a single
+    /// one also noop (the margin), log-sigmoid, log-l1-hinge to log-l9-hinge. Networks: softmax, sigmoid,
+    /// l2-hinge, noop (the logit)
+    #[arg(long, value_name = "NAME")]
+    post_processor: Option<String>,
     /// What ranks the labels of a MACH model [default: the model's]
     #[arg(long, value_name = "NAME", value_parser = named::<Decoder, _>(["mean", "min", "median"]))]
     decoder: Option<Decoder>,
@@ -73,6 +78,11 @@ impl SearchArgs {
     /// Numbers of the repetitions that were named.
     pub(crate) fn repetitions(&self) -> Option<&[u32]> {
         self.repetitions.as_ref().map(|numbers| &*numbers.0)
+    }
+
+    /// What makes scores of margins.
+    pub(crate) fn post_processor(&self) -> Option<&str> {
+        self.post_processor.as_deref()
     }
 
     /// Which index of the labels may answer.

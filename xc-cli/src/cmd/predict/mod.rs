@@ -13,7 +13,7 @@ use crate::stdin;
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use writer::{Form, Style, Writer};
-use xc_sparse::io::{AnswerNotes, LabelNames};
+use xc_sparse::io::AnswerNotes;
 use xc_sparse::rank::Scored;
 use xc_train::Model;
 use xc_train::model::{Excluded, QueryOptions};
@@ -113,6 +113,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         return Err(CliError::usage("--names: an npz matrix has no names; lines or jsonl is expected"));
     }
     let model = args.open.open(&args.model, &args.search, context)?;
+    refuse_inside(&args.output, &args.model)?;
     let by_name = args.only_labels.is_some() || args.candidates.is_some() || args.exclude.is_some();
     let with_names = args.names || args.output_format == Form::Jsonl || by_name;
     let names = if with_names { model.label_names().map_err(|e| open_error(&e))? } else { None };
@@ -153,6 +154,23 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         context.note(format_args!("{} of {all} answers are proven to be those of a full scan", run.proven));
     }
     Ok(())
+}
+
+/// Answers must not take the place of the model's own files.
+fn refuse_inside(output: &Path, model: &Path) -> Result<(), CliError> {
+    let folder = match output.parent() {
+        _ if output == Path::new("-") => return Ok(()),
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    // A folder that is absent is said when the file is made.
+    match (folder.canonicalize(), model.canonicalize()) {
+        (Ok(folder), Ok(model)) if folder.starts_with(&model) => Err(CliError::usage(format_args!(
+            "--output {}: inside the folder of the model, which answers must not change",
+            output.display()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Queries that are being answered.

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use xc_sparse::io::{
     AnswerNotes, Asked, LabelNames, LabelRef, Line, LineError, PlainLines, ReadErrorKind, Request, RequestParser,
 };
-use xc_sparse::rank::{LabelId, Scored};
-use xc_sparse::{CsrMatrix, DenseMatrix, LabelRows, SparseRow};
+use xc_sparse::rank::LabelId;
+use xc_sparse::{CsrMatrix, DenseMatrix, SparseRow};
 use xc_train::model::{
     Answer, BatchError, Candidates, Excluded, InputKind, Model, Query, QueryError, QueryOptions, Scratch,
 };
