@@ -1,10 +1,14 @@
 //! What a query is told: search options, and the labels to choose from.
 
+use crate::data::label_format;
 use crate::error::{CliError, chain};
 use crate::named::named;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use xc_ann::Scope;
 use xc_mach::Decoder;
 use xc_sparse::LabelRows;
+use xc_sparse::io::{LabelNames, ReadOptions, UnknownLabels, read_labels};
 use xc_sparse::rank::LabelId;
 use xc_train::model::{BatchError, Candidates, QueryError, SearchOptions, UseIndex};
 
@@ -15,6 +19,11 @@ pub(crate) struct SearchArgs {
     /// Clusters kept per level of a tree: wider is slower and finds more [default: the model's]
     #[arg(long, value_name = "B")]
     beam: Option<usize>,
+    /// What makes scores of margins [default: the model's]. Trees: sigmoid, l1-hinge to l9-hinge; a single
+    /// one also noop (the margin), log-sigmoid, log-l1-hinge to log-l9-hinge. Networks: softmax, sigmoid,
+    /// l2-hinge, noop (the logit)
+    #[arg(long, value_name = "NAME")]
+    post_processor: Option<String>,
     /// What ranks the labels of a MACH model [default: the model's]
     #[arg(long, value_name = "NAME", value_parser = named::<Decoder, _>(["mean", "min", "median"]))]
     decoder: Option<Decoder>,
@@ -71,6 +80,11 @@ impl SearchArgs {
         self.repetitions.as_ref().map(|numbers| &*numbers.0)
     }
 
+    /// What makes scores of margins.
+    pub(crate) fn post_processor(&self) -> Option<&str> {
+        self.post_processor.as_deref()
+    }
+
     /// Which index of the labels may answer.
     pub(crate) fn index(&self) -> UseIndex {
         match self.max_age {
@@ -93,6 +107,48 @@ impl SearchArgs {
     }
 }
 
+/// Lists of labels of a file, a row an instance.
+pub(crate) struct LabelLists {
+    pub(crate) path: PathBuf,
+    /// What the labels are: `candidates`.
+    pub(crate) what: &'static str,
+    pub(crate) rows: LabelRows,
+}
+
+impl LabelLists {
+    /// Reads a file of lists of ids, or the labels of any input format.
+    pub(crate) fn read(
+        path: &Path,
+        what: &'static str,
+        n_labels: usize,
+        names: Option<&LabelNames>,
+    ) -> Result<Self, CliError> {
+        let (format, header) = label_format(path)?;
+        let options = ReadOptions {
+            format: Some(format),
+            header,
+            n_labels: Some(n_labels),
+            label_names: names.cloned().map(Arc::new),
+            unknown_labels: UnknownLabels::Refuse,
+            ..ReadOptions::default()
+        };
+        Ok(Self { path: path.to_owned(), what, rows: read_labels(path, &options)?.labels })
+    }
+
+    /// There is a row for each instance, and no row more; `is_end`: there are no more instances.
+    pub(crate) fn check(&self, instances: usize, is_end: bool) -> Result<(), CliError> {
+        let n = self.rows.len();
+        if instances <= n && !(is_end && instances < n) {
+            return Ok(());
+        }
+        let (path, what) = (self.path.display(), self.what);
+        let at_least = if is_end { "" } else { "at least " };
+        Err(CliError::usage(format_args!(
+            "{path}: {n} rows of {what} for {at_least}{instances} instances; one a row is expected"
+        )))
+    }
+}
+
 /// Which labels are scored.
 pub(crate) enum Only {
     /// All that the model finds.
@@ -100,7 +156,7 @@ pub(crate) enum Only {
     /// These, ascending.
     Labels(Vec<LabelId>),
     /// For each query its own.
-    Candidates(LabelRows),
+    Candidates(LabelLists),
 }
 
 impl Only {
@@ -109,7 +165,7 @@ impl Only {
         match self {
             Self::All => Candidates::All,
             Self::Labels(labels) => Candidates::Labels(labels),
-            Self::Candidates(rows) => Candidates::ByQuery { rows, first },
+            Self::Candidates(lists) => Candidates::ByQuery { rows: &lists.rows, first },
         }
     }
 }

@@ -6,11 +6,10 @@
 //! with Ctrl-C. A second signal ends the program where it is. What is being saved has a minute to be
 //! whole.
 
-use std::io::{self, Read};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 /// Number of the signal that came first; 0 before.
@@ -27,7 +26,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// The same while it writes what it has: a checkpoint on a slow disk, say.
 const GRACE_OF_WRITES: Duration = Duration::from_secs(60);
 /// How often a wait looks whether a signal came.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Starts to listen. Where that fails the operating system's own behaviour remains.
 #[cfg(unix)]
@@ -84,6 +83,11 @@ fn grace(is_writing: bool) -> Duration {
     if is_writing { GRACE_OF_WRITES } else { GRACE }
 }
 
+/// Says that queries come from stdin.
+pub(crate) fn answer_a_stream() {
+    STREAM.store(true, Ordering::Relaxed);
+}
+
 /// True after any signal.
 pub(crate) fn interrupted() -> bool {
     SIGNAL.load(Ordering::Relaxed) != 0
@@ -129,81 +133,6 @@ fn leave() -> ! {
     xc_sparse::atomic::remove_partial();
     let _ = writeln!(io::stderr(), "xc: error: {}", line());
     std::process::exit(exit_code().into())
-}
-
-/// Stdin whose reads end when a signal comes, with an error after Ctrl-C and else as at its end: a
-/// plain read would wait for a line that may never come.
-pub(crate) struct Stdin {
-    blocks: Receiver<io::Result<Vec<u8>>>,
-    /// What was received and not read. Up to `whole` it is whole lines.
-    pending: Vec<u8>,
-    at: usize,
-    whole: usize,
-    ended: bool,
-}
-
-impl Stdin {
-    /// Starts the thread that reads; it ends with the input, a signal or the program.
-    pub(crate) fn open() -> io::Result<Self> {
-        STREAM.store(true, Ordering::Relaxed);
-        let (sender, blocks) = sync_channel(4);
-        std::thread::Builder::new().name("xc-stdin".into()).spawn(move || {
-            let mut stdin = io::stdin().lock();
-            while !interrupted() {
-                let mut block = vec![0; 1 << 16];
-                let outcome = stdin.read(&mut block).map(|n| {
-                    block.truncate(n);
-                    block
-                });
-                let done = !matches!(&outcome, Ok(block) if !block.is_empty());
-                if sender.send(outcome).is_err() || done {
-                    return;
-                }
-            }
-        })?;
-        Ok(Self { blocks, pending: Vec::new(), at: 0, whole: 0, ended: false })
-    }
-
-    /// Waits for a whole line, or the end.
-    fn receive(&mut self) -> io::Result<()> {
-        self.pending.drain(..self.at);
-        (self.at, self.whole) = (0, 0);
-        while self.whole == 0 && !self.ended {
-            if interrupted() && !stopped() {
-                return Err(io::Error::other("interrupted"));
-            }
-            match self.blocks.recv_timeout(LOOK_EVERY) {
-                Ok(block) => {
-                    let block = block?;
-                    self.ended = block.is_empty();
-                    if let Some(end) = block.iter().rposition(|&byte| byte == b'\n') {
-                        self.whole = self.pending.len() + end + 1;
-                    }
-                    self.pending.extend_from_slice(&block);
-                    if self.ended {
-                        self.whole = self.pending.len();
-                    }
-                }
-                // Half a line is no query.
-                Err(_) if stopped() => self.ended = true,
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => self.ended = true,
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Read for Stdin {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.at == self.whole {
-            self.receive()?;
-        }
-        let n = into.len().min(self.whole - self.at);
-        into[..n].copy_from_slice(&self.pending[self.at..self.at + n]);
-        self.at += n;
-        Ok(n)
-    }
 }
 
 #[cfg(test)]

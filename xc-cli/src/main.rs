@@ -23,6 +23,7 @@ mod named;
 mod output;
 mod plot;
 mod progress;
+mod stdin;
 mod synth;
 
 use clap::{CommandFactory, FromArgMatches, Parser};

@@ -27,28 +27,28 @@ pub(crate) struct OpenArgs {
 impl OpenArgs {
     /// Opens a model of any kind, to be searched in this way. What is left out is said.
     pub(crate) fn open(self, folder: &Path, search: &SearchArgs, context: &Context) -> Result<Model, CliError> {
-        self.open_with(folder, search.repetitions(), search.index(), context)
+        let options = OpenOptions {
+            repetitions: search.repetitions().map(<[u32]>::to_vec),
+            index: search.index(),
+            post_processor: search.post_processor().map(str::to_owned),
+            ..OpenOptions::default()
+        };
+        self.open_with(folder, options, context)
     }
 
     /// Opens a model to be searched as it was saved to be.
     pub(crate) fn open_as_saved(self, folder: &Path, context: &Context) -> Result<Model, CliError> {
-        self.open_with(folder, None, UseIndex::Fresh, context)
+        self.open_with(folder, OpenOptions::default(), context)
     }
 
     /// Opens a model that is not searched: an index of its labels is not looked at.
     pub(crate) fn open_whole(self, folder: &Path, context: &Context) -> Result<Model, CliError> {
-        self.open_with(folder, None, UseIndex::Never, context)
+        self.open_with(folder, OpenOptions { index: UseIndex::Never, ..OpenOptions::default() }, context)
     }
 
-    fn open_with(
-        self,
-        folder: &Path,
-        repetitions: Option<&[u32]>,
-        index: UseIndex,
-        context: &Context,
-    ) -> Result<Model, CliError> {
+    fn open_with(self, folder: &Path, options: OpenOptions, context: &Context) -> Result<Model, CliError> {
         let mode = if self.in_memory { OpenMode::Read } else { OpenMode::Map };
-        let options = OpenOptions { mode, repetitions: repetitions.map(<[u32]>::to_vec), index };
+        let options = OpenOptions { mode, ..options };
         let open = || if self.trusted { trusted(folder, &options) } else { Model::open_with(folder, &options) };
         let model = context.on_threads(open).map_err(|e| open_error(&e))?;
         model.warnings().for_each(|warning| context.warn(chain(warning)));

@@ -11,7 +11,7 @@ use xc_sparse::{DType, Rows};
 use xc_train::Loss;
 use xc_train::blend::RuleKind;
 use xc_train::classifier;
-use xc_train::model::{Answer, Candidates, InputKind, Model, Query, QueryOptions, Scratch};
+use xc_train::model::{Answer, Candidates, Excluded, InputKind, Model, Query, QueryOptions, Scratch};
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
@@ -71,7 +71,7 @@ fn from_two_threads(make: impl Fn(&Path)) {
         for _ in 0..2 {
             scope.spawn(|| {
                 asked_without_allocating(&model, &QueryOptions::top(5));
-                asked_without_allocating(&model, &QueryOptions { exclude: &exclude, ..QueryOptions::top(5) });
+                asked_without_allocating(&model, &QueryOptions { exclude: Excluded::Labels(&exclude), ..QueryOptions::top(5) });
                 let candidates = Candidates::Labels(&candidates);
                 asked_without_allocating(&model, &QueryOptions { candidates, ..QueryOptions::top(5) });
             });

@@ -2,7 +2,6 @@
 
 use super::InputArgs;
 use crate::error::CliError;
-use crate::interrupt::Stdin;
 use std::path::Path;
 use xc_sparse::io::{
     Content, Format, InstanceBuffer, InstanceReader, ReadError, ReadErrorKind, Source, Vectors, read_dataset,
@@ -123,29 +122,6 @@ impl Queries {
         Ok(queries)
     }
 
-    /// Reads stdin. Without --format a model of text takes JSON objects or plain lines of text; any
-    /// other model tells the format by the first line.
-    pub(crate) fn stdin(input: &InputArgs, model: &Model) -> Result<Self, CliError> {
-        let mut options = input.options();
-        let about = model.describe();
-        options.n_features = Some(about.n_features);
-        let name = "standard input";
-        if about.takes == InputKind::Dense {
-            return Err(wants_vectors(name, about.n_features));
-        }
-        let failed = |e| CliError::from(ReadError::file(name, ReadErrorKind::Io(e)));
-        let stdin = Stdin::open().map_err(failed)?;
-        let reader = match about.takes {
-            InputKind::Text => InstanceReader::of_text(name, stdin, &options)?,
-            _ => InstanceReader::new(name, stdin, &options)?,
-        };
-        let reader = Reader::Lines { reader: Box::new(reader), buffer: Box::default() };
-        let name = name.to_owned();
-        let mut queries = Self { reader, takes: about.takes, n_features: about.n_features, name };
-        queries.check_content()?;
-        Ok(queries)
-    }
-
     /// True for an empty stream.
     fn check_content(&mut self) -> Result<bool, CliError> {
         let content = match &mut self.reader {
@@ -158,6 +134,15 @@ impl Queries {
                 Err(wrong_content(&self.name, self.takes))
             }
             content => Ok(content.is_none()),
+        }
+    }
+
+    /// Number of queries, where it is known before they are read.
+    pub(crate) fn known_len(&self) -> Option<usize> {
+        match &self.reader {
+            Reader::Lines { reader, .. } => reader.promised_rows().and_then(|n| usize::try_from(n).ok()),
+            Reader::Whole { features, .. } => Some(features.rows()),
+            Reader::Vectors { vectors, .. } => Some(vectors.rows()),
         }
     }
 

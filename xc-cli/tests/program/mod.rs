@@ -5,8 +5,9 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// What a run ended with.
 #[derive(Debug)]
@@ -69,6 +70,24 @@ impl Folder {
         command
     }
 
+    /// `xc ARGUMENTS` with these bytes on stdin.
+    pub(crate) fn answered(&self, arguments: &str, input: impl AsRef<[u8]>) -> Outcome {
+        let mut command = self.command(arguments);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (mut stdin, input) = (child.stdin.take().unwrap(), input.as_ref().to_vec());
+        // A program that has ended reads no further.
+        let send = std::thread::spawn(move || _ = stdin.write_all(&input));
+        let output = child.wait_with_output().unwrap();
+        send.join().unwrap();
+        outcome(output)
+    }
+
+    /// `xc ARGUMENTS --quiet` with its pipes open.
+    pub(crate) fn stream(&self, arguments: &str) -> Stream {
+        Stream::new(self.command(arguments).arg("--quiet"))
+    }
+
     /// Names of what is in the folder, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.0.path()).unwrap();
@@ -79,9 +98,67 @@ impl Folder {
 }
 
 pub(crate) fn run(command: &mut Command) -> Outcome {
-    let output = command.output().unwrap();
+    outcome(command.output().unwrap())
+}
+
+fn outcome(output: std::process::Output) -> Outcome {
     let text = |bytes| String::from_utf8(bytes).unwrap();
     Outcome { code: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// A program whose pipes are open.
+pub(crate) struct Stream {
+    pub(crate) child: Child,
+    pub(crate) stdin: Option<ChildStdin>,
+    pub(crate) stdout: Option<BufReader<ChildStdout>>,
+}
+
+impl Stream {
+    pub(crate) fn new(command: &mut Command) -> Self {
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().map(BufReader::new));
+        Self { child, stdin, stdout }
+    }
+
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stdin.as_mut().unwrap().write_all(bytes.as_ref()).unwrap();
+    }
+
+    /// One line of its output; waits for ever where none comes.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.as_mut().unwrap().read_line(&mut line).unwrap();
+        line
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        let arguments = [format!("-{signal}"), self.child.id().to_string()];
+        assert!(Command::new("kill").args(arguments).status().unwrap().success());
+    }
+
+    /// Ends its input and gives its exit code and stderr.
+    pub(crate) fn end(mut self) -> (i32, String) {
+        drop(self.stdin.take());
+        self.ended()
+    }
+
+    /// The same while its input stays open.
+    pub(crate) fn ended(&mut self) -> (i32, String) {
+        let status = self.child.wait().unwrap();
+        let mut stderr = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        (status.code().unwrap(), stderr)
+    }
+}
+
+/// Waits for an event of another process, at most a minute.
+pub(crate) fn wait_until(mut event: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !event() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it did not happen");
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 /// Content of every file of a folder by name.

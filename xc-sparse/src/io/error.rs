@@ -123,6 +123,9 @@ pub enum ReadErrorKind {
         "it is not a regular file and cannot be read twice: expected a file, or its format stated (for jsonl, a file)"
     )]
     NotAFile,
+    /// A line that holds no query.
+    #[error("a blank line")]
+    Blank,
     /// Nothing in the file.
     #[error("the file is empty, expected {expected}")]
     Empty {

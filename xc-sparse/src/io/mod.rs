@@ -7,6 +7,7 @@
 //! | JSONL | text, or sparse features | ids or names | [`read_instances`] |
 //! | fastText | text | names | [`read_text`] |
 //! | npz, npy | sparse or dense features | from a second file | [`read_dataset`] |
+//! | a stream of queries | text, features or vectors | | [`LineBlocks`], [`RequestParser`] |
 //! | npy, fvecs, bvecs, ivecs, fbin, u8bin | dense vectors | | [`Vectors::open`] |
 //!
 //! ```
@@ -45,10 +46,12 @@ mod form;
 mod format;
 mod formats;
 mod label;
+mod lines;
 mod names;
 mod number;
 mod options;
 mod predictions;
+mod requests;
 mod row;
 mod source;
 mod stream;
@@ -68,14 +71,16 @@ pub use fasttext::{FASTTEXT_PREFIX, FastTextLabels, TextRows, push_fasttext_row,
 pub use format::{Format, FormatNameError};
 pub use jsonl::{JsonlFields, push_jsonl_features, push_jsonl_text, write_jsonl_features, write_jsonl_text};
 pub use label::{LabelCollector, LabelNames, LabelRef, RepeatedName, TextInstance, UnknownLabels};
+pub use lines::{Line, LineBlock, LineBlocks};
 pub use names::{NameColumn, read_label_names, write_label_names};
 pub use npy::{read_npy, write_npy};
 pub use npz::{Layout, NpzMatrix, read_npz, read_npz_matrix, write_npz, write_npz_arrays};
 pub use options::ReadOptions;
 pub use predictions::{
-    PredictionFormat, push_prediction_json, push_prediction_line, push_prediction_names, read_predictions,
+    AnswerNotes, PredictionFormat, push_prediction_error, push_prediction_json, push_prediction_line, push_prediction_names, read_predictions,
     write_prediction_jsonl, write_prediction_lines, write_prediction_npz,
 };
+pub use requests::{Asked, PlainLines, Request, RequestParser};
 pub use source::{Compression, Source};
 pub use stream::{Content, InstanceBuffer, InstanceReader};
 pub use svmlight::{SvmlightBases, push_svmlight_row, write_svmlight};

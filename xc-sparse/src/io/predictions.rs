@@ -4,7 +4,7 @@
 //! |---|---|
 //! | lines | `label:score label:score`, best first, empty where there is nothing |
 //! | lines with names | `name:score TAB name:score` |
-//! | jsonl | `{"labels":[4,9],"scores":[0.5,0.25]}`, and `"names"` where labels have names |
+//! | jsonl | `{"labels":[4,9],"scores":[0.5,0.25]}`, `"names"` where labels have names; `{"error":"..."}` |
 //! | npz | a csr matrix, rows in ranking order |
 //!
 //! The specification is `docs/formats/predictions.md`.
@@ -23,6 +23,7 @@ use super::row::Limits;
 use super::source::Source;
 use crate::rank::{RankedBatch, Scored, rank_order};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::io::{self, Seek, Write};
 use std::path::Path;
 
@@ -67,9 +68,41 @@ pub fn push_prediction_names(out: &mut Vec<u8>, row: &[Scored], names: &[String]
     out.push(b'\n');
 }
 
-/// Appends `{"labels":[...],"scores":[...]}`, with `"names"` where there are names, and the line
-/// end. Scores must be finite, which JSON asks for; others become `null`.
-pub fn push_prediction_json(out: &mut Vec<u8>, row: &[Scored], names: Option<&[String]>) {
+/// What a JSON answer says beside its labels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AnswerNotes<'a> {
+    /// The query's id, as JSON.
+    pub id: Option<&'a str>,
+    /// Terms of a text that the model knows; written when there is none.
+    pub known_terms: Option<usize>,
+}
+
+impl AnswerNotes<'_> {
+    fn push(&self, out: &mut Vec<u8>) {
+        if let Some(id) = self.id {
+            out.extend_from_slice(b"\"id\":");
+            out.extend_from_slice(id.as_bytes());
+            out.push(b',');
+        }
+        if self.known_terms == Some(0) {
+            out.extend_from_slice(b"\"known_terms\":0,");
+        }
+    }
+}
+
+/// Appends `{"id":...,"error":"..."}` and the line end: the answer to a query that has none.
+pub fn push_prediction_error(out: &mut Vec<u8>, id: Option<&str>, error: &str) {
+    out.push(b'{');
+    AnswerNotes { id, known_terms: None }.push(out);
+    out.extend_from_slice(b"\"error\":");
+    // Writing a string to memory cannot fail.
+    _ = serde_json::to_writer(&mut *out, error);
+    out.extend_from_slice(b"}\n");
+}
+
+/// Appends `{"labels":[...],"scores":[...]}`, with `"names"` where there are names, behind what the
+/// notes say, and the line end. Scores must be finite, which JSON asks for; others become `null`.
+pub fn push_prediction_json(out: &mut Vec<u8>, row: &[Scored], names: Option<&[String]>, notes: &AnswerNotes<'_>) {
     let list = |out: &mut Vec<u8>, push: &mut dyn FnMut(&mut Vec<u8>, Scored)| {
         out.push(b'[');
         for (i, &item) in row.iter().enumerate() {
@@ -80,7 +113,9 @@ pub fn push_prediction_json(out: &mut Vec<u8>, row: &[Scored], names: Option<&[S
         }
         out.push(b']');
     };
-    out.extend_from_slice(b"{\"labels\":");
+    out.push(b'{');
+    notes.push(out);
+    out.extend_from_slice(b"\"labels\":");
     list(out, &mut |out, item| push_u64(out, u64::from(item.label)));
     if let Some(names) = names {
         out.extend_from_slice(b",\"names\":");
@@ -111,7 +146,7 @@ pub fn write_prediction_lines(into: &mut impl Write, batch: &RankedBatch, names:
 /// # Errors
 /// What the writer found.
 pub fn write_prediction_jsonl(into: &mut impl Write, batch: &RankedBatch, names: Option<&[String]>) -> io::Result<()> {
-    write_rows(into, batch, |out, row| push_prediction_json(out, row, names))
+    write_rows(into, batch, |out, row| push_prediction_json(out, row, names, &AnswerNotes::default()))
 }
 
 fn write_rows(
@@ -279,8 +314,10 @@ struct JsonParser {
 
 #[derive(Deserialize)]
 struct JsonRow {
-    labels: Vec<u32>,
-    scores: Vec<f32>,
+    labels: Option<Vec<u32>>,
+    scores: Option<Vec<f32>>,
+    /// Of a query that has no answer.
+    error: Option<IgnoredAny>,
 }
 
 impl LineParser for JsonParser {
@@ -289,14 +326,20 @@ impl LineParser for JsonParser {
     fn parse_line(&self, line: &[u8], _: u64, into: &mut ScoreBlock) -> Result<(), LineError> {
         let row: JsonRow = serde_json::from_slice(line).map_err(|e| jsonl::json_error(&e))?;
         let problem = |problem: String| LineError::whole(ReadErrorKind::Json { problem: problem.into() });
-        if row.labels.len() != row.scores.len() {
+        let (labels, scores) = match (row.labels, row.scores, row.error) {
+            (None, None, Some(_)) => return into.end_row(),
+            (None, ..) => return Err(problem("missing field `labels`".to_owned())),
+            (_, None, _) => return Err(problem("missing field `scores`".to_owned())),
+            (Some(labels), Some(scores), _) => (labels, scores),
+        };
+        if labels.len() != scores.len() {
             return Err(problem(format!(
                 "{} labels and {} scores, expected one score for each label",
-                row.labels.len(),
-                row.scores.len()
+                labels.len(),
+                scores.len()
             )));
         }
-        for (label, score) in row.labels.into_iter().zip(row.scores) {
+        for (label, score) in labels.into_iter().zip(scores) {
             if u64::from(label) >= Limits::below(self.limits.labels) {
                 let mut error = entries::range_error(IdKind::Label, label, self.limits.labels, 0);
                 error.column = 0;

@@ -53,6 +53,11 @@ impl RowBuffer {
         SparseRow { indices: &self.store.indices, values: &self.store.values }
     }
 
+    /// Gives the features away.
+    pub(crate) fn into_features(self) -> (Vec<u32>, Vec<f32>) {
+        (self.store.indices, self.store.values)
+    }
+
     /// Label ids, ascending and unique.
     pub fn labels(&self) -> &[u32] {
         &self.store.labels

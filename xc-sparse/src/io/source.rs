@@ -173,6 +173,28 @@ impl Source {
         Ok(got)
     }
 
+    /// What has arrived and is not consumed; waits until there is something, or the end (no bytes).
+    pub(crate) fn available(&mut self) -> Result<&[u8], ReadError> {
+        // Asked for twice: an error of the first borrow would keep it.
+        loop {
+            match self.reader.fill_buf() {
+                Ok(_) => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.fail(error)),
+            }
+        }
+        match self.reader.fill_buf() {
+            Ok(bytes) => Ok(bytes),
+            Err(error) => Err(ReadError::file(&self.name, ReadErrorKind::Io(error))),
+        }
+    }
+
+    /// Takes bytes of [`Self::available`] out.
+    pub(crate) fn consume(&mut self, bytes: usize) -> Result<(), ReadError> {
+        self.reader.consume(bytes);
+        self.spend(bytes)
+    }
+
     /// Reads one line without its end (`\n` or `\r\n`, and a `\r` at the end of the input) into
     /// `line`; false at the end of the input.
     pub(crate) fn read_line(

@@ -110,6 +110,11 @@ impl InstanceReader {
         Ok(self.begun()?.map(text_or_not))
     }
 
+    /// Number of rows that the header promises, where one was read.
+    pub fn promised_rows(&self) -> Option<u64> {
+        self.begun.and_then(|begun| begun.header).map(|header| header.n_rows)
+    }
+
     fn read(&mut self) -> Result<bool, ReadError> {
         let more = self.source.read_line(&mut self.line, self.line_no + 1, self.options.max_line_bytes)?;
         self.line_no += u64::from(more);

@@ -219,7 +219,7 @@ impl Classifier {
         };
         let mut encoder = params.encoder(n_features, Init::Zeros);
         set_stored(encoder.parameters_mut(), below);
-        Ok(Self { kind, params, n_features, network: Network::new(encoder, output), index: None })
+        Ok(Self { kind, params, n_features, network: Network::new(encoder, output), index: None, scale: None })
     }
 }
 

@@ -64,7 +64,8 @@ pub use predict::{Only, PredictError, PredictScratch, QueryRow};
 pub use preset::Preset;
 
 use crate::encoder::Stack;
-use crate::{Head, Init, Network};
+use crate::{Head, Init, Loss, Network};
+use thiserror::Error;
 
 /// The network of a classifier.
 pub type ClassifierNetwork = Network<Stack<Input>, Output>;
@@ -77,6 +78,39 @@ pub struct Classifier {
     n_features: usize,
     network: ClassifierNetwork,
     index: Option<LabelIndex>,
+    /// What scores are made by; `None`: the loss.
+    scale: Option<ScoreScale>,
+}
+
+/// What a score is of a label's logit. Labels are ranked by their logits, whatever it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScoreScale {
+    /// What this loss makes of it.
+    Of(Loss),
+    /// The logit.
+    Logit,
+}
+
+/// A name that is no scale of scores.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("a network has no post-processor {got:?}; expected one of softmax, sigmoid, l2-hinge and noop")]
+pub struct ScoreScaleError {
+    /// The name.
+    pub got: String,
+}
+
+impl std::str::FromStr for ScoreScale {
+    type Err = ScoreScaleError;
+
+    fn from_str(name: &str) -> Result<Self, ScoreScaleError> {
+        match name {
+            "softmax" => Ok(Self::Of(Loss::Softmax)),
+            "sigmoid" => Ok(Self::Of(Loss::Bce)),
+            "l2-hinge" => Ok(Self::Of(Loss::SquaredHinge)),
+            "noop" => Ok(Self::Logit),
+            _ => Err(ScoreScaleError { got: name.to_owned() }),
+        }
+    }
 }
 
 impl Classifier {
@@ -101,12 +135,17 @@ impl Classifier {
         let init = Init::Random { seed: params.seed };
         let output = params.output(n_features, n_labels, init)?;
         let network = Network::new(params.encoder(n_features, init), output);
-        Ok(Self { kind: preset.name, params, n_features, network, index: None })
+        Ok(Self { kind: preset.name, params, n_features, network, index: None, scale: None })
     }
 
     /// The kind that its folder states.
     pub fn kind(&self) -> &'static str {
         self.kind
+    }
+
+    /// Answers with other scores than those of the loss that it was trained with.
+    pub fn set_scale(&mut self, scale: ScoreScale) {
+        self.scale = Some(scale);
     }
 
     /// What it is made of.

@@ -1,7 +1,7 @@
 //! Answers: labels ranked by their logits, then scored.
 
 use super::nearest::{LabelIndex, NearScratch};
-use super::{Classifier, Input, InputKind, Output};
+use super::{Classifier, Input, InputKind, Output, ScoreScale};
 use crate::encoder::Stack;
 use crate::head::sparse::OneScratch;
 use crate::head::{Ranked, RowRank, RowScratch, Sparse, each_row};
@@ -264,7 +264,9 @@ impl Classifier {
         scratch: &mut PredictScratch,
         mut push: impl FnMut(&[Scored]),
     ) -> Result<(), PredictError> {
-        let loss = self.params.loss;
+        let scale = self.scale.unwrap_or(ScoreScale::Of(self.params.loss));
+        // Logits need no look at the others, as scores of this loss do not.
+        let loss = if let ScoreScale::Of(loss) = scale { loss } else { Loss::Bce };
         let PredictScratch { batch, vectors, logits, network, encoder, ranked, ranks, one, row, scores, near } =
             scratch;
         let not_finite = |at: usize| PredictError::NotFinite { query: first + at };
@@ -331,7 +333,9 @@ impl Classifier {
             if row.len() < expected || !scores.are_finite(row) {
                 return Err(not_finite(at));
             }
-            scores.order(row);
+            if scale != ScoreScale::Logit {
+                scores.order(row);
+            }
             push(row);
         }
         Ok(())

@@ -4,7 +4,7 @@ use super::index::take_index;
 use super::query::{self, CELLS, Candidates, QueryError, WIDTH};
 use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, scratch_of};
 use super::{OpenModelError, OpenOptions};
-use crate::classifier::{Classifier, InputKind, Only, PredictError, PredictScratch, QueryRow, preset};
+use crate::classifier::{Classifier, InputKind, Only, PredictError, PredictScratch, QueryRow, ScoreScale, preset};
 use std::any::Any;
 use xc_ann::Scope;
 use xc_mach::Certificate;
@@ -16,7 +16,7 @@ pub(super) fn kinds() -> impl Iterator<Item = Kind> {
     preset::ALL.iter().map(|preset| Kind {
         name: preset().name,
         options: &[WIDTH, CELLS, "exact"],
-        answers_in_part: false,
+        answers_in_part: false, has_margins: true,
         open,
         tables,
     })
@@ -24,6 +24,9 @@ pub(super) fn kinds() -> impl Iterator<Item = Kind> {
 
 fn open(container: Container, options: &OpenOptions, check: Check) -> Result<Opened, OpenModelError> {
     let mut model = Classifier::of(&container, check == Check::Structure).map_err(OpenModelError::system)?;
+    if let Some(name) = &options.post_processor {
+        model.set_scale(name.parse::<ScoreScale>().map_err(OpenModelError::system)?);
+    }
     let takes = match model.params().encoder.input {
         InputKind::Dense => query::InputKind::Dense,
         InputKind::Sparse => query::InputKind::Sparse,

@@ -11,7 +11,7 @@ use xc_sparse::rank::{RankedBatch, Scored};
 use xc_sparse::store::Container;
 
 pub(super) const MACH: Kind =
-    Kind { name: mach::KIND, options: &["decoder", "max-labels"], answers_in_part: true, open, tables };
+    Kind { name: mach::KIND, options: &["decoder", "max-labels"], answers_in_part: true, has_margins: false, open, tables };
 
 fn open(container: Container, options: &OpenOptions, _: Check) -> Result<Opened, OpenModelError> {
     let open = MachContainer::of(container).map_err(OpenModelError::system)?;

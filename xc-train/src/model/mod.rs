@@ -39,16 +39,17 @@ pub use index::{IndexError, IndexWarning};
 pub use merge::{MergeError, Merged, merge, trained_alike};
 pub use open::{OpenModelError, OpenOptions, UseIndex, open_container, tables};
 pub use query::{
-    Answer, Answers, BatchError, Candidates, InputKind, Queries, Query, QueryError, QueryOptions, SearchOptions,
+    Answer, Answers, BatchError, Candidates, Excluded, InputKind, Queries, Query, QueryError, QueryOptions, SearchOptions,
 };
 pub use scratch::Scratch;
 pub use system::{Cell, Description, Table};
 pub use training_rows::{HoldOut, TrainingRows, TrainingRowsError};
 pub use xc_tree::text::{PIPELINE_PREFIX, StoredPipelineError, read_pipeline, write_pipeline};
 
-use query::{check_labels, check_row, check_values};
+use query::{check_labels, check_lists, check_row, check_values};
 use scratch::{Buffers, Lists, Making};
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 use system::{Ask, Batch, Kind, Row, Shape, System};
@@ -56,7 +57,7 @@ use xc_hash::text::Featurizer;
 use xc_sparse::chunked::Touched;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored};
 use xc_sparse::store::Container;
-use xc_sparse::{CsrMatrix, Rows, SparseRow};
+use xc_sparse::{CsrMatrix, LabelRows, Rows, SparseRow};
 
 /// Every kind of model that opens. A further kind of classifier is a preset in the list of those,
 /// any other an adapter in a file of its own and an entry here.
@@ -179,7 +180,7 @@ impl Model {
         if let (Query::Text(_) | Query::Fields(_), Row::Sparse(row)) = (query, row) {
             out.known_terms = Some(row.indices.len());
         }
-        if options.top_k > 0 {
+        if options.top_k > 0 && out.known_terms != Some(0) {
             out.certificate = self.system.one(row, &ask, &mut **system, &mut out.labels)?;
             finish(&mut out.labels, options, &lists.excluded)?;
         }
@@ -200,6 +201,9 @@ impl Model {
     pub fn predict_batch(&self, queries: Queries<'_>, options: &QueryOptions<'_>) -> Result<Answers, BatchError> {
         if rayon::current_thread_index().is_none() {
             return self.predict_each(queries, options);
+        }
+        if let Excluded::ByQuery { rows, first } = options.exclude {
+            return self.predict_without(queries, rows, first, options);
         }
         let of_all = |source| BatchError { query: 0, source };
         let mut lists = Lists::default();
@@ -242,8 +246,58 @@ impl Model {
         let failed = |(query, source)| BatchError { query, source };
         let scratch = &mut *(self.shape.scratch)();
         answers.ranked = self.system.batch(batch, &ask, scratch, &mut answers.certificates).map_err(failed)?;
-        answers.ranked = finish_batch(answers.ranked, options, &lists.excluded)?;
+        answers.ranked = finish_batch(answers.ranked, &answers.known_terms, options, &lists.excluded)?;
         Ok(answers)
+    }
+
+    /// Answers queries of which each has excluded labels of its own: those with room for as many are
+    /// asked together.
+    fn predict_without(
+        &self,
+        queries: Queries<'_>,
+        excluded: &LabelRows,
+        first: usize,
+        options: &QueryOptions<'_>,
+    ) -> Result<Answers, BatchError> {
+        let n = queries.len();
+        let of_all = |source| BatchError { query: 0, source };
+        check_lists("excluded labels", excluded, first, n, self.shape.n_labels).map_err(of_all)?;
+        let mut rooms: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+        (0..n).for_each(|i| rooms.entry(room(excluded.row(first + i).len())).or_default().push(i as u32));
+        let mut rows: Vec<Vec<Scored>> = vec![Vec::new(); n];
+        let (mut certificates, mut known_terms) = (vec![None; n], vec![None; n]);
+        for (room, numbers) in rooms {
+            let some = queries.select(&numbers);
+            let candidates = match options.candidates {
+                Candidates::ByQuery { rows, first } => {
+                    let of: Vec<u32> = numbers.iter().map(|&i| first as u32 + i).collect();
+                    Some(rows.select(&of))
+                }
+                _ => None,
+            };
+            let asked = QueryOptions {
+                top_k: if options.top_k == 0 { 0 } else { options.top_k.saturating_add(room) },
+                min_score: None,
+                candidates: candidates.as_ref().map_or(options.candidates, |rows| Candidates::ByQuery { rows, first: 0 }),
+                exclude: Excluded::None,
+                ..*options
+            };
+            let answers = self.predict_batch(some.queries(), &asked);
+            let answers = answers.map_err(|e| BatchError { query: numbers[e.query] as usize, source: e.source })?;
+            for (at, &i) in numbers.iter().enumerate() {
+                let row = &mut rows[i as usize];
+                row.extend_from_slice(answers.ranked.row(at));
+                finish(row, options, excluded.row(first + i as usize))
+                    .map_err(|source| BatchError { query: i as usize, source })?;
+                certificates[i as usize] = answers.certificates.get(at).copied();
+                known_terms[i as usize] = answers.known_terms.get(at).copied();
+            }
+        }
+        let mut ranked = RankedBatch::new();
+        rows.iter().for_each(|row| ranked.push_row(row));
+        let (certificates, known_terms) =
+            (certificates.into_iter().flatten().collect(), known_terms.into_iter().flatten().collect());
+        Ok(Answers { ranked, certificates, known_terms })
     }
 
     /// Answers one query after the other.
@@ -256,11 +310,8 @@ impl Model {
             return Err(BatchError { query: 0, source: QueryError::Width { got, expected, dense: false } });
         }
         for query in 0..queries.len() {
-            let candidates = match options.candidates {
-                Candidates::ByQuery { rows, first } => Candidates::ByQuery { rows, first: first + query },
-                candidates => candidates,
-            };
-            let options = QueryOptions { candidates, ..*options };
+            let (candidates, exclude) = (options.candidates.from(query), options.exclude.from(query));
+            let options = QueryOptions { candidates, exclude, ..*options };
             let outcome = self.predict(&queries.get(query), &options, &mut scratch, &mut answer);
             outcome.map_err(|source| BatchError { query, source })?;
             answers.ranked.push_row(&answer.labels);
@@ -368,21 +419,18 @@ impl Model {
                 Candidates::Labels(candidates)
             }
             Candidates::ByQuery { rows, first } => {
-                let (got, expected) = (rows.len(), first + n_queries);
-                if got < expected {
-                    return Err(QueryError::CandidateLists { got, expected });
-                }
-                // Ids are below what the rows say; rows that allow for more may still hold none of
-                // those.
-                if rows.n_labels() > n_labels {
-                    (first..expected).try_for_each(|i| check_labels(rows.row(i), n_labels))?;
-                }
+                check_lists("candidates", rows, first, n_queries, n_labels)?;
                 Candidates::ByQuery { rows, first }
             }
         };
-        check_labels(options.exclude, n_labels)?;
-        sorted(options.exclude, excluded);
-        let top_k = options.top_k.saturating_add(excluded.len()).min(n_labels);
+        if let Excluded::ByQuery { rows, first } = options.exclude {
+            check_lists("excluded labels", rows, first, n_queries, n_labels)?;
+        }
+        // A batch whose queries have lists of their own never comes here.
+        let exclude = options.exclude.of(0);
+        check_labels(exclude, n_labels)?;
+        sorted(exclude, excluded);
+        let top_k = options.top_k.saturating_add(room(excluded.len())).min(n_labels);
         Ok(Ask { top_k, candidates, search: options.search })
     }
 
@@ -443,6 +491,12 @@ fn join(fields: &[&str], joined: &mut String) {
     }
 }
 
+/// Answers asked for beyond those wanted where so many labels are excluded: the same for nearby numbers,
+/// so that such queries can be asked together.
+fn room(n_excluded: usize) -> usize {
+    if n_excluded == 0 { 0 } else { n_excluded.next_power_of_two() }
+}
+
 /// Labels in ascending order, each once.
 fn sorted(labels: &[LabelId], out: &mut Vec<LabelId>) {
     labels.clone_into(out);
@@ -493,16 +547,19 @@ fn finish(labels: &mut Vec<Scored>, options: &QueryOptions<'_>, excluded: &[Labe
 
 fn finish_batch(
     ranked: RankedBatch,
+    known_terms: &[usize],
     options: &QueryOptions<'_>,
     excluded: &[LabelId],
 ) -> Result<RankedBatch, BatchError> {
-    let plain = excluded.is_empty() && options.min_score.is_none();
+    let unknown = |query: usize| known_terms.get(query) == Some(&0);
+    let plain = excluded.is_empty() && options.min_score.is_none() && !known_terms.contains(&0);
     if plain && ranked.iter().flatten().all(|s| !s.score.is_nan()) {
         return Ok(ranked);
     }
     let (mut kept, mut row) = (RankedBatch::new(), Vec::new());
     for (query, labels) in ranked.iter().enumerate() {
-        labels.clone_into(&mut row);
+        row.clear();
+        row.extend_from_slice(if unknown(query) { &[] } else { labels });
         finish(&mut row, options, excluded).map_err(|source| BatchError { query, source })?;
         kept.push_row(&row);
     }

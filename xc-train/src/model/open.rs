@@ -19,6 +19,9 @@ pub struct OpenOptions {
     pub repetitions: Option<Vec<u32>>,
     /// Whether an index of the labels answers.
     pub index: UseIndex,
+    /// Name of what makes scores of margins: of trees one of [`xc_tree::PostProcessor`], of networks one of
+    /// [`crate::classifier::ScoreScale`]. Default: the model's.
+    pub post_processor: Option<String>,
 }
 
 /// Which index of a model's labels answers.
@@ -68,6 +71,14 @@ pub enum OpenModelError {
     /// Repetitions of a model that has none.
     #[error("{}: a model of kind {kind:?} has no repetitions to choose from", path.display())]
     NoRepetitions {
+        /// The folder.
+        path: PathBuf,
+        /// Its kind.
+        kind: &'static str,
+    },
+    /// A post-processor of a model without margins.
+    #[error("{}: the scores of a model of kind {kind:?} are not made of margins: there is no post-processor to choose", path.display())]
+    NoPostProcessor {
         /// The folder.
         path: PathBuf,
         /// Its kind.
@@ -156,6 +167,9 @@ impl Model {
         let folder = &container.folder().to_owned();
         if options.repetitions.is_some() && !kind.answers_in_part {
             return Err(OpenModelError::NoRepetitions { path: folder.to_owned(), kind: kind.name });
+        }
+        if options.post_processor.is_some() && !kind.has_margins {
+            return Err(OpenModelError::NoPostProcessor { path: folder.to_owned(), kind: kind.name });
         }
         let open = || -> Result<_, OpenModelError> {
             let opened = (kind.open)(container, options, check)?;

@@ -7,7 +7,7 @@ use thiserror::Error;
 use xc_mach::{Certificate, Decoder};
 use xc_sparse::chunked::Choice;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored};
-use xc_sparse::{CsrView, LabelRows, Rows, SparseRow, SparseRowError};
+use xc_sparse::{CsrMatrix, CsrView, DenseMatrix, LabelRows, Rows, SparseRow, SparseRowError};
 
 /// One query.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +50,22 @@ impl<'a> Queries<'a> {
     /// True when there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Those of these numbers.
+    ///
+    /// # Panics
+    /// If there is none of one of them.
+    pub(super) fn select(&self, numbers: &[u32]) -> Selected<'a> {
+        match self {
+            Self::Text(texts) => Selected::Text(numbers.iter().map(|&i| texts[i as usize]).collect()),
+            Self::Sparse(rows) => Selected::Sparse(Rows::new(*rows).select(numbers)),
+            Self::Dense(rows) => {
+                let values = numbers.iter().flat_map(|&i| rows.row(i as usize)).copied().collect();
+                Selected::Dense(DenseMatrix { rows: numbers.len(), columns: rows.width(), values })
+            }
+            Self::Made(rows) => Selected::Made(Rows::new(*rows).select(numbers)),
+        }
     }
 
     /// Query `i`.
@@ -96,6 +112,14 @@ impl<'a> Candidates<'a> {
         }
     }
 
+    /// The same for the queries from `i` on.
+    pub(super) fn from(&self, i: usize) -> Self {
+        match *self {
+            Self::ByQuery { rows, first } => Self::ByQuery { rows, first: first + i },
+            same => same,
+        }
+    }
+
     /// Whether nothing restricts the labels.
     pub(super) fn is_all(&self) -> bool {
         matches!(self, Self::All)
@@ -110,6 +134,45 @@ impl<'a> Candidates<'a> {
     }
 }
 
+/// Labels never to answer; others take their places.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Excluded<'a> {
+    /// None.
+    #[default]
+    None,
+    /// These; in any order, repetitions count once.
+    Labels(&'a [LabelId]),
+    /// For each query of a batch its own.
+    ByQuery {
+        /// The lists.
+        rows: &'a LabelRows,
+        /// Which of them is the first query's.
+        first: usize,
+    },
+}
+
+impl<'a> Excluded<'a> {
+    /// Those of query `i` of a batch.
+    ///
+    /// # Panics
+    /// If there is no such query.
+    pub(super) fn of(&self, i: usize) -> &'a [LabelId] {
+        match self {
+            Self::None => &[],
+            Self::Labels(labels) => labels,
+            Self::ByQuery { rows, first } => rows.row(first + i),
+        }
+    }
+
+    /// The same for the queries from `i` on.
+    pub(super) fn from(&self, i: usize) -> Self {
+        match *self {
+            Self::ByQuery { rows, first } => Self::ByQuery { rows, first: first + i },
+            same => same,
+        }
+    }
+}
+
 /// What a query may be told beside its input. Default: the five best labels, found as the model was
 /// saved to find them.
 #[derive(Clone, Copy, Debug)]
@@ -120,15 +183,15 @@ pub struct QueryOptions<'a> {
     pub min_score: Option<f32>,
     /// The labels to choose from.
     pub candidates: Candidates<'a>,
-    /// Labels never to answer; others take their places.
-    pub exclude: &'a [LabelId],
+    /// Labels never to answer.
+    pub exclude: Excluded<'a>,
     /// How the model searches.
     pub search: SearchOptions,
 }
 
 impl Default for QueryOptions<'_> {
     fn default() -> Self {
-        Self { top_k: 5, min_score: None, candidates: Candidates::All, exclude: &[], search: SearchOptions::default() }
+        Self { top_k: 5, min_score: None, candidates: Candidates::All, exclude: Excluded::None, search: SearchOptions::default() }
     }
 }
 
@@ -186,8 +249,8 @@ pub struct Answer {
     pub labels: Vec<Scored>,
     /// Whether these are proven to be the best, where the kind of model can tell.
     pub certificate: Option<Certificate>,
-    /// Of a text: how many different terms of it the model knows. At 0 the answer is that to an
-    /// empty text.
+    /// Of a text: how many different terms of it the model knows. At 0 there is nothing to say, and
+    /// `labels` is empty.
     pub known_terms: Option<usize>,
 }
 
@@ -253,9 +316,11 @@ pub enum QueryError {
         /// Number of labels of the model.
         n_labels: usize,
     },
-    /// Too few lists of candidates.
-    #[error("{got} lists of candidates for {expected} queries")]
-    CandidateLists {
+    /// Too few lists of candidates or excluded labels.
+    #[error("{got} lists of {what} for {expected} queries")]
+    Lists {
+        /// What is listed.
+        what: &'static str,
         /// Number of lists.
         got: usize,
         /// Number of queries up to the last one.
@@ -302,6 +367,23 @@ pub enum QueryError {
     /// A MACH model cannot answer.
     #[error("no bucket scores")]
     Mach(#[source] AnswerError),
+}
+
+impl QueryError {
+    /// Whether the query is at fault, so that others may have answers; else no query has one.
+    pub fn is_of_query(&self) -> bool {
+        !matches!(
+            self,
+            Self::Lists { .. }
+                | Self::NoIndex { .. }
+                | Self::NoCells
+                | Self::NoWidth { .. }
+                | Self::SearchWidth { .. }
+                | Self::Option { .. }
+                | Self::Beam
+                | Self::MinScore
+        )
+    }
 }
 
 /// The query of a batch that has no answer.
@@ -361,5 +443,43 @@ pub(super) fn check_labels(labels: &[LabelId], n_labels: usize) -> Result<(), Qu
     match labels.iter().find(|&&label| label as usize >= n_labels) {
         Some(&label) => Err(QueryError::Label { label, n_labels }),
         None => Ok(()),
+    }
+}
+
+/// Lists of labels that the model has, one for each of `n_queries` queries from `first` on.
+pub(super) fn check_lists(
+    what: &'static str,
+    rows: &LabelRows,
+    first: usize,
+    n_queries: usize,
+    n_labels: usize,
+) -> Result<(), QueryError> {
+    let (got, expected) = (rows.len(), first + n_queries);
+    if got < expected {
+        return Err(QueryError::Lists { what, got, expected });
+    }
+    // Ids are below what the rows say; rows that allow for more may still hold none of those.
+    if rows.n_labels() > n_labels {
+        (first..expected).try_for_each(|i| check_labels(rows.row(i), n_labels))?;
+    }
+    Ok(())
+}
+
+/// Queries taken out of others.
+pub(super) enum Selected<'a> {
+    Text(Vec<&'a str>),
+    Sparse(CsrMatrix),
+    Dense(DenseMatrix),
+    Made(CsrMatrix),
+}
+
+impl Selected<'_> {
+    pub(super) fn queries(&self) -> Queries<'_> {
+        match self {
+            Self::Text(texts) => Queries::Text(texts),
+            Self::Sparse(rows) => Queries::Sparse(rows.view()),
+            Self::Dense(rows) => Queries::Dense(rows.view()),
+            Self::Made(rows) => Queries::Made(rows.view()),
+        }
     }
 }

@@ -11,7 +11,7 @@ use xc_sparse::rank::{RankedBatch, Scored};
 use xc_sparse::store::Container;
 
 pub(super) const SKIPGRAM: Kind =
-    Kind { name: SkipgramModel::KIND, options: &[], answers_in_part: false, open, tables };
+    Kind { name: SkipgramModel::KIND, options: &[], answers_in_part: false, has_margins: false, open, tables };
 
 fn open(container: Container, _: &OpenOptions, _: Check) -> Result<Opened, OpenModelError> {
     let model = SkipgramModel::of(&container).map_err(OpenModelError::system)?;

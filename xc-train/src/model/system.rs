@@ -20,6 +20,8 @@ pub(super) struct Kind {
     pub(super) options: &'static [&'static str],
     /// Whether it answers when some of its array files are lost.
     pub(super) answers_in_part: bool,
+    /// Whether its scores are made of margins, by what [`OpenOptions::post_processor`] names.
+    pub(super) has_margins: bool,
     /// Opens the arrays of a container of this kind.
     pub(super) open: fn(Container, &OpenOptions, Check) -> Result<Opened, OpenModelError>,
     /// Tables of what a container of this kind consists of.

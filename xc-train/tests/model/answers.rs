@@ -11,7 +11,7 @@ use xc_sparse::{CsrMatrix, DType, LabelRows};
 use xc_train::blend::{self, RuleKind};
 use xc_train::classifier;
 use xc_train::model::{
-    Answer, Answers, Candidates, InputKind, Model, Queries, Query, QueryError, QueryOptions, Scratch,
+    Answer, Answers, Candidates, Excluded, InputKind, Model, Queries, Query, QueryError, QueryOptions, Scratch,
 };
 use xc_train::{DenseRows, Loss};
 
@@ -78,6 +78,9 @@ fn one_by_one(model: &Model, queries: Queries<'_>, options: &QueryOptions<'_>) -
         if let Candidates::ByQuery { rows, first } = options.candidates {
             options.candidates = Candidates::ByQuery { rows, first: first + i };
         }
+        if let Excluded::ByQuery { rows, first } = options.exclude {
+            options.exclude = Excluded::ByQuery { rows, first: first + i };
+        }
         model.predict(&queries.get(i), &options, &mut scratch, &mut answer).unwrap();
         answers.ranked.push_row(&answer.labels);
         answers.certificates.extend(answer.certificate);
@@ -96,6 +99,11 @@ fn labels_of(ranked: &RankedBatch) -> Vec<Vec<u32>> {
     ranked.iter().map(|row| row.iter().map(|s| s.label).collect()).collect()
 }
 
+/// Of every query another number of labels.
+fn exclude_by_query(labels: &[u32], n: usize) -> Vec<Vec<u32>> {
+    (0..n).map(|i| labels.iter().take(i % 7).map(|&label| (label + i as u32) % N_LABELS as u32).collect()).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
@@ -107,6 +115,7 @@ proptest! {
         some in prop::collection::vec(0u32..N_LABELS as u32, 1..20),
         min_score in prop::option::of(-0.5f32..0.5),
         restrict in 0usize..3,
+        by_query: bool,
     ) {
         let asked = Asked::new(n);
         let lists = LabelRows::from_lists((0..n as u32).map(|i| [i % 7, 8 + i % 11, 30]), N_LABELS).unwrap();
@@ -116,7 +125,12 @@ proptest! {
                 1 => Candidates::Labels(&some),
                 _ => Candidates::ByQuery { rows: &lists, first: 0 },
             };
-            let options = QueryOptions { top_k, min_score, exclude: &exclude, candidates, ..QueryOptions::default() };
+            let excluded = LabelRows::from_lists(exclude_by_query(&exclude, n), N_LABELS).unwrap();
+            let exclude = match by_query {
+                true => Excluded::ByQuery { rows: &excluded, first: 0 },
+                false => Excluded::Labels(&exclude),
+            };
+            let options = QueryOptions { top_k, min_score, exclude, candidates, ..QueryOptions::default() };
             let batch = || asked.with(model, |queries| model.predict_batch(queries, &options).unwrap());
             let one = asked.with(model, |queries| one_by_one(model, queries, &options));
             prop_assert_eq!(&batch(), &one, "{:?}", model.describe());
@@ -124,7 +138,11 @@ proptest! {
             prop_assert_eq!(&batch, &one, "{:?}", model.describe());
             for (i, row) in batch.ranked.iter().enumerate() {
                 prop_assert!(row.len() <= top_k);
-                prop_assert!(row.iter().all(|s| !exclude.contains(&s.label)), "excluded labels are answered");
+                let without = match exclude {
+                    Excluded::Labels(labels) => labels,
+                    _ => excluded.row(i),
+                };
+                prop_assert!(row.iter().all(|s| !without.contains(&s.label)), "excluded labels are answered");
                 prop_assert!(row.iter().all(|s| min_score.is_none_or(|min| s.score >= min)));
                 let allowed = |label: &u32| match candidates {
                     Candidates::All => true,
@@ -172,11 +190,22 @@ fn excluded_labels_leave_their_places_to_the_next_best() {
         let (full, without) = asked.with(model, |queries| {
             let full = model.predict_batch(queries, &QueryOptions::top(8)).unwrap();
             let exclude = [full.ranked.row(0)[0].label, full.ranked.row(0)[2].label];
-            let options = QueryOptions { exclude: &exclude, ..QueryOptions::top(6) };
+            let options = QueryOptions { exclude: Excluded::Labels(&exclude), ..QueryOptions::top(6) };
             (full, model.predict_batch(queries, &options).unwrap())
         });
         let expected: Vec<Scored> = [1, 3, 4, 5, 6, 7].iter().map(|&at| full.ranked.row(0)[at]).collect();
         assert_eq!(without.ranked.row(0), expected, "{:?}", model.describe());
+        // Each query its own.
+        let lists: Vec<Vec<u32>> = full.ranked.iter().map(|row| row[..row.len() / 3].iter().map(|s| s.label).collect()).collect();
+        let rows = LabelRows::from_lists(lists, N_LABELS).unwrap();
+        let without = asked.with(model, |queries| {
+            let exclude = Excluded::ByQuery { rows: &rows, first: 0 };
+            POOL.install(|| model.predict_batch(queries, &QueryOptions { exclude, ..QueryOptions::top(6) }).unwrap())
+        });
+        for (full, without) in full.ranked.iter().zip(without.ranked.iter()) {
+            let expected: Vec<Scored> = full.iter().skip(full.len() / 3).take(6).copied().collect();
+            assert_eq!(without, expected, "{:?}", model.describe());
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use xc_sparse::io::{
     Format, HeaderRule, LabelNames, NameColumn, ReadError, ReadErrorKind, ReadOptions, UnknownLabels, read_label_names,
     read_labels, read_predictions,
 };
-use xc_sparse::rank::RankedBatch;
+use xc_sparse::rank::{RankedBatch, Scored};
 use xc_train::metrics::{
     BootstrapParams, Comparison, EvaluateError, Evaluator, EvaluatorParams, KeepRows, MetricReport, PairFilter,
     Propensity,
@@ -153,6 +153,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     params.propensity = training;
     context.check_interrupt()?;
 
+    let lists = [Some((&args.predictions, &predicted)), args.compare.as_ref().zip(other.as_ref())];
+    let lists = lists.into_iter().flatten();
+    let short: Vec<String> = lists.filter_map(|(path, batch)| short_lists(path, batch, &params)).collect();
     let new = |params| Evaluator::new(params).map_err(|e| CliError::usage(e.to_string()));
     let unweighted = params.weights.is_some().then(|| new(EvaluatorParams { weights: None, ..params.clone() }));
     let unweighted = unweighted.transpose()?;
@@ -178,7 +181,22 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         }
     }
     context.check_interrupt()?;
+    short.iter().for_each(|line| context.warn(line));
     print(context, &Report { report: &report, unweighted: unweighted.as_ref(), comparison: comparison.as_ref() })
+}
+
+/// What there is to say where metrics at k tell too little, of lists that all end before k.
+fn short_lists(path: &Path, lists: &RankedBatch, params: &EvaluatorParams) -> Option<String> {
+    let longest = lists.iter().map(<[Scored]>::len).max().unwrap_or(0);
+    let beyond: Vec<usize> = params.ks.iter().copied().filter(|&k| k > longest && longest < params.n_labels).collect();
+    let largest = *beyond.iter().max()?;
+    let names: Vec<String> = beyond.iter().map(|k| format!("@{k}")).collect();
+    let bounds = if beyond.len() == 1 { "is a lower bound" } else { "are lower bounds" };
+    Some(format!(
+        "{}: lists hold at most {longest} labels: {} {bounds} (predict with --top-k {largest})",
+        path.display(),
+        names.join(", ")
+    ))
 }
 
 fn print(context: &Context, shown: &Report<'_>) -> Result<(), CliError> {

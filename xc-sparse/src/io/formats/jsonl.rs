@@ -105,8 +105,39 @@ fn append_features(
     store.finish_row(mark, seen)
 }
 
+/// A map or list of features alone.
+///
+/// # Errors
+/// As [`parse_jsonl_features`].
+pub(crate) fn parse_features(text: &str, limits: &Limits) -> Result<RowBuffer, LineError> {
+    let mut row = RowBuffer::default();
+    let mark = row.store.mark();
+    let store = &mut row.store;
+    let mut sink = FeatureSink { store, seen: RowSeen::default(), next_id: 0, limits, found: true, refused: None };
+    let mut json = serde_json::Deserializer::from_str(text);
+    let outcome = FeaturesSeed { sink: &mut sink }.deserialize(&mut json);
+    if let Some(refused) = sink.refused.take() {
+        return Err(LineError::whole(refused));
+    }
+    outcome.map_err(|e| json_error(&e))?;
+    let seen = sink.seen;
+    row.store.finish_row(mark, seen)?;
+    Ok(row)
+}
+
+/// A list of labels alone.
+pub(crate) fn parse_labels(text: &str) -> Result<Vec<LabelRef>, serde_json::Error> {
+    let mut labels = Vec::new();
+    LabelsSeed { labels: &mut labels }.deserialize(&mut serde_json::Deserializer::from_str(text))?;
+    Ok(labels)
+}
+
+pub(crate) fn utf8(line: &[u8]) -> Result<&str, LineError> {
+    std::str::from_utf8(line).map_err(|e| utf8_error(line, e.valid_up_to()))
+}
+
 fn read_object(line: &[u8], seed: ObjectSeed<'_, '_>) -> Result<(), LineError> {
-    let text = std::str::from_utf8(line).map_err(|e| utf8_error(line, e.valid_up_to()))?;
+    let text = utf8(line)?;
     if text.trim_ascii().is_empty() {
         let kind = ReadErrorKind::Malformed { got: Snippet::new(line), expected: "a JSON object" };
         return Err(LineError::whole(kind));

@@ -22,7 +22,7 @@ use xc_mach::Certificate;
 use xc_sparse::rank::{RankedBatch, Scored, rank_order};
 use xc_sparse::store::{Container, OpenError, OpenMode, member_folder};
 
-pub(super) const BLEND: Kind = Kind { name: blend::KIND, options: &[], answers_in_part: false, open, tables };
+pub(super) const BLEND: Kind = Kind { name: blend::KIND, options: &[], answers_in_part: false, has_margins: false, open, tables };
 
 const MEMBERS: &str = "members";
 const SCALES: &str = "scales";

@@ -1,24 +1,22 @@
 //! `xc predict`: the best labels of each instance.
 
-use crate::answer::{Only, SearchArgs, query_error};
+mod stream;
+mod writer;
+
+use crate::answer::{LabelLists, Only, SearchArgs, query_error};
 use crate::context::Context;
-use crate::data::{InputArgs, Queries, label_format, read_label_set};
+use crate::data::{InputArgs, Queries, read_label_set};
 use crate::error::CliError;
-use crate::interrupt;
 use crate::model::{OpenArgs, dictionary, open_error};
 use crate::output::Output;
+use crate::stdin;
 use clap::ValueEnum;
-use std::io::Cursor;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use xc_sparse::LabelRows;
-use xc_sparse::io::{
-    LabelNames, ReadOptions, UnknownLabels, push_prediction_json, push_prediction_line, push_prediction_names,
-    read_labels, write_prediction_npz,
-};
-use xc_sparse::rank::{RankedBatch, Scored};
+use writer::{Form, Style, Writer};
+use xc_sparse::io::AnswerNotes;
+use xc_sparse::rank::Scored;
 use xc_train::Model;
-use xc_train::model::{Answer, BatchError, QueryOptions, Scratch};
+use xc_train::model::{Excluded, QueryOptions};
 
 /// Predict the best labels of each instance
 ///
@@ -31,22 +29,30 @@ use xc_train::model::{Answer, BatchError, QueryOptions, Scratch};
 ///   jsonl   {"labels":[17,4],"scores":[0.93,0.51],"names":["red fox","dog"]}
 ///   npz     a scipy csr matrix of instances x labels; entries of a row stand best first
 ///
-/// With `--input -` every line of stdin is answered, and the answer sent, before
-/// the next is read.
+/// With `--input -` every line of stdin gets one line of answer, in order and at
+/// once. A line that begins with { is a request, whatever the model was trained on:
+///
+///   {"id": 7, "text": "lorem ipsum", "top_k": 3, "candidates": [4, 17], "min_score": 0.1}
+///   {"features": {"3": 0.5, "17": 1}, "exclude": [4]}      or   {"vector": [0.1, 0.7, ...]}
+///
+/// Any other line is a text, or a row of features. Of a line that cannot be answered
+/// stderr says why; its answer is an empty line, in jsonl {"id":7,"error":"..."}.
 ///
 /// Examples:
 ///   xc predict --model my.model --input test.txt --top-k 5 --output predictions.txt
 ///   xc predict --model my.model --input test.jsonl --names --output -
 ///   echo "lorem ipsum" | xc predict --model text.model --input - --top-k 3
+///   xc predict --model text.model --input - --output-format jsonl < requests.jsonl
 ///   xc predict --model my.model --input test.txt --only-labels wanted.txt --min-score 0.1 --output out.txt
 ///   xc predict --model my.model --input test.txt --candidates shown.txt --top-k 20 --output reranked.txt
+///   xc predict --model my.model --input users.txt --exclude seen.txt --output new.txt
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// The model folder
     #[arg(long, value_name = "DIR")]
     model: PathBuf,
-    /// Instances; - reads stdin line by line
+    /// Instances; - answers each line of stdin
     #[arg(long, value_name = "FILE")]
     input: PathBuf,
     /// Labels for each instance, at most
@@ -63,12 +69,20 @@ pub(crate) struct Args {
     /// instance, ids separated by commas, or the labels of any input format
     #[arg(long, value_name = "FILE", conflicts_with_all = ["beam", "max_labels", "only_labels"])]
     candidates: Option<PathBuf>,
+    /// Answer for each instance none of the labels that this file gives for it, such as those that a
+    /// user has seen; others take their places. One row an instance, in the formats of --candidates
+    #[arg(long, value_name = "FILE")]
+    exclude: Option<PathBuf>,
     /// Leave out labels with a smaller score
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     min_score: Option<f32>,
     /// Form of the answers
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Form::Lines)]
     output_format: Form,
+    /// What becomes of a line of stdin that cannot be answered: an answer that says so, no line, or
+    /// the end with exit code 2
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnError::Answer)]
+    on_error: OnError,
     /// Write names of labels rather than ids (lines)
     #[arg(long)]
     names: bool,
@@ -80,11 +94,12 @@ pub(crate) struct Args {
     format: InputArgs,
 }
 
+/// What becomes of a line that cannot be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Form {
-    Lines,
-    Jsonl,
-    Npz,
+enum OnError {
+    Answer,
+    Skip,
+    Stop,
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
@@ -98,7 +113,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         return Err(CliError::usage("--names: an npz matrix has no names; lines or jsonl is expected"));
     }
     let model = args.open.open(&args.model, &args.search, context)?;
-    let by_name = args.only_labels.is_some() || args.candidates.is_some();
+    refuse_inside(&args.output, &args.model)?;
+    let by_name = args.only_labels.is_some() || args.candidates.is_some() || args.exclude.is_some();
     let with_names = args.names || args.output_format == Form::Jsonl || by_name;
     let names = if with_names { model.label_names().map_err(|e| open_error(&e))? } else { None };
     let names = dictionary(names, &args.model)?;
@@ -108,29 +124,26 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let n_labels = model.describe().n_labels;
     let only = match (&args.only_labels, &args.candidates) {
         (Some(path), _) => Only::Labels(read_label_set(path, n_labels, names.as_ref())?),
-        (None, Some(path)) => Only::Candidates(read_candidates(path, n_labels, names.as_ref())?),
+        (None, Some(path)) => Only::Candidates(LabelLists::read(path, "candidates", n_labels, names.as_ref())?),
         (None, None) => Only::All,
     };
+    let exclude = args.exclude.as_deref();
+    let exclude = exclude.map(|path| LabelLists::read(path, "excluded labels", n_labels, names.as_ref())).transpose()?;
     let from_stdin = args.input == Path::new("-");
-    let mut queries = if from_stdin {
-        Queries::stdin(&args.format, &model)?
-    } else {
-        Queries::open(&args.input, &args.format, &model)?
-    };
-    let input = if from_stdin { "standard input".to_owned() } else { args.input.display().to_string() };
-    let writer = Writer {
+    let input = if from_stdin { stdin::NAME.to_owned() } else { args.input.display().to_string() };
+    let queries = if from_stdin { None } else { Some(Queries::open(&args.input, &args.format, &model)?) };
+    let style = Style {
         form: args.output_format,
         names: names.as_ref().filter(|_| args.names || args.output_format == Form::Jsonl),
-        out: Output::create(&args.output)?,
-        kept: RankedBatch::new(),
-        n_labels,
-        buffer: Vec::new(),
     };
-    let mut run = Run { model: &model, only, args, input, proven: 0, unproven: 0, unknown: 0 };
-    if from_stdin {
-        run.lines(&mut queries, writer, context)?;
-    } else {
-        run.file(&mut queries, writer, context)?;
+    let mut run = Run { model: &model, only, exclude, args, input, proven: 0, unproven: 0, unknown: 0 };
+    if let Some(n) = queries.as_ref().and_then(Queries::known_len) {
+        run.lists().try_for_each(|lists| lists.check(n, true))?;
+    }
+    let writer = Writer::new(style, Output::create(&args.output)?, n_labels);
+    match queries {
+        Some(mut queries) => run.file(&mut queries, writer, context)?,
+        None => stream::answer(&mut run, writer, context)?,
     }
     if run.unknown > 0 {
         let (input, n) = (&run.input, run.unknown);
@@ -143,24 +156,28 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Labels to choose from, a row an instance.
-fn read_candidates(path: &Path, n_labels: usize, names: Option<&LabelNames>) -> Result<LabelRows, CliError> {
-    let (format, header) = label_format(path)?;
-    let options = ReadOptions {
-        format: Some(format),
-        header,
-        n_labels: Some(n_labels),
-        label_names: names.cloned().map(Arc::new),
-        unknown_labels: UnknownLabels::Refuse,
-        ..ReadOptions::default()
+/// Answers must not take the place of the model's own files.
+fn refuse_inside(output: &Path, model: &Path) -> Result<(), CliError> {
+    let folder = match output.parent() {
+        _ if output == Path::new("-") => return Ok(()),
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
     };
-    Ok(read_labels(path, &options)?.labels)
+    // A folder that is absent is said when the file is made.
+    match (folder.canonicalize(), model.canonicalize()) {
+        (Ok(folder), Ok(model)) if folder.starts_with(&model) => Err(CliError::usage(format_args!(
+            "--output {}: inside the folder of the model, which answers must not change",
+            output.display()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Queries that are being answered.
 struct Run<'a> {
     model: &'a Model,
     only: Only,
+    exclude: Option<LabelLists>,
     args: &'a Args,
     /// Where they come from.
     input: String,
@@ -178,35 +195,30 @@ impl Run<'_> {
             top_k: self.args.top_k,
             min_score: self.args.min_score,
             candidates: self.only.from(first),
-            exclude: &[],
+            exclude: self
+                .exclude
+                .as_ref()
+                .map_or(Excluded::None, |lists| Excluded::ByQuery { rows: &lists.rows, first }),
             search: self.args.search.options(),
         }
     }
 
-    fn count(&mut self, exact: bool) {
-        if exact { self.proven += 1 } else { self.unproven += 1 }
+    /// Files that hold a row for each instance.
+    fn lists(&self) -> impl Iterator<Item = &LabelLists> {
+        let candidates = match &self.only {
+            Only::Candidates(lists) => Some(lists),
+            _ => None,
+        };
+        candidates.into_iter().chain(&self.exclude)
     }
 
-    /// Line by line: each answer is on its way before the next line is read.
-    fn lines(&mut self, queries: &mut Queries, mut writer: Writer<'_>, context: &Context) -> Result<(), CliError> {
-        let (mut scratch, mut answer) = (Scratch::default(), Answer::default());
-        let mut number = 0;
-        while let Some(query) = queries.next_one()? {
-            if interrupt::interrupted() && !interrupt::stopped() {
-                return Err(CliError::interrupted());
-            }
-            self.check_candidates(number + 1, false)?;
-            let (model, options) = (self.model, self.options(number));
-            let outcome = context.on_threads(|| model.predict(&query, &options, &mut scratch, &mut answer));
-            outcome.map_err(|source| query_error(&BatchError { query: 0, source }, number, &self.input))?;
-            writer.row(&answer.labels)?;
-            writer.out.send()?;
-            self.unknown += usize::from(answer.known_terms == Some(0) && answer.labels.is_empty());
-            answer.certificate.iter().for_each(|certificate| self.count(certificate.exact));
-            number += 1;
+    fn count(&mut self, known_terms: Option<usize>, is_exact: Option<bool>, labels: &[Scored]) {
+        self.unknown += usize::from(known_terms == Some(0) && labels.is_empty());
+        match is_exact {
+            Some(true) => self.proven += 1,
+            Some(false) => self.unproven += 1,
+            None => {}
         }
-        self.check_candidates(number, !interrupt::stopped())?;
-        writer.finish()
     }
 
     fn file(&mut self, queries: &mut Queries, mut writer: Writer<'_>, context: &Context) -> Result<(), CliError> {
@@ -214,72 +226,20 @@ impl Run<'_> {
         let mut done = 0;
         while let Some(batch) = queries.next_batch(self.model.describe().batch_size)? {
             context.check_interrupt()?;
-            self.check_candidates(done + batch.len(), false)?;
+            self.lists().try_for_each(|lists| lists.check(done + batch.len(), false))?;
             let (model, options) = (self.model, self.options(done));
             let answers = context.on_threads(|| batch.ask(|queries| model.predict_batch(queries, &options)));
             let answers = answers.map_err(|e| query_error(&e, done, &self.input))?;
-            for row in answers.ranked.iter() {
-                writer.row(row)?;
+            for (at, row) in answers.ranked.iter().enumerate() {
+                let known_terms = answers.known_terms.get(at).copied();
+                self.count(known_terms, answers.certificates.get(at).map(|c| c.exact), row);
+                writer.row(row, &AnswerNotes { id: None, known_terms })?;
             }
-            let known = answers.known_terms.iter().zip(answers.ranked.iter());
-            self.unknown += known.filter(|(known, row)| **known == 0 && row.is_empty()).count();
-            answers.certificates.iter().for_each(|certificate| self.count(certificate.exact));
             done += batch.len();
             task.advance(batch.len() as u64);
         }
         drop(task);
-        self.check_candidates(done, true)?;
+        self.lists().try_for_each(|lists| lists.check(done, true))?;
         writer.finish()
-    }
-
-    /// There is a row of candidates for each instance, and no row more.
-    fn check_candidates(&self, instances: usize, is_end: bool) -> Result<(), CliError> {
-        match (&self.only, &self.args.candidates) {
-            (Only::Candidates(rows), Some(path)) if instances > rows.len() || (is_end && instances < rows.len()) => {
-                let at_least = if is_end { "" } else { "at least " };
-                Err(CliError::usage(format_args!(
-                    "{}: {} rows of candidates for {at_least}{instances} instances; one a row is expected",
-                    path.display(),
-                    rows.len()
-                )))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-struct Writer<'n> {
-    form: Form,
-    names: Option<&'n LabelNames>,
-    out: Output,
-    /// An npz file needs all rows before its first byte.
-    kept: RankedBatch,
-    n_labels: usize,
-    buffer: Vec<u8>,
-}
-
-impl Writer<'_> {
-    fn row(&mut self, row: &[Scored]) -> Result<(), CliError> {
-        self.buffer.clear();
-        match (self.form, self.names) {
-            (Form::Lines, None) => push_prediction_line(&mut self.buffer, row),
-            (Form::Lines, Some(names)) => push_prediction_names(&mut self.buffer, row, names.names()),
-            (Form::Jsonl, names) => push_prediction_json(&mut self.buffer, row, names.map(LabelNames::names)),
-            (Form::Npz, _) => {
-                self.kept.push_row(row);
-                return Ok(());
-            }
-        }
-        self.out.put(&self.buffer)
-    }
-
-    fn finish(mut self) -> Result<(), CliError> {
-        if self.form == Form::Npz {
-            let mut bytes = Cursor::new(Vec::new());
-            write_prediction_npz(&mut bytes, &self.kept, self.n_labels)
-                .map_err(|e| CliError::write(self.out.name(), &e))?;
-            self.out.put(bytes.get_ref())?;
-        }
-        self.out.commit()
     }
 }
