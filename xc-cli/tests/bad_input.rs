@@ -183,7 +183,8 @@ fn features_and_labels_go_into_two_files_or_none() {
     };
     std::os::unix::fs::symlink(".", folder.path("here")).unwrap();
     for other in ["a.npz", "./a.npz", "here/a.npz"] {
-        to("a.npz", other).refused(2, &format!("--output-labels {other}: the same file as DST; another one is expected"));
+        to("a.npz", other)
+            .refused(2, &format!("--output-labels {other}: the same file as DST; another one is expected"));
     }
     assert_eq!(to("/dev/full", "labels.npz").code, 1);
     assert_eq!(folder.names(), ["d", "here"]);

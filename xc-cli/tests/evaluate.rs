@@ -313,7 +313,8 @@ fn predictions_that_hold_names_are_refused_with_what_to_do() {
 fn metrics_beyond_the_end_of_all_lists_are_said_to_be_lower_bounds() {
     let folder = Folder::new();
     let (code, stdout, stderr) = folder.default_with(&["--k", "3,4,5", "--json"]);
-    let expected = "xc: warning: predictions.txt: lists hold at most 3 labels: @4, @5 are lower bounds (predict with --top-k 5)\n";
+    let expected =
+        "xc: warning: predictions.txt: lists hold at most 3 labels: @4, @5 are lower bounds (predict with --top-k 5)\n";
     assert_eq!((code, &*stderr), (0, expected));
     let (_, quiet, stderr) = folder.default_with(&["--k", "3,4,5", "--json", "--quiet"]);
     assert_eq!((quiet, &*stderr), (stdout, ""));

@@ -77,7 +77,9 @@ fn a_blend_and_its_members_are_of_one_save() {
         folder.ok(&format!("train tree {of} --trees 1 --linear.cost {} --model {name}.tree", seed + 1));
         folder.ok(&format!("train dense {of} {SMALL} --model {name}.dense"));
         let members = format!("{name}.tree {name}.dense");
-        folder.ok(&format!("blend {members} --validation d/train.txt --held-out --rule reciprocal-ranks --output {name}"));
+        folder.ok(&format!(
+            "blend {members} --validation d/train.txt --held-out --rule reciprocal-ranks --output {name}"
+        ));
     }
     open_while_replaced(&folder, "a", "b", false);
 }

@@ -40,7 +40,8 @@ fn row_models(folder: &Folder) {
 fn every_line_has_one_answer_and_stderr_says_what_is_wrong() {
     let folder = Folder::new();
     text_model(&folder);
-    let mut input = b"\xef\xbb\xbfdog barks\n\n{\"text\":\n\xff\xfe\n{\"title\":\"cat\"}\n{\"title\":5}\r\nzzz\n".to_vec();
+    let mut input =
+        b"\xef\xbb\xbfdog barks\n\n{\"text\":\n\xff\xfe\n{\"title\":\"cat\"}\n{\"title\":5}\r\nzzz\n".to_vec();
     input.extend(vec![b'a'; (1 << 26) + 1]);
     input.extend(b"\n{\"text\":\"cat\",\"title\":null}");
     let outcome = folder.answered(TEXT, &input);
@@ -125,9 +126,14 @@ fn rows_and_vectors_answer_every_kind_of_model_of_features() {
         assert_eq!(outcome.code, 0, "{model}: {}", outcome.stderr);
         let answers: Vec<&str> = outcome.stdout.lines().collect();
         assert_eq!(answers.len(), 6, "{model}: {}", outcome.stdout);
-        assert!(answers[0].contains(':') && answers[1] == answers[0] && answers[2] == answers[0], "{model}: {answers:?}");
+        assert!(
+            answers[0].contains(':') && answers[1] == answers[0] && answers[2] == answers[0],
+            "{model}: {answers:?}"
+        );
         assert_eq!(answers[3..], ["", "", ""], "{model}");
-        for expected in ["line 5: the query has 1 values; the model takes 3", "line 6, column 1: feature 7 is out of range"] {
+        for expected in
+            ["line 5: the query has 1 values; the model takes 3", "line 6, column 1: feature 7 is out of range"]
+        {
             assert!(outcome.stderr.contains(expected), "{model}: {}", outcome.stderr);
         }
     }
@@ -154,7 +160,8 @@ fn many_lines_are_answered_in_order_as_from_a_file_at_any_number_of_threads() {
         // A bad line between them changes no other answer.
         let bad: String = input.lines().flat_map(|line| [line, "\n", "{\n"]).collect();
         let header = usize::from(file == "train.txt");
-        let answers = folder.answered(&format!("predict --model {model} --input - --top-k 3 --quiet"), bad).quiet_success();
+        let answers =
+            folder.answered(&format!("predict --model {model} --input - --top-k 3 --quiet"), bad).quiet_success();
         let others: String = answers.lines().skip(header).step_by(2).flat_map(|line| [line, "\n"]).collect();
         assert!(others == expected, "{model} with bad lines");
     }
@@ -243,10 +250,26 @@ fn a_post_processor_is_chosen_where_scores_are_made_of_margins() {
     }
     assert!(scores("trees", "sigmoid").len() == 3);
     for (model, name, expected) in [
-        ("trees", "noop", "post-processor noop gives negative scores, of which 2 trees have no mean; expected sigmoid or lP-hinge"),
-        ("tree", "softmax", "unknown post-processor \"softmax\"; expected sigmoid, log-sigmoid, noop, lP-hinge or log-lP-hinge with P from 1 to 9"),
-        ("dense", "l3-hinge", "a network has no post-processor \"l3-hinge\"; expected one of softmax, sigmoid, l2-hinge and noop"),
-        ("mach", "sigmoid", "mach: the scores of a model of kind \"mach\" are not made of margins: there is no post-processor to choose"),
+        (
+            "trees",
+            "noop",
+            "post-processor noop gives negative scores, of which 2 trees have no mean; expected sigmoid or lP-hinge",
+        ),
+        (
+            "tree",
+            "softmax",
+            "unknown post-processor \"softmax\"; expected sigmoid, log-sigmoid, noop, lP-hinge or log-lP-hinge with P from 1 to 9",
+        ),
+        (
+            "dense",
+            "l3-hinge",
+            "a network has no post-processor \"l3-hinge\"; expected one of softmax, sigmoid, l2-hinge and noop",
+        ),
+        (
+            "mach",
+            "sigmoid",
+            "mach: the scores of a model of kind \"mach\" are not made of margins: there is no post-processor to choose",
+        ),
     ] {
         folder.xc(&format!("predict --model {model} --input rows.txt --post-processor {name}")).refused(2, expected);
     }

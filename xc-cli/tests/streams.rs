@@ -5,6 +5,7 @@
 mod program;
 
 use program::{Folder, Stream, contents, wait_until};
+use std::io::Write;
 use std::process::Command;
 
 /// Runs the program from a shell that does something before.
@@ -41,19 +42,15 @@ fn a_model_that_is_truncated_while_it_answers_ends_with_a_line() {
     let folder = Folder::new();
     // Arrays of many pages: those that were touched when it was opened stay in memory.
     folder.ok("generate --instances 10 --features 20000 --labels 5000 --no-text --no-names --model m --output d");
-    let mut child = piped(&folder, "predict --model m --input - --trusted");
-    let mut stdin = child.stdin.take().unwrap();
-    let mut stdout = BufReader::new(child.stdout.take().unwrap());
-    let mut answer = String::new();
-    stdin.write_all(b"1:1\n").unwrap();
-    stdout.read_line(&mut answer).unwrap();
+    let mut stream = folder.stream("predict --model m --input - --trusted");
+    stream.send("1:1\n");
+    stream.line();
     for entry in std::fs::read_dir(folder.path("m")).unwrap().map(|e| e.unwrap().path()) {
         std::fs::File::options().write(true).open(entry).unwrap().set_len(10).unwrap();
     }
     // The program may have ended by then.
-    let _ = stdin.write_all("7:1 9:1 300:1 10000:1\n".repeat(100).as_bytes());
-    drop(stdin);
-    let (code, said) = end(child);
+    let _ = stream.stdin.as_mut().unwrap().write_all("7:1 9:1 300:1 10000:1\n".repeat(100).as_bytes());
+    let (code, said) = stream.end();
     assert_eq!((code, said.lines().count()), (2, 1), "{said}");
     assert!(said.starts_with("xc: error: a mapped file was truncated by another program"), "{said}");
 }

@@ -71,7 +71,10 @@ fn from_two_threads(make: impl Fn(&Path)) {
         for _ in 0..2 {
             scope.spawn(|| {
                 asked_without_allocating(&model, &QueryOptions::top(5));
-                asked_without_allocating(&model, &QueryOptions { exclude: Excluded::Labels(&exclude), ..QueryOptions::top(5) });
+                asked_without_allocating(
+                    &model,
+                    &QueryOptions { exclude: Excluded::Labels(&exclude), ..QueryOptions::top(5) },
+                );
                 let candidates = Candidates::Labels(&candidates);
                 asked_without_allocating(&model, &QueryOptions { candidates, ..QueryOptions::top(5) });
             });

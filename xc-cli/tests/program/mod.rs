@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -73,8 +73,7 @@ impl Folder {
     /// `xc ARGUMENTS` with these bytes on stdin.
     pub(crate) fn answered(&self, arguments: &str, input: impl AsRef<[u8]>) -> Outcome {
         let mut command = self.command(arguments);
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (mut stdin, input) = (child.stdin.take().unwrap(), input.as_ref().to_vec());
         // A program that has ended reads no further.
         let send = std::thread::spawn(move || _ = stdin.write_all(&input));

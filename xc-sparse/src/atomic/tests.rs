@@ -69,8 +69,7 @@ fn what_killed_writers_left_is_removed_by_the_next_one_and_nothing_else_is() {
     let under_way = OutputFile::create(&path("out")).unwrap();
     fs::write(path(".out.0123abcd.partial"), "half").unwrap();
     fs::create_dir_all(path(".out.ffffffff.partial/member-0")).unwrap();
-    let kept =
-        [".out.0123ABCD.partial", ".out.removed.partial", ".other.0123abcd.partial", ".out.0123abcd", "out.txt"];
+    let kept = [".out.0123ABCD.partial", ".out.removed.partial", ".other.0123abcd.partial", ".out.0123abcd", "out.txt"];
     kept.iter().for_each(|name| fs::write(path(name), "mine").unwrap());
     write_file(&path("out"), |out| out.write_all(b"x")).unwrap();
     let mut left = names(place.path());
@@ -112,7 +111,10 @@ fn a_folder_that_failed_leaves_the_older_one_and_one_that_did_not_replaces_it() 
         Err(WriteFileError { path: old.to_owned(), doing: "replace", source: ErrorKind::DirectoryNotEmpty.into() })
     });
     assert!(refused.is_err_and(|error| error.doing == "replace"));
-    assert_eq!((fs::read_to_string(path.join("a")).unwrap(), names(place.path())), ("first".into(), vec!["export".into()]));
+    assert_eq!(
+        (fs::read_to_string(path.join("a")).unwrap(), names(place.path())),
+        ("first".into(), vec!["export".into()])
+    );
     write("third").commit_over(|_| Ok::<_, WriteFileError>(())).unwrap();
     assert_eq!(fs::read_to_string(path.join("a")).unwrap(), "third");
     assert_eq!(names(place.path()), ["export"]);

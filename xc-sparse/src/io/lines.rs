@@ -212,10 +212,12 @@ mod tests {
     #[test]
     fn a_line_that_arrives_alone_is_a_block_and_halves_are_put_together() {
         let got = blocks(&[b"a", b"b\r\n", b"c\nd\n\n", b"e\r", b"\r\nf"], 100);
-        let expected =
-            [vec![line(1, "ab")], vec![line(2, "c"), line(3, "d"), line(4, "")], vec![line(5, "e\r")], vec![
-                line(6, "f"),
-            ]];
+        let expected = [
+            vec![line(1, "ab")],
+            vec![line(2, "c"), line(3, "d"), line(4, "")],
+            vec![line(5, "e\r")],
+            vec![line(6, "f")],
+        ];
         assert_eq!(got, expected);
         assert_eq!(blocks(&[], 100), Vec::<Vec<_>>::new());
         assert_eq!(blocks(&[b"\xef\xbb\xbfa\n", b"\xef\xbb\xbfa\n"], 100)[..1], [vec![line(1, "a")]]);

@@ -77,8 +77,8 @@ pub use npy::{read_npy, write_npy};
 pub use npz::{Layout, NpzMatrix, read_npz, read_npz_matrix, write_npz, write_npz_arrays};
 pub use options::ReadOptions;
 pub use predictions::{
-    AnswerNotes, PredictionFormat, push_prediction_error, push_prediction_json, push_prediction_line, push_prediction_names, read_predictions,
-    write_prediction_jsonl, write_prediction_lines, write_prediction_npz,
+    AnswerNotes, PredictionFormat, push_prediction_error, push_prediction_json, push_prediction_line,
+    push_prediction_names, read_predictions, write_prediction_jsonl, write_prediction_lines, write_prediction_npz,
 };
 pub use requests::{Asked, PlainLines, Request, RequestParser};
 pub use source::{Compression, Source};

@@ -481,12 +481,16 @@ mod tests {
     #[test]
     fn a_stated_format_says_what_plain_lines_are() {
         let options = |format| ReadOptions { format: Some(format), ..ReadOptions::default() };
-        assert!(read(&parser(PlainLines::Text, &options(Format::Jsonl)), "words").unwrap_err().1.contains("a JSON object"));
+        assert!(
+            read(&parser(PlainLines::Text, &options(Format::Jsonl)), "words").unwrap_err().1.contains("a JSON object")
+        );
         let rows = ReadOptions { svmlight_base: Some(super::super::IndexBase::One), ..options(Format::Svmlight) };
         let rows = parser(PlainLines::Features, &rows);
         assert_eq!(read(&rows, "0 3:1").unwrap().asked, Asked::Features { indices: vec![2], values: vec![1.0] });
         assert!(read(&rows, "# no row").unwrap_err().1.contains("a blank line"));
-        for (plain, format) in [(PlainLines::Text, Format::Xc), (PlainLines::Features, Format::FastText), (PlainLines::Text, Format::Npz)] {
+        for (plain, format) in
+            [(PlainLines::Text, Format::Xc), (PlainLines::Features, Format::FastText), (PlainLines::Text, Format::Npz)]
+        {
             assert!(RequestParser::new("test", plain, &options(format)).is_err(), "{format:?}");
         }
     }

@@ -424,7 +424,10 @@ impl Container {
 
 impl std::fmt::Debug for Container {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Container").field("folder", &self.folder()).field("config", &self.config).finish_non_exhaustive()
+        f.debug_struct("Container")
+            .field("folder", &self.folder())
+            .field("config", &self.config)
+            .finish_non_exhaustive()
     }
 }
 

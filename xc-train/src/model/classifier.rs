@@ -16,7 +16,8 @@ pub(super) fn kinds() -> impl Iterator<Item = Kind> {
     preset::ALL.iter().map(|preset| Kind {
         name: preset().name,
         options: &[WIDTH, CELLS, "exact"],
-        answers_in_part: false, has_margins: true,
+        answers_in_part: false,
+        has_margins: true,
         open,
         tables,
     })

@@ -10,8 +10,14 @@ use xc_mach::{Certificate, Effort};
 use xc_sparse::rank::{RankedBatch, Scored};
 use xc_sparse::store::Container;
 
-pub(super) const MACH: Kind =
-    Kind { name: mach::KIND, options: &["decoder", "max-labels"], answers_in_part: true, has_margins: false, open, tables };
+pub(super) const MACH: Kind = Kind {
+    name: mach::KIND,
+    options: &["decoder", "max-labels"],
+    answers_in_part: true,
+    has_margins: false,
+    open,
+    tables,
+};
 
 fn open(container: Container, options: &OpenOptions, _: Check) -> Result<Opened, OpenModelError> {
     let open = MachContainer::of(container).map_err(OpenModelError::system)?;

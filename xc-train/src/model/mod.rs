@@ -39,7 +39,8 @@ pub use index::{IndexError, IndexWarning};
 pub use merge::{MergeError, Merged, merge, trained_alike};
 pub use open::{OpenModelError, OpenOptions, UseIndex, open_container, tables};
 pub use query::{
-    Answer, Answers, BatchError, Candidates, Excluded, InputKind, Queries, Query, QueryError, QueryOptions, SearchOptions,
+    Answer, Answers, BatchError, Candidates, Excluded, InputKind, Queries, Query, QueryError, QueryOptions,
+    SearchOptions,
 };
 pub use scratch::Scratch;
 pub use system::{Cell, Description, Table};
@@ -278,7 +279,9 @@ impl Model {
             let asked = QueryOptions {
                 top_k: if options.top_k == 0 { 0 } else { options.top_k.saturating_add(room) },
                 min_score: None,
-                candidates: candidates.as_ref().map_or(options.candidates, |rows| Candidates::ByQuery { rows, first: 0 }),
+                candidates: candidates
+                    .as_ref()
+                    .map_or(options.candidates, |rows| Candidates::ByQuery { rows, first: 0 }),
                 exclude: Excluded::None,
                 ..*options
             };

@@ -191,7 +191,13 @@ pub struct QueryOptions<'a> {
 
 impl Default for QueryOptions<'_> {
     fn default() -> Self {
-        Self { top_k: 5, min_score: None, candidates: Candidates::All, exclude: Excluded::None, search: SearchOptions::default() }
+        Self {
+            top_k: 5,
+            min_score: None,
+            candidates: Candidates::All,
+            exclude: Excluded::None,
+            search: SearchOptions::default(),
+        }
     }
 }
 

@@ -13,8 +13,14 @@ use xc_sparse::store::Container;
 use xc_sparse::{Rows, SparseRow};
 use xc_tree::{PostProcessor, PredictParams, PredictScratch, Restriction, TreeModel, UnknownLabel};
 
-pub(super) const TREE: Kind =
-    Kind { name: xc_tree::KIND, options: &["beam", "iterator"], answers_in_part: false, has_margins: true, open, tables };
+pub(super) const TREE: Kind = Kind {
+    name: xc_tree::KIND,
+    options: &["beam", "iterator"],
+    answers_in_part: false,
+    has_margins: true,
+    open,
+    tables,
+};
 
 #[allow(unsafe_code, reason = "hands on the promise that `Model::open_trusted` was given")]
 fn open(container: Container, options: &OpenOptions, check: Check) -> Result<Opened, OpenModelError> {
@@ -26,7 +32,8 @@ fn open(container: Container, options: &OpenOptions, check: Check) -> Result<Ope
     };
     let mut model = model.map_err(OpenModelError::system)?;
     if let Some(name) = &options.post_processor {
-        model = model.with_post_processor(post_processor(name, model.trees().len())?);
+        let n_trees = model.trees().len();
+        model = model.with_post_processor(post_processor(name, n_trees)?);
     }
     let shape = Shape::new::<Scratch>(model.info().n_features, model.info().n_labels);
     // Tiles of so many queries share a chunk.

@@ -196,7 +196,8 @@ fn excluded_labels_leave_their_places_to_the_next_best() {
         let expected: Vec<Scored> = [1, 3, 4, 5, 6, 7].iter().map(|&at| full.ranked.row(0)[at]).collect();
         assert_eq!(without.ranked.row(0), expected, "{:?}", model.describe());
         // Each query its own.
-        let lists: Vec<Vec<u32>> = full.ranked.iter().map(|row| row[..row.len() / 3].iter().map(|s| s.label).collect()).collect();
+        let lists: Vec<Vec<u32>> =
+            full.ranked.iter().map(|row| row[..row.len() / 3].iter().map(|s| s.label).collect()).collect();
         let rows = LabelRows::from_lists(lists, N_LABELS).unwrap();
         let without = asked.with(model, |queries| {
             let exclude = Excluded::ByQuery { rows: &rows, first: 0 };

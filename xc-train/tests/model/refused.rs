@@ -4,8 +4,8 @@ use crate::folders::{self, Front, N_FEATURES, N_LABELS, WIDTH};
 use xc_sparse::chunked::Choice;
 use xc_sparse::{CsrMatrix, LabelRows, SparseRow, SparseRowError};
 use xc_train::model::{
-    Answer, Candidates, Excluded, InputKind, Model, OpenModelError, OpenOptions, Queries, Query, QueryError, QueryOptions,
-    Scratch, SearchOptions,
+    Answer, Candidates, Excluded, InputKind, Model, OpenModelError, OpenOptions, Queries, Query, QueryError,
+    QueryOptions, Scratch, SearchOptions,
 };
 use xc_train::{DenseRows, Loss, classifier};
 
@@ -77,7 +77,10 @@ fn labels_and_options_that_the_model_does_not_have_are_refused() {
     let unknown = QueryError::Label { label: 40, n_labels: N_LABELS };
     let candidates = QueryOptions { candidates: Candidates::Labels(&[2, 40]), ..QueryOptions::default() };
     assert_eq!(refused(&model, query, &candidates), unknown);
-    assert_eq!(refused(&model, query, &QueryOptions { exclude: Excluded::Labels(&[40]), ..QueryOptions::default() }), unknown);
+    assert_eq!(
+        refused(&model, query, &QueryOptions { exclude: Excluded::Labels(&[40]), ..QueryOptions::default() }),
+        unknown
+    );
     let lists = LabelRows::from_lists([[0u32], [1]], 2).unwrap();
     let by_query = Candidates::ByQuery { rows: &lists, first: 2 };
     let by_query = QueryOptions { candidates: by_query, ..QueryOptions::default() };

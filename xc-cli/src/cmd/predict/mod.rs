@@ -128,7 +128,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         (None, None) => Only::All,
     };
     let exclude = args.exclude.as_deref();
-    let exclude = exclude.map(|path| LabelLists::read(path, "excluded labels", n_labels, names.as_ref())).transpose()?;
+    let exclude =
+        exclude.map(|path| LabelLists::read(path, "excluded labels", n_labels, names.as_ref())).transpose()?;
     let from_stdin = args.input == Path::new("-");
     let input = if from_stdin { stdin::NAME.to_owned() } else { args.input.display().to_string() };
     let queries = if from_stdin { None } else { Some(Queries::open(&args.input, &args.format, &model)?) };

@@ -218,11 +218,12 @@ impl Stream<'_> {
         if alike.len() > 1 {
             self.together(run, &wanted, &alike, rows.start, &mut answers)?;
         }
-        let rest = wanted.into_par_iter().zip(answers).enumerate().map(|(at, (wanted, answer))| match (wanted, answer) {
-            (Err(problem), _) => Ok(Err(problem)),
-            (Ok(_), Some(answer)) => Ok(Ok(answer)),
-            (Ok(wanted), None) => self.alone(run, &wanted, rows.start + at),
-        });
+        let rest =
+            wanted.into_par_iter().zip(answers).enumerate().map(|(at, (wanted, answer))| match (wanted, answer) {
+                (Err(problem), _) => Ok(Err(problem)),
+                (Ok(_), Some(answer)) => Ok(Ok(answer)),
+                (Ok(wanted), None) => self.alone(run, &wanted, rows.start + at),
+            });
         let outcomes: Vec<Result<Answer, Problem>> = rest.collect::<Result<_, CliError>>()?;
         let items = lines.iter().zip(ids).zip(outcomes);
         Ok(items.map(|((line, id), outcome)| Item { number: line.number(), id, outcome }).collect())

@@ -22,8 +22,7 @@ use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::ContainerWriter;
 use xc_train::model::{HoldOut, TrainingRows};
 use xc_tree::{
-    BuildError, CHECKPOINT, KeptError, PredictParams, TrainError, TrainInput, TreeModel, TreeParams, checkpoint_key,
-    train_kept,
+    BuildError, CHECKPOINT, KeptError, PredictParams, TrainError, TrainInput, TreeParams, checkpoint_key, train_kept,
 };
 
 /// Rows that a finished model answers at once: their answers touch some tens of MiB of it.

@@ -8,9 +8,9 @@ pub use members::{MAX_MEMBERS, MembersError};
 #[cfg(feature = "train")]
 pub use write::write_blend;
 
+use super::open::open_inside;
 use super::query::{Queries, Query, QueryError, QueryOptions};
 use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, scratch_of};
-use super::open::open_inside;
 use super::{Answer, Model, OpenModelError, OpenOptions, kinds};
 use crate::blend::{self, DEPTH, Features, OpenRuleError, Rule, RuleScratch, Scale, below, candidates};
 use rayon::prelude::*;
@@ -22,7 +22,8 @@ use xc_mach::Certificate;
 use xc_sparse::rank::{RankedBatch, Scored, rank_order};
 use xc_sparse::store::{Container, OpenError, OpenMode, member_folder};
 
-pub(super) const BLEND: Kind = Kind { name: blend::KIND, options: &[], answers_in_part: false, has_margins: false, open, tables };
+pub(super) const BLEND: Kind =
+    Kind { name: blend::KIND, options: &[], answers_in_part: false, has_margins: false, open, tables };
 
 const MEMBERS: &str = "members";
 const SCALES: &str = "scales";
