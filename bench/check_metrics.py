@@ -3,8 +3,8 @@
 
     python bench/check_metrics.py > xc-train/tests/golden/metrics.json
 
-Dense 0/1 matrices and the textbook formulas; scikit-learn, where it is installed, checks F1 and average precision
-a third way. The case has short and empty lists, instances without labels, labels never trained on, true labels that
+Dense 0/1 matrices and the textbook formulas; scikit-learn, where it is installed, checks F1, and precision and recall at
+a threshold, a third way. The case has short and empty lists, instances without labels, labels never trained on, true labels that
 no list can name, weights, ignored pairs and excluded instances.
 """
 import json
@@ -14,6 +14,7 @@ import numpy as np
 
 N_TRAIN, N, L, L_TRUTH = 60, 40, 25, 28  # labels 25..27 occur in the truth only
 KS = [1, 3, 5, 10, 30]
+THRESHOLD = 0.6
 A, B = 0.55, 1.5
 
 
@@ -114,9 +115,41 @@ def evaluate(truth, predicted, inverse, weights, pairs, exclude):
                 acc += hits / r
         return acc / len(T[i]) if T[i] else 0
 
+    y_pred = np.zeros_like(y_true)
+    for r, i in enumerate(rows):
+        y_pred[r, [l for l, s in predicted[i] if s >= THRESHOLD and (i, l) not in drop]] = 1
+    tp, pred, true = y_true * y_pred, y_pred, y_true
+    out["threshold"] = float(np.float32(THRESHOLD))
+    share = lambda a, b: np.divide(a, b, out=np.zeros_like(b), where=b > 0)
+    for average in ("micro", "macro", "instance"):
+        weigh = sample[:, 0] if average == "instance" else None
+        axis = 1 if average == "instance" else 0
+        counts = [(m if average == "instance" else sample * m).sum(axis) for m in (tp, pred, true)]
+        if average == "micro":
+            counts = [c.sum(keepdims=True) for c in counts]
+        if average == "macro":
+            counts = [c[present] for c in counts]
+        a, b, c = counts
+        for name, values in (("precision", share(a, b)), ("recall", share(a, c)), ("F1", share(2 * a, b + c))):
+            out[f"{average}-{name}"] = float(np.average(values, weights=weigh))
+    check_decisions(y_true, y_pred, sample[:, 0], present, out)
+
     out["MAP"] = mean(full_ap)
     out["MRR"] = mean(lambda i: next((1 / r for r, l in enumerate(R[i], start=1) if l in T[i]), 0))
     return {name: float(v) if name != "instances" else v for name, v in out.items()}
+
+
+def check_decisions(y_true, y_pred, sample, present, out):
+    """The same by scikit-learn, where it is installed."""
+    try:
+        from sklearn.metrics import precision_recall_fscore_support
+    except ImportError:
+        return
+    for average, name, labels in (("micro", "micro", None), ("macro", "macro", present), ("samples", "instance", None)):
+        values = precision_recall_fscore_support(
+            y_true, y_pred, average=average, labels=labels, sample_weight=sample, zero_division=0)
+        for check, of in zip(values, ("precision", "recall", "F1")):
+            assert abs(check - out[f"{name}-{of}"]) < 1e-12, (name, of, check, out[f"{name}-{of}"])
 
 
 def main():
@@ -124,7 +157,7 @@ def main():
     inverse = inverse_propensity(train)
     ones = [1.0] * N
     case = dict(
-        ks=KS, a=A, b=B, n_labels=L, train=train, truth=truth, predicted=predicted, weights=weights, pairs=pairs,
+        ks=KS, threshold=THRESHOLD, a=A, b=B, n_labels=L, train=train, truth=truth, predicted=predicted, weights=weights, pairs=pairs,
         exclude=exclude, inverse_propensity=[float(v) for v in inverse],
         expected=dict(
             plain=evaluate(truth, predicted, inverse, ones, [], []),

@@ -25,6 +25,7 @@ mod plot;
 mod progress;
 mod stdin;
 mod synth;
+mod validation;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
 use context::{CommonArgs, Context};

@@ -2,10 +2,8 @@
 
 mod program;
 
-use program::{Folder, json};
-use std::collections::BTreeMap;
+use program::{Folder, files, json};
 use std::io::Write;
-use std::path::Path;
 use std::process::Stdio;
 
 const SMALL: &str =
@@ -26,21 +24,6 @@ fn p1(folder: &Folder, model: &str) -> f64 {
     folder.ok(&format!("predict --model {model} --input data/test.txt --output {model}.answers"));
     let report = folder.ok(&format!("evaluate --truth data/test.txt --predictions {model}.answers --k 1 --json"));
     json(&report)["P@1"].as_f64().unwrap()
-}
-
-/// Every file below a folder, by its path.
-fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut all = BTreeMap::new();
-    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
-        let name = entry.file_name().into_string().unwrap();
-        match entry.path().is_dir() {
-            true => {
-                all.extend(files(&entry.path()).into_iter().map(|(inner, bytes)| (format!("{name}/{inner}"), bytes)))
-            }
-            false => drop(all.insert(name, std::fs::read(entry.path()).unwrap())),
-        }
-    }
-    all
 }
 
 #[test]

@@ -48,6 +48,7 @@ mod activations;
 pub mod astra;
 mod batch;
 pub mod blend;
+pub mod calibrate;
 pub mod classifier;
 pub mod encoder;
 pub mod head;

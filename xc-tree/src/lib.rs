@@ -47,6 +47,7 @@
 //! | a model folder | a model | [`TreeModel::open`] |
 //! | an open container | a model | [`TreeModel::from_container`] |
 //! | trees of one's own, or of another system ([`import`]) | a model | [`TreeModel::from_parts`] |
+//! | a model, and what is to change about it | another model | [`TreeModel::changed`] |
 //! | a query | its best labels | [`TreeModel::predict`] |
 //! | queries one after the other, without allocating | their best labels | [`TreeModel::predict_one`] |
 //! | many queries at once | their best labels | [`TreeModel::predict_batch`] |
@@ -75,8 +76,8 @@ mod train;
 
 pub use model::trusted;
 pub use model::{
-    BuildError, KIND, ModelInfo, OpenTreeError, PostProcessor, Topology, TopologyError, Tree, TreeModel, TreeParts,
-    UnknownPostProcessor,
+    BuildError, KIND, ModelInfo, OpenTreeError, PostProcessor, Topology, TopologyError, Tree, TreeChangeError,
+    TreeChanges, TreeModel, TreeParts, UnknownPostProcessor,
 };
 pub use predict::{PredictParams, PredictScratch, Restriction, UnknownLabel};
 #[cfg(feature = "train")]

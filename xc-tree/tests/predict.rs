@@ -247,6 +247,74 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn a_changed_model_answers_the_kept_labels_with_their_old_scores(seed in any::<u64>(), n_labels in 1usize..120, picks in prop::collection::vec(any::<prop::sample::Index>(), 1..20), n_kept in 1usize..4) {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let trees: Vec<TreeParts> = (0..3).map(|_| random_tree(&mut rng, n_labels, 6)).collect();
+        let queries = random_queries(&mut rng, 4);
+        let rows = Rows::new(queries.view());
+        let model = TreeModel::from_parts(info(n_labels, PostProcessor::Hinge { p: 3 }), trees.clone(), DType::F32).unwrap();
+        let wanted: Vec<u32> = picks.iter().map(|p| p.index(n_labels) as u32).collect();
+        let post = PostProcessor::Sigmoid;
+        let changes = TreeChanges { n_trees: Some(n_kept), keep_labels: Some(&wanted), post: Some(post), ..TreeChanges::default() };
+        let changed = model.changed(&changes).unwrap();
+        // The first trees with that post-processor, of whose answers the other labels are left out.
+        let expected = TreeModel::from_parts(info(n_labels, post), trees[..n_kept.min(3)].to_vec(), DType::F32).unwrap();
+        let params = PredictParams { top_k: n_labels, beam: n_labels, choice: Choice::Auto };
+        let (mut scratch, mut full, mut out) = (PredictScratch::default(), vec![], vec![]);
+        for i in 0..4 {
+            expected.predict_one(rows.row(i), &params, &mut scratch, &mut full);
+            full.retain(|s| wanted.contains(&s.label));
+            changed.predict_one(rows.row(i), &params, &mut scratch, &mut out);
+            prop_assert_eq!(bits(&out), bits(&full));
+        }
+    }
+
+    #[test]
+    fn pruning_and_precision_change_each_weight_as_training_would(seed in any::<u64>(), n_labels in 1usize..60, least in 0.0f32..2.5) {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let trees: Vec<TreeParts> = (0..2).map(|_| random_tree(&mut rng, n_labels, 6)).collect();
+        let model = TreeModel::from_parts(info(n_labels, PostProcessor::Sigmoid), trees.clone(), DType::F32).unwrap();
+        let same = model.changed(&TreeChanges::default()).unwrap();
+        prop_assert_eq!(&same.to_parts(1).levels, &trees[1].levels);
+        let changes = TreeChanges { prune_below: Some(least), precision: Some(DType::Bf16), ..TreeChanges::default() };
+        let changed = model.changed(&changes).unwrap();
+        for (tree, parts) in trees.iter().enumerate() {
+            let now = changed.to_parts(tree);
+            prop_assert_eq!(&now.topology, &parts.topology);
+            for (chunks, before) in now.levels.iter().flatten().zip(parts.levels.iter().flatten()) {
+                let round = |x: f32| half::bf16::from_f32(x).to_f32();
+                let kept: Vec<f32> = before.values.iter().copied().filter(|x| x.abs() >= least).map(round).collect();
+                prop_assert_eq!(&chunks.values, &kept);
+                prop_assert_eq!(&chunks.bias, &before.bias);
+            }
+        }
+    }
+}
+
+#[test]
+fn changes_that_a_model_does_not_allow_are_refused_by_what_is_wrong() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
+    let parts = random_tree(&mut rng, 9, 4);
+    // Label 9 has no leaf.
+    let model = TreeModel::from_parts(info(10, PostProcessor::Noop), vec![parts], DType::F32).unwrap();
+    let none = TreeChanges::default();
+    for (changes, expected) in [
+        (TreeChanges { n_trees: Some(0), ..none.clone() }, "0 trees; the model has 1, and 1 to 1 can be kept"),
+        (TreeChanges { n_trees: Some(2), ..none.clone() }, "2 trees; the model has 1, and 1 to 1 can be kept"),
+        (
+            TreeChanges { prune_below: Some(f32::NAN), ..none.clone() },
+            "prune below NaN; expected a finite number of 0 or more",
+        ),
+        (TreeChanges { keep_labels: Some(&[10]), ..none.clone() }, "label 10 is out of range; the model has 10 labels"),
+        (TreeChanges { keep_labels: Some(&[9]), ..none.clone() }, "none of the 1 labels to keep has a leaf in tree 0"),
+        (TreeChanges { keep_labels: Some(&[]), ..none.clone() }, "none of the 0 labels to keep has a leaf in tree 0"),
+    ] {
+        assert_eq!(model.changed(&changes).unwrap_err().to_string(), expected);
+    }
+    let error = model.changed(&TreeChanges { precision: Some(DType::U8), ..none }).unwrap_err();
+    assert!(error.to_string().starts_with("tree 0, level 0"), "{error}");
 }
 
 #[test]

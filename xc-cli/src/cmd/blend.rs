@@ -1,28 +1,23 @@
 //! `xc blend`: models as one model, weighted by rows that none of them was trained on.
 
-use crate::answer::query_error;
 use crate::context::{Context, format_bytes};
-use crate::data::{Dataset, InputArgs, KnownLabels, Making, Queries, read_labelled, read_vectors, vector_source};
+use crate::data::InputArgs;
 use crate::error::{CliError, chain};
 use crate::interrupt;
 use crate::measure::Meter;
-use crate::model::{self, Extras, OpenArgs, dictionary, open_error};
+use crate::model::{self, Extras, OpenArgs, dictionary, is_same, open_error};
 use crate::named::named;
 use crate::output;
+use crate::validation::{Source, Validation};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
-use xc_sparse::io::{LabelNames, UnknownLabels};
-use xc_sparse::rank::RankedBatch;
+use xc_sparse::Cancel;
 use xc_sparse::store::ContainerWriter;
-use xc_sparse::{Cancel, LabelRows};
 use xc_train::blend::fit::{FitError, FitParams, Fitted, fit};
 use xc_train::blend::{DEPTH, KIND, RuleKind};
 use xc_train::metrics::{Metric, MetricReport};
 use xc_train::model::{MembersError, QueryOptions, TrainingRows, write_blend};
 use xc_train::{Model, trainer::TrainError};
-
-/// Share of the validation rows that members may have been trained on.
-const MOST_SEEN: f64 = 0.01;
 
 /// Blend several models into one
 ///
@@ -121,10 +116,17 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if let Some(refits) = &refits {
         context.on_threads(|| Model::check_refits(&members, refits)).map_err(|e| members_error(&e))?;
     }
-    let rows = training_rows(args, &members, context)?;
+    let source = Source {
+        main: &args.validation,
+        labels: args.validation_labels.as_deref(),
+        held_out: args.held_out,
+        unknown_rows: args.unknown_rows,
+        format: &args.format,
+    };
+    let rows = source.training_rows(&members, context)?;
     let names = members[0].label_names().map_err(|e| open_error(&e))?;
-
-    let validation = Validation::read(args, &members[0], &rows, dictionary(names.clone(), &args.members[0])?, context)?;
+    let validation = source.read(&members, &rows, dictionary(names.clone(), &args.members[0])?, context)?;
+    let validation = Validation { labels: validation.labels.within(members[0].describe().n_labels), ..validation };
     let (n, n_labels) = (validation.labels.len(), members[0].describe().n_labels);
     let numbers = members.len() * 4 + 2;
     context.foresee_memory("xc blend", (n * DEPTH * members.len() * (4 * numbers + 40)) as u64)?;
@@ -133,7 +135,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         members.len(),
         if validation.n_left_out == 0 { String::new() } else { format!("; {} left out", validation.n_left_out) }
     ));
-    let answers = validation.ask(args, &members, context)?;
+    let answers = validation.ask(&source, &members, &QueryOptions::top(DEPTH), context)?;
     // Of the members that know it, the first: all of them learned from about the same rows.
     let counts = rows.iter().flatten().map(TrainingRows::label_counts).next().unwrap_or_default();
     let mut counts = counts.to_vec();
@@ -158,114 +160,6 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     report(args, &fitted, &validation, &meter, context)
 }
 
-/// What each member was trained on.
-fn training_rows(args: &Args, members: &[Model], context: &Context) -> Result<Vec<Option<TrainingRows>>, CliError> {
-    let mut rows = Vec::with_capacity(members.len());
-    for (model, path) in members.iter().zip(&args.members) {
-        let found = model.training_rows().map_err(|e| CliError::usage(chain(&e)))?;
-        if found.is_none() {
-            let line = format!("{}: does not say which rows it was trained on", path.display());
-            if !args.unknown_rows {
-                return Err(CliError::usage(format_args!("{line}; --unknown-rows takes it all the same")));
-            }
-            context.warn(line);
-        }
-        rows.push(found);
-    }
-    Ok(rows)
-}
-
-/// The instances that a rule is fitted on.
-struct Validation {
-    /// Which instances of the file take part.
-    kept: Vec<bool>,
-    n_left_out: usize,
-    labels: LabelRows,
-}
-
-impl Validation {
-    /// Reads labels, and which instances members have seen.
-    fn read(
-        args: &Args,
-        first: &Model,
-        rows: &[Option<TrainingRows>],
-        names: Option<LabelNames>,
-        context: &Context,
-    ) -> Result<Self, CliError> {
-        let Dataset { labels, hashes, .. } = Self::dataset(args, first, names, context)?;
-        let (n, file) = (hashes.len(), args.validation.display());
-        let mut kept = vec![true; n];
-        for (rows, path) in rows.iter().zip(&args.members) {
-            let Some(rows) = rows else { continue };
-            let mut seen = 0;
-            for (kept, &hash) in kept.iter_mut().zip(&hashes) {
-                let is_seen = rows.contains(hash);
-                (*kept, seen) = (*kept && !is_seen, seen + usize::from(is_seen));
-            }
-            if !args.held_out && seen as f64 > MOST_SEEN * n as f64 {
-                return Err(CliError::usage(format_args!(
-                    "{file}: {seen} of {n} instances are training instances of {}; at most {:.0}% are expected \
-                     (--held-out leaves them out)",
-                    path.display(),
-                    100.0 * MOST_SEEN
-                )));
-            }
-        }
-        let numbers: Vec<u32> = (0..n as u32).filter(|&row| kept[row as usize]).collect();
-        if numbers.is_empty() {
-            return Err(CliError::usage(format_args!(
-                "{file}: every instance is a training instance of a member; others are expected"
-            )));
-        }
-        let labels = labels.select(&numbers).within(first.describe().n_labels);
-        Ok(Self { kept, n_left_out: n - numbers.len(), labels })
-    }
-
-    /// All instances of the file, with their labels.
-    fn dataset(args: &Args, first: &Model, names: Option<LabelNames>, context: &Context) -> Result<Dataset, CliError> {
-        let (main, labels, unknown) = (&args.validation, args.validation_labels.as_deref(), UnknownLabels::Append);
-        let data = match vector_source(main, labels, None, args.format.format, "validation")? {
-            Some(source) => {
-                read_vectors(&source, &KnownLabels { names: names.as_ref(), unknown }, &args.format, context)?
-            }
-            None => {
-                let making = Making::Apply { maker: first.pipeline(), n_features: first.describe().n_features };
-                read_labelled(main, labels, names.as_ref(), unknown, &args.format, making, context)?
-            }
-        };
-        if data.labels.nnz() == 0 {
-            let hint = if labels.is_none() { " (--validation-labels FILE gives them)" } else { "" };
-            let path = labels.unwrap_or(main).display();
-            return Err(CliError::usage(format_args!("{path}: no instance has a label; labels are expected{hint}")));
-        }
-        Ok(data)
-    }
-
-    /// What each member answers to the instances that take part.
-    fn ask(&self, args: &Args, members: &[Model], context: &Context) -> Result<Vec<RankedBatch>, CliError> {
-        let mut queries = Queries::open(&args.validation, &args.format, &members[0])?;
-        let mut answers = vec![RankedBatch::new(); members.len()];
-        let task = context.progress.count("instances answered");
-        let (mut done, file) = (0, args.validation.display().to_string());
-        while let Some(mut batch) = queries.next_batch(BATCH)? {
-            let read = batch.len();
-            batch.retain(&self.kept[done..done + read]);
-            for (member, answers) in members.iter().zip(&mut answers) {
-                context.check_interrupt()?;
-                let options = QueryOptions::top(DEPTH);
-                let answer = context.on_threads(|| batch.ask(|queries| member.predict_batch(queries, &options)));
-                answers.append(&answer.map_err(|e| query_error(&e, done, &file))?.ranked);
-            }
-            done += read;
-            task.advance(read as u64);
-        }
-        Ok(answers)
-    }
-}
-
-/// Instances that are read and answered together.
-const BATCH: usize = 4096;
-
 /// Stops on Ctrl-C.
 struct UntilInterrupted;
 
@@ -273,11 +167,6 @@ impl Cancel for UntilInterrupted {
     fn cancelled(&self) -> bool {
         interrupt::interrupted()
     }
-}
-
-/// Whether two paths lead to one folder.
-fn is_same(a: &Path, b: &Path) -> bool {
-    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
 /// Models that do not go together are what the user named.

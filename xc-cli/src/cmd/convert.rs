@@ -1,4 +1,7 @@
-//! `xc convert`: between the forms of data, and between models of other systems and ours.
+//! `xc convert`: between the forms of data, between models of other systems and ours, and from a
+//! model to a changed one.
+
+mod change;
 
 use crate::context::Context;
 use crate::data::{Dataset, InputArgs, Making, TextArgs, read_labelled};
@@ -32,6 +35,11 @@ pub(crate) const PIPELINE_KIND: &str = "pipeline";
 /// applies it to a further file, so that train and test agree. A model folder
 /// serves as --pipeline too.
 ///
+/// From xc to xc a trained model is changed: trees get another precision, fewer
+/// weights, trees or labels, or another post-processor; networks with a sparse or
+/// sampled output layer get another precision; every kind gets label names. The
+/// rest is copied. SRC stays as it is.
+///
 /// Examples:
 ///   xc convert --from jsonl train.jsonl --to xc-text train.txt --save-pipeline features
 ///   xc convert --from jsonl test.jsonl  --to xc-text test.txt  --pipeline features
@@ -40,6 +48,8 @@ pub(crate) const PIPELINE_KIND: &str = "pipeline";
 ///   xc convert --from pecos pecos-model --to xc my.model
 ///   xc convert --from xc my.model --to pecos pecos-model
 ///   xc convert --from omikuji omikuji-model --to xc my.model --labels 3993
+///   xc convert --from xc my.model --to xc small.model --precision bf16 --prune-below 0.2 --trees 1
+///   xc convert --from xc my.model --to xc named.model --label-names labels.txt
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -76,15 +86,18 @@ pub(crate) struct Args {
     /// Make features as this folder (of --save-pipeline, or a model) says
     #[arg(long, value_name = "DIR", conflicts_with = "tfidf")]
     pipeline: Option<PathBuf>,
-    /// Weights of an xc model: f32, f16 or bf16
-    #[arg(long, value_name = "TYPE", value_parser = weight_type(), default_value = "f32")]
-    precision: DType,
+    /// Weights of an xc model: f32, f16 or bf16 [default: f32 for a model of another system, else
+    /// those of SRC]
+    #[arg(long, value_name = "TYPE", value_parser = weight_type())]
+    precision: Option<DType>,
     /// Number of labels of an imported model, where it is more than its own largest label says
     #[arg(long, value_name = "L")]
     labels: Option<usize>,
     /// Tree of an ensemble to write as a pecos model, from 0
     #[arg(long, value_name = "N")]
     tree: Option<usize>,
+    #[command(flatten)]
+    change: change::ChangeArgs,
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
@@ -118,7 +131,11 @@ impl std::str::FromStr for Kind {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
+    if let Some(option) = args.change.given().filter(|_| (args.from, args.to) != (Kind::Xc, Kind::Xc)) {
+        return Err(CliError::usage(format_args!("convert: {option} changes a model: --from xc --to xc is expected")));
+    }
     match (args.from, args.to) {
+        (Kind::Xc, Kind::Xc) => change::run(args, context),
         (Kind::Data(from), Kind::Data(to)) => convert_data(args, from, to, context),
         (Kind::Foreign(format), Kind::Xc) => import_model(args, format, context),
         (Kind::Xc, Kind::Foreign(format)) => export_model(args, format, context),
@@ -330,7 +347,7 @@ fn import_model(args: &Args, format: &str, context: &Context) -> Result<(), CliE
     ContainerWriter::check(&args.destination).map_err(|e| model::write_error(&e))?;
     let names = args.label_names.as_deref().map(|path| read_label_names(path, NameColumn::First)).transpose()?;
     let n_labels = args.labels.or(names.as_ref().map(LabelNames::len));
-    let options = ImportOptions { n_labels, weights: args.precision };
+    let options = ImportOptions { n_labels, weights: args.precision.unwrap_or(DType::F32) };
     let imported = import(format, &args.source, &options).map_err(|e| convert_error(args, &e))?;
     if let Some(names) = &names
         && names.len() != imported.n_labels

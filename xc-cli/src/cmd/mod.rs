@@ -2,6 +2,7 @@
 
 mod bench;
 mod blend;
+mod calibrate;
 mod completions;
 mod convert;
 mod evaluate;
@@ -28,6 +29,7 @@ pub(crate) enum Command {
     Inspect(inspect::Args),
     Merge(merge::Args),
     Blend(Box<blend::Args>),
+    Calibrate(Box<calibrate::Args>),
     Convert(Box<convert::Args>),
     Bench(Box<bench::Args>),
     Completions(completions::Args),
@@ -43,6 +45,7 @@ impl Command {
             Self::Inspect(args) => inspect::run(args, context),
             Self::Merge(args) => merge::run(args, context),
             Self::Blend(args) => blend::run(args, context),
+            Self::Calibrate(args) => calibrate::run(args, context),
             Self::Train(args) => train::run(args, context),
             Self::Predict(args) => predict::run(args, context),
             Self::Bench(args) => bench::run(args, context),

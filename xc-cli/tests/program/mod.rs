@@ -166,6 +166,21 @@ pub(crate) fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     entries.map(|e| (e.file_name().into_string().unwrap(), std::fs::read(e.path()).unwrap())).collect()
 }
 
+/// Content of every file below a folder by its path.
+pub(crate) fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let name = entry.file_name().into_string().unwrap();
+        match entry.path().is_dir() {
+            true => {
+                all.extend(files(&entry.path()).into_iter().map(|(inner, bytes)| (format!("{name}/{inner}"), bytes)))
+            }
+            false => drop(all.insert(name, std::fs::read(entry.path()).unwrap())),
+        }
+    }
+    all
+}
+
 /// A JSON document.
 #[track_caller]
 pub(crate) fn json(text: &str) -> Value {

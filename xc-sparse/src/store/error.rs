@@ -26,6 +26,9 @@ pub enum WriteError {
         /// Its folder.
         path: PathBuf,
     },
+    /// A model whose content was to be taken over cannot be read.
+    #[error(transparent)]
+    Source(Box<OpenError>),
     /// The array name cannot be used.
     #[error("array name {name:?}: {why}")]
     Name {
@@ -60,6 +63,12 @@ pub enum WriteError {
         /// Its name.
         name: String,
     },
+}
+
+impl From<OpenError> for WriteError {
+    fn from(error: OpenError) -> Self {
+        Self::Source(Box::new(error))
+    }
 }
 
 /// Why a model could not be opened.

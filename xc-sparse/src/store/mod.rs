@@ -36,6 +36,7 @@
 mod checkpoint;
 mod config;
 mod container;
+mod copy;
 mod error;
 mod header;
 mod opened;

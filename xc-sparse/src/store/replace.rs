@@ -42,13 +42,27 @@ pub(super) fn link_model(from: &Path, to: &Path) -> io::Result<()> {
     if is_part(&part) { link_files(&part, &to.join(PART_FOLDER)) } else { Ok(()) }
 }
 
+/// Gives a folder that is being built the parts and members of a model.
+pub(super) fn link_folders(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(from)? {
+        let name = entry?.file_name();
+        let (from, to) = (from.join(&name), to.join(&name));
+        match name.to_str() {
+            Some(PART_FOLDER) if is_part(&from) => link_files(&from, &to)?,
+            Some(name) if is_member_name(name) && is_member(&from) => link_model(&from, &to)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 fn link_files(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::create_dir(to)?;
     for entry in std::fs::read_dir(from)? {
         let name = entry?.file_name();
         let (from, to) = (from.join(&name), to.join(&name));
         if from.is_file() {
-            std::fs::hard_link(&from, &to).or_else(|_| copy(&from, &to))?;
+            link_or_copy(&from, &to)?;
         }
     }
     std::fs::set_permissions(to, std::fs::metadata(from)?.permissions())
@@ -84,6 +98,11 @@ pub(super) fn keep_folder_permissions(of: &Path, building: &Path, open: bool) ->
         return Ok(());
     }
     std::fs::set_permissions(building, permissions)
+}
+
+/// Makes a file that holds what another one does: by a link where the file system can.
+pub(super) fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
+    std::fs::hard_link(from, to).or_else(|_| copy(from, to))
 }
 
 fn copy(from: &Path, to: &Path) -> io::Result<()> {

@@ -48,7 +48,7 @@ impl<'a> ArrayRef<'a> {
 pub struct ContainerWriter {
     destination: PathBuf,
     building: OutputFolder,
-    config: Config,
+    pub(super) config: Config,
     registry: Arc<Mutex<Registry>>,
     shared: Option<SharedFile>,
     /// What the name of the shared file begins with.
@@ -57,7 +57,7 @@ pub struct ContainerWriter {
 }
 
 /// The arrays by name; `None` while a stream is being written.
-type Registry = BTreeMap<String, Option<ArrayEntry>>;
+pub(super) type Registry = BTreeMap<String, Option<ArrayEntry>>;
 
 /// The file that arrays handed over whole are appended to.
 #[derive(Debug)]
@@ -137,12 +137,17 @@ impl ContainerWriter {
         self.config.parameters.insert(key.to_owned(), value.into());
     }
 
+    /// Takes a value of `parameters` out again.
+    pub fn remove_parameter(&mut self, key: &str) {
+        self.config.parameters.remove(key);
+    }
+
     /// Stores the feature pipeline, which this crate does not look into.
     pub fn set_pipeline(&mut self, pipeline: Value) {
         self.config.pipeline = Some(pipeline);
     }
 
-    /// Stores the labels' names, in label order.
+    /// Stores the labels' names, in label order, in place of those that are there.
     ///
     /// # Errors
     /// A name with a line break; the system refuses to write.
@@ -155,6 +160,7 @@ impl ContainerWriter {
             text.extend_from_slice(name.as_bytes());
             text.push(b'\n');
         }
+        self.remove_built(LABELS_FILE)?;
         self.building.file(LABELS_FILE, |file| file.write_all(&text))?;
         self.config.labels = Some(LabelsEntry { count: names.len(), xxh3: hex(xxh3_64(&text)) });
         Ok(())
@@ -288,7 +294,7 @@ impl ContainerWriter {
         match replace::inspect(&self.destination)? {
             replace::Standing::Model => {
                 let of_one_kind = Config::read(&self.destination).is_ok_and(|(old, _)| old.kind == self.config.kind);
-                if of_one_kind {
+                if of_one_kind && !self.building.path().join(replace::PART_FOLDER).exists() {
                     replace::keep_part(&self.destination, self.building.path());
                 }
                 let path = self.building.path();
@@ -305,6 +311,16 @@ impl ContainerWriter {
             replace::Standing::Nothing => self.building.commit()?,
         }
         Ok(())
+    }
+
+    /// The folder under construction.
+    pub(super) fn building(&self) -> &OutputFolder {
+        &self.building
+    }
+
+    /// The arrays so far.
+    pub(super) fn registry(&self) -> &Mutex<Registry> {
+        &self.registry
     }
 
     fn reserve_name(&self, name: &str) -> Result<(), WriteError> {
@@ -362,7 +378,7 @@ fn complete(file: &mut File, path: &Path, header: &[u8]) -> Result<(), WriteFile
 }
 
 /// A panic while the lock was held cannot leave the map half changed: single inserts only.
-fn lock(registry: &Mutex<Registry>) -> MutexGuard<'_, Registry> {
+pub(super) fn lock(registry: &Mutex<Registry>) -> MutexGuard<'_, Registry> {
     registry.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

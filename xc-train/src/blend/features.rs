@@ -23,7 +23,7 @@ impl Scale {
         if scores.all(|score| (0.0..=1.0).contains(&score)) { Self::Probability } else { Self::Raw }
     }
 
-    fn apply(self, score: f32) -> f32 {
+    pub(crate) fn apply(self, score: f32) -> f32 {
         match self {
             Self::Probability => {
                 let p = score.clamp(LEAST, 1.0 - LEAST);

@@ -43,6 +43,8 @@ pub struct EvaluatorParams {
     pub filter: PairFilter,
     /// Instances to leave out, in any order.
     pub exclude: Vec<usize>,
+    /// Adds precision, recall and F1 of the labels that score at least so much.
+    pub threshold: Option<f32>,
     /// Whether intervals and comparisons will be asked for.
     pub keep_rows: KeepRows,
 }
@@ -57,6 +59,7 @@ impl EvaluatorParams {
             weights: None,
             filter: PairFilter::default(),
             exclude: Vec::new(),
+            threshold: None,
             keep_rows: KeepRows::No,
         }
     }
@@ -79,6 +82,9 @@ impl EvaluatorParams {
             && let Some(instance) = weights.iter().position(|w| !(w.is_finite() && *w >= 0.0))
         {
             return Err(ParamsError::Weight { instance, weight: weights[instance] });
+        }
+        if self.threshold.is_some_and(f32::is_nan) {
+            return Err(ParamsError::Threshold);
         }
         Ok(())
     }
@@ -108,6 +114,9 @@ pub enum ParamsError {
         /// The value.
         weight: f64,
     },
+    /// The threshold is NaN.
+    #[error("the threshold must be a number; got NaN")]
+    Threshold,
 }
 
 /// Why instances cannot be evaluated. Instances count from 0.
@@ -234,7 +243,8 @@ struct Block {
     columns: Vec<f64>,
     truth: Lists<u32>,
     ranked: Lists<u32>,
-    hits: Vec<bool>, // beside `ranked`
+    hits: Vec<bool>,     // beside `ranked`
+    decided: Vec<usize>, // labels of each instance that reach the threshold
     counts: Counts,
     unknown: Vec<u32>,
     digest: u64,
@@ -275,12 +285,12 @@ impl Evaluator {
     }
 
     fn with_params(params: Arc<EvaluatorParams>, first: usize) -> Self {
-        let layout = Layout::new(params.ks.clone(), params.propensity.is_some());
+        let layout = Layout::new(params.ks.clone(), params.propensity.is_some(), params.threshold.is_some());
         Self {
             next: first,
             sums: vec![0.0; layout.width()],
             rows: Vec::new(),
-            labels: LabelCounts::new(params.n_labels, params.ks.len()),
+            labels: LabelCounts::new(params.n_labels, layout.n_cuts()),
             unknown: BTreeSet::new(),
             counts: Counts::default(),
             truth_digest: 0,
@@ -378,6 +388,9 @@ impl Evaluator {
         block.truth.ends.push(truth_len);
         block.ranked.ends.push(ranked_len);
         let (kept_truth, kept_ranked) = (&block.truth.items[truth_start..], &block.ranked.items[ranked_start..]);
+        let least = params.threshold.unwrap_or(f32::NEG_INFINITY);
+        let n_decided = predicted.iter().take_while(|s| s.score >= least).filter(|s| kept(&s.label)).count();
+        block.decided.push(n_decided);
         block.hits.extend(kept_ranked.iter().map(|label| kept_truth.binary_search(label).is_ok()));
 
         let counts = &mut block.counts;
@@ -400,6 +413,7 @@ impl Evaluator {
         self.layout.fill(
             kept_truth,
             kept_ranked,
+            n_decided,
             &block.hits[ranked_start..],
             weight,
             params.propensity.as_ref(),
@@ -445,8 +459,9 @@ impl Evaluator {
         for (i, row) in block.columns.chunks_exact(self.layout.width()).enumerate() {
             self.sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
             let ranked = block.ranked.range(i);
+            let decided = self.params.threshold.map(|_| block.decided[i]);
             self.labels.add(
-                &self.layout.ks,
+                self.layout.ks.iter().copied().chain(decided),
                 &block.truth.items[block.truth.range(i)],
                 &block.ranked.items[ranked.clone()],
                 &block.hits[ranked],
@@ -484,7 +499,7 @@ impl Evaluator {
             return Err(EvaluateError::NoWeight { instances: self.counts.instances });
         }
         let n_ks = self.layout.ks.len();
-        let (label_table, n_present) = self.labels.table(n_ks);
+        let (label_table, n_present) = self.labels.table(n_ks, self.params.threshold.is_some());
         let label_width = self.layout.label_width();
         let mut label_sums = vec![0.0; label_width];
         for row in label_table.chunks_exact(label_width) {
@@ -515,7 +530,7 @@ impl Evaluator {
             label_width,
             truth_digest: self.truth_digest,
         });
-        Ok(MetricReport::new(values, counts, contributions))
+        Ok(MetricReport::new(values, counts, contributions, self.params.threshold))
     }
 }
 

@@ -1,6 +1,9 @@
 //! What one instance adds to each metric.
 
-use super::{metric::Metric, propensity::Propensity};
+use super::{
+    metric::{Average, Decision, Metric},
+    propensity::Propensity,
+};
 
 /// Where a metric's value comes from: a ratio of two sums, over instances or over labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,22 +19,35 @@ pub(super) enum Source {
 /// ```text
 ///   column  0       1 ...                                     then for each k                    last
 ///           weight  (for each k) P nDCG recall AP 2tp true+pred   PSP: gain best  PSnDCG: gain best   MAP  MRR
+///   before MAP, with a threshold: tp pred true 2tp true+pred P recall F1
 /// ```
 /// Every column is already multiplied by the instance's weight.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) ks: Vec<usize>,
     propensity: bool,
+    threshold: bool,
 }
 
 const PLAIN: usize = 6;
 const SCORED: usize = 4;
+const DECIDED: usize = 8;
 const WEIGHT: usize = 0;
 
 impl Layout {
     /// `ks` ascending and unique.
-    pub(super) fn new(ks: Vec<usize>, propensity: bool) -> Self {
-        Self { ks, propensity }
+    pub(super) fn new(ks: Vec<usize>, propensity: bool, threshold: bool) -> Self {
+        Self { ks, propensity, threshold }
+    }
+
+    /// Cuts of each list that labels are counted at: every k, and the threshold.
+    pub(super) fn n_cuts(&self) -> usize {
+        self.ks.len() + usize::from(self.threshold)
+    }
+
+    /// First column of the threshold.
+    fn decided(&self) -> usize {
+        1 + self.per_k() * self.ks.len()
     }
 
     fn per_k(&self) -> usize {
@@ -40,12 +56,13 @@ impl Layout {
 
     /// Number of instance columns.
     pub(super) fn width(&self) -> usize {
-        1 + self.per_k() * self.ks.len() + 2
+        self.decided() + if self.threshold { DECIDED } else { 0 } + 2
     }
 
-    /// Number of label columns: covered and F1 for each k.
+    /// Number of label columns: covered and F1 for each k; precision, recall and F1 at the
+    /// threshold.
     pub(super) fn label_width(&self) -> usize {
-        2 * self.ks.len()
+        2 * self.ks.len() + if self.threshold { 3 } else { 0 }
     }
 
     /// Every metric in the order of reports, and its source.
@@ -70,17 +87,31 @@ impl Layout {
         family(Metric::Coverage, &|at| Source::Labels { column: 2 * at });
         out.push((Metric::MeanAveragePrecision, mean(self.width() - 2)));
         out.push((Metric::MeanReciprocalRank, mean(self.width() - 1)));
+        if self.threshold {
+            let (first, label) = (self.decided(), 2 * self.ks.len());
+            let of = |numerator, denominator| Source::Instances { numerator, denominator };
+            let micro = [of(first, first + 1), of(first, first + 2), of(first + 3, first + 4)];
+            let macro_ = [0, 1, 2].map(|at| Source::Labels { column: label + at });
+            let instance = [5, 6, 7].map(|at| mean(first + at));
+            for (average, sources) in Average::ALL.into_iter().zip([micro, macro_, instance]) {
+                out.extend(
+                    Decision::ALL.map(|decision| Metric::AtThreshold(average, decision)).into_iter().zip(sources),
+                );
+            }
+        }
         out
     }
 
     /// Writes the columns of one instance.
     ///
-    /// *Shapes*: `truth` ascending and unique; `ranked` the labels in rank order; `hits` as long as
-    /// `ranked`; `best` scratch; `out` has `width()` columns.
+    /// *Shapes*: `truth` ascending and unique; `ranked` the labels in rank order, of which the first
+    /// `n_decided` reach the threshold; `hits` as long as `ranked`; `best` scratch; `out` has
+    /// `width()` columns.
     pub(super) fn fill(
         &self,
         truth: &[u32],
         ranked: &[u32],
+        n_decided: usize,
         hits: &[bool],
         weight: f64,
         propensity: Option<&Propensity>,
@@ -90,6 +121,9 @@ impl Layout {
         debug_assert_eq!(out.len(), self.width());
         out.fill(0.0);
         out[WEIGHT] = weight;
+        if self.threshold {
+            self.decide(truth.len(), &hits[..n_decided], weight, out);
+        }
         best.clear();
         if let Some(p) = propensity {
             best.extend(truth.iter().map(|&label| p.inverse(label)));
@@ -151,5 +185,15 @@ impl Layout {
             out[width - 2] = weight * ap / truth.len() as f64;
             out[width - 1] = first_hit.map_or(0.0, |rank| weight / (rank + 1) as f64);
         }
+    }
+
+    /// Writes the columns of the threshold: `hits` of the labels that reach it.
+    fn decide(&self, n_true: usize, hits: &[bool], weight: f64, out: &mut [f64]) {
+        let tp = hits.iter().filter(|&&hit| hit).count() as f64;
+        let (predicted, n_true) = (hits.len() as f64, n_true as f64);
+        let share = |of: f64| if of > 0.0 { tp / of } else { 0.0 };
+        let f1 = 2.0 * share(n_true + predicted);
+        let cells = [tp, predicted, n_true, 2.0 * tp, n_true + predicted, share(predicted), share(n_true), f1];
+        out[self.decided()..][..DECIDED].iter_mut().zip(cells).for_each(|(cell, value)| *cell = weight * value);
     }
 }

@@ -1,8 +1,10 @@
 //! Counts of each label: what macro F1 and coverage are made of.
 
+use super::contributions::ratio;
 use std::collections::BTreeMap;
 
-/// Weighted numbers of true, predicted and correctly predicted instances of each label, for each k.
+/// Weighted numbers of true, predicted and correctly predicted instances of each label, for each
+/// cut: every k, and perhaps a threshold behind them.
 ///
 /// ```text
 ///   n_true      l0 l1 l2 ...
@@ -20,25 +22,33 @@ pub(super) struct LabelCounts {
 }
 
 impl LabelCounts {
-    pub(super) fn new(n_labels: usize, n_ks: usize) -> Self {
+    pub(super) fn new(n_labels: usize, n_cuts: usize) -> Self {
         Self {
             n_labels,
             n_true: vec![0.0; n_labels],
-            tp: vec![0.0; n_labels * n_ks],
-            predicted: vec![0.0; n_labels * n_ks],
+            tp: vec![0.0; n_labels * n_cuts],
+            predicted: vec![0.0; n_labels * n_cuts],
             out_of_range: BTreeMap::new(),
         }
     }
 
-    /// Adds one instance; every label of `ranked` is below `n_labels`.
-    pub(super) fn add(&mut self, ks: &[usize], truth: &[u32], ranked: &[u32], hits: &[bool], weight: f64) {
+    /// Adds one instance, whose list is cut at each of `cuts`; every label of `ranked` is below
+    /// `n_labels`.
+    pub(super) fn add(
+        &mut self,
+        cuts: impl Iterator<Item = usize>,
+        truth: &[u32],
+        ranked: &[u32],
+        hits: &[bool],
+        weight: f64,
+    ) {
         for &label in truth {
             match self.n_true.get_mut(label as usize) {
                 Some(count) => *count += weight,
                 None => *self.out_of_range.entry(label).or_default() += weight,
             }
         }
-        for (at, &k) in ks.iter().enumerate() {
+        for (at, k) in cuts.enumerate() {
             let offset = at * self.n_labels;
             for (&label, &hit) in ranked.iter().zip(hits).take(k) {
                 self.predicted[offset + label as usize] += weight;
@@ -61,9 +71,9 @@ impl LabelCounts {
         }
     }
 
-    /// Covered (0 or 1) and F1 for each k, one row for each label of the truth in ascending order;
-    /// and their number.
-    pub(super) fn table(&self, n_ks: usize) -> (Vec<f64>, usize) {
+    /// Covered (0 or 1) and F1 for each k, precision, recall and F1 where there is a threshold, one
+    /// row for each label of the truth in ascending order; and their number.
+    pub(super) fn table(&self, n_ks: usize, threshold: bool) -> (Vec<f64>, usize) {
         let mut table = Vec::new();
         let mut n_present = 0;
         for (label, &n_true) in self.n_true.iter().enumerate().filter(|&(_, &n)| n > 0.0) {
@@ -74,9 +84,14 @@ impl LabelCounts {
                 table.push(if tp > 0.0 { 1.0 } else { 0.0 });
                 table.push(2.0 * tp / (n_true + predicted));
             }
+            if threshold {
+                let at = n_ks * self.n_labels + label;
+                let (tp, predicted) = (self.tp[at], self.predicted[at]);
+                table.extend([ratio(tp, predicted), tp / n_true, 2.0 * tp / (n_true + predicted)]);
+            }
         }
         let never = self.out_of_range.values().filter(|&&n| n > 0.0).count();
-        table.resize(table.len() + never * 2 * n_ks, 0.0);
+        table.resize(table.len() + never * (2 * n_ks + if threshold { 3 } else { 0 }), 0.0);
         (table, n_present + never)
     }
 }

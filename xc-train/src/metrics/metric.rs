@@ -43,12 +43,56 @@ pub enum Metric {
     MeanAveragePrecision,
     /// `MRR`: mean of 1 / (rank of the first true label in the whole list), 0 where there is none.
     MeanReciprocalRank,
+    /// `micro-precision`, `macro-recall`, `instance-F1` and so on: of the labels with at least the
+    /// score of a threshold ([`EvaluatorParams::threshold`](super::EvaluatorParams::threshold)).
+    AtThreshold(Average, Decision),
+}
+
+/// What a metric at a threshold is a mean over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Average {
+    /// All (instance, label) pairs together.
+    Micro,
+    /// Labels with at least one true instance; each weighs the same.
+    Macro,
+    /// Instances.
+    Instance,
+}
+
+/// How good a set of predicted labels is: tp of them are true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Decision {
+    /// tp / predicted, 0 where nothing is predicted.
+    Precision,
+    /// tp / true, 0 where nothing is true.
+    Recall,
+    /// 2 tp / (true + predicted), 0 where both are 0.
+    F1,
+}
+
+impl Average {
+    /// All of them, in the order of reports.
+    pub const ALL: [Self; 3] = [Self::Micro, Self::Macro, Self::Instance];
+}
+
+impl Decision {
+    /// All of them, in the order of reports.
+    pub const ALL: [Self; 3] = [Self::Precision, Self::Recall, Self::F1];
+
+    /// Its name: `precision`, `recall` or `F1`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Precision => "precision",
+            Self::Recall => "recall",
+            Self::F1 => "F1",
+        }
+    }
 }
 
 /// A name that is no metric.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "`{name}` is no metric; expected P@k, nDCG@k, PSP@k, PSnDCG@k, recall@k, MAP@k, coverage@k, macro-F1@k, micro-F1@k, MAP or MRR"
+    "`{name}` is no metric; expected P@k, nDCG@k, PSP@k, PSnDCG@k, recall@k, MAP@k, coverage@k, macro-F1@k, micro-F1@k, MAP, MRR, or precision, recall or F1 behind micro-, macro- or instance-"
 )]
 pub struct ParseMetricError {
     /// What was given.
@@ -69,6 +113,17 @@ impl Metric {
             Self::MacroF1(_) => "macro-F1",
             Self::MicroF1(_) => "micro-F1",
             Self::MeanReciprocalRank => "MRR",
+            Self::AtThreshold(average, decision) => match (average, decision) {
+                (Average::Micro, Decision::Precision) => "micro-precision",
+                (Average::Micro, Decision::Recall) => "micro-recall",
+                (Average::Micro, Decision::F1) => "micro-F1",
+                (Average::Macro, Decision::Precision) => "macro-precision",
+                (Average::Macro, Decision::Recall) => "macro-recall",
+                (Average::Macro, Decision::F1) => "macro-F1",
+                (Average::Instance, Decision::Precision) => "instance-precision",
+                (Average::Instance, Decision::Recall) => "instance-recall",
+                (Average::Instance, Decision::F1) => "instance-F1",
+            },
         }
     }
 
@@ -84,7 +139,7 @@ impl Metric {
             | Self::Coverage(k)
             | Self::MacroF1(k)
             | Self::MicroF1(k) => Some(k),
-            Self::MeanAveragePrecision | Self::MeanReciprocalRank => None,
+            Self::MeanAveragePrecision | Self::MeanReciprocalRank | Self::AtThreshold(..) => None,
         }
     }
 }
@@ -122,6 +177,10 @@ impl FromStr for Metric {
             ("micro-F1", Some(k)) => Self::MicroF1(k),
             ("MAP", None) => Self::MeanAveragePrecision,
             ("MRR", None) => Self::MeanReciprocalRank,
+            (_, None) => {
+                let all = Average::ALL.into_iter().flat_map(|a| Decision::ALL.map(|d| Self::AtThreshold(a, d)));
+                all.into_iter().find(|metric| metric.family() == family).ok_or_else(fail)?
+            }
             _ => return Err(fail()),
         })
     }
@@ -136,7 +195,7 @@ mod tests {
         for name in ["P@1", "nDCG@5", "PSP@3", "PSnDCG@3", "recall@100", "MAP@5", "MAP", "MRR", "coverage@10"] {
             assert_eq!(name.parse::<Metric>().map(|m| m.to_string()), Ok(name.to_string()));
         }
-        for name in ["macro-F1@3", "micro-F1@3"] {
+        for name in ["macro-F1@3", "micro-F1@3", "macro-F1", "micro-precision", "instance-recall"] {
             assert_eq!(name.parse::<Metric>().map(|m| m.to_string()), Ok(name.to_string()));
         }
     }

@@ -61,7 +61,7 @@ mod table;
 pub use bootstrap::{BootstrapError, BootstrapParams, Interval};
 pub use evaluator::{EvaluateError, Evaluator, EvaluatorParams, KeepRows, ParamsError, evaluate};
 pub use filter::{PairFilter, PairFilterError};
-pub use metric::{Metric, ParseMetricError};
+pub use metric::{Average, Decision, Metric, ParseMetricError};
 pub use propensity::{Propensity, PropensityError};
 pub use report::{Comparison, Counts, Difference, MetricReport, MetricValue};
 pub use table::{ComparisonTable, ReportTable};

@@ -59,7 +59,7 @@ pub struct MetricValue {
 
 /// The values of all metrics.
 ///
-/// As JSON (serde): `"instances"`, then each metric by name in a fixed order, `"counts"`, and, once
+/// As JSON (serde): `"instances"`, `"threshold"` where there is one, then each metric by name in a fixed order, `"counts"`, and, once
 /// they were asked for, `"intervals"` (`{"level", "resamples", "seed", "P@1": [low, high], ...}`).
 #[derive(Clone, Debug)]
 pub struct MetricReport {
@@ -67,11 +67,22 @@ pub struct MetricReport {
     counts: Counts,
     contributions: Option<Contributions>,
     bootstrap: Option<BootstrapParams>,
+    threshold: Option<f32>,
 }
 
 impl MetricReport {
-    pub(super) fn new(values: Vec<MetricValue>, counts: Counts, contributions: Option<Contributions>) -> Self {
-        Self { values, counts, contributions, bootstrap: None }
+    pub(super) fn new(
+        values: Vec<MetricValue>,
+        counts: Counts,
+        contributions: Option<Contributions>,
+        threshold: Option<f32>,
+    ) -> Self {
+        Self { values, counts, contributions, bootstrap: None, threshold }
+    }
+
+    /// The threshold of the metrics at a threshold, where there are some.
+    pub fn threshold(&self) -> Option<f32> {
+        self.threshold
     }
 
     /// Every metric, in the order of the JSON.
@@ -221,6 +232,9 @@ impl Serialize for MetricReport {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("instances", &self.counts.instances)?;
+        if let Some(threshold) = self.threshold {
+            map.serialize_entry("threshold", &threshold)?;
+        }
         for value in &self.values {
             map.serialize_entry(&value.metric.to_string(), &value.value)?;
         }

@@ -6,10 +6,14 @@
 //! P            71.20    55.10    44.00
 //! ...
 //! whole lists: MAP 60.03, MRR 81.50
+//! threshold 0.16  precision  recall     F1
+//! micro               73.10   70.20  71.62
+//! ...
 //! ```
 
 use super::{
     bootstrap::Interval,
+    metric::{Average, Decision, Metric},
     report::{Comparison, MetricReport},
 };
 use std::fmt;
@@ -32,6 +36,14 @@ fn percent(value: f64) -> String {
 
 fn between(interval: Interval) -> String {
     format!("[{}, {}]", percent(interval.low), percent(interval.high))
+}
+
+fn average_name(average: Average) -> &'static str {
+    match average {
+        Average::Micro => "micro",
+        Average::Macro => "macro",
+        Average::Instance => "per instance",
+    }
 }
 
 /// First column to the left, the others to the right, two blanks between.
@@ -101,12 +113,20 @@ impl fmt::Display for ReportTable<'_> {
         let mut rows = vec![std::iter::once("%".to_string()).chain(ks.iter().map(|k| format!("@{k}"))).collect()];
         let mut whole = Vec::new();
         let mut last = None;
+        let mut decided: Vec<Vec<String>> = Vec::new();
         for value in report.values() {
             let family = value.metric.family();
             let cell = match value.interval {
                 Some(interval) => format!("{} {}", percent(value.value), between(interval)),
                 None => percent(value.value),
             };
+            if let Metric::AtThreshold(average, decision) = value.metric {
+                if decision == Decision::Precision {
+                    decided.push(vec![average_name(average).to_owned()]);
+                }
+                decided.last_mut().into_iter().for_each(|row| row.push(cell.clone()));
+                continue;
+            }
             if value.metric.k().is_none() {
                 whole.push(format!("{family} {cell}"));
                 continue;
@@ -119,7 +139,11 @@ impl fmt::Display for ReportTable<'_> {
             }
         }
         write_columns(f, &rows)?;
-        writeln!(f, "whole lists: {}", whole.join(", "))
+        writeln!(f, "whole lists: {}", whole.join(", "))?;
+        let Some(threshold) = report.threshold() else { return Ok(()) };
+        let names = Decision::ALL.map(|decision| decision.name().to_owned());
+        decided.insert(0, std::iter::once(format!("threshold {threshold}")).chain(names).collect());
+        write_columns(f, &decided)
     }
 }
 

@@ -14,6 +14,9 @@
 //! To train, merge or take a model apart: its kind has a module or crate of its own.
 
 mod blend;
+mod calibrated;
+#[cfg(feature = "convert")]
+mod change;
 mod classifier;
 #[cfg(feature = "convert")]
 mod convert;
@@ -33,6 +36,8 @@ mod tree;
 pub use blend::write_blend;
 pub use blend::{MAX_MEMBERS, MembersError, members};
 #[cfg(feature = "convert")]
+pub use change::{ChangeError, Changed, Changes};
+#[cfg(feature = "convert")]
 pub use convert::{ConvertError, ImportOptions, Imported, foreign_formats, import};
 pub use index::{IndexError, IndexWarning};
 #[cfg(feature = "train")]
@@ -40,13 +45,14 @@ pub use merge::{MergeError, Merged, merge, trained_alike};
 pub use open::{OpenModelError, OpenOptions, UseIndex, open_container, tables};
 pub use query::{
     Answer, Answers, BatchError, Candidates, Excluded, InputKind, Queries, Query, QueryError, QueryOptions,
-    SearchOptions,
+    ScoreOptions, SearchOptions,
 };
 pub use scratch::Scratch;
 pub use system::{Cell, Description, Table};
 pub use training_rows::{HoldOut, TrainingRows, TrainingRowsError};
 pub use xc_tree::text::{PIPELINE_PREFIX, StoredPipelineError, read_pipeline, write_pipeline};
 
+use crate::calibrate::Calibration;
 use query::{check_labels, check_lists, check_row, check_values};
 use scratch::{Buffers, Lists, Making};
 use std::any::Any;
@@ -73,6 +79,7 @@ pub struct Model {
     shape: Shape,
     maker: Option<Featurizer>,
     container: Container,
+    calibration: Option<Calibration>,
     warnings: Vec<Box<dyn Error + Send + Sync>>,
     generation: u64,
 }
@@ -117,12 +124,15 @@ impl Model {
         self.warnings.iter().map(|warning| &**warning)
     }
 
-    /// The rows that it was trained on, where its folder says so. *Cost*: reads them at each call.
+    /// The rows that it was trained on, where its folder says so; of a blend, those of its members. *Cost*: reads them at each call.
     ///
     /// # Errors
     /// The arrays are damaged.
     pub fn training_rows(&self) -> Result<Option<TrainingRows>, TrainingRowsError> {
-        TrainingRows::read(&self.container)
+        match self.as_kind::<blend::Blend>() {
+            Some(blend) => blend.training_rows(self.shape.n_labels),
+            None => TrainingRows::read(&self.container),
+        }
     }
 
     /// The folder that it was opened from.
@@ -183,7 +193,8 @@ impl Model {
         }
         if options.top_k > 0 && out.known_terms != Some(0) {
             out.certificate = self.system.one(row, &ask, &mut **system, &mut out.labels)?;
-            finish(&mut out.labels, options, &lists.excluded)?;
+            let rest = Rest { options, excluded: &lists.excluded, calibration: self.calibration_for(options)? };
+            rest.finish(&mut out.labels)?;
         }
         Ok(())
     }
@@ -209,6 +220,7 @@ impl Model {
         let of_all = |source| BatchError { query: 0, source };
         let mut lists = Lists::default();
         let ask = self.ask(options, queries.len(), &mut lists).map_err(of_all)?;
+        let calibration = self.calibration_for(options).map_err(of_all)?;
         let mut answers = Answers::default();
         let made;
         let batch = match (queries, &self.maker) {
@@ -247,7 +259,8 @@ impl Model {
         let failed = |(query, source)| BatchError { query, source };
         let scratch = &mut *(self.shape.scratch)();
         answers.ranked = self.system.batch(batch, &ask, scratch, &mut answers.certificates).map_err(failed)?;
-        answers.ranked = finish_batch(answers.ranked, &answers.known_terms, options, &lists.excluded)?;
+        let rest = Rest { options, excluded: &lists.excluded, calibration };
+        answers.ranked = rest.finish_batch(answers.ranked, &answers.known_terms)?;
         Ok(answers)
     }
 
@@ -263,6 +276,7 @@ impl Model {
         let n = queries.len();
         let of_all = |source| BatchError { query: 0, source };
         check_lists("excluded labels", excluded, first, n, self.shape.n_labels).map_err(of_all)?;
+        let calibration = self.calibration_for(options).map_err(of_all)?;
         let mut rooms: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
         (0..n).for_each(|i| rooms.entry(room(excluded.row(first + i).len())).or_default().push(i as u32));
         let mut rows: Vec<Vec<Scored>> = vec![Vec::new(); n];
@@ -283,6 +297,8 @@ impl Model {
                     .as_ref()
                     .map_or(options.candidates, |rows| Candidates::ByQuery { rows, first: 0 }),
                 exclude: Excluded::None,
+                // Made of what is left.
+                scores: ScoreOptions { raw: true, threshold: None },
                 ..*options
             };
             let answers = self.predict_batch(some.queries(), &asked);
@@ -290,8 +306,8 @@ impl Model {
             for (at, &i) in numbers.iter().enumerate() {
                 let row = &mut rows[i as usize];
                 row.extend_from_slice(answers.ranked.row(at));
-                finish(row, options, excluded.row(first + i as usize))
-                    .map_err(|source| BatchError { query: i as usize, source })?;
+                let rest = Rest { options, excluded: excluded.row(first + i as usize), calibration };
+                rest.finish(row).map_err(|source| BatchError { query: i as usize, source })?;
                 certificates[i as usize] = answers.certificates.get(at).copied();
                 known_terms[i as usize] = answers.known_terms.get(at).copied();
             }
@@ -532,39 +548,52 @@ fn check_batch(batch: Batch<'_>) -> Result<(), BatchError> {
     }
 }
 
-/// Leaves out what is excluded or scores too little. Labels stand best first, so what is too small
-/// stands at the end.
-fn finish(labels: &mut Vec<Scored>, options: &QueryOptions<'_>, excluded: &[LabelId]) -> Result<(), QueryError> {
-    if !excluded.is_empty() {
-        labels.retain(|s| excluded.binary_search(&s.label).is_err());
-        labels.truncate(options.top_k);
-    }
-    if labels.iter().any(|s| s.score.is_nan()) {
-        return Err(QueryError::Scores);
-    }
-    if let Some(min) = options.min_score {
-        labels.truncate(labels.partition_point(|s| s.score >= min));
-    }
-    Ok(())
+/// What an answer is told once its labels are found.
+struct Rest<'a> {
+    options: &'a QueryOptions<'a>,
+    excluded: &'a [LabelId],
+    /// `None` leaves scores as they are.
+    calibration: Option<&'a Calibration>,
 }
 
-fn finish_batch(
-    ranked: RankedBatch,
-    known_terms: &[usize],
-    options: &QueryOptions<'_>,
-    excluded: &[LabelId],
-) -> Result<RankedBatch, BatchError> {
-    let unknown = |query: usize| known_terms.get(query) == Some(&0);
-    let plain = excluded.is_empty() && options.min_score.is_none() && !known_terms.contains(&0);
-    if plain && ranked.iter().flatten().all(|s| !s.score.is_nan()) {
-        return Ok(ranked);
+impl Rest<'_> {
+    /// Leaves out what is excluded or scores too little. Labels stand best first, so what is too
+    /// small stands at the end.
+    fn finish(&self, labels: &mut Vec<Scored>) -> Result<(), QueryError> {
+        let Self { options, excluded, calibration } = self;
+        if !excluded.is_empty() {
+            labels.retain(|s| excluded.binary_search(&s.label).is_err());
+            labels.truncate(options.top_k);
+        }
+        if labels.iter().any(|s| s.score.is_nan()) {
+            return Err(QueryError::Scores);
+        }
+        if let Some(calibration) = calibration {
+            calibration.apply(labels);
+            if let Some(kind) = options.scores.threshold {
+                labels.retain(|s| s.score >= calibration.thresholds.of(kind, s.label));
+            }
+        }
+        if let Some(min) = options.min_score {
+            labels.truncate(labels.partition_point(|s| s.score >= min));
+        }
+        Ok(())
     }
-    let (mut kept, mut row) = (RankedBatch::new(), Vec::new());
-    for (query, labels) in ranked.iter().enumerate() {
-        row.clear();
-        row.extend_from_slice(if unknown(query) { &[] } else { labels });
-        finish(&mut row, options, excluded).map_err(|source| BatchError { query, source })?;
-        kept.push_row(&row);
+
+    fn finish_batch(&self, ranked: RankedBatch, known_terms: &[usize]) -> Result<RankedBatch, BatchError> {
+        let unknown = |query: usize| known_terms.get(query) == Some(&0);
+        let plain = self.excluded.is_empty() && self.options.min_score.is_none() && self.calibration.is_none();
+        let plain = plain && !known_terms.contains(&0);
+        if plain && ranked.iter().flatten().all(|s| !s.score.is_nan()) {
+            return Ok(ranked);
+        }
+        let (mut kept, mut row) = (RankedBatch::new(), Vec::new());
+        for (query, labels) in ranked.iter().enumerate() {
+            row.clear();
+            row.extend_from_slice(if unknown(query) { &[] } else { labels });
+            self.finish(&mut row).map_err(|source| BatchError { query, source })?;
+            kept.push_row(&row);
+        }
+        Ok(kept)
     }
-    Ok(kept)
 }

@@ -2,6 +2,7 @@
 
 use super::system::{Check, Kind, Opened, Table};
 use super::{Model, StoredPipelineError, kinds, read_pipeline};
+use crate::calibrate::{Calibration, OpenCalibrationError};
 use rayon::{ThreadPoolBuildError, ThreadPoolBuilder};
 use std::error::Error;
 use std::io::ErrorKind;
@@ -20,7 +21,7 @@ pub struct OpenOptions {
     /// Whether an index of the labels answers.
     pub index: UseIndex,
     /// Name of what makes scores of margins: of trees one of [`xc_tree::PostProcessor`], of networks one of
-    /// [`crate::classifier::ScoreScale`]. Default: the model's.
+    /// [`crate::classifier::ScoreScale`]; such scores are not calibrated. Default: the model's.
     pub post_processor: Option<String>,
 }
 
@@ -90,6 +91,9 @@ pub enum OpenModelError {
     /// The feature pipeline.
     #[error(transparent)]
     Pipeline(#[from] StoredPipelineError),
+    /// The calibration.
+    #[error(transparent)]
+    Calibration(#[from] OpenCalibrationError),
     /// A pipeline for another model.
     #[error("{}: the feature pipeline makes {got} features, the model takes {expected}", path.display())]
     PipelineWidth {
@@ -186,8 +190,10 @@ impl Model {
         if let Some(got) = container.n_label_names().filter(|&got| got != shape.n_labels) {
             return Err(OpenModelError::LabelNames { path: folder.to_owned(), got, expected: shape.n_labels });
         }
+        // It is one of the model's own scores.
+        let calibration = Calibration::read(&container, shape.n_labels)?.filter(|_| options.post_processor.is_none());
         let generation = GENERATION.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { kind, system, shape, maker, container, warnings, generation })
+        Ok(Self { kind, system, shape, maker, container, calibration, warnings, generation })
     }
 
     /// As [`Model::open_with`], without checking the content of the arrays.

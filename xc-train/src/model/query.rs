@@ -1,6 +1,7 @@
 //! What a model is asked, and what it answers.
 
 use crate::DenseRows;
+use crate::calibrate::ThresholdKind;
 use crate::mach::AnswerError;
 use std::fmt;
 use thiserror::Error;
@@ -185,20 +186,27 @@ pub struct QueryOptions<'a> {
     pub candidates: Candidates<'a>,
     /// Labels never to answer.
     pub exclude: Excluded<'a>,
+    /// What becomes of the scores of a calibrated model.
+    pub scores: ScoreOptions,
     /// How the model searches.
     pub search: SearchOptions,
 }
 
 impl Default for QueryOptions<'_> {
     fn default() -> Self {
-        Self {
-            top_k: 5,
-            min_score: None,
-            candidates: Candidates::All,
-            exclude: Excluded::None,
-            search: SearchOptions::default(),
-        }
+        let (exclude, scores, search) = (Excluded::None, Default::default(), Default::default());
+        Self { top_k: 5, min_score: None, candidates: Candidates::All, exclude, scores, search }
     }
+}
+
+/// What becomes of the scores of a calibrated model, see [`crate::calibrate`]. By default they are
+/// probabilities and nothing is cut; a model that is not calibrated answers its own scores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScoreOptions {
+    /// Answer the scores of the model itself, calibrated or not.
+    pub raw: bool,
+    /// Leave out labels below these thresholds of the calibration.
+    pub threshold: Option<ThresholdKind>,
 }
 
 impl QueryOptions<'_> {
@@ -275,6 +283,12 @@ pub struct Answers {
 #[derive(Clone, Copy, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum QueryError {
+    /// Thresholds of a model without a calibration.
+    #[error("the model is not calibrated, so it has no thresholds")]
+    NotCalibrated,
+    /// Thresholds are probabilities, and raw scores were asked for.
+    #[error("thresholds of the calibration cut probabilities, not raw scores")]
+    RawThreshold,
     /// The model takes another kind of input.
     #[error("the query is {got}; the model takes {expected}")]
     Input {
@@ -380,7 +394,9 @@ impl QueryError {
     pub fn is_of_query(&self) -> bool {
         !matches!(
             self,
-            Self::Lists { .. }
+            Self::NotCalibrated
+                | Self::RawThreshold
+                | Self::Lists { .. }
                 | Self::NoIndex { .. }
                 | Self::NoCells
                 | Self::NoWidth { .. }

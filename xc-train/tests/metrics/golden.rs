@@ -38,6 +38,7 @@ fn every_metric_equals_the_frozen_value() {
     let plain = EvaluatorParams {
         ks: numbers(&case["ks"]).iter().map(|&k| k as usize).collect(),
         propensity: Some(propensity),
+        threshold: Some(case["threshold"].as_f64().unwrap() as f32),
         ..EvaluatorParams::new(n_labels)
     };
     let weights = Some(numbers(&case["weights"]));

@@ -4,6 +4,7 @@ mod edges;
 mod golden;
 mod intervals;
 mod properties;
+mod threshold;
 
 use xc_sparse::{
     LabelRows,

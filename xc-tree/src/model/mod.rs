@@ -1,5 +1,6 @@
 //! A label-tree model in memory or mapped from its folder.
 
+mod change;
 mod file;
 mod parts;
 mod post;
@@ -7,6 +8,7 @@ pub(crate) mod top;
 mod topology;
 pub mod trusted;
 
+pub use change::{TreeChangeError, TreeChanges};
 pub use file::{KIND, OpenTreeError};
 pub use parts::TreeParts;
 pub use post::{PostProcessor, UnknownPostProcessor};
@@ -42,6 +44,7 @@ pub struct TreeModel {
 }
 
 /// One packed tree.
+#[derive(Clone)]
 pub struct Tree {
     pub(crate) levels: Vec<ChunkedLevel>,
     pub(crate) labels: Buffer<u32>,

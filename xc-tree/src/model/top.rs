@@ -11,6 +11,7 @@ use xc_sparse::chunked::{ChunkRows, ChunkedLevel, MAX_WIDTH};
 
 /// The weights of all nodes of a tree's first `depth` levels, level after level, as one parent's
 /// children.
+#[derive(Clone)]
 pub(crate) struct Top {
     pub(crate) level: ChunkedLevel,
     pub(crate) depth: usize,

@@ -199,10 +199,12 @@ impl TreeParams {
         }
     }
 
-    /// Changes the loss, and lets go of a post-processor that was chosen for another one.
+    /// Changes the loss: cost and pruning become those that suit it, and a post-processor that was
+    /// chosen for another one is let go.
     pub fn set_loss(&mut self, loss: Loss) {
         if self.linear.loss != loss {
-            self.linear.loss = loss;
+            let LinearParams { cost, prune_below, .. } = LinearParams::of(loss);
+            self.linear = LinearParams { loss, cost, prune_below, ..self.linear.clone() };
             self.post = None;
         }
     }
@@ -287,8 +289,13 @@ mod tests {
         let hinge = |p| PostProcessor::Hinge { p };
         let mut params = TreeParams::default();
         assert_eq!(params.post_processor(), hinge(3));
+        params.linear.tolerance = 0.3;
         params.set_loss(Loss::Logistic);
         assert_eq!(params.post_processor(), PostProcessor::Sigmoid);
+        // Cost and pruning are those of the loss, what was set for any loss stays.
+        let of = LinearParams::of(Loss::Logistic);
+        assert_eq!(params.linear, LinearParams { tolerance: 0.3, ..of });
+        assert!(params.linear.cost > LinearParams::default().cost);
         let mut parabel = TreeParams::parabel();
         parabel.set_loss(Loss::SquaredHinge);
         assert_eq!(parabel.post_processor(), hinge(2));

@@ -15,6 +15,7 @@ use xc_sparse::io::{
     read_labels, read_predictions,
 };
 use xc_sparse::rank::{RankedBatch, Scored};
+use xc_train::calibrate::{Pair, best_micro};
 use xc_train::metrics::{
     BootstrapParams, Comparison, EvaluateError, Evaluator, EvaluatorParams, KeepRows, MetricReport, PairFilter,
     Propensity,
@@ -23,14 +24,16 @@ use xc_train::metrics::{
 /// Score predictions against the truth
 ///
 /// P, nDCG, recall, MAP and coverage at each k, macro and micro F1 at each k, MAP
-/// and MRR of the whole lists; with the training labels also PSP and PSnDCG. A
-/// rank past the end of a list is a miss; an instance without true labels counts
-/// 0 and stays in every mean. Every definition: docs/metrics.md.
+/// and MRR of the whole lists; with the training labels also PSP and PSnDCG; with
+/// --threshold precision, recall and F1 of the labels that reach it. A rank past
+/// the end of a list is a miss; an instance without true labels counts 0 and
+/// stays in every mean. Every definition: docs/metrics.md.
 ///
 /// Examples:
 ///   xc evaluate --truth test.txt --predictions predictions.txt
 ///   xc evaluate --truth test.txt --predictions predictions.txt --k 1,3,5,100 --propensity-from train.txt --json
 ///   xc evaluate --truth test.txt --predictions new.txt --compare old.txt
+///   xc evaluate --truth test.txt --predictions top50.txt --threshold 0.3
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -70,6 +73,10 @@ pub(crate) struct Args {
     /// bootstrap interval
     #[arg(long, value_name = "FILE")]
     compare: Option<PathBuf>,
+    /// Add precision, recall and F1 (micro, macro, per instance) of the labels with at least this
+    /// score; best: where micro F1 is largest on these very rows
+    #[arg(long, value_name = "T", allow_negative_numbers = true, value_parser = parse_threshold)]
+    threshold: Option<Threshold>,
     /// Add a bootstrap interval to every metric
     #[arg(long)]
     intervals: bool,
@@ -83,11 +90,30 @@ pub(crate) struct Args {
     input: InputArgs,
 }
 
+/// Where answers are cut.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Threshold {
+    At(f32),
+    /// Where micro F1 is largest.
+    Best,
+}
+
+fn parse_threshold(text: &str) -> Result<Threshold, String> {
+    match text.parse::<f32>() {
+        _ if text == "best" => Ok(Threshold::Best),
+        Ok(at) if !at.is_nan() => Ok(Threshold::At(at)),
+        _ => Err(format!("got {text:?}, expected a number or best")),
+    }
+}
+
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Report<'a> {
     #[serde(flatten)]
     report: &'a MetricReport,
+    /// Set when the threshold was chosen on the rows that are scored.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    threshold_chosen_on_these_rows: bool,
     /// The same with every instance counted once, where instances have weights.
     #[serde(skip_serializing_if = "Option::is_none")]
     unweighted: Option<&'a MetricReport>,
@@ -151,6 +177,11 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         truth.labels.n_labels().max(named).max(training.as_ref().map_or(0, Propensity::n_labels))
     });
     params.propensity = training;
+    params.threshold = match args.threshold {
+        None => None,
+        Some(Threshold::At(at)) => Some(at),
+        Some(Threshold::Best) => Some(best_threshold(args, &truth.labels, &predicted)?),
+    };
     context.check_interrupt()?;
 
     let lists = [Some((&args.predictions, &predicted)), args.compare.as_ref().zip(other.as_ref())];
@@ -182,7 +213,34 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     }
     context.check_interrupt()?;
     short.iter().for_each(|line| context.warn(line));
-    print(context, &Report { report: &report, unweighted: unweighted.as_ref(), comparison: comparison.as_ref() })
+    let threshold_chosen_on_these_rows = args.threshold == Some(Threshold::Best);
+    let (unweighted, comparison) = (unweighted.as_ref(), comparison.as_ref());
+    print(context, &Report { report: &report, threshold_chosen_on_these_rows, unweighted, comparison })
+}
+
+/// The threshold at which micro F1 of these predictions is largest.
+fn best_threshold(args: &Args, truth: &LabelRows, predicted: &RankedBatch) -> Result<f32, CliError> {
+    let changed = [
+        (args.weights.is_some(), "--weights"),
+        (args.filter.is_some(), "--filter"),
+        (args.exclude_rows.is_some(), "--exclude-rows"),
+    ];
+    if let Some((_, option)) = changed.iter().find(|(is_given, _)| *is_given) {
+        return Err(CliError::usage(format_args!("--threshold best: with {option} a number is expected")));
+    }
+    let mut pairs: Vec<Pair> = Vec::new();
+    for (list, labels) in predicted.iter().zip(truth.iter()) {
+        let is_true = |label: u32| labels.binary_search(&label).is_ok();
+        pairs.extend(list.iter().map(|s| Pair { score: s.score, label: s.label, is_true: is_true(s.label) }));
+    }
+    Pair::sort(&mut pairs);
+    let best = best_micro(&pairs, truth.nnz() as u64);
+    best.map(|best| best.threshold).ok_or_else(|| {
+        CliError::usage(format_args!(
+            "--threshold best: {}: no prediction is true, so there is none",
+            args.predictions.display()
+        ))
+    })
 }
 
 /// What there is to say where metrics at k tell too little, of lists that all end before k.
@@ -205,6 +263,9 @@ fn print(context: &Context, shown: &Report<'_>) -> Result<(), CliError> {
         return output::print(&text.map_err(|e| CliError::failed(format_args!("cannot write the report: {e}")))?);
     }
     let mut text = shown.report.table().to_string();
+    if shown.threshold_chosen_on_these_rows {
+        text += "the threshold was chosen on these rows: on others expect less\n";
+    }
     if let Some(unweighted) = shown.unweighted {
         text = format!("weighted\n{text}\nevery instance counted once\n{}", unweighted.table());
     }

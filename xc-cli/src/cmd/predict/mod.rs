@@ -16,7 +16,9 @@ use writer::{Form, Style, Writer};
 use xc_sparse::io::AnswerNotes;
 use xc_sparse::rank::Scored;
 use xc_train::Model;
-use xc_train::model::{Excluded, QueryOptions};
+use xc_train::calibrate::ThresholdKind;
+use xc_train::calibrate::fit::CalibrateParams;
+use xc_train::model::{Excluded, QueryOptions, ScoreOptions};
 
 /// Predict the best labels of each instance
 ///
@@ -46,6 +48,7 @@ use xc_train::model::{Excluded, QueryOptions};
 ///   xc predict --model my.model --input test.txt --only-labels wanted.txt --min-score 0.1 --output out.txt
 ///   xc predict --model my.model --input test.txt --candidates shown.txt --top-k 20 --output reranked.txt
 ///   xc predict --model my.model --input users.txt --exclude seen.txt --output new.txt
+///   xc predict --model calibrated.model --input test.txt --threshold micro --output decided.txt
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -55,9 +58,10 @@ pub(crate) struct Args {
     /// Instances; - answers each line of stdin
     #[arg(long, value_name = "FILE")]
     input: PathBuf,
-    /// Labels for each instance, at most
-    #[arg(long, value_name = "K", default_value_t = 5)]
-    top_k: usize,
+    /// Labels for each instance, at most [default: 5; with --threshold as many as the calibration
+    /// looked at, or 50]
+    #[arg(long, value_name = "K")]
+    top_k: Option<usize>,
     /// Where the answers go; - is stdout
     #[arg(long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
@@ -76,6 +80,13 @@ pub(crate) struct Args {
     /// Leave out labels with a smaller score
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     min_score: Option<f32>,
+    /// Answer every label with at least this score; or with the thresholds that `xc calibrate` found:
+    /// micro (or calibrated), macro or label
+    #[arg(long, value_name = "T", allow_negative_numbers = true, conflicts_with = "min_score", value_parser = parse_threshold)]
+    threshold: Option<Threshold>,
+    /// Answer the scores of a calibrated model as they are, not probabilities
+    #[arg(long)]
+    raw_scores: bool,
     /// Form of the answers
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Form::Lines)]
     output_format: Form,
@@ -94,6 +105,26 @@ pub(crate) struct Args {
     format: InputArgs,
 }
 
+/// Which labels are answered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Threshold {
+    /// Those with at least this score.
+    Score(f32),
+    /// Those that reach thresholds of the model's calibration.
+    Calibrated(ThresholdKind),
+}
+
+fn parse_threshold(text: &str) -> Result<Threshold, String> {
+    if let Some(kind) = ThresholdKind::ALL.into_iter().find(|kind| kind.name() == text) {
+        return Ok(Threshold::Calibrated(kind));
+    }
+    match text.parse::<f32>() {
+        _ if text == "calibrated" => Ok(Threshold::Calibrated(ThresholdKind::Micro)),
+        Ok(score) if !score.is_nan() => Ok(Threshold::Score(score)),
+        _ => Err(format!("got {text:?}, expected a number, micro, macro, label or calibrated")),
+    }
+}
+
 /// What becomes of a line that cannot be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum OnError {
@@ -103,7 +134,7 @@ enum OnError {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
-    if args.top_k == 0 {
+    if args.top_k == Some(0) {
         return Err(CliError::usage("--top-k 0: at least 1 is expected"));
     }
     if args.min_score.is_some_and(f32::is_nan) {
@@ -121,6 +152,18 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if args.names && names.is_none() {
         return Err(CliError::usage(format_args!("--names: {} has no label names", args.model.display())));
     }
+    if let Some(Threshold::Calibrated(kind)) = args.threshold {
+        let kind = kind.name();
+        if model.calibration().is_none() {
+            return Err(CliError::usage(format_args!(
+                "--threshold {kind}: {} is not calibrated; `xc calibrate` finds thresholds",
+                args.model.display()
+            )));
+        }
+        if args.raw_scores {
+            return Err(CliError::usage(format_args!("--threshold {kind} cuts probabilities, not --raw-scores")));
+        }
+    }
     let n_labels = model.describe().n_labels;
     let only = match (&args.only_labels, &args.candidates) {
         (Some(path), _) => Only::Labels(read_label_set(path, n_labels, names.as_ref())?),
@@ -137,7 +180,11 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         form: args.output_format,
         names: names.as_ref().filter(|_| args.names || args.output_format == Form::Jsonl),
     };
-    let mut run = Run { model: &model, only, exclude, args, input, proven: 0, unproven: 0, unknown: 0 };
+    let top_k = args.top_k.unwrap_or_else(|| match args.threshold {
+        None => 5,
+        Some(_) => model.calibration().map_or(CalibrateParams::default().top_k, |of| of.top_k),
+    });
+    let mut run = Run { model: &model, only, exclude, args, top_k, input, proven: 0, unproven: 0, unknown: 0 };
     if let Some(n) = queries.as_ref().and_then(Queries::known_len) {
         run.lists().try_for_each(|lists| lists.check(n, true))?;
     }
@@ -180,6 +227,7 @@ struct Run<'a> {
     only: Only,
     exclude: Option<LabelLists>,
     args: &'a Args,
+    top_k: usize,
     /// Where they come from.
     input: String,
     /// Answers that are proven to be those of a full scan, and others that are not.
@@ -192,9 +240,15 @@ struct Run<'a> {
 impl Run<'_> {
     /// What the queries from number `first` on are told.
     fn options(&self, first: usize) -> QueryOptions<'_> {
+        let (min_score, threshold) = match self.args.threshold {
+            Some(Threshold::Score(score)) => (Some(score), None),
+            Some(Threshold::Calibrated(kind)) => (None, Some(kind)),
+            None => (self.args.min_score, None),
+        };
         QueryOptions {
-            top_k: self.args.top_k,
-            min_score: self.args.min_score,
+            top_k: self.top_k,
+            min_score,
+            scores: ScoreOptions { raw: self.args.raw_scores, threshold },
             candidates: self.only.from(first),
             exclude: self
                 .exclude

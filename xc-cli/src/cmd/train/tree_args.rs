@@ -107,7 +107,8 @@ pub(crate) struct LinearArgs {
     /// squared-hinge or logistic
     #[arg(long = "linear.loss", value_name = "LOSS", value_parser = named::<Loss, _>(["squared-hinge", "logistic"]))]
     loss: Option<Loss>,
-    /// Weight of the loss against the regulariser (liblinear's C)
+    /// Weight of the loss against the regulariser (liblinear's C) [default: 1; 10 with --linear.loss
+    /// logistic]
     #[arg(long = "linear.cost", value_name = "C")]
     cost: Option<f32>,
     /// Further factor of the cost of positives
@@ -125,7 +126,8 @@ pub(crate) struct LinearArgs {
     /// Passes over the instances, at most
     #[arg(long = "linear.max-passes", value_name = "N")]
     max_passes: Option<usize>,
-    /// Drop weights of smaller magnitude: larger makes models smaller and faster
+    /// Drop weights of smaller magnitude: larger makes models smaller and faster [default: 0.1; 0.2 with
+    /// --linear.loss logistic]
     #[arg(long = "linear.prune-below", value_name = "X")]
     prune_below: Option<f32>,
     /// Weights of one ranker that are kept, at most: its largest

@@ -11,7 +11,7 @@ pub use write::write_blend;
 use super::open::open_inside;
 use super::query::{Queries, Query, QueryError, QueryOptions};
 use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, scratch_of};
-use super::{Answer, Model, OpenModelError, OpenOptions, kinds};
+use super::{Answer, Model, OpenModelError, OpenOptions, TrainingRows, TrainingRowsError, kinds};
 use crate::blend::{self, DEPTH, Features, OpenRuleError, Rule, RuleScratch, Scale, below, candidates};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -72,6 +72,13 @@ impl Blend {
     /// Bytes of the members' array files.
     pub(super) fn n_bytes(&self) -> u64 {
         self.members.iter().map(|member| member.describe().n_bytes).sum()
+    }
+
+    /// The rows that its members were trained on, where all of them say so.
+    pub(super) fn training_rows(&self, n_labels: usize) -> Result<Option<TrainingRows>, TrainingRowsError> {
+        let parts: Option<Vec<TrainingRows>> =
+            self.members.iter().map(Model::training_rows).collect::<Result<_, _>>()?;
+        Ok(parts.map(|parts| TrainingRows::union(&parts, n_labels)))
     }
 }
 

@@ -27,6 +27,25 @@ pub enum Loss {
     Logistic,
 }
 
+impl Loss {
+    /// The cost that rankers of this loss have by default. The logistic loss of a margin beyond 1 is
+    /// not 0, and its slope is at most 1: it takes more of it to outweigh the regulariser.
+    pub fn usual_cost(self) -> f32 {
+        match self {
+            Self::SquaredHinge => 1.0,
+            Self::Logistic => 10.0,
+        }
+    }
+
+    /// The magnitude below which weights of such rankers are dropped by default.
+    pub fn usual_prune_below(self) -> f32 {
+        match self {
+            Self::SquaredHinge => 0.1,
+            Self::Logistic => 0.2,
+        }
+    }
+}
+
 /// How rankers are trained and what is kept of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -53,15 +72,23 @@ pub struct LinearParams {
 
 impl Default for LinearParams {
     fn default() -> Self {
+        Self::of(Loss::SquaredHinge)
+    }
+}
+
+impl LinearParams {
+    /// The default parameters of rankers of a loss, which its cost and pruning suit
+    /// (`docs/decisions/tree-defaults.md`).
+    pub fn of(loss: Loss) -> Self {
         Self {
-            loss: Loss::SquaredHinge,
-            cost: 1.0,
+            loss,
+            cost: loss.usual_cost(),
             positive_cost: 1.0,
             negative_cost: 1.0,
             bias: 1.0,
             tolerance: 0.1,
             max_passes: 100,
-            prune_below: 0.1,
+            prune_below: loss.usual_prune_below(),
             max_weights: None,
         }
     }

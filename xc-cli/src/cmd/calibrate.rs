@@ -1,0 +1,273 @@
+//! `xc calibrate`: probabilities of a model's scores, and thresholds, from rows it was not trained on.
+
+use crate::context::Context;
+use crate::data::InputArgs;
+use crate::error::{CliError, chain};
+use crate::measure::Meter;
+use crate::model::{self, OpenArgs, beside, dictionary, open_error};
+use crate::named::named;
+use crate::output;
+use crate::plot::{Axis, Chart, Picture, Scale, Series};
+use crate::validation::{Source, Validation};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use xc_sparse::store::ContainerWriter;
+use xc_train::calibrate::fit::{CalibrateParams, FitError, Fitted, fit};
+use xc_train::calibrate::{Method, Reliability, ThresholdKind};
+use xc_train::metrics::{Average, Decision, Metric, MetricReport};
+use xc_train::model::{QueryOptions, ScoreOptions};
+
+/// Make probabilities of a model's scores, and find thresholds
+///
+/// A curve that maps scores to probabilities is fitted on rows that the model was not trained on,
+/// and kept in the model: `xc predict` answers probabilities from then on (--raw-scores: as before).
+/// Ranked lists keep their order. On the same rows three kinds of thresholds are found: one for all
+/// labels where micro F1 is largest, one where macro F1 is largest, and one for each label:
+/// `xc predict --threshold micro|macro|label` answers what reaches them.
+///
+/// A model knows its training rows by a hash of each; where more than 1% of the validation rows are
+/// among them they are refused, or left out (--held-out: --validation may then be the training file
+/// of a model with --validation-fraction).
+///
+/// The table shows how often answers of a score are right, before and after. Figures are
+/// cross-fitted: each row is judged by a fit on the other parts of the rows.
+///
+/// Examples:
+///   xc train tree --train train.txt --validation-fraction 0.1 --model my.model
+///   xc calibrate --model my.model --validation train.txt --held-out
+///   xc predict --model my.model --input test.txt --threshold micro --output answers.txt
+///   xc calibrate --model my.model --validation dev.txt --method platt --output calibrated.model
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// The model folder
+    #[arg(long, value_name = "DIR")]
+    model: PathBuf,
+    /// Instances with labels that the model was not trained on
+    #[arg(long, value_name = "FILE")]
+    validation: PathBuf,
+    /// Their labels, where --validation does not carry them
+    #[arg(long, value_name = "FILE")]
+    validation_labels: Option<PathBuf>,
+    /// Folder of the calibrated model [default: the model's own, which is replaced when the new one
+    /// is complete]
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// The curve: isotonic (any that rises) or platt (a logistic one: two numbers, for few rows)
+    #[arg(long, value_name = "NAME", default_value = "isotonic",
+        value_parser = named::<Method, _>(Method::ALL.map(Method::name)))]
+    method: Method,
+    /// Labels of each row that are looked at, its best
+    #[arg(long, value_name = "K", default_value_t = CalibrateParams::default().top_k)]
+    top_k: usize,
+    /// True rows that a label needs for a threshold of its own; the others have that of macro F1
+    #[arg(long, value_name = "N", default_value_t = CalibrateParams::default().least_true)]
+    least_true: u64,
+    /// Parts of the rows, of which each is judged by a fit on the others
+    #[arg(long, value_name = "N", default_value_t = CalibrateParams::default().folds)]
+    folds: usize,
+    /// Leave out the instances that the model was trained on, however many they are
+    #[arg(long)]
+    held_out: bool,
+    /// Take a model that does not say which rows it was trained on (an imported one): you know that
+    /// none is in --validation
+    #[arg(long)]
+    unknown_rows: bool,
+    /// Where the picture of the table goes [default: calibration.svg in MODEL.log]
+    #[arg(long, value_name = "FILE")]
+    picture: Option<PathBuf>,
+    #[command(flatten)]
+    format: InputArgs,
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
+    let meter = Meter::start();
+    let destination = args.output.as_ref().unwrap_or(&args.model);
+    ContainerWriter::check(destination).map_err(|e| model::write_error(&e))?;
+    let params = CalibrateParams {
+        method: args.method,
+        folds: args.folds,
+        least_true: args.least_true,
+        top_k: args.top_k,
+        seed: context.seed,
+    };
+    let models = [OpenArgs::default().open_as_saved(&args.model, context)?];
+    let model = &models[0];
+    let source = Source {
+        main: &args.validation,
+        labels: args.validation_labels.as_deref(),
+        held_out: args.held_out,
+        unknown_rows: args.unknown_rows,
+        format: &args.format,
+    };
+    let rows = source.training_rows(&models, context)?;
+    let names = dictionary(model.label_names().map_err(|e| open_error(&e))?, &args.model)?;
+    let validation = source.read(&models, &rows, names, context)?;
+    let n_labels = model.describe().n_labels;
+    let n = validation.labels.len();
+    let n_pairs = n as u64 * args.top_k.min(n_labels) as u64;
+    context.foresee_memory("xc calibrate", n_pairs * PAIR_BYTES * args.folds as u64)?;
+    let options = QueryOptions { scores: ScoreOptions { raw: true, threshold: None }, ..QueryOptions::top(args.top_k) };
+    let answers = validation.ask(&source, &models, &options, context)?;
+    let fitted = context.on_threads(|| fit(&answers[0], &validation.labels, n_labels, &params));
+    let fitted = fitted.map_err(|e| fit_error(&e, &args.validation))?;
+    context.check_interrupt()?;
+    let picture = match &args.picture {
+        Some(path) => path.clone(),
+        None => beside(destination, "log").join("calibration.svg"),
+    };
+    draw(&fitted, destination, &picture)?;
+    model.save_calibrated(&fitted.calibration, destination).map_err(|e| model::write_error(&e))?;
+    let report = Report { args, destination, validation: &validation, fitted: &fitted, picture: &picture };
+    report.print(&meter, context)
+}
+
+/// Bytes at work for an answer in each fold.
+const PAIR_BYTES: u64 = 24;
+
+fn fit_error(error: &FitError, validation: &Path) -> CliError {
+    match error {
+        FitError::Setting { .. } => CliError::usage(chain(error)),
+        _ => CliError::usage(format_args!("{}: {}", validation.display(), chain(error))),
+    }
+}
+
+/// Draws shares of true labels over scores.
+fn draw(fitted: &Fitted, model: &Path, path: &Path) -> Result<(), CliError> {
+    let points = |of: &Reliability| -> Vec<(f64, f64)> {
+        of.bins.iter().filter(|bin| bin.count > 0).map(|bin| (bin.mean_score, bin.share_true)).collect()
+    };
+    let before = fitted.before.as_ref().map(points).unwrap_or_default();
+    let after = points(&fitted.after);
+    let series = [
+        Series { name: "perfect", points: &[(0.0, 0.0), (1.0, 1.0)] },
+        Series { name: "before", points: &before },
+        Series { name: "after (cross-fitted)", points: &after },
+    ];
+    let series = series.into_iter().filter(|series| !series.points.is_empty()).collect();
+    let linear = |name| Axis { name, scale: Scale::Linear };
+    let title = format!("Reliability of {}", model.display());
+    let charts = vec![Chart { y: linear("share of true labels"), series }];
+    let picture = Picture { title: &title, x: linear("mean score"), charts };
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(|e| CliError::write(&folder.display().to_string(), &e))?;
+    }
+    picture.write(path).map_err(|e| CliError::write(&path.display().to_string(), &e.source))
+}
+
+/// What is printed.
+struct Report<'a> {
+    args: &'a Args,
+    destination: &'a Path,
+    validation: &'a Validation,
+    fitted: &'a Fitted,
+    picture: &'a Path,
+}
+
+impl Report<'_> {
+    fn print(&self, meter: &Meter, context: &Context) -> Result<(), CliError> {
+        if context.json {
+            return output::print(&self.json(meter).to_string());
+        }
+        context.note(format_args!(
+            "calibrate: saved {}: {} curve from {} instances, picture {}, in {:.1} s",
+            self.destination.display(),
+            self.args.method.name(),
+            self.validation.labels.len(),
+            self.picture.display(),
+            meter.usage().wall_s
+        ));
+        output::print(&self.table())
+    }
+
+    fn json(&self, meter: &Meter) -> Value {
+        let (fitted, usage) = (self.fitted, meter.usage());
+        let decisions = fitted.decisions.iter().map(|(kind, report)| {
+            let values = report.values().iter().filter(|v| matches!(v.metric, Metric::AtThreshold(..)));
+            let values: serde_json::Map<_, _> = values.map(|v| (v.metric.to_string(), json!(v.value))).collect();
+            (kind.name().to_owned(), Value::Object(values))
+        });
+        json!({
+            "wall_s": usage.wall_s,
+            "cpu_s": usage.cpu_s,
+            "peak_rss_bytes": usage.peak_rss_bytes,
+            "instances": self.validation.labels.len(),
+            "left_out": self.validation.n_left_out,
+            "answers": fitted.n_pairs,
+            "true_answers": fitted.n_true,
+            "method": self.args.method.name(),
+            "before": fitted.before,
+            "after": fitted.after,
+            "thresholds": {
+                "micro": fitted.calibration.thresholds.micro,
+                "macro": fitted.calibration.thresholds.macro_,
+                "labels_of_their_own": fitted.n_own,
+            },
+            "decisions": decisions.collect::<serde_json::Map<_, _>>(),
+        })
+    }
+
+    fn table(&self) -> String {
+        let fitted = self.fitted;
+        let mut text = format!(
+            "{} instances, {} answers, {} of them true\n\n{:<12}{:>27}{:>33}\n{:<12}",
+            self.validation.labels.len(),
+            fitted.n_pairs,
+            fitted.n_true,
+            "",
+            "before",
+            "after (cross-fitted)",
+            "score"
+        );
+        let columns = format!("{:>9}{:>9}{:>9}", "count", "mean", "true");
+        text += &format!("{columns}      {columns}\n");
+        let cells = |of: Option<&Reliability>, at: usize| match of.and_then(|of| of.bins.get(at)) {
+            Some(bin) if bin.count > 0 => {
+                format!("{:>9}{:>9.3}{:>9.3}", bin.count, bin.mean_score, bin.share_true)
+            }
+            Some(_) => format!("{:>9}{:>9}{:>9}", 0, "", ""),
+            None => format!("{:>9}{:>9}{:>9}", "-", "-", "-"),
+        };
+        for at in 0..fitted.after.bins.len() {
+            let range = format!("{:.1} to {:.1}", at as f64 / 10.0, (at + 1) as f64 / 10.0);
+            text +=
+                &format!("{range:<12}{}      {}\n", cells(fitted.before.as_ref(), at), cells(Some(&fitted.after), at));
+        }
+        let error = |of: &Reliability| format!("{:.4}", of.expected_calibration_error);
+        let before = fitted.before.as_ref().map_or_else(|| "-".to_owned(), error);
+        text += &format!("expected calibration error: {before} before, {} after\n", error(&fitted.after));
+        if fitted.before.is_none() {
+            text += "(scores do not lie between 0 and 1, so there is no table of them)\n";
+        }
+        text += &format!(
+            "\n{:<12}{:>11}{:>10}{:>10}{:>10}{:>10}   cross-fitted, %\n",
+            "thresholds", "probability", "micro P", "micro R", "micro F1", "macro F1"
+        );
+        for (kind, report) in &fitted.decisions {
+            let thresholds = &fitted.calibration.thresholds;
+            let at = match kind {
+                ThresholdKind::Micro => format!("{:.4}", thresholds.micro),
+                ThresholdKind::Macro => format!("{:.4}", thresholds.macro_),
+                ThresholdKind::Label => format!("{} own", fitted.n_own),
+            };
+            text += &format!("{:<12}{at:>11}", kind.name());
+            for metric in SHOWN {
+                text += &format!("{:>10.2}", 100.0 * value(report, metric));
+            }
+            text.push('\n');
+        }
+        text.truncate(text.trim_end().len());
+        text
+    }
+}
+
+const SHOWN: [Metric; 4] = [
+    Metric::AtThreshold(Average::Micro, Decision::Precision),
+    Metric::AtThreshold(Average::Micro, Decision::Recall),
+    Metric::AtThreshold(Average::Micro, Decision::F1),
+    Metric::AtThreshold(Average::Macro, Decision::F1),
+];
+
+fn value(report: &MetricReport, metric: Metric) -> f64 {
+    report.value(metric).unwrap_or(0.0)
+}

@@ -1,0 +1,238 @@
+//! Fitting a calibration, and how good it is.
+//!
+//! Rows are dealt to folds. What a fit on the other folds makes of a fold's rows is what the figures
+//! are about; the calibration that is kept is fitted on all rows.
+//!
+//! *Determinism*: a function of the answers, their truth and the parameters.
+
+use super::{
+    Calibration, Curve, Method, Pair, Reliability, ThresholdKind, Thresholds, best_by_label, best_macro, best_micro,
+};
+use crate::metrics::{EvaluateError, EvaluatorParams, MetricReport, evaluate};
+use rayon::prelude::*;
+use serde::Serialize;
+use thiserror::Error;
+use xc_hash::stream::{Purpose, Stream, name};
+use xc_sparse::LabelRows;
+use xc_sparse::rank::{RankedBatch, Scored};
+
+/// How a calibration is fitted.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CalibrateParams {
+    /// The curve.
+    pub method: Method,
+    /// Parts of the rows, of which each is judged by a fit on the others; 2 or more.
+    pub folds: usize,
+    /// True rows that a label needs for a threshold of its own; others have that of macro F1.
+    pub least_true: u64,
+    /// Best labels of each row that were asked for.
+    pub top_k: usize,
+    /// Names the folds.
+    pub seed: u64,
+}
+
+impl Default for CalibrateParams {
+    /// Isotonic, five folds; `least_true` is compared in `bench/results/calibration.md`.
+    fn default() -> Self {
+        Self { method: Method::Isotonic, folds: 5, least_true: 5, top_k: 50, seed: 0 }
+    }
+}
+
+/// Why nothing is fitted.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum FitError {
+    /// A setting out of range.
+    #[error("{name} {got}; at least {least} is expected")]
+    Setting {
+        /// The setting.
+        name: &'static str,
+        /// Its value.
+        got: usize,
+        /// The least one.
+        least: usize,
+    },
+    /// Too few rows to part.
+    #[error("{got} rows; at least 2 are expected")]
+    Rows {
+        /// How many there are.
+        got: usize,
+    },
+    /// Nothing to learn from.
+    #[error("no answer is true: the model has no true label among its best")]
+    NoTrue,
+    /// A score is NaN.
+    #[error("row {row}: the score of label {label} is not a number")]
+    NotANumber {
+        /// The row.
+        row: usize,
+        /// The label.
+        label: u32,
+    },
+    /// Answers that cannot be judged.
+    #[error(transparent)]
+    Evaluate(#[from] EvaluateError),
+}
+
+/// What came out of a fit.
+#[derive(Clone, Debug)]
+pub struct Fitted {
+    /// Fitted on all rows.
+    pub calibration: Calibration,
+    /// Of the scores as the model gives them; `None` where they do not lie between 0 and 1.
+    pub before: Option<Reliability>,
+    /// Of probabilities, each by a fit that its row had no part in.
+    pub after: Reliability,
+    /// What answers cut at each kind of threshold are worth, with probabilities and thresholds that
+    /// the rows had no part in.
+    pub decisions: Vec<(ThresholdKind, MetricReport)>,
+    /// Answers, and how many of them are true.
+    pub n_pairs: u64,
+    /// True answers.
+    pub n_true: u64,
+    /// Labels with a threshold of their own.
+    pub n_own: usize,
+}
+
+/// Fits a calibration. `answers` holds the model's ranked list of each row, `truth` the rows' labels,
+/// of which those from `n_labels` on are unknown to the model and always missed.
+///
+/// *Cost*: O(n log n) for n answers, for each fold; 12 bytes an answer and fold at work.
+///
+/// # Errors
+/// Settings out of range; rows that nothing can be learned from.
+///
+/// # Panics
+/// If there are not as many answers as rows.
+pub fn fit(
+    answers: &RankedBatch,
+    truth: &LabelRows,
+    n_labels: usize,
+    params: &CalibrateParams,
+) -> Result<Fitted, FitError> {
+    assert_eq!(answers.len(), truth.len(), "one answer a row");
+    for (name, got, least) in [("folds", params.folds, 2), ("labels asked for", params.top_k, 1)] {
+        if got < least {
+            return Err(FitError::Setting { name, got, least });
+        }
+    }
+    if truth.len() < 2 {
+        return Err(FitError::Rows { got: truth.len() });
+    }
+    let sample = Sample { answers, truth, n_labels };
+    sample.check()?;
+    let all = sample.pairs(|_| true);
+    let (n_pairs, n_true) = (all.len() as u64, all.iter().filter(|pair| pair.is_true).count() as u64);
+    if n_true == 0 {
+        return Err(FitError::NoTrue);
+    }
+    let before = Reliability::of(all.iter().map(|pair| (pair.score, pair.is_true)));
+    let (calibration, n_own) = sample.calibration(all, |_| true, params);
+
+    let folds = Folds::new(truth.len(), params.folds.min(truth.len()), params.seed);
+    let of_folds: Vec<Calibration> = (0..folds.n)
+        .into_par_iter()
+        .map(|fold| {
+            let others = |row: usize| folds.of_row[row] != fold;
+            sample.calibration(sample.pairs(others), others, params).0
+        })
+        .collect();
+    let (mut judged, mut list) = (Vec::with_capacity(n_pairs as usize), Vec::new());
+    let mut kept = ThresholdKind::ALL.map(|kind| (kind, RankedBatch::new()));
+    for row in 0..truth.len() {
+        let fitted = &of_folds[folds.of_row[row]];
+        answers.row(row).clone_into(&mut list);
+        fitted.apply(&mut list);
+        judged.extend(list.iter().map(|s| (s.score, sample.is_true(row, s.label))));
+        for (kind, batch) in &mut kept {
+            batch.push_items(list.iter().copied().filter(|s| s.score >= fitted.thresholds.of(*kind, s.label)));
+        }
+    }
+    // Probabilities lie between 0 and 1.
+    let after = Reliability::of(judged.into_iter()).unwrap_or_else(|| panic!("a curve gives probabilities"));
+    let decided = EvaluatorParams { ks: vec![1], threshold: Some(f32::NEG_INFINITY), ..EvaluatorParams::new(n_labels) };
+    let judge = |(kind, batch): &(ThresholdKind, RankedBatch)| Ok((*kind, evaluate(truth, batch, decided.clone())?));
+    let decisions = kept.iter().map(judge).collect::<Result<Vec<_>, EvaluateError>>()?;
+    Ok(Fitted { calibration, before, after, decisions, n_pairs, n_true, n_own })
+}
+
+/// Answers and their truth.
+struct Sample<'a> {
+    answers: &'a RankedBatch,
+    truth: &'a LabelRows,
+    n_labels: usize,
+}
+
+impl Sample<'_> {
+    fn check(&self) -> Result<(), FitError> {
+        for (row, list) in self.answers.iter().enumerate() {
+            if let Some(s) = list.iter().find(|s| s.score.is_nan()) {
+                return Err(FitError::NotANumber { row, label: s.label });
+            }
+        }
+        Ok(())
+    }
+
+    fn is_true(&self, row: usize, label: u32) -> bool {
+        self.truth.row(row).binary_search(&label).is_ok()
+    }
+
+    /// The answers of some rows in order of their scores.
+    fn pairs(&self, takes: impl Fn(usize) -> bool) -> Vec<Pair> {
+        let rows = self.answers.iter().enumerate().filter(|(row, _)| takes(*row));
+        let of_row = |(row, list): (usize, &[Scored])| {
+            // Curves are of finite scores; the order of the others stays.
+            let score = |s: &Scored| s.score.clamp(f32::MIN, f32::MAX);
+            list.iter().map(|s| Pair { score: score(s), label: s.label, is_true: self.is_true(row, s.label) }).collect()
+        };
+        let mut pairs: Vec<Pair> = rows.flat_map(|row| -> Vec<Pair> { of_row(row) }).collect();
+        Pair::sort(&mut pairs);
+        pairs
+    }
+
+    /// True instances of each label that the model knows, and of all labels together.
+    fn n_true(&self, takes: impl Fn(usize) -> bool) -> (Vec<u64>, u64) {
+        let (mut by_label, mut all) = (vec![0; self.n_labels], 0);
+        for (_, labels) in self.truth.iter().enumerate().filter(|(row, _)| takes(*row)) {
+            all += labels.len() as u64;
+            labels.iter().filter_map(|&label| by_label.get_mut(label as usize).map(|n| *n += 1)).for_each(drop);
+        }
+        (by_label, all)
+    }
+
+    /// The calibration of some rows, given their pairs; and how many labels have a threshold of
+    /// their own.
+    fn calibration(
+        &self,
+        mut pairs: Vec<Pair>,
+        takes: impl Fn(usize) -> bool,
+        params: &CalibrateParams,
+    ) -> (Calibration, usize) {
+        let curve = Curve::fit(&pairs, params.method);
+        // A rising curve: the order stays.
+        pairs.iter_mut().for_each(|pair| pair.score = curve.probability(pair.score));
+        let (n_true, all) = self.n_true(takes);
+        // Where nothing is true nothing is answered.
+        let micro = best_micro(&pairs, all).map_or(1.0, |best| best.threshold);
+        let macro_ = best_macro(&pairs, &n_true).map_or(1.0, |best| best.threshold);
+        let by_label = best_by_label(&pairs, &n_true, params.least_true, macro_);
+        let n_own = n_true.iter().filter(|&&n| n >= params.least_true.max(1)).count();
+        (Calibration { curve, thresholds: Thresholds { micro, macro_, by_label }, top_k: params.top_k }, n_own)
+    }
+}
+
+/// Which part of the rows each belongs to.
+struct Folds {
+    of_row: Vec<usize>,
+    n: usize,
+}
+
+impl Folds {
+    fn new(n_rows: usize, n: usize, seed: u64) -> Self {
+        let mut rows: Vec<u32> = (0..n_rows as u32).collect();
+        Stream::new(name(seed, Purpose::Split, &[3])).shuffle(&mut rows);
+        let mut of_row = vec![0; n_rows];
+        rows.iter().enumerate().for_each(|(place, &row)| of_row[row as usize] = place % n);
+        Self { of_row, n }
+    }
+}

@@ -1,0 +1,120 @@
+//! Where to cut: the thresholds at which F1 is largest.
+
+use xc_sparse::rank::LabelId;
+
+/// A label that a model answered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pair {
+    /// Its score.
+    pub score: f32,
+    /// Which label.
+    pub label: LabelId,
+    /// Whether it is true of the instance.
+    pub is_true: bool,
+}
+
+impl Pair {
+    /// Sorts by score, largest first; of equal ones by label.
+    pub fn sort(pairs: &mut [Self]) {
+        pairs.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.label.cmp(&b.label)));
+    }
+}
+
+/// A threshold: what scores at least so much is answered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Best {
+    /// The threshold.
+    pub threshold: f32,
+    /// F1 there.
+    pub f1: f64,
+}
+
+/// The threshold in the middle between the last score that is answered and the first that is not.
+fn between(last: f32, next: Option<f32>) -> f32 {
+    match next {
+        Some(next) => {
+            let middle = (f64::from(last) + f64::from(next)) / 2.0;
+            // Rounding may give the lower one.
+            if middle as f32 > next { (middle as f32).min(last) } else { last }
+        }
+        None => last,
+    }
+}
+
+/// Where F1 over all pairs is largest, of equal places the highest; `None` where nothing is true.
+/// `pairs` are in order of their scores, largest first; `n_true` counts true labels that were not
+/// answered too.
+///
+/// *Cost*: O(pairs).
+pub fn best_micro(pairs: &[Pair], n_true: u64) -> Option<Best> {
+    let mut best: Option<Best> = None;
+    let (mut tp, mut n) = (0u64, 0u64);
+    each_cut(pairs, |same, next| {
+        n += same.len() as u64;
+        tp += same.iter().filter(|pair| pair.is_true).count() as u64;
+        let f1 = f1(tp, n, n_true);
+        if f1 > best.map_or(0.0, |best| best.f1) {
+            best = Some(Best { threshold: between(same[0].score, next), f1 });
+        }
+    });
+    best
+}
+
+/// Where the mean of the labels' F1 is largest, over labels with a true instance; of equal places
+/// the highest. `n_true` has the number of true instances of each label; labels behind its end
+/// have none.
+///
+/// *Cost*: O(pairs + labels).
+pub fn best_macro(pairs: &[Pair], n_true: &[u64]) -> Option<Best> {
+    let n_labels = n_true.iter().filter(|&&n| n > 0).count() as f64;
+    let mut best: Option<Best> = None;
+    let mut counts = vec![(0u64, 0u64); n_true.len()];
+    let mut sum = 0.0;
+    each_cut(pairs, |same, next| {
+        for pair in same {
+            let Some(&n_true) = n_true.get(pair.label as usize).filter(|&&n| n > 0) else { continue };
+            let (tp, n) = &mut counts[pair.label as usize];
+            sum -= f1(*tp, *n, n_true);
+            *n += 1;
+            *tp += u64::from(pair.is_true);
+            sum += f1(*tp, *n, n_true);
+        }
+        // Sums of many changes carry their rounding: less than that is no difference.
+        if sum > best.map_or(0.0, |best| best.f1) + 1e-9 {
+            best = Some(Best { threshold: between(same[0].score, next), f1: sum });
+        }
+    });
+    best.map(|best| Best { f1: best.f1 / n_labels, ..best })
+}
+
+/// For each label the threshold where its F1 is largest; `usual` for those with fewer than `least`
+/// true instances, or without a true answer. `n_true` has a number for each label.
+///
+/// *Cost*: O(pairs log pairs + labels).
+pub fn best_by_label(pairs: &[Pair], n_true: &[u64], least: u64, usual: f32) -> Vec<f32> {
+    let mut by_label: Vec<Pair> = pairs.to_vec();
+    // Stable: of each label the largest score first.
+    by_label.sort_by_key(|pair| pair.label);
+    let mut thresholds = vec![usual; n_true.len()];
+    for own in by_label.chunk_by(|a, b| a.label == b.label) {
+        let label = own[0].label as usize;
+        let Some(&n) = n_true.get(label).filter(|&&n| n >= least.max(1)) else { continue };
+        if let Some(best) = best_micro(own, n) {
+            thresholds[label] = best.threshold;
+        }
+    }
+    thresholds
+}
+
+/// Calls with each run of equal scores, largest first, and the score behind it.
+fn each_cut(pairs: &[Pair], mut cut: impl FnMut(&[Pair], Option<f32>)) {
+    let mut runs = pairs.chunk_by(|a, b| a.score == b.score).peekable();
+    while let Some(same) = runs.next() {
+        cut(same, runs.peek().map(|next| next[0].score));
+    }
+}
+
+/// 2 tp / (predicted + true), 0 without any.
+fn f1(tp: u64, predicted: u64, n_true: u64) -> f64 {
+    if tp == 0 { 0.0 } else { 2.0 * tp as f64 / (predicted + n_true) as f64 }
+}

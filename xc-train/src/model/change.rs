@@ -1,0 +1,291 @@
+//! Trained models, changed without training: other label names for any kind, other weights where
+//! the kind has such a form.
+//!
+//! A kind that can be changed in more than its label names is a line in [`change_weights`].
+
+use super::Model;
+use crate::calibrate::Calibration;
+use crate::classifier::{Classifier, HeadParams};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+use xc_sparse::buffer::FloatBuffer;
+use xc_sparse::dtype::DType;
+use xc_sparse::rank::LabelId;
+use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenError, WriteError};
+use xc_tree::{PostProcessor, TreeChangeError, TreeChanges, TreeModel};
+
+/// What is changed about a model; `Default` changes nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Changes {
+    /// How weights are stored: trees f32, f16 or bf16; sampled output layers f32 or bf16; sparse
+    /// ones any of these.
+    pub precision: Option<DType>,
+    /// Of trees: weights below this magnitude are dropped.
+    pub prune_below: Option<f32>,
+    /// Of trees: so many are kept, the first ones.
+    pub n_trees: Option<usize>,
+    /// Of trees: these labels alone are answered, under their old ids.
+    pub keep_labels: Option<Vec<LabelId>>,
+    /// Of trees: how margins become scores.
+    pub post: Option<PostProcessor>,
+    /// One name a label.
+    pub label_names: Option<Vec<String>>,
+}
+
+/// Why a model cannot be changed so.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ChangeError {
+    /// A kind of model without that.
+    #[error("{}: a model of kind {kind:?} has no {option} to change; expected {expected}", path.display())]
+    Kind {
+        /// The folder.
+        path: PathBuf,
+        /// The kind.
+        kind: &'static str,
+        /// What was to change, as options call it.
+        option: &'static str,
+        /// The kinds that have it.
+        expected: &'static str,
+    },
+    /// A type that the layer does not come in.
+    #[error("{}: weights of type {}; expected {expected}", path.display(), got.short_name())]
+    Precision {
+        /// The folder.
+        path: PathBuf,
+        /// The type.
+        got: DType,
+        /// The types that it comes in.
+        expected: &'static str,
+    },
+    /// A weight that the type cannot hold.
+    #[error("{}: weight {at} is {weight}, which {} cannot hold", path.display(), to.short_name())]
+    Overflow {
+        /// The folder.
+        path: PathBuf,
+        /// Position in the array of weights.
+        at: usize,
+        /// The weight.
+        weight: f32,
+        /// The type.
+        to: DType,
+    },
+    /// Not one name a label.
+    #[error("{got} label names; the model has {expected} labels, and one name each is expected")]
+    Names {
+        /// Names.
+        got: usize,
+        /// Labels.
+        expected: usize,
+    },
+    /// What a tree model says.
+    #[error("{}", path.display())]
+    Tree {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong.
+        source: TreeChangeError,
+    },
+    /// A part of the model is lost.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+/// A model as it will be saved.
+pub struct Changed<'m> {
+    model: &'m Model,
+    weights: Weights,
+    names: Option<Vec<String>>,
+    note: Value,
+    /// Whether labels have other scores.
+    rescored: bool,
+}
+
+impl std::fmt::Debug for Changed<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Changed").field("of", &self.model.folder()).field("changes", &self.note).finish_non_exhaustive()
+    }
+}
+
+/// The weights of a changed model.
+enum Weights {
+    /// Those of the model.
+    Same,
+    Trees(Box<TreeModel>),
+    /// Rows of the output layer, and the parameters that say their type.
+    Layer {
+        params: Value,
+        rows: FloatBuffer,
+    },
+}
+
+impl Model {
+    /// The model with some changes, to be saved as another one.
+    ///
+    /// *Cost*: with label names alone, none; else a pass over the weights that change, which are
+    /// held in memory until they are saved.
+    ///
+    /// # Errors
+    /// A change that the kind of model does not have, or that this model does not allow; see
+    /// [`ChangeError`].
+    pub fn change(&self, changes: &Changes) -> Result<Changed<'_>, ChangeError> {
+        if self.container.lost().len() > 0 {
+            // The same once more, for the error of the first file that is lost.
+            Container::open(self.container.folder(), Default::default())?;
+        }
+        let expected = self.shape.n_labels;
+        if let Some(names) = &changes.label_names {
+            if self.kind.name == super::skipgram::SKIPGRAM.name {
+                return Err(self.lacks("label-names", "any kind but skipgram, whose labels are its words"));
+            }
+            if names.len() != expected {
+                return Err(ChangeError::Names { got: names.len(), expected });
+            }
+        }
+        let weights = change_weights(self, changes)?;
+        let kept = Changes { keep_labels: None, label_names: None, ..changes.clone() };
+        let (names, note, rescored) = (changes.label_names.clone(), changes.note(), kept != Changes::default());
+        Ok(Changed { model: self, weights, names, note, rescored })
+    }
+
+    fn lacks(&self, option: &'static str, expected: &'static str) -> ChangeError {
+        ChangeError::Kind { path: self.container.folder().to_owned(), kind: self.kind.name, option, expected }
+    }
+}
+
+impl Changes {
+    /// The first change that only trees have, as options call it.
+    fn of_trees(&self) -> Option<&'static str> {
+        let given = [
+            (self.prune_below.is_some(), "prune-below"),
+            (self.n_trees.is_some(), "trees"),
+            (self.keep_labels.is_some(), "keep-labels"),
+            (self.post.is_some(), "post-processor"),
+        ];
+        given.into_iter().find_map(|(is_given, name)| is_given.then_some(name))
+    }
+
+    /// What is kept of them in the model.
+    fn note(&self) -> Value {
+        let mut note = serde_json::Map::new();
+        let mut put = |key: &str, value: Option<Value>| value.map(|value| note.insert(key.to_owned(), value));
+        put("precision", self.precision.map(|of| json!(of.short_name())));
+        put("prune_below", self.prune_below.map(|least| json!(f64::from(least))));
+        put("trees", self.n_trees.map(|n| json!(n)));
+        put("labels_kept", self.keep_labels.as_ref().map(|labels| json!(labels.len())));
+        put("post_processor", self.post.map(|post| json!(post.to_string())));
+        Value::Object(note)
+    }
+}
+
+fn change_weights(model: &Model, changes: &Changes) -> Result<Weights, ChangeError> {
+    let of_trees = changes.of_trees();
+    if of_trees.is_none() && changes.precision.is_none() {
+        return Ok(Weights::Same);
+    }
+    if let Some(tree) = model.as_kind::<TreeModel>() {
+        let changes = TreeChanges {
+            precision: changes.precision,
+            prune_below: changes.prune_below,
+            n_trees: changes.n_trees,
+            keep_labels: changes.keep_labels.as_deref(),
+            post: changes.post,
+        };
+        let changed = tree.changed(&changes);
+        let path = || model.folder().to_owned();
+        return Ok(Weights::Trees(Box::new(changed.map_err(|source| ChangeError::Tree { path: path(), source })?)));
+    }
+    if let Some(option) = of_trees {
+        return Err(model.lacks(option, "a tree"));
+    }
+    match (model.as_kind::<Classifier>(), changes.precision) {
+        (Some(classifier), Some(to)) => layer(model, classifier, to),
+        _ => Err(model.lacks("precision", LAYERED)),
+    }
+}
+
+const LAYERED: &str = "a tree, or a network with a sparse or sampled output layer (uniform, lns, astra)";
+const ROWS: &str = "head.weights";
+
+/// The output layer of a network in another type.
+fn layer(model: &Model, classifier: &Classifier, to: DType) -> Result<Weights, ChangeError> {
+    let path = || model.folder().to_owned();
+    let mut params = classifier.params().clone();
+    let wrong = |expected| Err(ChangeError::Precision { path: path(), got: to, expected });
+    let from = match &mut params.head {
+        HeadParams::Candidates(_) if !matches!(to, DType::F32 | DType::Bf16) => return wrong("f32 or bf16"),
+        HeadParams::Sparse(_) if !matches!(to, DType::F32 | DType::F16 | DType::Bf16) => {
+            return wrong("f32, f16 or bf16");
+        }
+        HeadParams::Candidates(head) => std::mem::replace(&mut head.rows, to),
+        HeadParams::Sparse(head) => std::mem::replace(&mut head.weights, to),
+        HeadParams::Dense | HeadParams::Differentiated(_) => return Err(model.lacks("precision", LAYERED)),
+    };
+    let shape = model.container.entry(ROWS).map(|entry| entry.shape.clone()).unwrap_or_default();
+    let old = model.container.floats(ROWS, from, &shape)?;
+    let rows = FloatBuffer::nearest(to, (0..old.len()).map(|at| old.get(at)));
+    if let Some(at) = rows.not_finite() {
+        return Err(ChangeError::Overflow { path: path(), at, weight: old.get(at), to });
+    }
+    Ok(Weights::Layer { params: params.to_value(), rows })
+}
+
+impl Changed<'_> {
+    /// Whether an index of the model's labels is of other weights, and left out.
+    pub fn drops_index(&self) -> bool {
+        !matches!(self.weights, Weights::Same) && self.model.folder().join(xc_sparse::store::PART_FOLDER).is_dir()
+    }
+
+    /// Whether a calibration is of other scores, and left out.
+    pub fn drops_calibration(&self) -> bool {
+        self.model.calibration.is_some() && self.rescored
+    }
+
+    /// Saves the model in one step, the pipeline, what it knows of its training and its label names
+    /// included.
+    ///
+    /// # Errors
+    /// The folder holds something else than a model; the model was replaced since it was opened;
+    /// the file system refuses.
+    pub fn save(&self, destination: &Path) -> Result<(), WriteError> {
+        let source = &self.model.container;
+        let mut writer = match &self.weights {
+            Weights::Same => ContainerWriter::copy_of(source, destination)?,
+            _ => ContainerWriter::like(source, destination)?,
+        };
+        if self.note.as_object().is_some_and(|note| !note.is_empty()) {
+            writer.set_parameter("changed", self.note.clone());
+        }
+        if let Some(names) = &self.names {
+            writer.labels(names)?;
+        }
+        let calibration = self.model.calibration.as_ref().filter(|_| !self.rescored);
+        let is_other = |name: &str| !Calibration::is_array(name);
+        match &self.weights {
+            Weights::Same => {}
+            Weights::Trees(trees) => {
+                writer.add_arrays(source, |name| is_other(name) && !is_of_trees(name))?;
+                trees.write(&mut writer)?;
+            }
+            Weights::Layer { params, rows } => {
+                writer.set_parameter("classifier", params.clone());
+                writer.add_arrays(source, |name| is_other(name) && name != ROWS)?;
+                let shape = source.entry(ROWS).map(|entry| &*entry.shape);
+                let shape = shape.unwrap_or_default();
+                writer.add(ROWS, ArrayRef { dtype: rows.dtype(), shape, bytes: rows.bytes() })?;
+            }
+        }
+        match calibration {
+            Some(calibration) => calibration.write(&mut writer)?,
+            None => Calibration::remove(&mut writer)?,
+        }
+        writer.finish()
+    }
+}
+
+/// Whether an array is one of a tree: `tree0.labels`.
+fn is_of_trees(name: &str) -> bool {
+    let rest = name.strip_prefix("tree").and_then(|rest| rest.split_once('.'));
+    rest.is_some_and(|(number, _)| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
