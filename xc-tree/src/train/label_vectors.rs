@@ -123,7 +123,9 @@ impl LabelVectors {
             .map_init(
                 || Sum::new(sum_width),
                 |sum, chunk| {
-                    let mut shard = Shard { indptr: vec![0], ..Shard::default() };
+                    let mut indptr = vec![0];
+                    sum.indices.clear();
+                    sum.values.clear();
                     for &label in chunk {
                         let instances = instances_of.row(label as usize);
                         let entries = &mut sum.entries;
@@ -148,13 +150,12 @@ impl LabelVectors {
                             keep_largest(&mut sum.entries, max_nnz);
                         }
                         normalise(&mut sum.entries);
-                        shard.indices.extend(sum.entries.iter().map(|&(f, _)| f));
-                        shard.values.extend(sum.entries.iter().map(|&(_, v)| v));
-                        shard.indptr.push(shard.values.len());
+                        sum.indices.extend(sum.entries.iter().map(|&(f, _)| f));
+                        sum.values.extend(sum.entries.iter().map(|&(_, v)| v));
+                        indptr.push(sum.values.len());
                     }
-                    shard.indices.shrink_to_fit();
-                    shard.values.shrink_to_fit();
-                    shard
+                    // Made at their final size: arrays that grow leave gaps behind.
+                    Shard { indptr, indices: sum.indices.to_vec(), values: sum.values.to_vec() }
                 },
             )
             .collect();
@@ -174,11 +175,14 @@ fn given(label_features: Option<Rows<'_>>) -> Rows<'_> {
 struct Sum {
     place: Vec<u32>,
     entries: Vec<(u32, f32)>,
+    /// Those of the shard in work.
+    indices: Vec<u32>,
+    values: Vec<f32>,
 }
 
 impl Sum {
     fn new(width: usize) -> Self {
-        Self { place: vec![u32::MAX; width], entries: Vec::new() }
+        Self { place: vec![u32::MAX; width], entries: Vec::new(), indices: Vec::new(), values: Vec::new() }
     }
 
     /// Adds the rows of `instances`; `entries` must be empty.

@@ -148,6 +148,8 @@ fn clustering(input: &TrainInput<'_>, params: &TreeParams, n_threads: usize, vec
             width.saturating_mul(4).saturating_mul(params.cluster.branching as u64),
         ]),
     };
+    // What the allocator adds to very many small arrays.
+    let stored = stored.saturating_add(stored / 16);
     sum(&[transposed, stored, dense, copies, vectors.largest.saturating_mul(16).saturating_mul(threads)])
 }
 
