@@ -11,14 +11,14 @@ use crate::named::named;
 use crate::output;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
-use xc_sparse::io::{LabelNames, UnknownLabels};
+use xc_sparse::io::{Format, LabelNames, UnknownLabels};
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::ContainerWriter;
 use xc_sparse::{Cancel, LabelRows};
 use xc_train::blend::fit::{FitError, FitParams, Fitted, fit};
 use xc_train::blend::{DEPTH, KIND, RuleKind};
 use xc_train::metrics::{Metric, MetricReport};
-use xc_train::model::{MembersError, QueryOptions, TrainingRows, write_blend};
+use xc_train::model::{InputForm, MembersError, QueryOptions, TrainingRows, write_blend};
 use xc_train::{Model, trainer::TrainError};
 
 /// Share of the validation rows that members may have been trained on.
@@ -149,7 +149,10 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         "true_candidates": fitted.n_true,
         "rules": fitted.judged,
     });
-    let extras = Extras { maker: None, names: names.as_deref(), training: Some(training), rows: None };
+    let input = args.format.or(members[0].input());
+    let form = InputForm { format: members[0].input().format.clone(), ..input.form(Format::Jsonl) };
+    let extras =
+        Extras { maker: None, names: names.as_deref(), input: Some(&form), training: Some(training), rows: None };
     let (inside, fitted_with) = match &refits {
         Some(refits) => (&refits[..], Some(&members[..])),
         None => (&members[..], None),
@@ -224,13 +227,12 @@ impl Validation {
     /// All instances of the file, with their labels.
     fn dataset(args: &Args, first: &Model, names: Option<LabelNames>, context: &Context) -> Result<Dataset, CliError> {
         let (main, labels, unknown) = (&args.validation, args.validation_labels.as_deref(), UnknownLabels::Append);
+        let input = &args.format.or(first.input());
         let data = match vector_source(main, labels, None, args.format.format, "validation")? {
-            Some(source) => {
-                read_vectors(&source, &KnownLabels { names: names.as_ref(), unknown }, &args.format, context)?
-            }
+            Some(source) => read_vectors(&source, &KnownLabels { names: names.as_ref(), unknown }, input, context)?,
             None => {
                 let making = Making::Apply { maker: first.pipeline(), n_features: first.describe().n_features };
-                read_labelled(main, labels, names.as_ref(), unknown, &args.format, making, context)?
+                read_labelled(main, labels.into(), names.as_ref(), unknown, input, making, context)?
             }
         };
         if data.labels.nnz() == 0 {

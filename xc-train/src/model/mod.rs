@@ -18,6 +18,7 @@ mod classifier;
 #[cfg(feature = "convert")]
 mod convert;
 mod index;
+mod input;
 mod mach;
 #[cfg(feature = "train")]
 mod merge;
@@ -35,6 +36,7 @@ pub use blend::{MAX_MEMBERS, MembersError, members};
 #[cfg(feature = "convert")]
 pub use convert::{ConvertError, ImportOptions, Imported, foreign_formats, import};
 pub use index::{IndexError, IndexWarning};
+pub use input::InputForm;
 #[cfg(feature = "train")]
 pub use merge::{MergeError, Merged, merge, trained_alike};
 pub use open::{OpenModelError, OpenOptions, UseIndex, open_container, tables};
@@ -72,6 +74,7 @@ pub struct Model {
     system: Box<dyn System>,
     shape: Shape,
     maker: Option<Featurizer>,
+    input: InputForm,
     container: Container,
     warnings: Vec<Box<dyn Error + Send + Sync>>,
     generation: u64,
@@ -133,6 +136,11 @@ impl Model {
     /// The pipeline that makes features; `None` when they are used as they come.
     pub fn pipeline(&self) -> Option<&Featurizer> {
         self.maker.as_ref()
+    }
+
+    /// What the files that it was trained on look like.
+    pub fn input(&self) -> &InputForm {
+        &self.input
     }
 
     /// The model as the type of its kind, such as `xc_tree::TreeModel`, for what only that kind can
