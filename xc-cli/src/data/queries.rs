@@ -155,13 +155,7 @@ impl Queries {
         }
     }
 
-    /// The next query, or `None` at the end.
-    pub(crate) fn next_one(&mut self) -> Result<Option<Query<'_>>, CliError> {
-        self.ids.clear();
-        self.one()
-    }
-
-    /// The next query; its id is added to those that are kept.
+    /// The next query, or `None` at the end; its id is added to those that are kept.
     fn one(&mut self) -> Result<Option<Query<'_>>, CliError> {
         match &mut self.reader {
             Reader::Lines { reader, buffer } => {
