@@ -16,7 +16,7 @@ fuzz_target!(|input: (u8, &[u8])| {
     let bytes = [magic, input.1].concat();
     let path = file("a", &bytes);
     let options = ReadOptions { header: HeaderRule::Absent, ..options() };
-    if let Err(error) = Format::detect(&path) {
+    if let Err(error) = Format::detect(&path, &ReadOptions::default()) {
         check_message(&path, &error.to_string());
     }
     let options = ReadOptions { format: Some(Format::Xc), ..options };

@@ -7,8 +7,8 @@ use xc_fuzz::{check_message, file, options};
 use xc_sparse::io::*;
 
 fuzz_target!(|input: (bool, &[u8])| {
-    let fasttext_labels = if input.0 { FastTextLabels::Ids } else { FastTextLabels::Names };
-    let options = ReadOptions { format: Some(Format::FastText), fasttext_labels, ..options() };
+    let label_strings = if input.0 { LabelStrings::Ids } else { LabelStrings::Names };
+    let options = ReadOptions { format: Some(Format::FastText), label_strings, ..options() };
     let path = file("a.ft", input.1);
     let data = match read_text(&path, &options) {
         Ok(data) => data,

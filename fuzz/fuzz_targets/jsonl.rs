@@ -7,7 +7,7 @@ use xc_fuzz::{check_message, file, options};
 use xc_sparse::io::*;
 
 fuzz_target!(|bytes: &[u8]| {
-    let fields = JsonlFields { text: vec!["title".into(), "text".into()], ..JsonlFields::default() };
+    let fields = Fields { text: vec!["title".into(), "text".into()], ..Fields::default() };
     let options = ReadOptions { format: Some(Format::Jsonl), fields, ..options() };
     let path = file("a.jsonl", bytes);
     let mut out = Vec::new();

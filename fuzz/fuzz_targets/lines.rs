@@ -24,7 +24,7 @@ impl Read for Pieces {
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&first, bytes)) = bytes.split_first() else { return };
-    let fields = JsonlFields { text: vec!["title".into(), "body".into()], ..JsonlFields::default() };
+    let fields = Fields { text: vec!["title".into(), "body".into()], ..Fields::default() };
     let plain = if first & 1 == 0 { PlainLines::Text } else { PlainLines::Features };
     let format = match first >> 1 & 3 {
         0 => Some(Format::Jsonl),

@@ -1,6 +1,6 @@
 //! What a query is told: search options, and the labels to choose from.
 
-use crate::data::label_format;
+use crate::data::{InputArgs, label_format};
 use crate::error::{CliError, chain};
 use crate::named::named;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use xc_ann::Scope;
 use xc_mach::Decoder;
 use xc_sparse::LabelRows;
-use xc_sparse::io::{LabelNames, ReadOptions, UnknownLabels, read_labels};
+use xc_sparse::io::{LabelNames, LabelStrings, ReadOptions, UnknownLabels, read_labels};
 use xc_sparse::rank::LabelId;
 use xc_train::model::{BatchError, Candidates, QueryError, SearchOptions, UseIndex};
 
@@ -122,15 +122,19 @@ impl LabelLists {
         what: &'static str,
         n_labels: usize,
         names: Option<&LabelNames>,
+        input: &InputArgs,
     ) -> Result<Self, CliError> {
-        let (format, header) = label_format(path)?;
+        let options = input.of_any_format().options();
+        let (format, header) = label_format(path, &options)?;
         let options = ReadOptions {
             format: Some(format),
             header,
             n_labels: Some(n_labels),
             label_names: names.cloned().map(Arc::new),
             unknown_labels: UnknownLabels::Refuse,
-            ..ReadOptions::default()
+            // Labels without names can only be meant by number.
+            label_strings: if names.is_some() { LabelStrings::Names } else { LabelStrings::Ids },
+            ..options
         };
         Ok(Self { path: path.to_owned(), what, rows: read_labels(path, &options)?.labels })
     }

@@ -8,7 +8,7 @@ use xc_hash::text::Featurizer;
 use xc_sparse::io::LabelNames;
 use xc_sparse::store::{Container, ContainerWriter, OpenMode, WriteError};
 use xc_train::Model;
-use xc_train::model::{self, OpenModelError, OpenOptions, TrainingRows, UseIndex, write_pipeline};
+use xc_train::model::{self, InputForm, OpenModelError, OpenOptions, TrainingRows, UseIndex, write_pipeline};
 use xc_tree::TreeModel;
 
 /// How a model is opened.
@@ -95,6 +95,8 @@ pub(crate) fn open_container(folder: &Path) -> Result<Container, CliError> {
 pub(crate) struct Extras<'a> {
     pub(crate) maker: Option<&'a Featurizer>,
     pub(crate) names: Option<&'a [String]>,
+    /// What the training files look like.
+    pub(crate) input: Option<&'a InputForm>,
     /// How it was trained, for a person and for `inspect`.
     pub(crate) training: Option<serde_json::Value>,
     /// The rows that it was trained on, where they are known.
@@ -123,6 +125,9 @@ pub(crate) fn save_created(
     let mut writer = create().map_err(failed)?;
     if let Some(training) = extras.training {
         writer.set_parameter("training", training);
+    }
+    if let Some(input) = extras.input {
+        input.write(&mut writer);
     }
     if let Some(maker) = extras.maker {
         write_pipeline(&mut writer, maker.to_parts()).map_err(failed)?;

@@ -101,13 +101,12 @@ impl Source<'_> {
     /// All instances of the file, with their labels.
     fn dataset(&self, first: &Model, names: Option<LabelNames>, context: &Context) -> Result<Dataset, CliError> {
         let (main, labels, unknown) = (self.main, self.labels, UnknownLabels::Append);
+        let input = &self.format.or(first.input());
         let data = match vector_source(main, labels, None, self.format.format, "validation")? {
-            Some(source) => {
-                read_vectors(&source, &KnownLabels { names: names.as_ref(), unknown }, self.format, context)?
-            }
+            Some(source) => read_vectors(&source, &KnownLabels { names: names.as_ref(), unknown }, input, context)?,
             None => {
                 let making = Making::Apply { maker: first.pipeline(), n_features: first.describe().n_features };
-                read_labelled(main, labels, names.as_ref(), unknown, self.format, making, context)?
+                read_labelled(main, labels.into(), names.as_ref(), unknown, input, making, context)?
             }
         };
         if data.labels.nnz() == 0 {

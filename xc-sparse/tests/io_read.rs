@@ -52,7 +52,7 @@ fn jsonl_with_text_and_names() {
         "a.jsonl",
         b"{\"title\": \"A\", \"text\": \"b\\u00e9\", \"labels\": [\"y\", \"x\"], \"other\": {\"a\": [1, null]}}\n{\"text\": \"c\", \"title\": null}\n",
     );
-    let fields = JsonlFields { text: vec!["title".into(), "text".into()], ..JsonlFields::default() };
+    let fields = Fields { text: vec!["title".into(), "text".into()], ..Fields::default() };
     let data = read_text(&path, &ReadOptions { fields, ..ReadOptions::default() }).unwrap();
     assert_eq!(data.texts, ["A b\u{e9}", "c"]);
     assert_eq!(data.label_names.unwrap(), ["x", "y"]);
@@ -139,7 +139,7 @@ fn ids_reach_the_largest_that_32_bits_count() {
 
 #[test]
 fn formats_are_told_by_name_then_by_content() {
-    let cases: [(&str, &str, Option<Format>); 12] = [
+    let cases: [(&str, &str, Option<Format>); 19] = [
         ("a.jsonl.gz", "", Some(Format::Jsonl)),
         ("a.SVM", "", Some(Format::Svmlight)),
         ("a.npz", "", Some(Format::Npz)),
@@ -152,9 +152,17 @@ fn formats_are_told_by_name_then_by_content() {
         ("a.txt", "1 qid:3 4:5\n", Some(Format::Svmlight)),
         ("a.txt", "PK\u{3}\u{4}", Some(Format::Npz)),
         ("a.txt", "some words\n", None),
+        ("a.csv.gz", "", Some(Format::Csv)),
+        ("a.TSV", "", Some(Format::Tsv)),
+        ("a.txt", "id,\"text\",tags\n", Some(Format::Csv)),
+        ("a.txt", "labels\ttitle\n", Some(Format::Tsv)),
+        // No column that is read: words.
+        ("a.txt", "some, words\n", None),
+        ("a.txt", "text\n", None),
+        ("a.txt", " [{\"text\": \"a\"}]\n", None),
     ];
     for (name, content, expected) in cases {
         let (_dir, path) = file(name, content.as_bytes());
-        assert_eq!(Format::detect(&path).ok(), expected, "{name} {content:?}");
+        assert_eq!(Format::detect(&path, &ReadOptions::default()).ok(), expected, "{name} {content:?}");
     }
 }

@@ -231,7 +231,7 @@ proptest! {
                 }
                 if which == 3 {
                     let ids: Vec<LabelRef> = labels.row(n).iter().map(|&l| LabelRef::Id(l)).collect();
-                    prop_assert_eq!(&instance.labels, &ids);
+                    prop_assert_eq!(&instance.text.labels, &ids);
                 }
                 n += 1;
             }

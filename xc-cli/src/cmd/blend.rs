@@ -12,11 +12,12 @@ use crate::validation::{Source, Validation};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use xc_sparse::Cancel;
+use xc_sparse::io::Format;
 use xc_sparse::store::ContainerWriter;
 use xc_train::blend::fit::{FitError, FitParams, Fitted, fit};
 use xc_train::blend::{DEPTH, KIND, RuleKind};
 use xc_train::metrics::{Metric, MetricReport};
-use xc_train::model::{MembersError, QueryOptions, TrainingRows, write_blend};
+use xc_train::model::{InputForm, MembersError, QueryOptions, TrainingRows, write_blend};
 use xc_train::{Model, trainer::TrainError};
 
 /// Blend several models into one
@@ -151,7 +152,10 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         "true_candidates": fitted.n_true,
         "rules": fitted.judged,
     });
-    let extras = Extras { maker: None, names: names.as_deref(), training: Some(training), rows: None };
+    let input = args.format.or(members[0].input());
+    let form = InputForm { format: members[0].input().format.clone(), ..input.form(Format::Jsonl) };
+    let extras =
+        Extras { maker: None, names: names.as_deref(), input: Some(&form), training: Some(training), rows: None };
     let (inside, fitted_with) = match &refits {
         Some(refits) => (&refits[..], Some(&members[..])),
         None => (&members[..], None),

@@ -15,8 +15,9 @@ use xc_hash::text::{Featurizer, Weighting};
 use xc_sparse::atomic::parent_of;
 use xc_sparse::dtype::DType;
 use xc_sparse::io::{
-    Format, IndexBase, LabelNames, NameColumn, SvmlightBases, UnknownLabels, holds_text, read_label_names, read_text,
-    write_fasttext, write_jsonl_features, write_jsonl_text, write_npz, write_svmlight, write_xc,
+    Format, IndexBase, LabelNames, LabelSeparator, NameColumn, SvmlightBases, UnknownLabels, holds_text,
+    read_label_names, read_text, write_csv, write_fasttext, write_jsonl_features, write_jsonl_text, write_npz,
+    write_svmlight, write_xc,
 };
 use xc_sparse::store::{ContainerWriter, WriteError};
 use xc_sparse::{CsrMatrix, LabelRows};
@@ -27,7 +28,8 @@ pub(crate) const PIPELINE_KIND: &str = "pipeline";
 
 /// Convert data or models to another form
 ///
-/// Data kinds: xc-text, svmlight, fasttext, jsonl, npz (and npy as a source).
+/// Data kinds: xc-text, svmlight, fasttext, jsonl, csv, tsv, npz (and npy as a source).
+/// Labels in csv and tsv stand in one field, a semicolon between two (or --label-separator).
 /// Model kinds: xc, pecos, and omikuji as a source.
 ///
 /// From text to features the pipeline of the --text options is fitted to SRC.
@@ -44,6 +46,7 @@ pub(crate) const PIPELINE_KIND: &str = "pipeline";
 ///   xc convert --from jsonl train.jsonl --to xc-text train.txt --save-pipeline features
 ///   xc convert --from jsonl test.jsonl  --to xc-text test.txt  --pipeline features
 ///   xc convert --from xc-text counts.txt --to npz x.npz --output-labels y.npz --tfidf
+///   xc convert --from csv train.csv --to jsonl train.jsonl --text-fields title,body --label-separator ";"
 ///   xc convert --from npz x.npz --input-labels y.npz --to svmlight data.svm --output-base 1
 ///   xc convert --from pecos pecos-model --to xc my.model
 ///   xc convert --from xc my.model --to pecos pecos-model
@@ -125,7 +128,10 @@ impl std::str::FromStr for Kind {
         }
         let foreign = || foreign_formats().collect::<Vec<_>>().join(", ");
         name.parse().map(Self::Data).map_err(|_| {
-            format!("unknown kind {name:?}; expected xc-text, svmlight, fasttext, jsonl, npz, npy, xc, {}", foreign())
+            format!(
+                "unknown kind {name:?}; expected xc-text, svmlight, fasttext, jsonl, csv, tsv, npz, npy, xc, {}",
+                foreign()
+            )
         })
     }
 }
@@ -193,17 +199,21 @@ fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Res
     let fixed = args.pipeline.as_deref().map(open_pipeline).transpose()?;
     let given = args.label_names.as_deref().map(|path| read_label_names(path, NameColumn::First)).transpose()?;
     let names = given.or_else(|| fixed.as_ref().and_then(|f| f.names.clone()));
-    let input = InputArgs { format: Some(from), ..args.input.clone() };
+    let mut input = args.input.clone();
+    input.format = Some(from);
     let out = Output::create(&args.destination)?;
     let is_text = holds_text(&args.source, from, &input.options())?;
-    if is_text && matches!(to, Format::Jsonl | Format::FastText) && fixed.is_none() {
+    if is_text && to.may_hold_text() && fixed.is_none() {
         if args.save_pipeline.is_some() {
             return Err(CliError::usage("convert: text stays text here; there is no pipeline to save"));
         }
         return convert_text(args, &input, names, to, out);
     }
-    if to == Format::FastText {
-        return Err(CliError::usage(format_args!("{}: holds features; fasttext wants text", args.source.display())));
+    if to.may_hold_text() && to != Format::Jsonl {
+        return Err(CliError::usage(format_args!(
+            "{}: holds features, or they are made of it; {to} holds text alone",
+            args.source.display()
+        )));
     }
 
     let text = args.text.params()?;
@@ -213,7 +223,7 @@ fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Res
     };
     let unknown = if fixed.is_some() { UnknownLabels::Append } else { UnknownLabels::Refuse };
     let labels = args.input_labels.as_deref();
-    let mut data = read_labelled(&args.source, labels, names.as_ref(), unknown, &input, making, context)?;
+    let mut data = read_labelled(&args.source, labels.into(), names.as_ref(), unknown, &input, making, context)?;
     if let Some(fixed) = &fixed {
         let unknown = data.labels.n_labels().saturating_sub(fixed.n_labels);
         if unknown > 0 {
@@ -264,6 +274,13 @@ fn convert_text(
     let names = data.label_names.as_deref();
     let outcome = match to {
         Format::FastText => write_fasttext(&mut out, &data.texts, &data.labels, names),
+        Format::Csv | Format::Tsv => {
+            let separator = match &input.label_separator {
+                None | Some(LabelSeparator::Unstated) => &LabelSeparator::Text(";".to_owned()),
+                Some(separator) => separator,
+            };
+            write_csv(&mut out, &data.texts, &data.labels, names, separator, to)
+        }
         _ => write_jsonl_text(&mut out, &data.texts, &data.labels, names),
     };
     outcome.map_err(|e| unwritable(&args.source, &out, &e))?;
@@ -299,7 +316,10 @@ fn write_data(args: &Args, data: &Dataset, to: Format, mut out: Output) -> Resul
         Format::Svmlight => {
             let base = |one: bool| if one { IndexBase::One } else { IndexBase::Zero };
             let features_base = base(args.output_base.as_deref() == Some("1"));
-            let bases = SvmlightBases { features: features_base, labels: args.input.svmlight_label_base };
+            let bases = SvmlightBases {
+                features: features_base,
+                labels: args.input.svmlight_label_base.unwrap_or(IndexBase::Zero),
+            };
             write_svmlight(&mut out, features, &data.labels, bases)
         }
         Format::Jsonl => write_jsonl_features(&mut out, features, &data.labels, names),
@@ -357,7 +377,8 @@ fn import_model(args: &Args, format: &str, context: &Context) -> Result<(), CliE
             "--label-names: {got} names; expected one for each of {expected} labels"
         )));
     }
-    let extras = Extras { maker: None, names: names.as_ref().map(LabelNames::names), training: None, rows: None };
+    let extras =
+        Extras { maker: None, names: names.as_ref().map(LabelNames::names), input: None, training: None, rows: None };
     model::save_with(&args.destination, imported.kind, extras, |writer| imported.write(writer))?;
     context.note(format_args!("convert: {}: {}", args.destination.display(), imported.summary));
     Ok(())

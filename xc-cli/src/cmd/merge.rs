@@ -7,7 +7,7 @@ use serde_json::json;
 use std::path::PathBuf;
 use xc_sparse::io::{NameColumn, read_label_names};
 use xc_sparse::store::ContainerWriter;
-use xc_train::model::{MergeError, Merged, TrainingRows, merge, read_pipeline, trained_alike};
+use xc_train::model::{InputForm, MergeError, Merged, TrainingRows, merge, read_pipeline, trained_alike};
 
 /// Put repetitions of MACH models that were trained apart into one model
 ///
@@ -63,7 +63,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let training = first.parameters().get("training").cloned();
     // Where one part does not know its rows, the whole does not either.
     let rows = rows.map(|rows| TrainingRows::union(&rows, n_labels));
-    let extras = Extras { maker: maker.as_ref(), names: names.as_deref(), training, rows: rows.as_ref() };
+    let input = InputForm::read(first).map_err(|e| CliError::usage(chain(&e)))?;
+    let (maker, names, rows) = (maker.as_ref(), names.as_deref(), rows.as_ref());
+    let extras = Extras { maker, names, input: Some(&input), training, rows };
     let numbers = merged.numbers();
     let task = context.task("repetitions merged", numbers.len() as u64);
     model::save_created(

@@ -5,7 +5,7 @@ use std::path::Path;
 use xc_hash::text::Featurizer;
 use xc_sparse::io::Vectors;
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
-use xc_train::model::{HoldOut, TrainingRows};
+use xc_train::model::{HoldOut, InputForm, TrainingRows};
 use xc_train::{DenseRows, Features};
 
 /// Features of all instances of a file.
@@ -26,6 +26,8 @@ pub(crate) struct Dataset {
     pub(crate) maker: Option<Featurizer>,
     /// What each instance is known by, whatever is made of it.
     pub(crate) hashes: Vec<u64>,
+    /// What the file looks like.
+    pub(crate) form: InputForm,
 }
 
 /// What is learned from, and what else is watched.
@@ -117,6 +119,7 @@ impl Dataset {
             names: self.names.clone(),
             maker: self.maker.clone(),
             hashes: rows.iter().map(|&row| self.hashes[row as usize]).collect(),
+            form: self.form.clone(),
         }
     }
 

@@ -1,24 +1,50 @@
 //! How the user says what a file holds.
 
+use crate::error::CliError;
 use clap::Args;
-use xc_sparse::io::{Format, IndexBase, JsonlFields, ReadOptions};
+use std::path::Path;
+use xc_sparse::LabelRows;
+use xc_sparse::io::{Fields, Format, IndexBase, LabelSeparator, ReadOptions, first_fields};
+use xc_train::model::InputForm;
 
-/// Options about the form of input files.
+/// Options about the form of input files. What a model was trained with is kept in it; what is given
+/// wins.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Input options")]
 pub(crate) struct InputArgs {
-    /// Format of the input: xc, svmlight, fasttext, jsonl, npz or npy [default: from name and
-    /// content]
-    #[arg(long, value_name = "FORMAT", help_heading = "Input options")]
+    /// Format of the input: xc, svmlight, fasttext, jsonl, csv, tsv, npz or npy [default: from name
+    /// and content]
+    #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
-    /// JSONL fields that make the text, joined by blanks
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "text", help_heading = "Input options")]
-    pub(crate) text_fields: Vec<String>,
-    /// Number of the first svmlight feature; svmlight files differ, so it has to be said
-    #[arg(long, value_name = "0|1", value_parser = parse_base, help_heading = "Input options")]
+    /// JSONL fields or CSV columns that make the text, joined by blanks [default: the model's, else
+    /// text]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) text_fields: Option<Vec<String>>,
+    /// JSONL field or CSV column with the labels; '' if there is none [default: the model's, else
+    /// labels]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) label_field: Option<String>,
+    /// What stands between labels that are one string; '' if each string is one label [default: the
+    /// model's, else a string is one label, and one with ; | or , in it is refused]
+    #[arg(long, value_name = "S", allow_hyphen_values = true)]
+    pub(crate) label_separator: Option<LabelSeparator>,
+    /// JSONL field or CSV column with what an instance is known by, which answers in JSON repeat
+    /// [default: the model's, else id where there is one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) id_field: Option<String>,
+    /// Number of the first svmlight feature; svmlight files differ, so it has to be said [default: the
+    /// model's]
+    #[arg(long, value_name = "0|1", value_parser = parse_base)]
     pub(crate) svmlight_base: Option<IndexBase>,
-    /// Number of the first svmlight label
-    #[arg(long, value_name = "0|1", value_parser = parse_base, default_value = "0", help_heading = "Input options")]
-    pub(crate) svmlight_label_base: IndexBase,
+    /// Number of the first svmlight label [default: the model's, else 0]
+    #[arg(long, value_name = "0|1", value_parser = parse_base)]
+    pub(crate) svmlight_label_base: Option<IndexBase>,
+    /// The format that a model was trained on.
+    #[arg(skip)]
+    usual_format: Option<Format>,
+    /// Whether the field of ids was given rather than kept.
+    #[arg(skip)]
+    kept_id: bool,
 }
 
 fn parse_base(text: &str) -> Result<IndexBase, &'static str> {
@@ -29,15 +55,105 @@ fn parse_base(text: &str) -> Result<IndexBase, &'static str> {
     }
 }
 
+fn base_of(number: u8) -> IndexBase {
+    if number == 0 { IndexBase::Zero } else { IndexBase::One }
+}
+
 impl InputArgs {
+    /// These, and where they say nothing what a model was trained with.
+    pub(crate) fn or(&self, kept: &InputForm) -> Self {
+        let kept_separator = || kept.label_separator.as_deref().map(separator_of);
+        Self {
+            format: self.format,
+            text_fields: self.text_fields.clone().or_else(|| kept.text_fields.clone()),
+            label_field: self.label_field.clone().or_else(|| kept.label_field.clone()),
+            label_separator: self.label_separator.clone().or_else(kept_separator),
+            id_field: self.id_field.clone().or_else(|| kept.id_field.clone()),
+            svmlight_base: self.svmlight_base.or(kept.svmlight_base.map(base_of)),
+            svmlight_label_base: self.svmlight_label_base.or(kept.svmlight_label_base.map(base_of)),
+            usual_format: self.usual_format.or_else(|| kept.format.as_deref()?.parse().ok()),
+            kept_id: self.kept_id || (self.id_field.is_none() && kept.id_field.is_some()),
+        }
+    }
+
+    /// The same for a further file, whose format is its own affair.
+    pub(crate) fn of_any_format(&self) -> Self {
+        Self { format: None, usual_format: None, ..self.clone() }
+    }
+
     /// The readers' options that these say.
     pub(crate) fn options(&self) -> ReadOptions {
+        let default = Fields::default();
+        let fields = Fields {
+            text: self.text_fields.clone().unwrap_or(default.text),
+            labels: self.label_field.clone().unwrap_or(default.labels),
+            separator: self.label_separator.clone().unwrap_or_default(),
+            id: self.id_field.clone().unwrap_or(default.id),
+            needs_id: self.id_field.is_some() && !self.kept_id,
+            features: default.features,
+        };
         ReadOptions {
             format: self.format,
+            usual_format: self.usual_format,
             svmlight_base: self.svmlight_base,
-            svmlight_label_base: self.svmlight_label_base,
-            fields: JsonlFields { text: self.text_fields.clone(), ..JsonlFields::default() },
+            svmlight_label_base: self.svmlight_label_base.unwrap_or(IndexBase::Zero),
+            fields,
             ..ReadOptions::default()
         }
     }
+
+    /// What a model keeps of these, when it is trained on a file of this format.
+    pub(crate) fn form(&self, format: Format) -> InputForm {
+        let number = |base: IndexBase| u8::from(base == IndexBase::One);
+        let separator = |separator: &LabelSeparator| match separator {
+            LabelSeparator::Unstated => None,
+            LabelSeparator::Whole => Some(String::new()),
+            LabelSeparator::Text(text) => Some(text.clone()),
+        };
+        InputForm {
+            format: Some(format.name().to_owned()),
+            text_fields: self.text_fields.clone(),
+            label_field: self.label_field.clone(),
+            label_separator: self.label_separator.as_ref().and_then(separator),
+            id_field: self.id_field.clone(),
+            svmlight_base: self.svmlight_base.map(number),
+            svmlight_label_base: self.svmlight_label_base.map(number),
+        }
+    }
+}
+
+fn separator_of(text: &str) -> LabelSeparator {
+    text.parse().unwrap_or_default()
+}
+
+/// Refuses a file in which no instance has a label, and says where labels are looked for; `option`
+/// names a file with labels alone, if there is such an option.
+pub(crate) fn require_labels(
+    path: &Path,
+    labels: &LabelRows,
+    format: Option<Format>,
+    options: &ReadOptions,
+    option: Option<&str>,
+) -> Result<(), CliError> {
+    if labels.nnz() > 0 {
+        return Ok(());
+    }
+    let hint = match (format, option) {
+        (Some(Format::Jsonl | Format::Csv | Format::Tsv), _) => {
+            let field = &options.fields.labels;
+            let found = match format {
+                Some(Format::Jsonl) => first_fields(path, options).unwrap_or_default(),
+                _ => Vec::new(),
+            };
+            let found = found.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+            let found = if found.is_empty() { found } else { format!("; the first object has {found}") };
+            format!(" (in the field {field:?}{found}; --label-field names another)")
+        }
+        (_, Some(option)) => format!(" (a file without labels in it takes them from --{option})"),
+        _ => String::new(),
+    };
+    Err(CliError::usage(format_args!(
+        "{}: no instance has a label; at least one label is expected{hint}",
+        path.display()
+    )))
 }

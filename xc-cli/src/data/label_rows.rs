@@ -1,6 +1,6 @@
 //! Texts or features of labels, as instances that are learned from.
 
-use super::{Dataset, FeatureRows, InputArgs, Making, read_labelled};
+use super::{Dataset, FeatureRows, InputArgs, LabelsFrom, Making, read_labelled};
 use crate::context::Context;
 use crate::error::CliError;
 use std::path::Path;
@@ -19,9 +19,10 @@ pub(crate) fn add_label_rows(
     input: &InputArgs,
     context: &Context,
 ) -> Result<usize, CliError> {
-    let input = InputArgs { format: None, ..input.clone() };
+    let input = input.of_any_format();
     let making = Making::Apply { maker: data.maker.as_ref(), n_features: data.width() };
-    let texts = read_labelled(path, None, None, UnknownLabels::Drop, &input, making, context)?.into_sparse();
+    let texts =
+        read_labelled(path, LabelsFrom::Nowhere, None, UnknownLabels::Drop, &input, making, context)?.into_sparse();
     let (got, n_labels) = (texts.rows(), data.labels.n_labels());
     if got != n_labels {
         return Err(CliError::usage(format_args!(

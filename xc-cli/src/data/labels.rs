@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use std::path::Path;
-use xc_sparse::io::{Format, HeaderRule, LabelNames, ReadErrorKind};
+use xc_sparse::io::{Format, HeaderRule, LabelNames, ReadErrorKind, ReadOptions};
 
 fn read_lines(path: &Path) -> Result<Vec<String>, CliError> {
     let bytes = std::fs::read(path).map_err(|e| CliError::input(path, &e))?;
@@ -18,8 +18,9 @@ fn read_lines(path: &Path) -> Result<Vec<String>, CliError> {
 
 /// The format of a file that is read for its labels alone, which may be lists of ids without
 /// anything else.
-pub(crate) fn label_format(path: &Path) -> Result<(Format, HeaderRule), CliError> {
-    match Format::detect(path) {
+pub(crate) fn label_format(path: &Path, options: &ReadOptions) -> Result<(Format, HeaderRule), CliError> {
+    let options = ReadOptions { format: None, usual_format: None, ..options.clone() };
+    match Format::detect(path, &options) {
         Ok(format) => Ok((format, HeaderRule::Detect)),
         // Lists of ids alone are XC text without header and features.
         Err(e) if matches!(e.kind(), ReadErrorKind::UnknownFormat) => Ok((Format::Xc, HeaderRule::Absent)),

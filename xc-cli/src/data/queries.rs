@@ -4,7 +4,8 @@ use super::InputArgs;
 use crate::error::CliError;
 use std::path::Path;
 use xc_sparse::io::{
-    Content, Format, InstanceBuffer, InstanceReader, ReadError, ReadErrorKind, Source, Vectors, read_dataset,
+    Content, Format, InstanceBuffer, InstanceReader, Parts, ReadError, ReadErrorKind, RowId, Source, Vectors,
+    read_dataset,
 };
 use xc_sparse::{CsrMatrix, DenseMatrix, Rows};
 use xc_train::Model;
@@ -16,6 +17,8 @@ pub(crate) struct Queries {
     takes: InputKind,
     n_features: usize,
     name: String,
+    /// Ids of the queries that were given last, where queries have some.
+    ids: Vec<Option<RowId>>,
 }
 
 enum Reader {
@@ -80,10 +83,11 @@ impl Queries {
     /// A file that is absent, empty, of another format, or holds features where the model wants
     /// text or the other way round.
     pub(crate) fn open(path: &Path, input: &InputArgs, model: &Model) -> Result<Self, CliError> {
-        let mut options = input.options();
+        let mut options = input.or(model.input()).options();
+        options.parts = Parts::Queries;
         let about = model.describe();
         options.n_features = Some(about.n_features);
-        let format = match options.format.map_or_else(|| Format::detect(path), Ok) {
+        let format = match Format::detect(path, &options) {
             // Plain lines are fastText without labels.
             Err(e) if about.takes == InputKind::Text && matches!(e.kind(), ReadErrorKind::UnknownFormat) => {
                 Format::FastText
@@ -108,13 +112,13 @@ impl Queries {
         } else if matches!(format, Format::Npz | Format::Npy) {
             Reader::Whole { features: read_dataset(path, &options)?.features, next: 0 }
         } else {
-            if about.takes == InputKind::Text && !matches!(format, Format::Jsonl | Format::FastText) {
+            if about.takes == InputKind::Text && !format.may_hold_text() {
                 return Err(wrong_content(&name, about.takes));
             }
             let reader = InstanceReader::over(Source::open(path, options.max_expanded_bytes)?, &options)?;
             Reader::Lines { reader: Box::new(reader), buffer: Box::default() }
         };
-        let mut queries = Self { reader, takes: about.takes, n_features: about.n_features, name };
+        let mut queries = Self { reader, takes: about.takes, n_features: about.n_features, name, ids: Vec::new() };
         if queries.check_content()? {
             let kind = ReadErrorKind::Empty { expected: "one instance a line" };
             return Err(ReadError::path(path, kind).into());
@@ -137,6 +141,11 @@ impl Queries {
         }
     }
 
+    /// Id, in JSON, of a query of those that [`Self::next_batch`] gave last.
+    pub(crate) fn id(&self, at: usize) -> Option<&str> {
+        self.ids.get(at)?.as_ref().map(RowId::as_json)
+    }
+
     /// Number of queries, where it is known before they are read.
     pub(crate) fn known_len(&self) -> Option<usize> {
         match &self.reader {
@@ -146,13 +155,14 @@ impl Queries {
         }
     }
 
-    /// The next query, or `None` at the end.
-    pub(crate) fn next_one(&mut self) -> Result<Option<Query<'_>>, CliError> {
+    /// The next query, or `None` at the end; its id is added to those that are kept.
+    fn one(&mut self) -> Result<Option<Query<'_>>, CliError> {
         match &mut self.reader {
             Reader::Lines { reader, buffer } => {
                 if reader.next_into(buffer)?.is_none() {
                     return Ok(None);
                 }
+                self.ids.push(buffer.text.id.take());
                 Ok(Some(match self.takes {
                     InputKind::Text => Query::Text(&buffer.text.text),
                     _ => Query::Sparse(buffer.row.features()),
@@ -177,6 +187,7 @@ impl Queries {
 
     /// Up to `max_rows` queries; `None` at the end.
     pub(crate) fn next_batch(&mut self, max_rows: usize) -> Result<Option<QueryRows>, CliError> {
+        self.ids.clear();
         if let Reader::Vectors { vectors, next } = &mut self.reader {
             let rows = *next..vectors.rows().min(next.saturating_add(max_rows));
             if rows.is_empty() {
@@ -191,12 +202,13 @@ impl Queries {
             let mut texts = Vec::new();
             while texts.len() < max_rows && reader.next_into(buffer)?.is_some() {
                 texts.push(std::mem::take(&mut buffer.text.text));
+                self.ids.push(buffer.text.id.take());
             }
             return Ok((!texts.is_empty()).then_some(QueryRows::Texts(texts)));
         }
         let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
         while indptr.len() <= max_rows {
-            let Some(Query::Sparse(row)) = self.next_one()? else { break };
+            let Some(Query::Sparse(row)) = self.one()? else { break };
             indices.extend_from_slice(row.indices);
             values.extend_from_slice(row.values);
             indptr.push(indices.len());
@@ -215,7 +227,9 @@ fn wants_vectors(name: &str, width: usize) -> CliError {
 
 fn wrong_content(name: &str, takes: InputKind) -> CliError {
     CliError::usage(if takes == InputKind::Text {
-        format!("{name}: holds features; text (jsonl or fasttext) is expected, since the model was trained on text")
+        format!(
+            "{name}: holds features; text (jsonl, csv, tsv or fasttext) is expected, since the model was trained on text"
+        )
     } else {
         format!("{name}: holds text; features are expected, since the model was trained on features")
     })

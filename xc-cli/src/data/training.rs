@@ -1,6 +1,6 @@
 //! Instances with labels, for training, validation and conversion.
 
-use super::{Dataset, FeatureRows, InputArgs};
+use super::{Dataset, FeatureRows, InputArgs, require_labels};
 use crate::context::Context;
 use crate::error::{CliError, chain};
 use crate::interrupt;
@@ -11,8 +11,8 @@ use xc_hash::text::{
     Featurizer, FitPipelineError, FitStreamError, Idf, Pipeline, PipelineParams, RowWeights, Weighting,
 };
 use xc_sparse::io::{
-    Format, LabelCollector, LabelNames, NameColumn, ReadError, ReadErrorKind, ReadOptions, UnknownLabels, holds_text,
-    open_text, read_dataset, read_label_names, read_labels,
+    FieldOf, Format, LabelCollector, LabelNames, NameColumn, Parts, ReadError, ReadErrorKind, ReadOptions,
+    UnknownLabels, holds_text, open_text, read_dataset, read_label_names, read_labels,
 };
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::model::HoldOut;
@@ -25,6 +25,23 @@ pub(crate) enum Making<'a> {
     Fit { text: &'a PipelineParams, weighting: Option<Weighting>, hold_out: Option<HoldOut> },
     /// As it was learned before; `None` means features are used as they are.
     Apply { maker: Option<&'a Featurizer>, n_features: usize },
+}
+
+/// Where the labels of a file's instances are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LabelsFrom<'a> {
+    /// In the file itself.
+    Itself,
+    /// In another file.
+    File(&'a Path),
+    /// They are not read.
+    Nowhere,
+}
+
+impl<'a> From<Option<&'a Path>> for LabelsFrom<'a> {
+    fn from(path: Option<&'a Path>) -> Self {
+        path.map_or(Self::Itself, Self::File)
+    }
 }
 
 /// Reads a training file and fits what makes its features.
@@ -43,19 +60,15 @@ pub(crate) fn read_training(
 ) -> Result<Dataset, CliError> {
     let names = label_names.map(|path| read_label_names(path, NameColumn::First)).transpose()?;
     let making = Making::Fit { text, weighting, hold_out };
-    let data = read_labelled(path, labels, names.as_ref(), UnknownLabels::Refuse, input, making, context)?;
+    let data = read_labelled(path, labels.into(), names.as_ref(), UnknownLabels::Refuse, input, making, context)?;
     let name = path.display();
     if data.len() == 0 {
         return Err(CliError::usage(format_args!("{name}: no instance; at least one is expected")));
     }
-    if data.labels.nnz() == 0 {
-        let hint = match labels {
-            Some(_) => "",
-            None => " (a file without labels in it takes them from --train-labels)",
-        };
-        return Err(CliError::usage(format_args!(
-            "{name}: no instance has a label; at least one label is expected{hint}"
-        )));
+    let format = data.form.format.as_deref().and_then(|name| name.parse().ok());
+    match labels {
+        Some(labels) => require_labels(labels, &data.labels, None, &input.options(), None)?,
+        None => require_labels(path, &data.labels, format, &input.options(), Some("train-labels"))?,
     }
     Ok(data)
 }
@@ -63,7 +76,7 @@ pub(crate) fn read_training(
 /// Reads a file with features or text, and its labels.
 pub(crate) fn read_labelled(
     path: &Path,
-    labels_path: Option<&Path>,
+    labels: LabelsFrom<'_>,
     names: Option<&LabelNames>,
     unknown: UnknownLabels,
     input: &InputArgs,
@@ -73,20 +86,19 @@ pub(crate) fn read_labelled(
     let mut options = input.options();
     options.label_names = names.cloned().map(Arc::new);
     options.unknown_labels = unknown;
-    let format = match options.format {
-        Some(format) => format,
-        None => Format::detect(path)?,
-    };
+    options.fields.needs_id = false;
+    let format = Format::detect(path, &options)?;
     options.format = Some(format);
+    let with_labels = matches!(labels, LabelsFrom::Itself);
     let is_text = holds_text(path, format, &options)?;
     context.check_interrupt()?;
     let mut data = if is_text {
-        read_text_rows(path, labels_path.is_none(), &options, making, context)?
+        read_text_rows(path, with_labels, &options, making, context)?
     } else {
-        read_feature_rows(path, labels_path.is_none(), options.clone(), making, context)?
+        read_feature_rows(path, with_labels, options.clone(), making, context)?
     };
-    if let Some(labels_path) = labels_path {
-        let lists = read_labels(labels_path, &ReadOptions { format: None, ..options.clone() })?;
+    if let LabelsFrom::File(labels_path) = labels {
+        let lists = read_labels(labels_path, &ReadOptions { format: None, usual_format: None, ..options.clone() })?;
         let (got, expected) = (lists.labels.len(), data.features().len());
         if got != expected {
             let (labels, name) = (labels_path.display(), path.display());
@@ -97,9 +109,9 @@ pub(crate) fn read_labelled(
         data.labels = lists.labels;
         data.names = lists.label_names;
     }
-    let Dataset { features, labels, names: found, maker, hashes } = data;
+    let Dataset { features, labels, names: found, maker, hashes, .. } = data;
     let (labels, names) = with_names(path, labels, found, names, unknown)?;
-    Ok(Dataset { features, labels, names, maker, hashes })
+    Ok(Dataset { features, labels, names, maker, hashes, form: input.form(format) })
 }
 
 /// Labels of a file, and a name for each where names were given or found.
@@ -135,6 +147,7 @@ fn read_feature_rows(
     if let Making::Apply { n_features, .. } = making {
         options.n_features = Some(n_features);
     }
+    options.parts = if with_labels { Parts::Instances } else { Parts::Queries };
     let data = read_dataset(path, &options)?;
     let mut features = data.features;
     let wrong = |e: xc_hash::text::WeightRowsError| CliError::input(path, &e);
@@ -165,7 +178,14 @@ fn read_feature_rows(
         }
     };
     let labels = if with_labels { data.labels } else { no_labels(features.rows()) };
-    Ok(Dataset { features: FeatureRows::Sparse(features), labels, names: data.label_names, maker, hashes })
+    Ok(Dataset {
+        features: FeatureRows::Sparse(features),
+        labels,
+        names: data.label_names,
+        maker,
+        hashes,
+        form: Default::default(),
+    })
 }
 
 /// Whether values are what somebody counted.
@@ -187,6 +207,8 @@ fn read_text_rows(
     making: Making<'_>,
     context: &Context,
 ) -> Result<Dataset, CliError> {
+    let parts = if with_labels { Parts::Instances } else { Parts::Queries };
+    let options = &ReadOptions { parts, ..options.clone() };
     let fitted;
     let pipeline = match making {
         Making::Fit { text, hold_out, .. } => {
@@ -247,7 +269,32 @@ fn read_text_rows(
         Making::Fit { .. } => Some(Featurizer::Text(pipeline.clone())),
         Making::Apply { .. } => None,
     };
-    Ok(Dataset { features: FeatureRows::Sparse(features), labels: found.labels, names: found.names, maker, hashes })
+    Ok(Dataset {
+        features: FeatureRows::Sparse(features),
+        labels: found.labels,
+        names: found.names,
+        maker,
+        hashes,
+        form: Default::default(),
+    })
+}
+
+/// The option that says more about a field.
+fn field_option(kind: &ReadErrorKind) -> &'static str {
+    match kind {
+        ReadErrorKind::MissingField { what, .. } | ReadErrorKind::MissingColumn { what, .. } => match what {
+            FieldOf::Text => " (--text-fields NAMES)",
+            FieldOf::Labels => " (--label-field NAME)",
+            FieldOf::Id => " (--id-field NAME)",
+            FieldOf::Features => "",
+        },
+        ReadErrorKind::Undivided { .. } => " (--label-separator S; '' takes each string as one label)",
+        ReadErrorKind::LabelList { .. } => {
+            " (pandas: df[\"labels\"].str.join(\";\") before to_csv, and --label-separator ';')"
+        }
+        ReadErrorKind::InColumn { problem, .. } => field_option(problem),
+        _ => "",
+    }
 }
 
 impl From<ReadError> for CliError {
@@ -260,7 +307,7 @@ impl From<ReadError> for CliError {
         let option = match error.kind() {
             ReadErrorKind::BaseNotStated => " (--svmlight-base 0 or 1)",
             ReadErrorKind::UnknownFormat => " (--format)",
-            _ => "",
+            kind => field_option(kind),
         };
         CliError::usage(format_args!("{}{option}", chain(&error)))
     }

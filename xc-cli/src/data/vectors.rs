@@ -6,7 +6,7 @@ use crate::error::CliError;
 use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
-use xc_sparse::io::{Format, LabelNames, UnknownLabels, Vectors, read_labels};
+use xc_sparse::io::{Format, LabelNames, ReadOptions, UnknownLabels, Vectors, read_labels};
 use xc_train::DenseRows;
 use xc_train::model::training_rows::hash_dense;
 
@@ -30,7 +30,9 @@ pub(crate) fn vector_source<'a>(
     }
     let is_npy = match format {
         Some(format) => format == Format::Npy,
-        None => main.is_file() && Format::detect(main).is_ok_and(|format| format == Format::Npy),
+        None => {
+            main.is_file() && Format::detect(main, &ReadOptions::default()).is_ok_and(|format| format == Format::Npy)
+        }
     };
     match (is_npy, labels) {
         (false, _) => Ok(None),
@@ -65,7 +67,7 @@ pub(crate) fn read_vectors(
     match options.format.filter(|&format| format != Format::Npy) {
         Some(_) => {}
         None => {
-            let (format, header) = label_format(source.labels)?;
+            let (format, header) = label_format(source.labels, &options)?;
             (options.format, options.header) = (Some(format), header);
         }
     }
@@ -92,5 +94,12 @@ pub(crate) fn read_vectors(
     let rows = DenseRows::new(vectors.values(), vectors.columns());
     let hashes = (0..vectors.rows()).into_par_iter().map(|row| hash_dense(rows.row(row))).collect();
     let (labels, names) = with_names(source.labels, lists.labels, lists.label_names, known.names, known.unknown)?;
-    Ok(Dataset { features: FeatureRows::Vectors(vectors), labels, names, maker: None, hashes })
+    Ok(Dataset {
+        features: FeatureRows::Vectors(vectors),
+        labels,
+        names,
+        maker: None,
+        hashes,
+        form: input.form(Format::Npy),
+    })
 }

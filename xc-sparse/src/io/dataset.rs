@@ -1,9 +1,11 @@
 //! Whole files into memory.
 
 use super::blocks::{BlockReader, Blocks, LineParser};
+use super::csv::CsvBlocks;
 use super::entries::IdKind;
 use super::error::{ArrayProblem, ReadError, ReadErrorKind};
 use super::fasttext::{FastTextParser, TextRows};
+use super::fields::Parts;
 use super::form::{Begun, Form};
 use super::format::Format;
 use super::jsonl::{JsonlFeaturesParser, JsonlTextParser};
@@ -16,6 +18,8 @@ use super::source::Source;
 use super::svmlight::SvmlightParser;
 use super::xc_text::{XcColumnsParser, XcHeader, XcParser};
 use crate::rows::{CsrMatrix, Dataset, LabelRows};
+use serde::de::IgnoredAny;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Instances with text and labels.
@@ -71,11 +75,14 @@ pub fn read_dataset(path: &Path, options: &ReadOptions) -> Result<Dataset, ReadE
     Ok(data)
 }
 
-/// Reads a file with text: fastText or JSONL.
+/// Reads a file with text: fastText, JSONL, CSV or TSV.
 ///
 /// # Errors
 /// As [`read_dataset`].
 pub fn read_text(path: &Path, options: &ReadOptions) -> Result<TextDataset, ReadError> {
+    let elsewhere = options.labels.is_some() && options.parts == Parts::Instances;
+    let parts = if elsewhere { Parts::Queries } else { options.parts };
+    let options = &ReadOptions { parts, ..options.clone() };
     let mut labels = label_collector(options);
     let mut texts = Vec::new();
     let mut rows = open_text(path, options)?;
@@ -118,7 +125,7 @@ pub fn read_instances(path: &Path, options: &ReadOptions) -> Result<Instances, R
 /// A file that cannot be opened or is empty.
 pub fn holds_text(path: &Path, format: Format, options: &ReadOptions) -> Result<bool, ReadError> {
     match format {
-        Format::FastText => Ok(true),
+        Format::FastText | Format::Csv | Format::Tsv => Ok(true),
         Format::Jsonl => {
             let source = Source::open_to_look(path, options.max_expanded_bytes)?;
             Ok(Lines::over(source, format, IdKind::Feature, options)?.begun.holds_text())
@@ -128,8 +135,8 @@ pub fn holds_text(path: &Path, format: Format, options: &ReadOptions) -> Result<
 }
 
 /// Reads the labels of a file in any format: XC text (one file, or `label:value` entries below
-/// `rows labels`), svmlight, JSONL, fastText, or an npz matrix whose entries other than 0 are
-/// labels.
+/// `rows labels`), svmlight, JSONL, fastText, CSV, TSV, or an npz matrix whose entries other than 0
+/// are labels. Text and features of JSONL, CSV and TSV are not looked at and need not be there.
 ///
 /// # Errors
 /// As [`read_dataset`]; npy does not hold labels.
@@ -137,15 +144,16 @@ pub fn read_labels(path: &Path, options: &ReadOptions) -> Result<LabelLists, Rea
     let format = format_of(path, options)?;
     let from_data = |data: Dataset| LabelLists { labels: data.labels, label_names: data.label_names };
     // Bounds on features are for the file with the features.
-    let options = &ReadOptions { format: Some(format), labels: None, n_features: None, ..options.clone() };
+    let options =
+        &ReadOptions { format: Some(format), labels: None, n_features: None, parts: Parts::Labels, ..options.clone() };
     Ok(match format {
         Format::Xc | Format::Svmlight => {
             from_data(Lines::open(path, format, IdKind::Label, options)?.dataset(options)?)
         }
-        Format::Jsonl | Format::FastText => match read_instances(path, options)? {
-            Instances::Features(data) => from_data(data),
-            Instances::Text(data) => LabelLists { labels: data.labels, label_names: data.label_names },
-        },
+        Format::Jsonl | Format::FastText | Format::Csv | Format::Tsv => {
+            let data = read_text(path, options)?;
+            LabelLists { labels: data.labels, label_names: data.label_names }
+        }
         Format::Npz => LabelLists { labels: read_label_lists(path, options)?, label_names: None },
         Format::Npy => {
             let kind = ReadErrorKind::WrongFormat { format: "npy", expected: "label lists" };
@@ -154,16 +162,27 @@ pub fn read_labels(path: &Path, options: &ReadOptions) -> Result<LabelLists, Rea
     })
 }
 
+/// The fields of the first object of a JSONL file, in ascending order; nothing where it is no
+/// object.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn first_fields(path: &Path, options: &ReadOptions) -> Result<Vec<String>, ReadError> {
+    let mut source = Source::open_to_look(path, options.max_expanded_bytes)?;
+    let mut line = Vec::new();
+    source.read_line(&mut line, 1, options.max_line_bytes)?;
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line);
+    let object: BTreeMap<String, IgnoredAny> = serde_json::from_slice(line).unwrap_or_default();
+    Ok(object.into_keys().collect())
+}
+
 pub(crate) fn format_of(path: &Path, options: &ReadOptions) -> Result<Format, ReadError> {
     for (what, given) in [("feature", options.n_features), ("label", options.n_labels)] {
         if let Some(got) = given.map(|n| n as u64).filter(|&n| n > MAX_IDS) {
             return Err(ReadError::path(path, ReadErrorKind::GivenTooLarge { what, got, expected: MAX_IDS }));
         }
     }
-    match options.format {
-        Some(format) => Ok(format),
-        None => Format::detect(path),
-    }
+    Format::detect(path, options)
 }
 
 fn check_rows(path: &Path, labels: &LabelRows, n_rows: usize, features: &Path) -> Result<(), ReadError> {
@@ -197,6 +216,7 @@ pub struct TextBlocks(TextBlocksOf);
 enum TextBlocksOf {
     FastText(Box<Blocks<FastTextParser>>),
     Jsonl(Box<Blocks<JsonlTextParser>>),
+    Table(Box<CsvBlocks>),
 }
 
 impl Iterator for TextBlocks {
@@ -205,26 +225,32 @@ impl Iterator for TextBlocks {
         match &mut self.0 {
             TextBlocksOf::FastText(blocks) => blocks.next(),
             TextBlocksOf::Jsonl(blocks) => blocks.next(),
+            TextBlocksOf::Table(blocks) => blocks.next(),
         }
     }
 }
 
-/// Opens a file with text (fastText or JSONL) for reading block by block: what a caller uses that
+/// Opens a file with text (fastText, JSONL, CSV, TSV) for reading block by block: what a caller uses that
 /// turns text into features without keeping the text.
 ///
 /// # Errors
 /// A file that cannot be opened, is empty, or has another format.
 pub fn open_text(path: &Path, options: &ReadOptions) -> Result<TextBlocks, ReadError> {
     let format = format_of(path, options)?;
+    if let Some(delimiter) = format.delimiter() {
+        let source = Source::open(path, options.max_expanded_bytes)?;
+        let blocks = CsvBlocks::new(source, delimiter, options)?;
+        return Ok(TextBlocks(TextBlocksOf::Table(Box::new(blocks))));
+    }
     let Lines { reader, begun, .. } = Lines::open(path, format, IdKind::Feature, options)?;
     Ok(TextBlocks(match begun.form {
         Form::FastText => {
-            let parser = FastTextParser { labels: options.fasttext_labels };
+            let parser = FastTextParser { labels: options.label_strings };
             TextBlocksOf::FastText(Box::new(Blocks::new(reader, parser)))
         }
         // A first object without text is for the parser to report.
         Form::JsonlText | Form::JsonlFeatures => {
-            let parser = JsonlTextParser { fields: options.fields.clone() };
+            let parser = JsonlTextParser { options: options.clone() };
             TextBlocksOf::Jsonl(Box::new(Blocks::new(reader, parser)))
         }
         _ => return Err(ReadError::path(path, ReadErrorKind::WrongFormat { format: format.name(), expected: "text" })),
@@ -271,7 +297,7 @@ impl Lines {
             }
             Form::Svmlight(bases) => gather(Blocks::new(reader, SvmlightParser { bases, limits }), None, &file)?,
             Form::JsonlText | Form::JsonlFeatures => return read_jsonl_features(reader, limits, &file, options),
-            Form::FastText => {
+            Form::FastText | Form::Table { .. } => {
                 let kind = ReadErrorKind::WrongFormat { format: format.name(), expected: "sparse features" };
                 return Err(ReadError::file(&file, kind));
             }
@@ -380,7 +406,7 @@ fn read_jsonl_features(
     file: &str,
     options: &ReadOptions,
 ) -> Result<Dataset, ReadError> {
-    let parser = JsonlFeaturesParser { fields: options.fields.clone(), limits };
+    let parser = JsonlFeaturesParser { options: options.clone(), limits };
     let mut rows = Gathered::new();
     let mut labels = label_collector(options);
     for block in Blocks::new(reader, parser) {

@@ -229,11 +229,68 @@ pub enum ReadErrorKind {
         problem: Box<str>,
     },
     /// A chosen field is missing.
-    #[error("the object has none of the fields {expected}")]
+    #[error("the object has none of the fields {expected}; its fields are {fields}")]
     MissingField {
+        /// What is read from the field.
+        what: FieldOf,
         /// The fields looked for.
         expected: Box<str>,
+        /// The fields that there are.
+        fields: Box<str>,
     },
+    /// A header without a column.
+    #[error("the header has no column {expected}; its columns are {columns}")]
+    MissingColumn {
+        /// What is read from the column.
+        what: FieldOf,
+        /// The column looked for, in quotes.
+        expected: Box<str>,
+        /// The columns that there are.
+        columns: Box<str>,
+    },
+    /// A column named twice.
+    #[error("column {got} is named twice in the header, expected each name once")]
+    RepeatedColumn {
+        /// The name.
+        got: Snippet,
+    },
+    /// A row of another width than the header.
+    #[error("{got} fields, expected {expected} as in the header")]
+    FieldCount {
+        /// Fields of the row.
+        got: usize,
+        /// Fields of the header.
+        expected: usize,
+    },
+    /// A quoted field that is not closed before the file ends.
+    #[error("a quoted field that is not closed in the row that begins here")]
+    OpenQuote,
+    /// A problem in one column.
+    #[error("in column {column}: {problem}")]
+    InColumn {
+        /// Name of the column.
+        column: Snippet,
+        /// What is wrong.
+        problem: Box<ReadErrorKind>,
+    },
+    /// A string that may be one label or several.
+    #[error("{got} may be one label or several, expected a statement of what separates labels")]
+    Undivided {
+        /// The string.
+        got: Snippet,
+    },
+    /// A list of labels written into a string.
+    #[error("{got} is a list written as text, expected labels with a separator between them")]
+    LabelList {
+        /// The string.
+        got: Snippet,
+    },
+    /// A JSON document in place of one object a line.
+    #[error(
+        "a JSON array, expected one object a line (pandas writes that with to_json(path, orient=\"records\", \
+         lines=True))"
+    )]
+    JsonArray,
     /// A label name that is not in the list given.
     #[error("label name {got} is not among the {known} known names")]
     UnknownLabel {
@@ -272,7 +329,7 @@ pub enum ReadErrorKind {
     },
     /// The format is not known.
     #[error(
-        "the format is not recognised: expected xc, svmlight, fasttext, jsonl, npz or npy, named by the extension or stated"
+        "the format is not recognised: expected xc, svmlight, fasttext, jsonl, csv, tsv, npz or npy, named by the extension or stated"
     )]
     UnknownFormat,
     /// The format cannot give what was asked.
@@ -302,6 +359,19 @@ pub enum ReadErrorKind {
         /// What is wrong.
         problem: ArrayProblem,
     },
+}
+
+/// What is read from a field of JSONL or a column of CSV.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldOf {
+    /// Text.
+    Text,
+    /// Labels.
+    Labels,
+    /// Sparse features.
+    Features,
+    /// Ids.
+    Id,
 }
 
 /// What is wrong with an array in npy form.

@@ -18,6 +18,10 @@ pub(crate) enum Form {
     XcColumns(IdKind),
     Svmlight(SvmlightBases),
     FastText,
+    /// CSV or TSV; `CsvReader` reads these, whose rows may have several lines.
+    Table {
+        delimiter: u8,
+    },
     JsonlText,
     JsonlFeatures,
 }
@@ -50,6 +54,8 @@ impl Begun {
                 Some(features) => Form::Svmlight(SvmlightBases { features, labels: options.svmlight_label_base }),
                 None => return Err(ReadError::file(file, ReadErrorKind::BaseNotStated)),
             },
+            Format::Csv => Form::Table { delimiter: b',' },
+            Format::Tsv => Form::Table { delimiter: b'\t' },
             Format::Jsonl if object_holds_text(line, fields) => Form::JsonlText,
             Format::Jsonl => Form::JsonlFeatures,
             Format::Xc => {
@@ -79,6 +85,6 @@ impl Begun {
 
     /// Whether the instances are text.
     pub(crate) fn holds_text(&self) -> bool {
-        matches!(self.form, Form::FastText | Form::JsonlText)
+        matches!(self.form, Form::FastText | Form::Table { .. } | Form::JsonlText)
     }
 }

@@ -1,6 +1,8 @@
 //! Which format a file has.
 
 use super::error::{ReadError, ReadErrorKind};
+use super::fields::Fields;
+use super::options::ReadOptions;
 use super::source::Source;
 use std::fmt;
 use std::path::Path;
@@ -19,6 +21,10 @@ pub enum Format {
     FastText,
     /// One JSON object a line.
     Jsonl,
+    /// Rows of fields divided by commas, below a header.
+    Csv,
+    /// The same with tabs.
+    Tsv,
     /// scipy's sparse matrix archive.
     Npz,
     /// numpy's dense array.
@@ -27,7 +33,7 @@ pub enum Format {
 
 /// A format name that does not exist.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("format {got:?} does not exist, expected xc, svmlight, fasttext, jsonl, npz or npy")]
+#[error("format {got:?} does not exist, expected xc, svmlight, fasttext, jsonl, csv, tsv, npz or npy")]
 pub struct FormatNameError {
     got: String,
 }
@@ -40,6 +46,8 @@ impl FromStr for Format {
             "svmlight" | "libsvm" => Self::Svmlight,
             "fasttext" => Self::FastText,
             "jsonl" => Self::Jsonl,
+            "csv" => Self::Csv,
+            "tsv" => Self::Tsv,
             "npz" => Self::Npz,
             "npy" => Self::Npy,
             _ => return Err(FormatNameError { got: name.to_owned() }),
@@ -61,6 +69,8 @@ impl Format {
             Self::Svmlight => "svmlight",
             Self::FastText => "fasttext",
             Self::Jsonl => "jsonl",
+            Self::Csv => "csv",
+            Self::Tsv => "tsv",
             Self::Npz => "npz",
             Self::Npy => "npy",
         }
@@ -72,21 +82,40 @@ impl Format {
             Self::Xc => "a header or a row",
             Self::Svmlight => "rows of svmlight",
             Self::Jsonl => "one JSON object a line",
+            Self::Csv | Self::Tsv => "a header of column names",
             Self::FastText | Self::Npz | Self::Npy => "one instance a line",
         }
     }
 
     /// True for formats whose instances are text; JSONL may hold either.
     pub fn may_hold_text(self) -> bool {
-        matches!(self, Self::FastText | Self::Jsonl)
+        matches!(self, Self::FastText | Self::Jsonl | Self::Csv | Self::Tsv)
     }
 
-    /// The format of a file, by extension (`.gz` and `.zst` taken off), else by content.
+    /// What stands between the fields of a row, where the format is a table.
+    pub(crate) fn delimiter(self) -> Option<u8> {
+        match self {
+            Self::Csv => Some(b','),
+            Self::Tsv => Some(b'\t'),
+            _ => None,
+        }
+    }
+
+    /// True where the (decompressed) content alone tells the format without doubt.
+    fn is_certain(self) -> bool {
+        matches!(self, Self::Jsonl | Self::Npz | Self::Npy)
+    }
+
+    /// The format of a file: the one stated, else by extension (`.gz` and `.zst` taken off), else
+    /// by content.
     ///
-    /// Extensions: `jsonl`, `ndjson`; `npz`; `npy`; `svm`, `svmlight`, `libsvm`; `ft`, `fasttext`;
-    /// `xc`. Others (`txt`) are told by the first line: see [`Format::of_content`].
-    pub fn detect(path: &Path) -> Result<Self, ReadError> {
-        if let Some(format) = Self::of_name(path) {
+    /// Extensions: `jsonl`, `ndjson`; `csv`; `tsv`; `npz`; `npy`; `svm`, `svmlight`, `libsvm`; `ft`,
+    /// `fasttext`; `xc`. Others (`txt`) are told by the first line: see [`Format::of_content`].
+    ///
+    /// # Errors
+    /// A file that cannot be read, is empty, is a JSON array, or shows no format.
+    pub fn detect(path: &Path, options: &ReadOptions) -> Result<Self, ReadError> {
+        if let Some(format) = options.format.or_else(|| Self::of_name(path)) {
             return Ok(format);
         }
         let mut source = Source::open_to_look(path, None)?;
@@ -96,7 +125,10 @@ impl Format {
             let expected = "rows of instances";
             return Err(ReadError::path(path, ReadErrorKind::Empty { expected }));
         }
-        Self::of_content(&head).ok_or_else(|| ReadError::path(path, ReadErrorKind::UnknownFormat))
+        if head.trim_ascii_start().first() == Some(&b'[') {
+            return Err(ReadError::path(path, ReadErrorKind::JsonArray));
+        }
+        Self::of_content(&head, options).ok_or_else(|| ReadError::path(path, ReadErrorKind::UnknownFormat))
     }
 
     /// The format that an extension names.
@@ -105,6 +137,8 @@ impl Format {
         let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
         Some(match name.rsplit_once('.')?.1 {
             "jsonl" | "ndjson" => Self::Jsonl,
+            "csv" => Self::Csv,
+            "tsv" => Self::Tsv,
             "npz" => Self::Npz,
             "npy" => Self::Npy,
             "svm" | "svmlight" | "libsvm" => Self::Svmlight,
@@ -116,9 +150,19 @@ impl Format {
 
     /// The format that the (decompressed) beginning of a file shows: npz and npy by their magic
     /// bytes, JSONL by an opening brace, fastText by a label in its first line, XC text by a header
-    /// or a colon. svmlight looks like headerless XC text and is never guessed, except by its
-    /// `qid:` or `#`.
-    pub fn of_content(head: &[u8]) -> Option<Self> {
+    /// or a colon, CSV and TSV by a header that names one of [`ReadOptions::fields`]. svmlight looks
+    /// like headerless XC text and is never guessed, except by its `qid:` or `#`, or where it is
+    /// [`ReadOptions::usual_format`], which has the word unless the content is JSONL, npz or npy.
+    pub fn of_content(head: &[u8], options: &ReadOptions) -> Option<Self> {
+        let shown = Self::shown_by(head, &options.fields);
+        let usual = options.usual_format.filter(|format| !format.is_certain());
+        match shown {
+            Some(shown) if shown.is_certain() => Some(shown),
+            shown => usual.or(shown),
+        }
+    }
+
+    fn shown_by(head: &[u8], fields: &Fields) -> Option<Self> {
         let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
         if head.starts_with(b"PK\x03\x04") {
             return Some(Self::Npz);
@@ -141,6 +185,17 @@ impl Format {
         }
         let header = super::entries::numbers(line).is_some_and(|n| n.len() == 2 || n.len() == 3);
         let rows = || line.contains(&b':') && line.iter().all(|b| b" \t,.:+-eE".contains(b) || b.is_ascii_digit());
-        (header || rows()).then_some(Self::Xc)
+        if header || rows() {
+            return Some(Self::Xc);
+        }
+        [Self::Csv, Self::Tsv].into_iter().find(|format| names_fields(line, *format, fields))
     }
+}
+
+/// Whether a line is the header of a table with a text or label column.
+fn names_fields(line: &[u8], format: Format, fields: &Fields) -> bool {
+    let Some(delimiter) = format.delimiter().filter(|delimiter| line.contains(delimiter)) else { return false };
+    let unquoted = |name: &[u8]| name.strip_prefix(b"\"").and_then(|n| n.strip_suffix(b"\"")).unwrap_or(name).to_vec();
+    let mut columns = line.split(|b| *b == delimiter).map(unquoted);
+    columns.any(|column| fields.text.iter().chain([&fields.labels]).any(|name| name.as_bytes() == column))
 }

@@ -1,6 +1,7 @@
 //! Labels by id or by name, and the dictionary between them.
 
 use super::error::{ReadErrorKind, Snippet};
+use super::fields::RowId;
 use crate::rows::LabelRows;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,13 +17,35 @@ pub enum LabelRef {
     Name(String),
 }
 
+/// How labels that are written as text (fastText, CSV, TSV, strings of JSONL that are divided) are
+/// taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LabelStrings {
+    /// As names, digits included.
+    #[default]
+    Names,
+    /// As numbers.
+    Ids,
+}
+
 /// One instance of a text format.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextInstance {
+    /// What it is known by, where that is read.
+    pub id: Option<RowId>,
     /// The text.
     pub text: String,
     /// Labels in the order of the file; repetitions are kept.
     pub labels: Vec<LabelRef>,
+}
+
+impl TextInstance {
+    /// Empties it.
+    pub(crate) fn clear(&mut self) {
+        self.id = None;
+        self.text.clear();
+        self.labels.clear();
+    }
 }
 
 /// Names of labels: the name of label `i` is `names()[i]`.

@@ -5,7 +5,7 @@
 //! | XC text, one file or two | sparse features | ids | [`read_dataset`] |
 //! | svmlight | sparse features | ids | [`read_dataset`] |
 //! | JSONL | text, or sparse features | ids or names | [`read_instances`] |
-//! | fastText | text | names | [`read_text`] |
+//! | fastText, CSV, TSV | text | names | [`read_text`] |
 //! | npz, npy | sparse or dense features | from a second file | [`read_dataset`] |
 //! | a stream of queries | text, features or vectors | | [`LineBlocks`], [`RequestParser`] |
 //! | npy, fvecs, bvecs, ivecs, fbin, u8bin | dense vectors | | [`Vectors::open`] |
@@ -42,6 +42,7 @@ mod dataset;
 mod digits;
 mod entries;
 mod error;
+mod fields;
 mod form;
 mod format;
 mod formats;
@@ -58,19 +59,21 @@ mod stream;
 mod vectors;
 mod write;
 
-use formats::{fasttext, jsonl, npy, npz, svmlight, vecs, xc_text};
+use formats::{csv, fasttext, jsonl, npy, npz, svmlight, vecs, xc_text};
 
+pub use csv::write_csv;
 pub use dataset::{
-    Instances, LabelLists, TextBlocks, TextDataset, holds_text, open_text, read_dataset, read_instances, read_labels,
-    read_text,
+    Instances, LabelLists, TextBlocks, TextDataset, first_fields, holds_text, open_text, read_dataset, read_instances,
+    read_labels, read_text,
 };
 pub use digits::push_f32;
 pub use entries::IndexBase;
-pub use error::{ArrayProblem, Bound, BoundFrom, LineError, ReadError, ReadErrorKind, Snippet};
-pub use fasttext::{FASTTEXT_PREFIX, FastTextLabels, TextRows, push_fasttext_row, write_fasttext};
+pub use error::{ArrayProblem, Bound, BoundFrom, FieldOf, LineError, ReadError, ReadErrorKind, Snippet};
+pub use fasttext::{FASTTEXT_PREFIX, TextRows, push_fasttext_row, write_fasttext};
+pub use fields::{Fields, LabelSeparator, Parts, RowId};
 pub use format::{Format, FormatNameError};
-pub use jsonl::{JsonlFields, push_jsonl_features, push_jsonl_text, write_jsonl_features, write_jsonl_text};
-pub use label::{LabelCollector, LabelNames, LabelRef, RepeatedName, TextInstance, UnknownLabels};
+pub use jsonl::{push_jsonl_features, push_jsonl_text, write_jsonl_features, write_jsonl_text};
+pub use label::{LabelCollector, LabelNames, LabelRef, LabelStrings, RepeatedName, TextInstance, UnknownLabels};
 pub use lines::{Line, LineBlock, LineBlocks};
 pub use names::{NameColumn, read_label_names, write_label_names};
 pub use npy::{read_npy, write_npy};

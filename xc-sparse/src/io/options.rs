@@ -2,10 +2,9 @@
 
 use super::blocks::{BLOCK_BYTES, MAX_LINE_BYTES};
 use super::entries::IndexBase;
-use super::fasttext::FastTextLabels;
+use super::fields::{Fields, Parts};
 use super::format::Format;
-use super::jsonl::JsonlFields;
-use super::label::{LabelNames, UnknownLabels};
+use super::label::{LabelNames, LabelStrings, UnknownLabels};
 use super::row::Limits;
 use super::xc_text::HeaderRule;
 use std::path::PathBuf;
@@ -17,6 +16,8 @@ use std::sync::Arc;
 pub struct ReadOptions {
     /// The format; `None` tells it from name and content.
     pub format: Option<Format>,
+    /// The format of files whose name states none and whose content may be of several.
+    pub usual_format: Option<Format>,
     /// File with the labels, for npz, npy and the two-file form of XC text. Its format is told from
     /// its own name and content.
     pub labels: Option<PathBuf>,
@@ -31,10 +32,12 @@ pub struct ReadOptions {
     pub n_features: Option<usize>,
     /// Number of labels: larger ids are errors. `None`: the header's, else the largest id + 1.
     pub n_labels: Option<usize>,
-    /// Fields of JSONL.
-    pub fields: JsonlFields,
-    /// How fastText's labels are numbered.
-    pub fasttext_labels: FastTextLabels,
+    /// Fields of JSONL, columns of CSV and TSV.
+    pub fields: Fields,
+    /// Which parts of the instances are read.
+    pub parts: Parts,
+    /// How labels that are written as text are taken.
+    pub label_strings: LabelStrings,
     /// Dictionary of label names; `None` builds one from the file.
     pub label_names: Option<Arc<LabelNames>>,
     /// What to do with names that `label_names` does not have.
@@ -51,14 +54,16 @@ impl Default for ReadOptions {
     fn default() -> Self {
         Self {
             format: None,
+            usual_format: None,
             labels: None,
             header: HeaderRule::Detect,
             svmlight_base: None,
             svmlight_label_base: IndexBase::Zero,
             n_features: None,
             n_labels: None,
-            fields: JsonlFields::default(),
-            fasttext_labels: FastTextLabels::Names,
+            fields: Fields::default(),
+            parts: Parts::Instances,
+            label_strings: LabelStrings::Names,
             label_names: None,
             unknown_labels: UnknownLabels::Refuse,
             max_expanded_bytes: None,

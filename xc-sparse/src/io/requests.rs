@@ -16,11 +16,12 @@
 //! The specification is `docs/formats/requests.md`.
 
 use super::entries::IdKind;
-use super::error::{LineError, ReadError, ReadErrorKind, Snippet};
+use super::error::{FieldOf, LineError, ReadError, ReadErrorKind, Snippet};
 use super::fasttext::parse_fasttext_line;
+use super::fields::Fields;
 use super::form::{Begun, Form};
 use super::format::Format;
-use super::jsonl::{self, JsonlFields};
+use super::jsonl;
 use super::label::{LabelRef, TextInstance};
 use super::options::ReadOptions;
 use super::row::{Limits, RowBuffer};
@@ -104,7 +105,10 @@ impl RequestParser {
     /// A format that is not read line by line, or holds features where text is wanted or the other
     /// way round; svmlight without a base.
     pub fn new(name: &str, plain: PlainLines, options: &ReadOptions) -> Result<Self, ReadError> {
-        let format = options.format.unwrap_or(match plain {
+        // What a model was trained on tells rows apart that look alike.
+        let usual = options.usual_format.filter(|_| plain == PlainLines::Features);
+        let usual = usual.filter(|format| matches!(format, Format::Xc | Format::Svmlight));
+        let format = options.format.or(usual).unwrap_or(match plain {
             PlainLines::Text => Format::FastText,
             PlainLines::Features => Format::Xc,
         });
@@ -112,6 +116,10 @@ impl RequestParser {
         let form = match format {
             Format::Jsonl => None,
             Format::Xc => Some(Form::Xc),
+            Format::Csv | Format::Tsv => {
+                let kind = ReadErrorKind::WrongFormat { format: format.name(), expected: "one query a line" };
+                return Err(ReadError::file(name, kind));
+            }
             format => Some(Begun::at(&[], name, format, IdKind::Feature, options)?.form),
         };
         let expected = match plain {
@@ -159,7 +167,7 @@ impl RequestParser {
         match self.form {
             Some(Form::FastText) => {
                 let mut text = TextInstance::default();
-                parse_fasttext_line(line, self.options.fasttext_labels, &mut text)?;
+                parse_fasttext_line(line, self.options.label_strings, &mut text)?;
                 into.asked = Asked::Text(text.text);
                 return Ok(());
             }
@@ -170,7 +178,7 @@ impl RequestParser {
                     return Err(LineError::whole(ReadErrorKind::Blank));
                 }
             }
-            Some(Form::JsonlText | Form::JsonlFeatures) | None => {
+            Some(Form::JsonlText | Form::JsonlFeatures | Form::Table { .. }) | None => {
                 let kind = ReadErrorKind::Malformed { got: Snippet::new(line), expected: "a JSON object" };
                 return Err(LineError::whole(kind));
             }
@@ -186,7 +194,7 @@ impl RequestParser {
         let outcome = Entries(&mut entries).deserialize(&mut json).and_then(|()| json.end());
         // Whatever is wrong with the others, the answer carries the id.
         let own = self.fields();
-        let id = entries.iter().find(|(key, _)| key == "id" && !own.contains(&"id"));
+        let id = entries.iter().find(|(key, _)| *key == self.options.fields.id && !own.contains(&&**key));
         into.id = id.map(|(_, value)| value.get().to_owned()).filter(|id| id != "null");
         outcome.map_err(|e| jsonl::json_error(&e))?;
         for (at, (key, value)) in entries.iter().enumerate() {
@@ -229,7 +237,7 @@ impl RequestParser {
 
     /// Fields that hold the query; an option of the same name is none.
     fn fields(&self) -> Vec<&str> {
-        let JsonlFields { text, features, .. } = &self.options.fields;
+        let Fields { text, features, .. } = &self.options.fields;
         match self.plain {
             PlainLines::Text if text.iter().any(|field| field == TEXT) => text.iter().map(|f| &**f).collect(),
             PlainLines::Text => text.iter().map(|field| &**field).chain([TEXT]).collect(),
@@ -252,7 +260,7 @@ impl RequestParser {
             }
             joined.push_str(&part);
         }
-        if found { Ok(Asked::Text(joined)) } else { Err(self.missing()) }
+        if found { Ok(Asked::Text(joined)) } else { Err(self.missing(line)) }
     }
 
     fn features<'a>(&self, line: &str, value: impl Fn(&str) -> Option<&'a RawValue>) -> Result<Asked, LineError> {
@@ -272,13 +280,13 @@ impl RequestParser {
                     None => Ok(Asked::Vector(values)),
                 }
             }
-            (None, None) => Err(self.missing()),
+            (None, None) => Err(self.missing(line)),
         }
     }
 
-    fn missing(&self) -> LineError {
-        let names: Vec<String> = self.fields().iter().map(|field| format!("{field:?}")).collect();
-        LineError::whole(ReadErrorKind::MissingField { expected: names.join(", ").into() })
+    fn missing(&self, line: &str) -> LineError {
+        let what = if self.plain == PlainLines::Text { FieldOf::Text } else { FieldOf::Features };
+        jsonl::missing(line.as_bytes(), what, &self.fields())
     }
 }
 
@@ -394,7 +402,7 @@ mod tests {
     }
 
     fn titles() -> ReadOptions {
-        let fields = JsonlFields { text: vec!["title".into(), "body".into()], ..JsonlFields::default() };
+        let fields = Fields { text: vec!["title".into(), "body".into()], ..Fields::default() };
         ReadOptions { fields, ..ReadOptions::default() }
     }
 

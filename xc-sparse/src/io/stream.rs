@@ -14,13 +14,14 @@
 //! # Ok::<(), xc_sparse::io::ReadError>(())
 //! ```
 
+use super::csv::CsvReader;
 use super::entries::IdKind;
 use super::error::{ReadError, ReadErrorKind};
 use super::fasttext::parse_fasttext_line;
 use super::form::{Begun, Form};
 use super::format::Format;
 use super::jsonl::{parse_jsonl_features, parse_jsonl_text};
-use super::label::{LabelRef, TextInstance};
+use super::label::TextInstance;
 use super::options::ReadOptions;
 use super::row::RowBuffer;
 use super::source::Source;
@@ -42,10 +43,8 @@ pub enum Content {
 pub struct InstanceBuffer {
     /// Features, and label ids of XC text and svmlight.
     pub row: RowBuffer,
-    /// Text and its labels.
+    /// Text; labels of every format that may name them, and the id of the instance.
     pub text: TextInstance,
-    /// Labels of JSONL with features.
-    pub labels: Vec<LabelRef>,
 }
 
 /// Reads a stream line by line: no line is read before it is asked for, so an answer can be given
@@ -60,6 +59,8 @@ pub struct InstanceReader {
     is_text: bool,
     /// Unknown before the first line is read.
     begun: Option<Begun>,
+    /// What reads the rows of a table, once that is known.
+    table: Option<Box<CsvReader>>,
     line: Vec<u8>,
     line_no: u64,
     /// Whether the line has been read and not yet parsed.
@@ -92,12 +93,17 @@ impl InstanceReader {
     /// # Errors
     /// As [`InstanceReader::new`].
     pub fn over(source: Source, options: &ReadOptions) -> Result<Self, ReadError> {
+        let mut table = None;
         let begun = match options.format {
             None | Some(Format::Jsonl | Format::Xc) => None,
-            Some(format) => Some(Begun::at(&[], source.name(), format, IdKind::Feature, options)?),
+            Some(format) => {
+                let table_of = |delimiter| Box::new(CsvReader::new(delimiter, Vec::new(), options));
+                table = format.delimiter().map(table_of);
+                Some(Begun::at(&[], source.name(), format, IdKind::Feature, options)?)
+            }
         };
-        let options = options.clone();
-        Ok(Self { source, options, is_text: false, begun, line: Vec::new(), line_no: 0, pending: false, rows: 0 })
+        let (options, line) = (options.clone(), Vec::new());
+        Ok(Self { source, options, is_text: false, begun, table, line, line_no: 0, pending: false, rows: 0 })
     }
 
     /// What the instances hold; reads the first line when that is needed. `None` for an empty
@@ -131,12 +137,16 @@ impl InstanceReader {
             return Ok(self.begun);
         }
         let name = self.source.name();
-        let format = self.options.format.or_else(|| match Format::of_content(&self.line) {
-            shown if !self.is_text || shown == Some(Format::Jsonl) => shown,
+        let format = self.options.format.or_else(|| match Format::of_content(&self.line, &self.options) {
+            shown if !self.is_text || shown.is_some_and(|format| format.may_hold_text()) => shown,
             _ => Some(Format::FastText),
         });
         let format = format.ok_or_else(|| ReadError::line(name, 1, ReadErrorKind::UnknownFormat))?;
         let begun = Begun::at(&self.line, name, format, IdKind::Feature, &self.options)?;
+        if let Form::Table { delimiter } = begun.form {
+            let begun = [&*self.line, b"\n"].concat();
+            self.table = Some(Box::new(CsvReader::new(delimiter, begun, &self.options)));
+        }
         self.pending = begun.header.is_none();
         self.begun = Some(begun);
         Ok(self.begun)
@@ -149,6 +159,10 @@ impl InstanceReader {
     /// A malformed line; at the end, a header that promised another number of rows.
     pub fn next_into(&mut self, into: &mut InstanceBuffer) -> Result<Option<u64>, ReadError> {
         let Some(Begun { form, header, limits }) = self.begun()? else { return Ok(None) };
+        if let Some(table) = &mut self.table {
+            return table.next_into(&mut self.source, &mut into.text);
+        }
+        into.text.clear();
         loop {
             if !std::mem::take(&mut self.pending) && !self.read()? {
                 return self.end();
@@ -158,14 +172,13 @@ impl InstanceReader {
                 Form::Xc => parse_xc_line(line, limits, &mut into.row).map(|()| true),
                 Form::XcColumns(_) => parse_xc_columns_line(line, limits, &mut into.row).map(|()| true),
                 Form::Svmlight(bases) => parse_svmlight_line(line, bases, limits, &mut into.row),
-                Form::FastText => {
-                    parse_fasttext_line(line, self.options.fasttext_labels, &mut into.text).map(|()| true)
-                }
-                Form::JsonlText => parse_jsonl_text(line, &self.options.fields, &mut into.text).map(|()| true),
+                Form::FastText => parse_fasttext_line(line, self.options.label_strings, &mut into.text).map(|()| true),
+                Form::JsonlText => parse_jsonl_text(line, &self.options, &mut into.text).map(|()| true),
                 Form::JsonlFeatures => {
-                    parse_jsonl_features(line, &self.options.fields, limits, &mut into.row, &mut into.labels)
-                        .map(|()| true)
+                    parse_jsonl_features(line, &self.options, limits, &mut into.row, &mut into.text).map(|()| true)
                 }
+                // Taken by the reader of tables above.
+                Form::Table { .. } => Ok(false),
             };
             // Rows without anything behind the last row that the header promises are blank lines at
             // the end.

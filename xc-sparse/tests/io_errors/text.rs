@@ -156,7 +156,7 @@ fn malformed_fasttext_is_named_by_line_and_column() {
             (b"__label__ text\n", "line 1, column 1: got \"__label__\", expected a label after __label__"),
         ],
     );
-    let ids = ReadOptions { fasttext_labels: FastTextLabels::Ids, n_labels: Some(5), ..format(Format::FastText) };
+    let ids = ReadOptions { label_strings: LabelStrings::Ids, n_labels: Some(5), ..format(Format::FastText) };
     check(
         "a.ft",
         &ids,
@@ -188,16 +188,34 @@ fn malformed_json_is_named_by_line_and_column() {
             (b"{\"text\": \"a\"}\n\n", "line 2: got \"\", expected a JSON object"),
             (b"{\"text\": \"a\"} x\n", "line 1, column 15: malformed JSON: trailing characters"),
             (b"{\"text\": \"a\"}\n{\"text\" \"a\"}\n", "line 2, column 9: malformed JSON: expected `:`"),
-            (b"{\"text\": \"a\"}\n[1]\n", "line 2: invalid type: sequence, expected a JSON object"),
+            (
+                b"{\"text\": \"a\"}\n[1]\n",
+                "line 2: a JSON array, expected one object a line (pandas writes that with to_json(path, orient=\"records\", lines=True))",
+            ),
             (
                 b"{\"text\": 5}\n",
                 "line 1, column 10: invalid type: integer `5`, expected a string in the field \"text\"",
             ),
-            (b"{\"text\": \"a\"}\n{\"txt\": \"a\"}\n", "line 2: the object has none of the fields \"text\""),
+            (
+                b"{\"text\": \"a\"}\n{\"txt\": \"a\"}\n",
+                "line 2: the object has none of the fields \"text\"; its fields are \"txt\"",
+            ),
             (b"{\"text\": \"a\", \"text\": \"b\"}\n", "line 1, column 26: the field \"text\" is given twice"),
             (
-                b"{\"text\": \"a\", \"labels\": 3}\n",
-                "line 1, column 25: invalid type: integer `3`, expected a list of labels: all ids or all names",
+                b"{\"text\": \"a\", \"labels\": 3.5}\n",
+                "line 1, column 27: invalid type: floating point `3.5`, expected labels: a list of ids or of names, or one of them",
+            ),
+            (
+                b"{\"text\": \"a\", \"labels\": \"x; y\"}\n",
+                "line 1: \"x; y\" may be one label or several, expected a statement of what separates labels",
+            ),
+            (
+                b"{\"text\": \"a\", \"labels\": \"['x', 'y']\"}\n",
+                "line 1: \"['x', 'y']\" is a list written as text, expected labels with a separator between them",
+            ),
+            (
+                b"{\"text\": {\"0\": \"a\"}, \"labels\": {\"0\": \"x\"}}\n",
+                "line 1, column 9: an object in the field \"text\", expected a string; a table has one object a line (pandas writes that with to_json(path, orient=\"records\", lines=True))",
             ),
             (
                 b"{\"text\": \"a\", \"labels\": [1.5]}\n",
@@ -254,7 +272,10 @@ fn malformed_json_is_named_by_line_and_column() {
                 b"{\"features\": 7}\n",
                 "line 1, column 14: invalid type: integer `7`, expected features: a map from id to value or a list of [id, value] pairs",
             ),
-            (b"{\"features\": {}}\n{\"labels\": [1]}\n", "line 2: the object has none of the fields \"features\""),
+            (
+                b"{\"features\": {}}\n{\"labels\": [1]}\n",
+                "line 2: the object has none of the fields \"features\"; its fields are \"labels\"",
+            ),
             (
                 b"{\"features\": {}, \"labels\": [2]}\n",
                 "line 1: label 2 is out of range, expected an id below 2 (the number given)",

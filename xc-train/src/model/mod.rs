@@ -21,6 +21,7 @@ mod classifier;
 #[cfg(feature = "convert")]
 mod convert;
 mod index;
+mod input;
 mod mach;
 #[cfg(feature = "train")]
 mod merge;
@@ -40,6 +41,7 @@ pub use change::{ChangeError, Changed, Changes};
 #[cfg(feature = "convert")]
 pub use convert::{ConvertError, ImportOptions, Imported, foreign_formats, import};
 pub use index::{IndexError, IndexWarning};
+pub use input::InputForm;
 #[cfg(feature = "train")]
 pub use merge::{MergeError, Merged, merge, trained_alike};
 pub use open::{OpenModelError, OpenOptions, UseIndex, open_container, tables};
@@ -78,6 +80,7 @@ pub struct Model {
     system: Box<dyn System>,
     shape: Shape,
     maker: Option<Featurizer>,
+    input: InputForm,
     container: Container,
     calibration: Option<Calibration>,
     warnings: Vec<Box<dyn Error + Send + Sync>>,
@@ -143,6 +146,11 @@ impl Model {
     /// The pipeline that makes features; `None` when they are used as they come.
     pub fn pipeline(&self) -> Option<&Featurizer> {
         self.maker.as_ref()
+    }
+
+    /// What the files that it was trained on look like.
+    pub fn input(&self) -> &InputForm {
+        &self.input
     }
 
     /// The model as the type of its kind, such as `xc_tree::TreeModel`, for what only that kind can

@@ -1,7 +1,7 @@
 //! Opening a model folder, whatever its kind.
 
 use super::system::{Check, Kind, Opened, Table};
-use super::{Model, StoredPipelineError, kinds, read_pipeline};
+use super::{InputForm, Model, StoredPipelineError, kinds, read_pipeline};
 use crate::calibrate::{Calibration, OpenCalibrationError};
 use rayon::{ThreadPoolBuildError, ThreadPoolBuilder};
 use std::error::Error;
@@ -178,9 +178,10 @@ impl Model {
         let open = || -> Result<_, OpenModelError> {
             let opened = (kind.open)(container, options, check)?;
             let maker = read_pipeline(&opened.container)?;
-            Ok((opened, maker))
+            let input = InputForm::read(&opened.container)?;
+            Ok((opened, maker, input))
         };
-        let (Opened { system, shape, container, warnings }, maker) = on_threads(open)??;
+        let (Opened { system, shape, container, warnings }, maker, input) = on_threads(open)??;
         if let Some(maker) = &maker
             && maker.n_features() != shape.n_features
         {
@@ -193,7 +194,7 @@ impl Model {
         // It is one of the model's own scores.
         let calibration = Calibration::read(&container, shape.n_labels)?.filter(|_| options.post_processor.is_none());
         let generation = GENERATION.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { kind, system, shape, maker, container, calibration, warnings, generation })
+        Ok(Self { kind, system, shape, maker, input, container, calibration, warnings, generation })
     }
 
     /// As [`Model::open_with`], without checking the content of the arrays.

@@ -3,7 +3,7 @@
 mod lists;
 
 use crate::context::Context;
-use crate::data::InputArgs;
+use crate::data::{InputArgs, require_labels};
 use crate::error::{CliError, chain};
 use crate::output;
 use serde::Serialize;
@@ -308,7 +308,7 @@ fn read_truth(args: &Args, names: Option<Arc<LabelNames>>) -> Result<Truth, CliE
     let known = names.as_ref().map(|names| names.len());
     let mut options = options(args, names);
     if options.format.is_none() {
-        options.format = Some(Format::detect(path)?);
+        options.format = Some(Format::detect(path, &options)?);
     }
     let has_header = match options.format {
         Some(Format::Npz) => true,
@@ -333,6 +333,7 @@ fn read_truth(args: &Args, names: Option<Arc<LabelNames>>) -> Result<Truth, CliE
             path.display()
         )));
     }
+    require_labels(path, &lists.labels, options.format, &options, None)?;
     let n_labels = known.or_else(|| has_header.then(|| lists.labels.n_labels()));
     Ok(Truth { labels: lists.labels, n_labels })
 }

@@ -17,11 +17,10 @@ use xc_sparse::{CsrMatrix, Rows};
 
 /// Whether a file holds sparse rows.
 pub(super) fn holds_rows(path: &Path, input: &InputArgs) -> Result<bool, CliError> {
-    let format = match input.format {
-        _ if Vectors::has_name(path) => return Ok(false),
-        Some(format) => format,
-        None => Format::detect(path)?,
-    };
+    if Vectors::has_name(path) {
+        return Ok(false);
+    }
+    let format = Format::detect(path, &input.options())?;
     if format.may_hold_text() {
         let path = path.display();
         return Err(CliError::usage(format_args!(

@@ -22,13 +22,14 @@ use xc_train::model::{Excluded, QueryOptions, ScoreOptions};
 
 /// Predict the best labels of each instance
 ///
-/// The model knows what it is and how its features are made: give it the kind of
-/// input it was trained on. Labels in the input are not looked at. Answers come
+/// The model knows what it is, how its features are made, and which fields of a file
+/// they are made of: give it the kind of input it was trained on. Labels in the input are not looked at. Answers come
 /// in input order, one line an instance, best label first:
 ///
 ///   lines   17:0.93 4:0.51              label ids; an empty line where there is nothing to say
 ///           red fox:0.93<TAB>dog:0.51   with --names
-///   jsonl   {"labels":[17,4],"scores":[0.93,0.51],"names":["red fox","dog"]}
+///   jsonl   {"labels":[17,4],"scores":[0.93,0.51],"names":["red fox","dog"]}, and "id" where the
+///           input has that field or column (--id-field)
 ///   npz     a scipy csr matrix of instances x labels; entries of a row stand best first
 ///
 /// With `--input -` every line of stdin gets one line of answer, in order and at
@@ -165,14 +166,15 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         }
     }
     let n_labels = model.describe().n_labels;
+    let input = args.format.or(model.input());
+    let read = |path: &Path, what| LabelLists::read(path, what, n_labels, names.as_ref(), &input);
     let only = match (&args.only_labels, &args.candidates) {
         (Some(path), _) => Only::Labels(read_label_set(path, n_labels, names.as_ref())?),
-        (None, Some(path)) => Only::Candidates(LabelLists::read(path, "candidates", n_labels, names.as_ref())?),
+        (None, Some(path)) => Only::Candidates(read(path, "candidates")?),
         (None, None) => Only::All,
     };
     let exclude = args.exclude.as_deref();
-    let exclude =
-        exclude.map(|path| LabelLists::read(path, "excluded labels", n_labels, names.as_ref())).transpose()?;
+    let exclude = exclude.map(|path| read(path, "excluded labels")).transpose()?;
     let from_stdin = args.input == Path::new("-");
     let input = if from_stdin { stdin::NAME.to_owned() } else { args.input.display().to_string() };
     let queries = if from_stdin { None } else { Some(Queries::open(&args.input, &args.format, &model)?) };
@@ -288,7 +290,7 @@ impl Run<'_> {
             for (at, row) in answers.ranked.iter().enumerate() {
                 let known_terms = answers.known_terms.get(at).copied();
                 self.count(known_terms, answers.certificates.get(at).map(|c| c.exact), row);
-                writer.row(row, &AnswerNotes { id: None, known_terms })?;
+                writer.row(row, &AnswerNotes { id: queries.id(at), known_terms })?;
             }
             done += batch.len();
             task.advance(batch.len() as u64);

@@ -32,7 +32,7 @@ const WRITTEN: usize = 64;
 pub(super) fn answer(run: &mut Run<'_>, mut writer: Writer<'_>, context: &Context) -> Result<(), CliError> {
     let about = run.model.describe();
     let plain = if about.takes == InputKind::Text { PlainLines::Text } else { PlainLines::Features };
-    let mut options = run.args.format.options();
+    let mut options = run.args.format.or(run.model.input()).options();
     options.n_features = Some(about.n_features);
     let stream = Stream {
         model: run.model,

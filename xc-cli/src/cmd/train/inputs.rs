@@ -219,7 +219,7 @@ fn read_held_out(
         None => None,
     };
     let making = Making::Apply { maker: data.maker.as_ref(), n_features: data.width() };
-    let held_out = read_labelled(path, labels, names.as_ref(), UnknownLabels::Append, input, making, context)?;
+    let held_out = read_labelled(path, labels.into(), names.as_ref(), UnknownLabels::Append, input, making, context)?;
     if held_out.len() == 0 {
         return Err(CliError::usage(format_args!("{}: no instance; at least one is expected", path.display())));
     }

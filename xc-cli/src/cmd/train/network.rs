@@ -236,7 +236,8 @@ fn run_once(
     let train = session.instances.files().map(|sets| &sets.train);
     let (maker, names) = (train.and_then(|set| set.maker.as_ref()), train.and_then(|set| set.names.as_deref()));
     let rows = session.instances.files().map(Datasets::training_rows);
-    save(Extras { maker, names, training: Some(kept.clone()), rows: rows.as_ref() })?;
+    let input = train.map(|set| &set.form);
+    save(Extras { maker, names, input, training: Some(kept.clone()), rows: rows.as_ref() })?;
     let save_s = start.elapsed().as_secs_f64();
 
     let judges = train.zip(session.instances.validation()).zip(answer);

@@ -8,7 +8,7 @@ use super::tree_args::Args;
 use super::tree_memory::Forecast;
 use super::watch::Watch;
 use crate::context::Context;
-use crate::data::{Dataset, Datasets, InputArgs, Making, read_labelled, read_numbers};
+use crate::data::{Dataset, Datasets, InputArgs, LabelsFrom, Making, read_labelled, read_numbers};
 use crate::error::{CliError, chain};
 use crate::measure::Meter;
 use crate::memory::Standing;
@@ -107,7 +107,8 @@ fn run_once(args: &Args, place: &PlaceArgs, hold_out: Option<HoldOut>, context: 
     let start = Instant::now();
     let training = Some(kept_parameters(&params));
     let rows = Some(&inputs.rows);
-    let extras = Extras { maker: data.maker.as_ref(), names: data.names.as_deref(), training, rows };
+    let extras =
+        Extras { maker: data.maker.as_ref(), names: data.names.as_deref(), input: Some(&data.form), training, rows };
     let create = || ContainerWriter::create(&place.model, xc_tree::KIND);
     let (mut nnz, n_trees) = (0, trees.n_trees());
     model::save_created(create, extras, |writer| {
@@ -205,9 +206,10 @@ fn read_label_features(
     text: &xc_hash::text::PipelineParams,
     context: &Context,
 ) -> Result<CsrMatrix, CliError> {
-    let input = InputArgs { format: None, ..input.clone() };
+    let input = input.of_any_format();
     let making = Making::Fit { text, weighting: None, hold_out: None };
-    let rows = read_labelled(path, None, None, UnknownLabels::Drop, &input, making, context)?.into_sparse();
+    let rows =
+        read_labelled(path, LabelsFrom::Nowhere, None, UnknownLabels::Drop, &input, making, context)?.into_sparse();
     let (got, expected) = (rows.rows(), data.labels.n_labels());
     if got != expected {
         return Err(CliError::usage(format_args!(

@@ -5,7 +5,7 @@
 
 use crate::io::blocks::LineParser;
 use crate::io::error::{LineError, ReadErrorKind, Snippet};
-use crate::io::label::{LabelRef, TextInstance};
+use crate::io::label::{LabelRef, LabelStrings, TextInstance};
 use crate::io::row::MAX_IDS;
 use crate::io::write::{same_rows, stream};
 use crate::rows::LabelRows;
@@ -14,28 +14,13 @@ use std::io::{self, Write};
 /// Prefix that marks a label.
 pub const FASTTEXT_PREFIX: &str = "__label__";
 
-/// How the part after the prefix names a label.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FastTextLabels {
-    /// As a name, digits included.
-    #[default]
-    Names,
-    /// As a number.
-    Ids,
-}
-
 /// Reads one line.
 ///
 /// # Errors
 /// Bytes that are not UTF-8, an empty label, a label that is no number under
-/// [`FastTextLabels::Ids`].
-pub(crate) fn parse_fasttext_line(
-    line: &[u8],
-    labels: FastTextLabels,
-    into: &mut TextInstance,
-) -> Result<(), LineError> {
-    into.text.clear();
-    into.labels.clear();
+/// [`LabelStrings::Ids`].
+pub(crate) fn parse_fasttext_line(line: &[u8], labels: LabelStrings, into: &mut TextInstance) -> Result<(), LineError> {
+    into.clear();
     let text = std::str::from_utf8(line).map_err(|e| utf8_error(line, e.valid_up_to()))?;
     let start = text.as_ptr() as usize;
     for token in text.split_ascii_whitespace() {
@@ -52,8 +37,8 @@ pub(crate) fn parse_fasttext_line(
         };
         into.labels.push(match labels {
             _ if name.is_empty() => return Err(malformed("a label after __label__")),
-            FastTextLabels::Names => LabelRef::Name(name.to_owned()),
-            FastTextLabels::Ids => match name.parse() {
+            LabelStrings::Names => LabelRef::Name(name.to_owned()),
+            LabelStrings::Ids => match name.parse() {
                 Ok(id) if name.as_bytes()[0].is_ascii_digit() && u64::from(id) < MAX_IDS => LabelRef::Id(id),
                 _ => return Err(malformed("a label id from 0 to 4294967294 after __label__")),
             },
@@ -77,7 +62,7 @@ pub struct TextRows {
 }
 
 pub(crate) struct FastTextParser {
-    pub(crate) labels: FastTextLabels,
+    pub(crate) labels: LabelStrings,
 }
 
 impl LineParser for FastTextParser {

@@ -1,5 +1,6 @@
 //! The formats: each file reads and writes one.
 
+pub(crate) mod csv;
 pub(crate) mod fasttext;
 pub(crate) mod jsonl;
 pub(crate) mod npy;

@@ -1,0 +1,188 @@
+//! Which fields of JSONL, or columns of CSV and TSV, are read, and which labels a string names.
+
+use super::error::{ReadErrorKind, Snippet};
+use super::label::{LabelRef, LabelStrings};
+use super::row::MAX_IDS;
+use std::convert::Infallible;
+use std::str::FromStr;
+
+/// Names of the fields (JSONL) or columns (CSV, TSV) that are read; the others are skipped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fields {
+    /// Joined (by single blanks, in this order) into the text. A field that is missing or null
+    /// counts as empty, but an object must have one of them, and a header all of them.
+    pub text: Vec<String>,
+    /// The labels. Missing or null in an object: no labels. A header must have it, unless it is
+    /// empty: then there are no labels.
+    pub labels: String,
+    /// How a string with labels is divided.
+    pub separator: LabelSeparator,
+    /// Sparse features (JSONL): a map from id to value, or a list of `[id, value]` pairs.
+    pub features: String,
+    /// What an instance is known by: a string or a number. Read with [`Parts::Queries`].
+    pub id: String,
+    /// Whether every object and header must have the field `id`.
+    pub needs_id: bool,
+}
+
+impl Default for Fields {
+    fn default() -> Self {
+        Self {
+            text: vec!["text".into()],
+            labels: "labels".into(),
+            separator: LabelSeparator::default(),
+            features: "features".into(),
+            id: "id".into(),
+            needs_id: false,
+        }
+    }
+}
+
+/// How a string with labels is divided.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LabelSeparator {
+    /// Not stated. A string is one label; one that may be several is an error.
+    #[default]
+    Unstated,
+    /// Not at all: every string is one label.
+    Whole,
+    /// At each occurrence of this text; blanks around labels are taken off.
+    Text(String),
+}
+
+impl FromStr for LabelSeparator {
+    type Err = Infallible;
+
+    /// The empty text means [`LabelSeparator::Whole`].
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(if text.is_empty() { Self::Whole } else { Self::Text(text.to_owned()) })
+    }
+}
+
+/// Which parts of the instances are read. The others need not be there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Parts {
+    /// Text or features, and labels.
+    #[default]
+    Instances,
+    /// Labels alone (JSONL, CSV, TSV; other formats are read whole).
+    Labels,
+    /// Text or features, and ids; no labels (JSONL, CSV, TSV; other formats have no ids).
+    Queries,
+}
+
+/// What an instance is known by, as JSON: a string in quotes, or a number as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowId(Box<str>);
+
+impl RowId {
+    /// An id that is a string.
+    pub fn of_text(text: &str) -> Self {
+        // A string becomes JSON, whatever it holds.
+        Self(serde_json::to_string(text).unwrap_or_default().into())
+    }
+
+    /// An id in JSON; `None` where it is neither a string nor a number. The caller has checked that
+    /// it is JSON.
+    pub(crate) fn of_json(json: &str) -> Option<Self> {
+        let begins = json.as_bytes().first()?;
+        (*begins == b'"' || *begins == b'-' || begins.is_ascii_digit()).then(|| Self(json.into()))
+    }
+
+    /// The id in JSON.
+    pub fn as_json(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Appends the labels that `text` names.
+///
+/// # Errors
+/// A text that may be several labels where nothing says how it is divided; a label with a tab or
+/// line break; a label that is no number under [`LabelStrings::Ids`].
+pub(crate) fn split_labels(
+    text: &str,
+    separator: &LabelSeparator,
+    strings: LabelStrings,
+    into: &mut Vec<LabelRef>,
+) -> Result<(), ReadErrorKind> {
+    let text = text.trim_ascii();
+    if text.is_empty() {
+        return Ok(());
+    }
+    let is_list = text.starts_with('[') && text.ends_with(']');
+    match separator {
+        LabelSeparator::Whole => into.push(label_of(text, strings)?),
+        _ if is_list => return Err(ReadErrorKind::LabelList { got: Snippet::new(text.as_bytes()) }),
+        LabelSeparator::Unstated if text.contains([';', '|', ',', '\n', '\t']) => {
+            return Err(ReadErrorKind::Undivided { got: Snippet::new(text.as_bytes()) });
+        }
+        LabelSeparator::Unstated => into.push(label_of(text, strings)?),
+        LabelSeparator::Text(separator) => {
+            for part in text.split(separator.as_str()).map(str::trim_ascii).filter(|part| !part.is_empty()) {
+                into.push(label_of(part, strings)?);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn label_of(text: &str, strings: LabelStrings) -> Result<LabelRef, ReadErrorKind> {
+    let malformed = |expected| Err(ReadErrorKind::Malformed { got: Snippet::new(text.as_bytes()), expected });
+    match strings {
+        LabelStrings::Names if text.contains(['\t', '\n', '\r']) => {
+            malformed("a label name without tab and line break")
+        }
+        LabelStrings::Names => Ok(LabelRef::Name(text.to_owned())),
+        LabelStrings::Ids => match text.parse() {
+            Ok(id) if text.as_bytes()[0].is_ascii_digit() && u64::from(id) < MAX_IDS => Ok(LabelRef::Id(id)),
+            _ => malformed("a label id from 0 to 4294967294"),
+        },
+    }
+}
+
+/// Joins fields into one text.
+pub(crate) fn join_text<'a>(parts: impl IntoIterator<Item = &'a str>, into: &mut String) {
+    into.clear();
+    for part in parts.into_iter().filter(|part| !part.is_empty()) {
+        if !into.is_empty() {
+            into.push(' ');
+        }
+        into.push_str(part);
+    }
+}
+
+/// Names in quotes, with commas between them, for a message.
+pub(crate) fn quoted<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Box<str> {
+    let quote = |name: S| Snippet::new(name.as_ref().as_bytes()).to_string();
+    names.into_iter().map(quote).collect::<Vec<_>>().join(", ").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str, separator: LabelSeparator) -> Result<Vec<String>, String> {
+        let mut labels = Vec::new();
+        split_labels(text, &separator, LabelStrings::Names, &mut labels).map_err(|e| e.to_string())?;
+        let name = |label: LabelRef| match label {
+            LabelRef::Name(name) => name,
+            LabelRef::Id(id) => id.to_string(),
+        };
+        Ok(labels.into_iter().map(name).collect())
+    }
+
+    #[test]
+    fn a_string_that_may_be_several_labels_is_divided_only_as_stated() {
+        assert_eq!(names(" red fox ", LabelSeparator::Unstated).unwrap(), ["red fox"]);
+        assert!(names("", LabelSeparator::Unstated).unwrap().is_empty());
+        for text in ["a;b", "a|b", "a, b", "a\nb", "['a', 'b']", "[]"] {
+            assert!(names(text, LabelSeparator::Unstated).is_err(), "{text}");
+        }
+        assert_eq!(names("a; b;;c ", ";".parse().unwrap()).unwrap(), ["a", "b", "c"]);
+        assert_eq!(names("Washington, DC", "".parse().unwrap()).unwrap(), ["Washington, DC"]);
+        assert_eq!(names("a || b", "||".parse().unwrap()).unwrap(), ["a", "b"]);
+        assert!(names("['a', 'b']", ",".parse().unwrap()).is_err());
+        assert!(names("a\tb", "".parse().unwrap()).is_err());
+    }
+}

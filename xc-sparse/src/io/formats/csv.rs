@@ -1,0 +1,391 @@
+//! CSV and TSV: a header of column names, then one instance a row, with a text and labels.
+//!
+//! ```text
+//!   id,title,text,labels
+//!   7,A dog,"It barks, ""loudly"".",animal;noise
+//! ```
+//!
+//! Rows are cut by `csv-core`, record by record and never ahead of what is asked for, so that files
+//! and streams are read by the same code. The specification is `docs/formats/csv.md`.
+
+use super::fasttext::TextRows;
+use crate::io::error::{FieldOf, LineError, ReadError, ReadErrorKind, Snippet};
+use crate::io::fields::{Fields, LabelSeparator, Parts, RowId, join_text, quoted, split_labels};
+use crate::io::format::Format;
+use crate::io::label::{LabelRef, LabelStrings, TextInstance};
+use crate::io::options::ReadOptions;
+use crate::io::source::Source;
+use crate::io::write::{same_rows, stream};
+use crate::rows::LabelRows;
+use csv_core::{ReadRecordResult, ReaderBuilder};
+use std::io::{self, Read, Write};
+use std::ops::Range;
+
+const INPUT_BYTES: usize = 1 << 16;
+
+/// Cuts a source into records.
+struct Records {
+    core: csv_core::Reader,
+    input: Vec<u8>,
+    at: usize,
+    is_ended: bool,
+    /// Line (from 1) of the next byte.
+    line: u64,
+    /// Fields of the record, one behind the other.
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    n_fields: usize,
+    max_bytes: usize,
+}
+
+impl Records {
+    /// `begun` stands before what the source still gives.
+    fn new(delimiter: u8, begun: Vec<u8>, max_bytes: usize) -> Self {
+        Self {
+            core: ReaderBuilder::new().delimiter(delimiter).build(),
+            input: begun,
+            at: 0,
+            is_ended: false,
+            line: 1,
+            bytes: vec![0; 1 << 10],
+            ends: vec![0; 16],
+            n_fields: 0,
+            max_bytes,
+        }
+    }
+
+    /// Reads on; false at the end of the input.
+    fn fill(&mut self, source: &mut Source) -> Result<bool, ReadError> {
+        if self.at < self.input.len() {
+            return Ok(true);
+        }
+        self.at = 0;
+        if self.is_ended {
+            self.input.clear();
+            return Ok(false);
+        }
+        self.input.resize(INPUT_BYTES, 0);
+        let got = loop {
+            let outcome = source.reading().read(&mut self.input);
+            match outcome {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(source.fail(e)),
+                Ok(got) => break got,
+            }
+        };
+        self.input.truncate(got);
+        self.is_ended = got == 0;
+        Ok(got > 0)
+    }
+
+    /// Takes blank lines off the front; false when nothing follows.
+    fn skip_blank(&mut self, source: &mut Source) -> Result<bool, ReadError> {
+        loop {
+            while let Some(end @ (b'\n' | b'\r')) = self.input.get(self.at) {
+                self.line += u64::from(*end == b'\n');
+                self.at += 1;
+            }
+            if self.at < self.input.len() {
+                return Ok(true);
+            }
+            if !self.fill(source)? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Takes a byte order mark off the front.
+    fn skip_mark(&mut self, source: &mut Source) -> Result<(), ReadError> {
+        const MARK: &[u8] = b"\xef\xbb\xbf";
+        let mut seen = 0;
+        while seen < MARK.len() && self.fill(source)? && self.input[self.at] == MARK[seen] {
+            (self.at, seen) = (self.at + 1, seen + 1);
+        }
+        if seen < MARK.len() {
+            self.input.splice(..self.at, MARK[..seen].iter().copied());
+            self.at = 0;
+        }
+        Ok(())
+    }
+
+    /// Reads the next record; gives the line that it begins on, or `None` at the end.
+    fn next(&mut self, source: &mut Source) -> Result<Option<u64>, ReadError> {
+        if !self.skip_blank(source)? {
+            return Ok(None);
+        }
+        let first = self.line;
+        let fail = |source: &Source, kind| Err(ReadError::line(source.name(), first, kind));
+        let (mut n_bytes, mut taken) = (0, 0);
+        self.n_fields = 0;
+        let mut closing = false;
+        loop {
+            let input: &[u8] = if closing { b"\n" } else { &self.input[self.at..] };
+            let (bytes, ends) = (&mut self.bytes[n_bytes..], &mut self.ends[self.n_fields..]);
+            let (result, n_in, n_out, n_ends) = self.core.read_record(input, bytes, ends);
+            (n_bytes, self.n_fields, taken) = (n_bytes + n_out, self.n_fields + n_ends, taken + n_in);
+            if !closing {
+                self.line += memchr::memchr_iter(b'\n', &input[..n_in]).count() as u64;
+                self.at += n_in;
+            }
+            match result {
+                ReadRecordResult::Record | ReadRecordResult::End => return Ok(Some(first)),
+                ReadRecordResult::OutputFull => self.bytes.resize(2 * self.bytes.len(), 0),
+                ReadRecordResult::OutputEndsFull => self.ends.resize(2 * self.ends.len(), 0),
+                // A line end behind the last byte closes any field but a quoted one.
+                ReadRecordResult::InputEmpty if closing => return fail(source, ReadErrorKind::OpenQuote),
+                ReadRecordResult::InputEmpty => closing = !self.fill(source)?,
+            }
+            if taken > self.max_bytes {
+                return fail(source, ReadErrorKind::LineTooLong { limit_bytes: self.max_bytes });
+            }
+        }
+    }
+
+    fn range(&self, field: usize) -> Range<usize> {
+        let begin = field.checked_sub(1).map_or(0, |before| self.ends[before]);
+        begin..self.ends[field]
+    }
+
+    fn field(&self, field: usize) -> &[u8] {
+        &self.bytes[self.range(field)]
+    }
+
+    /// A field as text.
+    fn text(&self, field: usize) -> Result<&str, ReadErrorKind> {
+        let bytes = self.field(field);
+        std::str::from_utf8(bytes).map_err(|e| {
+            let bad = &bytes[e.valid_up_to()..];
+            ReadErrorKind::Utf8 { got: Snippet::new(&bad[..bad.len().min(8)]) }
+        })
+    }
+}
+
+/// The columns that are read.
+#[derive(Debug)]
+struct Columns {
+    names: Vec<String>,
+    text: Vec<usize>,
+    labels: Option<usize>,
+    id: Option<usize>,
+}
+
+impl Columns {
+    fn new(names: Vec<String>, options: &ReadOptions) -> Result<Self, ReadErrorKind> {
+        let repeated = |i: usize| !names[i].is_empty() && names[..i].contains(&names[i]);
+        if let Some(i) = (0..names.len()).find(|&i| repeated(i)) {
+            return Err(ReadErrorKind::RepeatedColumn { got: Snippet::new(names[i].as_bytes()) });
+        }
+        let Fields { text, labels, id, needs_id, .. } = &options.fields;
+        let find = |name: &String, what| match names.iter().position(|column| column == name) {
+            Some(at) => Ok(at),
+            None => {
+                let expected = quoted([name]);
+                Err(ReadErrorKind::MissingColumn { what, expected, columns: quoted(&names) })
+            }
+        };
+        let (with_text, with_labels) = (options.parts != Parts::Labels, options.parts != Parts::Queries);
+        let text = text.iter().filter(|_| with_text).map(|name| find(name, FieldOf::Text)).collect::<Result<_, _>>()?;
+        let labels = match with_labels && !labels.is_empty() {
+            true => Some(find(labels, FieldOf::Labels)?),
+            false => None,
+        };
+        let id = match (options.parts == Parts::Queries, find(id, FieldOf::Id)) {
+            (true, Err(e)) if *needs_id => return Err(e),
+            (true, found) => found.ok(),
+            (false, _) => None,
+        };
+        Ok(Self { names, text, labels, id })
+    }
+}
+
+/// Reads instances out of a table.
+pub(crate) struct CsvReader {
+    records: Records,
+    columns: Option<Columns>,
+    options: ReadOptions,
+}
+
+impl std::fmt::Debug for CsvReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CsvReader").field("columns", &self.columns).field("line", &self.records.line).finish()
+    }
+}
+
+impl CsvReader {
+    /// A reader of a source from its beginning, of which `begun` is already read.
+    pub(crate) fn new(delimiter: u8, begun: Vec<u8>, options: &ReadOptions) -> Self {
+        let records = Records::new(delimiter, begun, options.max_line_bytes);
+        Self { records, columns: None, options: options.clone() }
+    }
+
+    /// Reads the header, unless that is done; false for an empty source.
+    pub(crate) fn begin(&mut self, source: &mut Source) -> Result<bool, ReadError> {
+        if self.columns.is_some() {
+            return Ok(true);
+        }
+        self.records.skip_mark(source)?;
+        let Some(line) = self.records.next(source)? else { return Ok(false) };
+        let fail = |kind| ReadError::line(source.name(), line, kind);
+        let name = |field| self.records.text(field).map(str::to_owned);
+        let names = (0..self.records.n_fields).map(name).collect::<Result<_, _>>().map_err(fail)?;
+        self.columns = Some(Columns::new(names, &self.options).map_err(fail)?);
+        Ok(true)
+    }
+
+    /// Reads the next row; gives the line that it begins on, or `None` at the end. After an error
+    /// about one row the next call goes on with the row behind it.
+    ///
+    /// # Errors
+    /// No header, or one without the columns that are read; a row of another width; a field that is
+    /// not UTF-8; labels that cannot be told apart; a quoted field that is not closed.
+    pub(crate) fn next_into(&mut self, source: &mut Source, into: &mut TextInstance) -> Result<Option<u64>, ReadError> {
+        into.clear();
+        if !self.begin(source)? {
+            return Err(ReadError::file(source.name(), ReadErrorKind::Empty { expected: "a header of column names" }));
+        }
+        let Some(line) = self.records.next(source)? else { return Ok(None) };
+        match self.row(into) {
+            Ok(()) => Ok(Some(line)),
+            Err(kind) => Err(LineError::whole(kind).locate(source.name(), line)),
+        }
+    }
+
+    fn row(&self, into: &mut TextInstance) -> Result<(), ReadErrorKind> {
+        let Self { records, options, columns: Some(columns) } = self else { return Ok(()) };
+        let (got, expected) = (records.n_fields, columns.names.len());
+        if got != expected {
+            return Err(ReadErrorKind::FieldCount { got, expected });
+        }
+        let in_column = |at: usize| {
+            move |problem| ReadErrorKind::InColumn {
+                column: Snippet::new(columns.names[at].as_bytes()),
+                problem: Box::new(problem),
+            }
+        };
+        let text = |at: usize| records.text(at).map_err(in_column(at));
+        let parts = columns.text.iter().map(|&at| text(at)).collect::<Result<Vec<_>, _>>()?;
+        join_text(parts, &mut into.text);
+        if let Some(at) = columns.labels {
+            let (separator, strings) = (&options.fields.separator, options.label_strings);
+            split_labels(text(at)?, separator, strings, &mut into.labels).map_err(in_column(at))?;
+        }
+        if let Some(at) = columns.id {
+            into.id = Some(RowId::of_text(text(at)?));
+        }
+        Ok(())
+    }
+}
+
+/// Instances of a table, some at a time.
+pub(crate) struct CsvBlocks {
+    source: Source,
+    reader: CsvReader,
+    block_bytes: usize,
+    stopped: bool,
+}
+
+impl CsvBlocks {
+    /// Opens a table and reads its header.
+    ///
+    /// # Errors
+    /// As [`CsvReader::next_into`]; an empty source.
+    pub(crate) fn new(mut source: Source, delimiter: u8, options: &ReadOptions) -> Result<Self, ReadError> {
+        let mut reader = CsvReader::new(delimiter, Vec::new(), options);
+        if !reader.begin(&mut source)? {
+            let kind = ReadErrorKind::Empty { expected: Format::Csv.first_line() };
+            return Err(ReadError::file(source.name(), kind));
+        }
+        Ok(Self { source, reader, block_bytes: options.block_bytes, stopped: false })
+    }
+}
+
+impl Iterator for CsvBlocks {
+    type Item = Result<TextRows, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (mut rows, mut bytes) = (TextRows::default(), 0);
+        while !self.stopped && bytes < self.block_bytes {
+            let mut instance = TextInstance::default();
+            match self.reader.next_into(&mut self.source, &mut instance) {
+                Ok(Some(line)) => {
+                    bytes += instance.text.len() + 8 * instance.labels.len() + 16;
+                    rows.instances.push(instance);
+                    rows.lines.push(line);
+                }
+                Ok(None) => self.stopped = true,
+                Err(error) => {
+                    self.stopped = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+        (!rows.instances.is_empty()).then_some(Ok(rows))
+    }
+}
+
+/// Appends a field, in quotes where it needs them.
+fn push_field(out: &mut Vec<u8>, field: &str, delimiter: u8) {
+    let special = |b: &u8| *b == delimiter || matches!(b, b'"' | b'\n' | b'\r');
+    // A byte order mark would be taken off the first field.
+    if !field.as_bytes().iter().any(special) && !field.starts_with('\u{feff}') {
+        return out.extend_from_slice(field.as_bytes());
+    }
+    out.push(b'"');
+    for (i, part) in field.split('"').enumerate() {
+        out.extend_from_slice(if i > 0 { b"\"\"" } else { b"" });
+        out.extend_from_slice(part.as_bytes());
+    }
+    out.push(b'"');
+}
+
+/// Writes a table with the columns `text` and `labels`, the labels of a row with `separator`
+/// between them, by name where there are names, else by number.
+///
+/// # Errors
+/// A label name that would not read back: it holds the separator, is empty, has blanks at an end, or
+/// looks like a list; another format than CSV and TSV.
+pub fn write_csv<S: AsRef<str>>(
+    into: &mut impl Write,
+    texts: &[S],
+    labels: &LabelRows,
+    names: Option<&[String]>,
+    separator: &LabelSeparator,
+    format: Format,
+) -> io::Result<()> {
+    same_rows(texts.len(), labels.len());
+    let unwritable = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
+    let Some(delimiter) = format.delimiter() else {
+        return Err(unwritable(format!("{format} is no table, expected csv or tsv")));
+    };
+    let mut header = b"text,labels\n".to_vec();
+    header[4] = delimiter;
+    let (mut cell, mut kept, mut read) = (String::new(), Vec::new(), Vec::new());
+    stream(into, texts.len(), header, |out, i| {
+        cell.clear();
+        kept.clear();
+        for (j, &label) in labels.row(i).iter().enumerate() {
+            match separator {
+                LabelSeparator::Text(separator) if j > 0 => cell.push_str(separator),
+                _ if j > 0 => {
+                    return Err(unwritable(format!("row {i} has several labels, expected a label separator")));
+                }
+                _ => {}
+            }
+            let name = names.map_or_else(|| label.to_string(), |names| names[label as usize].clone());
+            cell.push_str(&name);
+            kept.push(LabelRef::Name(name));
+        }
+        read.clear();
+        let outcome = split_labels(&cell, separator, LabelStrings::Names, &mut read);
+        if outcome.is_err() || read != kept {
+            return Err(unwritable(format!(
+                "the labels {cell:?} of row {i} do not read back from {format}; another label separator is expected"
+            )));
+        }
+        push_field(out, texts[i].as_ref(), delimiter);
+        out.push(delimiter);
+        push_field(out, &cell, delimiter);
+        out.push(b'\n');
+        Ok(())
+    })
+}
