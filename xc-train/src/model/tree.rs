@@ -26,7 +26,8 @@ fn open(container: Container, options: &OpenOptions, check: Check) -> Result<Ope
     };
     let mut model = model.map_err(OpenModelError::system)?;
     if let Some(name) = &options.post_processor {
-        model = model.with_post_processor(post_processor(name, model.trees().len())?);
+        let post = post_processor(name, model.trees().len())?;
+        model = model.with_post_processor(post);
     }
     let shape = Shape::new::<Scratch>(model.info().n_features, model.info().n_labels);
     // Tiles of so many queries share a chunk.
