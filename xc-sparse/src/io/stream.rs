@@ -55,8 +55,6 @@ pub struct InstanceBuffer {
 pub struct InstanceReader {
     source: Source,
     options: ReadOptions,
-    /// Whether a first line that is no JSON object is text.
-    is_text: bool,
     /// Unknown before the first line is read.
     begun: Option<Begun>,
     /// What reads the rows of a table, once that is known.
@@ -79,15 +77,6 @@ impl InstanceReader {
         Self::over(Source::from_reader(name, input, options.max_expanded_bytes)?, options)
     }
 
-    /// Opens a stream that is known to hold text: without [`ReadOptions::format`] it is JSONL where
-    /// its first line is an object, else fastText, of which plain lines are a case.
-    ///
-    /// # Errors
-    /// As [`InstanceReader::new`].
-    pub fn of_text(name: &str, input: impl Read + Send + 'static, options: &ReadOptions) -> Result<Self, ReadError> {
-        Ok(Self { is_text: true, ..Self::new(name, input, options)? })
-    }
-
     /// Reads an opened source.
     ///
     /// # Errors
@@ -103,7 +92,7 @@ impl InstanceReader {
             }
         };
         let (options, line) = (options.clone(), Vec::new());
-        Ok(Self { source, options, is_text: false, begun, table, line, line_no: 0, pending: false, rows: 0 })
+        Ok(Self { source, options, begun, table, line, line_no: 0, pending: false, rows: 0 })
     }
 
     /// What the instances hold; reads the first line when that is needed. `None` for an empty
@@ -137,10 +126,7 @@ impl InstanceReader {
             return Ok(self.begun);
         }
         let name = self.source.name();
-        let format = self.options.format.or_else(|| match Format::of_content(&self.line, &self.options) {
-            shown if !self.is_text || shown.is_some_and(|format| format.may_hold_text()) => shown,
-            _ => Some(Format::FastText),
-        });
+        let format = self.options.format.or_else(|| Format::of_content(&self.line, &self.options));
         let format = format.ok_or_else(|| ReadError::line(name, 1, ReadErrorKind::UnknownFormat))?;
         let begun = Begun::at(&self.line, name, format, IdKind::Feature, &self.options)?;
         if let Form::Table { delimiter } = begun.form {
