@@ -394,7 +394,10 @@ impl<W: Write + Seek> UpToError<W> {
 
     fn attempt<T>(&mut self, work: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<T> {
         let outcome = work(&mut self.into);
-        self.failed |= outcome.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Interrupted);
+        if outcome.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Interrupted) {
+            // Behind everything, wherever it was: what is ended then has no part before its beginning.
+            (self.failed, self.at) = (true, self.len);
+        }
         outcome
     }
 }
