@@ -445,6 +445,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1, help="processes at once [1]")
     parser.add_argument("--limit", type=float, default=20, help="seconds that a command may take [20]")
+    parser.add_argument("--seconds", type=float, help="end after so many seconds, with the tally so far")
     parser.add_argument("--kinds", help="kinds of models, separated by commas [all]")
     parser.add_argument("--work", type=Path, help="folder to work in, which stays [a temporary one]")
     parser.add_argument("--failures", type=Path, default=Path("mutants-failed.jsonl"), help="file for what failed")
@@ -480,8 +481,10 @@ def campaign(options, models, base):
     jobs = ((number, options, models, base) for number in range(options.first, options.first + options.mutants))
     start, tally, failed, n_probes, unnoticed = time.monotonic(), collections.Counter(), 0, 0, 0
     by_class, exits = collections.Counter(), collections.Counter()
+    n_mutants = 0
     with multiprocessing.Pool(options.jobs) as pool, open(options.failures, "w") as failures:
         for number, kind, note, found, codes, n, is_unnoticed in pool.imap_unordered(outcome_of, jobs, chunksize=8):
+            n_mutants += 1
             n_probes += n
             unnoticed += is_unnoticed
             by_class[note[0].split()[0]] += 1
@@ -494,7 +497,10 @@ def campaign(options, models, base):
                 failures.write(json.dumps(case) + "\n")
                 failures.flush()
                 print(f"{number} {kind} {note} {found[:2]}"[:400], file=sys.stderr)
-    print(f"{options.mutants} mutants of {len(models)} models, {n_probes} commands, {time.monotonic() - start:.0f} s")
+            if options.seconds and time.monotonic() - start > options.seconds:
+                pool.terminate()
+                break
+    print(f"{n_mutants} mutants of {len(models)} models, {n_probes} commands, {time.monotonic() - start:.0f} s")
     print("mutants by first change: " + ", ".join(f"{name} {n}" for name, n in sorted(by_class.items())))
     for name in ("ask", "inspect", "verify", "merge", "convert"):
         of = sorted((str(code), n) for (command, code), n in exits.items() if command == name)
