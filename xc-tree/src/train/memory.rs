@@ -149,7 +149,7 @@ fn clustering(input: &TrainInput<'_>, params: &TreeParams, n_threads: usize, vec
         ]),
     };
     // What the allocator adds to very many small arrays.
-    let stored = stored.saturating_add(stored / 16);
+    let stored = stored.saturating_add(stored / 8);
     sum(&[transposed, stored, dense, copies, vectors.largest.saturating_mul(16).saturating_mul(threads)])
 }
 

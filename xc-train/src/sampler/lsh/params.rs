@@ -55,13 +55,16 @@ impl LshParams {
         }
     }
 
-    /// Bytes of tables, keys and upkeep for so many labels.
+    /// Bytes of tables, keys and upkeep for so many labels, and of the keys that are sorted into the
+    /// tables when these are made.
     ///
     /// # Errors
     /// As [`LshParams::sizing`].
     pub fn bytes(&self, n_labels: u64, width: usize) -> Result<u64, SizingError> {
+        let sizing = self.sizing(n_labels, width)?;
         // How far each label moved, and whether it waits.
-        Ok(self.sizing(n_labels, width)?.memory_bytes() + 5 * n_labels)
+        let upkeep = n_labels.saturating_mul(5);
+        Ok(sizing.memory_bytes().saturating_add(sizing.keys_bytes()).saturating_add(upkeep))
     }
 
     /// The functions, for vectors of `width` values.
