@@ -104,29 +104,6 @@ fn one_carriage_return_belongs_to_a_line_end_and_a_second_does_not() {
 }
 
 #[test]
-fn a_stream_of_text_holds_objects_where_the_first_line_is_one() {
-    let texts = |bytes: Vec<u8>| {
-        let input = std::io::Cursor::new(bytes);
-        let mut reader = InstanceReader::of_text("stdin", input, &ReadOptions::default()).unwrap();
-        let (mut instance, mut texts) = (InstanceBuffer::default(), Vec::new());
-        while reader.next_into(&mut instance).unwrap().is_some() {
-            texts.push(instance.text.text.clone());
-        }
-        texts
-    };
-    let object = &b"{\"text\": \"a b\"}\n"[..];
-    for bytes in [object.to_vec(), [b"\xef\xbb\xbf", object].concat(), zstd::encode_all(object, 3).unwrap()] {
-        assert_eq!(texts(bytes), ["a b"]);
-    }
-    // Lines that show another format, or none.
-    for line in ["1 2 3", "1:2", "PK", "words", "1 qid:3 4:5", "[\"a\"]", "__label__x words"] {
-        let expected = line.strip_prefix("__label__x ").unwrap_or(line);
-        assert_eq!(texts(format!("{line}\n").into()), [expected]);
-    }
-    assert!(texts(Vec::new()).is_empty());
-}
-
-#[test]
 fn ids_reach_the_largest_that_32_bits_count() {
     let text = "4294967294 4294967294:2 0:1\n";
     let data = read("a.txt", text, &ReadOptions { format: Some(Format::Xc), ..ReadOptions::default() });

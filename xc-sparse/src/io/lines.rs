@@ -224,6 +224,18 @@ mod tests {
     }
 
     #[test]
+    fn compressed_streams_are_read_and_damage_is_an_error() {
+        let packed = zstd::encode_all(&b"\xef\xbb\xbfa\nb"[..], 3).unwrap();
+        let mut blocks = LineBlocks::new("test", io::Cursor::new(packed.clone()), None, 9).unwrap();
+        let block = blocks.next_block().unwrap().unwrap();
+        assert_eq!((block.len(), block.line(0).text()), (1, Some(&b"a"[..])));
+        assert_eq!(blocks.next_block().unwrap().unwrap().line(0).text(), Some(&b"b"[..]));
+        let torn = io::Cursor::new(packed[..packed.len() - 3].to_vec());
+        let mut blocks = LineBlocks::new("test", torn, None, 9).unwrap();
+        assert!((0..3).any(|_| blocks.next_block().is_err()));
+    }
+
+    #[test]
     fn a_line_beyond_the_limit_is_counted_and_not_kept() {
         for parts in [&[&b"123\n1234\n123\r\n12"[..]][..], &[b"12", b"3\n12", b"34", b"\n123\r", b"\n12"]] {
             let got: Vec<_> = blocks(parts, 3).concat();

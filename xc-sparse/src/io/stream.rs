@@ -56,8 +56,6 @@ pub struct InstanceBuffer {
 pub struct InstanceReader {
     source: Source,
     options: ReadOptions,
-    /// Whether a first line that is no JSON object is text.
-    is_text: bool,
     /// Unknown before the first line is read.
     begun: Option<Begun>,
     line: Vec<u8>,
@@ -78,15 +76,6 @@ impl InstanceReader {
         Self::over(Source::from_reader(name, input, options.max_expanded_bytes)?, options)
     }
 
-    /// Opens a stream that is known to hold text: without [`ReadOptions::format`] it is JSONL where
-    /// its first line is an object, else fastText, of which plain lines are a case.
-    ///
-    /// # Errors
-    /// As [`InstanceReader::new`].
-    pub fn of_text(name: &str, input: impl Read + Send + 'static, options: &ReadOptions) -> Result<Self, ReadError> {
-        Ok(Self { is_text: true, ..Self::new(name, input, options)? })
-    }
-
     /// Reads an opened source.
     ///
     /// # Errors
@@ -97,7 +86,7 @@ impl InstanceReader {
             Some(format) => Some(Begun::at(&[], source.name(), format, IdKind::Feature, options)?),
         };
         let options = options.clone();
-        Ok(Self { source, options, is_text: false, begun, line: Vec::new(), line_no: 0, pending: false, rows: 0 })
+        Ok(Self { source, options, begun, line: Vec::new(), line_no: 0, pending: false, rows: 0 })
     }
 
     /// What the instances hold; reads the first line when that is needed. `None` for an empty
@@ -131,10 +120,7 @@ impl InstanceReader {
             return Ok(self.begun);
         }
         let name = self.source.name();
-        let format = self.options.format.or_else(|| match Format::of_content(&self.line) {
-            shown if !self.is_text || shown == Some(Format::Jsonl) => shown,
-            _ => Some(Format::FastText),
-        });
+        let format = self.options.format.or_else(|| Format::of_content(&self.line));
         let format = format.ok_or_else(|| ReadError::line(name, 1, ReadErrorKind::UnknownFormat))?;
         let begun = Begun::at(&self.line, name, format, IdKind::Feature, &self.options)?;
         self.pending = begun.header.is_none();
