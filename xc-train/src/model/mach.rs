@@ -68,8 +68,10 @@ fn asking(model: &MachModel, ask: &Ask<'_>) -> Asking {
 
 /// The query that has no answer, in a batch.
 fn failed(error: AnswerError) -> (usize, QueryError) {
-    let query = if let AnswerError::Scores { query, .. } = error { query } else { 0 };
-    (query, QueryError::Mach(error))
+    match error {
+        AnswerError::Scores { query, .. } => (query, QueryError::Scores),
+        AnswerError::Lists(_) => (0, QueryError::Mach(error)),
+    }
 }
 
 impl System for MachModel {
@@ -85,7 +87,7 @@ impl System for MachModel {
             None => self.predict_one(row.sparse(), &asking, scratch, out).map(Some),
             Some(labels) => self.predict_one_of(row.sparse(), labels, &asking, scratch, out).map(|()| None),
         }
-        .map_err(QueryError::Mach)
+        .map_err(|e| failed(e).1)
     }
 
     fn batch(

@@ -384,7 +384,7 @@ pub enum QueryError {
     /// Features so large that scores are not finite.
     #[error("its values are too large: scores are not finite")]
     Scores,
-    /// A MACH model cannot answer.
+    /// A MACH model cannot answer any query.
     #[error("no bucket scores")]
     Mach(#[source] AnswerError),
 }
@@ -404,6 +404,7 @@ impl QueryError {
                 | Self::Option { .. }
                 | Self::Beam
                 | Self::MinScore
+                | Self::Mach(_)
         )
     }
 }
