@@ -42,17 +42,20 @@ fn sixteen_trees_take_the_memory_of_one_and_no_more_than_was_foreseen() {
 #[test]
 fn a_refused_training_names_options_with_which_it_fits() {
     let folder = Folder::new();
-    folder.ok("generate --instances 3000 --test-instances 50 --features 8000 --labels 3000 --words 300 --no-text \
-               --no-names --output data");
+    folder.ok(DATA);
+    folder.ok("generate --instances 4000 --test-instances 50 --features 20000 --labels 8000 --words 400 --no-text \
+               --no-names --output wide");
     for (train, option) in [
-        ("tree --trees 1 --linear.max-passes 3", "--cluster.max-label-nnz"),
-        ("uniform --epochs 1 --network.intermediate 8192", "--"),
-        ("dense --epochs 1 --network.widths 256 --batch 2048", "--batch 32"),
-        ("lns --epochs 1 --network.widths 256 --sampler all --batch 2048", "--batch 32"),
-        ("astra --epochs 1 --batch 2048", "--"),
-        ("mach --epochs 1 --repetitions 1 --batch 2048", "--batch 32"),
+        ("tree --train wide/train.txt --trees 1 --linear.max-passes 2", "--cluster.max-label-nnz"),
+        (
+            "uniform --train data/train.txt --epochs 1 --network.widths 64 --network.intermediate 8192 --network.init random",
+            "--",
+        ),
+        ("dense --train data/train.txt --epochs 1 --network.widths 128 --batch 2048", "--batch 32"),
+        ("lns --train data/train.txt --epochs 1 --network.widths 128 --sampler all --batch 2048", "--batch 32"),
+        ("mach --train data/train.txt --epochs 1 --buckets 2000 --repetitions 1 --batch 2048", "--batch 32"),
     ] {
-        let train = format!("{train} --train data/train.txt --model m --threads 2");
+        let train = format!("{train} --model m --threads 2");
         let (estimate, _) = trained(&folder, &train);
         let limited = format!("--max-memory {}", (estimate * 0.95) as u64);
         let refused = folder.xc(&format!("train {train} {limited}"));

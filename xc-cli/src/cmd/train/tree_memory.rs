@@ -6,7 +6,7 @@ use crate::memory::Standing;
 use xc_tree::{TrainInput, TreeMemory, TreeParams};
 
 /// Buffers of the files that a level goes to, and what is saved beside the trees.
-const SAVING: u64 = 6 << 20;
+const SAVING: u64 = 10 << 20;
 
 /// A training of trees whose memory is foreseen.
 pub(super) struct Forecast<'a> {
