@@ -6,6 +6,7 @@ mod program;
 
 use program::{Folder, json};
 use serde_json::Value;
+use std::io::Write;
 
 /// Texts of two labels, read from two fields.
 fn text_model(folder: &Folder) {
@@ -294,4 +295,22 @@ fn values_whose_scores_are_not_finite_are_an_error_that_names_the_row() {
         assert!(outcome.code == 0 && answers.len() == 2 && answers[0]["scores"][0].is_f64(), "{kind}: {answers:?}");
         assert_eq!(answers[1], json(r#"{"error":"its values are too large: scores are not finite"}"#), "{kind}");
     }
+}
+
+#[test]
+fn ctrl_c_ends_a_stream_whose_lines_keep_coming_and_leaves_no_file() {
+    let folder = Folder::new();
+    text_model(&folder);
+    let before = folder.names();
+    let mut stream = folder.stream(&format!("{TEXT} --output answers.txt"));
+    let mut stdin = stream.stdin.take().unwrap();
+    // Ends when the program no longer reads.
+    let send = std::thread::spawn(move || while stdin.write_all(b"dog barks\ncat purrs\n").is_ok() {});
+    program::wait_until(|| folder.names().len() > before.len());
+    stream.signal("INT");
+    let sent = std::time::Instant::now();
+    assert_eq!(stream.ended(), (130, "xc: error: interrupted\n".to_owned()));
+    assert!(sent.elapsed().as_secs() < 4, "it was ended, and did not end");
+    send.join().unwrap();
+    assert_eq!(folder.names(), before);
 }
