@@ -15,6 +15,9 @@ const LOOK_SELDOM: Duration = Duration::from_millis(50);
 /// The least limit that is watched: the program itself takes up to half of it. Smaller ones bound
 /// only what is foreseen.
 const WATCHED: u64 = 32 << 20;
+/// What the process has resident before its work differs by so much from run to run: what is advised
+/// leaves room for it.
+const ROOM: u64 = 1 << 20;
 /// How much of the limit ends the program: what is touched meanwhile comes on top.
 const BEYOND: f64 = 1.04;
 
@@ -87,7 +90,7 @@ impl Budget {
                 format!("the {} that are free (--max-memory {} tries all the same)", format_bytes(limit), whole(needed))
             }
         };
-        let advice = advice(limit).map_or_else(String::new, |advice| format!(": {advice}"));
+        let advice = advice(limit.saturating_sub(ROOM)).map_or_else(String::new, |advice| format!(": {advice}"));
         Err(CliError::missing(format_args!("{what} needs about {}, more than {than}{advice}", format_bytes(needed))))
     }
 

@@ -68,7 +68,11 @@ fn malformed_training_files() {
             b"{\"text\":5,\"labels\":[1]}\n",
             "line 1, column 9: invalid type: integer `5`, expected a string in the field \"text\"",
         ),
-        ("a.jsonl", b"{\"body\":\"a b\",\"labels\":[1]}\n", "line 1: the object has none of the fields \"text\""),
+        (
+            "a.jsonl",
+            b"{\"body\":\"a b\",\"labels\":[1]}\n",
+            "line 1: the object has none of the fields \"text\"; its fields are \"body\", \"labels\" (--text-fields NAMES)",
+        ),
         ("a.jsonl", b"{\"text\":\"a\xff\"}\n", "line 1, column 11: bytes that are not UTF-8, got \"\u{fffd}\\\"}\""),
         ("a.svm", b"0 1:1\n", "svmlight files count features from 0 or from 1: state which (--svmlight-base 0 or 1)"),
     ] {

@@ -133,7 +133,7 @@ fn batch_stream_candidates_and_label_sets_agree() {
     folder.write("few.txt", "3\n4\n");
     folder
         .xc("predict --model mach --input data/test.txt --candidates few.txt")
-        .refused(2, "few.txt: 2 rows of candidates for at least 200 instances; one a row is expected");
+        .refused(2, "few.txt: 2 rows of candidates for 200 instances; one a row is expected");
     folder.write("many.txt", "3\n".repeat(201));
     folder
         .xc("predict --model mach --input data/test.txt --candidates many.txt --output none.txt")

@@ -292,7 +292,7 @@ fn values_whose_scores_are_not_finite_are_an_error_that_names_the_row() {
         outcome.refused(2, "large.txt: instance 1: its values are too large: scores are not finite");
         let outcome = folder.answered("predict --model m --input - --output-format jsonl --quiet", &rows);
         let answers: Vec<Value> = outcome.stdout.lines().map(json).collect();
-        assert!(outcome.code == 0 && answers.len() == 2 && answers[0]["scores"][0].is_f64(), "{kind}: {answers:?}");
+        assert!(outcome.code == 0 && answers.len() == 2 && answers[0]["scores"][0].is_number(), "{kind}: {answers:?}");
         assert_eq!(answers[1], json(r#"{"error":"its values are too large: scores are not finite"}"#), "{kind}");
     }
 }

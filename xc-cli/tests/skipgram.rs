@@ -98,7 +98,7 @@ fn words_that_are_not_known_have_empty_answers_and_are_counted() {
     for more in ["", "--output-format jsonl --names"] {
         let outcome = run(&mut folder.command(&format!("predict --model m --input words.txt --top-k 3 {more}")));
         let lines: Vec<&str> = outcome.stdout.lines().collect();
-        let empty = if more.is_empty() { "" } else { "{\"labels\":[],\"names\":[],\"scores\":[]}" };
+        let empty = if more.is_empty() { "" } else { "{\"known_terms\":0,\"labels\":[],\"names\":[],\"scores\":[]}" };
         assert_eq!((outcome.code, lines.len(), lines[0], lines[2]), (0, 4, empty, empty), "{outcome:?}");
         assert!(lines[1] != empty && lines[3] != empty, "{outcome:?}");
         let warning = "words.txt: texts without a word that the model knows: 2; their answers are empty\n";

@@ -31,7 +31,7 @@ const FIELDS: &str = "--text-fields title,body --label-field tags --label-separa
 fn train(kind: &str) -> String {
     let options = match kind {
         "tree" => "--trees 1",
-        "mach" => "--repetitions 2 --buckets 3 --epochs 2 --validation-fraction 0",
+        "mach" => "--buckets 3 --epochs 2 --validation-fraction 0",
         _ => "--epochs 2 --validation-fraction 0",
     };
     format!("train {kind} --text.min-df 1 {options}")
@@ -79,7 +79,7 @@ fn a_blend_and_a_merged_model_keep_the_form_of_their_input() {
     assert_eq!(json(answers.lines().next().unwrap())["id"], "r00");
 
     for part in ["0..1", "1..2"] {
-        let options = "--repetitions 2 --buckets 3 --epochs 1 --validation-fraction 0 --text.min-df 1";
+        let options = "--buckets 3 --epochs 1 --validation-fraction 0 --text.min-df 1";
         folder.ok(&format!(
             "train mach {options} --repetitions-range {part} --train train.csv --model part{part} {FIELDS}"
         ));
@@ -151,7 +151,7 @@ fn errors_about_labels_name_the_option_that_helps() {
     refuse(
         "a.jsonl",
         "{\"text\": \"a b\", \"tags\": [\"x\"]}\n{\"text\": \"a b\"}\n",
-        "",
+        "--text.min-chars 1",
         "no instance has a label; at least one label is expected (in the field \"labels\"; the first object has \
          \"tags\", \"text\"; --label-field names another)",
     );

@@ -129,10 +129,6 @@ fn it_learns_from_vectors_and_says_what_it_wants() {
     folder
         .xc("predict --model m --input b.txt")
         .refused(2, "b.txt: an npy file of vectors of 16 values is expected, since the model was trained on vectors");
-    folder.xc("predict --model m --input -").refused(
-        2,
-        "standard input: an npy file of vectors of 16 values is expected, since the model was trained on vectors",
-    );
     let mut rows = vec![vec![1.0; 16]; 5];
     rows[3][7] = f32::NAN;
     folder.write("nan.npy", npy(&rows));

@@ -91,11 +91,6 @@ fn columns_are_picked_by_name_and_fields_may_have_several_lines() {
         .replace(".\",an", ".\"\tan")
         .replace("id,title,body,tags", "id\ttitle\tbody\ttags");
     let as_tabs = as_tabs.replace("8,,word,", "8\t\tword\t");
-    let path = Folder::new();
-    let path = path.put("a.tsv.gz", gzip(&as_tabs));
-    let again = read_text(&path, &ReadOptions { format: None, ..options }).unwrap_err();
-    // The folder is gone: what matters is that the name was enough to tell the format.
-    assert!(again.to_string().contains("cannot be read"), "{again}");
     let folder = Folder::new();
     let path = folder.put("a.tsv.gz", gzip(&as_tabs));
     let options = ReadOptions {
@@ -151,7 +146,7 @@ fn ids_of_objects_are_kept_as_they_were_written() {
         reader.next_into(&mut InstanceBuffer::default()).unwrap_err().to_string()
     };
     let message = ids("{\"text\": \"x\", \"id\": [1]}", false);
-    assert_eq!(message, "a: line 1, column 23: the field \"id\" is no string and no number");
+    assert_eq!(message, "a: line 1, column 24: the field \"id\" is no string and no number");
     let message = ids("{\"text\": \"x\"}", true);
     assert_eq!(message, "a: line 1: the object has none of the fields \"id\"; its fields are \"text\"");
 }
@@ -229,8 +224,12 @@ fn an_answer_can_be_given_to_a_row_before_the_next_one_is_there() {
     impl Read for Rows {
         fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
             let Some(row) = self.0.pop() else { panic!("read ahead of the row asked for") };
-            into[..row.len()].copy_from_slice(row);
-            Ok(row.len())
+            let n = into.len().min(row.len());
+            into[..n].copy_from_slice(&row[..n]);
+            if n < row.len() {
+                self.0.push(&row[n..]);
+            }
+            Ok(n)
         }
     }
     let input = Rows(vec![b"b,y\n", b"a,x\n", b"text,labels\n"]);

@@ -158,6 +158,8 @@ impl Format {
         let usual = options.usual_format.filter(|format| !format.is_certain());
         match shown {
             Some(shown) if shown.is_certain() => Some(shown),
+            // No row of svmlight looks like the header of XC text.
+            Some(Self::Xc) if usual == Some(Self::Svmlight) && is_xc_header(first_line(head)) => shown,
             shown => usual.or(shown),
         }
     }
@@ -170,8 +172,7 @@ impl Format {
         if head.starts_with(b"\x93NUMPY") {
             return Some(Self::Npy);
         }
-        let line = head.split(|&b| b == b'\n').next()?;
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let line = first_line(head);
         if line.first() == Some(&b'{') {
             return Some(Self::Jsonl);
         }
@@ -183,13 +184,21 @@ impl Format {
         {
             return Some(Self::Svmlight);
         }
-        let header = super::entries::numbers(line).is_some_and(|n| n.len() == 2 || n.len() == 3);
         let rows = || line.contains(&b':') && line.iter().all(|b| b" \t,.:+-eE".contains(b) || b.is_ascii_digit());
-        if header || rows() {
+        if is_xc_header(line) || rows() {
             return Some(Self::Xc);
         }
         [Self::Csv, Self::Tsv].into_iter().find(|format| names_fields(line, *format, fields))
     }
+}
+
+fn first_line(head: &[u8]) -> &[u8] {
+    let line = head.split(|&b| b == b'\n').next().unwrap_or(head);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+fn is_xc_header(line: &[u8]) -> bool {
+    super::entries::numbers(line).is_some_and(|n| n.len() == 2 || n.len() == 3)
 }
 
 /// Whether a line is the header of a table with a text or label column.

@@ -215,7 +215,7 @@ fn malformed_json_is_named_by_line_and_column() {
             ),
             (
                 b"{\"text\": {\"0\": \"a\"}, \"labels\": {\"0\": \"x\"}}\n",
-                "line 1, column 9: an object in the field \"text\", expected a string; a table has one object a line (pandas writes that with to_json(path, orient=\"records\", lines=True))",
+                "line 1, column 10: an object in the field \"text\", expected a string; a table has one object a line (pandas writes that with to_json(path, orient=\"records\", lines=True))",
             ),
             (
                 b"{\"text\": \"a\", \"labels\": [1.5]}\n",

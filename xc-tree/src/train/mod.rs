@@ -207,13 +207,16 @@ fn grow(
         let (n_rankers, resumed) = (topology.n_nodes(level), kept.is_some());
         observer.event(Event::Level { level, n_levels, n_rankers, resumed });
         let weights = match (kept, checkpoint) {
-            (Some(kept), _) => Some(LevelWeights::Kept(kept)),
+            (Some(kept), _) => Some(LevelWeights::Kept(Box::new(kept))),
             (None, Some(checkpoint)) => {
                 let put = |kept: &KeptChunks| {
                     trainer.level(level, matched.as_ref(), &|parent, chunk| Ok(kept.put(parent, &chunk)?))
                 };
                 checkpoint.save_level(level, put)?;
-                matches.map(|_| checkpoint.saved(&topology, level)).transpose()?.map(LevelWeights::Kept)
+                matches
+                    .map(|_| checkpoint.saved(&topology, level))
+                    .transpose()?
+                    .map(|kept| LevelWeights::Kept(Box::new(kept)))
             }
             (None, None) => {
                 let n_parents = topology.boundaries(level).len() - 1;

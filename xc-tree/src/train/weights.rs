@@ -11,7 +11,7 @@ use xc_sparse::store::CheckpointError;
 /// The weights of one level.
 pub(super) enum LevelWeights {
     Memory(Vec<ChunkRows>),
-    Kept(KeptLevel),
+    Kept(Box<KeptLevel>),
 }
 
 /// Takes the chunk of a parent.

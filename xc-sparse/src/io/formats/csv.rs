@@ -127,6 +127,9 @@ impl Records {
                 self.line += memchr::memchr_iter(b'\n', &input[..n_in]).count() as u64;
                 self.at += n_in;
             }
+            if taken > self.max_bytes {
+                return fail(source, ReadErrorKind::LineTooLong { limit_bytes: self.max_bytes });
+            }
             match result {
                 ReadRecordResult::Record | ReadRecordResult::End => return Ok(Some(first)),
                 ReadRecordResult::OutputFull => self.bytes.resize(2 * self.bytes.len(), 0),
@@ -134,9 +137,6 @@ impl Records {
                 // A line end behind the last byte closes any field but a quoted one.
                 ReadRecordResult::InputEmpty if closing => return fail(source, ReadErrorKind::OpenQuote),
                 ReadRecordResult::InputEmpty => closing = !self.fill(source)?,
-            }
-            if taken > self.max_bytes {
-                return fail(source, ReadErrorKind::LineTooLong { limit_bytes: self.max_bytes });
             }
         }
     }
