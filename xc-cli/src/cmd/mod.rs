@@ -25,7 +25,7 @@ pub(crate) enum Command {
     Train(train::Args),
     Predict(Box<predict::Args>),
     Evaluate(Box<evaluate::Args>),
-    Index(index::Args),
+    Index(Box<index::Args>),
     Inspect(inspect::Args),
     Merge(merge::Args),
     Blend(Box<blend::Args>),

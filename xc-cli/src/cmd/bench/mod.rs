@@ -29,7 +29,7 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum What {
-    Predict(PredictArgs),
+    Predict(Box<PredictArgs>),
     Curves(curves::Args),
     Distributions(distributions::Args),
 }
