@@ -162,8 +162,8 @@ mod tests {
             refused.map_err(|e| (e.exit_code(), e.line().unwrap_or_default().to_owned()))
         };
         assert_eq!(line(Budget::Given(1 << 20), 1 << 20), Ok(()));
-        let (code, text) = line(Budget::Given(1 << 20), 3 << 20).unwrap_err();
-        let said = "the work needs about 3.0 MiB, more than --max-memory 1.0 MiB: half of 1048576 would do";
+        let (code, text) = line(Budget::Given(2 << 20), 3 << 20).unwrap_err();
+        let said = "the work needs about 3.0 MiB, more than --max-memory 2.0 MiB: half of 1048576 would do";
         assert_eq!((code, &*text), (3, said));
         let (_, text) = line(Budget::Free(1 << 30), u64::MAX).unwrap_err();
         assert!(text.contains("more than the 1.0 GiB that are free (--max-memory 17179869184GiB tries"), "{text}");

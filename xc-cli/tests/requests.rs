@@ -28,7 +28,7 @@ fn row_models(folder: &Folder) {
         vectors.extend((0..3).map(|at| if at == label { 1f32 } else { 0.0 }));
     }
     folder.write("rows.txt", &rows);
-    let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': (30, 3), }}");
+    let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (30, 3), }";
     let mut npy = b"\x93NUMPY\x01\x00".to_vec();
     let padded = format!("{header:<117}\n");
     npy.extend((padded.len() as u16).to_le_bytes());
