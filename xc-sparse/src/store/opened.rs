@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A folder behind a handle, which stays with it when its path names another one.
 #[derive(Debug)]
@@ -15,6 +16,9 @@ pub(super) struct OpenFolder {
     handle: File,
     /// The folder that this one was opened in, with its name there.
     parent: Option<(Arc<Self>, String)>,
+    /// Whether something else was seen in its place. It may be put back there: what was missing in
+    /// between was missing all the same.
+    seen_replaced: AtomicBool,
 }
 
 #[cfg(unix)]
@@ -24,7 +28,7 @@ impl OpenFolder {
         use rustix::fs::{Mode, OFlags};
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-        Ok(Self { path: path.to_owned(), handle, parent: None })
+        Ok(Self { path: path.to_owned(), handle, parent: None, seen_replaced: AtomicBool::new(false) })
     }
 
     /// Opens a folder in this one.
@@ -32,7 +36,8 @@ impl OpenFolder {
         use rustix::fs::{Mode, OFlags};
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = File::from(rustix::fs::openat(&self.handle, name, flags, Mode::empty())?);
-        Ok(Self { path: self.path.join(name), handle, parent: Some((Arc::clone(self), name.to_owned())) })
+        let parent = Some((Arc::clone(self), name.to_owned()));
+        Ok(Self { path: self.path.join(name), handle, parent, seen_replaced: AtomicBool::new(false) })
     }
 
     fn open_file(&self, name: &str) -> io::Result<File> {
@@ -43,7 +48,7 @@ impl OpenFolder {
     }
 
     /// Whether the path names another folder now, or none; of a folder in another, its name there.
-    pub(super) fn was_replaced(&self) -> bool {
+    fn is_replaced(&self) -> bool {
         use rustix::fs::{AtFlags, fstat, stat, statat};
         let named = match &self.parent {
             Some((parent, name)) => statat(&parent.handle, name.as_str(), AtFlags::empty()),
@@ -61,7 +66,7 @@ impl OpenFolder {
         if !std::fs::metadata(path)?.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
-        Ok(Self { path: path.to_owned(), parent: None })
+        Ok(Self { path: path.to_owned(), parent: None, seen_replaced: AtomicBool::new(false) })
     }
 
     /// Opens a folder in this one.
@@ -76,12 +81,19 @@ impl OpenFolder {
 
     /// Whether the path names another folder now: a folder with open files cannot be replaced
     /// there.
-    pub(super) fn was_replaced(&self) -> bool {
+    fn is_replaced(&self) -> bool {
         false
     }
 }
 
 impl OpenFolder {
+    /// Whether something else stands in its place, or was seen there before.
+    pub(super) fn was_replaced(&self) -> bool {
+        let is_replaced = self.seen_replaced.load(Ordering::Relaxed) || self.is_replaced();
+        self.seen_replaced.fetch_or(is_replaced, Ordering::Relaxed);
+        is_replaced
+    }
+
     /// Whether a folder that this one was opened in was replaced: then this one may be gone soon, or
     /// has lost files already.
     pub(super) fn is_of_replaced(&self) -> bool {
@@ -166,6 +178,11 @@ mod tests {
         fs::rename(&model, folder.path().join("aside")).unwrap();
         fs::rename(&other, &model).unwrap();
         assert!(was_replaced());
+        fs::rename(&model, &other).unwrap();
+        fs::rename(folder.path().join("aside"), &model).unwrap();
+        assert!(was_replaced(), "though it is back");
+        fs::rename(&model, folder.path().join("aside")).unwrap();
+        fs::rename(&other, &model).unwrap();
         let inside = container.inside(PART_FOLDER, OpenMode::Map).unwrap().unwrap();
         assert_eq!((value(&container), value(&inside)), (1, 10));
         assert!(inside.replacement()(), "that of the folder that it stands in");
