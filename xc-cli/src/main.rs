@@ -9,6 +9,7 @@
 
 mod allocator;
 mod answer;
+mod bytes;
 mod cmd;
 mod config;
 mod context;

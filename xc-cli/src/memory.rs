@@ -1,7 +1,7 @@
 //! How much memory a command may take: foreseen before the work, and watched while it is done.
 
 use crate::allocator::give_back_small_arrays;
-use crate::context::format_bytes;
+use crate::bytes::{format_bytes, whole_bytes};
 use crate::error::CliError;
 use crate::measure::{available_bytes, peak_resident_bytes, resident_bytes, total_bytes};
 use std::io::Write as _;
@@ -87,7 +87,11 @@ impl Budget {
         let than = match self {
             Self::Given(_) => format!("--max-memory {}", format_bytes(limit)),
             _ => {
-                format!("the {} that are free (--max-memory {} tries all the same)", format_bytes(limit), whole(needed))
+                format!(
+                    "the {} that are free (--max-memory {} tries all the same)",
+                    format_bytes(limit),
+                    whole_bytes(needed)
+                )
             }
         };
         let advice = advice(limit.saturating_sub(ROOM)).map_or_else(String::new, |advice| format!(": {advice}"));
@@ -132,14 +136,6 @@ impl Budget {
         };
         // Without the thread the command works, unwatched.
         let _ = std::thread::Builder::new().name("xc-limit".into()).spawn(watch);
-    }
-}
-
-/// Bytes as an option takes them, rounded up.
-fn whole(bytes: u64) -> String {
-    match bytes.div_ceil(1 << 20) {
-        mib if mib < 10 << 10 => format!("{mib}MiB"),
-        mib => format!("{}GiB", mib.div_ceil(1 << 10)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `xc blend`: models as one model, weighted by rows that none of them was trained on.
 
-use crate::context::{Context, format_bytes};
+use crate::bytes::format_bytes;
+use crate::context::Context;
 use crate::data::InputArgs;
 use crate::error::{CliError, chain};
 use crate::interrupt;

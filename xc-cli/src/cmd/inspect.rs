@@ -1,7 +1,8 @@
 //! `xc inspect`: what a model folder holds.
 
+use crate::bytes::format_bytes;
 use crate::cmd::convert;
-use crate::context::{Context, format_bytes};
+use crate::context::Context;
 use crate::error::{CliError, chain, escaped};
 use crate::model::{dictionary, open_error};
 use crate::output;

@@ -1,6 +1,7 @@
 //! `xc merge`: parts of a model that were trained apart become one model.
 
-use crate::context::{Context, format_bytes};
+use crate::bytes::format_bytes;
+use crate::context::Context;
 use crate::error::{CliError, chain};
 use crate::model::{self, Extras};
 use serde_json::json;

@@ -1,9 +1,5 @@
-//! Which format a file has.
+//! File formats of instances, by name and extension.
 
-use super::error::{ReadError, ReadErrorKind};
-use super::fields::Fields;
-use super::options::ReadOptions;
-use super::source::Source;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -101,36 +97,6 @@ impl Format {
         }
     }
 
-    /// True where the (decompressed) content alone tells the format without doubt.
-    fn is_certain(self) -> bool {
-        matches!(self, Self::Jsonl | Self::Npz | Self::Npy)
-    }
-
-    /// The format of a file: the one stated, else by extension (`.gz` and `.zst` taken off), else
-    /// by content.
-    ///
-    /// Extensions: `jsonl`, `ndjson`; `csv`; `tsv`; `npz`; `npy`; `svm`, `svmlight`, `libsvm`; `ft`,
-    /// `fasttext`; `xc`. Others (`txt`) are told by the first line: see [`Format::of_content`].
-    ///
-    /// # Errors
-    /// A file that cannot be read, is empty, is a JSON array, or shows no format.
-    pub fn detect(path: &Path, options: &ReadOptions) -> Result<Self, ReadError> {
-        if let Some(format) = options.format.or_else(|| Self::of_name(path)) {
-            return Ok(format);
-        }
-        let mut source = Source::open_to_look(path, None)?;
-        let mut head = Vec::new();
-        source.append(1 << 16, &mut head)?;
-        if head.is_empty() {
-            let expected = "rows of instances";
-            return Err(ReadError::path(path, ReadErrorKind::Empty { expected }));
-        }
-        if head.trim_ascii_start().first() == Some(&b'[') {
-            return Err(ReadError::path(path, ReadErrorKind::JsonArray));
-        }
-        Self::of_content(&head, options).ok_or_else(|| ReadError::path(path, ReadErrorKind::UnknownFormat))
-    }
-
     /// The format that an extension names.
     pub fn of_name(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
@@ -147,64 +113,4 @@ impl Format {
             _ => return None,
         })
     }
-
-    /// The format that the (decompressed) beginning of a file shows: npz and npy by their magic
-    /// bytes, JSONL by an opening brace, fastText by a label in its first line, XC text by a header
-    /// or a colon, CSV and TSV by a header that names one of [`ReadOptions::fields`]. svmlight looks
-    /// like headerless XC text and is never guessed, except by its `qid:` or `#`, or where it is
-    /// [`ReadOptions::usual_format`], which has the word unless the content is JSONL, npz or npy.
-    pub fn of_content(head: &[u8], options: &ReadOptions) -> Option<Self> {
-        let shown = Self::shown_by(head, &options.fields);
-        let usual = options.usual_format.filter(|format| !format.is_certain());
-        match shown {
-            Some(shown) if shown.is_certain() => Some(shown),
-            // No row of svmlight looks like the header of XC text.
-            Some(Self::Xc) if usual == Some(Self::Svmlight) && is_xc_header(first_line(head)) => shown,
-            shown => usual.or(shown),
-        }
-    }
-
-    fn shown_by(head: &[u8], fields: &Fields) -> Option<Self> {
-        let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
-        if head.starts_with(b"PK\x03\x04") {
-            return Some(Self::Npz);
-        }
-        if head.starts_with(b"\x93NUMPY") {
-            return Some(Self::Npy);
-        }
-        let line = first_line(head);
-        if line.first() == Some(&b'{') {
-            return Some(Self::Jsonl);
-        }
-        let label = super::FASTTEXT_PREFIX.as_bytes();
-        if line.split(u8::is_ascii_whitespace).any(|t| t.starts_with(label)) {
-            return Some(Self::FastText);
-        }
-        if line.starts_with(b"#") || super::entries::tokens(line).any(|t| t.starts_with(b"qid:") || t.starts_with(b"#"))
-        {
-            return Some(Self::Svmlight);
-        }
-        let rows = || line.contains(&b':') && line.iter().all(|b| b" \t,.:+-eE".contains(b) || b.is_ascii_digit());
-        if is_xc_header(line) || rows() {
-            return Some(Self::Xc);
-        }
-        [Self::Csv, Self::Tsv].into_iter().find(|format| names_fields(line, *format, fields))
-    }
-}
-
-fn first_line(head: &[u8]) -> &[u8] {
-    let line = head.split(|&b| b == b'\n').next().unwrap_or(head);
-    line.strip_suffix(b"\r").unwrap_or(line)
-}
-
-fn is_xc_header(line: &[u8]) -> bool {
-    super::entries::numbers(line).is_some_and(|n| n.len() == 2 || n.len() == 3)
-}
-
-/// Whether a line is the header of a table with a text or label column.
-fn names_fields(line: &[u8], format: Format, fields: &Fields) -> bool {
-    let Some(delimiter) = format.delimiter().filter(|delimiter| line.contains(delimiter)) else { return false };
-    let unquoted = |name: &[u8]| name.strip_prefix(b"\"").and_then(|n| n.strip_suffix(b"\"")).unwrap_or(name).to_vec();
-    let mut columns = line.split(|b| *b == delimiter).map(unquoted);
-    columns.any(|column| fields.text.iter().chain([&fields.labels]).any(|name| name.as_bytes() == column))
 }

@@ -1,7 +1,6 @@
 //! Labels by id or by name, and the dictionary between them.
 
 use super::error::{ReadErrorKind, Snippet};
-use super::fields::RowId;
 use crate::rows::LabelRows;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,26 +25,6 @@ pub enum LabelStrings {
     Names,
     /// As numbers.
     Ids,
-}
-
-/// One instance of a text format.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TextInstance {
-    /// What it is known by, where that is read.
-    pub id: Option<RowId>,
-    /// The text.
-    pub text: String,
-    /// Labels in the order of the file; repetitions are kept.
-    pub labels: Vec<LabelRef>,
-}
-
-impl TextInstance {
-    /// Empties it.
-    pub(crate) fn clear(&mut self) {
-        self.id = None;
-        self.text.clear();
-        self.labels.clear();
-    }
 }
 
 /// Names of labels: the name of label `i` is `names()[i]`.

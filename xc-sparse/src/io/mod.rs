@@ -39,6 +39,7 @@
 
 mod blocks;
 mod dataset;
+mod detect;
 mod digits;
 mod entries;
 mod error;
@@ -46,6 +47,7 @@ mod fields;
 mod form;
 mod format;
 mod formats;
+mod instance;
 mod label;
 mod lines;
 mod names;
@@ -72,8 +74,9 @@ pub use error::{ArrayProblem, Bound, BoundFrom, FieldOf, LineError, ReadError, R
 pub use fasttext::{FASTTEXT_PREFIX, TextRows, push_fasttext_row, write_fasttext};
 pub use fields::{Fields, LabelSeparator, Parts, RowId};
 pub use format::{Format, FormatNameError};
+pub use instance::TextInstance;
 pub use jsonl::{push_jsonl_features, push_jsonl_text, write_jsonl_features, write_jsonl_text};
-pub use label::{LabelCollector, LabelNames, LabelRef, LabelStrings, RepeatedName, TextInstance, UnknownLabels};
+pub use label::{LabelCollector, LabelNames, LabelRef, LabelStrings, RepeatedName, UnknownLabels};
 pub use lines::{Line, LineBlock, LineBlocks};
 pub use names::{NameColumn, read_label_names, write_label_names};
 pub use npy::{read_npy, write_npy};

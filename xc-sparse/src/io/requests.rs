@@ -18,11 +18,12 @@
 use super::entries::IdKind;
 use super::error::{FieldOf, LineError, ReadError, ReadErrorKind, Snippet};
 use super::fasttext::parse_fasttext_line;
-use super::fields::Fields;
+use super::fields::{Fields, join_text};
 use super::form::{Begun, Form};
 use super::format::Format;
+use super::instance::TextInstance;
 use super::jsonl;
-use super::label::{LabelRef, TextInstance};
+use super::label::LabelRef;
 use super::options::ReadOptions;
 use super::row::{Limits, RowBuffer};
 use super::svmlight::parse_svmlight_line;
@@ -247,20 +248,19 @@ impl RequestParser {
 
     /// The fields that the model was trained on, or else `text`.
     fn text<'a>(&self, line: &str, value: impl Fn(&str) -> Option<&'a RawValue>) -> Result<Asked, LineError> {
-        let mut joined = String::new();
-        let mut found = false;
+        let mut parts = Vec::new();
         let trained = self.options.fields.text.iter().map(|field| &**field);
         let own: Vec<&str> = trained.filter(|field| value(field).is_some_and(|v| v.get() != "null")).collect();
         for field in if own.is_empty() { &[TEXT][..] } else { &own } {
             let Some(part) = value(field) else { continue };
-            let Some(part) = inside::<Cow<'_, str>>(line, part, field)? else { continue };
-            found = true;
-            if !joined.is_empty() && !part.is_empty() {
-                joined.push(' ');
-            }
-            joined.push_str(&part);
+            parts.extend(inside::<Cow<'_, str>>(line, part, field)?);
         }
-        if found { Ok(Asked::Text(joined)) } else { Err(self.missing(line)) }
+        if parts.is_empty() {
+            return Err(self.missing(line));
+        }
+        let mut joined = String::new();
+        join_text(parts.iter().map(|part| &**part), &mut joined);
+        Ok(Asked::Text(joined))
     }
 
     fn features<'a>(&self, line: &str, value: impl Fn(&str) -> Option<&'a RawValue>) -> Result<Asked, LineError> {

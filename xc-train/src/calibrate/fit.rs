@@ -32,7 +32,7 @@ pub struct CalibrateParams {
 }
 
 impl Default for CalibrateParams {
-    /// Isotonic, five folds; `least_true` is compared in `bench/results/calibration.md`.
+    /// Isotonic, five folds; a label has a threshold of its own from five true answers on.
     fn default() -> Self {
         Self { method: Method::Isotonic, folds: 5, least_true: 5, top_k: 50, seed: 0 }
     }

@@ -127,7 +127,9 @@ impl Model {
         self.warnings.iter().map(|warning| &**warning)
     }
 
-    /// The rows that it was trained on, where its folder says so; of a blend, those of its members. *Cost*: reads them at each call.
+    /// The rows that it was trained on, where its folder says so; of a blend, those of its members.
+    ///
+    /// *Cost*: reads them at each call.
     ///
     /// # Errors
     /// The arrays are damaged.

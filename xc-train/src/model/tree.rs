@@ -5,13 +5,12 @@ use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, T
 use super::{OpenModelError, OpenOptions};
 use rayon::prelude::*;
 use std::any::Any;
-use thiserror::Error;
 use xc_mach::Certificate;
 use xc_sparse::chunked::{LevelSizes, Touched};
 use xc_sparse::rank::{LabelId, RankedBatch, Scored};
 use xc_sparse::store::Container;
 use xc_sparse::{Rows, SparseRow};
-use xc_tree::{PostProcessor, PredictParams, PredictScratch, Restriction, TreeModel, UnknownLabel};
+use xc_tree::{PredictParams, PredictScratch, Restriction, TreeChanges, TreeModel, UnknownLabel};
 
 pub(super) const TREE: Kind = Kind {
     name: xc_tree::KIND,
@@ -32,33 +31,14 @@ fn open(container: Container, options: &OpenOptions, check: Check) -> Result<Ope
     };
     let mut model = model.map_err(OpenModelError::system)?;
     if let Some(name) = &options.post_processor {
-        let n_trees = model.trees().len();
-        model = model.with_post_processor(post_processor(name, n_trees)?);
+        let post = name.parse().map_err(OpenModelError::system)?;
+        let changes = TreeChanges { post: Some(post), ..TreeChanges::default() };
+        model = model.changed(&changes).map_err(OpenModelError::system)?;
     }
     let shape = Shape::new::<Scratch>(model.info().n_features, model.info().n_labels);
     // Tiles of so many queries share a chunk.
     let shape = Shape { shares_queries: false, batch_size: 8192, ..shape };
     Ok(Opened { system: Box::new(model), shape, container, warnings: Vec::new() })
-}
-
-/// A post-processor by its name, for a model of so many trees.
-fn post_processor(name: &str, n_trees: usize) -> Result<PostProcessor, OpenModelError> {
-    let post: PostProcessor = name.parse().map_err(OpenModelError::system)?;
-    match post {
-        PostProcessor::Sigmoid | PostProcessor::Hinge { .. } => Ok(post),
-        _ if n_trees == 1 => Ok(post),
-        _ => Err(OpenModelError::system(MeanOfTreesError { post, n_trees })),
-    }
-}
-
-/// A tree that does not offer a label counts 0 in the mean of trees, which is the smallest score or none.
-#[derive(Debug, Error)]
-#[error(
-    "post-processor {post} gives negative scores, of which {n_trees} trees have no mean; expected sigmoid or lP-hinge"
-)]
-struct MeanOfTreesError {
-    post: PostProcessor,
-    n_trees: usize,
 }
 
 /// Sizes level by level.

@@ -20,7 +20,7 @@ pub struct TreeChanges<'a> {
     /// These labels alone are answered; in any order. All keep their ids, and their scores where
     /// the beam reaches them.
     pub keep_labels: Option<&'a [LabelId]>,
-    /// How margins become scores.
+    /// How margins become scores, and with them the order of a beam's clusters.
     pub post: Option<PostProcessor>,
 }
 

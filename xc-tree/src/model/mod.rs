@@ -182,12 +182,6 @@ impl TreeModel {
         Ok(Self { info, trees: trees? })
     }
 
-    /// The model with another post-processor: other scores, and another order of a beam's clusters.
-    pub fn with_post_processor(mut self, post: PostProcessor) -> Self {
-        self.info.post = post;
-        self
-    }
-
     /// What the model knows beside its trees.
     pub fn info(&self) -> &ModelInfo {
         &self.info

@@ -8,10 +8,9 @@
 
 use super::check::TrainError;
 use super::input::TrainInput;
-use super::kept::{KeptChunks, KeptLevel};
+use super::kept::{KeptChunks, KeptLevel, damaged};
 use super::params::TreeParams;
 use crate::model::Topology;
-use std::path::Path;
 use xc_sparse::Rows;
 use xc_sparse::store::{CHECKPOINT_KIND, Checkpoint, CheckpointError, CheckpointKey, Layout, OpenError};
 
@@ -48,10 +47,6 @@ pub fn checkpoint_key(input: &TrainInput<'_>, params: &TreeParams) -> String {
 pub(super) struct TreeCheckpoint<'a> {
     pub(super) checkpoint: &'a Checkpoint,
     pub(super) tree: usize,
-}
-
-pub(super) fn damaged(path: &Path, what: &str) -> CheckpointError {
-    CheckpointError::Damaged { path: path.to_owned(), what: what.to_owned() }
 }
 
 impl TreeCheckpoint<'_> {

@@ -1,8 +1,7 @@
 //! The weights of a level in a checkpoint: written chunk by chunk as they are solved, read a chunk at
 //! a time, so that no level is ever whole in memory.
 
-use super::checkpoint::damaged;
-use super::level::lock;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use xc_sparse::buffer::Buffer;
@@ -161,4 +160,14 @@ impl KeptLevel {
     pub(super) fn chunks(&self) -> Result<Vec<ChunkRows>, CheckpointError> {
         (0..self.n_parents()).map(|parent| self.chunk(parent)).collect()
     }
+}
+
+pub(super) fn damaged(path: &Path, what: &str) -> CheckpointError {
+    CheckpointError::Damaged { path: path.to_owned(), what: what.to_owned() }
+}
+
+/// Locks; a thread that panicked elsewhere does not matter, for the panic itself is passed on by
+/// rayon.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }

@@ -2,14 +2,12 @@
 
 use super::checkpoint::TreeCheckpoint;
 use super::kept::KeptLevel;
+use super::memory::AT_ONCE;
 use crate::model::{BuildError, ModelInfo, Topology, top};
 use std::ops::Range;
 use xc_sparse::chunked::{ChunkRows, ChunkedLevel, LevelStreams, PackError, PackedSizes, Packer, SlotMap};
 use xc_sparse::dtype::DType;
 use xc_sparse::store::{Checkpoint, CheckpointError, ContainerWriter, WriteError};
-
-/// Weights that are packed at once, unless one chunk has more.
-pub(super) const AT_ONCE: usize = 1 << 18;
 
 /// Trees of an ensemble whose weights lie in the checkpoint of their training.
 #[derive(Debug)]

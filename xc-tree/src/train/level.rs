@@ -6,6 +6,7 @@
 
 use super::check::TrainError;
 use super::input::TrainInput;
+use super::kept::lock;
 use super::matched::Matched;
 use super::params::TreeParams;
 use super::weights::Put;
@@ -310,10 +311,4 @@ impl<'a> Trainer<'a> {
         }
         Parent { instances, positive }
     }
-}
-
-/// Locks; a thread that panicked elsewhere does not matter, for the panic itself is passed on by
-/// rayon.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }

@@ -2,13 +2,14 @@
 
 use super::cluster::ClusterMethod;
 use super::input::TrainInput;
-use super::kept_trees::AT_ONCE;
 use super::label_vectors::LabelRepresentation;
 use super::linear::group::GROUP;
 use super::params::{Negatives, TreeParams, Unseen};
 use std::collections::HashSet;
 use xc_sparse::Rows;
 
+/// Weights that are packed at once, unless one chunk has more.
+pub(super) const AT_ONCE: usize = 1 << 18;
 /// Labels of one size that are looked at.
 const LOOKED_AT: usize = 256;
 /// Bytes of a weight that is packed: as it is read, and packed.

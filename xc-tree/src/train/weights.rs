@@ -1,8 +1,7 @@
 //! Where the weights of a finished level are: in memory, or in a checkpoint.
 
 use super::check::TrainError;
-use super::kept::KeptLevel;
-use super::level::lock;
+use super::kept::{KeptLevel, lock};
 use std::borrow::Cow;
 use std::sync::Mutex;
 use xc_sparse::chunked::ChunkRows;

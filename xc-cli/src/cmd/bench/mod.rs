@@ -4,7 +4,8 @@ mod curves;
 mod distributions;
 
 use crate::answer::{SearchArgs, query_error};
-use crate::context::{Context, format_bytes};
+use crate::bytes::format_bytes;
+use crate::context::Context;
 use crate::data::{InputArgs, Queries, QueryRows};
 use crate::error::CliError;
 use crate::measure::Meter;

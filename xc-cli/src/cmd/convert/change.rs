@@ -1,7 +1,8 @@
 //! `xc convert --from xc --to xc`: a trained model, changed without training.
 
 use super::Args;
-use crate::context::{Context, format_bytes};
+use crate::bytes::format_bytes;
+use crate::context::Context;
 use crate::data::read_label_set;
 use crate::error::{CliError, chain};
 use crate::model::{self, OpenArgs, dictionary, is_same, open_error};

@@ -2,7 +2,8 @@
 
 mod untrained;
 
-use crate::context::{Context, format_bytes};
+use crate::bytes::format_bytes;
+use crate::context::Context;
 use crate::error::CliError;
 use crate::output::{self, Output};
 use crate::progress::Task;

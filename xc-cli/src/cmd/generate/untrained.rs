@@ -7,7 +7,8 @@
 //! have no such shape to imitate.
 
 use super::Args;
-use crate::context::{Context, format_bytes};
+use crate::bytes::format_bytes;
+use crate::context::Context;
 use crate::error::{CliError, chain};
 use crate::interrupt;
 use crate::model::{self, OpenArgs};

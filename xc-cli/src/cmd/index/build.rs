@@ -1,7 +1,8 @@
 //! `xc index build`.
 
 use super::{Instances, Watch, build_error, label_error, rows, sparse, vectors, vectors_of_width};
-use crate::context::{Context, format_bytes};
+use crate::bytes::format_bytes;
+use crate::context::Context;
 use crate::error::CliError;
 use crate::measure::Meter;
 use crate::model::{OpenArgs, write_error};

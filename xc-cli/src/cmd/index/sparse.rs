@@ -1,7 +1,8 @@
 //! Indexes of sparse rows: lists of rows by column, which answer exactly.
 
 use super::{Asked, build_error, open_error, percentiles};
-use crate::context::{Context, format_bytes};
+use crate::bytes::format_bytes;
+use crate::context::Context;
 use crate::data::InputArgs;
 use crate::error::CliError;
 use crate::model::write_error;

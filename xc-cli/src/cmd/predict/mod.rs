@@ -23,8 +23,9 @@ use xc_train::model::{Excluded, QueryOptions, ScoreOptions};
 /// Predict the best labels of each instance
 ///
 /// The model knows what it is, how its features are made, and which fields of a file
-/// they are made of: give it the kind of input it was trained on. Labels in the input are not looked at. Answers come
-/// in input order, one line an instance, best label first:
+/// they are made of: give it the kind of input it was trained on. Labels in the input
+/// are not looked at. Answers come in input order, one line an instance, best label
+/// first:
 ///
 ///   lines   17:0.93 4:0.51              label ids; an empty line where there is nothing to say
 ///           red fox:0.93<TAB>dog:0.51   with --names
@@ -208,13 +209,11 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 
 /// Answers must not take the place of the model's own files.
 fn refuse_inside(output: &Path, model: &Path) -> Result<(), CliError> {
-    let folder = match output.parent() {
-        _ if output == Path::new("-") => return Ok(()),
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
+    if output == Path::new("-") {
+        return Ok(());
+    }
     // A folder that is absent is said when the file is made.
-    match (folder.canonicalize(), model.canonicalize()) {
+    match (xc_sparse::atomic::parent_of(output).canonicalize(), model.canonicalize()) {
         (Ok(folder), Ok(model)) if folder.starts_with(&model) => Err(CliError::usage(format_args!(
             "--output {}: inside the folder of the model, which answers must not change",
             output.display()

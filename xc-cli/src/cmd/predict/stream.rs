@@ -34,7 +34,7 @@ pub(super) fn answer(run: &mut Run<'_>, mut writer: Writer<'_>, context: &Contex
     let plain = if about.takes == InputKind::Text { PlainLines::Text } else { PlainLines::Features };
     let mut options = run.args.format.or(run.model.input()).options();
     options.n_features = Some(about.n_features);
-    let stream = Stream {
+    let mut stream = Stream {
         model: run.model,
         parser: RequestParser::new(NAME, plain, &options)?,
         takes: about.takes,
@@ -42,7 +42,6 @@ pub(super) fn answer(run: &mut Run<'_>, mut writer: Writer<'_>, context: &Contex
         names: OnceLock::new(),
         scratches: Mutex::default(),
     };
-    let mut stream = stream;
     let mut lines = StdinLines::open()?;
     let (mut before, mut most, mut failed) = (0, context.threads.max(1), 0u64);
     let mut is_first = true;

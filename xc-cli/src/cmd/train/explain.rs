@@ -1,7 +1,8 @@
 //! `--explain`: what a training would do, and why.
 
 use super::tree_args::Args;
-use crate::context::{Context, format_bytes};
+use crate::bytes::format_bytes;
+use crate::context::Context;
 use crate::data::Dataset;
 use crate::error::CliError;
 use crate::named::name_of;

@@ -1,6 +1,7 @@
 //! What training a network will take, and which option makes it fit.
 
-use crate::context::{Context, format_bytes};
+use crate::bytes::format_bytes;
+use crate::context::Context;
 use crate::error::CliError;
 use crate::memory::Standing;
 use xc_sparse::dtype::DType;

@@ -1,7 +1,8 @@
 //! What a training says at its end.
 
 use super::inputs::PlaceArgs;
-use crate::context::{Context, format_bytes};
+use crate::bytes::format_bytes;
+use crate::context::Context;
 use crate::data::Datasets;
 use crate::error::{CliError, chain};
 use crate::measure::Usage;

@@ -5,7 +5,8 @@
 
 use crate::io::blocks::LineParser;
 use crate::io::error::{LineError, ReadErrorKind, Snippet};
-use crate::io::label::{LabelRef, LabelStrings, TextInstance};
+use crate::io::instance::TextInstance;
+use crate::io::label::{LabelRef, LabelStrings};
 use crate::io::row::MAX_IDS;
 use crate::io::write::{same_rows, stream};
 use crate::rows::LabelRows;

@@ -20,7 +20,7 @@ use super::fasttext::{TextRows, utf8_error};
 use crate::io::blocks::LineParser;
 use crate::io::error::{FieldOf, LineError, ReadErrorKind, Snippet};
 use crate::io::fields::{Fields, Parts, RowId, join_text, quoted};
-use crate::io::label::TextInstance;
+use crate::io::instance::TextInstance;
 use crate::io::options::ReadOptions;
 use features::{FeatureSink, FeaturesSeed};
 use labels::LabelsSeed;

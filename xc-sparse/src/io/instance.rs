@@ -1,0 +1,24 @@
+//! Instances as text formats give them.
+
+use super::fields::RowId;
+use super::label::LabelRef;
+
+/// One instance of a text format.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TextInstance {
+    /// What it is known by, where that is read.
+    pub id: Option<RowId>,
+    /// The text.
+    pub text: String,
+    /// Labels in the order of the file; repetitions are kept.
+    pub labels: Vec<LabelRef>,
+}
+
+impl TextInstance {
+    /// Empties it.
+    pub(crate) fn clear(&mut self) {
+        self.id = None;
+        self.text.clear();
+        self.labels.clear();
+    }
+}
