@@ -169,6 +169,7 @@ impl CandidateHeadParams {
     }
 
     /// Bytes of the sampler's tables.
+    #[cfg(feature = "train")]
     pub(super) fn table_bytes(&self, n_instances: usize, n_labels: usize, width: usize) -> u64 {
         match self.negatives.sampler {
             SamplerParams::LshEmbedding(params) | SamplerParams::LshLabel(params) => {

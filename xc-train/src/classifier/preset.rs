@@ -194,13 +194,11 @@ pub fn lns_of(data: &str) -> Option<Preset> {
 /// A word's vector of 200 values, as it is, predicts the words around it through the output layer
 /// of [`lns`]. What is kept of the classifier are the vectors: [`crate::skipgram`].
 pub fn skipgram() -> Preset {
-    let mut preset = of_words(lns());
+    let preset = lns();
     #[cfg(feature = "train")]
-    {
-        let training = &mut preset.training;
-        (training.batch_size, training.epochs, training.rate) = (512, 5, 1e-3);
-    }
-    preset
+    let preset =
+        Preset { training: TrainParams { batch_size: 512, epochs: 5, rate: 1e-3, ..preset.training }, ..preset };
+    of_words(preset)
 }
 
 /// As [`skipgram`], with the output layer and training of [`lns_of`] `text8`, the only text there.

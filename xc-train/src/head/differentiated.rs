@@ -103,6 +103,7 @@ impl Layout {
     }
 
     /// Values of all weights and biases.
+    #[cfg(feature = "train")]
     pub(crate) fn n_values(&self) -> u64 {
         self.blocks
             .iter()
@@ -111,6 +112,7 @@ impl Layout {
     }
 
     /// Labels of the largest block.
+    #[cfg(feature = "train")]
     pub(crate) fn largest(&self) -> usize {
         self.blocks.iter().map(|(n, _)| *n).max().unwrap_or(0)
     }

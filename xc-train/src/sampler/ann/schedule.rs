@@ -78,6 +78,7 @@ impl ScheduleParams {
     }
 
     /// Bytes of what is kept of so many instances.
+    #[cfg(feature = "train")]
     pub(crate) fn bytes(&self, n_instances: usize, n_labels: usize, width: usize) -> u64 {
         let params = build_params(self.per_instance, self.recall, 0);
         let (n, ids) = (n_instances as u64, (self.per_instance + SPARE) as u64);
