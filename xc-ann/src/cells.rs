@@ -4,8 +4,8 @@
 //!   query ─▶ means of all cells ─▶ the nearest cells ─▶ all codes of these, block by block ─▶ best
 //! ```
 //!
-//! An inverted file (`[jegou2011product]`): k-means makes the cells, of unit vectors under inner products and
-//! the cosine. A code that lies next to the last one is compared several times as fast as one that an
+//! An inverted file (`[jegou2011product]`): k-means makes the cells, of unit vectors under the cosine and inner
+//! products, there of what rows have beyond their mean. A code that lies next to the last one is compared several times as fast as one that an
 //! edge leads to (docs/decisions/graph-search.md has the figures). So cells are faster than the graph
 //! where many answers are wanted, and where a query's answers are near to it but not to each other.
 
@@ -66,8 +66,10 @@ impl Placed<'_> {
     fn copy(&self, vertices: &[u32]) -> Vec<f32> {
         let width = self.rows.width();
         let mut values = vec![0.0; vertices.len() * width];
+        let mean = if self.codes.metric == Metric::InnerProduct { &self.codes.mean[..] } else { &[] };
         values.par_chunks_mut(width).zip(vertices).for_each(|(to, &vertex)| {
             to.copy_from_slice(self.rows.row(self.items.first()[vertex as usize] as usize));
+            to.iter_mut().zip(mean).for_each(|(value, mean)| *value -= mean);
             if self.codes.metric != Metric::L2 {
                 normalise(to);
             }

@@ -4,8 +4,13 @@
 //!   row of the codes   x ~ mean + scale * (byte - 128)       bytes fill whole cache lines
 //!   beside it          (norm, scale)
 //!   key, l2 | cosine   |q|^2 + norm - 2 * scale_q * scale * (sum of byte * byte_q - 128 * sum of byte_q)
-//!   key, ip            -scale_q * scale * (...)
+//!   key, ip            -<q, mean> - scale_q * scale * (...)
 //! ```
+//!
+//! An inner product is that with the mean, the same for all rows, and that with what a row has beyond it. So rows
+//! are encoded without their mean under every metric, and queries with theirs under inner products: what all rows
+//! have in common, such as the low bias of all labels, takes nothing of their 127 steps. Rows compare one another
+//! without the mean.
 //!
 //! Each row has a scale of its own, so that no length is cut off: of inner products the largest rows
 //! are the answers. Norms are those of the decoded rows: the error of a small distance then is that
@@ -19,6 +24,7 @@ use rayon::prelude::*;
 use std::ops::Range;
 use xc_sparse::DenseRows;
 use xc_sparse::buffer::{Buffer, Pages};
+use xc_sparse::dense::dot;
 use xc_sparse::rows::unit_scale;
 use xc_sparse::simd::{Isa, Loop, prefetch, vectorised_loop};
 
@@ -33,7 +39,7 @@ pub(crate) struct Codes {
     pub(crate) metric: Metric,
     /// Coordinates of a row.
     pub(crate) width: usize,
-    /// What is taken from each row before it is encoded; nothing for inner products.
+    /// What is taken from each row before it is encoded.
     pub(crate) mean: Buffer<f32>,
     /// [`stride`] bytes a row.
     pub(crate) bytes: Buffer<u8>,
@@ -144,7 +150,7 @@ impl Codes {
         [self.norm(scale, squares), scale]
     }
 
-    /// The norm that keys need: of a row of bytes whose squares have this sum.
+    /// The norm that keys of distances need: of a row of bytes whose squares have this sum.
     fn norm(&self, scale: f32, squares: i64) -> f32 {
         if self.metric == Metric::InnerProduct {
             0.0
@@ -153,6 +159,7 @@ impl Codes {
         }
     }
 
+    /// A row as it is encoded: of unit length under the cosine, less the mean.
     fn centre(&self, row: &[f32], centred: &mut Vec<f32>) {
         debug_assert_eq!(row.len(), self.width, "coordinates of a row");
         centred.clear();
@@ -176,12 +183,21 @@ impl Codes {
     }
 
     fn encode_query<const N: usize>(&self, vector: &[f32], centred: &mut Vec<f32>, to: &mut QueryCode) {
-        self.centre(vector, centred);
+        let is_product = self.metric == Metric::InnerProduct;
+        if !is_product {
+            self.centre(vector, centred);
+        }
+        let values = if is_product { vector } else { &centred[..] };
         to.bytes.clear();
         to.bytes.resize(self.stride(), 0);
         let bytes = bytemuck::cast_slice_mut(&mut to.bytes[..]);
-        let Encoded { scale, sum, squares } = vectorised_loop(Encode::<N> { values: centred, to: bytes, zero: 0 });
-        self.set(to, scale, sum, self.norm(scale, squares));
+        let Encoded { scale, sum, squares } = vectorised_loop(Encode::<N> { values, to: bytes, zero: 0 });
+        let norm = match is_product {
+            true if self.mean.is_empty() => 0.0,
+            true => -dot(vector, &self.mean),
+            false => self.norm(scale, squares),
+        };
+        self.set(to, scale, sum, norm);
     }
 
     /// Row `at` as one that asks.
@@ -399,9 +415,9 @@ impl<const N: usize> Loop for Encode<'_, N> {
 /// Added to a small number, the bits below are those of the nearest integer, ties to even.
 const TO_SIGNED: f32 = 12_582_912.0;
 
-/// The mean of some rows, for metrics that distances decide: of unit vectors for the cosine.
+/// The mean of some rows: of unit vectors for the cosine. Nothing where there are none.
 pub(crate) fn mean_of(rows: DenseRows<'_>, listed: &[u32], metric: Metric) -> Vec<f32> {
-    if metric == Metric::InnerProduct || listed.is_empty() {
+    if listed.is_empty() {
         return Vec::new();
     }
     let mut sums = vec![0.0f64; rows.width()];

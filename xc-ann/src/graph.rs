@@ -44,8 +44,9 @@ impl Graph {
         queries: Option<DenseRows<'_>>,
         observer: &dyn Observer,
     ) -> Result<Self, BuildError> {
-        let items = Items::new(rows, listed, params.metric)?;
-        let mut codes = Codes::new(params.metric, rows.width(), codes::mean_of(rows, listed, params.metric));
+        let mean = codes::mean_of(rows, listed, params.metric);
+        let items = Items::new(rows, listed, params.metric, &mean)?;
+        let mut codes = Codes::new(params.metric, rows.width(), mean);
         codes.encode(rows, items.first());
         let edges = EdgeRows::new(codes.len(), params.degree);
         let mut graph = Self {

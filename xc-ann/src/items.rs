@@ -17,6 +17,12 @@ pub(crate) fn square(vector: &[f32]) -> f64 {
     vector.iter().map(|&v| f64::from(v) * f64::from(v)).sum()
 }
 
+/// The square of the length of what a vector has beyond a mean, if there is one.
+fn square_beyond(vector: &[f32], mean: &[f32]) -> f64 {
+    let means = mean.iter().copied().chain(std::iter::repeat(0.0));
+    vector.iter().zip(means).map(|(&v, mean)| (f64::from(v) - f64::from(mean)).powi(2)).sum()
+}
+
 /// Whether a sum of squares is no number, or more than keys hold.
 pub(crate) fn is_beyond(square: f64) -> bool {
     square.is_nan() || square >= f64::from(f32::MAX)
@@ -53,10 +59,15 @@ pub(crate) struct Items {
 }
 
 impl Items {
-    /// The listed rows in their order, or by falling length where inner products are compared: large ones are
-    /// answers more often than others, and then lie together. Rows of zeros have no direction and
-    /// are left out of angular metrics.
-    pub(crate) fn new(rows: DenseRows<'_>, listed: &[u32], metric: Metric) -> Result<Self, BuildError> {
+    /// The listed rows in their order, or by falling length beyond their mean where inner products are compared: large
+    /// ones are answers more often than others, and then lie together. Rows of zeros have no direction and
+    /// are left out of angular metrics. `mean`: of as many coordinates as rows have, or none.
+    pub(crate) fn new(
+        rows: DenseRows<'_>,
+        listed: &[u32],
+        metric: Metric,
+        mean: &[f32],
+    ) -> Result<Self, BuildError> {
         let squares: Vec<f64> = listed.par_iter().map(|&row| square(rows.row(row as usize))).collect();
         if let Some(at) = squares.iter().position(|s| is_beyond(*s)) {
             return Err(BuildError::Row { row: listed[at] as usize });
@@ -85,7 +96,7 @@ impl Items {
         }
         if metric == Metric::InnerProduct {
             let mut by_length: Vec<(f64, u32)> =
-                first.par_iter().map(|&row| (square(rows.row(row as usize)), row)).collect();
+                first.par_iter().map(|&row| (square_beyond(rows.row(row as usize), mean), row)).collect();
             by_length.par_sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
             first = by_length.into_iter().map(|(_, row)| row).collect();
         } else {

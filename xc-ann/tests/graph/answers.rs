@@ -223,6 +223,32 @@ fn rows_of_one_length_are_searched_by_inner_products_too() {
     }
 }
 
+/// As the weights of labels with a bias behind them: all biases are low, and every query has a 1 there.
+#[test]
+fn what_all_rows_have_in_common_takes_no_precision() {
+    let mut stream = xc_hash::stream::Stream::new(5);
+    let with_last = |rows: &DenseMatrix, mut last: Box<dyn FnMut() -> f32>| {
+        let values = rows.values.chunks_exact(24).flat_map(|row| row.iter().copied().chain([last()])).collect();
+        DenseMatrix { rows: rows.rows, columns: 25, values }
+    };
+    let rows = with_last(&clustered(5000, 24, 50, 1), Box::new(move || stream.unit() as f32 - 60.0));
+    let queries = with_last(&clustered(60, 24, 50, 2), Box::new(|| 1.0));
+    let params = BuildParams { cells: Some(100), ..BuildParams::new(Metric::InnerProduct) };
+    let graph = Graph::build(rows.view(), &params, &NoObserver).unwrap();
+    let truth = exact(rows.view(), queries.view(), Metric::InnerProduct, 100);
+    let found = |params| recall(&graph.search_batch(rows.view(), queries.view(), params, None).unwrap().0, &truth);
+    let (all, some) = (found(SearchParams::new(100, 16.0)), found(SearchParams::in_cells(100, 25)));
+    assert!(all > 0.99, "{all} of the best by all codes");
+    assert!(some > 0.9, "{some} of the best in a quarter of all cells");
+    let (by_codes, _) = graph.search_codes_batch(queries.view(), SearchParams::new(10, 16.0), None).unwrap();
+    for (query, best) in queries.view().iter().zip(by_codes.iter()) {
+        for s in best {
+            let apart = s.score - Metric::InnerProduct.score(query, rows.view().row(s.label as usize));
+            assert!(apart.abs() < 0.1, "a score by codes is {apart} off");
+        }
+    }
+}
+
 #[test]
 fn edges_for_queries_find_what_edges_among_rows_do_not() {
     let rows = clustered(4000, 32, 400, 1);
