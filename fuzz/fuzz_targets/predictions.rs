@@ -8,7 +8,7 @@ use xc_sparse::io::*;
 
 fuzz_target!(|bytes: &[u8]| {
     let path = file("p.txt", bytes);
-    if let Err(error) = read_label_names(&path, NameColumn::First) {
+    if let Err(error) = read_label_names(&path, NameColumn::FIRST) {
         check_message(&path, &error.to_string());
     }
     match read_predictions(&path, &options()) {

@@ -62,12 +62,7 @@ impl Items {
     /// The listed rows in their order, or by falling length beyond their mean where inner products are compared: large
     /// ones are answers more often than others, and then lie together. Rows of zeros have no direction and
     /// are left out of angular metrics. `mean`: of as many coordinates as rows have, or none.
-    pub(crate) fn new(
-        rows: DenseRows<'_>,
-        listed: &[u32],
-        metric: Metric,
-        mean: &[f32],
-    ) -> Result<Self, BuildError> {
+    pub(crate) fn new(rows: DenseRows<'_>, listed: &[u32], metric: Metric, mean: &[f32]) -> Result<Self, BuildError> {
         let squares: Vec<f64> = listed.par_iter().map(|&row| square(rows.row(row as usize))).collect();
         if let Some(at) = squares.iter().position(|s| is_beyond(*s)) {
             return Err(BuildError::Row { row: listed[at] as usize });

@@ -111,7 +111,7 @@ fn files_that_do_not_belong_together() {
     folder.write("names.txt", "a\nb\nc\n");
     folder
         .xc("train tree --train ok.txt --label-names names.txt --model n")
-        .refused(2, "ok.txt: 5 labels; --label-names gives 3 names, and one a label is expected");
+        .refused(2, "ok.txt: 5 labels; names.txt gives 3 names, and one for each label is expected");
     folder.write("weights.txt", "1\nheavy\n1\n");
     folder
         .xc("train tree --train ok.txt --instance-weights weights.txt --model n")
@@ -139,7 +139,7 @@ fn impossible_options() {
     let folder = with_model();
     for (arguments, expected) in [
         ("predict --model m --input test.txt --top-k 0", "--top-k 0: at least 1 is expected"),
-        ("predict --model m --input test.txt --names", "--names: m has no label names"),
+        ("predict --model m --input test.txt --names", "--names: m has no label names; --label-names FILE gives some"),
         (
             "train tree --train ok.txt --model n --tree.branching 1",
             "train tree: cluster.branching is 1, expected 2 or more",

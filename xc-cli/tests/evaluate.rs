@@ -199,7 +199,7 @@ fn bad_predictions_are_refused_with_file_and_line() {
     let folder = Folder::new();
     let arguments = ["--truth", "truth.txt", "--predictions", "p"];
     for (text, expected) in [
-        ("", "p: the file is empty, expected one line of label:score entries an instance"),
+        ("", "p: the file is empty, expected one line of label:score entries per instance"),
         ("0:1\n", "p: 1 instances, expected 4 as in truth.txt"),
         ("0:1\n1;1\n\n\n", "p: line 2, column 1: got \"1;1\", expected label:value"),
         ("0:1\n1:x\n\n\n", "p: line 2, column 3: got \"x\", expected a score (a number)"),
@@ -293,19 +293,34 @@ fn predictions_may_be_jsonl() {
 }
 
 #[test]
-fn predictions_that_hold_names_are_refused_with_what_to_do() {
+fn predictions_that_hold_names_are_read_where_names_are_given() {
     let folder = Folder::new();
-    folder.file("names.txt", "a\nb\nc\nd\ne\n");
-    for line in ["a:0.5\tc:0.25", "a b:0.5"] {
+    folder.file("names.txt", "0\ta b\n1\tb\n2\tc:d\n3\td\n4\t7\n");
+    folder.file("ids.txt", "0:0.9 2:0.5 1:0.25\n1:0.75 2:0.75\n4:1\n\n");
+    folder.file("named.txt", "a b:0.9\tc:d:0.5\tb:0.25\nb:0.75\tc:d:0.75\n7:1\n\n");
+    let evaluate = |predictions: &str, more: &[&str]| {
+        folder
+            .evaluate(&[&["--truth", "truth.txt", "--predictions", predictions, "--k", "1,3", "--json"], more].concat())
+    };
+    let names = ["--label-names", "names.txt", "--label-names-column", "2"];
+    let (code, by_name, stderr) = evaluate("named.txt", &names);
+    assert_eq!((code, &*stderr), (0, ""));
+    assert_eq!(by_name, evaluate("ids.txt", &names).1);
+    // Without names: what would help.
+    let (code, _, stderr) = evaluate("named.txt", &[]);
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.starts_with("xc: error: named.txt: line 1"), "{stderr}");
+    let help = "predictions that hold names are read with --label-names FILE, such as labels.txt of the model\n";
+    assert!(stderr.ends_with(help), "{stderr}");
+    for (line, problem) in [
+        ("b:0.5\tq:0.25", "named.txt: line 1, column 7: label name \"q\" is not among the 5 known names\n"),
+        ("b:0.5\tb:0.25", "named.txt: line 1: label 1 is named twice in this row, expected each label once\n"),
+        ("b:0.5\td", "named.txt: line 1, column 7: got \"d\", expected name:score\n"),
+        ("b:NaN", "named.txt: line 1, column 1: got \"b:NaN\", expected name:score, where the score is a number\n"),
+    ] {
         folder.file("named.txt", format!("{line}\n\n\n\n"));
-        let (code, _, stderr) =
-            folder.evaluate(&["--truth", "truth.txt", "--label-names", "names.txt", "--predictions", "named.txt"]);
-        assert_eq!(code, 2, "{stderr}");
-        assert!(stderr.starts_with("xc: error: named.txt: line 1"), "{stderr}");
-        assert!(
-            stderr.ends_with("predictions hold label ids here: `xc predict` writes them without --names\n"),
-            "{stderr}"
-        );
+        let (code, _, stderr) = evaluate("named.txt", &names);
+        assert_eq!((code, &*stderr), (2, &*format!("xc: error: {problem}")), "{line}");
     }
 }
 

@@ -151,6 +151,47 @@ fn labels_by_name_are_learned_kept_and_answered() {
 }
 
 #[test]
+fn labels_are_named_at_any_time_from_any_column() {
+    let folder = Folder::new();
+    folder.ok(SMALL);
+    folder.ok("train tree --train data/train.txt --trees 1 --model m");
+    let header = folder.read("data/train.txt");
+    let n_labels: usize = header.lines().next().unwrap().split(' ').nth(2).unwrap().parse().unwrap();
+    let column = |n: usize| (0..n).map(|i| format!("{i}\tlabel {i}\tsaid\n")).collect::<String>();
+    folder.write("names.tsv", column(n_labels));
+    let predict = "predict --model m --input data/test.txt --top-k 3";
+    let ids = folder.ok(predict);
+    let named = folder.ok(&format!("{predict} --names --label-names names.tsv --label-names-column 2"));
+    let expected: Vec<String> = ids
+        .lines()
+        .map(|line| {
+            line.split(' ').filter(|e| !e.is_empty()).map(|e| format!("label {e}")).collect::<Vec<_>>().join("\t")
+        })
+        .collect();
+    assert_eq!(named.lines().collect::<Vec<_>>(), expected);
+    // Requests name labels by them, too.
+    let line = "{\"features\": {\"0\": 1}, \"candidates\": [\"label 1\", \"label 3\"]}\n";
+    let ask = "predict --model m --input - --output-format jsonl --label-names names.tsv --label-names-column 2";
+    let answer = json(&folder.answered(ask, line).stdout);
+    assert_eq!(answer["names"].as_array().map(Vec::len), Some(2), "{answer}");
+    folder
+        .ok("train tree --train data/train.txt --trees 1 --label-names names.tsv --label-names-column 2 --model named");
+    assert!(folder.read("named/labels.txt").starts_with("label 0\nlabel 1\n"));
+    // A file of another length is named.
+    folder.write("names.tsv", column(n_labels - 1));
+    let short = format!("names.tsv: {} names; expected one for each of {n_labels} labels", n_labels - 1);
+    folder.xc(&format!("{predict} --names --label-names names.tsv --label-names-column 2")).refused(2, &short);
+    let beyond = format!("label {} has no name: names.tsv names {} labels, from 0 on", n_labels - 1, n_labels - 1);
+    folder.write("one.jsonl", format!("{{\"features\":{{\"0\":1}},\"labels\":[{}]}}\n", n_labels - 1));
+    let outcome = folder.xc("train tree --train one.jsonl --label-names names.tsv --label-names-column 2 --model n");
+    assert_eq!(outcome.code, 2);
+    assert!(outcome.stderr.contains(&beyond), "{}", outcome.stderr);
+    folder
+        .xc(&format!("{predict} --names --label-names names.tsv --label-names-column 4"))
+        .refused(2, "names.tsv: line 1: got \"0\\tlabel 0\\tsaid\", expected a column of label names: columns are separated by tabs");
+}
+
+#[test]
 fn pecos_models_go_out_and_come_back_with_the_same_answers() {
     let folder = Folder::new();
     folder.ok(SMALL);

@@ -4,7 +4,7 @@
 mod change;
 
 use crate::context::Context;
-use crate::data::{Dataset, InputArgs, Making, TextArgs, read_labelled};
+use crate::data::{Dataset, InputArgs, Making, NamesArgs, TextArgs, read_labelled};
 use crate::error::{CliError, chain};
 use crate::model::{self, Extras, OpenArgs, dictionary};
 use crate::named::weight_type;
@@ -15,9 +15,8 @@ use xc_hash::text::{Featurizer, Weighting};
 use xc_sparse::atomic::parent_of;
 use xc_sparse::dtype::DType;
 use xc_sparse::io::{
-    Format, IndexBase, LabelNames, LabelSeparator, NameColumn, SvmlightBases, UnknownLabels, holds_text,
-    read_label_names, read_text, write_csv, write_fasttext, write_jsonl_features, write_jsonl_text, write_npz,
-    write_svmlight, write_xc,
+    Format, IndexBase, LabelNames, LabelSeparator, SvmlightBases, UnknownLabels, holds_text, read_text, write_csv,
+    write_fasttext, write_jsonl_features, write_jsonl_text, write_npz, write_svmlight, write_xc,
 };
 use xc_sparse::store::{ContainerWriter, WriteError};
 use xc_sparse::{CsrMatrix, LabelRows};
@@ -77,9 +76,8 @@ pub(crate) struct Args {
     /// Number of the first feature of a svmlight DST
     #[arg(long, value_name = "0|1", value_parser = ["0", "1"])]
     output_base: Option<String>,
-    /// Names of the labels, one a line in order of the ids
-    #[arg(long, value_name = "FILE")]
-    label_names: Option<PathBuf>,
+    #[command(flatten)]
+    names: NamesArgs,
     /// Weight features: (1 + ln tf) * (ln((1 + N)/(1 + df)) + 1), rows of length 1
     #[arg(long)]
     tfidf: bool,
@@ -197,7 +195,7 @@ fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Res
         ContainerWriter::check(folder).map_err(|e| model::write_error(&e))?;
     }
     let fixed = args.pipeline.as_deref().map(open_pipeline).transpose()?;
-    let given = args.label_names.as_deref().map(|path| read_label_names(path, NameColumn::First)).transpose()?;
+    let given = args.names.read()?;
     let names = given.or_else(|| fixed.as_ref().and_then(|f| f.names.clone()));
     let mut input = args.input.clone();
     input.format = Some(from);
@@ -365,18 +363,11 @@ fn save_pipeline(folder: &Path, data: &Dataset) -> Result<(), CliError> {
 
 fn import_model(args: &Args, format: &str, context: &Context) -> Result<(), CliError> {
     ContainerWriter::check(&args.destination).map_err(|e| model::write_error(&e))?;
-    let names = args.label_names.as_deref().map(|path| read_label_names(path, NameColumn::First)).transpose()?;
+    let names = args.names.read()?;
     let n_labels = args.labels.or(names.as_ref().map(LabelNames::len));
     let options = ImportOptions { n_labels, weights: args.precision.unwrap_or(DType::F32) };
     let imported = import(format, &args.source, &options).map_err(|e| convert_error(args, &e))?;
-    if let Some(names) = &names
-        && names.len() != imported.n_labels
-    {
-        let (got, expected) = (names.len(), imported.n_labels);
-        return Err(CliError::usage(format_args!(
-            "--label-names: {got} names; expected one for each of {expected} labels"
-        )));
-    }
+    args.names.check(names.as_ref(), imported.n_labels)?;
     let extras =
         Extras { maker: None, names: names.as_ref().map(LabelNames::names), input: None, training: None, rows: None };
     model::save_with(&args.destination, imported.kind, extras, |writer| imported.write(writer))?;

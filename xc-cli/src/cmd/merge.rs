@@ -2,11 +2,11 @@
 
 use crate::bytes::format_bytes;
 use crate::context::Context;
+use crate::data::NamesArgs;
 use crate::error::{CliError, chain};
 use crate::model::{self, Extras};
 use serde_json::json;
 use std::path::PathBuf;
-use xc_sparse::io::{NameColumn, read_label_names};
 use xc_sparse::store::ContainerWriter;
 use xc_train::model::{InputForm, MergeError, Merged, TrainingRows, merge, read_pipeline, trained_alike};
 
@@ -35,9 +35,8 @@ pub(crate) struct Args {
     /// Number of labels, at least that of the parts
     #[arg(long, value_name = "L")]
     labels: Option<usize>,
-    /// Names of all labels, where labels are added to a model whose labels have names
-    #[arg(long, value_name = "FILE", requires = "labels")]
-    label_names: Option<PathBuf>,
+    #[command(flatten)]
+    names: NamesArgs,
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
@@ -101,8 +100,13 @@ fn refused(error: &MergeError) -> CliError {
 }
 
 fn names(args: &Args, merged: &dyn Merged, n_labels: usize) -> Result<Option<Vec<String>>, CliError> {
-    let names = match &args.label_names {
-        Some(path) => Some(read_label_names(path, NameColumn::First)?.names().to_vec()),
+    let given = args.names.read()?;
+    if given.is_some() && args.labels.is_none() {
+        return Err(CliError::usage("--label-names: expected --labels too; a model keeps the names that it has"));
+    }
+    args.names.check(given.as_ref(), n_labels)?;
+    let names = match given {
+        Some(names) => Some(names.into_names()),
         None => merged.first().labels().map_err(|e| CliError::usage(chain(&e)))?,
     };
     match &names {

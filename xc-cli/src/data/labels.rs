@@ -1,8 +1,44 @@
 //! Files about labels: names, and sets of ids.
 
 use crate::error::CliError;
-use std::path::Path;
-use xc_sparse::io::{Format, HeaderRule, LabelNames, ReadErrorKind, ReadOptions};
+use std::path::{Path, PathBuf};
+use xc_sparse::io::{Format, HeaderRule, LabelNames, NameColumn, ReadErrorKind, ReadOptions, read_label_names};
+
+/// Names of labels, given by the user.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct NamesArgs {
+    /// Names of the labels, one per line in the order of their ids, such as labels.txt of a model
+    #[arg(long, value_name = "FILE")]
+    pub(crate) label_names: Option<PathBuf>,
+    /// Which column of --label-names holds them, from 1; columns are separated by tabs
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) label_names_column: u32,
+}
+
+impl NamesArgs {
+    /// The file, where one is given.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.label_names.as_deref()
+    }
+
+    /// Reads the names, where a file is given.
+    pub(crate) fn read(&self) -> Result<Option<LabelNames>, CliError> {
+        let column = NameColumn::At(self.label_names_column as usize - 1);
+        Ok(self.path().map(|path| read_label_names(path, column)).transpose()?)
+    }
+
+    /// Refuses names that are fewer or more than the labels.
+    pub(crate) fn check(&self, names: Option<&LabelNames>, n_labels: usize) -> Result<(), CliError> {
+        match (names, self.path()) {
+            (Some(names), Some(path)) if names.len() != n_labels => Err(CliError::usage(format_args!(
+                "{}: {} names; expected one for each of {n_labels} labels",
+                path.display(),
+                names.len()
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
 
 fn read_lines(path: &Path) -> Result<Vec<String>, CliError> {
     let bytes = std::fs::read(path).map_err(|e| CliError::input(path, &e))?;

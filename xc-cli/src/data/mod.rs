@@ -12,7 +12,7 @@ mod vectors;
 pub(crate) use dataset::{Dataset, Datasets, FeatureRows, Split};
 pub(crate) use input::{InputArgs, require_labels};
 pub(crate) use label_rows::add_label_rows;
-pub(crate) use labels::{label_format, read_label_set, read_numbers, read_rows};
+pub(crate) use labels::{NamesArgs, label_format, read_label_set, read_numbers, read_rows};
 pub(crate) use queries::{Queries, QueryRows};
 pub(crate) use text::{TextArgs, TokenArgs};
 pub(crate) use training::{LabelsFrom, Making, read_labelled, read_training, with_names};

@@ -1,6 +1,6 @@
 //! Instances with labels, for training, validation and conversion.
 
-use super::{Dataset, FeatureRows, InputArgs, require_labels};
+use super::{Dataset, FeatureRows, InputArgs, NamesArgs, require_labels};
 use crate::context::Context;
 use crate::error::{CliError, chain};
 use crate::interrupt;
@@ -11,8 +11,8 @@ use xc_hash::text::{
     Featurizer, FitPipelineError, FitStreamError, Idf, Pipeline, PipelineParams, RowWeights, Weighting,
 };
 use xc_sparse::io::{
-    FieldOf, Format, LabelCollector, LabelNames, NameColumn, Parts, ReadError, ReadErrorKind, ReadOptions,
-    UnknownLabels, holds_text, open_text, read_dataset, read_label_names, read_labels,
+    FieldOf, Format, LabelCollector, LabelNames, Parts, ReadError, ReadErrorKind, ReadOptions, UnknownLabels,
+    holds_text, open_text, read_dataset, read_labels,
 };
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::model::HoldOut;
@@ -51,14 +51,14 @@ impl<'a> From<Option<&'a Path>> for LabelsFrom<'a> {
 pub(crate) fn read_training(
     path: &Path,
     labels: Option<&Path>,
-    label_names: Option<&Path>,
+    names: &NamesArgs,
     input: &InputArgs,
     text: &PipelineParams,
     weighting: Option<Weighting>,
     hold_out: Option<HoldOut>,
     context: &Context,
 ) -> Result<Dataset, CliError> {
-    let names = label_names.map(|path| read_label_names(path, NameColumn::First)).transpose()?;
+    let names = names.read()?;
     let making = Making::Fit { text, weighting, hold_out };
     let data = read_labelled(path, labels.into(), names.as_ref(), UnknownLabels::Refuse, input, making, context)?;
     let name = path.display();
@@ -128,9 +128,10 @@ pub(crate) fn with_names(
     }
     if unknown == UnknownLabels::Refuse && labels.n_labels() > names.len() {
         return Err(CliError::usage(format_args!(
-            "{}: {} labels; --label-names gives {} names, and one a label is expected",
+            "{}: {} labels; {} gives {} names, and one for each label is expected",
             path.display(),
             labels.n_labels(),
+            names.file().unwrap_or("--label-names"),
             names.len()
         )));
     }

@@ -291,6 +291,16 @@ pub enum ReadErrorKind {
          lines=True))"
     )]
     JsonArray,
+    /// A label beyond the names given.
+    #[error("label {label} has no name: {file} names {names} labels, from 0 on")]
+    NoName {
+        /// Its id.
+        label: u32,
+        /// Where the names come from.
+        file: Box<str>,
+        /// How many there are.
+        names: usize,
+    },
     /// A label name that is not in the list given.
     #[error("label name {got} is not among the {known} known names")]
     UnknownLabel {

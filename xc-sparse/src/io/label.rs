@@ -32,6 +32,8 @@ pub enum LabelStrings {
 pub struct LabelNames {
     names: Vec<String>,
     ids: HashMap<String, u32, Xxh3Builder>,
+    /// Where they were read, for messages.
+    file: Option<Box<str>>,
 }
 
 /// A label name that occurs twice in a list.
@@ -64,7 +66,12 @@ impl LabelNames {
                 return Err(RepeatedName { name: name.clone(), first: first as usize, second: i });
             }
         }
-        Ok(Self { names, ids })
+        Ok(Self { names, ids, file: None })
+    }
+
+    /// The same names, as those of a file.
+    pub(crate) fn of_file(self, file: &str) -> Self {
+        Self { file: Some(file.into()), ..self }
     }
 
     /// All names in order of their ids.
@@ -85,6 +92,17 @@ impl LabelNames {
     /// True when there is no name.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
+    }
+
+    /// The file that they were read from, where they were.
+    pub fn file(&self) -> Option<&str> {
+        self.file.as_deref()
+    }
+
+    /// What is wrong about a label that has no name.
+    pub(crate) fn has_no_name(&self, label: u32) -> ReadErrorKind {
+        let file = self.file.clone().unwrap_or_else(|| "the list of names".into());
+        ReadErrorKind::NoName { label, file, names: self.len() }
     }
 
     /// Id of a name.
@@ -199,12 +217,13 @@ impl LabelCollector {
 
     fn push_id(&mut self, id: u32) -> Result<(), ReadErrorKind> {
         use super::error::{Bound, BoundFrom};
-        let below = self.below.or(self.given.then_some(self.known.len() as u64));
-        if let Some(below) =
-            below.filter(|&b| u64::from(id) >= b && (self.below.is_some() || self.unknown == UnknownLabels::Refuse))
-        {
+        if let Some(below) = self.below.filter(|&below| u64::from(id) >= below) {
             let bound = Bound { below, from: BoundFrom::Caller };
             return Err(ReadErrorKind::OutOfRange { what: "label", got: u64::from(id), bound });
+        }
+        let is_named = (id as usize) < self.known.len();
+        if self.given && self.below.is_none() && self.unknown == UnknownLabels::Refuse && !is_named {
+            return Err(self.known.has_no_name(id));
         }
         if self.given && self.unknown == UnknownLabels::Drop && id as usize >= self.known.len() {
             self.dropped += 1;

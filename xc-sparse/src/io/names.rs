@@ -1,4 +1,4 @@
-//! Files of label names: one name a line, the line's number (from 0) is the label's id.
+//! Files of label names: one name per line, the line's number (from 0) is the label's id.
 
 use super::error::{ReadError, ReadErrorKind, Snippet};
 use super::fasttext::utf8_error;
@@ -13,9 +13,13 @@ pub enum NameColumn {
     /// The whole line, which then has no tab.
     #[default]
     Line,
-    /// What stands before the first tab (`name TAB count TAB text`); the whole line when there is
-    /// no tab.
-    First,
+    /// The column of this number, from 0, of columns separated by tabs (`name TAB count TAB text`).
+    At(usize),
+}
+
+impl NameColumn {
+    /// What stands before the first tab; the whole line where there is no tab.
+    pub const FIRST: Self = Self::At(0);
 }
 
 const MAX_NAME_BYTES: usize = 1 << 20;
@@ -23,8 +27,8 @@ const MAX_NAME_BYTES: usize = 1 << 20;
 /// Reads a file of label names.
 ///
 /// # Errors
-/// An empty file, an empty name, a name given twice, a tab under [`NameColumn::Line`], bytes that
-/// are not UTF-8.
+/// An empty file, an empty name, a name given twice, a tab under [`NameColumn::Line`], a line without the column,
+/// bytes that are not UTF-8.
 pub fn read_label_names(path: &Path, column: NameColumn) -> Result<LabelNames, ReadError> {
     let mut source = Source::open(path, None)?;
     let file = source.name().to_owned();
@@ -38,10 +42,13 @@ pub fn read_label_names(path: &Path, column: NameColumn) -> Result<LabelNames, R
             let got = Snippet::new(text.as_bytes());
             Err(ReadError::line(&file, line_no, ReadErrorKind::Malformed { got, expected }))
         };
-        let name = match (text.split_once('\t'), column) {
-            (None, _) => text,
-            (Some((name, _)), NameColumn::First) => name,
-            (Some(_), NameColumn::Line) => return malformed("one label name a line, without a tab"),
+        let name = match column {
+            NameColumn::At(column) => match text.split('\t').nth(column) {
+                Some(name) => name,
+                None => return malformed("a column of label names: columns are separated by tabs"),
+            },
+            NameColumn::Line if text.contains('\t') => return malformed("one label name per line, without a tab"),
+            NameColumn::Line => text,
         };
         if name.is_empty() {
             return malformed("a label name, not an empty one");
@@ -49,9 +56,9 @@ pub fn read_label_names(path: &Path, column: NameColumn) -> Result<LabelNames, R
         names.push(name.to_owned());
     }
     if names.is_empty() {
-        return Err(ReadError::path(path, ReadErrorKind::Empty { expected: "one label name a line" }));
+        return Err(ReadError::path(path, ReadErrorKind::Empty { expected: "one label name per line" }));
     }
-    LabelNames::try_new(names).map_err(|twice| {
+    LabelNames::try_new(names).map(|names| names.of_file(&file)).map_err(|twice| {
         let kind =
             ReadErrorKind::RepeatedName { got: Snippet::new(twice.name.as_bytes()), first: twice.first as u64 + 1 };
         ReadError::line(&file, twice.second as u64 + 1, kind)

@@ -15,7 +15,9 @@ use super::digits::{push_f32, push_u64};
 use super::entries::{self, IdKind};
 use super::error::{LineError, ReadError, ReadErrorKind, Snippet};
 use super::format::Format;
+use super::formats::fasttext::utf8_error;
 use super::jsonl;
+use super::label::LabelNames;
 use super::npz::{self, Layout};
 use super::number::{is_blank, scan_f32, scan_id, token_end};
 use super::options::ReadOptions;
@@ -205,7 +207,12 @@ pub fn read_predictions(path: &Path, options: &ReadOptions) -> Result<RankedBatc
     match format {
         Format::Npz => read_npz(path, options),
         Format::Jsonl => read_lines(path, options, JsonParser { limits: options.limits() }),
-        Format::Xc => read_lines(path, options, ScoreParser { limits: options.limits() }),
+        Format::Xc => match &options.label_names {
+            Some(names) if holds_names(path, options, names)? => {
+                read_lines(path, options, NamedParser { names, limits: options.limits() })
+            }
+            _ => read_lines(path, options, ScoreParser { limits: options.limits() }),
+        },
         other => {
             let kind = ReadErrorKind::WrongFormat { format: other.name(), expected: "predictions" };
             Err(ReadError::path(path, kind))
@@ -213,7 +220,29 @@ pub fn read_predictions(path: &Path, options: &ReadOptions) -> Result<RankedBatc
     }
 }
 
-const EXPECTED: &str = "one line of label:score entries an instance";
+const EXPECTED: &str = "one line of label:score entries per instance";
+
+/// Whether the first list that is not empty holds names. A single name that is a number reads as an id: names are
+/// separated by tabs, ids by blanks as a rule.
+fn holds_names(path: &Path, options: &ReadOptions, names: &LabelNames) -> Result<bool, ReadError> {
+    let mut reader = open_blocks(path, options)?;
+    let mut line = Vec::new();
+    while reader.first_line(&mut line)? {
+        if line.iter().all(|&byte| is_blank(byte)) {
+            continue;
+        }
+        let (limits, mut block) = (Limits::default(), ScoreBlock::default());
+        let by_id = ScoreParser { limits }.parse_line(&line, 1, &mut block).is_ok();
+        let by_name = NamedParser { names, limits }.parse_line(&line, 1, &mut block).is_ok();
+        return Ok(match (by_id, by_name) {
+            (true, true) => line.contains(&b'\t'),
+            (true, false) => false,
+            (false, true) => true,
+            (false, false) => !line[0].is_ascii_digit(),
+        });
+    }
+    Ok(false)
+}
 
 fn prediction_format(path: &Path, options: &ReadOptions) -> Result<Format, ReadError> {
     let source = Source::open_to_look(path, options.max_expanded_bytes)?;
@@ -305,6 +334,39 @@ impl LineParser for ScoreParser {
             into.row.push(Scored { label, score });
             at = end;
         }
+    }
+}
+
+/// `name:score TAB name:score`.
+struct NamedParser<'a> {
+    names: &'a LabelNames,
+    limits: Limits,
+}
+
+impl LineParser for NamedParser<'_> {
+    type Block = ScoreBlock;
+
+    fn parse_line(&self, line: &[u8], _: u64, into: &mut ScoreBlock) -> Result<(), LineError> {
+        let text = std::str::from_utf8(line).map_err(|e| utf8_error(line, e.valid_up_to()))?;
+        let mut at = 0;
+        for entry in text.split('\t').filter(|_| !text.is_empty()) {
+            let malformed = |expected| {
+                LineError::at(at, ReadErrorKind::Malformed { got: Snippet::new(entry.as_bytes()), expected })
+            };
+            let (name, score) = entry.rsplit_once(':').ok_or_else(|| malformed("name:score"))?;
+            let score = score.parse::<f32>().ok().filter(|score| !score.is_nan());
+            let score = score.ok_or_else(|| malformed("name:score, where the score is a number"))?;
+            let label = self.names.id(name).ok_or_else(|| {
+                let got = Snippet::new(name.as_bytes());
+                LineError::at(at, ReadErrorKind::UnknownLabel { got, known: self.names.len() })
+            })?;
+            if u64::from(label) >= Limits::below(self.limits.labels) {
+                return Err(entries::range_error(IdKind::Label, label, self.limits.labels, at));
+            }
+            into.row.push(Scored { label, score });
+            at += entry.len() + 1;
+        }
+        into.end_row()
     }
 }
 

@@ -135,7 +135,7 @@ fn labels_that_do_not_match_the_rows_are_refused() {
 #[test]
 fn bad_label_names_are_refused() {
     let read = |content: &[u8], column| message("labels.txt", content, |path| read_label_names(path, column).err());
-    assert_eq!(read(b"", NameColumn::Line), "labels.txt: the file is empty, expected one label name a line");
+    assert_eq!(read(b"", NameColumn::Line), "labels.txt: the file is empty, expected one label name per line");
     assert_eq!(
         read(b"a\n\nb\n", NameColumn::Line),
         "labels.txt: line 2: got \"\", expected a label name, not an empty one"
@@ -146,20 +146,25 @@ fn bad_label_names_are_refused() {
     );
     assert_eq!(
         read(b"a\t1\n", NameColumn::Line),
-        "labels.txt: line 1: got \"a\\t1\", expected one label name a line, without a tab"
+        "labels.txt: line 1: got \"a\\t1\", expected one label name per line, without a tab"
     );
     assert_eq!(
         read(b"a\n\xff\n", NameColumn::Line),
         "labels.txt: line 2, column 1: bytes that are not UTF-8, got \"\u{fffd}\""
     );
-    assert_eq!(read(b"a\t1\tx\nb\n", NameColumn::First), "no error");
+    assert_eq!(read(b"a\t1\tx\nb\n", NameColumn::FIRST), "no error");
+    assert_eq!(read(b"0\ta\n1\tb\tx\n", NameColumn::At(1)), "no error");
+    assert_eq!(
+        read(b"0\ta\nb\n", NameColumn::At(1)),
+        "labels.txt: line 2: got \"b\", expected a column of label names: columns are separated by tabs"
+    );
 }
 
 #[test]
 fn bad_predictions_are_refused() {
     let options = ReadOptions { n_labels: Some(10), ..ReadOptions::default() };
     let read = |content: &[u8]| message("p.txt", content, |path| read_predictions(path, &options).err());
-    assert_eq!(read(b""), "p.txt: the file is empty, expected one line of label:score entries an instance");
+    assert_eq!(read(b""), "p.txt: the file is empty, expected one line of label:score entries per instance");
     assert_eq!(read(b"1:0.5 2\n"), "p.txt: line 1, column 7: got \"2\", expected label:value");
     assert_eq!(
         read(b"\n1:0.5 10:0.5\n"),

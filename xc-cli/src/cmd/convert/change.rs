@@ -7,7 +7,7 @@ use crate::data::read_label_set;
 use crate::error::{CliError, chain};
 use crate::model::{self, OpenArgs, dictionary, is_same, open_error};
 use std::path::PathBuf;
-use xc_sparse::io::{LabelNames, NameColumn, read_label_names};
+use xc_sparse::io::LabelNames;
 use xc_sparse::store::ContainerWriter;
 use xc_train::model::{ChangeError, Changes};
 use xc_tree::PostProcessor;
@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     }
     ContainerWriter::check(destination).map_err(|e| model::write_error(&e))?;
     let model = OpenArgs::default().open_whole(&args.source, context)?;
-    let given = args.label_names.as_deref().map(|path| read_label_names(path, NameColumn::First)).transpose()?;
+    let given = args.names.read()?;
     let change = &args.change;
     let keep_labels = match &change.keep_labels {
         None => None,
@@ -93,7 +93,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 
 /// What was asked for does not fit the model; options are named where they are to blame.
 fn change_error(args: &Args, error: &ChangeError) -> CliError {
-    match (error, &args.label_names) {
+    match (error, args.names.path()) {
         (ChangeError::Kind { path, kind, option, expected }, _) => CliError::usage(format_args!(
             "--{option}: {} is a model of kind {kind:?}; expected {expected}",
             path.display()

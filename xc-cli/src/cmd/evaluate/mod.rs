@@ -3,7 +3,7 @@
 mod lists;
 
 use crate::context::Context;
-use crate::data::{InputArgs, require_labels};
+use crate::data::{InputArgs, NamesArgs, require_labels};
 use crate::error::{CliError, chain};
 use crate::output;
 use serde::Serialize;
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xc_sparse::LabelRows;
 use xc_sparse::io::{
-    Format, HeaderRule, LabelNames, NameColumn, ReadError, ReadErrorKind, ReadOptions, UnknownLabels, read_label_names,
-    read_labels, read_predictions,
+    Format, HeaderRule, LabelNames, ReadError, ReadErrorKind, ReadOptions, Snippet, UnknownLabels, read_labels,
+    read_predictions,
 };
 use xc_sparse::rank::{RankedBatch, Scored};
 use xc_train::calibrate::{Pair, best_micro};
@@ -56,10 +56,8 @@ pub(crate) struct Args {
     /// B of the propensity model
     #[arg(long, value_name = "B", default_value_t = 1.5, allow_negative_numbers = true)]
     propensity_b: f64,
-    /// Names of the labels in order of their ids (labels.txt of the model), for truth that names
-    /// its labels
-    #[arg(long, value_name = "FILE")]
-    label_names: Option<PathBuf>,
+    #[command(flatten)]
+    names: NamesArgs,
     /// Weight of each instance, one a line; the metrics without weights are shown too
     #[arg(long, value_name = "FILE")]
     weights: Option<PathBuf>,
@@ -137,22 +135,19 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         ..EvaluatorParams::new(0)
     };
     params.check().map_err(|e| CliError::usage(format_args!("--k: {}", chain(&e))))?;
-    let names = match &args.label_names {
-        Some(path) => Some(Arc::new(read_label_names(path, NameColumn::First)?)),
-        None => None,
-    };
+    let names = args.names.read()?.map(Arc::new);
 
     let truth = read_truth(args, names.clone())?;
     let training = match &args.propensity_from {
-        Some(path) => Some(read_propensity(args, path, names)?),
+        Some(path) => Some(read_propensity(args, path, names.clone())?),
         None => None,
     };
     // A training file without a bound of its own still names labels that predictions may hold.
     let bound = truth.n_labels.map(|n| n.max(training.as_ref().map_or(0, Propensity::n_labels)));
     let n_instances = truth.labels.len();
     let read = |path: &Path| -> Result<RankedBatch, CliError> {
-        let batch = read_predictions(path, &ReadOptions { n_labels: bound, ..ReadOptions::default() })
-            .map_err(|e| unreadable(e, args.label_names.is_some()))?;
+        let options = ReadOptions { n_labels: bound, label_names: names.clone(), ..ReadOptions::default() };
+        let batch = read_predictions(path, &options).map_err(|e| unreadable(e, names.is_some()))?;
         if batch.len() != n_instances {
             let (got, truth) = (batch.len(), args.truth.display());
             let what = format_args!("{}: {got} instances, expected {n_instances} as in {truth}", path.display());
@@ -276,12 +271,15 @@ fn print(context: &Context, shown: &Report<'_>) -> Result<(), CliError> {
     output::print(&text)
 }
 
-/// Predictions with names in place of ids do not read as ids: that is said where labels have names.
+/// Predictions with names in place of ids do not read as ids.
 fn unreadable(error: ReadError, has_names: bool) -> CliError {
+    let is_name = |got: &Snippet| got.to_string().trim_start_matches('"').starts_with(char::is_alphabetic);
     match error.kind() {
-        ReadErrorKind::Malformed { .. } if has_names => CliError::usage(format_args!(
-            "{error}; predictions hold label ids here: `xc predict` writes them without --names"
-        )),
+        ReadErrorKind::Malformed { got, expected } if !has_names && is_name(got) && !expected.contains("score") => {
+            CliError::usage(format_args!(
+                "{error}; predictions that hold names are read with --label-names FILE, such as labels.txt of the model"
+            ))
+        }
         _ => error.into(),
     }
 }
@@ -340,7 +338,7 @@ fn read_truth(args: &Args, names: Option<Arc<LabelNames>>) -> Result<Truth, CliE
 
 fn read_propensity(args: &Args, path: &Path, names: Option<Arc<LabelNames>>) -> Result<Propensity, CliError> {
     let lists = read_labels(path, &options(args, names))?;
-    if lists.label_names.is_some() && args.label_names.is_none() {
+    if lists.label_names.is_some() && args.names.label_names.is_none() {
         return Err(CliError::usage(format_args!(
             "{}: labels are names, predictions are ids; expected --label-names FILE",
             path.display()

@@ -5,7 +5,7 @@ mod writer;
 
 use crate::answer::{LabelLists, Only, SearchArgs, query_error};
 use crate::context::Context;
-use crate::data::{InputArgs, Queries, read_label_set};
+use crate::data::{InputArgs, NamesArgs, Queries, read_label_set};
 use crate::error::CliError;
 use crate::model::{OpenArgs, dictionary, open_error};
 use crate::output::Output;
@@ -13,7 +13,7 @@ use crate::stdin;
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use writer::{Form, Style, Writer};
-use xc_sparse::io::AnswerNotes;
+use xc_sparse::io::{AnswerNotes, LabelNames};
 use xc_sparse::rank::Scored;
 use xc_train::Model;
 use xc_train::calibrate::ThresholdKind;
@@ -100,6 +100,8 @@ pub(crate) struct Args {
     #[arg(long)]
     names: bool,
     #[command(flatten)]
+    known: NamesArgs,
+    #[command(flatten)]
     search: SearchArgs,
     #[command(flatten)]
     open: OpenArgs,
@@ -149,10 +151,18 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     refuse_inside(&args.output, &args.model)?;
     let by_name = args.only_labels.is_some() || args.candidates.is_some() || args.exclude.is_some();
     let with_names = args.names || args.output_format == Form::Jsonl || by_name;
-    let names = if with_names { model.label_names().map_err(|e| open_error(&e))? } else { None };
-    let names = dictionary(names, &args.model)?;
+    let given = args.known.read()?;
+    args.known.check(given.as_ref(), model.describe().n_labels)?;
+    let names = match given {
+        Some(names) => Some(names),
+        None if with_names => dictionary(model.label_names().map_err(|e| open_error(&e))?, &args.model)?,
+        None => None,
+    };
     if args.names && names.is_none() {
-        return Err(CliError::usage(format_args!("--names: {} has no label names", args.model.display())));
+        return Err(CliError::usage(format_args!(
+            "--names: {} has no label names; --label-names FILE gives some",
+            args.model.display()
+        )));
     }
     if let Some(Threshold::Calibrated(kind)) = args.threshold {
         let kind = kind.name();
@@ -187,7 +197,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         None => 5,
         Some(_) => model.calibration().map_or(CalibrateParams::default().top_k, |of| of.top_k),
     });
-    let mut run = Run { model: &model, only, exclude, args, top_k, input, proven: 0, unproven: 0, unknown: 0 };
+    let names = names.as_ref();
+    let mut run = Run { model: &model, only, exclude, args, names, top_k, input, proven: 0, unproven: 0, unknown: 0 };
     if let Some(n) = queries.as_ref().and_then(Queries::known_len) {
         run.lists().try_for_each(|lists| lists.check(n, true))?;
     }
@@ -228,6 +239,8 @@ struct Run<'a> {
     only: Only,
     exclude: Option<LabelLists>,
     args: &'a Args,
+    /// Of the labels, where they are known.
+    names: Option<&'a LabelNames>,
     top_k: usize,
     /// Where they come from.
     input: String,

@@ -39,6 +39,7 @@ pub(super) fn answer(run: &mut Run<'_>, mut writer: Writer<'_>, context: &Contex
         parser: RequestParser::new(NAME, plain, &options)?,
         takes: about.takes,
         n_features: about.n_features,
+        given: run.names,
         names: OnceLock::new(),
         scratches: Mutex::default(),
     };
@@ -190,7 +191,9 @@ struct Stream<'a> {
     parser: RequestParser,
     takes: InputKind,
     n_features: usize,
-    /// Names of the labels, read when a request names one.
+    /// Names of the labels, where they are known.
+    given: Option<&'a LabelNames>,
+    /// Those of the model, read when a request names one.
     names: OnceLock<Result<Option<LabelNames>, String>>,
     /// One for each thread.
     scratches: Mutex<Vec<Scratch>>,
@@ -274,14 +277,20 @@ impl Stream<'_> {
         let number = |label: &LabelRef| match label {
             LabelRef::Id(label) if (*label as usize) < n_labels => Ok(*label),
             LabelRef::Id(label) => Err(QueryError::Label { label: *label, n_labels }.into()),
-            LabelRef::Name(name) => match self.names.get_or_init(|| read_names(self.model)) {
-                Ok(Some(names)) => names.id(name).ok_or_else(|| {
+            LabelRef::Name(name) => {
+                let names = match self.given {
+                    Some(names) => names,
+                    None => match self.names.get_or_init(|| read_names(self.model)) {
+                        Ok(Some(names)) => names,
+                        Ok(None) => return Err(unknown("the model has no label names".to_owned())),
+                        Err(error) => return Err(unknown(error.clone())),
+                    },
+                };
+                names.id(name).ok_or_else(|| {
                     let got = xc_sparse::io::Snippet::new(name.as_bytes());
                     unknown(chain(&ReadErrorKind::UnknownLabel { got, known: names.len() }))
-                }),
-                Ok(None) => Err(unknown("the model has no label names".to_owned())),
-                Err(error) => Err(unknown(error.clone())),
-            },
+                })
+            }
         };
         labels.iter().map(number).collect()
     }

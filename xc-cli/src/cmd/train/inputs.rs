@@ -1,7 +1,7 @@
 //! What every kind of training reads: instances with labels, and others to judge by.
 
 use crate::context::Context;
-use crate::data::{Dataset, Datasets, InputArgs, Making, Split, TextArgs, read_labelled, read_training};
+use crate::data::{Dataset, Datasets, InputArgs, Making, NamesArgs, Split, TextArgs, read_labelled, read_training};
 use crate::error::{CliError, chain};
 use crate::interrupt;
 use crate::model::beside;
@@ -53,9 +53,8 @@ pub(crate) struct DataArgs {
     /// long as before, and save that model in this folder
     #[arg(long, value_name = "DIR")]
     pub(super) refit: Option<PathBuf>,
-    /// Names of the labels, one a line in order of the ids; kept in the model
-    #[arg(long, value_name = "FILE")]
-    pub(super) label_names: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) names: NamesArgs,
     /// Weight the features: (1 + ln tf) * (ln((1 + N)/(1 + df)) + 1); kept in the model
     #[arg(long)]
     pub(super) tfidf: bool,
@@ -141,7 +140,7 @@ impl DataArgs {
     ) -> Result<Datasets, CliError> {
         // The further files are looked at first: a wrong name should not cost the reading of a
         // large one.
-        let named = [&self.train_labels, &self.validation, &self.validation_labels, &self.label_names];
+        let named = [&self.train_labels, &self.validation, &self.validation_labels, &self.names.label_names];
         for path in named.into_iter().chain(further.iter().copied()).flatten().chain([&self.place.train]) {
             std::fs::File::open(path)
                 .map_err(|e| CliError::usage(format_args!("{}: {}", path.display(), chain(&e))))?;
@@ -149,7 +148,7 @@ impl DataArgs {
         let train = read_training(
             &self.place.train,
             self.train_labels.as_deref(),
-            self.label_names.as_deref(),
+            &self.names,
             &self.input,
             text,
             self.weighting(),

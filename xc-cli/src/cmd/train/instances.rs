@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::data::{Dataset, Datasets, KnownLabels, Split, read_vectors, vector_source};
 use crate::error::{CliError, chain};
 use std::path::{Path, PathBuf};
-use xc_sparse::io::{LabelNames, NameColumn, UnknownLabels, read_label_names};
+use xc_sparse::io::{LabelNames, UnknownLabels};
 use xc_train::classifier::InputKind;
 use xc_train::model::HoldOut;
 use xc_train::{Features, TargetRows};
@@ -165,14 +165,14 @@ fn read(args: &FileArgs, hold_out: Option<HoldOut>, context: &Context) -> Result
     if data.normalise == Some(true) {
         return Err(CliError::usage("--normalise: vectors are used as they are"));
     }
-    for path in [Some(train.vectors), Some(train.labels), data.label_names.as_deref(), data.validation.as_deref()]
+    for path in [Some(train.vectors), Some(train.labels), data.names.path(), data.validation.as_deref()]
         .into_iter()
         .chain([validation.as_ref().map(|s| s.vectors), validation.as_ref().map(|s| s.labels)])
         .flatten()
     {
         std::fs::File::open(path).map_err(|e| CliError::usage(format_args!("{}: {}", path.display(), chain(&e))))?;
     }
-    let names = data.label_names.as_deref().map(|path| read_label_names(path, NameColumn::First)).transpose()?;
+    let names = data.names.read()?;
     let known = KnownLabels { names: names.as_ref(), unknown: UnknownLabels::Refuse };
     let learned = read_vectors(&train, &known, &data.input, context)?;
     if learned.labels.nnz() == 0 {
