@@ -21,10 +21,8 @@ pub(crate) fn in_parts<S: Default, E: AddAssign + Default + Send>(
         let mut scratch = S::default();
         firsts.into_iter().map(|first| part(&mut scratch, first)).collect::<Result<_, QueryError>>()?
     };
-    let (mut all, mut effort) = (RankedBatch::new(), E::default());
-    for (part, of_part) in parts {
-        all.append(&part);
-        effort += of_part;
-    }
-    Ok((all, effort))
+    let (parts, efforts): (Vec<RankedBatch>, Vec<E>) = parts.into_iter().unzip();
+    let mut effort = E::default();
+    efforts.into_iter().for_each(|of_part| effort += of_part);
+    Ok((RankedBatch::concat(parts), effort))
 }

@@ -203,7 +203,10 @@ impl Graph {
                 at[query] = answers.len();
                 answers.push_row(found);
             })?;
-            // Queries end in an order of their own.
+            // Queries may end in an order of their own.
+            if at.is_sorted() {
+                return Ok((answers, effort));
+            }
             let mut ordered = RankedBatch::new();
             at.iter().for_each(|&at| ordered.push_row(answers.row(at)));
             Ok((ordered, effort))

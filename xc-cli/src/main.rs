@@ -10,6 +10,7 @@
 mod allocator;
 mod answer;
 mod bytes;
+mod closed;
 mod cmd;
 mod config;
 mod context;

@@ -1,5 +1,6 @@
 //! Where commands write: stdout, or files that appear only when they are whole.
 
+use crate::closed::stdout_was_closed;
 use crate::error::{CliError, chain};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -22,9 +23,12 @@ impl Output {
     /// Opens `path`, or stdout for `-`. A regular file stays as it was until [`Output::commit`].
     ///
     /// # Errors
-    /// The folder is absent or not writable, or `path` is a folder.
+    /// The folder is absent or not writable, or `path` is a folder; the program was started without a stdout.
     pub(crate) fn create(path: &Path) -> Result<Self, CliError> {
         if path == Path::new("-") {
+            if stdout_was_closed() {
+                return Err(CliError::failed("standard output: cannot write: it is closed"));
+            }
             let writer = BufWriter::with_capacity(BUFFER_BYTES, io::stdout());
             return Ok(Self { sink: Sink::Stdout(writer), name: "standard output".to_owned() });
         }

@@ -182,3 +182,18 @@ fn an_interrupted_generation_leaves_nothing() {
     assert_eq!(child.ended(), (130, "xc: error: interrupted\n".to_owned()));
     assert_eq!(std::fs::read_dir(folder.path("d")).unwrap().count(), 0);
 }
+
+#[test]
+fn a_closed_stdout_is_an_error_and_not_a_success_that_says_nothing() {
+    let folder = Folder::new();
+    text_model(&folder);
+    folder.write("in.jsonl", "{\"text\":\"dog barks\"}\n");
+    for command in ["inspect m", "predict --model m --input in.jsonl"] {
+        let ended = after(&folder, "exec >&-", command).end();
+        assert_eq!(ended, (1, "xc: error: standard output: cannot write: it is closed\n".to_owned()), "{command}");
+    }
+    // Nothing of it is needed where answers go to a file.
+    let ended = after(&folder, "exec >&-", "predict --model m --input in.jsonl --output answers").end();
+    assert_eq!(ended, (0, String::new()));
+    assert!(folder.read("answers").starts_with("0:"));
+}

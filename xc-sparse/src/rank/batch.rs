@@ -51,9 +51,21 @@ impl RankedBatch {
 
     /// Appends all rows of another batch.
     pub fn append(&mut self, other: &RankedBatch) {
-        for row in other.iter() {
-            self.push_row(row);
-        }
+        let before = self.items.len();
+        self.items.extend_from_slice(&other.items);
+        self.indptr.extend(other.indptr[1..].iter().map(|end| before + end));
+    }
+
+    /// The rows of some batches, one batch after the other.
+    pub fn concat(parts: Vec<RankedBatch>) -> Self {
+        let n_items = parts.iter().map(|part| part.items.len()).sum::<usize>();
+        let n_rows = parts.iter().map(RankedBatch::len).sum::<usize>();
+        let mut parts = parts.into_iter();
+        let Some(mut all) = parts.next() else { return Self::new() };
+        all.items.reserve_exact(n_items - all.items.len());
+        all.indptr.reserve_exact(n_rows - all.len());
+        parts.for_each(|part| all.append(&part));
+        all
     }
 
     /// Number of lists.
@@ -111,6 +123,12 @@ mod tests {
         batch.push_row(&[Scored { label: 1, score: 0.5 }]);
         batch.push_row(&[]);
         assert_eq!((batch.len(), batch.row(0).len(), batch.row(1).len()), (2, 1, 0));
+        let other =
+            RankedBatch { indptr: vec![0, 2], items: [2, 3].map(|label| Scored { label, score: 0.25 }).to_vec() };
+        let all = RankedBatch::concat(vec![batch.clone(), RankedBatch::new(), other.clone(), batch.clone()]);
+        let rows: Vec<&[Scored]> = all.iter().collect();
+        assert_eq!(rows, [batch.row(0), &[], other.row(0), batch.row(0), &[]]);
+        assert_eq!(RankedBatch::concat(Vec::new()), RankedBatch::new());
         batch.clear();
         assert_eq!(batch, RankedBatch::new());
     }

@@ -56,6 +56,7 @@ impl Kernels {
     /// # Panics
     /// If an input is out of range, or there are not as many weights as inputs.
     #[inline]
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables, reason = "plain code does not ask ahead"))]
     pub fn forward<I: Index>(self, lines: &[Line], inputs: &[I], weights: &[f32], ahead: &[I]) -> Sums {
         check(inputs, lines.len(), weights.len());
         let mut out = Sums::default();
@@ -78,6 +79,7 @@ impl Kernels {
     /// # Panics
     /// As [`Kernels::forward`].
     #[inline]
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables, reason = "plain code does not ask ahead"))]
     pub fn forward_above<I: Index>(
         self,
         lines: &[Line],
@@ -154,6 +156,7 @@ impl Kernels {
     /// # Panics
     /// If an input is out of range, or the row was made for another number of inputs.
     #[inline]
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables, reason = "plain code does not ask ahead"))]
     pub fn screen<const N: usize, I: Index>(
         self,
         blocks: [ByteBlock<'_>; N],
