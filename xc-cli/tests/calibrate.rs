@@ -2,7 +2,7 @@
 
 mod program;
 
-use program::{Folder, files, json};
+use program::{Folder, files, json, run};
 
 const SMALL: &str =
     "generate --instances 1500 --test-instances 400 --features 2000 --labels 60 --words 60 --output data";
@@ -164,6 +164,11 @@ fn every_kind_of_model_is_calibrated_and_changes_drop_what_no_longer_fits() {
         folder.ok(&format!("{CALIBRATE} --model {kind}"));
         assert!(files(&folder.path(kind)) == once, "{kind}");
     }
+    let merged = run(&mut folder.command("merge mach --output merged"));
+    assert_eq!(merged.code, 0, "{merged:?}");
+    let said = "xc: warning: mach: its calibration is of other scores and is left out\n";
+    assert!(merged.stderr.contains(said), "{merged:?}");
+    assert!(json(&folder.read("merged/config.json"))["parameters"].get("calibration").is_none());
     let convert = |more: &str| {
         let outcome = folder.xc(&format!("convert --from xc --to xc tree changed {more}"));
         assert_eq!(outcome.code, 0, "{outcome:?}");

@@ -8,6 +8,7 @@ use crate::model::{self, Extras};
 use serde_json::json;
 use std::path::PathBuf;
 use xc_sparse::store::ContainerWriter;
+use xc_train::calibrate::Calibration;
 use xc_train::model::{InputForm, MergeError, Merged, TrainingRows, merge, read_pipeline, trained_alike};
 
 /// Put repetitions of MACH models that were trained apart into one model
@@ -46,6 +47,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let trained = parts.iter().map(|part| trained_alike(part, &parts[0])).collect::<Vec<_>>();
     let rows = parts.iter().map(TrainingRows::read).collect::<Result<Option<Vec<_>>, _>>();
     let rows = rows.map_err(|e| CliError::usage(chain(&e)))?;
+    let calibrated = parts.iter().map(Calibration::is_in).collect::<Vec<_>>();
     let merged = merge(parts).map_err(|e| refused(&e))?;
     for (path, _) in args.parts.iter().zip(trained).filter(|(_, alike)| !alike) {
         context.warn(format_args!(
@@ -53,6 +55,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
             args.parts[0].display(),
             path.display()
         ));
+    }
+    for (path, _) in args.parts.iter().zip(calibrated).filter(|(_, calibrated)| *calibrated) {
+        context.warn(format_args!("{}: its calibration is of other scores and is left out", path.display()));
     }
     let n_labels = args.labels.unwrap_or(merged.n_labels());
     let names = names(args, &*merged, n_labels)?;

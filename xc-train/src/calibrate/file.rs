@@ -49,6 +49,11 @@ pub enum OpenCalibrationError {
 }
 
 impl Calibration {
+    /// Whether a model's folder keeps one.
+    pub fn is_in(container: &Container) -> bool {
+        container.parameters().get(CALIBRATION).is_some_and(|entry| !entry.is_null())
+    }
+
     /// The calibration of a model of `n_labels` labels; nothing where its folder keeps none.
     ///
     /// # Errors
