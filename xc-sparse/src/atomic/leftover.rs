@@ -28,6 +28,7 @@ impl Hold {
 /// Why something is not held.
 enum Free {
     /// Another process holds it, or it is gone.
+    #[cfg_attr(not(unix), allow(dead_code, reason = "nothing is known there"))]
     No,
     /// The system does not say.
     Unknown,

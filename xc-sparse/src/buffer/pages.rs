@@ -1,7 +1,7 @@
 //! Large buffers that are read at random places.
 
 use bytemuck::Pod;
-use memmap2::{Advice, MmapMut};
+use memmap2::MmapMut;
 use std::io;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -108,7 +108,7 @@ fn map(n_bytes: usize) -> io::Result<MmapMut> {
     let memory = MmapMut::map_anon(n_bytes)?;
     // A wish only: without large pages the memory serves as well.
     #[cfg(target_os = "linux")]
-    let _ = memory.advise(Advice::HugePage);
+    let _ = memory.advise(memmap2::Advice::HugePage);
     Ok(memory)
 }
 

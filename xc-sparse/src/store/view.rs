@@ -78,6 +78,7 @@ impl FileBytes {
     }
 
     /// The mapping, when the file is mapped.
+    #[cfg(unix)]
     pub(super) fn mapping(&self) -> Option<&Mmap> {
         match self {
             Self::Mapped(map) => Some(map),
