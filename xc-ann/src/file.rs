@@ -8,7 +8,7 @@ use crate::params::{BuildParams, Fitted};
 use crate::state::GraphState;
 use std::path::Path;
 use xc_sparse::buffer::Buffer;
-use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode, WriteError};
+use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode, WriteError, to_parameter};
 
 /// The kind that a folder of an index states.
 pub const KIND: &str = "ann-index";
@@ -20,11 +20,8 @@ impl Graph {
     /// They cannot be written.
     pub fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {
         let (n, degree) = (self.codes.len(), self.edges.degree());
-        // Numbers and names alone: they always have a JSON value.
-        let json =
-            |value: Result<serde_json::Value, serde_json::Error>| value.unwrap_or_else(|e| panic!("settings: {e}"));
-        writer.set_parameter("build", json(serde_json::to_value(self.params)));
-        writer.set_parameter("fitted", json(serde_json::to_value(self.fitted)));
+        writer.set_parameter("build", to_parameter(&self.params));
+        writer.set_parameter("fitted", to_parameter(&self.fitted));
         writer.set_parameter("n_vertices", n);
         writer.set_parameter("coordinates", self.codes.width);
         writer.set_parameter("entry", self.entry);

@@ -11,8 +11,8 @@
 //! well is left out.
 
 use crate::error::CliError;
+use crate::usage::nearest_option;
 use std::ffi::OsString;
-use std::io;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
@@ -32,13 +32,23 @@ impl Arguments {
         self.path.join(" ")
     }
 
+    /// Its definition.
+    pub(crate) fn command<'a>(&self, root: &'a clap::Command) -> &'a clap::Command {
+        self.path.iter().skip(1).fold(root, |command, name| command.find_subcommand(name).unwrap_or(command))
+    }
+
+    /// Whether the configuration file gave this option.
+    pub(crate) fn is_from_file(&self, name: &str) -> bool {
+        self.from_file.iter().any(|given| given == name)
+    }
+
     /// The configuration file when it, and not the command line, gave the argument that clap
     /// refused.
     pub(crate) fn config_file_of(&self, error: &clap::Error) -> Option<&Path> {
         use clap::error::{ContextKind, ContextValue};
         let ContextValue::String(argument) = error.get(ContextKind::InvalidArg)? else { return None };
         let name = argument.strip_prefix("--")?.split([' ', '=']).next()?;
-        self.file.as_deref().filter(|_| self.from_file.iter().any(|n| n == name))
+        self.file.as_deref().filter(|_| self.is_from_file(name))
     }
 }
 
@@ -86,7 +96,7 @@ pub(crate) fn insert_config_file(root: &clap::Command, typed: Vec<OsString>) -> 
     }
     let mut arguments = Arguments { all: typed.clone(), path, file: file.clone(), from_file: Vec::new() };
     if let Some(file) = file {
-        for (name, values) in read_options(&file, root, command)? {
+        for (name, values) in read_options(&file, root, command, &arguments.command_path())? {
             if names.contains(&&*name) {
                 continue;
             }
@@ -110,6 +120,7 @@ fn read_options(
     file: &Path,
     root: &clap::Command,
     command: &clap::Command,
+    path: &str,
 ) -> Result<Vec<(String, Vec<String>)>, CliError> {
     let text = std::fs::read_to_string(file).map_err(|e| CliError::input(file, &e))?;
     let line_of = |at: usize| 1 + text.as_bytes()[..at.min(text.len())].iter().filter(|&&b| b == b'\n').count();
@@ -121,9 +132,11 @@ fn read_options(
     flatten("", table.get_ref(), &mut flat);
     let mut options = Vec::new();
     for (name, value, at) in flat {
-        let argument = find_argument(root, command, &name)
-            .filter(|_| name != "config")
-            .ok_or_else(|| bad(at, format!("`xc {}` has no option --{name}", command.get_name())))?;
+        let unknown = || {
+            let near = nearest_option(&name, root, command).map(|near| format!("; a similar one is --{near}"));
+            bad(at, format!("`{path}` has no option --{name}{}", near.unwrap_or_default()))
+        };
+        let argument = find_argument(root, command, &name).filter(|_| name != "config").ok_or_else(unknown)?;
         let takes_value = argument.get_action().takes_values();
         let values = match (scalar(&value), takes_value) {
             (Some(text), true) => vec![format!("--{name}={text}")],
@@ -162,39 +175,6 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
         DeValue::Boolean(b) => b.to_string(),
         _ => return None,
     })
-}
-
-/// Help and version go to stdout; everything else clap has to say becomes one error line.
-pub(crate) fn report_usage(error: &clap::Error, arguments: &Arguments) -> Result<(), CliError> {
-    use clap::error::ErrorKind;
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            return match error.print() {
-                Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(CliError::write("standard output", &e)),
-                _ => Ok(()),
-            };
-        }
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let _ = error.print();
-            return Err(CliError::usage("a subcommand is expected; the list is above"));
-        }
-        _ => {}
-    }
-    let text = error.render().to_string();
-    let text = text.strip_prefix("error: ").unwrap_or(&text);
-    // The usage block is for `--help`; the line keeps what was found and the hints.
-    let mut parts = Vec::new();
-    for line in text.lines().map(str::trim) {
-        if line.starts_with("Usage:") || line.starts_with("For more information") {
-            break;
-        }
-        if !line.is_empty() {
-            parts.push(line);
-        }
-    }
-    let command = arguments.command_path();
-    let place = arguments.config_file_of(error).map(|file| format!("{}: ", file.display())).unwrap_or_default();
-    Err(CliError::usage(format!("{place}{} (see '{command} --help')", parts.join(" "))))
 }
 
 #[cfg(test)]
@@ -243,7 +223,14 @@ mod tests {
     #[test]
     fn an_unknown_option_or_bad_toml_names_file_and_line() {
         let error = insert("threads = 2\n[tree]\nbranchin = 3\n", &["xc", "train", "tree"]).unwrap_err();
-        assert!(error.ends_with("a.toml: line 3: `xc tree` has no option --tree.branchin"), "{error}");
+        assert!(
+            error.ends_with(
+                "a.toml: line 3: `xc train tree` has no option --tree.branchin; a similar one is --tree.branching"
+            ),
+            "{error}"
+        );
+        let error = insert("[linear]\nbranchng = 3\n", &["xc", "train", "tree"]).unwrap_err();
+        assert!(error.ends_with("`xc train tree` has no option --linear.branchng; a similar one is --tree.branching"));
         let error = insert("threads = 2\nmodel =\n", &["xc", "train", "tree"]).unwrap_err();
         assert!(error.contains("a.toml: line 2: not TOML"), "{error}");
     }

@@ -4,6 +4,7 @@ use crate::bytes::parse_bytes;
 use crate::error::{CliError, chain, one_line};
 use crate::interrupt;
 use crate::memory::Budget;
+use crate::options::Options;
 use crate::progress::{Progress, Task};
 use clap::{Args, ValueEnum};
 use std::io::Write;
@@ -61,10 +62,12 @@ pub(crate) struct Context {
     pub(crate) json: bool,
     pub(crate) quiet: bool,
     pub(crate) progress: Progress,
+    /// What was given, of the options of the command.
+    pub(crate) options: Options,
 }
 
 impl Context {
-    pub(crate) fn new(args: &CommonArgs) -> Result<Self, CliError> {
+    pub(crate) fn new(args: &CommonArgs, options: Options) -> Result<Self, CliError> {
         let available = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = args.threads.unwrap_or(available);
         if threads == 0 || threads > 4096 {
@@ -87,6 +90,7 @@ impl Context {
             json: args.json,
             quiet: args.quiet,
             progress: Progress::choose(args.quiet),
+            options,
         })
     }
 

@@ -22,16 +22,19 @@ mod measure;
 mod memory;
 mod model;
 mod named;
+mod options;
 mod output;
 mod plot;
 mod progress;
 mod stdin;
 mod synth;
+mod usage;
 mod validation;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
 use context::{CommonArgs, Context};
 use error::CliError;
+use options::Options;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -87,13 +90,13 @@ fn run() -> Result<(), CliError> {
     let typed: Vec<_> = std::env::args_os().collect();
     let root = Cli::command();
     let arguments = config::insert_config_file(&root, typed)?;
-    let matches = match root.try_get_matches_from(&arguments.all) {
+    let matches = match root.clone().try_get_matches_from(&arguments.all) {
         Ok(matches) => matches,
-        Err(error) => return config::report_usage(&error, &arguments),
+        Err(error) => return usage::report(&error, &root, &arguments),
     };
     let cli = Cli::from_arg_matches(&matches).map_err(|e| CliError::usage(e.to_string()))?;
     xc_sparse::Isa::from_env().map_err(|e| CliError::usage(e.to_string()))?;
-    let context = Context::new(&cli.common)?;
+    let context = Context::new(&cli.common, Options::new(&root, &matches, &arguments))?;
     cli.command.run(&context)
 }
 

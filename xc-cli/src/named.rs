@@ -22,6 +22,12 @@ pub(crate) fn name_of(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
+/// The name of a setting that has fields beside it.
+pub(crate) fn label_of(value: &impl serde::Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    value.get("name").and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
 /// Reads a type of numbers by its short name; `types` are what help shows.
 pub(crate) fn number_type<const N: usize>(types: [DType; N]) -> impl TypedValueParser<Value = DType> {
     let parse = move |name: String| types.into_iter().find(|t| t.short_name() == name).unwrap_or(DType::F32);

@@ -168,8 +168,8 @@ fn impossible_options() {
         ),
         ("predict --model m --input test.txt --top-k many", "invalid value 'many' for '--top-k <K>'"),
         ("predict --model m", "the following required arguments were not provided: --input <FILE>"),
-        ("predict --model m --input test.txt --colour", "unexpected argument '--colour' found"),
-        ("predcit", "unrecognized subcommand 'predcit'"),
+        ("predict --model m --input test.txt --colour", "unexpected argument '--colour' (see"),
+        ("predcit", "unknown command 'xc predcit'; a similar one is 'predict' (see 'xc --help')"),
     ] {
         let outcome = folder.xc(arguments);
         assert_eq!((outcome.code, &*outcome.stdout), (2, ""), "{arguments}");

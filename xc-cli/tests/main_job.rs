@@ -241,7 +241,7 @@ fn reports_have_the_fields_that_scripts_read() {
         assert_eq!(report["queries"], 300);
     }
     let plan = folder.ok("train tree --train data/train.txt --model other --tree.branching 8 --explain");
-    assert!(plan.contains("branching 8 *, at most") && plan.contains("1500 instances"), "{plan}");
+    assert!(plan.contains("1500 instances") && plan.contains("--tree.branching"), "{plan}");
     assert!(!folder.path("other").exists() && !folder.path("other.checkpoint").exists());
 }
 

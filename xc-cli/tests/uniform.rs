@@ -311,7 +311,8 @@ fn what_cannot_be_trained_is_refused() {
     let outcome = folder.xc("train uniform --train data/train.txt --model m --network.intermediate some");
     assert!(outcome.code == 2 && outcome.stderr.contains("expected a number of units or none"), "{}", outcome.stderr);
     // Memory: what needs it, and the first option that helps.
-    let outcome = folder.xc("train uniform --train data/train.txt --model m --max-memory 100M");
+    let outcome =
+        folder.xc("train uniform --train data/train.txt --model m --network.intermediate 32768 --max-memory 100M");
     assert_eq!(outcome.code, 3, "{}", outcome.stderr);
     for words in [
         "xc train uniform needs about ",

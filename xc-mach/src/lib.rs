@@ -53,6 +53,7 @@
 //! | [`Decoder`] | mean, min or median |
 //! | [`Effort`], [`Certificate`] | how far a decode goes, and what it proves |
 //! | [`Sizing`], [`repetitions_needed`] | what R and B have to be, and what they cost |
+//! | [`UsualSize`] | R, B and the family for a number of labels |
 //!
 //! # References
 //! `[medini2019mach]`. *Differs in*: an exact decode that looks at few labels
@@ -69,4 +70,4 @@ mod sizing;
 pub use assign::{AssignError, Assignment, BucketLists, NoListsError};
 pub use certify::{expected_indistinguishable_pairs, indistinguishable_labels};
 pub use decode::{BucketScores, BucketScoresError, Certificate, DecodeScratch, Decoder, Effort};
-pub use sizing::{Sizing, SizingError, repetitions_needed};
+pub use sizing::{Sizing, SizingError, UsualSize, repetitions_needed};

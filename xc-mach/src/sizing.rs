@@ -1,7 +1,8 @@
-//! How many repetitions and buckets: what the theory asks for, and what they cost.
+//! How many repetitions and buckets: what the theory asks for, what they cost, and what is usual.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use xc_hash::universal::Family;
 
 /// The size of a model: L labels, R repetitions of B buckets, d inputs to each output layer.
 ///
@@ -126,6 +127,49 @@ pub fn repetitions_needed(n_labels: usize, n_buckets: usize, delta: f64) -> Resu
     Ok((needed.ceil() as usize).max(1))
 }
 
+/// Repetitions, buckets and hash functions that suit a number of labels.
+///
+/// Repetitions of B buckets have half as many outputs as there are labels, together: eight, as long as
+/// B stays at 10,000 or below, then more of them, up to 32. How this was found:
+/// `docs/decisions/uniform-mach-defaults.md`.
+///
+/// ```
+/// use xc_mach::UsualSize;
+/// let size = |n_labels| {
+///     let of = UsualSize::of(n_labels);
+///     (of.n_repetitions, of.n_buckets)
+/// };
+/// assert_eq!((size(20_253), size(670_091)), ((8, 1265), (32, 10_000)));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UsualSize {
+    /// Repetitions, R.
+    pub n_repetitions: u32,
+    /// Buckets of each, B: fewer than labels, where there are three of them or more.
+    pub n_buckets: u32,
+    /// [`Family::MultiplyShift`], to whose functions labels can be added, up to a million labels;
+    /// beyond, [`Family::Prime`], which needs no lists of the labels of a bucket.
+    pub family: Family,
+}
+
+impl UsualSize {
+    /// The sizes for so many labels.
+    pub fn of(n_labels: usize) -> Self {
+        let n_repetitions = (n_labels / (2 * MOST_BUCKETS)).clamp(LEAST_REPETITIONS, MOST_REPETITIONS);
+        let half = n_labels / 2;
+        let n_buckets = (half / n_repetitions).clamp(LEAST_BUCKETS, MOST_BUCKETS).min(half).max(2);
+        let family = if n_labels <= MOST_LISTED { Family::MultiplyShift } else { Family::Prime };
+        Self { n_repetitions: n_repetitions as u32, n_buckets: n_buckets as u32, family }
+    }
+}
+
+const LEAST_REPETITIONS: usize = 8;
+const MOST_REPETITIONS: usize = 32;
+const LEAST_BUCKETS: usize = 128;
+const MOST_BUCKETS: usize = 10_000;
+/// Labels of which lists are made when a model is opened: 4 bytes each and repetition.
+const MOST_LISTED: usize = 1_000_000;
+
 fn check_buckets(n_buckets: usize) -> Result<(), SizingError> {
     if n_buckets < 2 { Err(SizingError::TooFewBuckets { got: n_buckets }) } else { Ok(()) }
 }
@@ -156,6 +200,18 @@ mod tests {
         // ODP: 32 buckets, 25 repetitions: "120 times" smaller counts 105,033 labels against 32 *
         // 25 and biases alike.
         assert!((Sizing::try_new(105_033, 25, 32, 422_713).unwrap().reduction() - 131.3).abs() < 0.1);
+    }
+
+    #[test]
+    fn the_usual_sizes_are_possible_for_any_labels_and_tell_them_apart() {
+        for n_labels in (3..3000).chain([4_682, 20_253, 69_925, 159_999, 670_091, 50_000_000]) {
+            let UsualSize { n_repetitions, n_buckets, .. } = UsualSize::of(n_labels);
+            let sizing = Sizing::try_new(n_labels, n_repetitions as usize, n_buckets as usize, 256).unwrap();
+            assert!(n_labels < 100 || sizing.indistinguishable_probability() < 0.01, "{n_labels}");
+        }
+        let family = |n_labels| UsualSize::of(n_labels).family;
+        assert_eq!((family(MOST_LISTED), family(MOST_LISTED + 1)), (Family::MultiplyShift, Family::Prime));
+        assert!((0..3).all(|n_labels| UsualSize::of(n_labels).n_buckets == 2));
     }
 
     #[test]

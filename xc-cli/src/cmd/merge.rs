@@ -7,6 +7,8 @@ use crate::error::{CliError, chain};
 use crate::model::{self, Extras};
 use serde_json::json;
 use std::path::PathBuf;
+use xc_hash::universal::FamilyParamsError;
+use xc_mach::AssignError;
 use xc_sparse::store::ContainerWriter;
 use xc_train::calibrate::Calibration;
 use xc_train::model::{InputForm, MergeError, Merged, TrainingRows, merge, read_pipeline, trained_alike};
@@ -18,8 +20,8 @@ use xc_train::model::{InputForm, MergeError, Merged, TrainingRows, merge, read_p
 /// byte, the model that one training of all repetitions gives.
 ///
 /// With --labels, labels are added without training: they are scored by the buckets
-/// that they fall into. The prime family has room up to its prime, the others for
-/// any number.
+/// that they fall into. The prime family of hash functions (--hash.family) has room up
+/// to its prime, the others for any number.
 ///
 /// Examples:
 ///   xc merge part1.model part2.model --output my.model
@@ -61,7 +63,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     }
     let n_labels = args.labels.unwrap_or(merged.n_labels());
     let names = names(args, &*merged, n_labels)?;
-    merged.check_labels(n_labels).map_err(|e| CliError::usage(format_args!("--labels {n_labels}: {}", chain(&e))))?;
+    merged.check_labels(n_labels).map_err(|e| no_room(n_labels, &e))?;
 
     let first = merged.first();
     let maker = read_pipeline(first).map_err(|e| CliError::usage(chain(&e)))?;
@@ -94,6 +96,18 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let (output, n) = (args.output.display(), numbers.len());
     context.note(format_args!("merge: saved {output}: {n} repetitions, {n_labels} labels, {}", format_bytes(bytes)));
     Ok(())
+}
+
+/// Labels that a model cannot have, with the option of its training that would have made room.
+fn no_room(n_labels: usize, error: &MergeError) -> CliError {
+    let full = match error {
+        MergeError::Model(error) => {
+            matches!(error.downcast_ref(), Some(AssignError::Hash(FamilyParamsError::CannotGrow { .. })))
+        }
+        _ => false,
+    };
+    let advice = if full { " (xc train mach --hash.family multiply-shift makes models that can)" } else { "" };
+    CliError::usage(format_args!("--labels {n_labels}: {}{advice}", chain(error)))
 }
 
 /// Parts that do not belong together are what the user named; the rest is the output's.

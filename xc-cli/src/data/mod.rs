@@ -14,6 +14,6 @@ pub(crate) use input::{InputArgs, require_labels};
 pub(crate) use label_rows::add_label_rows;
 pub(crate) use labels::{NamesArgs, label_format, read_label_set, read_numbers, read_rows};
 pub(crate) use queries::{Queries, QueryRows};
-pub(crate) use text::{TextArgs, TokenArgs};
+pub(crate) use text::{TextArgs, TokenArgs, sizes_of_preset};
 pub(crate) use training::{LabelsFrom, Making, read_labelled, read_training, with_names};
 pub(crate) use vectors::{KnownLabels, read_vectors, vector_source};

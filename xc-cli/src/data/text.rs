@@ -117,6 +117,19 @@ impl Preset {
     }
 }
 
+/// Values of the options that a preset of this name stands for.
+pub(crate) fn sizes_of_preset(name: &str) -> Vec<(&'static str, u32)> {
+    let sizes = Preset::from_str(name, false).map(Preset::sizes).unwrap_or_default();
+    let named = [
+        ("text.words", sizes.words),
+        ("text.pairs", sizes.pairs),
+        ("text.trigrams", sizes.trigrams),
+        ("text.oov", sizes.oov),
+        ("text.fold", sizes.fold),
+    ];
+    named.into_iter().filter_map(|(option, size)| Some((option, size?))).collect()
+}
+
 fn parse_range(text: &str) -> Result<(u32, u32), String> {
     let wrong = || format!("got {text:?}, expected two lengths such as 3-5");
     let (min, max) = text.split_once('-').ok_or_else(wrong)?;

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use xc_sparse::Buffer;
-use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenError, OpenMode, WriteError};
+use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenError, OpenMode, WriteError, to_parameter};
 
 /// The kind that a folder of tables states.
 pub const KIND: &str = "lsh-tables";
@@ -69,9 +69,7 @@ impl Tables {
     pub fn save(&self, folder: &Path, params: &FamilyParams) -> Result<(), WriteError> {
         assert_eq!(params.n_tables as usize, self.n_tables, "tables of the functions, and of the items");
         let mut writer = ContainerWriter::create(folder, KIND)?;
-        // Numbers and names alone: they always have a JSON value.
-        let functions = serde_json::to_value(params).unwrap_or_else(|error| panic!("{params:?}: {error}"));
-        writer.set_parameter("functions", functions);
+        writer.set_parameter("functions", to_parameter(params));
         writer.set_parameter("n_items", self.n_items);
         writer.set_parameter("key_bits", self.key_bits);
         writer.set_parameter("n_zero", self.n_zero);

@@ -167,3 +167,13 @@ pub(super) struct ConfigHash {
 fn content_hash(value: &Value) -> Result<u64, serde_json::Error> {
     Ok(xxh3_64(&serde_json::to_vec(value)?))
 }
+/// Settings as `parameters` keep them: f32 numbers with the digits that they need, 0.1 rather than
+/// 0.10000000149011612. Read as f32, they are the same again.
+///
+/// # Panics
+/// If they are no JSON, as maps whose keys are no strings.
+pub fn to_parameter(settings: &impl Serialize) -> Value {
+    // A number of a Value is an f64, of which text would have all digits.
+    let text = serde_json::to_string(settings).and_then(|text| serde_json::from_str(&text));
+    text.unwrap_or_else(|e| panic!("settings are plain values: {e}"))
+}

@@ -173,6 +173,6 @@ impl ClassifierParams {
     /// As `config.json` keeps it.
     pub(crate) fn to_value(&self) -> serde_json::Value {
         // Numbers and names only.
-        serde_json::to_value(self).unwrap_or_else(|e| panic!("parameters are plain numbers: {e}"))
+        xc_sparse::store::to_parameter(self)
     }
 }

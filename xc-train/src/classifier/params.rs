@@ -243,6 +243,13 @@ pub struct SparseHeadParams {
     pub sampler: SamplerParams,
 }
 
+impl SparseHeadParams {
+    /// Steps of so many instances between two changes of the connections: those that take 32,000.
+    pub fn usual_rewire_every(batch_size: usize) -> u64 {
+        (32_000 / batch_size.max(1) as u64).max(1)
+    }
+}
+
 impl Default for SparseHeadParams {
     /// 32 connections and the paper's rewiring (a tenth every 1,000 steps of 32 instances).
     fn default() -> Self {
@@ -252,7 +259,7 @@ impl Default for SparseHeadParams {
             weights: DType::F32,
             moments: DType::F32,
             screening: true,
-            rewire_every: 1000,
+            rewire_every: Self::usual_rewire_every(32),
             rewire_fraction: 0.1,
             sampler: SamplerParams::All,
         }

@@ -69,7 +69,7 @@ pub fn dense() -> Preset {
         name: DENSE,
         params,
         #[cfg(feature = "train")]
-        training: TrainParams { batch_size: 256, epochs: 10, rate: 1e-2, ..TrainParams::default() },
+        training: TrainParams::default(),
     }
 }
 
@@ -122,11 +122,35 @@ pub struct DataShape {
     pub n_instances: usize,
     /// Weighted features of all of them together.
     pub n_entries: usize,
+    /// Labels.
+    pub n_labels: usize,
+}
+
+/// Labels up to which [`uniform_for`] has its smallest intermediate layer, and from which its largest.
+const HIDDEN: std::ops::RangeInclusive<usize> = 512..=32_768;
+
+/// [`uniform`] with an intermediate layer and batches that suit sets of such a shape: half a unit per
+/// label, as a power of two from 512 to 32,768, and with 12,000 instances or more batches of 128 at
+/// twice the rate. How they were found: `docs/decisions/uniform-mach-defaults.md`.
+pub fn uniform_for(data: DataShape) -> Preset {
+    let mut preset = uniform();
+    let hidden = (data.n_labels / 2).clamp(*HIDDEN.start(), *HIDDEN.end()).next_power_of_two();
+    if let Some(width) = preset.params.encoder.widths.last_mut() {
+        *width = hidden;
+    }
+    #[cfg(feature = "train")]
+    if data.n_instances >= FEW {
+        (preset.training.batch_size, preset.training.rate) = (128, 2e-3);
+        if let HeadParams::Sparse(head) = &mut preset.params.head {
+            head.rewire_every = SparseHeadParams::usual_rewire_every(preset.training.batch_size);
+        }
+    }
+    preset
 }
 
 /// [`lns`] whose steps score the hardest labels: [`crate::astra`].
 pub fn astra() -> Preset {
-    astra_for(DataShape { n_instances: usize::MAX, n_entries: 0 })
+    astra_for(DataShape { n_instances: usize::MAX, n_entries: 0, n_labels: usize::MAX })
 }
 
 /// The same for sets of a shape: encoder, loss, rates and epochs of [`lns_for`], which were found with lists
@@ -138,10 +162,11 @@ pub fn astra_for(data: DataShape) -> Preset {
     Preset { name: ASTRA, params: ClassifierParams { head, ..preset.params }, ..preset }
 }
 
-/// Training instances below which [`lns_for`] trains a wider network longer.
-const FEW: usize = 12_000;
+/// Training instances below which [`lns_for`] trains a wider network longer, and [`uniform_for`] takes
+/// small batches.
+pub const FEW: usize = 12_000;
 /// Features of an instance, in the mean, from which [`lns_for`] begins with LSA.
-const LONG: usize = 100;
+pub const LONG: usize = 100;
 
 /// [`lns`] with values that suit sets of such a shape: few instances get wide embeddings, a lower
 /// rate and twice the epochs; long ones embeddings that begin with LSA, and the squared hinge. How
@@ -245,7 +270,7 @@ mod tests {
     #[test]
     fn usual_values_follow_from_instances_and_their_length() {
         let of = |n_instances, n_entries| {
-            let preset = lns_for(DataShape { n_instances, n_entries });
+            let preset = lns_for(DataShape { n_instances, n_entries, n_labels: 50_000 });
             preset.params.check(1000, 50_000).unwrap();
             (preset.params.encoder.widths[0], preset.params.encoder.init, preset.params.loss)
         };

@@ -11,7 +11,7 @@ use crate::classifier::{Classifier, OpenClassifierError, preset};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use xc_mach::Assignment;
-use xc_sparse::store::{Container, ContainerWriter, Layout, OpenError, OpenMode, WriteError};
+use xc_sparse::store::{Container, ContainerWriter, Layout, OpenError, OpenMode, WriteError, to_parameter};
 
 /// The kind that `config.json` names.
 pub const KIND: &str = "mach";
@@ -213,9 +213,7 @@ impl MachParams {
 
     /// Stores what the repetitions with these numbers share, in a container of kind [`KIND`].
     pub fn describe(&self, writer: &mut ContainerWriter, n_features: usize, n_labels: usize, numbers: &[u32]) {
-        // Numbers and names only.
-        let params = serde_json::to_value(self).unwrap_or_else(|e| panic!("parameters are plain numbers: {e}"));
-        writer.set_parameter("mach", params);
+        writer.set_parameter("mach", to_parameter(self));
         writer.set_parameter("n_features", n_features as u64);
         writer.set_parameter("n_labels", n_labels as u64);
         writer.set_parameter("repetitions", numbers);

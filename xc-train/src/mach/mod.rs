@@ -36,7 +36,7 @@ use crate::classifier::{Classifier, ClassifierParams, ClassifierParamsError, Pre
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use xc_hash::universal::{Family, FamilyParams};
-use xc_mach::{AssignError, Assignment, Decoder, Sizing, SizingError};
+use xc_mach::{AssignError, Assignment, Decoder, Sizing, SizingError, UsualSize};
 
 /// A repetition: a dense classifier over buckets.
 pub fn preset() -> Preset {
@@ -73,6 +73,12 @@ pub enum MachParamsError {
 }
 
 impl MachParams {
+    /// The usual model over so many labels: [`UsualSize`], the median.
+    pub fn usual(n_labels: usize, classifier: ClassifierParams) -> Self {
+        let UsualSize { n_buckets, family, .. } = UsualSize::of(n_labels);
+        Self { n_buckets, family, decoder: Decoder::default(), classifier }
+    }
+
     /// Says whether there is such a model over `n_labels` labels, and how large it is.
     ///
     /// # Errors

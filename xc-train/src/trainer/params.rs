@@ -14,11 +14,11 @@ const MAX_BATCH: usize = 1 << 24;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainParams {
-    /// Instances of a step. Default 512 (a guess between speed and noise).
+    /// Instances of a step. Default 256, as of [`dense`](crate::classifier::preset::dense).
     pub batch_size: usize,
     /// Passes over the data. Default 10 (a guess).
     pub epochs: u32,
-    /// Base learning rate, which the schedule multiplies. Default 1e-3 (Adam's paper).
+    /// Base learning rate, which the schedule multiplies. Default 0.01, Adam's for dense output layers.
     pub rate: f64,
     /// Optimiser and base rate of the encoder, if they are not those of the head.
     pub encoder: Option<Rule>,
@@ -39,9 +39,9 @@ pub struct TrainParams {
 impl Default for TrainParams {
     fn default() -> Self {
         Self {
-            batch_size: 512,
+            batch_size: 256,
             epochs: 10,
-            rate: 1e-3,
+            rate: 1e-2,
             encoder: None,
             seed: 0,
             clip_norm: None,
@@ -134,7 +134,7 @@ mod tests {
         let params = TrainParams::default();
         assert_eq!(
             serde_json::to_string(&params).unwrap(),
-            r#"{"batch_size":512,"epochs":10,"rate":0.001,"encoder":null,"seed":0,"clip_norm":null,"validate_every":null,"monitor":"P@1","early_stopping":null,"keep":"best"}"#
+            r#"{"batch_size":256,"epochs":10,"rate":0.01,"encoder":null,"seed":0,"clip_norm":null,"validate_every":null,"monitor":"P@1","early_stopping":null,"keep":"best"}"#
         );
         let stopping = EarlyStopping { patience: 2, from: PatienceFrom::LowestRate };
         let other = TrainParams { monitor: Monitor::Loss, early_stopping: Some(stopping), ..params };

@@ -2,9 +2,10 @@
 
 use super::astra_args::AstraArgs;
 use super::dense::loss_for;
+use super::explain::{Origin, Plan};
 use super::inputs::PlaceArgs;
 use super::instances::{FileArgs, Instances, Source};
-use super::lns::show_default_of_data;
+use super::lns::{few_or_long, of_data_or_preset, show_default_of_data};
 use super::network::{self, Session, Shape, System};
 use super::network_args::NetworkArgs;
 use crate::context::Context;
@@ -49,9 +50,6 @@ pub(crate) struct Args {
     /// is true, made into features as the others are
     #[arg(long, value_name = "FILE", help_heading = "Options")]
     label_features: Option<PathBuf>,
-    /// Say what the training would do and why, and train nothing
-    #[arg(long, help_heading = "Options")]
-    explain: bool,
     #[command(flatten)]
     head: AstraArgs,
     #[command(flatten)]
@@ -105,7 +103,8 @@ impl System for Args {
     }
 
     fn preset_for(&self, shape: &Shape) -> Preset {
-        shape.data.map_or_else(preset::astra, preset::astra_for)
+        let data = shape.data.filter(|_| shape.input == InputKind::Sparse);
+        data.map_or_else(preset::astra, preset::astra_for)
     }
 
     fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, CliError> {
@@ -122,11 +121,12 @@ impl System for Args {
         Ok(())
     }
 
-    fn explains(&self) -> bool {
-        self.explain
+    fn origin(&self, option: &str, shape: &Shape) -> Origin {
+        of_data_or_preset(option, shape, None)
     }
 
-    fn explain(&self, session: &Session<'_>) -> Vec<(&'static str, String)> {
-        self.head.explain(session)
+    fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
+        plan.lines.push(few_or_long(&session.shape));
+        self.head.explain(session, plan);
     }
 }

@@ -1,8 +1,9 @@
 //! Which labels a step of ASTRA scores.
 
+use super::explain::{Origin, Plan, Resolved};
 use super::network::{Session, Shape, params_error};
 use crate::error::{CliError, chain};
-use crate::named::{name_of, named, number_type};
+use crate::named::{named, number_type};
 use xc_sparse::dtype::DType;
 use xc_train::Loss;
 use xc_train::astra::{AstraParams, Retrieval, Strategy};
@@ -188,39 +189,14 @@ impl AstraArgs {
     }
 
     /// What a training would do, and why.
-    pub(super) fn explain(&self, session: &Session<'_>) -> Vec<(&'static str, String)> {
-        let (shape, params, training) = (&session.shape, &session.params, &session.training);
-        let n_labels = shape.n_labels;
-        let mut out = vec![(
-            "data",
-            format!(
-                "{} instances, {} features, {n_labels} labels",
-                session.instances.targets().len(),
-                shape.n_features
-            ),
-        )];
-        let why = match shape.data {
-            Some(data) => format!(
-                "{:.1} features an instance; few are below 12,000 instances, long ones have 100 features or more",
-                data.n_entries as f64 / data.n_instances.max(1) as f64
-            ),
-            None => "vectors".to_owned(),
-        };
-        let encoder = &params.encoder;
-        out.push((
-            "encoder",
-            format!(
-                "widths {:?}, first embeddings {}, dropout {}: {why}",
-                encoder.widths,
-                name_of(&encoder.init),
-                encoder.dropout
-            ),
-        ));
-        let decay = match params.loss {
+    pub(super) fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
+        let n_labels = session.shape.n_labels;
+        let mut out = Vec::new();
+        let decay = match session.params.loss {
             Loss::Softmax => "one label is right",
             _ => "each label is right or not",
         };
-        out.push(("loss", format!("{}: {decay}; biases begin at how often each label is true", name_of(&params.loss))));
+        out.push(("loss", format!("{decay}; biases begin at how often each label is true")));
         let of = self.params(n_labels).unwrap_or_default();
         let uniform = of.n_uniform(n_labels);
         let hard = match (self.negatives, self.retrieval) {
@@ -256,10 +232,6 @@ impl AstraArgs {
             _ => "1".to_owned(),
         };
         out.push(("weights", format!("a uniform label counts {weight}")));
-        out.push((
-            "training",
-            format!("{} epochs of batches of {}, rate {}", training.epochs, training.batch_size, training.rate),
-        ));
         let advice = match n_labels {
             0..SOME_LABELS if self.negatives != Strategy::All => {
                 "--negatives all: on a CPU lists save little below 30,000 labels; all labels learn best at a lower rate"
@@ -268,7 +240,32 @@ impl AstraArgs {
             _ => "lists: a step over all labels would take several times as long",
         };
         out.push(("advice", advice.to_owned()));
-        out
+        plan.lines.extend(out);
+        self.resolve(&of, n_labels, &mut plan.resolved);
+    }
+
+    /// The values of options that were not given.
+    fn resolve(&self, of: &AstraParams, n_labels: usize, out: &mut Resolved) {
+        let strategy = || Origin::Follows("negatives");
+        let has_hard = matches!(self.negatives, Strategy::Weights | Strategy::LabelText);
+        let hard = has_hard.then_some(of.hard.per_instance);
+        out.set_some("hard", hard, "none", if has_hard { Origin::Default } else { strategy() });
+        let uniform = (self.negatives != Strategy::All).then(|| of.n_uniform(n_labels));
+        let by_labels = has_hard || self.negatives == Strategy::Random;
+        out.set_some("uniform", uniform, "none: all labels", if by_labels { Origin::Data } else { strategy() });
+        let schedule = has_hard && self.retrieval == Retrieval::Schedule;
+        out.set_some("retrieval.every", schedule.then_some(of.every_epochs), "none", Origin::Default);
+        let first = of.negatives(n_labels).from_epoch + 1;
+        out.set_some("hard-from-epoch", has_hard.then_some(first), "none", Origin::Follows("retrieval"));
+        let follows = has_hard && self.retrieval == Retrieval::InStep;
+        let every = follows.then(|| match of.hard.every {
+            0 => "whenever the steps have doubled, and once an epoch".to_owned(),
+            every => every.to_string(),
+        });
+        out.set_some("index.every", every, "none", Origin::Default);
+        out.set_some("index.exact-below", follows.then_some(of.hard.exact_below), "none", Origin::Default);
+        let recall = (has_hard && self.retrieval != Retrieval::Exact).then_some(of.hard.recall);
+        out.set_some("index.recall", recall, "none", Origin::Default);
     }
 }
 

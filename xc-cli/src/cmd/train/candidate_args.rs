@@ -167,7 +167,7 @@ impl CandidateArgs {
     }
 
     /// Whether labels are so few that what a list is to hold by default would be all of them.
-    fn scores_all(&self, n_labels: usize) -> bool {
+    pub(super) fn scores_all(&self, n_labels: usize) -> bool {
         let asked = [self.candidates, self.uniform].iter().any(Option::is_some);
         let is_default = !asked && self.sampler.is_none() && self.preset.is_none();
         is_default && (1..=self.wanted()).contains(&n_labels)

@@ -1,7 +1,8 @@
 //! `xc train dense`: a network with one output per label.
 
+use super::explain::{Origin, Plan};
 use super::instances::FileArgs;
-use super::network::{self, Shape, System, params_error};
+use super::network::{self, Session, Shape, System, params_error};
 use super::network_args::{NetworkArgs, show_default};
 use crate::context::Context;
 use crate::error::CliError;
@@ -89,6 +90,16 @@ impl System for Args {
         params.head = self.head.params()?;
         params.check(shape.n_features, shape.n_labels).map_err(|e| params_error(&e))?;
         Ok(params)
+    }
+
+    fn origin(&self, option: &str, _: &Shape) -> Origin {
+        if option == "loss" { Origin::Data } else { Origin::Default }
+    }
+
+    fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
+        let HeadParams::Differentiated(head) = &session.params.head else { return };
+        let blocks: Vec<_> = head.blocks.iter().map(|block| format!("{}:{}", block.labels, block.units)).collect();
+        plan.resolved.set("head.blocks", blocks.join(","), Origin::Default);
     }
 }
 

@@ -31,6 +31,10 @@ pub(crate) struct PlaceArgs {
     /// Remove what an interrupted run left in the checkpoint, and begin anew
     #[arg(long, conflicts_with = "resume")]
     pub(super) restart: bool,
+    /// Read the data, print the value of every option, where it comes from and what the training would
+    /// take, and train nothing
+    #[arg(long)]
+    pub(super) explain: bool,
 }
 
 /// Options of every kind of training that learns from instances with labels.

@@ -2,15 +2,17 @@
 
 use super::candidate_args::CandidateArgs;
 use super::dense::loss_for;
+use super::explain::{Origin, Plan};
 use super::instances::FileArgs;
 use super::network::{self, Session, Shape, System};
 use super::network_args::{NetworkArgs, rates_of_others, show_default, with_default};
+use super::network_explain::resolve_candidates;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::named::{name_of, named};
 use xc_train::Loss;
-use xc_train::classifier::preset::DataShape;
-use xc_train::classifier::{ClassifierParams, Preset, preset};
+use xc_train::classifier::preset::{DataShape, FEW, LONG};
+use xc_train::classifier::{ClassifierParams, InputKind, Preset, preset};
 
 /// Train a network whose steps score some labels
 ///
@@ -53,7 +55,7 @@ pub(crate) struct Args {
 
 /// Adds the default to the help of an option, where it follows from the data too.
 pub(super) fn show_default_of_data(of: &dyn Fn(DataShape) -> Preset, arg: clap::Arg) -> clap::Arg {
-    let of = |n_instances, n_entries| of(DataShape { n_instances, n_entries });
+    let of = |n_instances, n_entries| of(DataShape { n_instances, n_entries, n_labels: usize::MAX });
     let (usual, few, long) = (of(usize::MAX, 0), of(0, 0), of(usize::MAX, usize::MAX));
     let width = |of: &Preset| of.params.encoder.widths.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
     let init = |of: &Preset| name_of(&of.params.encoder.init);
@@ -70,6 +72,37 @@ pub(super) fn show_default_of_data(of: &dyn Fn(DataShape) -> Preset, arg: clap::
     with_default(arg, &shown)
 }
 
+/// Where a value comes from that follows from the data, or from a preset that was chosen.
+pub(super) fn of_data_or_preset(option: &str, shape: &Shape, preset: Option<&str>) -> Origin {
+    let of_data = ["network.widths", "network.init", "loss", "epochs", "optimizer.rate"].contains(&option);
+    match preset {
+        Some(name) if of_data || option == "batch" => Origin::Preset(name.to_owned()),
+        None if of_data && shape.input == InputKind::Sparse => Origin::Data,
+        None if option == "loss" => Origin::Data,
+        _ => Origin::Default,
+    }
+}
+
+/// What width, first embeddings, loss, rate and epochs follow from.
+pub(super) fn few_or_long(shape: &Shape) -> (&'static str, String) {
+    let said = match shape.data {
+        Some(data) if shape.input == InputKind::Sparse => {
+            let mean = data.n_entries as f64 / data.n_instances.max(1) as f64;
+            let kind = match (data.n_instances < FEW, mean >= LONG as f64) {
+                (true, _) => "few instances",
+                (_, true) => "long instances",
+                _ => "many short instances",
+            };
+            format!(
+                "{kind} (few are below {FEW}, long ones have {LONG} features or more): width, first embeddings, loss, rate \
+                 and epochs follow from that"
+            )
+        }
+        _ => "vectors: nothing follows from their number".to_owned(),
+    };
+    ("sizes", said)
+}
+
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     network::run(args, &args.data, &args.network, context)
 }
@@ -81,7 +114,7 @@ impl System for Args {
 
     fn preset_for(&self, shape: &Shape) -> Preset {
         match (&self.head.preset, shape.data) {
-            (None, Some(data)) => preset::lns_for(data),
+            (None, Some(data)) if shape.input == InputKind::Sparse => preset::lns_for(data),
             _ => self.preset(),
         }
     }
@@ -93,6 +126,15 @@ impl System for Args {
         }
         self.head.apply(shape, &mut params)?;
         Ok(params)
+    }
+
+    fn origin(&self, option: &str, shape: &Shape) -> Origin {
+        of_data_or_preset(option, shape, self.head.preset.as_deref())
+    }
+
+    fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
+        plan.lines.extend(self.head.preset.is_none().then(|| few_or_long(&session.shape)));
+        resolve_candidates(&self.head, session, &mut plan.resolved);
     }
 
     fn announce(&self, session: &Session<'_>) -> Result<(), CliError> {

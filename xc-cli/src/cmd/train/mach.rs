@@ -2,6 +2,7 @@
 //! together.
 
 use super::dense::loss_for;
+use super::explain::{Origin, Plan, counted};
 use super::inputs::checkpoint_error;
 use super::instances::{FileArgs, Source};
 use super::network::{self, Keep, Session, Shape, System, Trained, params_error};
@@ -14,8 +15,8 @@ use crate::named::named;
 use serde_json::{Value, json};
 use std::ops::Range;
 use xc_hash::universal::Family;
-use xc_mach::{Decoder, Sizing};
-use xc_sparse::store::{ContainerWriter, Layout, OpenMode};
+use xc_mach::{Decoder, Sizing, UsualSize};
+use xc_sparse::store::{ContainerWriter, Layout, OpenMode, to_parameter};
 use xc_train::classifier::{ClassifierParams, Preset};
 use xc_train::mach::{self, CHECKPOINT, KIND, MachContainer, MachParams, Repetition, bucket_rows, repetition_seed};
 
@@ -48,24 +49,21 @@ use xc_train::mach::{self, CHECKPOINT, KIND, MachContainer, MachParams, Repetiti
 pub(crate) struct Args {
     #[command(flatten)]
     data: FileArgs,
-    /// Repetitions: more tell labels apart better, and cost as much more
-    #[arg(
-        long,
-        value_name = "R",
-        default_value_t = 32,
-        conflicts_with = "repetitions_range",
-        help_heading = "MACH options"
-    )]
-    repetitions: u32,
+    /// Repetitions: more tell labels apart better, and cost as much more [default: 8 of up to 160000
+    /// labels, rising to 32 of 640000]
+    #[arg(long, value_name = "R", conflicts_with = "repetitions_range", help_heading = "MACH options")]
+    repetitions: Option<u32>,
     /// Train only the repetitions of these numbers, FROM..TO without TO, to be merged with others
     #[arg(long, value_name = "FROM..TO", value_parser = parse_range, help_heading = "MACH options")]
     repetitions_range: Option<Range<u32>>,
-    /// Buckets of a repetition, fewer than labels
-    #[arg(long, value_name = "B", default_value_t = 10_000, help_heading = "MACH options")]
-    buckets: u32,
-    /// Family of the hash functions; prime needs no memory for labels
-    #[arg(long = "hash.family", value_name = "FAMILY", value_parser = named::<Family, _>(["prime", "mersenne61", "multiply-shift", "tabulation"]), default_value = "prime", help_heading = "MACH options")]
-    family: Family,
+    /// Buckets of a repetition, fewer than labels [default: such that all repetitions together have half
+    /// as many as there are labels; from 128 to 10000]
+    #[arg(long, value_name = "B", help_heading = "MACH options")]
+    buckets: Option<u32>,
+    /// Family of the hash functions; prime needs no memory for labels, but has room for few more of them
+    /// (xc merge --labels) [default: multiply-shift; prime of more than a million labels]
+    #[arg(long = "hash.family", value_name = "FAMILY", value_parser = named::<Family, _>(["prime", "mersenne61", "multiply-shift", "tabulation"]), help_heading = "MACH options")]
+    family: Option<Family>,
     /// What ranks labels, unless a query asks for something else: the median found them best on
     /// every set measured, the mean decodes several times faster where labels are millions
     #[arg(long, value_name = "NAME", value_parser = named::<Decoder, _>(["mean", "min", "median"]), default_value = "median", help_heading = "MACH options")]
@@ -82,25 +80,32 @@ fn parse_range(text: &str) -> Result<Range<u32>, String> {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
-    if args.numbers().is_empty() {
+    if args.repetitions == Some(0) {
         return Err(CliError::usage("--repetitions 0: at least 1 is expected"));
     }
     network::run(args, &args.data, &args.network, context)
 }
 
 impl Args {
-    /// Numbers of the repetitions to train.
-    fn numbers(&self) -> Vec<u32> {
-        self.repetitions_range.clone().unwrap_or(0..self.repetitions).collect()
+    /// Numbers of the repetitions to train, for so many labels.
+    fn numbers(&self, n_labels: usize) -> Vec<u32> {
+        let repetitions = self.repetitions.unwrap_or(UsualSize::of(n_labels).n_repetitions);
+        self.repetitions_range.clone().unwrap_or(0..repetitions).collect()
     }
 
-    /// The model whose repetitions are such classifiers.
-    fn mach_params(&self, classifier: &ClassifierParams) -> MachParams {
+    /// Buckets of a repetition.
+    fn buckets(&self, n_labels: usize) -> u32 {
+        self.buckets.unwrap_or(UsualSize::of(n_labels).n_buckets)
+    }
+
+    /// The model over so many labels whose repetitions are such classifiers.
+    fn mach_params(&self, n_labels: usize, classifier: &ClassifierParams) -> MachParams {
+        let usual = MachParams::usual(n_labels, classifier.clone());
         MachParams {
-            n_buckets: self.buckets,
-            family: self.family,
+            n_buckets: self.buckets(n_labels),
+            family: self.family.unwrap_or(usual.family),
             decoder: self.decoder,
-            classifier: classifier.clone(),
+            ..usual
         }
     }
 }
@@ -115,12 +120,44 @@ impl System for Args {
         if !self.network.has_loss() {
             params.loss = loss_for(shape);
         }
-        params.check(shape.n_features, self.buckets as usize).map_err(|e| params_error(&e))?;
+        params.check(shape.n_features, self.n_outputs(shape)).map_err(|e| params_error(&e))?;
         Ok(params)
     }
 
-    fn n_outputs(&self, _: &Shape) -> usize {
-        self.buckets as usize
+    fn n_outputs(&self, shape: &Shape) -> usize {
+        self.buckets(shape.n_labels) as usize
+    }
+
+    fn origin(&self, option: &str, _: &Shape) -> Origin {
+        if option == "loss" { Origin::Data } else { Origin::Default }
+    }
+
+    fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
+        let n_labels = session.shape.n_labels;
+        let params = self.mach_params(n_labels, &session.params);
+        let numbers = self.numbers(n_labels);
+        if let Ok(sizing) = params.sizing(n_labels, numbers.len()) {
+            plan.lines.push((
+                "sizes",
+                format!(
+                    "{} of {} buckets: {:.1} labels share a bucket, {:.1} times fewer output weights than one output \
+                     per label",
+                    counted(numbers.len(), "repetition"),
+                    params.n_buckets,
+                    sizing.labels_per_bucket(),
+                    sizing.reduction()
+                ),
+            ));
+        }
+        let out = &mut plan.resolved;
+        let by_range = self.repetitions_range.is_some();
+        let of_number = if by_range { Origin::Follows("repetitions-range") } else { Origin::Data };
+        out.set("repetitions", numbers.len(), of_number);
+        let range = format!("{}..{}", numbers[0], numbers[0] as usize + numbers.len());
+        out.set("repetitions-range", range, Origin::Follows("repetitions"));
+        out.set("buckets", params.n_buckets, Origin::Data);
+        out.set("hash.family", params.family, Origin::Data);
+        plan.parameters["mach"] = to_parameter(&params);
     }
 
     /// What a user should know before the long work.
@@ -130,8 +167,8 @@ impl System for Args {
         context.note(format_args!(
             "{} repetitions of {} buckets; output weights are {:.1} times fewer than one output per label would have; \
              {:.1} labels share a bucket",
-            self.numbers().len(),
-            self.buckets,
+            self.numbers(n_labels).len(),
+            self.buckets(n_labels),
             sizing.reduction(),
             sizing.labels_per_bucket()
         ));
@@ -141,7 +178,7 @@ impl System for Args {
             context.warn(format_args!(
                 "so few repetitions of so few buckets leave labels that share all their buckets; {} repetitions would \
                  tell all labels apart with probability 0.99",
-                xc_mach::repetitions_needed(n_labels, self.buckets as usize, 0.01).unwrap_or(0)
+                xc_mach::repetitions_needed(n_labels, self.n_outputs(&session.shape), 0.01).unwrap_or(0)
             ));
         }
         let unseen = session.n_unseen();
@@ -155,8 +192,8 @@ impl System for Args {
     }
 
     fn answering(&self, shape: &Shape, params: &ClassifierParams) -> u64 {
-        let values = params.n_values(shape.n_features, self.buckets as usize);
-        values.saturating_mul(4).saturating_mul(self.numbers().len() as u64)
+        let values = params.n_values(shape.n_features, self.n_outputs(shape));
+        values.saturating_mul(4).saturating_mul(self.numbers(shape.n_labels).len() as u64)
     }
 
     fn checkpoint(&self) -> Layout {
@@ -164,21 +201,21 @@ impl System for Args {
     }
 
     fn describe(&self, session: &Session<'_>) -> Value {
-        json!(self.mach_params(&session.params))
+        json!(self.mach_params(session.shape.n_labels, &session.params))
     }
 
     fn train<'t>(&'t self, session: &'t Session<'t>) -> Result<Trained<'t>, CliError> {
-        let repetitions = Repetitions { session, params: self.mach_params(&session.params) };
-        let (numbers, sizing) = (self.numbers(), self.sizing(session)?);
+        let Shape { n_features, n_labels, .. } = session.shape;
+        let repetitions = Repetitions { session, params: self.mach_params(n_labels, &session.params) };
+        let (numbers, sizing) = (self.numbers(n_labels), self.sizing(session)?);
         let mut steps = 0;
         for &number in &numbers {
             steps += repetitions.train(number)?;
         }
-        let Shape { n_features, n_labels, .. } = session.shape;
-        let n_values = numbers.len() as u64 * session.params.n_values(n_features, self.buckets as usize);
+        let n_values = numbers.len() as u64 * session.params.n_values(n_features, self.n_outputs(&session.shape));
         let figures = [
             ("repetitions", json!(numbers)),
-            ("buckets", json!(self.buckets)),
+            ("buckets", json!(repetitions.params.n_buckets)),
             ("parameters", json!(n_values)),
             ("output_parameters", json!(sizing.output_parameters())),
             ("dense_output_parameters", json!(sizing.dense_parameters())),
@@ -211,10 +248,11 @@ impl System for Args {
 
 impl Args {
     fn sizing(&self, session: &Session<'_>) -> Result<Sizing, CliError> {
-        let (params, numbers) = (self.mach_params(&session.params), self.numbers());
+        let n_labels = session.shape.n_labels;
+        let (params, numbers) = (self.mach_params(n_labels, &session.params), self.numbers(n_labels));
         params
-            .sizing(session.shape.n_labels, numbers.len())
-            .and_then(|sizing| params.assignment(session.shape.n_labels, &numbers).map(|_| sizing))
+            .sizing(n_labels, numbers.len())
+            .and_then(|sizing| params.assignment(n_labels, &numbers).map(|_| sizing))
             .map_err(|e| CliError::usage(format_args!("{}: {}", self.data.place().train.display(), chain(&e))))
     }
 }
@@ -256,7 +294,8 @@ impl Repetitions<'_> {
         let part = format!("running-{number:04}");
         let log = beside(&session.place.model, "log").join(format!("repetition-{number:04}"));
         let keep = Some(Keep { part: part.clone(), log });
-        let watch = NetworkWatch::new(session.context, format!("repetition {number}: "), "buckets");
+        let watch =
+            NetworkWatch::new(session.context, format!("repetition {number}: "), "buckets", session.training.keep);
         let seed = repetition_seed(params.classifier.seed, number);
         let summary = session.with_trainer(
             seed,

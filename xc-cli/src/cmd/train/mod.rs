@@ -15,12 +15,14 @@ mod mach;
 mod memory;
 mod network;
 mod network_args;
+mod network_explain;
 mod network_watch;
 mod refit;
 mod report;
 mod skipgram;
 mod tree;
 mod tree_args;
+mod tree_explain;
 mod tree_memory;
 mod uniform;
 mod watch;
@@ -30,6 +32,7 @@ use crate::error::CliError;
 
 /// Train a model
 #[derive(clap::Args, Debug)]
+#[command(subcommand_value_name = "KIND")]
 pub(crate) struct Args {
     #[command(subcommand)]
     kind: Kind,

@@ -1,7 +1,7 @@
 //! The one way from options to a trained network: read, check, announce, train, save, score,
 //! report.
 
-use super::explain::{print_lines, seen_labels};
+use super::explain::{Origin, Plan, counted, seen_labels};
 use super::inputs::{PlaceArgs, checkpoint_error, drop_checkpoint};
 use super::instances::{Instances, Source};
 use super::log::Log;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use xc_sparse::atomic::parent_of;
 use xc_sparse::rank::RankedBatch;
-use xc_sparse::store::{Checkpoint, Layout};
+use xc_sparse::store::{Checkpoint, Layout, to_parameter};
 use xc_sparse::{LabelRows, Rows};
 use xc_train::classifier::preset::{ASTRA, DataShape};
 use xc_train::classifier::{
@@ -45,7 +45,7 @@ pub(super) struct Shape {
     pub(super) n_labels: usize,
     /// Labels of the instance with the most.
     pub(super) most_labels: usize,
-    /// Training instances of sparse features, once they are read.
+    /// What usual values follow from, once the instances are read.
     pub(super) data: Option<DataShape>,
 }
 
@@ -75,9 +75,9 @@ pub(super) trait System {
         0
     }
 
-    /// Units of the intermediate layer, where an option sets them.
-    fn intermediate(&self) -> Option<usize> {
-        None
+    /// Whether the last width is that of an intermediate layer, which has an option of its own.
+    fn has_intermediate(&self) -> bool {
+        false
     }
 
     /// What is said before the training, beside layers and memory; refuses what does not go with
@@ -87,15 +87,16 @@ pub(super) trait System {
         Ok(())
     }
 
-    /// Whether it only says what it would do.
-    fn explains(&self) -> bool {
-        false
+    /// Where the value of an option that the network has in common with others comes from, if nobody
+    /// gave it.
+    fn origin(&self, option: &str, shape: &Shape) -> Origin {
+        let _ = (option, shape);
+        Origin::Default
     }
 
-    /// What it would do and why, line by line: what a line is about, and what it says.
-    fn explain(&self, session: &Session<'_>) -> Vec<(&'static str, String)> {
-        let _ = session;
-        Vec::new()
+    /// Adds the values of its own options to a plan, and what they mean for the data.
+    fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
+        let _ = (session, plan);
     }
 
     /// What its checkpoints look like.
@@ -176,7 +177,7 @@ pub(super) fn run(
     if !refit.as_ref().is_some_and(|refit| refit.is_under_way) {
         run_once(system, source, place, args, context)?;
     }
-    let Some(refit) = refit else { return Ok(()) };
+    let Some(refit) = refit.filter(|_| !place.explain) else { return Ok(()) };
     let args = args.for_all(epochs_of(&place.model)?);
     run_once(system, source, &refit.place, &args, context)
 }
@@ -198,7 +199,7 @@ fn run_once(
     let widest = Shape { input: source.input(), n_features: usize::MAX, n_labels: 0, most_labels: 0, data: None };
     system.params(&widest, context.seed)?;
     source.check()?;
-    let folder = match system.explains() {
+    let folder = match place.explain {
         true => None,
         false => {
             place.check_model()?;
@@ -217,7 +218,9 @@ fn run_once(
     let mut session =
         Session { place, args, context, instances, shape, params, training, optimizer, judged, checkpoint: None };
     let memory = session.announce(system)?;
-    let Some(folder) = folder else { return print_lines(&system.explain(&session), context) };
+    let Some(folder) = folder else {
+        return session.plan(system, memory["total_bytes"].as_u64().unwrap_or(0)).print(context);
+    };
 
     let start = Instant::now();
     checkpoint = folder.begin(session.key(system)?).map_err(|e| checkpoint_error(&e))?;
@@ -265,11 +268,13 @@ fn run_once(
 fn shape(instances: &Instances) -> Shape {
     let (features, targets) = (instances.features(), instances.targets());
     let input = if matches!(features, Features::Dense(_)) { InputKind::Dense } else { InputKind::Sparse };
-    let data = match features {
-        Features::Sparse(rows) => Some(DataShape { n_instances: rows.len(), n_entries: rows.nnz() }),
-        _ => None,
+    let (n_instances, n_labels) = (targets.len(), targets.n_labels());
+    let n_entries = match features {
+        Features::Sparse(rows) => rows.nnz(),
+        _ => n_instances * features.width(),
     };
-    Shape { input, n_features: features.width(), n_labels: targets.n_labels(), most_labels: targets.most(), data }
+    let data = Some(DataShape { n_instances, n_entries, n_labels });
+    Shape { input, n_features: features.width(), n_labels, most_labels: targets.most(), data }
 }
 
 impl Session<'_> {
@@ -295,7 +300,7 @@ impl Session<'_> {
         let Shape { n_features, n_labels, .. } = self.shape;
         let mut classifier =
             Classifier::new(kind, n_features, n_labels, self.params.clone()).map_err(|e| params_error(&e))?;
-        let watch = NetworkWatch::new(self.context, String::new(), "labels");
+        let watch = NetworkWatch::new(self.context, String::new(), "labels", self.training.keep);
         let keep = Keep { part: STATE.to_owned(), log: beside(&self.place.model, "log") };
         let (labels, judged) = (self.instances.targets(), self.judged.as_ref());
         let steps =
@@ -322,6 +327,11 @@ impl Session<'_> {
         Ok(Learned { classifier, what: format!("{n_values} parameters, {steps} steps"), figures })
     }
 
+    /// Whether instances that the network does not learn from judge it.
+    pub(super) fn has_judges(&self) -> bool {
+        self.args.held_out().is_some() || self.instances.validation().is_some()
+    }
+
     /// Labels of the validation instances that the training instances have.
     pub(super) fn judged(&self) -> Option<&LabelRows> {
         self.judged.as_ref()
@@ -329,7 +339,7 @@ impl Session<'_> {
 
     /// The key of the training's checkpoint.
     fn key(&self, system: &dyn System) -> Result<String, CliError> {
-        let watch = NetworkWatch::new(self.context, String::new(), "labels");
+        let watch = NetworkWatch::new(self.context, String::new(), "labels", self.training.keep);
         let (labels, judged, seed) = (self.instances.targets(), self.judged.as_ref(), self.training.seed);
         self.with_trainer(seed, labels, judged, None, &watch, |trainer, train, others| {
             Ok(trainer.key(system.checkpoint(), &system.describe(self), train, others))
@@ -407,7 +417,7 @@ impl Session<'_> {
         let Self { context, instances, shape, params, .. } = self;
         let name = system.preset().name;
         let mapped = instances.mapped_bytes();
-        let validates = self.args.held_out().is_some() || instances.validation().is_some();
+        let validates = self.has_judges();
         let forecast = Forecast {
             params: params.clone(),
             work: Workload {
@@ -421,9 +431,11 @@ impl Session<'_> {
             },
             answering: if validates { system.answering(shape, params) } else { 0 },
             standing: Standing::now(instances.n_bytes().saturating_add(mapped)),
-            intermediate: system.intermediate(),
+            intermediate: params.encoder.widths.last().copied().filter(|_| system.has_intermediate()),
         };
-        forecast.check(&format!("xc train {name}"), context)?;
+        if !self.place.explain {
+            forecast.check(&format!("xc train {name}"), context)?;
+        }
         let layers: Vec<String> = std::iter::once(shape.n_features)
             .chain(params.encoder.widths.iter().copied())
             .chain([forecast.work.n_labels])
@@ -438,11 +450,10 @@ impl Session<'_> {
             }
         };
         context.note(format_args!(
-            "train {name}: {} instances, {} {}, {} labels; {}{head}; loss {}",
-            instances.targets().len(),
-            shape.n_features,
-            if shape.input == InputKind::Sparse { "features" } else { "values each" },
-            shape.n_labels,
+            "train {name}: {}, {}, {}; {}{head}; loss {}",
+            counted(instances.targets().len(), "instance"),
+            counted(shape.n_features, if shape.input == InputKind::Sparse { "feature" } else { "value" }),
+            counted(shape.n_labels, "label"),
             layers.join(" -> "),
             params.loss,
         ));
@@ -492,11 +503,10 @@ impl Session<'_> {
 
     /// What `config.json` keeps of how the network learned: nothing that depends on the machine or
     /// the run.
-    fn kept(&self) -> Value {
-        let params = serde_json::to_value(&self.training).unwrap_or(Value::Null);
+    pub(super) fn kept(&self) -> Value {
         json!({
-            "settings": params,
-            "optimizer": self.optimizer,
+            "settings": to_parameter(&self.training),
+            "optimizer": to_parameter(&self.optimizer),
             "schedule": self.args.schedule_name(),
             "held_out": self.args.held_out(),
         })

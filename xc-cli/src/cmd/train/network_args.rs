@@ -192,6 +192,21 @@ impl NetworkArgs {
         self.init.is_some()
     }
 
+    /// Whether the preset's learning rate is that of the optimiser.
+    pub(super) fn has_usual_rate(&self) -> bool {
+        matches!(self.optimizer, OptimizerName::Adam | OptimizerName::Adamw)
+    }
+
+    /// Whether one rate of dropout was asked for, which may be that of all layers.
+    pub(super) fn has_dropout_alone(&self) -> bool {
+        self.dropout.is_some() && self.input_dropout.is_none()
+    }
+
+    /// Share of the learning rate below which it is not halved.
+    pub(super) fn lowest(&self) -> Option<f64> {
+        (self.schedule == ScheduleName::Plateau).then(|| self.lowest.unwrap_or(0.0))
+    }
+
     /// Whether the loss was asked for.
     pub(super) fn has_loss(&self) -> bool {
         self.loss.is_some()

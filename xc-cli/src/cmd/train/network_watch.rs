@@ -7,21 +7,23 @@ use crate::progress::Task;
 use std::sync::{Mutex, PoisonError};
 use xc_sparse::Cancel;
 use xc_train::metrics::Metric;
-use xc_train::trainer::{Event, Observer};
+use xc_train::trainer::{Event, Keep, Observer};
 
 /// Shows a network's training under way, and stops it on Ctrl-C.
 pub(super) struct NetworkWatch<'a> {
     context: &'a Context,
     what: String,
     outputs: &'static str,
+    selects: bool,
     task: Mutex<Option<Task>>,
     costs: Mutex<Costs>,
 }
 
 impl<'a> NetworkWatch<'a> {
-    /// `what` names the network (`repetition 3: `), `outputs` what its outputs stand for.
-    pub(super) fn new(context: &'a Context, what: String, outputs: &'static str) -> Self {
-        Self { context, what, outputs, task: Mutex::default(), costs: Mutex::default() }
+    /// `what` names the network (`repetition 3: `), `outputs` what its outputs stand for; `keep`: whether
+    /// the validation chooses the epoch whose parameters it has at the end.
+    pub(super) fn new(context: &'a Context, what: String, outputs: &'static str, keep: Keep) -> Self {
+        Self { context, what, outputs, selects: keep == Keep::Best, task: Mutex::default(), costs: Mutex::default() }
     }
 
     /// What the steps of this run took.
@@ -49,12 +51,14 @@ impl Observer for NetworkWatch<'_> {
                 task.say(format!("{}epoch {}, loss {loss:.4}, {instances_per_s:.0} instances/s", self.what, epoch + 1));
                 task.set(step);
             }
-            Event::Validated { validation, is_best, .. } => {
+            Event::Validated { epoch, validation, is_best, .. } => {
                 let p1 = validation.metrics.value(Metric::Precision(1)).unwrap_or(0.0);
                 let say = || {
                     self.context.note(format_args!(
-                        "{}validation loss {:.4}, P@1 of {} {:.2}%{}",
+                        "{}epoch {}, {}: loss {:.4}, P@1 of {} {:.2}%{}",
                         self.what,
+                        epoch + 1,
+                        if self.selects { "model selection by validation" } else { "validation" },
                         validation.loss,
                         self.outputs,
                         100.0 * p1,

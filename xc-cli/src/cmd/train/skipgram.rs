@@ -2,10 +2,12 @@
 
 use super::candidate_args::CandidateArgs;
 use super::corpus::{WordArgs, WordText};
+use super::explain::{Origin, Plan};
 use super::inputs::PlaceArgs;
 use super::instances::{Instances, Source};
 use super::network::{self, Learned, Session, Shape, System, Trained};
 use super::network_args::{NetworkArgs, show_default};
+use super::network_explain::resolve_candidates;
 use crate::context::Context;
 use crate::error::{CliError, chain};
 use crate::model::{self, Extras, beside};
@@ -13,6 +15,7 @@ use crate::named::named;
 use std::path::PathBuf;
 use xc_hash::text::Featurizer;
 use xc_sparse::atomic::write_file;
+use xc_sparse::store::to_parameter;
 use xc_train::Loss;
 use xc_train::classifier::{ClassifierParams, Preset, preset};
 use xc_train::model::HoldOut;
@@ -113,6 +116,19 @@ impl System for Args {
         Ok(params)
     }
 
+    fn origin(&self, option: &str, _: &Shape) -> Origin {
+        match &self.head.preset {
+            Some(name) if ["batch", "optimizer.rate"].contains(&option) => Origin::Preset(name.clone()),
+            _ => Origin::Default,
+        }
+    }
+
+    fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
+        resolve_candidates(&self.head, session, &mut plan.resolved);
+        plan.resolved.set("vectors", self.vectors().display(), Origin::Follows("model"));
+        plan.resolved.set_some("vocabulary", None::<usize>, "all", Origin::Default);
+    }
+
     fn announce(&self, session: &Session<'_>) -> Result<(), CliError> {
         self.head.announce(session);
         Ok(())
@@ -130,7 +146,7 @@ impl System for Args {
                 let extras = Extras { maker: Some(&maker), names: Some(words.names()), ..extras };
                 model::save_with(&self.place.model, SkipgramModel::KIND, extras, |writer| {
                     writer.set_parameter("skipgram", self.words.settings());
-                    writer.set_parameter("classifier", serde_json::json!(session.params));
+                    writer.set_parameter("classifier", to_parameter(&session.params));
                     found.write(writer)
                 })?;
                 write_file(&self.vectors(), |out| found.write_text(words.names(), out))

@@ -1,10 +1,11 @@
 //! `xc train tree`: read, train, save, score.
 
-use super::explain::{self, Plan};
+use super::explain::counted;
 use super::inputs::{PlaceArgs, checkpoint_error, drop_checkpoint, hold_out};
 use super::refit::Refit;
 use super::report::{Report, score};
 use super::tree_args::Args;
+use super::tree_explain;
 use super::tree_memory::Forecast;
 use super::watch::Watch;
 use crate::context::Context;
@@ -19,7 +20,7 @@ use std::time::Instant;
 use xc_sparse::CsrMatrix;
 use xc_sparse::io::UnknownLabels;
 use xc_sparse::rank::RankedBatch;
-use xc_sparse::store::ContainerWriter;
+use xc_sparse::store::{ContainerWriter, to_parameter};
 use xc_train::model::{HoldOut, TrainingRows};
 use xc_tree::{
     BuildError, CHECKPOINT, KeptError, PredictParams, TrainError, TrainInput, TreeParams, checkpoint_key, train_kept,
@@ -62,7 +63,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         run_once(args, place, hold_out, context)?;
     }
     match refit {
-        Some(refit) if !args.explain => run_once(args, &refit.place, None, context),
+        Some(refit) if !place.explain => run_once(args, &refit.place, None, context),
         _ => Ok(()),
     }
 }
@@ -71,10 +72,9 @@ fn run_once(args: &Args, place: &PlaceArgs, hold_out: Option<HoldOut>, context: 
     let meter = Meter::start();
     // What can be refused is refused before the long work: options first, then the output, then the
     // inputs.
-    let mut changed = Vec::new();
-    let params = args.params(context.seed, &mut changed)?;
+    let params = args.params(context.seed)?;
     let text = args.data.text.params()?;
-    let folder = match args.explain {
+    let folder = match place.explain {
         true => None,
         false => {
             place.check_model()?;
@@ -89,10 +89,11 @@ fn run_once(args: &Args, place: &PlaceArgs, hold_out: Option<HoldOut>, context: 
     let standing = Standing::now(inputs.n_bytes());
     let forecast = Forecast { input: inputs.train_input(), params: &params, threads: context.threads, standing };
     let needed = forecast.needed();
-    let plan = Plan { args, params: &params, changed: &changed, data, needed, context };
-    let Some(folder) = folder else { return explain::print(&plan) };
+    let Some(folder) = folder else {
+        return tree_explain::plan(args, &params, data, needed).print(context);
+    };
     forecast.check(context)?;
-    context.note(explain::summary(&plan));
+    context.note(tree_explain::summary(&params, data, needed));
 
     let start = Instant::now();
     let watch = Watch::new(context);
@@ -132,7 +133,7 @@ fn run_once(args: &Args, place: &PlaceArgs, hold_out: Option<HoldOut>, context: 
         train_s,
         save_s,
         metrics,
-        what: format!("{n_trees} trees, {nnz} weights"),
+        what: format!("{}, {nnz} weights", counted(n_trees, "tree")),
         further: Map::from_iter([("memory".to_owned(), json!({ "total_bytes": needed }))]),
         logged: Map::from_iter([
             ("preset".to_owned(), json!(args.preset)),
@@ -245,7 +246,7 @@ fn build_error(error: &BuildError) -> CliError {
 }
 
 /// What `config.json` keeps of the options: nothing that depends on the machine or the run.
-fn kept_parameters(params: &TreeParams) -> Value {
+pub(super) fn kept_parameters(params: &TreeParams) -> Value {
     let params = TreeParams { max_memory_bytes: None, ..params.clone() };
-    serde_json::to_value(params).unwrap_or(Value::Null)
+    to_parameter(&params)
 }

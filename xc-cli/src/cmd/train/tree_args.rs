@@ -1,8 +1,9 @@
 //! The options of `xc train tree`, and the parameters that they resolve to.
 
 use super::inputs::DataArgs;
+use super::network_args::with_default;
 use crate::error::{CliError, chain};
-use crate::named::{named, weight_type};
+use crate::named::{name_of, named, weight_type};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
 use xc_sparse::dtype::DType;
@@ -31,25 +32,23 @@ use xc_tree::{ClusterMethod, LabelRepresentation, Loss, Negatives, PostProcessor
 ///   xc train tree --train train.txt --model my.model --explain
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
+#[command(mut_args(show_default))]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(super) data: DataArgs,
     /// Features or text of the labels, one row a label, for --cluster.representation
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Options")]
     pub(super) label_features: Option<PathBuf>,
     /// Settings by name: default, parabel, bonsai or xr-linear; other options are changes to them
-    #[arg(long, value_name = "NAME", default_value = "default")]
+    #[arg(long, value_name = "NAME", default_value = "default", help_heading = "Options")]
     pub(super) preset: Preset,
     /// Trees whose scores are averaged
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", help_heading = "Options")]
     pub(super) trees: Option<usize>,
     /// Hold out this share of the training instances, the same of a file for every kind of model and
     /// the same --seed: the model is scored on them unless --validation is given
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", help_heading = "Options")]
     pub(super) validation_fraction: Option<f64>,
-    /// Print what would be done, and why, and stop
-    #[arg(long)]
-    pub(super) explain: bool,
     #[command(flatten)]
     pub(super) shape: ShapeArgs,
     #[command(flatten)]
@@ -107,8 +106,7 @@ pub(crate) struct LinearArgs {
     /// squared-hinge or logistic
     #[arg(long = "linear.loss", value_name = "LOSS", value_parser = named::<Loss, _>(["squared-hinge", "logistic"]))]
     loss: Option<Loss>,
-    /// Weight of the loss against the regulariser (liblinear's C) [default: 1; 10 with --linear.loss
-    /// logistic]
+    /// Weight of the loss against the regulariser (liblinear's C)
     #[arg(long = "linear.cost", value_name = "C")]
     cost: Option<f32>,
     /// Further factor of the cost of positives
@@ -126,8 +124,7 @@ pub(crate) struct LinearArgs {
     /// Passes over the instances, at most
     #[arg(long = "linear.max-passes", value_name = "N")]
     max_passes: Option<usize>,
-    /// Drop weights of smaller magnitude: larger makes models smaller and faster [default: 0.1; 0.2 with
-    /// --linear.loss logistic]
+    /// Drop weights of smaller magnitude: larger makes models smaller and faster
     #[arg(long = "linear.prune-below", value_name = "X")]
     prune_below: Option<f32>,
     /// Weights of one ranker that are kept, at most: its largest
@@ -174,46 +171,44 @@ fn negatives() -> impl TypedValueParser<Value = Negatives> {
 }
 
 impl Args {
-    /// The preset with the changes that were asked for; `changed` gets each change as (option,
-    /// value).
+    /// The preset with the changes that were asked for.
     ///
     /// # Errors
     /// A value out of range.
-    pub(super) fn params(&self, seed: u64, changed: &mut Vec<(&'static str, String)>) -> Result<TreeParams, CliError> {
+    pub(super) fn params(&self, seed: u64) -> Result<TreeParams, CliError> {
         let mut params = self.preset.params();
         params.seed = seed;
         let (shape, linear) = (&self.shape, &self.linear);
-        let mut set = Changes(changed);
-        set.to("trees", self.trees, &mut params.n_trees);
+        set(self.trees, &mut params.n_trees);
         let cluster = &mut params.cluster;
-        set.to("tree.branching", shape.branching, &mut cluster.branching);
-        set.to("cluster.max-leaf", shape.max_leaf, &mut cluster.max_leaf);
-        set.to("cluster.slack", shape.slack, &mut cluster.slack);
-        set.to("cluster.max-depth", shape.max_depth, &mut cluster.max_depth);
-        set.to("cluster.max-iterations", shape.max_iterations, &mut cluster.max_iterations);
-        set.to("cluster.max-sample", shape.max_sample, &mut cluster.max_sample);
-        set.to("cluster.method", shape.method, &mut cluster.method);
-        set.to("cluster.representation", shape.representation, &mut params.representation);
-        set.to("cluster.normalise-labels", shape.normalise_labels, &mut params.normalise_labels);
-        set.to("cluster.max-label-nnz", shape.max_label_nnz.map(Some), &mut params.max_label_nnz);
-        set.to("cluster.unseen", shape.unseen, &mut params.unseen);
+        set(shape.branching, &mut cluster.branching);
+        set(shape.max_leaf, &mut cluster.max_leaf);
+        set(shape.slack, &mut cluster.slack);
+        set(shape.max_depth, &mut cluster.max_depth);
+        set(shape.max_iterations, &mut cluster.max_iterations);
+        set(shape.max_sample, &mut cluster.max_sample);
+        set(shape.method, &mut cluster.method);
+        set(shape.representation, &mut params.representation);
+        set(shape.normalise_labels, &mut params.normalise_labels);
+        set(shape.max_label_nnz.map(Some), &mut params.max_label_nnz);
+        set(shape.unseen, &mut params.unseen);
         let mut chosen = params.linear.loss;
-        set.to("linear.loss", linear.loss, &mut chosen);
+        set(linear.loss, &mut chosen);
         params.set_loss(chosen);
         let rankers = &mut params.linear;
-        set.to("linear.cost", linear.cost, &mut rankers.cost);
-        set.to("linear.positive-cost", linear.positive_cost, &mut rankers.positive_cost);
-        set.to("linear.negative-cost", linear.negative_cost, &mut rankers.negative_cost);
-        set.to("linear.bias", linear.bias, &mut rankers.bias);
-        set.to("linear.tolerance", linear.tolerance, &mut rankers.tolerance);
-        set.to("linear.max-passes", linear.max_passes, &mut rankers.max_passes);
-        set.to("linear.prune-below", linear.prune_below, &mut rankers.prune_below);
-        set.to("linear.max-weights", linear.max_weights.map(Some), &mut rankers.max_weights);
+        set(linear.cost, &mut rankers.cost);
+        set(linear.positive_cost, &mut rankers.positive_cost);
+        set(linear.negative_cost, &mut rankers.negative_cost);
+        set(linear.bias, &mut rankers.bias);
+        set(linear.tolerance, &mut rankers.tolerance);
+        set(linear.max_passes, &mut rankers.max_passes);
+        set(linear.prune_below, &mut rankers.prune_below);
+        set(linear.max_weights.map(Some), &mut rankers.max_weights);
         let negatives = linear.negatives.map(|n| match n {
             Negatives::TeacherForced => n,
             Negatives::MatcherAware { .. } => Negatives::MatcherAware { beam: linear.negatives_beam },
         });
-        set.to("negatives", negatives, &mut params.negatives);
+        set(negatives, &mut params.negatives);
         params.post = self.saved.post_processor.or(params.post);
         params.beam = self.saved.beam;
         params.precision = self.saved.precision;
@@ -225,16 +220,52 @@ impl Args {
     }
 }
 
-/// Applies options over a preset and remembers which were given.
-struct Changes<'a>(&'a mut Vec<(&'static str, String)>);
-
-impl Changes<'_> {
-    fn to<T: serde::Serialize>(&mut self, name: &'static str, given: Option<T>, field: &mut T) {
-        if let Some(value) = given {
-            // As files write it, words without quotes; numbers and names only.
-            let text = serde_json::to_string(&value).unwrap_or_else(|e| panic!("a setting is plain: {e}"));
-            self.0.push((name, text.trim_matches('"').to_owned()));
-            *field = value;
-        }
+/// Puts what was given in the place of what the preset says.
+fn set<T>(given: Option<T>, field: &mut T) {
+    if let Some(value) = given {
+        *field = value;
     }
+}
+
+/// Adds the values of the default preset to the help of the options that take them from there.
+fn show_default(arg: clap::Arg) -> clap::Arg {
+    let TreeParams { n_trees, cluster, linear, representation, normalise_labels, unseen, negatives, .. } =
+        TreeParams::default();
+    let (bonsai, parabel, xr_linear) = (TreeParams::bonsai(), TreeParams::parabel(), TreeParams::xr_linear());
+    let shown = match arg.get_long().unwrap_or_default() {
+        "trees" => format!("{n_trees}; {} with --preset xr-linear", xr_linear.n_trees),
+        "tree.branching" => format!(
+            "{}; {} with --preset parabel, {} with bonsai",
+            cluster.branching, parabel.cluster.branching, bonsai.cluster.branching
+        ),
+        "cluster.max-leaf" => cluster.max_leaf.to_string(),
+        "cluster.slack" => format!("{}; {} with --preset xr-linear", cluster.slack, xr_linear.cluster.slack),
+        "cluster.method" => {
+            format!("{}; {} with --preset bonsai", name_of(&cluster.method), name_of(&bonsai.cluster.method))
+        }
+        "cluster.max-depth" => cluster.max_depth.to_string(),
+        "cluster.max-iterations" => cluster.max_iterations.to_string(),
+        "cluster.max-sample" => {
+            format!("{}; {} with --preset xr-linear", cluster.max_sample, xr_linear.cluster.max_sample)
+        }
+        "cluster.representation" => name_of(&representation),
+        "cluster.normalise-labels" => format!("{normalise_labels}; true with --preset xr-linear"),
+        "cluster.max-label-nnz" | "linear.max-weights" => "all".to_owned(),
+        "cluster.unseen" => name_of(&unseen),
+        "linear.loss" => name_of(&linear.loss),
+        "linear.cost" => format!("{}; {} with --linear.loss logistic", linear.cost, Loss::Logistic.usual_cost()),
+        "linear.positive-cost" => linear.positive_cost.to_string(),
+        "linear.negative-cost" => linear.negative_cost.to_string(),
+        "linear.bias" => linear.bias.to_string(),
+        "linear.tolerance" => linear.tolerance.to_string(),
+        "linear.max-passes" => {
+            format!("{}; {} with --preset parabel and bonsai", linear.max_passes, parabel.linear.max_passes)
+        }
+        "linear.prune-below" => {
+            format!("{}; {} with --linear.loss logistic", linear.prune_below, Loss::Logistic.usual_prune_below())
+        }
+        "negatives" => name_of(&negatives),
+        _ => return arg,
+    };
+    with_default(arg, &shown)
 }

@@ -1,20 +1,19 @@
 //! `xc train uniform`: a network with a sparse output layer.
 
+use super::explain::{Origin, Plan, counted};
 use super::instances::FileArgs;
 use super::network::{self, Session, Shape, System, params_error};
 use super::network_args::{NetworkArgs, show_default};
 use crate::context::Context;
 use crate::error::CliError;
-use crate::named::number_type;
+use crate::named::{label_of, number_type};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use xc_sparse::dtype::DType;
+use xc_train::classifier::preset::FEW;
 use xc_train::classifier::{
     ClassifierParams, EmbeddingInit, HeadParams, InputKind, MAX_UNITS, Preset, SparseHeadParams, Wiring, preset,
 };
 use xc_train::sampler::SamplerParams;
-
-/// Instances between two changes of the connections unless steps are asked for: 1000 steps of 32.
-const REWIRE_INSTANCES: u64 = 32_000;
 
 /// Train a network with a sparse output layer
 ///
@@ -66,11 +65,11 @@ pub(crate) struct Args {
 #[command(next_help_heading = "Output layer options")]
 struct HeadArgs {
     /// Units of the layer that labels are connected with, or none: they are connected with what is
-    /// below
-    #[arg(long = "network.intermediate", value_name = "N|none", value_parser = parse_units, default_value = "32768")]
-    intermediate: Units,
+    /// below [default: half the number of labels, as a power of two from 512 to 32768]
+    #[arg(long = "network.intermediate", value_name = "N|none", value_parser = parse_units)]
+    intermediate: Option<Units>,
     /// Connections per label
-    #[arg(long = "head.fan-in", value_name = "N", default_value_t = 32)]
+    #[arg(long = "head.fan-in", value_name = "N", default_value_t = SparseHeadParams::default().fan_in)]
     fan_in: usize,
     /// Equally many connections per label, as many on average, or with all units (to compare)
     #[arg(long = "head.wiring", value_name = "WIRING", value_parser = wiring(), default_value = "uniform")]
@@ -91,7 +90,7 @@ struct HeadArgs {
     #[arg(long = "head.rewire-every", value_name = "STEPS")]
     rewire_every: Option<u64>,
     /// Share of the connections, the weakest, that are drawn anew; 0: none
-    #[arg(long = "head.rewire-fraction", value_name = "SHARE", default_value_t = 0.1)]
+    #[arg(long = "head.rewire-fraction", value_name = "SHARE", default_value_t = SparseHeadParams::default().rewire_fraction)]
     rewire_fraction: f64,
     /// Labels that a step scores beside those that are true in its batch: all, uniform negatives,
     /// or negatives drawn by how often labels are true, by frequency or by rank [default: all;
@@ -157,28 +156,62 @@ impl System for Args {
         preset::uniform()
     }
 
-    fn intermediate(&self) -> Option<usize> {
-        self.head.intermediate.0
+    fn preset_for(&self, shape: &Shape) -> Preset {
+        shape.data.map_or_else(preset::uniform, preset::uniform_for)
+    }
+
+    fn has_intermediate(&self) -> bool {
+        self.head.has_intermediate()
     }
 
     fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, CliError> {
         // The preset's last width is the intermediate layer, which has an option of its own.
-        let mut preset = self.preset();
-        preset.params.encoder.widths.pop();
-        if self.head.intermediate.0.is_none() && !self.network.has_init() {
+        let mut preset = self.preset_for(shape);
+        let usual = preset.params.encoder.widths.pop();
+        let intermediate = self.head.intermediate.map_or(usual, |Units(units)| units);
+        if intermediate.is_none() && !self.network.has_init() {
             preset.params.encoder.init = EmbeddingInit::Random;
         }
         let mut params = self.network.apply(&preset, shape.input, seed)?;
         if shape.input == InputKind::Sparse && params.encoder.widths.is_empty() {
             return Err(CliError::usage("--network.widths: at least one width is expected, none of them 0"));
         }
-        if self.head.intermediate.0 == Some(0) {
+        if intermediate == Some(0) {
             return Err(CliError::usage("--network.intermediate 0: at least 1 unit is expected, or none"));
         }
-        params.encoder.widths.extend(self.head.intermediate.0);
+        params.encoder.widths.extend(intermediate);
         params.head = self.head.params(self.network.batch_size(&preset))?;
         params.check(shape.n_features, shape.n_labels).map_err(|e| params_error(&e))?;
         Ok(params)
+    }
+
+    fn origin(&self, option: &str, _: &Shape) -> Origin {
+        match option {
+            "network.intermediate" | "batch" | "optimizer.rate" => Origin::Data,
+            _ => Origin::Default,
+        }
+    }
+
+    fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
+        let Session { shape, params, training, .. } = session;
+        let units = params.encoder.widths.last().copied().filter(|_| self.has_intermediate());
+        let (labels, instances) = (shape.n_labels, shape.data.map_or(0, |data| data.n_instances));
+        plan.lines.push((
+            "sizes",
+            format!(
+                "{labels} labels: intermediate layer of {}; {}: batches of {}, {}",
+                units.map_or_else(|| "no units".to_owned(), |units| counted(units, "unit")),
+                counted(instances, "instance"),
+                training.batch_size,
+                if instances < FEW { format!("few are below {FEW}") } else { format!("{FEW} or more are many") },
+            ),
+        ));
+        let out = &mut plan.resolved;
+        out.set_some("network.intermediate", units, "none", Origin::Data);
+        if let HeadParams::Sparse(head) = &params.head {
+            out.set("head.rewire-every", head.rewire_every, Origin::Follows("batch"));
+            out.set("sampler", label_of(&head.sampler), Origin::Follows("negatives"));
+        }
     }
 
     fn announce(&self, session: &Session<'_>) -> Result<(), CliError> {
@@ -193,16 +226,19 @@ impl System for Args {
 }
 
 impl HeadArgs {
+    fn has_intermediate(&self) -> bool {
+        !matches!(self.intermediate, Some(Units(None)))
+    }
+
     fn params(&self, batch_size: usize) -> Result<HeadParams, CliError> {
         let Some(wiring) = self.wiring.0 else { return self.dense() };
-        let steps = REWIRE_INSTANCES / batch_size.max(1) as u64;
         Ok(HeadParams::Sparse(SparseHeadParams {
             fan_in: self.fan_in,
             wiring,
             weights: self.weights,
             moments: self.moments,
             screening: !self.no_screening,
-            rewire_every: self.rewire_every.unwrap_or(steps.max(1)),
+            rewire_every: self.rewire_every.unwrap_or(SparseHeadParams::usual_rewire_every(batch_size)),
             rewire_fraction: self.rewire_fraction,
             sampler: self.sampler()?,
         }))

@@ -50,6 +50,14 @@ pub enum ClusterMethod {
     Unbalanced,
 }
 
+impl ClusterParams {
+    /// Children of a cluster on each level above the labels, the root first; nothing of trees whose
+    /// shape follows from the data.
+    pub fn children(&self, n_labels: usize) -> Option<Vec<usize>> {
+        (self.method == ClusterMethod::Balanced).then(|| balanced::plan(n_labels, self))
+    }
+}
+
 impl Default for ClusterParams {
     fn default() -> Self {
         Self {

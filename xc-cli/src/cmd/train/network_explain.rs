@@ -1,0 +1,139 @@
+//! What the options of networks mean for the data.
+
+use super::candidate_args::CandidateArgs;
+use super::explain::{Origin, Plan, Resolved, counted};
+use super::network::{Session, System};
+use crate::named::{label_of, name_of};
+use serde_json::{Map, json};
+use xc_lsh::Kind;
+use xc_lsh::upkeep::Schedule;
+use xc_sparse::store::to_parameter;
+use xc_train::classifier::{CandidateHeadParams, HeadParams, InputKind};
+use xc_train::sampler::{AnnParams, LshParams, MidxParams, SamplerParams, ScheduleParams};
+
+impl Session<'_> {
+    /// The training, resolved.
+    pub(super) fn plan(&self, system: &dyn System, memory: u64) -> Plan {
+        let shape = &self.shape;
+        let n_instances = self.instances.targets().len();
+        let mut data = Map::from_iter([
+            ("instances".to_owned(), json!(n_instances)),
+            ("features".to_owned(), json!(shape.n_features)),
+            ("labels".to_owned(), json!(shape.n_labels)),
+        ]);
+        let what = if shape.input == InputKind::Sparse { "feature" } else { "value" };
+        let mut said = format!(
+            "{}, {}, {}",
+            counted(n_instances, "instance"),
+            counted(shape.n_features, what),
+            counted(shape.n_labels, "label")
+        );
+        if let (Some(of), InputKind::Sparse) = (shape.data, shape.input) {
+            let mean = of.n_entries as f64 / of.n_instances.max(1) as f64;
+            said += &format!("; {mean:.1} features per instance");
+            data.insert("features_per_instance".to_owned(), json!(mean));
+        }
+        let mut plan = Plan {
+            kind: system.preset().name,
+            lines: vec![("data", said)],
+            resolved: Resolved::default(),
+            data,
+            parameters: json!({ "classifier": to_parameter(&self.params), "training": self.kept() }),
+            memory,
+        };
+        self.resolve(system, &mut plan.resolved);
+        system.explain(self, &mut plan);
+        plan
+    }
+
+    /// The values that all networks have.
+    fn resolve(&self, system: &dyn System, out: &mut Resolved) {
+        let (params, training) = (&self.params, &self.training);
+        let encoder = &params.encoder;
+        let of = |option: &str| system.origin(option, &self.shape);
+        let mut widths: Vec<_> = encoder.widths.iter().map(usize::to_string).collect();
+        if system.has_intermediate() {
+            widths.pop();
+        }
+        let widths = Some(widths.join(",")).filter(|widths| !widths.is_empty());
+        out.set_some("network.widths", widths, "none", of("network.widths"));
+        let is_sparse = encoder.input == InputKind::Sparse;
+        let no_embeddings = "none: instances are vectors";
+        let init = is_sparse.then(|| name_of(&encoder.init));
+        out.set_some("network.init", init, no_embeddings, of("network.init"));
+        let rate = is_sparse.then_some(encoder.embedding_rate);
+        out.set_some("network.embedding-rate", rate, no_embeddings, Origin::Follows("network.init"));
+        let dropout = if self.args.has_dropout_alone() { Origin::Follows("network.dropout") } else { Origin::Default };
+        out.set("network.input-dropout", encoder.input_dropout, dropout);
+        out.set("network.dropout", encoder.dropout, of("network.dropout"));
+        out.set("network.precision", params.precision.name(), of("network.precision"));
+        out.set("loss", name_of(&params.loss), of("loss"));
+        out.set("epochs", training.epochs, of("epochs"));
+        out.set("batch", training.batch_size, of("batch"));
+        let rate = if self.args.has_usual_rate() { of("optimizer.rate") } else { Origin::Follows("optimizer") };
+        out.set("optimizer.rate", training.rate, rate);
+        out.set("optimizer.weight-decay", self.optimizer.weight_decay(), Origin::Follows("optimizer"));
+        out.set_some("schedule.lowest", self.args.lowest(), "none", Origin::Follows("schedule"));
+        out.set_some("clip-norm", training.clip_norm, "no clipping", Origin::Default);
+        out.set("validation-fraction", self.args.held_out().unwrap_or(0.0), Origin::Default);
+        let patience = training.early_stopping.map(|stopping| stopping.patience);
+        out.set_some("patience", patience, "never stops early", Origin::Default);
+        let by = if self.has_judges() { Origin::Default } else { Origin::Follows("validation") };
+        out.set("monitor", training.monitor, by);
+        let every = self.args.checkpoint_every;
+        out.set_some("checkpoint-every", every, "after epochs, at most one a minute", Origin::Default);
+        out.set("normalise", is_sparse, Origin::Default);
+        out.set("checkpoint", self.place.checkpoint().display(), Origin::Follows("model"));
+    }
+}
+
+/// The values of a head whose steps score some labels.
+pub(super) fn resolve_candidates(args: &CandidateArgs, session: &Session<'_>, out: &mut Resolved) {
+    let HeadParams::Candidates(CandidateHeadParams { negatives, .. }) = &session.params.head else { return };
+    let n_labels = session.shape.n_labels;
+    let by_preset = |changed: bool| match &args.preset {
+        Some(name) if changed => Origin::Preset(name.clone()),
+        _ => Origin::Default,
+    };
+    let few = if args.scores_all(n_labels) { Origin::Data } else { by_preset(true) };
+    out.set("sampler", label_of(&negatives.sampler), few.clone());
+    out.set("lists", name_of(&negatives.lists), by_preset(true));
+    let candidates = match negatives.sampler {
+        SamplerParams::All | SamplerParams::InBatch => None,
+        SamplerParams::Uniform { per_list: n }
+        | SamplerParams::LogUniform { per_list: n }
+        | SamplerParams::Frequency { per_list: n, .. }
+        | SamplerParams::TopK { per_instance: n }
+        | SamplerParams::Ann(AnnParams { per_instance: n, .. })
+        | SamplerParams::LabelText(AnnParams { per_instance: n, .. })
+        | SamplerParams::Schedule(ScheduleParams { per_instance: n, .. })
+        | SamplerParams::Midx(MidxParams { per_instance: n, .. })
+        | SamplerParams::LshEmbedding(LshParams { candidates: n, .. })
+        | SamplerParams::LshLabel(LshParams { candidates: n, .. }) => Some(n),
+    };
+    out.set_some("candidates", candidates, "none", few.clone());
+    out.set("uniform", negatives.uniform, few);
+    out.set("weighting", label_of(&negatives.weighting), Origin::Follows("sampler"));
+    let tables = match negatives.sampler {
+        SamplerParams::LshEmbedding(tables) | SamplerParams::LshLabel(tables) => Some(tables),
+        _ => None,
+    };
+    const NO_TABLES: &str = "none: no tables";
+    let width = session.params.encoder.top_width(session.shape.n_features);
+    let sizing = tables.and_then(|tables| tables.sizing(n_labels as u64, width).ok());
+    let of = || if tables.is_some() { by_preset(true) } else { Origin::Follows("sampler") };
+    let by_rule = |codes_given: bool| if codes_given { of() } else { Origin::Data };
+    let has_codes = tables.is_none_or(|tables| tables.n_codes.is_some());
+    out.set_some("tables", sizing.as_ref().map(|sizing| sizing.n_tables()), NO_TABLES, by_rule(has_codes));
+    out.set_some("codes", sizing.as_ref().map(|sizing| sizing.n_codes()), NO_TABLES, by_rule(has_codes));
+    let family = tables.map(|tables| if matches!(tables.kind, Kind::SimHash { .. }) { "sim-hash" } else { "wta" });
+    out.set_some("tables.family", family, NO_TABLES, of());
+    out.set_some("tables.probes", tables.map(|tables| tables.probes), NO_TABLES, of());
+    out.set_some("tables.per-bucket", tables.map(|tables| tables.per_bucket), NO_TABLES, of());
+    let upkeep = tables.map(|tables| match tables.schedule {
+        Schedule::Rebuild { .. } => "rebuild",
+        Schedule::Immediate { .. } => "immediate",
+        Schedule::Drift { .. } => "drift",
+    });
+    out.set_some("upkeep", upkeep, NO_TABLES, of());
+}
