@@ -54,6 +54,7 @@ pub(crate) enum Device {
 }
 
 /// The common options, resolved; the thread pool is built.
+#[derive(Clone)]
 pub(crate) struct Context {
     pub(crate) threads: usize,
     pub(crate) seed: u64,
@@ -92,6 +93,11 @@ impl Context {
             progress: Progress::choose(args.quiet),
             options,
         })
+    }
+
+    /// The same for work that is part of other work: it says nothing, on stderr or as JSON.
+    pub(crate) fn silent(&self) -> Self {
+        Self { quiet: true, json: false, progress: Progress::Quiet, ..self.clone() }
     }
 
     /// Does work on the threads of the pool: the library makes no pool, and outside of one it

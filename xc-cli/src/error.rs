@@ -76,6 +76,11 @@ impl CliError {
         (!matches!(self.kind, Kind::BrokenPipe | Kind::Panicked)).then_some(&*self.line)
     }
 
+    /// Whether a signal ended the work.
+    pub(crate) fn is_interruption(&self) -> bool {
+        self.kind == Kind::Interrupted
+    }
+
     pub(crate) fn exit_code(&self) -> u8 {
         match self.kind {
             Kind::Failed | Kind::Panicked => 1,

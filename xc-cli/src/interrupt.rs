@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 static SIGNAL: AtomicU8 = AtomicU8::new(0);
 /// Whether queries come from stdin.
 static STREAM: AtomicBool = AtomicBool::new(false);
-/// The checkpoint of the training under way.
-static CHECKPOINT: Mutex<Option<PathBuf>> = Mutex::new(None);
+/// The checkpoint of the training under way, and that of the search which it is part of.
+static CHECKPOINTS: Mutex<[Option<PathBuf>; 2]> = Mutex::new([None, None]);
 
 /// Number of the signal that Ctrl-C sends.
 const INTERRUPT: u8 = 2;
@@ -108,13 +108,20 @@ pub(crate) fn exit_code() -> u8 {
 
 /// Says where the training under way keeps what it has finished.
 pub(crate) fn resumable(checkpoint: PathBuf) {
-    *CHECKPOINT.lock().unwrap_or_else(|e| e.into_inner()) = Some(checkpoint);
+    CHECKPOINTS.lock().unwrap_or_else(|e| e.into_inner())[0] = Some(checkpoint);
+}
+
+/// Says where a search keeps what its trainings came to.
+pub(crate) fn resumable_search(checkpoint: PathBuf) {
+    CHECKPOINTS.lock().unwrap_or_else(|e| e.into_inner())[1] = Some(checkpoint);
 }
 
 /// Whether the training under way has finished something to go on from.
 pub(crate) fn has_parts() -> bool {
-    let checkpoint = CHECKPOINT.lock().unwrap_or_else(|e| e.into_inner()).clone();
-    let entries = checkpoint.into_iter().flat_map(std::fs::read_dir).flatten().flatten();
+    let checkpoints = CHECKPOINTS.lock().unwrap_or_else(|e| e.into_inner()).clone();
+    // A training that is part of a search begins anew.
+    let last = checkpoints.into_iter().flatten().next_back();
+    let entries = last.into_iter().flat_map(std::fs::read_dir).flatten().flatten();
     // Parts are folders; those behind a dot are half written.
     let is_part = |e: std::fs::DirEntry| e.path().is_dir() && !e.file_name().to_string_lossy().starts_with('.');
     entries.into_iter().any(is_part)

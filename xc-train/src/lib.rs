@@ -72,6 +72,8 @@ pub mod table;
 mod targets;
 #[cfg(feature = "train")]
 pub mod trainer;
+#[cfg(feature = "train")]
+pub mod tune;
 
 pub use activations::{Activation, Activations, Mode};
 pub use batch::{Batch, Examples, ExamplesError, Features, OneHot, Targets};

@@ -13,6 +13,7 @@ mod merge;
 mod predict;
 mod quickstart;
 mod train;
+mod tune;
 
 use crate::context::Context;
 use crate::error::CliError;
@@ -23,6 +24,7 @@ pub(crate) enum Command {
     Quickstart(quickstart::Args),
     Generate(Box<generate::Args>),
     Train(train::Args),
+    Tune(tune::Args),
     Predict(Box<predict::Args>),
     Evaluate(Box<evaluate::Args>),
     Index(Box<index::Args>),
@@ -47,6 +49,7 @@ impl Command {
             Self::Blend(args) => blend::run(args, context),
             Self::Calibrate(args) => calibrate::run(args, context),
             Self::Train(args) => train::run(args, context),
+            Self::Tune(args) => tune::run(args, context),
             Self::Predict(args) => predict::run(args, context),
             Self::Bench(args) => bench::run(args, context),
             Self::Convert(args) => convert::run(args, context),

@@ -90,6 +90,8 @@ pub enum Purpose {
     Lsh,
     /// Which occurrences of frequent words are left out.
     Subsample,
+    /// Settings that are tried.
+    Trials,
     /// A purpose of a program of its own.
     Custom(u32),
 }
@@ -110,6 +112,7 @@ impl Purpose {
             Self::SingularVectors => 10,
             Self::Lsh => 11,
             Self::Subsample => 12,
+            Self::Trials => 13,
             Self::Custom(number) => 1 << 32 | u64::from(number),
         }
     }

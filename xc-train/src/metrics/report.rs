@@ -2,7 +2,8 @@
 
 use super::{
     bootstrap::{BootstrapError, BootstrapParams, Interval, resample},
-    contributions::Contributions,
+    contributions::{Contributions, ratio},
+    instance::Source,
     metric::Metric,
 };
 use serde::{Serialize, Serializer, ser::SerializeMap};
@@ -93,6 +94,19 @@ impl MetricReport {
     /// One metric, when it was computed.
     pub fn value(&self, metric: Metric) -> Option<f64> {
         self.values.iter().find(|v| v.metric == metric).map(|v| v.value)
+    }
+
+    /// What each instance adds to a metric: numbers whose mean is the metric's value. Those of two
+    /// reports on the same truth can be compared instance by instance. Nothing for means over labels
+    /// (coverage, macro F1), for a metric that was not computed, and without kept rows.
+    pub fn by_instance(&self, metric: Metric) -> Option<Vec<f64>> {
+        let table = self.contributions.as_ref()?;
+        let at = self.values.iter().position(|v| v.metric == metric)?;
+        let Source::Instances { numerator, denominator } = table.sources[at] else { return None };
+        let rows = || table.instances.chunks_exact(table.instance_width);
+        let whole: f64 = rows().map(|row| row[denominator]).sum();
+        let n = rows().len() as f64;
+        Some(rows().map(|row| n * ratio(row[numerator], whole)).collect())
     }
 
     /// How many of what was found.

@@ -55,6 +55,8 @@ pub struct HoldOut {
     pub share: f64,
     /// Names the draw.
     pub seed: u64,
+    /// Which rows: those of the parts 0, 1, ... of one share and seed are all different. Usually 0.
+    pub part: u32,
 }
 
 impl HoldOut {
@@ -62,7 +64,8 @@ impl HoldOut {
     pub fn takes(&self, hash: u64) -> bool {
         // 53 bits are exact in f64.
         let draw = (name(self.seed, Purpose::Split, &[hash]) >> 11) as f64 / (1u64 << 53) as f64;
-        draw < self.share
+        let end_of = |parts: u32| self.share * f64::from(parts);
+        end_of(self.part) <= draw && draw < end_of(self.part + 1)
     }
 
     /// Numbers of the rows to learn from, and of those held out; each ascending.
@@ -225,22 +228,32 @@ mod tests {
     proptest! {
         #[test]
         fn a_row_is_held_out_by_its_hash_alone(hashes in prop::collection::vec(0u64..40, 0..80), share in 0.0f64..1.0, seed in 0u64..4) {
-            let hold_out = HoldOut { share, seed };
+            let hold_out = HoldOut { share, seed, part: 0 };
             let (kept, held) = hold_out.split(&hashes);
             prop_assert_eq!(kept.len() + held.len(), hashes.len());
             for &a in &kept {
                 prop_assert!(held.iter().all(|&b| hashes[a as usize] != hashes[b as usize]));
             }
-            prop_assert_eq!(HoldOut { share: 0.0, seed }.split(&hashes).1, Vec::<u32>::new());
+            prop_assert_eq!(HoldOut { share: 0.0, seed, part: 0 }.split(&hashes).1, Vec::<u32>::new());
         }
     }
 
     #[test]
     fn the_share_of_many_rows_is_what_was_asked_for() {
         let hashes: Vec<u64> = (0..20_000).map(|i| hash_text(&i.to_string())).collect();
-        let (_, held) = HoldOut { share: 0.1, seed: 3 }.split(&hashes);
+        let (_, held) = HoldOut { share: 0.1, seed: 3, part: 0 }.split(&hashes);
         assert!((1_850..2_150).contains(&held.len()), "{}", held.len());
-        assert_ne!(HoldOut { share: 0.1, seed: 4 }.split(&hashes).1, held);
+        assert_ne!(HoldOut { share: 0.1, seed: 4, part: 0 }.split(&hashes).1, held);
+    }
+
+    #[test]
+    fn parts_of_a_share_hold_out_each_row_once() {
+        let hashes: Vec<u64> = (0..1_000).map(|i| hash_text(&i.to_string())).collect();
+        let parts = [0, 1, 2, 3, 4].map(|part| HoldOut { share: 0.2, seed: 3, part }.split(&hashes).1);
+        assert!(parts.iter().all(|held| (150..250).contains(&held.len())));
+        let mut all = parts.concat();
+        all.sort_unstable();
+        assert_eq!(all, (0..1_000).collect::<Vec<u32>>());
     }
 
     #[test]

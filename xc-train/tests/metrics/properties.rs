@@ -172,6 +172,14 @@ proptest! {
             let want = reference(value.metric, &case);
             prop_assert!((value.value - want).abs() < 1e-9, "{}: {}, reference {}", value.metric, value.value, want);
             prop_assert!((-1e-12..=1.0 + 1e-12).contains(&value.value), "{} = {}", value.metric, value.value);
+            let is_of_labels = matches!(value.metric, Metric::MacroF1(_) | Metric::Coverage(_));
+            let shares = report.by_instance(value.metric);
+            prop_assert_eq!(shares.is_none(), is_of_labels);
+            for shares in shares {
+                let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+                prop_assert_eq!(shares.len(), kept(&case).len());
+                prop_assert!((mean - value.value).abs() < 1e-9, "{}: mean {mean}", value.metric);
+            }
         }
         let counted: usize = kept(&case).iter().flat_map(|r| &r.1)
             .filter(|&&l| l >= N_LABELS || case.counts[l as usize] == 0).count();

@@ -17,69 +17,69 @@ use xc_train::model::HoldOut;
 pub(crate) struct PlaceArgs {
     /// Training instances
     #[arg(long, value_name = "FILE")]
-    pub(super) train: PathBuf,
+    pub(in crate::cmd) train: PathBuf,
     /// Folder to save the model in; an existing model is replaced when the new one is complete
     #[arg(long, value_name = "DIR")]
-    pub(super) model: PathBuf,
+    pub(in crate::cmd) model: PathBuf,
     /// Folder for finished parts of the training, new, empty or of an interrupted run [default:
     /// MODEL.checkpoint]; what was written into it is removed on success
     #[arg(long, value_name = "DIR")]
-    pub(super) checkpoint: Option<PathBuf>,
+    pub(in crate::cmd) checkpoint: Option<PathBuf>,
     /// Go on from the checkpoint of an interrupted run with the same data and options
     #[arg(long)]
-    pub(super) resume: bool,
+    pub(in crate::cmd) resume: bool,
     /// Remove what an interrupted run left in the checkpoint, and begin anew
     #[arg(long, conflicts_with = "resume")]
-    pub(super) restart: bool,
+    pub(in crate::cmd) restart: bool,
     /// Read the data, print the value of every option, where it comes from and what the training would
     /// take, and train nothing
     #[arg(long)]
-    pub(super) explain: bool,
+    pub(in crate::cmd) explain: bool,
 }
 
 /// Options of every kind of training that learns from instances with labels.
 #[derive(clap::Args, Debug)]
 pub(crate) struct DataArgs {
     #[command(flatten)]
-    pub(super) place: PlaceArgs,
+    pub(in crate::cmd) place: PlaceArgs,
     /// Labels of the training instances, where --train does not carry them (npz, npy, two-file
     /// form)
     #[arg(long, value_name = "FILE")]
-    pub(super) train_labels: Option<PathBuf>,
+    pub(in crate::cmd) train_labels: Option<PathBuf>,
     /// Instances to score the finished model on. Of networks they also choose the epoch whose
     /// parameters are kept (--monitor, --keep)
     #[arg(long, value_name = "FILE")]
-    pub(super) validation: Option<PathBuf>,
+    pub(in crate::cmd) validation: Option<PathBuf>,
     /// Labels of the validation instances, where --validation does not carry them
     #[arg(long, value_name = "FILE", requires = "validation")]
-    pub(super) validation_labels: Option<PathBuf>,
+    pub(in crate::cmd) validation_labels: Option<PathBuf>,
     /// Train again on all instances once those of --validation-fraction have done their part, as
     /// long as before, and save that model in this folder
     #[arg(long, value_name = "DIR")]
-    pub(super) refit: Option<PathBuf>,
+    pub(in crate::cmd) refit: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) names: NamesArgs,
+    pub(in crate::cmd) names: NamesArgs,
     /// Weight the features: (1 + ln tf) * (ln((1 + N)/(1 + df)) + 1); kept in the model
     #[arg(long)]
-    pub(super) tfidf: bool,
+    pub(in crate::cmd) tfidf: bool,
     /// Scale rows of sparse features to length 1, in training and, as the model keeps it, in
     /// prediction [default: true; vectors are used as they are]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
-    pub(super) normalise: Option<bool>,
+    pub(in crate::cmd) normalise: Option<bool>,
     #[command(flatten)]
-    pub(super) input: InputArgs,
+    pub(in crate::cmd) input: InputArgs,
     #[command(flatten)]
-    pub(super) text: TextArgs,
+    pub(in crate::cmd) text: TextArgs,
 }
 
 impl PlaceArgs {
     /// Where finished parts are kept.
-    pub(super) fn checkpoint(&self) -> PathBuf {
+    pub(in crate::cmd) fn checkpoint(&self) -> PathBuf {
         self.checkpoint.clone().unwrap_or_else(|| beside(&self.model, "checkpoint"))
     }
 
     /// Refuses a model folder that may not be written, before the long work.
-    pub(super) fn check_model(&self) -> Result<(), CliError> {
+    pub(in crate::cmd) fn check_model(&self) -> Result<(), CliError> {
         if self.model.file_name().is_none() {
             let model = self.model.display();
             return Err(CliError::usage(format_args!("--model {model}: a path that ends in a name is expected")));
@@ -94,7 +94,7 @@ impl PlaceArgs {
 
     /// Takes the checkpoint folder for this run alone, before the long work. What another run left
     /// is gone on with, or removed, only when that was asked for.
-    pub(super) fn claim_checkpoint(&self, layout: Layout, context: &Context) -> Result<CheckpointFolder, CliError> {
+    pub(in crate::cmd) fn claim_checkpoint(&self, layout: Layout, context: &Context) -> Result<CheckpointFolder, CliError> {
         let path = self.checkpoint();
         let (model, inside) = (resolve(&self.model)?, resolve(&path)?);
         if model.starts_with(&inside) || inside.starts_with(&model) {
@@ -135,7 +135,7 @@ impl DataArgs {
     }
 
     /// Reads everything; `further` files are only looked at.
-    pub(super) fn read(
+    pub(in crate::cmd) fn read(
         &self,
         further: &[&Option<PathBuf>],
         text: &PipelineParams,
@@ -172,12 +172,12 @@ impl DataArgs {
 ///
 /// # Errors
 /// No share from 0 to below 1.
-pub(super) fn hold_out(share: Option<f64>, seed: u64) -> Result<Option<HoldOut>, CliError> {
+pub(in crate::cmd) fn hold_out(share: Option<f64>, seed: u64) -> Result<Option<HoldOut>, CliError> {
     match share {
         Some(got) if !(0.0..1.0).contains(&got) => {
             Err(CliError::usage(format_args!("--validation-fraction {got}: a share from 0 to below 1 is expected")))
         }
-        share => Ok(share.filter(|&share| share > 0.0).map(|share| HoldOut { share, seed })),
+        share => Ok(share.filter(|&share| share > 0.0).map(|share| HoldOut { share, seed, part: 0 })),
     }
 }
 
@@ -196,12 +196,12 @@ fn resolve(path: &Path) -> Result<PathBuf, CliError> {
 }
 
 /// A checkpoint's error as the program says it.
-pub(super) fn checkpoint_error(error: &CheckpointError) -> CliError {
+pub(in crate::cmd) fn checkpoint_error(error: &CheckpointError) -> CliError {
     if error.is_failure() { CliError::failed(chain(error)) } else { CliError::usage(chain(error)) }
 }
 
 /// Removes the checkpoint that has served.
-pub(super) fn drop_checkpoint(checkpoint: Checkpoint, context: &Context) {
+pub(in crate::cmd) fn drop_checkpoint(checkpoint: Checkpoint, context: &Context) {
     let path = checkpoint.path().to_owned();
     if let Err(e) = checkpoint.finish() {
         context.warn(format_args!("{}: cannot be removed: {}", path.display(), chain(&e)));

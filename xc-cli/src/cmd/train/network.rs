@@ -9,7 +9,7 @@ use super::memory::Forecast;
 use super::network_args::NetworkArgs;
 use super::network_watch::NetworkWatch;
 use super::refit::{Refit, epochs_of};
-use super::report::{Report, score_against};
+use super::report::{Judging, Report, score_against};
 use crate::bytes::format_bytes;
 use crate::context::Context;
 use crate::data::{Datasets, Split};
@@ -246,7 +246,7 @@ fn run_once(
 
     let judges = train.zip(session.instances.validation()).zip(answer);
     let metrics =
-        judges.map(|((train, set), answer)| score_against(&train.labels, &set.labels, &answer(set.features())?));
+        judges.map(|((train, set), answer)| score_against(&train.labels, &set.labels, &answer(set.features())?, &Judging::default()));
     let metrics = metrics.transpose()?;
     drop_checkpoint(checkpoint, context);
     let mut further = figures;

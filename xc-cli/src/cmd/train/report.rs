@@ -11,17 +11,31 @@ use crate::output::{self, Output};
 use serde_json::{Map, Value, json};
 use xc_sparse::LabelRows;
 use xc_sparse::rank::RankedBatch;
-use xc_train::metrics::{EvaluatorParams, MetricReport, Propensity, evaluate};
+use xc_train::metrics::{EvaluatorParams, KeepRows, MetricReport, Propensity, evaluate};
+
+/// What is computed of the answers to held-out instances.
+pub(in crate::cmd) struct Judging {
+    /// The cuts k of the metrics, 5 at most.
+    pub(in crate::cmd) ks: Vec<usize>,
+    /// Whether models are compared instance by instance.
+    pub(in crate::cmd) keep_rows: KeepRows,
+}
+
+impl Default for Judging {
+    fn default() -> Self {
+        Self { ks: vec![1, 3, 5], keep_rows: KeepRows::No }
+    }
+}
 
 /// Figures of a training.
-pub(super) struct Report {
+pub(in crate::cmd) struct Report {
     /// Which system: `tree`, `mach`, ...
     pub(super) kind: &'static str,
-    pub(super) usage: Usage,
+    pub(in crate::cmd) usage: Usage,
     pub(super) read_s: f64,
     pub(super) train_s: f64,
     pub(super) save_s: f64,
-    pub(super) metrics: Option<MetricReport>,
+    pub(in crate::cmd) metrics: Option<MetricReport>,
     /// What the model consists of, for a person: `3 trees, 170 weights`.
     pub(super) what: String,
     /// Further figures.
@@ -31,9 +45,13 @@ pub(super) struct Report {
 }
 
 /// The metrics of answers to the validation instances.
-pub(super) fn score(instances: &Datasets, answers: &RankedBatch) -> Result<Option<MetricReport>, CliError> {
+pub(super) fn score(
+    instances: &Datasets,
+    answers: &RankedBatch,
+    judging: &Judging,
+) -> Result<Option<MetricReport>, CliError> {
     let Some(validation) = &instances.validation else { return Ok(None) };
-    score_against(&instances.train.labels, &validation.labels, answers).map(Some)
+    score_against(&instances.train.labels, &validation.labels, answers, judging).map(Some)
 }
 
 /// The metrics of answers to instances with these labels, propensities from those of the training.
@@ -41,8 +59,10 @@ pub(super) fn score_against(
     labels: &LabelRows,
     truth: &LabelRows,
     answers: &RankedBatch,
+    judging: &Judging,
 ) -> Result<MetricReport, CliError> {
-    let mut params = EvaluatorParams::new(labels.n_labels());
+    let (ks, keep_rows) = (judging.ks.clone(), judging.keep_rows);
+    let mut params = EvaluatorParams { ks, keep_rows, ..EvaluatorParams::new(labels.n_labels()) };
     // The constants of the literature; too few training instances leave the propensity metrics out.
     params.propensity = Propensity::from_training(labels, 0.55, 1.5).ok();
     evaluate(truth, answers, params).map_err(|e| CliError::failed(format_args!("validation: {}", chain(&e))))
@@ -68,7 +88,7 @@ impl Report {
     }
 
     /// Writes the log and says what was done.
-    pub(super) fn finish(&self, args: &PlaceArgs, context: &Context) -> Result<(), CliError> {
+    pub(in crate::cmd) fn finish(&self, args: &PlaceArgs, context: &Context) -> Result<(), CliError> {
         let model_bytes = model::open_container(&args.model)?.n_bytes();
         let map = self.json(model_bytes);
         // The log is for people and scripts; the model stands whether it can be written or not.

@@ -3,7 +3,7 @@
 use super::explain::counted;
 use super::inputs::{PlaceArgs, checkpoint_error, drop_checkpoint, hold_out};
 use super::refit::Refit;
-use super::report::{Report, score};
+use super::report::{Judging, Report, score};
 use super::tree_args::Args;
 use super::tree_explain;
 use super::tree_memory::Forecast;
@@ -69,6 +69,20 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 }
 
 fn run_once(args: &Args, place: &PlaceArgs, hold_out: Option<HoldOut>, context: &Context) -> Result<(), CliError> {
+    match train(args, place, hold_out, &Judging::default(), context)? {
+        Some(report) => report.finish(place, context),
+        None => Ok(()),
+    }
+}
+
+/// Trains and saves a model, and says how good it is; nothing where that was only to be explained.
+pub(in crate::cmd) fn train(
+    args: &Args,
+    place: &PlaceArgs,
+    hold_out: Option<HoldOut>,
+    judging: &Judging,
+    context: &Context,
+) -> Result<Option<Report>, CliError> {
     let meter = Meter::start();
     // What can be refused is refused before the long work: options first, then the output, then the
     // inputs.
@@ -90,7 +104,7 @@ fn run_once(args: &Args, place: &PlaceArgs, hold_out: Option<HoldOut>, context: 
     let forecast = Forecast { input: inputs.train_input(), params: &params, threads: context.threads, standing };
     let needed = forecast.needed();
     let Some(folder) = folder else {
-        return tree_explain::plan(args, &params, data, needed).print(context);
+        return tree_explain::plan(args, &params, data, needed).print(context).map(|()| None);
     };
     forecast.check(context)?;
     context.note(tree_explain::summary(&params, data, needed));
@@ -122,11 +136,11 @@ fn run_once(args: &Args, place: &PlaceArgs, hold_out: Option<HoldOut>, context: 
     let metrics = match &inputs.instances.validation {
         Some(validation) => {
             let answers = answer(&place.model, validation.sparse(), context)?;
-            score(&inputs.instances, &answers)?
+            score(&inputs.instances, &answers, judging)?
         }
         None => None,
     };
-    let report = Report {
+    Ok(Some(Report {
         kind: "tree",
         usage: meter.usage(),
         read_s,
@@ -139,8 +153,7 @@ fn run_once(args: &Args, place: &PlaceArgs, hold_out: Option<HoldOut>, context: 
             ("preset".to_owned(), json!(args.preset)),
             ("parameters".to_owned(), kept_parameters(&params)),
         ]),
-    };
-    report.finish(place, context)
+    }))
 }
 
 /// The five best labels of each row, by the model that was just saved. It is mapped, and what rows

@@ -35,10 +35,10 @@ use xc_tree::{ClusterMethod, LabelRepresentation, Loss, Negatives, PostProcessor
 #[command(mut_args(show_default))]
 pub(crate) struct Args {
     #[command(flatten)]
-    pub(super) data: DataArgs,
+    pub(in crate::cmd) data: DataArgs,
     /// Features or text of the labels, one row a label, for --cluster.representation
     #[arg(long, value_name = "FILE", help_heading = "Options")]
-    pub(super) label_features: Option<PathBuf>,
+    pub(in crate::cmd) label_features: Option<PathBuf>,
     /// Settings by name: default, parabel, bonsai or xr-linear; other options are changes to them
     #[arg(long, value_name = "NAME", default_value = "default", help_heading = "Options")]
     pub(super) preset: Preset,
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     /// Hold out this share of the training instances, the same of a file for every kind of model and
     /// the same --seed: the model is scored on them unless --validation is given
     #[arg(long, value_name = "SHARE", help_heading = "Options")]
-    pub(super) validation_fraction: Option<f64>,
+    pub(in crate::cmd) validation_fraction: Option<f64>,
     #[command(flatten)]
     pub(super) shape: ShapeArgs,
     #[command(flatten)]
@@ -175,7 +175,7 @@ impl Args {
     ///
     /// # Errors
     /// A value out of range.
-    pub(super) fn params(&self, seed: u64) -> Result<TreeParams, CliError> {
+    pub(in crate::cmd) fn params(&self, seed: u64) -> Result<TreeParams, CliError> {
         let mut params = self.preset.params();
         params.seed = seed;
         let (shape, linear) = (&self.shape, &self.linear);

@@ -1,0 +1,247 @@
+//! The options that are searched, for each kind of model.
+//!
+//! Values were chosen so that each has been the best one for some set of data, or is a step on the
+//! way there; what only changes speed or size is not listed.
+
+use super::kinds::Tuned;
+use super::typed::{Given, parse};
+use xc_train::tune::{Choice, Scale, Space};
+
+/// An option with its values.
+pub(super) struct Searched {
+    /// Its name, without the dashes.
+    pub(super) option: &'static str,
+    /// Its values; that of the default is only a name.
+    pub(super) values: &'static [&'static str],
+    /// Position of the default, which is not given to the training.
+    pub(super) default: usize,
+    pub(super) scale: Scale,
+    pub(super) of: Of,
+    /// Why it is worth a trial.
+    pub(super) why: &'static str,
+}
+
+/// Which instances an option is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Of {
+    All,
+    Text,
+    Features,
+}
+
+/// Everything that is searched for a kind.
+#[derive(Clone, Copy)]
+pub(super) struct Listed {
+    pub(super) options: &'static [Searched],
+    /// Changes that often help, each a trial of its own before others are drawn.
+    pub(super) starts: &'static [&'static [(&'static str, &'static str)]],
+}
+
+/// How the default of an option is called whose value depends on others.
+const USUAL: &str = "usual";
+
+pub(super) const TREE: Listed = Listed {
+    options: &[
+        Searched {
+            option: "linear.loss",
+            values: &["squared-hinge", "logistic"],
+            default: 0,
+            scale: Scale::Named,
+            of: Of::All,
+            why: "the logistic loss ranks rare labels better where rows have many labels",
+        },
+        Searched {
+            option: "linear.cost",
+            values: &["0.1", "0.3", "0.5", USUAL, "2", "3", "10", "30"],
+            default: 3,
+            scale: Scale::Ordered,
+            of: Of::All,
+            why: "few rows and noisy labels want less, many rows of short text want more",
+        },
+        Searched {
+            option: "linear.prune-below",
+            values: &["0.01", "0.03", USUAL, "0.2"],
+            default: 2,
+            scale: Scale::Ordered,
+            of: Of::All,
+            why: "small weights are what a small cost or the logistic loss consists of",
+        },
+        Searched {
+            option: "linear.positive-cost",
+            values: &["0.5", "1", "2", "4"],
+            default: 1,
+            scale: Scale::Ordered,
+            of: Of::All,
+            why: "rankers of rare labels see few positives among many negatives",
+        },
+        Searched {
+            option: "linear.bias",
+            values: &["0", "1"],
+            default: 1,
+            scale: Scale::Ordered,
+            of: Of::All,
+            why: "without it rankers go by the features alone",
+        },
+        Searched {
+            option: "trees",
+            values: &["3", "5", "10"],
+            default: 0,
+            scale: Scale::Ordered,
+            of: Of::All,
+            why: "averages more clusterings",
+        },
+        Searched {
+            option: "cluster.max-leaf",
+            values: &["20", "50", "100", "300", "1000"],
+            default: 2,
+            scale: Scale::Ordered,
+            of: Of::All,
+            why: "more labels are set against one another; with few labels there is one level, without a search",
+        },
+        Searched {
+            option: "tree.branching",
+            values: &["2", "8", "16", "32", "100"],
+            default: 2,
+            scale: Scale::Ordered,
+            of: Of::All,
+            why: "fewer levels lose fewer labels, more levels share more rows",
+        },
+        Searched {
+            option: "cluster.method",
+            values: &["balanced", "unbalanced"],
+            default: 0,
+            scale: Scale::Named,
+            of: Of::All,
+            why: "groups of labels may have very different sizes",
+        },
+        Searched {
+            option: "negatives",
+            values: &["teacher-forced", "matcher-aware"],
+            default: 0,
+            scale: Scale::Named,
+            of: Of::All,
+            why: "rankers see rows that the levels above send to them by mistake",
+        },
+        Searched {
+            option: "beam",
+            values: &["10", "20", "50"],
+            default: 0,
+            scale: Scale::Ordered,
+            of: Of::All,
+            why: "fewer labels are lost on the way down",
+        },
+        Searched {
+            option: "post-processor",
+            values: &[USUAL, "sigmoid", "l1-hinge", "l2-hinge", "l4-hinge", "l6-hinge"],
+            default: 0,
+            scale: Scale::Named,
+            of: Of::All,
+            why: "how much an upper level counts beside the label's own ranker",
+        },
+        Searched {
+            option: "text.ngrams",
+            values: &["1", "2"],
+            default: 0,
+            scale: Scale::Ordered,
+            of: Of::Text,
+            why: "pairs of words tell apart what single words do not",
+        },
+        Searched {
+            option: "text.chars",
+            values: &["none", "3-4", "3-5"],
+            default: 0,
+            scale: Scale::Ordered,
+            of: Of::Text,
+            why: "parts of words join inflections, misspellings and names",
+        },
+        Searched {
+            option: "text.min-df",
+            values: &["1", "2", "3", "5"],
+            default: 1,
+            scale: Scale::Ordered,
+            of: Of::Text,
+            why: "terms of one text help where texts are few, and are noise where they are many",
+        },
+        Searched {
+            option: "tfidf",
+            values: &["false", "true"],
+            default: 0,
+            scale: Scale::Named,
+            of: Of::Features,
+            why: "rare features tell more, unless they are weighted already",
+        },
+    ],
+    starts: &[
+        &[("linear.cost", "0.3")],
+        &[("linear.cost", "3")],
+        &[("text.ngrams", "2")],
+        &[("linear.loss", "logistic")],
+        &[("tfidf", "true")],
+        &[("linear.cost", "0.3"), ("cluster.max-leaf", "1000"), ("trees", "5")],
+        &[("linear.loss", "logistic"), ("text.ngrams", "2"), ("tfidf", "true"), ("trees", "5")],
+        &[("linear.cost", "3"), ("trees", "5"), ("beam", "20")],
+    ],
+};
+
+impl Listed {
+    /// The options for instances of a kind that go with what was given, each with why it is there.
+    pub(super) fn space<A: Tuned>(self, is_text: bool, given: &[Given], seed: u64) -> (Space, Vec<&'static str>) {
+        let fits = |searched: &&Searched| match searched.of {
+            Of::All => true,
+            Of::Text => is_text,
+            Of::Features => !is_text,
+        };
+        let is_free = |searched: &&Searched| {
+            given.iter().all(|given| given.name != searched.option)
+                && searched.values.iter().enumerate().filter(|(at, _)| *at != searched.default).all(|(_, value)| {
+                    let changed = given.iter().cloned().chain([Given::new::<A>(searched.option, value)]);
+                    parse::<A>(&changed.collect::<Vec<_>>()).is_ok_and(|args| args.check(seed).is_ok())
+                })
+        };
+        let searched: Vec<&Searched> = self.options.iter().filter(fits).filter(is_free).collect();
+        let choice = |s: &&Searched| Choice::new(s.option, s.values, s.default, s.scale);
+        let space = Space::new(searched.iter().map(choice).collect()).with_starts(self.starts.iter().copied());
+        (space, searched.into_iter().map(|searched| searched.why).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cmd::train::tree_args;
+
+    fn given(options: &[(&str, &str)]) -> Vec<Given> {
+        let all = [("train", "t"), ("model", "m")];
+        all.iter().chain(options).map(|(name, value)| Given::new::<tree_args::Args>(name, value)).collect()
+    }
+
+    fn names(is_text: bool, options: &[(&str, &str)]) -> Vec<String> {
+        let (space, _) = TREE.space::<tree_args::Args>(is_text, &given(options), 0);
+        space.choices().iter().map(|choice| choice.name().to_owned()).collect()
+    }
+
+    #[test]
+    fn every_listed_value_is_one_that_the_training_takes() {
+        let all: Vec<_> = TREE.options.iter().map(|searched| searched.option).collect();
+        let (text, features) = (names(true, &[]), names(false, &[]));
+        assert!(
+            all.iter().all(|&option| text.iter().chain(&features).any(|name| name == option)),
+            "{text:?} {features:?}"
+        );
+        assert!(text.contains(&"text.ngrams".to_owned()) && !text.contains(&"tfidf".to_owned()));
+        // Starts name what is listed.
+        for (option, value) in TREE.starts.iter().copied().flatten() {
+            assert!(TREE.options.iter().any(|s| s.option == *option && s.values.contains(value)), "{option} {value}");
+        }
+    }
+
+    #[test]
+    fn what_is_given_and_what_does_not_go_with_it_is_not_searched() {
+        assert!(!names(true, &[("trees", "1")]).contains(&"trees".to_owned()));
+        let hashed = names(true, &[("text.hash", "1024")]);
+        assert!(
+            !hashed.contains(&"text.min-df".to_owned()) && hashed.contains(&"text.ngrams".to_owned()),
+            "{hashed:?}"
+        );
+    }
+}
