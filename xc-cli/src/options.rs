@@ -5,11 +5,11 @@ use clap::parser::ValueSource;
 use std::ffi::OsStr;
 
 /// Every option of the command that was typed, in the order of its help.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Options(Vec<CommandOption>);
 
 /// One of them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CommandOption {
     /// Without the dashes.
     pub(crate) name: String,

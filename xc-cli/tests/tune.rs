@@ -108,12 +108,12 @@ fn options_that_are_given_hold_for_all_trials_and_the_plan_is_explained() {
     let folder = Folder::new();
     folder.ok(SMALL);
     let text = folder.ok("tune tree --train data/train.txt --output out --explain");
-    for word in ["--trees", "3* 5 10", "--tfidf", "parts 3 to 5 of 5"] {
+    for word in ["--trees", "3* 5 10", "--tfidf", "parts 1 to 5 of 5"] {
         assert!(text.contains(word), "{text}");
     }
     assert!(!text.contains("--text."), "{text}");
     let text = folder.ok("tune tree --train data/train.txt --output out --explain --trees 2 --validation-fraction 0.5");
-    assert!(!text.contains("--trees") && text.contains("part 2 of 2"), "{text}");
+    assert!(!text.contains("--trees") && text.contains("parts 1 to 2 of 2"), "{text}");
     assert!(!folder.path("out").exists());
 }
 

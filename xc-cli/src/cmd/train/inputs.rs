@@ -94,7 +94,11 @@ impl PlaceArgs {
 
     /// Takes the checkpoint folder for this run alone, before the long work. What another run left
     /// is gone on with, or removed, only when that was asked for.
-    pub(in crate::cmd) fn claim_checkpoint(&self, layout: Layout, context: &Context) -> Result<CheckpointFolder, CliError> {
+    pub(in crate::cmd) fn claim_checkpoint(
+        &self,
+        layout: Layout,
+        context: &Context,
+    ) -> Result<CheckpointFolder, CliError> {
         let path = self.checkpoint();
         let (model, inside) = (resolve(&self.model)?, resolve(&path)?);
         if model.starts_with(&inside) || inside.starts_with(&model) {

@@ -57,9 +57,10 @@ pub(super) fn rungs(has_file: bool, share: Option<f64>, seed: u64) -> Result<Vec
     // One and a bit, so that five parts of 0.2 are five.
     let n_parts = ((1.0 + 1e-9) / share).min(f64::from(MOST_PARTS)) as u32;
     for (first, end) in [(0, 1), (1, 2), (2, n_parts)].into_iter().filter(|&(first, end)| first < end.min(n_parts)) {
-        let name = match end - first {
-            1 => format!("part {end} of {n_parts}"),
-            _ => format!("parts {} to {end} of {n_parts}", first + 1),
+        // Instances of the rungs before count too.
+        let name = match end {
+            1 => format!("part 1 of {n_parts}"),
+            _ => format!("parts 1 to {end} of {n_parts}"),
         };
         let hold_outs: Vec<_> = (first..end).map(|part| Some(HoldOut { share, seed, part })).collect();
         let work = (1.0 - share) * hold_outs.len() as f64;
@@ -85,13 +86,13 @@ mod tests {
             [
                 third.clone(),
                 part("part 1 of 5", &[0]),
-                part("part 2 of 5", &[1]),
-                part("parts 3 to 5 of 5", &[2, 3, 4])
+                part("parts 1 to 2 of 5", &[1]),
+                part("parts 1 to 5 of 5", &[2, 3, 4])
             ]
         );
         assert_eq!(
             of(rungs(false, Some(0.5), 0).unwrap()),
-            [third.clone(), part("part 1 of 2", &[0]), part("part 2 of 2", &[1])]
+            [third.clone(), part("part 1 of 2", &[0]), part("parts 1 to 2 of 2", &[1])]
         );
         assert_eq!(of(rungs(false, Some(0.1), 0).unwrap()).len(), 4);
         assert_eq!(of(rungs(true, None, 0).unwrap()), [third, part("all rows", &[])]);
