@@ -245,8 +245,9 @@ fn run_once(
     let save_s = start.elapsed().as_secs_f64();
 
     let judges = train.zip(session.instances.validation()).zip(answer);
-    let metrics =
-        judges.map(|((train, set), answer)| score_against(&train.labels, &set.labels, &answer(set.features())?, &Judging::default()));
+    let metrics = judges.map(|((train, set), answer)| {
+        score_against(&train.labels, &set.labels, &answer(set.features())?, &Judging::default())
+    });
     let metrics = metrics.transpose()?;
     drop_checkpoint(checkpoint, context);
     let mut further = figures;
