@@ -6,12 +6,12 @@ use crate::label_rows::BiasCoordinate;
 use crate::state::{self, Array, Arrays, Role, State, StateError, Visitor};
 use serde_json::json;
 use xc_ann::{Graph, GraphState};
-use xc_sparse::buffer::Buffer;
 
 const COUNTERS: &str = "sampler.ann.counters";
 const NUMBERS: &str = "sampler.ann.numbers";
 const CODES: &str = "sampler.ann.codes";
 const SIDES: &str = "sampler.ann.sides";
+const MEAN: &str = "sampler.ann.mean";
 const EDGES: &str = "sampler.ann.edges";
 const FIRST_ROWS: &str = "sampler.ann.first-rows";
 const NEXT_ROWS: &str = "sampler.ann.next-rows";
@@ -51,6 +51,7 @@ impl State for Ann {
         f(Array::new(NUMBERS, Role::Training, [of.numbers.len(), 1], &of.numbers))?;
         f(Array::new(CODES, Role::Training, [n, GraphState::code_bytes(graph.width())], &of.codes))?;
         f(Array::new(SIDES, Role::Training, [n, 2], bytemuck::cast_slice::<_, f32>(&of.sides[..])))?;
+        f(Array::new(MEAN, Role::Training, [of.mean.len(), 1], &of.mean))?;
         f(Array::new(EDGES, Role::Training, [n, degree], &of.edges))?;
         f(Array::new(FIRST_ROWS, Role::Training, [n, 1], &of.first_rows))?;
         f(Array::new(NEXT_ROWS, Role::Training, [of.next_rows.len(), 1], &of.next_rows))
@@ -74,18 +75,21 @@ impl State for Ann {
         let (mut numbers, mut codes) = ([0; GraphState::N_NUMBERS], vec![0u8; n * code_bytes]);
         let (mut sides, mut edges) = (vec![0.0f32; 2 * n], vec![0u32; n * params.degree]);
         let (mut first_rows, mut next_rows) = (vec![0u32; n], vec![0u32; n_chained]);
+        let mut mean_row = vec![0.0f32; self.width + 1];
         if let Some(LabelGraph { graph, .. }) = &self.index {
             let of = graph.state();
             numbers = of.numbers;
             codes.copy_from_slice(&of.codes);
             sides.copy_from_slice(bytemuck::cast_slice(&of.sides[..]));
             edges.copy_from_slice(&of.edges);
+            mean_row.copy_from_slice(&of.mean);
             first_rows.copy_from_slice(&of.first_rows);
             next_rows.copy_from_slice(&of.next_rows);
         }
         state::read(from, NUMBERS, Role::Training, [numbers.len(), 1], &mut numbers)?;
         state::read(from, CODES, Role::Training, [n, code_bytes], &mut codes)?;
         state::read(from, SIDES, Role::Training, [n, 2], &mut sides)?;
+        state::read(from, MEAN, Role::Training, [self.width + 1, 1], &mut mean_row)?;
         state::read(from, EDGES, Role::Training, [n, params.degree], &mut edges)?;
         state::read(from, FIRST_ROWS, Role::Training, [n, 1], &mut first_rows)?;
         state::read(from, NEXT_ROWS, Role::Training, [n_chained, 1], &mut next_rows)?;
@@ -93,7 +97,7 @@ impl State for Ann {
             numbers,
             codes: codes.into(),
             sides: sides.as_chunks::<2>().0.to_vec().into(),
-            mean: Buffer::default(),
+            mean: mean_row.into(),
             edges: edges.into(),
             first_rows: first_rows.into(),
             next_rows: next_rows.into(),
