@@ -42,7 +42,7 @@ def main():
         if test.suffix == ".txt" and b":" not in lines[0]:
             lines.pop(0)
         lines = [line for line in lines if line.strip()]
-        size = {"tree": 24000, "uniform": 4000, "dense": 8000}[kind]
+        size = {"tree": 48000, "uniform": 40000, "dense": 40000}[kind]
         lines = (lines * (size // len(lines) + 1))[:size]
         stream = args.out / "stream"
         stream.write_bytes(b"\n".join(lines) + b"\n")
