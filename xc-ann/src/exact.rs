@@ -43,9 +43,7 @@ pub(crate) fn exact_among(
             scan.answer(queries, block)
         })
         .collect();
-    let mut all = RankedBatch::new();
-    blocks.iter().for_each(|block| all.append(block));
-    all
+    RankedBatch::concat(blocks)
 }
 
 /// What a thread scans with.

@@ -11,7 +11,7 @@
 //! well is left out.
 
 use crate::error::CliError;
-use crate::usage::nearest_option;
+use crate::similar::nearest_option;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};

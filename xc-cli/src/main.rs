@@ -26,6 +26,7 @@ mod options;
 mod output;
 mod plot;
 mod progress;
+mod similar;
 mod stdin;
 mod synth;
 mod usage;

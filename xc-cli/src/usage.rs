@@ -2,6 +2,7 @@
 
 use crate::config::Arguments;
 use crate::error::CliError;
+use crate::similar::{nearest, nearest_option};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::io;
 
@@ -77,74 +78,4 @@ fn unknown_argument(argument: &str, path: &str, root: &clap::Command, command: &
 /// Names of the subcommands that help lists.
 fn subcommands(command: &clap::Command) -> impl Iterator<Item = &str> {
     command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help").map(|sub| sub.get_name())
-}
-
-/// The option of a command whose name is nearly this one.
-pub(crate) fn nearest_option<'a>(name: &str, root: &'a clap::Command, command: &'a clap::Command) -> Option<&'a str> {
-    let options = command.get_arguments().chain(root.get_arguments());
-    let names: Vec<_> = options.filter(|option| !option.is_hide_set()).filter_map(|option| option.get_long()).collect();
-    // The last part of a dotted name counts too: branching and linear.branching for tree.branching.
-    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
-    nearest(name, names.iter().copied()).or_else(|| {
-        let dotted = names.iter().copied().filter(|option| option.contains('.') || name.contains('.'));
-        dotted.filter_map(|option| Some((similar(&last(name), &last(option))?, option))).min().map(|(_, option)| option)
-    })
-}
-
-/// The name that is nearly this one: one letter in four may differ.
-pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    names.filter_map(|other| Some((similar(name, other)?, other))).min().map(|(_, other)| other)
-}
-
-/// The letters in which two names differ, unless they are too many for the names to be taken for one
-/// another.
-fn similar(a: &str, b: &str) -> Option<usize> {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().take(64).collect());
-    let most = a.len().max(b.len()) / 4;
-    Some(differences(&a, &b)).filter(|&n| n <= most)
-}
-
-/// Letters to insert, to drop, to change or to swap with their neighbour.
-fn differences(a: &[char], b: &[char]) -> usize {
-    let mut rows = vec![(0..=b.len()).collect::<Vec<_>>()];
-    for i in 1..=a.len() {
-        let mut row = vec![i; b.len() + 1];
-        for j in 1..=b.len() {
-            let above = &rows[i - 1];
-            let changed = above[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            row[j] = changed.min(above[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                row[j] = row[j].min(rows[i - 2][j - 2] + 1);
-            }
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_names_that_may_be_meant_are_offered() {
-        let near = |name, names: &[&'static str]| nearest(name, names.iter().copied());
-        assert_eq!(near("serve", &["merge", "predict"]), None);
-        assert_eq!(near("threshold", &["threads"]), None);
-        assert_eq!(near("perdict", &["merge", "predict"]), Some("predict"));
-        assert_eq!(near("tre", &["tree"]), Some("tree"));
-        assert_eq!(near("k", &["o", "x"]), None);
-        assert_eq!(near("", &["o", ""]), Some(""));
-    }
-
-    #[test]
-    fn the_last_part_of_a_dotted_name_finds_it() {
-        let option = |name: &'static str| clap::Arg::new(name).long(name);
-        let command = clap::Command::new("tree").arg(option("tree.branching")).arg(option("beam"));
-        let near = |name| nearest_option(name, &command, &command);
-        assert_eq!(near("linear.branchng"), Some("tree.branching"));
-        assert_eq!(near("branching"), Some("tree.branching"));
-        assert_eq!(near("linear.rate"), None);
-        assert_eq!(near("baem"), Some("beam"));
-    }
 }

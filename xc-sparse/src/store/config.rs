@@ -167,6 +167,7 @@ pub(super) struct ConfigHash {
 fn content_hash(value: &Value) -> Result<u64, serde_json::Error> {
     Ok(xxh3_64(&serde_json::to_vec(value)?))
 }
+
 /// Settings as `parameters` keep them: f32 numbers with the digits that they need, 0.1 rather than
 /// 0.10000000149011612. Read as f32, they are the same again.
 ///

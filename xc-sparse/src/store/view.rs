@@ -28,10 +28,10 @@ impl FileBytes {
         if populate {
             options.populate();
         }
-        // SAFETY: the mapping is read-only and model files are never written in place: saving
-        // builds a new folder and renames it (see `replace`). That no other program changes the
-        // file is the documented condition of `OpenMode::Map`. A file of `Spill` has no name that another
+        // Saving builds a new folder and renames it (see `replace`). A file of `Spill` has no name that another
         // program could open, and is not written while it is mapped: that borrows or takes the table.
+        // SAFETY: the mapping is read-only, model files are never written in place, and that no other program
+        // changes the file is the documented condition of `OpenMode::Map`.
         let map = unsafe { options.map(file) }?;
         #[cfg(target_os = "linux")]
         if map.len() <= LARGE_PAGES_UP_TO {

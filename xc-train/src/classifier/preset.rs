@@ -126,6 +126,23 @@ pub struct DataShape {
     pub n_labels: usize,
 }
 
+impl DataShape {
+    /// Fewer than [`FEW`].
+    pub fn has_few_instances(&self) -> bool {
+        self.n_instances < FEW
+    }
+
+    /// Whether instances have [`LONG`] features or more, in the mean.
+    pub fn has_long_instances(&self) -> bool {
+        self.n_entries >= LONG.saturating_mul(self.n_instances)
+    }
+
+    /// Features of an instance, in the mean.
+    pub fn features_per_instance(&self) -> f64 {
+        self.n_entries as f64 / self.n_instances.max(1) as f64
+    }
+}
+
 /// Labels up to which [`uniform_for`] has its smallest intermediate layer, and from which its largest.
 const HIDDEN: std::ops::RangeInclusive<usize> = 512..=32_768;
 
@@ -139,7 +156,7 @@ pub fn uniform_for(data: DataShape) -> Preset {
         *width = hidden;
     }
     #[cfg(feature = "train")]
-    if data.n_instances >= FEW {
+    if !data.has_few_instances() {
         (preset.training.batch_size, preset.training.rate) = (128, 2e-3);
         if let HeadParams::Sparse(head) = &mut preset.params.head {
             head.rewire_every = SparseHeadParams::usual_rewire_every(preset.training.batch_size);
@@ -174,13 +191,13 @@ pub const LONG: usize = 100;
 pub fn lns_for(data: DataShape) -> Preset {
     let mut preset = lns();
     let params = &mut preset.params;
-    if data.n_instances < FEW {
+    if data.has_few_instances() {
         params.encoder.widths = vec![1024];
         #[cfg(feature = "train")]
         {
             (preset.training.epochs, preset.training.rate) = (20, 3e-3);
         }
-    } else if data.n_entries >= LONG.saturating_mul(data.n_instances) {
+    } else if data.has_long_instances() {
         (params.encoder.widths, params.loss) = (vec![512], Loss::SquaredHinge);
         (params.encoder.init, params.encoder.embedding_rate) = (EmbeddingInit::Lsa, EmbeddingInit::Lsa.usual_rate());
     }

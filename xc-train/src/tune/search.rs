@@ -93,6 +93,11 @@ impl Search {
         self.trials.len()
     }
 
+    /// The trial of settings that were recorded.
+    pub fn trial_of(&self, settings: &Settings) -> Option<usize> {
+        self.trials.iter().position(|trial| trial.settings == *settings)
+    }
+
     /// Settings of a trial.
     pub fn settings(&self, trial: usize) -> &Settings {
         &self.trials[trial].settings
@@ -134,7 +139,7 @@ impl Search {
         if let (Some(scores), Some(others)) = (&scores, &self.trials[0].rungs[rung]) {
             assert!(scores.len() == others.len(), "{} rows on a rung of {}", scores.len(), others.len());
         }
-        let at = self.trials.iter().position(|trial| trial.settings == *settings).unwrap_or_else(|| {
+        let at = self.trial_of(settings).unwrap_or_else(|| {
             let rungs = vec![None; self.params.rungs];
             self.trials.push(Trial { settings: settings.clone(), rungs, failed: false });
             self.trials.len() - 1
@@ -196,7 +201,7 @@ impl Search {
     /// Settings that were not tried, or nothing when they are hard to find.
     fn new_trial(&self) -> Option<Job> {
         let trial = self.trials.len();
-        let is_new = |settings: &Settings| self.trials.iter().all(|trial| trial.settings != *settings);
+        let is_new = |settings: &Settings| self.trial_of(settings).is_none();
         let job = |settings: Settings| Job { trial, settings, rung: 0 };
         if let Some(start) = self.space.starts().iter().find(|start| is_new(start)) {
             return Some(job(start.clone()));

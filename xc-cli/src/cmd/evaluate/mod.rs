@@ -275,7 +275,7 @@ fn print(context: &Context, shown: &Report<'_>) -> Result<(), CliError> {
 fn unreadable(error: ReadError, has_names: bool) -> CliError {
     let is_name = |got: &Snippet| got.to_string().trim_start_matches('"').starts_with(char::is_alphabetic);
     match error.kind() {
-        ReadErrorKind::Malformed { got, expected } if !has_names && is_name(got) && !expected.contains("score") => {
+        ReadErrorKind::Malformed { got, .. } if !has_names && error.column() == Some(1) && is_name(got) => {
             CliError::usage(format_args!(
                 "{error}; predictions that hold names are read with --label-names FILE, such as labels.txt of the model"
             ))

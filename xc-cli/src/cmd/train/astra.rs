@@ -103,8 +103,7 @@ impl System for Args {
     }
 
     fn preset_for(&self, shape: &Shape) -> Preset {
-        let data = shape.data.filter(|_| shape.input == InputKind::Sparse);
-        data.map_or_else(preset::astra, preset::astra_for)
+        shape.sparse_data().map_or_else(preset::astra, preset::astra_for)
     }
 
     fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, CliError> {

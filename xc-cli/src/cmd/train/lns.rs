@@ -12,7 +12,7 @@ use crate::error::CliError;
 use crate::named::{name_of, named};
 use xc_train::Loss;
 use xc_train::classifier::preset::{DataShape, FEW, LONG};
-use xc_train::classifier::{ClassifierParams, InputKind, Preset, preset};
+use xc_train::classifier::{ClassifierParams, Preset, preset};
 
 /// Train a network whose steps score some labels
 ///
@@ -77,7 +77,7 @@ pub(super) fn of_data_or_preset(option: &str, shape: &Shape, preset: Option<&str
     let of_data = ["network.widths", "network.init", "loss", "epochs", "optimizer.rate"].contains(&option);
     match preset {
         Some(name) if of_data || option == "batch" => Origin::Preset(name.to_owned()),
-        None if of_data && shape.input == InputKind::Sparse => Origin::Data,
+        None if of_data && shape.sparse_data().is_some() => Origin::Data,
         None if option == "loss" => Origin::Data,
         _ => Origin::Default,
     }
@@ -85,10 +85,9 @@ pub(super) fn of_data_or_preset(option: &str, shape: &Shape, preset: Option<&str
 
 /// What width, first embeddings, loss, rate and epochs follow from.
 pub(super) fn few_or_long(shape: &Shape) -> (&'static str, String) {
-    let said = match shape.data {
-        Some(data) if shape.input == InputKind::Sparse => {
-            let mean = data.n_entries as f64 / data.n_instances.max(1) as f64;
-            let kind = match (data.n_instances < FEW, mean >= LONG as f64) {
+    let said = match shape.sparse_data() {
+        Some(data) => {
+            let kind = match (data.has_few_instances(), data.has_long_instances()) {
                 (true, _) => "few instances",
                 (_, true) => "long instances",
                 _ => "many short instances",
@@ -98,7 +97,7 @@ pub(super) fn few_or_long(shape: &Shape) -> (&'static str, String) {
                  and epochs follow from that"
             )
         }
-        _ => "vectors: nothing follows from their number".to_owned(),
+        None => "vectors: nothing follows from their number".to_owned(),
     };
     ("sizes", said)
 }
@@ -113,8 +112,8 @@ impl System for Args {
     }
 
     fn preset_for(&self, shape: &Shape) -> Preset {
-        match (&self.head.preset, shape.data) {
-            (None, Some(data)) if shape.input == InputKind::Sparse => preset::lns_for(data),
+        match (&self.head.preset, shape.sparse_data()) {
+            (None, Some(data)) => preset::lns_for(data),
             _ => self.preset(),
         }
     }

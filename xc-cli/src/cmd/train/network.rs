@@ -49,6 +49,13 @@ pub(super) struct Shape {
     pub(super) data: Option<DataShape>,
 }
 
+impl Shape {
+    /// What values follow from that suit sparse features alone.
+    pub(super) fn sparse_data(&self) -> Option<DataShape> {
+        self.data.filter(|_| self.input == InputKind::Sparse)
+    }
+}
+
 /// A kind of network: what its options make of its preset, and how it is trained.
 pub(super) trait System {
     /// What the kind is called and begins with.

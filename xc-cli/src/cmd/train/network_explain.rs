@@ -28,8 +28,7 @@ impl Session<'_> {
             counted(shape.n_features, what),
             counted(shape.n_labels, "label")
         );
-        if let (Some(of), InputKind::Sparse) = (shape.data, shape.input) {
-            let mean = of.n_entries as f64 / of.n_instances.max(1) as f64;
+        if let Some(mean) = shape.sparse_data().map(|of| of.features_per_instance()) {
             said += &format!("; {mean:.1} features per instance");
             data.insert("features_per_instance".to_owned(), json!(mean));
         }

@@ -4,7 +4,7 @@ use super::explain::counted;
 use super::inputs::{PlaceArgs, checkpoint_error, drop_checkpoint, hold_out};
 use super::refit::Refit;
 use super::report::{Judging, Report, score};
-use super::tree_args::Args;
+use super::tree_args::{Args, kept_parameters};
 use super::tree_explain;
 use super::tree_memory::Forecast;
 use super::watch::Watch;
@@ -14,17 +14,15 @@ use crate::error::{CliError, chain};
 use crate::measure::Meter;
 use crate::memory::Standing;
 use crate::model::{self, Extras};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 use std::path::Path;
 use std::time::Instant;
 use xc_sparse::CsrMatrix;
 use xc_sparse::io::UnknownLabels;
 use xc_sparse::rank::RankedBatch;
-use xc_sparse::store::{ContainerWriter, to_parameter};
+use xc_sparse::store::ContainerWriter;
 use xc_train::model::{HoldOut, TrainingRows};
-use xc_tree::{
-    BuildError, CHECKPOINT, KeptError, PredictParams, TrainError, TrainInput, TreeParams, checkpoint_key, train_kept,
-};
+use xc_tree::{BuildError, CHECKPOINT, KeptError, PredictParams, TrainError, TrainInput, checkpoint_key, train_kept};
 
 /// Rows that a finished model answers at once: their answers touch some tens of MiB of it.
 const AT_ONCE: usize = 256;
@@ -256,10 +254,4 @@ fn packing_error(error: &KeptError) -> CliError {
 
 fn build_error(error: &BuildError) -> CliError {
     CliError::failed(format_args!("packing the model: {}", chain(error)))
-}
-
-/// What `config.json` keeps of the options: nothing that depends on the machine or the run.
-pub(super) fn kept_parameters(params: &TreeParams) -> Value {
-    let params = TreeParams { max_memory_bytes: None, ..params.clone() };
-    to_parameter(&params)
 }

@@ -5,8 +5,10 @@ use super::network_args::with_default;
 use crate::error::{CliError, chain};
 use crate::named::{name_of, named, weight_type};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde_json::Value;
 use std::path::PathBuf;
 use xc_sparse::dtype::DType;
+use xc_sparse::store::to_parameter;
 use xc_tree::{ClusterMethod, LabelRepresentation, Loss, Negatives, PostProcessor, Preset, TreeParams, Unseen};
 
 /// Train a label tree
@@ -268,4 +270,10 @@ fn show_default(arg: clap::Arg) -> clap::Arg {
         _ => return arg,
     };
     with_default(arg, &shown)
+}
+
+/// What `config.json` keeps of the options: nothing that depends on the machine or the run.
+pub(super) fn kept_parameters(params: &TreeParams) -> Value {
+    let params = TreeParams { max_memory_bytes: None, ..params.clone() };
+    to_parameter(&params)
 }

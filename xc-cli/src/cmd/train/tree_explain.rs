@@ -1,7 +1,7 @@
 //! What the options of trees mean for the data.
 
 use super::explain::{Origin, Plan, Resolved, counted, seen_labels};
-use super::tree_args::Args;
+use super::tree_args::{Args, kept_parameters};
 use crate::bytes::format_bytes;
 use crate::data::Dataset;
 use crate::named::name_of;
@@ -39,7 +39,7 @@ pub(super) fn plan(args: &Args, params: &TreeParams, data: &Dataset, memory: u64
         lines: lines(args, params, data),
         resolved: resolved(args, params),
         data: figures.as_object().cloned().unwrap_or_else(Map::new),
-        parameters: super::tree::kept_parameters(params),
+        parameters: kept_parameters(params),
         memory,
     }
 }

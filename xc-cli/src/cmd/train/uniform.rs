@@ -195,7 +195,8 @@ impl System for Args {
     fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
         let Session { shape, params, training, .. } = session;
         let units = params.encoder.widths.last().copied().filter(|_| self.has_intermediate());
-        let (labels, instances) = (shape.n_labels, shape.data.map_or(0, |data| data.n_instances));
+        let (labels, instances) = (shape.n_labels, session.instances.targets().len());
+        let has_few = shape.data.is_some_and(|data| data.has_few_instances());
         plan.lines.push((
             "sizes",
             format!(
@@ -203,7 +204,7 @@ impl System for Args {
                 units.map_or_else(|| "no units".to_owned(), |units| counted(units, "unit")),
                 counted(instances, "instance"),
                 training.batch_size,
-                if instances < FEW { format!("few are below {FEW}") } else { format!("{FEW} or more are many") },
+                if has_few { format!("few are below {FEW}") } else { format!("{FEW} or more are many") },
             ),
         ));
         let out = &mut plan.resolved;

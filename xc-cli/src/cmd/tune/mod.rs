@@ -1,6 +1,7 @@
 //! `xc tune`: which options of a kind of model are best for some data, by trials on held-out rows.
 
 mod budget;
+mod free;
 mod kinds;
 mod outcome;
 mod rungs;

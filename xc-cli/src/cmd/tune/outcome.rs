@@ -1,7 +1,6 @@
 //! What a search found: best.toml, the table of trials, its picture.
 
 use super::rungs::Rung;
-use super::session::trial_of;
 use super::stored::Run;
 use super::typed::Given;
 use crate::context::Context;
@@ -116,7 +115,7 @@ impl Outcome {
                 .map(|(name, value)| (name.clone(), if value == "true" { Vec::new() } else { vec![value.clone()] })),
         );
         let row = |run: &Run| {
-            let trial = trial_of(search, &run.settings);
+            let trial = search.trial_of(&run.settings).unwrap_or_default();
             let value = search.score(trial, run.rung).unwrap_or_default();
             Row {
                 trial,

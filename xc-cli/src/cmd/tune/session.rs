@@ -1,6 +1,7 @@
 //! The search itself: one run after the other, each through the training that `xc train` does.
 
 use super::budget::{Clock, say};
+use super::free::free;
 use super::kinds::Tuned;
 use super::outcome::{self, BEST, Outcome};
 use super::rungs::{DECIDES_FROM, Rung, rungs};
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 use xc_sparse::io::{Format, holds_text};
 use xc_sparse::store::{Checkpoint, CheckpointFolder};
 use xc_train::metrics::{KeepRows, Metric};
-use xc_train::tune::{Job, Search, SearchParams, Settings, Space};
+use xc_train::tune::{Job, Search, SearchParams, Space};
 
 /// Time where neither it nor a number of trials is given.
 const BUDGET: Duration = Duration::from_secs(20 * 60);
@@ -58,7 +59,7 @@ pub(super) fn run<A: Tuned>(typed: &Typed<A>, context: &Context) -> Result<(), C
     let rungs = rungs(args.data().validation.is_some(), args.validation_fraction(), context.seed)?;
     let given: Vec<Given> = given.iter().filter(|given| !NOT_FOR_TRIALS.contains(&&*given.name)).cloned().collect();
     let is_text = is_text(&place.train, &args.data().input)?;
-    let (space, why) = A::space().space::<A>(is_text, &with_model(&given, Path::new(MODEL)), context.seed);
+    let (space, why) = free::<A>(A::space(), is_text, &with_model(&given, Path::new(MODEL)), context.seed);
     if args.explains() {
         return print(&explain(&space, &why, &rungs));
     }
@@ -211,7 +212,7 @@ impl<A: Tuned> Session<'_, A> {
 
     fn take(&mut self, run: Run) {
         self.search.record(&run.settings, run.rung, run.scores.clone().ok());
-        let trial = (0..self.search.n_trials()).find(|&trial| *self.search.settings(trial) == run.settings);
+        let trial = self.search.trial_of(&run.settings);
         self.clock.add(trial.unwrap_or_default(), run.rung, run.wall_s);
         self.runs.push(run);
     }
@@ -342,9 +343,4 @@ impl<A: Tuned> Session<'_, A> {
         let report = args.train(&args.data().place, None, &Judging::default(), &context)?;
         report.map_or(Ok(()), |report| report.finish(&args.data().place, &context))
     }
-}
-
-/// The settings of runs, for the table.
-pub(super) fn trial_of(search: &Search, settings: &Settings) -> usize {
-    (0..search.n_trials()).find(|&trial| search.settings(trial) == settings).unwrap_or_default()
 }
