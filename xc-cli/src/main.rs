@@ -89,9 +89,9 @@ fn run() -> Result<(), CliError> {
     interrupt::install();
     mapped::end_with_a_line();
     let typed: Vec<_> = std::env::args_os().collect();
-    let root = Cli::command();
+    let mut root = Cli::command();
     let arguments = config::insert_config_file(&root, typed)?;
-    let matches = match root.clone().try_get_matches_from(&arguments.all) {
+    let matches = match root.try_get_matches_from_mut(&arguments.all) {
         Ok(matches) => matches,
         Err(error) => return usage::report(&error, &root, &arguments),
     };

@@ -30,7 +30,7 @@ pub(crate) enum Source {
 }
 
 impl Options {
-    /// Those of the command that was parsed.
+    /// Those of the command that was parsed, by `root`: options of all commands are among its own since then.
     pub(crate) fn new(root: &clap::Command, matches: &clap::ArgMatches, arguments: &Arguments) -> Self {
         let mut leaf = matches;
         while let Some((_, matches)) = leaf.subcommand() {
@@ -38,8 +38,7 @@ impl Options {
         }
         let command = arguments.command(root);
         let hidden = ["help", "version", "config"];
-        let options = command.get_arguments().chain(root.get_arguments().filter(|option| option.is_global_set()));
-        let described = options.filter_map(|option| {
+        let described = command.get_arguments().filter_map(|option| {
             let name = option.get_long().filter(|name| !hidden.contains(name) && !option.is_hide_set())?;
             let id = option.get_id().as_str();
             let source = match leaf.value_source(id) {
