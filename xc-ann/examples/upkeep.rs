@@ -3,8 +3,9 @@
 //! `cargo run --release -p xc-ann --example upkeep -- churn METRIC ROWS.npy QUERIES.npy` deletes a fifth of the
 //! rows and inserts as many, five times over.
 //!
-//! `... -- drift METRIC BEFORE.npy AFTER.npy QUERIES.npy` follows rows that moved, by each policy, and compares what
-//! is found with as many comparisons (the first 2,000 queries).
+//! `... -- drift METRIC BEFORE.npy AFTER.npy QUERIES.npy [FIT.npy]` follows rows that moved, by each policy, and compares
+//! what is found with as many comparisons (the first 2,000 queries). Graphs are built and refreshed for the queries of
+//! FIT, where there is one.
 
 #![allow(clippy::print_stdout)]
 
@@ -79,7 +80,13 @@ fn churn(metric: Metric, rows: DenseRows<'_>, queries: DenseRows<'_>) -> Outcome
     Ok(())
 }
 
-fn drift(metric: Metric, before: DenseRows<'_>, after: DenseRows<'_>, queries: DenseRows<'_>) -> Outcome {
+fn drift(
+    metric: Metric,
+    before: DenseRows<'_>,
+    after: DenseRows<'_>,
+    queries: DenseRows<'_>,
+    like: Option<DenseRows<'_>>,
+) -> Outcome {
     let some = queries.values().len().min(2000 * queries.width());
     let queries = DenseRows::new(&queries.values()[..some], queries.width());
     let length = |row: &[f32]| row.iter().map(|v| f64::from(v * v)).sum::<f64>().sqrt();
@@ -90,10 +97,11 @@ fn drift(metric: Metric, before: DenseRows<'_>, after: DenseRows<'_>, queries: D
     shares.sort_by(f64::total_cmp);
     let asked = Asked::new(after, queries, metric);
     let params = BuildParams::new(metric);
-    let old = Graph::build(before, &params, &NoObserver)?;
+    let old = Graph::build_for(before, like, &params, &NoObserver)?;
     let params = BuildParams { factor: old.params().factor, ..params };
-    let (mut fresh, build_s) = timed(|| Graph::build(after, &BuildParams { passes: 2, ..params }, &NoObserver))?;
-    let (_, one_pass_s) = timed(|| Graph::build(after, &BuildParams { passes: 1, ..params }, &NoObserver))?;
+    let build = |passes| Graph::build_for(after, like, &BuildParams { passes, ..params }, &NoObserver);
+    let (mut fresh, build_s) = timed(|| build(2))?;
+    let (_, one_pass_s) = timed(|| build(1))?;
     // Beyond, all codes are compared, whatever the edges are.
     let width = fresh.fit(after, queries, K, 0.95)?.width.min(0.3);
     let (found, distances) = asked.at(&fresh, width)?;
@@ -105,7 +113,7 @@ fn drift(metric: Metric, before: DenseRows<'_>, after: DenseRows<'_>, queries: D
     let policies = [Some(Refresh::Codes), Some(Refresh::SHORT), Some(Refresh::TwoHops), Some(Refresh::Both), None];
     for policy in policies {
         let mut graph = old.clone();
-        let (done, seconds) = timed(|| graph.refresh(after, None, policy, &NoObserver))?;
+        let (done, seconds) = timed(|| graph.refresh(after, like, policy, &NoObserver))?;
         let found = asked.with(&graph, distances)?;
         let what = policy.map_or(format!("chosen: {:?}", done.policy), |policy| format!("{policy:?}"));
         println!("{what}: {seconds:.2} s ({:.1}x, {:.1}x), recall {found:.4}", build_s / seconds, one_pass_s / seconds);
@@ -115,7 +123,7 @@ fn drift(metric: Metric, before: DenseRows<'_>, after: DenseRows<'_>, queries: D
 
 fn main() -> Outcome {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let usage = "usage: upkeep churn METRIC ROWS QUERIES | drift METRIC BEFORE AFTER QUERIES";
+    let usage = "usage: upkeep churn METRIC ROWS QUERIES | drift METRIC BEFORE AFTER QUERIES [FIT]";
     let read = |at: usize| -> Result<DenseMatrix, Box<dyn Error + Send + Sync>> {
         Ok(xc_sparse::io::read_npy(Path::new(arguments.get(at).ok_or(usage)?), &Default::default())?)
     };
@@ -129,7 +137,9 @@ fn main() -> Outcome {
         }
         "drift" => {
             let (before, after, queries) = (read(2)?, read(3)?, read(4)?);
-            pool.install(|| drift(metric, before.view(), after.view(), queries.view()))
+            let like = arguments.get(5).map(|_| read(5)).transpose()?;
+            let like = like.as_ref().map(DenseMatrix::view);
+            pool.install(|| drift(metric, before.view(), after.view(), queries.view(), like))
         }
         _ => Err(usage.into()),
     }

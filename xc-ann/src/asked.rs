@@ -8,17 +8,22 @@
 use crate::graph::Graph;
 use rayon::prelude::*;
 use xc_sparse::DenseRows;
+use xc_sparse::rank::RankedBatch;
 
 /// Best rows of a query that get edges, and those that they lead to.
 const FROM: usize = 8;
 const TO: usize = 48;
 
 impl Graph {
+    /// The answers of queries that edges are made among.
+    pub(crate) fn answers_of(&self, rows: DenseRows<'_>, queries: DenseRows<'_>) -> RankedBatch {
+        self.exact(rows, queries, TO, None)
+    }
+
     /// Adds edges among the best rows of each query. At most three quarters of a vertex's places are taken by
     /// them, those of the most queries first; its own farthest edges give way.
-    pub(crate) fn link_answers(&mut self, rows: DenseRows<'_>, queries: DenseRows<'_>) {
+    pub(crate) fn link_answers(&mut self, best: &RankedBatch) {
         let vertex_of = self.items.vertex_of();
-        let best = self.exact(rows, queries, TO, None);
         let mut pairs: Vec<(u32, u32)> = Vec::new();
         for answers in best.iter() {
             let answers: Vec<u32> = answers.iter().map(|s| vertex_of[s.label as usize]).collect();

@@ -2,11 +2,12 @@
 
 use crate::build::{self, Linking};
 use crate::choose::Shares;
+use crate::codes;
 use crate::edges::NONE;
 use crate::error::BuildError;
-use crate::fit::SAMPLE;
 use crate::graph::Graph;
 use crate::items::{LAST, check_rows};
+use crate::judge::Judge;
 use crate::metric::Metric;
 use crate::observe::{Event, NoObserver, Observer};
 use crate::visited::Visited;
@@ -48,7 +49,8 @@ const SHORT: usize = 32;
 pub struct Refreshed {
     /// How edges were found.
     pub policy: Refresh,
-    /// Share of a sample's nearest rows that a search finds, with the new codes and the old edges.
+    /// With the new codes and the old edges: the share of queries' nearest rows that a search finds as far as was
+    /// fitted, or, without queries, or where not the edges but a scan or cells answer, that of vectors made of rows.
     pub before: f64,
     /// The same with the new edges.
     pub after: f64,
@@ -195,8 +197,9 @@ impl Graph {
     /// finds as much as it should. Zero drift changes nothing.
     ///
     /// The policies are passes over the old graph, whose rows are written together: they do not depend
-    /// on the number of threads. With `queries` the search width is fitted again, and edges are made for
-    /// them, as [`Graph::build_for`] does; the policies keep edges among near rows alone.
+    /// on the number of threads. With `queries` the search width is fitted again, edges are made for
+    /// them, as [`Graph::build_for`] does, and what is found is counted with them; the policies keep edges among
+    /// near rows alone.
     ///
     /// # Errors
     /// A row that no graph may have, or it was cancelled; the graph is as before then.
@@ -215,7 +218,9 @@ impl Graph {
         let cells = changed.cells.take();
         let moved = changed.encode_again(rows, observer)? || changed.is_behind;
         changed.is_behind = false;
-        let before = changed.recall_of_itself(rows);
+        let queries = Shares::new(queries, self.params.metric);
+        let judge = Judge::new(&changed, rows, queries.fit)?;
+        let before = judge.share(&changed, rows);
         if !moved {
             changed.cells = cells;
             let Self { cells, items, .. } = &mut changed;
@@ -223,47 +228,29 @@ impl Graph {
             *self = changed;
             return Ok(Refreshed { policy: policy.unwrap_or(Refresh::Codes), before, after: before });
         }
-        let done = match policy {
-            Some(policy) => {
-                changed.repair(rows, policy, observer)?;
-                Refreshed { policy, before, after: changed.recall_of_itself(rows) }
+        let answers = queries.link.map(|link| changed.answers_of(rows, link));
+        // Small losses come back with a short search, larger ones need more.
+        let in_turn = [Refresh::Codes, Refresh::SHORT, Refresh::TwoHops, Refresh::Rebuild];
+        let policies = policy.as_ref().map_or(&in_turn[..], std::slice::from_ref);
+        let mut done = Refreshed { policy: Refresh::Codes, before, after: before };
+        for &policy in policies {
+            changed.repair(rows, policy, observer)?;
+            if let Some(answers) = &answers {
+                changed.link_answers(answers);
+                changed.attach();
             }
-            None => changed.repair_enough(rows, before, observer)?,
-        };
-        changed.found_itself = done.after;
-        changed.cells = cells.and_then(|cells| cells.follow(changed.placed(rows), self.params.seed));
-        let queries = Shares::new(queries, self.params.metric);
-        if let Some(link) = queries.link {
-            changed.link_answers(rows, link);
-            changed.attach();
+            done = Refreshed { policy, before, after: judge.share(&changed, rows) };
+            if judge.is_enough(done.after) {
+                break;
+            }
         }
+        changed.found_itself = if judge.asks() { changed.recall_of_itself(rows) } else { done.after };
+        changed.cells = cells.and_then(|cells| cells.follow(changed.placed(rows), self.params.seed));
         if let Some(fit) = queries.fit {
             changed.fit(rows, fit, self.params.top_k, self.params.target_recall)?;
         }
         *self = changed;
         Ok(done)
-    }
-
-    /// Repairs until a sample finds what it found before the rows moved, or nothing stronger is left.
-    fn repair_enough(
-        &mut self,
-        rows: DenseRows<'_>,
-        before: f64,
-        observer: &dyn Observer,
-    ) -> Result<Refreshed, BuildError> {
-        let wanted = self.found_itself;
-        // Twice the error of a share that is counted over the sample.
-        let is_enough = |share: f64| share + 2.0 * (share * (1.0 - share) / (10 * SAMPLE) as f64).sqrt() >= wanted;
-        let mut last = Refreshed { policy: Refresh::Codes, before, after: before };
-        // Small losses come back with a short search, larger ones need more.
-        for policy in [Refresh::SHORT, Refresh::TwoHops, Refresh::Rebuild] {
-            if is_enough(last.after) {
-                break;
-            }
-            self.repair(rows, policy, observer)?;
-            last = Refreshed { policy, before, after: self.recall_of_itself(rows) };
-        }
-        Ok(last)
     }
 
     /// New codes. Says whether any changed.
@@ -291,6 +278,11 @@ impl Graph {
         let old = (self.codes.bytes.clone(), self.codes.sides.clone());
         self.codes.encode(rows, self.items.first());
         let moved = old.0[..] != self.codes.bytes[..] || old.1[..] != self.codes.sides[..];
+        if moved {
+            // What all rows have in common moves with them.
+            self.codes.mean = codes::mean_of(rows, &self.live_rows(), self.params.metric).into();
+            self.codes.encode(rows, self.items.first());
+        }
         let split: Vec<u32> = apart.iter().map(|pair| pair.1).collect();
         self.add(rows, &split, observer)?;
         Ok(moved || !split.is_empty())

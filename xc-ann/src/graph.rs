@@ -74,7 +74,7 @@ impl Graph {
             build::link(&graph.codes, &mut graph.edges, &order, &mut batches, &|_| entry, linking, observer)?;
         }
         if let Some(queries) = queries {
-            graph.link_answers(rows, queries);
+            graph.link_answers(&graph.answers_of(rows, queries));
         }
         graph.attach();
         Ok(graph)

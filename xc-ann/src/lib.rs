@@ -90,6 +90,7 @@ mod graph;
 mod index;
 mod inverted;
 mod items;
+mod judge;
 pub mod kmeans;
 mod lengths;
 mod metric;

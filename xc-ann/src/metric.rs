@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use xc_sparse::DenseRows;
-use xc_sparse::dense::{dot, squared_distance};
+use xc_sparse::dense::{dot, dots, dots_and_squares, squared_distance, squared_distances};
 use xc_sparse::parallel::for_each_part;
-use xc_sparse::simd::prefetch_all;
 
 /// What is compared, and what the score of an answer is: larger is better under each of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -38,7 +37,11 @@ impl Metric {
     /// # Panics
     /// If they differ in length.
     pub fn score(self, a: &[f32], b: &[f32]) -> f32 {
-        score(self, a, squares_of(self, a), b)
+        match self {
+            Self::L2 => -squared_distance(a, b),
+            Self::InnerProduct => dot(a, b),
+            Self::Cosine => cosine(dot(a, b), dot(a, a), dot(b, b)),
+        }
     }
 
     /// The scores of listed rows, in their order.
@@ -46,14 +49,18 @@ impl Metric {
     /// # Panics
     /// If widths differ, or a row is not there.
     pub(crate) fn scores(self, query: &[f32], rows: DenseRows<'_>, listed: &[u32], scores: &mut Vec<f32>) {
-        let squares = squares_of(self, query);
-        scores.clear();
-        let row = |at: usize| listed.get(at).map(|&row| rows.row(row as usize));
-        (0..AHEAD).filter_map(row).for_each(prefetch_all);
-        scores.extend(listed.iter().enumerate().map(|(at, &number)| {
-            row(at + AHEAD).into_iter().for_each(prefetch_all);
-            score(self, query, squares, rows.row(number as usize))
-        }));
+        match self {
+            Self::L2 => {
+                squared_distances(query, rows, listed, scores);
+                scores.iter_mut().for_each(|distance| *distance = -*distance);
+            }
+            Self::InnerProduct => dots(query, rows, listed, scores),
+            Self::Cosine => {
+                let squares = dot(query, query);
+                scores.clear();
+                dots_and_squares(query, rows, listed, |dot, of_row| scores.push(cosine(dot, squares, of_row)));
+            }
+        }
     }
 
     /// The square of the length of each row, where scores of products need it.
@@ -84,27 +91,14 @@ impl Metric {
     }
 }
 
-/// Rows that are asked for before they are needed.
-const AHEAD: usize = 4;
 /// Rows of a task.
 const SOME: usize = 4096;
 
-/// The score of a row; `squares` of the query are those of [`squares_of`].
+/// The cosine of the angle of two vectors, by their product and the squares of their lengths; 0 for one of zeros.
 #[inline]
-fn score(metric: Metric, query: &[f32], squares: f32, row: &[f32]) -> f32 {
-    match metric {
-        Metric::L2 => -squared_distance(query, row),
-        Metric::InnerProduct => dot(query, row),
-        Metric::Cosine => {
-            let squares = f64::from(squares) * f64::from(dot(row, row));
-            if squares > 0.0 { (f64::from(dot(query, row)) / squares.sqrt()) as f32 } else { 0.0 }
-        }
-    }
-}
-
-/// What scores need of a query alone.
-fn squares_of(metric: Metric, query: &[f32]) -> f32 {
-    if metric.is_angular() { dot(query, query) } else { 0.0 }
+fn cosine(dot: f32, squares: f32, of_other: f32) -> f32 {
+    let squares = f64::from(squares) * f64::from(of_other);
+    if squares > 0.0 { (f64::from(dot) / squares.sqrt()) as f32 } else { 0.0 }
 }
 
 impl std::fmt::Display for Metric {

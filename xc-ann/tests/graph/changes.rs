@@ -234,3 +234,48 @@ fn equal_rows_may_part_and_rows_become_zeros() {
         assert_eq!(found(&graph, moved.view()), (first..60).collect::<Vec<_>>(), "{metric}");
     }
 }
+
+#[test]
+fn what_all_rows_have_in_common_may_move_too() {
+    let (rows, queries) = (clustered(3000, 24, 50, 1), clustered(60, 24, 50, 2));
+    let with_last = |rows: &DenseMatrix, last: f32| {
+        let values = rows.values.chunks_exact(24).flat_map(|row| row.iter().copied().chain([last])).collect();
+        DenseMatrix { rows: rows.rows, columns: 25, values }
+    };
+    let (before, after, queries) = (with_last(&rows, -5.0), with_last(&rows, -80.0), with_last(&queries, 1.0));
+    let truth = exact(after.view(), queries.view(), Metric::InnerProduct, 100);
+    for policy in [Some(Refresh::Codes), Some(Refresh::SHORT), None] {
+        let mut graph = build(before.view(), Metric::InnerProduct);
+        graph.refresh(after.view(), None, policy, &NoObserver).unwrap();
+        let (all, _) = graph.search_batch(after.view(), queries.view(), SearchParams::new(100, 16.0), None).unwrap();
+        let share = recall(&all, &truth);
+        assert!(share > 0.99, "{policy:?}: {share} of the best by all codes");
+    }
+}
+
+#[test]
+fn queries_decide_whether_edges_still_lead_to_their_answers() {
+    // Rows whose neighbours stay near, and queries that ask for others than before.
+    let rows = clustered(4000, 32, 400, 1);
+    let queries = |seed| {
+        let mut made = clustered(1200, 32, 60, seed);
+        made.values.iter_mut().for_each(|v| *v = v.max(0.0));
+        made
+    };
+    let (old, new) = (queries(7), queries(8));
+    let moved = drift(&rows, 0.01);
+    let params = BuildParams { cells: Some(0), target_recall: 0.9, ..BuildParams::new(Metric::InnerProduct) };
+    let graph = Graph::build_for(rows.view(), Some(old.view()), &params, &NoObserver).unwrap();
+    let wanted = graph.fitted().unwrap();
+    let judged = |queries| {
+        let mut graph = graph.clone();
+        let told = graph.refresh(moved.view(), queries, None, &NoObserver).unwrap();
+        (told, graph.fitted().unwrap())
+    };
+    let (by_rows, _) = judged(None);
+    assert_eq!(by_rows.policy, Refresh::Codes, "rows are found: {by_rows:?}");
+    let (by_queries, fitted) = judged(Some(new.view()));
+    assert!(by_queries.before < wanted.recall - 0.05, "{by_queries:?}, wanted {wanted:?}");
+    assert!(by_queries.after > by_queries.before, "{by_queries:?}");
+    assert!(fitted.recall >= 0.9, "{fitted:?}");
+}

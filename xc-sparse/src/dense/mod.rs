@@ -19,4 +19,4 @@ mod product;
 mod vectors;
 
 pub use product::{MatRef, MatmulPrecision, Scratch, SplitRows, Start, product, product_by_rows, product_in_leaves};
-pub use vectors::{dot, squared_distance};
+pub use vectors::{dot, dots, dots_and_squares, squared_distance, squared_distances};

@@ -9,7 +9,7 @@ const SMALL: usize = 32;
 /// Keeps the `k` best of the items pushed, for any `k`, without a branch that is hard to predict.
 ///
 /// For a small k the kept items are exactly the k best so far. For a larger one candidates are
-/// collected, and cut down to the k best whenever twice as many have come.
+/// collected as numbers of the same order, and cut down to the k best whenever twice as many have come.
 ///
 /// *Cost*: an item that cannot be kept costs one comparison; one that can, O(1) on average for a
 /// large k, O(k) for one of at most 32. No allocation after a [`TopK::reset`] to a `k` seen before.
@@ -22,7 +22,10 @@ pub struct TopK {
     threshold_label: u32,
     // Small k: where the worst kept item stands once k are kept.
     worst: usize,
+    // Small k: what is kept. Large k: the answer of the last call that asked.
     items: Vec<Scored>,
+    // Large k: the places of candidates.
+    places: Vec<u64>,
 }
 
 impl Default for TopK {
@@ -41,6 +44,7 @@ impl TopK {
             threshold_label: 0,
             worst: 0,
             items: Vec::with_capacity(k.min(SMALL)),
+            places: Vec::new(),
         };
         empty.reset(k);
         empty
@@ -53,6 +57,7 @@ impl TopK {
         self.threshold = if k == 0 { f32::INFINITY } else { f32::NEG_INFINITY };
         self.threshold_label = if k == 0 { 0 } else { u32::MAX };
         self.items.clear();
+        self.places.clear();
     }
 
     /// The score that an item must reach to be kept: -infinity until `k` items are kept, the k-th
@@ -91,8 +96,8 @@ impl TopK {
             }
             self.seek_worst();
         } else {
-            self.items.push(item);
-            if self.items.len() >= self.capacity {
+            self.places.push(place(item));
+            if self.places.len() >= self.capacity {
                 self.cut();
             }
         }
@@ -108,18 +113,20 @@ impl TopK {
             worst = if later { i } else { worst };
         }
         self.worst = worst;
-        self.threshold = self.items[worst].score;
-        self.threshold_label = self.items[worst].label;
+        self.set_threshold(self.items[worst]);
     }
 
     #[cold]
     fn cut(&mut self) {
-        if self.items.len() >= self.k {
-            self.items.select_nth_unstable_by_key(self.k - 1, |&item| place(item));
-            self.items.truncate(self.k);
-            let worst = self.items[self.k - 1];
-            (self.threshold, self.threshold_label) = (worst.score, worst.label);
+        if self.places.len() >= self.k {
+            let (_, &mut worst, _) = self.places.select_nth_unstable(self.k - 1);
+            self.places.truncate(self.k);
+            self.set_threshold(at_place(worst));
         }
+    }
+
+    fn set_threshold(&mut self, worst: Scored) {
+        (self.threshold, self.threshold_label) = (worst.score, worst.label);
     }
 
     /// The worst of the `k` best once `k` items have come: what the next one has to rank before,
@@ -127,27 +134,47 @@ impl TopK {
     ///
     /// *Cost*: O(k) where items were kept since the last call and `k` is above 32.
     pub fn kth(&mut self) -> Option<Scored> {
-        if self.k > SMALL && (self.items.len() > self.k || self.threshold == f32::NEG_INFINITY) {
+        if self.k > SMALL && (self.places.len() > self.k || self.threshold == f32::NEG_INFINITY) {
             self.cut();
         }
-        let full = self.k > 0 && self.items.len() == self.k;
+        let full = self.k > 0 && self.items.len().max(self.places.len()) == self.k;
         full.then_some(Scored { label: self.threshold_label, score: self.threshold })
     }
 
     /// The k best, in no order.
     pub fn best(&mut self) -> &[Scored] {
-        if self.k > SMALL && self.items.len() > self.k {
-            self.cut();
+        if self.k > SMALL {
+            if self.places.len() > self.k {
+                self.cut();
+            }
+            self.take_items();
         }
         &self.items
     }
 
     /// The k best, best first. More may be pushed afterwards.
     pub fn sorted(&mut self) -> &[Scored] {
-        self.best();
-        self.items.sort_unstable_by_key(|&item| place(item));
-        self.worst = self.items.len().saturating_sub(1);
+        if self.k > SMALL {
+            // Few too many are sorted with the others sooner than they are cut off.
+            if self.places.len() > self.k.saturating_add(self.k / 4) {
+                self.cut();
+            }
+            self.places.sort_unstable();
+            self.places.truncate(self.k);
+            self.take_items();
+            if let (true, Some(&worst)) = (self.items.len() == self.k, self.items.last()) {
+                self.set_threshold(worst);
+            }
+        } else {
+            self.items.sort_unstable_by_key(|&item| place(item));
+            self.worst = self.items.len().saturating_sub(1);
+        }
         &self.items
+    }
+
+    fn take_items(&mut self) {
+        self.items.clear();
+        self.items.extend(self.places.iter().map(|&place| at_place(place)));
     }
 }
 
@@ -158,6 +185,14 @@ fn place(Scored { label, score }: Scored) -> u64 {
     let bits = (score + 0.0).to_bits();
     let ascending = bits ^ ((bits as i32 >> 31) as u32 | 1 << 31);
     u64::from(!ascending) << 32 | u64::from(label)
+}
+
+/// The item of a [`place`].
+#[inline(always)]
+fn at_place(place: u64) -> Scored {
+    let ascending = !(place >> 32) as u32;
+    let bits = ascending ^ (!(ascending as i32 >> 31) as u32 | 1 << 31);
+    Scored { label: place as u32, score: f32::from_bits(bits) }
 }
 
 #[cfg(test)]

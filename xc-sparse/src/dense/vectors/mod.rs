@@ -7,6 +7,9 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod listed;
+
+pub use listed::{dots, dots_and_squares, squared_distances};
 
 use crate::simd::Isa;
 

@@ -1,0 +1,63 @@
+//! Whether a graph whose rows moved still finds what it should.
+
+use crate::error::QueryError;
+use crate::exact::recall;
+use crate::fit::{SAMPLE, USUAL_K};
+use crate::graph::Graph;
+use crate::params::{SCANS_FROM, SearchParams};
+use xc_sparse::DenseRows;
+use xc_sparse::rank::RankedBatch;
+
+/// What a graph is judged by. Queries may be another kind of vectors than rows, and find less of a graph that still
+/// finds its rows: where they are given, they decide.
+pub(crate) enum Judge<'a> {
+    /// By queries, at the width that was fitted before rows moved.
+    Queries { some: DenseRows<'a>, nearest: RankedBatch, params: SearchParams, wanted: f64 },
+    /// By vectors made of its rows: what they found when all edges were made.
+    Itself { wanted: f64 },
+}
+
+impl<'a> Judge<'a> {
+    /// `graph` has the new codes.
+    ///
+    /// # Errors
+    /// A query that is none.
+    pub(crate) fn new(graph: &Graph, rows: DenseRows<'_>, queries: Option<DenseRows<'a>>) -> Result<Self, QueryError> {
+        // Cells and scans do not ask edges.
+        let fitted = graph.fitted().filter(|fitted| fitted.cells == 0 && fitted.width < SCANS_FROM);
+        let (Some(queries), Some(fitted)) = (queries, fitted) else {
+            return Ok(Self::Itself { wanted: graph.found_itself });
+        };
+        let some = &queries.values()[..queries.values().len().min(SAMPLE * queries.width())];
+        let some = DenseRows::new(some, queries.width());
+        let (nearest, _) = graph.search_batch(rows, some, SearchParams::new(fitted.k, SCANS_FROM), None)?;
+        let params = SearchParams::new(fitted.k, fitted.width);
+        Ok(Self::Queries { some, nearest, params, wanted: fitted.recall })
+    }
+
+    /// Whether queries decide.
+    pub(crate) fn asks(&self) -> bool {
+        matches!(self, Self::Queries { .. })
+    }
+
+    /// Share of the nearest rows that are found.
+    pub(crate) fn share(&self, graph: &Graph, rows: DenseRows<'_>) -> f64 {
+        match self {
+            Self::Itself { .. } => graph.recall_of_itself(rows),
+            Self::Queries { some, nearest, params, .. } => {
+                let found = graph.search_batch(rows, *some, *params, None);
+                // The same queries were answered when this was made.
+                recall(&found.unwrap_or_else(|e| panic!("queries that were answered: {e}")).0, nearest)
+            }
+        }
+    }
+
+    /// Whether a share is what is wanted, within twice the error of one that is counted over the sample.
+    pub(crate) fn is_enough(&self, share: f64) -> bool {
+        let (n, wanted) = match self {
+            Self::Itself { wanted } => (SAMPLE * USUAL_K, *wanted),
+            Self::Queries { some, params, wanted, .. } => (some.len() * params.k, *wanted),
+        };
+        share + 2.0 * (share * (1.0 - share) / n as f64).sqrt() >= wanted
+    }
+}
