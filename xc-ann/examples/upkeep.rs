@@ -116,7 +116,11 @@ fn drift(
         let (done, seconds) = timed(|| graph.refresh(after, like, policy, &NoObserver))?;
         let found = asked.with(&graph, distances)?;
         let what = policy.map_or(format!("chosen: {:?}", done.policy), |policy| format!("{policy:?}"));
-        println!("{what}: {seconds:.2} s ({:.1}x, {:.1}x), recall {found:.4}", build_s / seconds, one_pass_s / seconds);
+        let (times, of_one_pass) = (build_s / seconds, one_pass_s / seconds);
+        println!(
+            "{what}: {seconds:.2} s ({times:.1}x, {of_one_pass:.1}x), recall {found:.4}; of the sample {:.4}, {:.4} before",
+            done.after, done.before
+        );
     }
     Ok(())
 }

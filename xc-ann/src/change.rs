@@ -234,15 +234,15 @@ impl Graph {
         let policies = policy.as_ref().map_or(&in_turn[..], std::slice::from_ref);
         let mut done = Refreshed { policy: Refresh::Codes, before, after: before };
         for &policy in policies {
+            if policy != policies[0] && judge.is_enough(done.after, policy) {
+                break;
+            }
             changed.repair(rows, policy, observer)?;
             if let Some(answers) = &answers {
                 changed.link_answers(answers);
                 changed.attach();
             }
             done = Refreshed { policy, before, after: judge.share(&changed, rows) };
-            if judge.is_enough(done.after) {
-                break;
-            }
         }
         changed.found_itself = if judge.asks() { changed.recall_of_itself(rows) } else { done.after };
         changed.cells = cells.and_then(|cells| cells.follow(changed.placed(rows), self.params.seed));

@@ -1,5 +1,6 @@
 //! Whether a graph whose rows moved still finds what it should.
 
+use crate::change::Refresh;
 use crate::error::QueryError;
 use crate::exact::recall;
 use crate::fit::{SAMPLE, USUAL_K};
@@ -7,6 +8,9 @@ use crate::graph::Graph;
 use crate::params::{SCANS_FROM, SearchParams};
 use xc_sparse::DenseRows;
 use xc_sparse::rank::RankedBatch;
+
+/// What queries may miss at the width that was fitted before rows moved, after a short search.
+const OF_WIDTH: f64 = 0.05;
 
 /// What a graph is judged by. Queries may be another kind of vectors than rows, and find less of a graph that still
 /// finds its rows: where they are given, they decide.
@@ -52,11 +56,14 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether a share is what is wanted, within twice the error of one that is counted over the sample.
-    pub(crate) fn is_enough(&self, share: f64) -> bool {
+    /// Whether a share is what is wanted, within twice the error of one that is counted over the sample, or whether
+    /// what is missing does not pay for `next`.
+    pub(crate) fn is_enough(&self, share: f64, next: Refresh) -> bool {
         let (n, wanted) = match self {
             Self::Itself { wanted } => (SAMPLE * USUAL_K, *wanted),
-            Self::Queries { some, params, wanted, .. } => (some.len() * params.k, *wanted),
+            // Rows that moved change what a width finds in a new graph, too, and the width is fitted again.
+            Self::Queries { some, params, wanted, .. } if next == Refresh::SHORT => (some.len() * params.k, *wanted),
+            Self::Queries { some, params, wanted, .. } => (some.len() * params.k, *wanted - OF_WIDTH),
         };
         share + 2.0 * (share * (1.0 - share) / n as f64).sqrt() >= wanted
     }

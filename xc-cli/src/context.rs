@@ -5,7 +5,7 @@ use crate::error::{CliError, chain, one_line};
 use crate::interrupt;
 use crate::memory::Budget;
 use crate::options::Options;
-use crate::progress::{Progress, Task};
+use crate::progress::{Form, Progress, Task};
 use clap::{Args, ValueEnum};
 use std::io::Write;
 use std::path::PathBuf;
@@ -34,6 +34,10 @@ pub(crate) struct CommonArgs {
     /// Report as JSON on stdout
     #[arg(long, global = true, help_heading = "Common options")]
     pub(crate) json: bool,
+    /// How progress is shown on stderr; JSON: {"event": "progress", "task", "done", "total", "elapsed_s"}, total null
+    /// where it is not known, and one at the end of each task
+    #[arg(long, global = true, value_name = "FORM", default_value = "auto", help_heading = "Common options")]
+    pub(crate) progress: Form,
     /// No progress, notes or warnings; errors are still said
     #[arg(long, global = true, help_heading = "Common options")]
     pub(crate) quiet: bool,
@@ -90,7 +94,7 @@ impl Context {
             budget,
             json: args.json,
             quiet: args.quiet,
-            progress: Progress::choose(args.quiet),
+            progress: Progress::choose(args.progress, args.quiet),
             options,
         })
     }

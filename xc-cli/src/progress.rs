@@ -1,28 +1,45 @@
-//! Progress: a bar on a terminal, a log line now and then elsewhere, nothing with `--quiet`.
+//! Progress: a bar on a terminal, a log line now and then elsewhere, or JSON lines; nothing with `--quiet`.
 
+use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+/// How progress is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    /// A bar on a terminal, lines elsewhere
+    Auto,
+    /// A line every ten seconds
+    Lines,
+    /// A JSON object a second, on a line of its own
+    Json,
+}
 
 /// How progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     Bars,
     Lines,
+    Json,
     Quiet,
 }
 
-/// Between two log lines of one task.
-const LINE_EVERY: Duration = Duration::from_secs(10);
-
 impl Progress {
-    pub(crate) fn choose(quiet: bool) -> Self {
-        match () {
-            () if quiet => Self::Quiet,
-            () if std::io::stderr().is_terminal() => Self::Bars,
-            () => Self::Lines,
+    pub(crate) fn choose(form: Form, quiet: bool) -> Self {
+        match form {
+            _ if quiet => Self::Quiet,
+            Form::Json => Self::Json,
+            Form::Auto if std::io::stderr().is_terminal() => Self::Bars,
+            Form::Auto | Form::Lines => Self::Lines,
         }
+    }
+
+    /// Between two lines of one task.
+    fn every(self) -> Duration {
+        Duration::from_secs(if self == Self::Json { 1 } else { 10 })
     }
 
     /// Starts a task of `total` steps called `what` ("rows written").
@@ -34,7 +51,7 @@ impl Progress {
         });
         bar.set_style(style("{msg:>24} {bar:32} {human_pos}/{human_len} {speed:>9} {eta:>5} left"));
         bar.set_message(what.to_owned());
-        Task { bar, lines: self == Self::Lines, what: Mutex::new(what.to_owned()), last: Mutex::new(Instant::now()) }
+        Task { bar, shown: self, what: Mutex::new(what.to_owned()), last: Mutex::new(Instant::now()) }
     }
 
     /// Starts a task whose end is not known.
@@ -60,7 +77,7 @@ fn style(template: &str) -> ProgressStyle {
 /// One task under way. Dropping it removes the bar.
 pub(crate) struct Task {
     bar: ProgressBar,
-    lines: bool,
+    shown: Progress,
     what: Mutex<String>,
     last: Mutex<Instant>,
 }
@@ -87,23 +104,36 @@ impl Task {
     /// `position` steps are done in all.
     pub(crate) fn set(&self, position: u64) {
         self.bar.set_position(position);
-        if self.lines
+        if matches!(self.shown, Progress::Lines | Progress::Json)
             && let Ok(mut last) = self.last.try_lock()
-            && last.elapsed() >= LINE_EVERY
+            && last.elapsed() >= self.shown.every()
         {
             *last = Instant::now();
-            let share =
-                self.bar.length().filter(|&total| total > 0).map_or(String::new(), |total| {
-                    format!(" of {total} ({:.0}%)", 100.0 * position as f64 / total as f64)
-                });
-            let what = self.what.lock().map_or_else(|e| e.into_inner().clone(), |what| what.clone());
-            let _ = writeln!(std::io::stderr(), "xc: {what}: {position}{share}");
+            self.write_line(position);
         }
+    }
+
+    fn write_line(&self, done: u64) {
+        let what = self.what.lock().map_or_else(|e| e.into_inner().clone(), |what| what.clone());
+        let total = self.bar.length().filter(|&total| total > 0);
+        let line = if self.shown == Progress::Json {
+            let seconds = (self.bar.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
+            let line = json!({"event": "progress", "task": what, "done": done, "total": total, "elapsed_s": seconds});
+            line.to_string()
+        } else {
+            let share = total.map(|total| format!(" of {total} ({:.0}%)", 100.0 * done as f64 / total as f64));
+            format!("xc: {what}: {done}{}", share.unwrap_or_default())
+        };
+        // Nothing to be done about a line that cannot be written.
+        let _ = writeln!(std::io::stderr(), "{line}");
     }
 }
 
 impl Drop for Task {
     fn drop(&mut self) {
+        if self.shown == Progress::Json {
+            self.write_line(self.bar.position());
+        }
         self.bar.finish_and_clear();
     }
 }
