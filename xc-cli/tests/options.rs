@@ -284,8 +284,12 @@ fn a_line_of_the_validation_says_its_epoch_and_that_it_selects_the_model() {
 fn progress_is_told_as_json_where_it_is_asked_for() {
     let folder = folder();
     let done = run(&mut folder.command("train tree --train data/train.txt --model m --progress json"));
-    let told: Vec<Value> =
-        done.stderr.lines().filter(|line| line.starts_with('{')).map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told: Vec<Value> = done
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with('{'))
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert!(!told.is_empty() && told.iter().all(|line| line["event"] == "progress"), "{}", done.stderr);
     let last = told.last().unwrap();
     assert!(last["task"].is_string() && last["done"].is_u64() && last["elapsed_s"].is_number(), "{last}");
