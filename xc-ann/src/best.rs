@@ -9,7 +9,7 @@ use xc_sparse::simd::Isa;
 /// Codes place answers nearly: so many more than are wanted are compared exactly.
 const SPARE: usize = 6;
 
-/// Candidates by codes for `k` answers by exact scores.
+/// Number of candidates by codes that should be kept for `k` answers by exact scores.
 pub fn spared(k: usize) -> usize {
     k.saturating_add((k / 8).max(SPARE))
 }

@@ -242,7 +242,10 @@ impl Graph {
                 changed.link_answers(answers);
                 changed.attach();
             }
-            done = Refreshed { policy, before, after: judge.share(&changed, rows) };
+            // New codes alone were judged already.
+            let is_judged = policy == Refresh::Codes && answers.is_none();
+            let after = if is_judged { before } else { judge.share(&changed, rows) };
+            done = Refreshed { policy, before, after };
         }
         changed.found_itself = if judge.asks() { changed.recall_of_itself(rows) } else { done.after };
         changed.cells = cells.and_then(|cells| cells.follow(changed.placed(rows), self.params.seed));

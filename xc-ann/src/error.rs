@@ -1,4 +1,4 @@
-//! What can be wrong with settings, rows and queries.
+//! Errors of settings, rows and queries.
 
 use thiserror::Error;
 use xc_sparse::rows::SparseRowError;
@@ -13,7 +13,7 @@ pub enum BuildError {
         /// The row, from 0.
         row: usize,
     },
-    /// Too wide rows.
+    /// Rows are too wide.
     #[error("rows of {width} coordinates, expected at most {most}")]
     Width {
         /// Coordinates.
@@ -35,34 +35,34 @@ pub enum BuildError {
         /// The setting.
         what: &'static str,
     },
-    /// A factor of pruning that is none.
+    /// An invalid pruning factor.
     #[error("factor {factor} of pruning, expected a number above 0")]
     Factor {
         /// What was asked for.
         factor: f32,
     },
-    /// A recall that is none.
+    /// An invalid recall.
     #[error("recall {recall}, expected a share from 0 to 1")]
     Recall {
         /// What was asked for.
         recall: f64,
     },
-    /// A row that is there already.
+    /// A row that is in the graph already.
     #[error("row {row} is in the graph already, or stands twice among the new ones")]
     Present {
         /// The row, from 0.
         row: usize,
     },
-    /// More rows than numbers for them.
+    /// More rows than can be numbered.
     #[error("{n} rows, expected fewer than 2^32 - 1")]
     Rows {
         /// Rows.
         n: usize,
     },
-    /// A query that settings were to be fitted to.
+    /// An invalid query among those to fit to.
     #[error(transparent)]
     Query(#[from] QueryError),
-    /// Somebody asked to stop.
+    /// The observer asked to stop.
     #[error("stopped")]
     Cancelled,
 }
@@ -71,7 +71,7 @@ pub enum BuildError {
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum QueryError {
-    /// Another width.
+    /// The query has another width than the rows.
     #[error("queries of {found} coordinates, the index has {expected}")]
     Width {
         /// Coordinates of the query.
@@ -85,7 +85,7 @@ pub enum QueryError {
         /// The query, from 0.
         query: usize,
     },
-    /// Columns that do not ascend, or not as many values.
+    /// Columns do not ascend, or there is not one value for each.
     #[error("query {query}: {source}")]
     Sparse {
         /// The query, from 0.
@@ -93,19 +93,19 @@ pub enum QueryError {
         /// What is wrong.
         source: SparseRowError,
     },
-    /// No direction.
+    /// A query of zeros, which has no direction.
     #[error("query {query}: all values are 0, which has no cosine")]
     Zero {
         /// The query, from 0.
         query: usize,
     },
-    /// Cells of an index that has none.
+    /// Cells were asked for, and the index has none.
     #[error("{asked} cells to look into; the index has none")]
     NoCells {
         /// What was asked for.
         asked: usize,
     },
-    /// A width that is none.
+    /// An invalid search width.
     #[error("search width {width}, expected a number above -1")]
     SearchWidth {
         /// What was asked for.
@@ -113,7 +113,7 @@ pub enum QueryError {
     },
 }
 
-/// Why an index does not open.
+/// Why an index cannot be opened.
 #[cfg(feature = "store")]
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -121,7 +121,7 @@ pub enum OpenGraphError {
     /// The folder, a parameter or an array is missing or of another form.
     #[error(transparent)]
     Open(#[from] xc_sparse::store::OpenError),
-    /// Arrays that no graph has.
+    /// The arrays are not those of a graph.
     #[error("{}: {what}", path.display())]
     Graph {
         /// The folder.

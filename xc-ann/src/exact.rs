@@ -1,4 +1,4 @@
-//! The exact answers: all rows are compared.
+//! Exact answers, by comparing all rows.
 
 use crate::best::spared;
 use crate::metric::Metric;
@@ -11,12 +11,12 @@ use xc_sparse::rank::{RankedBatch, Scored, TopK};
 const QUERIES: usize = 32;
 const ROWS: usize = 2048;
 
-/// The `k` best rows of each query, best first, of equal scores the lower row; a row of zeros is no
-/// answer under the cosine.
+/// The `k` best rows of each query, best first; equal scores are ordered by row. Under the cosine a row
+/// of zeros is never an answer.
 ///
-/// A product of matrices finds some more rows than are wanted, whose scores are then computed one by
-/// one. *Cost*: 2 operations a coordinate of each row and query; the ambient threads share the
-/// queries.
+/// A matrix product finds a few more rows than wanted, whose scores are then computed one by one.
+/// *Cost*: 2 operations per coordinate of each row and query; queries are divided among the ambient
+/// threads.
 ///
 /// # Panics
 /// If widths differ.
@@ -105,11 +105,11 @@ impl Scan<'_> {
     }
 }
 
-/// The share of the exact answers that were found, over all queries; a row found with the score of the
-/// last exact answer counts, as equal rows do. 1 where there is nothing to find.
+/// The share of the exact answers that were found, over all queries; any row found with the score of
+/// the last exact answer counts, since rows may be equal. 1 if there is nothing to find.
 ///
 /// # Panics
-/// If there are not as many queries.
+/// If the numbers of queries differ.
 pub fn recall(found: &RankedBatch, exact: &RankedBatch) -> f64 {
     assert_eq!(found.len(), exact.len(), "queries");
     let (mut hits, mut wanted) = (0, 0);

@@ -1,4 +1,4 @@
-//! A graph in a folder: the arrays are mapped back as they are.
+//! A graph in a folder: its arrays are mapped as stored.
 
 use crate::cells::Cells;
 use crate::codes::stride;
@@ -10,7 +10,7 @@ use std::path::Path;
 use xc_sparse::buffer::Buffer;
 use xc_sparse::store::{ArrayRef, Container, ContainerWriter, OpenMode, WriteError, to_parameter};
 
-/// The kind that a folder of an index states.
+/// The kind in the configuration of an index folder.
 pub const KIND: &str = "ann-index";
 
 impl Graph {
@@ -40,7 +40,7 @@ impl Graph {
         self.cells.as_ref().map_or(Ok(()), |cells| cells.write(self.codes.width, writer))
     }
 
-    /// Saves the graph in a folder of its own.
+    /// Saves the graph in its own folder.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -50,7 +50,7 @@ impl Graph {
         writer.finish()
     }
 
-    /// Opens what [`Graph::save`] wrote; arrays stay in the file until they are to change.
+    /// Opens what [`Graph::save`] wrote; arrays stay in the file until they are first changed.
     ///
     /// # Errors
     /// See [`OpenGraphError`].

@@ -1,4 +1,4 @@
-//! Searching among some of the rows.
+//! Restricting a search to some of the rows.
 
 use crate::exact::exact_among;
 use crate::graph::Graph;
@@ -15,9 +15,9 @@ const FILTERED: usize = 3600;
 /// Which rows may be answers.
 #[derive(Clone, Copy)]
 pub enum Filter<'a> {
-    /// Bit i % 64 of word i / 64 is row i; rows behind the last word do not pass.
+    /// Bit i % 64 of word i / 64 is row i; rows beyond the last word do not pass.
     Bits(&'a [u64]),
-    /// Asked once a row and call.
+    /// Called once per row and search.
     Test(&'a (dyn Fn(u32) -> bool + Sync)),
 }
 
@@ -82,7 +82,7 @@ impl Allowed<'_> {
 }
 
 impl Graph {
-    /// The exact answers among the rows that can be found and pass: see [`exact`](fn@crate::exact).
+    /// The exact answers among the rows that can be found and pass the filter: see [`exact`](fn@crate::exact).
     ///
     /// # Panics
     /// If `rows` or `queries` have another width than the graph, or `rows` lacks rows of it.

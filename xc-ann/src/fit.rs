@@ -36,8 +36,8 @@ const A_HOP: u64 = 40;
 const FIRST: u64 = 200;
 
 impl Graph {
-    /// Finds the least width at which `target` of the `k` best rows are found, and keeps it; an
-    /// infinite one where none reaches it.
+    /// Finds and keeps the least width at which `target` of the `k` best rows are found; an infinite one if
+    /// none reaches it.
     ///
     /// *Cost*: an exact scan for each query, and some fifteen searches.
     ///
@@ -178,19 +178,18 @@ impl Graph {
         Ok((Fitted { k, target, width: high, cells: 0, recall: best.0, n_queries: queries.len() }, best.1))
     }
 
-    /// What [`Graph::fit`] found last, or the build; nothing where there were no rows.
+    /// The last result of [`Graph::fit`] or of the build; `None` if there were no rows.
     pub fn fitted(&self) -> Option<Fitted> {
         self.fitted
     }
 
-    /// What is looked at where nothing else is asked for: what was fitted, and the graph at a width of 0.1
-    /// before anything was.
+    /// The default scope of a search: the fitted one, or a width of 0.1 along the graph if nothing was fitted.
     pub fn usual(&self) -> Scope {
         self.fitted.map_or(Scope::width(DEFAULT_WIDTH), |fitted| fitted.scope())
     }
 
-    /// At most `n` vectors to fit with where there are no queries. Each is `(a + b) / 2 + (c - d) / 2`
-    /// of a row and three that edges lead to: what varies around a row varies as much around these.
+    /// At most `n` vectors to fit with if there are no queries. Each is `(a + b) / 2 + (c - d) / 2` of a row
+    /// and three of its neighbours in the graph, so that they vary as much as the rows around them.
     pub fn sample(&self, rows: DenseRows<'_>, n: usize) -> DenseMatrix {
         let mut stream = Stream::new(name(self.params.seed, Purpose::Split, &[]));
         let mut live: Vec<u32> = (0..self.codes.len() as u32).filter(|&v| self.items.is_live(v)).collect();

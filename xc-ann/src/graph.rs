@@ -1,4 +1,4 @@
-//! A graph over the codes of rows, which stay with the caller.
+//! A graph over the codes of rows; the rows themselves stay with the caller.
 
 use crate::build;
 use crate::cells::{Cells, Placed};
@@ -13,11 +13,11 @@ use serde::Serialize;
 use xc_hash::stream::{Purpose, Stream, name};
 use xc_sparse::DenseRows;
 
-/// A graph over the codes of rows, which are not in it: the weights of a classifier may be searched
-/// where they are. Rows are given with each call, and must be those that the graph was built from.
+/// A graph over the codes of rows, without the rows: the weights of a classifier can be searched in
+/// place. Rows are given with each call, and must be those that the graph was built from.
 ///
-/// Cloning copies pointers; a change copies what it changes. So any number of threads may search a
-/// graph while one changes a clone of it, and take the new one when it is done.
+/// Cloning copies pointers; a change copies what it changes. Any number of threads can search a graph
+/// while one thread changes a clone of it, and switch to the new one when it is done.
 #[derive(Clone, Debug)]
 pub struct Graph {
     pub(crate) params: BuildParams,
@@ -104,17 +104,17 @@ impl Graph {
         entry.unwrap_or(0)
     }
 
-    /// The settings it was built with, those that were chosen included.
+    /// The settings it was built with, including those that the build chose.
     pub fn params(&self) -> &BuildParams {
         &self.params
     }
 
-    /// Coordinates of a row.
+    /// Number of coordinates of a row.
     pub fn width(&self) -> usize {
         self.codes.width
     }
 
-    /// Rows that can be found: neither deleted nor, under the cosine, zeros.
+    /// Number of rows that can be found: neither deleted nor, under the cosine, all zeros.
     pub fn len(&self) -> usize {
         self.items.len()
     }
@@ -131,12 +131,12 @@ impl Graph {
         rows
     }
 
-    /// One more than the largest number of a row that can be found: so many rows have to be there.
+    /// One more than the largest number of a row that can be found: the number of rows that a search must be given.
     pub fn n_rows_needed(&self) -> usize {
         if self.is_empty() { 0 } else { self.items.largest() as usize + 1 }
     }
 
-    /// What the graph looks like.
+    /// Statistics of the graph.
     pub fn stats(&self) -> GraphStats {
         let live = || (0..self.codes.len() as u32).filter(|&v| self.items.is_live(v));
         let edges: usize = live().map(|v| self.edges.view().of(v).len()).sum();
@@ -149,13 +149,13 @@ impl Graph {
         }
     }
 
-    /// Bytes of memory, rows not counted.
+    /// Bytes of memory, without the rows.
     pub fn n_bytes(&self) -> usize {
         let cells = self.cells.as_ref().map_or(0, Cells::n_bytes);
         self.codes.n_bytes() + 4 * self.edges.values().len() + self.items.n_bytes() + cells
     }
 
-    /// Cells beside the graph; 0 where there are none.
+    /// Number of cells; 0 if there are none.
     pub fn n_cells(&self) -> usize {
         self.cells.as_ref().map_or(0, Cells::len)
     }
@@ -165,7 +165,7 @@ impl Graph {
         Placed { rows, items: &self.items, codes: &self.codes }
     }
 
-    /// Bytes of a graph over `n` rows of `width` coordinates, rows not counted.
+    /// Bytes of a graph over `n` rows of `width` coordinates, without the rows.
     pub fn bytes(n: usize, width: usize, params: &BuildParams) -> usize {
         let n_cells = params.cells.unwrap_or_else(|| Cells::usual(n));
         let cells = if n_cells == 0 { 0 } else { Cells::bytes(n, n_cells, width) };
@@ -173,17 +173,17 @@ impl Graph {
     }
 }
 
-/// What a graph looks like.
+/// Statistics of a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct GraphStats {
     /// Rows that can be found.
     pub n_rows: usize,
-    /// Vertices: equal rows are one.
+    /// Vertices: equal rows share one.
     pub n_vertices: usize,
-    /// Places of deleted rows, which the next rows take.
+    /// Vertices of deleted rows, which the next rows reuse.
     pub n_free: usize,
     /// Vertices that could not be reached before edges were added for them.
     pub n_attached: usize,
-    /// Edges of a vertex.
+    /// Mean number of edges of a vertex.
     pub mean_degree: f64,
 }

@@ -1,4 +1,4 @@
-//! An index that has its rows.
+//! An index that owns its rows.
 
 use crate::change::{Refresh, Refreshed};
 use crate::error::{BuildError, QueryError};
@@ -14,9 +14,9 @@ use xc_sparse::DenseRows;
 use xc_sparse::buffer::Buffer;
 use xc_sparse::rank::{RankedBatch, Scored};
 
-/// Rows, and a graph over them: what is searched for is found here alone.
+/// Rows and a graph over them, which can be searched without further data.
 ///
-/// Rows have numbers in the order in which they came, which stay when others are deleted.
+/// Rows are numbered in the order in which they were added; numbers stay when other rows are deleted.
 #[derive(Clone, Debug)]
 pub struct Index {
     graph: Graph,
@@ -31,7 +31,7 @@ impl Index {
     /// See [`BuildError`].
     ///
     /// # Panics
-    /// If the width is 0 or the values are no whole number of rows.
+    /// If the width is 0 or the values are not a whole number of rows.
     pub fn build(
         rows: impl Into<Buffer<f32>>,
         width: usize,
@@ -60,10 +60,10 @@ impl Index {
         Ok(Self { graph, rows })
     }
 
-    /// A graph and its rows.
+    /// Combines a graph with its rows.
     ///
     /// # Panics
-    /// If rows of the graph are not there.
+    /// If rows of the graph are missing.
     pub fn of(graph: Graph, rows: impl Into<Buffer<f32>>) -> Self {
         let rows = rows.into();
         let n = rows.len() / graph.width().max(1);
@@ -81,12 +81,12 @@ impl Index {
         DenseRows::new(&self.rows, self.graph.width())
     }
 
-    /// What is looked at where nothing else is asked for. See [`Graph::usual`].
+    /// The default scope of a search. See [`Graph::usual`].
     pub fn usual(&self) -> Scope {
         self.graph.usual()
     }
 
-    /// The `k` best rows of a query as far as was fitted. See [`Graph::search`].
+    /// The `k` best rows of a query, searched with the fitted scope. See [`Graph::search`].
     ///
     /// # Errors
     /// See [`QueryError`].
@@ -124,7 +124,7 @@ impl Index {
         self.graph.search_batch(self.rows(), queries, params, filter)
     }
 
-    /// The exact answers: all rows that are not deleted, and pass, are compared.
+    /// The exact answers, by comparing all rows that are not deleted and pass the filter.
     ///
     /// # Panics
     /// If widths differ.
@@ -132,7 +132,7 @@ impl Index {
         self.graph.exact(self.rows(), queries, k, filter)
     }
 
-    /// What proves answers, under inner products: the lengths of all rows that are not deleted.
+    /// The lengths of all rows that are not deleted, with which answers can be proven under inner products.
     pub fn lengths(&self) -> Option<Lengths> {
         let is_product = self.metric() == Metric::InnerProduct;
         is_product.then(|| Lengths::new(self.rows(), self.graph.live_rows()))
@@ -159,18 +159,18 @@ impl Index {
         Ok(())
     }
 
-    /// Takes rows out. See [`Graph::delete`].
+    /// Deletes rows. See [`Graph::delete`].
     pub fn delete(&mut self, rows: &[u32]) -> usize {
         self.graph.delete(rows)
     }
 
-    /// Follows rows that moved. See [`Graph::refresh`].
+    /// Updates the index to rows that moved. See [`Graph::refresh`].
     ///
     /// # Errors
     /// See [`BuildError`].
     ///
     /// # Panics
-    /// If there are not as many values.
+    /// If the number of values differs.
     pub fn refresh(
         &mut self,
         rows: impl Into<Buffer<f32>>,
@@ -190,7 +190,7 @@ impl Index {
         self.graph.n_bytes() + 4 * self.rows.len()
     }
 
-    /// What answers best: the metric of the scores.
+    /// The metric of the scores.
     pub fn metric(&self) -> Metric {
         self.graph.params().metric
     }
@@ -220,7 +220,7 @@ mod file {
             writer.finish()
         }
 
-        /// Opens what [`Index::save`] wrote; arrays stay in the file until they are to change.
+        /// Opens what [`Index::save`] wrote; arrays stay in the file until they are first changed.
         ///
         /// # Errors
         /// See [`OpenGraphError`].

@@ -1,4 +1,4 @@
-//! k-means: some words that stand for many rows.
+//! k-means: a few words that represent many rows.
 
 use rayon::prelude::*;
 use xc_hash::stream::Stream;
@@ -39,10 +39,10 @@ impl Codebook {
         Self { width, words: vec![0.0; n * width] }
     }
 
-    /// Words that were learnt before, one row each.
+    /// Words that were learned before, one row each.
     ///
     /// # Panics
-    /// If they are no whole number of rows.
+    /// If they are not a whole number of rows.
     pub fn of(words: Vec<f32>, width: usize) -> Self {
         assert!(width > 0 && words.len().is_multiple_of(width), "{} values in rows of {width}", words.len());
         Self { width, words }
@@ -81,7 +81,7 @@ impl Codebook {
         product(out, MatRef::new(rows, n, self.width), words, start, MatmulPrecision::F32, scratch);
     }
 
-    /// The nearest word of each row; of equally near ones the first.
+    /// The nearest word of each row; of equally near words the first.
     pub fn nearest(&self, rows: &[f32], scratch: &mut Scratch, mut found: impl FnMut(usize, usize)) {
         let half = |word: &[f32]| -0.5 * word.iter().map(|v| v * v).sum::<f32>();
         let bias: Vec<f32> = self.words.chunks_exact(self.width).map(half).collect();
@@ -96,7 +96,7 @@ impl Codebook {
         }
     }
 
-    /// [`Codebook::nearest`] of all rows, which the ambient threads share.
+    /// [`Codebook::nearest`] of all rows, divided among the ambient threads.
     pub fn assign(&self, rows: &[f32]) -> Vec<u32> {
         let some = |scratch: &mut Scratch, rows: &[f32]| {
             let mut words = vec![0; rows.len() / self.width];
@@ -117,8 +117,8 @@ impl Codebook {
         }
     }
 
-    /// Moves every word to the mean of the rows that are nearest to it, so many times. One that
-    /// has none begins anew at a row of the sample. The same words at any number of threads.
+    /// Moves every word to the mean of the rows nearest to it, `iterations` times. A word without rows
+    /// restarts at a row of the sample. The result is the same at any number of threads.
     pub fn learn(&mut self, sample: &[f32], iterations: u32, random: &mut Stream) {
         let (width, n) = (self.width, sample.len() / self.width);
         for _ in 0..iterations {

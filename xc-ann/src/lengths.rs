@@ -1,4 +1,4 @@
-//! Which answers are proven by the lengths of rows: no inner product is above the product of two lengths.
+//! Proving answers by the lengths of rows: no inner product exceeds the product of two lengths.
 
 use crate::items::square;
 use crate::metric::Metric;
@@ -9,13 +9,13 @@ use xc_sparse::rank::{RankedBatch, Scored, TopK};
 /// Queries of a task.
 const SOME: usize = 16;
 
-/// Rows by falling length, to prove answers of largest inner products.
+/// Rows by descending length, to prove answers of largest inner products.
 ///
-/// With s the score of the k-th answer and q the query, a row shorter than s / |q| is no better answer. So
-/// answers are exact once all longer rows have been compared. Where lengths are alike, as those of a classifier's
-/// labels often are, these are nearly all rows, and nothing is proven.
+/// With s the score of the k-th answer and q the query, a row shorter than s / |q| cannot be a better answer.
+/// Answers are therefore exact once all longer rows have been compared. If lengths are similar, as those of a
+/// classifier's labels often are, these are nearly all rows, and nothing is proven.
 ///
-/// *Memory*: 12 bytes a row.
+/// *Memory*: 12 bytes per row.
 ///
 /// ```
 /// use xc_ann::{BuildParams, Index, Metric, NoObserver, SearchParams};
@@ -40,10 +40,10 @@ pub struct Lengths {
 }
 
 impl Lengths {
-    /// Of the rows that are `listed`.
+    /// The lengths of the rows that are `listed`.
     ///
     /// # Panics
-    /// If one is not there.
+    /// If a listed row does not exist.
     pub fn new(rows: DenseRows<'_>, listed: Vec<u32>) -> Self {
         let mut all: Vec<(f64, u32)> =
             listed.into_iter().map(|row| (square(rows.row(row as usize)).sqrt(), row)).collect();
@@ -54,8 +54,8 @@ impl Lengths {
         Self { rows: rows_of, lengths, slack }
     }
 
-    /// The rows that are long enough to be among the `k` best where these are `answers`, best first: all, where
-    /// there are fewer answers.
+    /// The rows that are long enough to be among the `k` best, given `answers`, best first: all rows if there are
+    /// fewer than `k` answers.
     pub fn open(&self, query: &[f32], k: usize, answers: &[Scored]) -> &[u32] {
         let last = match k.checked_sub(1).map(|last| answers.get(last)) {
             None => return &[],
@@ -67,12 +67,12 @@ impl Lengths {
         &self.rows[..self.lengths.partition_point(may_enter)]
     }
 
-    /// Makes the answers of each query exact where at most `most` rows are long enough to be among its `k` best:
-    /// all of these are compared. The others stay. Returns for how many queries that was so: their answers are
-    /// proven to be the `k` best of the rows that were listed. The ambient threads share the queries.
+    /// Makes the answers of a query exact if at most `most` rows are long enough to be among its `k` best, by
+    /// comparing all of these. The answers of other queries do not change. Returns the number of queries made exact:
+    /// their answers are proven to be the `k` best of the listed rows. Queries are divided among the ambient threads.
     ///
     /// # Panics
-    /// If widths or numbers of queries differ, or rows are not there.
+    /// If widths or numbers of queries differ, or rows are missing.
     pub fn complete(
         &self,
         rows: DenseRows<'_>,

@@ -1,5 +1,5 @@
-//! Nearest neighbours and largest inner products: a graph over 8-bit codes of the rows, searched best
-//! first, and answers ranked by the exact rows.
+//! Nearest neighbours and largest inner products: best-first search of a graph over 8-bit codes of the
+//! rows, with answers ranked by the exact rows.
 //!
 //! ```text
 //!   rows ─▶ codes, 8 bits a coordinate ─▶ graph: up to 32 edges a row
@@ -23,30 +23,31 @@
 //! The same rows and settings give the same bytes and answers at any number of threads, on every
 //! instruction set, for a query alone or among others.
 //!
-//! # What is compared
-//! [`Metric`]: Euclidean distance, cosine, and inner products of rows of any length, without a
-//! detour over distances. Codes have a scale for each row, so that long rows are not cut off.
+//! # Metrics
+//! [`Metric`]: Euclidean distance, cosine, and inner products of rows of any length, searched directly
+//! and not through distances. Codes have a scale for each row, so that long rows are not clipped.
 //!
-//! # How far to look
-//! [`Scope::width`] is the share by which a vertex may be further off than the last answer and
-//! still be looked at. Beside the graph there may be cells ([`BuildParams::cells`]), whose rows are near to each
-//! other; [`Scope::cells`] of them are compared instead. [`Graph::fit`] finds the least that reaches a recall, and
-//! which of both compares less; a build does so with
-//! vectors between rows, for a recall of 0.95. With queries of one's own it is closer to the truth, and
-//! under inner products [`Graph::build_for`] makes edges for them too: queries may be another kind of
-//! vectors than rows.
+//! # Search width
+//! [`Scope::width`] is the share by which a vertex may be further off than the last answer and still be
+//! visited. In addition to the graph there may be cells ([`BuildParams::cells`]) of rows near each
+//! other; a search may compare [`Scope::cells`] of them instead. [`Graph::fit`] finds the least width
+//! and number of cells that reach a recall, and which of the two compares less; a build does so with
+//! vectors between rows, for a recall of 0.95. Fitting with real queries is more accurate, and under
+//! inner products [`Graph::build_for`] also makes edges for them, since queries may be distributed
+//! differently from rows.
 //!
 //! # Rows that change
 //! [`Graph::insert`], [`Graph::delete`], and [`Graph::refresh`] for rows that all moved a little, as
-//! the weights of a classifier do between two epochs; [`Graph::recode`] for codes of some that moved just now. A graph can be cloned at no cost: threads go on
-//! with the old one while a clone is changed.
+//! the weights of a classifier do between two epochs; [`Graph::recode`] for the codes of some rows that
+//! have just moved. A graph can be cloned at no cost: threads can search the old one while a clone is
+//! changed.
 //!
 //! # Sparse rows
 //! [`InvertedIndex`] has lists of rows by column. Its answers are exact.
 //!
 //! # When not to use it
-//! For a thousand rows an exact scan ([`exact`]) will do. For candidates whose
-//! probability has to be known, and rows that change all the time, there is xc-lsh.
+//! For a thousand rows an exact scan ([`exact`]) is enough. For candidates whose probability must be
+//! known, and for rows that change constantly, use xc-lsh.
 //!
 //! # Main types
 //!
@@ -55,19 +56,19 @@
 //! | [`Index`] | rows and a graph over them |
 //! | [`Graph`] | the graph alone; rows stay with the caller |
 //! | [`BuildParams`], [`SearchParams`], [`Scope`] | settings |
-//! | [`Scratch`] | what a thread searches with |
+//! | [`Scratch`] | buffers of a searching thread |
 //! | [`Lengths`] | which answers of inner products are proven |
-//! | [`kmeans::Codebook`] | what makes cells |
+//! | [`kmeans::Codebook`] | k-means words, which define the cells |
 //! | [`Filter`] | which rows may be answers |
-//! | [`InvertedIndex`], [`InvertedScratch`] | sparse rows, and what a thread searches them with |
-//! | [`Refresh`], [`Refreshed`] | how a graph follows its rows |
-//! | [`exact`](fn@exact), [`recall`] | all rows compared, and what was found of that |
+//! | [`InvertedIndex`], [`InvertedScratch`] | an index of sparse rows, and the buffers of a thread that searches it |
+//! | [`Refresh`], [`Refreshed`] | how a graph is updated to rows that moved |
+//! | [`exact`](fn@exact), [`recall`] | exact answers by comparing all rows, and the share of them that was found |
 //!
 //! # References
 //! `[subramanya2019diskann]` (graph and pruning), `[manohar2024parlayann]` (batches),
 //! `[aguerrebere2023similarity]` (codes with re-ranking), `[aljazzazi2025distance]` (when to stop),
-//! `[chen2024roargraph]` (edges for queries of another kind than rows), `[jegou2011product]` (cells), `[turtle1995query]` (lists that need
-//! not be read).
+//! `[chen2024roargraph]` (edges for queries distributed differently from rows), `[jegou2011product]`
+//! (cells), `[turtle1995query]` (lists that need not be read).
 
 #![deny(unsafe_code)] // product/ alone may have it
 

@@ -1,17 +1,17 @@
-//! What near means.
+//! Metrics: how vectors are compared.
 
 use serde::{Deserialize, Serialize};
 use xc_sparse::DenseRows;
 use xc_sparse::dense::{dot, dots, dots_and_squares, squared_distance, squared_distances};
 use xc_sparse::parallel::for_each_part;
 
-/// What is compared, and what the score of an answer is: larger is better under each of them.
+/// How vectors are compared, and what the score of an answer is: a larger score is always better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Metric {
-    /// Euclidean distance; the score is the squared distance with a minus.
+    /// Euclidean distance; the score is the negative squared distance.
     #[serde(rename = "l2")]
     L2,
-    /// Cosine of the angle. A row of zeros has no direction: it is no answer, and no query.
+    /// Cosine of the angle. A row of zeros has no direction: it can be neither an answer nor a query.
     #[serde(rename = "cosine")]
     Cosine,
     /// Inner product of vectors of any length.

@@ -18,7 +18,7 @@ pub enum Event {
     },
 }
 
-/// Told how work goes on, and asked whether it should stop.
+/// Receives the progress of work, and may ask it to stop.
 pub trait Observer: Cancel {
     /// Something was done.
     fn event(&self, event: Event);

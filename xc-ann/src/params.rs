@@ -8,32 +8,33 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// How a graph is built.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BuildParams {
-    /// What near means.
+    /// How rows are compared.
     pub metric: Metric,
-    /// Edges of a vertex, at most: 1 to 64.
+    /// Maximum number of edges of a vertex: 1 to 64.
     pub degree: usize,
-    /// Vertices that the search for edges keeps. More of them cost time and find better edges.
+    /// Vertices that the search for edges keeps. More take longer and give better edges.
     pub keep: usize,
-    /// A vertex found is left out when one that was taken is nearer to it by this factor: under
-    /// distances more than 1 keeps more edges, under inner products less does. Nothing: 1, and for inner
-    /// products what small graphs over some of the rows are searched best with.
+    /// Pruning factor: a candidate edge is dropped if a vertex already linked is nearer to its target by
+    /// this factor. More edges are kept above 1 for distances, below 1 for inner products. `None`: 1, and
+    /// for inner products the factor with which small graphs over some of the rows are searched best.
     pub factor: Option<f32>,
-    /// Passes over all vertices: a later one finds edges in the graph of the one before.
+    /// Passes over all vertices: a later pass finds edges in the graph of the previous one.
     pub passes: usize,
     /// Seed of the order in which vertices are linked.
     pub seed: u64,
-    /// What the search width is fitted to: answers of a query.
+    /// Answers per query that the search width is fitted for.
     pub top_k: usize,
-    /// And the share of the best that are to be among them.
+    /// The share of the best rows that should be among them.
     pub target_recall: f64,
-    /// Cells beside the graph: the rows of a cell are near to each other, and their codes lie side by side.
-    /// Nothing: twice the square root of the number of rows, which stay if they are faster than the graph.
+    /// Number of cells in addition to the graph: the rows of a cell are near each other, and their codes
+    /// are contiguous. `None`: twice the square root of the number of rows, kept if they are faster than
+    /// the graph.
     #[serde(default)]
     pub cells: Option<usize>,
 }
 
 impl BuildParams {
-    /// The usual values of a metric.
+    /// The default values for a metric.
     pub fn new(metric: Metric) -> Self {
         Self {
             metric,
@@ -72,17 +73,17 @@ impl BuildParams {
 /// From this width on all codes are compared, one after the other.
 pub(crate) const SCANS_FROM: f32 = 16.0;
 
-/// What a search looks at.
+/// How much a search visits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scope {
-    /// How far to look: a vertex is expanded while it is no further off than the last answer and this
-    /// share of its distance (of the score, for inner products). Above -1: -0.2 is fast and coarse, 0.1
+    /// Search width: a vertex is expanded if it is further off than the last answer by at most this share
+    /// of the answer's distance (of its score, for inner products). Above -1: -0.2 is fast and coarse, 0.1
     /// finds nearly all, 16 compares all codes, and infinity all rows exactly. A search that has compared
-    /// an eighth of all codes goes on to compare all.
-    /// [`Graph::fit`](crate::Graph::fit) finds the least that reaches a recall.
+    /// an eighth of all codes continues by comparing all.
+    /// [`Graph::fit`](crate::Graph::fit) finds the least width that reaches a recall.
     pub width: f32,
-    /// Where this is not 0, all rows of so many cells are compared, the nearest ones, rather than those that
-    /// edges lead to. Not so with a filter, nor for all rows above a score.
+    /// If not 0, all rows of this many cells, the nearest ones, are compared instead of following edges.
+    /// Ignored with a filter, and in searches for all rows above a score.
     pub cells: usize,
 }
 
@@ -103,7 +104,7 @@ impl Scope {
 pub struct SearchParams {
     /// Answers of a query.
     pub k: usize,
-    /// What is looked at for them.
+    /// How much is visited to find them.
     pub scope: Scope,
 }
 
@@ -124,17 +125,17 @@ impl SearchParams {
 pub struct Fitted {
     /// Answers of a query.
     pub k: usize,
-    /// The recall that was wanted.
+    /// The recall to reach.
     pub target: f64,
-    /// The least width that was found to reach it; infinite where none does.
+    /// The least width found to reach it; infinite if none does.
     #[serde(deserialize_with = "null_is_infinite")]
     pub width: f32,
-    /// The least number of cells that was found to reach it, where that is faster; 0 where the graph is.
+    /// The least number of cells found to reach it, if that is faster; 0 if the graph is.
     #[serde(default)]
     pub cells: usize,
-    /// The recall at this width, or of these cells.
+    /// The recall with this width, or these cells.
     pub recall: f64,
-    /// Queries.
+    /// Number of queries.
     pub n_queries: usize,
 }
 
@@ -144,7 +145,7 @@ fn null_is_infinite<'de, D: Deserializer<'de>>(from: D) -> Result<f32, D::Error>
 }
 
 impl Fitted {
-    /// What a search looks at to reach the recall.
+    /// The scope of a search that reaches the recall.
     pub fn scope(&self) -> Scope {
         Scope { width: self.width, cells: self.cells }
     }

@@ -26,7 +26,7 @@ const ASKED: usize = 64;
 /// Queries that are scanned for together.
 const SCANNED: usize = 16;
 
-/// What searches work with; each thread has its own.
+/// Buffers of a search; each thread has its own.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     slots: Vec<Slot>,
@@ -80,10 +80,10 @@ impl How {
 }
 
 impl Graph {
-    /// The `k` best rows of a query, best first; fewer where there are fewer.
+    /// The `k` best rows of a query, best first; fewer if there are fewer.
     ///
     /// *Cost*: some hundred comparisons of codes, and 1.1 k exact ones; with a filter, or after rows were
-    /// deleted, a look at all vertices too, which [`Graph::search_batch`] shares among queries.
+    /// deleted, also a pass over all vertices, which [`Graph::search_batch`] makes once for all queries.
     ///
     /// # Errors
     /// See [`QueryError`].
@@ -120,8 +120,8 @@ impl Graph {
         })
     }
 
-    /// [`Graph::search`] for many queries, which the ambient threads share. Answers are those of each
-    /// query alone.
+    /// [`Graph::search`] for many queries, divided among the ambient threads. Answers are the same as for
+    /// each query alone.
     ///
     /// # Errors
     /// See [`QueryError`].
@@ -138,8 +138,8 @@ impl Graph {
         self.batch(Some(rows), queries, params.into(), filter)
     }
 
-    /// [`Graph::search`] without rows: answers are ranked by codes, and have their scores. For callers who
-    /// rank them by scores of their own: [`spared`](crate::spared) says how many to ask for.
+    /// [`Graph::search`] without rows: answers are ranked and scored by codes. For callers that rank them
+    /// again by their own scores: [`spared`](crate::spared) says how many to ask for.
     ///
     /// # Errors
     /// See [`QueryError`].
@@ -154,7 +154,7 @@ impl Graph {
         self.one(None, query, params, filter, scratch, out)
     }
 
-    /// [`Graph::search_codes`] for many queries, which the ambient threads share.
+    /// [`Graph::search_codes`] for many queries, divided among the ambient threads.
     ///
     /// # Errors
     /// See [`QueryError`].

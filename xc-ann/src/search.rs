@@ -42,7 +42,7 @@ impl Reach {
     pub(crate) const NEAREST: Self = Self { keep: 1, slack: 0.0, within: f32::NEG_INFINITY, distances: u64::MAX };
 }
 
-/// What a search looked at.
+/// The work of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effort {
     /// Vertices whose code was compared with the query's.

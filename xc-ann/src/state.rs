@@ -1,4 +1,4 @@
-//! A graph as plain arrays, for those who keep it among other things.
+//! A graph as plain arrays, for callers that store it with other data.
 
 use crate::codes::{Codes, stride};
 use crate::edges::{EdgeRows, NONE, filled};
@@ -8,22 +8,22 @@ use crate::params::{BuildParams, Fitted};
 use thiserror::Error;
 use xc_sparse::buffer::Buffer;
 
-/// All that a [`Graph`] without cells is beside its [`BuildParams`]; cloning copies pointers.
+/// The content of a [`Graph`] without cells and [`BuildParams`]; cloning copies pointers.
 #[derive(Clone, Debug)]
 pub struct GraphState {
-    /// Entry, counts, and what was fitted, as bits.
+    /// Entry, counts, and the fitted scope, as bits.
     pub numbers: [u64; GraphState::N_NUMBERS],
-    /// A row of bytes a vertex: [`GraphState::code_bytes`].
+    /// A row of bytes per vertex: [`GraphState::code_bytes`].
     pub codes: Buffer<u8>,
     /// Norm and scale of each vertex.
     pub sides: Buffer<[f32; 2]>,
-    /// What was taken from each row before it was encoded; nothing for inner products.
+    /// The vector subtracted from each row before encoding; empty for inner products.
     pub mean: Buffer<f32>,
     /// As many as the degree of each vertex, then `u32::MAX` to the end of its row.
     pub edges: Buffer<u32>,
     /// The row of each vertex; `u32::MAX` where it was deleted.
     pub first_rows: Buffer<u32>,
-    /// By row, the next one that equals it; empty where no two rows are equal.
+    /// By row, the next row that equals it; empty if no two rows are equal.
     pub next_rows: Buffer<u32>,
 }
 
@@ -69,8 +69,8 @@ impl Graph {
         }
     }
 
-    /// The graph that a state was taken of: `params` are those that it was built with, `width` the
-    /// coordinates of its rows. No search panics afterwards, whatever the arrays hold.
+    /// Restores the graph from its state: `params` are those that it was built with, `width` is that of its
+    /// rows. No search panics afterwards, whatever the arrays hold.
     ///
     /// *Cost*: a pass over all arrays.
     ///

@@ -16,37 +16,35 @@ use xc_train::model::{BatchError, Candidates, QueryError, SearchOptions, UseInde
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Search options")]
 pub(crate) struct SearchArgs {
-    /// Clusters kept per level of a tree: wider is slower and finds more [default: the model's]
+    /// Clusters kept per level of a tree: a wider beam is slower and finds more [default: the model's]
     #[arg(long, value_name = "B")]
     beam: Option<usize>,
-    /// What makes scores of margins [default: the model's]. Trees: sigmoid, l1-hinge to l9-hinge; a single
-    /// one also noop (the margin), log-sigmoid, log-l1-hinge to log-l9-hinge. Networks: softmax, sigmoid,
-    /// l2-hinge, noop (the logit)
+    /// How margins become scores [default: the model's]. Trees: sigmoid, l1-hinge to l9-hinge; a single tree also noop
+    /// (the margin), log-sigmoid, log-l1-hinge to log-l9-hinge. Networks: softmax, sigmoid, l2-hinge, noop (the logit)
     #[arg(long, value_name = "NAME")]
     post_processor: Option<String>,
-    /// What ranks the labels of a MACH model [default: the model's]
+    /// How a MACH model combines bucket scores into a label's score [default: the model's]
     #[arg(long, value_name = "NAME", value_parser = named::<Decoder, _>(["mean", "min", "median"]))]
     decoder: Option<Decoder>,
-    /// Stop the decode of a MACH model after about so many labels, certain or not [default: when
-    /// the answer is certain]
+    /// Stop the decode of a MACH model after about N labels, even if the answer is not certain [default: when the
+    /// answer is certain]
     #[arg(long, value_name = "N")]
     max_labels: Option<u64>,
-    /// Ask these repetitions of a MACH model alone, e.g. 0-3,7
+    /// Use only these repetitions of a MACH model, e.g. 0-3,7
     #[arg(long, value_name = "LIST", value_parser = parse_numbers)]
     repetitions: Option<Numbers>,
-    /// How far the index of the labels is searched, where the model has one: labels further off than the
-    /// last answer by this share of its logit are still followed; 16: all are compared by their codes
-    /// [default: what it was fitted to]
+    /// How far to search the index of the labels, if the model has one: follow labels that are further off than the
+    /// last answer by up to this share of its logit; 16 compares all labels by their codes [default: as fitted]
     #[arg(long, value_name = "W", allow_negative_numbers = true, conflicts_with = "exact")]
     search_width: Option<f32>,
-    /// Compare the labels of so many cells of the index instead, where it has cells
+    /// Compare the labels of N cells of the index instead, if it has cells
     #[arg(long, value_name = "N", conflicts_with_all = ["exact", "search_width"],
         value_parser = clap::value_parser!(u32).range(1..))]
     cells: Option<u32>,
-    /// Score all labels, though there is an index of them
+    /// Score all labels, even if the model has an index of them
     #[arg(long)]
     exact: bool,
-    /// Use an index of the labels though the weights were trained for up to so many steps since
+    /// Use an index of the labels even if the weights have been trained for up to this many steps since
     #[arg(long, value_name = "STEPS", conflicts_with = "exact")]
     max_age: Option<u64>,
 }

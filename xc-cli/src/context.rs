@@ -13,35 +13,34 @@ use std::path::PathBuf;
 /// Options that every command takes.
 #[derive(Args, Debug)]
 pub(crate) struct CommonArgs {
-    /// Threads to work with [default: all of the machine]
+    /// Number of threads [default: all of the machine]
     #[arg(long, global = true, value_name = "N", help_heading = "Common options")]
     pub(crate) threads: Option<usize>,
-    /// Seed of everything random; the same seed gives the same bytes at any number of threads
+    /// Seed of all randomness; the same seed gives the same bytes at any number of threads
     #[arg(long, global = true, value_name = "S", default_value_t = 0, help_heading = "Common options")]
     pub(crate) seed: u64,
     /// Where to compute: cpu, cuda or auto
     #[arg(long, global = true, value_name = "DEVICE", default_value = "auto", help_heading = "Common options")]
     pub(crate) device: Device,
-    /// Memory that may be resident at most, e.g. 8GiB or 500M; what would need more is refused (exit
-    /// code 3) [default: what is free]
+    /// Maximum resident memory, e.g. 8GiB or 500M; work that would need more is refused (exit code 3) [default: what is
+    /// free]
     ///
-    /// Counted is what the system reports as resident, files that are mapped included while they are
-    /// touched. What is foreseen to need more is refused before the work, with an option that would
-    /// help; work that turns out to need more ends with exit code 3, and a training goes on from
-    /// its last finished part with --resume.
+    /// The limit applies to what the system reports as resident, including mapped files while they are touched. Work
+    /// expected to need more is refused before it begins, naming an option that would help; work that turns out to need
+    /// more ends with exit code 3, and --resume continues a training from its last finished part.
     #[arg(long, global = true, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Common options")]
     pub(crate) max_memory: Option<u64>,
     /// Report as JSON on stdout
     #[arg(long, global = true, help_heading = "Common options")]
     pub(crate) json: bool,
     /// How progress is shown on stderr; JSON: {"event": "progress", "task", "done", "total", "elapsed_s"}, total null
-    /// where it is not known, and one at the end of each task
+    /// if unknown, and one at the end of each task
     #[arg(long, global = true, value_name = "FORM", default_value = "auto", help_heading = "Common options")]
     pub(crate) progress: Form,
-    /// No progress, notes or warnings; errors are still said
+    /// No progress, notes or warnings; errors are still printed
     #[arg(long, global = true, help_heading = "Common options")]
     pub(crate) quiet: bool,
-    /// Read options from a TOML file; what is typed wins over the file
+    /// Read options from a TOML file; options on the command line override the file
     ///
     /// Names are those of the options, nested ones as tables: `top-k = 5`, `[tree]` and below it
     /// `branching = 32` for `--tree.branching 32`. A switch is `true`.

@@ -45,12 +45,12 @@ Extreme multi-label classification: sparse features or text in, the best few of 
 
 Try it:            xc quickstart
 Train a model:     xc train tree --train train.txt --model my.model
-Ask it:            xc predict --model my.model --input test.txt --top-k 5 --output predictions.txt
-Score the answers: xc evaluate --truth test.txt --predictions predictions.txt
+Predict labels:    xc predict --model my.model --input test.txt --top-k 5 --output predictions.txt
+Score predictions: xc evaluate --truth test.txt --predictions predictions.txt
 
 Data goes to stdout; progress, notes and errors go to stderr.
-Exit codes: 0 done; 1 failed while working (disk full, output not writable); 2 a file or an option is at fault;
-3 a device, a feature or memory is missing; 130 ended by Ctrl-C, 143 by SIGTERM.";
+Exit codes: 0 success; 1 failure during the work (disk full, output not writable); 2 faulty file or option;
+3 missing device, feature or memory; 130 ended by Ctrl-C, 143 by SIGTERM.";
 
 #[derive(Parser)]
 #[command(

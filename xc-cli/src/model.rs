@@ -14,12 +14,12 @@ use xc_tree::TreeModel;
 /// How a model is opened.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub(crate) struct OpenArgs {
-    /// Open the model without checking it: fast, but a damaged folder is undefined behaviour (a crash,
-    /// wrong answers, anything), so only for folders that xc wrote and nobody else can change
+    /// Open the model without checking it: fast, but a damaged folder is undefined behaviour (a crash, wrong answers,
+    /// anything); use it only for folders that xc wrote and nobody else can change
     #[arg(long)]
     pub(crate) trusted: bool,
-    /// Read the model into memory, in large pages, instead of mapping its files: opens slower,
-    /// answers faster, and other programs may write into the files afterwards
+    /// Read the model into memory, in large pages, instead of mapping its files: opening is slower, answers are faster,
+    /// and other programs may write to the files afterwards
     #[arg(long)]
     pub(crate) in_memory: bool,
 }

@@ -14,7 +14,7 @@ pub(crate) enum Form {
     Auto,
     /// A line every ten seconds
     Lines,
-    /// A JSON object a second, on a line of its own
+    /// One JSON object per second, each on its own line
     Json,
 }
 

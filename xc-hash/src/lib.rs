@@ -1,16 +1,15 @@
 //! Hash functions, and text to weighted features.
 //!
-//! A text becomes a sparse row in five steps, all of them in one value that training stores and
-//! serving reads:
+//! A text becomes a sparse row in five steps, all defined by one value that training stores and
+//! serving loads:
 //!
 //! ```text
 //!   "The Cat sat"  ─▶ the cat sat ─▶ the │ cat │ sat ─▶ 17 │ 3 │ 12 ─▶ counts ─▶ 3: 0.61  12: 0.52  17: 0.59
 //!                  normalise       words, n-grams     vocabulary or hash       tf-idf, norm
 //! ```
 //!
-//! A term finds its feature by its rank in a vocabulary learned from training texts, or by hash (no
-//! memory, but collisions). Several kinds of terms stand side by side, each with its own range of
-//! features.
+//! A term's feature is its rank in a vocabulary learned from training texts, or its hash (no memory,
+//! but collisions). Several kinds of terms can be combined, each with its own range of features.
 //!
 //! ```
 //! use xc_hash::text::{Block, Pipeline, PipelineParams};
@@ -32,24 +31,24 @@
 //! ```
 //!
 //! # When not to use it
-//! Where word order or meaning beyond shared words decides, an encoder does better. Where the
-//! features are there already, only [`text::RowWeights`] (tf-idf and norms on sparse rows) is of
-//! use. Text that is not cut by blanks (Chinese, Thai) wants character n-grams
-//! ([`text::Grams::Chars`]), since a whole clause is one word here.
+//! If word order, or meaning beyond shared words, matters, an encoder does better. If the features
+//! exist already, only [`text::RowWeights`] (tf-idf and norms on sparse rows) is of use. Text without
+//! spaces between words (Chinese, Thai) needs character n-grams ([`text::Grams::Chars`]), since a
+//! whole clause is one word here.
 //!
 //! # Main types
 //!
 //! | type | what it is |
 //! |---|---|
-//! | [`text::PipelineParams`] | what shall become a feature and how it is weighted |
-//! | [`text::Pipeline`] | the fitted value: texts in, rows out |
-//! | [`text::Block`] | one kind of terms ([`text::Grams`]) and where they go ([`text::Slots`]) |
+//! | [`text::PipelineParams`] | what becomes a feature and how it is weighted |
+//! | [`text::Pipeline`] | the fitted pipeline: texts in, rows out |
+//! | [`text::Block`] | one kind of terms ([`text::Grams`]) and their slots ([`text::Slots`]) |
 //! | [`text::Vocabulary`] | terms and their ids |
 //! | [`text::RowWeights`] | tf-idf and norms ([`text::Weighting`]) for rows of counts |
 //! | [`text::Featurizer`] | what a model stores: a pipeline or row weights |
 //! | [`murmur3_32`] | the hash of bytes |
-//! | [`universal::FamilyParams`] | names a function from keys to buckets, of one of four 2-universal families |
-//! | [`universal::BucketHash`] | what such a function does |
+//! | [`universal::FamilyParams`] | parameters of a function from keys to buckets, of one of four 2-universal families |
+//! | [`universal::BucketHash`] | the trait of such functions |
 //! | [`stream::Stream`], [`stream::Order`] | random numbers and permutations named by a seed, a purpose and a path |
 //!
 //! Speed on one core of a shared 2-core Zen 4 machine, 213 MB of English legal text: word unigrams
@@ -57,8 +56,8 @@
 //! bigrams at 36 and 34 (`examples/time_a_file.rs`).
 //!
 //! # References
-//! Feature hashing: `[weinberger2009hashing]`. The formats and rules follow scikit-learn 1.9.1,
-//! against whose frozen rows they are tested; [`text`] states the rules and where they differ.
+//! Feature hashing: `[weinberger2009hashing]`. The formats and rules follow scikit-learn 1.9.1 and are
+//! tested against rows frozen from it; [`text`] states the rules and the differences.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What every family does.
+//! The interface of every family.
 
 use crate::keys::{Keys, Packing};
 use crate::params::FamilyParams;
@@ -54,26 +54,25 @@ impl HashError {
     }
 }
 
-/// Another value of a code, and what it costs to take it.
+/// Another value of a code, and the loss of taking it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Alternative {
-    /// Bits of the codes side by side that change.
+    /// Bits that change in the concatenated codes.
     pub mask: u64,
-    /// How far the code is from being that other one, at least 0: the size of a projection, or by
-    /// how much the winner of a bin exceeds the second.
+    /// Distance of the code from the other value, at least 0: the size of a projection, or the
+    /// difference between the winner of a bin and the second.
     pub loss: f32,
 }
 
-/// Functions of one family: rows in, keys out, one for each of L tables, each of K codes.
+/// Functions of one family: they map rows to keys of K codes, one key for each of L tables.
 ///
-/// Keys depend on parameters and rows alone: not on the instruction set, on threads, or on the rows
-/// beside. 0 and -0 are the same value. A row without values other than 0 has keys like any other,
-/// the same for all such rows; it is counted ([`Keys::n_zero`]), since its keys say nothing. NaN
-/// and infinities are errors.
+/// Keys depend only on parameters and rows: not on the instruction set, the threads, or other rows.
+/// 0 and -0 are the same value. All rows without a nonzero value have the same keys; they are counted
+/// ([`Keys::n_zero`]), since their keys carry no information. NaN and infinities are errors.
 ///
 /// # Panics
-/// Every method that takes rows panics where their width is not that of the parameters (a feature
-/// of a sparse row is not below it), and where room for keys has not L places a row.
+/// Every method that takes rows panics if their width is not that of the parameters (a feature of a
+/// sparse row is not below it), or if the space for keys does not hold L keys per row.
 pub trait Family: Debug + Send + Sync {
     /// Settings and seed.
     fn params(&self) -> &FamilyParams;
@@ -90,22 +89,22 @@ pub trait Family: Debug + Send + Sync {
         self.params().kind.probability(similarity)
     }
 
-    /// Writes the keys of a few dense rows, on this thread; gives the number of rows that are all
+    /// Writes the keys of a few dense rows, on this thread; returns the number of rows that are all
     /// 0.
     ///
     /// # Errors
     /// [`HashError::NotFinite`], of the first such value.
     fn hash_dense(&self, rows: DenseRows<'_>, keys: &mut [u32], scratch: &mut Scratch) -> Result<usize, HashError>;
 
-    /// Writes the keys of a sparse row; true if it has no value other than 0. Those of
-    /// [`Family::hash_dense`] for the same row.
+    /// Writes the keys of a sparse row, which equal those of [`Family::hash_dense`] for the same row;
+    /// returns true if it has no nonzero value.
     ///
     /// # Errors
     /// [`HashError::NotFinite`], in row 0.
     fn hash_sparse(&self, row: SparseRow<'_>, keys: &mut [u32], scratch: &mut Scratch) -> Result<bool, HashError>;
 
-    /// For [probes](crate::probe): the codes of each table side by side, and K alternatives for
-    /// each.
+    /// For [probes](crate::probe): the concatenated codes of each table, and K alternatives for each
+    /// table.
     ///
     /// *Shapes*: `codes` L, `alternatives` L K, those of a table together.
     ///
@@ -120,11 +119,11 @@ pub trait Family: Debug + Send + Sync {
         scratch: &mut Scratch,
     ) -> Result<(), HashError>;
 
-    /// The key of a table whose codes, side by side, are `codes`.
+    /// The key of a table whose concatenated codes are `codes`.
     fn key_of(&self, table: usize, codes: u64) -> u32;
 
-    /// Keys of all rows; what was there before is forgotten. Threads of the pool that the caller is
-    /// in share them out.
+    /// Keys of all rows, which replace the content of `keys`. The rows are divided among the threads of
+    /// the caller's pool.
     ///
     /// # Errors
     /// As [`Family::hash_dense`]; no keys are left then.

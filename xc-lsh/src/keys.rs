@@ -5,7 +5,7 @@ use xc_sparse::simd::{Loop, vectorised_loop};
 
 /// Keys of rows: one key for each table.
 ///
-/// *Shapes*: `len()` rows of `n_tables()` keys, one row contiguous.
+/// *Shapes*: `len()` rows of `n_tables()` keys, each row contiguous.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
     n_tables: usize,
@@ -69,7 +69,7 @@ impl Keys {
         &self.keys
     }
 
-    /// How many rows have no value other than 0: their keys say nothing.
+    /// Number of rows without a nonzero value: their keys carry no information.
     pub fn n_zero(&self) -> usize {
         self.n_zero
     }

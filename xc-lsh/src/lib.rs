@@ -1,8 +1,8 @@
-//! Locality-sensitive hashing: families of functions under which similar rows share their keys.
+//! Locality-sensitive hashing: families of functions under which similar rows tend to share keys.
 //!
-//! A key is made of K codes, and each of L tables has functions of its own. Rows that are similar
-//! agree in a code with a probability p that is known in closed form; they share the key of a table
-//! with p^K, and of at least one of the tables with 1 - (1 - p^K)^L.
+//! A key consists of K codes, and each of L tables has its own functions. Two rows agree in a code
+//! with a probability p that depends on their similarity and is known in closed form; they share the
+//! key of a table with probability p^K, and of at least one table with 1 - (1 - p^K)^L.
 //!
 //! ```text
 //!   row ──▶ K L codes ──▶ L keys of 32 bits ──▶ one bucket in each of L tables
@@ -34,41 +34,41 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Keys are the same on every instruction set, at any number of threads, and for a row alone or
-//! beside others.
+//! Keys are the same on every instruction set, at any number of threads, and for a row alone or among
+//! others.
 //!
 //! # Which family
 //!
 //! | family | rows | similar means | a code is |
 //! |---|---|---|---|
 //! | [`SimHash`] | dense or sparse vectors | small angle | the side of a random hyperplane |
-//! | [`Wta`] | dense vectors | coordinates in a similar order | the place of the largest of m coordinates |
+//! | [`Wta`] | dense vectors | coordinates in a similar order | the position of the largest of m coordinates |
 //! | [`Dwta`] | sparse rows | the same features, in a similar order | the position of a bin's largest feature |
 //! | [`MinHash`] | sets | large common share | bits of the least element of a random order |
 //!
-//! [`FamilyParams::build`] draws any of them by its parameters; all are a [`Family`].
+//! [`FamilyParams::build`] draws any of them from its parameters; each is a [`Family`].
 //!
 //! # When not to use it
-//! To find the nearest vectors as exactly as can be: a graph finds more of them in less time.
-//! Hashing is for what changes all the time, and for candidates whose probability has to be known.
+//! To find as many of the nearest vectors as possible: a graph finds more of them in less time.
+//! Hashing is for data that change constantly, and for candidates whose probability must be known.
 //!
 //! # Main types
 //!
 //! | type | what it is |
 //! |---|---|
-//! | [`FamilyParams`], [`Kind`] | which functions, as data |
+//! | [`FamilyParams`], [`Kind`] | the choice of functions, as data |
 //! | [`Family`] | rows to keys, probability of a code |
 //! | [`Keys`] | keys of many rows |
 //! | [`Probes`] | the keys that a row nearly had |
 //! | [`Tables`] | items by key: queries, updates |
 //! | [`NormBands`](norm_bands::NormBands) | largest inner products instead of cosines |
-//! | [`Upkeep`] | which items are hashed anew, and when |
+//! | [`Upkeep`] | which items are rehashed, and when |
 //! | [`Sizing`] | how many codes, and how much memory |
 //! | [`theory`] | probabilities of keys and tables |
 //!
 //! # References
 //! `[charikar2002similarity]`, `[yagnik2011power]`, `[chen2018densified]`,
-//! `[broder1997resemblance]`; each module says where it differs.
+//! `[broder1997resemblance]`; each module documents its differences.
 
 #![deny(unsafe_code)] // product/ alone may have it
 

@@ -1,4 +1,4 @@
-//! What names a family with its functions.
+//! Parameters that name a family and its functions.
 
 use crate::theory;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use thiserror::Error;
 /// Most codes of a row, K L: their functions have to fit the memory.
 const MOST_CODES: u64 = 1 << 24;
 
-/// What a random hyperplane is drawn from.
+/// The distribution of random hyperplanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Projection {
@@ -20,7 +20,7 @@ pub enum Projection {
     Hadamard,
 }
 
-/// How a set gets its minima.
+/// How the minima of a set are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Minima {
@@ -121,7 +121,7 @@ impl Kind {
     }
 }
 
-/// A family, the number of its functions, and the seed that they are drawn by: equal parameters
+/// A family, the number of its functions, and the seed that they are drawn with: equal parameters
 /// give equal keys on every machine.
 ///
 /// ```
@@ -138,14 +138,14 @@ impl Kind {
 pub struct FamilyParams {
     /// The family.
     pub kind: Kind,
-    /// Values of a vector; features of a sparse row are below it.
+    /// Width of a vector; the feature ids of a sparse row are below it.
     pub width: usize,
-    /// Codes of a key, K.
+    /// Codes per key, K.
     pub n_codes: u32,
-    /// Tables, L: keys of a row.
+    /// Number of tables, L: keys per row.
     pub n_tables: u32,
-    /// Bits that a key may have, at most 32. Where K codes have more, they are hashed to so many
-    /// (at most 31 then).
+    /// Maximum number of bits of a key, at most 32. If K codes have more, they are hashed to this many (at most 31
+    /// then).
     #[serde(default = "all_bits")]
     pub key_bits: u32,
     /// Seed of all functions.
@@ -156,7 +156,7 @@ fn all_bits() -> u32 {
     32
 }
 
-/// Why parameters name no functions.
+/// Why parameters do not name functions.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FamilyParamsError {
@@ -180,7 +180,7 @@ pub enum FamilyParamsError {
         /// Values of a vector.
         width: usize,
     },
-    /// Codes side by side do not fit 64 bits.
+    /// The codes of a key do not fit 64 bits.
     #[error("{n_codes} codes of {code_bits} bits in a key, expected at most 64 bits: at most {most} codes")]
     LongKey {
         /// Codes of a key.

@@ -5,9 +5,9 @@
 //!   0        1 0 1     0.9 0.1 0.3    101 (0)  111 (0.1)  100 (0.3)  110 (0.4)  001 (0.9)  ...
 //! ```
 //!
-//! Each code knows one other value and what it loses ([`Alternative`]); a probe takes the other
-//! value of some codes, and loses their sum. A table that is asked for its three best keys finds
-//! about what three tables find, for the memory of one.
+//! Each code has one other value with a loss ([`Alternative`]); a probe takes the other value of some
+//! codes, and its loss is their sum. A table queried with its three best keys finds about as much as
+//! three tables, for the memory of one.
 //!
 //! ```
 //! use xc_lsh::{FamilyParams, Kind, Probes, Scratch};
@@ -54,8 +54,8 @@ struct Set {
 }
 
 impl Probes {
-    /// Finds the `n_probes` keys of each table that lose least, the row's own key first. Keys that
-    /// K codes were hashed down to may repeat.
+    /// Finds the `n_probes` keys of each table with the smallest loss, the row's own key first. Keys may
+    /// repeat if K codes are hashed down to fewer bits.
     ///
     /// *Cost*: that of the keys, K logarithms of K and about 2 `n_probes` heap operations a table.
     ///

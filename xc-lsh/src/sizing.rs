@@ -1,4 +1,4 @@
-//! How many codes a key needs, and what the tables take.
+//! How many codes a key needs, and how much memory the tables take.
 
 use crate::params::{FamilyParams, Kind};
 use crate::theory::Spread;
@@ -12,15 +12,14 @@ const SHORTAGE: f64 = 0.08;
 /// find these more surely, until they are hashed to so few bits that chance fills the answers.
 const SIMILAR: f64 = 0.5;
 
-/// Codes of a key, tables and their bits, from the number of labels and the candidates that are
-/// wanted.
+/// Codes per key, tables and their bits, from the number of labels and the wanted number of
+/// candidates.
 ///
 /// L tables of keys of K codes find N (1 - (1 - q)^L) labels that are unrelated to a query, on
-/// average over pairs of rows ([`Spread`](crate::theory::Spread)); q is p^K, and 2^-b more where
-/// codes are hashed down to b bits. Each K goes with the L that finds as many as are wanted, if the
-/// tables that are allowed are enough for it; of those, the rule takes the K that finds a row of
-/// similarity 0.5 most surely. K grows with the logarithm of N, so that an answer is of the same
-/// length for any number of labels.
+/// average over pairs of rows ([`Spread`](crate::theory::Spread)); q is p^K, plus 2^-b if codes are
+/// hashed down to b bits. For each K there is an L that finds the wanted number of candidates; among
+/// the K whose L is allowed, the rule takes the one most likely to find a row of similarity 0.5. K
+/// grows with the logarithm of N, so that answers have the same length for any number of labels.
 ///
 /// ```
 /// use xc_lsh::{Kind, Sizing};
@@ -46,7 +45,7 @@ pub struct Sizing {
     width: usize,
 }
 
-/// Why there are no such tables.
+/// Why no tables have the wanted sizes.
 #[derive(Clone, Copy, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum SizingError {
@@ -64,7 +63,7 @@ pub enum SizingError {
         /// Labels got.
         got: u64,
     },
-    /// No number of candidates that can be wanted.
+    /// An invalid number of candidates.
     #[error("{got} candidates wanted, expected a number above 0")]
     Candidates {
         /// The number got.
@@ -78,7 +77,7 @@ pub enum SizingError {
         /// Values of a vector.
         width: usize,
     },
-    /// Codes side by side would not fit 64 bits.
+    /// The codes of a key would not fit 64 bits.
     #[error(
         "{n_codes} codes of {code_bits} bits are needed, expected at most {most}: allow more candidates, or fewer tables"
     )]
@@ -106,10 +105,9 @@ pub enum SizingError {
 
 impl Sizing {
     /// The K and L for `candidates` of `n_labels` labels with at most `max_tables` tables, for rows
-    /// of `width` values. Where even keys of one code find fewer, that one code and all tables.
+    /// of `width` values. If even keys of one code find fewer: one code and all tables.
     ///
     /// *Cost*: some milliseconds.
-    ///
     ///
     /// # Errors
     /// See [`SizingError`].
@@ -207,13 +205,13 @@ impl Sizing {
         self.n_codes
     }
 
-    /// Bits of a table's buckets: those of a key, but at most two buckets a label.
+    /// Bits of a table's bucket numbers: those of a key, but at most two buckets per label.
     pub fn bucket_bits(&self) -> u32 {
         let key_bits = self.n_codes * self.kind.code_bits();
         (self.n_labels.ilog2() + 1).min(28).min(key_bits)
     }
 
-    /// Labels that an answer without limits is expected to have when none is related to the query.
+    /// Expected number of labels in an answer without limits when none is related to the query.
     pub fn expected_candidates(&self) -> f64 {
         self.found(&Spread::of_unrelated(self.kind, self.width as f64))
     }
@@ -238,8 +236,8 @@ impl Sizing {
         4 * ((1u64 << self.bucket_bits()) + 1) + 4 * self.n_labels
     }
 
-    /// Bytes of the labels' keys in all tables, which are kept where labels are to be moved without
-    /// hashing all of them.
+    /// Bytes of the labels' keys in all tables, which are kept so that labels can be moved without rehashing all of
+    /// them.
     pub fn keys_bytes(&self) -> u64 {
         4 * self.n_labels * u64::from(self.n_tables)
     }

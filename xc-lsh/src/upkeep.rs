@@ -1,4 +1,4 @@
-//! Tables follow rows that change: which items are hashed anew, and when.
+//! Keeping tables up to date with changing rows: which items are rehashed, and when.
 //!
 //! ```text
 //!   rows change ──▶ Upkeep::note ──▶ queue ──▶ Upkeep::work ──▶ Tables::update   some items a step
@@ -33,7 +33,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The schedule of rebuilds that become rarer is that of `[chen2020slide]`.
+//! The schedule of increasingly rare rebuilds is that of `[chen2020slide]`.
 
 use crate::family::{Family, HashError};
 use crate::keys::Keys;
@@ -50,12 +50,12 @@ use xc_sparse::DenseRows;
 /// Rows that are gathered and hashed at a time while all are.
 const ROWS_AT_A_TIME: usize = 1 << 14;
 
-/// When items are hashed anew.
+/// When items are rehashed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "upkeep", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Schedule {
-    /// All items after `every` steps, then each time after `growth` times as many steps as the time
-    /// before. A growth of 1 keeps the distance.
+    /// All items after `every` steps, then after intervals that grow by the factor `growth` each time. A
+    /// growth of 1 keeps the interval.
     Rebuild {
         /// Steps until the first rebuild.
         every: u64,
@@ -68,8 +68,8 @@ pub enum Schedule {
         /// Steps from one sorted table to the next; 0: tables are never sorted.
         sort_every: u64,
     },
-    /// Items that have moved by more than `share` of their length since they were hashed, the first
-    /// ones first.
+    /// Items that have moved by more than `share` of their length since they were hashed, in the order
+    /// in which they did so.
     Drift {
         /// Sum of the lengths of the changes over the length of the row.
         share: f32,
@@ -80,12 +80,12 @@ pub enum Schedule {
     },
 }
 
-/// What upkeep did; those of several steps add up, the queue is the last one's.
+/// Counts of the work done; over several steps they add up, and the queue is that of the last step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UpkeepCounts {
     /// Items hashed.
     pub hashed: usize,
-    /// Of these, rows without values other than 0.
+    /// Of these, rows without a nonzero value.
     pub n_zero: usize,
     /// Keys that changed and went to the overflow of a table.
     pub changed_keys: usize,
@@ -123,7 +123,7 @@ impl Staleness {
     }
 }
 
-/// What an [`Upkeep`] is made of again.
+/// The state from which an [`Upkeep`] is restored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpkeepState<'a> {
     /// How far each item has moved since it was hashed.
@@ -134,7 +134,7 @@ pub struct UpkeepState<'a> {
     pub counters: [u64; 3],
 }
 
-/// Why arrays make no upkeep.
+/// Why arrays are not the state of an upkeep.
 #[derive(Clone, Copy, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum UpkeepStateError {
@@ -156,7 +156,7 @@ pub enum UpkeepStateError {
     },
 }
 
-/// Keeps tables near the rows that they were made of; see the [module](self).
+/// Keeps tables up to date with the rows that they were built from; see the [module](self).
 #[derive(Clone, Debug)]
 pub struct Upkeep {
     schedule: Schedule,

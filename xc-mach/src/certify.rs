@@ -1,15 +1,13 @@
-//! Which labels an assignment cannot tell apart.
+//! Which labels an assignment cannot distinguish.
 
 use crate::assign::Assignment;
 use xc_sparse::rank::LabelId;
 
-/// The labels that share their buckets with another label in all repetitions, in groups of the same
-/// buckets.
+/// The labels that share their buckets with another label in all repetitions, grouped by their buckets.
 ///
-/// The members of a group score alike for every query and every decoder; their order is that of
-/// their ids.
+/// The members of a group have equal scores for every query and every decoder; they are ordered by id.
 ///
-/// *Cost*: R passes over the labels that are still undecided, each with a sort; 16 bytes a label.
+/// *Cost*: R passes over the labels that are still undecided, each with a sort; 16 bytes per label.
 pub fn indistinguishable_labels(assignment: &Assignment) -> Vec<Vec<LabelId>> {
     // Groups are refined one repetition at a time: the key is the group so far and the bucket.
     let mut undecided: Vec<(u64, LabelId)> = (0..assignment.n_labels() as u32).map(|label| (0, label)).collect();
@@ -31,7 +29,7 @@ pub fn indistinguishable_labels(assignment: &Assignment) -> Vec<Vec<LabelId>> {
     groups
 }
 
-/// How many pairs of labels share their buckets in all repetitions, on average over seeds:
+/// Expected number of pairs of labels that share their buckets in all repetitions, over seeds:
 /// L (L - 1) / 2 c^R, where c is the collision probability of the family.
 pub fn expected_indistinguishable_pairs(assignment: &Assignment) -> f64 {
     let n_labels = assignment.n_labels() as f64;

@@ -1,9 +1,10 @@
-//! MACH: L labels hashed into the B buckets of R independent repetitions, and found again.
+//! MACH: L labels are hashed into the B buckets of R independent repetitions, and decoded from bucket
+//! scores.
 //!
-//! Instead of one classifier over L labels, R small ones over B buckets each are trained
-//! (elsewhere), every one under its own hash function. A label scores by what the R classifiers
-//! give to its buckets: the labels of a bucket share its score, but hardly two labels share their
-//! buckets in all repetitions.
+//! Instead of one classifier over L labels, R small classifiers over B buckets are trained
+//! (elsewhere), each with its own hash function. A label's score combines what the R classifiers give
+//! its buckets: the labels of a bucket share its score, but hardly any two labels share their buckets
+//! in all repetitions.
 //!
 //! ```text
 //!   label      h_0   h_1   h_2          classifier 0   classifier 1   classifier 2
@@ -12,8 +13,8 @@
 //!   cow         1     1     1           P_0(1) = 0.1   P_1(1) = 0.1   P_2(1) = 0.9     mean 0.37
 //! ```
 //!
-//! Memory is R B numbers a query and nothing a label: hashes are computed, and with the family
-//! modulo a small prime the labels of a bucket are too ([`Assignment`]).
+//! Memory is R B numbers per query and nothing per label: hashes are computed, and with the prime
+//! family the labels of a bucket are too ([`Assignment`]).
 //!
 //! ```
 //! use xc_hash::universal::{Family, FamilyParams};
@@ -35,29 +36,29 @@
 //! ```
 //!
 //! Speed on one thread of a 2-core machine with AVX-512, L = 50M, B = 20K, R = 32, made-up scores
-//! (`examples/decode_bench.rs`): a full scan takes 0.85 s a query (median 3.5 s); the exact mean
-//! decode of classifiers that are sure of 5 labels takes 0.8, 4.0 and 5.1 ms for k = 1, 10 and 100,
-//! of 20 labels of little mass 1.2, 5.4 and 19 ms; of nearly uniform scores 1.6 s, a scan after an
-//! attempt. Decoding needs 2 to 14 MB.
+//! (`examples/decode_bench.rs`): a full scan takes 0.85 s per query (median 3.5 s). The exact mean
+//! decode takes 0.8, 4.0 and 5.1 ms for k = 1, 10 and 100 if the classifiers are sure of 5 labels; 1.2,
+//! 5.4 and 19 ms for 20 labels of little mass; and 1.6 s for nearly uniform scores, an attempt followed
+//! by a scan. Decoding needs 2 to 14 MB.
 //!
 //! # When not to use it
-//! Where one output layer fits the memory and the time: it tells labels apart that share their
-//! buckets. Where labels have features or text of their own that a tree could cluster by.
+//! If one output layer over all labels fits in memory and time: it distinguishes labels that share
+//! their buckets. If labels have features or text that a tree could cluster by.
 //!
 //! # Main types
 //!
 //! | type | what it is |
 //! |---|---|
 //! | [`Assignment`] | label to bucket in each repetition, bucket to labels; the decoders are its methods |
-//! | [`BucketScores`] | what the classifiers say of one query |
+//! | [`BucketScores`] | the classifiers' scores for one query |
 //! | [`Decoder`] | mean, min or median |
 //! | [`Effort`], [`Certificate`] | how far a decode goes, and what it proves |
-//! | [`Sizing`], [`repetitions_needed`] | what R and B have to be, and what they cost |
+//! | [`Sizing`], [`repetitions_needed`] | the required R and B, and their cost |
 //! | [`UsualSize`] | R, B and the family for a number of labels |
 //!
 //! # References
-//! `[medini2019mach]`. *Differs in*: an exact decode that looks at few labels
-//! ([`Assignment::decode`]), and buckets that are listed without tables.
+//! `[medini2019mach]`. *Differs in*: an exact decode that visits few labels ([`Assignment::decode`]),
+//! and buckets whose labels are listed without tables.
 
 #![deny(unsafe_code)] // product/ alone may have it
 

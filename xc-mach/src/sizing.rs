@@ -1,4 +1,4 @@
-//! How many repetitions and buckets: what the theory asks for, what they cost, and what is usual.
+//! How many repetitions and buckets: what the theory requires, what they cost, and defaults.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -23,20 +23,20 @@ pub struct Sizing {
     width: usize,
 }
 
-/// Why there is no such model.
+/// Why a size is not valid.
 #[derive(Clone, Copy, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum SizingError {
     /// No repetition at all.
     #[error("0 repetitions, expected at least 1")]
     NoRepetitions,
-    /// One bucket tells nothing apart.
+    /// One bucket does not distinguish labels.
     #[error("{got} buckets, expected at least 2")]
     TooFewBuckets {
         /// Buckets found.
         got: usize,
     },
-    /// As many buckets as labels: nothing is gained over one output a label.
+    /// At least as many buckets as labels: nothing is gained over one output per label.
     #[error(
         "{got} buckets for {n_labels} labels: expected fewer buckets than labels, or an output layer over the labels"
     )]
@@ -46,7 +46,7 @@ pub enum SizingError {
         /// Labels found.
         n_labels: usize,
     },
-    /// A probability that is none.
+    /// An invalid probability.
     #[error("probability {got}, expected one above 0 and below 1")]
     Probability {
         /// The number found.
@@ -77,7 +77,7 @@ impl Sizing {
         self.n_labels as u64 * (self.width as u64 + 1)
     }
 
-    /// How many times fewer they are: L / (R B).
+    /// Factor by which hashing reduces the parameters: L / (R B).
     pub fn reduction(&self) -> f64 {
         self.dense_parameters() as f64 / self.output_parameters() as f64
     }
@@ -116,7 +116,7 @@ impl Sizing {
     }
 }
 
-/// The fewest repetitions that tell all pairs of labels apart with a probability of at least 1 -
+/// The least number of repetitions that distinguish all pairs of labels with probability at least 1 -
 /// `delta`: R >= 2 log(L / sqrt(delta)) / log B (`[medini2019mach, Theorem 2]`).
 pub fn repetitions_needed(n_labels: usize, n_buckets: usize, delta: f64) -> Result<usize, SizingError> {
     check_buckets(n_buckets)?;
@@ -127,10 +127,10 @@ pub fn repetitions_needed(n_labels: usize, n_buckets: usize, delta: f64) -> Resu
     Ok((needed.ceil() as usize).max(1))
 }
 
-/// Repetitions, buckets and hash functions that suit a number of labels.
+/// Default repetitions, buckets and hash functions for a number of labels.
 ///
-/// Repetitions of B buckets have half as many outputs as there are labels, together: eight, as long as
-/// B stays at 10,000 or below, then more of them, up to 32. How this was found:
+/// All repetitions together have half as many buckets as there are labels: eight repetitions as long as
+/// B stays at 10,000 or below, then more, up to 32. The measurements are in
 /// `docs/decisions/uniform-mach-defaults.md`.
 ///
 /// ```

@@ -1,6 +1,6 @@
 //! Stopping long work.
 
-/// Asked now and then by long work whether it should stop.
+/// Polled by long work to learn whether it should stop.
 pub trait Cancel: Sync {
     /// True asks the work to stop at its next safe point, with an error that says so. Asked often:
     /// it should return at once.

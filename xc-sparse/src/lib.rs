@@ -1,9 +1,9 @@
-//! Sparse rows, the products that score labels by them, ranked lists, and their files: the ground
-//! floor of xc.
+//! Sparse rows, the products that score labels with them, ranked lists, and their file formats: the
+//! base crate of xc.
 //!
-//! Data files become rows, a product makes scores of a row and a model's weights, the best scores
-//! are a ranked list. Every model crate shares these pieces and adds its own way to the labels
-//! worth scoring.
+//! Data files are read into rows, a product of a row and a model's weights gives scores, and the best
+//! scores form a ranked list. The model crates share these pieces, and each adds its own way of
+//! finding the labels worth scoring.
 //!
 //! ```text
 //!   data file ─▶ io ─▶ rows ─▶ chunked │ uniform │ dense ─▶ scores ─▶ rank ─▶ best labels
@@ -36,9 +36,9 @@
 //! ```
 //!
 //! # When not to use it
-//! For general sparse algebra there is `sprs`, whose matrices these are ([`CsrMatrix`]); for
-//! decompositions, `faer`. Weights that are mostly not zero belong into [`dense`]: a sparse product
-//! reads an index with each of them.
+//! For general sparse algebra use `sprs`, whose matrix types are used here ([`CsrMatrix`]); for
+//! decompositions, `faer`. Weights that are mostly nonzero belong in [`dense`]: a sparse product
+//! reads an index with each weight.
 //!
 //! # Modules
 //!
@@ -47,12 +47,12 @@
 //! | [`rows`] | features, labels and dense vectors of many instances; grouping, sorting, unit length | |
 //! | [`rank`] | the order of a ranking, the k best, lists of many queries | |
 //! | [`chunked`] | weights of a tree's level, siblings side by side | |
-//! | [`uniform`] | weights of labels connected with few inputs, and products both ways | |
+//! | [`uniform`] | weights of labels connected with few inputs, and products in both directions | |
 //! | [`dense`] | the blocked product of dense matrices | |
-//! | [`sums`] | the order of sums over labels or instances, whoever shares them out | |
+//! | [`sums`] | the order of sums over labels or instances, however the work is divided | |
 //! | [`simd`] | which instruction set runs, and loops compiled for each | |
 //! | [`buffer`], [`dtype`] | arrays in memory or in a mapped file, and their number types | |
-//! | [`atomic`] | files and folders that are complete under their name, or not there | `store` |
+//! | [`atomic`] | files and folders that appear under their name only when complete | `store` |
 //! | [`store`] | a model on disk: a folder of named arrays | `store` |
 //! | [`io`] | XC text, svmlight, fastText, JSONL, npy and npz, predictions | `io` |
 //!
@@ -61,7 +61,7 @@
 //!
 //! # References
 //! `[etter2022mscm]` for the chunks, `[schultheis2023uniform]` for the uniform layer; each module
-//! says where it differs.
+//! documents its differences.
 
 #![deny(unsafe_code)] // kernels, buffers and constructors without checks alone may have it
 

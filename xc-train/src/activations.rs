@@ -1,4 +1,4 @@
-//! Rows of numbers between layers, and what a layer does to its sums.
+//! Rows of numbers between layers, and activation functions.
 
 use crate::Step;
 use rayon::prelude::*;
@@ -7,7 +7,7 @@ use xc_hash::stream::{Purpose, name};
 use xc_sparse::dense::MatRef;
 use xc_sparse::vectorised;
 
-/// Dense rows, one an instance, in a buffer that only grows.
+/// Dense rows, one per instance, in a buffer that only grows.
 ///
 /// *Shapes*: `len()` rows of `width()` values, row-major.
 #[derive(Clone, Debug, Default)]
@@ -18,8 +18,8 @@ pub struct Activations {
 }
 
 impl Activations {
-    /// Sets the shape. What the values are afterwards is not said. No allocation up to the largest
-    /// shape seen.
+    /// Sets the shape. The values are unspecified afterwards. No allocation up to the largest shape
+    /// seen.
     pub fn reshape(&mut self, rows: usize, width: usize) {
         (self.rows, self.width) = (rows, width);
         if self.values.len() < rows * width {
@@ -65,7 +65,7 @@ impl Activations {
     }
 }
 
-/// Whether a pass trains or answers.
+/// Whether a pass is for training or prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// A training step: dropout is on.
@@ -74,7 +74,7 @@ pub enum Mode {
     Predict,
 }
 
-/// What a layer's sums go through.
+/// The activation function of a layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Activation {

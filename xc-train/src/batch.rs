@@ -1,4 +1,4 @@
-//! Instances side by side: a batch, and the data it is cut from.
+//! A batch of instances, and the data it is taken from.
 
 use crate::TargetRows;
 use crate::table::Entries;
@@ -12,11 +12,11 @@ pub enum Features<'a> {
     Sparse(Rows<'a>),
     /// Vectors computed elsewhere; see [`crate::encoder::Precomputed`].
     Dense(DenseRows<'a>),
-    /// One feature of weight 1 each: sparse rows in 4 bytes an instance.
+    /// One feature of weight 1 each: sparse rows in 4 bytes per instance.
     OneHot(OneHot<'a>),
 }
 
-/// Instances of one feature each, whose weight is 1.
+/// Instances with one feature each, of weight 1.
 #[derive(Clone, Copy, Debug)]
 pub struct OneHot<'a> {
     features: &'a [u32],
@@ -84,19 +84,18 @@ impl Features<'_> {
     }
 }
 
-/// Instances to learn from or to judge by: features, and for each instance the outputs that are
-/// true.
+/// Instances for training or evaluation: features, and the true outputs of each instance.
 #[derive(Clone, Copy, Debug)]
 pub struct Examples<'a> {
     features: Features<'a>,
     targets: TargetRows<'a>,
 }
 
-/// Why features and targets are no examples.
+/// Why features and targets do not form examples.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExamplesError {
-    /// Not as many features as targets.
+    /// The numbers of features and targets differ.
     #[error("{n_features} rows of features, {n_targets} rows of targets")]
     Length {
         /// Rows of features.
@@ -149,7 +148,7 @@ impl<'a> Examples<'a> {
     }
 }
 
-/// A few instances, copied together: what an encoder reads. Buffers only grow.
+/// A few instances, copied together, as an encoder reads them. Buffers only grow.
 ///
 /// ```text
 ///   by instance    number 40: features 2 7, values 0.5 1.0      number 3: feature 2, value 2.0
@@ -198,7 +197,7 @@ impl Batch {
         self.target_ptr.push(0);
     }
 
-    /// Copies one query, to answer it. It has the number 0.
+    /// Copies one query for prediction. It has the number 0.
     ///
     /// # Panics
     /// If a feature is not below `n_features`.
@@ -208,10 +207,10 @@ impl Batch {
         self.push_sparse(0, query);
     }
 
-    /// Copies the features of the instances `rows`, to answer them.
+    /// Copies the features of the instances `rows` for prediction.
     ///
     /// # Panics
-    /// If a row is not there.
+    /// If a row does not exist.
     pub fn fill_features(&mut self, features: Features<'_>, rows: impl ExactSizeIterator<Item = usize>) {
         self.begin(features.width(), matches!(features, Features::Dense(_)));
         for i in rows {
@@ -223,13 +222,13 @@ impl Batch {
         }
     }
 
-    /// Copies the instances `rows` with their targets and groups their entries by feature, to train
-    /// on them.
+    /// Copies the instances `rows` with their targets and groups their entries by feature, for
+    /// training.
     ///
     /// *Cost*: O(nnz log nnz) of the rows.
     ///
     /// # Panics
-    /// If a row is not there.
+    /// If a row does not exist.
     pub fn fill(&mut self, examples: &Examples<'_>, rows: &[u32]) {
         self.fill_features(examples.features, rows.iter().map(|&i| i as usize));
         for (at, &i) in rows.iter().enumerate() {
@@ -256,37 +255,37 @@ impl Batch {
         self.width
     }
 
-    /// Numbers of the instances among all that the batch was cut from.
+    /// Numbers of the instances in the data that the batch was taken from.
     pub fn instances(&self) -> &[u32] {
         &self.instances
     }
 
-    /// Sparse features of the instance at a place of the batch.
+    /// Sparse features of the instance at a position of the batch.
     ///
     /// # Panics
-    /// If there is no such place, or the rows are dense.
+    /// If there is no such position, or the rows are dense.
     pub fn row(&self, place: usize) -> SparseRow<'_> {
         let range = self.indptr[place] as usize..self.indptr[place + 1] as usize;
         SparseRow { indices: &self.features[range.clone()], values: &self.values[range] }
     }
 
-    /// The vectors of all instances, where the rows are dense.
+    /// The vectors of all instances, if the rows are dense.
     pub fn dense(&self) -> Option<DenseRows<'_>> {
         self.is_dense.then(|| DenseRows::new(&self.dense, self.width))
     }
 
-    /// The entries of sparse rows by feature, where the batch was filled to train on it.
+    /// The entries of sparse rows by feature, if the batch was filled for training.
     pub fn by_feature(&self) -> &Entries {
         &self.by_feature
     }
 
-    /// The labels that are true of each instance.
+    /// The true labels of each instance.
     pub fn targets(&self) -> Targets<'_> {
         Targets { instances: &self.instances, ptr: &self.target_ptr, labels: &self.targets }
     }
 }
 
-/// The labels that are true of each instance of a batch.
+/// The true labels of each instance of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Targets<'a> {
     instances: &'a [u32],
@@ -295,11 +294,10 @@ pub struct Targets<'a> {
 }
 
 impl<'a> Targets<'a> {
-    /// Lists that someone else made: those of the instance at place `i` stand at
-    /// `ptr[i]..ptr[i + 1]`.
+    /// Wraps existing lists: those of the instance at position `i` are at `ptr[i]..ptr[i + 1]`.
     ///
     /// # Panics
-    /// If `ptr` is not one longer than `instances`, does not begin with 0, falls, or does not end
+    /// If `ptr` is not one longer than `instances`, does not begin with 0, decreases, or does not end
     /// with the number of labels; or if the labels of an instance are not ascending and unique.
     pub fn new(instances: &'a [u32], ptr: &'a [u32], labels: &'a [u32]) -> Self {
         assert!(ptr.len() == instances.len() + 1, "{} ends for {} instances", ptr.len(), instances.len());
@@ -326,12 +324,12 @@ impl<'a> Targets<'a> {
         self.instances.is_empty()
     }
 
-    /// Numbers of the instances among all that the batch was cut from.
+    /// Numbers of the instances in the data that the batch was taken from.
     pub fn instances(&self) -> &'a [u32] {
         self.instances
     }
 
-    /// True labels of the instance at place `i`, ascending and unique.
+    /// True labels of the instance at position `i`, ascending and unique.
     ///
     /// # Panics
     /// If `i >= len()`.

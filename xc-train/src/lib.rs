@@ -1,14 +1,14 @@
-//! Metrics and training loops that every xc system shares, and one front door to trained models.
+//! Metrics and training loops shared by all xc systems, and one interface to trained models.
 //!
-//! [`Model::open`] opens a model of any kind and answers queries: texts, sparse rows or vectors;
-//! see [`model`].
+//! [`Model::open`] opens a model of any kind, which answers queries: texts, sparse rows or vectors; see
+//! [`model`].
 //!
-//! [`metrics`] judges ranked labels: P@k, nDCG@k, their propensity-scored forms, recall, MAP, MRR,
+//! [`metrics`] evaluates ranked labels: P@k, nDCG@k, their propensity-scored forms, recall, MAP, MRR,
 //! coverage, F1, with bootstrap intervals and paired comparisons.
 //!
-//! The rest is the neural core: an [`Encoder`] makes a vector of each instance, a [`Head`] makes
-//! logits of the vector, a [`Loss`] judges them, an [`Optimizer`] changes the parameters at a rate
-//! that a schedule sets.
+//! The rest is the neural core: an [`Encoder`] computes a vector of each instance, a [`Head`] computes
+//! logits from the vector, a [`Loss`] evaluates them, and an [`Optimizer`] updates the parameters at a
+//! rate set by a schedule.
 //!
 //! ```text
 //!   Batch ──▶ Encoder ──▶ Activations ──▶ Head ──▶ logits ──▶ Loss
@@ -16,8 +16,8 @@
 //!               stack   ◀── gradient ◀──────────── gradient ◀────┘
 //! ```
 //!
-//! A training loop of one's own; `Trainer` (feature `train`) is the one with validation, early
-//! stopping and checkpoints:
+//! A custom training loop; `Trainer` (feature `train`) is the one with validation, early stopping and
+//! checkpoints:
 //!
 //! ```
 //! use xc_sparse::{CsrMatrix, LabelRows, Rows};

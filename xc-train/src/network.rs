@@ -8,14 +8,14 @@ use crate::{
 };
 use std::time::Instant;
 
-/// A network: instances to vectors to logits.
+/// A network: from instances to vectors, and from vectors to logits.
 #[derive(Clone, Debug)]
 pub struct Network<E, H> {
     encoder: E,
     head: H,
 }
 
-/// Buffers of a step. Nothing is allocated once the largest batch has been seen.
+/// Buffers of a step. They allocate nothing once the largest batch has been seen.
 pub struct Scratch<E: Encoder, H: Head> {
     vectors: E::Output,
     gradient: E::Output,
@@ -38,7 +38,7 @@ impl<E: Encoder, H: Head> Default for Scratch<E, H> {
 }
 
 impl<E: Encoder, H: Head> Scratch<E, H> {
-    /// What the last [`Network::step`] took.
+    /// The cost of the last [`Network::step`].
     pub fn cost(&self) -> &StepCost {
         &self.cost
     }
@@ -59,7 +59,7 @@ impl<E: Encoder, H: Head<Input = E::Output>> Network<E, H> {
         &self.encoder
     }
 
-    /// The encoder, to be changed.
+    /// The encoder, mutable.
     pub fn encoder_mut(&mut self) -> &mut E {
         &mut self.encoder
     }
@@ -69,7 +69,7 @@ impl<E: Encoder, H: Head<Input = E::Output>> Network<E, H> {
         &self.head
     }
 
-    /// The head, to be changed.
+    /// The head, mutable.
     pub fn head_mut(&mut self) -> &mut H {
         &mut self.head
     }
@@ -79,22 +79,21 @@ impl<E: Encoder, H: Head<Input = E::Output>> Network<E, H> {
         (self.encoder, self.head)
     }
 
-    /// Makes room for the optimisers' moments.
+    /// Allocates the optimisers' moments.
     pub fn prepare(&mut self, encoder: Optimizer, head: Optimizer) {
         self.encoder.prepare(encoder.moments());
         self.head.prepare(head.moments());
     }
 
-    /// Trains on one batch and gives its mean loss, measured before the change. When the loss, or
-    /// the norm of a gradient that is to be clipped, is not finite, it is returned as it is and
-    /// nothing changes, except that a head which fuses its step may have changed some labels (see
-    /// [`Head::step`]).
+    /// Trains on one batch and returns its mean loss, measured before the change. If the loss, or the
+    /// norm of a gradient to be clipped, is not finite, it is returned and nothing changes, except that a
+    /// head that fuses its step may have changed some labels (see [`Head::step`]).
     ///
     /// The encoder learns if its rate is above 0 and it [has something to learn](Encoder::learns).
     /// The network must be prepared for the optimisers.
     ///
     /// # Errors
-    /// A part fails; the network is then in the middle of its step.
+    /// A part fails; the step is then incomplete.
     pub fn step(
         &mut self,
         batch: &Batch,
@@ -156,8 +155,7 @@ impl<E: Encoder, H: Head<Input = E::Output>> Network<E, H> {
         Ok(value)
     }
 
-    /// Mean loss of a batch with its targets, as answers are judged: dropout off, all labels
-    /// scored.
+    /// Mean loss of a batch with its targets, as in prediction: dropout off, all labels scored.
     ///
     /// # Errors
     /// A part fails.
@@ -167,7 +165,7 @@ impl<E: Encoder, H: Head<Input = E::Output>> Network<E, H> {
         self.head.loss(vectors, batch.targets(), loss, Mode::Predict, head)
     }
 
-    /// Logits of every label; one row an instance.
+    /// Logits of every label; one row per instance.
     ///
     /// # Errors
     /// A part fails.
@@ -227,8 +225,7 @@ impl<E: Encoder, H: Head<Input = E::Output>> Network<E, H> {
     /// Overwrites every array of the state.
     ///
     /// # Errors
-    /// An array cannot be read, or its content is impossible; the network is then in the middle of
-    /// being loaded.
+    /// An array cannot be read, or its content is impossible; the network is then only partly loaded.
     pub fn load(&mut self, from: &dyn Arrays) -> Result<(), StateError> {
         self.encoder.load(from)?;
         self.head.load(from)

@@ -1,4 +1,4 @@
-//! A matrix that learns, with what its optimiser remembers of it.
+//! A matrix of learned values, with the state of its optimiser.
 
 use crate::optim::{Change, Moments};
 use rayon::prelude::*;
@@ -11,8 +11,8 @@ use xc_sparse::simd::prefetch_start;
 
 /// Rows of learned values and of the optimiser's moments.
 ///
-/// *Shapes*: `rows` of `width` values, row-major; each moment as large or a number a row, or empty
-/// when the optimiser has none.
+/// *Shapes*: `rows` of `width` values, row-major; each moment is as large, or one number per row, or empty
+/// if the optimiser has none.
 #[derive(Clone, Debug, Default)]
 pub struct Parameter {
     rows: usize,
@@ -33,7 +33,7 @@ pub enum Decay {
     No,
 }
 
-/// The values that a layer begins with.
+/// The initial values of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Init {
@@ -75,7 +75,7 @@ impl Parameter {
     /// Rows of `width` values.
     ///
     /// # Panics
-    /// If the values are no whole number of rows.
+    /// If the values are not a whole number of rows.
     pub fn new(values: Vec<f32>, width: usize, decay: Decay) -> Self {
         assert!(width > 0 && values.len().is_multiple_of(width), "{} values in rows of {width}", values.len());
         let rows = values.len() / width;
@@ -103,13 +103,13 @@ impl Parameter {
         self.values
     }
 
-    /// All values, row after row. Those of a model file are copied first.
+    /// All values, row after row, mutable. Those of a model file are copied first.
     pub fn values_mut(&mut self) -> &mut [f32] {
         self.own();
         &mut self.values
     }
 
-    /// Takes the values of a model file as they lie there.
+    /// Uses the values of a model file in place.
     ///
     /// # Panics
     /// If their number is not `rows() * width()`.
@@ -134,7 +134,7 @@ impl Parameter {
         &self.values()[i * self.width..][..self.width]
     }
 
-    /// Makes room for what an optimiser remembers, zeros at first; other moments are let go.
+    /// Allocates the moments of an optimiser, all zero; other moments are dropped.
     pub fn prepare(&mut self, moments: Moments) {
         let length = moments.len(self.rows, self.width);
         for (i, moment) in self.moments.iter_mut().enumerate() {
@@ -146,7 +146,7 @@ impl Parameter {
         }
     }
 
-    /// All rows, to be changed.
+    /// All rows, mutable.
     pub fn rows_mut(&mut self) -> RowsMut<'_> {
         self.own();
         let [first, second] = &mut self.moments;
@@ -154,7 +154,7 @@ impl Parameter {
     }
 }
 
-/// Some neighbouring rows of a [`Parameter`], to be changed by one task.
+/// Some contiguous rows of a [`Parameter`], to be updated by one task.
 #[derive(Debug)]
 pub struct RowsMut<'a> {
     /// Learned values.
@@ -181,8 +181,8 @@ impl<'a> RowsMut<'a> {
 }
 
 impl RowsMut<'_> {
-    /// Changes all rows by a gradient of their shape. Weight decay reaches them only where the
-    /// parameter has any.
+    /// Updates all rows with a gradient of their shape. Weight decay applies only if the parameter has
+    /// it.
     pub fn update(self, gradient: &[f32], change: &Change) {
         let decay = if self.decays { change.decay } else { 0.0 };
         Change { decay, ..*change }.apply(self, gradient);

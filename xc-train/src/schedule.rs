@@ -61,7 +61,7 @@ impl Schedule for Constant {
     }
 }
 
-/// Rises from 0 in a straight line, then falls to `floor` in half a cosine wave.
+/// Rises linearly from 0, then falls to `floor` along half a cosine wave.
 ///
 /// ```text
 ///   step < warmup          (step + 1) / warmup
@@ -109,7 +109,7 @@ pub struct HalveOnPlateau {
 }
 
 impl HalveOnPlateau {
-    /// Begins at 1, and has no lowest factor.
+    /// Starts at 1, without a lowest factor.
     ///
     /// # Panics
     /// If `patience` is 0.

@@ -1,4 +1,4 @@
-//! One step of training: what every phase of it is told, and how it can fail.
+//! One step of training: the input of its phases, and how they can fail.
 
 use crate::Optimizer;
 use crate::optim::Change;
@@ -9,8 +9,8 @@ use std::ops::AddAssign;
 use std::time::Duration;
 use thiserror::Error;
 
-/// Which step of a training this is. Dropout, drawn negatives, rounding and schedules follow it, so
-/// that a step which is repeated after an interruption does the same.
+/// The position of a step in a training. Dropout, drawn negatives, rounding and schedules depend on it,
+/// so that a step repeated after an interruption does the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Step {
     /// Number of the step, from 0.
@@ -38,7 +38,7 @@ impl Rule {
     }
 }
 
-/// What a training step is told.
+/// Parameters of a training step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepParams {
     /// Which step it is.
@@ -47,28 +47,28 @@ pub struct StepParams {
     pub encoder: Rule,
     /// How the head learns.
     pub head: Rule,
-    /// Largest norm of the gradient over all parameters; a longer one is shortened to it.
+    /// Largest norm of the gradient over all parameters; a larger one is clipped to it.
     pub clip_norm: Option<f64>,
 }
 
 impl StepParams {
-    /// One rule for both parts, gradients as long as they are.
+    /// One rule for both parts, without clipping.
     pub fn new(at: Step, rule: Rule) -> Self {
         Self { at, encoder: rule, head: rule, clip_norm: None }
     }
 }
 
-/// What a part is told when its parameters change.
+/// The update of a part's parameters in a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Update {
-    /// Which step it is: what is done every so many steps follows it.
+    /// Which step it is: periodic work depends on it.
     pub at: Step,
-    /// What happens to each value.
+    /// The change of each value.
     pub change: Change,
 }
 
 impl Update {
-    /// A rule in a step, with gradients multiplied by `gradient_scale` first.
+    /// The update by a rule in a step, with gradients multiplied by `gradient_scale` first.
     pub fn new(at: Step, rule: Rule, gradient_scale: f64) -> Self {
         Self { at, change: rule.optimizer.change(at.number, rule.rate, gradient_scale) }
     }
@@ -80,20 +80,19 @@ impl Update {
     }
 }
 
-/// What a step took, stage by stage, and what it touched. Heads that do not count leave it at 0.
+/// The time of a step by stage, and the rows it touched. Heads that do not count leave it at 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StepCost {
-    /// Time of the encoder: vectors, its gradient, its change. Where the head does not count, all of
-    /// the step.
+    /// Time of the encoder: vectors, gradient, update. If the head does not count, all of the step.
     pub encode: Duration,
-    /// What the sampler did; its times come before those that follow.
+    /// The work of the sampler; its times come before those that follow.
     pub sampling: SampleCost,
     /// Time for logits, loss and their gradient.
     pub score: Duration,
-    /// Time for the gradient of the vectors and the change of the labels' rows. A step that goes
-    /// over labels in tiles scores and learns at once: all of it counts here.
+    /// Time for the gradient of the vectors and the update of the labels' rows. A step that processes
+    /// labels in tiles scores and learns at once: all of it counts here.
     pub backward: Duration,
-    /// Time in which the sampler followed what had changed.
+    /// Time in which the sampler was updated to the changed rows.
     pub upkeep: Duration,
     /// Rows of labels read.
     pub n_read: u64,
@@ -104,7 +103,7 @@ pub struct StepCost {
 }
 
 impl StepCost {
-    /// Time of all stages but the encoder's.
+    /// Time of all stages except the encoder's.
     pub fn of_head(&self) -> Duration {
         let SampleCost { hash, search, query, check, .. } = self.sampling;
         hash + search + query + check + self.score + self.backward + self.upkeep

@@ -1,4 +1,4 @@
-//! The labels that are true of all instances: lists, or windows around the words of a text.
+//! The true labels of all instances: lists, or windows around the words of a text.
 
 use xc_sparse::LabelRows;
 use xc_sparse::rows::sort_unique;
@@ -8,7 +8,7 @@ use xc_sparse::rows::sort_unique;
 pub enum TargetRows<'a> {
     /// A list for each.
     Lists(&'a LabelRows),
-    /// Words around each word of a text; made when they are asked for.
+    /// Words around each word of a text, computed on demand.
     Windows(Windows<'a>),
 }
 
@@ -54,7 +54,7 @@ impl TargetRows<'_> {
     /// How many of the instances `rows` have each label.
     ///
     /// # Panics
-    /// If one of them is not there.
+    /// If one of them does not exist.
     pub fn counts(&self, rows: &[u32]) -> Vec<u32> {
         let (mut counts, mut labels) = (vec![0u32; self.n_labels()], Vec::new());
         for &row in rows {
@@ -65,7 +65,7 @@ impl TargetRows<'_> {
         counts
     }
 
-    /// Labels of the instance with the most: exact of lists, at most that of windows. *Cost*: one
+    /// Largest number of labels of an instance: exact for lists, an upper bound for windows. *Cost*: one
     /// pass over the lists.
     pub fn most(&self) -> usize {
         match self {
@@ -75,7 +75,7 @@ impl TargetRows<'_> {
     }
 }
 
-/// Of each word of a text, the different words at most `window` places before or behind it in its
+/// For each word of a text, the different words at most `window` places before or after it in its
 /// line.
 #[derive(Clone, Copy, Debug)]
 pub struct Windows<'a> {
@@ -89,7 +89,7 @@ impl<'a> Windows<'a> {
     /// `words` are ids below `n_words`, line after line; `begins` says which of them begin a line.
     ///
     /// # Panics
-    /// If the lists differ in length, or an id is none.
+    /// If the lists differ in length, or an id is not below `n_words`.
     pub fn new(words: &'a [u32], begins: &'a [bool], window: usize, n_words: usize) -> Self {
         assert!(words.len() == begins.len(), "{} words, {} beginnings", words.len(), begins.len());
         assert!(words.iter().all(|&word| (word as usize) < n_words), "a word is not below {n_words}");

@@ -1,8 +1,8 @@
-//! Label trees: trained, stored and searched.
+//! Label trees: training, storage and search.
 //!
-//! A query walks down a tree of clusters. At each level the children of the best clusters are
-//! scored, all children of one cluster together (see [`xc_sparse::chunked`]), and the `beam` best
-//! go on; the nodes of the last level are the labels (etter2022mscm).
+//! A query descends a tree of clusters. At each level the children of the best clusters are scored,
+//! all children of one cluster together (see [`xc_sparse::chunked`]), and the `beam` best are kept;
+//! the nodes of the last level are the labels (etter2022mscm).
 //!
 //! ```text
 //!                 root                    query  ──▶ level 0: score 0 1, keep the beam's best
@@ -36,32 +36,32 @@
 //! # }
 //! ```
 //!
-//! [`TreeParams`] holds all that makes the model what it is, row normalisation, post-processor and
-//! beam included; the folder keeps it, and every prediction follows it.
+//! [`TreeParams`] holds all settings of a model, including row normalisation, post-processor and beam;
+//! the folder stores them, and every prediction follows them.
 //!
-//! | here is | give me | by |
+//! | from | to | use |
 //! |---|---|---|
 //! | features and labels | a model | [`TreeModel::train`] |
 //! | the same, with progress, cancelling, a checkpoint | a model | [`TreeModel::train_with`] |
 //! | the same, too large for memory | the arrays of a model | [`train_kept`], [`KeptTrees::write`] |
 //! | a model folder | a model | [`TreeModel::open`] |
 //! | an open container | a model | [`TreeModel::from_container`] |
-//! | trees of one's own, or of another system ([`import`]) | a model | [`TreeModel::from_parts`] |
-//! | a model, and what is to change about it | another model | [`TreeModel::changed`] |
+//! | your own trees, or those of another system ([`import`]) | a model | [`TreeModel::from_parts`] |
+//! | a model, and changes to it | another model | [`TreeModel::changed`] |
 //! | a query | its best labels | [`TreeModel::predict`] |
-//! | queries one after the other, without allocating | their best labels | [`TreeModel::predict_one`] |
+//! | one query at a time, without allocating | their best labels | [`TreeModel::predict_one`] |
 //! | many queries at once | their best labels | [`TreeModel::predict_batch`] |
 //! | a text | its best labels | [`text::TextModel`] |
 //! | a query and some labels | their scores | [`TreeModel::restrict`], [`TreeModel::predict_restricted`] |
 //!
 //! # Features
 //! `train`: training. `import`: models of PECOS and omikuji. `text`: a model with its text pipeline
-//! in one folder. All are on by default; a program that only predicts turns them off and compiles
-//! none of it.
+//! in one folder. All are on by default; a program that only predicts can turn them off and not compile
+//! them.
 //!
 //! # When not to use it
-//! Below some hundred labels one ranker a label is simpler and as fast; features that are dense
-//! vectors belong to the networks of `xc-train`.
+//! Below a few hundred labels, one ranker per label is simpler and as fast. For dense feature vectors
+//! use the networks of `xc-train`.
 
 #![deny(unsafe_code, missing_debug_implementations)] // the one exception is `trusted`
 

@@ -1,11 +1,11 @@
-//! Sparse rows: the best of them, exactly, through lists of rows by column.
+//! Exact search of sparse rows, through lists of rows by column.
 //!
 //! ```text
 //!   columns of the query ─▶ their lists, those that lift scores most for their length first ─▶ a sum for each row
 //!       ─▶ when the lists that are left cannot lift a row among the best: rows that still may be, scored exactly
 //! ```
 //!
-//! Long lists belong to columns of small values (frequent words), which are left for last, and are often not
+//! Long lists belong to columns of small values (frequent words); they come last, and often need not be
 //! read at all (`[turtle1995query]`).
 
 mod add;
@@ -23,11 +23,11 @@ use xc_sparse::buffer::Buffer;
 use xc_sparse::rows::group_by;
 use xc_sparse::{CsrView, Rows, SparseRow};
 
-/// The kind that a folder of an inverted index states.
+/// The kind in the configuration of an inverted index folder.
 #[cfg(feature = "store")]
 pub const INVERTED_KIND: &str = "inverted-index";
 
-/// Sparse rows, and for each column the rows that have it. Answers are exact.
+/// Sparse rows, and for each column the rows with a value in it. Answers are exact.
 ///
 /// ```
 /// use xc_ann::{InvertedIndex, InvertedScratch, Metric};
@@ -151,7 +151,7 @@ impl InvertedIndex {
         self.values.len()
     }
 
-    /// What is compared.
+    /// The metric of the scores.
     pub fn metric(&self) -> Metric {
         self.metric
     }

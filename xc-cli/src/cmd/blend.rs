@@ -23,18 +23,18 @@ use xc_train::{Model, trainer::TrainError};
 
 /// Blend several models into one
 ///
-/// Models of any kinds over the same labels, for the same input, become one model folder, which
-/// `xc predict` asks as any other: each member makes its own features and answers, and a rule
-/// that is fitted here makes one ranking of the answers. Scores are probabilities.
+/// Combines models of any kind, with the same labels and the same input, into one model folder
+/// that `xc predict` uses like any other: each member makes its own features and answers, and a
+/// rule that is fitted here merges the answers into one ranking. Scores are probabilities.
 ///
 /// The rule is fitted on rows that no member was trained on, since members are more often right
-/// on what they learned from. A model knows its training rows by a hash of each; where more than
-/// 1% of the validation rows are among them, the blend is refused, or these rows are left out
-/// (--held-out). Models trained with one --validation-fraction and one --seed hold out the same
-/// rows of a file, whatever their kinds.
+/// on their training rows. A model stores a hash of each training row; if more than 1% of the
+/// validation rows are among them, the blend is refused, or these rows are left out (--held-out).
+/// Models trained with the same --validation-fraction and --seed hold out the same rows of a
+/// file, whatever their kinds.
 ///
-/// Members that were trained again on all rows take the places of those that the rule was
-/// fitted with: --refit-members, in the same order.
+/// --refit-members replaces the members that the rule was fitted with by models trained again on
+/// all rows, in the same order.
 ///
 /// Examples:
 ///   xc train tree --train train.txt --validation-fraction 0.1 --model tree.part
@@ -46,35 +46,35 @@ use xc_train::{Model, trainer::TrainError};
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// The members: model folders
+    /// Model folders of the members
     #[arg(value_name = "MODEL", required = true)]
     members: Vec<PathBuf>,
     /// Instances with labels that no member was trained on
     #[arg(long, value_name = "FILE")]
     validation: PathBuf,
-    /// Their labels, where --validation does not carry them
+    /// Labels of these instances, if --validation does not contain them
     #[arg(long, value_name = "FILE")]
     validation_labels: Option<PathBuf>,
     /// Folder of the blend; an existing blend is replaced when the new one is complete
     #[arg(long, value_name = "DIR")]
     output: PathBuf,
-    /// Leave out the instances that a member was trained on, however many they are: --validation
-    /// may then be the training file that members held instances out of
+    /// Leave out all instances that a member was trained on, however many: --validation may then be the training file
+    /// that members held instances out of
     #[arg(long)]
     held_out: bool,
-    /// Take members that do not say which rows they were trained on (imported ones): you know that
-    /// none is in --validation
+    /// Accept members that do not record which rows they were trained on (imported ones): you know that none of these
+    /// rows is in --validation
     #[arg(long)]
     unknown_rows: bool,
-    /// Members trained again on all rows, one for each member and in the same order: they answer in
-    /// the blend, with the rule that is fitted to the others
+    /// Members trained again on all rows, one for each member and in the same order: they answer in the blend, with the
+    /// rule that was fitted to the original members
     #[arg(long, value_name = "MODEL", num_args = 1..)]
     refit_members: Option<Vec<PathBuf>>,
-    /// What makes one ranking of the answers: reciprocal-ranks (nothing is fitted but what the
-    /// scores mean), logistic, or net [default: the best of them in cross-validation]
+    /// How the answers are merged into one ranking: reciprocal-ranks (only the probabilities are fitted), logistic, or
+    /// net [default: the best of them in cross-validation]
     #[arg(long, value_name = "RULE", value_parser = named::<RuleKind, _>(RuleKind::ALL.map(RuleKind::name)))]
     rule: Option<RuleKind>,
-    /// Parts of the validation instances in cross-validation
+    /// Folds of the validation instances in cross-validation
     #[arg(long, value_name = "N", default_value_t = FitParams::default().folds)]
     folds: usize,
     /// Hidden units of a network (--rule net)

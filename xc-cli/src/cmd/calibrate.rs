@@ -17,20 +17,20 @@ use xc_train::calibrate::{Method, Reliability, ThresholdKind};
 use xc_train::metrics::{Average, Decision, Metric, MetricReport};
 use xc_train::model::{QueryOptions, ScoreOptions};
 
-/// Make probabilities of a model's scores, and find thresholds
+/// Calibrate a model's scores to probabilities, and find thresholds
 ///
-/// A curve that maps scores to probabilities is fitted on rows that the model was not trained on,
-/// and kept in the model: `xc predict` answers probabilities from then on (--raw-scores: as before).
-/// Ranked lists keep their order. On the same rows three kinds of thresholds are found: one for all
-/// labels where micro F1 is largest, one where macro F1 is largest, and one for each label:
-/// `xc predict --threshold micro|macro|label` answers what reaches them.
+/// Fits a curve that maps scores to probabilities, on rows that the model was not trained on, and
+/// stores it in the model: from then on `xc predict` answers probabilities (with --raw-scores, as
+/// before). Ranked lists keep their order. Three kinds of thresholds are found on the same rows: one
+/// for all labels at the largest micro F1, one for all labels at the largest macro F1, and one for
+/// each label. `xc predict --threshold micro|macro|label` answers the labels that reach them.
 ///
-/// A model knows its training rows by a hash of each; where more than 1% of the validation rows are
-/// among them they are refused, or left out (--held-out: --validation may then be the training file
-/// of a model with --validation-fraction).
+/// A model stores a hash of each training row. If more than 1% of the validation rows are among
+/// them, they are refused, or left out with --held-out: --validation may then be the training file
+/// of a model trained with --validation-fraction.
 ///
-/// The table shows how often answers of a score are right, before and after. Figures are
-/// cross-fitted: each row is judged by a fit on the other parts of the rows.
+/// The table shows how often answers of a given score are right, before and after calibration. Its
+/// figures are cross-fitted: each row is evaluated by a fit on the other folds.
 ///
 /// Examples:
 ///   xc train tree --train train.txt --validation-fraction 0.1 --model my.model
@@ -46,34 +46,34 @@ pub(crate) struct Args {
     /// Instances with labels that the model was not trained on
     #[arg(long, value_name = "FILE")]
     validation: PathBuf,
-    /// Their labels, where --validation does not carry them
+    /// Labels of these instances, if --validation does not contain them
     #[arg(long, value_name = "FILE")]
     validation_labels: Option<PathBuf>,
     /// Folder of the calibrated model [default: the model's own, which is replaced when the new one
     /// is complete]
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// The curve: isotonic (any that rises) or platt (a logistic one: two numbers, for few rows)
+    /// The curve: isotonic (any rising curve) or platt (a logistic one with two parameters, for few rows)
     #[arg(long, value_name = "NAME", default_value = "isotonic",
         value_parser = named::<Method, _>(Method::ALL.map(Method::name)))]
     method: Method,
-    /// Labels of each row that are looked at, its best
+    /// Best labels of each row that are used
     #[arg(long, value_name = "K", default_value_t = CalibrateParams::default().top_k)]
     top_k: usize,
-    /// True rows that a label needs for a threshold of its own; the others have that of macro F1
+    /// Rows on which a label must be true to get a threshold of its own; other labels get that of macro F1
     #[arg(long, value_name = "N", default_value_t = CalibrateParams::default().least_true)]
     least_true: u64,
-    /// Parts of the rows, of which each is judged by a fit on the others
+    /// Folds of the rows, each evaluated by a fit on the others
     #[arg(long, value_name = "N", default_value_t = CalibrateParams::default().folds)]
     folds: usize,
     /// Leave out the instances that the model was trained on, however many they are
     #[arg(long)]
     held_out: bool,
-    /// Take a model that does not say which rows it was trained on (an imported one): you know that
-    /// none is in --validation
+    /// Accept a model that does not record which rows it was trained on (an imported one): you know that none of these
+    /// rows is in --validation
     #[arg(long)]
     unknown_rows: bool,
-    /// Where the picture of the table goes [default: calibration.svg in MODEL.log]
+    /// File for the picture of the table [default: calibration.svg in MODEL.log]
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
     #[command(flatten)]

@@ -5,7 +5,7 @@ use crate::error::CliError;
 use crate::output;
 use clap::CommandFactory;
 
-/// Print the completion script of a shell
+/// Print the completion script for a shell
 ///
 /// bash:  xc completions bash > ~/.local/share/bash-completion/completions/xc
 /// zsh:   xc completions zsh > "${fpath[1]}/_xc"

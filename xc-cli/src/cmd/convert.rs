@@ -28,18 +28,18 @@ pub(crate) const PIPELINE_KIND: &str = "pipeline";
 /// Convert data or models to another form
 ///
 /// Data kinds: xc-text, svmlight, fasttext, jsonl, csv, tsv, npz (and npy as a source).
-/// Labels in csv and tsv stand in one field, a semicolon between two (or --label-separator).
+/// Labels in csv and tsv are in one field, separated by semicolons (or --label-separator).
 /// Model kinds: xc, pecos, and omikuji as a source.
 ///
-/// From text to features the pipeline of the --text options is fitted to SRC.
-/// --save-pipeline keeps it, with the numbers of the labels, and --pipeline
-/// applies it to a further file, so that train and test agree. A model folder
-/// serves as --pipeline too.
+/// From text to features, the pipeline of the --text options is fitted to SRC.
+/// --save-pipeline stores it, with the ids of the labels, and --pipeline applies
+/// it to another file, so that train and test agree. --pipeline also takes a model
+/// folder.
 ///
-/// From xc to xc a trained model is changed: trees get another precision, fewer
+/// From xc to xc, a trained model is changed: trees can get another precision, fewer
 /// weights, trees or labels, or another post-processor; networks with a sparse or
-/// sampled output layer get another precision; every kind gets label names. The
-/// rest is copied. SRC stays as it is.
+/// sampled output layer another precision; every kind label names. The rest is
+/// copied. SRC is not modified.
 ///
 /// Examples:
 ///   xc convert --from jsonl train.jsonl --to xc-text train.txt --save-pipeline features
@@ -67,10 +67,10 @@ pub(crate) struct Args {
     /// File or folder to write
     #[arg(value_name = "DST")]
     destination: PathBuf,
-    /// Labels of SRC, where it does not carry them
+    /// Labels of SRC, if it does not contain them
     #[arg(long, value_name = "FILE")]
     input_labels: Option<PathBuf>,
-    /// Where labels go when DST is npz, which holds features alone
+    /// File for the labels if DST is npz, which holds only features
     #[arg(long, value_name = "FILE")]
     output_labels: Option<PathBuf>,
     /// Number of the first feature of a svmlight DST
@@ -81,17 +81,17 @@ pub(crate) struct Args {
     /// Weight features: (1 + ln tf) * (ln((1 + N)/(1 + df)) + 1), rows of length 1
     #[arg(long)]
     tfidf: bool,
-    /// Keep what made the features in this folder
+    /// Store how the features were made in this folder
     #[arg(long, value_name = "DIR", conflicts_with = "pipeline")]
     save_pipeline: Option<PathBuf>,
-    /// Make features as this folder (of --save-pipeline, or a model) says
+    /// Make features as stored in this folder (of --save-pipeline, or a model)
     #[arg(long, value_name = "DIR", conflicts_with = "tfidf")]
     pipeline: Option<PathBuf>,
-    /// Weights of an xc model: f32, f16 or bf16 [default: f32 for a model of another system, else
-    /// those of SRC]
+    /// Type of the weights of an xc model: f32, f16 or bf16 [default: f32 for a model of another system, else that of
+    /// SRC]
     #[arg(long, value_name = "TYPE", value_parser = weight_type())]
     precision: Option<DType>,
-    /// Number of labels of an imported model, where it is more than its own largest label says
+    /// Number of labels of an imported model, if larger than its largest label implies
     #[arg(long, value_name = "L")]
     labels: Option<usize>,
     /// Tree of an ensemble to write as a pecos model, from 0

@@ -17,11 +17,11 @@ use xc_train::model::{Cell, IndexWarning, OpenModelError, Table, members, open_c
 /// Show what a model holds: kind, version, parameters, trees level by level,
 /// repetitions or parts, arrays and their sizes
 ///
-/// Reads the configuration and the headers only, whatever the size of the model.
-/// With --verify every byte is read and compared with the hashes noted when the
-/// model was saved, those of members and of an index in the model too, and the
-/// model is opened as for an answer. Damage, or a model that `xc predict` would
-/// refuse, is exit code 2.
+/// Reads only the configuration and the headers, whatever the size of the model.
+/// With --verify, every byte is read and compared with the hashes stored when the
+/// model was saved, including those of members and of an index in the model, and
+/// the model is opened as for prediction. Damage, or a model that `xc predict`
+/// would refuse, gives exit code 2.
 ///
 /// Examples:
 ///   xc inspect my.model

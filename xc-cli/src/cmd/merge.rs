@@ -13,11 +13,11 @@ use xc_sparse::store::ContainerWriter;
 use xc_train::calibrate::Calibration;
 use xc_train::model::{InputForm, MergeError, Merged, TrainingRows, merge, read_pipeline, trained_alike};
 
-/// Put repetitions of MACH models that were trained apart into one model
+/// Merge repetitions of MACH models that were trained separately into one model
 ///
 /// The parts must agree in seed, buckets, network, features and labels, and hold
-/// different repetitions (`xc train mach --repetitions-range`). The result is, to the
-/// byte, the model that one training of all repetitions gives.
+/// different repetitions (`xc train mach --repetitions-range`). The result is byte for
+/// byte the model that one training of all repetitions gives.
 ///
 /// With --labels, labels are added without training: they are scored by the buckets
 /// that they fall into. The prime family of hash functions (--hash.family) has room up

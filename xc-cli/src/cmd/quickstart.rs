@@ -8,10 +8,10 @@ use std::path::PathBuf;
 
 /// See it work: generate a small data set, train on it, predict, evaluate
 ///
-/// Runs four commands, each shown before it runs and each to be typed as well:
+/// Runs four commands and prints each before it runs, so that you can type them too:
 ///   xc generate, xc train tree, xc predict, xc evaluate
 ///
-/// The files go to DIR and stay there.
+/// The files are written to DIR and stay there.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {

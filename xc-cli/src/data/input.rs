@@ -12,28 +12,26 @@ use xc_train::model::InputForm;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Input options")]
 pub(crate) struct InputArgs {
-    /// Format of the input: xc, svmlight, fasttext, jsonl, csv, tsv, npz or npy [default: from name
-    /// and content]
+    /// Format of the input: xc, svmlight, fasttext, jsonl, csv, tsv, npz or npy [default: detected from name and
+    /// content]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
-    /// JSONL fields or CSV columns that make the text, joined by blanks [default: the model's, else
-    /// text]
+    /// JSONL fields or CSV columns that make up the text, joined by spaces [default: the model's, else text]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) text_fields: Option<Vec<String>>,
     /// JSONL field or CSV column with the labels; '' if there is none [default: the model's, else
     /// labels]
     #[arg(long, value_name = "NAME")]
     pub(crate) label_field: Option<String>,
-    /// What stands between labels that are one string; '' if each string is one label [default: the
-    /// model's, else a string is one label, and one with ; | or , in it is refused]
+    /// Separator of labels that are written as one string; '' if each string is one label [default: the model's, else a
+    /// string is one label, and one that contains ; | or , is refused]
     #[arg(long, value_name = "S", allow_hyphen_values = true)]
     pub(crate) label_separator: Option<LabelSeparator>,
-    /// JSONL field or CSV column with what an instance is known by, which answers in JSON repeat
-    /// [default: the model's, else id where there is one]
+    /// JSONL field or CSV column with the id of an instance, which JSON answers repeat [default: the model's, else id
+    /// if there is one]
     #[arg(long, value_name = "NAME")]
     pub(crate) id_field: Option<String>,
-    /// Number of the first svmlight feature; svmlight files differ, so it has to be said [default: the
-    /// model's]
+    /// Number of the first svmlight feature; required, since svmlight files differ [default: the model's]
     #[arg(long, value_name = "0|1", value_parser = parse_base)]
     pub(crate) svmlight_base: Option<IndexBase>,
     /// Number of the first svmlight label [default: the model's, else 0]

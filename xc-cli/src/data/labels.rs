@@ -10,7 +10,7 @@ pub(crate) struct NamesArgs {
     /// Names of the labels, one per line in the order of their ids, such as labels.txt of a model
     #[arg(long, value_name = "FILE")]
     pub(crate) label_names: Option<PathBuf>,
-    /// Which column of --label-names holds them, from 1; columns are separated by tabs
+    /// Column of --label-names that holds the names, from 1; columns are separated by tabs
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) label_names_column: u32,
 }

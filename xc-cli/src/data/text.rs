@@ -11,39 +11,38 @@ use xc_hash::text::{
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Text options")]
 pub(crate) struct TextArgs {
-    /// Longest run of words that is a feature: 1 for words, 2 for words and pairs
+    /// Longest sequence of words that is a feature: 1 for words, 2 for words and pairs
     #[arg(long = "text.ngrams", value_name = "N", default_value_t = 1)]
     ngrams: u32,
-    /// Also use runs of characters inside words, e.g. 3-5
+    /// Also use character sequences inside words, e.g. 3-5
     #[arg(long = "text.chars", value_name = "MIN-MAX", value_parser = parse_range)]
     chars: Option<(u32, u32)>,
-    /// Hash terms to so many features rather than keeping a vocabulary
+    /// Hash terms to N features instead of keeping a vocabulary
     #[arg(long = "text.hash", value_name = "N")]
     hash: Option<u32>,
-    /// Keep terms that occur in at least so many training texts
+    /// Keep terms that occur in at least N training texts
     #[arg(long = "text.min-df", value_name = "N", default_value_t = 2, conflicts_with = "hash")]
     min_df: u32,
-    /// Keep at most so many terms, the most frequent ones
+    /// Keep at most N terms, the most frequent ones
     #[arg(long = "text.max-features", value_name = "N", conflicts_with = "hash")]
     max_features: Option<u32>,
-    /// Keep the N most frequent words. This and the next two say which kinds of terms there are, in
-    /// place of --text.ngrams and --text.chars; 0 leaves a kind out
+    /// Keep the N most frequent words. This option and the next two choose the kinds of terms, in place of
+    /// --text.ngrams and --text.chars; 0 leaves a kind out
     #[arg(id = "text_words", long = "text.words", value_name = "N", conflicts_with_all = OTHER_KINDS)]
     words: Option<u32>,
     /// Keep the N most frequent pairs of neighbouring words
     #[arg(id = "text_pairs", long = "text.pairs", value_name = "N", conflicts_with_all = OTHER_KINDS)]
     pairs: Option<u32>,
-    /// Keep the N most frequent runs of three characters inside words
+    /// Keep the N most frequent sequences of three characters inside words
     #[arg(id = "text_trigrams", long = "text.trigrams", value_name = "N", conflicts_with_all = OTHER_KINDS)]
     trigrams: Option<u32>,
-    /// Hash terms that are not kept to N features behind the others, rather than dropping them
+    /// Hash terms that are not kept to N features behind the others, instead of dropping them
     #[arg(id = "text_oov", long = "text.oov", value_name = "N", conflicts_with = "hash")]
     oov: Option<u32>,
-    /// Fold all features into N by hashing their numbers; weights that meet are added. 0 folds
-    /// nothing
+    /// Fold all features into N by hashing their numbers; weights that collide are added. 0 folds nothing
     #[arg(id = "text_fold", long = "text.fold", value_name = "N", conflicts_with = "hash")]
     fold: Option<u32>,
-    /// Values of the last five options by name; any of them given beside it is a change to it
+    /// Named values of the previous five options; any of these that is given overrides the preset
     #[arg(id = "text_preset", long = "text.preset", value_name = "NAME", value_enum, conflicts_with_all = OTHER_KINDS)]
     preset: Option<Preset>,
     #[command(flatten)]
@@ -57,10 +56,10 @@ pub(crate) struct TokenArgs {
     /// Shortest word, in characters
     #[arg(long = "text.min-chars", value_name = "N", default_value_t = 2)]
     min_chars: u32,
-    /// Words are what white space separates, rather than runs of letters and digits
+    /// Split words at white space, instead of taking runs of letters and digits
     #[arg(long = "text.split-at-blanks")]
     split_at_blanks: bool,
-    /// Tell capitals from small letters
+    /// Distinguish upper case from lower case
     #[arg(long = "text.keep-case")]
     keep_case: bool,
     /// Drop accents

@@ -1,9 +1,9 @@
 //! Random numbers: one stream for each unit of work, so that threads, tiles and machines do not
 //! matter.
 //!
-//! A stream is named by `(seed, purpose, path)`. The path is made of numbers that the data set
-//! gives (a step, a label, an instance, a row of a matrix), never of places in a batch or a tile:
-//! whoever draws for label 7 of step 3 draws the same numbers, alone or beside others.
+//! A stream is named by `(seed, purpose, path)`. The path consists of numbers given by the data set
+//! (a step, a label, an instance, a row of a matrix), never of positions in a batch or a tile: draws
+//! for label 7 of step 3 give the same numbers, alone or among others.
 //!
 //! ```text
 //!   seed ─▶ purpose ─▶ step ─▶ label        name(seed, Purpose::Rounding, &[step, label])
@@ -27,7 +27,7 @@
 //! assert!(order.at(2) < 370_000_000);
 //! ```
 //!
-//! The numbers are frozen: stored models and resumed trainings rest on them.
+//! The numbers are frozen: stored models and resumed trainings depend on them.
 //!
 //! # When not to use it
 //! Where somebody may gain by guessing the next number: none of this is cryptographic.
@@ -123,7 +123,7 @@ pub fn name(seed: u64, purpose: Purpose, path: &[u64]) -> u64 {
     path.iter().fold(mix(seed, purpose.number()), |name, &number| mix(name, number))
 }
 
-/// A sequence of random numbers (xoshiro256++), told apart from others by its name.
+/// A sequence of random numbers (xoshiro256++), identified by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stream(Xoshiro256PlusPlus);
 

@@ -1,8 +1,8 @@
 //! Universal hashing: keys to buckets by functions drawn at random from a family.
 //!
-//! A family is 2-universal when two different keys fall into one bucket with probability at most
-//! 1/B over the draw of the function. That bound is all that MACH asks of a hash; it needs one
-//! multiplication, and a seed.
+//! A family is 2-universal if two different keys fall into the same bucket with probability at most
+//! 1/B over the draw of the function. That bound is all that MACH requires of a hash; it takes one
+//! multiplication and a seed.
 //!
 //! | family | function of key x | collision of two keys | keys |
 //! |---|---|---|---|
@@ -15,9 +15,9 @@
 //! the last term of their bounds. They are 2-independent (tabulation even 3-independent), the
 //! affine ones 2-universal.
 //!
-//! A function is named by [`FamilyParams`] and the number of its repetition, and is drawn from a
-//! stream of its own: any repetition can be made alone, on any machine, and is the same. The
-//! numbers are frozen; stored models rest on them.
+//! A function is named by [`FamilyParams`] and the number of its repetition, and is drawn from its own
+//! stream: any repetition can be made alone, on any machine, and is the same. The numbers are frozen,
+//! since stored models depend on them.
 //!
 //! ```
 //! use xc_hash::universal::{BucketHash, Family, FamilyParams};
@@ -28,8 +28,8 @@
 //! ```
 //!
 //! # When not to use it
-//! Where keys are chosen by somebody who knows the seed, none of these resists. Where a hash of
-//! bytes is needed: [`crate::murmur3_32`].
+//! None of these resists keys chosen by an adversary who knows the seed. For a hash of bytes use
+//! [`crate::murmur3_32`].
 //!
 //! *References*: `[carter1979universal]`, `[dietzfelbinger1997reliable]`,
 //! `[patrascu2012tabulation]`, `[medini2019mach, section 3]`. *Differs in*: the smallest prime that
@@ -61,7 +61,7 @@ pub trait BucketHash {
     fn bucket(&self, key: u32) -> u32;
 }
 
-/// Where functions are drawn from.
+/// The family that functions are drawn from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Family {
@@ -92,7 +92,7 @@ impl std::fmt::Display for Family {
     }
 }
 
-/// What names a sequence of functions: with the number of a repetition, one function.
+/// Parameters of a sequence of functions: together with the number of a repetition they name one function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FamilyParams {
     /// The family.
@@ -105,7 +105,7 @@ pub struct FamilyParams {
     pub seed: u64,
 }
 
-/// Why parameters name no function.
+/// Why parameters do not name a function.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FamilyParamsError {
@@ -184,7 +184,7 @@ impl FamilyParams {
     /// The same functions for more keys: keys that are there keep their buckets.
     ///
     /// # Errors
-    /// The prime family grows only up to its prime. Fewer keys than there are is an error too.
+    /// The prime family grows only up to its prime. Fewer keys than before are an error too.
     pub fn grown_to(&self, n_keys: u64) -> Result<Self, FamilyParamsError> {
         self.check()?;
         if n_keys < self.n_keys {

@@ -1,4 +1,4 @@
-//! Hash tables over items 0..N, flat in memory: what has the same key lies together.
+//! Hash tables over items 0..N, flat in memory: items with the same key are contiguous.
 //!
 //! ```text
 //!   keys     of item 0   3  0  1               one row an item: for updates, and for queries by item
@@ -8,10 +8,10 @@
 //!   ids      table 0     1 | | | 0             N a table: the items of key 0, 1, 2, 3, each ascending
 //! ```
 //!
-//! A table is made by a counting sort of its keys. An item whose key changes later is added to the
-//! table's overflow and found under both keys, until the table is sorted again: an old entry is one
-//! candidate too many, never one too few. [`Tables::state`] gives plain arrays from which the same
-//! tables are made again, overflows included.
+//! A table is built by a counting sort of its keys. An item whose key changes later is added to the
+//! table's overflow and found under both keys until the table is sorted again: an old entry adds a
+//! candidate and never hides one. [`Tables::state`] gives plain arrays from which the same tables can
+//! be restored, including overflows.
 //!
 //! ```
 //! use xc_lsh::tables::{By, Limits, Query, QueryScratch, Tables};
@@ -73,7 +73,7 @@ pub struct Tables {
     n_zero: usize,
 }
 
-/// What tables look like.
+/// Statistics of tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TableStats {
     /// Buckets with an item, in all tables.
@@ -82,7 +82,7 @@ pub struct TableStats {
     pub largest: usize,
     /// Items in the bucket of an item, itself included, on average over items and tables.
     pub mean: f64,
-    /// Entries that wait for their table to be sorted.
+    /// Entries in overflows, until their table is sorted.
     pub n_overflow: usize,
     /// Items without values other than 0 when the tables were built.
     pub n_zero: usize,
@@ -152,7 +152,7 @@ impl Tables {
         self.n_tables
     }
 
-    /// Bytes that the tables take, those that wait in overflows included.
+    /// Bytes of the tables, including overflows.
     pub fn bytes(&self) -> usize {
         let flat = self.starts.len() + self.ids.len() + self.keys.len();
         4 * flat + self.overflow.iter().map(Overflow::bytes).sum::<usize>()
@@ -172,13 +172,12 @@ impl Tables {
         &self.keys[item as usize * self.n_tables..][..self.n_tables]
     }
 
-    /// Gives items new keys, row i of `keys` to `items[i]`. Where one differs from what a table
-    /// holds, the item is found under both until the table is [sorted](Tables::sort). Gives the
-    /// number of such changes. Tables and the order of answers depend on the updates alone, not on
-    /// threads.
+    /// Gives items new keys, row i of `keys` to `items[i]`. If a key differs from the one in a table,
+    /// the item is found under both until the table is [sorted](Tables::sort). Returns the number of
+    /// such changes. Tables and the order of answers depend only on the updates, not on threads.
     ///
     /// *Cost*: the keys of an item are read and written, and a cache miss for each table whose key
-    /// changed. Threads of the pool that the caller is in share tables.
+    /// changed. Tables are divided among the threads of the caller's pool.
     ///
     /// # Panics
     /// If items do not ascend, one is not there, a key is too large, or there are not as many rows
@@ -225,11 +224,11 @@ impl Tables {
         self.keys.to_mut()[first * self.n_tables..][..keys.as_slice().len()].copy_from_slice(keys.as_slice());
     }
 
-    /// Sorts some tables by the keys that they hold: every item is then found under its own key
-    /// alone. Called with one table after another, no call takes long.
+    /// Sorts some tables by their keys: every item is then found only under its own key. Calls with one
+    /// table at a time keep each call short.
     ///
-    /// *Cost*: about 6 ns an item and table; threads of the pool that the caller is in share
-    /// tables.
+    /// *Cost*: about 6 ns per item and table; tables are divided among the threads of the caller's
+    /// pool.
     ///
     /// # Panics
     /// If there is no such table.

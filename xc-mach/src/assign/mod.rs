@@ -14,8 +14,8 @@ use xc_sparse::rank::LabelId;
 
 /// The buckets of L labels in some of the repetitions of one seed.
 ///
-/// A repetition has a *number*, which with the parameters names its hash function, and a *position*
-/// among those of this value; any selection of numbers is an assignment. Labels are implicit:
+/// A repetition has a *number*, which together with the parameters names its hash function, and a
+/// *position* within this assignment; any selection of numbers is an assignment. Labels are implicit:
 /// nothing is stored for them.
 ///
 /// # Listing a bucket without a table
@@ -28,7 +28,7 @@ use xc_sparse::rank::LabelId;
 ///   bucket 1:   u = 1, 4, 7, 10   ─▶   x = 10, 8, 6, 4        x = 10 is no label: skipped
 /// ```
 ///
-/// The other families need [`Assignment::build_lists`] first: 4 L bytes a repetition.
+/// The other families need [`Assignment::build_lists`] first: 4 L bytes per repetition.
 #[derive(Clone, Debug)]
 pub struct Assignment {
     params: FamilyParams,
@@ -38,7 +38,7 @@ pub struct Assignment {
     lists: Vec<BucketLists>,
 }
 
-/// Why there is no such assignment.
+/// Why an assignment cannot be made.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AssignError {
@@ -51,7 +51,7 @@ pub enum AssignError {
         /// Its number.
         number: u32,
     },
-    /// A repetition that is not there.
+    /// A repetition that does not exist.
     #[error("repetition {number} is not among those of the assignment")]
     Absent {
         /// Its number.
@@ -106,8 +106,8 @@ impl Assignment {
         Ok(selected)
     }
 
-    /// The same repetitions for more labels; those that are there keep their buckets, so nothing
-    /// has to be trained anew. Lists are not carried over.
+    /// The same repetitions for more labels; existing labels keep their buckets, so nothing has to be
+    /// retrained. Lists are not carried over.
     ///
     /// # Errors
     /// [`Family::Prime`] grows only up to its prime.
@@ -158,7 +158,7 @@ impl Assignment {
         self.hashes[position].bucket(label)
     }
 
-    /// Buckets of some labels, ascending, each once: the target of a repetition's classifier.
+    /// Buckets of some labels, ascending and unique: the target of a repetition's classifier.
     ///
     /// # Panics
     /// As [`Assignment::bucket`].
@@ -169,10 +169,10 @@ impl Assignment {
         out.dedup();
     }
 
-    /// Buckets of consecutive labels, one an entry of `out`.
+    /// Buckets of consecutive labels, one per entry of `out`.
     ///
-    /// *Cost*: for [`Family::Prime`], additions and comparisons only, sixteen labels at a time
-    /// where the machine can.
+    /// *Cost*: for [`Family::Prime`], additions and comparisons only, sixteen labels at a time if the
+    /// machine supports it.
     ///
     /// # Panics
     /// If `out` is not as long as `labels`, `position >= n_repetitions()`, or a label is not below
@@ -191,11 +191,11 @@ impl Assignment {
         }
     }
 
-    /// Makes the lists that the families other than [`Family::Prime`] need for
-    /// [`Assignment::labels_of`] and the exact decode. Nothing is done for the prime family.
+    /// Builds the lists that the families other than [`Family::Prime`] need for
+    /// [`Assignment::labels_of`] and the exact decode. Does nothing for the prime family.
     ///
-    /// *Cost*: one pass over the labels; 4 L + 8 B bytes a repetition are kept. Repetitions are
-    /// done side by side.
+    /// *Cost*: one pass over the labels; 4 L + 8 B bytes per repetition are kept. Repetitions are built
+    /// in parallel.
     pub fn build_lists(&mut self) {
         if self.params.family != Family::Prime && self.lists.is_empty() {
             let n_labels = self.params.n_keys as u32;
@@ -203,7 +203,7 @@ impl Assignment {
         }
     }
 
-    /// Labels of a bucket. Family prime gives them in the order of their residues, the others
+    /// Labels of a bucket. The prime family gives them in the order of their residues, the others
     /// ascending.
     ///
     /// # Errors

@@ -1,14 +1,13 @@
 //! From the bucket scores of R classifiers to the best labels.
 //!
-//! A label's R numbers are what each classifier gives to the label's bucket; a [`Decoder`] makes
-//! one statistic of them. Two ways lead to the k best labels, and to the same bits:
+//! A label has R numbers, the score that each classifier gives its bucket; a [`Decoder`] combines them
+//! into one statistic. Two methods find the k best labels, with identical bits:
 //!
-//! - [`Assignment::scan`] scores all L labels: L R look-ups a query.
-//! - [`Assignment::decode`] walks the buckets with the largest scores, and proves when no other
-//!   label can be among the k best: a few thousand labels where the classifiers are sure of
-//!   themselves.
+//! - [`Assignment::scan`] scores all L labels: L R look-ups per query.
+//! - [`Assignment::decode`] walks the buckets with the largest scores, and proves when no other label
+//!   can be among the k best: a few thousand labels if the classifiers are confident.
 //!
-//! Labels of equal statistic rank by id, as everywhere.
+//! Labels of equal statistic are ranked by id, as everywhere.
 
 mod block;
 mod heads;
@@ -28,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use threshold::WalkRoom;
 use xc_sparse::rank::{Scored, TopK};
 
-/// What is made of a label's R numbers.
+/// The statistic of a label's R numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decoder {
@@ -38,7 +37,7 @@ pub enum Decoder {
     /// The least number: count-min's estimate, never too low for exact bucket probabilities.
     Min,
     /// The median; with an even R the mean of the two middle numbers. It ranked labels best on every
-    /// set measured (`docs/decisions/mach-decoder.md`).
+    /// data set measured (`docs/decisions/mach-decoder.md`).
     #[default]
     Median,
 }
@@ -61,21 +60,21 @@ impl std::fmt::Display for Decoder {
 /// How far a walk goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Effort {
-    /// Until the answer is certain. Where a walk would cost more than scoring everything,
-    /// everything is scored.
+    /// Until the answer is certain. If a walk would cost more than scoring all labels, all labels are
+    /// scored.
     #[default]
     Exact,
-    /// At most until this many labels were found (and the rest of the bucket at hand).
+    /// Until at most this many labels were found (and the rest of the current bucket).
     Labels(u64),
 }
 
-/// What is known of an answer.
+/// What is proven about an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Certificate {
     /// True if the answer is the full scan's.
     pub exact: bool,
     /// No label outside the answer scores above the larger of this and the answer's last score.
-    /// Minus infinity when every label was looked at.
+    /// Minus infinity when every label was visited.
     pub bound: f32,
     /// Labels found in walked buckets, or all labels after a scan. A label in two of them counts
     /// twice.
@@ -88,8 +87,8 @@ pub struct Certificate {
 
 /// Memory of one thread's decodes, reused from query to query.
 ///
-/// About 8 bytes a bucket and repetition at most, 64 KiB of block (the median 4 KiB a repetition
-/// more), and the k best; a scan adds as much a part (64 of them).
+/// At most about 8 bytes per bucket and repetition, 64 KiB for a block (for the median 4 KiB more per
+/// repetition), and the k best; a scan adds the same for each of its 64 parts.
 #[derive(Clone, Debug, Default)]
 pub struct DecodeScratch {
     block: BlockRoom,
@@ -100,8 +99,8 @@ pub struct DecodeScratch {
 }
 
 impl Assignment {
-    /// The k best labels by scoring all of them, best first, into `out`. Fewer where there are
-    /// fewer labels.
+    /// The k best labels by scoring all of them, best first, into `out`. Fewer if there are fewer
+    /// labels.
     ///
     /// *Cost*: L R look-ups, on the ambient thread pool. Allocates nothing once `scratch` and `out`
     /// have grown.
@@ -110,7 +109,7 @@ impl Assignment {
     /// set.
     ///
     /// # Panics
-    /// If `scores` has not the repetitions and buckets of the assignment.
+    /// If `scores` does not have the repetitions and buckets of the assignment.
     pub fn scan(
         &self,
         scores: &BucketScores<'_>,
@@ -124,20 +123,20 @@ impl Assignment {
         self.finish(decoder, &mut scratch.top, out);
     }
 
-    /// The k best labels by walking the best buckets, best first, into `out`; and what is known of
-    /// them.
+    /// The k best labels by walking the best buckets, best first, into `out`; returns what is proven
+    /// about them.
     ///
-    /// *Cost*: 8 bytes read a bucket and repetition, and the labels of the buckets walked.
-    /// Allocates nothing once `scratch` and `out` have grown. One thread, but for the scan that an
-    /// exact decode may end in.
+    /// *Cost*: 8 bytes read per bucket and repetition, and the labels of the buckets walked. Allocates
+    /// nothing once `scratch` and `out` have grown. Runs on one thread, except for the scan that an exact
+    /// decode may end in.
     ///
     /// *Determinism*: with [`Effort::Exact`], the labels and score bits of [`Assignment::scan`].
     ///
     /// # Errors
-    /// When the family needs lists and there are none.
+    /// If the family needs lists and they were not built.
     ///
     /// # Panics
-    /// If `scores` has not the repetitions and buckets of the assignment.
+    /// If `scores` does not have the repetitions and buckets of the assignment.
     pub fn decode(
         &self,
         scores: &BucketScores<'_>,

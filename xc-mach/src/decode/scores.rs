@@ -1,4 +1,4 @@
-//! What the classifiers of the repetitions say of their buckets.
+//! Bucket scores: the output of the classifiers of the repetitions.
 
 use crate::product::dense::{self, Extent};
 use thiserror::Error;
@@ -40,7 +40,7 @@ pub enum BucketScoresError {
 }
 
 impl<'a> BucketScores<'a> {
-    /// Checks and wraps. Probabilities are usual; any finite numbers will do.
+    /// Checks and wraps. Usually probabilities; any finite numbers are allowed.
     ///
     /// *Cost*: one pass over the numbers.
     pub fn try_new(values: &'a [f32], n_repetitions: usize, n_buckets: usize) -> Result<Self, BucketScoresError> {

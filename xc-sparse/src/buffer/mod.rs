@@ -1,9 +1,9 @@
 //! Arrays in memory or in a mapped file.
 //!
-//! [`Buffer`] is a list of values that somebody owns: a `Vec`, large pages, or a file behind an `Arc`. Cloning
-//! copies a pointer; writing copies the values first if they lie in a file or others see them.
-//! [`FloatBuffer`] is a buffer of one of the float types, chosen at run time: match on it once an
-//! operation, never once a value. [`Pages`] is memory in large pages.
+//! [`Buffer`] is a list of values that are owned by a `Vec`, large pages, or a file behind an `Arc`. Cloning
+//! copies a pointer; writing copies the values first if they are in a file or shared.
+//! [`FloatBuffer`] is a buffer of one of the float types, chosen at run time: match on it once per
+//! operation, not once per value. [`Pages`] is memory in large pages.
 //!
 //! ```
 //! use xc_sparse::buffer::Buffer;
@@ -26,7 +26,7 @@ use std::any::Any;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Values in memory, or in a file until they are to change. Cloning copies a pointer.
+/// Values in memory, or in a file until they are first changed. Cloning copies a pointer.
 pub struct Buffer<T> {
     place: Place<T>,
 }
@@ -65,7 +65,7 @@ impl<T: bytemuck::Pod> Buffer<T> {
 }
 
 impl<T: Clone> Buffer<T> {
-    /// The values, to be changed; copied first if they lie in a file or another buffer shares them.
+    /// The values for writing; copied first if they are in a file or another buffer shares them.
     pub fn to_mut(&mut self) -> &mut [T] {
         if let Place::Shared { .. } = self.place {
             self.place = Place::Memory(Arc::new(self.to_vec()));

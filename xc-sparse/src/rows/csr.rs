@@ -3,15 +3,13 @@
 use super::LabelRows;
 use thiserror::Error;
 
-/// Features of many instances: one compressed row an instance, `u32` feature ids ascending and
-/// unique.
+/// Features of many instances: one compressed row per instance, with `u32` feature ids ascending and unique.
 ///
 /// *Shapes*: `rows()` = instances, `cols()` = features.
 pub type CsrMatrix = sprs::CsMatI<f32, u32, usize>;
 /// A borrowed [`CsrMatrix`], over memory or over a mapped file.
 pub type CsrView<'a> = sprs::CsMatViewI<'a, f32, u32, usize>;
-/// Weights by columns: one compressed column a label. The same type as [`CsrMatrix`] with CSC
-/// storage.
+/// Weights by columns: one compressed column per label. The same type as [`CsrMatrix`] with CSC storage.
 pub type CscMatrix = sprs::CsMatI<f32, u32, usize>;
 /// A borrowed [`CscMatrix`].
 pub type CscView<'a> = sprs::CsMatViewI<'a, f32, u32, usize>;
@@ -25,11 +23,11 @@ pub struct SparseRow<'a> {
     pub values: &'a [f32],
 }
 
-/// Why two lists are no sparse row.
+/// Why two lists are not a sparse row.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SparseRowError {
-    /// Not as many values as features.
+    /// The numbers of features and values differ.
     #[error("{values} values for {features} features, expected as many")]
     Lengths {
         /// Number of features.
@@ -37,7 +35,7 @@ pub enum SparseRowError {
         /// Number of values.
         values: usize,
     },
-    /// A feature stands twice, or after a larger one.
+    /// A feature is repeated, or follows a larger one.
     #[error("feature {next} stands after feature {previous}, expected ascending features without repetition")]
     Order {
         /// The feature before.
@@ -48,7 +46,7 @@ pub enum SparseRowError {
 }
 
 impl<'a> SparseRow<'a> {
-    /// Checks that the features ascend and are as many as the values. *Cost*: O(features).
+    /// Checks that the features ascend and that there is one value per feature. *Cost*: O(features).
     ///
     /// # Errors
     /// See [`SparseRowError`].
@@ -58,7 +56,7 @@ impl<'a> SparseRow<'a> {
         Ok(row)
     }
 
-    /// Says what is wrong with a row that was put together by its fields.
+    /// Checks a row that was built field by field.
     ///
     /// # Errors
     /// See [`SparseRowError`].
@@ -158,14 +156,14 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Instances with features and labels, and the labels' names where the source gave some.
+/// Instances with features and labels, and the labels' names if the source has them.
 #[derive(Clone, Debug)]
 pub struct Dataset {
-    /// Features, one row an instance.
+    /// Features, one row per instance.
     pub features: CsrMatrix,
-    /// Labels, one list an instance; as many rows as `features`.
+    /// Labels, one list per instance; as many rows as `features`.
     pub labels: LabelRows,
-    /// Name of each label, when the source named them.
+    /// Name of each label, if the source has names.
     pub label_names: Option<Vec<String>>,
 }
 

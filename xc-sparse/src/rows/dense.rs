@@ -1,8 +1,8 @@
 //! Dense vectors of equal width, row after row.
 
-/// Dense rows that someone else owns.
+/// Borrowed dense rows.
 ///
-/// *Shapes*: `len()` rows of `width()` values, one row contiguous.
+/// *Shapes*: `len()` rows of `width()` values, each row contiguous.
 #[derive(Clone, Copy, Debug)]
 pub struct DenseRows<'a> {
     values: &'a [f32],
@@ -13,7 +13,7 @@ impl<'a> DenseRows<'a> {
     /// Wraps row-major values.
     ///
     /// # Panics
-    /// If the width is 0 or the values are no whole number of rows.
+    /// If the width is 0 or the values are not a whole number of rows.
     pub fn new(values: &'a [f32], width: usize) -> Self {
         assert!(width > 0 && values.len().is_multiple_of(width), "{} values in rows of {width}", values.len());
         Self { values, width }
@@ -53,7 +53,7 @@ impl<'a> DenseRows<'a> {
     }
 }
 
-/// Dense rows of one's own: `values[i * columns + j]`.
+/// Owned dense rows: `values[i * columns + j]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DenseMatrix {
     /// Number of rows.

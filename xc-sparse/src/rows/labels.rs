@@ -1,12 +1,12 @@
-//! Lists of labels, one an instance.
+//! Lists of labels, one per instance.
 
 use super::group_by;
 use thiserror::Error;
 
-/// The labels of many instances: a list of label ids a row, ascending and unique.
+/// The labels of many instances: one list of label ids per row, ascending and unique.
 ///
 /// # Invariants
-/// `indptr` starts with 0, never falls and ends with `labels.len()`; every label is below
+/// `indptr` starts with 0, never decreases and ends with `labels.len()`; every label is below
 /// `n_labels`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelRows {

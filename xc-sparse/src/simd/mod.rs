@@ -1,8 +1,8 @@
 //! Instruction sets: which one runs, loops compiled once for each, and prefetching.
 //!
-//! The choice is made once a process; `XC_SIMD=scalar|avx2|avx512` forces one. Kernels written by
-//! hand stand beside their idea, in the `product` and `screen` folders, and match on [`Isa`]; loops
-//! in plain code run through [`vectorised_loop`].
+//! The choice is made once per process; `XC_SIMD=scalar|avx2|avx512` forces one. Hand-written kernels
+//! are in the `product` and `screen` folders of the module they serve, and match on [`Isa`]; loops in
+//! plain code run through [`vectorised_loop`].
 //!
 //! ```
 //! use xc_sparse::simd::{Isa, vectorised};

@@ -1,4 +1,4 @@
-//! Encoders: a batch of instances in, one dense vector an instance out.
+//! Encoders: a batch of instances in, one dense vector per instance out.
 //!
 //! ```
 //! use xc_sparse::{CsrMatrix, LabelRows, Rows};
@@ -34,11 +34,10 @@ use crate::{Batch, Mode, StepError, Update};
 /// A network from instances to vectors.
 ///
 /// A training step calls `forward`, `backward` and `update` in this order with the same batch, mode
-/// and scratch; `squared_norm` may come before `update`. Only `forward` where the encoder does not
-/// learn.
+/// and scratch; `squared_norm` may come before `update`. If the encoder does not learn, only `forward`
+/// is called.
 pub trait Encoder: State {
-    /// The vectors of a batch: [`Activations`](crate::Activations) where they lie in this process's
-    /// memory.
+    /// The vectors of a batch: [`Activations`](crate::Activations) if they are in this process's memory.
     type Output: Default + Send;
     /// Buffers of a step; they grow to the largest batch and stay.
     type Scratch: Default + Send;
@@ -46,8 +45,8 @@ pub trait Encoder: State {
     /// Length of a vector.
     fn width(&self) -> usize;
 
-    /// Whether there is anything to learn. Where there is not, a step calls `forward` alone, and
-    /// whoever is above need not compute the gradient with respect to the output.
+    /// Whether there is anything to learn. If not, a step calls only `forward`, and the head need not
+    /// compute the gradient with respect to the output.
     fn learns(&self) -> bool {
         true
     }
@@ -55,7 +54,7 @@ pub trait Encoder: State {
     /// Computes the vectors. A scratch that only predicts stays small.
     ///
     /// # Errors
-    /// What the encoder uses fails.
+    /// A resource of the encoder fails.
     fn forward(
         &self,
         batch: &Batch,
@@ -64,12 +63,12 @@ pub trait Encoder: State {
         scratch: &mut Self::Scratch,
     ) -> Result<(), StepError>;
 
-    /// Takes the gradient with respect to the output down to each layer's sums. `gradient` is used
-    /// up: afterwards it belongs to the encoder, and `update` expects it unchanged. Default:
-    /// nothing, where `update` starts from the gradient itself.
+    /// Backpropagates the gradient with respect to the output to each layer's sums. `gradient` is
+    /// overwritten, and `update` expects it unchanged after that. Default: nothing, for encoders whose
+    /// `update` starts from the gradient itself.
     ///
     /// # Errors
-    /// What the encoder uses fails.
+    /// A resource of the encoder fails.
     fn backward(
         &self,
         batch: &Batch,
@@ -82,11 +81,11 @@ pub trait Encoder: State {
         Ok(())
     }
 
-    /// Sum of squares of the gradient with respect to all parameters, after `backward`. Default: an
-    /// encoder that has none, whose gradients cannot be clipped.
+    /// Sum of squares of the gradient with respect to all parameters, after `backward`. Default: an error,
+    /// for encoders whose gradients cannot be clipped.
     ///
     /// # Errors
-    /// What the encoder uses fails.
+    /// A resource of the encoder fails.
     fn squared_norm(
         &self,
         batch: &Batch,
@@ -100,7 +99,7 @@ pub trait Encoder: State {
     /// Changes the parameters by their gradient.
     ///
     /// # Errors
-    /// What the encoder uses fails.
+    /// A resource of the encoder fails.
     fn update(
         &mut self,
         batch: &Batch,

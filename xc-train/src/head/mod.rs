@@ -41,35 +41,34 @@ use std::ops::Range;
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
 use xc_sparse::sums::Blocks;
 
-/// What the instances of a batch are answered; the caller's, reused from batch to batch.
+/// The answers to the instances of a batch; owned by the caller and reused from batch to batch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ranked {
     /// The best outputs of each instance by their logits, best first.
     pub best: RankedBatch,
-    /// The loss of each instance where targets were given; else none.
+    /// The loss of each instance if targets were given; else empty.
     pub losses: Vec<f64>,
 }
 
-/// The output layer. It calls the loss itself: a head that scores only some labels chooses them.
+/// The output layer. It calls the loss itself, since a head that scores only some labels chooses them.
 ///
-/// A training step calls either `step`, or `loss`, `backward` and `update` in this order with the
-/// same input and scratch, where `squared_norm` may come before `update` and `backward` is left out
-/// when nobody needs the gradient.
+/// A training step calls either `step`, or `loss`, `backward` and `update` in this order with the same
+/// input and scratch; `squared_norm` may come before `update`, and `backward` is left out if the
+/// gradient is not needed.
 pub trait Head: State {
-    /// What an encoder gives: [`Activations`] where vectors lie in this process's memory.
+    /// The output of an encoder: [`Activations`] if vectors are in this process's memory.
     type Input;
     /// Buffers of a step; they grow to the largest batch and stay.
     type Scratch: Default + Send;
 
-    /// Length of the vectors that come in.
+    /// Length of the input vectors.
     fn width(&self) -> usize;
 
-    /// The labels that this head scores, by the numbers that targets and answers have for them.
+    /// The labels that this head scores, by their ids in targets and answers.
     fn labels(&self) -> Range<u32>;
 
-    /// Mean loss of a batch. Leaves its gradient with respect to the logits in the scratch. In
-    /// training a head may choose labels, drop or screen; in [`Mode::Predict`] all labels are
-    /// scored.
+    /// Mean loss of a batch. Leaves its gradient with respect to the logits in the scratch. In training a
+    /// head may choose labels, use dropout or screen; in [`Mode::Predict`] all labels are scored.
     ///
     /// # Errors
     /// What the head uses fails.
@@ -103,13 +102,13 @@ pub trait Head: State {
     /// A whole step: mean loss of the batch before the change, gradient with respect to the input
     /// (when it is asked for) by the parameters before the change, and the change.
     ///
-    /// By default it is put together from `loss`, `backward` and `update`, and nothing changes when
-    /// the loss is not finite. A head may fuse the three, so that logits of few labels exist at a
-    /// time; it does exactly what the three would do, but when the loss that it gives is not
-    /// finite, it may already have changed some labels. A training ends there.
+    /// By default it consists of `loss`, `backward` and `update`, and nothing changes if the loss is not
+    /// finite. A head may fuse the three, so that the logits of only a few labels exist at a time; the
+    /// result is exactly the same, but if the loss is not finite, some labels may already have changed. A
+    /// training ends there.
     ///
-    /// A training that clips gradients needs their norm before anything changes: it calls the
-    /// parts.
+    /// A training that clips gradients needs their norm before anything changes, and calls the three
+    /// methods instead.
     ///
     /// # Errors
     /// What the head uses fails.
@@ -132,13 +131,13 @@ pub trait Head: State {
         Ok(value)
     }
 
-    /// What the last training step took, where the head counts it.
+    /// The cost of the last training step, if the head counts it.
     fn cost(&self, scratch: &Self::Scratch) -> StepCost {
         let _ = scratch;
         StepCost::default()
     }
 
-    /// Logits of every label; one row an instance.
+    /// Logits of every label; one row per instance.
     ///
     /// # Errors
     /// What the head uses fails.

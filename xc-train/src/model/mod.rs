@@ -1,17 +1,16 @@
-//! The front door: opens a trained model of any kind, with its text pipeline and the names of its
-//! labels, and answers queries.
+//! Opens a trained model of any kind, with its text pipeline and the names of its labels, and answers
+//! queries.
 //!
 //! ```text
 //!   text, counts ──▶ pipeline ──▶ features, vectors ──▶ one kind of model ──▶ best labels, without the excluded ones
 //! ```
 //!
-//! A [`Model`] is shared by any number of threads; each brings a [`Scratch`] and an [`Answer`] of
-//! its own. Work is divided among the threads of the rayon pool that the caller is in
-//! (`pool.install(|| ...)`); outside of any pool a query is answered by the calling thread alone.
-//! No pool outlives a call.
+//! A [`Model`] can be shared by any number of threads; each has its own [`Scratch`] and [`Answer`].
+//! Work is divided among the threads of the rayon pool that the caller is in (`pool.install(|| ...)`);
+//! outside a pool, the calling thread answers a query alone. No pool outlives a call.
 //!
 //! # When not to use it
-//! To train, merge or take a model apart: its kind has a module or crate of its own.
+//! To train, merge or take a model apart: each kind has its own module or crate for that.
 
 mod blend;
 mod calibrated;
@@ -88,7 +87,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// What the model is.
+    /// Describes the model.
     pub fn describe(&self) -> Description {
         Description {
             kind: self.kind.name,
@@ -108,13 +107,13 @@ impl Model {
         }
     }
 
-    /// A number that no other open model of this process has: a folder opened again is another
+    /// A number that is unique among the open models of this process: a folder opened again is another
     /// model.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Names of the labels, if they have some. *Cost*: reads the file at each call.
+    /// Names of the labels, if there are any. *Cost*: reads the file at each call.
     ///
     /// # Errors
     /// The file is damaged.
@@ -122,12 +121,12 @@ impl Model {
         Ok(self.container.labels()?)
     }
 
-    /// What was left out when the model was opened, and why: repetitions that are damaged.
+    /// Parts that were left out when the model was opened, and why: damaged repetitions.
     pub fn warnings(&self) -> impl ExactSizeIterator<Item = &(dyn Error + Send + Sync + 'static)> {
         self.warnings.iter().map(|warning| &**warning)
     }
 
-    /// The rows that it was trained on, where its folder says so; of a blend, those of its members.
+    /// The rows that it was trained on, if its folder records them; for a blend, those of its members.
     ///
     /// *Cost*: reads them at each call.
     ///
@@ -145,18 +144,18 @@ impl Model {
         self.container.folder()
     }
 
-    /// The pipeline that makes features; `None` when they are used as they come.
+    /// The pipeline that makes features; `None` if features are used unchanged.
     pub fn pipeline(&self) -> Option<&Featurizer> {
         self.maker.as_ref()
     }
 
-    /// What the files that it was trained on look like.
+    /// The form of the files that it was trained on.
     pub fn input(&self) -> &InputForm {
         &self.input
     }
 
-    /// The model as the type of its kind, such as `xc_tree::TreeModel`, for what only that kind can
-    /// do.
+    /// The model as the type of its kind, such as `xc_tree::TreeModel`, for operations that only that kind
+    /// has.
     pub fn as_kind<T: Any>(&self) -> Option<&T> {
         (&*self.system as &dyn Any).downcast_ref()
     }
@@ -211,9 +210,8 @@ impl Model {
 
     /// Answers queries.
     ///
-    /// *Cost*: per query less than [`Model::predict`], where weights are read once for several
-    /// queries, and shared by the threads of the pool that the caller is in. Outside of a pool it
-    /// is that of [`Model::predict`].
+    /// *Cost*: per query less than [`Model::predict`] if weights are read once for several queries, and
+    /// divided among the threads of the caller's pool. Outside a pool it is that of [`Model::predict`].
     ///
     /// *Determinism*: the bits of [`Model::predict`].
     ///
@@ -350,8 +348,7 @@ impl Model {
         Ok(answers)
     }
 
-    /// Features of queries as the model's network or trees see them, to be asked with
-    /// [`Queries::Made`].
+    /// Features of queries as the input of the model's network or trees, for use with [`Queries::Made`].
     ///
     /// # Errors
     /// Queries of another kind or width; features that cannot be weighted.
@@ -391,8 +388,7 @@ impl Model {
         }
     }
 
-    /// Adds to `touched` the memory that a query touches; false where this kind of model cannot
-    /// tell.
+    /// Adds the memory that a query touches to `touched`; returns false if this kind of model cannot tell.
     ///
     /// *Cost*: many times that of the query.
     ///

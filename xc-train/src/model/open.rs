@@ -14,30 +14,30 @@ use xc_sparse::store::{Container, OpenError, OpenMode};
 /// How a model is opened.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
-    /// How its bytes come into memory.
+    /// How its files are brought into memory.
     pub mode: OpenMode,
-    /// Of a MACH model, the repetitions that answer. Default: all that are whole.
+    /// For a MACH model, the repetitions to use. Default: all that are intact.
     pub repetitions: Option<Vec<u32>>,
-    /// Whether an index of the labels answers.
+    /// Whether an index of the labels is used.
     pub index: UseIndex,
-    /// Name of what makes scores of margins: of trees one of [`xc_tree::PostProcessor`], of networks one of
+    /// How margins become scores, by name: for trees one of [`xc_tree::PostProcessor`], for networks one of
     /// [`crate::classifier::ScoreScale`]; such scores are not calibrated. Default: the model's.
     pub post_processor: Option<String>,
 }
 
-/// Which index of a model's labels answers.
+/// Which index of a model's labels is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UseIndex {
-    /// One of these weights.
+    /// One that was built for the current weights.
     #[default]
     Fresh,
-    /// One that was made up to so many training steps before.
+    /// One that was built up to this many training steps earlier.
     UpTo(u64),
     /// None: it is not opened.
     Never,
 }
 
-/// Why a folder does not open as a model.
+/// Why a folder cannot be opened as a model.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenModelError {
@@ -50,7 +50,7 @@ pub enum OpenModelError {
         #[source]
         source: std::io::Error,
     },
-    /// A file.
+    /// The path is a file.
     #[error("{}: not a folder; expected a model folder", path.display())]
     NotAFolder {
         /// The path.
@@ -69,7 +69,7 @@ pub enum OpenModelError {
         /// The kinds that open.
         known: Vec<&'static str>,
     },
-    /// Repetitions of a model that has none.
+    /// Repetitions were asked for, and the model has none.
     #[error("{}: a model of kind {kind:?} has no repetitions to choose from", path.display())]
     NoRepetitions {
         /// The folder.
@@ -77,7 +77,7 @@ pub enum OpenModelError {
         /// Its kind.
         kind: &'static str,
     },
-    /// A post-processor of a model without margins.
+    /// A post-processor was asked for, and the model has no margins.
     #[error("{}: the scores of a model of kind {kind:?} are not made of margins: there is no post-processor to choose", path.display())]
     NoPostProcessor {
         /// The folder.
@@ -85,7 +85,7 @@ pub enum OpenModelError {
         /// Its kind.
         kind: &'static str,
     },
-    /// What the kind of model says.
+    /// An error of the kind of model.
     #[error(transparent)]
     System(Box<dyn Error + Send + Sync>),
     /// The feature pipeline.
@@ -104,7 +104,7 @@ pub enum OpenModelError {
         /// Features of the model.
         expected: usize,
     },
-    /// Names of other labels than those of the model.
+    /// The label names are not those of the model.
     #[error("{}: {got} label names, the model has {expected} labels", path.display())]
     LabelNames {
         /// The folder.
@@ -114,7 +114,7 @@ pub enum OpenModelError {
         /// Labels of the model.
         expected: usize,
     },
-    /// No threads to check the arrays with.
+    /// Threads for checking the arrays could not be started.
     #[error("cannot start threads")]
     Threads(#[from] ThreadPoolBuildError),
 }
@@ -135,12 +135,11 @@ static GENERATION: AtomicU64 = AtomicU64::new(1);
 impl Model {
     /// Opens a model of any kind: its arrays are mapped, their structure is checked.
     ///
-    /// *Cost*: reads the arrays once, to check them, on the threads of the pool that the caller is
-    /// in, or on threads of its own that end with it; the label names are read when they are asked
-    /// for.
+    /// *Cost*: reads the arrays once, to check them, on the threads of the caller's pool, or on its own
+    /// threads, which end with the call; the label names are read on demand.
     ///
     /// # Errors
-    /// The folder is no model, is damaged, or is of a kind that this library does not know.
+    /// The folder is not a model, is damaged, or is of a kind that this library does not know.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, OpenModelError> {
         Self::open_with(folder, &OpenOptions::default())
     }

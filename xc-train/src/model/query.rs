@@ -1,4 +1,4 @@
-//! What a model is asked, and what it answers.
+//! Queries and answers of a model.
 
 use crate::DenseRows;
 use crate::calibrate::ThresholdKind;
@@ -15,13 +15,13 @@ use xc_sparse::{CsrMatrix, CsrView, DenseMatrix, LabelRows, Rows, SparseRow, Spa
 pub enum Query<'a> {
     /// A text, for a model with a text pipeline.
     Text(&'a str),
-    /// Several fields of a text, in the order that they had in training; joined by blanks.
+    /// Several fields of a text, in the order used in training; joined by spaces.
     Fields(&'a [&'a str]),
-    /// Sparse features as they were trained on: a model that weights them does so itself.
+    /// Sparse features in the form of the training data: a model that weights them does so itself.
     Sparse(SparseRow<'a>),
     /// A vector.
     Dense(&'a [f32]),
-    /// Sparse features that [`super::Model::features`] has made: the model's pipeline is left out.
+    /// Sparse features made by [`super::Model::features`]: the model's pipeline is skipped.
     Made(SparseRow<'a>),
 }
 
@@ -30,11 +30,11 @@ pub enum Query<'a> {
 pub enum Queries<'a> {
     /// Texts.
     Text(&'a [&'a str]),
-    /// Sparse features as they were trained on.
+    /// Sparse features in the form of the training data.
     Sparse(CsrView<'a>),
     /// Vectors.
     Dense(DenseRows<'a>),
-    /// Sparse features that [`super::Model::features`] has made.
+    /// Sparse features made by [`super::Model::features`].
     Made(CsrView<'a>),
 }
 
@@ -89,7 +89,7 @@ pub enum Candidates<'a> {
     /// All that the model's search finds.
     #[default]
     All,
-    /// These, whether a search would find them or not; in any order, repetitions count once.
+    /// These, whether or not a search would find them; in any order, repetitions count once.
     Labels(&'a [LabelId]),
     /// For each query of a batch its own.
     ByQuery {
@@ -174,11 +174,10 @@ impl<'a> Excluded<'a> {
     }
 }
 
-/// What a query may be told beside its input. Default: the five best labels, found as the model was
-/// saved to find them.
+/// Options of a query. Default: the five best labels, searched with the settings saved in the model.
 #[derive(Clone, Copy, Debug)]
 pub struct QueryOptions<'a> {
-    /// Labels answered, at most; 0 answers none.
+    /// Maximum number of labels answered; 0 answers none.
     pub top_k: usize,
     /// Labels with a smaller score are left out.
     pub min_score: Option<f32>,
@@ -186,7 +185,7 @@ pub struct QueryOptions<'a> {
     pub candidates: Candidates<'a>,
     /// Labels never to answer.
     pub exclude: Excluded<'a>,
-    /// What becomes of the scores of a calibrated model.
+    /// How the scores of a calibrated model are used.
     pub scores: ScoreOptions,
     /// How the model searches.
     pub search: SearchOptions,
@@ -199,8 +198,8 @@ impl Default for QueryOptions<'_> {
     }
 }
 
-/// What becomes of the scores of a calibrated model, see [`crate::calibrate`]. By default they are
-/// probabilities and nothing is cut; a model that is not calibrated answers its own scores.
+/// How the scores of a calibrated model are used, see [`crate::calibrate`]. By default they are
+/// probabilities and no label is left out; a model that is not calibrated answers its own scores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScoreOptions {
     /// Answer the scores of the model itself, calibrated or not.
@@ -222,17 +221,17 @@ impl QueryOptions<'_> {
 pub struct SearchOptions {
     /// Clusters kept per level of a tree. Default: the model's.
     pub beam: Option<usize>,
-    /// What ranks the labels of a MACH model. Default: the model's.
+    /// How a MACH model combines bucket scores. Default: the model's.
     pub decoder: Option<Decoder>,
-    /// Labels after which the decode of a MACH model stops, certain or not. Default: when the
-    /// answer is certain.
+    /// Number of labels after which the decode of a MACH model stops, even if the answer is not certain.
+    /// Default: when the answer is certain.
     pub max_labels: Option<u64>,
-    /// How a query's features are matched with the weights of a tree. Default: what suits each
-    /// query; answers do not depend on it.
+    /// How a query's features are intersected with the weights of a tree. Default: chosen for each query;
+    /// answers do not depend on it.
     pub matching: Option<Choice>,
-    /// What a search of an index of the labels looks at. Default: what it was fitted to.
+    /// The scope of a search of the label index. Default: the fitted one.
     pub scope: Option<xc_ann::Scope>,
-    /// Score all labels, though there is an index of them.
+    /// Score all labels, even if there is an index of them.
     pub exact: bool,
 }
 
@@ -256,15 +255,15 @@ impl SearchOptions {
 pub(super) const WIDTH: &str = "search-width";
 pub(super) const CELLS: &str = "cells";
 
-/// The answer to one query; the caller's, reused from query to query.
+/// The answer to one query; owned by the caller and reused from query to query.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     /// Labels, best first.
     pub labels: Vec<Scored>,
-    /// Whether these are proven to be the best, where the kind of model can tell.
+    /// Whether these are proven to be the best, if the kind of model can tell.
     pub certificate: Option<Certificate>,
-    /// Of a text: how many different terms of it the model knows. At 0 there is nothing to say, and
-    /// `labels` is empty.
+    /// For a text: the number of its different terms that the model knows. If it is 0, `labels` is
+    /// empty.
     pub known_terms: Option<usize>,
 }
 
@@ -273,9 +272,9 @@ pub struct Answer {
 pub struct Answers {
     /// Labels of each query, best first.
     pub ranked: RankedBatch,
-    /// A certificate for each query, where the kind of model has them; else none.
+    /// A certificate for each query, if the kind of model has them; else empty.
     pub certificates: Vec<Certificate>,
-    /// The known terms of each query where they are texts; else none.
+    /// The number of known terms of each query, if the queries are texts; else empty.
     pub known_terms: Vec<usize>,
 }
 
@@ -307,7 +306,7 @@ pub enum QueryError {
         /// Whether queries are vectors.
         dense: bool,
     },
-    /// Features and values that make no sparse row.
+    /// Features and values that do not form a sparse row.
     #[error(transparent)]
     Row(#[from] SparseRowError),
     /// A feature that the model does not have.
@@ -361,7 +360,7 @@ pub enum QueryError {
         /// What was asked for.
         option: &'static str,
     },
-    /// A search width that is none.
+    /// An invalid search width.
     #[error("search width {width}, expected a number above -1")]
     SearchWidth {
         /// What was asked for.
@@ -390,7 +389,7 @@ pub enum QueryError {
 }
 
 impl QueryError {
-    /// Whether the query is at fault, so that others may have answers; else no query has one.
+    /// Whether the error is in the query, so that other queries may have answers; otherwise no query has one.
     pub fn is_of_query(&self) -> bool {
         !matches!(
             self,
@@ -419,7 +418,7 @@ pub struct BatchError {
     pub source: QueryError,
 }
 
-/// What a query of a model consists of.
+/// The kind of input that a model takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputKind {
     /// Text.

@@ -1,9 +1,9 @@
 //! Optimisers: what a gradient does to the values.
 //!
-//! An optimiser is data: a name and its settings, which files, logs and kernels can say. Every rule
-//! works on one stretch of values at a time, so the dense and the row-sparse form are the same
-//! code: it is called for every row of a dense layer and for the touched rows alone of an embedding
-//! table.
+//! An optimiser is data: a name and its settings, which can be stored in files and logs and passed to
+//! kernels. Every rule works on one range of values at a time, so the dense and the row-sparse form are
+//! the same code: it is called for every row of a dense layer, and only for the touched rows of an
+//! embedding table.
 //!
 //! ```text
 //!   sgd        v = momentum v + g                            value -= rate v             (without momentum: rate g)
@@ -15,10 +15,10 @@
 //! ```
 //!
 //! # Untouched rows
-//! A row without gradient in a step is left as it is: neither its values nor its moments change,
-//! and weight decay does not reach it. Moments are *lazy*: when a row is got again they continue
-//! from where they were, as if no time had passed, while Adam's bias corrections count all steps of
-//! the training. (PyTorch's `SparseAdam` does the same.)
+//! A row without gradient in a step is left unchanged: neither its values nor its moments change, and
+//! weight decay does not apply to it. Moments are *lazy*: when the row is next touched they continue
+//! from where they were, as if no time had passed, while Adam's bias corrections count all steps of the
+//! training. (PyTorch's `SparseAdam` does the same.)
 
 use crate::RowsMut;
 use serde::{Deserialize, Serialize};
@@ -51,9 +51,9 @@ pub enum Optimizer {
         /// Decoupled weight decay.
         weight_decay: f64,
     },
-    /// Adagrad that remembers one number a row: a step over few rows of a large table reads and
-    /// writes half of what Adagrad does, a third of Adam. An array without rows of one length (the
-    /// connections of a sparse layer) has a number for each value.
+    /// Adagrad with one accumulator per row: a step over few rows of a large table reads and writes half as
+    /// much as with Adagrad, a third of Adam. An array without rows of equal length (the connections of a
+    /// sparse layer) has one accumulator per value.
     #[serde(rename = "row-adagrad")]
     RowAdagrad {
         /// Added to the root, against division by zero.
@@ -63,25 +63,25 @@ pub enum Optimizer {
     },
 }
 
-/// What an optimiser remembers of a matrix.
+/// The moments that an optimiser keeps for a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moments {
-    /// How many numbers: 0, 1 or 2.
+    /// Number of moments: 0, 1 or 2.
     pub n: usize,
-    /// Whether they are of each row; else of each value.
+    /// Whether they are kept per row; else per value.
     pub by_row: bool,
 }
 
 impl Moments {
-    /// Nothing.
+    /// No moments.
     pub const NONE: Self = Self { n: 0, by_row: false };
 
-    /// Numbers of one moment of rows of a width.
+    /// Length of one moment for rows of a given width.
     pub fn len(&self, rows: usize, width: usize) -> usize {
         if self.by_row { rows } else { rows.saturating_mul(width) }
     }
 
-    /// True when nothing is remembered.
+    /// True if there are no moments.
     pub fn is_empty(&self) -> bool {
         self.n == 0
     }
@@ -153,7 +153,7 @@ impl Optimizer {
         }
     }
 
-    /// What is remembered from step to step.
+    /// The moments kept from step to step.
     pub fn moments(&self) -> Moments {
         let n = match self {
             Self::Sgd { momentum: 0.0, .. } => 0,
@@ -163,8 +163,8 @@ impl Optimizer {
         Moments { n, by_row: matches!(self, Self::RowAdagrad { .. }) }
     }
 
-    /// What it does in step `number` (from 0) at learning rate `rate`, to gradients that are
-    /// multiplied by `gradient_scale` first.
+    /// The change in step `number` (from 0) at learning rate `rate`, for gradients that are multiplied by
+    /// `gradient_scale` first.
     pub fn change(self, number: u64, rate: f64, gradient_scale: f64) -> Change {
         // b^t is 0 long before t passes i32.
         let t = i32::try_from(number + 1).unwrap_or(i32::MAX);
@@ -184,11 +184,11 @@ pub struct Change {
     pub optimizer: Optimizer,
     /// Learning rate.
     pub rate: f32,
-    /// What gradients are multiplied with first: below 1 when the norm is clipped.
+    /// Factor applied to gradients first: below 1 when the norm is clipped.
     pub gradient_scale: f32,
     /// Share by which a value shrinks towards 0: rate times weight decay.
     pub decay: f32,
-    /// What moments are divided by, where they are biased towards their first zeros.
+    /// Divisors that correct moments for their bias towards the initial zeros.
     pub corrections: [f32; 2],
 }
 

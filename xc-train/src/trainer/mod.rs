@@ -4,12 +4,12 @@
 //!   Subset ──▶ order of the epoch ──▶ Prefetch (own thread) ──▶ Network::step ──▶ validation, checkpoint
 //! ```
 //!
-//! It only trains: logs and progress are made by an [`Observer`] of what it tells.
+//! It only trains: logs and progress are made by an [`Observer`] of its events.
 //!
 //! # Determinism
 //! Parameters depend on the network's first values, the data, [`TrainParams`], loss, optimiser and
-//! schedule; not on threads, times or interruptions. A training that was killed and goes on from
-//! its checkpoint ends with the same bytes.
+//! schedule; not on threads, times or interruptions. A training that was killed and continues from its
+//! checkpoint ends with the same bytes.
 
 mod checkpoint;
 mod evaluate;
@@ -69,10 +69,10 @@ pub enum TrainError {
         /// Steps done.
         step: u64,
     },
-    /// A checkpoint is of no use or cannot be written.
+    /// A checkpoint cannot be used or written.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// The network's own state cannot be read or put back.
+    /// The network's own state cannot be read or restored.
     #[error(transparent)]
     State(#[from] StateError),
     /// A part of the network failed.
@@ -91,13 +91,13 @@ pub enum TrainError {
     },
 }
 
-/// What came out, beside the network.
+/// The result of a training other than the network.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Summary {
     /// Steps done.
     pub steps: u64,
-    /// Epochs done, the last one perhaps in part.
+    /// Epochs done; the last one may be partial.
     pub epochs: u32,
     /// The best value of the monitor, and after how many steps.
     pub best: Option<(u64, f64)>,
@@ -116,9 +116,9 @@ pub struct Trainer<'a> {
     pub schedule: &'a mut dyn Schedule,
     /// Everything else.
     pub params: TrainParams,
-    /// Where and how often the state is saved; training goes on from what is there.
+    /// Where and how often the state is saved; training continues from an existing state.
     pub checkpoint: Option<CheckpointAt<'a>>,
-    /// Who is told.
+    /// The observer of the training.
     pub observer: &'a dyn Observer,
 }
 
@@ -126,11 +126,11 @@ impl Trainer<'_> {
     /// Trains until the epochs are over or validation no longer improves. At the end the network
     /// has its last or its best parameters, as [`TrainParams::keep`] says.
     ///
-    /// *Cost*: beside parameters and moments, one copy of the parameters for the best ones (with
-    /// validation and [`Keep::Best`]) and the activations of a batch.
+    /// *Memory*: in addition to parameters and moments, one copy of the best parameters (with validation
+    /// and [`Keep::Best`]) and the activations of a batch.
     ///
     /// # Errors
-    /// See [`TrainError`]. After an error the network is in the middle of its training.
+    /// See [`TrainError`]. After an error the network is only partly trained.
     ///
     /// # Panics
     /// If features or targets do not have the network's widths.

@@ -10,25 +10,25 @@ use xc_sparse::store::Checkpoint;
 /// Instances of a step, at most.
 const MAX_BATCH: usize = 1 << 24;
 
-/// How to train. What is learned depends on all of it.
+/// Parameters of a training. The result depends on all of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainParams {
-    /// Instances of a step. Default 256, as of [`dense`](crate::classifier::preset::dense).
+    /// Instances per step. Default 256, as in [`dense`](crate::classifier::preset::dense).
     pub batch_size: usize,
     /// Passes over the data. Default 10 (a guess).
     pub epochs: u32,
-    /// Base learning rate, which the schedule multiplies. Default 0.01, Adam's for dense output layers.
+    /// Base learning rate, which the schedule multiplies. Default 0.01, that of Adam for dense output layers.
     pub rate: f64,
     /// Optimiser and base rate of the encoder, if they are not those of the head.
     pub encoder: Option<Rule>,
-    /// Names every random stream. Default 0.
+    /// Seed of every random stream. Default 0.
     pub seed: u64,
-    /// Largest norm of a gradient; a longer one is shortened. Default: none.
+    /// Largest norm of a gradient; a larger one is clipped. Default: none.
     pub clip_norm: Option<f64>,
-    /// Steps between validations. Default: once an epoch.
+    /// Steps between validations. Default: once per epoch.
     pub validate_every: Option<u64>,
-    /// What says whether the network got better. Default: P@1.
+    /// The metric that decides whether the network improved. Default: P@1.
     pub monitor: Monitor,
     /// When training ends before its epochs are over. Default: never.
     pub early_stopping: Option<EarlyStopping>,
@@ -73,7 +73,7 @@ pub struct CheckpointAt<'a> {
     pub part: String,
     /// Steps between saves. Default: none but those after epochs.
     pub every: Option<u64>,
-    /// The state is also saved after an epoch when so long has passed since the last save.
+    /// The state is also saved after an epoch if this much time has passed since the last save.
     pub after: Duration,
 }
 
@@ -90,10 +90,10 @@ pub struct ParamsError {
 }
 
 impl TrainParams {
-    /// Says which setting is impossible.
+    /// Checks the settings.
     ///
     /// # Errors
-    /// The first one that is.
+    /// The first impossible setting.
     pub fn check(&self) -> Result<(), ParamsError> {
         let fail = |name, got, expected| Err(ParamsError { name, got, expected });
         match self.batch_size {

@@ -1,4 +1,4 @@
-//! Trained trees, changed: fewer of them, fewer labels, fewer weights, other numbers, another
+//! Changes to trained trees: fewer trees, labels or weights, another number type, another
 //! post-processor.
 
 use super::{BuildError, ModelInfo, PostProcessor, Tree, TreeModel, TreeParts};
@@ -8,17 +8,17 @@ use xc_sparse::chunked::ChunkRows;
 use xc_sparse::dtype::DType;
 use xc_sparse::rank::LabelId;
 
-/// What is changed about a model; `Default` changes nothing.
+/// Changes to a model; `Default` changes nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TreeChanges<'a> {
     /// How weights are stored: f32, f16 or bf16.
     pub precision: Option<DType>,
     /// Weights below this magnitude are dropped, as in training; biases stay.
     pub prune_below: Option<f32>,
-    /// So many trees, the first ones.
+    /// Keep the first so many trees.
     pub n_trees: Option<usize>,
-    /// These labels alone are answered; in any order. All keep their ids, and their scores where
-    /// the beam reaches them.
+    /// Answer only these labels, given in any order. They keep their ids, and their scores if the beam
+    /// reaches them.
     pub keep_labels: Option<&'a [LabelId]>,
     /// How margins become scores, and with them the order of a beam's clusters.
     pub post: Option<PostProcessor>,
@@ -31,7 +31,7 @@ impl TreeChanges<'_> {
     }
 }
 
-/// Why a model cannot be changed so.
+/// Why a model cannot be changed in this way.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TreeChangeError {
@@ -43,7 +43,7 @@ pub enum TreeChangeError {
         /// Trees of the model.
         expected: usize,
     },
-    /// A threshold that is none.
+    /// An invalid threshold.
     #[error("prune below {got}; expected a finite number of 0 or more")]
     Prune {
         /// The number.
@@ -65,7 +65,7 @@ pub enum TreeChangeError {
         /// The tree.
         tree: usize,
     },
-    /// Scores of several trees that have no mean: a tree that does not offer a label counts 0.
+    /// Scores of several trees that cannot be averaged: a tree that does not offer a label counts 0.
     #[error(
         "post-processor {post} gives negative scores, of which {n_trees} trees have no mean; expected sigmoid or lP-hinge"
     )]
@@ -75,7 +75,7 @@ pub enum TreeChangeError {
         /// Trees of the changed model.
         n_trees: usize,
     },
-    /// Weights that cannot be stored so.
+    /// Weights that cannot be stored in this type.
     #[error(transparent)]
     Build(#[from] BuildError),
 }

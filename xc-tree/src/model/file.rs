@@ -1,4 +1,4 @@
-//! The folder of a tree model: which arrays, under which names. See `docs/formats/model.md`.
+//! The folder of a tree model: its arrays and their names. See `docs/formats/model.md`.
 
 use super::{ModelInfo, PostProcessor, Top, Tree, TreeModel, UnknownPostProcessor};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use xc_sparse::store::{Container, ContainerWriter, OpenError, OpenMode, WriteErr
 /// The kind that `config.json` names.
 pub const KIND: &str = "tree";
 
-/// Why a folder does not open as a tree model.
+/// Why a folder cannot be opened as a tree model.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenTreeError {
@@ -66,17 +66,17 @@ impl ModelInfo {
 }
 
 impl TreeModel {
-    /// Writes the model's folder: complete, or not at all. An older model there is replaced.
+    /// Writes the model's folder: complete, or not at all. An existing model is replaced.
     ///
     /// # Errors
-    /// The folder holds something else than a model, or the system refuses to write.
+    /// The folder holds something other than a model, or the system refuses to write.
     pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), WriteError> {
         let mut writer = ContainerWriter::create(folder.as_ref(), KIND)?;
         self.write(&mut writer)?;
         writer.finish()
     }
 
-    /// Maps a model's folder and checks it. [`TreeModel::from_container`] is the long way.
+    /// Maps a model's folder and checks it; see [`TreeModel::from_container`].
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, OpenTreeError> {
         Self::from_container(&Container::open(folder.as_ref(), OpenMode::Map)?)
     }

@@ -20,22 +20,22 @@ use xc_sparse::buffer::Buffer;
 use xc_sparse::chunked::{ChunkRows, ChunkedLevel, ChunkedView, PackError, SlotMap, count_features};
 use xc_sparse::dtype::DType;
 
-/// What a model knows beside its trees.
+/// Properties of a model other than its trees.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelInfo {
     /// Number of features of a query.
     pub n_features: usize,
-    /// Number of labels; ids of answers are below it.
+    /// Number of labels; label ids are below it.
     pub n_labels: usize,
     /// How margins become scores.
     pub post: PostProcessor,
     /// Whether a query's row is scaled to length 1 before anything else.
     pub normalise_rows: bool,
-    /// Clusters kept per level when the caller names no beam.
+    /// Clusters kept per level if the caller gives no beam.
     pub beam: usize,
 }
 
-/// Trees over one set of features and labels. Their scores are averaged.
+/// Trees over the same features and labels. Their scores are averaged.
 ///
 /// Opening maps the arrays; a query touches only the chunks that it reaches.
 pub struct TreeModel {
@@ -51,7 +51,7 @@ pub struct Tree {
     pub(crate) top: Option<Top>,
 }
 
-/// Why parts do not make a model.
+/// Why parts do not form a model.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -182,7 +182,7 @@ impl TreeModel {
         Ok(Self { info, trees: trees? })
     }
 
-    /// What the model knows beside its trees.
+    /// Properties of the model other than its trees.
     pub fn info(&self) -> &ModelInfo {
         &self.info
     }
@@ -192,12 +192,12 @@ impl TreeModel {
         &self.trees
     }
 
-    /// Number of stored weights over all trees, biases not counted.
+    /// Number of stored weights in all trees, without biases.
     pub fn nnz(&self) -> usize {
         self.trees.iter().flat_map(|t| &t.levels).map(|l| l.view().nnz()).sum()
     }
 
-    /// The weights of tree `tree` as plain parts: packing undone.
+    /// The weights of tree `tree` as plain, unpacked parts.
     ///
     /// # Panics
     /// If there is no such tree.

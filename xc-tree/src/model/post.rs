@@ -13,8 +13,8 @@ use thiserror::Error;
 /// | `log-lP-hinge` | -max(0, 1 - z)^P | sum |
 /// | `noop` | z | the node alone |
 ///
-/// Products are carried as sums of logarithms: the order of a beam is the same (the logarithm is
-/// monotone), and only the scores that are returned pay for an exponential.
+/// Products are computed as sums of logarithms: the order of a beam is the same (the logarithm is
+/// monotone), and only returned scores need an exponential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "train", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "train", serde(into = "String", try_from = "String"))]
@@ -37,7 +37,7 @@ pub enum PostProcessor {
     Noop,
 }
 
-/// A name that is no post-processor.
+/// The name is not that of a post-processor.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
     "unknown post-processor {got:?}; expected sigmoid, log-sigmoid, noop, lP-hinge or log-lP-hinge with P from 1 to 9"

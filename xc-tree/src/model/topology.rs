@@ -2,10 +2,10 @@
 
 use thiserror::Error;
 
-/// Which node hangs below which, level by level.
+/// The children of every node, level by level.
 ///
-/// Level 0 holds the children of the root. The children of one node are neighbours, so a level is a
-/// list of boundaries; the nodes of the last level are the leaves, and each leaf is one label.
+/// Level 0 holds the children of the root. The children of a node are contiguous, so a level is a list
+/// of boundaries; the nodes of the last level are the leaves, and each leaf is one label.
 ///
 /// ```text
 ///   root ── 0 ── leaves 0 1 2          levels[0] = [0, 2]        one parent (the root), two children
@@ -15,7 +15,7 @@ use thiserror::Error;
 ///
 /// # Invariants
 /// At least one level; level 0 has one parent; each level has as many parents as the level above
-/// has children; boundaries start with 0 and never fall; `labels` has one entry a leaf, without
+/// has children; boundaries start with 0 and never decrease; `labels` has one entry per leaf, without
 /// repetition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
@@ -23,7 +23,7 @@ pub struct Topology {
     labels: Vec<u32>,
 }
 
-/// Why arrays are not a tree.
+/// Why arrays do not describe a tree.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TopologyError {
@@ -40,7 +40,7 @@ pub enum TopologyError {
         /// Parents expected.
         expected: usize,
     },
-    /// Boundaries fall or do not start with 0.
+    /// Boundaries decrease or do not start with 0.
     #[error("level {level}: boundaries must start with 0 and never fall")]
     Boundaries {
         /// The level.

@@ -1,12 +1,12 @@
-//! Opening a model without looking at its content. The only unsafe code of the crate.
+//! Opening a model without checking its content. The only unsafe code of the crate.
 
 use super::TreeModel;
 use super::file::{OpenTreeError, Opener};
 use xc_sparse::chunked::{ChunkedLevel, SlotMap};
 use xc_sparse::store::Container;
 
-/// [`TreeModel::from_container`] that looks at sizes and boundaries of the arrays alone. *Cost*: a
-/// few pages.
+/// [`TreeModel::from_container`] that checks only sizes and boundaries of the arrays. *Cost*: a few
+/// pages.
 ///
 /// # Errors
 /// An array is missing or has another shape.

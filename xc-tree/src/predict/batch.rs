@@ -61,9 +61,9 @@ struct Candidate {
 impl TreeModel {
     /// The best labels of every query, in the order of the rows.
     ///
-    /// Tiles of queries run in parallel on the ambient rayon pool. *Cost*: as
-    /// [`TreeModel::predict_one`] a query, with the weights' memory traffic shared inside a tile;
-    /// memory O(threads x tile x (beam + top_k)).
+    /// Tiles of queries run in parallel on the ambient rayon pool. *Cost*: per query that of
+    /// [`TreeModel::predict_one`], with the weights' memory traffic shared within a tile; memory
+    /// O(threads x tile x (beam + top_k)).
     ///
     /// *Determinism*: the same bits as [`TreeModel::predict_one`], for any thread count.
     pub fn predict_batch(&self, queries: CsrView<'_>, params: &PredictParams) -> RankedBatch {

@@ -18,8 +18,8 @@ use xc_sparse::rank::Scored;
 impl TreeModel {
     /// The `top_k` best labels of one query, best first, with the model's own beam.
     ///
-    /// *Cost*: that of [`TreeModel::predict_one`], and new scratch memory for each call: a server
-    /// keeps its own and calls that.
+    /// *Cost*: that of [`TreeModel::predict_one`], and new scratch memory for each call: a server should
+    /// keep its scratch and call that.
     pub fn predict(&self, row: SparseRow<'_>, top_k: usize) -> Vec<Scored> {
         let mut out = Vec::new();
         self.predict_one(row, &PredictParams::new(self, top_k), &mut PredictScratch::default(), &mut out);

@@ -8,14 +8,14 @@ use xc_sparse::SparseRow;
 use xc_sparse::chunked::{Choice, ChunkedView, ProductScratch, QueryScratch, QueryView, margins};
 use xc_sparse::rank::{Scored, TopK};
 
-/// What a prediction may be told.
+/// Parameters of a prediction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PredictParams {
-    /// Labels returned for a query; fewer where the beam reaches fewer.
+    /// Labels returned per query; fewer if the beam reaches fewer.
     pub top_k: usize,
     /// Clusters kept per level.
     pub beam: usize,
-    /// Which iterator multiplies.
+    /// The iterator of the products.
     pub choice: Choice,
 }
 
@@ -76,9 +76,9 @@ impl TreeModel {
         self.predict_traced(row, params, scratch, out, |_, _, _| {});
     }
 
-    /// [`TreeModel::predict_one`], which tells `trace` of every product before it is made: the
-    /// level, the query and the parents whose children are scored. For instruments; a trace that
-    /// does nothing costs nothing.
+    /// [`TreeModel::predict_one`] that reports every product to `trace` before computing it: the level,
+    /// the query and the parents whose children are scored. For instrumentation; a trace that does nothing
+    /// costs nothing.
     pub fn predict_traced(
         &self,
         row: SparseRow<'_>,

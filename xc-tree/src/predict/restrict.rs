@@ -1,4 +1,4 @@
-//! Scores of given labels only: the paths to them, and nothing else.
+//! Scores of given labels only: just the paths to them are scored.
 
 use super::ensemble::{Pooled, mean_of_trees};
 use super::online::{PredictScratch, SearchScratch};
@@ -9,8 +9,8 @@ use xc_sparse::SparseRow;
 use xc_sparse::chunked::{Choice, margins};
 use xc_sparse::rank::Scored;
 
-/// The nodes on the way to a set of labels, for every tree of a model; the caller's, reused from
-/// set to set.
+/// The nodes on the paths to a set of labels, for every tree of a model; owned by the caller and reused from set to
+/// set.
 #[derive(Clone, Debug, Default)]
 pub struct Restriction {
     trees: Vec<Vec<LevelNodes>>,
@@ -42,8 +42,7 @@ pub struct UnknownLabel {
 }
 
 impl TreeModel {
-    /// Prepares a set of labels. Repetitions count once; labels that stand in no tree never get a
-    /// score.
+    /// Prepares a set of labels. Repetitions count once; labels that are in no tree never get a score.
     ///
     /// *Cost*: O(labels of the model) once.
     pub fn restrict(&self, labels: &[u32]) -> Result<Restriction, UnknownLabel> {
@@ -52,8 +51,8 @@ impl TreeModel {
         Ok(restriction)
     }
 
-    /// As [`TreeModel::restrict`], in place of what `out` holds, which may be of any model.
-    /// Allocates nothing once it has held as many labels of this model.
+    /// As [`TreeModel::restrict`], into `out`, whose content is replaced and may be of any model.
+    /// Allocates nothing once `out` has held as many labels of this model.
     ///
     /// # Errors
     /// A label that the model does not have; `out` is then prepared for no tree.
@@ -86,11 +85,11 @@ impl TreeModel {
 
     /// The best `top_k` of the prepared labels for one query, best first, into `out`.
     ///
-    /// Every label asked for is scored, whether a beam would have reached it or not; the scores
-    /// are those that a search with an unlimited beam gives.
+    /// Every prepared label is scored, whether or not a beam would have reached it; the scores are those
+    /// of a search with an unlimited beam.
     ///
     /// # Panics
-    /// If `restriction` was prepared for a model of other shape.
+    /// If `restriction` was prepared for a model of another shape.
     pub fn predict_restricted(
         &self,
         row: SparseRow<'_>,
@@ -155,12 +154,12 @@ impl TreeModel {
 }
 
 impl Restriction {
-    /// Number of trees that it is prepared for; 0 before it is prepared.
+    /// Number of trees that it was prepared for; 0 before that.
     pub fn n_trees(&self) -> usize {
         self.trees.len()
     }
 
-    /// Number of different labels asked for.
+    /// Number of different labels in the set.
     pub fn n_labels(&self) -> usize {
         self.n_labels
     }

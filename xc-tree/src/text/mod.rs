@@ -1,4 +1,4 @@
-//! A tree that takes text: the model and what makes its features, in one folder.
+//! A tree that takes text: the model and its feature pipeline in one folder.
 //!
 //! ```
 //! # #[cfg(not(feature = "train"))]
@@ -30,7 +30,7 @@ use xc_sparse::SparseRow;
 use xc_sparse::rank::Scored;
 use xc_sparse::store::{Container, ContainerWriter, OpenError, OpenMode, WriteError};
 
-/// A tree over the features that a text pipeline makes.
+/// A tree over the features of a text pipeline.
 ///
 /// # Invariants
 /// The pipeline makes as many features as the tree takes.
@@ -47,7 +47,7 @@ pub struct TextScratch {
     tree: PredictScratch,
 }
 
-/// Why a folder does not open as a tree that takes text.
+/// Why a folder cannot be opened as a tree that takes text.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenTextError {
@@ -60,13 +60,13 @@ pub enum OpenTextError {
     /// The pipeline.
     #[error(transparent)]
     Pipeline(#[from] StoredPipelineError),
-    /// The model takes features as they are, or weighted counts.
+    /// The model takes features unchanged, or weighted counts.
     #[error("{}: the model takes no text", path.display())]
     NoText {
         /// The folder.
         path: PathBuf,
     },
-    /// Pipeline and tree differ.
+    /// Pipeline and tree differ in width.
     #[error("{}: the pipeline makes {got} features, the tree takes {expected}", path.display())]
     Width {
         /// The folder.
@@ -82,17 +82,17 @@ impl TextModel {
     /// A tree and the pipeline that made the features it was trained on.
     ///
     /// # Panics
-    /// If the pipeline makes another number of features than the tree takes.
+    /// If the numbers of features of pipeline and tree differ.
     pub fn new(tree: TreeModel, pipeline: Pipeline) -> Self {
         let (got, expected) = (pipeline.n_features(), tree.info().n_features);
         assert!(got == expected, "a pipeline of {got} features for a tree of {expected}");
         Self { tree, pipeline }
     }
 
-    /// Writes the model's folder: complete, or not at all. An older model there is replaced.
+    /// Writes the model's folder: complete, or not at all. An existing model is replaced.
     ///
     /// # Errors
-    /// The folder holds something else than a model, or the system refuses to write.
+    /// The folder holds something other than a model, or the system refuses to write.
     pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), WriteError> {
         let mut writer = ContainerWriter::create(folder.as_ref(), KIND)?;
         write_pipeline(&mut writer, self.pipeline.to_parts())?;
@@ -123,7 +123,7 @@ impl TextModel {
         &self.tree
     }
 
-    /// What makes features of text.
+    /// The pipeline that turns text into features.
     pub fn pipeline(&self) -> &Pipeline {
         &self.pipeline
     }
@@ -167,8 +167,8 @@ mod train {
     }
 
     impl TextModel {
-        /// Fits a pipeline to texts and trains a tree on what it makes of them; `labels` has one
-        /// list a text.
+        /// Fits a pipeline to texts and trains a tree on the resulting features; `labels` has one list
+        /// per text.
         ///
         /// # Errors
         /// See [`TrainTextError`].

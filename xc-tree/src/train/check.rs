@@ -1,4 +1,4 @@
-//! What cannot be trained on is refused before anything begins.
+//! Checks of input and parameters before training begins.
 
 use super::input::TrainInput;
 use super::memory::TreeMemory;
@@ -36,7 +36,7 @@ pub enum TrainError {
         /// Labels declared.
         n_labels: usize,
     },
-    /// More instances, features or labels than 32-bit numbers count.
+    /// More instances, features or labels than 32-bit numbers can count.
     #[error("{what}: {got}, at most {limit} can be numbered")]
     TooMany {
         /// What there are too many of.
@@ -78,7 +78,7 @@ pub enum TrainError {
         /// The limit that was set.
         max_bytes: u64,
     },
-    /// The trained trees make no model.
+    /// The trained trees do not form a model.
     #[error(transparent)]
     Build(#[from] BuildError),
     /// The observer asked to stop.

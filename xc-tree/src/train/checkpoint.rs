@@ -20,9 +20,9 @@ const VERSION: u64 = 1;
 /// The checkpoints of [`train_trees`](super::train_trees).
 pub const CHECKPOINT: Layout = Layout { system: crate::KIND, parts: &["tree-#-topology", "tree-#-level-#"] };
 
-/// The key of a training's checkpoint: everything that the rankers depend on. The number of trees
-/// does not count (finished trees serve a training of more), nor do the memory limit and what only
-/// predictions are told.
+/// The key of a training's checkpoint: everything that the rankers depend on. It excludes the number of
+/// trees (finished trees can be reused in a training of more), the memory limit, and parameters that
+/// affect only prediction.
 ///
 /// *Cost*: one pass over the input.
 pub fn checkpoint_key(input: &TrainInput<'_>, params: &TreeParams) -> String {

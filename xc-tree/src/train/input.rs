@@ -1,25 +1,25 @@
-//! What a tree is trained on.
+//! The input of tree training.
 
 use xc_sparse::rows::normalise;
 use xc_sparse::{CsrView, LabelRows, Rows};
 
-/// What a tree is trained on.
+/// The input of tree training.
 #[derive(Clone, Copy, Debug)]
 pub struct TrainInput<'a> {
-    /// Features, one row an instance.
+    /// Features, one row per instance.
     pub features: CsrView<'a>,
-    /// Labels, one list an instance.
+    /// Labels, one list per instance.
     pub labels: &'a LabelRows,
-    /// Features of the labels, one row a label, where the representation needs them.
+    /// Features of the labels, one row per label, if the representation needs them.
     pub label_features: Option<CsrView<'a>>,
-    /// Weight of each instance in the loss, 0 or more; `None` counts all alike.
+    /// Weight of each instance in the loss, 0 or more; `None`: all equal.
     pub instance_weights: Option<&'a [f32]>,
-    /// Cost factor of each label's own ranker, above 0; `None` counts all alike.
+    /// Cost factor of each label's own ranker, above 0; `None`: all equal.
     pub label_costs: Option<&'a [f32]>,
 }
 
 impl<'a> TrainInput<'a> {
-    /// Features and labels alone.
+    /// Input with features and labels only.
     pub fn new(features: CsrView<'a>, labels: &'a LabelRows) -> Self {
         Self { features, labels, label_features: None, instance_weights: None, label_costs: None }
     }

@@ -1,4 +1,4 @@
-//! From the weights in a checkpoint to the arrays of a model, some chunks at a time.
+//! From the weights in a checkpoint to the arrays of a model, a few chunks at a time.
 
 use super::checkpoint::TreeCheckpoint;
 use super::kept::KeptLevel;
@@ -9,7 +9,7 @@ use xc_sparse::chunked::{ChunkRows, ChunkedLevel, LevelStreams, PackError, Packe
 use xc_sparse::dtype::DType;
 use xc_sparse::store::{Checkpoint, CheckpointError, ContainerWriter, WriteError};
 
-/// Trees of an ensemble whose weights lie in the checkpoint of their training.
+/// Trees of an ensemble whose weights are in the checkpoint of their training.
 #[derive(Debug)]
 pub struct KeptTrees<'c> {
     checkpoint: &'c Checkpoint,
@@ -18,14 +18,14 @@ pub struct KeptTrees<'c> {
     precision: DType,
 }
 
-/// Why trees in a checkpoint do not become a model.
+/// Why trees in a checkpoint cannot be made a model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeptError {
     /// The checkpoint does not open, or is damaged.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// The trees make no model.
+    /// The trees do not form a model.
     #[error(transparent)]
     Build(#[from] BuildError),
     /// The model cannot be written.
@@ -52,10 +52,10 @@ impl<'c> KeptTrees<'c> {
     }
 
     /// Adds the model's parameters and arrays to a container of kind [`KIND`](crate::KIND), byte for
-    /// byte as [`TreeModel::write`](crate::TreeModel::write) does for the model in memory. Gives
-    /// the number of stored weights, biases not counted.
+    /// byte as [`TreeModel::write`](crate::TreeModel::write) does for the model in memory. Returns the
+    /// number of stored weights, without biases.
     ///
-    /// *Cost*: the checkpoint is read twice, with some megabytes of it in memory at a time.
+    /// *Cost*: the checkpoint is read twice, with a few megabytes of it in memory at a time.
     ///
     /// # Errors
     /// See [`KeptError`].

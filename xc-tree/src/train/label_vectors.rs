@@ -1,4 +1,4 @@
-//! One sparse vector a label: what clustering sees.
+//! One sparse vector per label: the input of clustering.
 //!
 //! ```text
 //!   pifa            z = normalise(sum of the positives' features, weighted)   as wide as the features
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Vectors are stored in shards of [`SHARD`] labels, so that building them in parallel needs no
-//! second copy. Entries of a vector stand in the order in which the positives first name them, not
+//! second copy. Entries of a vector are in the order in which the positives first contain them, not
 //! ascending: clustering only takes products with dense vectors.
 
 use rayon::prelude::*;
@@ -25,11 +25,11 @@ const SHARD: usize = 512;
 pub enum LabelRepresentation {
     /// Normalised sum of the label's positive instances.
     Pifa,
-    /// The instances themselves as coordinates: labels are near that occur together.
+    /// The instances themselves as coordinates: labels that occur together are near each other.
     Pii,
     /// Features given for each label.
     LabelFeatures,
-    /// [`Self::Pifa`] and [`Self::LabelFeatures`] side by side with equal weight.
+    /// [`Self::Pifa`] and [`Self::LabelFeatures`] concatenated, with equal weight.
     PifaAndLabelFeatures,
 }
 
@@ -40,7 +40,7 @@ impl LabelRepresentation {
     }
 }
 
-/// Vectors of some labels, each of length 1 (or 0, when nothing is known of the label).
+/// Vectors of some labels, each of length 1 (or 0, if nothing is known of the label).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LabelVectors {
     shards: Vec<Shard>,
@@ -90,12 +90,12 @@ impl LabelVectors {
     /// Builds the vectors of `labels`, in that order.
     ///
     /// *Shapes*: `features` and `instances_of.n_labels()` agree in the number of instances;
-    /// `instances_of` is the transposed label matrix; `label_features` has one row a label (of all
+    /// `instances_of` is the transposed label matrix; `label_features` has one row per label (of all
     /// labels). `max_nnz` keeps only the largest entries of each vector, by magnitude (ties: the
-    /// smaller coordinate), before normalising. `weights`, one number an instance, scale the
-    /// instances where they are summed (`None`: all alike).
+    /// smaller coordinate), before normalising. `weights`, one number per instance, scale the instances
+    /// in the sums (`None`: all equal).
     ///
-    /// *Cost*: O(entries summed); memory for the result and one dense row a thread.
+    /// *Cost*: O(entries summed); memory for the result and one dense row per thread.
     ///
     /// # Panics
     /// If the representation needs label features and none are given.

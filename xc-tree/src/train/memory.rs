@@ -1,4 +1,4 @@
-//! The memory that a training takes, foreseen: `docs/decisions/tree-memory.md` has the arithmetic.
+//! Estimate of the memory that a training needs; `docs/decisions/tree-memory.md` has the arithmetic.
 
 use super::cluster::ClusterMethod;
 use super::input::TrainInput;
@@ -17,24 +17,24 @@ const PACKED: u64 = 40;
 /// Bytes of the buffers of the files.
 const BUFFERS: u64 = 2 << 20;
 
-/// Bytes that a training holds beside its input, stage by stage. Stages follow one another, tree by
-/// tree, so the largest counts.
+/// Bytes that a training holds in addition to its input, by stage. Stages follow one another, tree by
+/// tree, so the peak is that of the largest stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TreeMemory {
     /// Label vectors while they are clustered.
     pub clustering: u64,
-    /// Instances of the parents in work, and what solves their rankers.
+    /// Instances of the parents being trained, and the buffers of their solvers.
     pub rankers: u64,
     /// Weights that are packed at a time.
     pub packing: u64,
-    /// Rows of length 1, where [`TreeParams::normalise_rows`] makes them.
+    /// Rows of length 1, if [`TreeParams::normalise_rows`] makes them.
     pub rows: u64,
-    /// Finished weights of all trees, where they stay in memory.
+    /// Finished weights of all trees, if they stay in memory.
     pub weights: u64,
 }
 
 impl TreeMemory {
-    /// Foresees a training whose weights go to a checkpoint ([`train_kept`](super::train_kept)).
+    /// Estimate for a training whose weights go to a checkpoint ([`train_kept`](super::train_kept)).
     ///
     /// *Cost*: a pass over some thousand labels' instances.
     pub fn kept(input: &TrainInput<'_>, params: &TreeParams, n_threads: usize) -> Self {
@@ -49,7 +49,7 @@ impl TreeMemory {
         }
     }
 
-    /// Foresees a training whose weights stay in memory ([`train_trees`](super::train_trees)).
+    /// Estimate for a training whose weights stay in memory ([`train_trees`](super::train_trees)).
     pub fn in_memory(input: &TrainInput<'_>, params: &TreeParams, n_threads: usize) -> Self {
         // A ranker of a label keeps most features of its positives, with a column and a value each;
         // those of the levels above have about as many together.
@@ -57,7 +57,7 @@ impl TreeMemory {
         Self { weights: weights.saturating_mul(params.n_trees as u64), ..Self::kept(input, params, n_threads) }
     }
 
-    /// The most that is held at a time.
+    /// The most that is held at any time.
     pub fn peak(&self) -> u64 {
         let stage = self.clustering.max(self.rankers).max(self.packing);
         stage.saturating_add(self.rows).saturating_add(self.weights)

@@ -1,4 +1,4 @@
-//! Training of a label tree: vectors of the labels, their clustering, and one linear ranker a node,
+//! Training of a label tree: vectors of the labels, their clustering, and one linear ranker per node,
 //! level by level.
 //!
 //! ```text
@@ -58,7 +58,7 @@ impl TreeModel {
     /// Trains a model.
     ///
     /// # Errors
-    /// Input or parameters that make no model, see [`TrainError`].
+    /// Input or parameters from which no model can be trained, see [`TrainError`].
     ///
     /// *Cost*: see [`TreeMemory::in_memory`] for memory.
     /// *Determinism*: equal input and parameters give equal models, at any number of threads.
@@ -83,12 +83,12 @@ impl TreeModel {
     }
 }
 
-/// Trains all trees of an ensemble, one after the other, each with a seed of its own.
+/// Trains all trees of an ensemble, one after the other, each with its own seed.
 ///
-/// `checkpoint` has the key of [`checkpoint_key`]: the shape and each finished level are kept
-/// there, and a later call with the same input and parameters goes on from them.
-/// [`Checkpoint::finish`] removes it once the model is saved. All weights are in memory in the end;
-/// [`train_kept`] leaves them where they are.
+/// `checkpoint` has the key of [`checkpoint_key`]: the shape and each finished level are kept there, and
+/// a later call with the same input and parameters continues from them. [`Checkpoint::finish`] removes
+/// it once the model is saved. At the end all weights are in memory; [`train_kept`] leaves them in the
+/// checkpoint.
 ///
 /// # Errors
 /// See [`TrainError`].
@@ -106,8 +106,8 @@ pub fn train_trees(
     })
 }
 
-/// [`train_trees`] that leaves every weight in the checkpoint, from where the model is packed: a
-/// level in work is in memory, and what is finished is not.
+/// [`train_trees`] that leaves all weights in the checkpoint, from which the model is packed: only the
+/// level being trained is in memory.
 ///
 /// # Errors
 /// See [`TrainError`].
@@ -127,8 +127,7 @@ pub fn train_kept<'c>(
     Ok(KeptTrees::new(checkpoint, info, params.n_trees, params.precision))
 }
 
-/// Trains tree number `tree` of an ensemble alone: see [`train_trees`], whose tree `tree` it
-/// equals.
+/// Trains only tree number `tree` of an ensemble: it equals tree `tree` of [`train_trees`].
 ///
 /// # Errors
 /// See [`TrainError`].

@@ -14,28 +14,28 @@ use xc_sparse::dtype::DType;
 pub struct TreeParams {
     /// Trees of the ensemble; 1 or more.
     pub n_trees: usize,
-    /// Where all random numbers come from.
+    /// Seed of all random numbers.
     pub seed: u64,
     /// How labels become vectors.
     pub representation: LabelRepresentation,
-    /// Whether an instance of m labels counts 1/sqrt(m) in the sums of
-    /// [`LabelRepresentation::Pifa`], rather than 1.
+    /// Whether an instance with m labels counts 1/sqrt(m) in the sums of
+    /// [`LabelRepresentation::Pifa`], instead of 1.
     pub normalise_labels: bool,
-    /// Entries of a label's vector, at most; `None` keeps all.
+    /// Maximum number of entries of a label's vector; `None` keeps all.
     pub max_label_nnz: Option<usize>,
-    /// What becomes of labels without positives.
+    /// What is done with labels without positives.
     pub unseen: Unseen,
     /// How labels are grouped.
     pub cluster: ClusterParams,
     /// How rankers are trained.
     pub linear: LinearParams,
-    /// Which instances teach the rankers of a parent.
+    /// Which instances the rankers of a parent learn from.
     pub negatives: Negatives,
     /// Whether every row is scaled to length 1, in training and in every prediction of the model.
     pub normalise_rows: bool,
-    /// How margins become scores; `None`: as suits the loss, see [`TreeParams::post_processor`].
+    /// How margins become scores; `None`: chosen by the loss, see [`TreeParams::post_processor`].
     pub post: Option<PostProcessor>,
-    /// Clusters that a prediction keeps per level where its caller names no number; 1 or more.
+    /// Clusters that a prediction keeps per level if its caller gives no beam; 1 or more.
     pub beam: usize,
     /// How the model's weights are stored.
     pub precision: DType,
@@ -43,7 +43,7 @@ pub struct TreeParams {
     pub max_memory_bytes: Option<u64>,
 }
 
-/// What becomes of labels without positives.
+/// What is done with labels without positives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unseen {
@@ -53,7 +53,7 @@ pub enum Unseen {
     Keep,
 }
 
-/// Which instances teach the rankers of a parent, beside those with a positive label below it.
+/// Which instances the rankers of a parent learn from, in addition to those with a positive label below it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Negatives {
@@ -80,7 +80,7 @@ pub enum Preset {
     XrLinear,
 }
 
-/// A name that is no preset.
+/// The name is not that of a preset.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("unknown preset {got:?}; expected default, parabel, bonsai or xr-linear")]
 pub struct UnknownPreset {
@@ -181,8 +181,8 @@ impl TreeParams {
 
     /// One balanced tree of branching 16, at most 100 labels a leaf cluster (yu2022pecos).
     ///
-    /// Its clustering is more thorough than that of the ensembles, which make up for a poor cut by
-    /// averaging: cuts have slack, see more labels, and rows of many labels count less (measured:
+    /// Its clustering is more thorough than that of the ensembles, which compensate for a poor cut by
+    /// averaging: cuts have slack and use more labels, and rows with many labels count less (measured:
     /// `docs/decisions/tree-training.md`).
     pub fn xr_linear() -> Self {
         Self {
@@ -199,8 +199,8 @@ impl TreeParams {
         }
     }
 
-    /// Changes the loss: cost and pruning become those that suit it, and a post-processor that was
-    /// chosen for another one is let go.
+    /// Changes the loss: cost and pruning take the defaults of the new loss, and a post-processor that was
+    /// chosen for another loss is dropped.
     pub fn set_loss(&mut self, loss: Loss) {
         if self.linear.loss != loss {
             let LinearParams { cost, prune_below, .. } = LinearParams::of(loss);
@@ -209,9 +209,9 @@ impl TreeParams {
         }
     }
 
-    /// How margins of the model become scores: `post`, or the cubic hinge for the squared hinge
-    /// loss (what ranks best on average, `bench/results/quality.md`) and the logistic function for
-    /// the logistic loss.
+    /// How margins of the model become scores: `post` if given, else the cubic hinge for the squared hinge
+    /// loss (it ranks best on average, `bench/results/quality.md`) and the logistic function for the
+    /// logistic loss.
     pub fn post_processor(&self) -> PostProcessor {
         self.post.unwrap_or(match self.linear.loss {
             Loss::SquaredHinge => PostProcessor::Hinge { p: 3 },
@@ -219,7 +219,7 @@ impl TreeParams {
         })
     }
 
-    /// What a model of these parameters knows beside its trees.
+    /// Properties of a model with these parameters, other than its trees.
     pub fn model_info(&self, n_features: usize, n_labels: usize) -> ModelInfo {
         let (post, normalise_rows, beam) = (self.post_processor(), self.normalise_rows, self.beam);
         ModelInfo { n_features, n_labels, post, normalise_rows, beam }

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use xc_train::metrics::Metric;
 
-/// Draw the validation of several trainings in one picture
+/// Plot the validation curves of several trainings
 ///
-/// Reads the log.jsonl of each training (MODEL.log, or the file itself) and draws a metric and
-/// the loss of the validation instances over steps, epochs, or the time of the training:
-/// seconds of the clock or of all cores, validation not counted. A table says the best value
-/// of each training and where it was reached.
+/// Reads the log.jsonl of each training (MODEL.log, or the file itself) and plots a metric and
+/// the loss on the validation instances against steps, epochs or training time: wall-clock
+/// seconds or seconds of all cores, without validation. A table shows the best value of each
+/// training and where it was reached.
 ///
 /// Examples:
 ///   xc bench curves --log a.model.log --log b.model.log --output race.svg
@@ -22,8 +22,7 @@ use xc_train::metrics::Metric;
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// The log of a training, with a name for the picture if NAME= comes before; give it once for
-    /// each training
+    /// Log of a training, with a name for the plot if NAME= comes before; repeat for each training
     #[arg(long = "log", value_name = "[NAME=]PATH", required = true)]
     logs: Vec<String>,
     /// What the x axis shows
@@ -32,10 +31,10 @@ pub(super) struct Args {
     /// A logarithmic x axis
     #[arg(long)]
     log_x: bool,
-    /// The metric that is drawn, e.g. P@1
+    /// Metric to plot, e.g. P@1
     #[arg(long, value_name = "METRIC", default_value = "P@1")]
     metric: Metric,
-    /// The picture, SVG
+    /// File for the plot, SVG
     #[arg(long, value_name = "FILE")]
     output: PathBuf,
 }
@@ -46,7 +45,7 @@ enum Over {
     Step,
     /// Epochs
     Epoch,
-    /// Seconds of the clock
+    /// Wall-clock seconds
     Wall,
     /// Seconds of all cores
     Cpu,

@@ -8,22 +8,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Draw how the distributions of samplers change in a training
+/// Plot how the distributions of samplers change during a training
 ///
-/// Reads what the example sampler_distributions of xc-train writes. One chart for each step that
-/// has points: probabilities of the labels of one instance, likeliest first, of the network
-/// (target), of uniform sampling and of LSH. Below them total variation from the target over the
-/// steps.
+/// Reads the output of the example sampler_distributions of xc-train. There is one chart for each
+/// step that has points: the probabilities of the labels of one instance, most likely first, of the
+/// network (target), of uniform sampling and of LSH. Below them is the total variation from the
+/// target over the steps.
 ///
 /// Examples:
 ///   xc bench distributions --input run.jsonl --output run.svg
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// The lines of the example
+    /// Output of the example
     #[arg(long, value_name = "FILE")]
     input: PathBuf,
-    /// The picture, SVG
+    /// File for the plot, SVG
     #[arg(long, value_name = "FILE")]
     output: PathBuf,
 }

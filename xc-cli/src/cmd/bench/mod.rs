@@ -21,7 +21,7 @@ use xc_sparse::{CsrMatrix, DenseMatrix};
 use xc_train::Model;
 use xc_train::model::{self, Answer, BatchError, QueryOptions, Scratch};
 
-/// Measure speed, compare trainings
+/// Measure speed and compare trainings
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -37,13 +37,13 @@ enum What {
 
 /// Measure how fast a model answers
 ///
-/// The input is read, and text made into features, before anything is timed. One
-/// pass warms up, then --repeat passes are timed; with --cold the first pass is the
-/// one that is timed, for a model that is not in the page cache.
+/// The input is read, and text turned into features, before timing begins. One warm-up
+/// pass is followed by --repeat timed passes; with --cold only the first pass is timed,
+/// for a model that is not in the page cache.
 ///
 ///   online   one query after the other, on one thread (a uniform model: all threads on each query); mean and
 ///            percentiles over all queries of all passes
-///   batch    all queries together on all threads; mean_ms is the fastest pass over the number of queries
+///   batch    all queries together on all threads; mean_ms is the fastest pass divided by the number of queries
 ///
 /// Examples:
 ///   xc bench predict --model my.model --input test.txt --mode online --top-k 10
@@ -60,25 +60,24 @@ pub(crate) struct PredictArgs {
     /// One query after the other, or all together
     #[arg(long, value_name = "MODE", value_enum)]
     mode: Mode,
-    /// Labels for each query
+    /// Labels per query
     #[arg(long, value_name = "K", default_value_t = 10)]
     top_k: usize,
-    /// Passes that are timed
+    /// Number of timed passes
     #[arg(long, value_name = "N", default_value_t = 5)]
     repeat: usize,
-    /// Queries to use, from the first on [default: all]
+    /// Number of queries to use, from the first on [default: all]
     #[arg(long, value_name = "N")]
     queries: Option<usize>,
     #[command(flatten)]
     open: OpenArgs,
-    /// Time the first pass, without one to warm up, and no other
+    /// Time only the first pass, without a warm-up
     #[arg(long, conflicts_with = "repeat")]
     cold: bool,
-    /// How a query's features are matched with a chunk's rows (trees)
+    /// How a query's features are intersected with a chunk's rows (trees)
     #[arg(long, value_name = "NAME", value_enum, default_value_t = Iterator::Auto)]
     iterator: Iterator,
-    /// Count the memory that the queries touch, and state the time that reading it takes at least
-    /// (trees)
+    /// Count the memory that the queries touch, and report the least time that reading it takes (trees)
     #[arg(long)]
     floor: bool,
     #[command(flatten)]
@@ -172,9 +171,6 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
     if context.json {
         let mut report = json!({
             "mean_ms": times.mean_ms,
-            "p50_ms": times.percentile(0.50),
-            "p95_ms": times.percentile(0.95),
-            "p99_ms": times.percentile(0.99),
             "load_ms": load_ms,
             "first_answer_ms": first_answer_ms,
             "queries": n_queries,
@@ -184,6 +180,12 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
             "peak_anon_bytes": usage.peak_anon_bytes,
             "threads": if args.mode == Mode::Online && !about.shares_queries { 1 } else { context.threads },
         });
+        // In batch the times of a few passes are known, none of a query.
+        if args.mode == Mode::Online {
+            for (name, share) in [("p50_ms", 0.5), ("p95_ms", 0.95), ("p99_ms", 0.99)] {
+                report[name] = times.percentile(share).into();
+            }
+        }
         if let Some(floor) = floor {
             report["touched"] = floor.report();
         }

@@ -19,11 +19,11 @@ pub(super) struct ChangeArgs {
     /// Drop weights of a tree below this magnitude, as --linear.prune-below does in training
     #[arg(long, value_name = "X")]
     prune_below: Option<f32>,
-    /// Keep so many trees of an ensemble, the first ones
+    /// Keep the first T trees of an ensemble
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..))]
     trees: Option<u32>,
-    /// Answer these labels only: ids or names, one a line. Labels keep their ids and names; the clusters
-    /// and weights of the others are dropped (trees)
+    /// Answer only these labels: ids or names, one per line. Labels keep their ids and names; the clusters and weights
+    /// of the others are dropped (trees)
     #[arg(long, value_name = "FILE")]
     keep_labels: Option<PathBuf>,
     /// How margins of a tree become scores: sigmoid, log-sigmoid, noop, lP-hinge or log-lP-hinge

@@ -23,11 +23,11 @@ use xc_train::metrics::{
 
 /// Score predictions against the truth
 ///
-/// P, nDCG, recall, MAP and coverage at each k, macro and micro F1 at each k, MAP
-/// and MRR of the whole lists; with the training labels also PSP and PSnDCG; with
-/// --threshold precision, recall and F1 of the labels that reach it. A rank past
-/// the end of a list is a miss; an instance without true labels counts 0 and
-/// stays in every mean. Every definition: docs/metrics.md.
+/// Reports P, nDCG, recall, MAP, coverage and macro and micro F1 at each k, and MAP and
+/// MRR of the whole lists. The training labels (--propensity-from) add PSP and PSnDCG;
+/// --threshold adds precision, recall and F1 of the labels that reach it. A rank past
+/// the end of a list is a miss. An instance without true labels counts 0 and stays in
+/// every mean. docs/metrics.md defines every metric.
 ///
 /// Examples:
 ///   xc evaluate --truth test.txt --predictions predictions.txt
@@ -37,17 +37,16 @@ use xc_train::metrics::{
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// File with the true labels; any input format, its features or text are not looked at
+    /// File with the true labels, in any input format; its features or text are ignored
     #[arg(long, value_name = "FILE")]
     truth: PathBuf,
-    /// What `xc predict` wrote: a line of `id:score` for each instance, JSONL or npz
+    /// Output of `xc predict`: a line of `id:score` pairs per instance, JSONL or npz
     #[arg(long, value_name = "FILE")]
     predictions: PathBuf,
-    /// The cuts of every metric
+    /// Values of k for every metric
     #[arg(long, value_name = "K", value_delimiter = ',', default_value = "1,3,5")]
     k: Vec<usize>,
-    /// Training file: gives propensities (PSP, PSnDCG), and tells which true labels were never
-    /// trained on
+    /// Training file: gives propensities (PSP, PSnDCG), and shows which true labels were never trained on
     #[arg(long, value_name = "TRAIN")]
     propensity_from: Option<PathBuf>,
     /// A of the propensity model 1 / (1 + C (n + B)^-A)
@@ -58,27 +57,26 @@ pub(crate) struct Args {
     propensity_b: f64,
     #[command(flatten)]
     names: NamesArgs,
-    /// Weight of each instance, one a line; the metrics without weights are shown too
+    /// Weight of each instance, one per line; the unweighted metrics are shown too
     #[arg(long, value_name = "FILE")]
     weights: Option<PathBuf>,
-    /// Pairs `instance label` to ignore, one a line, counted from 0: neither true nor predicted
+    /// Pairs `instance label` to ignore, one per line, counted from 0: neither true nor predicted
     #[arg(long, value_name = "FILE")]
     filter: Option<PathBuf>,
-    /// Instances to leave out, one a line, counted from 0
+    /// Instances to leave out, one per line, counted from 0
     #[arg(long, value_name = "FILE")]
     exclude_rows: Option<PathBuf>,
-    /// Other predictions for the same truth: adds the difference of every metric with its paired
-    /// bootstrap interval
+    /// Other predictions for the same truth: adds the difference of every metric with its paired bootstrap interval
     #[arg(long, value_name = "FILE")]
     compare: Option<PathBuf>,
-    /// Add precision, recall and F1 (micro, macro, per instance) of the labels with at least this
-    /// score; best: where micro F1 is largest on these very rows
+    /// Add precision, recall and F1 (micro, macro, per instance) of the labels that score at least T; best: the
+    /// threshold with the largest micro F1 on these same rows
     #[arg(long, value_name = "T", allow_negative_numbers = true, value_parser = parse_threshold)]
     threshold: Option<Threshold>,
     /// Add a bootstrap interval to every metric
     #[arg(long)]
     intervals: bool,
-    /// Bootstrap resamples
+    /// Number of bootstrap resamples
     #[arg(long, value_name = "N", default_value_t = BootstrapParams::default().resamples)]
     resamples: usize,
     /// Share of the resamples inside an interval

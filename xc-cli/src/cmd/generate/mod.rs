@@ -21,18 +21,18 @@ const BATCH: u64 = 4096;
 /// Labels whose names are made before they are written.
 const NAME_BATCH: u64 = 1 << 16;
 
-/// Write made-up data: text, features and labels with the shape of real
+/// Generate synthetic data: text, features and labels with the shape of real
 /// collections
 ///
 /// Labels are the leaves of a hidden tree and share words with their siblings;
-/// word and label frequencies follow power laws; the words are made up but can be
-/// read. Instances are streamed, so memory does not grow with their number, and
+/// word and label frequencies follow power laws; the words are invented but
+/// readable. Instances are streamed, so memory does not grow with their number, and
 /// the same seed gives the same files on any machine at any number of threads.
 ///
 /// Writes into DIR:
 ///   train.txt, test.txt       features and labels in XC text format, with header
 ///   train.jsonl, test.jsonl   the same instances as text: {"text": "...", "labels": [3, 17]}
-///   labels.txt                the name of each label, one a line
+///   labels.txt                the name of each label, one per line
 ///
 /// Examples:
 ///   xc generate --output data                                          a small set to try things with
@@ -42,11 +42,10 @@ const NAME_BATCH: u64 = 1 << 16;
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// Folder to write to; made if it is absent, files of these names in it are replaced
+    /// Folder to write to; created if missing, existing files of these names are replaced
     #[arg(long, value_name = "DIR", required_unless_present = "model")]
     output: Option<PathBuf>,
-    /// Shape by name: demo, eurlex-4k, wiki10-31k, syn30k, syn500k, wikipedia-500k, amazon-670k,
-    /// amazon-3m, 100m
+    /// Named shape: demo, eurlex-4k, wiki10-31k, syn30k, syn500k, wikipedia-500k, amazon-670k, amazon-3m, 100m
     #[arg(long, value_name = "NAME", default_value = "demo")]
     preset: String,
     /// Training instances
@@ -61,13 +60,13 @@ pub(crate) struct Args {
     /// Number of labels
     #[arg(long, value_name = "L")]
     labels: Option<u64>,
-    /// Mean number of words of an instance
+    /// Mean number of words per instance
     #[arg(long, value_name = "W")]
     words: Option<f64>,
-    /// Mean number of labels of an instance
+    /// Mean number of labels per instance
     #[arg(long, value_name = "Y")]
     labels_per_instance: Option<f64>,
-    /// Share of words that say nothing about the labels: 0 is easy, 0.95 is hard
+    /// Share of words that are unrelated to the labels: 0 is easy, 0.95 is hard
     #[arg(long, value_name = "SHARE")]
     background: Option<f64>,
     /// Values of the feature files

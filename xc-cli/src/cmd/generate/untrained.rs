@@ -27,13 +27,13 @@ use xc_tree::{KIND, PostProcessor, TreeModel};
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Options of --model")]
 pub(super) struct ModelArgs {
-    /// Write an untrained tree model of the shape; --output then gets queries for it (test.txt)
+    /// Write an untrained tree model of this shape; --output then gets queries for it (test.txt)
     #[arg(long, value_name = "DIR")]
     pub(super) model: Option<PathBuf>,
     /// Children of a cluster
     #[arg(long = "tree.branching", value_name = "B", default_value_t = 32, requires = "model")]
     branching: u32,
-    /// Weights of every label and cluster, at least
+    /// Minimum number of weights of every label and cluster
     #[arg(long = "tree.weights", value_name = "N", default_value_t = 25, requires = "model")]
     weights: u32,
     /// Shares of the weight rows that 1, 2, 3, ... children have in common; the default is that of

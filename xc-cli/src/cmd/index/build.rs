@@ -18,15 +18,16 @@ use xc_sparse::store::{ContainerWriter, PART_FOLDER};
 /// Build an index over vectors, or over the labels of a model
 ///
 /// The search width is fitted so that --target-recall of the --top-k best are found: with
-/// --fit-queries if they are given, else with vectors made of neighbours; queries of another
-/// kind than the vectors may be harder. The recall that it reaches is said, and
-/// --min-recall refuses an index that stays below.
+/// --fit-queries if given, else with vectors made from neighbours; queries that are
+/// distributed differently from the vectors may be harder. The recall reached is printed,
+/// and --min-recall refuses an index below it.
 ///
 /// With --model the vectors are those of the labels: weights and biases of an output layer
-/// that connects each label with all units. The index stands in the model's folder, and
-/// xc predict scores the labels that it finds. Fit it to instances (--fit-queries): labels
-/// are another kind of vectors than what the network makes of instances. A sparse output
-/// layer gets lists of labels by unit, and a query alone the answers of all labels sooner.
+/// that connects each label with all units. The index is stored in the model's folder, and
+/// xc predict scores the labels that it finds. Fit it to instances (--fit-queries): label
+/// vectors are distributed differently from the vectors that the network makes of instances.
+/// A sparse output layer gets lists of labels by unit, which answer a single query over all
+/// labels sooner.
 ///
 /// Examples:
 ///   xc index build --vectors rows.npy --metric cosine --output my.index
@@ -42,39 +43,39 @@ pub(super) struct Args {
     /// The model whose labels are indexed
     #[arg(long, value_name = "DIR", conflicts_with = "metric")]
     model: Option<PathBuf>,
-    /// What is compared: Euclidean distance, cosine or inner product (of a model: inner products)
+    /// Metric: Euclidean distance, cosine or inner product (a model: inner product)
     #[arg(long, value_parser = named::<Metric, 3>(["l2", "cosine", "ip"]))]
     metric: Option<Metric>,
-    /// Folder of the index; an existing index is replaced when the new one is complete [default: of a
-    /// model, in its folder]
+    /// Folder of the index; an existing index is replaced when the new one is complete [default: with --model, in the
+    /// model's folder]
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Edges of a vector, at most
+    /// Maximum number of edges of a vector
     #[arg(long, value_name = "R", default_value_t = 32)]
     degree: usize,
-    /// Vectors that the search for edges keeps: more find better edges and take longer
+    /// Vectors that the search for edges keeps: more give better edges and take longer
     #[arg(long, value_name = "N", default_value_t = 100)]
     keep: usize,
-    /// Passes over all vectors: a later one finds better edges
+    /// Passes over all vectors: a later pass finds better edges
     #[arg(long, value_name = "N", default_value_t = 2)]
     passes: usize,
-    /// Factor of pruning: more edges above 1 for distances, below it for inner products [default: 1; for inner
-    /// products 0.79, 0.9 or 1, as small graphs over some vectors are searched best]
+    /// Pruning factor: more edges above 1 for distances, below 1 for inner products [default: 1; for inner products the
+    /// one of 0.79, 0.9 and 1 that is best on small graphs over some of the vectors]
     #[arg(long, value_name = "X")]
     factor: Option<f32>,
-    /// Cells beside the graph, of vectors that are near to each other; 0: none [default: twice the square root of
-    /// the number of vectors, which stay if they are faster than the graph]
+    /// Cells of vectors near each other, in addition to the graph; 0: none [default: twice the square root of the
+    /// number of vectors, kept if they are faster than the graph]
     #[arg(long, value_name = "N")]
     cells: Option<usize>,
     #[command(flatten)]
     instances: Instances,
-    /// Answers of a query that the width is fitted for
+    /// Answers per query that the width is fitted for
     #[arg(long, value_name = "K", default_value_t = 10)]
     top_k: usize,
-    /// Share of the best that are to be found
+    /// Share of the best to find
     #[arg(long, value_name = "R", default_value_t = 0.95)]
     target_recall: f64,
-    /// Refuse an index that finds less of the best than this
+    /// Refuse an index that finds a smaller share of the best than this
     #[arg(long, value_name = "R")]
     min_recall: Option<f64>,
 }

@@ -13,13 +13,13 @@ use xc_ann::{Filter, Index, QueryError, Scope, Scratch, SearchParams, recall};
 use xc_sparse::DenseRows;
 use xc_sparse::rank::RankedBatch;
 
-/// Measure an index: recall against the exact answers, and queries a second
+/// Measure an index: recall against the exact answers, and queries per second
 ///
-/// Recall is the share of the exact answers that are found. Without --search-width or --cells
-/// some of both are tried and, with --target-recall, the least that reaches it on these queries.
-/// A line says for each the recall, the queries a second of all threads together, the
-/// microseconds that a query takes alone (of 50 and of 99 in a hundred, no longer than that), and
-/// what it looks at: distances, hops.
+/// Recall is the share of the exact answers that are found. Without --search-width or --cells,
+/// several of both are tried and, with --target-recall, the least that reaches it on these
+/// queries. A line for each shows the recall, the queries per second of all threads together, the
+/// latency of single queries in microseconds (50th and 99th percentile), and the work per query:
+/// distances, hops.
 ///
 /// Examples:
 ///   xc index evaluate --index my.index --queries queries.npy --threads 1
@@ -32,13 +32,13 @@ pub(super) struct Args {
     asked: Asked,
     #[command(flatten)]
     scope: ScopeArgs,
-    /// Measure at the least width, or number of cells, that finds this share of the best, too
+    /// Also measure at the least width, or number of cells, that finds this share of the best
     #[arg(long, value_name = "R", conflicts_with_all = ["search_width", "cells"])]
     target_recall: Option<f64>,
-    /// Runs of all queries at a width; the fastest counts
+    /// Runs of all queries at each width; the fastest counts
     #[arg(long, value_name = "N", default_value_t = 3)]
     runs: usize,
-    /// A picture of recall and queries a second, SVG
+    /// File for a plot of recall and queries per second, SVG
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
 }

@@ -24,13 +24,13 @@ use xc_train::Model;
 use xc_train::classifier::LabelIndexError;
 use xc_train::model::IndexError;
 
-/// Search among vectors: nearest ones, or those of the largest inner product
+/// Search vectors for nearest neighbours or largest inner products
 ///
-/// Vectors are rows of an .npy file, or of an .fvecs, .bvecs, .ivecs, .fbin or .u8bin one. An
-/// index is a folder: a graph over 8-bit codes of the rows, and the rows, which rank the
-/// answers. Sparse rows (XC text, svmlight, npz) get lists of rows by column instead, which
-/// answer exactly. The same rows and options give the same bytes and answers at any number
-/// of threads.
+/// Vectors are the rows of an .npy, .fvecs, .bvecs, .ivecs, .fbin or .u8bin file. An index is
+/// a folder: a graph over 8-bit codes of the rows, and the rows, which rank the answers.
+/// Sparse rows (XC text, svmlight, npz) get lists of rows by column instead, which answer
+/// exactly. The same rows and options give the same bytes and answers at any number of
+/// threads.
 ///
 /// Examples:
 ///   xc index build --vectors rows.npy --metric l2 --output my.index
@@ -70,14 +70,13 @@ struct Asked {
     /// The queries
     #[arg(long, value_name = "FILE")]
     queries: PathBuf,
-    /// Answers of a query
+    /// Answers per query
     #[arg(long, value_name = "K", default_value_t = 10)]
     top_k: usize,
-    /// Rows that may be answers: their numbers, one a line
+    /// Rows that may be answers: their numbers, one per line
     #[arg(long, value_name = "FILE")]
     filter: Option<PathBuf>,
-    /// Read the index into memory, in large pages, instead of mapping its file: opens slower, answers
-    /// faster
+    /// Read the index into memory, in large pages, instead of mapping its file: opening is slower, answers are faster
     #[arg(long)]
     in_memory: bool,
     #[command(flatten)]
@@ -87,11 +86,11 @@ struct Asked {
 /// How far an index is searched.
 #[derive(clap::Args, Clone, Copy, Debug)]
 struct ScopeArgs {
-    /// How far to look along the graph: vectors further off than the last answer by this share of its
-    /// distance are still followed; 16: all are compared by their codes [default: what the index was fitted to]
+    /// How far to search the graph: follow vectors that are further off than the last answer by up to this share of its
+    /// distance; 16 compares all vectors by their codes [default: as fitted]
     #[arg(long, value_name = "W", allow_negative_numbers = true)]
     search_width: Option<f32>,
-    /// Compare the vectors of so many cells instead, where the index has cells
+    /// Compare the vectors of N cells instead, if the index has cells
     #[arg(long, value_name = "N", conflicts_with_all = ["search_width", "filter"],
         value_parser = clap::value_parser!(u32).range(1..))]
     cells: Option<u32>,
@@ -157,11 +156,11 @@ fn percentiles<E>(n: usize, mut answer: impl FnMut(usize) -> Result<(), E>) -> R
 /// What an index is fitted to, and edges are made for.
 #[derive(clap::Args, Debug)]
 struct Instances {
-    /// Queries like those that will be asked (for a model, instances as it takes them): the width is fitted to
-    /// them; of inner products to the first half, at most 1,000, and the others make edges
+    /// Queries like those that will be asked (for a model, instances as it takes them): the width is fitted to them;
+    /// with inner products it is fitted to the first half, at most 1,000, and the others make edges
     #[arg(long, value_name = "FILE")]
     fit_queries: Option<PathBuf>,
-    /// Of the instances of a file, use so many for a model's index
+    /// Number of instances of a file to use for a model's index
     #[arg(long, value_name = "N", default_value_t = 10_000, requires = "model")]
     fit_instances: usize,
     #[command(flatten)]

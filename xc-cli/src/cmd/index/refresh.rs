@@ -12,12 +12,13 @@ use std::path::{Path, PathBuf};
 use xc_ann::{BuildParams, Metric, Refresh, Refreshed};
 use xc_sparse::buffer::Pages;
 
-/// Bring an index up to vectors that moved, or to the weights of a model
+/// Update an index to vectors that moved, or to the weights of a model
 ///
-/// As many vectors as the index has, in the same order, each a little elsewhere: codes are
-/// made anew, and edges as --policy says. Without it the cheapest that finds as much as
-/// before is chosen on a sample. Where nothing moved nothing changes. An index that was built for
-/// queries (--fit-queries) needs them again: edges for them are made anew, and the width is fitted.
+/// The vectors are as many as those of the index, in the same order, each moved a little: codes
+/// are recomputed, and edges are updated by --policy. Without --policy, the cheapest one that finds
+/// as much as before is chosen on a sample. If nothing moved, nothing changes. An index that was
+/// built for queries (--fit-queries) needs them again: their edges are remade, and the width is
+/// fitted.
 ///
 /// Examples:
 ///   xc index refresh --index my.index --vectors moved.npy
@@ -29,13 +30,13 @@ pub(super) struct Args {
     /// Folder of the index
     #[arg(long, value_name = "DIR", requires = "vectors")]
     index: Option<PathBuf>,
-    /// The vectors as they are now
+    /// The moved vectors
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     vectors: Option<PathBuf>,
     /// The model that was trained further, with the index in its folder
     #[arg(long, value_name = "DIR")]
     model: Option<PathBuf>,
-    /// How edges are found
+    /// How edges are updated
     #[arg(long, value_name = "POLICY", value_enum)]
     policy: Option<Policy>,
     #[command(flatten)]
@@ -47,15 +48,15 @@ pub(super) struct Args {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Policy {
-    /// Codes alone
+    /// Recompute the codes alone
     Codes,
-    /// A short search from each vector itself
+    /// A short search from each vector
     Search,
-    /// Among neighbours and theirs
+    /// Among neighbours and their neighbours
     TwoHops,
     /// Two hops, then a short search
     Both,
-    /// All edges anew
+    /// Rebuild all edges
     Rebuild,
 }
 

@@ -13,8 +13,8 @@ use xc_sparse::rank::RankedBatch;
 
 /// Find the best vectors of an index for each query
 ///
-/// A line of the answers is `row:score` for each of the best, best first; rows count from 0.
-/// The score is the cosine, the inner product, or the squared distance with a minus.
+/// A line of the answers holds `row:score` for each of the best, best first; rows count from 0.
+/// The score is the cosine, the inner product, or the negative squared distance.
 ///
 /// Examples:
 ///   xc index search --index my.index --queries queries.npy --top-k 10 --output answers.txt
@@ -29,14 +29,14 @@ pub(super) struct Args {
     /// Compare all vectors
     #[arg(long, conflicts_with_all = ["search_width", "cells"])]
     exact: bool,
-    /// Prove answers of inner products by the lengths of vectors: where at most N vectors are long enough to be
-    /// among them, all of these are compared, and the answers are exact; how many queries are is said
+    /// Prove answers of inner products by the lengths of vectors: if at most N vectors are long enough to be among
+    /// them, all of these are compared and the answers are exact; the number of such queries is printed
     #[arg(long, value_name = "N", conflicts_with_all = ["exact", "filter"])]
     prove: Option<u32>,
-    /// File of the answers, or - for stdout
+    /// File for the answers, or - for stdout
     #[arg(long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// How answers are written
+    /// Format of the answers
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Form::Lines)]
     output_format: Form,
 }

@@ -22,25 +22,24 @@ use xc_train::model::{Excluded, QueryOptions, ScoreOptions};
 
 /// Predict the best labels of each instance
 ///
-/// The model knows what it is, how its features are made, and which fields of a file
-/// they are made of: give it the kind of input it was trained on. Labels in the input
-/// are not looked at. Answers come in input order, one line an instance, best label
-/// first:
+/// The model stores its kind, how its features are made, and which fields of a file they
+/// are made from: give it the kind of input it was trained on. Labels in the input are
+/// ignored. Answers are in input order, one line per instance, best label first:
 ///
-///   lines   17:0.93 4:0.51              label ids; an empty line where there is nothing to say
+///   lines   17:0.93 4:0.51              label ids; an empty line if there is no answer
 ///           red fox:0.93<TAB>dog:0.51   with --names
-///   jsonl   {"labels":[17,4],"scores":[0.93,0.51],"names":["red fox","dog"]}, and "id" where the
+///   jsonl   {"labels":[17,4],"scores":[0.93,0.51],"names":["red fox","dog"]}, and "id" if the
 ///           input has that field or column (--id-field)
-///   npz     a scipy csr matrix of instances x labels; entries of a row stand best first
+///   npz     a scipy csr matrix of instances x labels; entries of a row are best first
 ///
-/// With `--input -` every line of stdin gets one line of answer, in order and at
-/// once. A line that begins with { is a request, whatever the model was trained on:
+/// With `--input -` each line of stdin is answered by one line, in order and at once.
+/// A line that begins with { is a request, whatever the model was trained on:
 ///
 ///   {"id": 7, "text": "lorem ipsum", "top_k": 3, "candidates": [4, 17], "min_score": 0.1}
 ///   {"features": {"3": 0.5, "17": 1}, "exclude": [4]}      or   {"vector": [0.1, 0.7, ...]}
 ///
-/// Any other line is a text, or a row of features. Of a line that cannot be answered
-/// stderr says why; its answer is an empty line, in jsonl {"id":7,"error":"..."}.
+/// Any other line is a text or a row of features. If a line cannot be answered, stderr
+/// says why, and its answer is an empty line, or {"id":7,"error":"..."} in jsonl.
 ///
 /// Examples:
 ///   xc predict --model my.model --input test.txt --top-k 5 --output predictions.txt
@@ -57,46 +56,44 @@ pub(crate) struct Args {
     /// The model folder
     #[arg(long, value_name = "DIR")]
     model: PathBuf,
-    /// Instances; - answers each line of stdin
+    /// File of instances; - answers each line of stdin
     #[arg(long, value_name = "FILE")]
     input: PathBuf,
-    /// Labels for each instance, at most [default: 5; with --threshold as many as the calibration
-    /// looked at, or 50]
+    /// Labels per instance, at most [default: 5; with --threshold as many as the calibration used, or 50]
     #[arg(long, value_name = "K")]
     top_k: Option<usize>,
-    /// Where the answers go; - is stdout
+    /// File for the answers; - is stdout
     #[arg(long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Score these labels and no others, whether a search would reach them or not; ids or names,
-    /// one a line
+    /// Score only these labels, whether or not a search would reach them; ids or names, one per line
     #[arg(long, value_name = "FILE", conflicts_with_all = ["beam", "max_labels"])]
     only_labels: Option<PathBuf>,
-    /// Score for each instance the labels that this file gives for it and no others: one row an
-    /// instance, ids separated by commas, or the labels of any input format
+    /// Score for each instance only the labels that this file lists for it: one row per instance, ids separated by
+    /// commas, or the labels of any input format
     #[arg(long, value_name = "FILE", conflicts_with_all = ["beam", "max_labels", "only_labels"])]
     candidates: Option<PathBuf>,
-    /// Answer for each instance none of the labels that this file gives for it, such as those that a
-    /// user has seen; others take their places. One row an instance, in the formats of --candidates
+    /// Leave out the labels that this file lists for each instance, such as those that a user has seen; others take
+    /// their places. One row per instance, in the formats of --candidates
     #[arg(long, value_name = "FILE")]
     exclude: Option<PathBuf>,
-    /// Leave out labels with a smaller score
+    /// Leave out labels that score less than S
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     min_score: Option<f32>,
-    /// Answer every label with at least this score; or with the thresholds that `xc calibrate` found:
-    /// micro (or calibrated), macro or label
+    /// Answer every label that scores at least T; or use the thresholds that `xc calibrate` found: micro (or
+    /// calibrated), macro or label
     #[arg(long, value_name = "T", allow_negative_numbers = true, conflicts_with = "min_score", value_parser = parse_threshold)]
     threshold: Option<Threshold>,
-    /// Answer the scores of a calibrated model as they are, not probabilities
+    /// Answer the raw scores of a calibrated model instead of probabilities
     #[arg(long)]
     raw_scores: bool,
-    /// Form of the answers
+    /// Format of the answers
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Form::Lines)]
     output_format: Form,
-    /// What becomes of a line of stdin that cannot be answered: an answer that says so, no line, or
-    /// the end with exit code 2
+    /// What to do about a line of stdin that cannot be answered: write an answer that says so, write no line, or stop
+    /// with exit code 2
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnError::Answer)]
     on_error: OnError,
-    /// Write names of labels rather than ids (lines)
+    /// Write label names instead of ids (lines)
     #[arg(long)]
     names: bool,
     #[command(flatten)]

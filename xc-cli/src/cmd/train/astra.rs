@@ -15,21 +15,21 @@ use std::path::PathBuf;
 use xc_train::classifier::{ClassifierParams, InputKind, Preset, preset};
 use xc_train::model::HoldOut;
 
-/// Train a network whose steps score the hardest labels, and uniform ones (ASTRA)
+/// Train a network with hard and uniform negatives (ASTRA)
 ///
 /// Embeddings of the features are summed into a vector; every label has a row of weights. A
-/// step scores the true labels of its batch, those false ones that score highest for its
-/// instances, and uniform ones for all the rest, so that its time does not grow with the
-/// labels. An index over the rows of weights, which follows them, finds the hardest labels.
-/// Answers score every label.
+/// step scores the true labels of its batch, the false labels that score highest for its
+/// instances, and uniform labels that stand for all others, so its time does not grow with
+/// the number of labels. An index over the rows of weights finds the hardest labels; it is
+/// updated as the weights change. Prediction scores every label.
 ///
-/// Where no option says them, width, first embeddings, loss, rate and epochs follow from the
-/// training instances, as those of `xc train lns` do; --explain says all values and why,
+/// Unless given, width, initial embeddings, loss, rate and epochs follow from the training
+/// instances, as in `xc train lns`; --explain prints all values and the reasons for them,
 /// and trains nothing.
 ///
-/// What a step took, stage by stage, is said at the end and in MODEL.log (log.jsonl,
-/// curve.svg, train.json). Interrupted training goes on with --resume, and ends with the
-/// same bytes as if it had not been interrupted.
+/// The time of each stage of a step is reported at the end and in MODEL.log (log.jsonl,
+/// curve.svg, train.json). --resume continues an interrupted training, which ends with the
+/// same bytes as without the interruption.
 ///
 /// Examples:
 ///   xc train astra --train train.txt --tfidf --model astra.model
@@ -40,14 +40,14 @@ use xc_train::model::HoldOut;
 #[command(verbatim_doc_comment)]
 #[command(mut_args(|arg| show_default_of_data(&preset::astra_for, arg)))]
 #[command(mut_arg("loss", |arg| arg.help(
-    "softmax (one label right), bce or squared-hinge (each label right or not) \
-     [default: softmax if no training instance has more than one label, else bce; squared-hinge of long instances]"
+    "softmax (one true label), bce or squared-hinge (each label true or false) \
+     [default: softmax if no training instance has more than one label, else bce; squared-hinge for long instances]"
 )))]
 pub(crate) struct Args {
     #[command(flatten)]
     data: FileArgs,
-    /// Texts or features of the labels, one row a label: each becomes a training instance whose label
-    /// is true, made into features as the others are
+    /// Texts or features of the labels, one row per label: each becomes a training instance with that label, and its
+    /// features are made as those of the others
     #[arg(long, value_name = "FILE", help_heading = "Options")]
     label_features: Option<PathBuf>,
     #[command(flatten)]

@@ -14,51 +14,50 @@ use xc_train::sampler::{AnnParams, Lists, SamplerParamsError, Weighting};
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Options of negatives")]
 pub(crate) struct AstraArgs {
-    /// Labels that a step scores beside the true ones: those whose weights score highest and uniform
-    /// ones (weights), those whose texts are encoded alike and uniform ones (label-text), uniform ones
-    /// alone (random), true labels of the batch (in-batch), or all
+    /// Labels that a step scores in addition to the true ones: those whose weights score highest and uniform ones
+    /// (weights), those whose texts have similar encodings and uniform ones (label-text), uniform ones alone (random),
+    /// true labels of the batch (in-batch), or all
     #[arg(long, value_name = "WHICH", value_parser = named::<Strategy, _>(["weights", "label-text", "random", "in-batch", "all"]), default_value = "weights")]
     negatives: Strategy,
-    /// How the labels that score highest are found: in each step, by an index that follows the weights
-    /// (in-step) or by a look at all labels (exact); or for all instances every some epochs, beside the
-    /// training (schedule, algorithm 1 of the paper)
+    /// How the labels that score highest are found: in each step, by an index that follows the weights (in-step) or by
+    /// comparing all labels (exact); or for all instances every few epochs, in parallel with training (schedule,
+    /// algorithm 1 of the paper)
     #[arg(long, value_name = "HOW", value_parser = named::<Retrieval, _>(["in-step", "exact", "schedule"]), default_value = "in-step")]
     retrieval: Retrieval,
-    /// Epochs from one retrieval to the next (--retrieval schedule) [default: 5]
+    /// Epochs between retrievals (--retrieval schedule) [default: 5]
     #[arg(long = "retrieval.every", value_name = "EPOCHS")]
     every_epochs: Option<u32>,
-    /// One list of negatives for a batch, or one for each instance, as in the paper
+    /// One list of negatives per batch, or one per instance as in the paper
     #[arg(long, value_name = "WHOSE", value_parser = named::<Lists, _>(["shared", "own"]), default_value = "shared")]
     lists: Lists,
-    /// Hard labels of an instance [default: 10]
+    /// Hard labels per instance [default: 10]
     #[arg(long, value_name = "N")]
     hard: Option<usize>,
-    /// Uniform labels of a list [default: 500 of up to 20,000 labels, rising to 2,000 of 70,000; 0
-    /// with --negatives in-batch]
+    /// Uniform labels per list [default: 500 for up to 20,000 labels, rising to 2,000 for 70,000; 0 with --negatives
+    /// in-batch]
     #[arg(long, value_name = "N")]
     uniform: Option<usize>,
-    /// What a uniform label counts: as many labels as it stands for, at most --weight-cap (capped), or
-    /// without a limit (unbiased, lemma 4.1 of the paper), or 1 (none)
+    /// Weight of a uniform label: the number of labels that it stands for, at most --weight-cap (capped), or without a
+    /// limit (unbiased, lemma 4.1 of the paper), or 1 (none)
     #[arg(long, value_name = "WHAT", value_parser = ["capped", "unbiased", "none"], default_value = "capped")]
     weighting: String,
     /// Largest weight (--weighting capped)
     #[arg(long, value_name = "X", default_value_t = 4.0, allow_negative_numbers = true)]
     weight_cap: f32,
-    /// First epoch with hard labels, from 1; before it there are uniform ones in their place [default:
-    /// 1; 3 with --retrieval schedule, which needs two epochs]
+    /// First epoch with hard labels, from 1; earlier epochs have uniform labels in their place [default: 1; 3 with
+    /// --retrieval schedule, which needs two epochs]
     #[arg(long, value_name = "EPOCH")]
     hard_from_epoch: Option<u32>,
-    /// Steps between repairs of the index [default: whenever the number of steps has doubled, and
-    /// once an epoch]
+    /// Steps between repairs of the index [default: whenever the number of steps has doubled, and once per epoch]
     #[arg(long = "index.every", value_name = "STEPS")]
     every: Option<u64>,
-    /// Up to so many labels all are compared rather than searched [default: 5000]
+    /// Up to this many labels, compare all instead of searching [default: 5000]
     #[arg(long = "index.exact-below", value_name = "LABELS")]
     exact_below: Option<usize>,
-    /// Share of the hardest labels that a search is to find [default: 0.9]
+    /// Share of the hardest labels that a search should find [default: 0.9]
     #[arg(long = "index.recall", value_name = "SHARE")]
     recall: Option<f64>,
-    /// Type of the labels' rows, in training and in the model
+    /// Type of the rows of label weights, in training and in the model
     #[arg(long = "head.precision", value_name = "TYPE", value_parser = number_type([DType::F32, DType::Bf16]), default_value = "f32")]
     rows: DType,
 }

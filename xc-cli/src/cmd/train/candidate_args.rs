@@ -17,39 +17,38 @@ use xc_train::sampler::{
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Candidate options")]
 pub(crate) struct CandidateArgs {
-    /// Settings that a paper used for a data set: widths, batch, rate, loss, tables; other options
-    /// change them
+    /// Settings that a paper used for a data set: widths, batch, rate, loss, tables; other options override them
     #[arg(long, value_name = "NAME", value_parser = ["amazon-670k", "wikilshtc-325k", "text8"])]
     pub(super) preset: Option<String>,
-    /// Labels that a step scores beside the true ones: all; drawn (uniform, log-uniform by rank of
-    /// frequency, frequency); true labels of the batch (in-batch); those of the largest logits
-    /// (top-k), or nearly so by an index (ann); those that tables find by the instance's vector (lsh-embedding) or by the true
-    /// labels (lsh-label); drawn from an inverted multi-index (midx) [default: lsh-embedding]
+    /// Labels that a step scores in addition to the true ones: all; drawn (uniform, log-uniform by rank of frequency,
+    /// frequency); true labels of the batch (in-batch); those with the largest logits (top-k), or approximately those
+    /// by an index (ann); those that hash tables find by the instance's vector (lsh-embedding) or by the true labels
+    /// (lsh-label); drawn from an inverted multi-index (midx) [default: lsh-embedding; all where labels are few]
     #[arg(long, value_name = "SAMPLER", value_parser = PossibleValuesParser::new(SAMPLERS))]
     sampler: Option<String>,
-    /// One list of candidates for a batch, or one for each instance [default: shared]
+    /// One list of candidates per batch, or one per instance [default: shared]
     #[arg(long, value_name = "WHOSE", value_parser = named::<Lists, _>(["shared", "own"]))]
     lists: Option<Lists>,
-    /// Labels of a list if they are drawn by themselves [default: 2000], else of an instance
+    /// Labels per list if the sampler draws them independently of the instances [default: 2000], else per instance
     /// [default: 10 in a shared list, 500 in its own]
     #[arg(long, value_name = "N")]
     candidates: Option<usize>,
-    /// Uniform labels of a list beside those of the sampler, which stand for all others [default:
-    /// 2000 in a shared list of labels that are not drawn by themselves, else 0]
+    /// Uniform labels per list in addition to those of the sampler; they stand for all others [default: 2000 in a
+    /// shared list unless the sampler draws independently of the instances, else 0]
     #[arg(long, value_name = "N")]
     uniform: Option<usize>,
-    /// What a false candidate counts: 1 (none), its chance in a softmax (log-q), one over its chance
-    /// (inverse) [default: inverse with uniform labels; else none with tables and top-k, log-q with
-    /// softmax and nce, inverse with other losses]
+    /// Weight of a false candidate: 1 (none), by its chance in a softmax (log-q), or one over its chance (inverse)
+    /// [default: inverse with uniform labels; else none with tables and top-k, log-q with softmax and nce, inverse with
+    /// other losses]
     #[arg(long, value_name = "WHAT", value_parser = ["none", "log-q", "inverse"])]
     weighting: Option<String>,
     /// Largest weight (--weighting inverse); 0: no limit
     #[arg(long, value_name = "X", default_value_t = 4.0, allow_negative_numbers = true)]
     weight_cap: f32,
-    /// Power of a label's frequency that its chance is proportional to (--sampler frequency)
+    /// The chance of a label is proportional to this power of its frequency (--sampler frequency)
     #[arg(long = "sampler.power", value_name = "X", default_value_t = 0.75)]
     power: f64,
-    /// Type of the labels' rows, in training and in the model
+    /// Type of the rows of label weights, in training and in the model
     #[arg(long = "head.precision", value_name = "TYPE", value_parser = number_type([DType::F32, DType::Bf16]), default_value = "f32")]
     rows: DType,
     #[command(flatten)]
@@ -60,36 +59,36 @@ pub(crate) struct CandidateArgs {
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Options of tables (--sampler lsh-embedding, lsh-label)")]
 struct TableArgs {
-    /// Tables, L; where --codes is left out, the most of them [default: 50]
+    /// Number of tables, L; without --codes, the largest number [default: 50]
     #[arg(long, value_name = "N")]
     tables: Option<u32>,
-    /// Codes of a key, K [default: as many as make unrelated labels rare]
+    /// Codes per key, K [default: enough to make unrelated labels rare]
     #[arg(long, value_name = "N")]
     codes: Option<u32>,
-    /// Functions: winner-take-all over 8 coordinates, or signs of projections, of which the chance
-    /// that a label is found is known (--weighting log-q, inverse) [default: wta]
+    /// Hash functions: winner-take-all over 8 coordinates, or signs of projections, for which the chance that a label
+    /// is found is known (--weighting log-q, inverse) [default: wta]
     #[arg(long = "tables.family", value_name = "NAME", value_parser = ["wta", "sim-hash"])]
     family: Option<String>,
-    /// Keys of a table that are asked for: its own, and those that the vector nearly had [default: 1]
+    /// Keys looked up per table: the vector's own key, and those that it nearly had [default: 1]
     #[arg(long = "tables.probes", value_name = "N")]
     probes: Option<u32>,
-    /// Most labels of a bucket [default: 128]
+    /// Maximum number of labels per bucket [default: 128]
     #[arg(long = "tables.per-bucket", value_name = "N")]
     per_bucket: Option<usize>,
-    /// When labels are hashed anew: as they drift, all now and then (rebuild), in every step that
-    /// changes them (immediate) [default: drift]
+    /// When labels are rehashed: as they drift (drift), all at intervals (rebuild), or in every step that changes them
+    /// (immediate) [default: drift]
     #[arg(long, value_name = "WHEN", value_parser = ["drift", "rebuild", "immediate"])]
     upkeep: Option<String>,
-    /// Steps until the first rebuild; each time after it comes a tenth later (--upkeep rebuild)
+    /// Steps until the first rebuild; each further interval is a tenth longer (--upkeep rebuild)
     #[arg(long = "upkeep.every", value_name = "STEPS", default_value_t = 50)]
     every: u64,
-    /// Share of its length that a label's row may move (--upkeep drift)
+    /// How far a label's row may move before it is rehashed, as a share of its length (--upkeep drift)
     #[arg(long = "upkeep.share", value_name = "X", default_value_t = 0.05)]
     share: f32,
-    /// Most labels hashed in a step (--upkeep drift)
+    /// Maximum number of labels rehashed per step (--upkeep drift)
     #[arg(long = "upkeep.per-step", value_name = "N", default_value_t = 512)]
     per_step: usize,
-    /// Steps from one sorted table to the next (--upkeep drift, immediate)
+    /// Steps between the sorting of one table and the next (--upkeep drift, immediate)
     #[arg(long = "upkeep.sort-every", value_name = "STEPS", default_value_t = 20)]
     sort_every: u64,
 }

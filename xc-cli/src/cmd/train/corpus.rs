@@ -11,17 +11,17 @@ use xc_train::skipgram::{Corpus, CorpusBuilder, CorpusError, WordCounts, Words, 
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Word options")]
 pub(crate) struct WordArgs {
-    /// Words to the left and to the right of a word that are beside it, in its line
+    /// Window: the words to the left and to the right of a word, in its line, that count as beside it
     #[arg(long, value_name = "N", default_value_t = 2)]
     window: usize,
-    /// Keep words that occur at least so often
+    /// Keep words that occur at least N times
     #[arg(long, value_name = "N", default_value_t = 5)]
     min_count: u64,
-    /// Keep at most so many words, the most frequent ones [default: all]
+    /// Keep at most N words, the most frequent ones [default: all]
     #[arg(long, value_name = "N")]
     vocabulary: Option<usize>,
-    /// Leave out occurrences of words whose share of the text is above this, the more the more
-    /// frequent they are; 1e-3 is word2vec's, 0 leaves out none
+    /// Leave out occurrences of words whose share of the text is above SHARE, more of them for more frequent words;
+    /// word2vec uses 1e-3, 0 leaves out none
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, allow_negative_numbers = true)]
     subsample: f64,
     #[command(flatten)]

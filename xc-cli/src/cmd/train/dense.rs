@@ -13,13 +13,12 @@ use xc_train::head::BlockShare;
 /// Train a network with one output per label
 ///
 /// Embeddings of the features are summed into a vector, which goes through the hidden
-/// layers to one output for each label. Weights and time grow with the number of labels: it
-/// is what the systems for very many labels are compared with, and a good choice for some
-/// thousands. Answers score every label.
+/// layers to one output per label. Weights and time grow with the number of labels: it is
+/// the baseline for the systems for very many labels, and a good choice for some thousands.
+/// Prediction scores every label.
 ///
-/// Progress is logged to MODEL.log (log.jsonl, curve.svg, train.json). Interrupted
-/// training goes on with --resume, and ends with the same bytes as if it had not been
-/// interrupted.
+/// Progress is logged to MODEL.log (log.jsonl, curve.svg, train.json). --resume continues
+/// an interrupted training, which ends with the same bytes as without the interruption.
 ///
 /// Examples:
 ///   xc train dense --train train.txt --tfidf --model dense.model
@@ -30,7 +29,7 @@ use xc_train::head::BlockShare;
 #[command(verbatim_doc_comment)]
 #[command(mut_args(|arg| show_default(&preset::dense(), arg)))]
 #[command(mut_arg("loss", |arg| arg.help(
-    "softmax (one label right), bce or squared-hinge (each label right or not) \
+    "softmax (one true label), bce or squared-hinge (each label true or false) \
      [default: softmax if no training instance has more than one label, else bce]"
 )))]
 pub(crate) struct Args {
@@ -46,12 +45,12 @@ pub(crate) struct Args {
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Output layer options")]
 struct HeadArgs {
-    /// dense: each label reads every unit; differentiated: labels are cut into blocks by how often
-    /// they are true, and each block reads units of its own
+    /// dense: each label is connected with every unit; differentiated: labels are divided into blocks by frequency, and
+    /// each block has its own units
     #[arg(long, value_name = "HEAD", value_parser = ["dense", "differentiated"], default_value = "dense")]
     head: String,
-    /// Shares of the labels and of the units that each block has, the most frequent labels first
-    /// (--head differentiated) [default: 0.1:0.5,0.3:0.25,0.6:0.25]
+    /// Shares of the labels and of the units in each block, the most frequent labels first (--head differentiated)
+    /// [default: 0.1:0.5,0.3:0.25,0.6:0.25]
     #[arg(long = "head.blocks", value_name = "LABELS:UNITS,...", value_delimiter = ',', value_parser = parse_block)]
     blocks: Option<Vec<BlockShare>>,
 }

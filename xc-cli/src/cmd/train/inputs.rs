@@ -21,18 +21,17 @@ pub(crate) struct PlaceArgs {
     /// Folder to save the model in; an existing model is replaced when the new one is complete
     #[arg(long, value_name = "DIR")]
     pub(in crate::cmd) model: PathBuf,
-    /// Folder for finished parts of the training, new, empty or of an interrupted run [default:
-    /// MODEL.checkpoint]; what was written into it is removed on success
+    /// Folder for finished parts of the training: new, empty or from an interrupted run; what was written into it is
+    /// removed on success [default: MODEL.checkpoint]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cmd) checkpoint: Option<PathBuf>,
-    /// Go on from the checkpoint of an interrupted run with the same data and options
+    /// Continue from the checkpoint of an interrupted run with the same data and options
     #[arg(long)]
     pub(in crate::cmd) resume: bool,
-    /// Remove what an interrupted run left in the checkpoint, and begin anew
+    /// Remove what an interrupted run left in the checkpoint, and start again
     #[arg(long, conflicts_with = "resume")]
     pub(in crate::cmd) restart: bool,
-    /// Read the data, print the value of every option, where it comes from and what the training would
-    /// take, and train nothing
+    /// Read the data; print the value of every option, where it comes from, and what training would need; train nothing
     #[arg(long)]
     pub(in crate::cmd) explain: bool,
 }
@@ -42,28 +41,27 @@ pub(crate) struct PlaceArgs {
 pub(crate) struct DataArgs {
     #[command(flatten)]
     pub(in crate::cmd) place: PlaceArgs,
-    /// Labels of the training instances, where --train does not carry them (npz, npy, two-file
-    /// form)
+    /// Labels of the training instances, if --train does not contain them (npz, npy, two-file form)
     #[arg(long, value_name = "FILE")]
     pub(in crate::cmd) train_labels: Option<PathBuf>,
-    /// Instances to score the finished model on. Of networks they also choose the epoch whose
-    /// parameters are kept (--monitor, --keep)
+    /// Instances to score the finished model on. For networks they also choose the epoch whose parameters are kept
+    /// (--monitor, --keep), unless --validation-fraction does
     #[arg(long, value_name = "FILE")]
     pub(in crate::cmd) validation: Option<PathBuf>,
-    /// Labels of the validation instances, where --validation does not carry them
+    /// Labels of the validation instances, if --validation does not contain them
     #[arg(long, value_name = "FILE", requires = "validation")]
     pub(in crate::cmd) validation_labels: Option<PathBuf>,
-    /// Train again on all instances once those of --validation-fraction have done their part, as
-    /// long as before, and save that model in this folder
+    /// After the training with --validation-fraction, train again on all instances, for as long, and save that model in
+    /// this folder
     #[arg(long, value_name = "DIR")]
     pub(in crate::cmd) refit: Option<PathBuf>,
     #[command(flatten)]
     pub(in crate::cmd) names: NamesArgs,
-    /// Weight the features: (1 + ln tf) * (ln((1 + N)/(1 + df)) + 1); kept in the model
+    /// Weight the features: (1 + ln tf) * (ln((1 + N)/(1 + df)) + 1); stored in the model
     #[arg(long)]
     pub(in crate::cmd) tfidf: bool,
-    /// Scale rows of sparse features to length 1, in training and, as the model keeps it, in
-    /// prediction [default: true; vectors are used as they are]
+    /// Scale rows of sparse features to length 1, in training and in prediction (stored in the model) [default: true;
+    /// vectors are used as they are]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub(in crate::cmd) normalise: Option<bool>,
     #[command(flatten)]

@@ -97,10 +97,10 @@ impl Instances {
 pub(crate) struct FileArgs {
     #[command(flatten)]
     pub(super) data: DataArgs,
-    /// Vectors of the training instances, npy; --train then only gives their labels
+    /// Vectors of the training instances, npy; --train then gives only their labels
     #[arg(long, value_name = "FILE.npy", conflicts_with_all = ["train_labels", "tfidf"], help_heading = "Options")]
     features: Option<PathBuf>,
-    /// Vectors of the validation instances, npy; --validation then only gives their labels
+    /// Vectors of the validation instances, npy; --validation then gives only their labels
     #[arg(
         long,
         value_name = "FILE.npy",

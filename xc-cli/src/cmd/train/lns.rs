@@ -14,22 +14,22 @@ use xc_train::Loss;
 use xc_train::classifier::preset::{DataShape, FEW, LONG};
 use xc_train::classifier::{ClassifierParams, Preset, preset};
 
-/// Train a network whose steps score some labels
+/// Train a network with negative sampling
 ///
 /// Embeddings of the features are summed into a vector; every label has a row of weights. A
-/// step scores the true labels of its batch and those that a sampler chooses, so that its
-/// time does not grow with the labels. Answers score every label.
+/// step scores the true labels of its batch and those that a sampler chooses, so its time
+/// does not grow with the number of labels. Prediction scores every label.
 ///
 /// By default a batch shares one list of candidates: labels that hash tables find for its
-/// instances, and uniform ones. Its rows are multiplied with all vectors at once. With
-/// --lists own each instance has a list of its own.
+/// instances, and uniform ones. The rows of these labels are multiplied with all vectors at
+/// once. With --lists own, each instance has its own list.
 ///
-/// Where no option says them, width, first embeddings, loss, rate and epochs follow from the
-/// training instances: few are below 12,000, long ones have 100 features or more in the mean.
+/// Unless given, width, initial embeddings, loss, rate and epochs follow from the training
+/// instances: few means below 12,000, long means 100 features or more on average.
 ///
-/// What a step took, stage by stage, is said at the end and in MODEL.log (log.jsonl,
-/// curve.svg, train.json). Interrupted training goes on with --resume, and ends with the
-/// same bytes as if it had not been interrupted.
+/// The time of each stage of a step is reported at the end and in MODEL.log (log.jsonl,
+/// curve.svg, train.json). --resume continues an interrupted training, which ends with the
+/// same bytes as without the interruption.
 ///
 /// Examples:
 ///   xc train lns --train train.txt --tfidf --model lns.model
@@ -40,9 +40,9 @@ use xc_train::classifier::{ClassifierParams, Preset, preset};
 #[command(mut_args(|arg| show_default_of_data(&preset::lns_for, arg)))]
 #[command(mut_arg("loss", |arg| arg
     .value_parser(named::<Loss, _>(["softmax", "bce", "nce", "squared-hinge"]))
-    .help("softmax (one label right), bce or squared-hinge (each label right or not), nce (true labels told from drawn \
+    .help("softmax (one true label), bce or squared-hinge (each label true or false), nce (true labels against drawn \
            ones; with --sampler uniform, log-uniform, frequency or midx) \
-           [default: softmax if no training instance has more than one label, else bce; squared-hinge of long instances]")
+           [default: softmax if no training instance has more than one label, else bce; squared-hinge for long instances]")
 ))]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -23,17 +23,15 @@ use xc_train::mach::{self, CHECKPOINT, KIND, MachContainer, MachParams, Repetiti
 /// Train MACH: networks over hashed labels
 ///
 /// Labels are hashed into --buckets buckets, --repetitions times independently, and
-/// each repetition is a network with one output per bucket: weights and time of training
-/// depend on the buckets, not on the number of labels. A label is found by what all
-/// repetitions say of its buckets.
+/// each repetition is a network with one output per bucket: the number of weights and the
+/// training time depend on the number of buckets, not of labels. A label's score combines
+/// the scores of its buckets in all repetitions.
 ///
-/// Repetitions know nothing of each other. --repetitions-range trains some of them, on
-/// this machine or another, and `xc merge` puts them together: the result is the same
-/// as that of one run, to the byte.
+/// Repetitions are independent. --repetitions-range trains some of them, on this machine
+/// or another, and `xc merge` combines them: the result is byte for byte that of one run.
 ///
 /// A finished repetition is kept in MODEL.checkpoint until the model is complete, and
-/// an unfinished one goes on where it was with --resume. Progress is logged to
-/// MODEL.log.
+/// --resume continues an unfinished one. Progress is logged to MODEL.log.
 ///
 /// Examples:
 ///   xc train mach --train train.txt --tfidf --repetitions 8 --buckets 2000 --model my.model
@@ -43,29 +41,29 @@ use xc_train::mach::{self, CHECKPOINT, KIND, MachContainer, MachParams, Repetiti
 #[command(verbatim_doc_comment)]
 #[command(mut_args(|arg| show_default(&mach::preset(), arg)))]
 #[command(mut_arg("loss", |arg| arg.help(
-    "softmax (one bucket right), bce or squared-hinge (each bucket right or not) \
+    "softmax (one true bucket), bce or squared-hinge (each bucket true or false) \
      [default: softmax if no training instance has more than one label, else bce]"
 )))]
 pub(crate) struct Args {
     #[command(flatten)]
     data: FileArgs,
-    /// Repetitions: more tell labels apart better, and cost as much more [default: 8 of up to 160000
-    /// labels, rising to 32 of 640000]
+    /// Repetitions: more distinguish labels better, at proportional cost [default: 8 for up to 160000 labels, rising to
+    /// 32 for 640000]
     #[arg(long, value_name = "R", conflicts_with = "repetitions_range", help_heading = "MACH options")]
     repetitions: Option<u32>,
-    /// Train only the repetitions of these numbers, FROM..TO without TO, to be merged with others
+    /// Train only the repetitions with these numbers, excluding TO, to be merged with others
     #[arg(long, value_name = "FROM..TO", value_parser = parse_range, help_heading = "MACH options")]
     repetitions_range: Option<Range<u32>>,
-    /// Buckets of a repetition, fewer than labels [default: such that all repetitions together have half
-    /// as many as there are labels; from 128 to 10000]
+    /// Buckets of a repetition, fewer than labels [default: such that all repetitions together have half as many
+    /// buckets as there are labels; from 128, or half of the labels, to 10000]
     #[arg(long, value_name = "B", help_heading = "MACH options")]
     buckets: Option<u32>,
-    /// Family of the hash functions; prime needs no memory for labels, but has room for few more of them
-    /// (xc merge --labels) [default: multiply-shift; prime of more than a million labels]
+    /// Family of the hash functions; prime needs no memory for labels, but has room for few further labels (xc merge
+    /// --labels) [default: multiply-shift; prime for more than a million labels]
     #[arg(long = "hash.family", value_name = "FAMILY", value_parser = named::<Family, _>(["prime", "mersenne61", "multiply-shift", "tabulation"]), help_heading = "MACH options")]
     family: Option<Family>,
-    /// What ranks labels, unless a query asks for something else: the median found them best on
-    /// every set measured, the mean decodes several times faster where labels are millions
+    /// How bucket scores are combined into a label's score, unless a query asks for another decoder: the median ranked
+    /// labels best on every data set measured, the mean decodes several times faster with millions of labels
     #[arg(long, value_name = "NAME", value_parser = named::<Decoder, _>(["mean", "min", "median"]), default_value = "median", help_heading = "MACH options")]
     decoder: Decoder,
     #[command(flatten)]

@@ -17,38 +17,38 @@ use xc_train::{Loss, Optimizer, Schedule, TrainParams};
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Network options")]
 pub(crate) struct NetworkArgs {
-    /// Units of each layer, input first, e.g. 512,512: of sparse features the first is the width of
-    /// their embeddings; vectors need none
+    /// Units of each layer, input first, e.g. 512,512: for sparse features the first is the width of their embeddings;
+    /// vectors need none
     #[arg(long = "network.widths", value_name = "N,...", value_delimiter = ',')]
     widths: Option<Vec<usize>>,
-    /// Initial embeddings of sparse features: random, their sums through a ReLU; linear: random,
-    /// their sums as they are; or lsa: latent semantic analysis of the training rows, sums as they are
+    /// Initial embeddings of sparse features: random (their sum goes through a ReLU), linear (random, without the ReLU)
+    /// or lsa (latent semantic analysis of the training rows, without the ReLU)
     #[arg(long = "network.init", value_name = "INIT", value_parser = named::<EmbeddingInit, _>(["random", "linear", "lsa"]))]
     init: Option<EmbeddingInit>,
-    /// Share of the learning rate for the embeddings; 0: they stay [default: 0.1 after lsa, else 1]
+    /// Learning rate of the embeddings, as a share of the learning rate; 0: they stay fixed [default: 0.1 after lsa,
+    /// else 1]
     #[arg(long = "network.embedding-rate", value_name = "SHARE")]
     embedding_rate: Option<f32>,
-    /// Chance that a value that comes in is dropped in training: of a vector, or of the sum of
-    /// embeddings
+    /// Dropout probability of the input: the values of a vector, or of the sum of embeddings
     #[arg(long = "network.input-dropout", value_name = "X")]
     input_dropout: Option<f32>,
-    /// The same for the hidden units above
+    /// Dropout probability of the hidden units above the input
     #[arg(long = "network.dropout", value_name = "X")]
     dropout: Option<f32>,
-    /// What dense layers multiply: f32, or values rounded to bf16 (sums stay f32), which is faster
-    /// where the processor has AVX512_BF16; the model keeps it
+    /// Precision of dense products: f32, or values rounded to bf16 (sums stay f32), which is faster on processors with
+    /// AVX512_BF16; stored in the model
     #[arg(long = "network.precision", value_name = "TYPE", value_parser = named::<MatmulPrecision, _>(["f32", "bf16"]))]
     precision: Option<MatmulPrecision>,
-    /// softmax (one label right), bce or squared-hinge (each label right or not)
+    /// softmax (one true label), bce or squared-hinge (each label true or false)
     #[arg(long, value_name = "LOSS", value_parser = named::<Loss, _>(["softmax", "bce", "squared-hinge"]))]
     loss: Option<Loss>,
     /// Passes over the training instances
     #[arg(long, value_name = "N")]
     epochs: Option<u32>,
-    /// Instances of a step
+    /// Instances per step
     #[arg(long = "batch", visible_alias = "batch-size", value_name = "N")]
     batch_size: Option<usize>,
-    /// What a gradient does to the parameters
+    /// Optimiser
     #[arg(long, value_name = "NAME", value_enum, default_value_t = OptimizerName::Adam, help_heading = "Training options")]
     optimizer: OptimizerName,
     /// Learning rate
@@ -57,38 +57,37 @@ pub(crate) struct NetworkArgs {
     /// Weight decay, decoupled [default: 0.01 for adamw, else 0]
     #[arg(long = "optimizer.weight-decay", value_name = "X", help_heading = "Training options")]
     weight_decay: Option<f64>,
-    /// Learning rate over time: constant, cosine (warm-up, then down to 0), or plateau (halved when
-    /// what --monitor names stands still)
+    /// Schedule of the learning rate: constant, cosine (warm-up, then down to 0), or plateau (halved when the --monitor
+    /// value stops improving)
     #[arg(long, value_name = "NAME", value_enum, default_value_t = ScheduleName::Cosine, help_heading = "Training options")]
     schedule: ScheduleName,
     /// Share of the steps in which the rate rises from 0 (cosine)
     #[arg(long = "schedule.warmup", value_name = "SHARE", default_value_t = 0.05, help_heading = "Training options")]
     warmup: f64,
-    /// Share of the learning rate below which it is not halved (plateau) [default: 0]
+    /// Lowest learning rate, as a share of the initial one (plateau) [default: 0]
     #[arg(long = "schedule.lowest", value_name = "SHARE", help_heading = "Training options")]
     lowest: Option<f64>,
-    /// Shorten gradients whose norm is larger [default: no clipping]
+    /// Clip gradients to this norm [default: no clipping]
     #[arg(long, value_name = "X", help_heading = "Training options")]
     clip_norm: Option<f64>,
-    /// Hold out this share of the training instances, the same of a file for every kind of model and
-    /// the same --seed: they judge the network after each epoch [default: --validation does, where it
-    /// is given]
+    /// Hold out this share of the training instances, to evaluate the network after each epoch; the same file and
+    /// --seed give the same instances for every kind of model [default: --validation, if given]
     #[arg(long, value_name = "SHARE", help_heading = "Training options")]
     validation_fraction: Option<f64>,
-    /// Stop after so many epochs in which what --monitor names did not get better [default: never]
+    /// Stop after N epochs in which the --monitor value did not improve [default: never]
     #[arg(long, value_name = "N", help_heading = "Training options")]
     patience: Option<u32>,
-    /// Count them from the start, or once the learning rate is at its lowest
+    /// Count these epochs from the start, or once the learning rate is at its lowest
     #[arg(long, value_name = "WHEN", value_parser = named::<PatienceFrom, _>(["start", "lowest-rate"]), requires = "patience", default_value = "start", help_heading = "Training options")]
     patience_from: PatienceFrom,
-    /// What says which epoch is better: loss, or a metric of `xc evaluate` such as P@3 or PSP@5, on
-    /// the held-out instances [default: P@1; the training loss where none are held out]
+    /// What decides which epoch is better: loss, or a metric of `xc evaluate` such as P@3 or PSP@5, on the held-out
+    /// instances [default: P@1; the training loss if none are held out]
     #[arg(long, value_name = "WHAT", help_heading = "Training options")]
     monitor: Option<Monitor>,
-    /// Parameters of the best epoch or of the last one
+    /// Keep the parameters of the best epoch or of the last one
     #[arg(long, value_name = "WHICH", value_parser = named::<Keep, _>(["best", "last"]), default_value = "best", help_heading = "Training options")]
     keep: Keep,
-    /// Steps between checkpoints, beside those after epochs (at most one a minute)
+    /// Steps between checkpoints, in addition to those after epochs (at most one per minute)
     #[arg(long, value_name = "STEPS", help_heading = "Training options")]
     pub(super) checkpoint_every: Option<u64>,
     /// Steps between lines of the training log

@@ -21,17 +21,18 @@ use xc_train::classifier::{ClassifierParams, Preset, preset};
 use xc_train::model::HoldOut;
 use xc_train::skipgram::SkipgramModel;
 
-/// Train vectors of the words of a text
+/// Train word vectors on a text
 ///
-/// The text is a file of lines, or JSONL. Each word is an instance: its vector, as it is,
-/// has to predict the words beside it (skip-gram). A step scores the true words of its batch
-/// and those that a sampler chooses, as in xc train lns, whose options it has.
+/// The text is a file of lines, or JSONL. Each word is an instance: its vector, unchanged,
+/// predicts the words beside it (skip-gram). A step scores the true words of its batch and
+/// those that a sampler chooses, as in xc train lns, whose options apply.
 ///
-/// The model answers words: xc predict gives those nearest to each line's by cosine, the
-/// line's own left out. The vectors also go to MODEL.vectors.txt in word2vec's text form.
+/// The answers of the model are words: for each line, xc predict gives the words nearest to
+/// those of the line by cosine, and leaves out the line's own. The vectors are also written
+/// to MODEL.vectors.txt in word2vec's text format.
 ///
-/// Progress is logged to MODEL.log. Interrupted training goes on with --resume, and ends
-/// with the same bytes as if it had not been interrupted.
+/// Progress is logged to MODEL.log. --resume continues an interrupted training, which ends
+/// with the same bytes as without the interruption.
 ///
 /// Examples:
 ///   xc train skipgram --train text.txt --model words.model
@@ -42,25 +43,25 @@ use xc_train::skipgram::SkipgramModel;
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 #[command(mut_args(|arg| show_default(&preset::skipgram(), arg)))]
-#[command(mut_arg("train", |arg| arg.help("The text, one passage a line; JSONL (field \"text\") by its name")))]
+#[command(mut_arg("train", |arg| arg.help("The text, one passage per line, or JSONL (field \"text\") by its file name")))]
 #[command(mut_arg("min_chars", |arg| arg.default_value("1")))]
 #[command(mut_arg("preset", |arg| arg
     .value_parser(["text8"])
-    .help("Settings that a paper used for a text: batch, rate, tables; other options change them")
+    .help("Settings that a paper used for a text: batch, rate, tables; other options override them")
 ))]
-#[command(mut_arg("widths", |arg| arg.help("Values of a vector [default: 200]")))]
+#[command(mut_arg("widths", |arg| arg.help("Width of a vector [default: 200]")))]
 #[command(mut_arg("init", |arg| arg.hide(true)))]
 #[command(mut_arg("dropout", |arg| arg.hide(true)))]
-#[command(mut_arg("input_dropout", |arg| arg.help("Chance that a value of a vector is dropped in training [default: 0]")))]
+#[command(mut_arg("input_dropout", |arg| arg.help("Dropout probability of the values of a vector [default: 0]")))]
 #[command(mut_arg("loss", |arg| arg
     .value_parser(named::<Loss, _>(["softmax", "bce", "nce", "squared-hinge"]))
-    .help("softmax, bce or squared-hinge (each word beside it or not), nce (true words told from drawn ones; with \
+    .help("softmax, bce or squared-hinge (each word is beside it or not), nce (true words against drawn ones; with \
            --sampler uniform, log-uniform, frequency or midx) [default: softmax]")
 ))]
 pub(crate) struct Args {
     #[command(flatten)]
     place: PlaceArgs,
-    /// File for the vectors in word2vec's text form [default: MODEL.vectors.txt]
+    /// File for the vectors in word2vec's text format [default: MODEL.vectors.txt]
     #[arg(long, value_name = "FILE")]
     vectors: Option<PathBuf>,
     #[command(flatten)]

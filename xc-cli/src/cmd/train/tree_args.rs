@@ -13,17 +13,16 @@ use xc_tree::{ClusterMethod, LabelRepresentation, Loss, Negatives, PostProcessor
 
 /// Train a label tree
 ///
-/// Labels are grouped into a tree by what their instances have in common, and
-/// every node gets a linear ranker that says which of its children an instance
-/// belongs to. The model keeps whatever made its features, so that `xc predict`
-/// takes the same kind of input.
+/// Labels are grouped into a tree by the similarity of their instances. A linear ranker
+/// for each child of a node decides whether an instance belongs to it. The model stores how its features are made, so `xc predict` takes the same
+/// kind of input.
 ///
 /// Rows of features (XC text, svmlight, npz) are scaled to length 1, and weighted
-/// if --tfidf asks for it; text (JSONL, fastText) goes through the pipeline of the
-/// --text options.
+/// with --tfidf; text (JSONL, fastText) goes through the pipeline of the --text
+/// options.
 ///
 /// The model folder appears when it is complete. Until then finished work is kept
-/// in MODEL.checkpoint, and --resume goes on from there. The report of the run is
+/// in MODEL.checkpoint, and --resume continues from there. The report of the run is
 /// written to MODEL.log/train.json.
 ///
 /// Examples:
@@ -38,17 +37,17 @@ use xc_tree::{ClusterMethod, LabelRepresentation, Loss, Negatives, PostProcessor
 pub(crate) struct Args {
     #[command(flatten)]
     pub(in crate::cmd) data: DataArgs,
-    /// Features or text of the labels, one row a label, for --cluster.representation
+    /// Features or text of the labels, one row per label, for --cluster.representation
     #[arg(long, value_name = "FILE", help_heading = "Options")]
     pub(in crate::cmd) label_features: Option<PathBuf>,
-    /// Settings by name: default, parabel, bonsai or xr-linear; other options are changes to them
+    /// Named settings: default, parabel, bonsai or xr-linear; other options override them
     #[arg(long, value_name = "NAME", default_value = "default", help_heading = "Options")]
     pub(super) preset: Preset,
     /// Trees whose scores are averaged
     #[arg(long, value_name = "T", help_heading = "Options")]
     pub(super) trees: Option<usize>,
-    /// Hold out this share of the training instances, the same of a file for every kind of model and
-    /// the same --seed: the model is scored on them unless --validation is given
+    /// Hold out this share of the training instances and score the model on them, unless --validation is given; the
+    /// same file and --seed give the same instances for every kind of model
     #[arg(long, value_name = "SHARE", help_heading = "Options")]
     pub(in crate::cmd) validation_fraction: Option<f64>,
     #[command(flatten)]
@@ -76,24 +75,24 @@ pub(crate) struct ShapeArgs {
     /// balanced (parts of nearly equal size) or unbalanced (parts as k-means finds them)
     #[arg(long = "cluster.method", value_name = "METHOD", value_parser = named::<ClusterMethod, _>(["balanced", "unbalanced"]))]
     method: Option<ClusterMethod>,
-    /// Levels of clusters above the labels, at most (unbalanced)
+    /// Maximum number of cluster levels above the labels (unbalanced)
     #[arg(long = "cluster.max-depth", value_name = "N")]
     max_depth: Option<usize>,
-    /// k-means iterations a split, at most
+    /// Maximum number of k-means iterations per split
     #[arg(long = "cluster.max-iterations", value_name = "N")]
     max_iterations: Option<usize>,
-    /// Labels that take part in the iterations of one split, at most
+    /// Maximum number of labels used in the iterations of one split
     #[arg(long = "cluster.max-sample", value_name = "N")]
     max_sample: Option<usize>,
-    /// What labels are compared by: the features of their instances (pifa), their instances (pii),
-    /// --label-features, or the first and the third together
+    /// What labels are compared by: the features of their instances (pifa), their instances (pii), --label-features, or
+    /// the first and the third combined
     #[arg(long = "cluster.representation", value_name = "WHAT", value_parser = named::<LabelRepresentation, _>(["pifa", "pii", "label-features", "pifa-and-label-features"]))]
     representation: Option<LabelRepresentation>,
-    /// Whether an instance of m labels counts 1/sqrt(m) in what labels are compared by (pifa),
-    /// rather than 1
+    /// Whether an instance with m labels counts 1/sqrt(m), instead of 1, in the vectors that labels are compared by
+    /// (pifa)
     #[arg(long = "cluster.normalise-labels", value_name = "BOOL")]
     normalise_labels: Option<bool>,
-    /// Features of a label's vector, at most: its largest
+    /// Maximum number of features of a label's vector; the largest are kept
     #[arg(long = "cluster.max-label-nnz", value_name = "N")]
     max_label_nnz: Option<usize>,
     /// Labels without training instances: drop (never predicted) or keep
@@ -111,10 +110,10 @@ pub(crate) struct LinearArgs {
     /// Weight of the loss against the regulariser (liblinear's C)
     #[arg(long = "linear.cost", value_name = "C")]
     cost: Option<f32>,
-    /// Further factor of the cost of positives
+    /// Additional cost factor of positives
     #[arg(long = "linear.positive-cost", value_name = "X")]
     positive_cost: Option<f32>,
-    /// Further factor of the cost of negatives
+    /// Additional cost factor of negatives
     #[arg(long = "linear.negative-cost", value_name = "X")]
     negative_cost: Option<f32>,
     /// Value of the bias input, 0 for none
@@ -123,26 +122,26 @@ pub(crate) struct LinearArgs {
     /// Stop a ranker when its gradients differ by at most this (liblinear's eps)
     #[arg(long = "linear.tolerance", value_name = "X")]
     tolerance: Option<f32>,
-    /// Passes over the instances, at most
+    /// Maximum number of passes over the instances
     #[arg(long = "linear.max-passes", value_name = "N")]
     max_passes: Option<usize>,
-    /// Drop weights of smaller magnitude: larger makes models smaller and faster
+    /// Drop weights of smaller magnitude: a larger value makes models smaller and faster
     #[arg(long = "linear.prune-below", value_name = "X")]
     prune_below: Option<f32>,
-    /// Weights of one ranker that are kept, at most: its largest
+    /// Maximum number of weights kept per ranker; the largest are kept
     #[arg(long = "linear.max-weights", value_name = "N")]
     max_weights: Option<usize>,
-    /// Which instances teach a ranker beside its cluster's own: none (teacher-forced), or those
-    /// that the levels above send there (matcher-aware)
+    /// Instances that a ranker learns from in addition to those of its cluster: none (teacher-forced), or those that
+    /// the levels above send there (matcher-aware)
     #[arg(long = "negatives", value_name = "WHICH", value_parser = negatives())]
     negatives: Option<Negatives>,
-    /// Clusters that matcher-aware negatives reach on each level
+    /// Clusters that matcher-aware negatives reach per level
     #[arg(long = "negatives.beam", value_name = "B", default_value_t = 10)]
     negatives_beam: usize,
-    /// Weight of each training instance in the loss, one number a line
+    /// Weight of each training instance in the loss, one number per line
     #[arg(long, value_name = "FILE")]
     pub(super) instance_weights: Option<PathBuf>,
-    /// Cost factor of each label's own ranker, one number a line
+    /// Cost factor of each label's own ranker, one number per line
     #[arg(long, value_name = "FILE")]
     pub(super) label_costs: Option<PathBuf>,
 }

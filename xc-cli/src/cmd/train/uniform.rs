@@ -18,17 +18,17 @@ use xc_train::sampler::SamplerParams;
 /// Train a network with a sparse output layer
 ///
 /// Each label is connected with --head.fan-in units of a wide layer
-/// (--network.intermediate) rather than with all of them: memory and time of the output
-/// layer grow with labels * fan-in. The squared hinge leaves out labels that are right by a
-/// margin. The weakest connections are dropped and drawn anew while training.
+/// (--network.intermediate) instead of all of them: memory and time of the output layer
+/// grow with labels * fan-in. The squared hinge skips labels that are right by a margin.
+/// The weakest connections are dropped and redrawn during training.
 ///
 /// Instances are sparse features or text, or vectors that were computed elsewhere:
-/// --features FILE.npy (one row per instance, f32) beside --train, which then only gives
-/// the labels. A file of plain f32 stays on disk.
+/// --features FILE.npy (one row per instance, f32) in addition to --train, which then gives
+/// only the labels. A file of plain f32 stays on disk.
 ///
-/// What training will take is said before it begins; --max-memory refuses more. Progress is
-/// logged to MODEL.log. Interrupted training goes on with --resume, and ends with the same
-/// bytes as if it had not been interrupted.
+/// The memory that training needs is printed before it begins; --max-memory refuses more.
+/// Progress is logged to MODEL.log. --resume continues an interrupted training, which ends
+/// with the same bytes as without the interruption.
 ///
 /// Examples:
 ///   xc train uniform --train train.txt --tfidf --model my.model
@@ -41,15 +41,15 @@ use xc_train::sampler::SamplerParams;
 #[command(verbatim_doc_comment)]
 #[command(mut_args(|arg| show_default(&preset::uniform(), arg)))]
 #[command(mut_arg("widths", |arg| arg.help(
-    "Units of each layer below the intermediate one, input first, e.g. 512,512: of sparse features the first is the width of \
+    "Units of each layer below the intermediate one, input first, e.g. 512,512: for sparse features the first is the width of \
      their embeddings [default: 512 for sparse features, none for vectors]"
 )))]
 #[command(mut_arg("init", |arg| arg.help(
-    "Initial embeddings of sparse features: random, their sums through a ReLU; or latent semantic analysis of the training \
-     rows, their sums as they are [default: lsa; random without an intermediate layer]"
+    "Initial embeddings of sparse features: random (their sum goes through a ReLU), linear (random, without the ReLU) or \
+     lsa (latent semantic analysis of the training rows, without the ReLU) [default: lsa; random without an intermediate layer]"
 )))]
 #[command(mut_arg("loss", |arg| arg.help(
-    "squared-hinge or bce (each label right or not), softmax (one label right) [default: squared-hinge]"
+    "squared-hinge or bce (each label true or false), softmax (one true label) [default: squared-hinge]"
 )))]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -64,14 +64,15 @@ pub(crate) struct Args {
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Output layer options")]
 struct HeadArgs {
-    /// Units of the layer that labels are connected with, or none: they are connected with what is
-    /// below [default: half the number of labels, as a power of two from 512 to 32768]
+    /// Units of the layer that labels are connected with; none: labels are connected with the layer below it [default:
+    /// half the number of labels, as a power of two from 512 to 32768]
     #[arg(long = "network.intermediate", value_name = "N|none", value_parser = parse_units)]
     intermediate: Option<Units>,
     /// Connections per label
     #[arg(long = "head.fan-in", value_name = "N", default_value_t = SparseHeadParams::default().fan_in)]
     fan_in: usize,
-    /// Equally many connections per label, as many on average, or with all units (to compare)
+    /// The same number of connections for every label, the same number on average, or connections with all units (for
+    /// comparison)
     #[arg(long = "head.wiring", value_name = "WIRING", value_parser = wiring(), default_value = "uniform")]
     wiring: Connections,
     /// Type of the connections' weights, in training and in the model
@@ -80,21 +81,18 @@ struct HeadArgs {
     /// Type of the optimiser's moments of the connections
     #[arg(long = "head.moments", value_name = "TYPE", value_parser = number_type([DType::F32, DType::Bf16]), default_value = "f32")]
     moments: DType,
-    /// Score every label in full in each step. By default, with the squared hinge, batches of more
-    /// than 64 and many labels, a step screens labels in 8 bits first and scores those that may be
-    /// within the margin
+    /// Score every label in full in each step. By default, with the squared hinge, batches of more than 64 and many
+    /// labels, a step first screens labels in 8 bits and scores those that may be within the margin
     #[arg(long = "head.no-screening")]
     no_screening: bool,
-    /// Steps between changes of the connections; 0: they stay [default: as many as 32000 instances
-    /// take]
+    /// Steps between rewirings; 0: connections stay fixed [default: as many as 32000 instances take]
     #[arg(long = "head.rewire-every", value_name = "STEPS")]
     rewire_every: Option<u64>,
-    /// Share of the connections, the weakest, that are drawn anew; 0: none
+    /// Share of the connections, the weakest, that are redrawn in a rewiring; 0: none
     #[arg(long = "head.rewire-fraction", value_name = "SHARE", default_value_t = SparseHeadParams::default().rewire_fraction)]
     rewire_fraction: f64,
-    /// Labels that a step scores beside those that are true in its batch: all, uniform negatives,
-    /// or negatives drawn by how often labels are true, by frequency or by rank [default: all;
-    /// uniform with --negatives]
+    /// Labels that a step scores in addition to the true ones of its batch: all, uniform negatives, or negatives drawn
+    /// by the frequency of labels or by its rank [default: all; uniform with --negatives]
     #[arg(long, value_name = "SAMPLER", value_parser = sampler())]
     sampler: Option<SamplerParams>,
     /// Negatives drawn per step
@@ -104,7 +102,7 @@ struct HeadArgs {
         ("sampler", "frequency"),
     ]))]
     negatives: Option<usize>,
-    /// Power of a label's frequency that its chance is proportional to (--sampler frequency)
+    /// The chance of a label is proportional to this power of its frequency (--sampler frequency)
     #[arg(long = "sampler.power", value_name = "X", default_value_t = 0.75)]
     power: f64,
 }

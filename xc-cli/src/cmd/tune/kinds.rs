@@ -42,7 +42,7 @@ pub(super) trait Tuned: clap::Args + std::fmt::Debug {
 
 impl Tuned for tree_args::Args {
     const KIND: &'static str = "tree";
-    const ABOUT: &'static str = "Find the options of a label tree that suit some data";
+    const ABOUT: &'static str = "Tune the options of a label tree for a data set";
 
     fn space() -> Listed {
         spaces::TREE

@@ -89,9 +89,9 @@ impl<A: Tuned> clap::Args for Typed<A> {
         });
         command
             .mut_arg("model", |arg| arg.long("output").help(super::OUTPUT_HELP))
-            .mut_arg("resume", |arg| arg.help("Go on with the search in --output, of the same data and options"))
-            .mut_arg("restart", |arg| arg.help("Remove the search in --output, and begin anew"))
-            .mut_arg("validation", |arg| arg.help("Instances to judge by [default: parts of the training instances]"))
+            .mut_arg("resume", |arg| arg.help("Continue the search in --output, with the same data and options"))
+            .mut_arg("restart", |arg| arg.help("Remove the search in --output, and start again"))
+            .mut_arg("validation", |arg| arg.help("Evaluation instances [default: parts of the training instances]"))
             .mut_arg("validation_fraction", |arg| arg.help(super::FRACTION_HELP))
             .about(A::ABOUT)
             .long_about(super::long_about::<A>())

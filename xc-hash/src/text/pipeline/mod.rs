@@ -1,5 +1,5 @@
-//! Text to weighted features as one value: fitted in training, stored in the model, the same at
-//! serving.
+//! Text to weighted features as one value: fitted in training, stored in the model, and identical
+//! when serving.
 //!
 //! ```text
 //!   text ─▶ normalise ─▶ words, characters ─▶ n-grams of each block ─▶ slots ─▶ counts ─▶ weights ─▶ (fold) ─▶ norm ─▶ row
@@ -27,7 +27,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use sprs::CsMatI;
 
-/// What a pipeline does; the default is what extreme classification of text usually wants.
+/// What a pipeline does; the default suits most extreme classification of text.
 ///
 /// Default: lower case, words of two characters and more, unigrams that occur in two texts or more,
 /// tf-idf ((1 + ln tf) * (ln((1 + n)/(1 + df)) + 1)), rows of length 1.
@@ -43,7 +43,7 @@ pub struct PipelineParams {
     /// Words of fewer characters are dropped. Default 2, as scikit-learn; 1 keeps single letters
     /// and digits.
     pub min_token_chars: u32,
-    /// Kinds of features, side by side.
+    /// Kinds of features, each with its own slots.
     pub blocks: Vec<Block>,
     /// Slots behind all blocks for the terms that a vocabulary block without own slots does not
     /// know, by hash (seeded with the number of the block). Default 0: such terms are dropped.
@@ -51,7 +51,7 @@ pub struct PipelineParams {
     pub oov_slots: u32,
     /// Counts to weights, over all slots at once.
     pub weighting: Weighting,
-    /// Folds all slots into so many features by hash, between the idf and the norm. Default: every
+    /// Folds all slots into this many features by hash, between the idf and the norm. Default: every
     /// slot is a feature.
     ///
     /// The hash is that of the slot's number, as 4 little-endian bytes: scikit-learn's
@@ -173,12 +173,11 @@ impl Cut {
 }
 
 impl Pipeline {
-    /// A pipeline that counts the terms of one vocabulary, which was made elsewhere: a term's id is
-    /// its feature. Of the parameters the spelling and the cutting of words count; blocks and
-    /// weighting are replaced.
+    /// A pipeline that counts the terms of one existing vocabulary: a term's id is its feature. Only the
+    /// normalisation and tokenisation parameters are used; blocks and weighting are replaced.
     ///
     /// # Errors
-    /// More terms than features may be.
+    /// More terms than there may be features.
     pub fn of_words(params: PipelineParams, vocabulary: Vocabulary) -> Result<Self, BlockError> {
         let block = Block { slots: Slots::Vocabulary(VocabularyParams::default()), ..Block::words(1, 1) };
         let weighting = Weighting { tf: Tf::Raw, idf: Idf::None, norm: Norm::None };

@@ -21,26 +21,26 @@ use serde::{Deserialize, Serialize};
 pub struct ClusterParams {
     /// Balanced or not.
     pub method: ClusterMethod,
-    /// Children of an inner cluster, at most; 2 or more.
+    /// Maximum number of children of an inner cluster; 2 or more.
     pub branching: usize,
-    /// Labels of a lowest cluster, at most; 1 or more. Balanced trees exceed it by up to half by
-    /// their slack, and from branching 8 on where that saves a level.
+    /// Maximum number of labels of a leaf cluster; 1 or more. Balanced trees exceed it by up to half due
+    /// to their slack, and from branching 8 on if that saves a level.
     pub max_leaf: usize,
     /// How far a balanced cut may move from the middle to where labels are nearer to the other
     /// side: a share of the smaller part, 0 (parts of equal size) or more, below 1.
     pub slack: f32,
-    /// k-means iterations a split, at most; 1 or more.
+    /// Maximum number of k-means iterations per split; 1 or more.
     pub max_iterations: usize,
     /// A split ends when its objective grows by less than this share.
     pub tolerance: f32,
-    /// Labels that take part in the iterations of one split, at most: a seeded choice of the node's
-    /// labels. All are assigned at the end.
+    /// Maximum number of labels used in the iterations of one split: a seeded sample of the node's labels.
+    /// All labels are assigned at the end.
     pub max_sample: usize,
-    /// Levels of clusters above the labels, at most; only for [`ClusterMethod::Unbalanced`].
+    /// Maximum number of cluster levels above the labels; only for [`ClusterMethod::Unbalanced`].
     pub max_depth: usize,
 }
 
-/// Equal parts or natural ones.
+/// How a node's labels are split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClusterMethod {
@@ -51,8 +51,8 @@ pub enum ClusterMethod {
 }
 
 impl ClusterParams {
-    /// Children of a cluster on each level above the labels, the root first; nothing of trees whose
-    /// shape follows from the data.
+    /// Children of a cluster on each level above the labels, the root first; `None` for trees whose shape
+    /// depends on the data.
     pub fn children(&self, n_labels: usize) -> Option<Vec<usize>> {
         (self.method == ClusterMethod::Balanced).then(|| balanced::plan(n_labels, self))
     }
