@@ -10,51 +10,14 @@ use crate::items::{LAST, check_rows};
 use crate::judge::Judge;
 use crate::metric::Metric;
 use crate::observe::{Event, NoObserver, Observer};
+use crate::policy::{Refresh, Refreshed};
 use crate::visited::Visited;
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use xc_sparse::DenseRows;
 
 /// Neighbours and neighbours of neighbours that are looked at.
 const TWO_HOPS: usize = 400;
-
-/// How a graph follows rows that moved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Refresh {
-    /// Codes alone.
-    Codes,
-    /// Each vertex searches for edges from itself (under inner products from the entry), keeping so many
-    /// vertices.
-    Search(usize),
-    /// Edges among the neighbours and theirs.
-    TwoHops,
-    /// [`Refresh::TwoHops`], then [`Refresh::SHORT`].
-    Both,
-    /// All edges anew.
-    Rebuild,
-}
-
-impl Refresh {
-    /// A short search from each vertex itself.
-    pub const SHORT: Self = Self::Search(SHORT);
-}
-
-/// Vertices that the short search keeps.
-const SHORT: usize = 32;
-
-/// What a refresh did.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Refreshed {
-    /// How edges were found.
-    pub policy: Refresh,
-    /// With the new codes and the old edges: the share of queries' nearest rows that a search finds as far as was
-    /// fitted, or, without queries, or where not the edges but a scan or cells answer, that of vectors made of rows.
-    pub before: f64,
-    /// The same with the new edges.
-    pub after: f64,
-}
 
 impl Graph {
     /// Adds rows: `new` are their numbers in `rows`, none of which the graph has. Each becomes a vertex
@@ -154,7 +117,7 @@ impl Graph {
             self.entry = self.best_entry();
         }
         // The neighbours of neighbours are not all that a vertex needs in the place of those that are gone.
-        let searched = self.search_again(&touched, SHORT, &NoObserver);
+        let searched = self.search_again(&touched, Refresh::SHORT_KEEPS, &NoObserver);
         searched.unwrap_or_else(|e| panic!("nobody asked it to stop: {e}"));
         self.attach();
         n
@@ -299,7 +262,7 @@ impl Graph {
             Refresh::TwoHops => self.two_hops(&live),
             Refresh::Both => {
                 self.two_hops(&live);
-                self.search_again(&live, SHORT, observer)?;
+                self.search_again(&live, Refresh::SHORT_KEEPS, observer)?;
             }
             Refresh::Rebuild => {
                 let fitted = self.fitted;

@@ -98,7 +98,7 @@ impl Graph {
     /// Measures what a build has made, and fits a width to it: with queries, or vectors made of its rows.
     pub(crate) fn measure(&mut self, rows: DenseRows<'_>, queries: Option<DenseRows<'_>>) -> Result<(), QueryError> {
         let (sample, nearest) = self.probe(rows);
-        self.found_itself = recall(&self.nearest_to(rows, sample.view(), USUAL_K, 0.0), &nearest);
+        self.found_itself = recall(&self.nearest_to(rows, sample.view(), 0.0), &nearest);
         let queries = queries.unwrap_or(sample.view());
         if !queries.is_empty() {
             self.fit(rows, queries, self.params.top_k, self.params.target_recall)?;
@@ -108,14 +108,14 @@ impl Graph {
 
     /// Vectors between rows, and the rows nearest to them: of a scan of all codes, which costs half of an
     /// exact one and finds the same but for ties.
-    pub(crate) fn probe(&self, rows: DenseRows<'_>) -> (DenseMatrix, RankedBatch) {
+    fn probe(&self, rows: DenseRows<'_>) -> (DenseMatrix, RankedBatch) {
         let sample = self.sample(rows, SAMPLE);
-        let nearest = self.nearest_to(rows, sample.view(), USUAL_K, SCANS_FROM);
+        let nearest = self.nearest_to(rows, sample.view(), SCANS_FROM);
         (sample, nearest)
     }
 
-    fn nearest_to(&self, rows: DenseRows<'_>, sample: DenseRows<'_>, k: usize, width: f32) -> RankedBatch {
-        let found = self.search_batch(rows, sample, SearchParams::new(k, width), None);
+    fn nearest_to(&self, rows: DenseRows<'_>, sample: DenseRows<'_>, width: f32) -> RankedBatch {
+        let found = self.search_batch(rows, sample, SearchParams::new(USUAL_K, width), None);
         // Rows were checked, and the sample is made of them: no query is refused.
         found.unwrap_or_else(|e| panic!("vectors between rows: {e}")).0
     }
@@ -123,7 +123,7 @@ impl Graph {
     /// Share of the ten rows nearest to each of a sample that a search of width 0 finds.
     pub(crate) fn recall_of_itself(&self, rows: DenseRows<'_>) -> f64 {
         let (sample, nearest) = self.probe(rows);
-        recall(&self.nearest_to(rows, sample.view(), USUAL_K, 0.0), &nearest)
+        recall(&self.nearest_to(rows, sample.view(), 0.0), &nearest)
     }
 
     /// The least width that reaches a recall, and what all queries look at.

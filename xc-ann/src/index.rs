@@ -1,6 +1,5 @@
 //! An index that owns its rows.
 
-use crate::change::{Refresh, Refreshed};
 use crate::error::{BuildError, QueryError};
 use crate::filter::Filter;
 use crate::graph::Graph;
@@ -8,6 +7,7 @@ use crate::lengths::Lengths;
 use crate::metric::Metric;
 use crate::observe::Observer;
 use crate::params::{BuildParams, Fitted, Scope, SearchParams};
+use crate::policy::{Refresh, Refreshed};
 use crate::query::Scratch;
 use crate::search::Effort;
 use xc_sparse::DenseRows;

@@ -1,11 +1,11 @@
 //! Whether a graph whose rows moved still finds what it should.
 
-use crate::change::Refresh;
 use crate::error::QueryError;
 use crate::exact::recall;
 use crate::fit::{SAMPLE, USUAL_K};
 use crate::graph::Graph;
 use crate::params::{SCANS_FROM, SearchParams};
+use crate::policy::Refresh;
 use xc_sparse::DenseRows;
 use xc_sparse::rank::RankedBatch;
 

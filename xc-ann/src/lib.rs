@@ -98,6 +98,7 @@ mod metric;
 mod observe;
 mod params;
 mod parts;
+mod policy;
 mod pool;
 mod product;
 mod prune;
@@ -107,7 +108,6 @@ mod state;
 mod visited;
 
 pub use best::spared;
-pub use change::{Refresh, Refreshed};
 #[cfg(feature = "store")]
 pub use error::OpenGraphError;
 pub use error::{BuildError, QueryError};
@@ -124,6 +124,7 @@ pub use lengths::Lengths;
 pub use metric::Metric;
 pub use observe::{Event, NoObserver, Observer};
 pub use params::{BuildParams, Fitted, Scope, SearchParams};
+pub use policy::{Refresh, Refreshed};
 pub use query::Scratch;
 pub use search::Effort;
 pub use state::{GraphState, GraphStateError};

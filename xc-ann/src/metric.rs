@@ -49,15 +49,12 @@ impl Metric {
     /// # Panics
     /// If widths differ, or a row is not there.
     pub(crate) fn scores(self, query: &[f32], rows: DenseRows<'_>, listed: &[u32], scores: &mut Vec<f32>) {
+        scores.clear();
         match self {
-            Self::L2 => {
-                squared_distances(query, rows, listed, scores);
-                scores.iter_mut().for_each(|distance| *distance = -*distance);
-            }
-            Self::InnerProduct => dots(query, rows, listed, scores),
+            Self::L2 => squared_distances(query, rows, listed, |distance| scores.push(-distance)),
+            Self::InnerProduct => dots(query, rows, listed, |dot| scores.push(dot)),
             Self::Cosine => {
                 let squares = dot(query, query);
-                scores.clear();
                 dots_and_squares(query, rows, listed, |dot, of_row| scores.push(cosine(dot, squares, of_row)));
             }
         }

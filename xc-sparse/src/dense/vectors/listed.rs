@@ -9,25 +9,23 @@ const TOGETHER: usize = 4;
 /// Rows that are asked of memory before they are needed.
 const AHEAD: usize = 2 * TOGETHER;
 
-/// [`dot`](super::dot) of a vector and each listed row, in the order of the list.
+/// [`dot`](super::dot) of a vector and each listed row, handed to `each` in the order of the list.
 ///
 /// # Panics
 /// If widths differ, or a row is not there.
-pub fn dots(vector: &[f32], rows: DenseRows<'_>, listed: &[u32], dots: &mut Vec<f32>) {
-    dots.clear();
-    sums::<false, false>(Isa::current(), vector, rows, listed, |[dot, _]| dots.push(dot));
+pub fn dots(vector: &[f32], rows: DenseRows<'_>, listed: &[u32], mut each: impl FnMut(f32)) {
+    sums::<false, false>(Isa::current(), vector, rows, listed, |[dot, _]| each(dot));
 }
 
-/// [`squared_distance`](super::squared_distance) of a vector and each listed row, in the order of the list.
+/// [`squared_distance`](super::squared_distance) of a vector and each listed row, handed to `each` in the order of the list.
 ///
 /// # Panics
 /// If widths differ, or a row is not there.
-pub fn squared_distances(vector: &[f32], rows: DenseRows<'_>, listed: &[u32], distances: &mut Vec<f32>) {
-    distances.clear();
-    sums::<true, false>(Isa::current(), vector, rows, listed, |[distance, _]| distances.push(distance));
+pub fn squared_distances(vector: &[f32], rows: DenseRows<'_>, listed: &[u32], mut each: impl FnMut(f32)) {
+    sums::<true, false>(Isa::current(), vector, rows, listed, |[distance, _]| each(distance));
 }
 
-/// [`dots`], and of each row its product with itself; both are handed over in the order of the list.
+/// [`dots`], and the product of each row with itself.
 ///
 /// # Panics
 /// If widths differ, or a row is not there.
