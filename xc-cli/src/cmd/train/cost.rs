@@ -60,17 +60,18 @@ impl Costs {
         ]
     }
 
-    /// Means over the steps: milliseconds of each stage, and counts. Nothing where the head does
-    /// not count.
+    /// Means over the steps: milliseconds of each stage, and counts. `wait` is a part of `upkeep`. Nothing
+    /// where the head does not count.
     pub(super) fn json(&self) -> Option<Value> {
         self.is_counted().then(|| {
             let n = self.n_steps as f64;
             let round = |value: f64| (value * 1e4).round() / 1e4;
-            let times = self.stages().map(|(name, time)| (name.to_owned(), json!(round(1e3 * time.as_secs_f64() / n))));
+            let times = self.stages().into_iter().chain([("wait", self.sum.sampling.wait)]);
+            let times = times.map(|(name, time)| (name.to_owned(), json!(round(1e3 * time.as_secs_f64() / n))));
             // How many labels are not followed yet is a state, not a sum.
             let mean = |name: &str, count: u64| if name == "queue" { count as f64 } else { round(count as f64 / n) };
             let counts = self.counts().map(|(name, count)| (name.to_owned(), json!(mean(name, count))));
-            let (times, counts): (Map<_, _>, Map<_, _>) = (times.into_iter().collect(), counts.into_iter().collect());
+            let (times, counts): (Map<_, _>, Map<_, _>) = (times.collect(), counts.into_iter().collect());
             let mut out = json!({ "ms": times, "per_step": counts });
             if let Some(staleness) = self.staleness() {
                 out["staleness"] = json!(round(staleness));
