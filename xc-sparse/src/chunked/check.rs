@@ -1,4 +1,4 @@
-//! The structural check of a level that comes from outside.
+//! The structural check of levels from files or callers.
 
 use super::directory;
 use super::layout::{VALUE_PADDING, mask_words, stride};
@@ -23,13 +23,13 @@ pub enum ChunkedError {
         /// Entries expected.
         expected: usize,
     },
-    /// Weights of a type that the products do not read.
+    /// Weights of a type that the products do not support.
     #[error("values of type {got}, expected F32, F16 or BF16")]
     DType {
         /// The type found.
         got: DType,
     },
-    /// Offsets fall, leave the arrays or give a chunk an impossible size.
+    /// Offsets decrease, exceed the arrays or give a chunk an impossible size.
     #[error("record {chunk}: {what}")]
     Record {
         /// The chunk.
@@ -47,13 +47,13 @@ pub enum ChunkedError {
         /// What is wrong.
         what: &'static str,
     },
-    /// The directory is not the one that the rows give.
+    /// The directory does not match the rows.
     #[error("chunk {chunk}: the directory does not fit the rows")]
     Directory {
         /// The chunk.
         chunk: usize,
     },
-    /// The slot map falls somewhere.
+    /// The slot map decreases.
     #[error("the slot map falls at feature {feature}")]
     SlotMap {
         /// The feature.
@@ -62,7 +62,7 @@ pub enum ChunkedError {
     /// A weight is infinite or not a number.
     #[error("weight {at} is not finite")]
     NotFinite {
-        /// Position in the values (in the biases when `bias`).
+        /// Position in the values (in the biases if `bias`).
         at: usize,
         /// True for a bias weight.
         bias: bool,

@@ -1,9 +1,8 @@
 //! From a feature to its row in a chunk in one memory access: an order-preserving hash with a rank.
 //!
-//! The rows of a chunk stand in ascending feature order. A monotone map sends each feature to one
-//! of `n_slots` slots, about eight for a row. Rows are put in order at their slot, or at the next
-//! free one after the row before. A word of the directory holds 32 slots as bits, and the number of
-//! rows before them:
+//! The rows of a chunk are in ascending feature order. A monotone map sends each feature to one of
+//! `n_slots` slots, about eight per row. Each row takes its slot, or the next free one after the
+//! previous row. A word of the directory holds 32 slots as bits, and the number of rows before them:
 //!
 //! ```text
 //!   slots     0 1 2 3 4 5 6 7 ...                     word = rows before << 32 | bits
@@ -11,12 +10,12 @@
 //!   (feature)                          rank of slot 5 = 1         bit set: compare row rank(s), rank(s)+1, ...
 //! ```
 //!
-//! Most features that are absent cost one 8-byte read of a table of 2 bytes a row, a sixth of the
-//! row headers, and no branch: that is the hash iterator of (etter2022mscm, section 4) with a table
-//! that needs no keys of its own. Features crowd at some ids (vocabularies are sorted by frequency
-//! or by spelling), so the map follows how often each feature occurs in the tree, mixed evenly with
-//! the identity: no stretch of ids is crowded by more than twice. A chunk that holds an eighth of
-//! all features or more maps each feature to its own slot.
+//! Most absent features cost one 8-byte read of a table of 2 bytes per row, a sixth of the row headers,
+//! and no branch: this is the hash iterator of (etter2022mscm, section 4) with a table that stores no
+//! keys. Some id ranges are more frequent (vocabularies are sorted by frequency or by spelling), so the
+//! map follows how often each feature occurs in the tree, mixed equally with the identity: no range of
+//! ids gets less than half of its even share of slots. A chunk that holds an eighth of all features or
+//! more maps each feature to its own slot.
 
 /// Slots a row, on average.
 const SLOTS_PER_ROW: usize = 8;

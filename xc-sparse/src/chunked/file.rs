@@ -1,4 +1,4 @@
-//! A level in a model folder: the arrays of [`LevelArrays`] by name, and the slot map beside them.
+//! A level in a model folder: the arrays of [`LevelArrays`] by name, and the slot map next to them.
 
 #![allow(unsafe_code, reason = "constructors without checks")]
 
@@ -10,19 +10,19 @@ use crate::store::{ArrayRef, ArrayStream, Container, ContainerWriter, OpenError,
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why a level or a slot map does not open.
+/// Why a level or a slot map cannot be opened.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenLevelError {
     /// An array is missing or has another shape.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The arrays hold what they should not.
+    /// The content of the arrays is invalid.
     #[error("{}: {array}", path.display())]
     Content {
         /// The folder.
         path: PathBuf,
-        /// The array, or what the arrays' names begin with.
+        /// The array, or the prefix of the arrays' names.
         array: String,
         /// What is wrong.
         source: ChunkedError,
@@ -37,7 +37,7 @@ impl SlotMap {
     /// Adds the map as an array.
     ///
     /// # Errors
-    /// The container refuses.
+    /// See [`WriteError`].
     pub fn write(&self, name: &str, writer: &mut ContainerWriter) -> Result<(), WriteError> {
         writer.add_slice(name, self.as_slice())
     }
@@ -51,13 +51,13 @@ impl SlotMap {
         Self::try_new(scaled).map_err(|source| content(container, name, source))
     }
 
-    /// [`SlotMap::open`] that reads no content.
+    /// [`SlotMap::open`] without reading the content.
     ///
     /// # Errors
     /// See [`OpenLevelError`].
     ///
     /// # Safety
-    /// [`SlotMap::open`] would accept the array.
+    /// The array is one that [`SlotMap::open`] would accept.
     pub unsafe fn open_trusted(container: &Container, name: &str, n_features: usize) -> Result<Self, OpenLevelError> {
         let scaled = container.array_shaped(name, &[n_features])?;
         // SAFETY: by the contract.
@@ -66,10 +66,10 @@ impl SlotMap {
 }
 
 impl ChunkedLevel {
-    /// Adds the level's arrays as `PREFIX.records` and so on; the slot map is apart.
+    /// Adds the level's arrays as `PREFIX.records` and so on; the slot map is written separately.
     ///
     /// # Errors
-    /// The container refuses.
+    /// See [`WriteError`].
     pub fn write(&self, prefix: &str, writer: &mut ContainerWriter) -> Result<(), WriteError> {
         let LevelArrays { records, headers, values, directory, bias, part_ptr } = self.arrays();
         let name = |array: &str| format!("{prefix}.{array}");
@@ -91,14 +91,14 @@ impl ChunkedLevel {
         Self::try_new(arrays, map).map_err(|source| content(container, prefix, source))
     }
 
-    /// [`ChunkedLevel::open`] that reads no content: a few pages of the headers alone.
+    /// [`ChunkedLevel::open`] without reading the content: it reads only a few pages of headers.
     ///
     /// # Errors
     /// An array is missing or has another shape.
     ///
     /// # Safety
-    /// [`ChunkedLevel::open`] would accept the arrays; otherwise answers may be wrong and products
-    /// may read any memory.
+    /// The arrays are ones that [`ChunkedLevel::open`] would accept; otherwise answers may be wrong and
+    /// products may read arbitrary memory.
     pub unsafe fn open_trusted(container: &Container, prefix: &str, map: &SlotMap) -> Result<Self, OpenLevelError> {
         let arrays = LevelArrays::open(container, prefix)?;
         // SAFETY: by the contract.
@@ -126,7 +126,7 @@ impl LevelArrays {
     }
 }
 
-/// A stored level in numbers.
+/// Sizes of a stored level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LevelSizes {
     /// Parents.
@@ -142,8 +142,8 @@ pub struct LevelSizes {
 }
 
 impl LevelSizes {
-    /// Reads the sizes of what [`ChunkedLevel::write`] wrote. *Cost*: a pass over the records, 32
-    /// bytes a chunk. Nothing is checked: the sizes of a damaged level mean nothing.
+    /// Reads the sizes of a level that [`ChunkedLevel::write`] wrote. *Cost*: a pass over the records,
+    /// 32 bytes per chunk. Nothing is checked: the sizes of a damaged level are meaningless.
     ///
     /// # Errors
     /// An array is missing or has another shape.
@@ -179,11 +179,11 @@ pub struct LevelStreams {
 }
 
 impl LevelStreams {
-    /// Begins a level of weights of type `dtype`, of which no size is known yet: each array gets a
-    /// file of its own.
+    /// Begins a level of weights of type `dtype` whose sizes are not known yet: each array gets its own
+    /// file.
     ///
     /// # Errors
-    /// The container refuses.
+    /// See [`WriteError`].
     pub fn begin(prefix: &str, dtype: DType, writer: &mut ContainerWriter) -> Result<Self, WriteError> {
         let mut stream = |array: &str, dtype| writer.stream(&format!("{prefix}.{array}"), dtype);
         Ok(Self {
@@ -197,11 +197,10 @@ impl LevelStreams {
         })
     }
 
-    /// Begins a level of known sizes: the model gets the bytes that [`ChunkedLevel::write`] would
-    /// write.
+    /// Begins a level of known sizes: the model gets the same bytes as from [`ChunkedLevel::write`].
     ///
     /// # Errors
-    /// The container refuses.
+    /// See [`WriteError`].
     pub fn begin_sized(
         prefix: &str,
         dtype: DType,
@@ -221,10 +220,10 @@ impl LevelStreams {
         })
     }
 
-    /// Appends what [`super::Packer::take`] gave.
+    /// Appends a piece that [`super::Packer::take`] returned.
     ///
     /// # Errors
-    /// The system refuses to write.
+    /// A write fails.
     pub fn extend(&mut self, piece: &LevelArrays) -> Result<(), WriteError> {
         self.records.extend(&piece.records)?;
         self.n_records += piece.records.len() / 4;
@@ -244,7 +243,7 @@ impl LevelStreams {
     /// Ends the level.
     ///
     /// # Errors
-    /// The system refuses to write.
+    /// A write fails.
     pub fn finish(self) -> Result<(), WriteError> {
         self.records.finish_shaped(&[self.n_records, 4])?;
         self.headers.finish()?;

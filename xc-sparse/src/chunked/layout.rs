@@ -1,4 +1,4 @@
-//! Sizes that the arrays of a level follow.
+//! Sizes in the arrays of a level.
 
 /// Entries of padding behind the values: a full vector may be loaded at the last one.
 pub(crate) const VALUE_PADDING: usize = 16;

@@ -1,4 +1,4 @@
-//! One level's packed weights: over memory or over a mapped file.
+//! The packed weights of one level, in memory or in a mapped file.
 
 #![allow(unsafe_code, reason = "constructors without checks")]
 
@@ -8,17 +8,17 @@ use crate::buffer::{Buffer, FloatBuffer, FloatSlice};
 use crate::dtype::DType;
 use crate::simd::prefetch;
 
-/// The arrays of a level, each in memory or in a mapped file; also a stretch of them, see
+/// The arrays of a level, each in memory or in a mapped file; also a part of them, see
 /// [`super::Packer::take`].
 ///
 /// | array | entries | meaning |
 /// |---|---|---|
-/// | `records` | 4 a chunk, and 4 closing ones | offset into `headers`; offset into `values`; offset into `directory`; first child, and `n_slots << 32` |
-/// | `headers` | 2 + mask words, for each row | feature, offset of its values inside the chunk, sibling mask in words of 32 |
-/// | `values` | one a weight | packed by row, then by child; 16 entries of padding at the end |
-/// | `directory` | one for 32 slots | rank and bits, see [`SlotMap`] |
-/// | `bias` | one a child | added after all features |
-/// | `part_ptr` | one a parent, and 1 | the chunks of a parent (more than one when it has over [`super::MAX_WIDTH`] children) |
+/// | `records` | 4 per chunk, and 4 at the end | offset into `headers`; offset into `values`; offset into `directory`; first child, and `n_slots << 32` |
+/// | `headers` | 2 + mask words, per row | feature, offset of its values inside the chunk, sibling mask in words of 32 |
+/// | `values` | one per weight | packed by row, then by child; 16 entries of padding at the end |
+/// | `directory` | one per 32 slots | rank and bits, see [`SlotMap`] |
+/// | `bias` | one per child | added after all features |
+/// | `part_ptr` | one per parent, and 1 | the chunks of a parent (more than one when it has over [`super::MAX_WIDTH`] children) |
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the table says what each array is")]
 pub struct LevelArrays {
@@ -33,16 +33,16 @@ pub struct LevelArrays {
 /// One level's weights, with the slot map that the levels of its tree share.
 ///
 /// # Invariants (established by packing, or by [`ChunkedLevel::try_new`] in O(nnz))
-/// Offsets rise and stay in range; features ascend in a chunk and are below `n_features`; no mask
-/// is zero or wider than the chunk; offsets are the running sums of mask bits; the directory is the
-/// one that the features give; values are finite, of type f32, f16 or bf16.
+/// Offsets are non-decreasing and in range; features ascend in a chunk and are below `n_features`; no
+/// mask is zero or wider than the chunk; offsets are the running sums of mask bits; the directory
+/// matches the features; values are finite, of type f32, f16 or bf16.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChunkedLevel {
     pub(super) map: SlotMap,
     pub(super) arrays: LevelArrays,
 }
 
-/// A [`ChunkedLevel`] as the products read it: plain slices.
+/// A [`ChunkedLevel`] as plain slices, the form that products read.
 #[derive(Clone, Copy, Debug)]
 pub struct ChunkedView<'a> {
     pub(crate) records: &'a [[u64; 4]],
@@ -55,7 +55,7 @@ pub struct ChunkedView<'a> {
 }
 
 impl ChunkedLevel {
-    /// Takes the arrays without looking at their content.
+    /// Takes the arrays without checking their content.
     ///
     /// # Safety
     /// They satisfy the invariants of the type: [`ChunkedLevel::try_new`] would accept them.
@@ -63,13 +63,13 @@ impl ChunkedLevel {
         Self { map: map.clone(), arrays }
     }
 
-    /// The level as the products read it. *Cost*: a few instructions.
+    /// The level as plain slices. *Cost*: a few instructions.
     #[inline]
     pub fn view(&self) -> ChunkedView<'_> {
         self.arrays.view(&self.map)
     }
 
-    /// The slot map: queries are prepared with it.
+    /// The slot map that queries are prepared with.
     pub fn slot_map(&self) -> &SlotMap {
         &self.map
     }
@@ -135,8 +135,7 @@ impl<'a> ChunkedView<'a> {
         self.part_ptr.len() - 1
     }
 
-    /// Number of chunks: as many as parents, unless some have more than [`super::MAX_WIDTH`]
-    /// children.
+    /// Number of chunks: the number of parents, or more if some have over [`super::MAX_WIDTH`] children.
     pub fn n_chunks(&self) -> usize {
         self.records.len() - 1
     }
@@ -161,7 +160,7 @@ impl<'a> ChunkedView<'a> {
             + self.part_ptr.len() * 4
     }
 
-    /// Bias weights, one a child.
+    /// Bias weights, one per child.
     pub fn bias(&self) -> &'a [f32] {
         self.bias
     }
@@ -184,7 +183,7 @@ impl<'a> ChunkedView<'a> {
         self.records[parts.start][3] as u32..self.records[parts.end][3] as u32
     }
 
-    /// Asks memory for the chunks of parent `parent` ahead of their use.
+    /// Prefetches the chunks of parent `parent`.
     #[inline(always)]
     pub fn prefetch_parent(&self, parent: usize) {
         prefetch(self.part_ptr, parent);
@@ -228,7 +227,7 @@ impl<'a> ChunkedView<'a> {
         }
     }
 
-    /// The weights of parent `parent` as plain rows: packing undone.
+    /// The weights of parent `parent`, unpacked to plain rows.
     pub fn to_rows(&self, parent: usize) -> ChunkRows {
         let parts = self.parts(parent);
         let children = self.children(parent);
@@ -275,7 +274,7 @@ impl<'a> ChunkView<'a> {
         self.headers[row * self.stride as usize]
     }
 
-    /// Where the values of row `row` begin, counted inside the chunk.
+    /// Start of the values of row `row`, relative to the chunk.
     #[inline(always)]
     pub fn offset(&self, row: usize) -> usize {
         self.headers[row * self.stride as usize + 1] as usize

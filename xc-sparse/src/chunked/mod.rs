@@ -1,7 +1,7 @@
 //! Weights of one tree level, stored so that siblings are read together.
 //!
-//! A query that reaches a cluster scores *all* its children. Their weight columns therefore live in
-//! one chunk, and a chunk keeps only feature rows that matter to at least one child.
+//! A query that reaches a cluster scores *all* its children. Their weight columns are therefore stored
+//! in one chunk, which has only the feature rows that at least one child uses.
 //!
 //! ```text
 //!   children of 7:  14    15    16          chunk 7        key  offset  mask     values
@@ -10,14 +10,14 @@
 //!   feature 40     0.1    0.2   0.3         row            40      3    111      0.1  0.2  0.3
 //! ```
 //!
-//! A row is found by one of four iterators ([`Intersect`]), then its mask spreads the packed values
-//! over the lanes of a vector register, where they are multiplied by the query's value and added to
+//! Rows are found by one of four iterators ([`Intersect`]). The mask of a row then expands the packed
+//! values to the lanes of a vector register, where they are multiplied by the query's value and added to
 //! the children's sums. Implements (etter2022mscm, sections 4 and 5). Differs in: sibling masks,
-//! half-precision values, a rank directory as the hash iterator, a choice of iterator for each
-//! (query, chunk) pair.
+//! half-precision values, a rank directory as the hash iterator, a choice of iterator for each (query,
+//! chunk) pair.
 //!
 //! # When not to use
-//! A level with one child a cluster: plain columns are smaller.
+//! A level with one child per cluster: plain columns are smaller.
 
 mod check;
 mod directory;
@@ -45,5 +45,5 @@ pub use rows::{ChunkRows, ChunkRowsError};
 pub use slot_map::SlotMap;
 pub use touched::Touched;
 
-/// Children that one chunk can hold; wider families are cut into several chunks.
+/// Maximum number of children of a chunk; more siblings are split into several chunks.
 pub const MAX_WIDTH: usize = 128;

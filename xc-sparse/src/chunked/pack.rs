@@ -33,25 +33,25 @@ pub enum PackError {
         /// The number of features.
         n_features: usize,
     },
-    /// A weight that half precision cannot hold.
+    /// A weight that overflows half precision.
     #[error("parent {parent}: weight {value} overflows {dtype}")]
     Overflow {
         /// The parent.
         parent: usize,
         /// The weight.
         value: f32,
-        /// The type asked for.
+        /// The requested type.
         dtype: DType,
     },
-    /// A type that the products do not read.
+    /// A type that the products do not support.
     #[error("weights of type {0}, expected F32, F16 or BF16")]
     DType(DType),
-    /// More children, or weights in one chunk, than 32 bits count.
+    /// More children, or weights in one chunk, than 32 bits can count.
     #[error("the level is too large: over 2^32 children, or weights in one chunk")]
     TooLarge,
 }
 
-/// Counts, for each feature, the chunks that have a row for it: what a [`SlotMap`] is built from.
+/// Counts, for each feature, the chunks that have a row for it: the input of [`SlotMap::new`].
 pub fn count_features<'a>(chunks: impl IntoIterator<Item = &'a ChunkRows>, n_features: usize) -> Vec<u64> {
     let mut counts = vec![0u64; n_features];
     for chunk in chunks {
@@ -64,7 +64,7 @@ pub fn count_features<'a>(chunks: impl IntoIterator<Item = &'a ChunkRows>, n_fea
     counts
 }
 
-/// Lengths of the arrays that a level packs into, counted before it is packed.
+/// Lengths of the packed arrays of a level, counted before packing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PackedSizes {
     pub(super) n_parents: usize,
@@ -76,8 +76,8 @@ pub struct PackedSizes {
 }
 
 impl PackedSizes {
-    /// Counts the children of the next parent, which keep their invariants. `n_features` is that of
-    /// the slot map.
+    /// Adds the children of the next parent, whose invariants must hold. `n_features` is that of the
+    /// slot map.
     pub fn add(&mut self, rows: &ChunkRows, n_features: usize) {
         let n_parts = rows.n_columns.div_ceil(MAX_WIDTH);
         let mut rows_of = vec![0usize; n_parts];
@@ -271,9 +271,9 @@ impl Packer {
         Ok(())
     }
 
-    /// Takes what has been packed since the last call, for a level that is written while it is
-    /// made. The pieces of all calls, the last after [`Packer::close`], are the arrays of the level
-    /// one after the other.
+    /// Takes what has been packed since the last call, for a level that is written while it is packed.
+    /// The pieces of all calls, the last after [`Packer::close`], concatenate to the arrays of the
+    /// level.
     pub fn take(&mut self) -> LevelArrays {
         LevelArrays {
             records: std::mem::take(&mut self.records).into(),
@@ -285,7 +285,7 @@ impl Packer {
         }
     }
 
-    /// Appends the closing record and the padding. Nothing may follow.
+    /// Appends the closing record and the padding. Nothing may be appended afterwards.
     pub fn close(&mut self) {
         let closing = self.record(self.n_children, 0);
         self.records.extend(closing);
@@ -295,7 +295,7 @@ impl Packer {
     /// Ends the level.
     ///
     /// # Panics
-    /// If pieces were taken: they are not here any more.
+    /// If pieces were taken: the level no longer has them.
     pub fn finish(mut self) -> Result<ChunkedLevel, PackError> {
         assert_eq!(
             4 * self.n_parts,

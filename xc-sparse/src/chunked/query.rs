@@ -1,4 +1,4 @@
-//! A query as the products want it.
+//! Queries in the form that products read.
 
 use super::SlotMap;
 use super::level::{ChunkView, ChunkedView};
@@ -37,7 +37,7 @@ impl QueryView<'_> {
     }
 }
 
-/// Room for the part of a query that is computed once per tree.
+/// Buffer for the part of a query that is computed once per tree.
 #[derive(Clone, Debug, Default)]
 pub struct QueryScratch {
     slots: Vec<u32>,
@@ -48,7 +48,7 @@ impl QueryScratch {
     /// cannot match anything and are left out (they can only be at the end of the row).
     ///
     /// # Panics
-    /// If the row's features do not ascend, or it has not as many values: see
+    /// If the row's features are not ascending, or it has a different number of values: see
     /// [`SparseRow::try_new`].
     pub fn prepare<'a>(&'a mut self, row: SparseRow<'a>, slot_map: &'a SlotMap) -> QueryView<'a> {
         if let Err(error) = row.check() {
@@ -65,8 +65,8 @@ impl QueryScratch {
 /// Row of each feature of one chunk, for the dense lookup iterator.
 ///
 /// # Invariants
-/// Outside of [`DensePositions::load`] and [`DensePositions::clear`] pairs every entry is 0, which
-/// stands for "no row"; otherwise an entry is a row number plus 1.
+/// Between [`DensePositions::load`] and [`DensePositions::clear`] an entry is a row number plus 1, or 0
+/// for "no row"; otherwise every entry is 0.
 #[derive(Clone, Debug, Default)]
 pub struct DensePositions {
     row_plus_one: Vec<u32>,
@@ -75,7 +75,7 @@ pub struct DensePositions {
 }
 
 impl DensePositions {
-    /// Makes room for `n_features` features. *Cost*: O(`n_features`) the first time.
+    /// Allocates space for `n_features` features. *Cost*: O(`n_features`) the first time.
     pub fn reserve(&mut self, n_features: usize) {
         if self.row_plus_one.len() < n_features {
             self.row_plus_one.resize(n_features, 0);
@@ -93,7 +93,7 @@ impl DensePositions {
     /// Scatters the rows of a chunk. *Cost*: O(rows).
     ///
     /// # Panics
-    /// If there is no room for a feature of the chunk.
+    /// If there is no space for a feature of the chunk.
     pub fn load(&mut self, chunk: &ChunkView<'_>) {
         self.is_loaded = true;
         for row in 0..chunk.n_rows() {
@@ -101,7 +101,7 @@ impl DensePositions {
         }
     }
 
-    /// Takes back what [`DensePositions::load`] wrote.
+    /// Removes what [`DensePositions::load`] wrote.
     pub fn clear(&mut self, chunk: &ChunkView<'_>) {
         for row in 0..chunk.n_rows() {
             self.row_plus_one[chunk.feature(row) as usize] = 0;

@@ -1,4 +1,4 @@
-//! One chunk as plain arrays: what trainers and importers hand over.
+//! One chunk as plain arrays: the output of trainers and importers.
 
 use thiserror::Error;
 
@@ -22,13 +22,13 @@ pub struct ChunkRows {
     pub n_columns: usize,
     /// Feature ids that at least one child uses.
     pub features: Vec<u32>,
-    /// Where each feature's entries begin; one more than `features`.
+    /// Start of each feature's entries; one more than `features`.
     pub row_ptr: Vec<u32>,
     /// Child of each entry.
     pub columns: Vec<u32>,
     /// Weight of each entry.
     pub values: Vec<f32>,
-    /// Bias weight of each child (0 when there is none).
+    /// Bias weight of each child (0 if there is none).
     pub bias: Vec<f32>,
 }
 
@@ -36,7 +36,7 @@ pub struct ChunkRows {
 #[derive(Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChunkRowsError {
-    /// Array lengths do not fit together.
+    /// Array lengths are inconsistent.
     #[error("chunk arrays disagree: {0}")]
     Lengths(&'static str),
     /// A row is out of order, empty or out of range.

@@ -8,17 +8,17 @@ use crate::buffer::Buffer;
 /// The monotone map from features to the range of `u32`, shared by all chunks of a tree: see
 /// [`super::ChunkedLevel`].
 ///
-/// Cloning copies a pointer. Levels and queries belong together when they hold clones of one map.
+/// Cloning copies a pointer. Levels and queries fit together if they hold clones of one map.
 ///
 /// # Invariants
-/// Never falls.
+/// Non-decreasing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SlotMap {
     scaled: Buffer<u32>,
 }
 
 impl SlotMap {
-    /// Builds the map for features of which feature `f` stands in `occurrences[f]` chunks.
+    /// Builds the map from the number of chunks that each feature occurs in.
     pub fn new(occurrences: &[u64]) -> Self {
         let n = occurrences.len() as u128;
         let total: u128 = occurrences.iter().map(|&c| u128::from(c)).sum();
@@ -33,10 +33,10 @@ impl SlotMap {
         Self { scaled: scaled.collect() }
     }
 
-    /// Checks an array of a file. *Cost*: O(features).
+    /// Takes an array of a file and checks it. *Cost*: O(features).
     ///
     /// # Errors
-    /// It falls somewhere.
+    /// The array decreases.
     pub fn try_new(scaled: Buffer<u32>) -> Result<Self, ChunkedError> {
         match scaled.windows(2).position(|w| w[0] > w[1]) {
             Some(feature) => Err(ChunkedError::SlotMap { feature: feature + 1 }),
@@ -44,15 +44,15 @@ impl SlotMap {
         }
     }
 
-    /// Takes an array without looking at its content.
+    /// Takes an array without checking it.
     ///
     /// # Safety
-    /// It never falls.
+    /// The array is non-decreasing.
     pub unsafe fn new_unchecked(scaled: Buffer<u32>) -> Self {
         Self { scaled }
     }
 
-    /// Image of each feature; never falls.
+    /// Image of each feature; non-decreasing.
     pub fn as_slice(&self) -> &[u32] {
         &self.scaled
     }

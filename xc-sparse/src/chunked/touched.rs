@@ -1,4 +1,4 @@
-//! What products touch in memory: the floor under their time.
+//! The memory that products read: the floor of their time.
 
 use super::iterate::{Choice, Intersect, choose};
 use super::level::{ChunkView, ChunkedView};
@@ -11,13 +11,12 @@ const LINE: usize = 64;
 
 /// Counts of steps, and the distinct cache lines of the level's arrays that the steps read.
 ///
-/// Dividing the time that the machine needs for so many lines by the time that a product took says
-/// how much there is to gain. The query, the results and the positions of the dense look-up are not
-/// counted.
+/// The time that the machine needs for this many lines, divided by the time of a product, tells how much
+/// can be gained. The query, the results and the positions of the dense look-up are not counted.
 #[derive(Clone, Debug, Default)]
 pub struct Touched {
     lines: HashSet<usize>,
-    /// Query features looked for, summed over the chunks visited.
+    /// Query features looked up, summed over the chunks visited.
     pub probes: u64,
     /// Rows found.
     pub rows: u64,
@@ -31,8 +30,8 @@ impl Touched {
         self.lines.len()
     }
 
-    /// Adds the products of one query with the children of one parent. *Cost*: a hash insertion for
-    /// every line.
+    /// Adds the products of one query with the children of one parent. *Cost*: a hash insertion per
+    /// line.
     ///
     /// # Panics
     /// If the parent is out of range.

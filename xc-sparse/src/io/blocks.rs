@@ -1,4 +1,4 @@
-//! Text cut into blocks of whole lines, parsed on all threads, handed out in order.
+//! Text in blocks of whole lines, which are parsed on all threads and returned in order.
 //!
 //! ```text
 //!   read     | batch 1 | batch 2        | batch 3       |
@@ -6,7 +6,7 @@
 //!   hand out                            1a 1b 1c 1d     2a ...
 //! ```
 //!
-//! *Cost*: memory for two batches of two blocks a thread, and their rows.
+//! *Cost*: memory for two batches of two blocks per thread, and their rows.
 
 use super::error::{LineError, ReadError, ReadErrorKind};
 use super::source::Source;

@@ -1,4 +1,4 @@
-//! Whole files into memory.
+//! Reading whole files into memory.
 
 use super::blocks::{BlockReader, Blocks, LineParser};
 use super::csv::CsvBlocks;
@@ -25,15 +25,15 @@ use std::path::Path;
 /// Instances with text and labels.
 #[derive(Clone, Debug)]
 pub struct TextDataset {
-    /// One text an instance.
+    /// One text per instance.
     pub texts: Vec<String>,
-    /// Labels, one list an instance.
+    /// Labels, one list per instance.
     pub labels: LabelRows,
-    /// Name of each label, when the source named them or a dictionary was given.
+    /// Name of each label, if the source named them or a dictionary was given.
     pub label_names: Option<Vec<String>>,
 }
 
-/// What a file held.
+/// The instances of a file.
 #[derive(Clone, Debug)]
 pub enum Instances {
     /// Sparse features.
@@ -45,16 +45,16 @@ pub enum Instances {
 /// Label lists of a file.
 #[derive(Clone, Debug)]
 pub struct LabelLists {
-    /// One list an instance.
+    /// One list per instance.
     pub labels: LabelRows,
-    /// Name of each label, when the source named them or a dictionary was given.
+    /// Name of each label, if the source named them or a dictionary was given.
     pub label_names: Option<Vec<String>>,
 }
 
 /// Reads a file with sparse features: XC text, svmlight, JSONL with features, npz or npy.
 ///
-/// Features come out sorted, entries of value 0 dropped, repeated labels once; rows without labels
-/// or without features are kept. *Cost*: the result, two blocks a thread beside it; text is parsed
+/// Features are sorted, entries of value 0 dropped, repeated labels kept once; rows without labels or
+/// without features are kept. *Cost*: memory for the result and four blocks per thread; text is parsed
 /// on all threads of the ambient pool.
 ///
 /// # Errors
@@ -104,8 +104,8 @@ pub fn read_text(path: &Path, options: &ReadOptions) -> Result<TextDataset, Read
     Ok(TextDataset { texts, labels, label_names })
 }
 
-/// Reads a file of either kind. JSONL holds features when its first object has the features field
-/// and none of the text fields.
+/// Reads a file of either kind. JSONL has features if its first object has the features field and none
+/// of the text fields.
 ///
 /// # Errors
 /// As [`read_dataset`].
@@ -134,9 +134,9 @@ pub fn holds_text(path: &Path, format: Format, options: &ReadOptions) -> Result<
     }
 }
 
-/// Reads the labels of a file in any format: XC text (one file, or `label:value` entries below
-/// `rows labels`), svmlight, JSONL, fastText, CSV, TSV, or an npz matrix whose entries other than 0
-/// are labels. Text and features of JSONL, CSV and TSV are not looked at and need not be there.
+/// Reads the labels of a file in any format: XC text (one file, or `label:value` entries below `rows
+/// labels`), svmlight, JSONL, fastText, CSV, TSV, or an npz matrix whose nonzero entries are labels.
+/// Text and features of JSONL, CSV and TSV are ignored and may be missing.
 ///
 /// # Errors
 /// As [`read_dataset`]; npy does not hold labels.
@@ -162,8 +162,7 @@ pub fn read_labels(path: &Path, options: &ReadOptions) -> Result<LabelLists, Rea
     })
 }
 
-/// The fields of the first object of a JSONL file, in ascending order; nothing where it is no
-/// object.
+/// The fields of the first object of a JSONL file, in ascending order; empty if it is not an object.
 ///
 /// # Errors
 /// A file that cannot be read.
@@ -230,8 +229,8 @@ impl Iterator for TextBlocks {
     }
 }
 
-/// Opens a file with text (fastText, JSONL, CSV, TSV) for reading block by block: what a caller uses that
-/// turns text into features without keeping the text.
+/// Opens a file with text (fastText, JSONL, CSV, TSV) for reading block by block, for callers that turn
+/// text into features without keeping the text.
 ///
 /// # Errors
 /// A file that cannot be opened, is empty, or has another format.

@@ -1,4 +1,4 @@
-//! Which format a file has.
+//! Detection of a file's format.
 
 use super::error::{ReadError, ReadErrorKind};
 use super::fields::Fields;
@@ -13,14 +13,14 @@ impl Format {
         matches!(self, Self::Jsonl | Self::Npz | Self::Npy)
     }
 
-    /// The format of a file: the one stated, else by extension (`.gz` and `.zst` taken off), else
-    /// by content.
+    /// The format of a file: the one that the options state, otherwise that of its extension (without
+    /// `.gz` and `.zst`), otherwise that of its content.
     ///
     /// Extensions: `jsonl`, `ndjson`; `csv`; `tsv`; `npz`; `npy`; `svm`, `svmlight`, `libsvm`; `ft`,
-    /// `fasttext`; `xc`. Others (`txt`) are told by the first line: see [`Format::of_content`].
+    /// `fasttext`; `xc`. Others (`txt`) are decided by the first line: see [`Format::of_content`].
     ///
     /// # Errors
-    /// A file that cannot be read, is empty, is a JSON array, or shows no format.
+    /// A file that cannot be read, is empty, is a JSON array, or has no recognisable format.
     pub fn detect(path: &Path, options: &ReadOptions) -> Result<Self, ReadError> {
         if let Some(format) = options.format.or_else(|| Self::of_name(path)) {
             return Ok(format);
@@ -38,11 +38,12 @@ impl Format {
         Self::of_content(&head, options).ok_or_else(|| ReadError::path(path, ReadErrorKind::UnknownFormat))
     }
 
-    /// The format that the (decompressed) beginning of a file shows: npz and npy by their magic
-    /// bytes, JSONL by an opening brace, fastText by a label in its first line, XC text by a header
-    /// or a colon, CSV and TSV by a header that names one of [`ReadOptions::fields`]. svmlight looks
-    /// like headerless XC text and is never guessed, except by its `qid:` or `#`, or where it is
-    /// [`ReadOptions::usual_format`], which has the word unless the content is JSONL, npz or npy.
+    /// The format of a file with this (decompressed) beginning: npz and npy by their magic bytes, JSONL
+    /// by an opening brace, fastText by a label in its first line, XC text by a header or a colon, CSV
+    /// and TSV by a header that names one of [`ReadOptions::fields`]. svmlight looks like headerless XC
+    /// text and is never detected, except by its `qid:` or `#`, or if it is
+    /// [`ReadOptions::usual_format`], which takes precedence unless the content is JSONL, npz or npy, or
+    /// has the header of XC text.
     pub fn of_content(head: &[u8], options: &ReadOptions) -> Option<Self> {
         let shown = Self::shown_by(head, &options.fields);
         let usual = options.usual_format.filter(|format| !format.is_certain());

@@ -8,7 +8,7 @@ pub(crate) fn push_u64(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Appends the shortest digits that read back as the same `f32`; whole numbers have no point.
+/// Appends the shortest digits that read back as the same `f32`; whole numbers have no decimal point.
 #[inline]
 pub fn push_f32(out: &mut Vec<u8>, value: f32) {
     if !value.is_finite() {

@@ -1,4 +1,4 @@
-//! What can be wrong with a file, and where.
+//! Errors in files, and where they are.
 
 use std::error::Error;
 use std::fmt;
@@ -46,12 +46,12 @@ impl ReadError {
         &self.0.file
     }
 
-    /// The line, from 1, where there is one.
+    /// The line, from 1, if there is one.
     pub fn line_number(&self) -> Option<u64> {
         self.0.line
     }
 
-    /// The byte in the line, from 1, where it helps.
+    /// The byte in the line, from 1, if it is known.
     pub fn column(&self) -> Option<u64> {
         self.0.column
     }
@@ -89,7 +89,7 @@ impl Error for ReadError {
 /// A problem inside one line whose file and number the caller knows.
 #[derive(Debug)]
 pub struct LineError {
-    /// The byte in the line, from 1; 0 when the whole line is meant.
+    /// The byte in the line, from 1; 0 for the whole line.
     pub column: u64,
     /// What is wrong.
     pub kind: ReadErrorKind,
@@ -115,29 +115,29 @@ impl LineError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadErrorKind {
-    /// The operating system refused.
+    /// A system error.
     #[error("cannot be read")]
     Io(#[source] io::Error),
-    /// A pipe or device where the file has to be read twice.
+    /// A pipe or device, but the file has to be read twice.
     #[error(
         "it is not a regular file and cannot be read twice: expected a file, or its format stated (for jsonl, a file)"
     )]
     NotAFile,
-    /// A line that holds no query.
+    /// A line without a query.
     #[error("a blank line")]
     Blank,
-    /// Nothing in the file.
+    /// An empty file.
     #[error("the file is empty, expected {expected}")]
     Empty {
-        /// What should be there.
+        /// What was expected.
         expected: &'static str,
     },
-    /// Text that is not what the format has here.
+    /// Text that the format does not allow here.
     #[error("got {got}, expected {expected}")]
     Malformed {
         /// The text, shortened.
         got: Snippet,
-        /// What should be there.
+        /// What was expected.
         expected: &'static str,
     },
     /// An id beyond its bound.
@@ -150,7 +150,7 @@ pub enum ReadErrorKind {
         /// The bound and who set it.
         bound: Bound,
     },
-    /// A file that states another number of features than the caller knows.
+    /// The number of features that a file states is not the one that the caller gave.
     #[error("{got} features, expected {expected}")]
     Width {
         /// The number that the file states.
@@ -158,24 +158,24 @@ pub enum ReadErrorKind {
         /// The number that the caller gave.
         expected: u64,
     },
-    /// A header that promises more than the caller allows.
+    /// A number in a header that exceeds what the caller allows.
     #[error("the header says {got} {what}s, expected at most {expected}")]
     HeaderTooLarge {
         /// `feature` or `label`.
         what: &'static str,
         /// The number in the header.
         got: u64,
-        /// The most that is allowed.
+        /// The largest number allowed.
         expected: u64,
     },
-    /// More features or labels than there can be.
+    /// A given number of features or labels that exceeds the largest possible one.
     #[error("{got} {what}s are given as the number, expected at most {expected}")]
     GivenTooLarge {
         /// `feature` or `label`.
         what: &'static str,
         /// The number given.
         got: u64,
-        /// The most that there can be.
+        /// The largest possible number.
         expected: u64,
     },
     /// A matrix with more columns than the caller allows.
@@ -183,30 +183,30 @@ pub enum ReadErrorKind {
     TooManyColumns {
         /// Columns of the matrix.
         got: usize,
-        /// The most that is allowed.
+        /// The largest number allowed.
         expected: usize,
     },
-    /// A feature named twice in one row.
+    /// A repeated feature in one row.
     #[error("feature {feature} is named twice in this row, expected each feature once")]
     RepeatedFeature {
         /// The feature.
         feature: u64,
     },
-    /// A label named twice in one ranked list.
+    /// A repeated label in one ranked list.
     #[error("label {label} is named twice in this row, expected each label once")]
     RepeatedLabel {
         /// The label.
         label: u32,
     },
-    /// The header's number of rows is not the file's.
+    /// The header's number of rows differs from that of the file.
     #[error("the header says {expected} rows, got {got}")]
     RowCount {
         /// Rows in the file.
         got: u64,
-        /// Rows that the header promises.
+        /// Rows according to the header.
         expected: u64,
     },
-    /// Features and labels of different numbers of instances.
+    /// Features and labels with different numbers of instances.
     #[error("got {got} rows of labels, expected {expected}: one for each row of {features}")]
     LabelRows {
         /// Rows of labels.
@@ -219,10 +219,10 @@ pub enum ReadErrorKind {
     /// Text that is not UTF-8.
     #[error("bytes that are not UTF-8, got {got}")]
     Utf8 {
-        /// The bytes, with replacement signs.
+        /// The bytes, with replacement characters.
         got: Snippet,
     },
-    /// Text that is not the JSON expected.
+    /// Text that is not the expected JSON.
     #[error("{problem}")]
     Json {
         /// What the JSON reader found and expected.
@@ -235,26 +235,26 @@ pub enum ReadErrorKind {
         what: FieldOf,
         /// The fields looked for.
         expected: Box<str>,
-        /// The fields that there are.
+        /// The existing fields.
         fields: Box<str>,
     },
-    /// A header without a column.
+    /// A column that is missing in the header.
     #[error("the header has no column {expected}; its columns are {columns}")]
     MissingColumn {
         /// What is read from the column.
         what: FieldOf,
         /// The column looked for, in quotes.
         expected: Box<str>,
-        /// The columns that there are.
+        /// The existing columns.
         columns: Box<str>,
     },
-    /// A column named twice.
+    /// A repeated column.
     #[error("column {got} is named twice in the header, expected each name once")]
     RepeatedColumn {
         /// The name.
         got: Snippet,
     },
-    /// A row of another width than the header.
+    /// A row whose number of fields differs from the header's.
     #[error("{got} fields, expected {expected} as in the header")]
     FieldCount {
         /// Fields of the row.
@@ -279,13 +279,13 @@ pub enum ReadErrorKind {
         /// The string.
         got: Snippet,
     },
-    /// A list of labels written into a string.
+    /// A list of labels written as a string.
     #[error("{got} is a list written as text, expected labels with a separator between them")]
     LabelList {
         /// The string.
         got: Snippet,
     },
-    /// A JSON document in place of one object a line.
+    /// A JSON document instead of one object per line.
     #[error(
         "a JSON array, expected one object a line (pandas writes that with to_json(path, orient=\"records\", \
          lines=True))"
@@ -298,10 +298,10 @@ pub enum ReadErrorKind {
         label: u32,
         /// Where the names come from.
         file: Box<str>,
-        /// How many there are.
+        /// Number of names.
         names: usize,
     },
-    /// A label name that is not in the list given.
+    /// A label name that is not in the given list.
     #[error("label name {got} is not among the {known} known names")]
     UnknownLabel {
         /// The name.
@@ -317,15 +317,15 @@ pub enum ReadErrorKind {
         /// Line of its first occurrence.
         first: u64,
     },
-    /// Compressed bytes that do not decompress.
+    /// Compressed data that cannot be decompressed.
     #[error("the {compression} data is truncated or damaged")]
     Compressed {
         /// `gzip`, `zstd` or `zip`.
         compression: &'static str,
-        /// What the decompressor said.
+        /// The decompressor's error.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// A small file that expands without measure.
+    /// Compressed data that expands beyond the limit.
     #[error("the compressed data expands to more than {limit_bytes} bytes, the limit")]
     Expands {
         /// The limit.
@@ -342,15 +342,15 @@ pub enum ReadErrorKind {
         "the format is not recognised: expected xc, svmlight, fasttext, jsonl, csv, tsv, npz or npy, named by the extension or stated"
     )]
     UnknownFormat,
-    /// The format cannot give what was asked.
+    /// The format does not have the requested content.
     #[error("{format} does not hold {expected}")]
     WrongFormat {
         /// The format.
         format: &'static str,
-        /// What was asked of it.
+        /// The requested content.
         expected: &'static str,
     },
-    /// Base of svmlight's ids not stated.
+    /// The base of svmlight's ids is not stated.
     #[error("svmlight files count features from 0 or from 1: state which")]
     BaseNotStated,
     /// A member of an npz archive is missing.
@@ -358,10 +358,10 @@ pub enum ReadErrorKind {
     MissingMember {
         /// The member's name.
         member: &'static str,
-        /// What the archive should be.
+        /// The expected kind of archive.
         expected: &'static str,
     },
-    /// An array in npy form that is not as it should be.
+    /// An invalid array in npy format.
     #[error("array {array}: {problem}")]
     Array {
         /// Name of the array.
@@ -384,22 +384,22 @@ pub enum FieldOf {
     Id,
 }
 
-/// What is wrong with an array in npy form.
+/// What is wrong with an array in npy format.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArrayProblem {
     /// Not an npy file.
     #[error("the npy header is malformed: {0}")]
     Header(&'static str),
-    /// A type we do not read.
+    /// An unsupported type.
     #[error("type {got} is not read, expected {expected}")]
     Type {
         /// The type in the header.
         got: Snippet,
-        /// Types that are read.
+        /// Supported types.
         expected: &'static str,
     },
-    /// A shape we do not read.
+    /// An unsupported shape.
     #[error("shape {got}, expected {expected}")]
     Shape {
         /// The shape in the header.
@@ -407,7 +407,7 @@ pub enum ArrayProblem {
         /// The shape expected.
         expected: Box<str>,
     },
-    /// Fewer bytes than the shape asks for.
+    /// Fewer bytes than the shape requires.
     #[error("{got} bytes of data, the shape asks for {expected}")]
     Length {
         /// Bytes found.
@@ -415,13 +415,13 @@ pub enum ArrayProblem {
         /// Bytes expected.
         expected: u128,
     },
-    /// More bytes than the shape asks for.
+    /// More bytes than the shape requires.
     #[error("more than the {expected} bytes of data that the shape asks for")]
     Trailing {
         /// Bytes expected.
         expected: u128,
     },
-    /// An id twice in one row.
+    /// A repeated id in one row or column.
     #[error("id {id} occurs twice in row (or column) {row}, expected each id once")]
     Repeated {
         /// The row or column, from 0.
@@ -429,7 +429,7 @@ pub enum ArrayProblem {
         /// The id.
         id: u32,
     },
-    /// One entry that may not be there.
+    /// An entry whose value is not allowed.
     #[error("entry {at} is {got}, expected {expected}")]
     Entry {
         /// Position from 0.
@@ -471,7 +471,7 @@ impl fmt::Display for Bound {
     }
 }
 
-/// A piece of input for a message: quoted, control characters escaped, at most 40 characters.
+/// An excerpt of input for a message: quoted, control characters escaped, at most 40 characters.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Snippet(Box<str>);
 

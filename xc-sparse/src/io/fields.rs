@@ -1,4 +1,4 @@
-//! Which fields of JSONL, or columns of CSV and TSV, are read, and which labels a string names.
+//! The fields of JSONL, or columns of CSV and TSV, that are read, and how a string names labels.
 
 use super::error::{ReadErrorKind, Snippet};
 use super::label::{LabelRef, LabelStrings};
@@ -9,17 +9,17 @@ use std::str::FromStr;
 /// Names of the fields (JSONL) or columns (CSV, TSV) that are read; the others are skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fields {
-    /// Joined (by single blanks, in this order) into the text. A field that is missing or null
-    /// counts as empty, but an object must have one of them, and a header all of them.
+    /// Fields joined into the text, in this order, separated by single blanks. A field that is missing
+    /// or null counts as empty, but an object must have one of them, and a header all of them.
     pub text: Vec<String>,
-    /// The labels. Missing or null in an object: no labels. A header must have it, unless it is
-    /// empty: then there are no labels.
+    /// The field of the labels. If it is missing or null in an object, there are no labels. A header
+    /// must have it, unless this name is empty: then there are no labels.
     pub labels: String,
-    /// How a string with labels is divided.
+    /// How a string with labels is split.
     pub separator: LabelSeparator,
     /// Sparse features (JSONL): a map from id to value, or a list of `[id, value]` pairs.
     pub features: String,
-    /// What an instance is known by: a string or a number. Read with [`Parts::Queries`].
+    /// The field of an instance's id: a string or a number. Read with [`Parts::Queries`].
     pub id: String,
     /// Whether every object and header must have the field `id`.
     pub needs_id: bool,
@@ -38,15 +38,15 @@ impl Default for Fields {
     }
 }
 
-/// How a string with labels is divided.
+/// How a string with labels is split.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LabelSeparator {
-    /// Not stated. A string is one label; one that may be several is an error.
+    /// Not stated. A string is one label; one that could be several is an error.
     #[default]
     Unstated,
     /// Not at all: every string is one label.
     Whole,
-    /// At each occurrence of this text; blanks around labels are taken off.
+    /// At each occurrence of this text; blanks around labels are removed.
     Text(String),
 }
 
@@ -59,19 +59,19 @@ impl FromStr for LabelSeparator {
     }
 }
 
-/// Which parts of the instances are read. The others need not be there.
+/// Which parts of the instances are read. The others may be missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Parts {
     /// Text or features, and labels.
     #[default]
     Instances,
-    /// Labels alone (JSONL, CSV, TSV; other formats are read whole).
+    /// Labels only (JSONL, CSV, TSV; other formats are read whole).
     Labels,
     /// Text or features, and ids; no labels (JSONL, CSV, TSV; other formats have no ids).
     Queries,
 }
 
-/// What an instance is known by, as JSON: a string in quotes, or a number as it was written.
+/// The id of an instance, as JSON: a string in quotes, or a number as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowId(Box<str>);
 

@@ -1,4 +1,4 @@
-//! What the lines of a text file hold: told once, from its format, the options and the first line.
+//! The content of a text file's lines, decided once from its format, the options and the first line.
 
 use super::entries::IdKind;
 use super::error::{LineError, ReadError, ReadErrorKind};

@@ -15,9 +15,9 @@ pub enum Format {
     Svmlight,
     /// fastText.
     FastText,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Jsonl,
-    /// Rows of fields divided by commas, below a header.
+    /// Rows of fields separated by commas, below a header.
     Csv,
     /// The same with tabs.
     Tsv,
@@ -83,7 +83,7 @@ impl Format {
         }
     }
 
-    /// True for formats whose instances are text; JSONL may hold either.
+    /// True for formats whose instances are text; JSONL may have either.
     pub fn may_hold_text(self) -> bool {
         matches!(self, Self::FastText | Self::Jsonl | Self::Csv | Self::Tsv)
     }

@@ -1,4 +1,4 @@
-//! Instances as text formats give them.
+//! Instances of text formats.
 
 use super::fields::RowId;
 use super::label::LabelRef;
@@ -6,7 +6,7 @@ use super::label::LabelRef;
 /// One instance of a text format.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextInstance {
-    /// What it is known by, where that is read.
+    /// Its id, if ids are read.
     pub id: Option<RowId>,
     /// The text.
     pub text: String,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use thiserror::Error;
 use xxhash_rust::xxh3::Xxh3Builder;
 
-/// A label as a text format gives it.
+/// A label in a text format.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LabelRef {
     /// By number.
@@ -16,11 +16,11 @@ pub enum LabelRef {
     Name(String),
 }
 
-/// How labels that are written as text (fastText, CSV, TSV, strings of JSONL that are divided) are
-/// taken.
+/// How labels that are written as text (fastText, CSV, TSV, strings of JSONL that are split) are
+/// interpreted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LabelStrings {
-    /// As names, digits included.
+    /// As names, even if they consist of digits.
     #[default]
     Names,
     /// As numbers.
@@ -55,10 +55,10 @@ impl PartialEq for LabelNames {
 }
 
 impl LabelNames {
-    /// Numbers the names in the order given.
+    /// Numbers the names in the given order.
     ///
     /// # Errors
-    /// A name that occurs twice.
+    /// A repeated name.
     pub fn try_new(names: Vec<String>) -> Result<Self, RepeatedName> {
         let mut ids = HashMap::with_capacity_and_hasher(names.len(), Xxh3Builder::new());
         for (i, name) in names.iter().enumerate() {
@@ -79,7 +79,7 @@ impl LabelNames {
         &self.names
     }
 
-    /// Gives the names away.
+    /// Returns the names.
     pub fn into_names(self) -> Vec<String> {
         self.names
     }
@@ -89,12 +89,12 @@ impl LabelNames {
         self.names.len()
     }
 
-    /// True when there is no name.
+    /// True if there is no name.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// The file that they were read from, where they were.
+    /// The file that they were read from, if any.
     pub fn file(&self) -> Option<&str> {
         self.file.as_deref()
     }
@@ -111,14 +111,14 @@ impl LabelNames {
     }
 }
 
-/// What to do with a label name that a given dictionary does not have.
+/// What to do with a label name that the given dictionary does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnknownLabels {
     /// Report it as an error.
     #[default]
     Refuse,
-    /// Number unknown names after the known ones, in ascending order of the name: truth for an
-    /// evaluation keeps labels that no model can predict.
+    /// Number unknown names after the known ones, in ascending order: the true labels of an evaluation
+    /// include labels that no model can predict.
     Append,
     /// Leave them out.
     Drop,
@@ -126,8 +126,8 @@ pub enum UnknownLabels {
 
 /// Collects the label lists of instances and numbers their names.
 ///
-/// Without a dictionary given, names are numbered in ascending byte order, so that ids do not
-/// depend on the order of the instances. Instances by id and instances by name do not mix.
+/// Without a given dictionary, names are numbered in ascending byte order, so that ids do not depend on
+/// the order of the instances. Instances by id and instances by name cannot be mixed.
 #[derive(Debug, Default)]
 pub struct LabelCollector {
     known: Arc<LabelNames>,
@@ -151,28 +151,29 @@ enum Form {
 /// Label lists, numbered.
 #[derive(Clone, Debug)]
 pub struct CollectedLabels {
-    /// One list an instance.
+    /// One list per instance.
     pub labels: LabelRows,
-    /// Names in order of the ids, when the source named its labels or a dictionary was given.
+    /// Names in order of the ids, if the source named its labels or a dictionary was given.
     pub names: Option<Vec<String>>,
-    /// Different names that the given dictionary did not have (appended); 0 without a dictionary.
+    /// Number of different names that a given dictionary did not have (appended); 0 without a
+    /// dictionary.
     pub n_appended: usize,
-    /// Label entries left out.
+    /// Number of dropped label entries.
     pub n_dropped: u64,
 }
 
 impl LabelCollector {
-    /// Numbers names by first building the dictionary.
+    /// Numbers names by a dictionary that is built from them.
     pub fn new() -> Self {
         Self { indptr: vec![0], ..Self::default() }
     }
 
-    /// Numbers names by a dictionary.
+    /// Numbers names by a given dictionary.
     pub fn with_names(known: impl Into<Arc<LabelNames>>, unknown: UnknownLabels) -> Self {
         Self { known: known.into(), given: true, unknown, ..Self::new() }
     }
 
-    /// Refuses ids at or above `n_labels`.
+    /// Rejects ids at or above `n_labels`.
     pub fn with_bound(mut self, n_labels: Option<usize>) -> Self {
         self.below = n_labels.map(|n| n as u64);
         self
@@ -271,7 +272,7 @@ impl LabelCollector {
         Ok(())
     }
 
-    /// Numbers the names and gives the lists. *Cost*: O(entries + names log names).
+    /// Numbers the names and returns the lists. *Cost*: O(entries + names log names).
     pub fn finish(mut self) -> CollectedLabels {
         let n_known = self.known.len();
         let n_fresh = self.fresh.len();

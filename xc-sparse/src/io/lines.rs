@@ -16,8 +16,8 @@ use super::error::ReadError;
 use super::source::Source;
 use std::io::Read;
 
-/// Cuts a stream into blocks of whole lines. A block holds what one read gave: a line that comes
-/// alone is a block of its own at once.
+/// Splits a stream into blocks of whole lines. A block has the lines of one read: a line that arrives
+/// alone is returned immediately as its own block.
 ///
 /// *Cost*: memory for one read and for the longest line within the limit.
 #[derive(Debug)]
@@ -60,15 +60,15 @@ impl<'a> Line<'a> {
         self.number
     }
 
-    /// Its bytes without the line end; `None` where there are more of them than the limit.
+    /// Its bytes without the line end; `None` if they exceed the limit.
     pub fn text(&self) -> Option<&'a [u8]> {
         self.text
     }
 }
 
 impl LineBlocks {
-    /// Opens a stream, which may be compressed with gzip or zstd; `name` stands in messages. Lines
-    /// of more than `max_line_bytes` bytes are reported without their text.
+    /// Opens a stream, which may be compressed with gzip or zstd; `name` is used in messages. Lines of
+    /// more than `max_line_bytes` bytes are reported without their text.
     ///
     /// # Errors
     /// The stream cannot be read.
@@ -85,7 +85,7 @@ impl LineBlocks {
     /// The lines that the next reads complete, at least one; `None` at the end.
     ///
     /// # Errors
-    /// The stream cannot be read, or its compressed data is damaged. Nothing follows.
+    /// The stream cannot be read, or its compressed data is damaged. No block follows.
     pub fn next_block(&mut self) -> Result<Option<LineBlock>, ReadError> {
         let mut block = LineBlock { first_number: self.next_number, ..LineBlock::default() };
         while !self.ended && block.lines.is_empty() {
@@ -150,7 +150,7 @@ impl LineBlock {
         self.lines.len()
     }
 
-    /// True when there is none.
+    /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
@@ -163,7 +163,7 @@ impl LineBlock {
     /// Line `at` of the block, from 0.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no such line.
     pub fn line(&self, at: usize) -> Line<'_> {
         let text = match self.lines[at] {
             Place::Whole { start, end } => Some(&self.bytes[start..end]),

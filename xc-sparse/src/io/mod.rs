@@ -27,15 +27,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Every text format may be compressed with gzip or zstd; that is told from the content. Text is
-//! cut into blocks of whole lines that all threads parse; the result does not depend on the number
-//! of threads nor on the block size.
+//! Every text format may be compressed with gzip or zstd, which is detected from the content. Text is
+//! split into blocks of whole lines that all threads parse; the result depends neither on the number of
+//! threads nor on the block size.
 //!
-//! Rules that hold in every format: features come out ascending, and one named twice in a row is an
-//! error; an entry of value 0 says no more than its absence and is dropped; NaN and infinities are
-//! errors; a label named twice in a row counts once; rows without labels and rows without features
-//! are kept; ids and bounds in a header are checked and never believed for the size of an
-//! allocation.
+//! Rules of every format: features are returned in ascending order, and a repeated feature in a row is
+//! an error; an entry of value 0 is equivalent to a missing one and is dropped; NaN and infinities are
+//! errors; a repeated label in a row counts once; rows without labels and rows without features are
+//! kept; ids and bounds in a header are checked, and allocations never rely on them.
 
 mod blocks;
 mod dataset;

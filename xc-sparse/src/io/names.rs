@@ -13,12 +13,12 @@ pub enum NameColumn {
     /// The whole line, which then has no tab.
     #[default]
     Line,
-    /// The column of this number, from 0, of columns separated by tabs (`name TAB count TAB text`).
+    /// The column of this number, from 0, with columns separated by tabs (`name TAB count TAB text`).
     At(usize),
 }
 
 impl NameColumn {
-    /// What stands before the first tab; the whole line where there is no tab.
+    /// The text before the first tab; the whole line if there is no tab.
     pub const FIRST: Self = Self::At(0);
 }
 
@@ -27,8 +27,8 @@ const MAX_NAME_BYTES: usize = 1 << 20;
 /// Reads a file of label names.
 ///
 /// # Errors
-/// An empty file, an empty name, a name given twice, a tab under [`NameColumn::Line`], a line without the column,
-/// bytes that are not UTF-8.
+/// An empty file, an empty name, a repeated name, a tab under [`NameColumn::Line`], a line without the
+/// column, bytes that are not UTF-8.
 pub fn read_label_names(path: &Path, column: NameColumn) -> Result<LabelNames, ReadError> {
     let mut source = Source::open(path, None)?;
     let file = source.name().to_owned();
@@ -65,7 +65,7 @@ pub fn read_label_names(path: &Path, column: NameColumn) -> Result<LabelNames, R
     })
 }
 
-/// Writes label names, one a line.
+/// Writes label names, one per line.
 ///
 /// # Errors
 /// A name that is empty or has a tab or line break.

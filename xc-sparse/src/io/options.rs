@@ -1,4 +1,4 @@
-//! What a caller states about a file.
+//! Options of the readers.
 
 use super::blocks::{BLOCK_BYTES, MAX_LINE_BYTES};
 use super::entries::IndexBase;
@@ -10,15 +10,14 @@ use super::xc_text::HeaderRule;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Options of the readers. The default reads every format but svmlight, whose base has to be
-/// stated.
+/// Options of the readers. The default reads every format but svmlight, whose base must be stated.
 #[derive(Clone, Debug)]
 pub struct ReadOptions {
-    /// The format; `None` tells it from name and content.
+    /// The format; `None` detects it from name and content.
     pub format: Option<Format>,
-    /// The format of files whose name states none and whose content may be of several.
+    /// The format of files whose name does not tell it and whose content fits several formats.
     pub usual_format: Option<Format>,
-    /// File with the labels, for npz, npy and the two-file form of XC text. Its format is told from
+    /// File with the labels, for npz, npy and the two-file form of XC text. Its format is detected from
     /// its own name and content.
     pub labels: Option<PathBuf>,
     /// Whether XC text begins with a header.
@@ -27,24 +26,25 @@ pub struct ReadOptions {
     pub svmlight_base: Option<IndexBase>,
     /// Base of svmlight's label ids.
     pub svmlight_label_base: IndexBase,
-    /// Number of features: larger ids are errors, and so is a file that states another number (a
-    /// header, the columns of a matrix). `None`: the file's, else the largest id + 1.
+    /// Number of features: larger ids are errors, and so is a file that states another number (a header,
+    /// the columns of a matrix). `None`: that of the file, otherwise the largest id + 1.
     pub n_features: Option<usize>,
-    /// Number of labels: larger ids are errors. `None`: the header's, else the largest id + 1.
+    /// Number of labels: larger ids are errors. `None`: that of the header, otherwise the largest id +
+    /// 1.
     pub n_labels: Option<usize>,
     /// Fields of JSONL, columns of CSV and TSV.
     pub fields: Fields,
     /// Which parts of the instances are read.
     pub parts: Parts,
-    /// How labels that are written as text are taken.
+    /// How labels that are written as text are interpreted.
     pub label_strings: LabelStrings,
     /// Dictionary of label names; `None` builds one from the file.
     pub label_names: Option<Arc<LabelNames>>,
     /// What to do with names that `label_names` does not have.
     pub unknown_labels: UnknownLabels,
-    /// What compressed input may expand to; `None`: the larger of 1 GiB and 200 times the file.
+    /// Largest decompressed size in bytes; `None`: the larger of 1 GiB and 200 times the file.
     pub max_expanded_bytes: Option<u64>,
-    /// Longest line.
+    /// Longest line, in bytes.
     pub max_line_bytes: usize,
     /// Size of the blocks that are parsed in parallel; the result does not depend on it.
     pub block_bytes: usize,

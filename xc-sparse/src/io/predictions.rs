@@ -1,10 +1,10 @@
 //! Ranked lists in files.
 //!
-//! | form | one line an instance |
+//! | form | one line per instance |
 //! |---|---|
-//! | lines | `label:score label:score`, best first, empty where there is nothing |
+//! | lines | `label:score label:score`, best first, empty if there are none |
 //! | lines with names | `name:score TAB name:score` |
-//! | jsonl | `{"labels":[4,9],"scores":[0.5,0.25]}`, `"names"` where labels have names; `{"error":"..."}` |
+//! | jsonl | `{"labels":[4,9],"scores":[0.5,0.25]}`, `"names"` if labels have names; `{"error":"..."}` |
 //! | npz | a csr matrix, rows in ranking order |
 //!
 //! The specification is `docs/formats/predictions.md`.
@@ -35,7 +35,7 @@ pub enum PredictionFormat {
     /// `label:score` entries.
     #[default]
     Lines,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Jsonl,
     /// A csr matrix for scipy.
     Npz,
@@ -70,12 +70,12 @@ pub fn push_prediction_names(out: &mut Vec<u8>, row: &[Scored], names: &[String]
     out.push(b'\n');
 }
 
-/// What a JSON answer says beside its labels.
+/// Additional content of a JSON answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AnswerNotes<'a> {
     /// The query's id, as JSON.
     pub id: Option<&'a str>,
-    /// Terms of a text that the model knows; written when there is none.
+    /// Number of terms of a text that the model knows; written if it is 0.
     pub known_terms: Option<usize>,
 }
 
@@ -92,7 +92,7 @@ impl AnswerNotes<'_> {
     }
 }
 
-/// Appends `{"id":...,"error":"..."}` and the line end: the answer to a query that has none.
+/// Appends `{"id":...,"error":"..."}` and the line end: the answer to a query that failed.
 pub fn push_prediction_error(out: &mut Vec<u8>, id: Option<&str>, error: &str) {
     out.push(b'{');
     AnswerNotes { id, known_terms: None }.push(out);
@@ -102,8 +102,8 @@ pub fn push_prediction_error(out: &mut Vec<u8>, id: Option<&str>, error: &str) {
     out.extend_from_slice(b"}\n");
 }
 
-/// Appends `{"labels":[...],"scores":[...]}`, with `"names"` where there are names, behind what the
-/// notes say, and the line end. Scores must be finite, which JSON asks for; others become `null`.
+/// Appends `{"labels":[...],"scores":[...]}` and the line end; the notes come first, and `"names"`
+/// follow if there are names. JSON requires finite scores; others become `null`.
 pub fn push_prediction_json(out: &mut Vec<u8>, row: &[Scored], names: Option<&[String]>, notes: &AnswerNotes<'_>) {
     let list = |out: &mut Vec<u8>, push: &mut dyn FnMut(&mut Vec<u8>, Scored)| {
         out.push(b'[');
@@ -132,10 +132,10 @@ pub fn push_prediction_json(out: &mut Vec<u8>, row: &[Scored], names: Option<&[S
     out.extend_from_slice(b"}\n");
 }
 
-/// Writes all rows as lines; with names where there are names.
+/// Writes all rows as lines; with names if there are names.
 ///
 /// # Errors
-/// What the writer found.
+/// The writer's error.
 pub fn write_prediction_lines(into: &mut impl Write, batch: &RankedBatch, names: Option<&[String]>) -> io::Result<()> {
     write_rows(into, batch, |out, row| match names {
         Some(names) => push_prediction_names(out, row, names),
@@ -146,7 +146,7 @@ pub fn write_prediction_lines(into: &mut impl Write, batch: &RankedBatch, names:
 /// Writes all rows as JSONL.
 ///
 /// # Errors
-/// What the writer found.
+/// The writer's error.
 pub fn write_prediction_jsonl(into: &mut impl Write, batch: &RankedBatch, names: Option<&[String]>) -> io::Result<()> {
     write_rows(into, batch, |out, row| push_prediction_json(out, row, names, &AnswerNotes::default()))
 }
@@ -167,11 +167,10 @@ fn write_rows(
     into.write_all(&out)
 }
 
-/// Writes all rows as an npz matrix of `n_labels` columns; the entries of a row stand in ranking
-/// order.
+/// Writes all rows as an npz matrix of `n_labels` columns; the entries of a row are in ranking order.
 ///
 /// # Errors
-/// What the writer found.
+/// The writer's error.
 ///
 /// # Panics
 /// If a label is at or above `n_labels`.
@@ -189,13 +188,13 @@ pub fn write_prediction_npz(into: impl Write + Seek, batch: &RankedBatch, n_labe
     npz::write_npz_arrays(into, Layout::Csr, batch.len(), n_labels, &indptr, &labels, &scores)
 }
 
-/// Reads predictions: lines, JSONL or npz, told from name and content or stated in
-/// [`ReadOptions::format`] ([`Format::Xc`] means lines). Rows come out in ranking order.
+/// Reads predictions: lines, JSONL or npz, detected from name and content or stated in
+/// [`ReadOptions::format`] ([`Format::Xc`] means lines). Rows are returned in ranking order.
 /// [`ReadOptions::n_labels`] bounds the labels.
 ///
 /// # Errors
-/// A label twice in a row, NaN, a label out of range, and what is wrong with the file. An empty
-/// file holds no predictions and is an error.
+/// A repeated label in a row, NaN, a label out of range, or a problem of the file. An empty file has no
+/// predictions and is an error.
 pub fn read_predictions(path: &Path, options: &ReadOptions) -> Result<RankedBatch, ReadError> {
     let format = match options.format {
         Some(format) => format,

@@ -1,4 +1,4 @@
-//! Queries of a stream, a line each: JSON requests, or plain lines of text or features.
+//! Queries of a stream, one per line: JSON requests, or plain lines of text or features.
 //!
 //! ```
 //! use xc_sparse::io::{Asked, PlainLines, ReadOptions, Request, RequestParser};
@@ -33,7 +33,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
-/// What a line without a JSON request is, unless its format is stated.
+/// The content of a line that is not a JSON request, unless its format is stated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlainLines {
     /// Text.
@@ -42,7 +42,7 @@ pub enum PlainLines {
     Features,
 }
 
-/// What a query consists of.
+/// The content of a query.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Asked {
     /// Text.
@@ -58,20 +58,20 @@ pub enum Asked {
     Vector(Vec<f32>),
 }
 
-/// One query and what it says of its answer.
+/// One query and the options of its answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
-    /// What the answer is to carry, as JSON.
+    /// The id that the answer repeats, as JSON.
     pub id: Option<String>,
     /// The query.
     pub asked: Asked,
-    /// Labels answered, at most.
+    /// Largest number of labels in the answer.
     pub top_k: Option<usize>,
-    /// The smallest score answered.
+    /// The smallest score in the answer.
     pub min_score: Option<f32>,
     /// The labels to choose from.
     pub candidates: Option<Vec<LabelRef>>,
-    /// Labels not to answer.
+    /// Labels to leave out.
     pub exclude: Vec<LabelRef>,
 }
 
@@ -82,13 +82,13 @@ impl Default for Asked {
 }
 
 impl Request {
-    /// Whether the answer depends on nothing but the query.
+    /// Whether the answer depends only on the query.
     pub fn is_plain(&self) -> bool {
         self.top_k.is_none() && self.min_score.is_none() && self.candidates.is_none() && self.exclude.is_empty()
     }
 }
 
-/// Reads lines, each for itself: one that begins with `{` is a JSON request, any other a query alone.
+/// Parses each line on its own: one that begins with `{` is a JSON request, any other only a query.
 #[derive(Clone, Debug)]
 pub struct RequestParser {
     plain: PlainLines,
@@ -99,12 +99,12 @@ pub struct RequestParser {
 }
 
 impl RequestParser {
-    /// A parser of the lines of a stream, whose name stands in messages. [`ReadOptions::format`]
-    /// tells what a plain line is, and jsonl that there is none.
+    /// A parser of the lines of a stream, whose name is used in messages. [`ReadOptions::format`] states
+    /// the format of plain lines; with jsonl there are none.
     ///
     /// # Errors
-    /// A format that is not read line by line, or holds features where text is wanted or the other
-    /// way round; svmlight without a base.
+    /// A format that is not read line by line, or has features although text is expected or the reverse;
+    /// svmlight without a base.
     pub fn new(name: &str, plain: PlainLines, options: &ReadOptions) -> Result<Self, ReadError> {
         // What a model was trained on tells rows apart that look alike.
         let usual = options.usual_format.filter(|_| plain == PlainLines::Features);
@@ -133,10 +133,10 @@ impl RequestParser {
         Ok(Self { plain, form, limits, options: options.clone() })
     }
 
-    /// Looks at the first line of the stream: whether it is the header of XC text, and no query.
+    /// Tells whether the first line of the stream is a header of XC text rather than a query.
     ///
     /// # Errors
-    /// A header of another number of features.
+    /// A header with a different number of features.
     pub fn header(&mut self, line: &[u8]) -> Result<bool, LineError> {
         if !matches!(self.form, Some(Form::Xc)) {
             return Ok(false);
@@ -150,11 +150,11 @@ impl RequestParser {
         Ok(true)
     }
 
-    /// Reads a line into `into`. After an error `into` holds the id, if it could be read, and else
-    /// nothing of use.
+    /// Reads a line into `into`. After an error `into` has the id, if it could be read; its other
+    /// content is unspecified.
     ///
     /// # Errors
-    /// A blank line, JSON that is malformed or no request, a malformed row.
+    /// A blank line, JSON that is malformed or not a request, a malformed row.
     pub fn parse(&self, line: &[u8], into: &mut Request) -> Result<(), LineError> {
         *into = Request::default();
         if line.trim_ascii().is_empty() {

@@ -1,4 +1,4 @@
-//! One row being read, and many rows read.
+//! Buffers for one row and for many rows.
 
 use super::error::{Bound, BoundFrom, LineError, ReadErrorKind};
 use crate::rows::{SparseRow, sort_row, sort_unique};
@@ -7,12 +7,12 @@ use crate::rows::{SparseRow, sort_row, sort_unique};
 /// largest id is one less.
 pub(crate) const MAX_IDS: u64 = u32::MAX as u64;
 
-/// Bounds that ids of one file must keep.
+/// Bounds on the ids of one file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Bound on feature ids; ids up to 4294967294 when there is none.
+    /// Bound on feature ids; ids up to 4294967294 if there is none.
     pub features: Option<Bound>,
-    /// Bound on label ids; ids up to 4294967294 when there is none.
+    /// Bound on label ids; ids up to 4294967294 if there is none.
     pub labels: Option<Bound>,
 }
 
@@ -30,8 +30,8 @@ impl Limits {
     }
 }
 
-/// Room for one row: its features and label ids. Reused from row to row, so reading allocates
-/// nothing once it is as large as the largest row.
+/// Buffer for one row: its features and label ids. It is reused between rows, so that reading does not
+/// allocate once it is as large as the largest row.
 #[derive(Clone, Debug, Default)]
 pub struct RowBuffer {
     pub(crate) store: RowStore,

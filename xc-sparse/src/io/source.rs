@@ -1,4 +1,4 @@
-//! Where bytes come from: files and streams, plain or compressed.
+//! Sources of bytes: files and streams, plain or compressed.
 
 use super::error::{ReadError, ReadErrorKind};
 use flate2::bufread::MultiGzDecoder;
@@ -6,10 +6,10 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 
-/// How a stream is compressed, told by its first bytes.
+/// How a stream is compressed, detected from its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// Not compressed.
     Plain,
     /// gzip, one or several members.
     Gzip,
@@ -38,7 +38,7 @@ impl Compression {
     }
 }
 
-/// Bytes of a file or stream, decompressed where they were compressed.
+/// Bytes of a file or stream, decompressed if they are compressed.
 pub struct Source {
     name: String,
     compression: Compression,
@@ -64,8 +64,8 @@ pub(crate) fn default_expansion(file_bytes: u64) -> u64 {
 }
 
 impl Source {
-    /// Opens a file. `max_expanded_bytes` bounds what compressed data may expand to; by default
-    /// that is the larger of 1 GiB and 200 times the file.
+    /// Opens a file. `max_expanded_bytes` bounds the decompressed size; the default is the larger of 1
+    /// GiB and 200 times the file.
     pub fn open(path: &Path, max_expanded_bytes: Option<u64>) -> Result<Self, ReadError> {
         let fail = |e| ReadError::path(path, ReadErrorKind::Io(e));
         let file = File::open(path).map_err(fail)?;
@@ -86,8 +86,8 @@ impl Source {
         }
     }
 
-    /// Wraps a stream; `name` stands in messages. Without `max_expanded_bytes` compressed data may
-    /// expand for ever.
+    /// Wraps a stream; `name` is used in messages. Without `max_expanded_bytes` compressed data may
+    /// expand without limit.
     pub fn from_reader(
         name: &str,
         mut reader: impl Read + Send + 'static,
@@ -119,12 +119,12 @@ impl Source {
         Ok(Self { name: name.to_owned(), compression, reader, left_bytes: limit_bytes, limit_bytes })
     }
 
-    /// The name that stands in messages.
+    /// The name that is used in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How the bytes were compressed.
+    /// How the bytes are compressed.
     pub fn compression(&self) -> Compression {
         self.compression
     }

@@ -29,7 +29,7 @@ use super::svmlight::parse_svmlight_line;
 use super::xc_text::{parse_xc_columns_line, parse_xc_line};
 use std::io::Read;
 
-/// What the instances of a stream hold.
+/// The content of a stream's instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Sparse features, in [`InstanceBuffer::row`].
@@ -38,7 +38,7 @@ pub enum Content {
     Text,
 }
 
-/// Room for one instance, reused from line to line.
+/// Buffer for one instance, reused between lines.
 #[derive(Clone, Debug, Default)]
 pub struct InstanceBuffer {
     /// Features, and label ids of XC text and svmlight.
@@ -47,8 +47,7 @@ pub struct InstanceBuffer {
     pub text: TextInstance,
 }
 
-/// Reads a stream line by line: no line is read before it is asked for, so an answer can be given
-/// to each.
+/// Reads a stream line by line: no line is read ahead, so that each can be answered before the next.
 ///
 /// *Cost*: one line of memory.
 #[derive(Debug)]
@@ -67,8 +66,8 @@ pub struct InstanceReader {
 }
 
 impl InstanceReader {
-    /// Opens a stream; `name` stands in messages. Without [`ReadOptions::format`] the first line
-    /// tells the format; it is read at the first call of [`InstanceReader::next_into`] (or
+    /// Opens a stream; `name` is used in messages. Without [`ReadOptions::format`] the first line
+    /// decides the format; it is read at the first call of [`InstanceReader::next_into`] (or
     /// [`InstanceReader::content`]).
     ///
     /// # Errors
@@ -95,17 +94,16 @@ impl InstanceReader {
         Ok(Self { source, options, begun, table, line, line_no: 0, pending: false, rows: 0 })
     }
 
-    /// What the instances hold; reads the first line when that is needed. `None` for an empty
-    /// stream.
+    /// The content of the instances; reads the first line if necessary. `None` for an empty stream.
     ///
     /// # Errors
-    /// A first line that is of no known format, or a malformed header.
+    /// A first line of unknown format, or a malformed header.
     pub fn content(&mut self) -> Result<Option<Content>, ReadError> {
         let text_or_not = |begun: Begun| if begun.holds_text() { Content::Text } else { Content::Features };
         Ok(self.begun()?.map(text_or_not))
     }
 
-    /// Number of rows that the header promises, where one was read.
+    /// Number of rows according to the header, if one was read.
     pub fn promised_rows(&self) -> Option<u64> {
         self.begun.and_then(|begun| begun.header).map(|header| header.n_rows)
     }
@@ -138,11 +136,11 @@ impl InstanceReader {
         Ok(self.begun)
     }
 
-    /// Reads the next instance into `into`; gives its line (from 1), or `None` at the end. After an
-    /// error about one line the next call goes on with the line behind it.
+    /// Reads the next instance into `into`; returns its line (from 1), or `None` at the end. After an
+    /// error in one line the next call continues with the line after it.
     ///
     /// # Errors
-    /// A malformed line; at the end, a header that promised another number of rows.
+    /// A malformed line; at the end, a header with a different number of rows.
     pub fn next_into(&mut self, into: &mut InstanceBuffer) -> Result<Option<u64>, ReadError> {
         let Some(Begun { form, header, limits }) = self.begun()? else { return Ok(None) };
         if let Some(table) = &mut self.table {

@@ -1,4 +1,4 @@
-//! Dense vectors of many instances, left in their `.npy` file where they can be.
+//! Dense vectors of many instances, left in their `.npy` file if possible.
 
 use super::Format;
 use super::error::{ArrayProblem, ReadError, ReadErrorKind};
@@ -17,7 +17,7 @@ use std::path::Path;
 
 /// Rows of f32, mapped or in memory.
 ///
-/// *Shapes*: `rows()` rows of `columns()` values, one row contiguous.
+/// *Shapes*: `rows()` rows of `columns()` values, each row contiguous.
 #[derive(Clone, Debug)]
 pub struct Vectors {
     name: String,
@@ -28,14 +28,13 @@ pub struct Vectors {
 }
 
 impl Vectors {
-    /// Opens a two-dimensional `.npy` file. Little-endian f32 in C order that is not compressed is
-    /// mapped, so that rows are read when they are asked for; anything else that [`read_npy`] takes
-    /// is read and converted, as are files whose names end in `.fvecs`, `.bvecs`, `.ivecs`, `.fbin` or
-    /// `.u8bin`.
+    /// Opens a two-dimensional `.npy` file. Uncompressed little-endian f32 in C order is mapped, so that
+    /// rows are read on first access; anything else that [`read_npy`] supports is read and converted, as
+    /// are files whose names end in `.fvecs`, `.bvecs`, `.ivecs`, `.fbin` or `.u8bin`.
     ///
-    /// As long as it is mapped no other program may change the file.
+    /// While the file is mapped, no other program may change it.
     ///
-    /// *Cost*: none of the values is looked at when they are mapped; see [`Vectors::check`].
+    /// *Cost*: mapping reads none of the values; see [`Vectors::check`].
     ///
     /// # Errors
     /// As [`read_npy`].
@@ -95,7 +94,7 @@ impl Vectors {
         }))
     }
 
-    /// Whether the name of a file says that it holds vectors: one of the endings of [`Vectors::open`], or `.npy`.
+    /// Whether a file name is one of vectors: with an ending of [`Vectors::open`], or `.npy`.
     pub fn has_name(path: &Path) -> bool {
         VectorFile::of_name(path).is_some() || Format::of_name(path) == Some(Format::Npy)
     }
@@ -105,7 +104,7 @@ impl Vectors {
         self.rows
     }
 
-    /// Values of a row; at least one.
+    /// Values per row; at least one.
     pub fn columns(&self) -> usize {
         self.columns
     }
@@ -118,23 +117,23 @@ impl Vectors {
     /// The values of some rows.
     ///
     /// # Panics
-    /// If there are not so many rows.
+    /// If there are fewer rows.
     pub fn some(&self, rows: Range<usize>) -> &[f32] {
         &self.values[rows.start * self.columns..rows.end * self.columns]
     }
 
-    /// Whether the values lie in the file rather than in memory of the process.
+    /// Whether the values are in the file rather than in memory of the process.
     pub fn is_mapped(&self) -> bool {
         self.is_mapped
     }
 
-    /// Looks for values of some rows that are infinite or not numbers. *Cost*: reads the rows.
+    /// Checks some rows for values that are infinite or not numbers. *Cost*: reads the rows.
     ///
     /// # Errors
     /// The first such value, with its row.
     ///
     /// # Panics
-    /// If there are not so many rows.
+    /// If there are fewer rows.
     pub fn check(&self, rows: Range<usize>) -> Result<(), ReadError> {
         /// Values of a task.
         const BLOCK: usize = 1 << 16;

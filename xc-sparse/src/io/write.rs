@@ -1,7 +1,7 @@
-//! What the writers of text formats share.
+//! Shared parts of the writers of text formats.
 //!
-//! Each appends one instance to a byte buffer, or streams a whole data set to a [`Write`]. What is
-//! written reads back as the same rows, values bit for bit.
+//! Each appends one instance to a byte buffer, or streams a whole data set to a [`Write`]. The output
+//! reads back as the same rows, values bit for bit.
 
 use super::digits::{push_f32, push_u64};
 use crate::rows::SparseRow;

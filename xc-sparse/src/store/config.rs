@@ -35,12 +35,12 @@ pub struct ArrayEntry {
 }
 
 impl ArrayEntry {
-    /// Number of elements, or `None` when the product overflows.
+    /// Number of elements, or `None` if the product overflows.
     pub fn n_elements(&self) -> Option<usize> {
         self.shape.iter().try_fold(1usize, |n, &extent| n.checked_mul(extent))
     }
 
-    /// Number of bytes, or `None` when the product overflows.
+    /// Number of bytes, or `None` if the product overflows.
     pub fn n_bytes(&self) -> Option<usize> {
         self.n_elements()?.checked_mul(self.dtype.n_bytes())
     }
@@ -168,11 +168,11 @@ fn content_hash(value: &Value) -> Result<u64, serde_json::Error> {
     Ok(xxh3_64(&serde_json::to_vec(value)?))
 }
 
-/// Settings as `parameters` keep them: f32 numbers with the digits that they need, 0.1 rather than
-/// 0.10000000149011612. Read as f32, they are the same again.
+/// Settings in the form stored under `parameters`: f32 numbers with only the digits that they need, 0.1
+/// rather than 0.10000000149011612. Read as f32, they are unchanged.
 ///
 /// # Panics
-/// If they are no JSON, as maps whose keys are no strings.
+/// If they cannot be written as JSON: maps whose keys are not strings.
 pub fn to_parameter(settings: &impl Serialize) -> Value {
     // A number of a Value is an f64, of which text would have all digits.
     let text = serde_json::to_string(settings).and_then(|text| serde_json::from_str(&text));

@@ -18,31 +18,31 @@ use std::{
     sync::Arc,
 };
 
-/// How the bytes of a model come into memory.
+/// How the bytes of a model are loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum OpenMode {
-    /// Map the files; pages come in as they are touched. The files must not change meanwhile.
+    /// Map the files; pages are loaded on first access. The files must not change meanwhile.
     #[default]
     Map,
-    /// Map the files and read all of them ahead.
+    /// Map the files and read all of them in advance.
     MapPopulate,
-    /// Read the files into memory, in large pages where the system has them: for files that other
-    /// programs may change, and for models that answer many queries.
+    /// Read the files into memory, in large pages if the system has them: for files that other programs
+    /// may change, and for models that answer many queries.
     Read,
 }
 
-/// What is said to the system about the coming use of mapped files.
+/// A hint to the system about the coming use of mapped files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Advice {
-    /// Nothing special.
+    /// No special use.
     Normal,
-    /// Scattered reads: no reading ahead.
+    /// Random reads: no read-ahead.
     Random,
-    /// From front to back.
+    /// Sequential reads.
     Sequential,
-    /// All of it soon.
+    /// All of it will be read soon.
     WillNeed,
 }
 
@@ -62,12 +62,12 @@ pub(super) struct OpenFile {
     pub(super) pads: Vec<Range<usize>>,
 }
 
-/// A model folder that is open.
+/// An open model folder.
 ///
 /// # Cost
-/// Opening reads `config.json` and the headers, not the arrays: well below a millisecond, whatever
-/// the size (with [`OpenMode::Map`]). The content is checked by [`Container::verify`]; whether the
-/// arrays make sense together is the business of each model kind.
+/// Opening reads `config.json` and the headers, not the arrays: well below a millisecond for any size
+/// (with [`OpenMode::Map`]). [`Container::verify`] checks the content; each model kind checks that its
+/// arrays are consistent.
 pub struct Container {
     folder: Arc<OpenFolder>,
     pub(super) config: Config,
@@ -90,19 +90,19 @@ impl Container {
     /// Opens the folder and checks that configuration, headers and file lengths agree.
     ///
     /// # Errors
-    /// Anything in the folder that the format does not allow; see [`OpenError`]. Never panics on
-    /// what a file holds.
+    /// Anything in the folder that the format does not allow; see [`OpenError`]. Never panics, whatever
+    /// the content of a file.
     pub fn open(folder: &Path, mode: OpenMode) -> Result<Self, OpenError> {
         let (container, lost) = Self::open_sound(folder, mode)?;
         lost.into_values().next().map_or(Ok(container), Err)
     }
 
-    /// Opens the folder as far as it is sound: an array file that is missing or malformed is left
-    /// out, with all of its arrays; [`Container::lost`] says what is wrong with it. For models of
-    /// which a part can answer alone.
+    /// Opens the valid part of a folder: an array file that is missing or malformed is left out, with
+    /// all of its arrays; [`Container::lost`] tells what is wrong with it. For models that can answer
+    /// with a part of their arrays.
     ///
     /// # Errors
-    /// As [`Container::open`], of the configuration.
+    /// As [`Container::open`], for the configuration only.
     pub fn open_parts(folder: &Path, mode: OpenMode) -> Result<Self, OpenError> {
         let (container, lost) = Self::open_sound(folder, mode)?;
         Ok(container.with_lost(lost))
@@ -128,8 +128,8 @@ impl Container {
         }
     }
 
-    /// Opens a model that stands in the folder of this one, under this name: in the folder that was
-    /// opened, whatever stands in its place by now. `None` where there is no such folder.
+    /// Opens the model of this name inside this model's folder: the folder that was opened, even if
+    /// another one has replaced it since. `None` if there is no such folder.
     ///
     /// # Errors
     /// As [`Container::open`]; there is no such folder, and that of this model was replaced, so that
@@ -139,10 +139,10 @@ impl Container {
         lost.into_values().next().map_or(Ok(Some(container)), Err)
     }
 
-    /// As [`Container::inside`], as far as it is sound: see [`Container::open_parts`].
+    /// [`Container::inside`] for the valid part of a folder: see [`Container::open_parts`].
     ///
     /// # Errors
-    /// As [`Container::inside`], of the configuration.
+    /// As [`Container::inside`], for the configuration only.
     pub fn inside_parts(&self, name: &str, mode: OpenMode) -> Result<Option<Self>, OpenError> {
         let opened = self.open_inside(name, mode)?;
         Ok(opened.map(|(container, lost)| container.with_lost(lost)))
@@ -162,8 +162,8 @@ impl Container {
         }
     }
 
-    /// A question that may be asked at any time: does something else stand in the place of the folder
-    /// by now, or of one that it stands in? What had not been opened may be missing then.
+    /// A function that may be called at any time: it tells whether the folder, or one that contains it,
+    /// has been replaced. Files that had not been opened may then be missing.
     pub fn replacement(&self) -> impl Fn() -> bool + Send + Sync + use<> {
         let folder = Arc::clone(&self.folder);
         move || folder.was_replaced() || folder.is_of_replaced()
@@ -201,7 +201,7 @@ impl Container {
         Ok((Self { folder, config, config_hash, files, places, lost: BTreeMap::new(), labels }, lost))
     }
 
-    /// What is wrong with the array files that [`Container::open_parts`] left out, by name.
+    /// The errors of the array files that [`Container::open_parts`] left out, by file name.
     pub fn lost(&self) -> impl ExactSizeIterator<Item = (&str, &OpenError)> {
         self.lost.iter().map(|(file, error)| (file.as_str(), &**error))
     }
@@ -211,12 +211,12 @@ impl Container {
         &self.folder.path
     }
 
-    /// Which crate's model this is.
+    /// The kind, which tells which crate's model this is.
     pub fn kind(&self) -> &str {
         &self.config.kind
     }
 
-    /// Fails when the model is of another kind.
+    /// Fails if the model is of another kind.
     pub fn expect_kind(&self, expected: &str) -> Result<(), OpenError> {
         if self.config.kind == expected {
             return Ok(());
@@ -230,7 +230,7 @@ impl Container {
         self.config.format_version
     }
 
-    /// Hash of the configuration, which names the hash of every array: two folders with the same one
+    /// Hash of the configuration, which includes the hash of every array: two folders with the same hash
     /// hold the same model.
     pub fn config_hash(&self) -> &str {
         &self.config_hash.got
@@ -241,11 +241,10 @@ impl Container {
         &self.config.parameters
     }
 
-    /// One parameter as a value of type `T`. An absent one reads as `null`, so an `Option` may be
-    /// asked for.
+    /// One parameter as a value of type `T`. A missing one reads as `null`, so `T` may be an `Option`.
     ///
     /// # Errors
-    /// It is not there or of another type.
+    /// It is missing or of another type.
     pub fn parameter<T: DeserializeOwned>(&self, key: &str) -> Result<T, OpenError> {
         let value = self.config.parameters.get(key).unwrap_or(&Value::Null);
         T::deserialize(value).map_err(|source| OpenError::Parameter {
@@ -275,16 +274,16 @@ impl Container {
         self.files.iter().map(|file| file.bytes.as_bytes().len() as u64).sum()
     }
 
-    /// Number of labels that have names, if any have.
+    /// Number of labels with names, if they have names.
     pub fn n_label_names(&self) -> Option<usize> {
         self.config.labels.as_ref().map(|labels| labels.count)
     }
 
-    /// An array, flat, whatever its shape.
+    /// An array as flat elements, whatever its shape.
     ///
     /// # Errors
-    /// No such array, another element type, an offset that does not suit the type (files of other
-    /// programs).
+    /// No such array, another element type, an offset that is not aligned for the type (in files of
+    /// other programs).
     pub fn array<T: Element>(&self, name: &str) -> Result<Buffer<T>, OpenError> {
         let (file, range) = self.place(name, T::DTYPE)?;
         elements(Arc::clone(&file.bytes), range.clone()).ok_or_else(|| OpenError::Misaligned {
@@ -305,14 +304,13 @@ impl Container {
         Ok(array)
     }
 
-    /// An array of floats whose type is known when the program runs, which must have the given
-    /// shape.
+    /// An array of floats whose type is known at run time, which must have the given shape.
     ///
     /// # Errors
     /// As [`Container::array_shaped`].
     ///
     /// # Panics
-    /// If the type is not one of those of [`FloatBuffer`].
+    /// If [`FloatBuffer`] does not support the type.
     pub fn floats(&self, name: &str, of: DType, shape: &[usize]) -> Result<FloatBuffer, OpenError> {
         Ok(match of {
             DType::F32 => FloatBuffer::F32(self.array_shaped(name, shape)?),
@@ -324,8 +322,8 @@ impl Container {
         })
     }
 
-    /// The elements of an array whose type is known when the program runs, little-endian, perhaps
-    /// not aligned for it.
+    /// The elements of an array whose type is known at run time, little-endian, possibly not aligned for
+    /// it.
     ///
     /// # Errors
     /// No such array, another element type, another shape.
@@ -366,8 +364,8 @@ impl Container {
         })
     }
 
-    /// The labels' names in label order, or `None` when labels have none. Reads the file at each
-    /// call; it is that of the model that was opened, whatever stands in its place by now.
+    /// The labels' names in label order, or `None` if labels have none. Each call reads the file of the
+    /// model that was opened, even if the model has been replaced since.
     pub fn labels(&self) -> Result<Option<Vec<String>>, OpenError> {
         let Some(entry) = &self.config.labels else { return Ok(None) };
         let path = self.folder().join(LABELS_FILE);
@@ -392,17 +390,17 @@ impl Container {
         read_all(file, &self.folder().join(LABELS_FILE), "label names", LABELS_LIMIT)
     }
 
-    /// Lets go of the pages of mapped files that were touched: they are not resident then, and are
-    /// read again when they are touched again. For files that are read once, from front to back.
+    /// Releases the resident pages of mapped files, which are read again on the next access. For files
+    /// that are read once, sequentially.
     pub fn release(&self) {
         self.files.iter().for_each(|file| file.bytes.release(0..file.bytes.as_bytes().len()));
     }
 
-    /// Tells the system how the arrays will be used. Does nothing for files that were read, or
-    /// where the system has no such call.
+    /// Tells the system how the arrays will be used. Does nothing for files that were read into memory,
+    /// or if the system has no such call.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The system call fails.
     pub fn advise(&self, advice: Advice) -> Result<(), OpenError> {
         #[cfg(unix)]
         for file in &self.files {

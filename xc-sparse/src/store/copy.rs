@@ -1,4 +1,4 @@
-//! Models that are begun as another one.
+//! Models that start from another one.
 
 use super::config::{CONFIG_FILE, Config, LABELS_FILE};
 use super::error::WriteError;
@@ -9,8 +9,8 @@ use crate::atomic::failed;
 use std::path::Path;
 
 impl ContainerWriter {
-    /// Begins a model with the kind, parameters, pipeline and label names of another one, and none
-    /// of its arrays.
+    /// Begins a model with the kind, parameters, pipeline and label names of another one, without its
+    /// arrays.
     ///
     /// # Errors
     /// As [`ContainerWriter::create`].
@@ -27,12 +27,12 @@ impl ContainerWriter {
         Ok(writer)
     }
 
-    /// Begins a model as a copy of another one, with its arrays, members and index: files are linked
-    /// where the file system can, else copied. Parameters and label names may be set again, and
-    /// arrays added in a file of their own ([`ContainerWriter::begin_file`]).
+    /// Begins a model as a copy of another one, with its arrays, members and index: files are linked if
+    /// the file system supports it, otherwise copied. Parameters and label names can be replaced, and
+    /// arrays added in a separate file ([`ContainerWriter::begin_file`]).
     ///
     /// # Errors
-    /// As [`ContainerWriter::create`]; `model` was replaced since it was opened, or is not whole.
+    /// As [`ContainerWriter::create`]; `model` was replaced since it was opened, or is incomplete.
     pub fn copy_of(model: &Container, destination: &Path) -> Result<Self, WriteError> {
         let mut writer = Self::create(destination, model.kind())?;
         let to = writer.building().path().to_owned();
@@ -58,7 +58,7 @@ impl ContainerWriter {
         Ok(writer)
     }
 
-    /// Adds the arrays of another model that `keep` chooses, as they are.
+    /// Adds the arrays of another model that `keep` selects, unchanged.
     ///
     /// # Errors
     /// As [`ContainerWriter::add`]; an array of `model` is lost.
@@ -70,21 +70,21 @@ impl ContainerWriter {
         Ok(())
     }
 
-    /// Takes out a part that [`ContainerWriter::copy_of`] brought along: the file
-    /// `model-NAME.safetensors` with its arrays. Nothing happens where there is none.
+    /// Removes a part that [`ContainerWriter::copy_of`] copied: the file `model-NAME.safetensors` with
+    /// its arrays. Does nothing if there is none.
     ///
     /// # Errors
-    /// The system refuses to remove the file.
+    /// The file cannot be removed.
     pub fn remove_file(&mut self, name: &str) -> Result<(), WriteError> {
         let file = format!("model-{name}.safetensors");
         lock(self.registry()).retain(|_, entry| entry.as_ref().is_none_or(|entry| entry.file != file));
         self.remove_built(&file)
     }
 
-    /// Takes out the index that [`ContainerWriter::copy_of`] brought along, if there is one.
+    /// Removes the index that [`ContainerWriter::copy_of`] copied, if there is one.
     ///
     /// # Errors
-    /// The system refuses to remove it.
+    /// It cannot be removed.
     pub fn remove_index(&mut self) -> Result<(), WriteError> {
         let path = self.building().path().join(PART_FOLDER);
         if path.is_dir() {

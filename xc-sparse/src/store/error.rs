@@ -1,4 +1,4 @@
-//! What can go wrong with a model folder.
+//! Errors of model folders.
 
 use crate::atomic::WriteFileError;
 use crate::dtype::DType;
@@ -9,24 +9,24 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The destination holds something that is no model of ours; it is left alone.
+    /// The destination has content that is not an xc model; it is left unchanged.
     #[error("{}: {why}; expected a new path, an empty folder or an existing xc model", path.display())]
     Occupied {
         /// The destination.
         path: PathBuf,
-        /// What stands there.
+        /// What was found there.
         why: String,
     },
-    /// The system refused (disk full, no permission, ...).
+    /// A system error (disk full, no permission, ...).
     #[error(transparent)]
     Io(#[from] WriteFileError),
-    /// A model that was to be put inside another is not the one that was opened.
+    /// A model to be put inside another was replaced since it was opened.
     #[error("{}: replaced since it was opened", path.display())]
     Replaced {
         /// Its folder.
         path: PathBuf,
     },
-    /// A model whose content was to be taken over cannot be read.
+    /// A model to be copied from cannot be read.
     #[error(transparent)]
     Source(Box<OpenError>),
     /// The array name cannot be used.
@@ -44,12 +44,12 @@ pub enum WriteError {
         name: String,
         /// The element type.
         dtype: DType,
-        /// The shape asked for.
+        /// The requested shape.
         shape: Vec<usize>,
         /// Bytes found.
         bytes: u64,
     },
-    /// The writer was finished before this stream was.
+    /// The writer was finished before this stream.
     #[error("array {name:?}: the model was finished before this array was")]
     UnfinishedStream {
         /// The array.
@@ -75,15 +75,15 @@ impl From<OpenError> for WriteError {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The system refused.
+    /// A system error.
     #[error("{}: cannot be read", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// The system's answer.
+        /// The cause.
         source: std::io::Error,
     },
-    /// No `config.json` of ours.
+    /// There is no `config.json` of an xc model.
     #[error("{}: not an xc model: {why}", path.display())]
     NotAModel {
         /// The folder or file.
@@ -96,10 +96,10 @@ pub enum OpenError {
     Config {
         /// The file.
         path: PathBuf,
-        /// Where and what.
+        /// Position and cause.
         source: serde_json::Error,
     },
-    /// A file is larger than any such file may be.
+    /// A file exceeds the limit for its kind.
     #[error("{}: {what} of {got} bytes, the limit is {limit}", path.display())]
     TooLarge {
         /// The file.
@@ -156,7 +156,7 @@ pub enum OpenError {
     Header {
         /// The file.
         path: PathBuf,
-        /// Where and what.
+        /// Position and cause.
         source: serde_json::Error,
     },
     /// A file is shorter or longer than its header says.
@@ -166,10 +166,10 @@ pub enum OpenError {
         path: PathBuf,
         /// Bytes found.
         got: u64,
-        /// Bytes that the header calls for.
+        /// Bytes according to the header.
         expected: u64,
     },
-    /// The file that an array lies in was left out when the folder was opened in parts.
+    /// The file of an array was left out by [`open_parts`](super::Container::open_parts).
     #[error("array {name:?} is lost")]
     Lost {
         /// Its name.
@@ -177,15 +177,15 @@ pub enum OpenError {
         /// What is wrong with the file.
         source: std::sync::Arc<OpenError>,
     },
-    /// An array is not there.
+    /// An array is missing.
     #[error("{}: no array {name:?}", path.display())]
     MissingArray {
-        /// The file (or the folder, when the configuration does not name the array either).
+        /// The file (or the folder, if the configuration does not name the array either).
         path: PathBuf,
         /// The array.
         name: String,
     },
-    /// An array that the configuration does not know.
+    /// An array that the configuration does not list.
     #[error("{}: array {name:?} is unknown to config.json", path.display())]
     UnknownArray {
         /// The file.
@@ -217,7 +217,7 @@ pub enum OpenError {
         /// Shape expected.
         expected: Vec<usize>,
     },
-    /// An array does not start where its type needs it.
+    /// The offset of an array is not aligned for its type.
     #[error("{}: array {name:?} starts at byte {offset}, which is not aligned for {dtype}", path.display())]
     Misaligned {
         /// The file.

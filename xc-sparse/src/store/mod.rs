@@ -1,4 +1,4 @@
-//! Models on disk: a folder of named arrays beside one `config.json`.
+//! Models on disk: a folder of named arrays with one `config.json`.
 //!
 //! The saved file is the mapped file: opening reads the configuration and the headers, and an array
 //! is a slice of the mapping. `docs/formats/model.md` is the specification.
@@ -29,9 +29,9 @@
 //! ```
 //!
 //! # When not to use mapping
-//! A mapped file must not change while it is open: a file truncated by another program ends this
-//! one with SIGBUS. Saving never writes in place, so our own writers are safe; for files that
-//! others may rewrite, open with [`OpenMode::Read`].
+//! A mapped file must not change while it is open: if another program truncates it, this process ends
+//! with SIGBUS. Saving never writes in place, so the writers of this crate are safe; open files that
+//! other programs may rewrite with [`OpenMode::Read`].
 
 mod checkpoint;
 mod config;

@@ -1,5 +1,4 @@
-//! A folder that is open: every file comes from this folder, whatever is put in its place
-//! meanwhile.
+//! An open folder: every file comes from this folder, even if another one replaces it meanwhile.
 
 use super::OpenError;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! What a model may be saved over.
+//! What a saved model may replace.
 
 use super::config::{CONFIG_FILE, LABELS_FILE, is_ours};
 use super::error::WriteError;
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A folder of ours that may stand in the folder of a model: an index of its labels.
+/// Name of the folder inside a model folder that holds an index of its labels.
 pub const PART_FOLDER: &str = "index";
 
 /// What the names of the models in the folder of a model begin with; a number follows.

@@ -1,4 +1,4 @@
-//! Numbers that are written here and there, then read: in memory, or in a file without a name.
+//! Numbers that are written in any order, then read: in memory, or in a file without a name.
 
 use super::view::FileBytes;
 use crate::buffer::Buffer;
@@ -8,10 +8,11 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A table that may lie in a file instead of memory: what is too large to keep, and is read a part at a time.
+/// A table that may be in a file instead of memory: for data that are too large for memory and are read
+/// one part at a time.
 ///
-/// The file has no name, so nothing is left behind whatever happens. It is written with ordinary writes, which say
-/// that a disk is full, and mapped when it is read.
+/// The file has no name, so it is never left behind. It is written with ordinary writes, which report a
+/// full disk, and mapped for reading.
 ///
 /// ```
 /// use xc_sparse::store::Spill;
@@ -33,10 +34,10 @@ enum Place<T> {
 }
 
 impl<T: Element> Spill<T> {
-    /// So many zeros; in a file of a folder, if one is given.
+    /// `len` zeros; in a file in `folder`, if it is given.
     ///
     /// # Errors
-    /// The folder takes no file of this size.
+    /// The folder cannot hold a file of this size.
     pub fn zeros(len: usize, folder: Option<&Path>) -> io::Result<Self> {
         let place = match folder {
             None => Place::Memory(vec![T::zeroed(); len]),
@@ -50,7 +51,7 @@ impl<T: Element> Spill<T> {
         Ok(Self { place })
     }
 
-    /// These values; in a file of a folder, if one is given.
+    /// The given values; in a file in `folder`, if it is given.
     ///
     /// # Errors
     /// As [`Spill::zeros`] and [`Spill::write`].
@@ -71,18 +72,18 @@ impl<T: Element> Spill<T> {
         }
     }
 
-    /// True when there is none.
+    /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Puts values in place of those from `at` on.
+    /// Overwrites the values from `at` on.
     ///
     /// # Errors
-    /// The file cannot be written; a disk that is full.
+    /// A write fails, for example because the disk is full.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If there are fewer values from `at` on.
     pub fn write(&mut self, at: usize, values: &[T]) -> io::Result<()> {
         let end = at + values.len();
         assert!(end <= self.len(), "values {at} to {end} of {}", self.len());
@@ -95,7 +96,7 @@ impl<T: Element> Spill<T> {
         }
     }
 
-    /// Hands all values to `work`; a file is mapped.
+    /// Calls `work` with all values; a file is mapped.
     ///
     /// # Errors
     /// The file cannot be mapped.
@@ -107,7 +108,7 @@ impl<T: Element> Spill<T> {
         }
     }
 
-    /// All values, which change no more; a file is mapped.
+    /// All values, which no longer change; a file is mapped.
     ///
     /// # Errors
     /// The file cannot be mapped.

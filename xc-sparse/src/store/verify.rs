@@ -1,4 +1,4 @@
-//! Comparing content hashes.
+//! Verification of content hashes.
 
 use super::config::{CONFIG_FILE, LABELS_FILE, hex};
 use super::view::FileBytes;
@@ -11,13 +11,13 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 /// Bytes that are hashed before their pages are let go of.
 const BLOCK: usize = 4 << 20;
 
-/// Which part of a model does not have the content that was saved.
+/// A part of a model whose content differs from what was saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Damage {
     /// The array of this name.
     Array(String),
-    /// The bytes between arrays, which are zero in a sound file.
+    /// The bytes between arrays, which are zero in a valid file.
     Padding,
     /// `labels.txt`.
     Labels,
@@ -25,7 +25,7 @@ pub enum Damage {
     Config,
 }
 
-/// One finding of [`Container::verify`].
+/// One mismatch found by [`Container::verify`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// The file.
@@ -34,7 +34,7 @@ pub struct Mismatch {
     pub damage: Damage,
     /// Hash found.
     pub got: String,
-    /// Hash that `config.json` notes.
+    /// Hash in `config.json`.
     pub expected: String,
 }
 
@@ -64,14 +64,14 @@ fn hash(bytes: &FileBytes, range: Range<usize>) -> u64 {
 
 impl Container {
     /// Hashes everything and lists what differs from what was saved: arrays by name, then padding,
-    /// labels and configuration. An empty list means that the folder is as it was written.
+    /// labels and configuration. An empty list means that the folder is unchanged.
     ///
     /// # Errors
     /// `labels.txt` cannot be read.
     ///
     /// # Cost
-    /// One read of all files, the arrays in parallel; of mapped files some MiB a thread are
-    /// resident at a time.
+    /// One read of all files, the arrays in parallel; some MiB per thread of mapped files are resident
+    /// at a time.
     pub fn verify(&self) -> Result<Vec<Mismatch>, OpenError> {
         let places: Vec<_> = self.places.iter().collect();
         let mut found: Vec<Mismatch> = places

@@ -16,7 +16,7 @@ use std::{
 };
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
-/// An array in memory that is to be saved.
+/// An array in memory to be saved.
 #[derive(Clone, Copy, Debug)]
 pub struct ArrayRef<'a> {
     /// Element type.
@@ -34,13 +34,13 @@ impl<'a> ArrayRef<'a> {
     }
 }
 
-/// Builds a model folder beside its destination and puts it there when it is complete.
+/// Builds a model folder next to its destination and moves it there when it is complete.
 ///
-/// The bytes written depend on what is added and on the order of the calls to
-/// [`ContainerWriter::add`], on nothing else: not on time, threads or paths. Dropping the writer
-/// before [`ContainerWriter::finish`] removes what was built; a program that is killed leaves a
-/// folder `.NAME.*.partial` beside the destination, never a half model in it, and the next writer
-/// removes it. A model that replaces another has its permissions.
+/// The bytes written depend only on what is added and on the order of the calls to
+/// [`ContainerWriter::add`]: not on time, threads or paths. If the writer is dropped before
+/// [`ContainerWriter::finish`], what was built is removed. A program that is killed leaves a folder
+/// `.NAME.*.partial` next to the destination, never half a model in it, and the next writer removes that
+/// folder. A model that replaces another gets its permissions.
 ///
 /// # Cost
 /// One pass over each array: hash (xxh3) and write; memory for the headers only.
@@ -95,7 +95,7 @@ impl SharedFile {
 }
 
 impl ContainerWriter {
-    /// Prepares a folder beside `destination`, on the same file system.
+    /// Prepares a folder next to `destination`, on the same file system.
     ///
     /// # Errors
     /// As [`ContainerWriter::check`]; no permission to write there.
@@ -119,11 +119,10 @@ impl ContainerWriter {
         })
     }
 
-    /// Says whether a model may be saved at `destination`, before any long work.
+    /// Checks whether a model may be saved at `destination`, before any long work.
     ///
     /// # Errors
-    /// [`WriteError::Occupied`] when something stands there that is neither an empty folder nor a
-    /// model of ours alone.
+    /// [`WriteError::Occupied`] if the destination has content other than an xc model.
     pub fn check(destination: &Path) -> Result<(), WriteError> {
         let destination = replace::resolve(destination)?;
         replace::inspect(&destination)?;
@@ -132,25 +131,25 @@ impl ContainerWriter {
         Ok(())
     }
 
-    /// Stores a value under `parameters` in `config.json`; the last value of a key counts.
+    /// Stores a value under `parameters` in `config.json`; the last value of a key is kept.
     pub fn set_parameter(&mut self, key: &str, value: impl Into<Value>) {
         self.config.parameters.insert(key.to_owned(), value.into());
     }
 
-    /// Takes a value of `parameters` out again.
+    /// Removes a value from `parameters`.
     pub fn remove_parameter(&mut self, key: &str) {
         self.config.parameters.remove(key);
     }
 
-    /// Stores the feature pipeline, which this crate does not look into.
+    /// Stores the feature pipeline, which this crate does not interpret.
     pub fn set_pipeline(&mut self, pipeline: Value) {
         self.config.pipeline = Some(pipeline);
     }
 
-    /// Stores the labels' names, in label order, in place of those that are there.
+    /// Stores the labels' names, in label order, in place of any existing ones.
     ///
     /// # Errors
-    /// A name with a line break; the system refuses to write.
+    /// A name with a line break; a write fails.
     pub fn labels(&mut self, names: &[String]) -> Result<(), WriteError> {
         let mut text = Vec::with_capacity(names.iter().map(|name| name.len() + 1).sum());
         for (label, name) in names.iter().enumerate() {
@@ -169,9 +168,9 @@ impl ContainerWriter {
     /// Writes an array at once.
     ///
     /// # Errors
-    /// A name that is taken, longer than 128 bytes, begins with `_` or holds anything but ASCII
-    /// letters, digits, `.`, `-` and `_`; more than 8 dimensions; bytes that do not fit the shape;
-    /// the system refuses to write.
+    /// A name that is already used, is longer than 128 bytes, begins with `_` or contains anything but
+    /// ASCII letters, digits, `.`, `-` and `_`; more than 8 dimensions; bytes that do not fit the shape;
+    /// a write fails.
     pub fn add(&mut self, name: &str, array: ArrayRef<'_>) -> Result<(), WriteError> {
         let _all_is_here = Writing::begin();
         let n_bytes = array.bytes.len() as u64;
@@ -186,11 +185,11 @@ impl ContainerWriter {
         Ok(())
     }
 
-    /// Puts a model inside as member `number`: its files are linked where the file system can, else
-    /// copied. What `model` was opened from has to be what stands there now.
+    /// Adds a model as member `number`: its files are linked if the file system supports it, otherwise
+    /// copied. The folder of `model` must be the one that was opened.
     ///
     /// # Errors
-    /// The model was replaced since it was opened; the system refuses.
+    /// The model was replaced since it was opened; a file system error.
     pub fn add_member(&mut self, number: usize, model: &Container) -> Result<(), WriteError> {
         let path = self.building.path().join(replace::member_folder(number));
         replace::link_model(model.folder(), &path).map_err(failed(&path, "link a model into it"))?;
@@ -198,12 +197,12 @@ impl ContainerWriter {
         if linked { Ok(()) } else { Err(WriteError::Replaced { path: model.folder().to_owned() }) }
     }
 
-    /// Puts the arrays that are added from here on into a file of their own,
-    /// `model-NAME.safetensors`: a part of the model that may be lost without the others
+    /// Writes the arrays that are added from now on to a separate file, `model-NAME.safetensors`: a part
+    /// of the model that may be lost without the others
     /// ([`Container::open_parts`](super::Container::open_parts)).
     ///
     /// # Errors
-    /// A name that [`ContainerWriter::add`] would refuse; the system refuses to write.
+    /// A name that [`ContainerWriter::add`] would reject; a write fails.
     pub fn begin_file(&mut self, name: &str) -> Result<(), WriteError> {
         check_name(name)?;
         self.close_shared()?;
@@ -216,12 +215,12 @@ impl ContainerWriter {
         self.add(name, ArrayRef::new(values, &[values.len()]))
     }
 
-    /// Begins an array of a known shape in the file that arrays added whole go to. Where it stands
-    /// there, and so every byte of the model, is as if it had been added whole at this moment,
-    /// though other arrays may be written before it is finished.
+    /// Begins an array of a known shape in the file that [`ContainerWriter::add`] writes to. Its
+    /// position, and so every byte of the model, is as if it had been added whole at this moment, even
+    /// if other arrays are written before it is finished.
     ///
     /// # Errors
-    /// As [`ContainerWriter::add`], of the name, the shape and the system.
+    /// As [`ContainerWriter::add`] for the name and the shape; a write fails.
     pub fn stream_shaped(&mut self, name: &str, dtype: DType, shape: &[usize]) -> Result<ArrayStream, WriteError> {
         let n_bytes = shape.iter().try_fold(dtype.n_bytes() as u64, |n, &extent| n.checked_mul(extent as u64));
         check_shape(name, dtype, shape, n_bytes.unwrap_or(u64::MAX))?;
@@ -245,13 +244,13 @@ impl ContainerWriter {
         })
     }
 
-    /// Begins an array whose length is not known yet, in a file of its own.
+    /// Begins an array whose length is not known yet, in a separate file.
     ///
     /// Several streams may be open at once, and each may be moved to another thread; all must be
     /// finished before the writer is.
     ///
     /// # Errors
-    /// As [`ContainerWriter::add`], of the name and the system.
+    /// As [`ContainerWriter::add`] for the name; a write fails.
     pub fn stream(&mut self, name: &str, dtype: DType) -> Result<ArrayStream, WriteError> {
         self.reserve_name(name)?;
         let file_name = format!("model-{name}.safetensors");
@@ -269,13 +268,13 @@ impl ContainerWriter {
         })
     }
 
-    /// Completes the files, has them written to the disk, and puts the folder in its place.
+    /// Completes the files, syncs them to disk, and moves the folder to its destination.
     ///
-    /// Until the last step the destination is untouched. An existing model is exchanged with the
-    /// new one in a single step where the system can do that (Linux), then removed.
+    /// The destination is unchanged until the last step. An existing model is exchanged with the new one
+    /// in a single step if the system supports it (Linux), then removed.
     ///
     /// # Errors
-    /// A stream that is not finished; the destination was filled meanwhile; the system refuses.
+    /// A stream that is not finished; the destination was filled meanwhile; a file system error.
     pub fn finish(mut self) -> Result<(), WriteError> {
         let _all_is_here = Writing::begin();
         self.close_shared()?;
@@ -428,10 +427,10 @@ impl ArrayStream {
     /// Appends elements.
     ///
     /// # Errors
-    /// The system refuses to write.
+    /// A write fails.
     ///
     /// # Panics
-    /// If `T` is not the stream's element type, or a shape was given and there is no room.
+    /// If `T` is not the stream's element type, or the values exceed a given shape.
     pub fn extend<T: Element>(&mut self, values: &[T]) -> Result<(), WriteError> {
         assert!(T::DTYPE == self.dtype, "array {:?} holds {}, got {}", self.name, self.dtype, T::DTYPE);
         Ok(self.append(bytemuck::cast_slice(values)).map_err(failed(&self.path, "write an array"))?)
@@ -445,7 +444,7 @@ impl ArrayStream {
     /// Completes a one-dimensional array.
     ///
     /// # Errors
-    /// Bytes that are no whole number of elements; the system refuses to write.
+    /// Bytes that are not a whole number of elements; a write fails.
     pub fn finish(self) -> Result<(), WriteError> {
         let n_elements = self.n_bytes as usize / self.dtype.n_bytes();
         self.finish_shaped(&[n_elements])
@@ -454,7 +453,7 @@ impl ArrayStream {
     /// Completes an array of the given shape.
     ///
     /// # Errors
-    /// Bytes that do not fit the shape; the system refuses to write.
+    /// Bytes that do not fit the shape; a write fails.
     pub fn finish_shaped(self, shape: &[usize]) -> Result<(), WriteError> {
         check_shape(&self.name, self.dtype, shape, self.n_bytes)?;
         let mut file =

@@ -1,7 +1,7 @@
-//! Forward and backward of a whole batch: the products of all labels with all instances.
+//! Forward and backward pass of a whole batch: the products of all labels with all instances.
 //!
-//! What a trainer fuses with its loss and update is in [`Kernels`]; this is the plain form, for any
-//! width of indices and any type of weights.
+//! [`Kernels`] has the products that a trainer fuses with its loss and update; this is the plain form,
+//! for any width of indices and any type of weights.
 
 use super::product::{Kernels, Sums, weight_gradients};
 use super::{Connections, LANES, Lines};
@@ -9,14 +9,14 @@ use crate::with_indices;
 use rayon::prelude::*;
 
 impl Connections {
-    /// The score of every label for every instance, row-major: one row of `n_labels()` an instance.
+    /// The score of every label for every instance, row-major: one row of `n_labels()` per instance.
     ///
-    /// *Determinism*: one order of sums, the same bits at any number of threads. *Cost*: one cache
-    /// line a connection for 32 instances; blocks of 32 instances in parallel.
+    /// *Determinism*: sums have a fixed order, with the same bits at any number of threads. *Cost*: one
+    /// cache line per connection for 32 instances; blocks of 32 instances in parallel.
     ///
     /// # Panics
-    /// If the batch has another number of inputs, there is not one bias per label, or `out` has
-    /// another length.
+    /// If the batch has a different number of inputs, there is not one bias per label, or `out` has a
+    /// different length.
     pub fn forward(&self, batch: &Lines, biases: &[f32], out: &mut [f32]) {
         let n_labels = self.n_labels();
         self.expect_batch(batch, biases.len(), out.len());
@@ -41,15 +41,15 @@ impl Connections {
         });
     }
 
-    /// Given the gradient of every score (laid out as [`Connections::forward`] gives them): the
+    /// Computes from the gradient of every score (in the layout of [`Connections::forward`]) the
     /// gradient of every weight, in the order of the connections, and of every input, one row of
-    /// `n_inputs()` an instance. Both are written over.
+    /// `n_inputs()` per instance. Both are overwritten.
     ///
     /// *Determinism*: as [`Connections::forward`]. *Cost*: about twice that of the forward
     /// products.
     ///
     /// # Panics
-    /// If the batch has another number of inputs, or a length is another.
+    /// If the batch has a different number of inputs, or a slice has a different length.
     pub fn backward(&self, batch: &Lines, gradient: &[f32], of_weights: &mut [f32], of_inputs: &mut [f32]) {
         let (n_labels, n_inputs) = (self.n_labels(), self.n_inputs());
         self.expect_batch(batch, n_labels, gradient.len());

@@ -1,4 +1,4 @@
-//! To and from sparse columns.
+//! Conversion to and from sparse columns.
 
 use super::matrix::{Connections, ConnectionsError, FanIn, Indices};
 use crate::buffer::FloatBuffer;
@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::{CscMatrix, CscView};
 use thiserror::Error;
 
-/// Why columns are no connections.
+/// Why columns cannot be converted to connections.
 #[derive(Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum ConvertError {
@@ -18,19 +18,19 @@ pub enum ConvertError {
     NotUniform {
         /// The label.
         label: usize,
-        /// Its weights.
+        /// Its number of weights.
         got: usize,
-        /// Those of label 0.
+        /// That of label 0.
         expected: usize,
     },
-    /// See there.
+    /// See [`ConnectionsError`].
     #[error(transparent)]
     Connections(#[from] ConnectionsError),
 }
 
 impl Connections {
-    /// One column a label, one row an input: all with the same number of stored weights if
-    /// `uniform`, which are rounded to the nearest.
+    /// Takes one column per label and one row per input, all columns with the same number of stored
+    /// weights if `uniform`. Weights are rounded to the nearest.
     ///
     /// # Errors
     /// See [`ConvertError`].
@@ -60,7 +60,7 @@ impl Connections {
         Ok(Self::from_parts(n_labels, n_inputs, fan_in, indices, weights)?)
     }
 
-    /// One column a label, one row an input, ascending.
+    /// Returns one column per label and one row per input, ascending.
     pub fn to_csc(&self) -> CscMatrix {
         let (mut indptr, mut indices, mut weights) = (vec![0], Vec::new(), Vec::new());
         let mut column = Vec::new();

@@ -6,19 +6,19 @@ use crate::store::{ArrayRef, Container, ContainerWriter, OpenError, WriteError};
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why connections do not open.
+/// Why connections cannot be opened.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenConnectionsError {
     /// An array is missing or has another shape.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The arrays hold what they should not.
+    /// The content of the arrays is invalid.
     #[error("{}: {prefix}", path.display())]
     Content {
         /// The folder.
         path: PathBuf,
-        /// What the arrays' names begin with.
+        /// The prefix of the arrays' names.
         prefix: String,
         /// What is wrong.
         source: ConnectionsError,
@@ -26,10 +26,10 @@ pub enum OpenConnectionsError {
 }
 
 impl Connections {
-    /// Adds `PREFIXindices` and `PREFIXweights`, and `PREFIXstarts` where labels differ.
+    /// Adds `PREFIXindices` and `PREFIXweights`, and `PREFIXstarts` if labels differ in fan-in.
     ///
     /// # Errors
-    /// The container refuses.
+    /// See [`WriteError`].
     pub fn write(&self, prefix: &str, writer: &mut ContainerWriter) -> Result<(), WriteError> {
         let uniform;
         let shape: &[usize] = match self.fan_in() {
@@ -51,12 +51,12 @@ impl Connections {
         writer.add(&format!("{prefix}weights"), ArrayRef { dtype, shape, bytes: self.weights().bytes() })
     }
 
-    /// Opens what [`Connections::write`] wrote; `fan_in` is none where labels differ. The arrays
-    /// stay where they are.
+    /// Opens what [`Connections::write`] wrote; `fan_in` is `None` if labels differ. The arrays stay in
+    /// their files.
     ///
-    /// *Cost*: with `check`, a pass over all arrays, which finds inputs out of range or twice and
-    /// weights that are not finite. Without it the caller vouches for the file; a wrong input then
-    /// ends an answer with a panic.
+    /// *Cost*: with `check`, a pass over all arrays, which detects inputs that are out of range or
+    /// repeated and weights that are not finite. Without it the content is trusted; an invalid input
+    /// then causes a panic later.
     ///
     /// # Errors
     /// See [`OpenConnectionsError`].

@@ -6,8 +6,8 @@ use crate::parallel::for_each_part;
 /// Instances in a line.
 pub const LANES: usize = 32;
 
-/// One input of [`LANES`] instances in bf16: one cache line. Lane `i` of the lower half words is
-/// instance `i`, of the upper ones instance `i + 16`.
+/// One input of [`LANES`] instances in bf16: one cache line. The lower half of word `i` is instance `i`,
+/// the upper half instance `i + 16`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
 pub struct Line(pub [u32; LANES / 2]);
@@ -23,15 +23,15 @@ impl Line {
         f32::from_bits(if i < 16 { word << 16 } else { word & 0xffff_0000 })
     }
 
-    /// All values; the first half are instances 0 to 15.
+    /// All values: instances 0 to 15, then 16 to 31.
     #[inline(always)]
     pub fn widen(&self) -> [[f32; 16]; 2] {
         [self.0.map(|word| f32::from_bits(word << 16)), self.0.map(|word| f32::from_bits(word & 0xffff_0000))]
     }
 }
 
-/// Dense inputs of a batch, rounded to bf16 and transposed: block after block of [`LANES`]
-/// instances, in each one [`Line`] an input. The lanes beyond the last instance are zeros.
+/// Dense inputs of a batch, rounded to bf16 and transposed: blocks of [`LANES`] instances, each with one
+/// [`Line`] per input. The lanes beyond the last instance are zeros.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
     lines: Pages<Line>,
@@ -42,8 +42,8 @@ pub struct Lines {
 /// Inputs that are transposed at a time: their part of 32 rows fits the first-level cache.
 const STRIPE: usize = 64;
 
-/// The bits of the nearest bf16, ties to even, in code without branches. NaN stays NaN; what is too
-/// large becomes infinite.
+/// The bits of the nearest bf16, ties to even, computed without branches. NaN stays NaN; values that are
+/// too large become infinite.
 #[inline(always)]
 pub fn nearest_bf16(value: f32) -> u16 {
     let bits = value.to_bits();
@@ -52,10 +52,10 @@ pub fn nearest_bf16(value: f32) -> u16 {
 }
 
 impl Lines {
-    /// Takes row-major values, one row an instance. Each is rounded to the nearest bf16.
+    /// Takes row-major values, one row per instance. Each is rounded to the nearest bf16.
     ///
     /// # Panics
-    /// If the values are not `len * n_inputs`.
+    /// If the number of values is not `len * n_inputs`.
     pub fn fill(&mut self, values: &[f32], len: usize, n_inputs: usize) {
         assert!(values.len() == len * n_inputs, "{} values, expected {len} x {n_inputs}", values.len());
         let n = len.div_ceil(LANES) * n_inputs;
@@ -90,7 +90,7 @@ impl Lines {
         self.len
     }
 
-    /// True when there is no instance.
+    /// True if there is no instance.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -105,7 +105,7 @@ impl Lines {
         self.len.div_ceil(LANES)
     }
 
-    /// One line an input: instances `block * LANES` and on.
+    /// One line per input, for the instances from `block * LANES` on.
     ///
     /// # Panics
     /// If `block >= n_blocks()`.
@@ -114,12 +114,12 @@ impl Lines {
         &self.lines[block * self.n_inputs..][..self.n_inputs]
     }
 
-    /// Instances of a block.
+    /// Number of instances in a block.
     pub fn lanes(&self, block: usize) -> usize {
         (self.len - (block * LANES).min(self.len)).min(LANES)
     }
 
-    /// Bytes held.
+    /// Bytes in memory.
     pub fn n_bytes(&self) -> usize {
         self.lines.n_bytes()
     }

@@ -8,10 +8,10 @@ use thiserror::Error;
 /// How many connections the labels have.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FanIn {
-    /// So many each.
+    /// The same number for every label.
     Uniform(usize),
-    /// Label `l` has those from `starts[l]` to `starts[l + 1]`: the unstructured form, to compare
-    /// the uniform one with.
+    /// Label `l` has connections `starts[l]` to `starts[l + 1]`: the unstructured form, for comparison
+    /// with the uniform one.
     Varying(Buffer<u64>),
 }
 
@@ -19,7 +19,7 @@ impl FanIn {
     /// The connections of a label.
     ///
     /// # Panics
-    /// If labels differ and there is no such label.
+    /// If labels differ and `label` is out of range.
     #[inline(always)]
     pub fn range(&self, label: usize) -> Range<usize> {
         match self {
@@ -37,7 +37,7 @@ mod sealed {
     impl Sealed for u32 {}
 }
 
-/// An input's number as it is stored: `u16` or `u32`, and no other type.
+/// The type of a stored input number: `u16` or `u32`, and no other.
 ///
 /// ```compile_fail,E0277
 /// #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,7 +53,7 @@ pub trait Index: sealed::Sealed + Copy + Ord + Send + Sync + 'static {
     fn at(self) -> usize;
     /// From an index that fits.
     fn of(at: usize) -> Self;
-    /// Whether all are below `bound`. *Cost*: a few instructions for a label's inputs.
+    /// Whether all are below `bound`. *Cost*: a few instructions for the inputs of a label.
     fn all_below(inputs: &[Self], bound: usize) -> bool;
 }
 
@@ -99,12 +99,12 @@ impl Index for u32 {
     }
 }
 
-/// Which inputs the connections lead to, label after label.
+/// The inputs of the connections, label by label.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Indices {
     /// At most 65,536 inputs.
     U16(Buffer<u16>),
-    /// More.
+    /// More than 65,536 inputs.
     U32(Buffer<u32>),
 }
 
@@ -121,10 +121,10 @@ macro_rules! with_indices {
 }
 
 impl Indices {
-    /// Most inputs that two bytes tell apart.
+    /// Largest number of inputs that two bytes can distinguish.
     pub const MOST_U16: usize = 1 << 16;
 
-    /// In the narrower type that can hold them all; each is below `n_inputs`.
+    /// Stores the values, each below `n_inputs`, in the narrower type that can hold them all.
     pub fn new(n_inputs: usize, values: impl Iterator<Item = usize>) -> Self {
         if n_inputs <= Self::MOST_U16 {
             Self::U16(values.map(u16::of).collect::<Vec<_>>().into())
@@ -133,7 +133,7 @@ impl Indices {
         }
     }
 
-    /// Bytes of an index.
+    /// Bytes per index.
     pub fn bytes_each(n_inputs: usize) -> usize {
         if n_inputs <= Self::MOST_U16 { 2 } else { 4 }
     }
@@ -143,7 +143,7 @@ impl Indices {
         with_indices!(self, values => values.len())
     }
 
-    /// True when there is none.
+    /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -169,13 +169,13 @@ impl Indices {
         with_indices!(self, values => bytemuck::cast_slice(values))
     }
 
-    /// The bytes, to be changed. [`Connections::check`] says whether they are still sound.
+    /// The bytes, mutable. [`Connections::check`] tells whether they are still valid.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         with_indices!(self, values => bytemuck::cast_slice_mut(values.to_mut()))
     }
 }
 
-/// Why connections are none.
+/// Why connections are invalid.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum ConnectionsError {
@@ -187,13 +187,13 @@ pub enum ConnectionsError {
         /// Number of inputs.
         n_inputs: usize,
     },
-    /// No input, or no connection a label.
+    /// No inputs, or no connections per label.
     #[error("{what} is 0, expected at least 1")]
     Zero {
         /// Which number.
         what: &'static str,
     },
-    /// Arrays of other lengths than the shape says.
+    /// Arrays whose lengths do not match the shape.
     #[error("{got} {what}, expected {expected}")]
     Length {
         /// What is counted.
@@ -203,17 +203,17 @@ pub enum ConnectionsError {
         /// How many there should be.
         expected: usize,
     },
-    /// Not ascending from 0 to the number of connections.
+    /// Starts that do not ascend from 0 to the number of connections.
     #[error("start {at} of the labels' connections is {got}, expected an ascending list from 0 to {expected}")]
     Starts {
         /// Position.
         at: usize,
-        /// What is there.
+        /// The value found.
         got: u64,
         /// The number of connections.
         expected: usize,
     },
-    /// An input that is not there.
+    /// An input that does not exist.
     #[error("label {label} is connected with input {input} of {n_inputs}")]
     OutOfRange {
         /// The label.
@@ -223,7 +223,7 @@ pub enum ConnectionsError {
         /// Number of inputs.
         n_inputs: usize,
     },
-    /// An input twice.
+    /// A repeated input.
     #[error("label {label} is connected with input {input} twice")]
     Repeated {
         /// The label.
@@ -231,7 +231,7 @@ pub enum ConnectionsError {
         /// The input.
         input: usize,
     },
-    /// A weight that is no number.
+    /// A weight that is not finite.
     #[error("a weight of label {label} is not finite")]
     NotFinite {
         /// The label.
@@ -253,8 +253,8 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// `fan_in` connections each, with inputs that `draw` chooses: called once a label, it fills a
-    /// list of so many distinct inputs. All weights are 0.
+    /// Makes `fan_in` connections per label. `draw` chooses their inputs: it is called once per label
+    /// and fills a list with `fan_in` distinct inputs. All weights are 0.
     ///
     /// # Errors
     /// See [`ConnectionsError`].
@@ -314,7 +314,7 @@ impl Connections {
         Ok(out)
     }
 
-    /// Says what is wrong with the connections.
+    /// Checks the connections.
     ///
     /// # Errors
     /// See [`ConnectionsError`].
@@ -386,7 +386,7 @@ impl Connections {
         self.indices.len()
     }
 
-    /// True when there is none.
+    /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.indices.is_empty()
     }
@@ -399,14 +399,14 @@ impl Connections {
     /// The connections of a label.
     ///
     /// # Panics
-    /// If there is no such label.
+    /// If `label` is out of range.
     #[inline(always)]
     pub fn range(&self, label: usize) -> Range<usize> {
         assert!(label < self.n_labels, "label {label} of {}", self.n_labels);
         self.fan_in.range(label)
     }
 
-    /// Most connections that a label has.
+    /// Largest number of connections of a label.
     pub fn widest(&self) -> usize {
         match &self.fan_in {
             FanIn::Uniform(fan_in) => *fan_in,
@@ -419,8 +419,7 @@ impl Connections {
         &self.indices
     }
 
-    /// Inputs of the connections, to be changed; [`Connections::check`] says whether they are still
-    /// sound.
+    /// Inputs of the connections, mutable; [`Connections::check`] tells whether they are still valid.
     pub fn indices_mut(&mut self) -> &mut Indices {
         &mut self.indices
     }
@@ -430,17 +429,17 @@ impl Connections {
         &self.weights
     }
 
-    /// Weights of the connections, to be changed.
+    /// Weights of the connections, mutable.
     pub fn weights_mut(&mut self) -> &mut FloatBuffer {
         &mut self.weights
     }
 
-    /// Both arrays, the weights to be changed.
+    /// The fan-in, and both arrays, mutable.
     pub fn parts_mut(&mut self) -> (&FanIn, &mut Indices, &mut FloatBuffer) {
         (&self.fan_in, &mut self.indices, &mut self.weights)
     }
 
-    /// All arrays, to be changed; [`Connections::check`] says whether they are still sound.
+    /// All arrays, mutable; [`Connections::check`] tells whether they are still valid.
     pub fn all_mut(&mut self) -> (&mut FanIn, &mut Indices, &mut FloatBuffer) {
         (&mut self.fan_in, &mut self.indices, &mut self.weights)
     }
@@ -449,10 +448,10 @@ impl Connections {
         (self.fan_in, self.indices, self.weights) = (fan_in, indices, weights);
     }
 
-    /// The connections of some labels, which become labels 0, 1, ...: copies of their rows.
+    /// Copies the connections of some labels, which become labels 0, 1, ...
     ///
     /// # Panics
-    /// If there is no such label.
+    /// If a label is out of range.
     pub fn select(&self, labels: &[u32]) -> Self {
         let places = || labels.iter().flat_map(|&label| self.range(label as usize));
         let fan_in = match &self.fan_in {
@@ -482,10 +481,10 @@ impl Connections {
     }
 }
 
-/// Says whether labels can have so many connections.
+/// Checks that labels can have `fan_in` connections.
 ///
 /// # Errors
-/// None, more than inputs, or no input.
+/// `fan_in` is 0 or above `n_inputs`, or `n_inputs` is 0.
 pub fn check_shape(n_inputs: usize, fan_in: usize) -> Result<(), ConnectionsError> {
     if n_inputs == 0 {
         return Err(ConnectionsError::Zero { what: "the number of inputs" });

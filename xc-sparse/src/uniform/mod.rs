@@ -20,10 +20,10 @@
 //! # Ok::<(), xc_sparse::uniform::ConnectionsError>(())
 //! ```
 //!
-//! # Instances side by side
-//! The inner loops work on [`LANES`] instances at once: their values of one input lie next to each
-//! other (one cache line, in half precision), so that following a connection reads one line and
-//! feeds every lane. [`Lines`] holds such a batch.
+//! # Blocks of instances
+//! The inner loops process [`LANES`] instances at once: their values of one input are adjacent (one
+//! cache line, in half precision), so that a connection reads one line for all lanes. [`Lines`] holds
+//! such a batch.
 //!
 //! ```
 //! use xc_sparse::DType;
@@ -42,9 +42,9 @@
 //! ```
 //!
 //! # When not to use it
-//! With few labels, or with memory for `labels * inputs` weights, a dense layer is as fast and no
-//! worse. Directly above a narrow encoder the layer underfits; it wants a wide intermediate layer
-//! below (section 3.4 of the paper).
+//! With few labels, or with memory for `labels * inputs` weights, a dense layer is as fast and no worse.
+//! Directly above a narrow encoder the layer underfits; it needs a wide intermediate layer below
+//! (section 3.4 of the paper).
 
 mod batch;
 mod convert;

@@ -1,20 +1,20 @@
-//! Sparse evolutionary training: the weakest connections go, others come (SET; section 2 of
+//! Sparse evolutionary training: the weakest connections are replaced by new ones (SET; section 2 of
 //! schultheis2023uniform).
 //!
-//! In the uniform form a label's lost connections are replaced inside the label, so each keeps as
-//! many; in the unstructured form they come back anywhere.
+//! In the uniform form a label's connections are replaced within the label, whose fan-in stays the same;
+//! in the unstructured form the new ones may go to any label.
 
 use super::matrix::{Connections, FanIn, Index, Indices};
 use crate::buffer::FloatBuffer;
 use crate::with_indices;
 use rayon::prelude::*;
 
-/// What became of the connections.
+/// How the connections have changed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rewired {
-    /// These places hold new connections now, ascending; all others are as they were.
+    /// Positions that hold new connections, ascending; all others are unchanged.
     InPlace(Vec<u32>),
-    /// Where each connection was before; `u32::MAX` for a new one.
+    /// The previous position of each connection; `u32::MAX` for a new one.
     Moved(Vec<u32>),
 }
 
@@ -22,18 +22,17 @@ pub enum Rewired {
 const BLOCK: usize = 4096;
 
 impl Connections {
-    /// Replaces the `fraction` of all connections whose weights are smallest in magnitude (of equal
-    /// ones the earlier) by new ones of weight 0, whose inputs are drawn evenly from those that the
-    /// label is not connected with. A label that lacks free inputs keeps its connections.
+    /// Replaces the `fraction` of all connections whose weights are smallest in magnitude (among equal
+    /// ones the earlier) by new ones of weight 0, whose inputs are drawn uniformly from those that the
+    /// label is not connected with. Connections for which a label has no free input are kept.
     ///
-    /// `random(label)` gives the random numbers of a label, the same for any number of threads;
-    /// with `FanIn::Varying` that of label `n_labels()` says which labels the new connections go
-    /// to.
+    /// `random(label)` gives the random numbers of a label, the same for any number of threads; with
+    /// `FanIn::Varying` that of label `n_labels()` decides which labels get the new connections.
     ///
     /// *Cost*: four passes over the weights.
     ///
     /// # Panics
-    /// If `fraction` is not in [0, 1], or there are 2^32 connections or more.
+    /// If `fraction` is not in [0, 1], or there are 2^32 - 1 connections or more.
     pub fn rewire<R: FnMut() -> u64>(&mut self, fraction: f64, random: impl Fn(usize) -> R + Sync) -> Rewired {
         assert!((0.0..=1.0).contains(&fraction), "fraction {fraction}, expected 0 to 1");
         assert!(self.len() < u32::MAX as usize, "{} connections", self.len());
@@ -198,7 +197,7 @@ fn below(random: &mut impl FnMut() -> u64, n: usize) -> usize {
 /// which they are drawn.
 ///
 /// # Panics
-/// If there are not so many.
+/// If there are fewer.
 pub fn distinct(
     n: usize,
     bound: usize,

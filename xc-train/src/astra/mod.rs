@@ -1,15 +1,15 @@
-//! ASTRA: a network of one output per label whose steps score the labels that are hardest to tell from
-//! the true ones, and uniform ones for all the rest (`[mehta2024astra]`).
+//! ASTRA: a network with one output per label whose steps score the labels that are most easily
+//! mistaken for true ones, and uniform labels that represent all others (`[mehta2024astra]`).
 //!
-//! It is a composition: an encoder, the candidate head ([`crate::head::Sampled`]), and a
-//! [`Mixture`](crate::sampler::Mixture) of hard labels out of an index ([`crate::sampler::Ann`]) and
-//! uniform ones. What is here says which mixture a name stands for, and with what numbers.
+//! It is a composition of an encoder, the candidate head ([`crate::head::Sampled`]), and a
+//! [`Mixture`](crate::sampler::Mixture) of hard labels from an index ([`crate::sampler::Ann`]) and
+//! uniform ones. This module defines which mixture a name stands for, and with which parameters.
 //!
 //! ```
 //! use xc_train::astra::{AstraParams, Strategy};
 //! use xc_train::sampler::SamplerParams;
 //!
-//! // Ten labels that score highest for each instance, and 2,000 uniform ones for the batch.
+//! // The ten labels that score highest for each instance, and 2,000 uniform ones for the batch.
 //! let negatives = AstraParams::default().negatives(100_000);
 //! assert!(matches!(negatives.sampler, SamplerParams::Ann(ann) if ann.per_instance == 10));
 //! assert_eq!(negatives.uniform, 2000);
@@ -34,18 +34,19 @@
 use crate::sampler::{AnnParams, Lists, NegativeParams, SamplerParams, ScheduleParams, Weighting};
 use serde::{Deserialize, Serialize};
 
-/// Which negatives a step has beside the true labels of its batch.
+/// Which negatives a step has in addition to the true labels of its batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
-    /// Those whose rows of weights score highest, and uniform ones.
+    /// The labels whose rows of weights score highest, and uniform ones.
     #[default]
     Weights,
-    /// Those whose texts are encoded alike, and uniform ones; texts of labels are training instances.
+    /// The labels whose encoded texts are most similar, and uniform ones; texts of labels are
+    /// training instances.
     LabelText,
-    /// Uniform ones alone.
+    /// Uniform labels only.
     Random,
-    /// What is true of the other instances of the batch.
+    /// The true labels of the other instances of the batch.
     InBatch,
     /// All labels.
     All,
@@ -58,32 +59,33 @@ pub enum Retrieval {
     /// By an index that follows the weights, in the step itself.
     #[default]
     InStep,
-    /// By a look at all labels, in the step itself.
+    /// By scoring all labels, in the step itself.
     Exact,
-    /// By an index that is built every some epochs beside the training, and asked for all instances:
-    /// algorithm 1 of the paper ([`crate::sampler::Scheduled`]).
+    /// By an index that is built every few epochs in parallel with training, and searched for all
+    /// instances: algorithm 1 of the paper ([`crate::sampler::Scheduled`]).
     Schedule,
 }
 
-/// Which negatives, how many, and what they count.
+/// Which negatives, how many, and how they are weighted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AstraParams {
-    /// Which.
+    /// Which negatives.
     pub strategy: Strategy,
-    /// How hard ones are found.
+    /// How hard labels are found.
     pub retrieval: Retrieval,
-    /// One list a batch, or one for each instance, as in the paper.
+    /// One list per batch, or one per instance, as in the paper.
     pub lists: Lists,
     /// Hard labels of an instance, and their index.
     pub hard: AnnParams,
     /// Epochs between two retrievals by a schedule: the paper's tau_r.
     pub every_epochs: u32,
-    /// Uniform labels of a list; nothing: [`AstraParams::usual_uniform`].
+    /// Uniform labels of a list; `None`: [`AstraParams::usual_uniform`].
     pub uniform: Option<usize>,
-    /// What a uniform label counts: [`Weighting::Inverse`] without a cap is lemma 4.1, unbiased.
+    /// How a uniform label is weighted: [`Weighting::Inverse`] without a cap is lemma 4.1,
+    /// unbiased.
     pub weighting: Weighting,
-    /// First epoch with hard labels, from 0: the paper's tau_s. By a schedule at least 2.
+    /// First epoch with hard labels (from 0): the paper's tau_s. At least 2 for a schedule.
     pub hard_from_epoch: u32,
 }
 
@@ -104,12 +106,13 @@ impl Default for AstraParams {
 }
 
 impl AstraParams {
-    /// Uniform labels of a list among so many: 500 up to 20,000, rising to 2,000 from 70,000 on.
+    /// Default number of uniform labels of a list: 500 up to 20,000 labels, rising to 2,000 from
+    /// 70,000 labels on.
     pub fn usual_uniform(n_labels: usize) -> usize {
         500 + 1500 * n_labels.clamp(20_000, 70_000).saturating_sub(20_000) / 50_000
     }
 
-    /// Uniform labels of a list.
+    /// Number of uniform labels of a list.
     pub fn n_uniform(&self, n_labels: usize) -> usize {
         match self.strategy {
             Strategy::All => 0,
@@ -118,7 +121,7 @@ impl AstraParams {
         }
     }
 
-    /// The labels that a step scores where there are so many.
+    /// The labels that a step scores, for `n_labels` labels.
     pub fn negatives(&self, n_labels: usize) -> NegativeParams {
         let (uniform, hard) = (self.n_uniform(n_labels), self.hard);
         let of_hard = |sampler| NegativeParams {

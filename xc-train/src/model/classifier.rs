@@ -1,14 +1,13 @@
 //! Classifiers behind the front door.
 
 use super::index::take_index;
-use super::query::{self, CELLS, Candidates, QueryError, WIDTH};
-use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, scratch_of};
+use super::query::{self, Answers, CELLS, Candidates, QueryError, WIDTH};
+use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, Told, scratch_of};
 use super::{OpenModelError, OpenOptions};
 use crate::classifier::{Classifier, InputKind, Only, PredictError, PredictScratch, QueryRow, ScoreScale, preset};
 use std::any::Any;
 use xc_ann::Scope;
-use xc_mach::Certificate;
-use xc_sparse::rank::{RankedBatch, Scored};
+use xc_sparse::rank::Scored;
 use xc_sparse::store::Container;
 
 /// A kind for each preset.
@@ -96,7 +95,7 @@ impl System for Classifier {
         ask: &Ask<'_>,
         scratch: &mut dyn Any,
         out: &mut Vec<Scored>,
-    ) -> Result<Option<Certificate>, QueryError> {
+    ) -> Result<Told, QueryError> {
         let row = match row {
             Row::Sparse(row) => QueryRow::Sparse(row),
             Row::Dense(values) => QueryRow::Dense(values),
@@ -104,17 +103,11 @@ impl System for Classifier {
         };
         let only = only(self, ask)?;
         self.predict_one(row, ask.top_k, only, scratch_of(scratch), out).map_err(|e| failed(e).1)?;
-        Ok(None)
+        Ok(Told::default())
     }
 
-    fn batch(
-        &self,
-        rows: Batch<'_>,
-        ask: &Ask<'_>,
-        scratch: &mut dyn Any,
-        _: &mut Vec<Certificate>,
-    ) -> Result<RankedBatch, (usize, QueryError)> {
+    fn batch(&self, rows: Batch<'_>, ask: &Ask<'_>, scratch: &mut dyn Any) -> Result<Answers, (usize, QueryError)> {
         let only = only(self, ask).map_err(|e| (0, e))?;
-        self.predict(rows.features(), ask.top_k, only, scratch_of(scratch)).map_err(failed)
+        self.predict(rows.features(), ask.top_k, only, scratch_of(scratch)).map(Answers::of).map_err(failed)
     }
 }

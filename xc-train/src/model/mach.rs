@@ -1,13 +1,13 @@
 //! MACH behind the front door.
 
-use super::query::QueryError;
-use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, scratch_of};
+use super::query::{Answers, QueryError};
+use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, Told, scratch_of};
 use super::{OpenModelError, OpenOptions};
 use crate::mach::{self, AnswerError, Asking, MachContainer, MachModel, MachScratch, array_prefix};
 use std::any::Any;
 use std::error::Error;
-use xc_mach::{Certificate, Effort};
-use xc_sparse::rank::{RankedBatch, Scored};
+use xc_mach::Effort;
+use xc_sparse::rank::Scored;
 use xc_sparse::store::Container;
 
 pub(super) const MACH: Kind = Kind {
@@ -81,29 +81,23 @@ impl System for MachModel {
         ask: &Ask<'_>,
         scratch: &mut dyn Any,
         out: &mut Vec<Scored>,
-    ) -> Result<Option<Certificate>, QueryError> {
+    ) -> Result<Told, QueryError> {
         let (scratch, asking) = (scratch_of(scratch), asking(self, ask));
-        match ask.candidates.of(0) {
+        let certificate = match ask.candidates.of(0) {
             None => self.predict_one(row.sparse(), &asking, scratch, out).map(Some),
             Some(labels) => self.predict_one_of(row.sparse(), labels, &asking, scratch, out).map(|()| None),
-        }
-        .map_err(|e| failed(e).1)
+        };
+        Ok(Told { certificate: certificate.map_err(|e| failed(e).1)?, known_terms: None })
     }
 
-    fn batch(
-        &self,
-        rows: Batch<'_>,
-        ask: &Ask<'_>,
-        _: &mut dyn Any,
-        certificates: &mut Vec<Certificate>,
-    ) -> Result<RankedBatch, (usize, QueryError)> {
+    fn batch(&self, rows: Batch<'_>, ask: &Ask<'_>, _: &mut dyn Any) -> Result<Answers, (usize, QueryError)> {
         let asking = asking(self, ask);
         if ask.candidates.is_all() {
             let answers = self.predict_batch(rows.features(), &asking).map_err(failed)?;
-            *certificates = answers.certificates;
-            return Ok(answers.ranked);
+            return Ok(Answers { certificates: answers.certificates, ..Answers::of(answers.ranked) });
         }
         let candidates = |i: usize| ask.candidates.of(i).unwrap_or_default();
-        self.predict_candidates(rows.features(), candidates, ask.top_k, asking.decoder).map_err(failed)
+        let ranked = self.predict_candidates(rows.features(), candidates, ask.top_k, asking.decoder);
+        ranked.map(Answers::of).map_err(failed)
     }
 }

@@ -26,6 +26,7 @@ mod mach;
 mod merge;
 mod open;
 mod query;
+mod rest;
 mod scratch;
 mod skipgram;
 mod system;
@@ -55,6 +56,7 @@ pub use xc_tree::text::{PIPELINE_PREFIX, StoredPipelineError, read_pipeline, wri
 
 use crate::calibrate::Calibration;
 use query::{check_labels, check_lists, check_row, check_values};
+use rest::Rest;
 use scratch::{Buffers, Lists, Making};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -201,7 +203,9 @@ impl Model {
             out.known_terms = Some(row.indices.len());
         }
         if options.top_k > 0 && out.known_terms != Some(0) {
-            out.certificate = self.system.one(row, &ask, &mut **system, &mut out.labels)?;
+            let told = self.system.one(row, &ask, &mut **system, &mut out.labels)?;
+            out.certificate = told.certificate;
+            out.known_terms = out.known_terms.or(told.known_terms);
             let rest = Rest { options, excluded: &lists.excluded, calibration: self.calibration_for(options)? };
             rest.finish(&mut out.labels)?;
         }
@@ -229,7 +233,7 @@ impl Model {
         let mut lists = Lists::default();
         let ask = self.ask(options, queries.len(), &mut lists).map_err(of_all)?;
         let calibration = self.calibration_for(options).map_err(of_all)?;
-        let mut answers = Answers::default();
+        let mut known_terms = Vec::new();
         let made;
         let batch = match (queries, &self.maker) {
             (Queries::Sparse(_), Some(Featurizer::Rows(_))) | (Queries::Text(_), Some(Featurizer::Text(_))) => {
@@ -258,15 +262,19 @@ impl Model {
         };
         check_batch(batch)?;
         if let (Queries::Text(_), Batch::Sparse(rows)) = (queries, batch) {
-            answers.known_terms = rows.indptr().raw_storage().windows(2).map(|w| w[1] - w[0]).collect();
+            known_terms = rows.indptr().raw_storage().windows(2).map(|w| w[1] - w[0]).collect();
         }
         if options.top_k == 0 {
-            (0..queries.len()).for_each(|_| answers.ranked.push_row(&[]));
-            return Ok(answers);
+            let mut ranked = RankedBatch::new();
+            (0..queries.len()).for_each(|_| ranked.push_row(&[]));
+            return Ok(Answers { known_terms, ..Answers::of(ranked) });
         }
         let failed = |(query, source)| BatchError { query, source };
         let scratch = &mut *(self.shape.scratch)();
-        answers.ranked = self.system.batch(batch, &ask, scratch, &mut answers.certificates).map_err(failed)?;
+        let mut answers = self.system.batch(batch, &ask, scratch).map_err(failed)?;
+        if !known_terms.is_empty() {
+            answers.known_terms = known_terms;
+        }
         let rest = Rest { options, excluded: &lists.excluded, calibration };
         answers.ranked = rest.finish_batch(answers.ranked, &answers.known_terms)?;
         Ok(answers)
@@ -551,55 +559,5 @@ fn check_batch(batch: Batch<'_>) -> Result<(), BatchError> {
         }
         Batch::Dense(rows) => (0..rows.len()).try_for_each(|i| check_values(rows.row(i)).map_err(|e| at(i, e))),
         Batch::Text(_) => Ok(()),
-    }
-}
-
-/// What an answer is told once its labels are found.
-struct Rest<'a> {
-    options: &'a QueryOptions<'a>,
-    excluded: &'a [LabelId],
-    /// `None` leaves scores as they are.
-    calibration: Option<&'a Calibration>,
-}
-
-impl Rest<'_> {
-    /// Leaves out what is excluded or scores too little. Labels stand best first, so what is too
-    /// small stands at the end.
-    fn finish(&self, labels: &mut Vec<Scored>) -> Result<(), QueryError> {
-        let Self { options, excluded, calibration } = self;
-        if !excluded.is_empty() {
-            labels.retain(|s| excluded.binary_search(&s.label).is_err());
-            labels.truncate(options.top_k);
-        }
-        if labels.iter().any(|s| s.score.is_nan()) {
-            return Err(QueryError::Scores);
-        }
-        if let Some(calibration) = calibration {
-            calibration.apply(labels);
-            if let Some(kind) = options.scores.threshold {
-                labels.retain(|s| s.score >= calibration.thresholds.of(kind, s.label));
-            }
-        }
-        if let Some(min) = options.min_score {
-            labels.truncate(labels.partition_point(|s| s.score >= min));
-        }
-        Ok(())
-    }
-
-    fn finish_batch(&self, ranked: RankedBatch, known_terms: &[usize]) -> Result<RankedBatch, BatchError> {
-        let unknown = |query: usize| known_terms.get(query) == Some(&0);
-        let plain = self.excluded.is_empty() && self.options.min_score.is_none() && self.calibration.is_none();
-        let plain = plain && !known_terms.contains(&0);
-        if plain && ranked.iter().flatten().all(|s| !s.score.is_nan()) {
-            return Ok(ranked);
-        }
-        let (mut kept, mut row) = (RankedBatch::new(), Vec::new());
-        for (query, labels) in ranked.iter().enumerate() {
-            row.clear();
-            row.extend_from_slice(if unknown(query) { &[] } else { labels });
-            self.finish(&mut row).map_err(|source| BatchError { query, source })?;
-            kept.push_row(&row);
-        }
-        Ok(kept)
     }
 }

@@ -262,8 +262,8 @@ pub struct Answer {
     pub labels: Vec<Scored>,
     /// Whether these are proven to be the best, if the kind of model can tell.
     pub certificate: Option<Certificate>,
-    /// For a text: the number of its different terms that the model knows. If it is 0, `labels` is
-    /// empty.
+    /// For a text: the number of its different terms that the model knows; for a blend, the largest of
+    /// its members. If it is 0, `labels` is empty.
     pub known_terms: Option<usize>,
 }
 
@@ -276,6 +276,13 @@ pub struct Answers {
     pub certificates: Vec<Certificate>,
     /// The number of known terms of each query, if the queries are texts; else empty.
     pub known_terms: Vec<usize>,
+}
+
+impl Answers {
+    /// Lists of labels, without certificates or terms.
+    pub(super) fn of(ranked: RankedBatch) -> Self {
+        Self { ranked, ..Self::default() }
+    }
 }
 
 /// Why a query has no answer.

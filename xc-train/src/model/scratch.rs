@@ -65,14 +65,13 @@ impl fmt::Debug for Scratch {
 mod tests {
     use super::*;
     use crate::classifier::{Classifier, preset};
-    use crate::model::query::QueryError;
-    use crate::model::system::{Ask, Batch, Row, System};
+    use crate::model::query::{Answers, QueryError};
+    use crate::model::system::{Ask, Batch, Row, System, Told};
     use crate::model::{Answer, Query, QueryOptions};
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::atomic::{AtomicBool, Ordering};
-    use xc_mach::Certificate;
     use xc_sparse::SparseRow;
-    use xc_sparse::rank::{RankedBatch, Scored};
+    use xc_sparse::rank::Scored;
     use xc_sparse::store::ContainerWriter;
 
     /// A model that panics in the middle of a query, once: its scratch is used by then.
@@ -88,20 +87,14 @@ mod tests {
             ask: &Ask<'_>,
             scratch: &mut dyn Any,
             out: &mut Vec<Scored>,
-        ) -> Result<Option<Certificate>, QueryError> {
+        ) -> Result<Told, QueryError> {
             let answer = self.inner.one(row, ask, scratch, out);
             assert!(!self.is_due.swap(false, Ordering::Relaxed), "in the middle of a query");
             answer
         }
 
-        fn batch(
-            &self,
-            rows: Batch<'_>,
-            ask: &Ask<'_>,
-            scratch: &mut dyn Any,
-            certificates: &mut Vec<Certificate>,
-        ) -> Result<RankedBatch, (usize, QueryError)> {
-            self.inner.batch(rows, ask, scratch, certificates)
+        fn batch(&self, rows: Batch<'_>, ask: &Ask<'_>, scratch: &mut dyn Any) -> Result<Answers, (usize, QueryError)> {
+            self.inner.batch(rows, ask, scratch)
         }
     }
 

@@ -1,13 +1,12 @@
 //! Word vectors behind the front door: labels are words, an answer the words nearest to a text's.
 
-use super::query::QueryError;
-use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, scratch_of};
+use super::query::{Answers, QueryError};
+use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, Told, scratch_of};
 use super::{OpenModelError, OpenOptions};
 use crate::skipgram::{NearestScratch, SkipgramModel};
 use std::any::Any;
-use xc_mach::Certificate;
 use xc_sparse::Rows;
-use xc_sparse::rank::{RankedBatch, Scored};
+use xc_sparse::rank::Scored;
 use xc_sparse::store::Container;
 
 pub(super) const SKIPGRAM: Kind =
@@ -37,19 +36,13 @@ impl System for SkipgramModel {
         ask: &Ask<'_>,
         scratch: &mut dyn Any,
         out: &mut Vec<Scored>,
-    ) -> Result<Option<Certificate>, QueryError> {
+    ) -> Result<Told, QueryError> {
         self.nearest(row.sparse(), ask.top_k, ask.candidates.of(0), scratch_of(scratch), out);
-        Ok(None)
+        Ok(Told::default())
     }
 
-    fn batch(
-        &self,
-        rows: Batch<'_>,
-        ask: &Ask<'_>,
-        scratch: &mut dyn Any,
-        _: &mut Vec<Certificate>,
-    ) -> Result<RankedBatch, (usize, QueryError)> {
+    fn batch(&self, rows: Batch<'_>, ask: &Ask<'_>, scratch: &mut dyn Any) -> Result<Answers, (usize, QueryError)> {
         let rows = Rows::new(rows.sparse());
-        Ok(self.nearest_of_batch(rows, ask.top_k, |i| ask.candidates.of(i), scratch_of(scratch)))
+        Ok(Answers::of(self.nearest_of_batch(rows, ask.top_k, |i| ask.candidates.of(i), scratch_of(scratch))))
     }
 }

@@ -1,13 +1,13 @@
 //! What a kind of model has to be able to do to stand behind [`super::Model`].
 
-use super::query::{Candidates, InputKind, QueryError, SearchOptions};
+use super::query::{Answers, Candidates, InputKind, QueryError, SearchOptions};
 use super::{OpenModelError, OpenOptions};
 use crate::{DenseRows, Features};
 use std::any::Any;
 use std::error::Error;
 use xc_mach::Certificate;
 use xc_sparse::chunked::Touched;
-use xc_sparse::rank::{RankedBatch, Scored};
+use xc_sparse::rank::Scored;
 use xc_sparse::store::Container;
 use xc_sparse::{CsrView, Rows, SparseRow};
 
@@ -130,26 +130,29 @@ impl Shape {
     }
 }
 
+/// What a system says about the answer to a query.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Told {
+    /// Where the kind can tell whether the labels are the best.
+    pub(super) certificate: Option<Certificate>,
+    /// Where the system made features of a text itself.
+    pub(super) known_terms: Option<usize>,
+}
+
 /// A model that answers. Scores of labels with different logits differ, and lists are ranked. What
 /// only its kind can do is asked of the type itself.
 pub(super) trait System: Any + Send + Sync {
-    /// Answers one query into `out`, without allocation once the scratch has grown.
+    /// Ranks labels of one query into `out`, without allocation once the scratch has grown.
     fn one(
         &self,
         row: Row<'_>,
         ask: &Ask<'_>,
         scratch: &mut dyn Any,
         out: &mut Vec<Scored>,
-    ) -> Result<Option<Certificate>, QueryError>;
+    ) -> Result<Told, QueryError>;
 
-    /// Answers queries; certificates where it has some.
-    fn batch(
-        &self,
-        rows: Batch<'_>,
-        ask: &Ask<'_>,
-        scratch: &mut dyn Any,
-        certificates: &mut Vec<Certificate>,
-    ) -> Result<RankedBatch, (usize, QueryError)>;
+    /// Answers queries.
+    fn batch(&self, rows: Batch<'_>, ask: &Ask<'_>, scratch: &mut dyn Any) -> Result<Answers, (usize, QueryError)>;
 
     /// Adds the memory that a query touches, where the kind can tell; else gives false.
     fn touched(&self, _row: SparseRow<'_>, _ask: &Ask<'_>, _scratch: &mut dyn Any, _touched: &mut Touched) -> bool {

@@ -1,11 +1,10 @@
 //! Label trees behind the front door.
 
-use super::query::{Candidates, QueryError};
-use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, scratch_of};
+use super::query::{Answers, Candidates, QueryError};
+use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, Told, scratch_of};
 use super::{OpenModelError, OpenOptions};
 use rayon::prelude::*;
 use std::any::Any;
-use xc_mach::Certificate;
 use xc_sparse::chunked::{LevelSizes, Touched};
 use xc_sparse::rank::{LabelId, RankedBatch, Scored};
 use xc_sparse::store::Container;
@@ -95,11 +94,11 @@ impl System for TreeModel {
         ask: &Ask<'_>,
         scratch: &mut dyn Any,
         out: &mut Vec<Scored>,
-    ) -> Result<Option<Certificate>, QueryError> {
+    ) -> Result<Told, QueryError> {
         let Scratch { predict, candidates, restriction } = scratch_of(scratch);
         let Some(labels) = ask.candidates.of(0) else {
             self.predict_one(row.sparse(), &params(self, ask), predict, out);
-            return Ok(None);
+            return Ok(Told::default());
         };
         // Preparing them passes over all labels, so the same candidates are prepared once.
         if *candidates != labels || restriction.n_trees() == 0 {
@@ -107,19 +106,13 @@ impl System for TreeModel {
             labels.clone_into(candidates);
         }
         self.predict_restricted(row.sparse(), restriction, ask.top_k, predict, out);
-        Ok(None)
+        Ok(Told::default())
     }
 
-    fn batch(
-        &self,
-        rows: Batch<'_>,
-        ask: &Ask<'_>,
-        _: &mut dyn Any,
-        _: &mut Vec<Certificate>,
-    ) -> Result<RankedBatch, (usize, QueryError)> {
+    fn batch(&self, rows: Batch<'_>, ask: &Ask<'_>, _: &mut dyn Any) -> Result<Answers, (usize, QueryError)> {
         let mut shared = Restriction::default();
         match ask.candidates {
-            Candidates::All => return Ok(self.predict_batch(rows.sparse(), &params(self, ask))),
+            Candidates::All => return Ok(Answers::of(self.predict_batch(rows.sparse(), &params(self, ask)))),
             Candidates::Labels(labels) => self.restrict_into(labels, &mut shared).map_err(|e| (0, e.into()))?,
             Candidates::ByQuery { .. } => {}
         }
@@ -142,7 +135,7 @@ impl System for TreeModel {
         let answers: Vec<Vec<Scored>> = answers.collect::<Result<_, _>>()?;
         let mut batch = RankedBatch::new();
         answers.iter().for_each(|answer| batch.push_row(answer));
-        Ok(batch)
+        Ok(Answers::of(batch))
     }
 
     fn touched(&self, row: SparseRow<'_>, ask: &Ask<'_>, scratch: &mut dyn Any, touched: &mut Touched) -> bool {

@@ -2,8 +2,8 @@
 
 use xc_hash::stream::Stream;
 
-/// A distribution over many labels (Walker 1977, as Vose built it): every column has the same
-/// chance, and belongs to a label up to a share and to its alias above it.
+/// An alias table over labels (Walker 1977, built by Vose's method). Every column is drawn with
+/// equal probability; it belongs to its own label up to a share, and to its alias above that share.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct AliasTable {
     share: Vec<f32>,
@@ -12,7 +12,7 @@ pub(super) struct AliasTable {
 }
 
 impl AliasTable {
-    /// Chances in proportion to the weights; nothing if all weights are 0.
+    /// Probabilities proportional to the weights; `None` if all weights are 0.
     pub(super) fn new(mut weights: Vec<f64>) -> Option<Self> {
         let n = weights.len();
         let total: f64 = weights.iter().sum();
@@ -20,7 +20,7 @@ impl AliasTable {
             return None;
         }
         let chance = weights.iter().map(|w| (w / total) as f32).collect();
-        // Scaled so that a column holds 1.
+        // Scaled so that a column holds a weight of 1.
         weights.iter_mut().for_each(|w| *w *= n as f64 / total);
         let (mut low, mut high): (Vec<u32>, Vec<u32>) = (0..n as u32).partition(|&label| weights[label as usize] < 1.0);
         let (mut share, mut alias) = (vec![1.0f32; n], (0..n as u32).collect::<Vec<_>>());
@@ -34,8 +34,8 @@ impl AliasTable {
                 low.push(large);
             }
         }
-        // What is left over holds 1 but for rounding; a label of weight 0 is never among it unless
-        // rounding put it there.
+        // The remaining columns have weight 1 up to rounding errors. A label of weight 0 is among
+        // them only because of such errors.
         for label in low.into_iter().filter(|&label| weights[label as usize] == 0.0) {
             (share[label as usize], alias[label as usize]) = (0.0, largest(&weights));
         }

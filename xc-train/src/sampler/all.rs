@@ -6,8 +6,8 @@ use crate::{Step, StepError};
 use serde_json::json;
 use std::ops::Range;
 
-/// All labels in one list, for what they are: weight 1, log q 0. What every other sampler is
-/// compared with, through the same head.
+/// All labels in one list, with weight 1 and log q 0: the baseline for every other sampler, through
+/// the same head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AllLabels;
 

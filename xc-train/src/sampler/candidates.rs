@@ -1,4 +1,4 @@
-//! What a sampler gives: lists of labels.
+//! The output of a sampler: lists of labels.
 
 use std::ops::AddAssign;
 use std::time::Duration;
@@ -18,16 +18,16 @@ pub struct Candidates {
 pub struct CandidateList<'a> {
     /// The labels, ascending and unique.
     pub labels: &'a [u32],
-    /// What each one's loss and gradient are multiplied by where it is false: 1, or what makes a
-    /// sum over the list an estimate of the sum over all labels.
+    /// Factor of each label's loss and gradient where it is false: 1, or a weight that makes a sum
+    /// over the list an estimate of the sum over all labels.
     pub weight: &'a [f32],
-    /// Logarithm of the chance that the label is in the list, which a softmax over the list takes
-    /// away from its logit.
+    /// Logarithm of the probability that the label is in the list; a softmax over the list
+    /// subtracts it from the logit.
     pub log_q: &'a [f32],
 }
 
 impl Candidates {
-    /// Removes all lists, and forgets what they took.
+    /// Removes all lists and resets their cost.
     pub fn clear(&mut self) {
         self.ptr.clear();
         self.labels.clear();
@@ -39,7 +39,7 @@ impl Candidates {
     /// Adds a label to the list that is not ended yet.
     ///
     /// # Panics
-    /// If it is not above the label before it.
+    /// If it is not above the previous label of the list.
     pub fn push(&mut self, label: u32, weight: f32, log_q: f32) {
         let before = self.labels[self.n_ended()..].last();
         assert!(before.is_none_or(|&before| before < label), "label {label} after {before:?}");
@@ -48,22 +48,22 @@ impl Candidates {
         self.log_q.push(log_q);
     }
 
-    /// Ends a list.
+    /// Ends the current list.
     pub fn end_list(&mut self) {
         self.ptr.push(self.labels.len() as u32);
     }
 
-    /// Number of lists that were ended.
+    /// Number of ended lists.
     pub fn len(&self) -> usize {
         self.ptr.len()
     }
 
-    /// True when no list was ended.
+    /// True if no list was ended.
     pub fn is_empty(&self) -> bool {
         self.ptr.is_empty()
     }
 
-    /// A list.
+    /// List `i`.
     ///
     /// # Panics
     /// If `i >= len()`.
@@ -77,14 +77,14 @@ impl Candidates {
         }
     }
 
-    /// Labels of all lists, and of one that is not ended.
+    /// Number of labels of all lists, including one that is not ended.
     pub fn n_labels(&self) -> usize {
         self.labels.len()
     }
 
-    /// Adds the lists of `other` as one: every label of any of them. A label is in it at least as
-    /// often as in the list that it is surest in, so its weight is the least of its weights, and
-    /// its log q the largest.
+    /// Adds the union of the lists of `other` as one list. A label is in the union at least as
+    /// often as in the list where it is most probable, so it gets the smallest of its weights and
+    /// the largest of its log q.
     pub fn push_union(&mut self, other: &Candidates) {
         let mut places: Vec<u32> = (0..other.labels.len() as u32).collect();
         places.sort_by_key(|&at| other.labels[at as usize]);
@@ -97,12 +97,12 @@ impl Candidates {
         self.end_list();
     }
 
-    /// What choosing the lists took.
+    /// The cost of choosing the lists.
     pub fn cost(&self) -> &SampleCost {
         &self.cost
     }
 
-    /// What choosing the lists took: a sampler adds to it.
+    /// The cost of choosing the lists; a sampler adds to it.
     pub fn cost_mut(&mut self) -> &mut SampleCost {
         &mut self.cost
     }
@@ -112,7 +112,7 @@ impl Candidates {
     }
 }
 
-/// The same lists; what they took is not compared.
+/// Compares the lists, but not their cost.
 impl PartialEq for Candidates {
     fn eq(&self, other: &Self) -> bool {
         (&self.ptr, &self.labels, &self.weight, &self.log_q) == (&other.ptr, &other.labels, &other.weight, &other.log_q)
@@ -134,40 +134,42 @@ impl AddAssign for SampleCost {
         self.check += other.check;
         self.n_checked += other.n_checked;
         self.n_other += other.n_other;
-        // How it stands, not how much it was.
+        // The current state, not a sum.
         self.n_stale = other.n_stale;
     }
 }
 
-/// What a sampler did for the lists of a step. Those that do not hash leave it at 0.
+/// The work of a sampler for the lists of a step. Fields that do not apply to a sampler stay 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleCost {
     /// Time for the keys of the queries.
     pub hash: Duration,
     /// Time for searching an index, or all rows.
     pub search: Duration,
-    /// Time for reading tables, or whatever is searched, and for putting lists together.
+    /// Time for reading tables or another index, and for assembling lists.
     pub query: Duration,
-    /// Time that the step before waited for a retrieval beside the training; a part of its upkeep.
+    /// Time that the previous step waited for a retrieval on another thread; part of the upkeep.
     pub wait: Duration,
     /// Hash functions evaluated.
     pub n_hashes: u64,
     /// Buckets read.
     pub n_buckets: u64,
-    /// Labels found, before those that come twice and own positives are removed.
+    /// Labels found, before duplicates and the instance's own true labels are removed.
     pub n_found: u64,
     /// Queries that found nothing and were given uniform negatives.
     pub n_empty: u64,
-    /// Labels that have changed and are not followed yet.
+    /// Changed labels whose keys are not updated yet.
     pub n_stale: u64,
-    /// Labels that were hashed anew after the step before.
+    /// Labels rehashed after the previous step.
     pub n_rehashed: u64,
-    /// Time for comparing keys with those of the rows as they are: now and then, of some labels.
+    /// Time for comparing stored keys with those of the current rows; done in some steps, for some
+    /// labels.
     pub check: Duration,
     /// Keys compared.
     pub n_checked: u64,
-    /// Keys that were others than those of the rows.
+    /// Stored keys that differed from those of the current rows.
     pub n_other: u64,
-    /// Vectors, and labels hashed anew, without a value other than 0: their keys say nothing.
+    /// Vectors, and rows of rehashed labels, without a nonzero value: their keys carry no
+    /// information.
     pub n_zero: u64,
 }

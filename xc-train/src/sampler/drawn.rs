@@ -13,20 +13,21 @@ use std::sync::Arc;
 use thiserror::Error;
 use xc_hash::stream::Stream;
 
-/// Draws labels from a distribution that neither instances nor weights change.
+/// Draws labels from a distribution that depends neither on instances nor on weights.
 ///
-/// | constructor | chance q of a draw | chance pi of being in a list |
+/// | constructor | probability q of a draw | probability pi of being in a list |
 /// |---|---|---|
 /// | [`Drawn::uniform`] | 1 / L | n / L: without replacement |
 /// | [`Drawn::log_uniform`] | ln((k + 2) / (k + 1)) / ln(L + 1) | 1 - (1 - q)^n |
-/// | [`Drawn::frequency`] | in proportion to count^power | 1 - (1 - q)^n |
+/// | [`Drawn::frequency`] | proportional to count^power | 1 - (1 - q)^n |
 ///
-/// k is the rank by falling frequency, from 0. A draw costs O(1).
+/// L is the number of labels, n the number of draws, and k the rank by decreasing frequency, from
+/// 0. A draw costs O(1).
 ///
-/// By default one list a batch and [`Weighting::LogQ`]. A list of each instance's own is drawn from
-/// a stream of the instance and the epoch. Where as many labels are wanted as there are, a list
-/// holds all that have a chance, with pi = 1. A label that is never true has no chance by
-/// frequency: nothing teaches it to be false but its bias.
+/// By default one list per batch and [`Weighting::LogQ`]. An instance's own list is drawn from a
+/// stream of the instance and the epoch. If at least as many labels are wanted as there are, a list
+/// has all labels of positive probability, with pi = 1. By frequency, a label that is never true
+/// has probability 0: it is never trained as false, and only its bias can keep its score low.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drawn {
     distribution: Distribution,
@@ -42,17 +43,17 @@ enum Distribution {
     Frequency { power: f64, table: Arc<AliasTable> },
 }
 
-/// There is no such distribution.
+/// Why a distribution cannot be built.
 #[derive(Clone, Copy, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum DrawnError {
     /// No label is ever true.
     #[error("{n_labels} labels, none of them ever true; expected one that is")]
     NoLabel {
-        /// Labels.
+        /// Number of labels.
         n_labels: usize,
     },
-    /// The power is negative or no finite number.
+    /// The power is negative or not finite.
     #[error("power {got}, expected a finite number from 0 on")]
     Power {
         /// The power.
@@ -60,7 +61,7 @@ pub enum DrawnError {
     },
 }
 
-/// Labels by falling frequency, of equal ones the lower label first.
+/// Labels by decreasing frequency; of equal ones, the lower label first.
 #[derive(Clone, Debug, PartialEq)]
 struct Ranks {
     label_of: Vec<u32>,
@@ -76,13 +77,13 @@ impl Ranks {
         Self { label_of, rank_of }
     }
 
-    /// `ln(L + 1)`: the sum over all ranks before it is divided by it.
+    /// `ln(L + 1)`: the sum over all ranks before normalisation.
     fn total(&self) -> f64 {
         (self.label_of.len() as f64 + 1.0).ln()
     }
 
     fn draw(&self, random: &mut Stream) -> u32 {
-        // The distribution function is ln(k + 2) / ln(L + 1).
+        // The cumulative distribution function is ln(k + 2) / ln(L + 1).
         let rank = (random.unit() * self.total()).exp() as usize;
         self.label_of[rank.clamp(1, self.label_of.len()) - 1]
     }
@@ -94,23 +95,24 @@ impl Ranks {
 }
 
 impl Drawn {
-    /// `per_list` labels, each with the same chance.
+    /// `per_list` labels, each with the same probability.
     pub fn uniform(per_list: usize) -> Self {
         Self::new(Distribution::Uniform, per_list)
     }
 
-    /// `per_list` draws, a label's chance by its place among the frequencies: about that of words.
-    /// `counts` says how often each label is true.
+    /// `per_list` draws, with a probability by frequency rank: roughly that of words in text.
+    /// `counts` has the number of instances of which each label is true.
     ///
-    /// *Cost*: a sort of the labels; 8 bytes a label.
+    /// *Cost*: a sort of the labels; 8 bytes per label.
     pub fn log_uniform(counts: &[u32], per_list: usize) -> Self {
         Self::new(Distribution::LogUniform(Arc::new(Ranks::new(counts))), per_list)
     }
 
-    /// `per_list` draws, a label's chance in proportion to a power of how often it is true: 1 draws
-    /// as the data do, 0.75 is what word embeddings use, 0 draws all that are ever true alike.
+    /// `per_list` draws, with a probability proportional to a power of a label's count: 1 draws by
+    /// frequency, 0.75 is usual for word embeddings, and 0 draws all labels that are ever true with
+    /// equal probability.
     ///
-    /// *Cost*: O(labels); 12 bytes a label.
+    /// *Cost*: O(labels); 12 bytes per label.
     ///
     /// # Errors
     /// No label is ever true; the power is negative or not finite.
@@ -128,22 +130,22 @@ impl Drawn {
         Self { distribution, per_list, lists: Lists::Shared, weighting: Weighting::LogQ }
     }
 
-    /// One list a batch, or one for each instance.
+    /// One list per batch, or one per instance.
     pub fn with_lists(self, lists: Lists) -> Self {
         Self { lists, ..self }
     }
 
-    /// What a label in a list counts.
+    /// How a label of a list is weighted.
     pub fn with_weighting(self, weighting: Weighting) -> Self {
         Self { weighting, ..self }
     }
 
-    /// Labels wanted in a list.
+    /// Number of labels wanted in a list.
     pub fn per_list(&self) -> usize {
         self.per_list
     }
 
-    /// Chance that a label of `labels` is in a list.
+    /// Probability that a label of `labels` is in a list.
     fn chance(&self, label: u32, labels: &Range<u32>) -> f64 {
         let q = match &self.distribution {
             Distribution::Uniform => return (self.per_list as f64 / labels.len() as f64).min(1.0),
@@ -156,7 +158,7 @@ impl Drawn {
         }
     }
 
-    /// The labels of a list.
+    /// Draws the labels of a list.
     fn draw(&self, labels: &Range<u32>, random: &mut Stream, out: &mut Vec<u32>) {
         let has_all = self.per_list >= labels.len();
         match &self.distribution {
@@ -187,7 +189,7 @@ impl Drawn {
     }
 }
 
-/// Chance that a label of chance `q` is among `n` independent draws.
+/// Probability that a label of probability `q` is among `n` independent draws.
 pub(super) fn in_draws(q: f64, n: usize) -> f64 {
     if n == 0 { 0.0 } else { -(n as f64 * (-q).ln_1p()).exp_m1() }
 }
@@ -240,7 +242,7 @@ impl Sampler for Drawn {
 }
 
 impl State for Drawn {
-    /// The counts are those of the training data.
+    /// Without the counts, which are those of the training data.
     fn settings(&self) -> serde_json::Value {
         let name = match &self.distribution {
             Distribution::Uniform => json!("uniform"),

@@ -1,4 +1,4 @@
-//! Why there are no candidates.
+//! Errors of samplers.
 
 use super::LabelWeights;
 use crate::StepError;
@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use thiserror::Error;
 use xc_ann::BuildError;
 
-/// A sampler that looks at weights cannot.
+/// Why a sampler that reads weights fails.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum SampleError {
-    /// The head keeps its weights in another form.
+    /// The head stores its weights in another form.
     #[error("the head has no row of weights for each label, and the sampler looks for labels by their rows")]
     NoRows,
     /// NaN or an infinity among the weights.
@@ -20,7 +20,7 @@ pub enum SampleError {
         /// The label.
         label: u32,
     },
-    /// NaN or an infinity in what the encoder made of an instance.
+    /// NaN or an infinity in the encoder's vector of an instance.
     #[error("vector of instance {instance}: not finite")]
     Vector {
         /// Number of the instance.
@@ -34,7 +34,7 @@ pub enum SampleError {
     File {
         /// The folder it is in.
         folder: PathBuf,
-        /// What the system says.
+        /// The message of the system.
         why: String,
     },
 }
@@ -45,7 +45,7 @@ impl From<SampleError> for StepError {
     }
 }
 
-/// The weights, which have to be there.
+/// The weights, or an error if there are none.
 pub(super) fn rows<'a>(
     weights: Option<LabelWeights<'a>>,
     labels: &Range<u32>,

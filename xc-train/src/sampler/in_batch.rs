@@ -8,12 +8,12 @@ use serde_json::json;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What is true of the other instances of the batch: no draws, nothing to keep, and labels that
-/// come as often as they are true.
+/// The true labels of the other instances of the batch. Nothing is drawn or stored, and a label
+/// occurs as often as it is true.
 ///
-/// The chance that a label which is false here is true of one of the other B - 1 instances is
-/// estimated from its frequency f over all instances: pi = 1 - (1 - f)^(B - 1). A label that is
-/// true of no instance never comes.
+/// The probability that a label that is false for an instance is true of one of the other B - 1
+/// instances is estimated from its frequency f over all instances: pi = 1 - (1 - f)^(B - 1). A
+/// label that is true of no instance never occurs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InBatch {
     frequency: Arc<[f32]>,
@@ -22,18 +22,19 @@ pub struct InBatch {
 }
 
 impl InBatch {
-    /// One list a batch; `counts` says of how many of `n_instances` each label is true.
+    /// One list per batch; `counts` has the number of instances, out of `n_instances`, of which
+    /// each label is true.
     pub fn new(counts: &[u32], n_instances: usize) -> Self {
         let share = |&count: &u32| (f64::from(count) / n_instances.max(1) as f64).min(1.0) as f32;
         Self { frequency: counts.iter().map(share).collect(), lists: Lists::Shared, weighting: Weighting::LogQ }
     }
 
-    /// One list a batch, or one for each instance without its own true labels.
+    /// One list per batch, or one per instance without its own true labels.
     pub fn with_lists(self, lists: Lists) -> Self {
         Self { lists, ..self }
     }
 
-    /// What a label in a list counts.
+    /// How a label of a list is weighted.
     pub fn with_weighting(self, weighting: Weighting) -> Self {
         Self { weighting, ..self }
     }

@@ -1,11 +1,12 @@
-//! How lists are made: the streams that they are drawn from, one list or one for each instance.
+//! How lists are made: the streams that they are drawn from, and one list per batch or per
+//! instance.
 
 use super::{Candidates, Lists, Queries};
 use crate::{Step, StepError};
 use rayon::prelude::*;
 use xc_hash::stream::{Purpose, name};
 
-/// Who draws: no two samplers of a step share a stream.
+/// The sampler that draws: no two samplers of a step share a stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Who {
     Drawn = 1,
@@ -21,13 +22,14 @@ impl Who {
         name(at.seed, Purpose::Negatives, &[self as u64, 0, at.number])
     }
 
-    /// The stream of an instance in its epoch: its place in a batch, and the batch, do not matter.
+    /// The stream of an instance in an epoch; it does not depend on the batch or on the place in
+    /// it.
     pub(super) fn of_instance(self, at: Step, instance: u32) -> u64 {
         name(at.seed, Purpose::Negatives, &[self as u64, 1, u64::from(at.epoch), u64::from(instance)])
     }
 }
 
-/// A list in the making: labels ascending and unique.
+/// A list under construction: labels ascending and unique.
 #[derive(Debug, Default)]
 pub(super) struct List {
     pub(super) labels: Vec<u32>,
@@ -41,7 +43,7 @@ impl List {
         self.corrections.push(correction);
     }
 
-    /// Sorts the labels, which count for what they are.
+    /// Sorts the labels, removes duplicates, and gives all of them weight 1 and log q 0.
     pub(super) fn make_exact(&mut self) {
         self.labels.sort_unstable();
         self.labels.dedup();
@@ -62,8 +64,8 @@ impl List {
     }
 }
 
-/// Makes a list for the batch, or one for each instance, where threads share the instances out:
-/// `make` gets the name of the list's stream and the place of its instance.
+/// Makes one list for the batch, or one per instance in parallel. `make` gets the name of the
+/// list's stream and the place of its instance.
 pub(super) fn make_lists(
     lists: Lists,
     (at, who): (Step, Who),
@@ -86,8 +88,8 @@ pub(super) fn make_lists(
     Ok(())
 }
 
-/// Lists of labels that are no draw, and count for what they are: `add` appends those of a place, of which
-/// there are `n`.
+/// Makes lists of labels that are selected, not drawn, with weight 1 and log q 0. `add` appends the
+/// labels of one of the `n` places.
 pub(super) fn exact_lists(
     lists: Lists,
     n: usize,

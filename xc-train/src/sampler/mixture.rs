@@ -1,4 +1,4 @@
-//! Hard labels for what they are, and uniform ones for all the rest.
+//! Hard labels with weight 1, and uniform labels that represent all others.
 
 use super::lists::{List, Who, own_lists, positives};
 use super::subset::{subset_outside, within};
@@ -9,8 +9,8 @@ use serde_json::json;
 use std::ops::Range;
 use xc_hash::stream::Stream;
 
-/// A hard set H from any sampler, the positives P, and uniform labels U drawn without replacement
-/// from what is left.
+/// A set H of hard labels from any sampler, the true labels P, and uniform labels U drawn without
+/// replacement from the rest.
 ///
 /// ```text
 ///   labels     P ∪ H                       the other L - |P ∪ H|
@@ -18,55 +18,57 @@ use xc_hash::stream::Stream;
 ///   weight     1                           (L - |P ∪ H|) / |U|
 /// ```
 ///
-/// A sum of losses weighted so has the sum over all labels as its mean, however H was found: with
-/// limits, from stale tables, by a search that ends early. No chance of H is asked for; weights of
-/// the other sampler are not used. [`Weighting::Inverse`] is this, with a cap or without;
-/// [`Weighting::None`] leaves U at weight 1.
+/// The expectation of the weighted sum of losses is the sum over all labels, however H was found:
+/// with limits, from stale tables, or by a search that ends early. The probabilities of H are not
+/// needed; weights of the other sampler are not used. These weights are those of
+/// [`Weighting::Inverse`], with or without a cap; [`Weighting::None`] leaves U at weight 1.
 ///
-/// In a shared list P are the positives of all instances, which are exact negatives of the others;
-/// in a list of its own the instance's positives are left out.
+/// In a shared list, P has the true labels of all instances; they are exact negatives of the other
+/// instances. An instance's own list leaves out its true labels.
 #[derive(Clone, Debug)]
 pub struct Mixture {
     hard: Box<dyn Sampler>,
     uniform: usize,
     lists: Lists,
     weighting: Weighting,
-    /// Before this epoch there are only uniform labels: so many more for each instance.
+    /// Before this epoch there are only uniform labels: `before` more for each instance.
     from_epoch: u32,
     before: usize,
 }
 
 impl Mixture {
-    /// `uniform` labels for each list beside what `hard` chooses, weighted and capped.
+    /// `uniform` labels for each list in addition to those that `hard` chooses, weighted with a
+    /// cap.
     pub fn new(hard: Box<dyn Sampler>, uniform: usize) -> Self {
         Self { hard, uniform, lists: Lists::Shared, weighting: Weighting::CAPPED, from_epoch: 0, before: 0 }
     }
 
-    /// One list a batch, which takes in all lists of the other sampler, or one for each instance.
-    /// Where the other sampler gives one list for the batch, every instance gets it.
+    /// One list per batch, with the union of the other sampler's lists, or one per instance. If the
+    /// other sampler returns one list for the batch, every instance gets it.
     pub fn with_lists(self, lists: Lists) -> Self {
         Self { lists, ..self }
     }
 
-    /// What a uniform label counts.
+    /// How a uniform label is weighted.
     pub fn with_weighting(self, weighting: Weighting) -> Self {
         Self { weighting, ..self }
     }
 
-    /// Asks the other sampler from an epoch on (from 0). Before it U is larger by `before` labels for each
-    /// instance of a list: the curriculum of ASTRA, whose first epochs have uniform labels in the place
-    /// of the hard ones.
+    /// Uses the other sampler from an epoch on (from 0). Before that, U is larger by `before`
+    /// labels for each instance of a list: the curriculum of ASTRA, whose first epochs have uniform
+    /// labels instead of hard ones.
     pub fn with_hard_from(self, epoch: u32, before: usize) -> Self {
         Self { from_epoch: epoch, before, ..self }
     }
 
-    /// Uniform labels of a list for so many instances.
+    /// Number of uniform labels of a list for `n_instances` instances.
     fn n_uniform(&self, at: Step, n_instances: usize) -> usize {
         let more = if at.epoch < self.from_epoch { self.before.saturating_mul(n_instances) } else { 0 };
         self.uniform.saturating_add(more)
     }
 
-    /// `exact` (ascending) and `n` others, U; of the former those that `is_listed` keeps.
+    /// Fills a list with those of `exact` (ascending) that `is_listed` keeps, and with `n` others,
+    /// U.
     fn fill(
         &self,
         exact: &[u32],

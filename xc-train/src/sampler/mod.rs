@@ -1,20 +1,20 @@
-//! Which labels a step scores beside the true ones, where scoring all of them costs too much.
+//! Which labels a step scores in addition to the true ones, if scoring all labels costs too much.
 //!
 //! ```text
 //!   vectors, targets, weights ─▶ Sampler::sample ─▶ Candidates { labels, weight, log q } ─▶ head
 //!   rows that changed         ─▶ Sampler::changed
 //! ```
 //!
-//! A sampler sees the vectors of the batch, the numbers of its instances and the weights of the
-//! labels, so that it may look for labels that are hard to tell from the true ones. It is a
-//! [`State`]: tables and codewords that it keeps go into checkpoints.
+//! A sampler gets the vectors of the batch, the numbers of its instances and the weights of the
+//! labels, so that it can look for labels that are easily mistaken for true ones. It is a
+//! [`State`]: its tables and codewords are part of checkpoints.
 //!
 //! ```
 //! use xc_sparse::DenseRows;
 //! use xc_train::sampler::{Candidates, Lists, NegativeParams, Queries, SamplerData, SamplerParams};
 //! use xc_train::{Step, Targets};
 //!
-//! // Two of five labels for each of two instances, by how often labels are true.
+//! // Two of five labels for each of two instances, by frequency rank.
 //! let data = SamplerData::new(&[9, 5, 3, 2, 1], 12, 1, 7);
 //! let params = NegativeParams::from(SamplerParams::LogUniform { per_list: 2 });
 //! let sampler = NegativeParams { lists: Lists::Own, ..params }.build(&data)?;
@@ -30,49 +30,52 @@
 //!
 //! # Which sampler
 //!
-//! | name | labels of a list | chance pi | own, us | shared, us |
+//! | name | labels of a list | probability pi | own, us | shared, us |
 //! |---|---|---|---|---|
 //! | [`all`](AllLabels) | all | 1 | | |
-//! | [`uniform`](Drawn::uniform) | n, each with the same chance | n / L | 12 | 0.3 |
+//! | [`uniform`](Drawn::uniform) | n, each with the same probability | n / L | 12 | 0.3 |
 //! | [`log-uniform`](Drawn::log_uniform) | n draws by rank | 1 - (1 - q)^n | 28 | 0.4 |
 //! | [`frequency`](Drawn::frequency) | n draws by count^power | 1 - (1 - q)^n | 20 | 0.3 |
-//! | [`in-batch`](InBatch) | what is true of the others | estimated | 3 | 0.1 |
+//! | [`in-batch`](InBatch) | true labels of the other instances | estimated | 3 | 0.1 |
 //! | [`top-k`](TopLogits) | the k largest logits | 1 | 510 | 348 |
 //! | [`ann`](Ann) | the k largest logits, by an index | 1 | | |
-//! | [`schedule`](Scheduled) | the same, found for all instances every some epochs | 1 | | |
-//! | [`label-text`](Ann::by_texts) | the same with vectors of the labels' texts in the place of weights | 1 | | |
-//! | [`midx`](Midx) | n draws near the softmax | exact | 69 | 12 |
-//! | [`lsh-embedding`](Lsh) | those that share a key with the vector | of SimHash, without limits | 7 | 1.1 |
-//! | [`lsh-label`](Lsh) | those that share a key with true labels | of SimHash, without limits | 8 | 0.4 |
-//! | `uniform` beside it: [`Mixture`] | its labels, true ones, others | not needed | + 25 | + 0.4 |
+//! | [`schedule`](Scheduled) | the same, found for all instances every few epochs | 1 | | |
+//! | [`label-text`](Ann::by_texts) | the same with vectors of the labels' texts instead of weights | 1 | | |
+//! | [`midx`](Midx) | n draws from an approximate softmax | exact | 69 | 12 |
+//! | [`lsh-embedding`](Lsh) | those that share a key with the vector | for SimHash, without limits | 7 | 1.1 |
+//! | [`lsh-label`](Lsh) | those that share a key with true labels | for SimHash, without limits | 8 | 0.4 |
+//! | any of these and `uniform`: [`Mixture`] | its labels, true ones, uniform ones | not needed | + 25 | + 0.4 |
 //!
-//! Costs are CPU time of an instance on one thread, of 100,000 labels, 128 values and a batch of
-//! 256: 500 labels of its own; for a shared list 2,000 draws, or 10 labels of each instance
-//! (`examples/sampler_speed.rs`; bench/runs has 10,000 and a million labels too). Upkeep of tables
-//! is at most 4 us beside that (512 labels a step), the chance of LSH 114 us and 16 us where
-//! [`Weighting`] uses it.
+//! Costs are CPU time per instance on one thread, for 100,000 labels, vectors of 128 values and a
+//! batch of 256: 500 labels in an own list; 2,000 draws, or 10 labels per instance, in a shared
+//! list (`examples/sampler_speed.rs`; bench/runs also has 10,000 and a million labels). Upkeep of
+//! tables adds at most 4 us (512 labels per step). The probabilities of LSH add 114 us and 16 us if
+//! [`Weighting`] uses them.
 //!
-//! - **All labels** where there are few of them, and to compare everything else with.
-//! - **Log-uniform**, **frequency** and **in-batch** for a sampled softmax: in trainings over
+//! - **All labels** if there are few of them, and as the baseline for everything else.
+//! - **Log-uniform**, **frequency** and **in-batch** for a sampled softmax: in training runs over
 //!   300,000 labels they were as good as hard labels, and cheaper (bench/results/lns-race.md).
-//! - **Uniform** labels for the body of the distribution; alone they learn more slowly.
-//! - **MIDX** for a softmax whose draws follow the logits with a known chance.
-//! - **LSH** for hard labels among very many; by label there is nothing to hash. With uniform
-//!   labels beside them: alone they leave the other labels where they are, and learn badly.
-//! - A **mixture** for sums over labels: without bias whatever its hard labels are.
-//! - **ANN** for the hard labels of top-k among many labels, at the price of a search.
-//! - **Top-k** is a yardstick: it costs as much as all logits.
+//! - **Uniform** labels for the bulk of the distribution; with these alone a model learns more
+//!   slowly.
+//! - **MIDX** for a softmax whose draws follow the logits with a known probability.
+//! - **LSH** for hard labels among very many; by label, nothing has to be hashed. Use it with
+//!   uniform labels: alone it does not train the other labels, and the model learns badly.
+//! - A **mixture** for sums over labels: unbiased, whatever its hard labels are.
+//! - **ANN** for the hard labels of top-k among many labels, at the cost of a search.
+//! - **Top-k** as a reference: it costs as much as all logits.
 //!
 //! # What lists mean
-//! - A list is ascending and has each label once. It may hold true labels, which a head scores as
-//!   true, whatever they count as false ones. LSH, top-k, ANN, in-batch and mixtures leave out what is
-//!   true of a list's own instance.
-//! - `weight` multiplies loss and gradient of a false label in sums over labels; `log_q` is taken
-//!   from its logit in a softmax; [`Weighting`] says how both follow from the chance pi.
-//! - Lists of their own depend on the instance, the epoch, vectors and weights, not on the batch
-//!   beside; shared ones on the step. Threads and the order of rows never matter.
-//! - An empty range of labels gives empty lists; where more labels are wanted than there are, draws
-//!   give all of them.
+//! - A list is ascending and has each label once. It may contain true labels: a head scores them as
+//!   true, whatever their weight as false labels is. LSH, top-k, ANN, in-batch and mixtures leave
+//!   out the true labels of a list's own instance.
+//! - `weight` multiplies loss and gradient of a false label in sums over labels; `log_q` is
+//!   subtracted from its logit in a softmax; [`Weighting`] defines how both follow from the
+//!   probability pi.
+//! - Own lists depend on the instance, the epoch, vectors and weights, not on the rest of the
+//!   batch; shared lists depend on the step. Neither depends on the number of threads or the order
+//!   of rows.
+//! - An empty range of labels gives empty lists. If more labels are wanted than there are, draws
+//!   return all of them.
 
 mod alias;
 mod all;
@@ -118,7 +121,7 @@ use xc_sparse::DenseRows;
 pub struct Queries<'a> {
     /// Their numbers among all training instances.
     pub instances: &'a [u32],
-    /// What the encoder made of them: one row an instance.
+    /// The encoder's vectors of them: one row per instance.
     pub vectors: DenseRows<'a>,
     /// Their true labels.
     pub targets: Targets<'a>,
@@ -126,14 +129,14 @@ pub struct Queries<'a> {
 
 /// Chooses labels for the instances of a step.
 pub trait Sampler: State + Debug {
-    /// Adds labels out of `labels`: one list for the whole batch, or one for each instance. The
-    /// true ones need not be among them: a head scores them anyway. The same step gives the same
+    /// Adds labels of the range `labels`: one list for the whole batch, or one per instance. True
+    /// labels need not be among them: a head scores them anyway. The same step gives the same
     /// labels at any number of threads.
     ///
-    /// `weights` are those of the labels, where the head has a row for each.
+    /// `weights` are those of the labels, if the head has a row for each.
     ///
     /// # Errors
-    /// What the sampler uses fails.
+    /// The sampler fails; see [`SampleError`] for those of this module.
     fn sample(
         &self,
         at: Step,
@@ -143,12 +146,12 @@ pub trait Sampler: State + Debug {
         out: &mut Candidates,
     ) -> Result<(), StepError>;
 
-    /// Hears that a step is done and which labels have changed: tables and graphs follow now, or
+    /// Called after a step with the labels that have changed: tables and graphs are updated now, or
     /// when their schedule says. `moved` has the length of the change of each label's row and bias
-    /// together, or nothing where the head does not know.
+    /// together; it is empty if the head does not know it.
     ///
     /// # Errors
-    /// What the sampler uses fails.
+    /// The sampler fails; see [`SampleError`] for those of this module.
     fn changed(
         &mut self,
         at: Step,
@@ -166,17 +169,17 @@ pub trait Sampler: State + Debug {
         false
     }
 
-    /// Whether [`Sampler::log_q`] answers.
+    /// Whether [`Sampler::log_q`] is supported.
     fn knows_log_q(&self) -> bool {
         false
     }
 
-    /// The `log_q` that labels have, or would have, in list `list` of what [`Sampler::sample`]
-    /// gives for the same step, queries and weights: one for each of `wanted`, in place of what
-    /// `out` holds. Minus infinity where a label is never drawn.
+    /// The `log_q` that labels have, or would have, in list `list` of the output of
+    /// [`Sampler::sample`] for the same step, queries and weights: one for each of `wanted`, which
+    /// replace the content of `out`. Minus infinity for a label that is never drawn.
     ///
     /// # Errors
-    /// What the sampler uses fails; by default, that the chances are not known.
+    /// The sampler fails; by default, with [`UnknownChances`].
     fn log_q(
         &self,
         at: Step,
@@ -191,11 +194,11 @@ pub trait Sampler: State + Debug {
         Err(StepError::new("sampler", UnknownChances))
     }
 
-    /// A copy with all that it keeps.
+    /// A copy that includes its state.
     fn clone_box(&self) -> Box<dyn Sampler>;
 }
 
-/// A loss needs the chances of labels, and the sampler does not know them.
+/// A loss needs the probabilities of labels, and the sampler does not know them.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("chances of labels are not known, expected a sampler that knows them")]
 pub struct UnknownChances;

@@ -1,4 +1,4 @@
-//! Samplers as data: by name, with numbers that a file or an option may give.
+//! Samplers as data: a name, and parameters from a file or options.
 
 use super::{
     AllLabels, Ann, AnnParams, Drawn, DrawnError, InBatch, Lists, Lsh, LshBy, LshParams, Midx, MidxParams, Mixture,
@@ -29,7 +29,7 @@ pub enum SamplerParams {
     Frequency {
         /// Draws of a list.
         per_list: usize,
-        /// A label's chance is proportional to this power of its frequency.
+        /// A label's probability is proportional to this power of its frequency.
         power: f64,
     },
     /// [`InBatch`].
@@ -53,13 +53,13 @@ pub enum SamplerParams {
     Midx(MidxParams),
 }
 
-/// Which labels a step scores beside the true ones: where they come from, for whom, and what they
-/// count.
+/// Which labels a step scores in addition to the true ones: where they come from, for which
+/// instances, and how they are weighted.
 ///
 /// ```
 /// use xc_train::sampler::{Lists, NegativeParams, SamplerData, SamplerParams, Weighting};
 ///
-/// // Ten hard labels an instance and 500 uniform ones, in one list for the batch.
+/// // Ten hard labels per instance and 500 uniform ones, in one list for the batch.
 /// let json = r#"{ "sampler": { "name": "top-k", "per_instance": 10 }, "uniform": 500,
 ///                 "weighting": { "name": "inverse", "cap": 4.0 } }"#;
 /// let params: NegativeParams = serde_json::from_str(json)?;
@@ -75,27 +75,27 @@ pub enum SamplerParams {
 pub struct NegativeParams {
     /// Where labels come from.
     pub sampler: SamplerParams,
-    /// One list a batch, or one for each instance.
+    /// One list per batch, or one per instance.
     #[serde(default)]
     pub lists: Lists,
-    /// Uniform labels of a list beside those of the sampler ([`Mixture`]); 0: none.
+    /// Uniform labels of a list in addition to those of the sampler ([`Mixture`]); 0: none.
     #[serde(default)]
     pub uniform: usize,
-    /// What a label of a list counts; of a mixture, a uniform one.
+    /// How a label of a list is weighted; in a mixture, a uniform label.
     pub weighting: Weighting,
-    /// First epoch, from 0, in which the sampler is asked ([`Mixture::with_hard_from`]); before it all
-    /// labels are uniform ones.
+    /// First epoch (from 0) in which the sampler is used ([`Mixture::with_hard_from`]); before it,
+    /// all labels are uniform ones.
     #[serde(default)]
     pub from_epoch: u32,
 }
 
-/// Labels that are wanted for a list or an instance, at most.
+/// Maximum number of labels wanted for a list or an instance.
 const MAX_WANTED: usize = 1 << 24;
 
 impl NegativeParams {
-    /// One list a batch, with what is advised that labels count: by their chance where it is known,
-    /// as they are where labels are searched for, and uniform ones beside them by a weight of at
-    /// most 4.
+    /// One list per batch, with the recommended weighting: by probability if it is known, weight 1
+    /// for labels that are searched for, and a weight of at most 4 for uniform labels in addition
+    /// to others.
     pub fn new(sampler: SamplerParams, uniform: usize) -> Self {
         let weighting = match sampler {
             _ if uniform > 0 => Weighting::CAPPED,
@@ -109,87 +109,88 @@ impl NegativeParams {
 }
 
 impl From<SamplerParams> for NegativeParams {
-    /// Without uniform labels beside it.
+    /// Without additional uniform labels.
     fn from(sampler: SamplerParams) -> Self {
         Self::new(sampler, 0)
     }
 }
 
-/// What samplers are built from beside their parameters.
+/// What samplers are built from in addition to their parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct SamplerData<'a> {
-    /// Of how many training instances each label is true.
+    /// Number of training instances of which each label is true.
     pub counts: &'a [u32],
-    /// Training instances.
+    /// Number of training instances.
     pub n_instances: usize,
-    /// One more than the largest number of an instance: numbers of those that are held out are missing.
+    /// One more than the largest number of an instance. Numbers of held-out instances are missing,
+    /// so it may exceed `n_instances`.
     pub n_numbers: usize,
-    /// Values of a vector.
+    /// Number of values of a vector.
     pub width: usize,
-    /// Names the random functions that a sampler keeps.
+    /// Seed of the random functions of a sampler.
     pub seed: u64,
-    /// The training instance that is the text of label 0, those of the others behind it, where there are
-    /// texts of labels.
+    /// The training instance that is the text of label 0, if there are texts of labels; those of
+    /// the other labels follow it.
     pub label_texts: Option<u32>,
-    /// Where tables of all instances are kept, in files without names; in memory, if nowhere.
+    /// Folder for tables of all instances, in unnamed files; `None`: in memory.
     pub folder: Option<&'a Path>,
 }
 
 impl<'a> SamplerData<'a> {
-    /// For instances with the numbers from 0 on, without texts of labels, everything in memory.
+    /// For instances numbered from 0, without texts of labels, with everything in memory.
     pub fn new(counts: &'a [u32], n_instances: usize, width: usize, seed: u64) -> Self {
         Self { counts, n_instances, n_numbers: n_instances, width, seed, label_texts: None, folder: None }
     }
 }
 
-/// A sampler that is impossible.
+/// Why a sampler cannot be built.
 #[derive(Clone, Copy, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum SamplerParamsError {
     /// A number outside its range.
     #[error("{name} is {got}, expected {expected}")]
     Number {
-        /// Which.
+        /// Its name.
         name: &'static str,
         /// Its value.
         got: f64,
-        /// What it may be.
+        /// The expected range.
         expected: &'static str,
     },
-    /// There is no such distribution.
+    /// The distribution cannot be built.
     #[error(transparent)]
     Drawn(#[from] DrawnError),
-    /// A family for other rows than vectors.
+    /// A family that does not hash vectors.
     #[error("family {got}, expected sim-hash or wta: rows of labels are vectors")]
     Kind {
         /// Its name.
         got: &'static str,
     },
-    /// Weights by the chance that tables give a label, which is not known of this family.
+    /// Weights by the probability that tables return a label, which is not known for this family.
     #[error("the chance that {got} tables find a label is not known, expected sim-hash, or weights of 1")]
     Chances {
         /// Its name.
         got: &'static str,
     },
-    /// Labels compared by their texts, and there are none.
+    /// Labels are compared by their texts, and there are none.
     #[error("labels are compared by their texts, and no texts of labels are given")]
     LabelTexts,
-    /// There are no such tables.
+    /// The tables cannot be built.
     #[error("tables of labels")]
     Sizing(#[from] SizingError),
-    /// There are no such functions.
+    /// The hash functions cannot be built.
     #[error("functions of tables of labels")]
     Family(#[from] FamilyParamsError),
 }
 
 impl SamplerParams {
-    /// Whether it looks at the rows of the labels.
+    /// Whether it reads the rows of the labels.
     pub fn needs_rows(self) -> bool {
         matches!(self, Self::TopK { .. } | Self::Ann(_) | Self::LabelText(_) | Self::Schedule(_))
             || matches!(self, Self::LshEmbedding(_) | Self::LshLabel(_) | Self::Midx(_))
     }
 
-    /// Labels of an instance, where it looks for some for each.
+    /// Labels of an instance, for samplers that search for each instance; otherwise 0.
     fn per_instance(self) -> usize {
         match self {
             Self::TopK { per_instance } => per_instance,
@@ -204,15 +205,15 @@ impl SamplerParams {
         }
     }
 
-    /// Whether the chance of every label is known, drawn or not: [`Sampler::knows_log_q`].
+    /// Whether the probability of every label is known, drawn or not: [`Sampler::knows_log_q`].
     pub fn knows_log_q(self) -> bool {
         matches!(self, Self::Uniform { .. } | Self::LogUniform { .. } | Self::Frequency { .. } | Self::Midx(_))
     }
 
-    /// Numbers that are impossible for any data.
+    /// Checks for numbers that are invalid for any data.
     ///
     /// # Errors
-    /// The first one.
+    /// The first invalid number.
     pub fn check(self) -> Result<(), SamplerParamsError> {
         let (name, wanted) = match self {
             Self::All | Self::InBatch => return Ok(()),
@@ -241,10 +242,10 @@ impl SamplerParams {
 }
 
 impl NegativeParams {
-    /// Numbers that are impossible for any data.
+    /// Checks for numbers that are invalid for any data.
     ///
     /// # Errors
-    /// The first one.
+    /// The first invalid number.
     pub fn check(&self) -> Result<(), SamplerParamsError> {
         if let Weighting::Inverse { cap: Some(cap) } = self.weighting
             && !(cap.is_finite() && cap > 0.0)
@@ -266,7 +267,7 @@ impl NegativeParams {
     /// The sampler for some training data.
     ///
     /// # Errors
-    /// Impossible numbers, or no such distribution over these labels.
+    /// Invalid numbers, or a distribution that does not exist for these labels.
     pub fn build(&self, data: &SamplerData<'_>) -> Result<Box<dyn Sampler>, SamplerParamsError> {
         self.check()?;
         let Self { sampler, lists, uniform, from_epoch, .. } = *self;

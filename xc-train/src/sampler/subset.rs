@@ -2,8 +2,8 @@
 
 use xc_hash::stream::Stream;
 
-/// `k` numbers below `n`, ascending, every set of them equally likely; all where there are fewer.
-/// They replace what is in `out`.
+/// `k` numbers below `n`, ascending, every set of them equally likely; all numbers if there are
+/// fewer. They replace the content of `out`.
 ///
 /// *Cost*: O(min(k, n - k) log k) and the numbers themselves.
 pub(super) fn subset(n: u32, k: usize, random: &mut Stream, out: &mut Vec<u32>) {
@@ -20,7 +20,7 @@ pub(super) fn subset(n: u32, k: usize, random: &mut Stream, out: &mut Vec<u32>) 
     }
 }
 
-/// `k` labels of a range that are not in `excluded` (ascending, unique), else as [`subset`].
+/// `k` labels of a range that are not in `excluded` (ascending, unique); otherwise as [`subset`].
 pub(super) fn subset_outside(
     labels: &std::ops::Range<u32>,
     excluded: &[u32],
@@ -31,7 +31,8 @@ pub(super) fn subset_outside(
     let inside = within(excluded, labels);
     let n = labels.len() as u32 - inside.len() as u32;
     subset(n, k, random, out);
-    // Numbers of labels that are left become labels: each moves past the excluded ones before it.
+    // Numbers among the remaining labels become labels: each moves past the excluded labels before
+    // it.
     let mut passed = 0;
     for number in out {
         while passed < inside.len() && inside[passed] - labels.start - passed as u32 <= *number {
@@ -41,7 +42,7 @@ pub(super) fn subset_outside(
     }
 }
 
-/// Those of an ascending list that are in a range.
+/// The labels of an ascending list that are in a range.
 pub(super) fn within<'a>(list: &'a [u32], labels: &std::ops::Range<u32>) -> &'a [u32] {
     let first = list.partition_point(|&label| label < labels.start);
     let end = list.partition_point(|&label| label < labels.end);
@@ -58,7 +59,7 @@ fn without(all: std::ops::Range<u32>, excluded: &[u32], out: &mut Vec<u32>) {
     out.extend(from..all.end);
 }
 
-/// Draws again for what came twice: which numbers those are does not matter to the set.
+/// Draws again for duplicates: every set stays equally likely, whichever numbers were drawn twice.
 fn distinct(n: u32, k: usize, random: &mut Stream, out: &mut Vec<u32>) {
     while out.len() < k {
         let missing = k - out.len();
@@ -77,7 +78,7 @@ mod tests {
     fn every_subset_is_equally_likely() {
         const DRAWS: u32 = 100_000;
         for k in [1, 2, 3, 4] {
-            // 0, 3 and 4 are excluded of 0..8: five labels are left.
+            // 0, 3 and 4 are excluded from 0..8: five labels are left.
             let (mut random, mut out, mut counts) = (Stream::new(k as u64), Vec::new(), [0u32; 256]);
             for _ in 0..DRAWS {
                 subset_outside(&(0..8), &[0, 3, 4, 9], k, &mut random, &mut out);

@@ -1,4 +1,4 @@
-//! The labels of the largest logits, by a look at all of them.
+//! The labels with the largest logits, found by scoring all labels.
 
 use super::error::{SampleError, rows};
 use super::lists::exact_lists;
@@ -19,10 +19,10 @@ const BLOCK: usize = 2048;
 /// Scores that one comparison rules out.
 const GROUP: usize = 16;
 
-/// The false labels of the largest logits: exactly those that are hardest. The cost is that of all
-/// logits, so it is a yardstick, not a way to save time.
+/// The false labels with the largest logits, exactly. It costs as much as all logits, so it serves
+/// as a reference and saves no time.
 ///
-/// The chosen labels are no draw: weight 1, log q 0 for any weighting.
+/// The labels are selected, not drawn: weight 1 and log q 0 for any weighting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopLogits {
     per_instance: usize,
@@ -30,12 +30,12 @@ pub struct TopLogits {
 }
 
 impl TopLogits {
-    /// `per_instance` labels of each instance; one list a batch with those of all.
+    /// `per_instance` labels per instance; one list per batch with those of all instances.
     pub fn new(per_instance: usize) -> Self {
         Self { per_instance, lists: Lists::Shared }
     }
 
-    /// One list a batch, or one for each instance.
+    /// One list per batch, or one per instance.
     pub fn with_lists(self, lists: Lists) -> Self {
         Self { lists, ..self }
     }
@@ -94,7 +94,7 @@ pub(super) fn top(
         let wild = scores.par_chunks_mut(n).zip(&mut best).enumerate().find_map_first(|(place, (scores, top))| {
             let wild = scores.iter().position(|score| !score.is_finite());
             for &label in within(queries.targets.row(place), &block) {
-                // Never kept.
+                // NaN is never kept.
                 scores[(label - block.start) as usize] = f32::NAN;
             }
             offer(scores, block.start, top);

@@ -1,8 +1,8 @@
-//! What a label in a list stands for.
+//! How labels of a list are weighted.
 
 use serde::{Deserialize, Serialize};
 
-/// What a false label of a list counts, given the chance pi that it is in the list.
+/// The weight of a false label of a list, given the probability pi that it is in the list.
 ///
 /// | | weight (sums over labels) | log q (softmax) |
 /// |---|---|---|
@@ -10,30 +10,30 @@ use serde::{Deserialize, Serialize};
 /// | `log-q` | 1 | ln pi |
 /// | `inverse` | min(1 / pi, cap) | -ln weight |
 ///
-/// With `inverse` and no cap the weighted sum over the list has the sum over all labels as its
-/// mean, whatever the chances are. One spike of a large weight owns an optimiser's second moments:
-/// hence the cap, which is biased.
+/// With `inverse` and no cap, the expectation of the weighted sum over the list is the sum over all
+/// labels, whatever the probabilities are. A single large weight dominates the second moments of an
+/// optimiser for many steps; the cap prevents this, but is biased.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Weighting {
-    /// The list is taken for all labels.
+    /// The list is treated as if it were all labels.
     None,
-    /// Sums as they are; a softmax corrects its logits by the chance.
+    /// Sums without weights; a softmax corrects its logits by the log probability.
     #[default]
     LogQ,
-    /// One over the chance.
+    /// The inverse of the probability.
     Inverse {
-        /// Largest weight; none: no limit.
+        /// Largest weight; `None`: no limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cap: Option<f32>,
     },
 }
 
 impl Weighting {
-    /// The cap that is advised: unlimited weights cost up to five points of P@1.
+    /// The recommended cap: unlimited weights cost up to five points of P@1.
     pub const CAPPED: Self = Self::Inverse { cap: Some(4.0) };
 
-    /// Weight and log q of a label that is in its list with this chance.
+    /// Weight and log q of a label that is in its list with this probability.
     pub fn of(self, chance: f64) -> (f32, f32) {
         match self {
             Self::None => (1.0, 0.0),
@@ -47,7 +47,7 @@ impl Weighting {
         }
     }
 
-    /// Whether chances are asked for at all.
+    /// Whether probabilities are used at all.
     pub(super) fn uses_chances(self) -> bool {
         self != Self::None
     }

@@ -1,9 +1,9 @@
-//! Weights of labels, as a sampler may look at them.
+//! Read access to the weights of labels, for samplers.
 
 use xc_sparse::buffer::FloatSlice;
 
-/// Rows of weights, one a label, and the labels' biases: the logit of a label is the product of its
-/// row with a vector, and its bias.
+/// Rows of weights, one per label, and the labels' biases: the logit of a label is the inner
+/// product of its row with a vector, plus its bias.
 ///
 /// *Shapes*: label `l` has row `l` of `n()` rows of `width()` values.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ impl<'a> LabelWeights<'a> {
     /// Rows of `width` values, row after row.
     ///
     /// # Panics
-    /// If there is not a row for each bias.
+    /// If the number of rows is not that of the biases.
     pub fn new(rows: FloatSlice<'a>, width: usize, biases: &'a [f32]) -> Self {
         let n = biases.len();
         assert!(rows.len() == n * width, "{} values for {n} rows of {width}", rows.len());
@@ -52,7 +52,7 @@ impl<'a> LabelWeights<'a> {
         self.rows
     }
 
-    /// Row of a label: as it lies there, or widened into `buffer`.
+    /// Row of a label: the stored values, or a copy widened into `buffer`.
     ///
     /// # Panics
     /// If `label >= n()`.

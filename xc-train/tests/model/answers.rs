@@ -229,16 +229,26 @@ fn features_that_were_made_before_are_answered_as_the_queries_they_came_from() {
 
 #[test]
 fn fields_of_a_text_are_joined_and_known_terms_are_counted() {
-    let model = MODELS.1.iter().find(|model| model.describe().takes == InputKind::Text).unwrap();
+    let mut kinds = Vec::new();
     let (mut scratch, mut whole, mut fields) = <(Scratch, Answer, Answer)>::default();
     let options = QueryOptions::default();
-    model.predict(&Query::Text("alpha3 beta3 nonsense"), &options, &mut scratch, &mut whole).unwrap();
-    model.predict(&Query::Fields(&["alpha3", "beta3 nonsense"]), &options, &mut scratch, &mut fields).unwrap();
-    assert_eq!(whole, fields);
-    assert_eq!(whole.known_terms, Some(2));
-    assert_eq!(whole.labels[0].label, 3);
-    model.predict(&Query::Text("zzz"), &options, &mut scratch, &mut whole).unwrap();
-    assert_eq!(whole.known_terms, Some(0));
+    for model in MODELS.1.iter().filter(|model| model.describe().takes == InputKind::Text) {
+        let kind = model.describe().kind;
+        kinds.push(kind);
+        model.predict(&Query::Text("alpha3 beta3 nonsense"), &options, &mut scratch, &mut whole).unwrap();
+        model.predict(&Query::Fields(&["alpha3", "beta3 nonsense"]), &options, &mut scratch, &mut fields).unwrap();
+        assert_eq!(whole, fields, "{kind}");
+        assert_eq!(whole.known_terms, Some(2), "{kind}");
+        assert!(kind != xc_tree::KIND || whole.labels[0].label == 3);
+        model.predict(&Query::Text("zzz"), &options, &mut scratch, &mut whole).unwrap();
+        assert_eq!((whole.known_terms, whole.labels.len()), (Some(0), 0), "{kind}");
+        let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        let texts = Queries::Text(&["zzz", "alpha3 beta3 nonsense"]);
+        let answers = pool.install(|| model.predict_batch(texts, &options)).unwrap();
+        assert_eq!(answers.known_terms, [0, 2], "{kind}");
+        assert!(answers.ranked.row(0).is_empty() && !answers.ranked.row(1).is_empty(), "{kind}");
+    }
+    assert!(kinds.contains(&blend::KIND) && kinds.len() > 3, "{kinds:?}");
 }
 
 #[test]

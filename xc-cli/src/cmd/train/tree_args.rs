@@ -65,7 +65,7 @@ pub(crate) struct ShapeArgs {
     /// Children of a cluster
     #[arg(long = "tree.branching", value_name = "B")]
     branching: Option<usize>,
-    /// Labels of a lowest cluster, at most
+    /// Labels of a lowest cluster, at most; balanced trees may exceed it by half
     #[arg(long = "cluster.max-leaf", value_name = "N")]
     max_leaf: Option<usize>,
     /// How far a cut may move from the middle, as a share of the smaller part, below 1; 0 for parts

@@ -1,11 +1,11 @@
-//! Which iterator for which (query, chunk) pair.
+//! The choice of an iterator for each (query, chunk) pair.
 
 use super::Intersect;
 
 /// How the iterator of a pair is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Choice {
-    /// By the sizes of the two sides and, in a batch, by how many queries share the chunk.
+    /// By the sizes of query and chunk and, in a batch, by the number of queries that share the chunk.
     #[default]
     Auto,
     /// Always the same one.

@@ -1,6 +1,7 @@
 //! Galloping binary search: doubling steps from the last hit, then a binary search inside the step.
 //!
-//! The shorter side drives: a long query against a small chunk is searched by the chunk's features.
+//! The shorter side is walked: for a long query and a small chunk, the chunk's features are searched
+//! for.
 
 use super::{ChunkView, Matches, QueryView};
 

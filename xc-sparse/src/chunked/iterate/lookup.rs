@@ -1,4 +1,4 @@
-//! Dense lookup: the chunk's rows lie scattered in an array indexed by feature.
+//! Dense lookup: the chunk's rows are scattered into an array indexed by feature.
 
 use super::{Matches, QueryView};
 use crate::chunked::DensePositions;

@@ -1,11 +1,11 @@
-//! Four ways to find the rows that a query and a chunk share, all with the same answer.
+//! Four ways to find the rows that a query and a chunk share, all with the same result.
 //!
 //! | iterator | time for q query features and r rows | extra memory |
 //! |---|---|---|
 //! | marching | q + r | none |
 //! | galloping | min(q, r) log of the other | none |
-//! | hashed | q | 2 bytes a row, see [`super::SlotMap`] |
-//! | lookup | q, and r to load a chunk once | one number a feature |
+//! | hashed | q | 2 bytes per row, see [`super::SlotMap`] |
+//! | lookup | q, and r to load a chunk once | one number per feature |
 
 mod choose;
 mod galloping;
@@ -28,7 +28,7 @@ pub(crate) use hashed::{Probed, confirm, probe};
 pub enum Intersect {
     /// Two pointers, both moving forward.
     Marching,
-    /// Binary search for each element of the shorter side, starting where the last one ended.
+    /// Binary search for each element of the shorter side, starting where the previous one ended.
     Galloping,
     /// One probe of the chunk's directory for each feature of the query.
     Hashed,

@@ -1,9 +1,8 @@
 //! Margins of all children of the clusters that queries reach: probes, then a pipeline over the
 //! rows found.
 //!
-//! A row that is not in the first-level cache is waited for twice, for its header and for its
-//! values. Rows are therefore handled in blocks, and each block in three steps with other blocks'
-//! work between them:
+//! A row outside the first-level cache causes two waits, for its header and for its values. Rows are
+//! therefore processed in blocks, each in three steps that are interleaved with those of other blocks:
 //!
 //! ```text
 //!   ask for headers    b3  b4  b5
@@ -11,8 +10,8 @@
 //!   multiply                       b0  b1  b2
 //! ```
 //!
-//! Blocks of all the chunks of a call follow each other, so that a chunk of few rows does not drain
-//! the pipeline.
+//! The blocks of all chunks of a call form one sequence, so that a chunk of few rows does not drain the
+//! pipeline.
 
 #![allow(unsafe_code, reason = "kernels written by hand for an instruction set")]
 
@@ -52,7 +51,7 @@ const WARM: usize = 64;
 /// waiting for the third level.
 const STAYS: usize = 256 << 10;
 
-/// Memory that the products reuse from call to call.
+/// Memory that the products reuse between calls.
 #[derive(Clone, Debug, Default)]
 pub struct ProductScratch {
     matches: Matches,
@@ -89,13 +88,13 @@ pub struct Visit {
 
 /// Appends to `out` the margins of all children of each parent, parents in the given order.
 ///
-/// *Determinism*: each child's products are added in ascending feature order, then its bias; the
-/// same bits come from every iterator and instruction set.
+/// *Determinism*: each child's products are added in ascending feature order, then its bias; every
+/// iterator and instruction set gives the same bits.
 ///
-/// *Cost*: see [`Intersect`]; memory traffic of one step is fetched while other rows are worked on.
+/// *Cost*: see [`Intersect`]; the memory of a step is prefetched while other rows are processed.
 ///
 /// # Panics
-/// If a parent is out of range, or a query was prepared for another slot map than the level's.
+/// If a parent is out of range, or a query was prepared for a slot map other than the level's.
 pub fn margins(
     level: &ChunkedView<'_>,
     query: &QueryView<'_>,
@@ -107,11 +106,11 @@ pub fn margins(
     margins_with(Isa::current(), level, query, parents, choice, scratch, out);
 }
 
-/// [`margins`] on a named instruction set.
+/// [`margins`] on a given instruction set.
 ///
 /// # Panics
-/// If a parent is out of range, the query was prepared for another slot map, or the machine lacks
-/// the instruction set.
+/// If a parent is out of range, the query was prepared for another slot map, or the machine lacks the
+/// instruction set.
 pub fn margins_with(
     isa: Isa,
     level: &ChunkedView<'_>,
@@ -139,17 +138,17 @@ pub fn margins_with(
     scratch.drain(isa, level, |_, _, margins| out.extend_from_slice(margins));
 }
 
-/// Margins for many queries: the queries that visit one parent stand together, so its chunks enter
-/// the cache once.
+/// Margins for many queries. Visits of the same parent should be adjacent, so that its chunks enter the
+/// cache once.
 ///
-/// Calls `each(position in visits, first child, margins)` for every visit. A parent of more than
-/// [`MAX_WIDTH`] children answers several times for each of its visits, a chunk at a time. The
-/// order of the calls is otherwise open.
+/// Calls `each(position in visits, first child, margins)` for every visit; several times, once per
+/// chunk, if the parent has more than [`MAX_WIDTH`] children. The order of calls is otherwise
+/// unspecified.
 ///
 /// *Determinism*: the same bits as [`margins`].
 ///
 /// # Panics
-/// If a parent is out of range, or a query was prepared for another slot map than the level's.
+/// If a parent is out of range, or a query was prepared for a slot map other than the level's.
 pub fn shared_margins<'q>(
     level: &ChunkedView<'_>,
     visits: &[Visit],

@@ -1,4 +1,4 @@
-//! Matched rows into the sums of their chunk's children.
+//! Adds matched rows to the sums of their chunk's children.
 
 use crate::buffer::FloatSlice;
 use crate::chunked::MAX_WIDTH;

@@ -1,4 +1,4 @@
-//! The portable kernels: what every other instruction set has to equal.
+//! The portable kernels, the reference for every other instruction set.
 
 use crate::dtype::Float;
 

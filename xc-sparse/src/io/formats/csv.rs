@@ -1,12 +1,12 @@
-//! CSV and TSV: a header of column names, then one instance a row, with a text and labels.
+//! CSV and TSV: a header of column names, then one instance per row, with a text and labels.
 //!
 //! ```text
 //!   id,title,text,labels
 //!   7,A dog,"It barks, ""loudly"".",animal;noise
 //! ```
 //!
-//! Rows are cut by `csv-core`, record by record and never ahead of what is asked for, so that files
-//! and streams are read by the same code. The specification is `docs/formats/csv.md`.
+//! `csv-core` splits the rows, one record at a time and never ahead of a request, so that the same code
+//! reads files and streams. The specification is `docs/formats/csv.md`.
 
 use super::fasttext::TextRows;
 use crate::io::error::{FieldOf, LineError, ReadError, ReadErrorKind, Snippet};
@@ -339,12 +339,12 @@ fn push_field(out: &mut Vec<u8>, field: &str, delimiter: u8) {
     out.push(b'"');
 }
 
-/// Writes a table with the columns `text` and `labels`, the labels of a row with `separator`
-/// between them, by name where there are names, else by number.
+/// Writes a table with the columns `text` and `labels`. `separator` separates the labels of a row, which
+/// are written by name if there are names, otherwise by number.
 ///
 /// # Errors
-/// A label name that would not read back: it holds the separator, is empty, has blanks at an end, or
-/// looks like a list; another format than CSV and TSV.
+/// A label name that would not read back: it contains the separator, is empty, begins or ends with a
+/// blank, or looks like a list; a format other than CSV and TSV.
 pub fn write_csv<S: AsRef<str>>(
     into: &mut impl Write,
     texts: &[S],

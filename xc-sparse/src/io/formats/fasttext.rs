@@ -1,7 +1,7 @@
 //! fastText: `__label__X __label__Y some words`.
 //!
-//! Every token that begins with the prefix is a label, wherever it stands; the other tokens, joined
-//! by single blanks, are the text. The specification is `docs/formats/fasttext.md`.
+//! Every token that begins with the prefix is a label, at any position; the other tokens, joined by
+//! single blanks, are the text. The specification is `docs/formats/fasttext.md`.
 
 use crate::io::blocks::LineParser;
 use crate::io::error::{LineError, ReadErrorKind, Snippet};
@@ -53,7 +53,7 @@ pub(crate) fn utf8_error(line: &[u8], valid: usize) -> LineError {
     LineError::at(valid, ReadErrorKind::Utf8 { got })
 }
 
-/// Instances of one block and the lines they stand on.
+/// Instances of one block, and their lines.
 #[derive(Clone, Debug, Default)]
 pub struct TextRows {
     /// The instances.
@@ -78,11 +78,11 @@ impl LineParser for FastTextParser {
     }
 }
 
-/// Appends one line of fastText, its end included. Runs of white space in the text become single
+/// Appends one line of fastText, including its end. Runs of white space in the text become single
 /// blanks.
 ///
 /// # Errors
-/// A label name that is empty or has white space, or a word of the text that would read as a label.
+/// A label name that is empty or has white space, or a word of the text that would be read as a label.
 pub fn push_fasttext_row<S: AsRef<str>>(
     out: &mut Vec<u8>,
     text: &str,
@@ -117,7 +117,7 @@ pub fn push_fasttext_row<S: AsRef<str>>(
     Ok(())
 }
 
-/// Writes fastText; labels by name where there are names, else by number.
+/// Writes fastText; labels by name if there are names, otherwise by number.
 pub fn write_fasttext<S: AsRef<str>>(
     into: &mut impl Write,
     texts: &[S],

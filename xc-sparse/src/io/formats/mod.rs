@@ -1,4 +1,4 @@
-//! The formats: each file reads and writes one.
+//! The formats: each module reads and writes one.
 
 pub(crate) mod csv;
 pub(crate) mod fasttext;

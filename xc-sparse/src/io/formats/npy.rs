@@ -1,8 +1,8 @@
-//! numpy arrays: the `.npy` form, alone in a file or as a member of an `.npz` archive.
+//! numpy arrays: the `.npy` format, as a file or as a member of an `.npz` archive.
 //!
-//! Integers, booleans and floats of 2, 4 and 8 bytes, either byte order. The header's shape is
-//! never believed for the size of an allocation: arrays grow with the bytes that are there. The
-//! specification is `docs/formats/npz.md`.
+//! Integers, booleans and floats of 2, 4 and 8 bytes, in either byte order. Allocations never rely on
+//! the header's shape: arrays grow with the bytes that are read. The specification is
+//! `docs/formats/npz.md`.
 
 use crate::DenseMatrix;
 use crate::io::error::{ArrayProblem, ReadError, ReadErrorKind, Snippet};
@@ -320,7 +320,7 @@ pub(crate) fn locate_in(name: &str, error: NpyError) -> ReadError {
 /// Reads a two-dimensional `.npy` file as dense rows; Fortran order is converted.
 ///
 /// # Errors
-/// A shape that has not two dimensions, a type that is not a number, values that f32 cannot hold,
+/// A shape that is not two-dimensional, a type that is not a number, values that f32 cannot hold,
 /// missing bytes.
 pub fn read_npy(path: &Path, options: &ReadOptions) -> Result<DenseMatrix, ReadError> {
     let (mut source, header, [rows, columns]) = open_dense(path, options)?;
@@ -406,7 +406,7 @@ pub(crate) fn push_header(out: &mut Vec<u8>, descr: &str, shape: &[usize]) {
 /// Writes dense rows as a `.npy` file of f32 in C order.
 ///
 /// # Panics
-/// If `values` are not `rows * columns`.
+/// If the number of values is not `rows * columns`.
 pub fn write_npy(into: &mut impl Write, rows: usize, columns: usize, values: &[f32]) -> io::Result<()> {
     assert_eq!(values.len(), rows * columns, "{} values for {rows} rows of {columns}", values.len());
     let mut head = Vec::new();

@@ -8,8 +8,8 @@
 //!   data.npy     <f4 ...     values
 //! ```
 //!
-//! Members are read stored or deflated, and written stored, in this order, with their sizes in the
-//! local headers (some readers walk those and know no data descriptors). The specification is
+//! Members are read stored or deflated, and written stored, in this order, with their sizes in the local
+//! headers (some readers use only those and do not support data descriptors). The specification is
 //! `docs/formats/npz.md`.
 
 use super::npy::{self, Entry, NpyError, NpyHeader};
@@ -33,12 +33,12 @@ pub enum Layout {
     Csc,
 }
 
-/// A sparse matrix as its file has it: entries of a row (or column) in the order of the file, zeros
+/// A sparse matrix as stored in its file: entries of a row (or column) in the order of the file, zeros
 /// kept.
 ///
 /// # Invariants
-/// `indptr` rises from 0 to `indices.len() == values.len()` and has one entry more than rows (csr)
-/// or columns (csc); ids are below the other dimension; values are finite.
+/// `indptr` ascends from 0 to `indices.len() == values.len()` and has one entry more than rows (csr) or
+/// columns (csc); ids are below the other dimension; values are finite.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NpzMatrix {
     /// By rows or by columns.
@@ -47,7 +47,7 @@ pub struct NpzMatrix {
     pub rows: usize,
     /// Number of columns.
     pub columns: usize,
-    /// Where rows (csr) or columns (csc) begin.
+    /// Starts of the rows (csr) or columns (csc).
     pub indptr: Vec<usize>,
     /// Ids of columns (csr) or rows (csc).
     pub indices: Vec<u32>,
@@ -188,10 +188,10 @@ fn damaged(file: &str, error: io::Error) -> ReadError {
     ReadError::file(file, kind)
 }
 
-/// Reads a sparse matrix (csr, csc, or coo which becomes csr) as its file has it.
+/// Reads a sparse matrix (csr, csc, or coo which becomes csr) as stored in its file.
 ///
 /// # Errors
-/// A damaged archive, missing members, strange types, row pointers that fall, ids out of range,
+/// A damaged archive, missing members, unsupported types, row pointers that decrease, ids out of range,
 /// values that f32 cannot hold, an archive that expands beyond [`ReadOptions::max_expanded_bytes`].
 pub fn read_npz(path: &Path, options: &ReadOptions) -> Result<NpzMatrix, ReadError> {
     let file = path.display().to_string();
@@ -269,11 +269,10 @@ fn read_coo(mut archive: Archive<'_>, rows: u64, columns: u64, values: Vec<f32>)
 }
 
 impl NpzMatrix {
-    /// Sorts each row (or column), drops zeros, and gives the matrix by rows or by columns as it
-    /// is.
+    /// Sorts each row (or column), drops zeros, and returns the matrix in the same layout.
     ///
     /// # Errors
-    /// `(row, id)` of an id that occurs twice in a row (or column).
+    /// `(row, id)` of an id that is repeated in a row (or column).
     pub fn into_sorted(mut self) -> Result<CsrMatrix, (usize, u32)> {
         let mut order: Vec<(u32, f32)> = Vec::new();
         let mut kept = 0;
@@ -305,7 +304,7 @@ impl NpzMatrix {
 /// Reads a sparse matrix with sorted rows (csr, coo) or columns (csc) and without zeros.
 ///
 /// # Errors
-/// As [`read_npz`], and an id that occurs twice in a row or column.
+/// As [`read_npz`], and a repeated id in a row or column.
 pub fn read_npz_matrix(path: &Path, options: &ReadOptions) -> Result<CsrMatrix, ReadError> {
     read_npz(path, options)?.into_sorted().map_err(|(row, id)| {
         let problem = ArrayProblem::Repeated { row, id };
@@ -313,12 +312,11 @@ pub fn read_npz_matrix(path: &Path, options: &ReadOptions) -> Result<CsrMatrix, 
     })
 }
 
-/// Writes a sparse matrix as `scipy.sparse.save_npz(compressed=False)` does: csr or csc as it is
-/// stored, `<i4` ids where they fit (else `<i8`), `<f4` values. The same matrix gives the same
-/// bytes.
+/// Writes a sparse matrix as `scipy.sparse.save_npz(compressed=False)` does: csr or csc according to its
+/// storage, `<i4` ids if they fit (otherwise `<i8`), `<f4` values. The same matrix gives the same bytes.
 ///
 /// # Errors
-/// What the writer found.
+/// The writer's error.
 pub fn write_npz(into: impl Write + Seek, matrix: sprs::CsMatViewI<'_, f32, u32, usize>) -> io::Result<()> {
     let layout = if matrix.is_csr() { Layout::Csr } else { Layout::Csc };
     let (rows, columns) = matrix.shape();
@@ -326,11 +324,10 @@ pub fn write_npz(into: impl Write + Seek, matrix: sprs::CsMatViewI<'_, f32, u32,
     write_npz_arrays(into, layout, rows, columns, indptr, indices, values)
 }
 
-/// Writes a sparse matrix from its arrays, which need not be sorted inside a row (ranked lists are
-/// not).
+/// Writes a sparse matrix from its arrays, which need not be sorted within a row (ranked lists are not).
 ///
 /// # Errors
-/// What the writer found.
+/// The writer's error.
 pub fn write_npz_arrays(
     into: impl Write + Seek,
     layout: Layout,

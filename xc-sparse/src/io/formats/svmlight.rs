@@ -1,7 +1,7 @@
 //! Multilabel svmlight (libsvm): `l1,l2 qid:7 f:v f:v # comment`.
 //!
-//! The caller states the base of the feature ids. `qid:` is checked to be a whole number and not
-//! kept; a comment runs from `#` to the end of the line; a line with nothing else is no row. The
+//! The caller states the base of the feature ids. `qid:` must be a whole number and is ignored; a
+//! comment extends from `#` to the end of the line; a line with nothing else is not a row. The
 //! specification is `docs/formats/svmlight.md`.
 
 use crate::io::blocks::LineParser;
@@ -83,8 +83,8 @@ impl LineParser for SvmlightParser {
     }
 }
 
-/// Appends one line of svmlight, its end included. A row with neither labels nor features is a
-/// single blank.
+/// Appends one line of svmlight, including its end. A row with neither labels nor features is a single
+/// blank.
 pub fn push_svmlight_row(out: &mut Vec<u8>, features: SparseRow<'_>, labels: &[u32], bases: SvmlightBases) {
     let add = |base| u64::from(base == IndexBase::One);
     push_labels(out, labels, add(bases.labels));

@@ -1,4 +1,4 @@
-//! Vectors in the files of nearest-neighbour benchmarks, all little-endian.
+//! Vectors in the file formats of nearest-neighbour benchmarks, all little-endian.
 //!
 //! ```text
 //!   .fvecs .bvecs .ivecs   each row: its number of values (i32), then the values: f32, u8 or i32
@@ -170,7 +170,7 @@ fn take(source: &mut Source, n: u64, bytes: &mut Vec<u8>) -> Result<(), Failure>
 /// Writes rows as `.fvecs`.
 ///
 /// # Errors
-/// The destination fails.
+/// A write fails.
 ///
 /// # Panics
 /// If rows have 2^31 values or more.
@@ -185,10 +185,10 @@ pub fn write_fvecs(into: &mut impl Write, rows: DenseRows<'_>) -> io::Result<()>
 /// Writes rows as `.fbin`.
 ///
 /// # Errors
-/// The destination fails.
+/// A write fails.
 ///
 /// # Panics
-/// If there are 2^32 rows or values of a row, or more.
+/// If there are 2^32 rows or more, or 2^32 values per row or more.
 pub fn write_fbin(into: &mut impl Write, rows: DenseRows<'_>) -> io::Result<()> {
     let number = |n: usize| u32::try_from(n).unwrap_or_else(|_| panic!("{n} rows or values")).to_le_bytes();
     into.write_all(&[number(rows.len()), number(rows.width())].concat())?;

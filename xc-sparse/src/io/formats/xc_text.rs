@@ -1,4 +1,4 @@
-//! XC-repository text: `labels feature:value ...` a line, below a header of counts.
+//! XC-repository text: `labels feature:value ...` per line, below a header of counts.
 //!
 //! ```text
 //!   one file                    two files: features         labels
@@ -22,11 +22,11 @@ use std::io::{self, Write};
 /// Whether the first line is a header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HeaderRule {
-    /// It is one when it has three whole numbers (or two, in the two-file form) and nothing else. A
-    /// first line that is neither a header nor a row with features is an error.
+    /// It is one if it consists of three whole numbers (or two, in the two-file form). A first line that
+    /// is neither a header nor a row with features is an error.
     #[default]
     Detect,
-    /// It must be one.
+    /// It must be a header.
     Required,
     /// It is a row.
     Absent,
@@ -48,7 +48,7 @@ impl XcHeader {
     /// [`HeaderRule::Absent`]).
     ///
     /// # Errors
-    /// A line that is no header where one is expected; more than 4294967295 features or labels.
+    /// A line that is not a header although one is expected; more than 4294967295 features or labels.
     pub fn parse(line: &[u8], rule: HeaderRule) -> Result<Option<Self>, LineError> {
         if rule == HeaderRule::Absent {
             return Ok(None);
@@ -73,7 +73,7 @@ impl XcHeader {
     /// Bounds that this header sets, within those that the caller gave.
     ///
     /// # Errors
-    /// The header promises another number of features, or more labels, than the caller gave.
+    /// The header has a different number of features, or more labels, than the caller gave.
     pub fn limits(&self, given: &Limits) -> Result<Limits, LineError> {
         if let Some(bound) = given.features
             && bound.below != self.n_features
@@ -177,7 +177,7 @@ impl LineParser for XcColumnsParser {
     }
 }
 
-/// Appends one line of XC text, its end included.
+/// Appends one line of XC text, including its end.
 pub fn push_xc_row(out: &mut Vec<u8>, features: SparseRow<'_>, labels: &[u32]) {
     push_labels(out, labels, 0);
     if features.nnz() > 0 {
@@ -187,7 +187,7 @@ pub fn push_xc_row(out: &mut Vec<u8>, features: SparseRow<'_>, labels: &[u32]) {
     out.push(b'\n');
 }
 
-/// Appends the header of XC text, its end included.
+/// Appends the header of XC text, including its line end.
 pub fn push_xc_header(out: &mut Vec<u8>, header: &XcHeader) {
     let numbers = [Some(header.n_rows), Some(header.n_features), header.n_labels];
     for (i, number) in numbers.into_iter().flatten().enumerate() {

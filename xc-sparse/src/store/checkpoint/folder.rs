@@ -1,4 +1,4 @@
-//! The folder of a checkpoint: who may use it, and what in it is ours.
+//! The folder of a checkpoint: its lock, and which entries belong to the checkpoint.
 
 use super::super::config::{ArrayEntry, CONFIG_FILE, Config};
 use super::{CheckpointError, Layout, OpenError, WriteError, damaged};

@@ -1,21 +1,21 @@
-//! What a checkpoint belongs to.
+//! The key that ties a checkpoint to a training.
 
 use crate::{LabelRows, Rows};
 use serde::Serialize;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Hash of everything that a training's result depends on: its settings and its data. Two trainings
-/// of one key end with the same bytes; a checkpoint of another key is refused.
+/// Hash of everything that a training's result depends on: its settings and its data. Trainings with the
+/// same key give the same bytes; a checkpoint with another key is rejected.
 ///
-/// Every part is added with its length, so that parts cannot run into each other; the order counts.
+/// Every part is added with its length, so that parts cannot be confused; their order matters.
 ///
-/// *Cost*: one pass over the data, some GB a second.
+/// *Cost*: one pass over the data, some GB per second.
 #[derive(Clone)]
 pub struct CheckpointKey(Xxh3);
 
 impl CheckpointKey {
-    /// Begins the key of a training. `system` names what is trained; `version` is raised when
-    /// training changes its results.
+    /// Begins the key of a training. `system` names what is trained; `version` increases when training
+    /// changes its results.
     pub fn new(system: &str, version: u64) -> Self {
         let mut key = Self(Xxh3::new());
         key.text(system);
@@ -31,7 +31,7 @@ impl CheckpointKey {
     /// Adds settings, as JSON.
     ///
     /// # Panics
-    /// If they cannot be written as JSON: maps whose keys are no text.
+    /// If they cannot be written as JSON: maps whose keys are not strings.
     pub fn settings(&mut self, settings: &impl Serialize) {
         let json = serde_json::to_vec(settings).unwrap_or_else(|e| panic!("settings are no JSON: {e}"));
         self.bytes(&json);

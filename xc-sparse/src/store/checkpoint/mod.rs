@@ -1,4 +1,4 @@
-//! What a long training has finished so far, in a folder of its own.
+//! The finished parts of a long training, in a folder.
 //!
 //! ```text
 //!   CHECKPOINT/config.json      a container of kind "checkpoint" without arrays: which training this belongs to
@@ -7,9 +7,9 @@
 //!   CHECKPOINT/.PART.*.partial  what a killed save left; the next owner of the lock removes it
 //! ```
 //!
-//! A folder that holds anything else is refused and left as it is. In the end exactly what was
-//! written is removed, and the folder itself only when it was made for the checkpoint and is empty.
-//! `docs/formats/checkpoint.md` is the specification.
+//! A folder with any other content is rejected and left unchanged. At the end exactly the files that
+//! were written are removed, and the folder itself only if it was created for the checkpoint and is
+//! empty. `docs/formats/checkpoint.md` is the specification.
 //!
 //! ```
 //! use xc_sparse::store::{CheckpointFolder, CheckpointKey, CHECKPOINT_KIND, Layout};
@@ -45,13 +45,13 @@ use folder::{Folder, OWNER, Part};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// The kind of a checkpoint and of parts that are no models themselves.
+/// The kind of a checkpoint, and of parts that are not models themselves.
 pub const KIND: &str = "checkpoint";
 
-/// What is trained, and the names that its parts may have.
+/// The system that is trained, and the names that its parts may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// The system, as its kind of model is named.
+    /// The system, named like its kind of model.
     pub system: &'static str,
     /// Names of the parts, of lower-case letters and `-`; `#` stands for a number.
     pub parts: &'static [&'static str],
@@ -83,7 +83,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     rest == Some("")
 }
 
-/// Why a checkpoint is of no use or cannot be written.
+/// Why a checkpoint cannot be used or written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CheckpointError {
@@ -93,7 +93,7 @@ pub enum CheckpointError {
         /// The folder.
         path: PathBuf,
     },
-    /// The folder holds something that no checkpoint of this kind has. It is left as it is.
+    /// The folder has an entry that does not belong to such a checkpoint. It is left unchanged.
     #[error("{}: holds {entry:?}, which is no part of a checkpoint; another folder is expected", path.display())]
     Occupied {
         /// The folder.
@@ -101,7 +101,7 @@ pub enum CheckpointError {
         /// The entry.
         entry: String,
     },
-    /// A part is that of another checkpoint, or another part of this one.
+    /// A part belongs to another checkpoint, or is another part of this one.
     #[error("{}: is part {part:?} of a checkpoint with key {key}; remove it to do that part again", path.display())]
     WrongPart {
         /// The part's folder.
@@ -124,7 +124,7 @@ pub enum CheckpointError {
         /// System and key of this training.
         expected: String,
     },
-    /// The content is not what was written.
+    /// The content differs from what was written.
     #[error("checkpoint {} is damaged: {what}; remove it to do that part again", path.display())]
     Damaged {
         /// The folder of the part.
@@ -132,13 +132,13 @@ pub enum CheckpointError {
         /// What is wrong.
         what: String,
     },
-    /// It does not open.
+    /// It cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// It cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The file system refused.
+    /// A file system error.
     #[error("checkpoint {}", path.display())]
     Io {
         /// File or folder.
@@ -149,7 +149,7 @@ pub enum CheckpointError {
 }
 
 impl CheckpointError {
-    /// Whether the file system failed, rather than that what was found is of no use.
+    /// True if the file system failed, false if the content found cannot be used.
     pub fn is_failure(&self) -> bool {
         matches!(self, Self::Write(_) | Self::Io { .. })
     }
@@ -159,9 +159,9 @@ fn damaged(path: &Path, what: impl Into<String>) -> CheckpointError {
     CheckpointError::Damaged { path: path.to_owned(), what: what.into() }
 }
 
-/// A folder that is ours alone: a checkpoint, or one that will be.
+/// A folder that only this process uses: a checkpoint, or one that will become one.
 ///
-/// Dropped without [`CheckpointFolder::begin`], a folder without parts is left as it was found.
+/// If it is dropped without [`CheckpointFolder::begin`], a folder without parts is left as it was found.
 #[derive(Debug)]
 pub struct CheckpointFolder(Option<Folder>);
 
@@ -169,9 +169,8 @@ impl CheckpointFolder {
     /// Takes a folder that does not exist, is empty, or is a checkpoint, and locks it for this
     /// process.
     ///
-    /// # Errors
-    /// Another process uses it; it holds something else, at any depth; a part of it is not of this
-    /// checkpoint; its parent does not exist. Nothing in it was touched then.
+    /// Another process uses it; it has other content, at any depth; one of its parts does not belong to
+    /// this checkpoint; its parent does not exist. Nothing in it is changed then.
     ///
     /// # Cost
     /// The configurations of all parts are read, the arrays are not.
@@ -188,7 +187,7 @@ impl CheckpointFolder {
         &self.folder().path
     }
 
-    /// Whether a training left something to go on from.
+    /// Whether there are parts from which a training can resume.
     ///
     /// # Errors
     /// The folder cannot be listed.
@@ -199,15 +198,15 @@ impl CheckpointFolder {
     /// Removes every part.
     ///
     /// # Errors
-    /// The file system refuses.
+    /// A file system error.
     pub fn clear(&self) -> Result<(), CheckpointError> {
         self.folder().parts()?.iter().try_for_each(|part| self.folder().remove_part(part))
     }
 
-    /// The checkpoint of the training with this key. A folder without parts becomes its own.
+    /// The checkpoint of the training with this key. A folder without parts is assigned to it.
     ///
     /// # Errors
-    /// There are parts, of a training with another key or of another system.
+    /// There are parts of a training with another key or of another system.
     pub fn begin(mut self, key: String) -> Result<Checkpoint, CheckpointError> {
         let folder = self.folder();
         let expected = format!("{} {key}", folder.layout.system);
@@ -236,7 +235,7 @@ impl Drop for CheckpointFolder {
     }
 }
 
-/// The checkpoint of one training. Dropped, it stays for a later run, unless it has no part.
+/// The checkpoint of one training. If it is dropped, it stays for a later run, unless it has no parts.
 #[derive(Debug)]
 pub struct Checkpoint {
     folder: CheckpointFolder,
@@ -254,10 +253,10 @@ impl Checkpoint {
         &self.key
     }
 
-    /// A part, if it was saved; every hash is compared.
+    /// A part, if it was saved; every hash is verified.
     ///
     /// # Errors
-    /// It does not open, is not what was written, or is another part.
+    /// It cannot be opened, its content differs from what was written, or it is another part.
     ///
     /// # Cost
     /// One read of the part.
@@ -282,11 +281,11 @@ impl Checkpoint {
         }
     }
 
-    /// Saves a part in one step: it is the old one or the new one, never a mixture. `kind` is
-    /// [`KIND`] unless the part is a model by itself.
+    /// Saves a part atomically: a reader finds the old one or the new one, never a mixture. `kind` is
+    /// [`KIND`] unless the part is itself a model.
     ///
     /// # Errors
-    /// The file system refuses, or `fill` fails.
+    /// A file system error, or `fill` fails.
     ///
     /// # Panics
     /// If the layout has no such part.
@@ -302,10 +301,10 @@ impl Checkpoint {
         Ok(writer.finish()?)
     }
 
-    /// Removes a part that is no longer needed. One that is not there is no error.
+    /// Removes a part that is no longer needed. A missing part is not an error.
     ///
     /// # Errors
-    /// The file system refuses.
+    /// A file system error.
     ///
     /// # Panics
     /// If the layout has no such part.
@@ -314,11 +313,11 @@ impl Checkpoint {
         self.folder.folder().remove_part(name)
     }
 
-    /// Removes the checkpoint, which has served: everything that was written, and the folder if it
-    /// was made for it and holds nothing else.
+    /// Removes the checkpoint once it is no longer needed: everything that was written, and the folder
+    /// if it was created for the checkpoint and has no other content.
     ///
     /// # Errors
-    /// The file system refuses.
+    /// A file system error.
     pub fn finish(mut self) -> Result<(), CheckpointError> {
         self.folder.clear()?;
         // Once the lock has no name another process may begin here: nothing may be removed a second

@@ -1,8 +1,8 @@
 //! The three products of a sparse layer for one label and one block of instances.
 //!
-//! Forward products are fused with their additions, those of gradients are not, and every sum has
-//! one order, so that all instruction sets give the same bits; `scalar` is the reference that the
-//! others are tested against.
+//! Forward products use fused multiply-add, those of gradients do not, and every sum has a fixed order,
+//! so that all instruction sets give the same bits; `scalar` is the reference that the others are tested
+//! against.
 
 #![allow(unsafe_code, reason = "kernels written by hand for an instruction set")]
 
@@ -30,12 +30,12 @@ pub struct Kernels {
 }
 
 impl Kernels {
-    /// The instruction set of this process.
+    /// The kernels of this process's instruction set.
     pub fn current() -> Self {
         Self { isa: Isa::current() }
     }
 
-    /// A named instruction set.
+    /// The kernels of a given instruction set.
     ///
     /// # Panics
     /// If this machine lacks it.
@@ -46,15 +46,15 @@ impl Kernels {
 
     /// Sums of weight times input over a label's connections, for every lane.
     ///
-    /// `ahead` are inputs of a label that comes soon: their lines are asked for meanwhile, since
-    /// most of a call is waiting for lines (two threads over 32,768 inputs: 8.7 -> 14 G
-    /// multiplications a second and core).
+    /// `ahead` are the inputs of a label that follows soon: their lines are prefetched meanwhile, since
+    /// most of a call is waiting for lines (two threads over 32,768 inputs: 8.7 -> 14 G multiplications
+    /// per second and core).
     ///
-    /// *Order*: connections 0, 2, 4, ... and 1, 3, 5, ... make two sums, each product fused with
-    /// the addition, which are added. *Cost*: one cache line a connection.
+    /// *Order*: connections 0, 2, 4, ... and 1, 3, 5, ... form two sums, with fused multiply-add, which
+    /// are then added. *Cost*: one cache line per connection.
     ///
     /// # Panics
-    /// If an input is out of range, or there are not as many weights as inputs.
+    /// If an input is out of range, or the numbers of weights and inputs differ.
     #[inline]
     #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables, reason = "plain code does not ask ahead"))]
     pub fn forward<I: Index>(self, lines: &[Line], inputs: &[I], weights: &[f32], ahead: &[I]) -> Sums {
@@ -73,8 +73,8 @@ impl Kernels {
         out
     }
 
-    /// [`Kernels::forward`] plus a bias, and the lanes whose sum is not at or below a bar (NaN is
-    /// not). If there is none, `out` is left as it is.
+    /// [`Kernels::forward`] plus a bias; returns a mask of the lanes whose sum is not at or below a bar
+    /// (NaN is not). If there are none, `out` is unchanged.
     ///
     /// # Panics
     /// As [`Kernels::forward`].
@@ -149,12 +149,12 @@ impl Kernels {
         }
     }
 
-    /// Screens a label (see [`super::ByteLines`]): bit `2 b + h` says whether half `h` of block
-    /// `b`, that is 32 instances, may have a score above the bar that the row was made for. *Cost*:
-    /// one cache line a connection for 64 instances.
+    /// Screens a label (see [`super::ByteLines`]): bit `2 b + h` tells whether half `h` of block `b`,
+    /// that is 32 instances, may have a score above the bar that the row was made for. *Cost*: one cache
+    /// line per connection for 64 instances.
     ///
     /// # Panics
-    /// If an input is out of range, or the row was made for another number of inputs.
+    /// If an input is out of range, or the row was made for a different number of inputs.
     #[inline]
     #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables, reason = "plain code does not ask ahead"))]
     pub fn screen<const N: usize, I: Index>(
@@ -182,14 +182,13 @@ impl Kernels {
         }
     }
 
-    /// The sums of a run of labels, `fan_in` connections each, for one instance: what
-    /// [`Kernels::forward`] gives in its lane, to the bit, when `values` are that instance's inputs
-    /// rounded to bf16. For one instance it is three times faster (32,768 inputs: 0.6 ns a
-    /// connection): it reads 4 bytes a connection, not a line.
+    /// The sums of consecutive labels, `fan_in` connections each, for one instance: bit for bit its lane
+    /// of [`Kernels::forward`], if `values` are its inputs rounded to bf16. For one instance this is
+    /// three times faster (32,768 inputs: 0.6 ns per connection): it reads 4 bytes per connection, not a
+    /// line.
     ///
     /// # Panics
-    /// If an input is out of range, or there are not as many weights as inputs, `fan_in` for each
-    /// sum.
+    /// If an input is out of range, or there are not `fan_in` weights and inputs per sum.
     #[inline]
     pub fn forward_one<I: Index>(self, values: &[f32], inputs: &[I], weights: &[f32], fan_in: usize, out: &mut [f32]) {
         check(inputs, values.len(), weights.len());
@@ -202,19 +201,19 @@ impl Kernels {
         }
     }
 
-    /// Asks for values that will be read or written soon.
+    /// Prefetches values that will be read or written soon.
     #[inline]
     pub fn prefetch<T>(self, values: &[T]) {
         let a_line = (64 / size_of::<T>().max(1)).max(1);
         (0..values.len()).step_by(a_line).for_each(|at| prefetch(values, at));
     }
 
-    /// For one instance and one label with this gradient: adds `input * gradient` to the gradient
-    /// of each weight, where `values` are the instance's inputs, and `weight * gradient` to
-    /// `of_inputs`, the gradient of those inputs, unless that is empty.
+    /// For one instance and one label with this gradient: adds `input * gradient` to the gradient of
+    /// each weight, where `values` are the instance's inputs, and `weight * gradient` to `of_inputs`,
+    /// the gradient of those inputs, unless it is empty.
     ///
     /// # Panics
-    /// If an input is out of range, or there are not as many weights and sums as inputs.
+    /// If an input is out of range, or the numbers of weights, sums and inputs differ.
     #[inline]
     pub fn add_gradients_of_one<I: Index>(
         self,
@@ -237,13 +236,13 @@ impl Kernels {
         }
     }
 
-    /// Asks for the lines of inputs that will be read soon.
+    /// Prefetches the lines of inputs that will be read soon.
     #[inline]
     pub fn prefetch_lines<I: Index>(self, lines: &[Line], inputs: &[I]) {
         inputs.iter().for_each(|input| prefetch(lines, input.at()));
     }
 
-    /// Asks for the gradients of inputs that will be added to soon, those of the lanes of a mask.
+    /// Prefetches the gradients of inputs that will be updated soon, for the lanes of a mask.
     #[inline]
     pub fn prefetch_gradient<I: Index>(self, gradient: &[Sums], inputs: &[I], mask: u32) {
         let halves: &[[f32; 16]] = gradient.as_flattened();
@@ -258,7 +257,7 @@ impl Kernels {
     /// all lanes.
     ///
     /// # Panics
-    /// If an input is out of range, or there are not as many weights as inputs.
+    /// If an input is out of range, or the numbers of weights and inputs differ.
     #[inline]
     pub fn add_input_gradient<I: Index>(self, out: &mut [Sums], inputs: &[I], weights: &[f32], gradient: &Sums) {
         check(inputs, out.len(), weights.len());
@@ -274,11 +273,11 @@ impl Kernels {
         }
     }
 
-    /// Adds `input * gradient` to sixteen sums a connection: lane `i` to sum `i % 16`, lower lanes
+    /// Adds `input * gradient` to sixteen sums per connection: lane `i` to sum `i % 16`, lower lanes
     /// first. [`weight_gradients`] adds those up.
     ///
     /// # Panics
-    /// If an input is out of range, or there are not as many lists of sums as inputs.
+    /// If an input is out of range, or the numbers of lists of sums and of inputs differ.
     #[inline]
     pub fn add_weight_gradient<I: Index>(self, sums: &mut [[f32; 16]], lines: &[Line], inputs: &[I], gradient: &Sums) {
         check(inputs, lines.len(), sums.len());

@@ -1,4 +1,4 @@
-//! The products in plain code: what every other instruction set has to equal.
+//! The products in plain code, the reference for every other instruction set.
 
 use super::Sums;
 use crate::uniform::{Index, Line};

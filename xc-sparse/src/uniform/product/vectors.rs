@@ -1,7 +1,7 @@
-//! The products of a sparse output layer on vectors of any width: see the module above.
+//! The products of a sparse output layer on vectors of any width: see the parent module.
 //!
-//! A file of an instruction set says what a vector is (`V`, of `WIDTH` numbers, `N` of them hold
-//! sixteen) and what its operations are; the rest is this, compiled for its features.
+//! The file of an instruction set defines the vector type (`V`, of `WIDTH` numbers; `N` vectors hold
+//! sixteen) and its operations; the rest is here, compiled for its features.
 
 macro_rules! products {
     ($features:literal) => {

@@ -1,4 +1,4 @@
-//! Screening in AVX2: see the module above.
+//! Screening in AVX2: see the parent module.
 
 use crate::uniform::{ByteBlock, ByteLine, Index, LaneBounds, RowBound, ScreenRow};
 use std::arch::x86_64::*;

@@ -7,22 +7,21 @@
 //!   sum over connections of byte * byte   >   (bar - bias) in steps of both - margin   in some lane of 32: the block is worth the exact product
 //! ```
 //!
-//! Nearly all labels of a trained layer are wrong by a margin for nearly all instances, and a step
-//! wants to know no more about them than that. Sums of products of bytes are exact in integers, so
-//! that every machine finds the same blocks; a line serves 64 instances, not 32, and four
-//! connections are one instruction (two threads over 32,768 inputs: 14 to 17 G multiplications a
-//! second and core in bf16, 30 to 32 here).
+//! For nearly all instances, nearly all labels of a trained layer are false by more than a margin, and a
+//! step needs to know no more about them. Sums of products of bytes are exact in integers, so that every
+//! machine finds the same blocks; a line serves 64 instances, not 32, and four connections are one
+//! instruction (two threads over 32,768 inputs: 14 to 17 G multiplications per second and core in bf16,
+//! 30 to 32 here).
 //!
 //! # Margin
-//! A label's connections are looked at as if they were drawn from all inputs. The rounding of
-//! inputs then adds to a score the mean rounding error of the instance's inputs for each unit of
-//! weight, which is taken off, and varies by their standard deviation times the weights' norm; both
-//! are measured, since an instance with one large input rounds all others down. The rounding of a
-//! weight is taken as even within half a step: it varies by `step / sqrt(12)` times the root of the
-//! connections times the root mean square of the instance's inputs. The bar is lowered by
-//! [`DEVIATIONS`] standard deviations of both, added. So a score just above the bar is overlooked
-//! sometimes, one that is above it by several such deviations hardly ever; how far a score can be
-//! above it in the worst case is not bounded.
+//! A label's connections are treated as if they were drawn from all inputs. The rounding of inputs then
+//! adds to a score the mean rounding error of the instance's inputs per unit of weight, which is
+//! subtracted, and a deviation: the standard deviation of those errors times the weights' norm. Both are
+//! measured, since an instance with one large input rounds all others down. The rounding error of a
+//! weight is assumed uniform within half a step: its deviation is `step / sqrt(12)` times the root of
+//! the number of connections times the root mean square of the instance's inputs. The bar is lowered by
+//! [`DEVIATIONS`] times the sum of both deviations. A score just above the bar is therefore missed
+//! sometimes, one that is above it by several deviations hardly ever; the worst case is not bounded.
 
 #![allow(unsafe_code, reason = "kernels written by hand for an instruction set")]
 
@@ -54,8 +53,8 @@ impl Default for ByteLine {
     }
 }
 
-/// What an integer sum is compared with, for each lane in the order in which products leave them:
-/// groups of four are taken in turn from each sixteen.
+/// The value that an integer sum is compared with, for each lane in the order of the products' output:
+/// groups of four, taken in turn from each sixteen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(64))]
 pub struct LaneBounds {
@@ -85,9 +84,9 @@ pub struct ByteBlock<'a> {
     pub(crate) bounds: &'a LaneBounds,
 }
 
-/// Inputs of a batch in 7 bits: block after block of [`BYTE_LANES`] instances, in each one
-/// [`ByteLine`] an input. A half without instances is worth an exact product for labels without
-/// connections or with numbers that are not finite alone.
+/// Inputs of a batch in 7 bits: blocks of [`BYTE_LANES`] instances, each with one [`ByteLine`] per
+/// input. A half without instances passes screening only for labels without connections or with numbers
+/// that are not finite.
 #[derive(Debug, Default)]
 pub struct ByteLines {
     lines: Pages<ByteLine>,
@@ -162,10 +161,10 @@ impl Extent {
 }
 
 impl ByteLines {
-    /// Takes row-major values, one row an instance.
+    /// Takes row-major values, one row per instance.
     ///
     /// # Panics
-    /// If the values are not `len * n_inputs`.
+    /// If the number of values is not `len * n_inputs`.
     pub fn fill(&mut self, values: &[f32], len: usize, n_inputs: usize) {
         assert!(values.len() == len * n_inputs, "{} values, expected {len} x {n_inputs}", values.len());
         let n_blocks = len.div_ceil(BYTE_LANES);
@@ -186,7 +185,7 @@ impl ByteLines {
         self.bounds.len()
     }
 
-    /// Instances `block * BYTE_LANES` and on.
+    /// The instances from `block * BYTE_LANES` on.
     ///
     /// # Panics
     /// If `block >= n_blocks()`.
@@ -194,7 +193,7 @@ impl ByteLines {
         ByteBlock { lines: &self.lines[block * self.n_inputs..][..self.n_inputs], bounds: &self.bounds[block] }
     }
 
-    /// Bytes that so many instances take.
+    /// Bytes of `len` instances.
     pub fn bytes(len: usize, n_inputs: usize) -> u64 {
         len.div_ceil(BYTE_LANES) as u64 * (n_inputs * size_of::<ByteLine>() + size_of::<LaneBounds>()) as u64
     }
@@ -303,7 +302,7 @@ pub struct ScreenRow<'a> {
     pub(crate) bound: RowBound,
 }
 
-/// What the integer sums of a label are compared with.
+/// The bound of a label's integer sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RowBound {
     /// The bar less the bias, over the step of the weights.
@@ -329,8 +328,8 @@ pub struct ScreenRows {
 const LABELS: usize = 256;
 
 impl ScreenRows {
-    /// Takes `len` labels, `label` gives each, to be compared with a bar. `biases` has every
-    /// label's.
+    /// Takes `len` labels, given by `label`, to be compared with a bar. `biases` has one bias for every
+    /// label.
     pub fn fill(
         &mut self,
         connections: &Connections,
@@ -362,13 +361,13 @@ impl ScreenRows {
         });
     }
 
-    /// The label at a place.
+    /// The row at a position.
     #[inline(always)]
     pub fn row(&self, at: usize) -> ScreenRow<'_> {
         ScreenRow { weights: &self.weights[self.starts[at]..self.starts[at + 1]], bound: self.bounds[at] }
     }
 
-    /// Bytes that a label takes.
+    /// Bytes per label.
     pub fn bytes_each(fan_in: usize) -> u64 {
         (4 * fan_in.div_ceil(4) + size_of::<RowBound>() + size_of::<usize>()) as u64
     }

@@ -1,4 +1,4 @@
-//! Screening in plain code: what every other instruction set has to equal.
+//! Screening in plain code, the reference for every other instruction set.
 
 use super::{BYTE_LANES, ByteBlock, ScreenRow, lane_of};
 use crate::uniform::Index;

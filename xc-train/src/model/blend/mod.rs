@@ -9,8 +9,8 @@ pub use members::{MAX_MEMBERS, MembersError};
 pub use write::write_blend;
 
 use super::open::open_inside;
-use super::query::{Queries, Query, QueryError, QueryOptions};
-use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, scratch_of};
+use super::query::{Answers, Queries, Query, QueryError, QueryOptions};
+use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, Told, scratch_of};
 use super::{Answer, Model, OpenModelError, OpenOptions, TrainingRows, TrainingRowsError, kinds};
 use crate::blend::{self, DEPTH, Features, OpenRuleError, Rule, RuleScratch, Scale, below, candidates};
 use rayon::prelude::*;
@@ -18,7 +18,6 @@ use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::path::PathBuf;
 use thiserror::Error;
-use xc_mach::Certificate;
 use xc_sparse::rank::{RankedBatch, Scored, rank_order};
 use xc_sparse::store::{Container, OpenError, OpenMode, member_folder};
 
@@ -215,7 +214,7 @@ impl System for Blend {
         ask: &Ask<'_>,
         scratch: &mut dyn Any,
         out: &mut Vec<Scored>,
-    ) -> Result<Option<Certificate>, QueryError> {
+    ) -> Result<Told, QueryError> {
         let Scratch { members, rule, rest } = scratch_of(scratch);
         let query = match row {
             Row::Sparse(row) => Query::Sparse(row),
@@ -233,27 +232,26 @@ impl System for Blend {
         out.clear();
         self.rule.rank(&self.features, std::iter::once(lists), rule, |ranked| out.extend_from_slice(ranked));
         finish(out, lists, ask.top_k, rest);
-        Ok(None)
+        // A term is known where any member knows it; members have vocabularies of their own.
+        let known_terms = members.iter().filter_map(|(_, answer)| answer.known_terms).max();
+        Ok(Told { certificate: None, known_terms })
     }
 
-    fn batch(
-        &self,
-        rows: Batch<'_>,
-        ask: &Ask<'_>,
-        _: &mut dyn Any,
-        _: &mut Vec<Certificate>,
-    ) -> Result<RankedBatch, (usize, QueryError)> {
+    fn batch(&self, rows: Batch<'_>, ask: &Ask<'_>, _: &mut dyn Any) -> Result<Answers, (usize, QueryError)> {
         let queries = match rows {
             Batch::Sparse(rows) => Queries::Sparse(rows),
             Batch::Dense(rows) => Queries::Dense(rows),
             Batch::Text(texts) => Queries::Text(texts),
         };
         let options = options(ask);
-        let mut answers = Vec::with_capacity(self.members.len());
-        for member in &self.members {
-            answers.push(member.predict_batch(queries, &options).map_err(|e| (e.query, e.source))?.ranked);
-        }
         let n = queries.len();
+        let (mut answers, mut known_terms) = (Vec::with_capacity(self.members.len()), Vec::new());
+        for member in &self.members {
+            let of = member.predict_batch(queries, &options).map_err(|e| (e.query, e.source))?;
+            known_terms.resize(if of.known_terms.is_empty() { known_terms.len() } else { n }, 0);
+            known_terms.iter_mut().zip(of.known_terms).for_each(|(most, of)| *most = of.max(*most));
+            answers.push(of.ranked);
+        }
         let parts: Vec<RankedBatch> = (0..n.div_ceil(TOGETHER))
             .into_par_iter()
             .map(|part| {
@@ -271,9 +269,9 @@ impl System for Blend {
                 out
             })
             .collect();
-        let mut all = RankedBatch::new();
-        parts.iter().for_each(|part| all.append(part));
-        Ok(all)
+        let mut ranked = RankedBatch::new();
+        parts.iter().for_each(|part| ranked.append(part));
+        Ok(Answers { known_terms, ..Answers::of(ranked) })
     }
 }
 

@@ -1,4 +1,4 @@
-//! A graph over the rows of labels, which move.
+//! A graph over the rows of labels, which change during training.
 
 use crate::label_rows::BiasCoordinate;
 use crate::sampler::{LabelWeights, Queries, SampleError};
@@ -8,28 +8,30 @@ use xc_sparse::DenseRows;
 use xc_sparse::dense::dot;
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
 
-/// The widest search. What a wider one finds on top is not worth its time: uniform labels stand for it.
+/// Maximum search width. The additional labels that a wider search finds are not worth its time:
+/// uniform labels represent them.
 pub(super) const WIDEST: f32 = 0.15;
-/// True labels of an instance that are asked for on top of the hard ones, at most: they are among the
-/// best, and no negatives.
+/// Maximum number of true labels of an instance that a search allows for by requesting more labels:
+/// they are among the best, but are not negatives.
 const MOST_OWN: usize = 64;
 
-/// A graph over the labels' rows and biases, in balance with the vectors of instances.
+/// A graph over the labels' rows and biases, which are balanced with the vectors of instances.
 #[derive(Clone, Debug)]
 pub(super) struct LabelGraph {
     pub(super) graph: Graph,
     pub(super) bias: BiasCoordinate,
 }
 
-/// What a graph over labels is built with. At first rows are nearly random, and no graph over them is
-/// good; edges for the vectors of batches, which every refresh adds, make up for narrow searches and a
-/// single pass. The factor is the middle one of those that a build would choose from.
+/// The build parameters of a graph over labels. At first rows are nearly random, and no graph over
+/// them is good. Every refresh adds edges for the vectors of batches, which makes up for narrow
+/// searches and a single pass. The pruning factor is the middle one of those that a build would
+/// choose from.
 pub(super) fn build_params(top_k: usize, target_recall: f64, seed: u64) -> BuildParams {
     let usual = BuildParams::new(Metric::InnerProduct);
     BuildParams { seed, top_k, target_recall, passes: 1, keep: 48, factor: Some(0.9), cells: Some(0), ..usual }
 }
 
-/// A row that no graph may have is one of the weights.
+/// An invalid row is reported as invalid weights of its label.
 fn of_build(error: BuildError) -> SampleError {
     match error {
         BuildError::Row { row } => SampleError::Weights { label: row as u32 },
@@ -38,7 +40,7 @@ fn of_build(error: BuildError) -> SampleError {
 }
 
 impl LabelGraph {
-    /// Over the weights as they are, for vectors like these.
+    /// Builds a graph over the current weights, for vectors like those of `queries`.
     pub(super) fn build(
         weights: LabelWeights<'_>,
         queries: Queries<'_>,
@@ -51,7 +53,7 @@ impl LabelGraph {
         Ok(Self { graph, bias })
     }
 
-    /// New codes of labels that changed; their edges stay.
+    /// Updates the codes of changed labels; their edges stay.
     pub(super) fn recode(&mut self, labels: &[u32], weights: LabelWeights<'_>) -> Result<(), SampleError> {
         let (mut rows, mut buffer) = (Vec::new(), Vec::new());
         rows.reserve(labels.len() * (weights.width() + 1));
@@ -59,7 +61,7 @@ impl LabelGraph {
         self.graph.recode(labels, DenseRows::new(&rows, weights.width() + 1)).map_err(of_build)
     }
 
-    /// New codes and edges of all labels; the balance is found again.
+    /// Updates the codes and edges of all labels, and balances the biases again.
     pub(super) fn refresh(&mut self, weights: LabelWeights<'_>, queries: Queries<'_>) -> Result<(), SampleError> {
         self.bias = BiasCoordinate::balanced(weights, Some(queries.vectors));
         let (labels, asked) = (self.bias.labels(weights), instances(self.bias, queries)?);
@@ -68,10 +70,11 @@ impl LabelGraph {
         Ok(())
     }
 
-    /// The `k` false labels of the largest logits that are found for each instance, best first.
+    /// The `k` false labels with the largest logits that the search finds for each instance, best
+    /// first.
     ///
-    /// An instance asks for some more labels than it has true ones, whatever others ask for: what it
-    /// gets does not depend on the batch.
+    /// Each instance requests `k` labels and a surplus that depends only on the number of its own
+    /// true labels. Its result therefore does not depend on the batch.
     pub(super) fn hardest(
         &self,
         queries: Queries<'_>,
@@ -102,7 +105,7 @@ impl LabelGraph {
     }
 }
 
-/// Ranks what was found for some instances by its logits, and leaves out what is true.
+/// Ranks the labels found for some instances by their logits, without the true ones.
 fn rank(
     found: &RankedBatch,
     places: &[usize],
@@ -135,7 +138,7 @@ fn rank(
     Ok(())
 }
 
-/// Vectors of the instances as the graph compares them.
+/// Vectors of the instances in the form that the graph compares.
 fn instances(bias: BiasCoordinate, queries: Queries<'_>) -> Result<Vec<f32>, SampleError> {
     let wild = |row: &[f32]| row.iter().any(|v| !v.is_finite());
     if let Some(place) = queries.vectors.iter().position(wild) {

@@ -1,4 +1,4 @@
-//! Hard labels: those of the largest logits among the false ones, found by a graph over the rows of the
+//! Hard labels: the false labels with the largest logits, found by a graph over the rows of the
 //! labels.
 //!
 //! ```text
@@ -7,10 +7,11 @@
 //!   at fixed steps            ─▶ edges repaired, search width fitted to the batch
 //! ```
 //!
-//! The negatives of ASTRA (section 3 of `[mehta2024astra]`), with three differences. An instance asks in
-//! the step itself, so that neither its vector nor the weights are behind; the paper asks for all
-//! instances every some epochs and reads the answers from a file. The graph is repaired where the paper
-//! builds it anew. Biases take part.
+//! The negatives of ASTRA (section 3 of `[mehta2024astra]`), with three differences:
+//! - The search runs in the step itself, so that neither the vectors nor the weights are stale. The
+//!   paper searches for all instances once every few epochs and reads the results from a file.
+//! - The graph is repaired; the paper rebuilds it.
+//! - Biases are part of the logits that are compared.
 
 mod index;
 mod params;
@@ -34,10 +35,10 @@ use texts::TextVectors;
 use xc_ann::BuildParams;
 use xc_sparse::rank::{Scored, TopK};
 
-/// Hard labels out of an index; see the [samplers](super).
+/// Hard labels from an index; see the [samplers](super).
 ///
-/// The chosen labels are no draw: weight 1, log q 0 for any weighting. The graph, its codes and the
-/// steps of its refreshes are in checkpoints.
+/// The labels are selected, not drawn: weight 1 and log q 0 for any weighting. Checkpoints contain
+/// the graph, its codes and the steps of its refreshes.
 #[derive(Clone, Debug)]
 pub struct Ann {
     params: AnnParams,
@@ -46,9 +47,9 @@ pub struct Ann {
     width: usize,
     seed: u64,
     index: Option<LabelGraph>,
-    /// Vectors of the labels' texts, where these are compared rather than rows of weights.
+    /// Vectors of the labels' texts, if these are compared instead of rows of weights.
     texts: Option<TextVectors>,
-    /// Steps done at the next refresh, and the epoch of the last one.
+    /// Number of completed steps at the next refresh, and the epoch of the last one.
     next: u64,
     epoch: u32,
     /// Before this epoch there is no index.
@@ -56,8 +57,8 @@ pub struct Ann {
 }
 
 impl Ann {
-    /// Over the labels that `data` counts, for vectors of its width; one list a batch with the hard labels
-    /// of all.
+    /// A sampler of the labels that `data` counts, for vectors of its width. One list per batch,
+    /// with the hard labels of all instances.
     pub fn new(params: AnnParams, data: &SamplerData<'_>) -> Self {
         let (n_labels, width, seed) = (data.counts.len(), data.width, data.seed);
         let (next, epoch) = (params.first, 0);
@@ -75,23 +76,25 @@ impl Ann {
         }
     }
 
-    /// The same over what the encoder makes of the labels' texts, which are training instances, as it saw
-    /// them last. Labels whose text has not been seen yet are zeros.
+    /// The same for the encoder's vectors of the labels' texts instead of rows of weights. The
+    /// texts are training instances; the latest vector of each is compared. A text that has not
+    /// been encoded yet has a vector of zeros.
     ///
     /// # Errors
-    /// [`SamplerParamsError::LabelTexts`]: there are none.
+    /// [`SamplerParamsError::LabelTexts`]: `data` has no texts of labels.
     pub fn by_texts(params: AnnParams, data: &SamplerData<'_>) -> Result<Self, SamplerParamsError> {
         let first = data.label_texts.ok_or(SamplerParamsError::LabelTexts)?;
         let texts = TextVectors::new(first, data.counts.len(), data.width);
         Ok(Self { texts: Some(texts), ..Self::new(params, data) })
     }
 
-    /// One list a batch, or one for each instance.
+    /// One list per batch, or one per instance.
     pub fn with_lists(self, lists: Lists) -> Self {
         Self { lists, ..self }
     }
 
-    /// Nobody asks before this epoch, from 0: the index is built after its first step.
+    /// The sampler is not used before this epoch (from 0): the index is built after the epoch's
+    /// first step.
     pub fn with_index_from(self, from_epoch: u32) -> Self {
         Self { from_epoch, ..self }
     }
@@ -110,7 +113,7 @@ impl Ann {
         self.texts.as_ref().map_or(weights, TextVectors::rows)
     }
 
-    /// Hard labels of each instance; nothing before there is an index.
+    /// Hard labels of each instance; none until there is an index.
     fn hardest(
         &self,
         queries: Queries<'_>,
@@ -125,7 +128,7 @@ impl Ann {
         }
     }
 
-    /// Whether edges are refreshed now that `done` steps are done.
+    /// Whether edges are refreshed after `done` steps.
     fn is_due(&self, done: u64, epoch: u32) -> bool {
         epoch >= self.from_epoch && (done >= self.next || epoch > self.epoch)
     }
@@ -133,7 +136,7 @@ impl Ann {
 
 impl Sampler for Ann {
     /// # Panics
-    /// If the labels are not those that were counted, and there is an index over these.
+    /// If `labels` are not those that were counted, unless all labels are compared.
     fn sample(
         &self,
         _: Step,

@@ -1,4 +1,4 @@
-//! Settings of hard labels out of an index.
+//! Settings of hard labels from an index.
 
 use super::super::params::{SamplerParamsError, number};
 use super::index::build_params;
@@ -11,19 +11,20 @@ use xc_ann::Graph;
 pub struct AnnParams {
     /// Hard labels of an instance, k_h.
     pub per_instance: usize,
-    /// Up to so many labels all are compared: hard labels are then exact, and there is no index.
+    /// Up to this number of labels, all of them are compared: hard labels are exact, and there is
+    /// no index.
     pub exact_below: usize,
     /// Steps after which the index is built; before that an instance has no hard labels.
     pub first: u64,
-    /// Steps between refreshes of its edges. 0: whenever the number of steps has doubled, and once an
-    /// epoch. Any other number: that often, and once an epoch too.
+    /// Steps between refreshes of the index's edges; 0: whenever the number of steps has doubled.
+    /// In both cases, edges are also refreshed once per epoch.
     pub every: u64,
-    /// Share of the hardest labels that a search is to find.
+    /// Share of the hardest labels that a search should find.
     pub recall: f64,
 }
 
 impl Default for AnnParams {
-    /// Ten hard labels; an index from 5,000 labels and 64 steps on, of recall 0.9.
+    /// Ten hard labels; above 5,000 labels an index of recall 0.9, built after 64 steps.
     fn default() -> Self {
         Self { per_instance: 10, exact_below: 5000, first: 64, every: 0, recall: 0.9 }
     }
@@ -44,7 +45,8 @@ impl AnnParams {
         Ok(())
     }
 
-    /// Bytes of the index over so many labels of rows of `width`, and of what its refreshes take.
+    /// Bytes of the index over `n_labels` rows of `width` values, and of the memory that its
+    /// refreshes need.
     pub fn bytes(&self, n_labels: usize, width: usize) -> u64 {
         if self.is_exact(n_labels) {
             return 0;
@@ -55,7 +57,7 @@ impl AnnParams {
         u64::try_from(rows + 2 * graph as u128).unwrap_or(u64::MAX)
     }
 
-    /// Whether so few labels are all compared.
+    /// Whether this number of labels is small enough to compare all of them.
     pub fn is_exact(&self, n_labels: usize) -> bool {
         n_labels <= self.exact_below
     }

@@ -1,14 +1,14 @@
-//! Hard labels by a schedule: algorithm 1 of `[mehta2024astra]`.
+//! Hard labels retrieved by a schedule: algorithm 1 of `[mehta2024astra]`.
 //!
 //! ```text
-//!   epoch u - 2    vectors of all instances are kept as the encoder makes them
-//!   epoch u - 1    on a thread of its own: an index of the weights, asked for every instance
-//!   epoch u ...    what was found are the hard labels, until the next ones are there
+//!   epoch u - 2    the vectors of all instances are stored as the encoder computes them
+//!   epoch u - 1    on a separate thread: builds an index of the weights, searches it for every instance
+//!   epoch u ...    the labels found are the hard labels, until the next retrieval replaces them
 //! ```
 //!
-//! u is the first epoch with hard labels, and every `every_epochs` after it. Training waits only where the
-//! thread is not done in an epoch. It is joined after the first step of an epoch, whatever its speed, so
-//! that the bytes of a training do not depend on it.
+//! u is the first epoch with hard labels, and every `every_epochs`-th epoch after it. The thread is
+//! joined after the first step of epoch u, whatever its speed, so that the result of training does
+//! not depend on it. Training waits only if the thread needs more than an epoch.
 
 use super::AnnParams;
 use super::index::build_params;
@@ -31,14 +31,15 @@ use xc_sparse::buffer::Buffer;
 use xc_sparse::store::Spill;
 use xc_sparse::{DenseMatrix, DenseRows};
 
-/// Labels of an instance that are found on top: true ones among them are left out when they are used.
+/// Labels of an instance that are retrieved in addition: the true ones among them are left out on
+/// use.
 const SPARE: usize = 16;
-/// No label.
+/// Stands for no label in rows with fewer labels.
 const NONE: u32 = u32::MAX;
-/// Instances that the index is fitted to, and has edges for.
+/// Number of instances that the index is fitted to and has edges for.
 const FITTED_TO: usize = 2000;
 
-/// How many hard labels an instance has, and how often they are found anew.
+/// How many hard labels an instance has, and how often they are retrieved.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleParams {
@@ -46,15 +47,15 @@ pub struct ScheduleParams {
     pub per_instance: usize,
     /// Epochs from one retrieval to the next, tau_r.
     pub every_epochs: u32,
-    /// First epoch with hard labels, from 0, tau_s: at least 2, since vectors are kept in one epoch and
-    /// asked with in the next.
+    /// First epoch with hard labels (from 0), tau_s. At least 2: vectors are stored in one epoch
+    /// and searched with in the next.
     pub first_epoch: u32,
-    /// Share of the hardest labels that a search is to find.
+    /// Share of the hardest labels that a search should find.
     pub recall: f64,
 }
 
 impl Default for ScheduleParams {
-    /// Ten hard labels from epoch 2 on, found anew every 5 epochs.
+    /// Ten hard labels from epoch 2 on, retrieved every 5 epochs.
     fn default() -> Self {
         let AnnParams { per_instance, recall, .. } = AnnParams::default();
         Self { per_instance, every_epochs: 5, first_epoch: 2, recall }
@@ -72,17 +73,17 @@ impl ScheduleParams {
         }
     }
 
-    /// Whether what is found is used from this epoch on.
+    /// Whether the result of a retrieval is first used in this epoch.
     fn is_first(&self, epoch: u32) -> bool {
         epoch >= self.first_epoch && (epoch - self.first_epoch).is_multiple_of(self.every_epochs)
     }
 
-    /// Bytes of what is kept of so many instances.
+    /// Bytes of the tables of `n_instances` instances, and of the index.
     #[cfg(feature = "train")]
     pub(crate) fn bytes(&self, n_instances: usize, n_labels: usize, width: usize) -> u64 {
         let params = build_params(self.per_instance, self.recall, 0);
         let (n, ids) = (n_instances as u64, (self.per_instance + SPARE) as u64);
-        // Two tables of vectors and of labels may be there at once: one in use, one in the making.
+        // Two tables of vectors and of labels may exist at once: one in use, one being filled.
         2 * 4 * n * (width as u64 + ids)
             + 4 * n_labels as u64 * (width as u64 + 1)
             + Graph::bytes(n_labels, width, &params) as u64
@@ -91,7 +92,7 @@ impl ScheduleParams {
 
 type Found = Result<Buffer<u32>, SampleError>;
 
-/// What is being found.
+/// The state of a retrieval.
 #[derive(Debug, Default)]
 enum Job {
     #[default]
@@ -101,7 +102,7 @@ enum Job {
 }
 
 impl Job {
-    /// Waits for the thread.
+    /// Waits for the thread; `None` if there is no retrieval.
     fn join(&mut self) -> Option<&Found> {
         if let Self::Running(_) = self
             && let Self::Running(handle) = std::mem::take(self)
@@ -116,11 +117,12 @@ impl Job {
     }
 }
 
-/// Hard labels by a schedule; see the [samplers](super::super) and [`ScheduleParams`].
+/// Hard labels retrieved by a schedule; see the [samplers](super::super) and [`ScheduleParams`].
 ///
-/// Labels that were found, and vectors that are kept, are in checkpoints; a retrieval that runs is waited
-/// for. *Memory*: 4 bytes a value of the vectors of all instances while they are kept, and 4 a label that was
-/// found; with a folder both are in files without names, which are mapped when they are read.
+/// Checkpoints contain the retrieved labels and the stored vectors, after a running retrieval has
+/// ended. *Memory*: 4 bytes per value of the vectors of all instances while they are stored, and 4
+/// per retrieved label. With a folder, both are in unnamed files that are mapped when they are
+/// read.
 #[derive(Debug)]
 pub struct Scheduled {
     params: ScheduleParams,
@@ -129,7 +131,7 @@ pub struct Scheduled {
     n_instances: usize,
     width: usize,
     seed: u64,
-    /// The last epoch in which a step was done.
+    /// Epoch of the last step.
     epoch: Option<u32>,
     hard: Option<Buffer<u32>>,
     vectors: Option<Spill<f32>>,
@@ -154,7 +156,8 @@ impl Clone for Scheduled {
 }
 
 impl Scheduled {
-    /// Over the labels that `data` counts, for instances with numbers below `data.n_numbers`.
+    /// A sampler of the labels that `data` counts, for instances with numbers below
+    /// `data.n_numbers`.
     pub fn new(params: ScheduleParams, data: &SamplerData<'_>) -> Self {
         Self {
             params,
@@ -172,7 +175,7 @@ impl Scheduled {
         }
     }
 
-    /// One list a batch, or one for each instance.
+    /// One list per batch, or one per instance.
     pub fn with_lists(self, lists: Lists) -> Self {
         Self { lists, ..self }
     }
@@ -185,7 +188,7 @@ impl Scheduled {
         self.params.per_instance + SPARE
     }
 
-    /// The hard labels of an instance, best first.
+    /// Appends the hard labels of an instance, best first.
     fn of(&self, queries: Queries<'_>, place: usize, to: &mut Vec<u32>) {
         let Some(hard) = &self.hard else { return };
         let own = queries.targets.row(place);
@@ -194,7 +197,7 @@ impl Scheduled {
         to.extend(found.copied().take_while(|&label| label != NONE).take(self.params.per_instance));
     }
 
-    /// What an epoch begins with, once its first step is done.
+    /// Ends and starts what is due in an epoch, after its first step.
     fn begin_epoch(&mut self, epoch: u32, weights: LabelWeights<'_>) -> Result<(), SampleError> {
         let began = Instant::now();
         let mut job = std::mem::take(&mut *self.lock());
@@ -229,7 +232,7 @@ fn file(folder: Option<&Path>, error: &io::Error) -> SampleError {
     SampleError::File { folder: folder.map(Path::to_path_buf).unwrap_or_default(), why: error.to_string() }
 }
 
-/// The best labels of each instance, one row of `k` after the other; on one thread of its own.
+/// The best labels of each instance, in consecutive rows of `k`; runs on one thread.
 fn retrieve(
     bias: BiasCoordinate,
     labels: &DenseMatrix,
@@ -277,7 +280,7 @@ fn retrieve(
 
 impl Sampler for Scheduled {
     /// # Panics
-    /// If there are instances that were not counted.
+    /// If the number of an instance is not below the `n_numbers` of the constructor's data.
     fn sample(
         &self,
         _: Step,
@@ -360,7 +363,7 @@ impl State for Scheduled {
             Some(Ok(found)) => Some(found.clone()),
             _ => None,
         };
-        // Where only answers are loaded, all stays as it is.
+        // If only what answers need is loaded, everything stays as it is.
         let has = |is: bool| u64::from(is);
         let epoch = self.epoch.map_or(0, |epoch| u64::from(epoch) + 1);
         let mut counters = [epoch, has(self.hard.is_some()), has(next.is_some()), has(self.vectors.is_some())];

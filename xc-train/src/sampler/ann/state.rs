@@ -18,8 +18,8 @@ const NEXT_ROWS: &str = "sampler.ann.next-rows";
 const TEXTS: &str = "sampler.ann.texts";
 
 impl Ann {
-    /// Step and epoch of the schedule, balance of the biases, vertices of the graph and rows of its chains;
-    /// without a graph there are no vertices.
+    /// Step and epoch of the refresh schedule, mean and scale of the biases, number of vertices of
+    /// the graph and of rows of its chains; without a graph there are no vertices.
     fn counters(&self) -> [u64; 6] {
         let bits = |value: f32| u64::from(value.to_bits());
         let of_index = self.index.as_ref().map_or([0; 4], |LabelGraph { graph, bias }| {
@@ -37,8 +37,9 @@ impl State for Ann {
             "from_epoch": self.from_epoch })
     }
 
-    /// Codes and edges of all labels, and vectors of their texts where these are compared. Before there
-    /// is an index, and where all labels are compared, the counters alone.
+    /// Counters, vectors of the labels' texts if these are compared, and codes and edges of all
+    /// labels. There are no codes and edges before the index is built, or if all labels are
+    /// compared.
     fn visit(&self, f: &mut Visitor<'_>) -> Result<(), StateError> {
         let counters = self.counters();
         f(Array::new(COUNTERS, Role::Training, [counters.len(), 1], &counters))?;
@@ -58,7 +59,7 @@ impl State for Ann {
     }
 
     fn load(&mut self, from: &dyn Arrays) -> Result<(), StateError> {
-        // Where only answers are loaded, all stays as it is.
+        // If only what answers need is loaded, everything stays as it is.
         let mut counters = self.counters();
         state::read(from, COUNTERS, Role::Training, [counters.len(), 1], &mut counters)?;
         let [next, epoch, mean, scale, n, n_chained] = counters;

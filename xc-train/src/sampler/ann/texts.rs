@@ -1,16 +1,16 @@
-//! What the encoder makes of the labels' texts.
+//! The encoder's vectors of the labels' texts.
 
 use crate::sampler::{LabelWeights, Queries};
 use xc_sparse::buffer::FloatSlice;
 
-/// A vector a label, as its text was encoded last; zeros before that.
+/// One vector per label: the latest encoding of its text, and zeros before the first one.
 #[derive(Clone, Debug)]
 pub(super) struct TextVectors {
     /// The instance that is the text of label 0; the others follow.
     first: u32,
     width: usize,
     pub(super) values: Vec<f32>,
-    /// There are no biases: vectors alone are compared.
+    /// Zeros: only vectors are compared.
     biases: Vec<f32>,
 }
 
@@ -19,7 +19,8 @@ impl TextVectors {
         Self { first, width, values: vec![0.0; n_labels * width], biases: vec![0.0; n_labels] }
     }
 
-    /// Keeps the vectors of those instances of a step that are texts of labels, and says of which.
+    /// Stores the vectors of those instances of a step that are texts of labels, and returns the
+    /// labels.
     pub(super) fn take(&mut self, queries: Queries<'_>) -> Vec<u32> {
         let mut labels = Vec::new();
         for (place, &instance) in queries.instances.iter().enumerate() {
@@ -35,7 +36,7 @@ impl TextVectors {
         labels
     }
 
-    /// As rows of labels.
+    /// The vectors as rows of labels.
     pub(super) fn rows(&self) -> LabelWeights<'_> {
         LabelWeights::new(FloatSlice::F32(&self.values), self.width, &self.biases)
     }

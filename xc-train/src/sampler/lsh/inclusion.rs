@@ -1,16 +1,17 @@
-//! How likely it is that tables give a label, over the draw of their functions.
+//! The probability that tables return a label, over the draw of their hash functions.
 
 use crate::sampler::LabelWeights;
 use xc_lsh::{FamilyParams, theory};
 use xc_sparse::dense::{self, MatRef, MatmulPrecision, Start, product};
 use xc_sparse::vectorised;
 
-/// Places of the table of logarithms.
+/// Number of intervals of the table of logarithms.
 const PLACES: usize = 4096;
-/// What ln(1 - pi) is cut at: such a label is in every union.
+/// Lower bound of ln(1 - pi): a label at the bound is in every union.
 const LEAST: f32 = -700.0;
 
-/// ln(1 - pi) by cosine, pi = 1 - (1 - q)^L of SimHash, q the probability that a key agrees.
+/// ln(1 - pi) as a function of the cosine, with pi = 1 - (1 - q)^L for SimHash; q is the
+/// probability that a key agrees.
 #[derive(Clone, Debug)]
 pub(super) struct Inclusion {
     by_cosine: Vec<f32>,
@@ -26,7 +27,7 @@ impl Inclusion {
         Self { by_cosine: (0..=PLACES).map(miss).collect() }
     }
 
-    /// ln(1 - pi) of a cosine.
+    /// ln(1 - pi) of a cosine, by linear interpolation.
     fn log_miss(&self, cosine: f32) -> f32 {
         let place = (cosine.clamp(-1.0, 1.0) + 1.0) * (0.5 * PLACES as f32);
         let at = (place as usize).min(PLACES - 1);
@@ -34,8 +35,8 @@ impl Inclusion {
         self.by_cosine[at] + part * (self.by_cosine[at + 1] - self.by_cosine[at])
     }
 
-    /// Makes the product with a row its cosine times the row's length; a vector of nothing is like
-    /// none.
+    /// Scales a vector to length 1, so that its product with a row is their cosine times the row's
+    /// length. A vector of zeros stays as it is: its cosine with any row is 0.
     pub(super) fn normalise(vector: &mut [f32]) {
         let length = length(vector);
         if length > 0.0 {
@@ -43,8 +44,9 @@ impl Inclusion {
         }
     }
 
-    /// Chance of each label that one of some queries finds it, queries taken as independent.
-    /// `queries` are normalised, of the rows' width and a bias.
+    /// Probability that at least one of the queries finds each label; the queries are taken as
+    /// independent. `queries` are normalised, and have the width of the rows and one more value for
+    /// the bias.
     pub(super) fn chances(&self, queries: &[f32], weights: LabelWeights<'_>, labels: &[u32], out: &mut Vec<f64>) {
         /// Labels that are gathered at a time.
         const BLOCK: usize = 1024;
@@ -82,7 +84,7 @@ fn length(values: &[f32]) -> f32 {
     })
 }
 
-/// Appends the rows of labels, the bias as one more value each.
+/// Appends the rows of labels, each followed by its bias.
 pub(super) fn push_rows(weights: LabelWeights<'_>, labels: &[u32], to: &mut Vec<f32>) {
     let mut buffer = Vec::new();
     to.reserve(labels.len() * (weights.width() + 1));

@@ -7,12 +7,12 @@
 //!   label: stored keys of true labels  ──▶ │     up to C, in a rotation by instance and epoch
 //! ```
 //!
-//! Where limits end no query, label i is found with the chance pi = 1 - (1 - p^K)^L over the draw
-//! of the functions, p the chance that a code of its row and of the query agree: theorems 1 and 2
-//! of `[daghaghi2021tale]`. With a limit the true chance is lower, with weights that moved since
-//! they were hashed it is another. Weights by 1 / pi use the closed form as it is, and take the
-//! instances of a shared list as independent; what is unbiased without it is a
-//! [`Mixture`](super::Mixture).
+//! If no query reaches a limit, label i is found with probability pi = 1 - (1 - p^K)^L over the
+//! draw of the hash functions, where p is the probability that a code of its row and of the query
+//! agree: theorems 1 and 2 of `[daghaghi2021tale]`. With a limit the true probability is lower;
+//! with weights that changed since they were hashed it differs. Weights of 1 / pi use the closed
+//! form in any case, and take the instances of a shared list as independent. A
+//! [`Mixture`](super::Mixture) is unbiased without it.
 
 mod inclusion;
 mod params;
@@ -41,25 +41,25 @@ use xc_sparse::DenseRows;
 /// Rows that are gathered and hashed at a time.
 const ROWS_AT_A_TIME: usize = 1 << 14;
 
-/// Steps from one look at some labels' keys to the next, and labels looked at.
+/// Steps between two checks of stored keys, and the number of labels checked.
 const CHECK_EVERY: u64 = 100;
 const CHECKED: usize = 256;
 
-/// What tables are asked by.
+/// What the tables are queried with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LshBy {
     /// The instance's vector.
     Embedding,
-    /// The stored keys of its true labels, which cost no hashing.
+    /// The stored keys of its true labels, which need no hashing.
     Label,
 }
 
 /// Candidates from tables of the labels' rows; see the [samplers](super).
 ///
-/// An instance that finds nothing (or, by label, has no true one) gets C uniform labels in its
-/// place, which are counted. Tables are made at the first step; their keys, and what upkeep
-/// remembers, are in checkpoints.
+/// An instance that finds nothing (or, by label, has no true label) gets C uniform labels instead;
+/// such instances are counted. Tables are built at the first step. Checkpoints contain their keys
+/// and the state of their upkeep.
 #[derive(Debug)]
 pub struct Lsh {
     by: LshBy,
@@ -78,11 +78,11 @@ pub struct Lsh {
 struct Built {
     tables: Tables,
     upkeep: Upkeep,
-    /// What upkeep did after the last step.
+    /// The work of upkeep after the last step.
     done: UpkeepCounts,
 }
 
-/// Kept from step to step.
+/// Buffers that are reused from step to step.
 #[derive(Debug, Default)]
 struct Buffers {
     vectors: Vec<f32>,
@@ -108,7 +108,7 @@ impl Lsh {
     /// Tables of the labels that `data` counts, for vectors of its width.
     ///
     /// # Errors
-    /// Impossible parameters; no such family, or keys too long.
+    /// Parameters out of range; a family that is not supported; keys that are too long.
     pub fn new(by: LshBy, params: LshParams, data: &SamplerData<'_>) -> Result<Self, SamplerParamsError> {
         params.check()?;
         let n_labels = data.counts.len();
@@ -126,28 +126,28 @@ impl Lsh {
         })
     }
 
-    /// One list a batch with the candidates of all instances, or one for each instance.
+    /// One list per batch with the candidates of all instances, or one per instance.
     pub fn with_lists(self, lists: Lists) -> Self {
         Self { lists, ..self }
     }
 
-    /// What a label in a list counts; [`Weighting::None`] is the paper's.
+    /// How a label of a list is weighted; the paper uses [`Weighting::None`].
     ///
     /// # Errors
-    /// [`SamplerParamsError::Chances`]: all others go by the chance that a label is found, which is
-    /// known of SimHash only.
+    /// [`SamplerParamsError::Chances`]: all others use the probability that a label is found, which
+    /// is known for SimHash only.
     pub fn with_weighting(self, weighting: Weighting) -> Result<Self, SamplerParamsError> {
         self.params.check_weighting(weighting)?;
         let inclusion = weighting.uses_chances().then(|| Arc::new(Inclusion::new(self.family.params())));
         Ok(Self { weighting, inclusion, ..self })
     }
 
-    /// The tables, once a step has made them.
+    /// The tables, once a step has built them.
     pub fn tables(&self) -> Option<&Tables> {
         self.built.get().map(|built| &built.tables)
     }
 
-    /// The tables of the weights as they are, where there are none yet.
+    /// The tables; they are built from the current weights if there are none yet.
     fn built(&self, weights: LabelWeights<'_>) -> Result<&Built, SampleError> {
         if let Some(built) = self.built.get() {
             return Ok(built);
@@ -169,7 +169,7 @@ impl Lsh {
         Ok(self.built.get_or_init(|| Built { tables, upkeep, done: UpkeepCounts::default() }))
     }
 
-    /// Keys of all instances, p a table.
+    /// Keys of all instances, `probes` per table.
     fn hash(&self, queries: Queries<'_>, buffers: &mut Buffers) -> Result<(), SampleError> {
         let Buffers { vectors, keys, scratch, probes, .. } = buffers;
         let vector = |error: HashError| SampleError::Vector { instance: queries.instances[row_of(&error) as usize] };
@@ -194,7 +194,7 @@ impl Lsh {
         Ok(())
     }
 
-    /// Asks the tables for every instance.
+    /// Queries the tables for every instance.
     fn ask(
         &self,
         at: Step,
@@ -228,8 +228,8 @@ impl Lsh {
         Ok(cost)
     }
 
-    /// What an instance is likened to labels by, normalised: its vector, or the rows of its true
-    /// labels.
+    /// Appends what represents an instance in comparisons with labels, normalised: its vector, or
+    /// the rows of its true labels.
     fn push_likened(&self, queries: Queries<'_>, place: usize, weights: LabelWeights<'_>, to: &mut Vec<f32>) {
         let begin = to.len();
         match self.by {
@@ -242,7 +242,8 @@ impl Lsh {
         to[begin..].chunks_exact_mut(weights.width() + 1).for_each(Inclusion::normalise);
     }
 
-    /// What labels count in a list for some instances: by the chance that one of them finds them.
+    /// Appends the weight and log q of labels in a list for some instances, from the probability
+    /// that at least one of these finds them.
     fn correct(
         &self,
         queries: Queries<'_>,
@@ -261,7 +262,7 @@ impl Lsh {
         out.extend(chances.iter().map(|&chance| self.weighting.of(chance)));
     }
 
-    /// C uniform labels for an instance that found none, and what they count.
+    /// C uniform labels for an instance that found none, with their weight and log q.
     fn uniform(&self, at: Step, queries: Queries<'_>, place: usize) -> (Vec<u32>, (f32, f32)) {
         let (labels, own) = (0..self.n_labels as u32, queries.targets.row(place));
         let mut random = Stream::new(Who::Lsh.of_instance(at, queries.instances[place]));
@@ -285,7 +286,7 @@ impl Lsh {
         if drawn.is_empty() {
             return list;
         }
-        // What was found counts as found.
+        // A label that was both found and drawn has the weight of a found one.
         let mut all: Vec<(u32, (f32, f32))> = list.labels.into_iter().zip(list.corrections).collect();
         drawn.iter().for_each(|(labels, correction)| all.extend(labels.iter().map(|&label| (label, *correction))));
         all.sort_by_key(|&(label, _)| label);
@@ -295,14 +296,14 @@ impl Lsh {
     }
 }
 
-/// The row that a value which is not finite stands in.
+/// The row of the value that is not finite.
 fn row_of(error: &HashError) -> u32 {
     if let HashError::NotFinite { row, .. } = *error { row as u32 } else { 0 }
 }
 
 impl Sampler for Lsh {
     /// # Panics
-    /// If the labels or the vectors are not those that the tables were sized for.
+    /// If the labels or the vectors do not match those that the tables were built for.
     fn sample(
         &self,
         at: Step,
@@ -368,7 +369,7 @@ impl Sampler for Lsh {
                 Schedule::Rebuild { .. } => break,
                 Schedule::Immediate { .. } => upkeep.note(label, 0.0, 0.0),
                 Schedule::Drift { .. } => {
-                    // Where it is not known how far a label moved, it is due.
+                    // A label is due if it is not known how far it moved.
                     let moved = moved.get(i).copied().unwrap_or(f32::INFINITY);
                     let squares: f32 = weights.row(label, &mut buffer).iter().map(|v| v * v).sum();
                     upkeep.note(label, moved, (squares + weights.bias(label).powi(2)).sqrt());

@@ -1,33 +1,33 @@
-//! What tables of labels are like.
+//! Parameters of tables of labels.
 
 use crate::sampler::{SamplerParamsError, Weighting};
 use serde::{Deserialize, Serialize};
 use xc_lsh::upkeep::Schedule;
 use xc_lsh::{FamilyParams, Kind, Sizing, SizingError};
 
-/// Tables of labels, what a query takes, and how tables follow the weights.
+/// Parameters of tables of labels, of their queries, and of how they follow the weights.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LshParams {
     /// The family: SimHash, or WTA.
     pub kind: Kind,
-    /// Tables, L; where K is left to the rule, the most of them.
+    /// Number of tables, L; the maximum if K is chosen by the sizing rule.
     pub n_tables: u32,
-    /// Codes of a key, K; none: so many, and so many tables, that unrelated labels alone make about
-    /// C candidates without a limit (see [`Sizing`]).
+    /// Codes of a key, K. `None`: K and the number of tables are chosen so that unrelated labels
+    /// alone give about C candidates without a limit (see [`Sizing`]).
     pub n_codes: Option<u32>,
-    /// Keys of a table that a query asks for: its own, and those that it nearly had.
+    /// Keys per table that a query looks up: its own, and near misses.
     pub probes: u32,
-    /// Most candidates of an instance, C.
+    /// Maximum number of candidates of an instance, C.
     pub candidates: usize,
-    /// Most labels of a bucket.
+    /// Maximum number of labels of a bucket.
     pub per_bucket: usize,
-    /// When labels are hashed anew.
+    /// When labels are rehashed.
     pub schedule: Schedule,
 }
 
 impl Default for LshParams {
-    /// 50 tables of WTA, 500 candidates; by drift, at most 512 labels a step.
+    /// 50 tables of WTA, 500 candidates; rehashing by drift, at most 512 labels per step.
     fn default() -> Self {
         Self {
             kind: Kind::Wta { bin: 8 },
@@ -42,12 +42,12 @@ impl Default for LshParams {
 }
 
 impl LshParams {
-    /// Codes, bits and memory of the tables of so many labels, for vectors of `width` values.
+    /// Codes, bits and memory of the tables of `n_labels` labels, for vectors of `width` values.
     ///
     /// # Errors
     /// See [`SizingError`].
     pub fn sizing(&self, n_labels: u64, width: usize) -> Result<Sizing, SizingError> {
-        // The bias is one more coordinate.
+        // The bias is an additional coordinate.
         let width = width + 1;
         match self.n_codes {
             Some(n_codes) => Sizing::with_codes(n_labels, self.n_tables, n_codes, self.kind, width),
@@ -55,27 +55,28 @@ impl LshParams {
         }
     }
 
-    /// Bytes of tables, keys and upkeep for so many labels, and of the keys that are sorted into the
-    /// tables when these are made.
+    /// Bytes of tables, keys and upkeep for `n_labels` labels, including the keys that are sorted
+    /// into the tables when these are built.
     ///
     /// # Errors
     /// As [`LshParams::sizing`].
     pub fn bytes(&self, n_labels: u64, width: usize) -> Result<u64, SizingError> {
         let sizing = self.sizing(n_labels, width)?;
-        // How far each label moved, and whether it waits.
+        // How far each label moved, and whether it is queued.
         let upkeep = n_labels.saturating_mul(5);
         Ok(sizing.memory_bytes().saturating_add(sizing.keys_bytes()).saturating_add(upkeep))
     }
 
-    /// The functions, for vectors of `width` values.
+    /// The hash functions, for vectors of `width` values.
     pub(super) fn family(&self, n_labels: usize, width: usize, seed: u64) -> Result<FamilyParams, SamplerParamsError> {
         let params = self.sizing(n_labels as u64, width)?.params(seed);
         params.check()?;
         Ok(params)
     }
 
-    /// Weights by chance need a family whose chances are known: winner-take-all goes by the order of
-    /// coordinates, of which rows and vectors after a ReLU share more than their correlation says.
+    /// Weights by probability need a family whose probabilities are known. Those of winner-take-all
+    /// depend on the order of coordinates, and after a ReLU, rows and vectors share more of it than
+    /// their correlation implies.
     pub(in crate::sampler) fn check_weighting(&self, weighting: Weighting) -> Result<(), SamplerParamsError> {
         match self.kind {
             Kind::SimHash { .. } => Ok(()),
@@ -84,7 +85,7 @@ impl LshParams {
         }
     }
 
-    /// Numbers that are impossible for any data.
+    /// Checks for numbers that are invalid for any data.
     pub(in crate::sampler) fn check(&self) -> Result<(), SamplerParamsError> {
         let number = |name, got, expected| Err(SamplerParamsError::Number { name, got, expected });
         if !matches!(self.kind, Kind::SimHash { .. } | Kind::Wta { .. }) {

@@ -22,8 +22,8 @@ impl State for Lsh {
             "seed": self.family.params().seed })
     }
 
-    /// Keys of all labels, what changed since each table was sorted, and what upkeep remembers: the
-    /// tables follow from them, bit for bit. Before the first step there is nothing.
+    /// Keys of all labels, the changes since each table was sorted, and the state of upkeep: they
+    /// determine the tables bit for bit. Before the first step there are none.
     fn visit(&self, f: &mut Visitor<'_>) -> Result<(), StateError> {
         let built = self.built.get();
         f(Array::new(BUILT, Role::Training, [1, 1], &[u32::from(built.is_some())]))?;
@@ -41,7 +41,7 @@ impl State for Lsh {
     }
 
     fn load(&mut self, from: &dyn Arrays) -> Result<(), StateError> {
-        // Where only answers are loaded, all stays as it is.
+        // If only what answers need is loaded, everything stays as it is.
         let mut is_built = [u32::from(self.built.get().is_some())];
         state::read(from, BUILT, Role::Training, [1, 1], &mut is_built)?;
         if is_built == [0] {

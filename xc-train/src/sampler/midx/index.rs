@@ -1,4 +1,4 @@
-//! Labels by their two codewords, and draws from the softmax of the codewords' logits.
+//! Labels grouped by their two codewords, and draws from the softmax of the codewords' logits.
 
 use crate::sampler::error::SampleError;
 use crate::sampler::subset::subset;
@@ -10,11 +10,11 @@ use xc_sparse::dense::{self, Start};
 
 /// Labels that one task assigns.
 const BLOCK: usize = 4096;
-/// Rows that codewords are learned from, for each codeword.
+/// Number of rows that codewords are learned from, per codeword.
 const ROWS_PER_WORD: usize = 256;
 
 /// Cells of labels: cell `a m + b` has the labels whose first half is nearest to word a, and whose
-/// second half, with the bias, to word b.
+/// second half, with the bias, is nearest to word b.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Index {
     pub(super) books: [Codebook; 2],
@@ -27,7 +27,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Without labels in cells yet; `width` is that of vectors.
+    /// An index without labels in cells yet; `width` is that of the vectors.
     pub(super) fn empty(m: usize, width: usize, n_labels: usize) -> Self {
         let first = (width + 1).div_ceil(2);
         let books = [Codebook::zeros(m, first), Codebook::zeros(m, width + 1 - first)];
@@ -40,12 +40,13 @@ impl Index {
         }
     }
 
-    /// Codewords of a half.
+    /// Number of codewords of each half.
     pub(super) fn m(&self) -> usize {
         self.books[0].len()
     }
 
-    /// Learns codewords, from where they are or from the beginning, and assigns all labels.
+    /// Learns codewords, from new initial values if `begins` and from the current ones otherwise,
+    /// and assigns all labels.
     pub(super) fn learn(
         &mut self,
         weights: LabelWeights<'_>,
@@ -101,7 +102,7 @@ impl Index {
         Ok(())
     }
 
-    /// Puts labels in their cells, ascending in each.
+    /// Sorts labels into their cells, ascending in each.
     pub(super) fn sort(&mut self) {
         let m = self.m();
         self.starts.fill(0);
@@ -118,7 +119,8 @@ impl Index {
         }
     }
 
-    /// Exponentials of the codewords' logits for each instance, relative to its largest of a half.
+    /// Exponentials of the codewords' logits for each instance, relative to its largest logit of
+    /// the same half.
     pub(super) fn score(&self, queries: Queries<'_>) -> Result<Scores, SampleError> {
         let (m, first, n) = (self.m(), self.books[0].width(), queries.vectors.len());
         let mut halves = <[Vec<f32>; 2]>::default();
@@ -146,7 +148,8 @@ impl Index {
         rows.for_each(|((a, b), total)| {
             *total = self.total(a, b);
             if *total <= 0.0 {
-                // Every cell with a label is too far below the largest logits: all labels alike.
+                // The logits of every cell with a label are too far below the largest ones: draw
+                // uniformly.
                 a.fill(1.0);
                 b.fill(1.0);
                 *total = -(self.cells.len() as f64);
@@ -164,12 +167,12 @@ impl Index {
     }
 }
 
-/// What the draws of a batch follow from.
+/// What determines the draws of a batch.
 #[derive(Debug)]
 pub(super) struct Scores {
     m: usize,
     e: [Vec<f64>; 2],
-    /// Sum over all labels; negative where logits could not tell labels apart.
+    /// Sum over all labels for each instance; negative if its draws are uniform.
     totals: Vec<f64>,
 }
 
@@ -178,12 +181,12 @@ impl Scores {
         self.totals.len()
     }
 
-    /// Instances whose draws are uniform.
+    /// Number of instances whose draws are uniform.
     pub(super) fn n_uniform(&self) -> u64 {
         self.totals.iter().filter(|&&total| total < 0.0).count() as u64
     }
 
-    /// Chance of a draw of the instance at `place` to be a label of `cell`.
+    /// Probability that a draw of the instance at `place` is a given label of `cell`.
     pub(super) fn chance(&self, place: usize, cell: u16) -> f64 {
         let (a, b) = (cell as usize / self.m, cell as usize % self.m);
         self.e[0][place * self.m + a] * self.e[1][place * self.m + b] / self.totals[place].abs()
@@ -193,9 +196,10 @@ impl Scores {
 /// Prefix sums of one instance.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
-    /// At `b m + a`: the labels of cells (a, 0) to (a, b), by the exponentials of second words.
+    /// At `b m + a`: the sum over the labels of cells (a, 0) to (a, b) of the exponentials of their
+    /// second words.
     within: Vec<f64>,
-    /// By first word: all up to it.
+    /// By first word: the sum over all cells up to it.
     across: Vec<f64>,
 }
 
@@ -223,7 +227,7 @@ impl Sums {
         }));
     }
 
-    /// A label, by two searches and a place in its cell.
+    /// Draws a label: two binary searches find the cell, then a label of it is drawn uniformly.
     pub(super) fn draw(&self, index: &Index, random: &mut Stream) -> u32 {
         let m = self.across.len();
         let a = choose(random.unit() * self.across[m - 1], m, |at| self.across[at]);
@@ -234,8 +238,8 @@ impl Sums {
     }
 }
 
-/// The first of `n` rising sums that is above a number; where rounding made it as large as the last
-/// one, the first that is as large as that.
+/// The first of `n` ascending sums that is above a number. If rounding made the number as large as
+/// the last sum: the first sum that is as large.
 fn choose(number: f64, n: usize, sum: impl Fn(usize) -> f64) -> usize {
     let first = |is_before: &dyn Fn(f64) -> bool| {
         let (mut low, mut high) = (0, n);

@@ -1,4 +1,4 @@
-//! An inverted multi-index: draws that follow the logits, with a known chance.
+//! An inverted multi-index: draws that follow the logits, with a known probability.
 //!
 //! ```text
 //!   row of a label, bias   =   first half | second half, bias        two codebooks of M words each
@@ -7,13 +7,13 @@
 //!   q(label | x)  =  exp(x1 . a + (x2, 1) . b) / sum over all labels of the same
 //! ```
 //!
-//! All labels of a cell (a, b) share their q, so that a draw needs M^2 sums over cells, not L over
-//! labels: the sampler of `[chen2025midx]` with product quantisation and a uniform draw within the
-//! cell. *Differs in*: the bias is one more coordinate of the second half, codewords are learned by
-//! k-means on at most 256 M rows and from where they were, and where a list is shared the chance of
-//! a label is that over the draws of all instances.
+//! All labels of a cell (a, b) have the same q, so that a draw needs M^2 sums over cells instead of
+//! L over labels: the sampler of `[chen2025midx]` with product quantisation and a uniform draw
+//! within the cell. *Differs in*: the bias is an additional coordinate of the second half;
+//! codewords are learned by k-means on at most 256 M rows, starting from the current codewords; in
+//! a shared list the probability of a label is that over the draws of all instances.
 //!
-//! q is exact for whatever weights: codewords that are behind them make draws worse, not wrong.
+//! q is exact for any weights: stale codewords make draws worse, not wrong.
 
 mod index;
 
@@ -40,9 +40,9 @@ use xc_sparse::DenseRows;
 pub struct MidxParams {
     /// Codewords of each half, M: 1 to 255.
     pub codewords: u32,
-    /// Draws of an instance.
+    /// Draws per instance.
     pub per_instance: usize,
-    /// Steps from one learning of the codewords to the next; 0: once.
+    /// Steps after which codewords are learned again; 0: they are learned only once.
     pub every: u64,
     /// Iterations of k-means.
     pub iterations: u32,
@@ -67,7 +67,7 @@ pub struct Midx {
     index: OnceLock<Index>,
 }
 
-/// A cell that no two codewords have.
+/// A cell number that is out of range.
 #[derive(Clone, Copy, Debug, Error)]
 #[error("label {label}: cell {cell} of {n_cells}")]
 struct CellError {
@@ -77,7 +77,7 @@ struct CellError {
 }
 
 impl Midx {
-    /// Over the labels that `data` counts, for vectors of its width.
+    /// A sampler of the labels that `data` counts, for vectors of its width.
     ///
     /// # Panics
     /// If there are no codewords or more than 255.
@@ -87,12 +87,12 @@ impl Midx {
         Self { params, lists: Lists::Shared, weighting: Weighting::LogQ, n_labels, width, index: OnceLock::new() }
     }
 
-    /// One list a batch with the draws of all instances, or one for each instance.
+    /// One list per batch with the draws of all instances, or one per instance.
     pub fn with_lists(self, lists: Lists) -> Self {
         Self { lists, ..self }
     }
 
-    /// What a label in a list counts.
+    /// How a label of a list is weighted.
     pub fn with_weighting(self, weighting: Weighting) -> Self {
         Self { weighting, ..self }
     }
@@ -101,7 +101,7 @@ impl Midx {
         Index::empty(self.params.codewords as usize, self.width, self.n_labels)
     }
 
-    /// The index of the weights as they are, where there is none yet.
+    /// The index; it is built from the current weights if there is none yet.
     fn index(&self, at: Step, weights: LabelWeights<'_>) -> Result<&Index, SampleError> {
         if let Some(index) = self.index.get() {
             return Ok(index);
@@ -111,7 +111,7 @@ impl Midx {
         Ok(self.index.get_or_init(|| index))
     }
 
-    /// Chance of a label to be in a list that the instances at `places` draw.
+    /// Probability that a label of `cell` is in a list of the instances at `places`.
     fn chance(&self, scores: &Scores, places: Range<usize>, cell: u16) -> f64 {
         if self.takes_all() {
             return 1.0;
@@ -128,13 +128,13 @@ impl Midx {
         self.params.per_instance >= self.n_labels
     }
 
-    /// What labels count in a list of some instances.
+    /// Appends the weight and log q of labels in a list of some instances.
     fn correct(&self, index: &Index, scores: &Scores, places: Range<usize>, labels: &[u32], out: &mut Vec<(f32, f32)>) {
         if !self.weighting.uses_chances() {
             out.extend(labels.iter().map(|_| self.weighting.of(1.0)));
             return;
         }
-        // Labels of a cell share their chance.
+        // Labels of a cell have the same probability.
         let mut cells: Vec<u16> = labels.iter().map(|&label| index.cells[label as usize]).collect();
         cells.sort_unstable();
         cells.dedup();
@@ -149,7 +149,7 @@ impl Midx {
         }));
     }
 
-    /// The labels that an instance draws, in the order of drawing.
+    /// Appends the labels drawn for an instance, in the order of drawing.
     fn draw(
         &self,
         at: Step,
@@ -169,7 +169,7 @@ impl Midx {
     }
 }
 
-/// ln(1 - q), by its series where q is small.
+/// ln(1 - q), by its series for small q.
 fn log_of_rest(q: f64) -> f64 {
     if q < 1e-3 { -q * (1.0 + q * (0.5 + q * (1.0 / 3.0 + q * 0.25))) } else { (-q).ln_1p() }
 }
@@ -279,7 +279,7 @@ impl State for Midx {
         json!({ "midx": self.params, "lists": self.lists, "weighting": self.weighting })
     }
 
-    /// Codewords and the cell of each label. Before the first step there is nothing.
+    /// Codewords and the cell of each label. Before the first step there are none.
     fn visit(&self, f: &mut Visitor<'_>) -> Result<(), StateError> {
         let index = self.index.get();
         f(Array::new(BUILT, Role::Training, [1, 1], &[u32::from(index.is_some())]))?;
@@ -291,7 +291,7 @@ impl State for Midx {
     }
 
     fn load(&mut self, from: &dyn Arrays) -> Result<(), StateError> {
-        // Where only answers are loaded, all stays as it is.
+        // If only what answers need is loaded, everything stays as it is.
         let mut is_built = [u32::from(self.index.get().is_some())];
         state::read(from, BUILT, Role::Training, [1, 1], &mut is_built)?;
         if is_built == [0] {

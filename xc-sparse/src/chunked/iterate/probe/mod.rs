@@ -1,4 +1,4 @@
-//! Slots looked up in the directory of a chunk.
+//! Look-ups of slots in the directory of a chunk.
 
 #![allow(unsafe_code, reason = "kernels written by hand for an instruction set")]
 

@@ -1,4 +1,4 @@
-//! The portable probe: what the other one has to equal.
+//! The portable probe, the reference for the other one.
 
 use super::{Found, Probes};
 use crate::chunked::directory::WORD;

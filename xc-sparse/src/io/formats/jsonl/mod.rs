@@ -1,4 +1,4 @@
-//! JSONL: one object a line, with labels and either text fields or sparse features.
+//! JSONL: one object per line, with labels and either text fields or sparse features.
 //!
 //! ```text
 //!   {"title": "A dog", "text": "It barks.", "labels": ["animal", "noise"]}

@@ -1,4 +1,4 @@
-//! JSONL written.
+//! Writing JSONL.
 
 use crate::io::digits::{push_f32, push_u64};
 use crate::io::write::{same_rows, stream};
@@ -19,8 +19,8 @@ enum NameOrId<'a> {
     Name(&'a str),
 }
 
-/// Appends one line of JSONL with text, its end included; labels by name where there are names,
-/// else by number.
+/// Appends one line of JSONL with text, including its end; labels by name if there are names, otherwise
+/// by number.
 pub fn push_jsonl_text(out: &mut Vec<u8>, text: &str, labels: &[u32], names: Option<&[String]>) -> io::Result<()> {
     let labels = labels.iter().map(|&l| match names {
         Some(names) => NameOrId::Name(&names[l as usize]),
@@ -42,7 +42,7 @@ pub fn write_jsonl_text<S: AsRef<str>>(
     stream(into, texts.len(), Vec::new(), |out, i| push_jsonl_text(out, texts[i].as_ref(), labels.row(i), names))
 }
 
-/// Appends one line of JSONL with sparse features, its end included.
+/// Appends one line of JSONL with sparse features, including its end.
 pub fn push_jsonl_features(
     out: &mut Vec<u8>,
     features: SparseRow<'_>,
