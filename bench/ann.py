@@ -3,7 +3,7 @@
 
     ann.py --xc XC --work DIR [--sets l2 ip] [--rows 100000] [--set NAME=METRIC:FOLDER ...] [--k 1 10 100 500]
            [--peers hnswlib pecos svs faiss-ivf faiss-hnsw usearch scann] [--python NAME=PYTHON ...]
-           [--limit SECONDS] [--json FILE]
+           [--limit SECONDS] [--json FILE] [--builds 1 2]
 
 The sets: made-up clusters of 128 values (`l2`) and ones of unequal lengths for inner products (`ip`), of --rows rows; and
 any folder with base.npy and query.npy, whose queries are cut in two halves, one to fit xc's widths, one to measure with.
@@ -14,6 +14,9 @@ a second of one thread and of two, all queries in one call, and what a call with
 take less than p50, 99 % less than p99, in microseconds. xc is measured before and behind the peers, at the width that was
 fitted with other queries; a peer's figures lie between those of its two nearest settings, which favours it, or are those
 of its least effort, where that finds more. The last table says xc over the best peer.
+
+--builds measures how long each index takes to build on these numbers of threads, and nothing else; every build in a process
+of its own.
 
 Peers are called from Python, xc's single queries come from inside the program: "emptiest call" is the p50 of a peer's call
 for one answer at its least effort, most of which is the way there and back. A peer that is not installed, or takes longer
@@ -89,12 +92,12 @@ def measure_xc(a, folder, metric, ks, widths):
     return about, rows
 
 
-def measure_peer(a, name, folder, metric, ks):
+def measure_peer(a, name, folder, metric, ks, threads=2):
     """In a process of its own -> the build, the figures of each k and recall, the curves, and why something is missing."""
     python = dict(pair.split("=", 1) for pair in a.python).get(name, sys.executable)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         out = os.path.join(scratch, "out")
-        command = [python, os.path.join(HERE, "ann_peers.py"), name, folder, metric, out, *map(str, ks)]
+        command = [python, os.path.join(HERE, "ann_peers.py"), name, folder, metric, out, str(threads), *map(str, ks)]
         why = run_alone(command, a.limit, scratch)
         told = []
         if os.path.exists(out):
@@ -141,6 +144,27 @@ def measure_set(a, name, metric, folder, report):
     shutil.rmtree(os.path.join(folder, "xc.index"))
 
 
+def measure_builds(a, name, metric, folder):
+    """Prints the seconds of a build by system and number of threads."""
+    base = os.path.join(folder, "base.npy")
+    print(f"\n| {name}, seconds of a build | " + " | ".join(f"{n} thread{'s' * (n > 1)}" for n in a.builds) + " |")
+    print("|---" * (len(a.builds) + 1) + "|", flush=True)
+    ours = {"xc": (), "xc, graph alone": ("--cells", 0), "xc, graph of one pass": ("--cells", 0, "--passes", 1)}
+    for system in [*ours, *a.peers]:
+        cells = []
+        for threads in a.builds:
+            if system in ours:
+                place = os.path.join(folder, "xc.index")
+                took = run_xc(a.xc, "build", "--vectors", base, "--metric", metric, "--output", place, *ours[system],
+                              "--threads", threads)["build_s"]
+                shutil.rmtree(place)
+                cells.append(f"{took:.1f}")
+            else:
+                about, _, _, why = measure_peer(a, system, folder, metric, [], threads)
+                cells.append(f"{about['build_s']:.1f}" if about else why)
+        print(f"| {system} | " + " | ".join(cells) + " |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--xc", required=True)
@@ -154,10 +178,15 @@ def main():
     parser.add_argument("--python", nargs="*", default=[], metavar="NAME=PYTHON")
     parser.add_argument("--limit", type=float, default=1200, help="seconds of a peer on a set [1200]")
     parser.add_argument("--json", metavar="FILE", help="lines of JSON are added to it")
+    parser.add_argument("--builds", type=int, nargs="+", metavar="THREADS", help="measure builds alone, on these numbers of threads")
     a = parser.parse_args()
     if not all(1 <= k <= ann_sets.MOST for k in a.k):
         parser.error(f"--k: 1 to {ann_sets.MOST} is expected")
     report = ann_report.Report(a.json)
+    if a.builds:
+        for name, metric, folder in sets_of(a):
+            measure_builds(a, name, metric, folder)
+        return
     for name, metric, folder in sets_of(a):
         measure_set(a, name, metric, folder, report)
     report.all_ratios()

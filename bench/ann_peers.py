@@ -1,6 +1,6 @@
-"""The peers of `ann.py`, one in a process of its own: `ann_peers.py NAME FOLDER METRIC OUT K...`.
+"""The peers of `ann.py`, one in a process of its own: `ann_peers.py NAME FOLDER METRIC OUT THREADS K...`.
 
-Builds on two threads and asks at rising efforts until a recall of ENOUGH is reached, for every K; writes a line of JSON for
+Builds on THREADS threads and asks at rising efforts until a recall of ENOUGH is reached, for every K; writes a line of JSON for
 the build and one for each K to OUT. Two threads, and one query at a time, are measured at the settings next to a target.
 Cosine is asked of vectors of length 1: by inner products of hnswlib, faiss-hnsw, usearch, pecos and ScaNN, by distances of
 SVS and faiss-ivf, whose graphs and lists are made for them.
@@ -44,12 +44,12 @@ class Hnswlib(Graph):
     package = "hnswlib"
     bytes_from = "size of the saved index, as index_file_size says"
 
-    def __init__(self, base, metric):
+    def __init__(self, base, metric, threads=2):
         import hnswlib
 
         self.index = hnswlib.Index(space="l2" if metric == "l2" else "ip", dim=base.shape[1])
         self.index.init_index(max_elements=len(base), ef_construction=200, M=16, random_seed=1)
-        self.index.add_items(base, num_threads=2)
+        self.index.add_items(base, num_threads=threads)
 
     def set(self, k, effort, threads):
         self.index.set_ef(effort)
@@ -65,11 +65,11 @@ class Hnswlib(Graph):
 class Pecos(Graph):
     package = "libpecos"
 
-    def __init__(self, base, metric):
+    def __init__(self, base, metric, threads=2):
         from pecos.ann.hnsw import HNSW
 
         self.kind, metric = HNSW, "l2" if metric == "l2" else "ip"
-        self.index = HNSW.train(base, train_params=HNSW.TrainParams(M=16, efC=200, threads=2, metric_type=metric))
+        self.index = HNSW.train(base, train_params=HNSW.TrainParams(M=16, efC=200, threads=threads, metric_type=metric))
         self.searchers = {threads: self.index.searchers_create(threads) for threads in (1, 2)}
 
     def set(self, k, effort, threads):
@@ -85,12 +85,12 @@ class Pecos(Graph):
 class Svs(Graph):
     package = "scalable-vs"
 
-    def __init__(self, base, metric):
+    def __init__(self, base, metric, threads=2):
         import svs
 
         alpha, distance = (0.95, svs.DistanceType.MIP) if metric == "ip" else (1.2, svs.DistanceType.L2)
         params = svs.VamanaBuildParameters(alpha=alpha, graph_max_degree=32, window_size=200)
-        self.index = svs.Vamana.build(params, base, distance, num_threads=2)
+        self.index = svs.Vamana.build(params, base, distance, num_threads=threads)
 
     def set(self, k, effort, threads):
         self.k, self.index.num_threads, self.index.search_window_size = k, threads, effort
@@ -106,13 +106,13 @@ class Usearch(Graph):
     package = "usearch"
     bytes_from = "size of the saved index, as serialized_length says"
 
-    def __init__(self, base, metric):
+    def __init__(self, base, metric, threads=2):
         import numpy as np
         import usearch.index
 
         of = "l2sq" if metric == "l2" else "ip"
         self.index = usearch.index.Index(ndim=base.shape[1], metric=of, dtype="f32", connectivity=16, expansion_add=200)
-        self.index.add(np.arange(len(base)), base, threads=2)
+        self.index.add(np.arange(len(base)), base, threads=threads)
 
     def set(self, k, effort, threads):
         self.k, self.threads, self.index.expansion_search = k, threads, effort
@@ -131,11 +131,11 @@ class FaissHnsw(Graph):
     package = "faiss-cpu"
     euclidean = ("l2",)
 
-    def __init__(self, base, metric):
+    def __init__(self, base, metric, threads=2):
         import faiss
 
         self.faiss, of = faiss, faiss.METRIC_L2 if metric in self.euclidean else faiss.METRIC_INNER_PRODUCT
-        faiss.omp_set_num_threads(2)
+        faiss.omp_set_num_threads(threads)
         self.index = faiss.index_factory(base.shape[1], self.kind(len(base)), of)
         self.prepare()
         self.index.train(base)
@@ -185,11 +185,11 @@ class FaissIvf(FaissHnsw):
 class Scann(Graph):
     package = "scann"
 
-    def __init__(self, base, metric):
+    def __init__(self, base, metric, threads=2):
         import scann
 
         of = "squared_l2" if metric == "l2" else "dot_product"
-        builder = scann.scann_ops_pybind.builder(base, 10, of).set_n_training_threads(2)
+        builder = scann.scann_ops_pybind.builder(base, 10, of).set_n_training_threads(threads)
         self.leaves = int(len(base) ** 0.5)
         tree = builder.tree(num_leaves=self.leaves, num_leaves_to_search=30, training_sample_size=len(base))
         self.index = tree.score_ah(2, anisotropic_quantization_threshold=0.2).reorder(100).build()
@@ -282,14 +282,14 @@ def curve_of(peer, base, query, truth, metric, k):
     return curve
 
 
-def main(name, folder, metric, out, ks):
+def main(name, folder, metric, out, threads, ks):
     import ann_sets
 
     base, query, truth = (ann_sets.load(folder, part) for part in ("base", "query", "truth"))
     if metric == "cosine":
         base, query = ann_sets.unit(base), ann_sets.unit(query)
     begin = time.perf_counter()
-    peer = PEERS[name](base, metric)
+    peer = PEERS[name](base, metric, threads)
     build_s = time.perf_counter() - begin
     peer.set(1, 1, 1)
     told = {"build_s": build_s, "bytes_per_vector": peer.n_bytes() / len(base), "bytes_from": peer.bytes_from,
@@ -303,4 +303,4 @@ def main(name, folder, metric, out, ks):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:5], [int(k) for k in sys.argv[5:]])
+    main(*sys.argv[1:5], int(sys.argv[5]), [int(k) for k in sys.argv[6:]])

@@ -41,8 +41,8 @@ pub enum Strategy {
     /// The labels whose rows of weights score highest, and uniform ones.
     #[default]
     Weights,
-    /// The labels whose encoded texts are most similar, and uniform ones; texts of labels are
-    /// training instances.
+    /// The labels whose encoded texts score highest, and uniform ones; texts of labels are training
+    /// instances.
     LabelText,
     /// Uniform labels only.
     Random,

@@ -1,10 +1,10 @@
-//! From the answers of members to numbers of each candidate.
+//! The features of a candidate, computed from the answers of members.
 
 use super::DEPTH;
 use serde::{Deserialize, Serialize};
 use xc_sparse::rank::{LabelId, Scored};
 
-/// What the scores of a member are.
+/// The scale of a member's scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
@@ -14,11 +14,11 @@ pub enum Scale {
     Raw,
 }
 
-/// Log-odds do not go beyond those of a probability so close to 0 or 1.
+/// Probabilities are kept this far from 0 and 1, so that log-odds stay finite.
 const LEAST: f32 = 1e-6;
 
 impl Scale {
-    /// Of scores that a member gave.
+    /// The scale of the scores that a member returned.
     pub fn of(mut scores: impl Iterator<Item = f32>) -> Self {
         if scores.all(|score| (0.0..=1.0).contains(&score)) { Self::Probability } else { Self::Raw }
     }
@@ -34,14 +34,14 @@ impl Scale {
     }
 }
 
-/// Rows of training below which a label is rare.
+/// Number of training rows below which a label is rare.
 const RARE: u32 = 10;
 
-/// Numbers of a member, and of the label itself.
+/// Number of features of each member, and of the label itself.
 const OF_MEMBER: usize = 4;
 const OF_LABEL: usize = 2;
 
-/// One member's answer at a label: which label, which member, and its place.
+/// A label in one member's answer, with its rank and score.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     label: LabelId,
@@ -56,41 +56,41 @@ pub struct FeatureScratch {
     places: Vec<Place>,
 }
 
-/// What a candidate looks like to a rule.
+/// The features of a candidate, the input of a rule.
 ///
-/// Of each member: its score of the label (log-odds where scores are probabilities), `1 / rank`,
-/// `ln rank`, and 1 where the label is among its best; of a label that is not, the score of its
-/// last one, 0, `ln (DEPTH + 1)` and 0. Of the label: `ln (1 + n)` of the `n` rows that carry it, and
-/// 1 where these are fewer than ten. All are then moved and scaled to mean 0 and variance 1 over the
-/// rows of the fit.
+/// For each member: its score of the label (log-odds if scores are probabilities), the values `1 /
+/// rank` and `ln rank`, and 1 if the label is among its best. If the label is not: the score of the
+/// member's last label, 0, `ln (DEPTH + 1)` and 0. For the label: `ln (1 + n)` for the `n` rows
+/// that have it, and 1 if there are fewer than ten. All features are then standardised to mean 0
+/// and variance 1 over the rows of the fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Features {
     scales: Vec<Scale>,
     label_counts: Vec<u32>,
     mean: Vec<f32>,
-    /// What a number is multiplied with once the mean is taken away.
+    /// What a feature is multiplied by after its mean is subtracted.
     factor: Vec<f32>,
 }
 
 impl Features {
-    /// Of members with scores of these scales, and labels that so many rows carry; nothing is moved
-    /// or scaled yet.
+    /// For members with scores of these scales, and labels with these numbers of rows; not
+    /// standardised yet.
     pub fn new(scales: Vec<Scale>, label_counts: Vec<u32>) -> Self {
         let n = scales.len() * OF_MEMBER + OF_LABEL;
         Self { scales, label_counts, mean: vec![0.0; n], factor: vec![1.0; n] }
     }
 
-    /// With the moves and factors that [`Features::standardise`] found before.
+    /// With the means and factors that [`Features::standardise`] computed before.
     ///
     /// # Panics
-    /// If there is not one for each number.
+    /// If there is not one of each per feature.
     pub fn with_standard(mut self, mean: Vec<f32>, factor: Vec<f32>) -> Self {
         assert!(mean.len() == self.n() && factor.len() == self.n(), "{} numbers a candidate", self.n());
         (self.mean, self.factor) = (mean, factor);
         self
     }
 
-    /// Numbers of a candidate.
+    /// Number of features of a candidate.
     pub fn n(&self) -> usize {
         self.mean.len()
     }
@@ -100,19 +100,18 @@ impl Features {
         &self.scales
     }
 
-    /// Rows that carry each label.
+    /// Number of rows that have each label.
     pub fn label_counts(&self) -> &[u32] {
         &self.label_counts
     }
 
-    /// What is taken away from each number, and what it is multiplied with then.
+    /// The mean that is subtracted from each feature, and the factor that it is then multiplied by.
     pub fn standard(&self) -> (&[f32], &[f32]) {
         (&self.mean, &self.factor)
     }
 
-    /// Moves and scales numbers of candidates that [`Features::fill`] made before, rows of
-    /// [`Features::n`] values, to mean 0 and variance 1, and remembers how. A number that never
-    /// changes becomes 0.
+    /// Standardises features that [`Features::fill`] computed, in rows of [`Features::n`] values,
+    /// to mean 0 and variance 1, and stores the means and factors. A constant feature becomes 0.
     pub fn standardise(&mut self, values: &mut [f32]) {
         let (n, rows) = (self.n(), values.len() / self.n().max(1));
         for at in 0..n {
@@ -130,12 +129,12 @@ impl Features {
         row.iter_mut().zip(standard).for_each(|(value, (mean, factor))| *value = (*value - mean) * factor);
     }
 
-    /// Appends the candidates of one query, ascending, to `labels`, and the numbers of each to
-    /// `values`. `lists` holds each member's answer, best first; what comes behind [`DEPTH`] is not
-    /// looked at.
+    /// Appends the candidates of one query, ascending, to `labels`, and the features of each to
+    /// `values`. `lists` has each member's answer, best first; labels after the first [`DEPTH`] are
+    /// ignored.
     ///
     /// # Panics
-    /// If there is not one list a member, or a label is none.
+    /// If there is not one list per member, or a label is out of range.
     pub fn fill(
         &self,
         lists: &[&[Scored]],
@@ -168,7 +167,7 @@ impl Features {
     }
 }
 
-/// Every place among the best of any member, by label and then by member.
+/// The best labels of all members, by label and then by member.
 fn gather(lists: &[&[Scored]], places: &mut Vec<Place>) {
     places.clear();
     for (member, list) in (0u32..).zip(lists) {
@@ -178,8 +177,8 @@ fn gather(lists: &[&[Scored]], places: &mut Vec<Place>) {
     places.sort_unstable_by_key(|place| (place.label, place.member));
 }
 
-/// Summed reciprocal ranks of every label of the lists, divided by their number: labels ascending.
-/// Of each list the `depth` best count.
+/// The sum of the reciprocal ranks of every label of the lists, divided by the number of lists;
+/// labels ascending. Only the `depth` best labels of each list count.
 pub fn candidates(lists: &[&[Scored]], depth: usize, out: &mut Vec<Scored>) {
     out.clear();
     for list in lists {
@@ -260,7 +259,7 @@ mod tests {
                 prop_assert_eq!(got.label, label);
                 prop_assert!((f64::from(got.score) - score).abs() < 1e-6);
             }
-            // The order of the members is no matter.
+            // The order of the members does not matter.
             let mut turned = Vec::new();
             candidates(&views.iter().rev().copied().collect::<Vec<_>>(), depth, &mut turned);
             prop_assert_eq!(got, turned);

@@ -1,4 +1,4 @@
-//! From a candidate's numbers to a logit.
+//! Computes a logit from a candidate's features.
 
 use super::{Features, candidates};
 use crate::blend::features::FeatureScratch;
@@ -16,16 +16,16 @@ use xc_sparse::store::{Container, ContainerWriter, OpenError, WriteError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleKind {
-    /// By the sum of `1 / rank` over the members; only what such a sum means is fitted.
+    /// By the sum of `1 / rank` over the members; only the map from sums to logits is fitted.
     ReciprocalRanks,
-    /// By a linear function of the numbers.
+    /// By a linear function of the features.
     Logistic,
     /// By networks with one layer of hidden units; their logits are averaged.
     Net,
 }
 
 impl RuleKind {
-    /// Every kind, the one with the least to fit first.
+    /// Every kind, in order of the number of fitted parameters.
     pub const ALL: [Self; 3] = [Self::ReciprocalRanks, Self::Logistic, Self::Net];
 
     /// Its name in options and files.
@@ -53,21 +53,22 @@ impl FromStr for RuleKind {
     }
 }
 
-/// What ranks candidates. Logits are those of the chance that a candidate is true.
+/// Ranks candidates by the logit of the probability that a candidate is true.
 #[derive(Clone, Debug)]
 pub enum Rule {
-    /// By summed reciprocal ranks `s`: the logit is `slope * s + bias`, and the slope above 0.
+    /// By summed reciprocal ranks `s`: the logit is `slope * s + bias`, with a slope above 0.
     ReciprocalRanks {
-        /// What the sum is multiplied with.
+        /// What the sum is multiplied by.
         slope: f32,
         /// What is added.
         bias: f32,
     },
-    /// By classifiers of one label whose instances are the numbers of candidates: their mean logit.
+    /// By the mean logit of classifiers with one label, whose instances are the features of
+    /// candidates.
     Network(Vec<Classifier>),
 }
 
-/// Why a folder holds no rule.
+/// Why the rule of a folder cannot be opened.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenRuleError {
@@ -77,7 +78,7 @@ pub enum OpenRuleError {
     /// A network.
     #[error(transparent)]
     Classifier(#[from] OpenClassifierError),
-    /// Numbers that rank nothing.
+    /// Parameters that cannot rank candidates.
     #[error("{path}: a rule {what}")]
     Rule {
         /// The folder.
@@ -90,7 +91,7 @@ pub enum OpenRuleError {
 const CALIBRATION: &str = "rule.calibration";
 const NETWORKS: &str = "rule";
 
-/// Buffers of ranking; they grow to what is needed and stay.
+/// Buffers of ranking; they grow as needed and are reused.
 #[derive(Default)]
 pub struct RuleScratch {
     features: FeatureScratch,
@@ -106,7 +107,7 @@ pub struct RuleScratch {
 
 impl Rule {
     /// Ranks the candidates of some queries: `queries` gives each member's answer to each of them.
-    /// Hands the ranked list of each to `out`; scores are probabilities.
+    /// `out` is called with the ranked list of each; scores are probabilities.
     ///
     /// *Determinism*: the same bits for a query alone and among others, at any number of threads.
     ///
@@ -159,7 +160,7 @@ impl Rule {
     /// Adds the rule to a container.
     ///
     /// # Errors
-    /// The container refuses.
+    /// See [`WriteError`].
     pub fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {
         match self {
             Self::ReciprocalRanks { slope, bias } => writer.add_slice(CALIBRATION, &[*slope, *bias]),
@@ -171,7 +172,7 @@ impl Rule {
         }
     }
 
-    /// Opens the rule of a container, over candidates of `n` numbers.
+    /// Opens the rule of a container, for candidates with `n` features.
     ///
     /// # Errors
     /// See [`OpenRuleError`].
@@ -198,7 +199,7 @@ impl Rule {
         Ok(Self::Network((0..).zip(params).map(open).collect::<Result<_, _>>()?))
     }
 
-    /// What kind of rule it is.
+    /// The kind of the rule.
     pub fn kind(&self) -> RuleKind {
         match self {
             Self::ReciprocalRanks { .. } => RuleKind::ReciprocalRanks,
@@ -210,13 +211,14 @@ impl Rule {
     }
 }
 
-/// A score, at most `score`, that stands behind `before` where what ranks it does: a score and what
-/// it was made of.
+/// `score`, lowered if necessary so that scores are ordered as the values that they were computed
+/// from. `of` is the value of this score; `before` has the previous score of the ranked list and
+/// its value. Equal values get equal scores.
 pub(crate) fn below(score: f32, of: f32, before: Option<(f32, f32)>) -> f32 {
     match before {
         Some((least, larger)) if of < larger => score.min(least.next_down()),
         Some((same, equal)) if of == equal => same,
-        // The first one; or no number, which the answer is refused for.
+        // The first label, or NaN, for which the answer is refused.
         _ => score,
     }
 }
@@ -225,14 +227,14 @@ fn prefix(number: usize) -> String {
     format!("{NETWORKS}{number}.")
 }
 
-/// Candidates that go through a network together.
+/// Number of candidates that go through a network together.
 const TOGETHER: usize = 4096;
 
-/// The mean of the networks' logits of each row.
+/// The mean of the networks' logits for each row.
 pub(super) fn mean_logits(networks: &[Classifier], rows: DenseRows<'_>, scratch: &mut Logits, out: &mut Vec<f32>) {
     out.clear();
     out.resize(rows.len(), 0.0);
-    // Several rows are shared by the threads of a pool, which would be made where there is none.
+    // Several rows are shared by the threads of a pool; without one, a pool would be created.
     let together = if in_pool() { TOGETHER } else { 1 };
     for start in (0..rows.len()).step_by(together) {
         let range = start..rows.len().min(start + together);

@@ -1,4 +1,4 @@
-//! From a score to the probability that the label is true.
+//! The map from a score to the probability that the label is true.
 
 use super::platt::logistic;
 use super::{Pair, isotonic, platt};
@@ -9,11 +9,11 @@ use xc_sparse::rank::Scored;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// Isotonic regression: any rising curve. For some hundred true labels or more.
+    /// Isotonic regression: any increasing curve. For some hundred true labels or more.
     #[default]
     Isotonic,
-    /// A logistic curve of the score, or of its log-odds where scores lie between 0 and 1: two
-    /// numbers, for few rows.
+    /// A logistic curve of the score, or of its log-odds if scores lie between 0 and 1: two
+    /// parameters, for few rows.
     Platt,
 }
 
@@ -30,24 +30,23 @@ impl Method {
     }
 }
 
-/// A strictly rising function from scores to probabilities.
+/// A strictly increasing function from scores to probabilities.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Curve {
-    /// Straight lines between points.
+    /// Linear interpolation between points.
     Isotonic(Points),
     /// A logistic function of scores on a scale.
     Platt {
-        /// What the scores are.
+        /// The scale of the scores.
         scale: Scale,
-        /// What they are multiplied with; not below 0.
+        /// What they are multiplied by; at least 0.
         slope: f64,
         /// What is added.
         bias: f64,
     },
 }
 
-/// Scores and their probabilities, both ascending strictly; probabilities lie between 0 and 1, and
-/// are neither.
+/// Scores and their probabilities, both strictly ascending; probabilities are above 0 and below 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Points {
     scores: Vec<f32>,
@@ -55,7 +54,8 @@ pub struct Points {
 }
 
 impl Points {
-    /// Checks the invariants of the type, and that there is a point; what is wrong otherwise.
+    /// Checks the invariants of the type, and that there is at least one point. The error says what
+    /// is wrong.
     pub fn try_new(scores: Vec<f32>, probabilities: Vec<f32>) -> Result<Self, &'static str> {
         let rises = |values: &[f32]| values.is_sorted_by(|a, b| a < b);
         if scores.is_empty() || scores.len() != probabilities.len() {
@@ -85,7 +85,7 @@ impl Points {
         let point = |at: usize| (f64::from(scores[at]), f64::from(probabilities[at]));
         let score = f64::from(score);
         let ((first, lowest), (last, highest)) = (point(0), point(scores.len() - 1));
-        // Beyond the points the curve nears 0 and 1, and never gets there.
+        // Beyond the points the curve approaches 0 and 1 without reaching them.
         let width = if last > first { last - first } else { last.abs().max(f64::MIN_POSITIVE) };
         if score <= first {
             return lowest / (1.0 + (first - score) / width);
@@ -100,7 +100,7 @@ impl Points {
 }
 
 impl Curve {
-    /// The curve that fits best. `pairs` are in order of their scores, largest first.
+    /// The curve that fits best. `pairs` are sorted by score, largest first.
     pub fn fit(pairs: &[Pair], method: Method) -> Self {
         match method {
             Method::Isotonic => Self::Isotonic(points(&isotonic::pool(pairs))),
@@ -132,8 +132,8 @@ impl Curve {
         }
     }
 
-    /// Makes probabilities of a ranked list: where a score is below the one before it, so is its
-    /// probability, by the least number that there is if need be.
+    /// Replaces the scores of a ranked list by probabilities. A score below the previous one gets a
+    /// smaller probability, if necessary smaller by the least possible difference.
     pub(super) fn apply_list(&self, list: &mut [Scored]) {
         let mut before = None;
         for s in list {
@@ -144,11 +144,11 @@ impl Curve {
     }
 }
 
-/// Probabilities of lists are not below this: there is room for smaller ones above 0.
+/// Minimum of the curve's probabilities in lists: leaves room for smaller ones above 0.
 const LEAST: f32 = 1e-30;
 
-/// One point in the middle of each block. The outermost shares are kept off 0 and 1 by what half an
-/// observation more would make of them.
+/// One point in the middle of each block. An outermost share of 0 or 1 is moved inwards as if there
+/// had been half an observation more.
 fn points(blocks: &[isotonic::Block]) -> Points {
     let n = blocks.len();
     if n == 0 {
@@ -164,7 +164,7 @@ fn points(blocks: &[isotonic::Block]) -> Points {
         let most = 1.0 - 0.5 / (blocks[n - 1].n as f64 + 1.0);
         shares[n - 1] = if n > 1 { most.max((1.0 + shares[n - 2]) / 2.0) } else { most };
     }
-    // Shares that differ by less than f32 tells apart are one point.
+    // Shares that are equal in f32 become one point.
     let (mut scores, mut probabilities) = (Vec::with_capacity(n), Vec::<f32>::with_capacity(n));
     for (block, share) in blocks.iter().zip(shares) {
         let (at, p) = (score(block), (share as f32).clamp(f32::MIN_POSITIVE, 1.0f32.next_down()));

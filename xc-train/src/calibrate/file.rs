@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 use xc_sparse::store::{Container, ContainerWriter, OpenError, WriteError};
 
-/// The parameter, and what the names of the arrays begin with.
+/// The name of the parameter, and the prefix of the arrays' names.
 const CALIBRATION: &str = "calibration";
 /// The part of the model that holds the arrays.
 const FILE: &str = "calibration";
@@ -18,7 +18,7 @@ const PROBABILITIES: &str = "calibration.probabilities";
 const THRESHOLDS: &str = "calibration.thresholds";
 const BY_LABEL: &str = "calibration.label_thresholds";
 
-/// What `config.json` says.
+/// The entry in `config.json`.
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
     method: Method,
@@ -31,14 +31,14 @@ struct Entry {
     bias: Option<f64>,
 }
 
-/// Why a folder's calibration does not open.
+/// Why the calibration of a folder cannot be opened.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenCalibrationError {
     /// The container itself.
     #[error(transparent)]
     Container(#[from] OpenError),
-    /// Numbers that are no calibration.
+    /// Invalid content.
     #[error("{}: calibration: {what}", path.display())]
     Content {
         /// The folder.
@@ -49,12 +49,12 @@ pub enum OpenCalibrationError {
 }
 
 impl Calibration {
-    /// Whether a model's folder keeps one.
+    /// Whether a model's folder contains a calibration.
     pub fn is_in(container: &Container) -> bool {
         container.parameters().get(CALIBRATION).is_some_and(|entry| !entry.is_null())
     }
 
-    /// The calibration of a model of `n_labels` labels; nothing where its folder keeps none.
+    /// The calibration of a model with `n_labels` labels; `None` if its folder contains none.
     ///
     /// # Errors
     /// See [`OpenCalibrationError`].
@@ -85,10 +85,10 @@ impl Calibration {
         Ok(Some(Self { curve, thresholds, top_k: entry.top_k }))
     }
 
-    /// Adds it to a container, in a file of its own, in place of one that is there.
+    /// Adds it to a container, in its own file; replaces an existing one.
     ///
     /// # Errors
-    /// The container refuses.
+    /// See [`WriteError`].
     pub fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {
         Self::remove(writer)?;
         let mut entry = Entry { method: self.curve.method(), top_k: self.top_k, scale: None, slope: None, bias: None };
@@ -108,10 +108,10 @@ impl Calibration {
         Ok(())
     }
 
-    /// Takes the calibration out of a container that is begun as a copy of another.
+    /// Removes the calibration from a container that was begun as a copy of another.
     ///
     /// # Errors
-    /// The system refuses to remove its file.
+    /// Its file cannot be removed.
     pub fn remove(writer: &mut ContainerWriter) -> Result<(), WriteError> {
         writer.remove_parameter(CALIBRATION);
         writer.remove_file(FILE)

@@ -1,9 +1,9 @@
-//! Fitting a calibration, and how good it is.
+//! Fits a calibration and measures its quality.
 //!
-//! Rows are dealt to folds. What a fit on the other folds makes of a fold's rows is what the figures
-//! are about; the calibration that is kept is fitted on all rows.
+//! Rows are split into folds. The reported figures are those of each fold's rows with a calibration
+//! fitted on the other folds. The calibration that is returned is fitted on all rows.
 //!
-//! *Determinism*: a function of the answers, their truth and the parameters.
+//! *Determinism*: the result depends only on the answers, their truth and the parameters.
 
 use super::{
     Calibration, Curve, Method, Pair, Reliability, ThresholdKind, Thresholds, best_by_label, best_macro, best_micro,
@@ -19,26 +19,26 @@ use xc_sparse::rank::{RankedBatch, Scored};
 /// How a calibration is fitted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CalibrateParams {
-    /// The curve.
+    /// The kind of curve.
     pub method: Method,
-    /// Parts of the rows, of which each is judged by a fit on the others; 2 or more.
+    /// Number of folds, each of which is evaluated by a fit on the others; at least 2.
     pub folds: usize,
-    /// True rows that a label needs for a threshold of its own; others have that of macro F1.
+    /// Number of true rows that a label needs for its own threshold; others have that of macro F1.
     pub least_true: u64,
-    /// Best labels of each row that were asked for.
+    /// Number of best labels that were requested for each row.
     pub top_k: usize,
-    /// Names the folds.
+    /// Seed of the folds.
     pub seed: u64,
 }
 
 impl Default for CalibrateParams {
-    /// Isotonic, five folds; a label has a threshold of its own from five true answers on.
+    /// Isotonic, five folds; a label has its own threshold from five true rows on.
     fn default() -> Self {
         Self { method: Method::Isotonic, folds: 5, least_true: 5, top_k: 50, seed: 0 }
     }
 }
 
-/// Why nothing is fitted.
+/// Why a calibration cannot be fitted.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FitError {
@@ -49,16 +49,16 @@ pub enum FitError {
         name: &'static str,
         /// Its value.
         got: usize,
-        /// The least one.
+        /// Its minimum.
         least: usize,
     },
-    /// Too few rows to part.
+    /// Too few rows to split.
     #[error("{got} rows; at least 2 are expected")]
     Rows {
         /// How many there are.
         got: usize,
     },
-    /// Nothing to learn from.
+    /// No answer is true.
     #[error("no answer is true: the model has no true label among its best")]
     NoTrue,
     /// A score is NaN.
@@ -69,35 +69,35 @@ pub enum FitError {
         /// The label.
         label: u32,
     },
-    /// Answers that cannot be judged.
+    /// Answers that cannot be evaluated.
     #[error(transparent)]
     Evaluate(#[from] EvaluateError),
 }
 
-/// What came out of a fit.
+/// The result of a fit.
 #[derive(Clone, Debug)]
 pub struct Fitted {
     /// Fitted on all rows.
     pub calibration: Calibration,
-    /// Of the scores as the model gives them; `None` where they do not lie between 0 and 1.
+    /// Reliability of the model's own scores; `None` if they do not lie between 0 and 1.
     pub before: Option<Reliability>,
-    /// Of probabilities, each by a fit that its row had no part in.
+    /// Reliability of the probabilities, each from a fit without its row.
     pub after: Reliability,
-    /// What answers cut at each kind of threshold are worth, with probabilities and thresholds that
-    /// the rows had no part in.
+    /// Metrics of the answers cut at each kind of threshold, with probabilities and thresholds from
+    /// fits without their rows.
     pub decisions: Vec<(ThresholdKind, MetricReport)>,
-    /// Answers, and how many of them are true.
+    /// Number of answers.
     pub n_pairs: u64,
-    /// True answers.
+    /// Number of true answers.
     pub n_true: u64,
-    /// Labels with a threshold of their own.
+    /// Number of labels with their own threshold.
     pub n_own: usize,
 }
 
-/// Fits a calibration. `answers` holds the model's ranked list of each row, `truth` the rows' labels,
-/// of which those from `n_labels` on are unknown to the model and always missed.
+/// Fits a calibration. `answers` has the model's ranked list for each row, and `truth` the rows'
+/// labels. Labels from `n_labels` on are unknown to the model and always missed.
 ///
-/// *Cost*: O(n log n) for n answers, for each fold; 12 bytes an answer and fold at work.
+/// *Cost*: O(n log n) per fold, for n answers; 12 bytes per answer for each fold in progress.
 ///
 /// # Errors
 /// Settings out of range; rows that nothing can be learned from.
@@ -177,11 +177,11 @@ impl Sample<'_> {
         self.truth.row(row).binary_search(&label).is_ok()
     }
 
-    /// The answers of some rows in order of their scores.
+    /// The answers of some rows, sorted by score.
     fn pairs(&self, takes: impl Fn(usize) -> bool) -> Vec<Pair> {
         let rows = self.answers.iter().enumerate().filter(|(row, _)| takes(*row));
         let of_row = |(row, list): (usize, &[Scored])| {
-            // Curves are of finite scores; the order of the others stays.
+            // Curves take finite scores; the order of the others stays.
             let score = |s: &Scored| s.score.clamp(f32::MIN, f32::MAX);
             list.iter().map(|s| Pair { score: score(s), label: s.label, is_true: self.is_true(row, s.label) }).collect()
         };
@@ -190,7 +190,7 @@ impl Sample<'_> {
         pairs
     }
 
-    /// True instances of each label that the model knows, and of all labels together.
+    /// Number of true instances of each label that the model knows, and of all labels together.
     fn n_true(&self, takes: impl Fn(usize) -> bool) -> (Vec<u64>, u64) {
         let (mut by_label, mut all) = (vec![0; self.n_labels], 0);
         for (_, labels) in self.truth.iter().enumerate().filter(|(row, _)| takes(*row)) {
@@ -200,8 +200,8 @@ impl Sample<'_> {
         (by_label, all)
     }
 
-    /// The calibration of some rows, given their pairs; and how many labels have a threshold of
-    /// their own.
+    /// The calibration of some rows, given their pairs, and the number of labels with their own
+    /// threshold.
     fn calibration(
         &self,
         mut pairs: Vec<Pair>,
@@ -209,10 +209,10 @@ impl Sample<'_> {
         params: &CalibrateParams,
     ) -> (Calibration, usize) {
         let curve = Curve::fit(&pairs, params.method);
-        // A rising curve: the order stays.
+        // The curve is increasing: the order stays.
         pairs.iter_mut().for_each(|pair| pair.score = curve.probability(pair.score));
         let (n_true, all) = self.n_true(takes);
-        // Where nothing is true nothing is answered.
+        // If nothing is true, nothing is answered.
         let micro = best_micro(&pairs, all).map_or(1.0, |best| best.threshold);
         let macro_ = best_macro(&pairs, &n_true).map_or(1.0, |best| best.threshold);
         let by_label = best_by_label(&pairs, &n_true, params.least_true, macro_);
@@ -221,7 +221,7 @@ impl Sample<'_> {
     }
 }
 
-/// Which part of the rows each belongs to.
+/// The fold of each row.
 struct Folds {
     of_row: Vec<usize>,
     n: usize,

@@ -1,15 +1,15 @@
-//! Isotonic regression: the rising step function nearest to what was observed.
+//! Isotonic regression: the increasing step function nearest to the observations.
 
 use super::Pair;
 
-/// Neighbouring scores whose labels are equally often true.
+/// Neighbouring scores that are treated as equally often true.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Block {
     /// Mean of the scores.
     pub score: f64,
-    /// How many there are.
+    /// Number of scores.
     pub n: u64,
-    /// How many are true.
+    /// Number of true ones.
     pub n_true: u64,
 }
 
@@ -26,8 +26,8 @@ impl Block {
     }
 }
 
-/// Pools adjacent violators: blocks of ascending scores whose shares rise strictly. `pairs` are in
-/// order of their scores, largest first; equal scores are one point.
+/// Pools adjacent violators: returns blocks of ascending scores whose shares increase strictly.
+/// `pairs` are sorted by score, largest first; equal scores are one point.
 ///
 /// *Cost*: O(pairs).
 pub fn pool(pairs: &[Pair]) -> Vec<Block> {
@@ -35,7 +35,8 @@ pub fn pool(pairs: &[Pair]) -> Vec<Block> {
     for same in pairs.rchunk_by_score() {
         let n_true = same.iter().filter(|pair| pair.is_true).count() as u64;
         let mut block = Block { score: f64::from(same[0].score), n: same.len() as u64, n_true };
-        // A share that is not above the one before: compared without division, the numbers are exact.
+        // While the share is not above the previous one. Compared without division, in exact
+        // integers.
         while let Some(mut before) = blocks.pop_if(|before| {
             u128::from(before.n_true) * u128::from(block.n) >= u128::from(block.n_true) * u128::from(before.n)
         }) {

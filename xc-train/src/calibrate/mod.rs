@@ -1,18 +1,20 @@
-//! From scores to probabilities, and where to cut: fitted on rows that the model was not trained on.
+//! Maps scores to probabilities and chooses thresholds; fitted on rows that the model was not
+//! trained on.
 //!
 //! ```text
 //!   held-out rows ──▶ model ──▶ (score, is it true?) ──┬─▶ Curve: score ─▶ probability
 //!                                                       └─▶ Thresholds: micro F1, macro F1, each label
 //! ```
 //!
-//! A [`Curve`] rises strictly, so ranked lists keep their order and every metric of ranks its value.
-//! A [`Calibration`] is kept in the model's folder (`docs/formats/calibration.md`), and
-//! [`Model::predict`](crate::Model::predict) applies it. [`fit`] makes one and says how good it is on rows
-//! that had no part in the fit.
+//! A [`Curve`] is strictly increasing, so ranked lists keep their order and every rank metric keeps
+//! its value. A [`Calibration`] is stored in the model's folder (`docs/formats/calibration.md`),
+//! and [`Model::predict`](crate::Model::predict) applies it. [`fit`] computes one and measures its
+//! quality on rows that had no part in the fit.
 //!
 //! # When not to use it
-//! On rows of the training file: a model is surer of what it learned from. For labels below the
-//! number that was asked for in the fit ([`Calibration::top_k`]): no score of those was seen.
+//! On rows that the model was trained on: it is more confident there than on other rows. For labels
+//! that rank below the number requested in the fit ([`Calibration::top_k`]): no score of those was
+//! seen.
 //!
 //! *References*: `[zadrozny2002transforming]` for isotonic regression of scores,
 //! `[platt1999probabilistic]` and `[lin2007note]` for the logistic curve, `[yang2001study]` for
@@ -34,25 +36,25 @@ pub use thresholds::{Best, Pair, best_by_label, best_macro, best_micro};
 
 use xc_sparse::rank::{LabelId, Scored};
 
-/// How the scores of a model become probabilities, and which of them are answered.
+/// Maps the scores of a model to probabilities, and has the thresholds of predicted labels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
-    /// From scores to probabilities.
+    /// Maps scores to probabilities.
     pub curve: Curve,
-    /// Where answers are cut.
+    /// The thresholds at which answers are cut.
     pub thresholds: Thresholds,
-    /// Best labels of each row that the fit looked at.
+    /// Number of best labels of each row that the fit used.
     pub top_k: usize,
 }
 
-/// Probabilities from which on a label is answered.
+/// The smallest probabilities of predicted labels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Thresholds {
-    /// One for all labels, where micro F1 is largest.
+    /// One for all labels, with the largest micro F1.
     pub micro: f32,
-    /// One for all labels, where macro F1 is largest.
+    /// One for all labels, with the largest macro F1.
     pub macro_: f32,
-    /// One for each label, where its own F1 is largest; labels with few true rows have `macro_`.
+    /// One for each label, with its largest F1; labels with few true rows have `macro_`.
     pub by_label: Vec<f32>,
 }
 
@@ -83,7 +85,7 @@ impl ThresholdKind {
 }
 
 impl Thresholds {
-    /// That of one label.
+    /// The threshold of one label.
     ///
     /// # Panics
     /// If there is no such label.
@@ -97,8 +99,8 @@ impl Thresholds {
 }
 
 impl Calibration {
-    /// Makes probabilities of the scores of a ranked list, which keeps its order: where a score is
-    /// below the one before it, so is its probability.
+    /// Replaces the scores of a ranked list by probabilities. The list keeps its order: a score
+    /// below the previous one gets a smaller probability.
     pub fn apply(&self, list: &mut [Scored]) {
         self.curve.apply_list(list);
     }

@@ -1,10 +1,11 @@
-//! The logistic curve that fits best: two numbers.
+//! The logistic curve that fits best, with two parameters.
 
-/// The line `slope * x + bias` of the log-odds of truth that fits `points` (x, is it true?) best, by
-/// Newton's method with backtracking (lin2007note). Targets are those of (platt1999probabilistic):
-/// not 0 and 1 but what that many observations of one kind allow. The slope is not below 0.
+/// The line `slope * x + bias` of the log-odds of truth that fits `points` (x, is it true?) best,
+/// by Newton's method with backtracking (lin2007note). Targets are those of
+/// (platt1999probabilistic): instead of 0 and 1, the estimates that this number of false or true
+/// observations supports. The slope is at least 0.
 ///
-/// *Cost*: some ten passes.
+/// *Cost*: about ten passes.
 pub(super) fn fit(points: impl Iterator<Item = (f64, bool)> + Clone) -> (f64, f64) {
     let (n, n_true) =
         points.clone().fold((0.0, 0.0), |(n, n_true), (_, is)| (n + 1.0, n_true + f64::from(u8::from(is))));
@@ -57,7 +58,8 @@ pub(super) fn fit(points: impl Iterator<Item = (f64, bool)> + Clone) -> (f64, f6
         (slope, bias, current) = (slope + step * d1, bias + step * d2, next);
     }
     if slope < 0.0 {
-        // Larger scores are less often true: the share of true ones is the best that does not fall.
+        // Larger scores are less often true: the best curve that does not decrease is the share of
+        // true ones.
         return (0.0, ((n_true + 1.0) / (n - n_true + 1.0)).ln());
     }
     (slope, bias)

@@ -1,20 +1,20 @@
-//! How often what has a score is true.
+//! How often labels with a given score are true.
 
 use serde::Serialize;
 
-/// Scores of one stretch.
+/// The scores in one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Bin {
-    /// How many scores lie in it.
+    /// Number of scores.
     pub count: u64,
-    /// Their mean; 0 where there is none.
+    /// Their mean; 0 if there are none.
     pub mean_score: f64,
-    /// Share of true labels; 0 where there is none.
+    /// Share of true labels; 0 if there are none.
     pub share_true: f64,
 }
 
-/// Scores between 0 and 1 in ten stretches of equal width, and how far they are from shares of true
-/// labels.
+/// Scores between 0 and 1 in ten intervals of equal width, and how far they are from the shares of
+/// true labels.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reliability {
     /// From 0 to 1.
@@ -24,11 +24,12 @@ pub struct Reliability {
     pub expected_calibration_error: f64,
 }
 
-/// Stretches of equal width.
+/// Number of intervals of equal width.
 const BINS: usize = 10;
 
 impl Reliability {
-    /// Of scores and whether their labels are true; `None` where a score is not between 0 and 1.
+    /// Computed from scores and whether their labels are true; `None` if a score is not between 0
+    /// and 1.
     pub fn of(scores: impl Iterator<Item = (f32, bool)>) -> Option<Self> {
         let mut sums = [(0u64, 0.0, 0u64); BINS];
         for (score, is_true) in scores {

@@ -1,8 +1,8 @@
-//! Where to cut: the thresholds at which F1 is largest.
+//! The thresholds with the largest F1.
 
 use xc_sparse::rank::LabelId;
 
-/// A label that a model answered.
+/// A label in an answer of a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
     /// Its score.
@@ -14,18 +14,18 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Sorts by score, largest first; of equal ones by label.
+    /// Sorts by score, largest first; equal scores by label.
     pub fn sort(pairs: &mut [Self]) {
         pairs.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.label.cmp(&b.label)));
     }
 }
 
-/// A threshold: what scores at least so much is answered.
+/// A threshold: labels that score at least this much are answered.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Best {
     /// The threshold.
     pub threshold: f32,
-    /// F1 there.
+    /// F1 at this threshold.
     pub f1: f64,
 }
 
@@ -41,9 +41,9 @@ fn between(last: f32, next: Option<f32>) -> f32 {
     }
 }
 
-/// Where F1 over all pairs is largest, of equal places the highest; `None` where nothing is true.
-/// `pairs` are in order of their scores, largest first; `n_true` counts true labels that were not
-/// answered too.
+/// The threshold with the largest F1 over all pairs, the highest of several; `None` if nothing is
+/// true. `pairs` are sorted by score, largest first; `n_true` also counts true labels that were not
+/// answered.
 ///
 /// *Cost*: O(pairs).
 pub fn best_micro(pairs: &[Pair], n_true: u64) -> Option<Best> {
@@ -60,9 +60,9 @@ pub fn best_micro(pairs: &[Pair], n_true: u64) -> Option<Best> {
     best
 }
 
-/// Where the mean of the labels' F1 is largest, over labels with a true instance; of equal places
-/// the highest. `n_true` has the number of true instances of each label; labels behind its end
-/// have none.
+/// The threshold with the largest mean F1 of the labels that have a true instance, the highest of
+/// several. `n_true` has the number of true instances of each label; labels beyond its end have
+/// none.
 ///
 /// *Cost*: O(pairs + labels).
 pub fn best_macro(pairs: &[Pair], n_true: &[u64]) -> Option<Best> {
@@ -79,7 +79,7 @@ pub fn best_macro(pairs: &[Pair], n_true: &[u64]) -> Option<Best> {
             *tp += u64::from(pair.is_true);
             sum += f1(*tp, *n, n_true);
         }
-        // Sums of many changes carry their rounding: less than that is no difference.
+        // The sum of many changes has a rounding error: smaller differences do not count.
         if sum > best.map_or(0.0, |best| best.f1) + 1e-9 {
             best = Some(Best { threshold: between(same[0].score, next), f1: sum });
         }
@@ -87,13 +87,13 @@ pub fn best_macro(pairs: &[Pair], n_true: &[u64]) -> Option<Best> {
     best.map(|best| Best { f1: best.f1 / n_labels, ..best })
 }
 
-/// For each label the threshold where its F1 is largest; `usual` for those with fewer than `least`
+/// For each label, the threshold with its largest F1; `usual` for labels with fewer than `least`
 /// true instances, or without a true answer. `n_true` has a number for each label.
 ///
 /// *Cost*: O(pairs log pairs + labels).
 pub fn best_by_label(pairs: &[Pair], n_true: &[u64], least: u64, usual: f32) -> Vec<f32> {
     let mut by_label: Vec<Pair> = pairs.to_vec();
-    // Stable: of each label the largest score first.
+    // A stable sort: of each label, the largest score comes first.
     by_label.sort_by_key(|pair| pair.label);
     let mut thresholds = vec![usual; n_true.len()];
     for own in by_label.chunk_by(|a, b| a.label == b.label) {
@@ -106,7 +106,7 @@ pub fn best_by_label(pairs: &[Pair], n_true: &[u64], least: u64, usual: f32) -> 
     thresholds
 }
 
-/// Calls with each run of equal scores, largest first, and the score behind it.
+/// Calls `cut` with each run of equal scores, largest first, and the score after it.
 fn each_cut(pairs: &[Pair], mut cut: impl FnMut(&[Pair], Option<f32>)) {
     let mut runs = pairs.chunk_by(|a, b| a.score == b.score).peekable();
     while let Some(same) = runs.next() {

@@ -1,4 +1,4 @@
-//! The calibration of a model, and saving one.
+//! The calibration of a model, and how it is saved.
 
 use super::{Model, QueryError, QueryOptions};
 use crate::calibrate::Calibration;
@@ -6,20 +6,21 @@ use std::path::Path;
 use xc_sparse::store::{ContainerWriter, WriteError};
 
 impl Model {
-    /// How its scores become probabilities, where it was calibrated.
+    /// The calibration that maps its scores to probabilities; `None` if it has none.
     pub fn calibration(&self) -> Option<&Calibration> {
         self.calibration.as_ref()
     }
 
-    /// Saves the model with a calibration in place of its own, in one step; the model's own folder
-    /// may be the destination. Its files are linked where the file system can, else copied.
+    /// Saves the model with this calibration instead of its own, in one step; the destination may
+    /// be the model's own folder. Files are linked if the file system supports it, otherwise
+    /// copied.
     ///
     /// # Errors
-    /// The folder holds something else than a model; the model was replaced since it was opened;
-    /// the file system refuses.
+    /// The folder contains something other than a model; the model was replaced since it was
+    /// opened; a file system error.
     ///
     /// # Panics
-    /// If there is not one threshold a label.
+    /// If there is not one threshold per label.
     pub fn save_calibrated(&self, calibration: &Calibration, destination: &Path) -> Result<(), WriteError> {
         let (got, expected) = (calibration.thresholds.by_label.len(), self.shape.n_labels);
         assert_eq!(got, expected, "one threshold a label");
@@ -28,7 +29,7 @@ impl Model {
         writer.finish()
     }
 
-    /// What scores go through, as options say.
+    /// The calibration that these options apply to scores.
     pub(super) fn calibration_for(&self, options: &QueryOptions<'_>) -> Result<Option<&Calibration>, QueryError> {
         match (options.scores.threshold, &self.calibration) {
             (Some(_), None) => Err(QueryError::NotCalibrated),

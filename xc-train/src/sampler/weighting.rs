@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 /// | `inverse` | min(1 / pi, cap) | -ln weight |
 ///
 /// With `inverse` and no cap, the expectation of the weighted sum over the list is the sum over all
-/// labels, whatever the probabilities are. A single large weight dominates the second moments of an
-/// optimiser for many steps; the cap prevents this, but is biased.
+/// labels, whatever the probabilities are. A single large weight dominates an optimiser's second
+/// moments; the cap prevents this, but is biased.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Weighting {

@@ -1,10 +1,11 @@
-//! Fitting what ranks candidates, on rows that no member was trained on.
+//! Fits the rule that ranks candidates, on rows that no member was trained on.
 //!
 //! Rules are compared by cross-validation over these rows: each is fitted on all folds but one and
-//! ranks the candidates of that one. The rule whose mean of P@1, P@3 and P@5 is largest is fitted
-//! once more, on all rows; of equal ones that with the least to fit.
+//! ranks the candidates of that one. The rule with the largest mean of P@1, P@3 and P@5 is fitted
+//! once more, on all rows; of equal ones, the one with the fewest parameters.
 //!
-//! *Cost*: (folds + 1) times a pass a epoch over the candidates, some tens a row.
+//! *Cost*: (folds + 1) times one pass per epoch over the candidates, of which each row has some
+//! tens.
 //!
 //! *Determinism*: the same bits for the same seed, at any number of threads.
 
@@ -25,19 +26,19 @@ use xc_sparse::{Cancel, LabelRows};
 /// How a blend is fitted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct FitParams {
-    /// The rule; that which cross-validation finds best where none is named.
+    /// The rule; `None`: the best one in cross-validation.
     pub rule: Option<RuleKind>,
-    /// Parts of the rows in cross-validation, at least 2.
+    /// Number of folds of the cross-validation, at least 2.
     pub folds: usize,
-    /// Hidden units of a network.
+    /// Number of hidden units of a network.
     pub hidden: usize,
-    /// Networks whose logits are averaged.
+    /// Number of networks whose logits are averaged.
     pub networks: usize,
-    /// Passes over the candidates, at least: few candidates are passed over more often.
+    /// Minimum number of passes over the candidates; if these are few, there are more passes.
     pub epochs: u32,
     /// Learning rate (Adam).
     pub rate: f64,
-    /// Names folds, initial values and orders.
+    /// Seed of the folds, initial values and orders.
     pub seed: u64,
 }
 
@@ -49,6 +50,8 @@ impl Default for FitParams {
 }
 
 impl FitParams {
+    /// Checks the settings.
+    ///
     /// # Errors
     /// A setting out of range.
     pub fn check(&self) -> Result<(), FitError> {
@@ -65,28 +68,28 @@ impl FitParams {
     }
 }
 
-/// Candidates of a step.
+/// Candidates per step.
 const BATCH: usize = 256;
-/// Steps that a network needs, however few candidates there are.
+/// Minimum number of steps of a network, however few candidates there are.
 const LEAST_STEPS: u64 = 3000;
 
-/// Why nothing is fitted.
+/// Why a blend cannot be fitted.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FitError {
-    /// Too few rows to part.
+    /// Too few rows to split.
     #[error("{got} rows with labels; at least 2 are expected")]
     Rows {
         /// How many there are.
         got: usize,
     },
-    /// No member says anything true.
+    /// No member has a true label among its best.
     #[error("no candidate is true: no member has a true label among its {DEPTH} best")]
     NoTrue,
     /// Every candidate is true.
     #[error("every candidate is true: there is nothing to tell apart")]
     AllTrue,
-    /// Labels that members rank higher are true less often.
+    /// Labels that members rank higher are not true more often.
     #[error("candidates are not more often true where their reciprocal ranks are larger")]
     Slope,
     /// Settings out of range.
@@ -96,10 +99,10 @@ pub enum FitError {
         name: &'static str,
         /// Its value.
         got: usize,
-        /// The least one.
+        /// Its minimum.
         least: usize,
     },
-    /// A rule does not learn.
+    /// A rule cannot be trained.
     #[error("fitting the {rule} rule")]
     Train {
         /// The rule.
@@ -107,12 +110,12 @@ pub enum FitError {
         /// Why.
         source: TrainError,
     },
-    /// A ranking cannot be judged.
+    /// A ranking cannot be evaluated.
     #[error(transparent)]
     Evaluate(#[from] EvaluateError),
 }
 
-/// How good a rule is on rows that it was not fitted on.
+/// The quality of a rule on rows that it was not fitted on.
 #[derive(Clone, Debug, Serialize)]
 pub struct Judged {
     /// The rule.
@@ -120,33 +123,33 @@ pub struct Judged {
     /// P@1, P@3, P@5 and recall@5 of its rankings.
     #[serde(serialize_with = "some")]
     pub metrics: MetricReport,
-    /// Mean loss of a candidate's probability (natural logarithm).
+    /// Mean log loss of the candidates' probabilities (natural logarithm).
     pub log_loss: f64,
-    /// How far probabilities are from frequencies: the mean over ten groups of equal size, by
-    /// probability, of the difference.
+    /// Calibration error: candidates are put into ten groups of equal size by their probability;
+    /// this is the mean absolute difference between probability and frequency over the groups.
     pub calibration_error: f64,
 }
 
-/// P@k and recall@5 by name, as a report and a model folder keep them.
+/// P@k and recall@5 by name, for reports and model folders.
 fn some<S: Serializer>(metrics: &MetricReport, to: S) -> Result<S::Ok, S::Error> {
     let kept = [Metric::Precision(1), Metric::Precision(3), Metric::Precision(5), Metric::Recall(5)];
     to.collect_map(kept.iter().map(|&metric| (metric.to_string(), metrics.value(metric))))
 }
 
-/// What came out of a fit.
+/// The result of a fit.
 #[derive(Debug)]
 pub struct Fitted {
-    /// From answers to numbers.
+    /// Computes features from answers.
     pub features: Features,
-    /// From numbers to probabilities.
+    /// Computes probabilities from features.
     pub rule: Rule,
-    /// The rules by cross-validation.
+    /// The rules in cross-validation.
     pub judged: Vec<Judged>,
     /// Each member alone on the same rows.
     pub members: Vec<MetricReport>,
-    /// Candidates of all rows, and how many of them are true.
+    /// Number of candidates of all rows.
     pub n_candidates: usize,
-    /// True ones.
+    /// Number of true candidates.
     pub n_true: usize,
 }
 
@@ -155,24 +158,24 @@ struct Sample<'a> {
     answers: &'a [RankedBatch],
     truth: &'a LabelRows,
     features: Features,
-    /// Numbers of all candidates.
+    /// Features of all candidates.
     values: Vec<f32>,
     /// Summed reciprocal ranks of all candidates.
     sums: Vec<f32>,
-    /// The label 0 where a candidate is true.
+    /// One row per candidate: label 0 if it is true, else empty.
     targets: LabelRows,
     /// Where the candidates of each row end.
     ends: Vec<usize>,
 }
 
-/// Fits a blend. `answers` holds each member's answers to all rows, `truth` their labels,
-/// `label_counts` how many training rows carry each label.
+/// Fits a blend. `answers` has each member's answers to all rows, `truth` the rows' labels, and
+/// `label_counts` the number of training rows that have each label.
 ///
 /// # Errors
-/// Rows that nothing can be learned from; settings out of range; `cancel` asked to stop.
+/// Rows that nothing can be learned from; settings out of range; a stop requested by `cancel`.
 ///
 /// # Panics
-/// If there are not as many answers as rows, or counts as labels.
+/// If there are not as many answers as rows, or not as many counts as labels.
 pub fn fit(
     answers: &[RankedBatch],
     truth: &LabelRows,
@@ -211,7 +214,7 @@ fn metrics(truth: &LabelRows, answers: &RankedBatch) -> Result<MetricReport, Eva
     evaluate(truth, answers, EvaluatorParams { ks: vec![1, 3, 5], ..EvaluatorParams::new(truth.n_labels()) })
 }
 
-/// Which part of the rows each belongs to.
+/// The fold of each row.
 struct Folds {
     of_row: Vec<u32>,
     n: usize,
@@ -258,12 +261,12 @@ impl<'a> Sample<'a> {
         start..self.ends[row]
     }
 
-    /// Numbers of all candidates.
+    /// Features of all candidates.
     fn rows(&self) -> DenseRows<'_> {
         DenseRows::new(&self.values, self.features.n())
     }
 
-    /// Ranks each fold by a rule that was fitted on the others.
+    /// Ranks each fold by a rule that was fitted on the others, and evaluates the rankings.
     fn judge(
         &self,
         kind: RuleKind,
@@ -322,8 +325,8 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// Slope and bias of the line of logits under which what is true has the least loss, by Newton's
-/// method. A slight pull of the slope towards 0 keeps it finite where a sum tells all.
+/// Slope and bias of the line of logits with the least log loss, by Newton's method. A small
+/// penalty on the slope keeps it finite if the sums separate true candidates from false ones.
 fn line(points: &[(f64, bool)]) -> [f64; 2] {
     const PULL: f64 = 1e-3;
     let (mut slope, mut bias) = (0.0, 0.0);
@@ -339,7 +342,7 @@ fn line(points: &[(f64, bool)]) -> [f64; 2] {
         if determinant < 1e-12 {
             break;
         }
-        // Shorter steps at first: the second derivative vanishes far from the least loss.
+        // Steps are shortened at first: the second derivative vanishes far from the minimum.
         let [a, b] = [(h[2] * g[0] - h[1] * g[1]) / determinant, (h[0] * g[1] - h[1] * g[0]) / determinant];
         let step = (4.0 / a.abs().max(b.abs())).min(1.0);
         (slope, bias) = (slope - step * a, bias - step * b);
@@ -347,7 +350,7 @@ fn line(points: &[(f64, bool)]) -> [f64; 2] {
     [slope, bias]
 }
 
-/// Stops a training when somebody asks.
+/// Stops training when a stop is requested.
 struct Watch<'a>(&'a dyn Cancel);
 
 impl Cancel for Watch<'_> {
@@ -360,7 +363,7 @@ impl Observer for Watch<'_> {
     fn event(&self, _: Event<'_>) {}
 }
 
-/// Learns the chance that a candidate is true.
+/// Trains a network that predicts the probability that a candidate is true.
 fn network(
     rows: DenseRows<'_>,
     targets: &LabelRows,
@@ -415,7 +418,8 @@ fn log_loss(said: &[(f32, bool)]) -> f64 {
 }
 
 fn calibration_error(said: &mut [(f32, bool)]) -> f64 {
-    // Candidates of one probability keep the order of their rows, which says nothing of their truth.
+    // Candidates of equal probability stay in the order of their rows, which does not depend on
+    // their truth.
     said.sort_by(|a, b| a.0.total_cmp(&b.0));
     let of = |group: &[(f32, bool)]| {
         let mean = group.iter().map(|s| f64::from(s.0)).sum::<f64>();

@@ -1,4 +1,4 @@
-//! Fits beside their definitions.
+//! Fits compared with their definitions.
 
 use super::*;
 use crate::blend::rule::mean_logits;
@@ -11,7 +11,7 @@ struct Never;
 
 impl Cancel for Never {}
 
-/// Answers of a member that sees the true labels through noise: the larger, the blurrier.
+/// Answers of a member that sees the true labels through noise of this size.
 fn member(truth: &LabelRows, noise: f32, seed: u64) -> RankedBatch {
     let (mut stream, mut out) = (Stream::new(seed), RankedBatch::new());
     for labels in truth.iter() {
@@ -93,7 +93,7 @@ fn the_same_bits_at_any_number_of_threads_and_for_a_row_alone() {
     }
 }
 
-/// Loss of a linear function of the numbers, in f64, and its gradient.
+/// Loss of a linear function of the features, in f64, and its gradient.
 fn loss_of(weights: &[f64], rows: &[f32], targets: &LabelRows) -> (f64, Vec<f64>) {
     let n = weights.len() - 1;
     let (mut loss, mut gradient) = (0.0, vec![0.0; n + 1]);
@@ -114,7 +114,7 @@ fn the_logistic_rule_comes_near_the_least_loss_of_any() {
     let answers = [member(&rows, 2.0, 1), member(&rows, 3.0, 2)];
     let sample = Sample::new(&answers, &rows, &[9; 50]);
     let (values, n) = (&sample.values[..], sample.features.n());
-    // The reference: descent along a gradient that finite differences confirm.
+    // The reference: gradient descent, with a gradient that finite differences confirm.
     let mut best = vec![0.0; n + 1];
     let (loss, gradient) = loss_of(&best, values, &sample.targets);
     for at in 0..=n {
@@ -183,7 +183,7 @@ fn the_line_of_reciprocal_ranks_has_no_slope_in_its_loss() {
         };
         assert!(((moved(1e-4) - moved(-1e-4)) / 2e-4).abs() < 1e-4, "{best:?}");
     }
-    // A sum that tells all, and one that tells nothing.
+    // A sum that separates the candidates completely, and one that does not at all.
     let steep = line(&[(0.1, false), (0.2, false), (0.8, true), (0.9, true)]);
     assert!(steep[0] > 10.0 && steep.iter().all(|v| v.is_finite()), "{steep:?}");
     assert!(line(&[(0.5, true), (0.5, false)])[0].abs() < 1e-6);
@@ -224,7 +224,7 @@ fn losses_and_calibration_are_those_of_the_definitions() {
     let said = [(0.5, true), (0.5, false)];
     assert!((log_loss(&said) - 2f64.ln()).abs() < 1e-9);
     assert!(log_loss(&[(0.0, false), (1.0, true)]) < 1e-6 && log_loss(&[(1.0, false)]) > 10.0);
-    // Groups of two: said 0.25 and 1 each, right in one of two and in both.
+    // Groups of two: probabilities 0.25 with one of two true, and 1 with both true.
     let mut said: Vec<(f32, bool)> = [(0.25, false), (0.25, true), (1.0, true), (1.0, true)].repeat(5);
     assert!((calibration_error(&mut said) - 0.125).abs() < 1e-9);
     assert_eq!((log_loss(&[]), calibration_error(&mut [])), (0.0, 0.0));

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use xc_sparse::store::{Container, Mismatch, OpenError};
 
-/// Members of a blend, at most.
+/// Maximum number of members of a blend.
 pub const MAX_MEMBERS: usize = 16;
 
-/// Why models are no members of one blend.
+/// Why models cannot be members of one blend.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum MembersError {
@@ -60,7 +60,7 @@ pub enum MembersError {
         /// Folder of the first member.
         first: PathBuf,
     },
-    /// Names in one member alone.
+    /// Only one of the two models has label names.
     #[error("{}: labels {} names, those of {} {}", path.display(), has(*.named), first.display(), has(!*.named))]
     Unnamed {
         /// The folder.
@@ -87,9 +87,9 @@ pub enum MembersError {
     Width {
         /// The folder.
         path: PathBuf,
-        /// Its features.
+        /// Number of its features.
         got: usize,
-        /// Those of the first member.
+        /// That of the first member.
         expected: usize,
         /// Folder of the first member.
         first: PathBuf,
@@ -103,7 +103,7 @@ pub enum MembersError {
     /// Label names that cannot be read.
     #[error(transparent)]
     Open(#[from] Box<OpenModelError>),
-    /// As many members as the ones that the blend was fitted with are expected.
+    /// The number of retrained members is not that of the members that the blend was fitted with.
     #[error("{got} members trained again for {expected} members; one for each is expected, in the same order")]
     Refits {
         /// How many.
@@ -111,7 +111,7 @@ pub enum MembersError {
         /// Number of members.
         expected: usize,
     },
-    /// A member trained again is of another kind.
+    /// A retrained member is of another kind.
     #[error("{}: a model of kind {got:?}; one of kind {expected:?} is expected, as {}", path.display(), first.display())]
     Refit {
         /// The folder.
@@ -137,7 +137,7 @@ pub(super) fn check_kind(container: &Container) -> Result<(), MembersError> {
     Ok(())
 }
 
-/// Refuses members that do not take the same input, or do not have as many labels.
+/// Refuses members that do not take the same input, or differ in the number of labels.
 pub(super) fn check_alike(members: &[Model]) -> Result<(), MembersError> {
     let Some((first, others)) = members.split_first() else { return Err(MembersError::Number { got: 0 }) };
     let (expected, path) = (first.describe(), |model: &Model| model.container.folder().to_owned());
@@ -150,7 +150,7 @@ pub(super) fn check_alike(members: &[Model]) -> Result<(), MembersError> {
         if got.takes != expected.takes {
             return Err(MembersError::Input { path, got: got.takes, expected: expected.takes, first });
         }
-        // Behind pipelines for text features are each member's own affair.
+        // Members that take text have pipelines and features of their own.
         if got.takes != InputKind::Text && got.n_features != expected.n_features {
             return Err(MembersError::Width { path, got: got.n_features, expected: expected.n_features, first });
         }
@@ -159,8 +159,9 @@ pub(super) fn check_alike(members: &[Model]) -> Result<(), MembersError> {
 }
 
 impl Model {
-    /// Whether these models may be members of one blend: none a blend, none twice, whole, with the
-    /// same labels under the same names, and for the same kind of input.
+    /// Checks that these models may be members of one blend: none is a blend or occurs twice, their
+    /// files are complete and undamaged, and they have the same labels, the same label names and
+    /// the same kind of input.
     ///
     /// *Cost*: reads every file once.
     ///
@@ -185,7 +186,7 @@ impl Model {
             check_names(member.container.folder(), &names(member)?, members[0].container.folder(), &expected)?;
         }
         for member in members {
-            // A MACH model opens without the repetitions that are lost.
+            // A MACH model can be opened without lost repetitions.
             if member.container.lost().len() > 0 {
                 Container::open(member.container.folder(), Default::default())?;
             }
@@ -196,8 +197,8 @@ impl Model {
         Ok(())
     }
 
-    /// Whether `refits` are what `members` became when they were trained again on all rows: as many,
-    /// of the same kinds, and fit to be members with them but for the rows.
+    /// Checks that `refits` may replace `members` as the same models retrained on all rows: as
+    /// many, of the same kinds, with the same labels, and fit to be members of one blend.
     ///
     /// # Errors
     /// See [`MembersError`].

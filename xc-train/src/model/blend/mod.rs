@@ -1,4 +1,4 @@
-//! Blends behind the front door: models inside a model, asked one after the other.
+//! Blends as a kind of model: the models inside a model, queried one after the other.
 
 mod members;
 #[cfg(feature = "train")]
@@ -30,7 +30,7 @@ const LABEL_COUNTS: &str = "label_counts";
 const MEAN: &str = "features.mean";
 const FACTOR: &str = "features.factor";
 
-/// What the folder of a blend says of a member.
+/// What the folder of a blend states about a member.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
@@ -39,7 +39,7 @@ struct Entry {
     xxh3: String,
 }
 
-/// Why the folder of a blend does not open.
+/// Why the folder of a blend cannot be opened.
 #[derive(Debug, Error)]
 enum OpenBlendError {
     #[error(transparent)]
@@ -60,7 +60,7 @@ enum OpenBlendError {
     Rule(#[from] OpenRuleError),
 }
 
-/// Models and what ranks their answers.
+/// Models, and the rule that ranks their answers.
 pub(super) struct Blend {
     members: Vec<Model>,
     features: Features,
@@ -73,7 +73,7 @@ impl Blend {
         self.members.iter().map(|member| member.describe().n_bytes).sum()
     }
 
-    /// The rows that its members were trained on, where all of them say so.
+    /// The rows that its members were trained on; `None` unless all members state theirs.
     pub(super) fn training_rows(&self, n_labels: usize) -> Result<Option<TrainingRows>, TrainingRowsError> {
         let parts: Option<Vec<TrainingRows>> =
             self.members.iter().map(Model::training_rows).collect::<Result<_, _>>()?;
@@ -94,7 +94,7 @@ fn open(container: Container, options: &OpenOptions, check: Check) -> Result<Ope
         if inside.config_hash() != entry.xxh3 || inside.kind() != entry.kind {
             return Err(failed(OpenBlendError::Replaced { path: inside.folder().to_owned() }));
         }
-        // Before it is opened: a blend in a blend would open without end.
+        // Checked before it is opened: blends inside blends could be opened without end.
         members::check_kind(&inside).map_err(|e| failed(e.into()))?;
         let options = OpenOptions { repetitions: None, ..options.clone() };
         members.push(Model::of(inside, &options, check)?);
@@ -152,7 +152,8 @@ fn tables(container: &Container) -> Result<Vec<Table>, OpenModelError> {
     Ok(vec![Table { name: "members", note: "", columns, rows }])
 }
 
-/// The models inside a model; none but in a blend. They are opened as far as they are sound.
+/// The models inside a model; none unless it is a blend. Lost parts that their kinds can do without
+/// are tolerated.
 ///
 /// # Errors
 /// A member is absent or its configuration damaged.
@@ -172,14 +173,15 @@ struct Scratch {
     rest: Rest,
 }
 
-/// Buffers of what follows the candidates.
+/// Buffers of the labels that follow the candidates.
 #[derive(Default)]
 struct Rest {
     sums: Vec<Scored>,
     known: Vec<u32>,
 }
 
-/// What members are asked: enough labels for every candidate, and for an answer of the wanted length.
+/// The options for queries of members: enough labels for every candidate, and for an answer of the
+/// requested length.
 fn options<'a>(ask: &Ask<'a>) -> QueryOptions<'a> {
     QueryOptions { candidates: ask.candidates, ..QueryOptions::top(ask.top_k.max(DEPTH)) }
 }
@@ -198,7 +200,7 @@ fn finish(answer: &mut Vec<Scored>, lists: &[&[Scored]], k: usize, rest: &mut Re
     known.extend(answer.iter().map(|s| s.label));
     known.sort_unstable();
     let others = sums.iter().filter(|s| known.binary_search(&s.label).is_err());
-    // Below every candidate: the sums are less than 1.
+    // The scores stay below those of the candidates: the sums are less than 1.
     let mut before = Some((least, f32::INFINITY));
     for s in others.take(k - ranked) {
         let score = below(s.score * least, s.score, before);
@@ -262,7 +264,7 @@ impl System for Blend {
                 let (mut out, mut of_row) = (RankedBatch::new(), lists.iter());
                 self.rule.rank(&self.features, lists.iter().map(|lists| &lists[..]), &mut scratch, |row| {
                     row.clone_into(&mut ranked);
-                    // One list of lists a ranked row.
+                    // Each ranked row belongs to the next element of `lists`.
                     of_row.next().into_iter().for_each(|lists| finish(&mut ranked, lists, ask.top_k, &mut rest));
                     out.push_row(&ranked);
                 });
@@ -275,5 +277,5 @@ impl System for Blend {
     }
 }
 
-/// Queries whose candidates are ranked by one task.
+/// Number of queries whose candidates one task ranks.
 const TOGETHER: usize = 64;

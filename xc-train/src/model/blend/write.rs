@@ -1,4 +1,4 @@
-//! The folder of a blend.
+//! Writes the folder of a blend.
 
 use super::{Entry, FACTOR, LABEL_COUNTS, MEAN, MEMBERS, SCALES};
 use crate::blend::fit::Fitted;
@@ -6,13 +6,14 @@ use crate::model::Model;
 use serde_json::json;
 use xc_sparse::store::{ContainerWriter, WriteError};
 
-/// Adds a blend to a container of its kind: what was fitted, and the members themselves. `fitted_with`
-/// are the members that gave the answers of the fit, where these were trained again afterwards.
+/// Adds a blend to a container of its kind: the fitted rule and the members themselves.
+/// `fitted_with` are the members that gave the answers of the fit, if `members` were retrained
+/// afterwards.
 ///
-/// *Cost*: files of members are linked where the file system can, else copied.
+/// *Cost*: files of members are linked if the file system supports it, otherwise copied.
 ///
 /// # Errors
-/// A member was replaced since it was opened; the container refuses.
+/// A member was replaced since it was opened; a file system error.
 pub fn write_blend(
     writer: &mut ContainerWriter,
     fitted: &Fitted,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   epoch u - 2    the vectors of all instances are stored as the encoder computes them
-//!   epoch u - 1    on a separate thread: builds an index of the weights, searches it for every instance
+//!   epoch u - 1    a separate thread builds an index of the weights and searches it for every instance
 //!   epoch u ...    the labels found are the hard labels, until the next retrieval replaces them
 //! ```
 //!
@@ -363,7 +363,7 @@ impl State for Scheduled {
             Some(Ok(found)) => Some(found.clone()),
             _ => None,
         };
-        // If only what answers need is loaded, everything stays as it is.
+        // If only the arrays for predictions are loaded, everything stays as it is.
         let has = |is: bool| u64::from(is);
         let epoch = self.epoch.map_or(0, |epoch| u64::from(epoch) + 1);
         let mut counters = [epoch, has(self.hard.is_some()), has(next.is_some()), has(self.vectors.is_some())];

@@ -59,7 +59,7 @@ impl State for Ann {
     }
 
     fn load(&mut self, from: &dyn Arrays) -> Result<(), StateError> {
-        // If only what answers need is loaded, everything stays as it is.
+        // If only the arrays for predictions are loaded, everything stays as it is.
         let mut counters = self.counters();
         state::read(from, COUNTERS, Role::Training, [counters.len(), 1], &mut counters)?;
         let [next, epoch, mean, scale, n, n_chained] = counters;

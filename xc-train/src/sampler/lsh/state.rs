@@ -41,7 +41,7 @@ impl State for Lsh {
     }
 
     fn load(&mut self, from: &dyn Arrays) -> Result<(), StateError> {
-        // If only what answers need is loaded, everything stays as it is.
+        // If only the arrays for predictions are loaded, everything stays as it is.
         let mut is_built = [u32::from(self.built.get().is_some())];
         state::read(from, BUILT, Role::Training, [1, 1], &mut is_built)?;
         if is_built == [0] {

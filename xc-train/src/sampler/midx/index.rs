@@ -167,7 +167,7 @@ impl Index {
     }
 }
 
-/// What determines the draws of a batch.
+/// The distributions that the labels of a batch are drawn from.
 #[derive(Debug)]
 pub(super) struct Scores {
     m: usize,

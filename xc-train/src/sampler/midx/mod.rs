@@ -291,7 +291,7 @@ impl State for Midx {
     }
 
     fn load(&mut self, from: &dyn Arrays) -> Result<(), StateError> {
-        // If only what answers need is loaded, everything stays as it is.
+        // If only the arrays for predictions are loaded, everything stays as it is.
         let mut is_built = [u32::from(self.index.get().is_some())];
         state::read(from, BUILT, Role::Training, [1, 1], &mut is_built)?;
         if is_built == [0] {
