@@ -2,14 +2,15 @@
 """ASTRA compared with training on all labels, and what each part of it contributes.
 
     astra.py run    --xc XC --data DIR --out RUNS [--runs NAME ...] [--rates 0.003 0.01 0.03] [--seeds 0 1 2]
-                    [--uniform N] [--equal U:H] [--texts FILE] [--fields text] [--jobs 2] [-- OPTIONS]
+                    [--uniform N] [--equal U:H] [--texts FILE] [--fields text] [--jobs 2] [--held-out 0.1]
+                    [-- OPTIONS]
     astra.py report --out RUNS --data DIR [--runs NAME ...] [--baseline all] [--jsonl FILE]
     astra.py curves --xc XC --out RUNS [--runs NAME ...] --to FOLDER
     astra.py steps  --xc XC --work DIR [--labels 10000 ...] [--threads 1] [-- OPTIONS]
 
 DIR holds train.jsonl and test.jsonl, or the same as .txt. OPTIONS go to every training. `run` trains every NAME at each
-rate with the first seed, takes the rate with the best P@1 on the held-out rows (a tenth of the training rows, which
-also choose the epoch), and repeats that with the other seeds. --jobs trainings run at a time, each on one thread. A
+rate with the first seed, takes the rate with the best P@1 on the held-out rows (a tenth of the training rows, or
+--held-out of them; they also choose the epoch), and repeats that with the other seeds. --jobs trainings run at a time, each on one thread. A
 training that is there already is not repeated. Test rows are answered once, by the parameters that were chosen.
 
 --uniform is the number of uniform labels that a list has by default. --equal says how many there are where they are
@@ -96,7 +97,7 @@ def train(a, name, rate, seed):
     path = lambda part: os.path.join(folder, part)
     test = rows_file(a.data, "test")
     command = [a.xc, "train", "astra", "--train", rows_file(a.data, "train"), "--validation", test, "--text-fields", a.fields,
-               "--validation-fraction", "0.1", "--model", path("model"), "--restart", "--optimizer.rate", str(rate),
+               "--validation-fraction", str(a.held_out), "--model", path("model"), "--restart", "--optimizer.rate", str(rate),
                "--threads", str(a.threads), "--seed", str(seed), "--json", *options_of(a, name), *a.options]
     done = subprocess.run(command, capture_output=True, text=True)
     with open(path("err"), "w", encoding="utf-8") as to:
@@ -276,6 +277,7 @@ def main():
         one.add_argument("--data", required=True)
     first.add_argument("--rates", nargs="+", type=float, default=[0.003, 0.01, 0.03])
     first.add_argument("--seeds", nargs="+", type=int, default=[0])
+    first.add_argument("--held-out", type=float, default=0.1)
     first.add_argument("--uniform", type=int, default=500)
     first.add_argument("--equal", default="1500:20", metavar="U:H")
     first.add_argument("--late", type=int, default=4, help="first epoch of the runs named late [4]")

@@ -111,6 +111,13 @@ impl Graph {
         let n_cells = params.cells.unwrap_or_else(|| Cells::usual(graph.codes.len()));
         graph.cells = Cells::new(graph.placed(rows), n_cells, params.seed);
         graph.measure(rows, queries.fit)?;
+        if let (Some(least), Some(fitted)) = (params.min_recall, graph.fitted)
+            && fitted.recall < least
+        {
+            return Err(BuildError::TooFewFound { recall: fitted.recall, k: fitted.k, least });
+        }
+        // Met, and not stored: a graph that is opened equals the one that was saved.
+        graph.params.min_recall = None;
         if params.cells.is_none() && graph.fitted.is_none_or(|fitted| fitted.cells == 0) {
             graph.cells = None;
         }

@@ -17,7 +17,7 @@
 //! of the difference, not of the rows. Sums of bytes are exact, and keys are computed in one order,
 //! so that every machine finds the same neighbours.
 
-use crate::items::LAST;
+use crate::items::{LAST, square};
 use crate::metric::Metric;
 use crate::product::{self, Asked, BLOCK, BLOCK_SIDES, BLOCK_STEP, Blocked, Coded, LINE};
 use rayon::prelude::*;
@@ -415,16 +415,41 @@ impl<const N: usize> Loop for Encode<'_, N> {
 /// Added to a small number, the bits below are those of the nearest integer, ties to even.
 const TO_SIGNED: f32 = 12_582_912.0;
 
+/// Rows so many times as long as the median count for nothing in the mean.
+const FAR: f64 = 100.0;
+
 /// The mean of some rows: of unit vectors for the cosine. Nothing where there are none.
+///
+/// A few rows far beyond all others would move it to where none is, and what others differ by would be lost in
+/// the distance that all have from there: they are left out.
 pub(crate) fn mean_of(rows: DenseRows<'_>, listed: &[u32], metric: Metric) -> Vec<f32> {
     if listed.is_empty() {
         return Vec::new();
     }
-    let mut sums = vec![0.0f64; rows.width()];
-    for &row in listed {
+    let squares: Vec<f64> = match metric.is_angular() {
+        true => Vec::new(),
+        false => listed.par_iter().map(|&row| square(rows.row(row as usize))).collect(),
+    };
+    let longest = longest_that_counts(squares.clone());
+    let (mut sums, mut n) = (vec![0.0f64; rows.width()], 0usize);
+    for (at, &row) in listed.iter().enumerate() {
+        if squares.get(at).is_some_and(|&square| square > longest) {
+            continue;
+        }
         let row = rows.row(row as usize);
         let unit = if metric.is_angular() { unit_scale(row.iter().copied()) } else { 1.0 };
         sums.iter_mut().zip(row).for_each(|(sum, &value)| *sum += f64::from(value) * unit);
+        n += 1;
     }
-    sums.iter().map(|sum| (sum / listed.len() as f64) as f32).collect()
+    sums.iter().map(|sum| (sum / n as f64) as f32).collect()
+}
+
+/// The largest square of a length that counts in the mean; where most rows are zeros all do.
+fn longest_that_counts(mut squares: Vec<f64>) -> f64 {
+    let middle = squares.len() / 2;
+    if squares.is_empty() {
+        return f64::INFINITY;
+    }
+    let (_, &mut median, _) = squares.select_nth_unstable_by(middle, f64::total_cmp);
+    if median > 0.0 { median * FAR * FAR } else { f64::INFINITY }
 }

@@ -47,6 +47,16 @@ pub enum BuildError {
         /// What was asked for.
         recall: f64,
     },
+    /// Fewer of the best rows are found than [`BuildParams::min_recall`](crate::BuildParams::min_recall) asks for.
+    #[error("{recall} of the {k} best are found, expected at least {least}")]
+    TooFewFound {
+        /// The share of them that is found.
+        recall: f64,
+        /// Answers of a query.
+        k: usize,
+        /// The share that was asked for.
+        least: f64,
+    },
     /// A row that is in the graph already.
     #[error("row {row} is in the graph already, or stands twice among the new ones")]
     Present {

@@ -50,9 +50,27 @@ impl Graph {
         k: usize,
         target: f64,
     ) -> Result<Fitted, QueryError> {
-        let truth = self.exact(rows, queries, k, None);
-        let (mut fitted, effort) = self.least_width_of(rows, queries, (k, target), &truth)?;
-        if let Some((cells, recall, compared)) = self.least_cells(rows, queries, (k, target), &truth)?
+        self.fit_to(rows, queries, &self.exact(rows, queries, k, None), k, target)
+    }
+
+    /// [`Graph::fit`] where the `k` best rows of each query are known, as [`Graph::exact`] gives them: several
+    /// recalls of the same queries need only one scan.
+    ///
+    /// # Errors
+    /// See [`QueryError`].
+    ///
+    /// # Panics
+    /// If there are not as many answers as queries.
+    pub fn fit_to(
+        &mut self,
+        rows: DenseRows<'_>,
+        queries: DenseRows<'_>,
+        truth: &RankedBatch,
+        k: usize,
+        target: f64,
+    ) -> Result<Fitted, QueryError> {
+        let (mut fitted, effort) = self.least_width_of(rows, queries, (k, target), truth)?;
+        if let Some((cells, recall, compared)) = self.least_cells(rows, queries, (k, target), truth)?
             && cells_are_faster(queries.len() as u64, compared, effort, fitted.width)
         {
             fitted = Fitted { cells, recall, ..fitted };

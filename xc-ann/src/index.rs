@@ -146,6 +146,23 @@ impl Index {
         self.graph.fit(DenseRows::new(&self.rows, self.graph.width()), queries, k, target)
     }
 
+    /// See [`Graph::fit_to`].
+    ///
+    /// # Errors
+    /// See [`QueryError`].
+    ///
+    /// # Panics
+    /// If there are not as many answers as queries.
+    pub fn fit_to(
+        &mut self,
+        queries: DenseRows<'_>,
+        truth: &RankedBatch,
+        k: usize,
+        target: f64,
+    ) -> Result<Fitted, QueryError> {
+        self.graph.fit_to(DenseRows::new(&self.rows, self.graph.width()), queries, truth, k, target)
+    }
+
     /// Adds rows, which get the next numbers. See [`Graph::insert`].
     ///
     /// # Errors

@@ -18,7 +18,24 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! From a `.npy` file: `examples/neighbours.rs`.
+//! From a `.npy` file (`examples/neighbours.rs`):
+//!
+//! ```
+//! use xc_ann::{BuildParams, Index, Metric, NoObserver, Scratch};
+//! use xc_sparse::io::read_npy;
+//!
+//! # use xc_sparse::io::write_npy;
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("rows.npy");
+//! # let values: Vec<f32> = (0..1000 * 8).map(|i| ((i * 7919) % 1009) as f32).collect();
+//! # write_npy(&mut std::fs::File::create(&path)?, 1000, 8, &values)?;
+//! let rows = read_npy(&path, &Default::default())?;
+//! let query = rows.view().row(42).to_vec();
+//! let index = Index::build(rows.values, rows.columns, &BuildParams::new(Metric::L2), &NoObserver)?;
+//! let found = index.nearest(&query, 10, &mut Scratch::default())?;
+//! assert_eq!((found.len(), found[0].label), (10, 42));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! The same rows and settings give the same bytes and answers at any number of threads, on every
 //! instruction set, for a query alone or among others.

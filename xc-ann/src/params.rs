@@ -26,6 +26,11 @@ pub struct BuildParams {
     pub top_k: usize,
     /// The share of the best rows that should be among them.
     pub target_recall: f64,
+    /// A build whose fitted scope finds a smaller share fails with [`BuildError::TooFewFound`]. It is a demand on
+    /// the build and no property of the graph: it is not stored, and refreshes do not check it. A graph without
+    /// rows meets it.
+    #[serde(skip)]
+    pub min_recall: Option<f64>,
     /// Number of cells in addition to the graph: the rows of a cell are near each other, and their codes
     /// are contiguous. `None`: twice the square root of the number of rows, kept if they are faster than
     /// the graph.
@@ -45,6 +50,7 @@ impl BuildParams {
             seed: 0,
             top_k: 10,
             target_recall: 0.95,
+            min_recall: None,
             cells: None,
         }
     }
@@ -57,8 +63,9 @@ impl BuildParams {
         if let Some((what, _)) = counts.into_iter().find(|(_, count)| *count == 0) {
             return Err(BuildError::Nothing { what });
         }
-        if !(0.0..=1.0).contains(&self.target_recall) {
-            return Err(BuildError::Recall { recall: self.target_recall });
+        let recalls = [Some(self.target_recall), self.min_recall];
+        if let Some(recall) = recalls.into_iter().flatten().find(|recall| !(0.0..=1.0).contains(recall)) {
+            return Err(BuildError::Recall { recall });
         }
         if let Some(factor) = self.factor.filter(|factor| !(*factor > 0.0 && factor.is_finite())) {
             return Err(BuildError::Factor { factor });

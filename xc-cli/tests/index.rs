@@ -2,20 +2,7 @@
 
 mod program;
 
-use program::{Folder, contents, json, run};
-
-/// The bytes of an `.npy` file of rows.
-fn npy(rows: usize, columns: usize, value: impl Fn(usize, usize) -> f32) -> Vec<u8> {
-    let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
-    let len = (10 + header.len() + 1).div_ceil(64) * 64 - 10;
-    let mut out = b"\x93NUMPY\x01\x00".to_vec();
-    out.extend((len as u16).to_le_bytes());
-    out.extend(format!("{header:<width$}\n", width = len - 1).bytes());
-    for row in 0..rows {
-        (0..columns).for_each(|column| out.extend(value(row, column).to_le_bytes()));
-    }
-    out
-}
+use program::{Folder, contents, json, npy, run};
 
 fn value(row: usize, column: usize) -> f32 {
     let mixed = (row * 31 + column * 17 + row * column * 7919) % 1009;
@@ -46,7 +33,8 @@ fn an_index_answers_as_a_scan_does() {
         let report = json(&folder.ok(
             "index evaluate --index m.index --queries queries.npy --target-recall 0.95 --plot p.svg --runs 1 --json",
         ));
-        assert!(report["recall"].as_f64().unwrap() >= 0.95 && report["qps"].as_f64().unwrap() > 0.0, "{report}");
+        assert!(report["fitted"]["recall"].as_f64().unwrap() >= 0.95, "{report}");
+        assert!(report["recall"].as_f64().unwrap() >= 0.9 && report["qps"].as_f64().unwrap() > 0.0, "{report}");
         assert!(folder.read("p.svg").contains("<svg"));
     }
     // The index is that of inner products.
@@ -70,6 +58,51 @@ fn an_index_answers_as_a_scan_does() {
     assert_eq!(jsonl.lines().count(), 60);
     let table = folder.ok("index evaluate --index m.index --queries queries.npy --runs 1");
     assert!(table.contains("search width") && table.contains("bytes a vector"), "{table}");
+}
+
+#[test]
+fn a_width_is_fitted_to_other_queries_than_it_is_measured_with() {
+    let folder = folder();
+    // Queries of two kinds by turns: rows themselves, and vectors that are nowhere near.
+    let by_turns =
+        |row: usize, column: usize| if row.is_multiple_of(2) { value(row * 7, column) } else { far(row, column) };
+    folder.write("mixed.npy", npy(80, 20, by_turns));
+    folder.write("near.npy", npy(40, 20, |row, column| by_turns(2 * row, column)));
+    folder.write("far.npy", npy(40, 20, |row, column| by_turns(2 * row + 1, column)));
+    folder.ok("index build --vectors rows.npy --metric l2 --cells 30 --output m.index");
+    let evaluate = |options: &str| {
+        json(&folder.ok(&format!("index evaluate --index m.index --runs 1 --threads 1 --json --queries {options}")))
+    };
+    let told = evaluate("mixed.npy --target-recall 0.9");
+    assert_eq!((&told["queries"], &told["fitted"]["n_queries"]), (&40.into(), &40.into()), "{told}");
+    // As if each half had a file of its own.
+    let apart = evaluate("near.npy --target-recall 0.9 --fit-queries far.npy");
+    for key in ["queries", "recall", "search_width", "cells", "distances", "hops", "fitted"] {
+        assert_eq!(told[key], apart[key], "{key}: {told} {apart}");
+    }
+    let other = evaluate("far.npy --target-recall 0.9 --fit-queries near.npy");
+    assert_ne!((&told["search_width"], &told["cells"]), (&other["search_width"], &other["cells"]), "{told} {other}");
+    // A width that is given is measured with all.
+    let reach = match told["cells"].as_u64() {
+        Some(0) => format!("--search-width={}", told["search_width"]),
+        cells => format!("--cells={}", cells.unwrap()),
+    };
+    let given = evaluate(&format!("mixed.npy {reach}"));
+    assert_eq!((&given["queries"], &given["fitted"]), (&80.into(), &serde_json::Value::Null), "{given}");
+    assert_eq!(evaluate(&format!("near.npy {reach}"))["recall"], told["recall"]);
+    assert_eq!(evaluate("mixed.npy")["queries"], 80);
+    // Several shares are those of one after the other.
+    let several = evaluate("mixed.npy --target-recall 0.5,0.9,0.99");
+    let measured = several["measured"].as_array().unwrap();
+    let targets: Vec<_> = measured.iter().map(|m| m["fitted"]["target"].as_f64().unwrap()).collect();
+    assert_eq!((targets, several.get("recall")), (vec![0.5, 0.9, 0.99], None), "{several}");
+    assert_eq!((&measured[1]["recall"], &measured[1]["fitted"]), (&told["recall"], &told["fitted"]));
+    let table = folder.ok("index evaluate --index m.index --runs 1 --queries mixed.npy --target-recall 0.9");
+    assert!(table.contains("fitted to 40 other queries for 0.9: "), "{table}");
+}
+
+fn far(row: usize, column: usize) -> f32 {
+    30.0 * (((row * 7 + column * 5) % 11) as f32 - 5.0)
 }
 
 #[test]
@@ -248,6 +281,7 @@ fn what_does_not_fit_is_said_in_one_line() {
     folder.write("nan.npy", npy(3, 20, |row, column| if (row, column) == (2, 4) { f32::NAN } else { 1.0 }));
     folder.write("zero.npy", npy(3, 20, |row, _| if row == 1 { 0.0 } else { 1.0 }));
     folder.write("none.npy", npy(0, 20, value));
+    folder.write("one.npy", npy(1, 20, value));
     for (arguments, code, expected) in [
         ("index search --index m.index --queries narrow.npy", 2, "vectors of 7 values; those of the index have 20"),
         ("index search --index m.index --queries nan.npy", 2, "nan.npy"),
@@ -261,6 +295,20 @@ fn what_does_not_fit_is_said_in_one_line() {
         ("index search --index rows.npy --queries queries.npy", 2, "rows.npy"),
         ("index evaluate --index m.index --queries none.npy", 2, "none.npy: no queries"),
         ("index evaluate --index m.index --queries queries.npy --target-recall 2", 2, "a share from 0 to 1"),
+        ("index evaluate --index m.index --queries queries.npy --target-recall 0.9,-1", 2, "-1: a share from 0 to 1"),
+        ("index evaluate --index m.index --queries one.npy --target-recall 0.9", 2, "one.npy: one query"),
+        ("index evaluate --index m.index --queries zero.npy --target-recall 0.9", 2, "zero.npy: query 1: all values"),
+        ("index evaluate --index m.index --queries queries.npy --fit-queries one.npy", 2, "--target-recall"),
+        (
+            "index evaluate --index m.index --queries queries.npy --target-recall 0.9 --fit-queries narrow.npy",
+            2,
+            "narrow.npy: vectors of 7 values",
+        ),
+        (
+            "index evaluate --index m.index --queries queries.npy --target-recall 0.9 --fit-queries none.npy",
+            2,
+            "none.npy: no queries",
+        ),
         ("index refresh --index m.index --vectors queries.npy", 2, "60 vectors of 20 values; the index has 900 of 20"),
         ("index build --vectors nan.npy --metric l2 --output x", 2, "nan.npy"),
         ("index build --vectors rows.npy --metric l2 --output x --degree 65", 2, "degree 65"),
@@ -269,7 +317,12 @@ fn what_does_not_fit_is_said_in_one_line() {
         ("index build --vectors rows.npy --metric l2 --output x --keep 0", 2, "keep is 0"),
         ("index build --vectors rows.npy --metric l2 --output x --top-k 0", 2, "top k is 0"),
         ("index build --vectors rows.npy --metric l2 --output x --max-memory 100k", 3, "--max-memory"),
-        ("index build --vectors rows.npy --metric l2 --output x --target-recall 0 --min-recall 1", 2, "--min-recall 1"),
+        (
+            "index build --vectors rows.npy --metric l2 --output x --target-recall 0 --min-recall 1",
+            2,
+            "of the 10 best are found; a larger --keep",
+        ),
+        ("index build --vectors rows.npy --metric l2 --output x --min-recall 1.5", 2, "--min-recall 1.5: a share from"),
     ] {
         let got = folder.xc(arguments);
         let is_one_line = got.stderr.starts_with("xc: error: ") && got.stderr.lines().count() == 1;

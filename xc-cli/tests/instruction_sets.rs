@@ -2,7 +2,7 @@
 
 mod program;
 
-use program::{Folder, contents, run};
+use program::{Folder, contents, npy, run};
 use xc_sparse::Isa;
 
 const KINDS: [(&str, &str); 6] = [
@@ -30,6 +30,34 @@ fn models_and_answers_are_the_same_on_every_instruction_set() {
             let (model, answers) = first.get_or_insert_with(|| got.clone());
             assert!(*model == got.0, "{kind}: the model of {isa} is another");
             assert!(*answers == got.1, "{kind}: the answers of {isa} are others");
+        }
+    }
+}
+
+#[test]
+fn indexes_and_their_answers_are_the_same_on_every_instruction_set() {
+    let folder = Folder::new();
+    folder.ok("generate --instances 600 --test-instances 40 --features 200 --labels 20 --words 20 --output data");
+    let value = |row: usize, column: usize| (row * 7919 + column * 104_729 + row * column * 31) as f32 % 1009.0 / 100.0;
+    folder.write("rows.npy", npy(700, 21, value));
+    folder.write("queries.npy", npy(40, 21, |row, column| value(3 * row + 1, column) + 0.3));
+    for (vectors, queries, options) in [
+        ("rows.npy", "queries.npy", "--metric l2"),
+        ("rows.npy", "queries.npy", "--metric cosine --cells 20"),
+        ("rows.npy", "queries.npy", "--metric ip --fit-queries queries.npy"),
+        ("data/train.txt", "data/test.txt", "--metric ip"),
+    ] {
+        let mut first = None;
+        for isa in Isa::available() {
+            let on = |arguments: &str| {
+                run(folder.command(arguments).arg("--quiet").env("XC_SIMD", isa.name())).quiet_success()
+            };
+            on(&format!("index build --vectors {vectors} {options} --output {isa}.index"));
+            let answers = on(&format!("index search --index {isa}.index --queries {queries}"));
+            let got = (contents(&folder.path(&format!("{isa}.index"))), answers);
+            let (index, answers) = first.get_or_insert_with(|| got.clone());
+            assert!(*index == got.0, "{vectors} {options}: the index of {isa} is another");
+            assert!(*answers == got.1, "{vectors} {options}: the answers of {isa} are others");
         }
     }
 }

@@ -160,6 +160,19 @@ pub(crate) fn wait_until(mut event: impl FnMut() -> bool) {
     }
 }
 
+/// The bytes of an `.npy` file of rows.
+pub(crate) fn npy(rows: usize, columns: usize, value: impl Fn(usize, usize) -> f32) -> Vec<u8> {
+    let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
+    let len = (10 + header.len() + 1).div_ceil(64) * 64 - 10;
+    let mut out = b"\x93NUMPY\x01\x00".to_vec();
+    out.extend((len as u16).to_le_bytes());
+    out.extend(format!("{header:<width$}\n", width = len - 1).bytes());
+    for row in 0..rows {
+        (0..columns).for_each(|column| out.extend(value(row, column).to_le_bytes()));
+    }
+    out
+}
+
 /// Content of every file of a folder by name.
 pub(crate) fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap());

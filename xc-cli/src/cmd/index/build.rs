@@ -1,6 +1,6 @@
 //! `xc index build`.
 
-use super::{Instances, Watch, build_error, label_error, rows, sparse, vectors, vectors_of_width};
+use super::{Instances, Watch, build_error, label_error, log, rows, sparse, vectors, vectors_of_width};
 use crate::bytes::format_bytes;
 use crate::context::Context;
 use crate::error::CliError;
@@ -20,7 +20,8 @@ use xc_sparse::store::{ContainerWriter, PART_FOLDER};
 /// The search width is fitted so that --target-recall of the --top-k best are found: with
 /// --fit-queries if given, else with vectors made from neighbours; queries that are
 /// distributed differently from the vectors may be harder. The recall reached is printed,
-/// and --min-recall refuses an index below it.
+/// and --min-recall refuses an index below it. The time that the build took is kept beside the
+/// index of --vectors, in INDEX.log, for xc index evaluate.
 ///
 /// With --model the vectors are those of the labels: weights and biases of an output layer
 /// that connects each label with all units. The index is stored in the model's folder, and
@@ -93,6 +94,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         seed: context.seed,
         top_k: args.top_k,
         target_recall: args.target_recall,
+        min_recall: args.min_recall,
         cells: args.cells,
         ..BuildParams::new(args.metric.unwrap_or(Metric::InnerProduct))
     };
@@ -186,17 +188,6 @@ impl Args {
             None => Ok(()),
         }
     }
-
-    fn check(&self, fitted: Option<Fitted>) -> Result<(), CliError> {
-        match (self.min_recall, fitted) {
-            (Some(least), Some(fitted)) if fitted.recall < least => Err(CliError::usage(format_args!(
-                "--min-recall {least}: {} of the best are found at search width {}; a larger --keep or --target-recall \
-                 finds more",
-                fitted.recall, fitted.width
-            ))),
-            _ => Ok(()),
-        }
-    }
 }
 
 /// Nothing where labels have lists, of which all is said.
@@ -226,7 +217,6 @@ fn of_labels(folder: &Path, params: &BuildParams, args: &Args, context: &Context
         }
         return Ok(None);
     };
-    args.check(graph.fitted())?;
     save()?;
     Ok(Some(Built {
         n: graph.len(),
@@ -273,7 +263,7 @@ fn of_vectors(
     let build_s = begin.elapsed().as_secs_f64();
     let (fitted, stats, n_bytes) = (index.graph().fitted(), index.graph().stats(), index.n_bytes());
     let n_cells = index.graph().n_cells();
-    args.check(fitted)?;
     index.save(output).map_err(|e| write_error(&e))?;
+    log::write(output, build_s, context);
     Ok(Built { n, width, what: "vectors", stats, n_cells, fitted, build_s, n_bytes, output: output.to_owned() })
 }

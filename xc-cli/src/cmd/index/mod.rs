@@ -2,6 +2,7 @@
 
 mod build;
 mod evaluate;
+mod log;
 mod refresh;
 mod search;
 mod sparse;
@@ -221,6 +222,9 @@ fn open_error(error: &OpenGraphError) -> CliError {
 fn build_error(path: &Path, error: &BuildError) -> CliError {
     match error {
         BuildError::Cancelled => CliError::interrupted(),
+        BuildError::TooFewFound { recall, k, least } => CliError::usage(format_args!(
+            "--min-recall {least}: {recall} of the {k} best are found; a larger --keep or --target-recall finds more"
+        )),
         BuildError::Row { .. } | BuildError::Rows { .. } | BuildError::Width { .. } => CliError::input(path, error),
         _ => CliError::usage(chain(error)),
     }

@@ -1,6 +1,6 @@
 //! Indexes of sparse rows: lists of rows by column, which answer exactly.
 
-use super::{Asked, build_error, open_error, percentiles};
+use super::{Asked, build_error, log, open_error, percentiles};
 use crate::bytes::format_bytes;
 use crate::context::Context;
 use crate::data::InputArgs;
@@ -54,6 +54,7 @@ pub(super) fn build(
     let build_s = begin.elapsed().as_secs_f64();
     context.check_interrupt()?;
     index.save(output).map_err(|e| write_error(&e))?;
+    log::write(output, build_s, context);
     say(&index, "rows", build_s, output, context)
 }
 
@@ -137,7 +138,7 @@ impl Opened {
             let report = json!({
                 "queries": queries.len(), "k": asked.top_k, "threads": context.threads, "recall": 1.0, "qps": qps,
                 "p50_us": p50_us, "p99_us": p99_us, "weights_added": added, "weights_left": left, "rows_scored": scored,
-                "bytes": index.n_bytes(),
+                "bytes": index.n_bytes(), "build_s": log::build_s(&asked.index),
             });
             return output::print(&report.to_string());
         }
