@@ -81,8 +81,8 @@ def measure_xc(a, folder, metric, ks, widths):
         evaluate = ("evaluate", "--index", part("xc.index"), "--top-k", k, "--in-memory")
         for target in TARGETS:
             if (k, target) not in widths:
-                fitted = run_xc(a.xc, *evaluate, "--queries", part("fit.npy"), "--target-recall", target, "--runs", 1,
-                                "--threads", 2)
+                fitted = run_xc(a.xc, *evaluate, "--queries", part("query.npy"), "--fit-queries", part("fit.npy"),
+                                "--target-recall", target, "--runs", 1, "--threads", 2)
                 cells, width = fitted["cells"], fitted["search_width"]
                 widths[k, target] = f"--cells={cells}" if cells else f"--search-width={width}"
             ask = (*evaluate, "--queries", part("query.npy"), widths[k, target], "--runs", RUNS)
