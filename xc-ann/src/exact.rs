@@ -121,3 +121,14 @@ pub fn recall(found: &RankedBatch, exact: &RankedBatch) -> f64 {
     }
     if wanted == 0 { 1.0 } else { hits as f64 / wanted as f64 }
 }
+
+/// Share of the queries with an answer whose best row, or one as good, is among those found.
+pub(crate) fn recall_of_best(found: &RankedBatch, exact: &RankedBatch) -> f64 {
+    assert_eq!(found.len(), exact.len(), "queries");
+    let best = found.iter().zip(exact.iter()).filter_map(|(found, exact)| Some((found.first(), exact.first()?)));
+    let (hits, wanted) = best.fold((0, 0), |(hits, wanted), (found, best)| {
+        let is_hit = found.is_some_and(|found| found.score >= best.score || found.label == best.label);
+        (hits + usize::from(is_hit), wanted + 1)
+    });
+    if wanted == 0 { 1.0 } else { f64::from(hits as u32) / f64::from(wanted) }
+}

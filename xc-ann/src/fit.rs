@@ -1,7 +1,7 @@
 //! The search width that reaches a recall, found on a sample.
 
 use crate::error::QueryError;
-use crate::exact::recall;
+use crate::exact::{recall, recall_of_best};
 use crate::graph::Graph;
 use crate::params::{Fitted, SCANS_FROM, Scope, SearchParams};
 use crate::search::Effort;
@@ -35,7 +35,21 @@ const A_HOP: u64 = 40;
 /// Comparisons that take as long as ranking cells does.
 const FIRST: u64 = 200;
 
+/// What searches have found.
+#[derive(Clone, Copy, Debug)]
+struct Reached {
+    recall: f64,
+    /// What has to reach the target: the recall, or less of the very best rows.
+    least: f64,
+}
+
 impl Graph {
+    fn reached(&self, found: &RankedBatch, truth: &RankedBatch) -> Reached {
+        let recall = recall(found, truth);
+        let of_best = if self.params.best_too { recall_of_best(found, truth) } else { 1.0 };
+        Reached { recall, least: recall.min(of_best) }
+    }
+
     /// Finds and keeps the least width at which `target` of the `k` best rows are found; an infinite one if
     /// none reaches it.
     ///
@@ -91,26 +105,26 @@ impl Graph {
         if n_cells == 0 {
             return Ok(None);
         }
-        let reached = |cells: usize| -> Result<(f64, u64), QueryError> {
+        let reached = |cells: usize| -> Result<(Reached, u64), QueryError> {
             let (found, effort) = self.search_batch(rows, queries, SearchParams::in_cells(k, cells), None)?;
-            Ok((recall(&found, truth), effort.distances))
+            Ok((self.reached(&found, truth), effort.distances))
         };
         let (mut low, mut high) = (0, 1);
         let mut best = reached(high)?;
-        while best.0 < target && high < n_cells {
+        while best.0.least < target && high < n_cells {
             (low, high) = (high, (2 * high).min(n_cells));
             best = reached(high)?;
         }
         while high - low > 1 + low / 32 {
             let middle = low.midpoint(high);
             let of_middle = reached(middle)?;
-            if of_middle.0 < target {
+            if of_middle.0.least < target {
                 low = middle;
             } else {
                 (high, best) = (middle, of_middle);
             }
         }
-        Ok((best.0 >= target).then_some((high, best.0, best.1)))
+        Ok((best.0.least >= target).then_some((high, best.0.recall, best.1)))
     }
 
     /// Measures what a build has made, and fits a width to it: with queries, or vectors made of its rows.
@@ -162,25 +176,25 @@ impl Graph {
         (k, target): (usize, f64),
         truth: &RankedBatch,
     ) -> Result<(Fitted, Effort), QueryError> {
-        let reached = |width: f32| -> Result<(f64, Effort), QueryError> {
+        let reached = |width: f32| -> Result<(Reached, Effort), QueryError> {
             let (found, effort) = self.search_batch(rows, queries, SearchParams::new(k, width), None)?;
-            Ok((recall(&found, truth), effort))
+            Ok((self.reached(&found, truth), effort))
         };
         let (mut low, mut high) = (NARROWEST, 0.0);
         let mut best = reached(high)?;
         let mut step = 0.1;
-        while best.0 < target && high < WIDEST {
+        while best.0.least < target && high < WIDEST {
             (low, high, step) = (high, high + step, 2.0 * step);
             best = reached(high)?;
         }
-        if best.0 < target {
+        if best.0.least < target {
             high = f32::INFINITY;
             best = reached(high)?;
         } else {
             for _ in 0..HALVINGS {
                 let middle = 0.5 * (low + high);
                 let of_middle = reached(middle)?;
-                if of_middle.0 < target {
+                if of_middle.0.least < target {
                     low = middle;
                 } else {
                     (high, best) = (middle, of_middle);
@@ -193,7 +207,7 @@ impl Graph {
                 best = reached(high)?;
             }
         }
-        Ok((Fitted { k, target, width: high, cells: 0, recall: best.0, n_queries: queries.len() }, best.1))
+        Ok((Fitted { k, target, width: high, cells: 0, recall: best.0.recall, n_queries: queries.len() }, best.1))
     }
 
     /// The last result of [`Graph::fit`] or of the build; `None` if there were no rows.

@@ -26,6 +26,10 @@ pub struct BuildParams {
     pub top_k: usize,
     /// The share of the best rows that should be among them.
     pub target_recall: f64,
+    /// Whether the very best row should be found of that share of the queries, too. What is missed is otherwise often
+    /// the best: a row longer than all near it is an end of few edges and no mean of a cell.
+    #[serde(default)]
+    pub best_too: bool,
     /// A build whose fitted scope finds a smaller share fails with [`BuildError::TooFewFound`]. It is a demand on
     /// the build and no property of the graph: it is not stored, and refreshes do not check it. A graph without
     /// rows meets it.
@@ -50,6 +54,7 @@ impl BuildParams {
             seed: 0,
             top_k: 10,
             target_recall: 0.95,
+            best_too: false,
             min_recall: None,
             cells: None,
         }

@@ -99,9 +99,31 @@ fn an_index_finds_nearly_all_and_follows_rows_that_change() {
         tell(&given, &mut sampler, at(2), &[label]);
         assert!(given.sample(&sampler, at(3)).list(place).labels.contains(&label), "label {label}");
     }
-    tell(&given, &mut sampler, at(1000), &[]);
+    let all: Vec<u32> = (0..6000).collect();
+    (1000..1004).for_each(|number| tell(&given, &mut sampler, at(number), &all));
     let after = found(&given, &sampler);
     assert!(after > 0.8, "{after} of the hardest labels after a refresh");
+}
+
+#[test]
+fn edges_wait_until_steps_have_changed_four_times_as_many_labels_as_there_are() {
+    let given = Given::new(6, 500, 4, 8);
+    let counts = vec![1; 500];
+    let all: Vec<u32> = (0..500).collect();
+    for (every, waits) in [(0, true), (10, false)] {
+        let mut sampler = Ann::new(AnnParams { every, ..INDEX }, &data(&given, &counts));
+        let at = |number, epoch| Step { number, epoch, seed: 3 };
+        tell(&given, &mut sampler, at(0, 0), &[]);
+        // The first number of the counters is the step of the next refresh, which each refresh moves.
+        let next = |sampler: &Ann| arrays(sampler)[0].1[..8].to_vec();
+        let built = next(&sampler);
+        for number in 50..53 {
+            tell(&given, &mut sampler, at(number, number as u32), &all);
+        }
+        assert_eq!(next(&sampler) == built, waits, "every {every}: three changes of each label");
+        tell(&given, &mut sampler, at(53, 53), &all);
+        assert_ne!(next(&sampler), built, "every {every}: four changes of each label");
+    }
 }
 
 /// Lemma 4.1 of the paper.

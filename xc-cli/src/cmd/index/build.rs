@@ -74,7 +74,8 @@ pub(super) struct Args {
     /// Answers per query that the width is fitted for
     #[arg(long, value_name = "K", default_value_t = 10)]
     top_k: usize,
-    /// Share of the best to find [default: 0.95; with --model 0.99]
+    /// Share of the best to find; of a model's labels, also the share of queries whose best label is found [default:
+    /// 0.95; with --model 0.99]
     #[arg(long, value_name = "R")]
     target_recall: Option<f64>,
     /// Refuse an index that finds a smaller share of the best than this
@@ -102,6 +103,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         seed: context.seed,
         top_k: args.top_k,
         target_recall,
+        best_too: args.model.is_some(),
         min_recall: args.min_recall,
         cells: args.cells,
         ..usual

@@ -48,7 +48,8 @@ pub(crate) struct AstraArgs {
     /// --retrieval schedule, which needs two epochs]
     #[arg(long, value_name = "EPOCH")]
     hard_from_epoch: Option<u32>,
-    /// Steps between repairs of the index [default: whenever the number of steps has doubled, and once per epoch]
+    /// Steps between repairs of the index [default: whenever the number of steps has doubled, and once per epoch, but
+    /// only after the steps since the last repair have changed four times as many labels as there are]
     #[arg(long = "index.every", value_name = "STEPS")]
     every: Option<u64>,
     /// Up to this many labels, compare all instead of searching [default: 5000]

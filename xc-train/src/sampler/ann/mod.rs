@@ -35,6 +35,11 @@ use texts::TextVectors;
 use xc_ann::BuildParams;
 use xc_sparse::rank::{Scored, TopK};
 
+/// Changes of a label, in the mean, before edges are refreshed unless the steps between refreshes are given. A refresh
+/// takes as long as some ten changes of each label: where an epoch changes few of many labels, training would mostly
+/// refresh. Texts are exempt: a text is encoded once an epoch.
+const CHANGES: u64 = 4;
+
 /// Hard labels from an index; see the [samplers](super).
 ///
 /// The labels are selected, not drawn: weight 1 and log q 0 for any weighting. Checkpoints contain
@@ -52,6 +57,8 @@ pub struct Ann {
     /// Number of completed steps at the next refresh, and the epoch of the last one.
     next: u64,
     epoch: u32,
+    /// Labels that steps have changed since the last refresh, each once per step.
+    changed: u64,
     /// Before this epoch there is no index.
     from_epoch: u32,
 }
@@ -72,6 +79,7 @@ impl Ann {
             texts: None,
             next,
             epoch,
+            changed: 0,
             from_epoch: 0,
         }
     }
@@ -128,9 +136,13 @@ impl Ann {
         }
     }
 
-    /// Whether edges are refreshed after `done` steps.
+    /// Whether the index is built, or its edges are refreshed, after `done` steps.
     fn is_due(&self, done: u64, epoch: u32) -> bool {
-        epoch >= self.from_epoch && (done >= self.next || epoch > self.epoch)
+        let has_changed = self.index.is_none()
+            || self.texts.is_some()
+            || self.params.every > 0
+            || self.changed >= CHANGES.saturating_mul(self.n_labels as u64);
+        epoch >= self.from_epoch && (done >= self.next || epoch > self.epoch) && has_changed
     }
 }
 
@@ -176,6 +188,7 @@ impl Sampler for Ann {
         let weights = rows(weights, &(0..self.n_labels as u32))?;
         let weights = self.texts.as_ref().map_or(weights, TextVectors::rows);
         let done = at.number + 1;
+        self.changed += labels.len() as u64;
         if !self.is_due(done, at.epoch) {
             return match &mut self.index {
                 Some(index) => Ok(index.recode(&labels, weights)?),
@@ -187,7 +200,7 @@ impl Sampler for Ann {
             None => self.index = Some(LabelGraph::build(weights, queries, &self.build_params())?),
         }
         self.next = if self.params.every > 0 { done + self.params.every } else { 2 * done };
-        self.epoch = at.epoch;
+        (self.epoch, self.changed) = (at.epoch, 0);
         Ok(())
     }
 

@@ -18,16 +18,16 @@ const NEXT_ROWS: &str = "sampler.ann.next-rows";
 const TEXTS: &str = "sampler.ann.texts";
 
 impl Ann {
-    /// Step and epoch of the refresh schedule, mean and scale of the biases, number of vertices of
+    /// Step and epoch of the refresh schedule, changes since the last refresh, mean and scale of the biases, number of vertices of
     /// the graph and of rows of its chains; without a graph there are no vertices.
-    fn counters(&self) -> [u64; 6] {
+    fn counters(&self) -> [u64; 7] {
         let bits = |value: f32| u64::from(value.to_bits());
         let of_index = self.index.as_ref().map_or([0; 4], |LabelGraph { graph, bias }| {
             let state = graph.state();
             [bits(bias.mean), bits(bias.scale), state.sides.len() as u64, state.next_rows.len() as u64]
         });
         let [mean, scale, n, n_chained] = of_index;
-        [self.next, self.epoch.into(), mean, scale, n, n_chained]
+        [self.next, self.epoch.into(), self.changed, mean, scale, n, n_chained]
     }
 }
 
@@ -62,8 +62,8 @@ impl State for Ann {
         // If only the arrays for predictions are loaded, everything stays as it is.
         let mut counters = self.counters();
         state::read(from, COUNTERS, Role::Training, [counters.len(), 1], &mut counters)?;
-        let [next, epoch, mean, scale, n, n_chained] = counters;
-        (self.next, self.epoch) = (next, epoch as u32);
+        let [next, epoch, changed, mean, scale, n, n_chained] = counters;
+        (self.next, self.epoch, self.changed) = (next, epoch as u32, changed);
         if let Some(texts) = &mut self.texts {
             state::read(from, TEXTS, Role::Training, [self.n_labels, self.width], &mut texts.values)?;
         }
