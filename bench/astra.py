@@ -57,6 +57,7 @@ RUNS = {
     "uniform / 4": "--uniform {r/4}",
     "uniform / 2": "--uniform {r/2}",
     "uniform x 2": "--uniform {2r}",
+    "uniform x 4": "--uniform {4r}",
     # First epoch with hard labels (table 7) and epochs between retrievals (table 8).
     "from 3": "--hard-from-epoch 3",
     "from 5": "--hard-from-epoch 5",
@@ -80,7 +81,7 @@ SHOWN = ["P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5"]
 
 def options_of(a, name):
     uniform, hard = map(int, a.equal.split(":"))
-    numbers = {"u": uniform, "h": hard, "r/4": a.uniform // 4, "r/2": a.uniform // 2, "2r": 2 * a.uniform,
+    numbers = {"u": uniform, "h": hard, "r/4": a.uniform // 4, "r/2": a.uniform // 2, "2r": 2 * a.uniform, "4r": 4 * a.uniform,
                "late": a.late, "stale": a.stale, "long": a.long}
     text = RUNS[name]
     for key, number in numbers.items():
