@@ -44,7 +44,7 @@ class Hnswlib(Graph):
     package = "hnswlib"
     bytes_from = "size of the saved index, as index_file_size says"
 
-    def __init__(self, base, metric, threads=2):
+    def __init__(self, base, metric, threads):
         import hnswlib
 
         self.index = hnswlib.Index(space="l2" if metric == "l2" else "ip", dim=base.shape[1])
@@ -65,7 +65,7 @@ class Hnswlib(Graph):
 class Pecos(Graph):
     package = "libpecos"
 
-    def __init__(self, base, metric, threads=2):
+    def __init__(self, base, metric, threads):
         from pecos.ann.hnsw import HNSW
 
         self.kind, metric = HNSW, "l2" if metric == "l2" else "ip"
@@ -85,7 +85,7 @@ class Pecos(Graph):
 class Svs(Graph):
     package = "scalable-vs"
 
-    def __init__(self, base, metric, threads=2):
+    def __init__(self, base, metric, threads):
         import svs
 
         alpha, distance = (0.95, svs.DistanceType.MIP) if metric == "ip" else (1.2, svs.DistanceType.L2)
@@ -106,7 +106,7 @@ class Usearch(Graph):
     package = "usearch"
     bytes_from = "size of the saved index, as serialized_length says"
 
-    def __init__(self, base, metric, threads=2):
+    def __init__(self, base, metric, threads):
         import numpy as np
         import usearch.index
 
@@ -131,7 +131,7 @@ class FaissHnsw(Graph):
     package = "faiss-cpu"
     euclidean = ("l2",)
 
-    def __init__(self, base, metric, threads=2):
+    def __init__(self, base, metric, threads):
         import faiss
 
         self.faiss, of = faiss, faiss.METRIC_L2 if metric in self.euclidean else faiss.METRIC_INNER_PRODUCT
@@ -185,7 +185,7 @@ class FaissIvf(FaissHnsw):
 class Scann(Graph):
     package = "scann"
 
-    def __init__(self, base, metric, threads=2):
+    def __init__(self, base, metric, threads):
         import scann
 
         of = "squared_l2" if metric == "l2" else "dot_product"

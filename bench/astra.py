@@ -10,8 +10,9 @@
 
 DIR holds train.jsonl and test.jsonl, or the same as .txt. OPTIONS go to every training. `run` trains every NAME at each
 rate with the first seed, takes the rate with the best P@1 on the held-out rows (a tenth of the training rows, or
---held-out of them; they also choose the epoch), and repeats that with the other seeds. --jobs trainings run at a time, each on one thread. A
-training that is there already is not repeated. Test rows are answered once, by the parameters that were chosen.
+--held-out of them; they also choose the epoch), and repeats that with the other seeds. --jobs trainings run at a time,
+each on one thread. A training that is there already is not repeated. Test rows are answered once, by the parameters that
+were chosen.
 
 --uniform is the number of uniform labels that a list has by default. --equal says how many there are where they are
 alone (U a list) and how many hard labels where these are alone (H an instance), so that lists are about as long as mixed

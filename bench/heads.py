@@ -2,12 +2,12 @@
 """Scoring the labels that an index finds beside scoring all of them.
 
     heads.py --xc XC --work DIR --models NAME=MODEL:FIT:TEST ... [--widths 0.1 0.3 0.5 0.7] [--cells 1 4 16]
-             [--targets 0.95] [--unfitted] [--threads 1] [--queries 2000]
+             [--targets 0.99] [--unfitted] [--threads 1] [--queries 2000]
 
 For each trained network: builds an index over its labels, fitted to instances of FIT, and answers TEST with all
 labels, and with the index as far as was fitted (--targets: shares of the ten best labels), at other widths and in other
-numbers of cells. Says P@1, 3 and 5, the time of a whole query in a batch and alone, and what building took. --unfitted: an index
-that knows labels alone, too. The model folder gets the index.
+numbers of cells. Says P@1, 3 and 5, the time of a whole query in a batch and alone, and what building took. --unfitted:
+an index that knows labels alone, too. The model folder gets the index.
 """
 
 import argparse
@@ -23,7 +23,7 @@ def main():
     parser.add_argument("--models", nargs="+", required=True, metavar="NAME=MODEL:FIT:TEST")
     parser.add_argument("--widths", nargs="*", default=["0.1", "0.3", "0.5", "0.7"])
     parser.add_argument("--cells", nargs="*", default=["4", "8", "16", "32", "64"])
-    parser.add_argument("--targets", nargs="+", default=["0.95"])
+    parser.add_argument("--targets", nargs="+", default=["0.99"])
     parser.add_argument("--unfitted", action="store_true")
     parser.add_argument("--threads", default="1")
     parser.add_argument("--queries", default="2000", help="that times are taken of [2000]")

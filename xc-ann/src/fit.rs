@@ -247,3 +247,39 @@ impl Graph {
         DenseMatrix { rows: live.len(), columns, values }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric::Metric;
+    use crate::observe::NoObserver;
+    use crate::params::BuildParams;
+    use xc_sparse::rank::Scored;
+
+    fn lists(of: &[&[u32]]) -> RankedBatch {
+        let mut batch = RankedBatch::new();
+        for labels in of {
+            let row: Vec<Scored> = labels.iter().map(|&label| Scored { label, score: -(label as f32) }).collect();
+            batch.push_row(&row);
+        }
+        batch
+    }
+
+    #[test]
+    fn the_best_rows_have_to_be_found_where_they_are_asked_for() {
+        let rows: Vec<f32> = (0..40).map(|v| v as f32).collect();
+        let truth = lists(&[&[0, 1, 2, 3], &[4, 5, 6, 7], &[], &[8, 9]]);
+        // The best of one query of three is missing, and one row of ten.
+        let found = lists(&[&[1, 2, 3, 10], &[4, 5, 6, 7], &[], &[8, 9]]);
+        for (best_too, least) in [(false, 0.9), (true, 2.0 / 3.0)] {
+            let params = BuildParams { best_too, ..BuildParams::new(Metric::L2) };
+            let graph = Graph::build(DenseRows::new(&rows, 2), &params, &NoObserver).unwrap();
+            let reached = graph.reached(&found, &truth);
+            assert_eq!((reached.recall, reached.least), (0.9, least));
+            assert_eq!(graph.reached(&truth, &truth).least, 1.0);
+        }
+        // Nothing is missing where there is nothing to find.
+        assert_eq!(recall_of_best(&lists(&[&[]]), &lists(&[&[]])), 1.0);
+        assert_eq!(recall_of_best(&lists(&[&[]]), &lists(&[&[1]])), 0.0);
+    }
+}

@@ -26,8 +26,8 @@ pub struct BuildParams {
     pub top_k: usize,
     /// The share of the best rows that should be among them.
     pub target_recall: f64,
-    /// Whether the very best row should be found of that share of the queries, too. What is missed is otherwise often
-    /// the best: a row longer than all near it is an end of few edges and no mean of a cell.
+    /// Whether the best row should be found for that share of the queries, too: recall counts all answers alike,
+    /// and what is missed may be the first ones.
     #[serde(default)]
     pub best_too: bool,
     /// A build whose fitted scope finds a smaller share fails with [`BuildError::TooFewFound`]. It is a demand on

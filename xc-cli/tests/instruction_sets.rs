@@ -14,23 +14,33 @@ const KINDS: [(&str, &str); 6] = [
     ("mach", "--buckets 20 --repetitions 2 --network.widths 16 --epochs 2"),
 ];
 
+/// Two commands that end with the option of a folder: the first makes it, the second asks it.
+fn same_everywhere(folder: &Folder, make: &str, ask: &str) {
+    let mut first = None;
+    for isa in Isa::available() {
+        let on = |command: &str| {
+            let command = format!("{command} {isa}.made");
+            run(folder.command(&command).arg("--quiet").env("XC_SIMD", isa.name())).quiet_success()
+        };
+        on(make);
+        let answers = on(ask);
+        let got = (contents(&folder.path(&format!("{isa}.made"))), answers);
+        let (made, answers) = first.get_or_insert_with(|| got.clone());
+        assert!(*made == got.0, "{make}: what {isa} makes is another");
+        assert!(*answers == got.1, "{make}: the answers of {isa} are others");
+    }
+}
+
 #[test]
 fn models_and_answers_are_the_same_on_every_instruction_set() {
     let folder = Folder::new();
     folder.ok("generate --instances 200 --test-instances 40 --features 500 --labels 60 --words 30 --output data");
     for (kind, options) in KINDS {
-        let mut first = None;
-        for isa in Isa::available() {
-            let on = |arguments: &str| {
-                run(folder.command(arguments).arg("--quiet").env("XC_SIMD", isa.name())).quiet_success()
-            };
-            on(&format!("train {kind} --train data/train.txt --model {isa}.{kind} --seed 3 {options}"));
-            let answers = on(&format!("predict --model {isa}.{kind} --input data/test.txt --top-k 5"));
-            let got = (contents(&folder.path(&format!("{isa}.{kind}"))), answers);
-            let (model, answers) = first.get_or_insert_with(|| got.clone());
-            assert!(*model == got.0, "{kind}: the model of {isa} is another");
-            assert!(*answers == got.1, "{kind}: the answers of {isa} are others");
-        }
+        same_everywhere(
+            &folder,
+            &format!("train {kind} --train data/train.txt --seed 3 {options} --model"),
+            "predict --input data/test.txt --top-k 5 --model",
+        );
     }
 }
 
@@ -47,18 +57,11 @@ fn indexes_and_their_answers_are_the_same_on_every_instruction_set() {
         ("rows.npy", "queries.npy", "--metric ip --fit-queries queries.npy"),
         ("data/train.txt", "data/test.txt", "--metric ip"),
     ] {
-        let mut first = None;
-        for isa in Isa::available() {
-            let on = |arguments: &str| {
-                run(folder.command(arguments).arg("--quiet").env("XC_SIMD", isa.name())).quiet_success()
-            };
-            on(&format!("index build --vectors {vectors} {options} --output {isa}.index"));
-            let answers = on(&format!("index search --index {isa}.index --queries {queries}"));
-            let got = (contents(&folder.path(&format!("{isa}.index"))), answers);
-            let (index, answers) = first.get_or_insert_with(|| got.clone());
-            assert!(*index == got.0, "{vectors} {options}: the index of {isa} is another");
-            assert!(*answers == got.1, "{vectors} {options}: the answers of {isa} are others");
-        }
+        same_everywhere(
+            &folder,
+            &format!("index build --vectors {vectors} {options} --output"),
+            &format!("index search --queries {queries} --index"),
+        );
     }
 }
 

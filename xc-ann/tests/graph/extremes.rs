@@ -141,28 +141,3 @@ fn a_build_that_finds_less_than_is_asked_for_fails() {
 fn build_with(rows: &DenseMatrix, params: &BuildParams) -> Result<Graph, BuildError> {
     Graph::build(rows.view(), params, &NoObserver)
 }
-
-/// A row longer than all others is the best of nearly every query; ten others each are near it.
-#[test]
-fn the_best_row_is_found_as_often_as_is_asked_for() {
-    let (mut rows, queries) = (clustered(3000, 24, 40, 1), clustered(200, 24, 40, 2));
-    for row in rows.values.chunks_mut(24).step_by(37) {
-        row.iter_mut().for_each(|value| *value *= 3.0);
-    }
-    for cells in [Some(0), Some(100)] {
-        let target_recall = 0.9;
-        let params = BuildParams { target_recall, cells, best_too: true, ..BuildParams::new(Metric::InnerProduct) };
-        let found_of = |params: &BuildParams| {
-            let graph = Graph::build_for(rows.view(), Some(queries.view()), params, &NoObserver).unwrap();
-            let scope = graph.usual();
-            let found = graph.search_batch(rows.view(), queries.view(), SearchParams { k: 10, scope }, None).unwrap();
-            let exact = graph.exact(rows.view(), queries.view(), 10, None);
-            let best = found.0.iter().zip(exact.iter()).filter(|(found, exact)| found[0].score >= exact[0].score);
-            (best.count() as f64 / 200.0, graph.fitted().unwrap().recall, found.1.distances)
-        };
-        let (best, recall, compared) = found_of(&params);
-        assert!(best >= target_recall && recall >= target_recall, "{best} of the best, {recall} of ten");
-        let (_, _, fewer) = found_of(&BuildParams { best_too: false, ..params });
-        assert!(fewer <= compared, "{fewer} comparisons, {compared} where the best is asked for, too");
-    }
-}

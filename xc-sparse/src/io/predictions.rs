@@ -102,8 +102,9 @@ pub fn push_prediction_error(out: &mut Vec<u8>, id: Option<&str>, error: &str) {
     out.extend_from_slice(b"}\n");
 }
 
-/// Appends `{"labels":[...],"scores":[...]}` and the line end; the notes come first, and `"names"`
-/// follow if there are names. JSON requires finite scores; others become `null`.
+/// Appends `{"labels":[...],"scores":[...]}` and the line end. The notes come first; if there are
+/// names, `"names"` is between labels and scores. JSON requires finite scores; others become
+/// `null`.
 pub fn push_prediction_json(out: &mut Vec<u8>, row: &[Scored], names: Option<&[String]>, notes: &AnswerNotes<'_>) {
     let list = |out: &mut Vec<u8>, push: &mut dyn FnMut(&mut Vec<u8>, Scored)| {
         out.push(b'[');

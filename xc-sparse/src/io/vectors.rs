@@ -94,7 +94,8 @@ impl Vectors {
         }))
     }
 
-    /// Whether a file name is one of vectors: with an ending of [`Vectors::open`], or `.npy`.
+    /// Whether the name of a file tells that it holds vectors: by `.npy` or another ending that
+    /// [`Vectors::open`] lists.
     pub fn has_name(path: &Path) -> bool {
         VectorFile::of_name(path).is_some() || Format::of_name(path) == Some(Format::Npy)
     }

@@ -122,7 +122,8 @@ impl ContainerWriter {
     /// Checks whether a model may be saved at `destination`, before any long work.
     ///
     /// # Errors
-    /// [`WriteError::Occupied`] if the destination has content other than an xc model.
+    /// [`WriteError::Occupied`] if the destination is a file, or a folder with content other than
+    /// an xc model.
     pub fn check(destination: &Path) -> Result<(), WriteError> {
         let destination = replace::resolve(destination)?;
         replace::inspect(&destination)?;

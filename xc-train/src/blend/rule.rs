@@ -25,7 +25,7 @@ pub enum RuleKind {
 }
 
 impl RuleKind {
-    /// Every kind, in order of the number of fitted parameters.
+    /// Every kind, in ascending order of the number of fitted parameters.
     pub const ALL: [Self; 3] = [Self::ReciprocalRanks, Self::Logistic, Self::Net];
 
     /// Its name in options and files.

@@ -83,8 +83,8 @@ pub(super) struct Args {
     min_recall: Option<f64>,
 }
 
-/// Share of a query's best labels that an index of a model finds unless told otherwise: answers are to be those of all
-/// labels but for rare cases. With 0.95 a network of 69,925 labels loses 2.4 points of P@1, with 0.98 0.1.
+/// Share of a query's best labels that an index of a model finds unless told otherwise: answers should be those of all
+/// labels but for rare cases, and 0.95 costs points of precision (`bench/results/ann-heads.md`).
 const OF_LABELS: f64 = 0.99;
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {

@@ -208,9 +208,10 @@ impl AstraArgs {
                 of.hard.per_instance, of.hard.exact_below
             ),
             (_, Retrieval::InStep) => format!(
-                "{} hard labels an instance by an index of recall {}, repaired whenever the steps have doubled and once an \
-                 epoch, {uniform} uniform ones a list",
-                of.hard.per_instance, of.hard.recall
+                "{} hard labels an instance by an index of recall {}, repaired {}, {uniform} uniform ones a list",
+                of.hard.per_instance,
+                of.hard.recall,
+                repairs(of.hard.every)
             ),
             (_, Retrieval::Exact) => {
                 format!(
@@ -258,11 +259,13 @@ impl AstraArgs {
         let first = of.negatives(n_labels).from_epoch + 1;
         out.set_some("hard-from-epoch", has_hard.then_some(first), "none", Origin::Follows("retrieval"));
         let follows = has_hard && self.retrieval == Retrieval::InStep;
-        let every = follows.then(|| match of.hard.every {
-            0 => "whenever the steps have doubled, and once an epoch".to_owned(),
-            every => every.to_string(),
-        });
-        out.set_some("index.every", every, "none", Origin::Default);
+        let every = follows.then_some(of.hard.every);
+        out.set_some(
+            "index.every",
+            every.map(|every| if every == 0 { repairs(0) } else { every.to_string() }),
+            "none",
+            Origin::Default,
+        );
         out.set_some("index.exact-below", follows.then_some(of.hard.exact_below), "none", Origin::Default);
         let recall = (has_hard && self.retrieval != Retrieval::Exact).then_some(of.hard.recall);
         out.set_some("index.recall", recall, "none", Origin::Default);
@@ -285,4 +288,12 @@ fn error(error: &ClassifierParamsError) -> CliError {
         _ => "hard",
     };
     CliError::usage(format_args!("--{option}: {}", chain(error)))
+}
+
+/// When the index is repaired.
+fn repairs(every: u64) -> String {
+    match every {
+        0 => "when the steps have doubled and once an epoch, if enough labels have changed".to_owned(),
+        every => format!("every {every} steps and once an epoch"),
+    }
 }

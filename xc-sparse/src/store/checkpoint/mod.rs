@@ -169,8 +169,9 @@ impl CheckpointFolder {
     /// Takes a folder that does not exist, is empty, or is a checkpoint, and locks it for this
     /// process.
     ///
-    /// Another process uses it; it has other content, at any depth; one of its parts does not belong to
-    /// this checkpoint; its parent does not exist. Nothing in it is changed then.
+    /// # Errors
+    /// Another process uses it; it has other content, at any depth; one of its parts does not
+    /// belong to this checkpoint; its parent does not exist. Nothing in it is changed then.
     ///
     /// # Cost
     /// The configurations of all parts are read, the arrays are not.

@@ -50,8 +50,8 @@ impl Kernels {
     /// most of a call is waiting for lines (two threads over 32,768 inputs: 8.7 -> 14 G multiplications
     /// per second and core).
     ///
-    /// *Order*: connections 0, 2, 4, ... and 1, 3, 5, ... form two sums, with fused multiply-add, which
-    /// are then added. *Cost*: one cache line per connection.
+    /// *Order*: connections 0, 2, 4, ... and 1, 3, 5, ... form two sums, each by fused
+    /// multiply-add; the two sums are then added. *Cost*: one cache line per connection.
     ///
     /// # Panics
     /// If an input is out of range, or the numbers of weights and inputs differ.

@@ -34,7 +34,7 @@ pub struct FitParams {
     pub hidden: usize,
     /// Number of networks whose logits are averaged.
     pub networks: usize,
-    /// Minimum number of passes over the candidates; if these are few, there are more passes.
+    /// Minimum number of passes over the candidates; few candidates get more passes.
     pub epochs: u32,
     /// Learning rate (Adam).
     pub rate: f64,

@@ -35,9 +35,9 @@ use texts::TextVectors;
 use xc_ann::BuildParams;
 use xc_sparse::rank::{Scored, TopK};
 
-/// Changes of a label, in the mean, before edges are refreshed unless the steps between refreshes are given. A refresh
-/// takes as long as some ten changes of each label: where an epoch changes few of many labels, training would mostly
-/// refresh. Texts are exempt: a text is encoded once an epoch.
+/// Changes of a label, in the mean, before edges are refreshed, unless the steps between refreshes
+/// are given. A refresh takes as long as some ten changes of each label: where an epoch changes few
+/// of many labels, training would mostly refresh. Texts are exempt: each is encoded once per epoch.
 const CHANGES: u64 = 4;
 
 /// Hard labels from an index; see the [samplers](super).
@@ -58,7 +58,7 @@ pub struct Ann {
     next: u64,
     epoch: u32,
     /// Labels that steps have changed since the last refresh, each once per step.
-    changed: u64,
+    n_changed: u64,
     /// Before this epoch there is no index.
     from_epoch: u32,
 }
@@ -79,7 +79,7 @@ impl Ann {
             texts: None,
             next,
             epoch,
-            changed: 0,
+            n_changed: 0,
             from_epoch: 0,
         }
     }
@@ -141,7 +141,7 @@ impl Ann {
         let has_changed = self.index.is_none()
             || self.texts.is_some()
             || self.params.every > 0
-            || self.changed >= CHANGES.saturating_mul(self.n_labels as u64);
+            || self.n_changed >= CHANGES.saturating_mul(self.n_labels as u64);
         epoch >= self.from_epoch && (done >= self.next || epoch > self.epoch) && has_changed
     }
 }
@@ -188,7 +188,7 @@ impl Sampler for Ann {
         let weights = rows(weights, &(0..self.n_labels as u32))?;
         let weights = self.texts.as_ref().map_or(weights, TextVectors::rows);
         let done = at.number + 1;
-        self.changed += labels.len() as u64;
+        self.n_changed += labels.len() as u64;
         if !self.is_due(done, at.epoch) {
             return match &mut self.index {
                 Some(index) => Ok(index.recode(&labels, weights)?),
@@ -200,7 +200,7 @@ impl Sampler for Ann {
             None => self.index = Some(LabelGraph::build(weights, queries, &self.build_params())?),
         }
         self.next = if self.params.every > 0 { done + self.params.every } else { 2 * done };
-        (self.epoch, self.changed) = (at.epoch, 0);
+        (self.epoch, self.n_changed) = (at.epoch, 0);
         Ok(())
     }
 

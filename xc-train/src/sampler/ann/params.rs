@@ -17,8 +17,8 @@ pub struct AnnParams {
     /// Steps after which the index is built; before that an instance has no hard labels.
     pub first: u64,
     /// Steps between refreshes of the index's edges; 0: whenever the number of steps has doubled.
-    /// In both cases, edges are also refreshed once per epoch. With 0, a refresh waits until the steps since the
-    /// last one have changed four times as many labels as there are.
+    /// In both cases, edges are also refreshed once per epoch. With 0, a refresh waits until the
+    /// steps since the last one have changed four times as many labels as there are.
     pub every: u64,
     /// Share of the hardest labels that a search should find.
     pub recall: f64,

@@ -18,8 +18,9 @@ const NEXT_ROWS: &str = "sampler.ann.next-rows";
 const TEXTS: &str = "sampler.ann.texts";
 
 impl Ann {
-    /// Step and epoch of the refresh schedule, changes since the last refresh, mean and scale of the biases, number of vertices of
-    /// the graph and of rows of its chains; without a graph there are no vertices.
+    /// Step and epoch of the refresh schedule, changes since the last refresh, mean and scale of the
+    /// biases, number of vertices of the graph and of rows of its chains; without a graph there are
+    /// no vertices.
     fn counters(&self) -> [u64; 7] {
         let bits = |value: f32| u64::from(value.to_bits());
         let of_index = self.index.as_ref().map_or([0; 4], |LabelGraph { graph, bias }| {
@@ -27,7 +28,7 @@ impl Ann {
             [bits(bias.mean), bits(bias.scale), state.sides.len() as u64, state.next_rows.len() as u64]
         });
         let [mean, scale, n, n_chained] = of_index;
-        [self.next, self.epoch.into(), self.changed, mean, scale, n, n_chained]
+        [self.next, self.epoch.into(), self.n_changed, mean, scale, n, n_chained]
     }
 }
 
@@ -62,8 +63,8 @@ impl State for Ann {
         // If only the arrays for predictions are loaded, everything stays as it is.
         let mut counters = self.counters();
         state::read(from, COUNTERS, Role::Training, [counters.len(), 1], &mut counters)?;
-        let [next, epoch, changed, mean, scale, n, n_chained] = counters;
-        (self.next, self.epoch, self.changed) = (next, epoch as u32, changed);
+        let [next, epoch, n_changed, mean, scale, n, n_chained] = counters;
+        (self.next, self.epoch, self.n_changed) = (next, epoch as u32, n_changed);
         if let Some(texts) = &mut self.texts {
             state::read(from, TEXTS, Role::Training, [self.n_labels, self.width], &mut texts.values)?;
         }
