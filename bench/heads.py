@@ -2,10 +2,11 @@
 """Scoring the labels that an index finds beside scoring all of them.
 
     heads.py --xc XC --work DIR --models NAME=MODEL:FIT:TEST ... [--widths 0.1 0.3 0.5 0.7] [--cells 1 4 16]
-             [--targets 0.99] [--unfitted] [--threads 1] [--queries 2000]
+             [--targets usual 0.99] [--unfitted] [--threads 1] [--queries 2000]
 
 For each trained network: builds an index over its labels, fitted to instances of FIT, and answers TEST with all
-labels, and with the index as far as was fitted (--targets: shares of the ten best labels), at other widths and in other
+labels, and with the index as far as was fitted (--targets: shares of the ten best labels; "usual": what is fitted
+without one, to the precision of instances), at other widths and in other
 numbers of cells. Says P@1, 3 and 5, the time of a whole query in a batch and alone, and what building took. --unfitted:
 an index that knows labels alone, too. The model folder gets the index.
 """
@@ -23,7 +24,7 @@ def main():
     parser.add_argument("--models", nargs="+", required=True, metavar="NAME=MODEL:FIT:TEST")
     parser.add_argument("--widths", nargs="*", default=["0.1", "0.3", "0.5", "0.7"])
     parser.add_argument("--cells", nargs="*", default=["4", "8", "16", "32", "64"])
-    parser.add_argument("--targets", nargs="+", default=["0.99"])
+    parser.add_argument("--targets", nargs="+", default=["usual"])
     parser.add_argument("--unfitted", action="store_true")
     parser.add_argument("--threads", default="1")
     parser.add_argument("--queries", default="2000", help="that times are taken of [2000]")
@@ -53,10 +54,10 @@ def main():
         model, fit, test = paths.split(":")
         print(f"\n| {name} | P@1 | P@3 | P@5 | us a query, batch | alone, p50 | p99 |\n|---|---|---|---|---|---|---|")
         row("all labels", model, test, "--exact")
-        for what in [[]] * a.unfitted + [["--fit-queries", fit, "--target-recall", target] for target in a.targets]:
+        for what in [[]] * a.unfitted + [["--fit-queries", fit] + ["--target-recall", target] * (target != "usual") for target in a.targets]:
             built = json.loads(xc("index", "build", "--model", model, *what, "--json"))
             fitted, graph = built["fitted"], built["graph"]
-            kind = f" for {what[-1]}" if what else ", labels alone"
+            kind = f" for {what[-1]}" if len(what) > 2 else ", as usual" if what else ", labels alone"
             reach = f"{fitted['cells']} of {built['cells']} cells" if fitted["cells"] else f"{fitted['width']:.3f}"
             row(f"index{kind}, fitted {reach}", model, test)
             for cells in a.cells * bool(built["cells"]):

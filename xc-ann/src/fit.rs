@@ -1,5 +1,6 @@
 //! The search width that reaches a recall, found on a sample.
 
+use crate::choose::Shares;
 use crate::error::QueryError;
 use crate::exact::{recall, recall_of_best};
 use crate::graph::Graph;
@@ -35,21 +36,42 @@ const A_HOP: u64 = 40;
 /// Comparisons that take as long as ranking cells does.
 const FIRST: u64 = 200;
 
+/// What a fit looks for.
+struct Aim<'a> {
+    k: usize,
+    /// What has to be reached.
+    target: f64,
+    /// The `k` best rows of each query.
+    truth: &'a RankedBatch,
+    /// What answers reach.
+    reached: &'a dyn Fn(&RankedBatch) -> f64,
+}
+
 /// What searches have found.
 #[derive(Clone, Copy, Debug)]
 struct Reached {
     recall: f64,
-    /// What has to reach the target: the recall, or less of the very best rows.
-    least: f64,
+    /// What has to reach the target.
+    of_aim: f64,
+}
+
+impl Aim<'_> {
+    fn of(&self, found: &RankedBatch) -> Reached {
+        Reached { recall: recall(found, self.truth), of_aim: (self.reached)(found) }
+    }
+
+    fn is_missed(&self, reached: Reached) -> bool {
+        reached.of_aim < self.target
+    }
+}
+
+/// The recall, or less of the very best rows where they have to be found, too.
+fn least_recall(found: &RankedBatch, truth: &RankedBatch, best_too: bool) -> f64 {
+    let of_best = if best_too { recall_of_best(found, truth) } else { 1.0 };
+    recall(found, truth).min(of_best)
 }
 
 impl Graph {
-    fn reached(&self, found: &RankedBatch, truth: &RankedBatch) -> Reached {
-        let recall = recall(found, truth);
-        let of_best = if self.params.best_too { recall_of_best(found, truth) } else { 1.0 };
-        Reached { recall, least: recall.min(of_best) }
-    }
-
     /// Finds and keeps the least width at which `target` of the `k` best rows are found; an infinite one if
     /// none reaches it.
     ///
@@ -83,8 +105,43 @@ impl Graph {
         k: usize,
         target: f64,
     ) -> Result<Fitted, QueryError> {
-        let (mut fitted, effort) = self.least_width_of(rows, queries, (k, target), truth)?;
-        if let Some((cells, recall, compared)) = self.least_cells(rows, queries, (k, target), truth)?
+        let best_too = self.params.best_too;
+        let reached = |found: &RankedBatch| least_recall(found, truth, best_too);
+        self.fit_aim(rows, queries, &Aim { k, target, truth, reached: &reached })
+    }
+
+    /// [`Graph::fit_to`] where recall is not what counts: the least scope whose answers are `enough`, or an
+    /// infinite width if none are. The recall reached becomes the target of the result.
+    ///
+    /// # Errors
+    /// See [`QueryError`].
+    ///
+    /// # Panics
+    /// If there are not as many answers as queries.
+    pub fn fit_until(
+        &mut self,
+        rows: DenseRows<'_>,
+        queries: DenseRows<'_>,
+        truth: &RankedBatch,
+        k: usize,
+        enough: &dyn Fn(&RankedBatch) -> bool,
+    ) -> Result<Fitted, QueryError> {
+        let reached = |found: &RankedBatch| f64::from(u8::from(enough(found)));
+        let fitted = self.fit_aim(rows, queries, &Aim { k, target: 1.0, truth, reached: &reached })?;
+        let fitted = Fitted { target: fitted.recall, ..fitted };
+        self.fitted = Some(fitted);
+        Ok(fitted)
+    }
+
+    /// Those of the queries of a build that the scope is fitted to; under inner products the others make
+    /// edges.
+    pub fn fit_share<'q>(&self, queries: DenseRows<'q>) -> DenseRows<'q> {
+        Shares::new(Some(queries), self.params.metric).fit.unwrap_or(queries)
+    }
+
+    fn fit_aim(&mut self, rows: DenseRows<'_>, queries: DenseRows<'_>, aim: &Aim<'_>) -> Result<Fitted, QueryError> {
+        let (mut fitted, effort) = self.least_width_of(rows, queries, aim)?;
+        if let Some((cells, recall, compared)) = self.least_cells(rows, queries, aim)?
             && cells_are_faster(queries.len() as u64, compared, effort, fitted.width)
         {
             fitted = Fitted { cells, recall, ..fitted };
@@ -98,33 +155,32 @@ impl Graph {
         &self,
         rows: DenseRows<'_>,
         queries: DenseRows<'_>,
-        (k, target): (usize, f64),
-        truth: &RankedBatch,
+        aim: &Aim<'_>,
     ) -> Result<Option<(usize, f64, u64)>, QueryError> {
         let n_cells = self.n_cells();
         if n_cells == 0 {
             return Ok(None);
         }
         let reached = |cells: usize| -> Result<(Reached, u64), QueryError> {
-            let (found, effort) = self.search_batch(rows, queries, SearchParams::in_cells(k, cells), None)?;
-            Ok((self.reached(&found, truth), effort.distances))
+            let (found, effort) = self.search_batch(rows, queries, SearchParams::in_cells(aim.k, cells), None)?;
+            Ok((aim.of(&found), effort.distances))
         };
         let (mut low, mut high) = (0, 1);
         let mut best = reached(high)?;
-        while best.0.least < target && high < n_cells {
+        while aim.is_missed(best.0) && high < n_cells {
             (low, high) = (high, (2 * high).min(n_cells));
             best = reached(high)?;
         }
         while high - low > 1 + low / 32 {
             let middle = low.midpoint(high);
             let of_middle = reached(middle)?;
-            if of_middle.0.least < target {
+            if aim.is_missed(of_middle.0) {
                 low = middle;
             } else {
                 (high, best) = (middle, of_middle);
             }
         }
-        Ok((best.0.least >= target).then_some((high, best.0.recall, best.1)))
+        Ok((!aim.is_missed(best.0)).then_some((high, best.0.recall, best.1)))
     }
 
     /// Measures what a build has made, and fits a width to it: with queries, or vectors made of its rows.
@@ -166,35 +222,36 @@ impl Graph {
         k: usize,
         target: f64,
     ) -> Result<(Fitted, Effort), QueryError> {
-        self.least_width_of(rows, queries, (k, target), &self.exact(rows, queries, k, None))
+        let truth = &self.exact(rows, queries, k, None);
+        let reached = |found: &RankedBatch| least_recall(found, truth, self.params.best_too);
+        self.least_width_of(rows, queries, &Aim { k, target, truth, reached: &reached })
     }
 
     fn least_width_of(
         &self,
         rows: DenseRows<'_>,
         queries: DenseRows<'_>,
-        (k, target): (usize, f64),
-        truth: &RankedBatch,
+        aim: &Aim<'_>,
     ) -> Result<(Fitted, Effort), QueryError> {
         let reached = |width: f32| -> Result<(Reached, Effort), QueryError> {
-            let (found, effort) = self.search_batch(rows, queries, SearchParams::new(k, width), None)?;
-            Ok((self.reached(&found, truth), effort))
+            let (found, effort) = self.search_batch(rows, queries, SearchParams::new(aim.k, width), None)?;
+            Ok((aim.of(&found), effort))
         };
         let (mut low, mut high) = (NARROWEST, 0.0);
         let mut best = reached(high)?;
         let mut step = 0.1;
-        while best.0.least < target && high < WIDEST {
+        while aim.is_missed(best.0) && high < WIDEST {
             (low, high, step) = (high, high + step, 2.0 * step);
             best = reached(high)?;
         }
-        if best.0.least < target {
+        if aim.is_missed(best.0) {
             high = f32::INFINITY;
             best = reached(high)?;
         } else {
             for _ in 0..HALVINGS {
                 let middle = 0.5 * (low + high);
                 let of_middle = reached(middle)?;
-                if of_middle.0.least < target {
+                if aim.is_missed(of_middle.0) {
                     low = middle;
                 } else {
                     (high, best) = (middle, of_middle);
@@ -207,6 +264,7 @@ impl Graph {
                 best = reached(high)?;
             }
         }
+        let (k, target) = (aim.k, aim.target);
         Ok((Fitted { k, target, width: high, cells: 0, recall: best.0.recall, n_queries: queries.len() }, best.1))
     }
 
@@ -251,9 +309,6 @@ impl Graph {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metric::Metric;
-    use crate::observe::NoObserver;
-    use crate::params::BuildParams;
     use xc_sparse::rank::Scored;
 
     fn lists(of: &[&[u32]]) -> RankedBatch {
@@ -267,17 +322,12 @@ mod tests {
 
     #[test]
     fn the_best_rows_have_to_be_found_where_they_are_asked_for() {
-        let rows: Vec<f32> = (0..40).map(|v| v as f32).collect();
         let truth = lists(&[&[0, 1, 2, 3], &[4, 5, 6, 7], &[], &[8, 9]]);
         // The best of one query of three is missing, and one row of ten.
         let found = lists(&[&[1, 2, 3, 10], &[4, 5, 6, 7], &[], &[8, 9]]);
-        for (best_too, least) in [(false, 0.9), (true, 2.0 / 3.0)] {
-            let params = BuildParams { best_too, ..BuildParams::new(Metric::L2) };
-            let graph = Graph::build(DenseRows::new(&rows, 2), &params, &NoObserver).unwrap();
-            let reached = graph.reached(&found, &truth);
-            assert_eq!((reached.recall, reached.least), (0.9, least));
-            assert_eq!(graph.reached(&truth, &truth).least, 1.0);
-        }
+        assert_eq!(least_recall(&found, &truth, false), 0.9);
+        assert_eq!(least_recall(&found, &truth, true), 2.0 / 3.0);
+        assert_eq!(least_recall(&truth, &truth, true), 1.0);
         // Nothing is missing where there is nothing to find.
         assert_eq!(recall_of_best(&lists(&[&[]]), &lists(&[&[]])), 1.0);
         assert_eq!(recall_of_best(&lists(&[&[]]), &lists(&[&[1]])), 0.0);

@@ -3,6 +3,7 @@
 mod program;
 
 use program::{Folder, contents, json, npy, run};
+use serde_json::Value;
 
 fn value(row: usize, column: usize) -> f32 {
     let mixed = (row * 31 + column * 17 + row * column * 7919) % 1009;
@@ -88,7 +89,7 @@ fn a_width_is_fitted_to_other_queries_than_it_is_measured_with() {
         cells => format!("--cells={}", cells.unwrap()),
     };
     let given = evaluate(&format!("mixed.npy {reach}"));
-    assert_eq!((&given["queries"], &given["fitted"]), (&80.into(), &serde_json::Value::Null), "{given}");
+    assert_eq!((&given["queries"], &given["fitted"]), (&80.into(), &Value::Null), "{given}");
     assert_eq!(evaluate(&format!("near.npy {reach}"))["recall"], told["recall"]);
     assert_eq!(evaluate("mixed.npy")["queries"], 80);
     // Several shares are those of one after the other.
@@ -166,7 +167,22 @@ fn labels_of_a_model_are_found_by_its_index() {
     assert!(got.code == 3 && got.stderr.contains("--max-memory"), "{}", got.stderr);
     let told = json(&folder.ok("index build --model m --fit-queries data/train.txt --json"));
     assert_eq!((&told["labels"], &told["columns"]), (&700.into(), &25.into()));
-    assert!(told["fitted"]["recall"].as_f64().unwrap() >= 0.95, "{told}");
+    let lost = |told: &Value| ["P@1", "P@3", "P@5"].map(|name| told["lost"][name].as_f64().unwrap());
+    assert!(lost(&told).iter().all(|lost| *lost <= 0.001), "{told}");
+    let told = json(&folder.ok("index build --model m --fit-queries data/train.txt --max-loss 50 --json"));
+    assert!(lost(&told).iter().all(|lost| *lost <= 0.5), "{told}");
+    // Instances without labels, and a recall that is asked for.
+    let rows = folder.read("data/train.txt");
+    let unlabelled: String = rows.lines().skip(1).map(|row| format!(" {}\n", row.split_once(' ').unwrap().1)).collect();
+    folder.write("rows.txt", unlabelled);
+    let got = folder.xc("index build --model m --fit-queries rows.txt --max-loss 0.1");
+    assert!(got.code == 2 && got.stderr.contains("--max-loss needs the labels of instances"), "{}", got.stderr);
+    let got = run(&mut folder.command("index build --model m --fit-queries rows.txt"));
+    assert!(got.code == 0 && got.stderr.contains("fitted to the best labels"), "{}", got.stderr);
+    let got = folder.xc("index build --model m --fit-queries rows.txt --max-loss 101");
+    assert!(got.code == 2 && got.stderr.contains("--max-loss"), "{}", got.stderr);
+    let told = json(&folder.ok("index build --model m --fit-queries data/train.txt --target-recall 0.99 --json"));
+    assert!(told["lost"].is_null() && told["fitted"]["recall"].as_f64().unwrap() >= 0.99, "{told}");
     assert_eq!(predict("--exact"), without, "all labels are scored");
     assert_eq!(labels(&predict("--search-width inf")), labels(&without));
     let found = predict("");
@@ -190,7 +206,7 @@ fn labels_of_a_model_are_found_by_its_index() {
     let old = folder.xc("predict --model m --input data/test.txt --top-k 5 --search-width 0.3 --max-age 1000");
     assert!(old.code == 0 && shared(&got.stdout, &old.stdout) > 0.5, "{}", old.stderr);
     let told = json(&folder.ok("index refresh --model m --fit-queries data/train.txt --json"));
-    assert!(told["refresh"]["after"].is_number(), "{told}");
+    assert!(told["refresh"]["after"].is_number() && lost(&told).iter().all(|lost| *lost <= 0.001), "{told}");
     let fresh = aloud("predict --model m --input data/test.txt --top-k 5");
     assert!(!fresh.stderr.contains("other weights") && shared(&got.stdout, &fresh.stdout) > 0.85, "{}", fresh.stderr);
 

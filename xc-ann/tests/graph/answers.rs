@@ -223,6 +223,37 @@ fn rows_of_one_length_are_searched_by_inner_products_too() {
     }
 }
 
+#[test]
+fn the_least_scope_that_is_enough_is_found() {
+    let (rows, queries) = (clustered(6000, 24, 200, 1), clustered(60, 24, 200, 1));
+    for cells in [0, 100] {
+        let params = BuildParams { cells: Some(cells), ..BuildParams::new(Metric::L2) };
+        let mut graph = Graph::build(rows.view(), &params, &NoObserver).unwrap();
+        let truth = exact(rows.view(), queries.view(), Metric::L2, 10);
+        let fit = |graph: &mut Graph, enough: &dyn Fn(&RankedBatch) -> bool| {
+            let fitted = graph.fit_until(rows.view(), queries.view(), &truth, 10, enough).unwrap();
+            let params = SearchParams { k: 10, scope: fitted.scope() };
+            let (found, effort) = graph.search_batch(rows.view(), queries.view(), params, None).unwrap();
+            assert_eq!((fitted.target, graph.fitted()), (recall(&found, &truth), Some(fitted)));
+            (found, effort.distances, fitted)
+        };
+        // The best row of all queries but six.
+        let hits = |found: &RankedBatch| {
+            found
+                .iter()
+                .zip(truth.iter())
+                .filter(|(found, truth)| found.first().map(|s| s.label) == Some(truth[0].label))
+                .count()
+        };
+        let (found, of_best, _) = fit(&mut graph, &|found| hits(found) >= 54);
+        let (all, of_all, _) = fit(&mut graph, &|found| recall(found, &truth) == 1.0);
+        assert!(hits(&found) >= 54 && recall(&all, &truth) == 1.0 && of_best < of_all, "{cells}: {of_best}, {of_all}");
+        // Nothing is enough: all rows are compared exactly.
+        let (all, _, fitted) = fit(&mut graph, &|_| false);
+        assert!(fitted.width.is_infinite() && fitted.cells == 0 && recall(&all, &truth) == 1.0);
+    }
+}
+
 /// As the weights of labels with a bias behind them: all biases are low, and every query has a 1 there.
 #[test]
 fn what_all_rows_have_in_common_takes_no_precision() {

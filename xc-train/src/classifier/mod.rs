@@ -44,6 +44,7 @@ mod memory;
 mod nearest;
 mod output;
 mod params;
+mod precision_fit;
 mod predict;
 pub mod preset;
 #[cfg(feature = "train")]
@@ -59,6 +60,7 @@ pub use params::{
     CandidateHeadParams, ClassifierParams, ClassifierParamsError, DifferentiatedHeadParams, EmbeddingInit,
     EncoderParams, HeadParams, InputKind, MAX_UNITS, SparseHeadParams, Wiring,
 };
+pub use precision_fit::LostPrecision;
 pub(crate) use predict::Logits;
 pub use predict::{Only, PredictError, PredictScratch, QueryRow};
 pub use preset::Preset;

@@ -29,7 +29,7 @@ use xc_sparse::{DenseMatrix, DenseRows};
 /// An index over the labels of a classifier, made by [`Classifier::build_index`].
 #[derive(Clone, Debug)]
 pub struct LabelIndex {
-    searched: Searched,
+    pub(super) searched: Searched,
 }
 
 /// How labels are found.
@@ -321,7 +321,7 @@ impl LabelIndex {
         self.graph().is_some() || LabelLists::pays(n_queries) && loss.is_separable()
     }
 
-    fn check(&self, classifier: &Classifier) -> Result<(), LabelIndexError> {
+    pub(super) fn check(&self, classifier: &Classifier) -> Result<(), LabelIndexError> {
         let is_sparse = matches!(classifier.network().head(), Output::Sparse(_));
         let (labels, columns, is_whole) = match &self.searched {
             Searched::Near { graph, .. } => {

@@ -3,13 +3,13 @@
 use super::query::{InputKind, Queries};
 use super::{BatchError, Model, OpenOptions, UseIndex};
 use crate::Features;
-use crate::classifier::{Classifier, LabelIndex, LabelIndexError};
+use crate::classifier::{Classifier, LabelIndex, LabelIndexError, LostPrecision};
 use std::io::ErrorKind;
 use std::path::Path;
 use thiserror::Error;
-use xc_ann::{BuildParams, Observer, Refresh, Refreshed};
-use xc_sparse::Rows;
+use xc_ann::{BuildParams, Fitted, Observer, Refresh, Refreshed};
 use xc_sparse::store::{Container, ContainerWriter, OpenError, OpenMode, PART_FOLDER, WriteError};
+use xc_sparse::{LabelRows, Rows};
 
 /// Why a model has no index of its labels.
 #[derive(Debug, Error)]
@@ -148,6 +148,28 @@ impl Model {
                 work(Some(Features::Sparse(Rows::new(made.view()))))
             }
         }
+    }
+
+    /// Fits an index to what P@1, P@3 and P@5 of its answers lose; see [`Classifier::fit_index`].
+    ///
+    /// # Errors
+    /// See [`IndexError`].
+    ///
+    /// # Panics
+    /// If there are not as many rows of labels as queries.
+    pub fn fit_index(
+        &self,
+        index: &mut LabelIndex,
+        queries: Queries<'_>,
+        labels: &LabelRows,
+        k: usize,
+        most: f64,
+    ) -> Result<Option<(Fitted, LostPrecision)>, IndexError> {
+        let classifier = self.classifier()?;
+        self.with_features(Some(queries), |features| match features {
+            Some(features) => Ok(classifier.fit_index(index, features, labels, k, most)?),
+            None => Ok(None),
+        })
     }
 
     /// Bytes that [`Model::build_index`] takes.

@@ -1,6 +1,6 @@
 //! `xc index build`.
 
-use super::{Instances, Watch, build_error, label_error, log, rows, sparse, vectors, vectors_of_width};
+use super::{Instances, Watch, build_error, label_error, log, rows, say_lost, sparse, vectors, vectors_of_width};
 use crate::bytes::format_bytes;
 use crate::context::Context;
 use crate::error::CliError;
@@ -14,6 +14,7 @@ use std::time::Instant;
 use xc_ann::{BuildError, BuildParams, Fitted, Graph, GraphStats, Index, Metric};
 use xc_sparse::buffer::Pages;
 use xc_sparse::store::{ContainerWriter, PART_FOLDER};
+use xc_train::classifier::LostPrecision;
 
 /// Build an index over vectors, or over the labels of a model
 ///
@@ -25,9 +26,10 @@ use xc_sparse::store::{ContainerWriter, PART_FOLDER};
 ///
 /// With --model the vectors are those of the labels: weights and biases of an output layer
 /// that connects each label with all units. The index is stored in the model's folder, and
-/// xc predict scores the labels that it finds. Fit it to instances (--fit-queries): label
-/// vectors are distributed differently from the vectors that the network makes of instances,
-/// best to ones that it was not trained on, whose labels are harder to find.
+/// xc predict scores the labels that it finds. Fit it to instances (--fit-queries), best to
+/// ones that the model was not trained on: label vectors are distributed differently from the
+/// vectors that the network makes of instances. If the instances have labels, the index is
+/// searched as far as P@1, P@3 and P@5 need to stay within --max-loss of scoring all labels.
 /// A sparse output layer gets lists of labels by unit, which answer a single query over all
 /// labels sooner.
 ///
@@ -75,15 +77,15 @@ pub(super) struct Args {
     #[arg(long, value_name = "K", default_value_t = 10)]
     top_k: usize,
     /// Share of the best to find; of a model's labels, also the share of queries whose best label is found [default:
-    /// 0.95; with --model 0.99]
-    #[arg(long, value_name = "R")]
+    /// 0.95; with --model --max-loss counts if instances have labels, else 0.99]
+    #[arg(long, value_name = "R", conflicts_with = "max_loss")]
     target_recall: Option<f64>,
     /// Refuse an index that finds a smaller share of the best than this
     #[arg(long, value_name = "R")]
     min_recall: Option<f64>,
 }
 
-/// Share of a query's best labels that an index of a model finds unless told otherwise: answers should be those of all
+/// Share of a query's best labels that an index of a model finds where nothing tells which are true: answers should be those of all
 /// labels but for rare cases, and 0.95 costs points of precision (`bench/results/ann-heads.md`).
 const OF_LABELS: f64 = 0.99;
 
@@ -92,6 +94,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if let Some(least) = args.min_recall.filter(|v| !(0.0..=1.0).contains(v)) {
         return Err(CliError::usage(format_args!("--min-recall {least}: a share from 0 to 1 is expected")));
     }
+    args.instances.check()?;
     let usual = BuildParams::new(args.metric.unwrap_or(Metric::InnerProduct));
     let target_recall =
         args.target_recall.unwrap_or(if args.model.is_some() { OF_LABELS } else { usual.target_recall });
@@ -123,11 +126,12 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         _ => return Err(CliError::usage("--vectors FILE with --metric and --output, or --model DIR, is expected")),
     };
     let (stats, usage) = (built.stats, meter.usage());
-    let Built { n, width, fitted, build_s, n_bytes, what, .. } = built;
+    let Built { n, width, fitted, build_s, n_bytes, what, lost, .. } = built;
     let metric = params.metric;
     if context.json {
         let report = json!({
             what: n, "columns": width, "metric": metric, "graph": stats, "cells": built.n_cells, "fitted": fitted,
+            "lost": lost,
             "build_s": build_s, "cpu_s": usage.cpu_s, "peak_rss_bytes": usage.peak_rss_bytes,
             "bytes_per_vector": n_bytes as f64 / n.max(1) as f64,
         });
@@ -145,6 +149,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
             f.k
         )),
     ));
+    say_lost(lost, context);
     if stats.n_vertices < stats.n_rows {
         context.note(format_args!("index: {} {what} equal others", stats.n_rows - stats.n_vertices));
     }
@@ -171,6 +176,7 @@ struct Built {
     stats: GraphStats,
     n_cells: usize,
     fitted: Option<Fitted>,
+    lost: Option<LostPrecision>,
     build_s: f64,
     n_bytes: usize,
     output: PathBuf,
@@ -187,6 +193,7 @@ impl Args {
             ("--factor", self.factor.is_some()),
             ("--cells", self.cells.is_some()),
             ("--fit-queries", self.instances.fit_queries.is_some()),
+            ("--max-loss", self.instances.max_loss.is_some()),
             ("--top-k", self.top_k != usual.top_k),
             ("--target-recall", self.target_recall.is_some()),
             ("--min-recall", self.min_recall.is_some()),
@@ -214,9 +221,19 @@ fn of_labels(folder: &Path, params: &BuildParams, args: &Args, context: &Context
         Some(asked) => asked.ask(|queries| model.build_index(Some(queries), params, &watch)),
         None => model.build_index(None, params, &watch),
     });
-    let index = built.map_err(|e| label_error(folder, &e))?;
+    let mut index = built.map_err(|e| label_error(folder, &e))?;
     drop(watch);
     let build_s = begin.elapsed().as_secs_f64();
+    let lost = match args.target_recall {
+        Some(_) => None,
+        None => args.instances.fit(&model, &mut index, asked.as_ref(), args.top_k, (folder, context))?,
+    };
+    if let (Some(least), Some(fitted)) = (args.min_recall, index.graph().and_then(|graph| graph.fitted()))
+        && fitted.recall < least
+    {
+        let (recall, k) = (fitted.recall, fitted.k);
+        return Err(build_error(folder, &BuildError::TooFewFound { recall, k, least }));
+    }
     let output = args.output.clone().unwrap_or_else(|| folder.join(PART_FOLDER));
     let save = || model.save_index(&index, args.output.as_deref()).map_err(|e| label_error(folder, &e));
     let Some(graph) = index.graph() else {
@@ -235,6 +252,7 @@ fn of_labels(folder: &Path, params: &BuildParams, args: &Args, context: &Context
         stats: graph.stats(),
         n_cells: graph.n_cells(),
         fitted: graph.fitted(),
+        lost,
         build_s,
         n_bytes: graph.n_bytes(),
         output,
@@ -275,5 +293,6 @@ fn of_vectors(
     let n_cells = index.graph().n_cells();
     index.save(output).map_err(|e| write_error(&e))?;
     log::write(output, build_s, context);
-    Ok(Built { n, width, what: "vectors", stats, n_cells, fitted, build_s, n_bytes, output: output.to_owned() })
+    let (what, lost, output) = ("vectors", None, output.to_owned());
+    Ok(Built { n, width, what, stats, n_cells, fitted, lost, build_s, n_bytes, output })
 }

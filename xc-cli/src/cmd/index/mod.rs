@@ -12,17 +12,17 @@ use crate::context::Context;
 use crate::data::{InputArgs, Queries, QueryRows, read_rows};
 use crate::error::{CliError, chain};
 use crate::interrupt::interrupted;
-use crate::model::write_error;
+use crate::model::{dictionary, open_error as open_error_of_model, write_error};
 use crate::progress::Task;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use xc_ann::{BuildError, Event, INVERTED_KIND, Index, KIND, Observer, OpenGraphError, Scope};
-use xc_sparse::io::{ReadOptions, Vectors};
+use xc_sparse::io::{ReadOptions, UnknownLabels, Vectors, read_labels};
 use xc_sparse::store::{Container, OpenMode};
-use xc_sparse::{Cancel, DenseRows};
+use xc_sparse::{Cancel, DenseRows, LabelRows};
 use xc_train::Model;
-use xc_train::classifier::LabelIndexError;
+use xc_train::classifier::{LabelIndex, LabelIndexError, LostPrecision};
 use xc_train::model::IndexError;
 
 /// Search vectors for nearest neighbours or largest inner products
@@ -154,6 +154,9 @@ fn percentiles<E>(n: usize, mut answer: impl FnMut(usize) -> Result<(), E>) -> R
     Ok([50, 99].map(|percent| took[(took.len() * percent / 100).min(took.len() - 1)]))
 }
 
+/// Points that P@1, P@3 and P@5 may lose with an index of a model, unless told otherwise.
+const MAX_LOSS: f64 = 0.1;
+
 /// What an index is fitted to, and edges are made for.
 #[derive(clap::Args, Debug)]
 struct Instances {
@@ -164,16 +167,83 @@ struct Instances {
     /// Number of instances of a file to use for a model's index
     #[arg(long, value_name = "N", default_value_t = 10_000, requires = "model")]
     fit_instances: usize,
+    /// Points that P@1, P@3 and P@5 may lose against scoring all labels, of instances of --fit-queries that have labels
+    /// [default: 0.1]
+    #[arg(long, value_name = "POINTS", requires_all = ["model", "fit_queries"])]
+    max_loss: Option<f64>,
     #[command(flatten)]
     format: InputArgs,
 }
 
 impl Instances {
+    /// Refuses a loss that is none.
+    fn check(&self) -> Result<(), CliError> {
+        match self.max_loss.filter(|loss| !(0.0..=100.0).contains(loss)) {
+            Some(loss) => Err(CliError::usage(format_args!("--max-loss {loss}: points from 0 to 100 are expected"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Labels of the instances that were read, if the file has some.
+    fn labels(&self, model: &Model, folder: &Path, n: usize, context: &Context) -> Result<Option<LabelRows>, CliError> {
+        let Some(path) = &self.fit_queries else { return Ok(None) };
+        let names = dictionary(model.label_names().map_err(|e| open_error_of_model(&e))?, folder)?;
+        let mut options = self.format.or(model.input()).options();
+        options.label_names = names.map(Arc::new);
+        options.unknown_labels = UnknownLabels::Drop;
+        let n_labels = model.describe().n_labels;
+        let why = match read_labels(path, &options) {
+            Ok(lists) if lists.labels.len() < n => format!("{} rows of labels", lists.labels.len()),
+            Ok(lists) => {
+                let first: Vec<u32> = (0..n as u32).collect();
+                let labels = lists.labels.select(&first).within(n_labels);
+                if labels.nnz() > 0 {
+                    return Ok(Some(labels));
+                }
+                "no labels of the model".to_owned()
+            }
+            Err(error) => chain(&error),
+        };
+        if self.max_loss.is_some() {
+            let path = path.display();
+            return Err(CliError::usage(format_args!("{path}: {why}; --max-loss needs the labels of instances")));
+        }
+        context.note(format_args!("index: {}: {why}; fitted to the best labels", path.display()));
+        Ok(None)
+    }
+
+    /// Fits an index to what its answers lose, if it is known which labels are true; says what they lose.
+    fn fit(
+        &self,
+        model: &Model,
+        index: &mut LabelIndex,
+        asked: Option<&QueryRows>,
+        top_k: usize,
+        (folder, context): (&Path, &Context),
+    ) -> Result<Option<LostPrecision>, CliError> {
+        let Some(asked) = asked.filter(|_| index.graph().is_some()) else { return Ok(None) };
+        let Some(labels) = self.labels(model, folder, asked.len(), context)? else { return Ok(None) };
+        let most = self.max_loss.unwrap_or(MAX_LOSS) / 100.0;
+        let done = context.on_threads(|| asked.ask(|queries| model.fit_index(index, queries, &labels, top_k, most)));
+        Ok(done.map_err(|e| label_error(folder, &e))?.map(|done| done.1))
+    }
+
     /// Instances for a model.
     fn read(&self, model: &Model) -> Result<Option<QueryRows>, CliError> {
         let Some(path) = &self.fit_queries else { return Ok(None) };
         let first = Queries::open(path, &self.format, model)?.next_batch(self.fit_instances)?;
         first.map(Some).ok_or_else(|| CliError::usage(format_args!("{}: no instances", path.display())))
+    }
+}
+
+/// Says what answers lose.
+fn say_lost(lost: Option<LostPrecision>, context: &Context) {
+    if let Some(lost) = lost {
+        let LostPrecision { at_1, at_3, at_5 } = lost;
+        let [at_1, at_3, at_5] = [at_1, at_3, at_5].map(|lost| 100.0 * lost);
+        context.note(format_args!(
+            "index: loses {at_1:.2} points of P@1, {at_3:.2} of P@3, {at_5:.2} of P@5 on --fit-queries"
+        ));
     }
 }
 

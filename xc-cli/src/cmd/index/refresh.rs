@@ -1,6 +1,6 @@
 //! `xc index refresh`.
 
-use super::{Instances, Watch, build_error, label_error, open, rows, vectors, vectors_of_width};
+use super::{Instances, Watch, build_error, label_error, open, rows, say_lost, vectors, vectors_of_width};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::measure::Meter;
@@ -11,6 +11,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use xc_ann::{BuildParams, Metric, Refresh, Refreshed};
 use xc_sparse::buffer::Pages;
+use xc_train::classifier::LostPrecision;
 
 /// Update an index to vectors that moved, or to the weights of a model
 ///
@@ -18,7 +19,7 @@ use xc_sparse::buffer::Pages;
 /// are recomputed, and edges are updated by --policy. Without --policy, the cheapest one that finds
 /// as much as before is chosen on a sample. If nothing moved, nothing changes. An index that was
 /// built for queries (--fit-queries) needs them again: their edges are remade, and the width is
-/// fitted.
+/// fitted; of a model, to --max-loss if they have labels.
 ///
 /// Examples:
 ///   xc index refresh --index my.index --vectors moved.npy
@@ -69,14 +70,15 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         Policy::Both => Refresh::Both,
         Policy::Rebuild => Refresh::Rebuild,
     });
-    let done = match (&args.model, &args.index, &args.vectors) {
+    args.instances.check()?;
+    let (done, lost) = match (&args.model, &args.index, &args.vectors) {
         (Some(model), ..) => of_labels(model, policy, args, context)?,
-        (None, Some(index), Some(path)) => Some(of_vectors(index, path, policy, args, context)?),
+        (None, Some(index), Some(path)) => (Some(of_vectors(index, path, policy, args, context)?), None),
         _ => return Err(CliError::usage("--index DIR with --vectors FILE, or --model DIR, is expected")),
     };
     let usage = meter.usage();
     if context.json {
-        let report = json!({ "refresh": done, "refresh_s": usage.wall_s, "cpu_s": usage.cpu_s });
+        let report = json!({ "refresh": done, "lost": lost, "refresh_s": usage.wall_s, "cpu_s": usage.cpu_s });
         return output::print(&report.to_string());
     }
     let Some(done) = done else {
@@ -96,6 +98,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         100.0 * done.after,
         100.0 * done.before
     ));
+    say_lost(lost, context);
     Ok(())
 }
 
@@ -105,7 +108,7 @@ fn of_labels(
     policy: Option<Refresh>,
     args: &Args,
     context: &Context,
-) -> Result<Option<Refreshed>, CliError> {
+) -> Result<(Option<Refreshed>, Option<LostPrecision>), CliError> {
     let model = OpenArgs::default().open_whole(folder, context)?;
     // The old and the new graph, and the labels.
     let needed = 2 * model.index_bytes(&BuildParams::new(Metric::InnerProduct)).map_err(|e| label_error(folder, &e))?;
@@ -116,14 +119,16 @@ fn of_labels(
         Some(asked) => asked.ask(|queries| model.refresh_index(Some(queries), policy, &watch)),
         None => model.refresh_index(None, policy, &watch),
     });
-    let (index, done) = done.map_err(|e| label_error(folder, &e))?;
+    let (mut index, done) = done.map_err(|e| label_error(folder, &e))?;
     drop(watch);
+    let top_k = index.graph().map_or(0, |graph| graph.params().top_k);
+    let lost = args.instances.fit(&model, &mut index, asked.as_ref(), top_k, (folder, context))?;
     let given = [("--policy", policy.is_some()), ("--fit-queries", asked.is_some())];
     if let (None, Some((option, _))) = (done, given.into_iter().find(|option| option.1)) {
         return Err(CliError::usage(format_args!("{option}: the index of a sparse output layer has no graph")));
     }
     model.save_index(&index, args.output.as_deref()).map_err(|e| label_error(folder, &e))?;
-    Ok(done)
+    Ok((done, lost))
 }
 
 fn of_vectors(
