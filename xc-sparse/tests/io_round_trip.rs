@@ -279,3 +279,21 @@ fn npz_members_stand_in_scipys_order_stored_and_sized() {
     }
     assert_eq!(names, ["indices.npy", "indptr.npy", "format.npy", "shape.npy", "data.npy"]);
 }
+
+/// The list reads as an id up to its second entry, and so as a repeated label if that were kept.
+#[test]
+fn predictions_whose_first_name_is_a_number_are_read_as_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("predictions.txt");
+    std::fs::write(&path, "1:0.5\ta:0.25\n").unwrap();
+    let names = LabelNames::try_new(vec!["a".into(), "1".into()]).unwrap();
+    let options = ReadOptions { format: Some(Format::Xc), label_names: Some(names.into()), ..Default::default() };
+    let read = read_predictions(&path, &options).unwrap();
+    let expected = [Scored { label: 1, score: 0.5 }, Scored { label: 0, score: 0.25 }];
+    assert_eq!(read.row(0), expected);
+    // The other way round label 1 comes first in the ids' trial.
+    let names = LabelNames::try_new(vec!["1".into(), "a".into()]).unwrap();
+    std::fs::write(&path, "1:0.5\ta:0.25\n").unwrap();
+    let read = read_predictions(&path, &ReadOptions { label_names: Some(names.into()), ..options }).unwrap();
+    assert_eq!(read.row(0), [Scored { label: 0, score: 0.5 }, Scored { label: 1, score: 0.25 }]);
+}

@@ -231,9 +231,10 @@ fn holds_names(path: &Path, options: &ReadOptions, names: &LabelNames) -> Result
         if line.iter().all(|&byte| is_blank(byte)) {
             continue;
         }
-        let (limits, mut block) = (Limits::default(), ScoreBlock::default());
-        let by_id = ScoreParser { limits }.parse_line(&line, 1, &mut block).is_ok();
-        let by_name = NamedParser { names, limits }.parse_line(&line, 1, &mut block).is_ok();
+        let limits = Limits::default();
+        // A list that fails part way leaves its beginning in the block: each parser has one of its own.
+        let by_id = ScoreParser { limits }.parse_line(&line, 1, &mut ScoreBlock::default()).is_ok();
+        let by_name = NamedParser { names, limits }.parse_line(&line, 1, &mut ScoreBlock::default()).is_ok();
         return Ok(match (by_id, by_name) {
             (true, true) => line.contains(&b'\t'),
             (true, false) => false,

@@ -91,7 +91,8 @@ impl Points {
             return lowest / (1.0 + (first - score) / width);
         }
         if score >= last {
-            return 1.0 - (1.0 - highest) / (1.0 + (score - last) / width);
+            // Below 2e-16 the last probability is lost in 1 less itself.
+            return (1.0 - (1.0 - highest) / (1.0 + (score - last) / width)).max(highest);
         }
         let next = scores.partition_point(|&s| f64::from(s) <= score);
         let ((a, p), (b, q)) = (point(next - 1), point(next));
@@ -174,4 +175,16 @@ fn points(blocks: &[isotonic::Block]) -> Points {
         }
     }
     Points { scores, probabilities }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_of_tiny_probabilities_does_not_fall_at_its_last_point() {
+        let curve = Curve::Isotonic(Points::try_new(vec![0.1, 0.2], vec![1e-30, 1e-20]).unwrap());
+        let p = [0.0, 0.1, 0.15, 0.2, 0.3].map(|score| curve.probability(score));
+        assert!(p.is_sorted() && p[1] == 1e-30 && p[3] == 1e-20, "{p:?}");
+    }
 }

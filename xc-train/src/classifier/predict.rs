@@ -8,6 +8,7 @@ use crate::head::{Ranked, RowRank, RowScratch, Sparse, each_row};
 use crate::step::in_memory;
 use crate::{Activations, Batch, Encoder, Features, Head, Loss, Mode, Parameter, Scratch};
 use rayon::prelude::*;
+use std::ops::Range;
 use thiserror::Error;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
 use xc_sparse::uniform::LANES;
@@ -150,6 +151,8 @@ impl Logits {
 
 /// Queries that are scored together.
 const BATCH: usize = 256;
+/// Fewer queries a thread are answered by all threads together.
+const APART: usize = 2 * LANES;
 /// Logits that exist at a time, where they do: 64 MiB.
 const LOGITS: usize = 16 << 20;
 
@@ -190,10 +193,37 @@ impl Classifier {
         };
         self.check_width(kind, width)?;
         self.check_candidates(queries.len(), only)?;
-        let size = (LOGITS / self.n_labels().max(1)).clamp(1, BATCH);
+        let (n, n_threads) = (queries.len(), rayon::current_num_threads());
+        let at_once = |n_tasks: usize| (LOGITS / n_tasks / self.n_labels().max(1)).clamp(1, BATCH);
+        // Each thread answers queries of its own where there are enough for all of them.
+        let of_each = at_once(n_threads).min(n.div_ceil(n_threads).next_multiple_of(LANES));
+        if n_threads == 1 || of_each < APART || n < n_threads * APART {
+            return self.predict_some(queries, 0..n, at_once(1), k, only, scratch);
+        }
+        let firsts: Vec<usize> = (0..n).step_by(of_each).collect();
+        let answer = |scratch: &mut PredictScratch, first: usize| {
+            self.predict_some(queries, first..n.min(first + of_each), of_each, k, only, scratch)
+        };
+        let answers: Vec<_> = firsts.into_par_iter().map_init(PredictScratch::default, answer).collect();
         let mut out = RankedBatch::new();
-        for first in (0..queries.len()).step_by(size) {
-            scratch.batch.fill_features(queries, first..queries.len().min(first + size));
+        // In order, so that the first error is given.
+        answers.into_iter().try_for_each(|answers| answers.map(|answers| out.append(&answers)))?;
+        Ok(out)
+    }
+
+    /// Answers some of the queries, `size` together.
+    fn predict_some(
+        &self,
+        queries: Features<'_>,
+        range: Range<usize>,
+        size: usize,
+        k: usize,
+        only: Only<'_>,
+        scratch: &mut PredictScratch,
+    ) -> Result<RankedBatch, PredictError> {
+        let mut out = RankedBatch::new();
+        for first in range.clone().step_by(size) {
+            scratch.batch.fill_features(queries, first..range.end.min(first + size));
             self.answer(first, k, only, scratch, |row| out.push_row(row))?;
         }
         Ok(out)

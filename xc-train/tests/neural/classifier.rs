@@ -155,7 +155,13 @@ fn what_is_stored_opens_with_the_same_answers_and_candidates_rank_alike() {
         let model = trained(&data, &params);
         let queries = data.features(params.encoder.input);
         let mut scratch = PredictScratch::default();
-        let answers = model.predict(queries, 5, Only::All, &mut scratch).unwrap();
+        let on = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| model.predict(queries, 5, Only::All, &mut PredictScratch::default()).unwrap())
+        };
+        // One thread answers all together, two threads some each.
+        let answers = on(1);
+        assert_eq!(bits(&on(2)), bits(&answers), "{params:?}");
         answers.check().unwrap();
         let path = folder.path().join(number.to_string());
         model.save(&path).unwrap();
