@@ -51,7 +51,12 @@ fn train(folder: &Path, observer: &dyn Observer) -> (Classifier, Result<Summary,
         loss: Loss::Softmax,
         optimizer: Optimizer::adam().with_weight_decay(0.01),
         schedule: &mut schedule,
-        params: TrainParams { batch_size: 2, epochs: 3, early_stopping: Some(EarlyStopping { patience: 2, from: PatienceFrom::Start }), ..TrainParams::default() },
+        params: TrainParams {
+            batch_size: 2,
+            epochs: 3,
+            early_stopping: Some(EarlyStopping { patience: 2, from: PatienceFrom::Start }),
+            ..TrainParams::default()
+        },
         checkpoint: Some(CheckpointAt {
             checkpoint: &checkpoint,
             part: STATE.to_owned(),

@@ -20,7 +20,13 @@ fuzz_target!(|input: (u8, &[u8])| {
     let fields = Fields { separator: separator.clone(), ..Fields::default() };
     let options = ReadOptions { format: Some(format), fields, label_strings, ..options() };
     // Most inputs would not get past the header.
-    let header: &[u8] = if how & 16 == 0 { b"" } else if format == Format::Csv { b"text,labels\n" } else { b"text\tlabels\n" };
+    let header: &[u8] = if how & 16 == 0 {
+        b""
+    } else if format == Format::Csv {
+        b"text,labels\n"
+    } else {
+        b"text\tlabels\n"
+    };
     let bytes = [header, bytes].concat();
     let path = file("a.csv", &bytes);
     let whole = read_text(&path, &options);

@@ -31,13 +31,8 @@ fuzz_target!(|bytes: &[u8]| {
         1 if plain == PlainLines::Features => Some(Format::Svmlight),
         _ => None,
     };
-    let options = ReadOptions {
-        format,
-        fields,
-        svmlight_base: Some(IndexBase::One),
-        n_features: Some(100),
-        ..options()
-    };
+    let options =
+        ReadOptions { format, fields, svmlight_base: Some(IndexBase::One), n_features: Some(100), ..options() };
     let mut parser = RequestParser::new("in", plain, &options).unwrap();
     let mut blocks = LineBlocks::new("in", Pieces(bytes.to_vec()), Some(1 << 20), MAX_LINE_BYTES).unwrap();
     let (mut request, mut number) = (Request::default(), 0);
@@ -90,7 +85,8 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
     if !is_compressed {
-        let lines = bytes.iter().filter(|&&b| b == b'\n').count() + usize::from(bytes.last().is_some_and(|&b| b != b'\n'));
+        let lines =
+            bytes.iter().filter(|&&b| b == b'\n').count() + usize::from(bytes.last().is_some_and(|&b| b != b'\n'));
         assert_eq!(number, lines as u64);
     }
 });

@@ -5,8 +5,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use xc_fuzz::{check_message, folder, model_folder};
-use xc_sparse::{CsrMatrix, Rows};
 use xc_sparse::store::OpenMode;
+use xc_sparse::{CsrMatrix, Rows};
 use xc_train::Features;
 use xc_train::mach::{KIND, MachContainer};
 

@@ -6,8 +6,8 @@
 use libfuzzer_sys::fuzz_target;
 use xc_fuzz::{blocks, check_message, folder, sections, words};
 use xc_hash::text::{Featurizer, PartArray, PipelineParts};
-use xc_sparse::dtype::DType;
 use xc_sparse::CsrMatrix;
+use xc_sparse::dtype::DType;
 use xc_sparse::store::{Container, OpenMode};
 
 fn from_sections(input: &[u8]) -> Option<(PipelineParts, String)> {

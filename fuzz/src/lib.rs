@@ -126,12 +126,7 @@ pub fn model_folder(kind: &str, how: u8, input: &[u8]) -> Option<PathBuf> {
 }
 
 /// As [`model_folder`]; `add` puts more into a folder that is written anew.
-pub fn model_folder_with(
-    kind: &str,
-    how: u8,
-    input: &[u8],
-    add: impl FnOnce(&mut ContainerWriter),
-) -> Option<PathBuf> {
+pub fn model_folder_with(kind: &str, how: u8, input: &[u8], add: impl FnOnce(&mut ContainerWriter)) -> Option<PathBuf> {
     if how % 2 != 0 {
         let [config, arrays] = sections(input);
         return Some(folder(kind, &[("config.json", config), ("model.safetensors", arrays)]));
