@@ -6,9 +6,9 @@
 
 For each trained network: builds an index over its labels, fitted to instances of FIT, and answers TEST with all
 labels, and with the index as far as was fitted (--targets: shares of the ten best labels; "usual": what is fitted
-without one, to the precision of instances), at other widths and in other
-numbers of cells. Says P@1, 3 and 5, the time of a whole query in a batch and alone, and what building took. --unfitted:
-an index that knows labels alone, too. The model folder gets the index.
+without one, to the precision of instances), at other widths and in other numbers of cells. Says P@1, 3 and 5, the time
+of a whole query in a batch and alone, and what building took. --unfitted: an index that knows labels alone, too. The
+model folder gets the index.
 """
 
 import argparse
@@ -54,7 +54,8 @@ def main():
         model, fit, test = paths.split(":")
         print(f"\n| {name} | P@1 | P@3 | P@5 | us a query, batch | alone, p50 | p99 |\n|---|---|---|---|---|---|---|")
         row("all labels", model, test, "--exact")
-        for what in [[]] * a.unfitted + [["--fit-queries", fit] + ["--target-recall", target] * (target != "usual") for target in a.targets]:
+        fits = [["--fit-queries", fit] + ["--target-recall", target] * (target != "usual") for target in a.targets]
+        for what in [[]] * a.unfitted + fits:
             built = json.loads(xc("index", "build", "--model", model, *what, "--json"))
             fitted, graph = built["fitted"], built["graph"]
             kind = f" for {what[-1]}" if len(what) > 2 else ", as usual" if what else ", labels alone"

@@ -39,29 +39,24 @@ const FIRST: u64 = 200;
 /// What a fit looks for.
 struct Aim<'a> {
     k: usize,
-    /// What has to be reached.
+    /// The recall that is stored as the one to reach.
     target: f64,
     /// The `k` best rows of each query.
     truth: &'a RankedBatch,
-    /// What answers reach.
-    reached: &'a dyn Fn(&RankedBatch) -> f64,
+    /// Whether answers are good enough.
+    enough: &'a dyn Fn(&RankedBatch) -> bool,
 }
 
 /// What searches have found.
 #[derive(Clone, Copy, Debug)]
 struct Reached {
     recall: f64,
-    /// What has to reach the target.
-    of_aim: f64,
+    is_enough: bool,
 }
 
 impl Aim<'_> {
     fn of(&self, found: &RankedBatch) -> Reached {
-        Reached { recall: recall(found, self.truth), of_aim: (self.reached)(found) }
-    }
-
-    fn is_missed(&self, reached: Reached) -> bool {
-        reached.of_aim < self.target
+        Reached { recall: recall(found, self.truth), is_enough: (self.enough)(found) }
     }
 }
 
@@ -106,8 +101,10 @@ impl Graph {
         target: f64,
     ) -> Result<Fitted, QueryError> {
         let best_too = self.params.best_too;
-        let reached = |found: &RankedBatch| least_recall(found, truth, best_too);
-        self.fit_aim(rows, queries, &Aim { k, target, truth, reached: &reached })
+        let enough = |found: &RankedBatch| least_recall(found, truth, best_too) >= target;
+        let fitted = self.fit_aim(rows, queries, &Aim { k, target, truth, enough: &enough })?;
+        self.fitted = Some(fitted);
+        Ok(fitted)
     }
 
     /// [`Graph::fit_to`] where recall is not what counts: the least scope whose answers are `enough`, or an
@@ -126,8 +123,7 @@ impl Graph {
         k: usize,
         enough: &dyn Fn(&RankedBatch) -> bool,
     ) -> Result<Fitted, QueryError> {
-        let reached = |found: &RankedBatch| f64::from(u8::from(enough(found)));
-        let fitted = self.fit_aim(rows, queries, &Aim { k, target: 1.0, truth, reached: &reached })?;
+        let fitted = self.fit_aim(rows, queries, &Aim { k, target: 0.0, truth, enough })?;
         let fitted = Fitted { target: fitted.recall, ..fitted };
         self.fitted = Some(fitted);
         Ok(fitted)
@@ -139,14 +135,13 @@ impl Graph {
         Shares::new(Some(queries), self.params.metric).fit.unwrap_or(queries)
     }
 
-    fn fit_aim(&mut self, rows: DenseRows<'_>, queries: DenseRows<'_>, aim: &Aim<'_>) -> Result<Fitted, QueryError> {
+    fn fit_aim(&self, rows: DenseRows<'_>, queries: DenseRows<'_>, aim: &Aim<'_>) -> Result<Fitted, QueryError> {
         let (mut fitted, effort) = self.least_width_of(rows, queries, aim)?;
         if let Some((cells, recall, compared)) = self.least_cells(rows, queries, aim)?
             && cells_are_faster(queries.len() as u64, compared, effort, fitted.width)
         {
             fitted = Fitted { cells, recall, ..fitted };
         }
-        self.fitted = Some(fitted);
         Ok(fitted)
     }
 
@@ -167,20 +162,20 @@ impl Graph {
         };
         let (mut low, mut high) = (0, 1);
         let mut best = reached(high)?;
-        while aim.is_missed(best.0) && high < n_cells {
+        while !best.0.is_enough && high < n_cells {
             (low, high) = (high, (2 * high).min(n_cells));
             best = reached(high)?;
         }
         while high - low > 1 + low / 32 {
             let middle = low.midpoint(high);
             let of_middle = reached(middle)?;
-            if aim.is_missed(of_middle.0) {
+            if !of_middle.0.is_enough {
                 low = middle;
             } else {
                 (high, best) = (middle, of_middle);
             }
         }
-        Ok((!aim.is_missed(best.0)).then_some((high, best.0.recall, best.1)))
+        Ok(best.0.is_enough.then_some((high, best.0.recall, best.1)))
     }
 
     /// Measures what a build has made, and fits a width to it: with queries, or vectors made of its rows.
@@ -223,8 +218,8 @@ impl Graph {
         target: f64,
     ) -> Result<(Fitted, Effort), QueryError> {
         let truth = &self.exact(rows, queries, k, None);
-        let reached = |found: &RankedBatch| least_recall(found, truth, self.params.best_too);
-        self.least_width_of(rows, queries, &Aim { k, target, truth, reached: &reached })
+        let enough = |found: &RankedBatch| least_recall(found, truth, self.params.best_too) >= target;
+        self.least_width_of(rows, queries, &Aim { k, target, truth, enough: &enough })
     }
 
     fn least_width_of(
@@ -240,18 +235,18 @@ impl Graph {
         let (mut low, mut high) = (NARROWEST, 0.0);
         let mut best = reached(high)?;
         let mut step = 0.1;
-        while aim.is_missed(best.0) && high < WIDEST {
+        while !best.0.is_enough && high < WIDEST {
             (low, high, step) = (high, high + step, 2.0 * step);
             best = reached(high)?;
         }
-        if aim.is_missed(best.0) {
+        if !best.0.is_enough {
             high = f32::INFINITY;
             best = reached(high)?;
         } else {
             for _ in 0..HALVINGS {
                 let middle = 0.5 * (low + high);
                 let of_middle = reached(middle)?;
-                if aim.is_missed(of_middle.0) {
+                if !of_middle.0.is_enough {
                     low = middle;
                 } else {
                     (high, best) = (middle, of_middle);

@@ -10,6 +10,7 @@ use crate::{Activations, Batch, Encoder, Features, Head, Loss, Mode, Parameter, 
 use rayon::prelude::*;
 use std::ops::Range;
 use thiserror::Error;
+use xc_sparse::parallel::in_pool;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
 use xc_sparse::uniform::LANES;
 use xc_sparse::{LabelRows, SparseRow};
@@ -193,7 +194,9 @@ impl Classifier {
         };
         self.check_width(kind, width)?;
         self.check_candidates(queries.len(), only)?;
-        let (n, n_threads) = (queries.len(), rayon::current_num_threads());
+        // Outside a pool none is started for it.
+        let n_threads = if in_pool() { rayon::current_num_threads() } else { 1 };
+        let n = queries.len();
         let at_once = |n_tasks: usize| (LOGITS / n_tasks / self.n_labels().max(1)).clamp(1, BATCH);
         // Each thread answers queries of its own where there are enough for all of them.
         let of_each = at_once(n_threads).min(n.div_ceil(n_threads).next_multiple_of(LANES));

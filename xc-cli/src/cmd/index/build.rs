@@ -85,8 +85,9 @@ pub(super) struct Args {
     min_recall: Option<f64>,
 }
 
-/// Share of a query's best labels that an index of a model finds where nothing tells which are true: answers should be those of all
-/// labels but for rare cases, and 0.95 costs points of precision (`bench/results/ann-heads.md`).
+/// Share of a query's best labels that an index of a model finds where nothing tells which are true.
+/// Answers should be those of all labels but for rare cases, and 0.95 costs points of precision
+/// (`bench/results/ann-heads.md`).
 const OF_LABELS: f64 = 0.99;
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
@@ -131,8 +132,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if context.json {
         let report = json!({
             what: n, "columns": width, "metric": metric, "graph": stats, "cells": built.n_cells, "fitted": fitted,
-            "lost": lost,
-            "build_s": build_s, "cpu_s": usage.cpu_s, "peak_rss_bytes": usage.peak_rss_bytes,
+            "lost": lost, "build_s": build_s, "cpu_s": usage.cpu_s, "peak_rss_bytes": usage.peak_rss_bytes,
             "bytes_per_vector": n_bytes as f64 / n.max(1) as f64,
         });
         return output::print(&report.to_string());
