@@ -1,6 +1,6 @@
 """The peer systems, one step in one process of its own: `python peers.py SPEC.json OUT.json`.
 
-Steps: `pecos_train`, `pecos_predict` (libpecos), `omikuji_train`, `omikuji_predict` (its command line).
+Steps: `pecos_train`, `pecos_predict`, `pecos_online` (libpecos), `omikuji_train`, `omikuji_predict` (its command line).
 Other scripts call `step(spec)`, which starts the process and adds peak memory and CPU time.
 """
 import json
@@ -61,6 +61,22 @@ def pecos_predict(a):
     return {}
 
 
+def pecos_online(a):
+    """Mean milliseconds of a query, asked one at a time."""
+    from pecos.xmc.xlinear.model import XLinearModel
+
+    x, _ = rows.load(a["test"])
+    model = XLinearModel.load(a["model"], is_predict_only=True, weight_matrix_type="BINARY_SEARCH_CHUNKED")
+    queries = [x[i] for i in range(min(a["queries"], x.shape[0]))]
+    ask = lambda row: model.predict(row, threads=1, beam_size=a["beam"], only_topk=a["top_k"])
+    for row in queries[:50]:
+        ask(row)
+    begin = time.perf_counter()
+    for row in queries:
+        ask(row)
+    return dict(mean_ms=(time.perf_counter() - begin) * 1e3 / len(queries))
+
+
 def took(text, label):
     """Seconds that omikuji's log gives for a step."""
     found = re.findall(label + r"[^;\n]*; it took ([0-9.]+)\s*(ms|s|m)?", text)
@@ -98,7 +114,7 @@ def omikuji_predict(a):
     return dict(predict_s=took(text, r"Done testing on \d+ examples"))
 
 
-STEPS = dict(pecos_train=pecos_train, pecos_predict=pecos_predict, omikuji_train=omikuji_train,
+STEPS = dict(pecos_train=pecos_train, pecos_predict=pecos_predict, pecos_online=pecos_online, omikuji_train=omikuji_train,
              omikuji_predict=omikuji_predict)
 
 

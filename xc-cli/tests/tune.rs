@@ -2,7 +2,7 @@
 
 mod program;
 
-use program::{Folder, Stream, files, json, run, wait_until};
+use program::{Folder, Stream, files, json, npy, run, wait_until};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -91,6 +91,40 @@ fn what_is_better_is_found_and_the_training_takes_its_options() {
 }
 
 #[test]
+fn options_of_every_kind_of_network_are_searched_and_the_training_takes_them() {
+    let folder = Folder::new();
+    folder.ok(SMALL);
+    for kind in ["mach", "dense", "uniform", "lns", "astra"] {
+        let tune = format!("tune {kind} --train data/train.txt --trials 4 --epochs 2 --seed 3");
+        folder.ok(&format!("{tune} --output {kind}1 --threads 1"));
+        folder.ok(&format!("{tune} --output {kind}2 --threads 2"));
+        let rows = table(&folder, &format!("{kind}1"));
+        assert_eq!(rows, table(&folder, &format!("{kind}2")), "{kind}");
+        assert!(rows.iter().filter(|row| row["rung"] == 0).count() == 4 && rows.len() > 4, "{kind}: {rows:?}");
+        // A third is learned from, the rest judges.
+        let judged = rows[0]["instances"].as_u64().unwrap();
+        assert!(judged > 150 && judged < 250 && rows[0]["P@1"].as_f64().unwrap() > 0.0, "{kind}: {rows:?}");
+        folder.ok(&format!("train {kind} --config {kind}1/best.toml --train data/train.txt --model mine --seed 3"));
+        assert!(
+            files(&folder.path("mine")) == files(&folder.path(&format!("{kind}1/model"))),
+            "{kind}: two ways to train"
+        );
+    }
+}
+
+#[test]
+fn options_of_networks_over_vectors_are_searched() {
+    let folder = Folder::new();
+    let rows = 60;
+    folder.write("x.npy", npy(rows, 4, |row, column| if column == row % 3 { 1.0 } else { 0.001 * row as f32 }));
+    let labels: String = (0..rows).map(|row| format!("{}\n", row % 3)).collect();
+    folder.write("y.txt", format!("{rows} 0 3\n{labels}"));
+    folder.ok("tune dense --train y.txt --features x.npy --trials 3 --epochs 5 --output out");
+    let rows = table(&folder, "out");
+    assert!(rows.iter().all(|row| row["P@1"].is_number()) && rows.len() > 3, "{rows:?}");
+}
+
+#[test]
 fn a_file_judges_where_one_is_given() {
     let folder = Folder::new();
     folder.ok(SMALL);
@@ -134,6 +168,9 @@ fn an_interrupted_search_says_how_to_go_on() {
 fn what_cannot_be_searched_is_refused() {
     let folder = Folder::new();
     folder.ok(SMALL);
+    folder
+        .xc("tune astra --train data/train.txt --patience 2 --output out")
+        .refused(2, "--patience: belongs to xc train; a search has none");
     let tune = "tune tree --train data/train.txt --trees 1 --output out";
     for (more, expected) in [
         ("--trials 1", "--trials 1: 2 or more are expected, the default options among them"),

@@ -108,13 +108,13 @@ impl Dataset {
         }
     }
 
-    /// The instances with these numbers, of sparse features.
-    ///
-    /// # Panics
-    /// If they are vectors.
+    /// The instances with these numbers.
     pub(crate) fn select(&self, rows: &[u32]) -> Self {
         Self {
-            features: FeatureRows::Sparse(Rows::new(self.sparse().view()).select(rows)),
+            features: match &self.features {
+                FeatureRows::Sparse(matrix) => FeatureRows::Sparse(Rows::new(matrix.view()).select(rows)),
+                FeatureRows::Vectors(vectors) => FeatureRows::Vectors(vectors.select(rows)),
+            },
             labels: self.labels.select(rows),
             names: self.names.clone(),
             maker: self.maker.clone(),
@@ -152,9 +152,6 @@ impl Datasets {
     }
 
     /// The instances to learn from alone; those held out judge them unless others do.
-    ///
-    /// # Panics
-    /// If they are vectors.
     pub(crate) fn parted(self) -> Self {
         let Some(Split { kept, held_out }) = &self.split else { return self };
         let validation = self.validation.unwrap_or_else(|| self.train.select(held_out));

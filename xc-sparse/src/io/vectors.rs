@@ -123,6 +123,17 @@ impl Vectors {
         &self.values[rows.start * self.columns..rows.end * self.columns]
     }
 
+    /// The rows with these numbers, in memory.
+    ///
+    /// # Panics
+    /// If there are fewer rows.
+    pub fn select(&self, rows: &[u32]) -> Self {
+        let values: Vec<f32> =
+            rows.iter().flat_map(|&row| self.some(row as usize..row as usize + 1)).copied().collect();
+        let (name, columns) = (self.name.clone(), self.columns);
+        Self { name, rows: rows.len(), columns, values: values.into(), is_mapped: false }
+    }
+
     /// Whether the values are in the file rather than in memory of the process.
     pub fn is_mapped(&self) -> bool {
         self.is_mapped

@@ -86,7 +86,11 @@ impl Points {
         let score = f64::from(score);
         let ((first, lowest), (last, highest)) = (point(0), point(scores.len() - 1));
         // Beyond the points the curve approaches 0 and 1 without reaching them.
-        let width = if last > first { last - first } else { last.abs().max(f64::MIN_POSITIVE) };
+        let width = match last - first {
+            0.0 if last == 0.0 => 1.0,
+            0.0 => last.abs(),
+            width => width,
+        };
         if score <= first {
             return lowest / (1.0 + (first - score) / width);
         }
@@ -186,5 +190,16 @@ mod tests {
         let curve = Curve::Isotonic(Points::try_new(vec![0.1, 0.2], vec![1e-30, 1e-20]).unwrap());
         let p = [0.0, 0.1, 0.15, 0.2, 0.3].map(|score| curve.probability(score));
         assert!(p.is_sorted() && p[1] == 1e-30 && p[3] == 1e-20, "{p:?}");
+    }
+
+    #[test]
+    fn a_curve_of_one_point_rises_to_both_sides_even_at_score_0() {
+        for at in [0.0, -2.0, 0.5] {
+            let curve = Curve::Isotonic(Points::try_new(vec![at], vec![0.4]).unwrap());
+            let w = if at == 0.0 { 1.0 } else { at.abs() };
+            let p = [at - w, at, at + w].map(|score| curve.probability(score));
+            let expected = [0.2, 0.4, 0.7];
+            assert!(p.iter().zip(expected).all(|(p, expected)| (p - expected).abs() < 1e-6), "{at}: {p:?}");
+        }
     }
 }

@@ -45,7 +45,7 @@ use xc_train::model::HoldOut;
 )))]
 pub(crate) struct Args {
     #[command(flatten)]
-    data: FileArgs,
+    pub(super) data: FileArgs,
     /// Texts or features of the labels, one row per label: each becomes a training instance with that label, and its
     /// features are made as those of the others
     #[arg(long, value_name = "FILE", help_heading = "Options")]
@@ -53,7 +53,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     head: AstraArgs,
     #[command(flatten)]
-    network: NetworkArgs,
+    pub(super) network: NetworkArgs,
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {

@@ -34,11 +34,11 @@ use xc_train::head::BlockShare;
 )))]
 pub(crate) struct Args {
     #[command(flatten)]
-    data: FileArgs,
+    pub(super) data: FileArgs,
     #[command(flatten)]
     head: HeadArgs,
     #[command(flatten)]
-    network: NetworkArgs,
+    pub(super) network: NetworkArgs,
 }
 
 /// What the output layer is.

@@ -46,11 +46,11 @@ use xc_train::classifier::{ClassifierParams, Preset, preset};
 ))]
 pub(crate) struct Args {
     #[command(flatten)]
-    data: FileArgs,
+    pub(super) data: FileArgs,
     #[command(flatten)]
     head: CandidateArgs,
     #[command(flatten)]
-    network: NetworkArgs,
+    pub(super) network: NetworkArgs,
 }
 
 /// Adds the default to the help of an option, where it follows from the data too.

@@ -46,7 +46,7 @@ use xc_train::mach::{self, CHECKPOINT, KIND, MachContainer, MachParams, Repetiti
 )))]
 pub(crate) struct Args {
     #[command(flatten)]
-    data: FileArgs,
+    pub(super) data: FileArgs,
     /// Repetitions: more distinguish labels better, at proportional cost [default: 8 for up to 160000 labels, rising to
     /// 32 for 640000]
     #[arg(long, value_name = "R", conflicts_with = "repetitions_range", help_heading = "MACH options")]
@@ -67,7 +67,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", value_parser = named::<Decoder, _>(["mean", "min", "median"]), default_value = "median", help_heading = "MACH options")]
     decoder: Decoder,
     #[command(flatten)]
-    network: NetworkArgs,
+    pub(super) network: NetworkArgs,
 }
 
 fn parse_range(text: &str) -> Result<Range<u32>, String> {
@@ -78,9 +78,6 @@ fn parse_range(text: &str) -> Result<Range<u32>, String> {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
-    if args.repetitions == Some(0) {
-        return Err(CliError::usage("--repetitions 0: at least 1 is expected"));
-    }
     network::run(args, &args.data, &args.network, context)
 }
 
@@ -114,6 +111,9 @@ impl System for Args {
     }
 
     fn params(&self, shape: &Shape, seed: u64) -> Result<ClassifierParams, CliError> {
+        if self.repetitions == Some(0) {
+            return Err(CliError::usage("--repetitions 0: at least 1 is expected"));
+        }
         let mut params = self.network.apply(&self.preset(), shape.input, seed)?;
         if !self.network.has_loss() {
             params.loss = loss_for(shape);

@@ -1,19 +1,20 @@
 //! `xc train`: one file a kind of model.
 
-mod astra;
+pub(super) mod astra;
 mod astra_args;
 mod candidate_args;
 mod corpus;
 mod cost;
-mod dense;
+pub(super) mod dense;
 mod explain;
 pub(super) mod inputs;
 mod instances;
-mod lns;
+pub(super) mod lns;
 mod log;
-mod mach;
+pub(super) mod mach;
 mod memory;
 mod network;
+mod network_announce;
 mod network_args;
 mod network_explain;
 mod network_watch;
@@ -24,7 +25,8 @@ pub(super) mod tree;
 pub(super) mod tree_args;
 mod tree_explain;
 mod tree_memory;
-mod uniform;
+pub(super) mod trial;
+pub(super) mod uniform;
 mod watch;
 
 use crate::context::Context;

@@ -1,37 +1,34 @@
 //! The one way from options to a trained network: read, check, announce, train, save, score,
 //! report.
 
-use super::explain::{Origin, Plan, counted, seen_labels};
+use super::explain::{Origin, Plan, seen_labels};
 use super::inputs::{PlaceArgs, checkpoint_error, drop_checkpoint};
 use super::instances::{Instances, Source};
 use super::log::Log;
-use super::memory::Forecast;
 use super::network_args::NetworkArgs;
 use super::network_watch::NetworkWatch;
 use super::refit::{Refit, epochs_of};
 use super::report::{Judging, Report, score_against};
-use crate::bytes::format_bytes;
 use crate::context::Context;
 use crate::data::{Datasets, Split};
 use crate::error::{CliError, chain};
 use crate::measure::Meter;
-use crate::memory::Standing;
 use crate::model::{self, Extras, beside};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use xc_sparse::LabelRows;
 use xc_sparse::atomic::parent_of;
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::{Checkpoint, Layout, to_parameter};
-use xc_sparse::{LabelRows, Rows};
 use xc_train::classifier::preset::{ASTRA, DataShape};
-use xc_train::classifier::{
-    CandidateHeadParams, Classifier, ClassifierParams, HeadParams, InputKind, Only, Preset, Workload,
-};
-use xc_train::sampler::{Lists, SampleError, SamplerParams};
-use xc_train::trainer::{self, CHECKPOINT, CheckpointAt, Observer, STATE, Subset, TrainError};
-use xc_train::{Examples, Features, Loss, Optimizer, TargetRows, TrainParams, Trainer};
+use xc_train::classifier::{Classifier, ClassifierParams, InputKind, Only, Preset};
+use xc_train::metrics::MetricReport;
+use xc_train::model::HoldOut;
+use xc_train::sampler::SampleError;
+use xc_train::trainer::{CHECKPOINT, CheckpointAt, Observer, STATE, Subset, TrainError};
+use xc_train::{Examples, Features, Optimizer, TargetRows, TrainParams, Trainer};
 
 /// Least time between the checkpoints that are written after epochs.
 const CHECKPOINT_AFTER: Duration = Duration::from_secs(60);
@@ -167,9 +164,20 @@ pub(super) struct Session<'a> {
     pub(super) params: ClassifierParams,
     pub(super) training: TrainParams,
     pub(super) optimizer: Optimizer,
-    /// Labels of the validation instances that the training instances have.
+    /// Labels of the validation instances that the training instances have, if these choose the epoch.
     judged: Option<LabelRows>,
+    choose_epoch: bool,
     checkpoint: Option<&'a Checkpoint>,
+}
+
+/// Which instances are held out, and what for.
+pub(super) struct Judges<'a> {
+    /// Those of the training file.
+    pub(super) hold_out: Option<HoldOut>,
+    /// What is computed of the answers to them, or to those of the validation file.
+    pub(super) judging: &'a Judging,
+    /// Whether they choose the epoch whose parameters are kept, or judge the finished network alone.
+    pub(super) choose_epoch: bool,
 }
 
 /// Trains a network and saves it; then, where that is asked for, another one on all instances.
@@ -179,14 +187,14 @@ pub(super) fn run(
     args: &NetworkArgs,
     context: &Context,
 ) -> Result<(), CliError> {
-    let place = source.place();
-    let refit = Refit::plan(source.refit(), place, args.hold_out(context.seed)?)?;
+    let (place, hold_out) = (source.place(), args.hold_out(context.seed)?);
+    let refit = Refit::plan(source.refit(), place, hold_out)?;
     if !refit.as_ref().is_some_and(|refit| refit.is_under_way) {
-        run_once(system, source, place, args, context)?;
+        run_once(system, source, place, args, hold_out, context)?;
     }
     let Some(refit) = refit.filter(|_| !place.explain) else { return Ok(()) };
     let args = args.for_all(epochs_of(&place.model)?);
-    run_once(system, source, &refit.place, &args, context)
+    run_once(system, source, &refit.place, &args, None, context)
 }
 
 fn run_once(
@@ -194,18 +202,46 @@ fn run_once(
     source: &dyn Source,
     place: &PlaceArgs,
     args: &NetworkArgs,
+    hold_out: Option<HoldOut>,
     context: &Context,
 ) -> Result<(), CliError> {
+    let judges = Judges { hold_out, judging: &Judging::default(), choose_epoch: true };
+    let report = train(system, source, place, args, &judges, context)?;
+    report.map_or(Ok(()), |report| report.finish(place, context))
+}
+
+/// Refuses options that are impossible or do not go together, before any data are read.
+pub(super) fn check(
+    system: &dyn System,
+    source: &dyn Source,
+    args: &NetworkArgs,
+    has_validation: bool,
+    seed: u64,
+) -> Result<(), CliError> {
+    // Only checked here: the values follow from the instances once these are read.
+    args.train_params(&system.preset(), seed, has_validation)?;
+    args.optimizer()?;
+    let widest = Shape { input: source.input(), n_features: usize::MAX, n_labels: 0, most_labels: 0, data: None };
+    system.params(&widest, seed)?;
+    source.check()
+}
+
+/// Trains and saves a network, and says how good it is; nothing where that was only to be explained.
+pub(super) fn train(
+    system: &dyn System,
+    source: &dyn Source,
+    place: &PlaceArgs,
+    args: &NetworkArgs,
+    judges: &Judges<'_>,
+    context: &Context,
+) -> Result<Option<Report>, CliError> {
     let meter = Meter::start();
     let preset = system.preset();
     // What can be refused is refused before the long work: options first, then the output, then
     // the inputs.
-    // Only checked here: the values follow from the instances once these are read.
-    args.train_params(&preset, context.seed, source.has_validation())?;
+    let has_validation = source.has_validation() && judges.choose_epoch;
+    check(system, source, args, has_validation, context.seed)?;
     let optimizer = args.optimizer()?;
-    let widest = Shape { input: source.input(), n_features: usize::MAX, n_labels: 0, most_labels: 0, data: None };
-    system.params(&widest, context.seed)?;
-    source.check()?;
     let folder = match place.explain {
         true => None,
         false => {
@@ -215,18 +251,31 @@ fn run_once(
     };
 
     let start = Instant::now();
-    let instances = source.read(args.hold_out(context.seed)?, context)?;
+    let instances = source.read(judges.hold_out, context)?;
     let read_s = start.elapsed().as_secs_f64();
     let shape = shape(&instances);
     let params = system.params(&shape, context.seed)?;
-    let training = args.train_params(&system.preset_for(&shape), context.seed, source.has_validation())?;
-    let judged = instances.validation().map(|set| set.labels.within(shape.n_labels));
+    let training = args.train_params(&system.preset_for(&shape), context.seed, has_validation)?;
+    let judged = instances.validation().filter(|_| judges.choose_epoch);
+    let judged = judged.map(|set| set.labels.within(shape.n_labels));
     let checkpoint;
-    let mut session =
-        Session { place, args, context, instances, shape, params, training, optimizer, judged, checkpoint: None };
+    let mut session = Session {
+        place,
+        args,
+        context,
+        instances,
+        shape,
+        params,
+        training,
+        optimizer,
+        judged,
+        choose_epoch: judges.choose_epoch,
+        checkpoint: None,
+    };
     let memory = session.announce(system)?;
     let Some(folder) = folder else {
-        return session.plan(system, memory["total_bytes"].as_u64().unwrap_or(0)).print(context);
+        let plan = session.plan(system, memory["total_bytes"].as_u64().unwrap_or(0));
+        return plan.print(context).map(|()| None);
     };
 
     let start = Instant::now();
@@ -251,11 +300,7 @@ fn run_once(
     save(Extras { maker, names, input, training: Some(kept.clone()), rows: rows.as_ref() })?;
     let save_s = start.elapsed().as_secs_f64();
 
-    let judges = train.zip(session.instances.validation()).zip(answer);
-    let metrics = judges.map(|((train, set), answer)| {
-        score_against(&train.labels, &set.labels, &answer(set.features())?, &Judging::default())
-    });
-    let metrics = metrics.transpose()?;
+    let metrics = answer.map(|answer| session.score(answer, judges.judging)).transpose()?.flatten();
     drop_checkpoint(checkpoint, context);
     let mut further = figures;
     further.insert("memory".to_owned(), memory);
@@ -270,7 +315,7 @@ fn run_once(
         further,
         logged: Map::from_iter([("training".to_owned(), kept)]),
     };
-    report.finish(place, context)
+    Ok(Some(report))
 }
 
 fn shape(instances: &Instances) -> Shape {
@@ -335,9 +380,25 @@ impl Session<'_> {
         Ok(Learned { classifier, what: format!("{n_values} parameters, {steps} steps"), figures })
     }
 
-    /// Whether instances that the network does not learn from judge it.
+    /// Whether instances that the network does not learn from choose the epoch.
     pub(super) fn has_judges(&self) -> bool {
-        self.args.held_out().is_some() || self.instances.validation().is_some()
+        self.args.held_out().is_some() || self.judged.is_some()
+    }
+
+    /// The metrics of the finished model on the validation file, or, where they have not chosen the
+    /// epoch, on the instances that were held out.
+    fn score(&self, answer: Ask<'_>, judging: &Judging) -> Result<Option<MetricReport>, CliError> {
+        let Some(sets) = self.instances.files() else { return Ok(None) };
+        match (&sets.validation, &sets.split) {
+            (Some(set), _) => {
+                score_against(&sets.train.labels, &set.labels, &answer(set.features())?, judging).map(Some)
+            }
+            (None, Some(Split { kept, held_out })) if !self.choose_epoch => {
+                let (learned, set) = (sets.train.labels.select(kept), sets.train.select(held_out));
+                score_against(&learned, &set.labels, &answer(set.features())?, judging).map(Some)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Labels of the validation instances that the training instances have.
@@ -384,7 +445,8 @@ impl Session<'_> {
                 // Texts of labels, behind all instances, are never held out.
                 let texts = label_texts.into_iter().flat_map(|first| first..all.len() as u32);
                 let kept = kept.iter().copied().chain(texts).collect();
-                (Subset::some(all, kept).with_label_texts(label_texts), Some(Subset::some(all, held_out.clone())))
+                let judges = self.choose_epoch.then(|| Subset::some(all, held_out.clone()));
+                (Subset::some(all, kept).with_label_texts(label_texts), judges)
             }
             // Words of a text, which are no rows of a file.
             (None, Some(share), _) => {
@@ -417,80 +479,6 @@ impl Session<'_> {
             observer,
         };
         work(&mut trainer, &train, validation.as_ref())
-    }
-
-    /// Refuses what does not fit, and says what is going to happen. Gives the estimate for the
-    /// report.
-    fn announce(&self, system: &dyn System) -> Result<Value, CliError> {
-        let Self { context, instances, shape, params, .. } = self;
-        let name = system.preset().name;
-        let mapped = instances.mapped_bytes();
-        let validates = self.has_judges();
-        let forecast = Forecast {
-            params: params.clone(),
-            work: Workload {
-                n_instances: instances.targets().len(),
-                n_features: shape.n_features,
-                n_labels: system.n_outputs(shape),
-                batch_size: self.training.batch_size,
-                moments: self.optimizer.moments(),
-                keeps_best: validates && self.training.keep == trainer::Keep::Best,
-                clips: self.training.clip_norm.is_some(),
-            },
-            answering: if validates { system.answering(shape, params) } else { 0 },
-            standing: Standing::now(instances.n_bytes().saturating_add(mapped)),
-            intermediate: params.encoder.widths.last().copied().filter(|_| system.has_intermediate()),
-        };
-        if !self.place.explain {
-            forecast.check(&format!("xc train {name}"), context)?;
-        }
-        let layers: Vec<String> = std::iter::once(shape.n_features)
-            .chain(params.encoder.widths.iter().copied())
-            .chain([forecast.work.n_labels])
-            .map(|width| width.to_string())
-            .collect();
-        let head = match &params.head {
-            HeadParams::Dense => String::new(),
-            HeadParams::Candidates(head) => candidates(head, self.training.batch_size),
-            HeadParams::Differentiated(head) => format!(", {} blocks of labels", head.blocks.len()),
-            HeadParams::Sparse(head) => {
-                format!(", {} connections per label, {}", head.fan_in, head.weights.short_name())
-            }
-        };
-        context.note(format_args!(
-            "train {name}: {}, {}, {}; {}{head}; loss {}",
-            counted(instances.targets().len(), "instance"),
-            counted(shape.n_features, if shape.input == InputKind::Sparse { "feature" } else { "value" }),
-            counted(shape.n_labels, "label"),
-            layers.join(" -> "),
-            params.loss,
-        ));
-        let more = match mapped {
-            0 => String::new(),
-            _ => format!("; {} of vectors stay in their files", format_bytes(mapped)),
-        };
-        let total = forecast.total();
-        context.note(format_args!("memory: about {}: {}{more}", format_bytes(total), forecast.parts()));
-        if let Features::Sparse(rows) = instances.features() {
-            warn_of_long_rows(rows, context);
-        }
-        if params.loss == Loss::Bce
-            && matches!(&params.head, HeadParams::Sparse(head) if head.sampler == SamplerParams::All)
-        {
-            context.note("bce has a gradient for every label: an epoch takes longer than with squared-hinge");
-        }
-        system.announce(self)?;
-        let memory = forecast.memory();
-        Ok(json!({
-            "total_bytes": total,
-            "parameters_bytes": memory.parameters,
-            "moments_bytes": memory.moments,
-            "best_bytes": memory.best,
-            "buffers_bytes": memory.buffers,
-            "data_bytes": instances.n_bytes(),
-            "resident_bytes": forecast.standing.resident(),
-            "mapped_bytes": mapped,
-        }))
     }
 
     /// Labels of the training instances.
@@ -564,25 +552,4 @@ pub(super) fn params_error(error: &xc_train::classifier::ClassifierParamsError) 
         _ => "train",
     };
     CliError::usage(format_args!("--{option}: {}", chain(error)))
-}
-
-/// What is said of a head whose steps score some labels.
-fn candidates(head: &CandidateHeadParams, batch: usize) -> String {
-    let listed = match head.listed(batch) {
-        None => "all labels".to_owned(),
-        Some(n) => format!("about {n} labels"),
-    };
-    let lists = if head.negatives.lists == Lists::Own { " in lists of each instance" } else { "" };
-    format!(", a step scores {listed}{lists}, {}", head.rows.short_name())
-}
-
-/// Sums of long rows leave the range that initial values and learning rates are made for.
-fn warn_of_long_rows(rows: Rows<'_>, context: &Context) {
-    let longest = (0..rows.len()).map(|i| rows.row(i).values.iter().map(|v| v * v).sum::<f32>()).fold(0.0, f32::max);
-    if longest > 100.0 * 100.0 {
-        context.warn(format_args!(
-            "the longest row of features has length {:.0}; networks learn best from rows of length 1 (--normalise)",
-            longest.sqrt()
-        ));
-    }
 }

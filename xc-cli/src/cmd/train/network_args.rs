@@ -295,6 +295,11 @@ impl NetworkArgs {
         Ok(())
     }
 
+    /// The share of held-out instances that was asked for.
+    pub(in crate::cmd) fn validation_fraction(&self) -> Option<f64> {
+        self.validation_fraction
+    }
+
     /// Share of the training instances that is held out.
     pub(super) fn held_out(&self) -> Option<f64> {
         self.validation_fraction.filter(|&share| share > 0.0)

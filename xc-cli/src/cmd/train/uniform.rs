@@ -53,11 +53,11 @@ use xc_train::sampler::SamplerParams;
 )))]
 pub(crate) struct Args {
     #[command(flatten)]
-    data: FileArgs,
+    pub(super) data: FileArgs,
     #[command(flatten)]
     head: HeadArgs,
     #[command(flatten)]
-    network: NetworkArgs,
+    pub(super) network: NetworkArgs,
 }
 
 /// What the output layer is.

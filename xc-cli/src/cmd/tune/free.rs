@@ -27,42 +27,50 @@ pub(super) fn free<A: Tuned>(listed: Listed, is_text: bool, given: &[Given], see
 
 #[cfg(test)]
 mod tests {
-    use super::super::spaces::TREE;
     use super::*;
-    use crate::cmd::train::tree_args;
+    use crate::cmd::train::{astra, dense, lns, mach, tree_args, uniform};
 
-    fn given(options: &[(&str, &str)]) -> Vec<Given> {
+    fn names<A: Tuned>(is_text: bool, options: &[(&str, &str)]) -> Vec<String> {
         let all = [("train", "t"), ("model", "m")];
-        all.iter().chain(options).map(|(name, value)| Given::new::<tree_args::Args>(name, value)).collect()
-    }
-
-    fn names(is_text: bool, options: &[(&str, &str)]) -> Vec<String> {
-        let (space, _) = free::<tree_args::Args>(TREE, is_text, &given(options), 0);
+        let given: Vec<Given> = all.iter().chain(options).map(|(name, value)| Given::new::<A>(name, value)).collect();
+        let (space, _) = free::<A>(A::space(), is_text, &given, 0);
         space.choices().iter().map(|choice| choice.name().to_owned()).collect()
     }
 
-    #[test]
-    fn every_listed_value_is_one_that_the_training_takes() {
-        let all: Vec<_> = TREE.options.iter().map(|searched| searched.option).collect();
-        let (text, features) = (names(true, &[]), names(false, &[]));
-        assert!(
-            all.iter().all(|&option| text.iter().chain(&features).any(|name| name == option)),
-            "{text:?} {features:?}"
-        );
-        assert!(text.contains(&"text.ngrams".to_owned()) && !text.contains(&"tfidf".to_owned()));
+    fn every_value_is_taken<A: Tuned>() {
+        let (listed, kind) = (A::space(), A::KIND);
+        let (text, features) = (names::<A>(true, &[]), names::<A>(false, &[]));
+        for searched in listed.options {
+            let is_listed = [&text, &features].into_iter().flatten().any(|name| name == searched.option);
+            assert!(is_listed, "{kind}: --{}: {text:?} {features:?}", searched.option);
+        }
+        assert!(text.contains(&"text.ngrams".to_owned()) && !text.contains(&"tfidf".to_owned()), "{kind}");
+        assert!(features.contains(&"tfidf".to_owned()) && !features.contains(&"text.ngrams".to_owned()), "{kind}");
         // Starts name what is listed.
-        for (option, value) in TREE.starts.iter().copied().flatten() {
-            assert!(TREE.options.iter().any(|s| s.option == *option && s.values.contains(value)), "{option} {value}");
+        for (option, value) in listed.starts.iter().copied().flatten() {
+            let is_listed = listed.options.iter().any(|s| s.option == *option && s.values.contains(value));
+            assert!(is_listed, "{kind}: --{option} {value}");
         }
     }
 
     #[test]
+    fn every_listed_value_is_one_that_the_training_takes() {
+        every_value_is_taken::<tree_args::Args>();
+        every_value_is_taken::<mach::Args>();
+        every_value_is_taken::<dense::Args>();
+        every_value_is_taken::<uniform::Args>();
+        every_value_is_taken::<lns::Args>();
+        every_value_is_taken::<astra::Args>();
+    }
+
+    #[test]
     fn what_is_given_and_what_does_not_go_with_it_is_not_searched() {
-        assert!(!names(true, &[("trees", "1")]).contains(&"trees".to_owned()));
-        let hashed = names(true, &[("text.hash", "1024")]);
-        assert!(
-            !hashed.contains(&"text.min-df".to_owned()) && hashed.contains(&"text.ngrams".to_owned()),
-            "{hashed:?}"
-        );
+        let has = |names: &[String], name: &str| names.iter().any(|other| other == name);
+        assert!(!has(&names::<tree_args::Args>(true, &[("trees", "1")]), "trees"));
+        let hashed = names::<tree_args::Args>(true, &[("text.hash", "1024")]);
+        assert!(!has(&hashed, "text.min-df") && has(&hashed, "text.ngrams"), "{hashed:?}");
+        // Vectors need no embeddings, and no weights of features.
+        let vectors = names::<dense::Args>(false, &[("features", "x.npy")]);
+        assert!(!has(&vectors, "network.init") && !has(&vectors, "tfidf") && has(&vectors, "epochs"), "{vectors:?}");
     }
 }

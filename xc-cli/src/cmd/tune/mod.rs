@@ -10,7 +10,7 @@ mod spaces;
 mod stored;
 mod typed;
 
-use crate::cmd::train::tree_args;
+use crate::cmd::train::{astra, dense, lns, mach, tree_args, uniform};
 use crate::context::Context;
 use crate::error::CliError;
 use kinds::Tuned;
@@ -28,6 +28,11 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand, Debug)]
 enum Kind {
     Tree(Box<Typed<tree_args::Args>>),
+    Mach(Box<Typed<mach::Args>>),
+    Dense(Box<Typed<dense::Args>>),
+    Uniform(Box<Typed<uniform::Args>>),
+    Lns(Box<Typed<lns::Args>>),
+    Astra(Box<Typed<astra::Args>>),
 }
 
 /// Options of the search.
@@ -50,8 +55,10 @@ pub(crate) struct TuneArgs {
     no_model: bool,
 }
 
-/// Options of `xc train` that have no use in a search.
-const NOT_TUNED: [&str; 2] = ["checkpoint", "refit"];
+/// Options of `xc train` that have no use in a search: trials learn as the final model does, without
+/// instances that choose an epoch.
+const NOT_TUNED: [&str; 7] =
+    ["checkpoint", "refit", "monitor", "keep", "patience", "patience-from", "repetitions-range"];
 
 const OUTPUT_HELP: &str = "Folder for the results: best.toml, trials.jsonl, trials.svg, model; new or empty unless \
                            --resume or --restart is given";
@@ -90,5 +97,10 @@ Examples:
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     match &args.kind {
         Kind::Tree(typed) => session::run(typed, context),
+        Kind::Mach(typed) => session::run(typed, context),
+        Kind::Dense(typed) => session::run(typed, context),
+        Kind::Uniform(typed) => session::run(typed, context),
+        Kind::Lns(typed) => session::run(typed, context),
+        Kind::Astra(typed) => session::run(typed, context),
     }
 }

@@ -6,6 +6,7 @@
 use xc_train::tune::Scale;
 
 /// An option with its values.
+#[derive(Clone, Copy)]
 pub(super) struct Searched {
     /// Its name, without the dashes.
     pub(super) option: &'static str,
@@ -136,38 +137,10 @@ pub(super) const TREE: Listed = Listed {
             of: Of::All,
             why: "how much an upper level counts beside the label's own ranker",
         },
-        Searched {
-            option: "text.ngrams",
-            values: &["1", "2"],
-            default: 0,
-            scale: Scale::Ordered,
-            of: Of::Text,
-            why: "pairs of words tell apart what single words do not",
-        },
-        Searched {
-            option: "text.chars",
-            values: &["none", "3-4", "3-5"],
-            default: 0,
-            scale: Scale::Ordered,
-            of: Of::Text,
-            why: "parts of words join inflections, misspellings and names",
-        },
-        Searched {
-            option: "text.min-df",
-            values: &["1", "2", "3", "5"],
-            default: 1,
-            scale: Scale::Ordered,
-            of: Of::Text,
-            why: "terms of one text help where texts are few, and are noise where they are many",
-        },
-        Searched {
-            option: "tfidf",
-            values: &["false", "true"],
-            default: 0,
-            scale: Scale::Named,
-            of: Of::Features,
-            why: "rare features tell more, unless they are weighted already",
-        },
+        NGRAMS,
+        CHARS,
+        MIN_DF,
+        TFIDF,
     ],
     starts: &[
         &[("linear.cost", "0.3")],
@@ -179,4 +152,225 @@ pub(super) const TREE: Listed = Listed {
         &[("linear.loss", "logistic"), ("text.ngrams", "2"), ("tfidf", "true"), ("trees", "5")],
         &[("linear.cost", "3"), ("trees", "5"), ("beam", "20")],
     ],
+};
+
+const NGRAMS: Searched = Searched {
+    option: "text.ngrams",
+    values: &["1", "2"],
+    default: 0,
+    scale: Scale::Ordered,
+    of: Of::Text,
+    why: "pairs of words tell apart what single words do not",
+};
+
+const CHARS: Searched = Searched {
+    option: "text.chars",
+    values: &["none", "3-4", "3-5"],
+    default: 0,
+    scale: Scale::Ordered,
+    of: Of::Text,
+    why: "parts of words join inflections, misspellings and names",
+};
+
+const MIN_DF: Searched = Searched {
+    option: "text.min-df",
+    values: &["1", "2", "3", "5"],
+    default: 1,
+    scale: Scale::Ordered,
+    of: Of::Text,
+    why: "terms of one text help where texts are few, and are noise where they are many",
+};
+
+const TFIDF: Searched = Searched {
+    option: "tfidf",
+    values: &["false", "true"],
+    default: 0,
+    scale: Scale::Named,
+    of: Of::Features,
+    why: "rare features tell more, unless they are weighted already",
+};
+
+const WIDTHS: Searched = Searched {
+    option: "network.widths",
+    values: &[USUAL, "128", "256", "512", "1024"],
+    default: 0,
+    scale: Scale::Named,
+    of: Of::All,
+    why: "few rows want wide embeddings, very many labels narrow ones",
+};
+
+const INIT: Searched = Searched {
+    option: "network.init",
+    values: &[USUAL, "random", "linear", "lsa"],
+    default: 0,
+    scale: Scale::Named,
+    of: Of::All,
+    why: "long texts want lsa, many labels no ReLU behind the embeddings (linear)",
+};
+
+const DROPOUT: Searched = Searched {
+    option: "network.dropout",
+    values: &[USUAL, "0", "0.1", "0.3", "0.5"],
+    default: 0,
+    scale: Scale::Named,
+    of: Of::All,
+    why: "few epochs over many labels want none, many epochs more",
+};
+
+const LOSS: Searched = Searched {
+    option: "loss",
+    values: &[USUAL, "bce", "squared-hinge", "softmax"],
+    default: 0,
+    scale: Scale::Named,
+    of: Of::All,
+    why: "the squared hinge leaves labels alone that are right by a margin",
+};
+
+const EPOCHS: Searched = Searched {
+    option: "epochs",
+    values: &[USUAL, "3", "5", "10", "20", "40"],
+    default: 0,
+    scale: Scale::Named,
+    of: Of::All,
+    why: "few rows want more, rare labels are learned by heart in too many",
+};
+
+const RATE: Searched = Searched {
+    option: "optimizer.rate",
+    values: &[USUAL, "0.001", "0.002", "0.005", "0.01", "0.02"],
+    default: 0,
+    scale: Scale::Named,
+    of: Of::All,
+    why: "goes with the width, the batch and the number of epochs",
+};
+
+const BATCH: Searched = Searched {
+    option: "batch",
+    values: &[USUAL, "32", "64", "128", "512"],
+    default: 0,
+    scale: Scale::Named,
+    of: Of::All,
+    why: "small batches make more steps",
+};
+
+const REPETITIONS: Searched = Searched {
+    option: "repetitions",
+    values: &[USUAL, "4", "16", "32"],
+    default: 0,
+    scale: Scale::Named,
+    of: Of::All,
+    why: "more tell labels apart better, at a cost that grows with them",
+};
+
+const BUCKETS: Searched = Searched {
+    option: "buckets",
+    values: &[USUAL, "250", "500", "1000", "2000", "4000"],
+    default: 0,
+    scale: Scale::Named,
+    of: Of::All,
+    why: "more make each repetition better",
+};
+
+const DECODER: Searched = Searched {
+    option: "decoder",
+    values: &["median", "mean"],
+    default: 0,
+    scale: Scale::Named,
+    of: Of::All,
+    why: "many buckets hold few frequent labels that would spoil a mean",
+};
+
+const INTERMEDIATE: Searched = Searched {
+    option: "network.intermediate",
+    values: &[USUAL, "1024", "4096", "16384", "none"],
+    default: 0,
+    scale: Scale::Named,
+    of: Of::All,
+    why: "a wider layer tells more labels apart",
+};
+
+const FAN_IN: Searched = Searched {
+    option: "head.fan-in",
+    values: &["16", "32", "64", "128"],
+    default: 1,
+    scale: Scale::Ordered,
+    of: Of::All,
+    why: "more connections fit better, at a cost that grows with them",
+};
+
+const HARD: Searched = Searched {
+    option: "hard",
+    values: &["5", "10", "20", "40"],
+    default: 1,
+    scale: Scale::Ordered,
+    of: Of::All,
+    why: "more of the labels that are confused are set right in a step",
+};
+
+const UNIFORM_LABELS: Searched = Searched {
+    option: "uniform",
+    values: &[USUAL, "500", "2000", "8000"],
+    default: 0,
+    scale: Scale::Named,
+    of: Of::All,
+    why: "they stand for all other labels",
+};
+
+const SAMPLER: Searched = Searched {
+    option: "sampler",
+    values: &[USUAL, "midx", "log-uniform", "frequency", "in-batch", "all"],
+    default: 0,
+    scale: Scale::Named,
+    of: Of::All,
+    why: "which labels a step scores",
+};
+
+/// Changes that often help networks, those of texts first.
+const NETWORK_STARTS: [&[(&str, &str)]; 6] = [
+    &[("text.ngrams", "2")],
+    &[("network.init", "linear"), ("network.dropout", "0")],
+    &[("epochs", "20")],
+    &[("network.widths", "1024"), ("optimizer.rate", "0.002")],
+    &[("tfidf", "true")],
+    &[("optimizer.rate", "0.005")],
+];
+
+pub(super) const MACH: Listed = Listed {
+    options: &[
+        REPETITIONS,
+        BUCKETS,
+        DECODER,
+        WIDTHS,
+        INIT,
+        DROPOUT,
+        LOSS,
+        EPOCHS,
+        RATE,
+        BATCH,
+        NGRAMS,
+        CHARS,
+        MIN_DF,
+        TFIDF,
+    ],
+    starts: &NETWORK_STARTS,
+};
+
+pub(super) const DENSE: Listed = Listed {
+    options: &[WIDTHS, INIT, DROPOUT, LOSS, EPOCHS, RATE, BATCH, NGRAMS, CHARS, MIN_DF, TFIDF],
+    starts: &NETWORK_STARTS,
+};
+
+pub(super) const UNIFORM: Listed = Listed {
+    options: &[INTERMEDIATE, FAN_IN, WIDTHS, INIT, DROPOUT, LOSS, EPOCHS, RATE, BATCH, NGRAMS, CHARS, MIN_DF, TFIDF],
+    starts: &NETWORK_STARTS,
+};
+
+pub(super) const LNS: Listed = Listed {
+    options: &[SAMPLER, UNIFORM_LABELS, WIDTHS, INIT, DROPOUT, LOSS, EPOCHS, RATE, BATCH, NGRAMS, CHARS, MIN_DF, TFIDF],
+    starts: &NETWORK_STARTS,
+};
+
+pub(super) const ASTRA: Listed = Listed {
+    options: &[HARD, UNIFORM_LABELS, WIDTHS, INIT, DROPOUT, LOSS, EPOCHS, RATE, BATCH, NGRAMS, CHARS, MIN_DF, TFIDF],
+    starts: &NETWORK_STARTS,
 };

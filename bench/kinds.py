@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""Every kind of model, PECOS and omikuji beside one another, each at its own defaults, on the same set.
+
+    kinds.py run    --data DIR --features FEATURES --out OUT --xc BIN [--fields title,text] [--omikuji BIN] [--systems NAME ...]
+    kinds.py add    --data DIR --out OUT --name NAME --answers FILE --labels FILE [--record FILE]
+    kinds.py report --out OUT [OUT ...] [--against OURS=THEIRS ...] [--without-duplicates --data DIR]
+
+DIR holds train.jsonl and test.jsonl, FEATURES what `prepare.py text` made of them. xc reads the texts, with its own
+features; PECOS (one tree of 16 branches) and omikuji (three trees) read FEATURES. A system leaves OUT/NAME.json, with what
+it cost, and OUT/NAME.npz, with the metrics of each test row; one that is there is not run again. `add` takes the answers of
+another model, in lines, whose label numbers are places in --labels.
+
+Training CPU seconds and peak memory are those of the training alone (PECOS's include reading the features, which is some
+of it); ms a query is the mean of 300 test rows asked one at a time on one thread, from text for xc, from features for PECOS.
+`report --against` gives paired bootstrap intervals over test rows.
+"""
+import argparse
+import json
+import os
+import shutil
+import sys
+
+import numpy as np
+
+import metrics
+import peers
+import rows
+from blend import command, dump, label_lists, letters, load, matrix
+
+XC = {"tree": ["tree"], "tree-1": ["tree", "--trees", "1"], "mach": ["mach"], "dense": ["dense"], "uniform": ["uniform"],
+      "lns": ["lns"], "astra": ["astra"]}
+PEERS = {"pecos": dict(system="pecos", nr_splits=16, seed=0), "omikuji": dict(system="omikuji", kind="parabel", trees=3)}
+SHOWN = ["P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5"]
+TOP, BEAM = 5, 10
+
+
+def folder_bytes(folder):
+    return sum(os.path.getsize(os.path.join(at, name)) for at, _, names in os.walk(folder) for name in names)
+
+
+class Truth:
+    """Labels of the test rows, numbered as a model numbers them."""
+
+    def __init__(self, data, names):
+        ids = {name: label for label, name in enumerate(names)}
+        train, _ = label_lists(os.path.join(data, "train.jsonl"), ids)
+        test, _ = label_lists(os.path.join(data, "test.jsonl"), ids)
+        width = 1 + max(label for row in (*train, *test) for label in row)
+        # A label that no training row has is always missed: it gets a number of its own.
+        test = [[label if label >= 0 else width for label in row] for row in test]
+        self.of_test = matrix(test, width + 1)
+        self.propensity = metrics.propensity(matrix(train, width + 1), width + 1)
+
+    def keep(self, path, top):
+        keep(path, top, self.of_test, self.propensity)
+
+
+def keep(path, top, truth, propensity):
+    of_row = metrics.per_row(top, truth, propensity)
+    np.savez(path + ".npz", **{f"{m} {part}": v for m in SHOWN for part, v in zip(("sum", "of"), of_row[m])})
+
+
+def names_of(path):
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as f:
+        return [line.rstrip("\n") for line in f]
+
+
+def run_xc(a, name, path):
+    model, answers = path + ".model", path + ".answers"
+    shutil.rmtree(model, ignore_errors=True)
+    read = ["--text-fields", a.fields]
+    train = ["--train", os.path.join(a.data, "train.jsonl"), "--model", model]
+    told = command([a.xc, "train", *XC[name], *train, *read, "--threads", str(a.threads), "--json", "--quiet"], path + ".err")
+    asked = ["--model", model, "--input", os.path.join(a.data, "test.jsonl"), *read]
+    command([a.xc, "predict", *asked, "--top-k", str(TOP), "--threads", str(a.threads), "--output", answers, "--quiet"], path + ".err")
+    online = ["--mode", "online", "--queries", "300", "--repeat", "1", "--threads", "1", "--json", "--quiet"]
+    cost = command([a.xc, "bench", "predict", *asked, *online], path + ".err")
+    Truth(a.data, names_of(os.path.join(model, "labels.txt"))).keep(path, metrics.read_lines(answers, TOP)[0])
+    record = {"cpu_s": told["cpu_s"], "peak_bytes": told["peak_rss_bytes"], "ms": cost["mean_ms"], "bytes": cost["model_bytes"]}
+    if not a.keep_models:
+        shutil.rmtree(model)
+    shutil.rmtree(model + ".log", ignore_errors=True)
+    return record
+
+
+def run_peer(a, name, path):
+    model, top = path + ".model", path + ".top.npy"
+    shutil.rmtree(model, ignore_errors=True)
+    spec = dict(PEERS[name], threads=a.threads, model=model, omikuji=a.omikuji)
+    told = peers.step(dict(spec, step=f"{name}_train", train=os.path.join(a.features, "train")))
+    asked = dict(spec, test=os.path.join(a.features, "test"), beam=BEAM, top_k=TOP, top=top)
+    peers.step(dict(asked, step=f"{name}_predict"))
+    _, train = rows.load(os.path.join(a.features, "train"))
+    _, truth = rows.load(os.path.join(a.features, "test"))
+    keep(path, np.load(top), truth, metrics.propensity(train, truth.shape[1]))
+    ms = peers.step(dict(asked, step="pecos_online", queries=300))["mean_ms"] if name == "pecos" else None
+    record = {"cpu_s": told["cpu_s"], "peak_bytes": told["peak_rss_bytes"], "ms": ms, "bytes": folder_bytes(model)}
+    shutil.rmtree(model)
+    os.remove(top)
+    return record
+
+
+def run(a):
+    os.makedirs(a.out, exist_ok=True)
+    for name in a.systems:
+        path = os.path.join(a.out, name)
+        if os.path.exists(path + ".json"):
+            continue
+        if name == "omikuji" and not a.omikuji:
+            print("omikuji: left out, --omikuji is not given", flush=True)
+            continue
+        record = run_xc(a, name, path) if name in XC else run_peer(a, name, path)
+        dump(path + ".json", record)
+        print(name, json.dumps(record), flush=True)
+
+
+def add(a):
+    path = os.path.join(a.out, a.name)
+    Truth(a.data, names_of(a.labels)).keep(path, metrics.read_lines(a.answers, TOP)[0])
+    record = load(a.record) if a.record else {}
+    dump(path + ".json", {"cpu_s": record.get("cpu_s"), "peak_bytes": record.get("peak_rss_bytes"), "ms": record.get("mean_ms"),
+                          "bytes": record.get("model_bytes")})
+
+
+def values(out, name, kept):
+    with np.load(os.path.join(out, name + ".npz")) as stored:
+        return {m: (stored[f"{m} sum"][kept], stored[f"{m} of"][kept]) for m in SHOWN}
+
+
+def rows_kept(a):
+    """All test rows, or those without the letters of a training row."""
+    if not a.without_duplicates:
+        return slice(None)
+    fields = a.fields.split(",")
+    read = lambda name: label_lists(os.path.join(a.data, name), {})[1]
+    seen = {letters(row, fields) for row in read("train.jsonl")}
+    return np.array([letters(row, fields) not in seen for row in read("test.jsonl")])
+
+
+def report(a):
+    kept = rows_kept(a)
+    cell = lambda value, form, scale=1: "" if value is None else format(value / scale, form)
+    for out in a.out:
+        names = [n for n in (*XC, *PEERS) if os.path.exists(os.path.join(out, n + ".json"))]
+        names += sorted(f[:-5] for f in os.listdir(out) if f.endswith(".json") and f[:-5] not in names)
+        print(f"\n| {os.path.basename(os.path.normpath(out))} | " + " | ".join(SHOWN) + " | training CPU s | peak MiB | ms a query | model MiB |")
+        print("|---" * (len(SHOWN) + 5) + "|")
+        of = {name: values(out, name, kept) for name in names}
+        for name in names:
+            got, cost = metrics.summary(of[name]), load(os.path.join(out, name + ".json"))
+            cells = [f"{got[m]:.2f}" for m in SHOWN] + [cell(cost["cpu_s"], ".0f"), cell(cost["peak_bytes"], ".0f", 2**20),
+                                                        cell(cost["ms"], ".2f"), cell(cost["bytes"], ".0f", 2**20)]
+            print(f"| {name} | " + " | ".join(cells) + " |")
+        for pair in a.against:
+            ours, theirs = pair.split("=", 1)
+            if ours in of and theirs in of:
+                cells = []
+                for m in SHOWN:
+                    d, low, high = metrics.paired_bootstrap([of[ours][m]], [of[theirs][m]])
+                    cells.append(f"{d:+.2f} ({low:+.2f} .. {high:+.2f})")
+                print(f"| {ours} - {theirs} | " + " | ".join(cells) + " | | | | |")
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    s = p.add_subparsers(dest="cmd", required=True)
+    for name in ("run", "add", "report"):
+        q = s.add_parser(name)
+        q.add_argument("--data", required=name != "report")
+        q.add_argument("--out", required=True, nargs="+" if name == "report" else None)
+        if name != "add":
+            q.add_argument("--fields", default="text")
+    q = s.choices["run"]
+    q.add_argument("--features", required=True)
+    q.add_argument("--xc", required=True)
+    q.add_argument("--omikuji", default=shutil.which("omikuji"))
+    q.add_argument("--systems", nargs="+", default=[*XC, *PEERS], choices=[*XC, *PEERS])
+    q.add_argument("--threads", type=int, default=1)
+    q.add_argument("--keep-models", action="store_true")
+    q = s.choices["add"]
+    for option in ("name", "answers", "labels"):
+        q.add_argument("--" + option, required=True)
+    q.add_argument("--record", metavar="FILE", help="JSON with cpu_s, mean_ms, model_bytes")
+    q = s.choices["report"]
+    q.add_argument("--against", nargs="*", default=[], metavar="OURS=THEIRS")
+    q.add_argument("--without-duplicates", action="store_true", help="leave out test rows with a training row's letters")
+    a = p.parse_args()
+    if a.cmd == "report" and a.without_duplicates and not a.data:
+        sys.exit("--without-duplicates: --data is expected, too")
+    {"run": run, "add": add, "report": report}[a.cmd](a)
+
+
+if __name__ == "__main__":
+    main()

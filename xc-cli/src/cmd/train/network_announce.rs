@@ -1,0 +1,111 @@
+//! What is said and refused before a network is trained.
+
+use super::explain::counted;
+use super::memory::Forecast;
+use super::network::{Session, System};
+use crate::bytes::format_bytes;
+use crate::context::Context;
+use crate::error::CliError;
+use crate::memory::Standing;
+use serde_json::{Value, json};
+use xc_sparse::Rows;
+use xc_train::classifier::{CandidateHeadParams, HeadParams, InputKind, Workload};
+use xc_train::sampler::{Lists, SamplerParams};
+use xc_train::{Features, Loss, trainer};
+
+impl Session<'_> {
+    /// Refuses what does not fit, and says what is going to happen. Gives the estimate for the
+    /// report.
+    pub(super) fn announce(&self, system: &dyn System) -> Result<Value, CliError> {
+        let Self { context, instances, shape, params, .. } = self;
+        let name = system.preset().name;
+        let mapped = instances.mapped_bytes();
+        let validates = self.has_judges();
+        let forecast = Forecast {
+            params: params.clone(),
+            work: Workload {
+                n_instances: instances.targets().len(),
+                n_features: shape.n_features,
+                n_labels: system.n_outputs(shape),
+                batch_size: self.training.batch_size,
+                moments: self.optimizer.moments(),
+                keeps_best: validates && self.training.keep == trainer::Keep::Best,
+                clips: self.training.clip_norm.is_some(),
+            },
+            answering: if validates { system.answering(shape, params) } else { 0 },
+            standing: Standing::now(instances.n_bytes().saturating_add(mapped)),
+            intermediate: params.encoder.widths.last().copied().filter(|_| system.has_intermediate()),
+        };
+        if !self.place.explain {
+            forecast.check(&format!("xc train {name}"), context)?;
+        }
+        let layers: Vec<String> = std::iter::once(shape.n_features)
+            .chain(params.encoder.widths.iter().copied())
+            .chain([forecast.work.n_labels])
+            .map(|width| width.to_string())
+            .collect();
+        let head = match &params.head {
+            HeadParams::Dense => String::new(),
+            HeadParams::Candidates(head) => candidates(head, self.training.batch_size),
+            HeadParams::Differentiated(head) => format!(", {} blocks of labels", head.blocks.len()),
+            HeadParams::Sparse(head) => {
+                format!(", {} connections per label, {}", head.fan_in, head.weights.short_name())
+            }
+        };
+        context.note(format_args!(
+            "train {name}: {}, {}, {}; {}{head}; loss {}",
+            counted(instances.targets().len(), "instance"),
+            counted(shape.n_features, if shape.input == InputKind::Sparse { "feature" } else { "value" }),
+            counted(shape.n_labels, "label"),
+            layers.join(" -> "),
+            params.loss,
+        ));
+        let more = match mapped {
+            0 => String::new(),
+            _ => format!("; {} of vectors stay in their files", format_bytes(mapped)),
+        };
+        let total = forecast.total();
+        context.note(format_args!("memory: about {}: {}{more}", format_bytes(total), forecast.parts()));
+        if let Features::Sparse(rows) = instances.features() {
+            warn_of_long_rows(rows, context);
+        }
+        if params.loss == Loss::Bce
+            && matches!(&params.head, HeadParams::Sparse(head) if head.sampler == SamplerParams::All)
+        {
+            context.note("bce has a gradient for every label: an epoch takes longer than with squared-hinge");
+        }
+        system.announce(self)?;
+        let memory = forecast.memory();
+        Ok(json!({
+            "total_bytes": total,
+            "parameters_bytes": memory.parameters,
+            "moments_bytes": memory.moments,
+            "best_bytes": memory.best,
+            "buffers_bytes": memory.buffers,
+            "data_bytes": instances.n_bytes(),
+            "resident_bytes": forecast.standing.resident(),
+            "mapped_bytes": mapped,
+        }))
+    }
+}
+
+/// What is said of a head whose steps score some labels.
+fn candidates(head: &CandidateHeadParams, batch: usize) -> String {
+    let listed = match head.listed(batch) {
+        None => "all labels".to_owned(),
+        Some(n) => format!("about {n} labels"),
+    };
+    let lists = if head.negatives.lists == Lists::Own { " in lists of each instance" } else { "" };
+    format!(", a step scores {listed}{lists}, {}", head.rows.short_name())
+}
+
+/// Sums of long rows leave the range that initial values and learning rates are made for.
+fn warn_of_long_rows(rows: Rows<'_>, context: &Context) {
+    let longest = (0..rows.len()).map(|i| rows.row(i).values.iter().map(|v| v * v).sum::<f32>()).fold(0.0, f32::max);
+    if longest > 100.0 * 100.0 {
+        context.warn(format_args!(
+            "the longest row of features has length {:.0}; networks learn best from rows of length 1 (--normalise)",
+            longest.sqrt()
+        ));
+    }
+}
