@@ -10,7 +10,8 @@ all rows (OUT/NAME.all), fits a blend to the held-out rows and puts the members 
 `test` opens them: P@k and PSP@k of every member and blend, paired bootstrap intervals of each blend against
 the member that was best on the held-out rows, training CPU seconds, bytes, and milliseconds a query.
 
-DIR holds train.jsonl and test.jsonl. Members unless named: the tree, MACH with 12 x 1,000 buckets, and uniform.
+DIR holds train.jsonl and test.jsonl. Members unless named: trees over words, over words and pairs, over words and characters, the
+tree of `--preset parabel`, and ASTRA.
 """
 import argparse
 import json
@@ -25,7 +26,7 @@ import scipy.sparse as sp
 
 import metrics
 
-MEMBERS = ["tree=tree", "mach=mach --repetitions 12 --buckets 1000", "uniform=uniform"]
+MEMBERS = ["tree=tree", "parabel=tree --preset parabel", "pairs=tree --text.ngrams 2", "chars=tree --text.chars 3-4", "astra=astra"]
 TOP = 5
 
 

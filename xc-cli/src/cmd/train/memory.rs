@@ -9,7 +9,7 @@ use xc_train::classifier::{ClassifierParams, HeadParams, Memory, SparseHeadParam
 use xc_train::sampler::{LshParams, SamplerParams};
 
 /// Threads, files and the log of a training.
-const PROGRAM: u64 = 6 << 20;
+const PROGRAM: u64 = 10 << 20;
 
 /// A training whose memory is foreseen.
 #[derive(Clone)]

@@ -52,10 +52,11 @@ impl AnnParams {
         if self.is_exact(n_labels) {
             return 0;
         }
-        // Rows with their biases, and the graph before and after a refresh.
+        // Rows with their biases, the graph before and after a refresh, and about as much again for
+        // what a refresh has found and not yet put in its place (measured: 20 MiB for 69,925 labels).
         let graph = Graph::bytes(n_labels, width.saturating_add(1), &build_params(self.per_instance, self.recall, 0));
         let rows = 4 * n_labels as u128 * (width as u128 + 1);
-        u64::try_from(rows + 2 * graph as u128).unwrap_or(u64::MAX)
+        u64::try_from(rows + 3 * graph as u128).unwrap_or(u64::MAX)
     }
 
     /// Whether this number of labels is small enough to compare all of them.
