@@ -108,24 +108,40 @@ def letters(row, fields):
     return re.sub(r"[^a-z]", "", " ".join(row.get(field) or "" for field in fields).lower())
 
 
+def names_of(path):
+    """Names of labels, where a model has them."""
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as f:
+        return [line.rstrip("\n") for line in f]
+
+
+class Truth:
+    """Labels of the test rows, numbered as a model numbers them, and propensities of labels."""
+
+    def __init__(self, data, names):
+        ids = {name: label for label, name in enumerate(names)}
+        train, _ = label_lists(os.path.join(data, "train.jsonl"), ids)
+        test, _ = label_lists(os.path.join(data, "test.jsonl"), ids)
+        width = 1 + max(label for row in (*train, *test) for label in row)
+        # A label that no training row has is always missed: it gets a number of its own.
+        test = [[label if label >= 0 else width for label in row] for row in test]
+        self.of_test = matrix(test, width + 1)
+        self.propensity = metrics.propensity(matrix(train, width + 1), width + 1)
+
+
+def new_rows(data, fields):
+    """Which test rows have not the letters of a training row."""
+    fields = fields.split(",")
+    read = lambda name: label_lists(os.path.join(data, name), {})[1]
+    seen = {letters(row, fields) for row in read("train.jsonl")}
+    return np.array([letters(row, fields) not in seen for row in read("test.jsonl")])
+
+
 def test(a):
-    names_file = os.path.join(a.out, "blend", "labels.txt")
-    ids = {}
-    if os.path.exists(names_file):
-        with open(names_file, encoding="utf-8") as f:
-            ids = {line.rstrip("\n"): label for label, line in enumerate(f)}
-    train, train_rows = label_lists(os.path.join(a.data, "train.jsonl"), ids)
-    truth, test_rows = label_lists(os.path.join(a.data, "test.jsonl"), ids)
-    width = 1 + max(label for row in (*train, *truth) for label in row)
-    # A label that no training row has is always missed: it gets a number of its own.
-    truth = [[label if label >= 0 else width for label in row] for row in truth]
-    y_train, y = matrix(train, width + 1), matrix(truth, width + 1)
-    prop = metrics.propensity(y_train, width + 1)
-    kept = np.ones(len(truth), bool)
-    if a.without_duplicates:
-        fields = a.fields.split(",")
-        seen = {letters(row, fields) for row in train_rows}
-        kept = np.array([letters(row, fields) not in seen for row in test_rows])
+    truth = Truth(a.data, names_of(os.path.join(a.out, "blend", "labels.txt")))
+    y, prop = truth.of_test, truth.propensity
+    kept = new_rows(a.data, a.fields) if a.without_duplicates else np.ones(y.shape[0], bool)
     found = load(os.path.join(a.out, "blend.json"))
     best = max(found["members"], key=lambda m: m["P@1"])
     best = os.path.basename(best["model"]).removesuffix(".part")

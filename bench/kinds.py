@@ -25,7 +25,7 @@ import numpy as np
 import metrics
 import peers
 import rows
-from blend import command, dump, label_lists, letters, load, matrix
+from blend import Truth, command, dump, load, names_of, new_rows
 
 XC = {"tree": ["tree"], "tree-1": ["tree", "--trees", "1"], "mach": ["mach"], "dense": ["dense"], "uniform": ["uniform"],
       "lns": ["lns"], "astra": ["astra"]}
@@ -38,33 +38,9 @@ def folder_bytes(folder):
     return sum(os.path.getsize(os.path.join(at, name)) for at, _, names in os.walk(folder) for name in names)
 
 
-class Truth:
-    """Labels of the test rows, numbered as a model numbers them."""
-
-    def __init__(self, data, names):
-        ids = {name: label for label, name in enumerate(names)}
-        train, _ = label_lists(os.path.join(data, "train.jsonl"), ids)
-        test, _ = label_lists(os.path.join(data, "test.jsonl"), ids)
-        width = 1 + max(label for row in (*train, *test) for label in row)
-        # A label that no training row has is always missed: it gets a number of its own.
-        test = [[label if label >= 0 else width for label in row] for row in test]
-        self.of_test = matrix(test, width + 1)
-        self.propensity = metrics.propensity(matrix(train, width + 1), width + 1)
-
-    def keep(self, path, top):
-        keep(path, top, self.of_test, self.propensity)
-
-
 def keep(path, top, truth, propensity):
     of_row = metrics.per_row(top, truth, propensity)
     np.savez(path + ".npz", **{f"{m} {part}": v for m in SHOWN for part, v in zip(("sum", "of"), of_row[m])})
-
-
-def names_of(path):
-    if not os.path.exists(path):
-        return []
-    with open(path, encoding="utf-8") as f:
-        return [line.rstrip("\n") for line in f]
 
 
 def run_xc(a, name, path):
@@ -77,7 +53,8 @@ def run_xc(a, name, path):
     command([a.xc, "predict", *asked, "--top-k", str(TOP), "--threads", str(a.threads), "--output", answers, "--quiet"], path + ".err")
     online = ["--mode", "online", "--queries", "300", "--repeat", "1", "--threads", "1", "--json", "--quiet"]
     cost = command([a.xc, "bench", "predict", *asked, *online], path + ".err")
-    Truth(a.data, names_of(os.path.join(model, "labels.txt"))).keep(path, metrics.read_lines(answers, TOP)[0])
+    truth = Truth(a.data, names_of(os.path.join(model, "labels.txt")))
+    keep(path, metrics.read_lines(answers, TOP)[0], truth.of_test, truth.propensity)
     record = {"cpu_s": told["cpu_s"], "peak_bytes": told["peak_rss_bytes"], "ms": cost["mean_ms"], "bytes": cost["model_bytes"]}
     if not a.keep_models:
         shutil.rmtree(model)
@@ -118,7 +95,8 @@ def run(a):
 
 def add(a):
     path = os.path.join(a.out, a.name)
-    Truth(a.data, names_of(a.labels)).keep(path, metrics.read_lines(a.answers, TOP)[0])
+    truth = Truth(a.data, names_of(a.labels))
+    keep(path, metrics.read_lines(a.answers, TOP)[0], truth.of_test, truth.propensity)
     record = load(a.record) if a.record else {}
     dump(path + ".json", {"cpu_s": record.get("cpu_s"), "peak_bytes": record.get("peak_rss_bytes"), "ms": record.get("mean_ms"),
                           "bytes": record.get("model_bytes")})
@@ -129,18 +107,8 @@ def values(out, name, kept):
         return {m: (stored[f"{m} sum"][kept], stored[f"{m} of"][kept]) for m in SHOWN}
 
 
-def rows_kept(a):
-    """All test rows, or those without the letters of a training row."""
-    if not a.without_duplicates:
-        return slice(None)
-    fields = a.fields.split(",")
-    read = lambda name: label_lists(os.path.join(a.data, name), {})[1]
-    seen = {letters(row, fields) for row in read("train.jsonl")}
-    return np.array([letters(row, fields) not in seen for row in read("test.jsonl")])
-
-
 def report(a):
-    kept = rows_kept(a)
+    kept = new_rows(a.data, a.fields) if a.without_duplicates else slice(None)
     cell = lambda value, form, scale=1: "" if value is None else format(value / scale, form)
     for out in a.out:
         names = [n for n in (*XC, *PEERS) if os.path.exists(os.path.join(out, n + ".json"))]

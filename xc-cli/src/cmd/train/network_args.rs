@@ -296,7 +296,7 @@ impl NetworkArgs {
     }
 
     /// The share of held-out instances that was asked for.
-    pub(in crate::cmd) fn validation_fraction(&self) -> Option<f64> {
+    pub(super) fn validation_fraction(&self) -> Option<f64> {
         self.validation_fraction
     }
 

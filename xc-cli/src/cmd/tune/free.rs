@@ -33,12 +33,12 @@ mod tests {
     fn names<A: Tuned>(is_text: bool, options: &[(&str, &str)]) -> Vec<String> {
         let all = [("train", "t"), ("model", "m")];
         let given: Vec<Given> = all.iter().chain(options).map(|(name, value)| Given::new::<A>(name, value)).collect();
-        let (space, _) = free::<A>(A::space(), is_text, &given, 0);
+        let (space, _) = free::<A>(A::SPACE, is_text, &given, 0);
         space.choices().iter().map(|choice| choice.name().to_owned()).collect()
     }
 
     fn every_value_is_taken<A: Tuned>() {
-        let (listed, kind) = (A::space(), A::KIND);
+        let (listed, kind) = (A::SPACE, A::KIND);
         let (text, features) = (names::<A>(true, &[]), names::<A>(false, &[]));
         for searched in listed.options {
             let is_listed = [&text, &features].into_iter().flatten().any(|name| name == searched.option);

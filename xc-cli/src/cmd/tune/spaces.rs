@@ -1,7 +1,8 @@
 //! The options that are searched, for each kind of model.
 //!
-//! Values were chosen so that each has been the best one for some set of data, or is a step on the
-//! way there; what only changes speed or size is not listed.
+//! Values of trees were chosen so that each has been the best one for some set of data, or is a step
+//! on the way there. Those of networks are around the defaults. What only changes speed or size is
+//! not listed.
 
 use xc_train::tune::Scale;
 
@@ -154,6 +155,11 @@ pub(super) const TREE: Listed = Listed {
     ],
 };
 
+/// An option of any instances whose default follows from the data, and comes first.
+const fn usual(option: &'static str, values: &'static [&'static str], why: &'static str) -> Searched {
+    Searched { option, values, default: 0, scale: Scale::Named, of: Of::All, why }
+}
+
 const NGRAMS: Searched = Searched {
     option: "text.ngrams",
     values: &["1", "2"],
@@ -190,86 +196,49 @@ const TFIDF: Searched = Searched {
     why: "rare features tell more, unless they are weighted already",
 };
 
-const WIDTHS: Searched = Searched {
-    option: "network.widths",
-    values: &[USUAL, "128", "256", "512", "1024"],
-    default: 0,
-    scale: Scale::Named,
-    of: Of::All,
-    why: "few rows want wide embeddings, very many labels narrow ones",
-};
+const WIDTHS: Searched = usual(
+    "network.widths",
+    &[USUAL, "128", "256", "512", "1024"],
+    "few rows want wide embeddings, very many labels narrow ones",
+);
 
-const INIT: Searched = Searched {
-    option: "network.init",
-    values: &[USUAL, "random", "linear", "lsa"],
-    default: 0,
-    scale: Scale::Named,
-    of: Of::All,
-    why: "long texts want lsa, many labels no ReLU behind the embeddings (linear)",
-};
+const INIT: Searched = usual(
+    "network.init",
+    &[USUAL, "random", "linear", "lsa"],
+    "long texts want lsa, many labels no ReLU behind the embeddings (linear)",
+);
 
-const DROPOUT: Searched = Searched {
-    option: "network.dropout",
-    values: &[USUAL, "0", "0.1", "0.3", "0.5"],
-    default: 0,
-    scale: Scale::Named,
-    of: Of::All,
-    why: "few epochs over many labels want none, many epochs more",
-};
+const DROPOUT: Searched = usual(
+    "network.dropout",
+    &[USUAL, "0", "0.1", "0.3", "0.5"],
+    "few epochs over many labels want none, many epochs more",
+);
 
-const LOSS: Searched = Searched {
-    option: "loss",
-    values: &[USUAL, "bce", "squared-hinge", "softmax"],
-    default: 0,
-    scale: Scale::Named,
-    of: Of::All,
-    why: "the squared hinge leaves labels alone that are right by a margin",
-};
+const LOSS: Searched = usual(
+    "loss",
+    &[USUAL, "bce", "squared-hinge", "softmax"],
+    "the squared hinge leaves labels alone that are right by a margin",
+);
 
-const EPOCHS: Searched = Searched {
-    option: "epochs",
-    values: &[USUAL, "3", "5", "10", "20", "40"],
-    default: 0,
-    scale: Scale::Named,
-    of: Of::All,
-    why: "few rows want more, rare labels are learned by heart in too many",
-};
+const EPOCHS: Searched = usual(
+    "epochs",
+    &[USUAL, "3", "5", "10", "20", "40"],
+    "few rows want more, rare labels are learned by heart in too many",
+);
 
-const RATE: Searched = Searched {
-    option: "optimizer.rate",
-    values: &[USUAL, "0.001", "0.002", "0.005", "0.01", "0.02"],
-    default: 0,
-    scale: Scale::Named,
-    of: Of::All,
-    why: "goes with the width, the batch and the number of epochs",
-};
+const RATE: Searched = usual(
+    "optimizer.rate",
+    &[USUAL, "0.001", "0.002", "0.005", "0.01", "0.02"],
+    "goes with the width, the batch and the number of epochs",
+);
 
-const BATCH: Searched = Searched {
-    option: "batch",
-    values: &[USUAL, "32", "64", "128", "512"],
-    default: 0,
-    scale: Scale::Named,
-    of: Of::All,
-    why: "small batches make more steps",
-};
+const BATCH: Searched = usual("batch", &[USUAL, "32", "64", "128", "512"], "small batches make more steps");
 
-const REPETITIONS: Searched = Searched {
-    option: "repetitions",
-    values: &[USUAL, "4", "16", "32"],
-    default: 0,
-    scale: Scale::Named,
-    of: Of::All,
-    why: "more tell labels apart better, at a cost that grows with them",
-};
+const REPETITIONS: Searched =
+    usual("repetitions", &[USUAL, "4", "16", "32"], "more tell labels apart better, at a cost that grows with them");
 
-const BUCKETS: Searched = Searched {
-    option: "buckets",
-    values: &[USUAL, "250", "500", "1000", "2000", "4000"],
-    default: 0,
-    scale: Scale::Named,
-    of: Of::All,
-    why: "more make each repetition better",
-};
+const BUCKETS: Searched =
+    usual("buckets", &[USUAL, "250", "500", "1000", "2000", "4000"], "more make each repetition better");
 
 const DECODER: Searched = Searched {
     option: "decoder",
@@ -280,14 +249,8 @@ const DECODER: Searched = Searched {
     why: "many buckets hold few frequent labels that would spoil a mean",
 };
 
-const INTERMEDIATE: Searched = Searched {
-    option: "network.intermediate",
-    values: &[USUAL, "1024", "4096", "16384", "none"],
-    default: 0,
-    scale: Scale::Named,
-    of: Of::All,
-    why: "a wider layer tells more labels apart",
-};
+const INTERMEDIATE: Searched =
+    usual("network.intermediate", &[USUAL, "1024", "4096", "16384", "none"], "a wider layer tells more labels apart");
 
 const FAN_IN: Searched = Searched {
     option: "head.fan-in",
@@ -307,23 +270,10 @@ const HARD: Searched = Searched {
     why: "more of the labels that are confused are set right in a step",
 };
 
-const UNIFORM_LABELS: Searched = Searched {
-    option: "uniform",
-    values: &[USUAL, "500", "2000", "8000"],
-    default: 0,
-    scale: Scale::Named,
-    of: Of::All,
-    why: "they stand for all other labels",
-};
+const UNIFORM_LABELS: Searched = usual("uniform", &[USUAL, "500", "2000", "8000"], "they stand for all other labels");
 
-const SAMPLER: Searched = Searched {
-    option: "sampler",
-    values: &[USUAL, "midx", "log-uniform", "frequency", "in-batch", "all"],
-    default: 0,
-    scale: Scale::Named,
-    of: Of::All,
-    why: "which labels a step scores",
-};
+const SAMPLER: Searched =
+    usual("sampler", &[USUAL, "midx", "log-uniform", "frequency", "in-batch", "all"], "which labels a step scores");
 
 /// Changes that often help networks, those of texts first.
 const NETWORK_STARTS: [&[(&str, &str)]; 6] = [
