@@ -17,6 +17,8 @@ pub struct Workload {
     pub n_labels: usize,
     /// Instances of a step.
     pub batch_size: usize,
+    /// Passes over the instances.
+    pub n_epochs: u32,
     /// What the optimiser remembers.
     pub moments: Moments,
     /// Whether a copy of the best parameters is kept.
@@ -78,7 +80,7 @@ impl ClassifierParams {
     /// # Panics
     /// If [`ClassifierParams::check`] fails.
     pub fn memory(&self, work: &Workload) -> Memory {
-        let Workload { n_instances, n_features, n_labels, batch_size, moments: remembered, keeps_best, clips } = *work;
+        let Workload { n_features, n_labels, batch_size, moments: remembered, keeps_best, clips, .. } = *work;
         let n_moments = remembered.n;
         let encoder = self.encoder_values(n_features).saturating_mul(4);
         let of_rows = |rows: usize, width: usize| product(&[4, n_moments, remembered.len(rows, width)]);
@@ -98,7 +100,7 @@ impl ClassifierParams {
                 let moments = of_rows(n_labels, width).saturating_add(of_rows(n_labels, 1));
                 let listed = head.listed(batch_size);
                 let buffers = Sampled::scratch_bytes(self.loss, batch_size, width, n_labels, listed, clips)
-                    .saturating_add(head.table_bytes(n_instances, n_labels, width));
+                    .saturating_add(head.table_bytes(work, width));
                 (rows, moments, buffers)
             }
             HeadParams::Differentiated(head) => {

@@ -1,6 +1,7 @@
 //! What a classifier is made of, and what is impossible about one.
 
 use super::{Input, Output};
+use super::memory::Workload;
 use crate::encoder::{Bag, Precomputed, Stack};
 use crate::head::differentiated::Layout;
 use crate::head::sparse::{Rewire, Screening, SparseParams};
@@ -170,12 +171,15 @@ impl CandidateHeadParams {
 
     /// Bytes of the sampler's tables.
     #[cfg(feature = "train")]
-    pub(super) fn table_bytes(&self, n_instances: usize, n_labels: usize, width: usize) -> u64 {
+    pub(super) fn table_bytes(&self, work: &Workload, width: usize) -> u64 {
+        let &Workload { n_instances, n_labels, .. } = work;
         match self.negatives.sampler {
             SamplerParams::LshEmbedding(params) | SamplerParams::LshLabel(params) => {
                 params.bytes(n_labels as u64, width).unwrap_or(u64::MAX)
             }
-            SamplerParams::Ann(params) => params.bytes(n_labels, width),
+            SamplerParams::Ann(params) if params.is_built(n_instances.div_ceil(work.batch_size.max(1)), work.n_epochs) => {
+                params.bytes(n_labels, width)
+            }
             SamplerParams::Schedule(params) => params.bytes(n_instances, n_labels, width),
             SamplerParams::LabelText(params) => {
                 let texts = (n_labels as u64).saturating_mul(width as u64).saturating_mul(4);

@@ -189,6 +189,11 @@ impl System for Args {
         Ok(())
     }
 
+    fn targets(&self, session: &Session<'_>) -> u64 {
+        let sets = std::iter::once(session.labels()).chain(session.judged());
+        sets.map(|labels| 8 * (labels.len() as u64 + 1) + 4 * labels.nnz() as u64).sum()
+    }
+
     fn answering(&self, shape: &Shape, params: &ClassifierParams) -> u64 {
         let values = params.n_values(shape.n_features, self.n_outputs(shape));
         values.saturating_mul(4).saturating_mul(self.numbers(shape.n_labels).len() as u64)

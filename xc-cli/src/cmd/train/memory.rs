@@ -9,7 +9,7 @@ use xc_train::classifier::{ClassifierParams, HeadParams, Memory, SparseHeadParam
 use xc_train::sampler::{LshParams, SamplerParams};
 
 /// Threads, files and the log of a training.
-const PROGRAM: u64 = 10 << 20;
+const PROGRAM: u64 = 12 << 20;
 
 /// A training whose memory is foreseen.
 #[derive(Clone)]
@@ -20,6 +20,8 @@ pub(super) struct Forecast {
     pub(super) standing: Standing,
     /// Bytes of a finished model that answers the validation instances out of its files.
     pub(super) answering: u64,
+    /// Bytes of the outputs that are true of each instance, where they are not its labels.
+    pub(super) targets: u64,
     /// Units of the intermediate layer, where an option sets them apart from the other widths.
     pub(super) intermediate: Option<usize>,
 }
@@ -35,7 +37,8 @@ impl Forecast {
 
     /// All of it.
     pub(super) fn total(&self) -> u64 {
-        self.standing.peak_with(self.memory().total().max(self.answering).saturating_add(PROGRAM))
+        let work = self.memory().total().saturating_add(self.targets);
+        self.standing.peak_with(work.max(self.answering).saturating_add(PROGRAM))
     }
 
     /// All of it by part.
@@ -46,6 +49,7 @@ impl Forecast {
             ("moments", memory.moments),
             ("copy of the best parameters", memory.best),
             ("buffers", memory.buffers),
+            ("targets", self.targets),
             ("data", self.standing.resident()),
         ];
         let said = named.iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name} {}", format_bytes(*n)));

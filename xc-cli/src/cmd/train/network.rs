@@ -73,6 +73,12 @@ pub(super) trait System {
         shape.n_labels
     }
 
+    /// Bytes of the outputs that are true of each instance, where they are not its labels.
+    fn targets(&self, session: &Session<'_>) -> u64 {
+        let _ = session;
+        0
+    }
+
     /// Bytes of a finished model that answers out of its files, rather than the network in memory.
     fn answering(&self, shape: &Shape, params: &ClassifierParams) -> u64 {
         let _ = (shape, params);

@@ -59,6 +59,12 @@ impl AnnParams {
         u64::try_from(rows + 3 * graph as u128).unwrap_or(u64::MAX)
     }
 
+    /// Whether a training of so many epochs of so many steps comes to build the index: after the first
+    /// steps, or after the first step of the second epoch.
+    pub fn is_built(&self, steps_per_epoch: usize, n_epochs: u32) -> bool {
+        n_epochs > 1 || (n_epochs == 1 && steps_per_epoch as u64 >= self.first)
+    }
+
     /// Whether this number of labels is small enough to compare all of them.
     pub fn is_exact(&self, n_labels: usize) -> bool {
         n_labels <= self.exact_below
