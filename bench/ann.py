@@ -84,6 +84,9 @@ def measure_xc(a, folder, metric, ks, widths):
                 fitted = run_xc(a.xc, *evaluate, "--queries", part("query.npy"), "--fit-queries", part("fit.npy"),
                                 "--target-recall", target, "--runs", 1, "--threads", 2)
                 cells, width = fitted["cells"], fitted["search_width"]
+                if not cells and not width:
+                    print(f"xc: no search reaches {target} of the {k} nearest", flush=True)
+                    continue
                 widths[k, target] = f"--cells={cells}" if cells else f"--search-width={width}"
             ask = (*evaluate, "--queries", part("query.npy"), widths[k, target], "--runs", RUNS)
             one, two = (run_xc(a.xc, *ask, "--threads", threads) for threads in (1, 2))

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 """Every kind of model, PECOS and omikuji beside one another, each at its own defaults, on the same set.
 
-    kinds.py run    --data DIR --features FEATURES --out OUT --xc BIN [--fields title,text] [--omikuji BIN] [--systems NAME ...]
+    kinds.py run    --features FEATURES --out OUT --xc BIN [--data DIR] [--fields title,text] [--omikuji BIN] [--systems NAME ...]
     kinds.py add    --data DIR --out OUT --name NAME --answers FILE --labels FILE [--record FILE]
     kinds.py report --out OUT [OUT ...] [--against OURS=THEIRS ...] [--without-duplicates --data DIR]
 
 DIR holds train.jsonl and test.jsonl, FEATURES what `prepare.py text` made of them. xc reads the texts, with its own
-features; PECOS (one tree of 16 branches) and omikuji (three trees) read FEATURES. A system leaves OUT/NAME.json, with what
-it cost, and OUT/NAME.npz, with the metrics of each test row; one that is there is not run again. `add` takes the answers of
+features; PECOS (one tree of 16 branches) and omikuji (three trees) read FEATURES. Without --data all read FEATURES, which may
+also be from `prepare.py counts` or `rows`. A system leaves OUT/NAME.json, with what it cost, and OUT/NAME.npz, with the metrics of each test row; one that is there is not run again. `add` takes the answers of
 another model, in lines, whose label numbers are places in --labels.
 
 Training CPU seconds and peak memory are those of the training alone (PECOS's include reading the features, which is some
-of it); ms a query is the mean of 300 test rows asked one at a time on one thread, from text for xc, from features for PECOS.
+of it); ms a query is the mean of 300 test rows asked one at a time on one thread, from text for xc where it is given, from features for PECOS.
 `report --against` gives paired bootstrap intervals over test rows.
 """
 import argparse
@@ -43,18 +43,30 @@ def keep(path, top, truth, propensity):
     np.savez(path + ".npz", **{f"{m} {part}": v for m in SHOWN for part, v in zip(("sum", "of"), of_row[m])})
 
 
+def truth_of(features):
+    """Labels of the test rows, and propensities of labels."""
+    _, train = rows.load(os.path.join(features, "train"))
+    _, truth = rows.load(os.path.join(features, "test"))
+    return truth, metrics.propensity(train, truth.shape[1])
+
+
 def run_xc(a, name, path):
     model, answers = path + ".model", path + ".answers"
     shutil.rmtree(model, ignore_errors=True)
-    read = ["--text-fields", a.fields]
-    train = ["--train", os.path.join(a.data, "train.jsonl"), "--model", model]
+    read = ["--text-fields", a.fields] if a.data else []
+    file = lambda part: os.path.join(a.data, part + ".jsonl") if a.data else os.path.join(a.features, part + ".txt")
+    train = ["--train", file("train"), "--model", model]
     told = command([a.xc, "train", *XC[name], *train, *read, "--threads", str(a.threads), "--json", "--quiet"], path + ".err")
-    asked = ["--model", model, "--input", os.path.join(a.data, "test.jsonl"), *read]
+    asked = ["--model", model, "--input", file("test"), *read]
     command([a.xc, "predict", *asked, "--top-k", str(TOP), "--threads", str(a.threads), "--output", answers, "--quiet"], path + ".err")
     online = ["--mode", "online", "--queries", "300", "--repeat", "1", "--threads", "1", "--json", "--quiet"]
     cost = command([a.xc, "bench", "predict", *asked, *online], path + ".err")
-    truth = Truth(a.data, names_of(os.path.join(model, "labels.txt")))
-    keep(path, metrics.read_lines(answers, TOP)[0], truth.of_test, truth.propensity)
+    if a.data:
+        truth = Truth(a.data, names_of(os.path.join(model, "labels.txt")))
+        of_test, propensity = truth.of_test, truth.propensity
+    else:
+        of_test, propensity = truth_of(a.features)
+    keep(path, metrics.read_lines(answers, TOP)[0], of_test, propensity)
     record = {"cpu_s": told["cpu_s"], "peak_bytes": told["peak_rss_bytes"], "ms": cost["mean_ms"], "bytes": cost["model_bytes"]}
     if not a.keep_models:
         shutil.rmtree(model)
@@ -69,9 +81,7 @@ def run_peer(a, name, path):
     told = peers.step(dict(spec, step=f"{name}_train", train=os.path.join(a.features, "train")))
     asked = dict(spec, test=os.path.join(a.features, "test"), beam=BEAM, top_k=TOP, top=top)
     peers.step(dict(asked, step=f"{name}_predict"))
-    _, train = rows.load(os.path.join(a.features, "train"))
-    _, truth = rows.load(os.path.join(a.features, "test"))
-    keep(path, np.load(top), truth, metrics.propensity(train, truth.shape[1]))
+    keep(path, np.load(top), *truth_of(a.features))
     ms = peers.step(dict(asked, step="pecos_online", queries=300))["mean_ms"] if name == "pecos" else None
     record = {"cpu_s": told["cpu_s"], "peak_bytes": told["peak_rss_bytes"], "ms": ms, "bytes": folder_bytes(model)}
     shutil.rmtree(model)
@@ -136,7 +146,7 @@ def main():
     s = p.add_subparsers(dest="cmd", required=True)
     for name in ("run", "add", "report"):
         q = s.add_parser(name)
-        q.add_argument("--data", required=name != "report")
+        q.add_argument("--data", required=name == "add")
         q.add_argument("--out", required=True, nargs="+" if name == "report" else None)
         if name != "add":
             q.add_argument("--fields", default="text")

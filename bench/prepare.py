@@ -3,10 +3,12 @@
 
     prepare.py text   --train T.jsonl --test S.jsonl --out DIR [--fields title,text] [--min-df 2] [--xc BIN]
     prepare.py counts --train T.txt --test S.txt --out DIR
+    prepare.py rows   --all ROWS.txt --test-rows NUMBERS --out DIR
     prepare.py split  --data DIR
 
 `text` takes JSON lines (text fields, and `labels`: integers or names); `counts` takes XC text whose
-values are term counts; `split` adds the tuning split to a folder that already has `train.txt`.
+values are term counts; `rows` XC text whose rows it scales to length 1, without any other weights, and takes apart: NUMBERS
+has the number of a test row (from 0) on each line; `split` adds the tuning split to a folder that already has `train.txt`.
 All leave in DIR: `train.txt`, `test.txt` (XC text with header), `fit.txt`, `dev.txt` (the training
 rows, nine in ten and one in ten, by a hash of the row number), and beside each file `*.X.npz`, `*.Y.npz`.
 Weighting: (1 + ln tf) * (ln((1 + N) / (1 + df)) + 1), rows of length 1; words are lower-cased runs
@@ -31,6 +33,12 @@ import rows
 def weigh(counts, idf):
     x = counts.tocsr().astype(np.float64)
     x.data = (1 + np.log(x.data)) * idf[x.indices]
+    return scaled(x)
+
+
+def scaled(x):
+    """Rows of length 1, values as they are written."""
+    x = x.tocsr().astype(np.float64)
     norm = np.sqrt(np.asarray(x.multiply(x).sum(1)).ravel())
     norm[norm == 0] = 1
     x.data /= np.repeat(norm, np.diff(x.indptr))
@@ -138,6 +146,14 @@ def from_counts(a, folder):
     put_all(folder, (weigh(xt, idf), yt), (weigh(xs, idf), ys))
 
 
+def from_rows(a, folder):
+    x, y = rows.read_text(a.all)
+    is_test = np.zeros(x.shape[0], bool)
+    is_test[np.loadtxt(a.test_rows, dtype=np.int64)] = True
+    x = scaled(x)
+    put_all(folder, (x[~is_test], y[~is_test]), (x[is_test], y[is_test]))
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     s = p.add_subparsers(dest="cmd", required=True)
@@ -150,6 +166,9 @@ def main():
             q.add_argument("--labels", help="file with one label a line: fixes the number of labels")
             q.add_argument("--min-df", type=int, default=2)
             q.add_argument("--xc", help="the xc program; features are then made by `xc convert`")
+    q = s.add_parser("rows")
+    for k in ("all", "test-rows", "out"):
+        q.add_argument("--" + k, required=True)
     s.add_parser("split").add_argument("--data", required=True)
     a = p.parse_args()
     if a.cmd == "split":
@@ -163,6 +182,8 @@ def main():
     os.makedirs(work)
     if a.cmd == "counts":
         from_counts(a, work)
+    elif a.cmd == "rows":
+        from_rows(a, work)
     elif a.xc:
         from_text_with_xc(a, work)
     else:

@@ -297,3 +297,19 @@ fn predictions_whose_first_name_is_a_number_are_read_as_names() {
     let read = read_predictions(&path, &ReadOptions { label_names: Some(names.into()), ..options }).unwrap();
     assert_eq!(read.row(0), [Scored { label: 0, score: 0.5 }, Scored { label: 1, score: 0.25 }]);
 }
+
+#[test]
+fn a_line_of_blanks_is_an_empty_list_among_ids_and_among_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("predictions.txt");
+    let names = LabelNames::try_new(vec!["a".into(), "b".into()]).unwrap();
+    let options = ReadOptions { format: Some(Format::Xc), label_names: Some(names.into()), ..Default::default() };
+    for list in ["1:0.5", "b:0.5"] {
+        for blanks in ["", " ", "\t", " \t "] {
+            std::fs::write(&path, format!("{list}\n{blanks}\n{list}\n")).unwrap();
+            let read = read_predictions(&path, &options).unwrap();
+            let list = [Scored { label: 1, score: 0.5 }];
+            assert_eq!([read.row(0), read.row(1), read.row(2)], [&list[..], &[], &list]);
+        }
+    }
+}

@@ -350,7 +350,7 @@ impl LineParser for NamedParser<'_> {
     fn parse_line(&self, line: &[u8], _: u64, into: &mut ScoreBlock) -> Result<(), LineError> {
         let text = std::str::from_utf8(line).map_err(|e| utf8_error(line, e.valid_up_to()))?;
         let mut at = 0;
-        for entry in text.split('\t').filter(|_| !text.is_empty()) {
+        for entry in text.split('\t').filter(|_| !line.iter().copied().all(is_blank)) {
             let malformed = |expected| {
                 LineError::at(at, ReadErrorKind::Malformed { got: Snippet::new(entry.as_bytes()), expected })
             };

@@ -391,6 +391,12 @@ impl Session<'_> {
         self.args.held_out().is_some() || self.judged.is_some()
     }
 
+    /// Whether instances that the network does not learn from judge the finished model.
+    pub(super) fn is_judged(&self) -> bool {
+        let Some(sets) = self.instances.files() else { return false };
+        sets.validation.is_some() || (sets.split.is_some() && !self.choose_epoch)
+    }
+
     /// The metrics of the finished model on the validation file, or, where they have not chosen the
     /// epoch, on the instances that were held out.
     fn score(&self, answer: Ask<'_>, judging: &Judging) -> Result<Option<MetricReport>, CliError> {

@@ -34,7 +34,7 @@ impl Session<'_> {
                 clips: self.training.clip_norm.is_some(),
             },
             targets: system.targets(self),
-            answering: if validates { system.answering(shape, params) } else { 0 },
+            answering: if validates || self.is_judged() { system.answering(shape, params) } else { 0 },
             standing: Standing::now(instances.n_bytes().saturating_add(mapped)),
             intermediate: params.encoder.widths.last().copied().filter(|_| system.has_intermediate()),
         };
