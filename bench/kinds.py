@@ -3,7 +3,7 @@
 
     kinds.py run    --features FEATURES --out OUT --xc BIN [--data DIR] [--fields title,text] [--omikuji BIN] [--systems NAME ...]
     kinds.py add    --data DIR --out OUT --name NAME --answers FILE --labels FILE [--record FILE]
-    kinds.py report --out OUT [OUT ...] [--against OURS=THEIRS ...] [--without-duplicates --data DIR]
+    kinds.py report --out OUT [OUT ...] [--against OURS=THEIRS ...] [--across COLUMN ...] [--without-duplicates --data DIR]
 
 DIR holds train.jsonl and test.jsonl, FEATURES what `prepare.py text` made of them. xc reads the texts, with its own
 features; PECOS (one tree of 16 branches) and omikuji (three trees) read FEATURES. Without --data all read FEATURES, which may
@@ -12,7 +12,8 @@ another model, in lines, whose label numbers are places in --labels.
 
 Training CPU seconds and peak memory are those of the training alone (PECOS's include reading the features, which is some
 of it); ms a query is the mean of 300 test rows asked one at a time on one thread, from text for xc where it is given, from features for PECOS.
-`report --against` gives paired bootstrap intervals over test rows.
+`report --against` gives paired bootstrap intervals over test rows, `--across` a table of systems and sets for each of the
+columns named (P@1, cpu_s, peak_bytes, ms, bytes).
 """
 import argparse
 import json
@@ -31,6 +32,7 @@ XC = {"tree": ["tree"], "tree-1": ["tree", "--trees", "1"], "mach": ["mach"], "d
       "lns": ["lns"], "astra": ["astra"]}
 PEERS = {"pecos": dict(system="pecos", nr_splits=16, seed=0), "omikuji": dict(system="omikuji", kind="parabel", trees=3)}
 SHOWN = ["P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5"]
+COSTS = {"cpu_s": (".0f", 1), "peak_bytes": (".0f", 2**20), "ms": (".2f", 1), "bytes": (".0f", 2**20)}
 TOP, BEAM = 5, 10
 
 
@@ -117,10 +119,33 @@ def values(out, name, kept):
         return {m: (stored[f"{m} sum"][kept], stored[f"{m} of"][kept]) for m in SHOWN}
 
 
+def across(a, column, kept):
+    """One column of all sets: a row for each system that every kind is compared with."""
+    form, scale = COSTS.get(column, (".2f", 1))
+    names = [*XC, *PEERS, "blend"]
+    print(f"\n| {column} | " + " | ".join(os.path.basename(os.path.normpath(out)) for out in a.out) + " |")
+    print("|---" * (len(a.out) + 1) + "|")
+    for name in names:
+        cells = []
+        for out in a.out:
+            if not os.path.exists(os.path.join(out, name + ".json")):
+                cells.append("")
+            elif column in COSTS:
+                cells.append(cell(load(os.path.join(out, name + ".json"))[column], form, scale))
+            else:
+                cells.append(format(metrics.summary(values(out, name, kept))[column], form))
+        print(f"| {name} | " + " | ".join(cells) + " |")
+
+
+def cell(value, form, scale=1):
+    return "" if value is None else format(value / scale, form)
+
+
 def report(a):
     kept = new_rows(a.data, a.fields) if a.without_duplicates else slice(None)
-    cell = lambda value, form, scale=1: "" if value is None else format(value / scale, form)
-    for out in a.out:
+    for column in a.across:
+        across(a, column, kept)
+    for out in () if a.across else a.out:
         names = [n for n in (*XC, *PEERS) if os.path.exists(os.path.join(out, n + ".json"))]
         names += sorted(f[:-5] for f in os.listdir(out) if f.endswith(".json") and f[:-5] not in names)
         print(f"\n| {os.path.basename(os.path.normpath(out))} | " + " | ".join(SHOWN) + " | training CPU s | peak MiB | ms a query | model MiB |")
@@ -128,8 +153,7 @@ def report(a):
         of = {name: values(out, name, kept) for name in names}
         for name in names:
             got, cost = metrics.summary(of[name]), load(os.path.join(out, name + ".json"))
-            cells = [f"{got[m]:.2f}" for m in SHOWN] + [cell(cost["cpu_s"], ".0f"), cell(cost["peak_bytes"], ".0f", 2**20),
-                                                        cell(cost["ms"], ".2f"), cell(cost["bytes"], ".0f", 2**20)]
+            cells = [f"{got[m]:.2f}" for m in SHOWN] + [cell(cost[c], form, scale) for c, (form, scale) in COSTS.items()]
             print(f"| {name} | " + " | ".join(cells) + " |")
         for pair in a.against:
             ours, theirs = pair.split("=", 1)
@@ -163,6 +187,7 @@ def main():
     q.add_argument("--record", metavar="FILE", help="JSON with cpu_s, mean_ms, model_bytes")
     q = s.choices["report"]
     q.add_argument("--against", nargs="*", default=[], metavar="OURS=THEIRS")
+    q.add_argument("--across", nargs="*", default=[], choices=[*SHOWN, *COSTS], metavar="COLUMN")
     q.add_argument("--without-duplicates", action="store_true", help="leave out test rows with a training row's letters")
     a = p.parse_args()
     if a.cmd == "report" and a.without_duplicates and not a.data:

@@ -216,7 +216,11 @@ fn sizes_follow_from_rows_and_labels_as_the_library_says() {
     let classifier = &config("u")["classifier"];
     assert_eq!(classifier["encoder"]["widths"], serde_json::json!([512, 512]));
     assert_eq!(*classifier, xc_sparse::store::to_parameter(&of.params));
-    assert_eq!(config("u")["training"]["settings"]["batch_size"], of.training.batch_size);
+    let settings = &config("u")["training"]["settings"];
+    assert_eq!(
+        (&settings["batch_size"], &settings["rate"]),
+        (&of.training.batch_size.into(), &of.training.rate.into())
+    );
 
     folder.ok("train mach --train data/train.txt --model m --network.widths 24 --epochs 2");
     let mut classifier = mach::preset().params;

@@ -137,6 +137,11 @@ impl DataShape {
         self.n_entries >= LONG.saturating_mul(self.n_instances)
     }
 
+    /// [`MANY`] or more.
+    pub fn has_many_labels(&self) -> bool {
+        self.n_labels >= MANY
+    }
+
     /// Features of an instance, in the mean.
     pub fn features_per_instance(&self) -> f64 {
         self.n_entries as f64 / self.n_instances.max(1) as f64
@@ -147,8 +152,8 @@ impl DataShape {
 const HIDDEN: std::ops::RangeInclusive<usize> = 512..=32_768;
 
 /// [`uniform`] with an intermediate layer and batches that suit sets of such a shape: half a unit per
-/// label, as a power of two from 512 to 32,768, and with 12,000 instances or more batches of 128 at
-/// twice the rate. How they were found: `docs/decisions/uniform-mach-defaults.md`.
+/// label, as a power of two from 512 to 32,768; batches of 128 at rate 0.002 with 12,000 instances or
+/// more, of 32 at 0.003 with fewer. How they were found: `docs/decisions/uniform-mach-defaults.md`.
 pub fn uniform_for(data: DataShape) -> Preset {
     let mut preset = uniform();
     let hidden = (data.n_labels / 2).clamp(*HIDDEN.start(), *HIDDEN.end()).next_power_of_two();
@@ -156,8 +161,9 @@ pub fn uniform_for(data: DataShape) -> Preset {
         *width = hidden;
     }
     #[cfg(feature = "train")]
-    if !data.has_few_instances() {
-        (preset.training.batch_size, preset.training.rate) = (128, 2e-3);
+    {
+        let (batch_size, rate) = if data.has_few_instances() { (32, 3e-3) } else { (128, 2e-3) };
+        (preset.training.batch_size, preset.training.rate) = (batch_size, rate);
         if let HeadParams::Sparse(head) = &mut preset.params.head {
             head.rewire_every = SparseHeadParams::usual_rewire_every(preset.training.batch_size);
         }
@@ -167,7 +173,7 @@ pub fn uniform_for(data: DataShape) -> Preset {
 
 /// [`lns`] whose steps score the hardest labels: [`crate::astra`].
 pub fn astra() -> Preset {
-    astra_for(DataShape { n_instances: usize::MAX, n_entries: 0, n_labels: usize::MAX })
+    astra_for(DataShape { n_instances: usize::MAX, n_entries: 0, n_labels: 0 })
 }
 
 /// The same for sets of a shape: encoder, loss, rates and epochs of [`lns_for`], which were found with lists
@@ -184,10 +190,13 @@ pub fn astra_for(data: DataShape) -> Preset {
 pub const FEW: usize = 12_000;
 /// Features of an instance, in the mean, from which [`lns_for`] begins with LSA.
 pub const LONG: usize = 100;
+/// Labels from which [`lns_for`] sums embeddings without a ReLU and without dropout.
+pub const MANY: usize = 50_000;
 
 /// [`lns`] with values that suit sets of such a shape: few instances get wide embeddings, a lower
-/// rate and twice the epochs; long ones embeddings that begin with LSA, and the squared hinge. How
-/// they were found: `docs/decisions/lns-defaults.md`.
+/// rate and twice the epochs; long ones embeddings that begin with LSA, and the squared hinge; many
+/// labels sums of embeddings as they are, without a ReLU and without dropout. How they were found:
+/// `docs/decisions/lns-defaults.md`.
 pub fn lns_for(data: DataShape) -> Preset {
     let mut preset = lns();
     let params = &mut preset.params;
@@ -200,6 +209,9 @@ pub fn lns_for(data: DataShape) -> Preset {
     } else if data.has_long_instances() {
         (params.encoder.widths, params.loss) = (vec![512], Loss::SquaredHinge);
         (params.encoder.init, params.encoder.embedding_rate) = (EmbeddingInit::Lsa, EmbeddingInit::Lsa.usual_rate());
+    } else if data.has_many_labels() {
+        params.encoder.init = EmbeddingInit::Linear;
+        (params.encoder.input_dropout, params.encoder.dropout) = (0.0, 0.0);
     }
     preset
 }
@@ -286,14 +298,24 @@ mod tests {
 
     #[test]
     fn usual_values_follow_from_instances_and_their_length() {
-        let of = |n_instances, n_entries| {
-            let preset = lns_for(DataShape { n_instances, n_entries, n_labels: 50_000 });
-            preset.params.check(1000, 50_000).unwrap();
+        let with_labels = |n_labels, n_instances, n_entries| {
+            let preset = lns_for(DataShape { n_instances, n_entries, n_labels });
+            preset.params.check(1000, n_labels).unwrap();
             (preset.params.encoder.widths[0], preset.params.encoder.init, preset.params.loss)
         };
+        let of = |n_instances, n_entries| with_labels(MANY - 1, n_instances, n_entries);
         assert_eq!(of(FEW, 30 * FEW), (256, EmbeddingInit::Random, Loss::Bce));
         assert_eq!(of(FEW - 1, 500 * FEW), (1024, EmbeddingInit::Random, Loss::Bce));
         assert_eq!(of(FEW, LONG * FEW), (512, EmbeddingInit::Lsa, Loss::SquaredHinge));
         assert_eq!(of(0, 0).0, 1024);
+        assert_eq!(with_labels(MANY, FEW, 30 * FEW), (256, EmbeddingInit::Linear, Loss::Bce));
+        for (n_instances, n_entries) in [(FEW - 1, 0), (FEW, LONG * FEW)] {
+            assert_eq!(with_labels(MANY, n_instances, n_entries), of(n_instances, n_entries));
+        }
+        let dropout = |n_labels| {
+            let encoder = astra_for(DataShape { n_instances: FEW, n_entries: 0, n_labels }).params.encoder;
+            (encoder.input_dropout, encoder.dropout)
+        };
+        assert_eq!((dropout(MANY), dropout(MANY - 1)), ((0.0, 0.0), (0.3, 0.3)));
     }
 }

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::named::{name_of, named};
 use xc_train::Loss;
-use xc_train::classifier::preset::{DataShape, FEW, LONG};
+use xc_train::classifier::preset::{DataShape, FEW, LONG, MANY};
 use xc_train::classifier::{ClassifierParams, Preset, preset};
 
 /// Train a network with negative sampling
@@ -55,13 +55,19 @@ pub(crate) struct Args {
 
 /// Adds the default to the help of an option, where it follows from the data too.
 pub(super) fn show_default_of_data(of: &dyn Fn(DataShape) -> Preset, arg: clap::Arg) -> clap::Arg {
-    let of = |n_instances, n_entries| of(DataShape { n_instances, n_entries, n_labels: usize::MAX });
-    let (usual, few, long) = (of(usize::MAX, 0), of(0, 0), of(usize::MAX, usize::MAX));
+    let of = |n_instances, n_entries, n_labels| of(DataShape { n_instances, n_entries, n_labels });
+    let (usual, few, long) = (of(usize::MAX, 0, 0), of(0, 0, 0), of(usize::MAX, usize::MAX, 0));
+    let many_labels = of(usize::MAX, 0, usize::MAX);
     let width = |of: &Preset| of.params.encoder.widths.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
     let init = |of: &Preset| name_of(&of.params.encoder.init);
     let shown = match arg.get_id().as_str() {
         "widths" => format!("{}; {} for few instances, {} for long ones", width(&usual), width(&few), width(&long)),
-        "init" => format!("{}; {} for long instances", init(&usual), init(&long)),
+        "init" => {
+            format!("{}; {} for long instances, {} for many labels", init(&usual), init(&long), init(&many_labels))
+        }
+        "dropout" => {
+            format!("{}; {} for many labels", usual.params.encoder.dropout, many_labels.params.encoder.dropout)
+        }
         "epochs" => format!("{}; {} for few instances", usual.training.epochs, few.training.epochs),
         "rate" => {
             let (usual, few) = (usual.training.rate, few.training.rate);
@@ -74,7 +80,16 @@ pub(super) fn show_default_of_data(of: &dyn Fn(DataShape) -> Preset, arg: clap::
 
 /// Where a value comes from that follows from the data, or from a preset that was chosen.
 pub(super) fn of_data_or_preset(option: &str, shape: &Shape, preset: Option<&str>) -> Origin {
-    let of_data = ["network.widths", "network.init", "loss", "epochs", "optimizer.rate"].contains(&option);
+    let of_data = [
+        "network.widths",
+        "network.init",
+        "network.dropout",
+        "network.input-dropout",
+        "loss",
+        "epochs",
+        "optimizer.rate",
+    ]
+    .contains(&option);
     match preset {
         Some(name) if of_data || option == "batch" => Origin::Preset(name.to_owned()),
         None if of_data && shape.sparse_data().is_some() => Origin::Data,
@@ -87,14 +102,15 @@ pub(super) fn of_data_or_preset(option: &str, shape: &Shape, preset: Option<&str
 pub(super) fn few_or_long(shape: &Shape) -> (&'static str, String) {
     let said = match shape.sparse_data() {
         Some(data) => {
-            let kind = match (data.has_few_instances(), data.has_long_instances()) {
-                (true, _) => "few instances",
-                (_, true) => "long instances",
+            let kind = match (data.has_few_instances(), data.has_long_instances(), data.has_many_labels()) {
+                (true, ..) => "few instances",
+                (_, true, _) => "long instances",
+                (.., true) => "many short instances, many labels",
                 _ => "many short instances",
             };
             format!(
-                "{kind} (few are below {FEW}, long ones have {LONG} features or more): width, first embeddings, loss, rate \
-                 and epochs follow from that"
+                "{kind} (few are below {FEW}, long ones have {LONG} features or more, many labels are {MANY} or more): \
+                 width, initial embeddings, dropout, loss, rate and epochs follow from that"
             )
         }
         None => "vectors: nothing follows from their number".to_owned(),

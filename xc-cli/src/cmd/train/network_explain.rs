@@ -62,7 +62,8 @@ impl Session<'_> {
         out.set_some("network.init", init, no_embeddings, of("network.init"));
         let rate = is_sparse.then_some(encoder.embedding_rate);
         out.set_some("network.embedding-rate", rate, no_embeddings, Origin::Follows("network.init"));
-        let dropout = if self.args.has_dropout_alone() { Origin::Follows("network.dropout") } else { Origin::Default };
+        let alone = self.args.has_dropout_alone();
+        let dropout = if alone { Origin::Follows("network.dropout") } else { of("network.input-dropout") };
         out.set("network.input-dropout", encoder.input_dropout, dropout);
         out.set("network.dropout", encoder.dropout, of("network.dropout"));
         out.set("network.precision", params.precision.name(), of("network.precision"));
