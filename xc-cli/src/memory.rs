@@ -8,13 +8,17 @@ use std::io::Write as _;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// How often resident memory is looked at: in this time some MiB can be touched.
+/// How often resident memory is looked at, where that is often enough: in this time some MiB can be
+/// touched.
 const LOOK_EVERY: Duration = Duration::from_millis(4);
+/// Bytes that a program touches in a microsecond, at most: a limit is looked at before what it leaves
+/// beyond itself is used up.
+const TOUCHED_PER_US: u64 = 4096;
 /// The same where no limit is given.
 const LOOK_SELDOM: Duration = Duration::from_millis(50);
-/// The least limit that is watched: the program itself takes up to half of it. Smaller ones bound
-/// only what is foreseen.
-const WATCHED: u64 = 32 << 20;
+/// The least limit that is watched: the program itself takes up to three quarters of it. Smaller ones
+/// bound only what is foreseen.
+const WATCHED: u64 = 16 << 20;
 /// What the process has resident before its work differs by so much from run to run: what is advised
 /// leaves room for it.
 const ROOM: u64 = 1 << 20;
@@ -112,7 +116,7 @@ impl Budget {
                         format_bytes(limit)
                     ));
                 }
-                sleep(LOOK_EVERY);
+                sleep(look_every(limit));
             },
             Self::Free(_) => {
                 let total = total_bytes().unwrap_or(u64::MAX);
@@ -137,6 +141,11 @@ impl Budget {
         // Without the thread the command works, unwatched.
         let _ = std::thread::Builder::new().name("xc-limit".into()).spawn(watch);
     }
+}
+
+/// A hundredth of the limit may be touched between two looks.
+fn look_every(limit: u64) -> Duration {
+    Duration::from_micros(limit / 100 / TOUCHED_PER_US).clamp(Duration::from_micros(200), LOOK_EVERY)
 }
 
 #[expect(clippy::exit, reason = "no safe point of the work may come soon enough")]

@@ -88,6 +88,11 @@ impl Task {
         self.set(self.bar.position() + steps);
     }
 
+    /// All steps are done, those included that nobody counted.
+    pub(crate) fn finish(self) {
+        self.bar.set_position(self.bar.length().unwrap_or_else(|| self.bar.position()));
+    }
+
     /// From here on the task is called so.
     pub(crate) fn say(&self, what: String) {
         self.bar.set_message(what.clone());

@@ -105,7 +105,7 @@ impl Source<'_> {
         let data = match vector_source(main, labels, None, self.format.format, "validation")? {
             Some(source) => read_vectors(&source, &KnownLabels { names: names.as_ref(), unknown }, input, context)?,
             None => {
-                let making = Making::Apply { maker: first.pipeline(), n_features: first.describe().n_features };
+                let making = Making::Apply { maker: first.reading_pipeline(), n_features: first.describe().n_features };
                 read_labelled(main, labels.into(), names.as_ref(), unknown, input, making, context)?
             }
         };

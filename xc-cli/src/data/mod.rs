@@ -16,4 +16,4 @@ pub(crate) use labels::{NamesArgs, label_format, read_label_set, read_numbers, r
 pub(crate) use queries::{Queries, QueryRows};
 pub(crate) use text::{TextArgs, TokenArgs, sizes_of_preset};
 pub(crate) use training::{LabelsFrom, Making, read_labelled, read_training, with_names};
-pub(crate) use vectors::{KnownLabels, read_vectors, vector_source};
+pub(crate) use vectors::{KnownLabels, is_vectors, read_vectors, vector_source};

@@ -1,6 +1,6 @@
 //! Instances with labels, for training, validation and conversion.
 
-use super::{Dataset, FeatureRows, InputArgs, NamesArgs, require_labels};
+use super::{Dataset, FeatureRows, InputArgs, NamesArgs, is_vectors, require_labels};
 use crate::context::Context;
 use crate::error::{CliError, chain};
 use crate::interrupt;
@@ -154,12 +154,17 @@ fn read_feature_rows(
     let wrong = |e: xc_hash::text::WeightRowsError| CliError::input(path, &e);
     let rows = Rows::new(features.view());
     let hashes: Vec<u64> = (0..rows.len()).into_par_iter().map(|row| hash_sparse(rows.row(row))).collect();
+    if let Making::Fit { weighting, .. } = &making
+        && weighting.is_none_or(|weighting| weighting.idf == Idf::None)
+        && !is_vectors(path, options.format)
+        && are_whole_numbers(features.data())
+    {
+        let more = if weighting.is_none() { ", and rows learn best at length 1 (--normalise true)" } else { "" };
+        let name = path.display();
+        context.note(format_args!("{name}: features are whole numbers; word counts do better with --tfidf{more}"));
+    }
     let maker = match making {
         Making::Fit { weighting: Some(weighting), hold_out, .. } => {
-            if weighting.idf == Idf::None && are_whole_numbers(features.data()) {
-                let name = path.display();
-                context.note(format_args!("{name}: features are whole numbers; word counts do better with --tfidf"));
-            }
             let kept = hold_out.map(|hold_out| rows.select(&hold_out.split(&hashes).0));
             let learned = kept.as_ref().map_or(features.view(), |kept| kept.view());
             let weights = RowWeights::fit(weighting, learned).map_err(wrong)?;

@@ -28,13 +28,7 @@ pub(crate) fn vector_source<'a>(
     if let Some(vectors) = features {
         return Ok(Some(VectorSource { vectors, labels: main }));
     }
-    let is_npy = match format {
-        Some(format) => format == Format::Npy,
-        None => {
-            main.is_file() && Format::detect(main, &ReadOptions::default()).is_ok_and(|format| format == Format::Npy)
-        }
-    };
-    match (is_npy, labels) {
+    match (is_vectors(main, format), labels) {
         (false, _) => Ok(None),
         (true, Some(labels)) => Ok(Some(VectorSource { vectors: main, labels })),
         (true, None) => Err(CliError::usage(format_args!(
@@ -42,6 +36,16 @@ pub(crate) fn vector_source<'a>(
             main.display(),
             if option == "train" { "features" } else { "validation-features" }
         ))),
+    }
+}
+
+/// Whether a file holds vectors, whose labels stand elsewhere.
+pub(crate) fn is_vectors(path: &Path, format: Option<Format>) -> bool {
+    match format {
+        Some(format) => format == Format::Npy,
+        None => {
+            path.is_file() && Format::detect(path, &ReadOptions::default()).is_ok_and(|format| format == Format::Npy)
+        }
     }
 }
 

@@ -195,7 +195,8 @@ impl RequestParser {
         let outcome = Entries(&mut entries).deserialize(&mut json).and_then(|()| json.end());
         // Whatever is wrong with the others, the answer carries the id.
         let own = self.fields();
-        let id = entries.iter().find(|(key, _)| *key == self.options.fields.id && !own.contains(&&**key));
+        let named = |name: &str| entries.iter().find(|(key, _)| key == name && !own.contains(&&**key));
+        let id = named(&self.options.fields.id).or_else(|| named("id"));
         into.id = id.map(|(_, value)| value.get().to_owned()).filter(|id| id != "null");
         outcome.map_err(|e| jsonl::json_error(&e))?;
         for (at, (key, value)) in entries.iter().enumerate() {
@@ -431,6 +432,20 @@ mod tests {
         };
         assert_eq!(request, expected);
         assert!(!request.is_plain() && read(&parser, r#"{"id":1,"text":"c","top_k":null}"#).unwrap().is_plain());
+    }
+
+    #[test]
+    fn an_id_is_in_the_field_that_is_named_or_in_id() {
+        let options = titles();
+        let options = ReadOptions { fields: Fields { id: "sku".into(), ..options.fields }, ..options };
+        let parser = parser(PlainLines::Text, &options);
+        for (line, id) in [
+            (r#"{"id":7,"text":"a"}"#, Some("7")),
+            (r#"{"id":8,"sku":7,"text":"a"}"#, Some("7")),
+            (r#"{"text":"a"}"#, None),
+        ] {
+            assert_eq!(read(&parser, line).unwrap().id.as_deref(), id, "{line}");
+        }
     }
 
     #[test]

@@ -53,6 +53,24 @@ pub enum QueryRow<'a> {
     Dense(&'a [f32]),
 }
 
+impl<'a> From<SparseRow<'a>> for QueryRow<'a> {
+    fn from(row: SparseRow<'a>) -> Self {
+        Self::Sparse(row)
+    }
+}
+
+impl QueryRow<'_> {
+    /// The batch of this query alone.
+    fn fill(self, batch: &mut Batch, n_features: usize) {
+        match self {
+            Self::Sparse(row) => batch.fill_one(row, n_features),
+            Self::Dense(values) => {
+                batch.fill_features(Features::Dense(crate::DenseRows::new(values, n_features)), 0..1);
+            }
+        }
+    }
+}
+
 /// Why a query has no answer.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
@@ -134,8 +152,8 @@ pub(crate) struct Logits {
 
 impl Logits {
     /// Takes one query.
-    pub(crate) fn fill_one(&mut self, query: SparseRow<'_>, n_features: usize) {
-        self.batch.fill_one(query, n_features);
+    pub(crate) fn fill_one(&mut self, query: QueryRow<'_>, n_features: usize) {
+        query.fill(&mut self.batch, n_features);
     }
 
     /// Takes some queries.
@@ -250,14 +268,10 @@ impl Classifier {
                 if let Some(&feature) = row.indices.iter().find(|&&f| f as usize >= self.n_features) {
                     return Err(PredictError::Feature { feature, n_features: self.n_features });
                 }
-                scratch.batch.fill_one(row, self.n_features);
             }
-            QueryRow::Dense(values) => {
-                self.check_width(InputKind::Dense, values.len())?;
-                let rows = crate::DenseRows::new(values, values.len());
-                scratch.batch.fill_features(Features::Dense(rows), 0..1);
-            }
+            QueryRow::Dense(values) => self.check_width(InputKind::Dense, values.len())?,
         }
+        query.fill(&mut scratch.batch, self.n_features);
         self.check_candidates(1, only)?;
         out.clear();
         self.answer(0, k, only, scratch, |row| out.extend_from_slice(row))

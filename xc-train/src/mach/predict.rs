@@ -2,11 +2,10 @@
 
 use super::MachModel;
 use crate::Features;
-use crate::classifier::Logits;
+use crate::classifier::{Logits, QueryRow};
 use rayon::prelude::*;
 use thiserror::Error;
 use xc_mach::{BucketScores, BucketScoresError, Certificate, DecodeScratch, Decoder, Effort, NoListsError};
-use xc_sparse::SparseRow;
 use xc_sparse::parallel::for_each_part;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored, TopK};
 
@@ -149,10 +148,10 @@ impl MachModel {
     /// Its scores are not finite.
     ///
     /// # Panics
-    /// If a feature is not below the number of features.
+    /// If it is not of the model's input ([`crate::classifier::EncoderParams`]), or of another width.
     pub fn predict_one(
         &self,
-        query: SparseRow<'_>,
+        query: QueryRow<'_>,
         asking: &Asking,
         scratch: &mut MachScratch,
         out: &mut Vec<Scored>,
@@ -171,10 +170,10 @@ impl MachModel {
     /// Its scores are not finite.
     ///
     /// # Panics
-    /// If a feature is not below the number of features, or a candidate is not below `n_labels()`.
+    /// As [`MachModel::predict_one`], or if a candidate is not below `n_labels()`.
     pub fn predict_one_of(
         &self,
-        query: SparseRow<'_>,
+        query: QueryRow<'_>,
         candidates: &[LabelId],
         asking: &Asking,
         scratch: &mut MachScratch,

@@ -1,10 +1,10 @@
 //! Classifiers behind the front door.
 
 use super::index::take_index;
-use super::query::{self, Answers, CELLS, Candidates, QueryError, WIDTH};
+use super::query::{Answers, CELLS, Candidates, QueryError, WIDTH};
 use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, Told, scratch_of};
 use super::{OpenModelError, OpenOptions};
-use crate::classifier::{Classifier, InputKind, Only, PredictError, PredictScratch, QueryRow, ScoreScale, preset};
+use crate::classifier::{Classifier, Only, PredictError, PredictScratch, ScoreScale, preset};
 use std::any::Any;
 use xc_ann::Scope;
 use xc_sparse::rank::Scored;
@@ -27,10 +27,7 @@ fn open(container: Container, options: &OpenOptions, check: Check) -> Result<Ope
     if let Some(name) = &options.post_processor {
         model.set_scale(name.parse::<ScoreScale>().map_err(OpenModelError::system)?);
     }
-    let takes = match model.params().encoder.input {
-        InputKind::Dense => query::InputKind::Dense,
-        InputKind::Sparse => query::InputKind::Sparse,
-    };
+    let takes = model.params().encoder.input.into();
     let shape = Shape { takes, ..Shape::new::<PredictScratch>(model.n_features(), model.n_labels()) };
     let warning = take_index(&mut model, &container, options)?;
     let warnings = warning.into_iter().map(|warning| Box::new(warning) as _).collect();
@@ -96,13 +93,8 @@ impl System for Classifier {
         scratch: &mut dyn Any,
         out: &mut Vec<Scored>,
     ) -> Result<Told, QueryError> {
-        let row = match row {
-            Row::Sparse(row) => QueryRow::Sparse(row),
-            Row::Dense(values) => QueryRow::Dense(values),
-            Row::Text(_) => panic!("a text for a model of features"),
-        };
         let only = only(self, ask)?;
-        self.predict_one(row, ask.top_k, only, scratch_of(scratch), out).map_err(|e| failed(e).1)?;
+        self.predict_one(row.query(), ask.top_k, only, scratch_of(scratch), out).map_err(|e| failed(e).1)?;
         Ok(Told::default())
     }
 

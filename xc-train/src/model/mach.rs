@@ -28,7 +28,8 @@ fn open(container: Container, options: &OpenOptions, _: Check) -> Result<Opened,
         warnings.extend(lost.into_iter().map(|lost| Box::new(lost) as Box<dyn Error + Send + Sync>));
         warnings.push(Box::new(InPart { n, of }));
     }
-    let shape = Shape::new::<MachScratch>(model.n_features(), model.n_labels());
+    let takes = model.params().classifier.encoder.input.into();
+    let shape = Shape { takes, ..Shape::new::<MachScratch>(model.n_features(), model.n_labels()) };
     Ok(Opened { system: Box::new(model), shape, container: open.into_container(), warnings })
 }
 
@@ -84,8 +85,8 @@ impl System for MachModel {
     ) -> Result<Told, QueryError> {
         let (scratch, asking) = (scratch_of(scratch), asking(self, ask));
         let certificate = match ask.candidates.of(0) {
-            None => self.predict_one(row.sparse(), &asking, scratch, out).map(Some),
-            Some(labels) => self.predict_one_of(row.sparse(), labels, &asking, scratch, out).map(|()| None),
+            None => self.predict_one(row.query(), &asking, scratch, out).map(Some),
+            Some(labels) => self.predict_one_of(row.query(), labels, &asking, scratch, out).map(|()| None),
         };
         Ok(Told { certificate: certificate.map_err(|e| failed(e).1)?, known_terms: None })
     }

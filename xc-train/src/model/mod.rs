@@ -151,6 +151,12 @@ impl Model {
         self.maker.as_ref()
     }
 
+    /// The pipeline by which rows of a file can be read: the model's own, or, for a blend, that of its
+    /// first member.
+    pub fn reading_pipeline(&self) -> Option<&Featurizer> {
+        self.pipeline().or_else(|| self.as_kind::<blend::Blend>()?.first().pipeline())
+    }
+
     /// The form of the files that it was trained on.
     pub fn input(&self) -> &InputForm {
         &self.input

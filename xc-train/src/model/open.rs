@@ -180,7 +180,7 @@ impl Model {
             let input = InputForm::read(&opened.container)?;
             Ok((opened, maker, input))
         };
-        let (Opened { system, shape, container, warnings }, maker, input) = on_threads(open)??;
+        let (Opened { system, shape, container, mut warnings }, maker, input) = on_threads(open)??;
         if let Some(maker) = &maker
             && maker.n_features() != shape.n_features
         {
@@ -190,8 +190,10 @@ impl Model {
         if let Some(got) = container.n_label_names().filter(|&got| got != shape.n_labels) {
             return Err(OpenModelError::LabelNames { path: folder.to_owned(), got, expected: shape.n_labels });
         }
-        // It is one of the model's own scores.
-        let calibration = Calibration::read(&container, shape.n_labels)?.filter(|_| options.post_processor.is_none());
+        let mut calibration = Calibration::read(&container, shape.n_labels)?;
+        if options.post_processor.is_some() && calibration.take().is_some() {
+            warnings.push(Box::new(OtherScores));
+        }
         let generation = GENERATION.fetch_add(1, Ordering::Relaxed);
         Ok(Self { kind, system, shape, maker, input, container, calibration, warnings, generation })
     }
@@ -206,6 +208,11 @@ impl Model {
         Self::open_checked(folder.as_ref(), options, Check::None)
     }
 }
+
+/// A post-processor was asked for, and the model is calibrated.
+#[derive(Debug, Error)]
+#[error("the calibration of the model was fitted to the scores of its own post-processor; it is not used")]
+struct OtherScores;
 
 /// Work on the threads of the caller's pool, or on some made for it: rayon would make a pool of the
 /// whole process and keep it.

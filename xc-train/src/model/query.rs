@@ -436,6 +436,15 @@ pub enum InputKind {
     Dense,
 }
 
+impl From<crate::classifier::InputKind> for InputKind {
+    fn from(input: crate::classifier::InputKind) -> Self {
+        match input {
+            crate::classifier::InputKind::Dense => Self::Dense,
+            crate::classifier::InputKind::Sparse => Self::Sparse,
+        }
+    }
+}
+
 impl fmt::Display for InputKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

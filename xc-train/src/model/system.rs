@@ -2,6 +2,7 @@
 
 use super::query::{Answers, Candidates, InputKind, QueryError, SearchOptions};
 use super::{OpenModelError, OpenOptions};
+use crate::classifier::QueryRow;
 use crate::{DenseRows, Features};
 use std::any::Any;
 use std::error::Error;
@@ -80,6 +81,18 @@ impl<'a> Row<'a> {
         match self {
             Self::Sparse(row) => row,
             Self::Dense(_) | Self::Text(_) => panic!("a vector or a text for a model of sparse features"),
+        }
+    }
+
+    /// As a network takes it.
+    ///
+    /// # Panics
+    /// If it is a text, which a network is never asked with.
+    pub(super) fn query(self) -> QueryRow<'a> {
+        match self {
+            Self::Sparse(row) => QueryRow::Sparse(row),
+            Self::Dense(values) => QueryRow::Dense(values),
+            Self::Text(_) => panic!("a text for a network"),
         }
     }
 }

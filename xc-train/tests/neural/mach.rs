@@ -138,7 +138,7 @@ fn batch_one_candidates_and_a_plain_loop_agree() {
                 assert_eq!(scores_of(batch.ranked.row(i)), scores_of(&expected), "{family} {decoder} row {i}");
                 assert_eq!(restricted.row(i), plain(i, &some[i], decoder, 4), "{family} {decoder} row {i}");
                 let mut one = Vec::new();
-                model.predict_one(Rows::new(x.view()).row(i), &asking, &mut scratch, &mut one).unwrap();
+                model.predict_one(Rows::new(x.view()).row(i).into(), &asking, &mut scratch, &mut one).unwrap();
                 assert_eq!(one, batch.ranked.row(i));
             }
         }

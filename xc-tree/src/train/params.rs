@@ -12,7 +12,7 @@ use xc_sparse::dtype::DType;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TreeParams {
-    /// Trees of the ensemble; 1 or more.
+    /// Trees of the ensemble; 1 to 1000.
     pub n_trees: usize,
     /// Seed of all random numbers.
     pub seed: u64,
@@ -230,7 +230,10 @@ impl TreeParams {
         let count = |name, got: usize, least: usize, expected| {
             if got >= least { Ok(()) } else { Err(CheckTreeParamsError { name, got: got as f64, expected }) }
         };
-        count("n_trees", self.n_trees, 1, "1 or more")?;
+        if !(1..=1000).contains(&self.n_trees) {
+            let got = self.n_trees as f64;
+            return Err(CheckTreeParamsError { name: "n_trees", got, expected: "1 to 1000" });
+        }
         count("beam", self.beam, 1, "1 or more")?;
         count("cluster.branching", self.cluster.branching, 2, "2 or more")?;
         count("cluster.max_leaf", self.cluster.max_leaf, 1, "1 or more")?;
@@ -309,10 +312,11 @@ mod tests {
     #[test]
     fn every_range_is_checked() {
         type Spoil = fn(&mut TreeParams);
-        let broken: [(&str, Spoil); 14] = [
+        let broken: [(&str, Spoil); 15] = [
             ("beam", |p| p.beam = 0),
             ("cluster.slack", |p| p.cluster.slack = 1.0),
             ("n_trees", |p| p.n_trees = 0),
+            ("n_trees", |p| p.n_trees = 1001),
             ("cluster.branching", |p| p.cluster.branching = 1),
             ("cluster.max_leaf", |p| p.cluster.max_leaf = 0),
             ("cluster.max_iterations", |p| p.cluster.max_iterations = 0),

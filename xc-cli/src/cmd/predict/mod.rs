@@ -163,6 +163,11 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     }
     if let Some(Threshold::Calibrated(kind)) = args.threshold {
         let kind = kind.name();
+        if let Some(post) = args.search.post_processor() {
+            return Err(CliError::usage(format_args!(
+                "--threshold {kind}: thresholds are of calibrated scores, which --post-processor {post} replaces"
+            )));
+        }
         if model.calibration().is_none() {
             return Err(CliError::usage(format_args!(
                 "--threshold {kind}: {} is not calibrated; `xc calibrate` finds thresholds",

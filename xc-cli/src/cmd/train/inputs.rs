@@ -1,7 +1,9 @@
 //! What every kind of training reads: instances with labels, and others to judge by.
 
 use crate::context::Context;
-use crate::data::{Dataset, Datasets, InputArgs, Making, NamesArgs, Split, TextArgs, read_labelled, read_training};
+use crate::data::{
+    Dataset, Datasets, InputArgs, Making, NamesArgs, Split, TextArgs, is_vectors, read_labelled, read_training,
+};
 use crate::error::{CliError, chain};
 use crate::interrupt;
 use crate::model::beside;
@@ -127,9 +129,14 @@ impl PlaceArgs {
 }
 
 impl DataArgs {
+    /// Whether rows are scaled to length 1: unless an option says otherwise all but vectors are.
+    pub(in crate::cmd) fn normalises(&self) -> bool {
+        self.normalise.unwrap_or_else(|| !is_vectors(&self.place.train, self.input.format))
+    }
+
     /// How sparse features are weighted; `None`: not at all.
     fn weighting(&self) -> Option<Weighting> {
-        let norm = if self.normalise.unwrap_or(true) { Norm::L2 } else { Norm::None };
+        let norm = if self.normalises() { Norm::L2 } else { Norm::None };
         match self.tfidf {
             true => Some(Weighting { norm, ..Weighting::default() }),
             false => (norm != Norm::None).then_some(Weighting { tf: Tf::Raw, idf: Idf::None, norm }),

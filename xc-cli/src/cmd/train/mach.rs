@@ -138,12 +138,12 @@ impl System for Args {
             plan.lines.push((
                 "sizes",
                 format!(
-                    "{} of {} buckets: {:.1} labels share a bucket, {:.1} times fewer output weights than one output \
-                     per label",
+                    "{} of {} buckets: {:.1} labels share a bucket; {:.3} times the output weights of one output per \
+                     label",
                     counted(numbers.len(), "repetition"),
                     params.n_buckets,
                     sizing.labels_per_bucket(),
-                    sizing.reduction()
+                    1.0 / sizing.reduction()
                 ),
             ));
         }
@@ -163,11 +163,11 @@ impl System for Args {
         let (context, n_labels) = (session.context, session.shape.n_labels);
         let sizing = self.sizing(session)?;
         context.note(format_args!(
-            "{} repetitions of {} buckets; output weights are {:.1} times fewer than one output per label would have; \
-             {:.1} labels share a bucket",
-            self.numbers(n_labels).len(),
+            "{} of {} buckets; {} output weights, {:.3} times those of one output per label; {:.1} labels share a bucket",
+            counted(self.numbers(n_labels).len(), "repetition"),
             self.buckets(n_labels),
-            sizing.reduction(),
+            sizing.output_parameters(),
+            1.0 / sizing.reduction(),
             sizing.labels_per_bucket()
         ));
         // Some of a range are not all: whether labels are told apart shows when they are merged.
@@ -224,7 +224,8 @@ impl System for Args {
             ("dense_output_parameters", json!(sizing.dense_parameters())),
             ("steps", json!(steps)),
         ];
-        let (what, model) = (format!("{} repetitions, {n_values} parameters", numbers.len()), &session.place.model);
+        let (what, model) =
+            (format!("{}, {n_values} parameters", counted(numbers.len(), "repetition")), &session.place.model);
         Ok(Trained {
             save: Box::new(move |extras| {
                 let create = || repetitions.params.create(model, n_features, n_labels, &numbers);

@@ -11,6 +11,9 @@ use xc_train::sampler::{LshParams, SamplerParams};
 /// Threads, files and the log of a training.
 const PROGRAM: u64 = 12 << 20;
 
+/// Units to which a layer is narrowed, at least.
+const LEAST_WIDTH: usize = 16;
+
 /// A training whose memory is foreseen.
 #[derive(Clone)]
 pub(super) struct Forecast {
@@ -137,6 +140,7 @@ impl Forecast {
             };
             push(format!("--network.intermediate {half}"), Box::new(change));
         }
+        self.narrower().for_each(|(name, change)| push(name, change));
         if self.params.encoder.uses_lsa() {
             let random = |f: &mut Self| f.params.encoder.init = xc_train::classifier::EmbeddingInit::Random;
             push("--network.init random".to_owned(), Box::new(random));
@@ -146,6 +150,20 @@ impl Forecast {
             push("--head.wiring uniform".to_owned(), Box::new(uniform));
         }
         out
+    }
+
+    /// Halves of the widths that `--network.widths` sets, again and again.
+    fn narrower(&self) -> impl Iterator<Item = Change> {
+        let widths = &self.params.encoder.widths;
+        let set = widths[..widths.len() - usize::from(self.intermediate.is_some()).min(widths.len())].to_vec();
+        let halves = move |n: u32| set.iter().map(|width| width >> n).collect::<Vec<_>>();
+        (1..).map(halves).take_while(|widths| widths.iter().min().is_some_and(|&least| least >= LEAST_WIDTH)).map(
+            |widths| {
+                let name = widths.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+                let change = move |f: &mut Self| f.params.encoder.widths[..widths.len()].copy_from_slice(&widths);
+                (format!("--network.widths {name}"), Box::new(change) as Box<dyn Fn(&mut Self)>)
+            },
+        )
     }
 
     /// As many tables of labels as fit, or one; nothing where there are none.

@@ -1,7 +1,7 @@
 //! The one way from options to a trained network: read, check, announce, train, save, score,
 //! report.
 
-use super::explain::{Origin, Plan, seen_labels};
+use super::explain::{Origin, Plan, counted, seen_labels};
 use super::inputs::{PlaceArgs, checkpoint_error, drop_checkpoint};
 use super::instances::{Instances, Source};
 use super::log::Log;
@@ -383,7 +383,7 @@ impl Session<'_> {
         let figures = [("parameters", json!(n_values)), ("steps", json!(steps)), ("epochs", json!(epochs))];
         let figures = figures.into_iter().chain(costs.json().map(|costs| ("cost", costs)));
         let figures = figures.map(|(name, value)| (name.to_owned(), value)).collect();
-        Ok(Learned { classifier, what: format!("{n_values} parameters, {steps} steps"), figures })
+        Ok(Learned { classifier, what: format!("{n_values} parameters, {}", counted(steps as usize, "step")), figures })
     }
 
     /// Whether instances that the network does not learn from choose the epoch.

@@ -17,6 +17,7 @@ use crate::model::{self, Extras};
 use serde_json::{Map, json};
 use std::path::Path;
 use std::time::Instant;
+use xc_hash::text::Featurizer;
 use xc_sparse::CsrMatrix;
 use xc_sparse::io::UnknownLabels;
 use xc_sparse::rank::RankedBatch;
@@ -99,7 +100,9 @@ pub(in crate::cmd) fn train(
     let read_s = start.elapsed().as_secs_f64();
 
     let standing = Standing::now(inputs.n_bytes());
-    let forecast = Forecast { input: inputs.train_input(), params: &params, threads: context.threads, standing };
+    let of_text = matches!(data.maker, Some(Featurizer::Text(_)));
+    let input = inputs.train_input();
+    let forecast = Forecast { input, params: &params, threads: context.threads, of_text, standing };
     let needed = forecast.needed();
     let Some(folder) = folder else {
         return tree_explain::plan(args, &params, data, needed).print(context).map(|()| None);

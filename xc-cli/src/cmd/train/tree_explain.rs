@@ -83,7 +83,7 @@ fn resolved(args: &Args, params: &TreeParams) -> Resolved {
     }
     let post = if params.post.is_some() { of_preset() } else { Origin::Follows("linear.loss") };
     out.set("post-processor", params.post_processor(), post);
-    out.set("normalise", args.data.normalise.unwrap_or(true), Origin::Default);
+    out.set("normalise", args.data.normalises(), Origin::Default);
     out.set("validation-fraction", args.validation_fraction.unwrap_or(0.0), Origin::Default);
     out.set("checkpoint", args.data.place.checkpoint().display(), Origin::Follows("model"));
     out
@@ -109,7 +109,7 @@ fn lines(args: &Args, params: &TreeParams, data: &Dataset) -> Vec<(&'static str,
     if empty > 0 {
         line("", format!("{} without a feature: they teach the bias only", counted(empty, "instance")));
     }
-    line("features", features_said(data));
+    line("features", features_said(args, data));
     let by = match params.representation {
         LabelRepresentation::Pifa => "the features of their instances (pifa)",
         LabelRepresentation::Pii => "the instances they occur in (pii)",
@@ -127,7 +127,7 @@ fn lines(args: &Args, params: &TreeParams, data: &Dataset) -> Vec<(&'static str,
     out
 }
 
-fn features_said(data: &Dataset) -> String {
+fn features_said(args: &Args, data: &Dataset) -> String {
     match &data.maker {
         Some(Featurizer::Text(_)) => {
             "made from text by the pipeline of the --text options, tf-idf, rows of length 1; kept in the model"
@@ -140,6 +140,7 @@ fn features_said(data: &Dataset) -> String {
             format!("{values}{rows}; kept in the model")
         }
         Some(_) => "made as the model keeps it".to_owned(),
+        None if args.data.normalise.is_none() => "vectors, as they are".to_owned(),
         None => "as they are, since --normalise false is given".to_owned(),
     }
 }

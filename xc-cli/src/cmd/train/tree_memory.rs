@@ -14,6 +14,8 @@ pub(super) struct Forecast<'a> {
     pub(super) input: TrainInput<'a>,
     pub(super) params: &'a TreeParams,
     pub(super) threads: usize,
+    /// Whether the features are made of text, so that options make fewer.
+    pub(super) of_text: bool,
     /// The process once the data are read.
     pub(super) standing: Standing,
 }
@@ -75,6 +77,9 @@ impl Forecast<'_> {
         match best {
             Some(((threads, nnz), needed)) if needed < with(self.threads, None) => {
                 format!("even with {} it would need {}", typed(threads, nnz), format_bytes(needed))
+            }
+            _ if self.of_text => {
+                "fewer features (--text.min-df 5, --text.max-features N) or instances would help".to_owned()
             }
             _ => "fewer instances or features would help".to_owned(),
         }

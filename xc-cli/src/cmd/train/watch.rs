@@ -20,6 +20,13 @@ struct Shown {
     task: Option<Task>,
 }
 
+impl Shown {
+    /// The task has come to its end.
+    fn finish(&mut self) {
+        self.task.take().into_iter().for_each(Task::finish);
+    }
+}
+
 impl<'a> Watch<'a> {
     pub(super) fn new(context: &'a Context) -> Self {
         Self { context, shown: Mutex::default() }
@@ -45,11 +52,12 @@ impl Observer for Watch<'_> {
                 shown.task = Some(self.context.task(&what, n_labels as u64));
             }
             Event::Clustering { n_labels } => {
+                shown.finish();
                 let what = format!("{}clustering labels", shown.tree);
                 shown.task = Some(self.context.task(&what, n_labels as u64));
             }
             Event::Clustered { .. } => {
-                shown.task = None;
+                shown.finish();
                 allocator::give_back_small_arrays();
             }
             Event::Level { level, n_levels, n_rankers, resumed } => {

@@ -68,6 +68,11 @@ pub(super) struct Blend {
 }
 
 impl Blend {
+    /// The first member.
+    pub(super) fn first(&self) -> &Model {
+        &self.members[0]
+    }
+
     /// Bytes of the members' array files.
     pub(super) fn n_bytes(&self) -> u64 {
         self.members.iter().map(|member| member.describe().n_bytes).sum()
