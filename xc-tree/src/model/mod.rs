@@ -187,6 +187,17 @@ impl TreeModel {
         &self.info
     }
 
+    /// The model of its first `n` trees, or of all if there are fewer.
+    ///
+    /// *Cost*: copies what is not mapped from files.
+    ///
+    /// # Panics
+    /// If `n` is 0.
+    pub fn first(&self, n: usize) -> Self {
+        assert!(n > 0, "a model of no trees");
+        Self { info: self.info.clone(), trees: self.trees[..n.min(self.trees.len())].to_vec() }
+    }
+
     /// The trees.
     pub fn trees(&self) -> &[Tree] {
         &self.trees

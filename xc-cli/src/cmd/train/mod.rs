@@ -23,6 +23,7 @@ pub(super) mod report;
 mod skipgram;
 pub(super) mod tree;
 pub(super) mod tree_args;
+mod tree_curve;
 mod tree_explain;
 mod tree_memory;
 pub(super) mod trial;

@@ -19,11 +19,13 @@ pub(in crate::cmd) struct Judging {
     pub(in crate::cmd) ks: Vec<usize>,
     /// Whether models are compared instance by instance.
     pub(in crate::cmd) keep_rows: KeepRows,
+    /// Whether parts of an ensemble are judged too, for its curve.
+    pub(in crate::cmd) curve: bool,
 }
 
 impl Default for Judging {
     fn default() -> Self {
-        Self { ks: vec![1, 3, 5], keep_rows: KeepRows::No }
+        Self { ks: vec![1, 3, 5], keep_rows: KeepRows::No, curve: true }
     }
 }
 

@@ -5,6 +5,7 @@ use super::inputs::{PlaceArgs, checkpoint_error, drop_checkpoint, hold_out};
 use super::refit::Refit;
 use super::report::{Judging, Report, score};
 use super::tree_args::{Args, kept_parameters};
+use super::tree_curve::TreeCurve;
 use super::tree_explain;
 use super::tree_memory::Forecast;
 use super::watch::Watch;
@@ -136,11 +137,15 @@ pub(in crate::cmd) fn train(
 
     let metrics = match &inputs.instances.validation {
         Some(validation) => {
-            let answers = answer(&place.model, validation.sparse(), context)?;
+            let answers = answer(&place.model, None, validation.sparse(), context)?;
             score(&inputs.instances, &answers, judging)?
         }
         None => None,
     };
+    if let Some(metrics) = metrics.as_ref().filter(|_| judging.curve) {
+        let curve = TreeCurve::of(&place.model, n_trees, metrics, &inputs.instances, judging, context)?;
+        curve.write(&place.model, context);
+    }
     Ok(Some(Report {
         kind: "tree",
         usage: meter.usage(),
@@ -157,11 +162,17 @@ pub(in crate::cmd) fn train(
     }))
 }
 
-/// The five best labels of each row, by the model that was just saved. It is mapped, and what rows
-/// touch of it does not stay resident.
-fn answer(folder: &Path, rows: &CsrMatrix, context: &Context) -> Result<RankedBatch, CliError> {
+/// The five best labels of each row, by the model that was just saved, or by its first trees. It is
+/// mapped, and what rows touch of it does not stay resident.
+pub(super) fn answer(
+    folder: &Path,
+    n_trees: Option<usize>,
+    rows: &CsrMatrix,
+    context: &Context,
+) -> Result<RankedBatch, CliError> {
     let container = model::open_container(folder)?;
     let tree = model::open_just_saved(&container)?;
+    let tree = if let Some(n) = n_trees { tree.first(n) } else { tree };
     let params = PredictParams::new(&tree, 5);
     let mut answers = RankedBatch::new();
     for first in (0..rows.rows()).step_by(AT_ONCE) {

@@ -288,7 +288,7 @@ impl<A: Tuned> Session<'_, A> {
     fn scores(&self, job: &Job) -> Result<Vec<f64>, CliError> {
         let metric = self.tune.metric;
         let args = Self::args(&self.options(&self.search.space().changes(&job.settings), TRIAL))?;
-        let judging = Judging { ks: metric.k().into_iter().collect(), keep_rows: KeepRows::Yes };
+        let judging = Judging { ks: metric.k().into_iter().collect(), keep_rows: KeepRows::Yes, curve: false };
         let mut scores = Vec::new();
         for hold_out in &self.rungs[job.rung].hold_outs {
             let report = args.train(&args.data().place, *hold_out, &judging, &self.context.silent())?;
