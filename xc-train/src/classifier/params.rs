@@ -1,7 +1,7 @@
 //! What a classifier is made of, and what is impossible about one.
 
-use super::{Input, Output};
 use super::memory::Workload;
+use super::{Input, Output};
 use crate::encoder::{Bag, Precomputed, Stack};
 use crate::head::differentiated::Layout;
 use crate::head::sparse::{Rewire, Screening, SparseParams};
@@ -177,7 +177,9 @@ impl CandidateHeadParams {
             SamplerParams::LshEmbedding(params) | SamplerParams::LshLabel(params) => {
                 params.bytes(n_labels as u64, width).unwrap_or(u64::MAX)
             }
-            SamplerParams::Ann(params) if params.is_built(n_instances.div_ceil(work.batch_size.max(1)), work.n_epochs) => {
+            SamplerParams::Ann(params)
+                if params.is_built(n_instances.div_ceil(work.batch_size.max(1)), work.n_epochs) =>
+            {
                 params.bytes(n_labels, width)
             }
             SamplerParams::Schedule(params) => params.bytes(n_instances, n_labels, width),

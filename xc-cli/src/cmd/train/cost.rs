@@ -1,4 +1,4 @@
-//! What the steps of a training took, stage by stage.
+//! What the steps of a training run took, stage by stage.
 
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -93,7 +93,7 @@ impl Costs {
                 ("list", hash + query + check, "uniform labels drawn, the list put together"),
                 ("head", score + backward, "logits, loss, gradients, change of the rows"),
                 ("refresh", upkeep.saturating_sub(wait), "index brought up to the rows"),
-                ("wait", wait, "for a retrieval beside the training"),
+                ("wait", wait, "for a retrieval in parallel with training"),
                 ("step", step, "all of it"),
             ];
             let ms = |time: Duration| 1e3 * time.as_secs_f64() / self.n_steps as f64;
