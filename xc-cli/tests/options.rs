@@ -1,4 +1,4 @@
-//! Options: what is said of wrong ones, and which values a training has where none is given.
+//! Options: what is said of wrong ones, and which values a training run has where none is given.
 
 mod program;
 

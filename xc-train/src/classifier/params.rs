@@ -95,7 +95,7 @@ pub struct EncoderParams {
 pub enum HeadParams {
     /// Each label is connected with every unit.
     Dense,
-    /// Each label is connected with a few units (schultheis2023uniform).
+    /// Each label is connected with a few units (`[schultheis2023uniform]`).
     Sparse(SparseHeadParams),
     /// Each label is connected with every unit; a step scores some labels.
     Candidates(CandidateHeadParams),

@@ -90,7 +90,9 @@ impl Curve {
         let shown = file.display();
         let text = std::fs::read_to_string(&file).map_err(|e| {
             let e = chain(&e);
-            CliError::usage(format_args!("{shown}: {e}; expected the log of a training: MODEL.log, or its log.jsonl"))
+            CliError::usage(format_args!(
+                "{shown}: {e}; expected the log of a training run: MODEL.log, or its log.jsonl"
+            ))
         })?;
         let mut curve = Self { name, metric: Vec::new(), loss: Vec::new() };
         for (number, line) in text.lines().enumerate() {
@@ -103,7 +105,7 @@ impl Curve {
         if curve.metric.is_empty() {
             let metric = args.metric;
             return Err(CliError::usage(format_args!(
-                "{shown}: no validation with {metric} and its {}; expected the log of a training with --validation \
+                "{shown}: no validation with {metric} and its {}; expected the log of a training run with --validation \
                  or --validation-fraction",
                 args.x.axis()
             )));

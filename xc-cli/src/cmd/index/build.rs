@@ -86,7 +86,7 @@ pub(super) struct Args {
 }
 
 /// Share of a query's best labels that an index of a model finds where nothing tells which are true.
-/// Answers should be those of all labels but for rare cases, and 0.95 costs points of precision
+/// Answers should be those of all labels except in rare cases, and 0.95 costs points of precision
 /// (`bench/results/ann-heads.md`).
 const OF_LABELS: f64 = 0.99;
 
