@@ -227,7 +227,7 @@ fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Res
         let unknown = data.labels.n_labels().saturating_sub(fixed.n_labels);
         if unknown > 0 {
             context.warn(format_args!(
-                "{}: {unknown} labels more than the {} that the pipeline knows; they are numbered behind them",
+                "{}: {unknown} labels more than the {} that the pipeline knows; they are numbered after them",
                 args.source.display(),
                 fixed.n_labels
             ));

@@ -206,7 +206,7 @@ impl CandidateHeadParams {
         if loss == Loss::Nce {
             let got = match () {
                 () if !sampler.knows_log_q() => "a sampler that does not know the chance of every label",
-                () if uniform > 0 => "uniform labels beside those of the sampler",
+                () if uniform > 0 => "uniform labels in addition to those of the sampler",
                 () if weighting != Weighting::LogQ => "another weighting than log-q",
                 () => return Ok(()),
             };

@@ -92,7 +92,7 @@ impl Decision {
 /// A name that is no metric.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "`{name}` is no metric; expected P@k, nDCG@k, PSP@k, PSnDCG@k, recall@k, MAP@k, coverage@k, macro-F1@k, micro-F1@k, MAP, MRR, or precision, recall or F1 behind micro-, macro- or instance-"
+    "`{name}` is no metric; expected P@k, nDCG@k, PSP@k, PSnDCG@k, recall@k, MAP@k, coverage@k, macro-F1@k, micro-F1@k, MAP, MRR, or precision, recall or F1 after micro-, macro- or instance-"
 )]
 pub struct ParseMetricError {
     /// What was given.

@@ -311,9 +311,9 @@ fn plot(all: &[Measured], k: usize, path: &Path) -> Result<(), CliError> {
     let series = named.into_iter().filter(|(_, points)| !points.is_empty());
     let series = series.map(|(name, points)| Series { name, points }).collect();
     let picture = Picture {
-        title: "Recall and queries a second",
+        title: "Recall and queries per second",
         x: Axis { name: &recall, scale: Scale::Linear },
-        charts: vec![Chart { y: Axis { name: "queries a second", scale: Scale::Log }, series }],
+        charts: vec![Chart { y: Axis { name: "queries per second", scale: Scale::Log }, series }],
     };
     picture.write(path).map_err(|e| CliError::write(&path.display().to_string(), &e.source))
 }

@@ -98,9 +98,9 @@ impl Costs {
             ];
             let ms = |time: Duration| 1e3 * time.as_secs_f64() / self.n_steps as f64;
             let share = |time: Duration| 100.0 * time.as_secs_f64() / step.as_secs_f64().max(f64::MIN_POSITIVE);
-            let mut out = format!("{:<9} {:>9} {:>6}", "stage", "ms a step", "%");
+            let mut out = format!("{:<9} {:>11} {:>6}", "stage", "ms per step", "%");
             for (name, time, what) in stages {
-                out += &format!("\n{name:<9} {:>9.2} {:>6.1}  {what}", ms(time), share(time));
+                out += &format!("\n{name:<9} {:>11.2} {:>6.1}  {what}", ms(time), share(time));
             }
             let n = self.n_steps as f64;
             out += &format!(
