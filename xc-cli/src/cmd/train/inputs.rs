@@ -51,8 +51,8 @@ pub(crate) struct DataArgs {
     /// Labels of the validation instances, if --validation does not contain them
     #[arg(long, value_name = "FILE", requires = "validation")]
     pub(in crate::cmd) validation_labels: Option<PathBuf>,
-    /// After the run with --validation-fraction, train again on all instances (networks: for as many epochs as were
-    /// best), and save that model in this folder
+    /// After the run with --validation-fraction, train again on all instances (networks: for the same number of epochs),
+    /// and save that model in this folder
     #[arg(long, value_name = "DIR")]
     pub(in crate::cmd) refit: Option<PathBuf>,
     #[command(flatten)]
