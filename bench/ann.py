@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Recall and queries a second of `xc index` beside other libraries, in one run.
+"""Recall and queries per second of `xc index` compared with other libraries, in one run.
 
     ann.py --xc XC --work DIR [--sets l2 ip] [--rows 100000] [--set NAME=METRIC:FOLDER ...] [--k 1 10 100 500]
            [--peers hnswlib pecos svs faiss-ivf faiss-hnsw usearch scann] [--python NAME=PYTHON ...]

@@ -10,7 +10,7 @@ The set is `l2` of ann.py. A filter passes a share of the rows, the same ones fo
   cluster  the rows nearest to the middle of a cluster, with queries from near it;
   outside  the rows farthest from it, so that all others are the cluster left out, with the same queries.
 xc is measured at the width that its index was fitted to (recall 0.95 of ten, without a filter), and at the widths that
-`xc index evaluate` tries. Said are xc's recall and queries a second at that width, those of the peers at the same recall,
+`xc index evaluate` tries. Said are xc's recall and queries per second at that width, those of the peers at the same recall,
 and those of all at a recall of 0.95; a peer's lie between its two nearest settings, or are those of its least effort
 where that finds more. All on one thread; indexes are built once, on two threads. A peer's effort rises until it has xc's
 recall and 0.95, or --budget is spent.

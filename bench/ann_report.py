@@ -86,7 +86,7 @@ class Report:
         return f"{self.about['set']}, {self.about['rows']:,} x {self.about['columns']}"
 
     def builds(self):
-        print(f"\n| {self.title()} | build, s | bytes a vector | emptiest call, us | version |\n|---|---|---|---|---|")
+        print(f"\n| {self.title()} | build, s | bytes per vector | emptiest call, us | version |\n|---|---|---|---|---|")
         for name, about, _ in self.systems:
             print(f"| {name} | {about['build_s']:.1f} | {about['bytes_per_vector']:,.0f} | {number(about['empty_us'], '.1f')} | "
                   f"{about['version'] or ''} |")

@@ -31,7 +31,7 @@ def main():
         command = [a.xc, "index", *map(str, options), "--threads", "1", "--json", "--quiet"]
         return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
-    print("| rows | exact, queries a second | index | recall | search width or cells | times | build, s |\n" + "|---" * 7 + "|")
+    print("| rows | exact, queries per second | index | recall | search width or cells | times | build, s |\n" + "|---" * 7 + "|")
     for n in a.rows:
         np.save(path("first.npy"), np.ascontiguousarray(base[:n], np.float32))
         built = xc("build", "--vectors", path("first.npy"), "--metric", a.metric, "--output", path("first.index"))

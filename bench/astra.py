@@ -179,7 +179,7 @@ def report(a):
     by_name = chosen_runs(a)
     truth, prop = truth_of(a)
     rows = {}
-    print("| run | rate | " + " | ".join(SHOWN) + " | held-out P@1 | labels a step | ms a step | epochs | CPU s | peak MiB |")
+    print("| run | rate | " + " | ".join(SHOWN) + " | held-out P@1 | labels per step | ms per step | epochs | CPU s | peak MiB |")
     print("|---" * (8 + len(SHOWN)) + "|")
     for name, runs in by_name.items():
         rows[name] = [metrics.per_row(metrics.read_lines(told["folder"] + "/answers", 5)[0], truth, prop) for told in runs]
@@ -193,7 +193,7 @@ def report(a):
                  f"{mean(told['epochs_seen'][-1]['cpu_s'] for told in runs):,.0f}",
                  f"{mean(told['peak_rss_bytes'] for told in runs) / 2**20:,.0f}"]
         print("| " + " | ".join(cells) + " |")
-    print("\n| ms a step | " + " | ".join(STAGES) + " |\n" + "|---" * (1 + len(STAGES)) + "|")
+    print("\n| ms per step | " + " | ".join(STAGES) + " |\n" + "|---" * (1 + len(STAGES)) + "|")
     for name, runs in by_name.items():
         parts = [mean(parts) for parts in zip(*(stages(told["cost"]["ms"]) for told in runs))]
         print("| " + " | ".join([name, *(f"{part:.2f}" for part in parts)]) + " |")
@@ -231,7 +231,7 @@ def stages(ms):
 
 
 def steps(a):
-    print("| labels | labels a step | " + " | ".join(f"{stage}, ms" for stage in STAGES) + " | head, ms per 1,000 labels | peak MiB |")
+    print("| labels | labels per step | " + " | ".join(f"{stage}, ms" for stage in STAGES) + " | head, ms per 1,000 labels | peak MiB |")
     print("|---" * (4 + len(STAGES)) + "|")
     for n_labels in a.labels:
         folder = os.path.join(a.work, str(n_labels))

@@ -8,7 +8,7 @@
 all rows (OUT/NAME.all), fits a blend to the held-out rows and puts the members of all rows into it
 (OUT/blend; OUT/blend.part keeps the others). What is there is not made again. Test rows are not opened.
 `test` opens them: P@k and PSP@k of every member and blend, paired bootstrap intervals of each blend against
-the member that was best on the held-out rows, training CPU seconds, bytes, and milliseconds a query.
+the member that was best on the held-out rows, training CPU seconds, bytes, and milliseconds per query.
 
 DIR holds train.jsonl and test.jsonl. Members unless named: trees over words, over words and pairs, over words and characters, the
 tree of `--preset parabel`, and ASTRA.
@@ -150,7 +150,7 @@ def test(a):
     values = {}
     print(f"{int(kept.sum())} of {len(kept)} test rows\n")
     shown = ["P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5"]
-    print("| system | " + " | ".join(shown) + " | training CPU s | MiB | ms a query |\n|---|" + "---|" * (len(shown) + 3))
+    print("| system | " + " | ".join(shown) + " | training CPU s | MiB | ms per query |\n|---|" + "---|" * (len(shown) + 3))
     for name in systems:
         model = os.path.join(a.out, name)
         lines = model + ".answers"

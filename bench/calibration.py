@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Calibration and thresholds of xc beside scikit-learn's, on the same answers.
+"""Calibration and thresholds of xc compared with scikit-learn's, on the same answers.
 
     calibration.py --xc BIN --train FILE --test FILE --out DIR [--labels FILE] [--train-args "..."]
 

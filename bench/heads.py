@@ -52,7 +52,7 @@ def main():
     for named in a.models:
         name, paths = named.split("=", 1)
         model, fit, test = paths.split(":")
-        print(f"\n| {name} | P@1 | P@3 | P@5 | us a query, batch | alone, p50 | p99 |\n|---|---|---|---|---|---|---|")
+        print(f"\n| {name} | P@1 | P@3 | P@5 | us per query, batch | alone, p50 | p99 |\n|---|---|---|---|---|---|---|")
         row("all labels", model, test, "--exact")
         fits = [["--fit-queries", fit] + ["--target-recall", target] * (target != "usual") for target in a.targets]
         for what in [[]] * a.unfitted + fits:
@@ -66,7 +66,7 @@ def main():
             for width in a.widths:
                 row(f"index{kind}, {width}", model, test, "--search-width", width)
         print(f"{built['labels']} labels of {built['columns']} values; built in {built['cpu_s']:.1f} CPU s; "
-              f"{built['bytes_per_vector']:.0f} bytes a label; mean degree {graph['mean_degree']:.1f}", flush=True)
+              f"{built['bytes_per_vector']:.0f} bytes per label; mean degree {graph['mean_degree']:.1f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -221,7 +221,7 @@ def show(record):
           f"median of {record['rounds']} rounds; load {min(record['load_average']):.1f} - {max(record['load_average']):.1f})\n")
     if record["agreement"]:
         g = record["agreement"]
-        print(f"{g['rows_equal']} of {g['rows']} rows equal label for label, {g['rows_tied']} equal but for ties below 1e-6, "
+        print(f"{g['rows_equal']} of {g['rows']} rows equal label for label, {g['rows_tied']} equal except for ties below 1e-6, "
               f"{g['rows_different']} different; largest score gap {g['largest_score_gap']:.1e}\n")
     print("| system | " + " | ".join(c for _, _, c in COLUMNS) + " |\n|---|" + "---|" * len(COLUMNS))
     value = {s: [middle(v[m], k) for m, k, _ in COLUMNS] for s, v in visits.items()}

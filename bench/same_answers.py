@@ -116,7 +116,7 @@ def compare(name, model, x, post, beam, top, mine, theirs):
 
 
 def head():
-    print("| model | post-processor | beam | top | rows | equal label for label | equal but for ties (places) | tied in the beam "
+    print("| model | post-processor | beam | top | rows | equal label for label | equal except for ties (places) | tied in the beam "
           "| different | largest score gap of the others |")
     print("|---|---|---|---|---|---|---|---|---|---|", flush=True)
 

@@ -71,7 +71,7 @@ def main():
             raise SystemExit(f"{' '.join(command)}: {done.stderr}")
         return done.stdout
 
-    print("| set | rows | values a row, of a query | xc | p50, p99, us | scipy | scikit-learn |\n|---|---|---|---|---|---|---|")
+    print("| set | rows | values per row, of a query | xc | p50, p99, us | scipy | scikit-learn |\n|---|---|---|---|---|---|---|")
     for named in a.sets:
         name, paths = named.split("=", 1)
         train, test = paths.split(":")

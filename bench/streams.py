@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Lines a second of `xc predict --input -` on one thread and on two, by turns.
+"""Lines per second of `xc predict --input -` on one thread and on two, by turns.
 
 streams.py --xc PATH --data DIR --out DIR: DIR holds debian-debtags and eurlex57k-bow (README.md here). Trains four models
 into --out, once, and prints a table: the best of --runs runs of each.

@@ -1,7 +1,7 @@
 """Sparse output layers beside dense ones on the same rows: quality, memory, time (the paper's table 1).
 
     uniform.py run --data FEATURES --out RUNS --xc XC [--lsa DIR] [--rows NAME ...]   trains, predicts and scores
-    uniform.py time --data FEATURES --out RUNS --xc XC [--lsa DIR] [--rows NAME ...]  seconds an epoch, on a machine left alone
+    uniform.py time --data FEATURES --out RUNS --xc XC [--lsa DIR] [--rows NAME ...]  seconds per epoch, on a machine left alone
     uniform.py report --out RUNS ...                                                  the table, as Markdown
 
 FEATURES is what `prepare.py` leaves; with `--lsa` the rows are its vectors (`lsa.py`), without it the embeddings of
@@ -100,11 +100,11 @@ def seconds(a):
         shutil.rmtree(model + ".log", ignore_errors=True)
         took = told["train_s"] / 2
         write(path, dict(epoch_s=took, peak_anon_bytes=told["peak_anon_bytes"], threads=a.threads))
-        print(name, path, round(took, 2), "s an epoch", told["peak_anon_bytes"] >> 20, "MiB", flush=True)
+        print(name, path, round(took, 2), "s per epoch", told["peak_anon_bytes"] >> 20, "MiB", flush=True)
 
 
 def report(a):
-    print("| set | input | output layer | parameters, M | test P@1 | P@3 | P@5 | train P@1 | P@3 | P@5 | epochs | s an epoch | peak MiB |")
+    print("| set | input | output layer | parameters, M | test P@1 | P@3 | P@5 | train P@1 | P@3 | P@5 | epochs | s per epoch | peak MiB |")
     print("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
     for out in a.out:
         found = [f[:-5] for f in os.listdir(out) if f.endswith(".json")]

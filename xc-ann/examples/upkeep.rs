@@ -1,4 +1,4 @@
-//! What changes cost (CPU time), and what is found after them, beside a fresh build, on one thread.
+//! What changes cost (CPU time), and what is found after them, compared with a fresh build, on one thread.
 //!
 //! `cargo run --release -p xc-ann --example upkeep -- churn METRIC ROWS.npy QUERIES.npy` deletes a fifth of the
 //! rows and inserts as many, five times over.

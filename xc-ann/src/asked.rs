@@ -1,8 +1,8 @@
 //! Edges that queries ask for: rows that are answers of one query lead to each other.
 //!
-//! Under inner products queries may be another kind of vectors than rows, as hidden units and the weights
-//! of labels are. What is near to a query then need not be near to each other, and edges among near rows
-//! lead past it. Queries like those that will be asked show which rows belong together
+//! Under inner products queries may be distributed differently from rows, as hidden units and the weights
+//! of labels are. Rows near a query then need not be near each other, and edges among near rows lead past
+//! them. Queries like those that will be asked show which rows belong together
 //! (`[chen2024roargraph]`).
 
 use crate::graph::Graph;

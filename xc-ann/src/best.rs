@@ -1,12 +1,12 @@
-//! The nearest vertices met so far: up to 32 stand in order, in a few registers; more stand in no order,
-//! and the place of the worst is known, or are collected and cut down now and then.
+//! The nearest vertices met so far. Up to 32 are kept sorted in registers. More are kept unsorted with
+//! the position of the worst, or collected and periodically cut down to the best.
 
 use crate::product::{self, FEW};
 use std::cmp::Ordering;
 use xc_sparse::rank::{Scored, TopK};
 use xc_sparse::simd::Isa;
 
-/// Codes place answers nearly: so many more than are wanted are compared exactly.
+/// Codes rank answers only approximately: so many more than are needed are compared exactly.
 const SPARE: usize = 6;
 
 /// Number of candidates by codes that should be kept for `k` answers by exact scores.

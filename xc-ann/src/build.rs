@@ -1,5 +1,5 @@
 //! Building a graph: in batches that search what was there before, so that threads need no locks and
-//! the bytes do not depend on them.
+//! the result does not depend on their number.
 //!
 //! ```text
 //!   batch of vertices ─▶ search the graph as it is ─▶ prune ─▶ rows of the batch

@@ -4,10 +4,11 @@
 //!   query ─▶ means of all cells ─▶ the nearest cells ─▶ all codes of these, block by block ─▶ best
 //! ```
 //!
-//! An inverted file (`[jegou2011product]`): k-means makes the cells, of unit vectors under the cosine and inner
-//! products, there of what rows have beyond their mean. A code that lies next to the last one is compared several times as fast as one that an
-//! edge leads to (docs/decisions/graph-search.md has the figures). So cells are faster than the graph
-//! where many answers are wanted, and where a query's answers are near to it but not to each other.
+//! An inverted file (`[jegou2011product]`): k-means makes the cells, of the rows under L2, of rows
+//! scaled to length 1 under the cosine, and of (row - mean) scaled to length 1 under inner products. A
+//! code that lies next to the last one is compared several times as fast as one that an edge leads to
+//! (docs/decisions/graph-search.md has the figures). So cells are faster than the graph if a query has
+//! many answers, or answers that are near to it but not to each other.
 
 use crate::best::{Best, nearer};
 use crate::codes::{Blocks, Codes, QueryCode, block_stride};

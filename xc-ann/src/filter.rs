@@ -6,10 +6,10 @@ use std::sync::OnceLock;
 use xc_sparse::DenseRows;
 use xc_sparse::rank::RankedBatch;
 
-/// A walk for k answers costs about as much as a scan of 40 k vertices, where all pass.
+/// A graph search for k answers costs about as much as a scan of 40 k vertices, where all pass.
 const WALK: usize = 40;
 /// With a filter it may take many times as long; so many vertices more are scanned at once. Of more than
-/// that, a walk is tried, which gives way to a scan.
+/// that, a graph search is tried, which gives way to a scan.
 const FILTERED: usize = 3600;
 
 /// Which rows may be answers.

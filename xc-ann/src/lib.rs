@@ -47,7 +47,7 @@
 //! # Search width
 //! [`Scope::width`] is the share by which a vertex may be further off than the last answer and still be
 //! visited. In addition to the graph there may be cells ([`BuildParams::cells`]) of rows near each
-//! other; a search may compare [`Scope::cells`] of them instead. [`Graph::fit`] finds the least width
+//! other; a search may compare [`Scope::cells`] of them instead. [`Graph::fit`] finds the smallest width
 //! and number of cells that reach a recall, and which of the two compares less; a build does so with
 //! vectors between rows, for a recall of 0.95. Fitting with real queries is more accurate, and under
 //! inner products [`Graph::build_for`] also makes edges for them, since queries may be distributed
@@ -63,7 +63,7 @@
 //! [`InvertedIndex`] has lists of rows by column. Its answers are exact.
 //!
 //! # When not to use it
-//! For a thousand rows an exact scan ([`exact`]) is enough. For candidates whose probability must be
+//! For a few hundred rows an exact scan ([`exact`]) is as fast. For candidates whose probability must be
 //! known, and for rows that change constantly, use xc-lsh.
 //!
 //! # Main types

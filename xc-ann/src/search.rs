@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!   pop the nearest vertex ─▶ its row of edges ─▶ those not yet seen ─▶ their codes ─▶ keys ─▶ pool, best
-//!                             (asked for)                               (asked for)
+//!                             (prefetched)                              (prefetched)
 //! ```
 //!
 //! A hop waits for memory twice: for the row of edges, and for the codes of its vertices. So some
-//! queries take turns: one asks and steps aside, and has what it asked for when its turn comes. What
+//! queries take turns: one issues a prefetch and yields; its data is in cache at its next turn. What
 //! a query finds does not depend on the others.
 //!
 //! A search ends when the nearest vertex left is further off than the k-th best one by more than a

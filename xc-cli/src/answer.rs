@@ -37,14 +37,14 @@ pub(crate) struct SearchArgs {
     /// last answer by up to this share of its logit; 16 compares all labels by their codes [default: as fitted]
     #[arg(long, value_name = "W", allow_negative_numbers = true, conflicts_with = "exact")]
     search_width: Option<f32>,
-    /// Compare the labels of N cells of the index instead, if it has cells
+    /// Compare the labels of the N nearest cells of the index instead of searching its graph, if it has cells
     #[arg(long, value_name = "N", conflicts_with_all = ["exact", "search_width"],
         value_parser = clap::value_parser!(u32).range(1..))]
     cells: Option<u32>,
     /// Score all labels, even if the model has an index of them
     #[arg(long)]
     exact: bool,
-    /// Use an index of the labels even if the weights have been trained for up to this many steps since
+    /// Use an index of the labels even if the weights have been trained for up to this many steps since it was built
     #[arg(long, value_name = "STEPS", conflicts_with = "exact")]
     max_age: Option<u64>,
 }

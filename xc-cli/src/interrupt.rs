@@ -2,7 +2,7 @@
 //! and the program ends.
 //!
 //! Ctrl-C interrupts: a stream of queries ends at once. SIGTERM and SIGHUP stop: a stream answers the
-//! lines that it has read, which is success, and a training ends after its last finished part, as
+//! lines that it has read, which is success, and a training run ends after its last finished part, as
 //! with Ctrl-C. A second signal ends the program where it is. What is being saved has a minute to be
 //! whole.
 
@@ -111,7 +111,7 @@ pub(crate) fn resumable(checkpoint: PathBuf) {
     CHECKPOINTS.lock().unwrap_or_else(|e| e.into_inner())[0] = Some(checkpoint);
 }
 
-/// Says where a search keeps what its trainings came to.
+/// Says where a search keeps what its training runs came to.
 pub(crate) fn resumable_search(checkpoint: PathBuf) {
     CHECKPOINTS.lock().unwrap_or_else(|e| e.into_inner())[1] = Some(checkpoint);
 }
@@ -119,7 +119,7 @@ pub(crate) fn resumable_search(checkpoint: PathBuf) {
 /// Whether the training under way has finished something to go on from.
 pub(crate) fn has_parts() -> bool {
     let checkpoints = CHECKPOINTS.lock().unwrap_or_else(|e| e.into_inner()).clone();
-    // A training that is part of a search begins anew.
+    // A training run that is part of a search begins anew.
     let last = checkpoints.into_iter().flatten().next_back();
     let entries = last.into_iter().flat_map(std::fs::read_dir).flatten().flatten();
     // Parts are folders; those behind a dot are half written.

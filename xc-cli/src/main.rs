@@ -1,6 +1,6 @@
 //! `xc`: extreme multi-label classification from the command line.
 //!
-//! Each subcommand stands in its own file under `cmd/` with a clap `Args` and a `run`. A command
+//! Each subcommand is in its own file under `cmd/` with a clap `Args` and a `run`. A command
 //! works in three steps: what was typed (clap), what it means (everything is opened, resolved and
 //! checked, and whatever can be refused is refused), and the work itself. Data goes to stdout,
 //! everything else to stderr, and an error is one line that begins with `xc: error:`.
@@ -49,8 +49,8 @@ Predict labels:    xc predict --model my.model --input test.txt --top-k 5 --outp
 Score predictions: xc evaluate --truth test.txt --predictions predictions.txt
 
 Data goes to stdout; progress, notes and errors go to stderr.
-Exit codes: 0 success; 1 failure during the work (disk full, output not writable); 2 faulty file or option;
-3 missing device, feature or memory; 130 ended by Ctrl-C, 143 by SIGTERM.";
+Exit codes: 0 success; 1 failure during the work (disk full, output not writable);
+2 faulty file or option; 3 missing device, feature or memory; 130 ended by Ctrl-C, 143 by SIGTERM.";
 
 #[derive(Parser)]
 #[command(

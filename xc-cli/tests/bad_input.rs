@@ -62,7 +62,7 @@ fn malformed_training_files() {
         ("a.txt", b"1 4 5\n1 2:1 2:2\n", "line 2: feature 2 is named twice in this row, expected each feature once"),
         ("a.txt", b"2 4 5\n 1:1\n 2:1\n", no_label),
         ("a.txt", b"1 4 0\n 1:1\n", no_label),
-        ("a.jsonl", b"{\"text\":\"a b\",\"la\n", "line 1, column 17: torn JSON: EOF while parsing a string"),
+        ("a.jsonl", b"{\"text\":\"a b\",\"la\n", "line 1, column 17: incomplete JSON: EOF while parsing a string"),
         (
             "a.jsonl",
             b"{\"text\":5,\"labels\":[1]}\n",

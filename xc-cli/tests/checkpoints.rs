@@ -30,7 +30,7 @@ fn start(folder: &Folder, arguments: &str) -> Child {
     command.arg("--quiet").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Interrupts a training; gives its exit code and what it said.
+/// Interrupts a training run; gives its exit code and what it said.
 fn interrupt(child: Child) -> (i32, String) {
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();

@@ -102,7 +102,7 @@ fn what_is_impossible_about_candidates_is_refused_in_one_line() {
     refused("--sampler top-k --candidates 5 --uniform 0 --loss nce", nce);
     let drawn = "--sampler uniform --candidates 40 --loss nce";
     refused(&format!("{drawn} --weighting none"), "loss nce with another weighting than log-q");
-    refused(&format!("{drawn} --uniform 5 --weighting log-q"), "loss nce with uniform labels beside");
+    refused(&format!("{drawn} --uniform 5 --weighting log-q"), "loss nce with uniform labels in addition");
     refused("--sampler uniform --candidates 40 --tables 5", "--tables: --sampler uniform has no tables");
     refused("--candidates 5 --uniform 9 --tables.probes 0", "--tables.probes: probes is 0, expected at least 1");
     refused("--candidates 5 --uniform 0 --weighting inverse", "--weighting: the chance that wta tables find a label");

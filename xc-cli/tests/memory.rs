@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 const DATA: &str = "generate --instances 6000 --test-instances 50 --features 8000 --labels 3000 --no-text --no-names \
                     --output data";
 
-/// Estimate and peak of a training.
+/// Estimate and peak of a training run.
 fn trained(folder: &Folder, more: &str) -> (f64, f64) {
     let report = json(&folder.ok(&format!("train {more} --json")));
     let number = |value: &serde_json::Value| value.as_f64().unwrap();
@@ -35,7 +35,7 @@ fn sixteen_trees_take_the_memory_of_one_and_no_more_than_was_foreseen() {
     let (estimate, peak) = many;
     assert!(peak < 1.25 * one.1, "peaks {} and {peak}", one.1);
     assert!(estimate > 0.97 * peak, "estimate {estimate}, peak {peak}");
-    // The program itself and its packing have their share of so small a training.
+    // The program itself and its packing have their share of so small a training run.
     assert!(estimate < 1.25 * peak + 64e6, "estimate {estimate}, peak {peak}");
 }
 

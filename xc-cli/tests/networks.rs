@@ -366,8 +366,8 @@ fn curves_of_trainings_stand_in_one_picture_over_steps_or_time() {
     // Time of the training grows from line to line.
     let times: Vec<f64> = lines.iter().map(|line| line["wall_s"].as_f64().unwrap()).collect();
     assert!(times[0] > 0.0 && times.is_sorted(), "{times:?}");
-    let log_expected = "No such file or directory; expected the log of a training: MODEL.log, or its log.jsonl";
-    let no_metric = "no validation with P@77 and its step; expected the log of a training with --validation or \
+    let log_expected = "No such file or directory; expected the log of a training run: MODEL.log, or its log.jsonl";
+    let no_metric = "no validation with P@77 and its step; expected the log of a training run with --validation or \
                      --validation-fraction";
     for (wrong, line) in [
         ("--log none.log", format!("none.log: {log_expected}")),

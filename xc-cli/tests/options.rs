@@ -1,4 +1,4 @@
-//! Options: what is said of wrong ones, and which values a training has where none is given.
+//! Options: what is said of wrong ones, and which values a training run has where none is given.
 
 mod program;
 
@@ -83,7 +83,7 @@ fn help_shows_the_defaults_of_trees() {
     for shown in [
         "Trees whose scores are averaged [default: 3; 1 with --preset xr-linear]",
         "Children of a cluster [default: 16; 2 with --preset parabel, 100 with bonsai]",
-        "Labels of a lowest cluster, at most; balanced trees may exceed it by half [default: 100]",
+        "Target for the number of labels in a leaf cluster; a balanced tree may exceed it by half [default: 100]",
         "(liblinear's C) [default: 1; 10 with --linear.loss logistic]",
         "0 for none [default: 1]",
         "(liblinear's eps) [default: 0.1]",

@@ -52,7 +52,7 @@ fn every_line_has_one_answer_and_stderr_says_what_is_wrong() {
     let said: Vec<&str> = outcome.stderr.lines().collect();
     for (line, expected) in said.iter().zip([
         "xc: warning: standard input: line 2: a blank line",
-        "xc: warning: standard input: line 3, column 8: torn JSON: ",
+        "xc: warning: standard input: line 3, column 8: incomplete JSON: ",
         "xc: warning: standard input: line 4, column 1: bytes that are not UTF-8",
         "xc: warning: standard input: line 6, column 10: title: invalid type: integer `5`",
         "xc: warning: standard input: line 8: the line is longer than 64 MiB",
@@ -100,7 +100,7 @@ fn json_answers_carry_the_id_and_the_error() {
         (4, 10, "label name \"meow\" is not among the 2 known names"),
         (5, 11, "unknown field \"topK\"; \"top_k\" is meant?"),
         (6, 12, "the object has none of the fields \"title\", \"body\", \"text\""),
-        (9, 14, "torn JSON"),
+        (9, 14, "incomplete JSON"),
     ] {
         assert_eq!(answers[at]["id"], id);
         assert!(answers[at]["error"].as_str().unwrap().contains(error), "{}", answers[at]);

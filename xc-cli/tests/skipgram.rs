@@ -139,7 +139,7 @@ fn texts_and_options_that_are_impossible_are_refused_in_one_line() {
     refused("blank.txt", "", &format!("blank.txt: {none}"));
     let few = "different words occur 5 times or more; at least two are expected (--min-count, --vocabulary)";
     refused("one.txt", "", &format!("one.txt: 1 of 1 {few}"));
-    let beside = "no line has two of the words that are kept; nothing is beside a word";
+    let beside = "no line has two of the words that are kept; no word has a neighbour";
     refused("lonely.txt", "", &format!("lonely.txt: {beside}"));
     refused(".", "", ".: a file of text is expected, which can be read twice");
     let broken = folder.xc(&format!("train skipgram --train broken.txt --model m {QUICK}"));

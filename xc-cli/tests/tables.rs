@@ -27,7 +27,7 @@ fn table(delimiter: &str, with_tags: bool) -> String {
 
 const FIELDS: &str = "--text-fields title,body --label-field tags --label-separator ; --id-field uid";
 
-/// A training with little in it.
+/// A training run with little in it.
 fn train(kind: &str) -> String {
     let options = match kind {
         "tree" => "--trees 1",

@@ -60,7 +60,7 @@ fn measure(kinds: &[Kind], n: usize) -> Result<(), Box<dyn Error + Send + Sync>>
     let tables = Tables::of_dense(&*family, DenseRows::new(&values, WIDTH), &mut scratch)?;
     let build = begin.elapsed().as_secs_f64();
     drop(values);
-    // Queries are made-up vectors of their own: all that they find is noise.
+    // Queries are synthetic vectors of their own: all that they find is noise.
     let mut queries = vec![0.0; QUERIES * WIDTH];
     Stream::new(2).fill_uniform(1.0, &mut queries);
     let mut keys = xc_lsh::Keys::new(sizing.n_tables() as usize);

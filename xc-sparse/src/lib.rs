@@ -54,7 +54,7 @@
 //! | [`buffer`], [`dtype`] | arrays in memory or in a mapped file, and their number types | |
 //! | [`atomic`] | files and folders that appear under their name only when complete | `store` |
 //! | [`store`] | a model on disk: a folder of named arrays | `store` |
-//! | [`io`] | XC text, svmlight, fastText, JSONL, npy and npz, predictions | `io` |
+//! | [`io`] | XC text, svmlight, fastText, JSONL, CSV and TSV, npy and npz, vectors (fvecs, fbin, ...), predictions | `io` |
 //!
 //! # Features
 //! `store` and `io` (which needs `store`) are on by default. Without them no file is opened.

@@ -41,7 +41,7 @@ const HELD_OUT: usize = 64;
 const BEST: usize = 10;
 const NAMES: [&str; 4] = ["target", "uniform", "closed", "tables"];
 
-/// A training, and the tables that are looked at.
+/// A training run, and the tables that are looked at.
 pub struct Study {
     /// At least 384 instances, and 10 labels.
     pub data: Dataset,
@@ -55,7 +55,7 @@ pub struct Study {
     pub tables: LshParams,
 }
 
-/// Trains on the file of the first argument, or on made-up data.
+/// Trains on the file of the first argument, or on synthetic data.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let (args, mut study) = (std::env::args().skip(1).collect::<Vec<_>>(), Study::made_up()?);
     if let Some(file) = args.first() {

@@ -39,7 +39,7 @@ fn cpu_us() -> Result<f64, Failed> {
     Ok(stat.split(' ').next().unwrap_or_default().parse::<f64>()? / 1000.0)
 }
 
-/// Labels of made-up weights, whose frequencies fall as rank^-0.6, and a batch with two true ones
+/// Labels of synthetic weights, whose frequencies fall as rank^-0.6, and a batch with two true ones
 /// each.
 struct Made {
     counts: Vec<u32>,

@@ -109,7 +109,7 @@ impl Linear {
 
     /// Sum of squares of the gradient of weights and biases.
     ///
-    /// *Cost*: computes the gradient of the weights, which `update` then computes again: a training
+    /// *Cost*: computes the gradient of the weights, which `update` then computes again: a training run
     /// that clips does four products for three, and never holds a gradient as large as the weights.
     pub(crate) fn squared_norm(&self, input: &Activations, sums_gradient: &Activations, scratch: &mut Scratch) -> f64 {
         let (outputs, rows) = (self.output_blocks(), self.leaves.rows(input.len()));

@@ -1,4 +1,4 @@
-//! Metrics and training loops shared by all xc systems, and one interface to trained models.
+//! Networks, MACH models and metrics, and one interface to trained models of every kind.
 //!
 //! [`Model::open`] opens a model of any kind, which answers queries: texts, sparse rows or vectors; see
 //! [`model`].

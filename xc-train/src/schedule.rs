@@ -39,7 +39,7 @@ pub trait Schedule: Send {
         let _ = state;
     }
 
-    /// All settings, to tell two trainings apart.
+    /// All settings, to tell two training runs apart.
     fn settings(&self) -> serde_json::Value;
 }
 

@@ -20,10 +20,10 @@ use thiserror::Error;
 use xc_sparse::dtype::{DType, Element};
 use xc_sparse::store::ArrayRef;
 
-/// What a part of a network holds: its settings, its parameters, and all arrays that a training
+/// What a part of a network holds: its settings, its parameters, and all arrays that a training run
 /// goes on from.
 pub trait State: Send + Sync {
-    /// All settings. They tell two trainings apart: with the data, everything that is learned
+    /// All settings. They tell two training runs apart: with the data, everything that is learned
     /// follows from them.
     fn settings(&self) -> serde_json::Value;
 
@@ -129,7 +129,7 @@ impl StateError {
 pub enum Role {
     /// It takes part in answers: learned values, and indices that say where they belong.
     Answer,
-    /// Only a training that goes on needs it: an optimiser's moments, what a sampler remembers.
+    /// Only a training run that goes on needs it: an optimiser's moments, what a sampler remembers.
     Training,
 }
 
@@ -429,7 +429,7 @@ mod tests {
         let halves = [bf16::NEG_INFINITY, bf16::ONE, bf16::ONE];
         let array = Array::new("x", Role::Answer, shape, &halves);
         assert_eq!(array.check_finite().unwrap_err().to_string(), "array x: value 0 is not finite");
-        // The same bits as indices are numbers like others; what only a training needs is not
+        // The same bits as indices are numbers like others; what only a training run needs is not
         // asked.
         let bits: Vec<u16> = halves.iter().map(|v| v.to_bits()).collect();
         assert_eq!(Array::new("x", Role::Answer, shape, &bits).first_not_finite(), None);

@@ -9,7 +9,7 @@ use std::ops::AddAssign;
 use std::time::Duration;
 use thiserror::Error;
 
-/// The position of a step in a training. Dropout, drawn negatives, rounding and schedules depend on it,
+/// The position of a step in a training run. Dropout, drawn negatives, rounding and schedules depend on it,
 /// so that a step repeated after an interruption does the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Step {

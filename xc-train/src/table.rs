@@ -31,7 +31,7 @@ pub struct Entries {
     instance_of: Vec<u32>,
 }
 
-/// The entries of a batch by the row that they name, but for their values.
+/// The entries of a batch by the row that they name, except for their values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByRow<'a> {
     /// Rows that are named, ascending.
@@ -57,7 +57,7 @@ impl<'a> ByRow<'a> {
 }
 
 impl Entries {
-    /// Sorts the entries of instances by row: those of instance `i` stand at `ptr[i]..ptr[i + 1]`.
+    /// Sorts the entries of instances by row: those of instance `i` are at `ptr[i]..ptr[i + 1]`.
     ///
     /// *Cost*: O(n); no allocation up to the most entries seen.
     ///
@@ -98,7 +98,7 @@ impl Entries {
         &mut self.values
     }
 
-    /// The entries but for their values.
+    /// The entries except for their values.
     pub(crate) fn by_row(&self) -> ByRow<'_> {
         ByRow { rows: &self.rows, ptr: &self.ptr, instances: &self.instances }
     }

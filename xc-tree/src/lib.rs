@@ -2,7 +2,7 @@
 //!
 //! A query descends a tree of clusters. At each level the children of the best clusters are scored,
 //! all children of one cluster together (see [`xc_sparse::chunked`]), and the `beam` best are kept;
-//! the nodes of the last level are the labels (etter2022mscm).
+//! the nodes of the last level are the labels (`[etter2022mscm]`).
 //!
 //! ```text
 //!                 root                    query  ──▶ level 0: score 0 1, keep the beam's best
@@ -60,8 +60,8 @@
 //! them.
 //!
 //! # When not to use it
-//! Below a few hundred labels, one ranker per label is simpler and as fast. For dense feature vectors
-//! use the networks of `xc-train`.
+//! Below about 100 labels a tree has one level: one ranker per label, and no search. For dense feature
+//! vectors use the networks of `xc-train`.
 
 #![deny(unsafe_code, missing_debug_implementations)] // the one exception is `trusted`
 

@@ -20,10 +20,11 @@ use xc_train::model::{QueryOptions, ScoreOptions};
 /// Calibrate a model's scores to probabilities, and find thresholds
 ///
 /// Fits a curve that maps scores to probabilities, on rows that the model was not trained on, and
-/// stores it in the model: from then on `xc predict` answers probabilities (with --raw-scores, as
-/// before). Ranked lists keep their order. Three kinds of thresholds are found on the same rows: one
-/// for all labels at the largest micro F1, one for all labels at the largest macro F1, and one for
-/// each label. `xc predict --threshold micro|macro|label` answers the labels that reach them.
+/// stores it in the model: from then on `xc predict` returns probabilities (raw scores with
+/// --raw-scores). Ranked lists keep their order. Three kinds of thresholds are found on the same
+/// rows: one for all labels at the largest micro F1, one for all labels at the largest macro F1,
+/// and one for each label. `xc predict --threshold micro|macro|label` returns the labels that
+/// reach them.
 ///
 /// A model stores a hash of each training row. If more than 1% of the validation rows are among
 /// them, they are refused, or left out with --held-out: --validation may then be the training file
@@ -60,7 +61,7 @@ pub(crate) struct Args {
     /// Best labels of each row that are used
     #[arg(long, value_name = "K", default_value_t = CalibrateParams::default().top_k)]
     top_k: usize,
-    /// Rows on which a label must be true to get a threshold of its own; other labels get that of macro F1
+    /// Number of rows with a label that it needs for its own threshold; other labels use the macro F1 threshold
     #[arg(long, value_name = "N", default_value_t = CalibrateParams::default().least_true)]
     least_true: u64,
     /// Folds of the rows, each evaluated by a fit on the others

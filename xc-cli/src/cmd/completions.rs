@@ -1,4 +1,4 @@
-//! `xc completions`: the script that teaches a shell our options.
+//! `xc completions`: shell completion scripts.
 
 use crate::context::Context;
 use crate::error::CliError;

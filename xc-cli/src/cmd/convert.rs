@@ -45,7 +45,8 @@ pub(crate) const PIPELINE_KIND: &str = "pipeline";
 ///   xc convert --from jsonl train.jsonl --to xc-text train.txt --save-pipeline features
 ///   xc convert --from jsonl test.jsonl  --to xc-text test.txt  --pipeline features
 ///   xc convert --from xc-text counts.txt --to npz x.npz --output-labels y.npz --tfidf
-///   xc convert --from csv train.csv --to jsonl train.jsonl --text-fields title,body --label-separator ";"
+///   xc convert --from csv train.csv --to jsonl train.jsonl --text-fields title,body
+///     --label-separator ";"
 ///   xc convert --from npz x.npz --input-labels y.npz --to svmlight data.svm --output-base 1
 ///   xc convert --from pecos pecos-model --to xc my.model
 ///   xc convert --from xc my.model --to pecos pecos-model
@@ -226,7 +227,7 @@ fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Res
         let unknown = data.labels.n_labels().saturating_sub(fixed.n_labels);
         if unknown > 0 {
             context.warn(format_args!(
-                "{}: {unknown} labels more than the {} that the pipeline knows; they are numbered behind them",
+                "{}: {unknown} labels more than the {} that the pipeline knows; they are numbered after them",
                 args.source.display(),
                 fixed.n_labels
             ));

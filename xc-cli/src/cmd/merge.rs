@@ -17,7 +17,7 @@ use xc_train::model::{InputForm, MergeError, Merged, TrainingRows, merge, read_p
 ///
 /// The parts must agree in seed, buckets, network, features and labels, and hold
 /// different repetitions (`xc train mach --repetitions-range`). The result is byte for
-/// byte the model that one training of all repetitions gives.
+/// byte the model that one training run of all repetitions gives.
 ///
 /// With --labels, labels are added without training: they are scored by the buckets
 /// that they fall into. The prime family of hash functions (--hash.family) has room up

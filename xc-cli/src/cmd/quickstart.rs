@@ -1,4 +1,4 @@
-//! `xc quickstart`: the four steps of the main job, one after the other, on made-up data.
+//! `xc quickstart`: the four steps of the main job, one after the other, on synthetic data.
 
 use crate::context::Context;
 use crate::error::CliError;

@@ -36,7 +36,7 @@ pub(crate) struct TextArgs {
     /// Keep the N most frequent sequences of three characters inside words
     #[arg(id = "text_trigrams", long = "text.trigrams", value_name = "N", conflicts_with_all = OTHER_KINDS)]
     trigrams: Option<u32>,
-    /// Hash terms that are not kept to N features behind the others, instead of dropping them
+    /// Hash terms outside the vocabulary into N additional features, instead of dropping them
     #[arg(id = "text_oov", long = "text.oov", value_name = "N", conflicts_with = "hash")]
     oov: Option<u32>,
     /// Fold all features into N by hashing their numbers; weights that collide are added. 0 folds nothing

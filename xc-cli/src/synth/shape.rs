@@ -1,4 +1,4 @@
-//! The parameters of made-up data, and named sets of them.
+//! The parameters of synthetic data, and named sets of them.
 
 /// Sizes and laws of a data set.
 #[derive(Clone, Copy, Debug, PartialEq)]

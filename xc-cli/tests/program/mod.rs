@@ -223,7 +223,7 @@ impl Folder {
         panic!("done before the second kill at any time");
     }
 
-    /// Times that a training was killed until it was done.
+    /// Times that a training run was killed until it was done.
     #[track_caller]
     fn kills(&self, train: &str, most: u32, wait_ms: impl Fn(u64) -> u64) -> u32 {
         for attempt in 0..most {

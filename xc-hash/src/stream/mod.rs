@@ -27,7 +27,7 @@
 //! assert!(order.at(2) < 370_000_000);
 //! ```
 //!
-//! The numbers are frozen: stored models and resumed trainings depend on them.
+//! The numbers are frozen: stored models and resumed training runs depend on them.
 //!
 //! # When not to use it
 //! Where somebody may gain by guessing the next number: none of this is cryptographic.

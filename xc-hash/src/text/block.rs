@@ -310,7 +310,7 @@ impl FittedBlock {
     }
 }
 
-/// Places the blocks one after another, and `shared` slots for unknown terms behind them. Each
+/// Places the blocks one after another, and `shared` slots for unknown terms after them. Each
 /// vocabulary block brings its vocabulary. Returns the number of slots too.
 pub(super) fn lay_out(
     learned: Vec<(Block, Option<Vocabulary>)>,

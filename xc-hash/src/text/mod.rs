@@ -14,7 +14,7 @@
 //! *Slots* ([`Slots`]): the term's rank among the kept terms in byte order, then slots for other
 //! terms by hash (`oov_slots`); or `|murmur3 as i32| mod n_features`, with the hash's sign on the
 //! count where [`HashSign::Alternate`] asks for it. Blocks follow one another; slots for unknown
-//! terms that they share ([`PipelineParams::oov_slots`]) stand behind them. A slot whose counts
+//! terms that they share ([`PipelineParams::oov_slots`]) follow them. A slot whose counts
 //! cancel is absent.
 //!
 //! *Features*: the slots; or, where [`PipelineParams::fold`] says so, `|murmur3 of the slot's

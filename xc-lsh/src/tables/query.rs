@@ -230,7 +230,7 @@ impl Tables {
     }
 }
 
-/// Writes new items from `found[n]` on; gives the place behind them.
+/// Writes new items from `found[n]` on; gives the place after them.
 #[inline(always)]
 fn add_new(items: impl Iterator<Item = u32>, seen: &mut [u64], found: &mut [u32], mut n: usize) -> usize {
     for item in items {

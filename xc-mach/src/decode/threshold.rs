@@ -13,7 +13,7 @@
 //! it is in no walked bucket of the others. And a label met again is recognised by that same rule,
 //! so no table of labels is kept.
 //!
-//! Designs tried, mean decoder, L = 50M, B = 20K, R = 32, one thread, made-up scores
+//! Designs tried, mean decoder, L = 50M, B = 20K, R = 32, one thread, synthetic scores
 //! (`examples/decode_bench.rs`: 20 true labels of middling mass; the full scan takes 0.85 to 1 s):
 //! ms a query / thousands of labels met.
 //!

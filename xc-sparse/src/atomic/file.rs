@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 const BUFFER_BYTES: usize = 1 << 18;
 
-/// A file that stands under its name when it is complete; see [`atomic`](super).
+/// A file that appears under its name only when complete; see [`atomic`](super).
 ///
 /// A file that was there keeps its permissions, and is refused when it may not be written. A
 /// symbolic link is followed; one to nothing is replaced. A device or pipe is written directly,
@@ -21,7 +21,7 @@ pub struct OutputFile {
 }
 
 impl OutputFile {
-    /// Begins a file that will stand at `path`.
+    /// Begins a file that will be at `path`.
     ///
     /// # Errors
     /// The folder is missing or not writable; `path` is a folder, or a file that may not be

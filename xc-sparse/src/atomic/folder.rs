@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// A folder that stands under its name when it is complete; see [`atomic`](super).
+/// A folder that appears under its name only when complete; see [`atomic`](super).
 #[derive(Debug)]
 pub struct OutputFolder {
     partial: Partial,
@@ -13,7 +13,7 @@ pub struct OutputFolder {
 }
 
 impl OutputFolder {
-    /// Begins a folder that will stand at `destination`.
+    /// Begins a folder that will be at `destination`.
     ///
     /// # Errors
     /// There is no parent folder, or no permission to write there.
@@ -49,16 +49,16 @@ impl OutputFolder {
         write().map_err(failed(&path, "write"))
     }
 
-    /// Puts the folder in its place, where nothing or an empty folder stands.
+    /// Puts the folder in its place, where nothing or an empty folder is.
     ///
     /// # Errors
-    /// Something stands there ([`WriteFileError::is_occupied`]); the system refuses. What stands there
+    /// Something is there ([`WriteFileError::is_occupied`]); the system refuses. What is there
     /// is then as it was.
     pub fn commit(mut self) -> Result<(), WriteFileError> {
         self.try_commit()
     }
 
-    /// The same; where something stands there, another place or [`OutputFolder::commit_over`] may be
+    /// The same; where something is there, another place or [`OutputFolder::commit_over`] may be
     /// tried.
     pub(crate) fn try_commit(&mut self) -> Result<(), WriteFileError> {
         sync_tree(self.path())?;
@@ -71,7 +71,7 @@ impl OutputFolder {
     ///
     /// # Errors
     /// `look` refuses; the system refuses. Unless it cannot exchange folders and refuses twice, what
-    /// stands there is then as it was.
+    /// is there is then as it was.
     pub fn commit_over<E: From<WriteFileError>>(self, look: impl FnOnce(&Path) -> Result<(), E>) -> Result<(), E> {
         sync_tree(self.path())?;
         {
@@ -117,7 +117,7 @@ fn exchange(built: &Path, path: &Path) -> Result<(), WriteFileError> {
     move_aside(built, path)
 }
 
-/// The same in three renames. Between the first two nothing stands at `path`; if the second fails
+/// The same in three renames. Between the first two nothing is at `path`; if the second fails
 /// the old folder goes back.
 fn move_aside(built: &Path, path: &Path) -> Result<(), WriteFileError> {
     let mut aside = built.as_os_str().to_owned();

@@ -55,7 +55,7 @@ fn locked(_: &Path) -> Result<File, Free> {
     Err(Free::Unknown)
 }
 
-/// Removes what was to stand at `destination` and is written by nobody. What cannot be removed is in
+/// Removes what was to be at `destination` and is written by nobody. What cannot be removed is in
 /// nobody's way.
 pub(super) fn remove_leftovers(destination: &Path) {
     let wanted = name_in_partial(destination);

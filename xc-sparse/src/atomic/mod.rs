@@ -1,10 +1,10 @@
-//! Files and folders that stand under their name when they are complete, and not before.
+//! Files and folders that appear under their name only when complete.
 //!
 //! ```text
 //!   .NAME.1f3a9c02.partial   being written, beside its destination and so on the same file system
 //!            │               synced: each file, then the entries of each folder
 //!            ▼  rename
-//!          NAME              then the entries of the folder that it stands in are synced
+//!          NAME              then the entries of the folder that it is in are synced
 //! ```
 //!
 //! What is dropped before it is committed is removed. A program that is killed leaves its partial
@@ -60,7 +60,7 @@ pub struct WriteFileError {
 }
 
 impl WriteFileError {
-    /// Whether it failed because something stands at the destination.
+    /// Whether it failed because something is at the destination.
     pub fn is_occupied(&self) -> bool {
         use ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotADirectory};
         matches!(self.source.kind(), AlreadyExists | DirectoryNotEmpty | NotADirectory)
@@ -84,7 +84,7 @@ fn parts_of_partial(entry: &str) -> Option<(&str, &str)> {
     (!name.is_empty()).then_some((name, mark))
 }
 
-/// Where what will stand at `destination` is written; `mark` tells writers apart.
+/// Where what will be at `destination` is written; `mark` tells writers apart.
 pub(crate) fn partial_path(destination: &Path, mark: &str) -> PathBuf {
     parent_of(destination).join(format!(".{}.{mark}.partial", name_in_partial(destination)))
 }
@@ -97,7 +97,7 @@ fn name_in_partial(destination: &Path) -> String {
     name[..name.floor_char_boundary(MOST_BYTES)].to_owned()
 }
 
-/// The folder that a path stands in: `.` for a name alone.
+/// The folder that a path is in: `.` for a name alone.
 pub fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -193,7 +193,7 @@ impl Partial {
         }
     }
 
-    /// Puts it at `destination`, over a file or an empty folder that stands there.
+    /// Puts it at `destination`, over a file or an empty folder that is there.
     fn rename_to(&mut self, destination: &Path) -> Result<(), WriteFileError> {
         {
             let mut paths = under_way();

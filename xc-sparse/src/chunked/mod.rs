@@ -12,7 +12,7 @@
 //!
 //! Rows are found by one of four iterators ([`Intersect`]). The mask of a row then expands the packed
 //! values to the lanes of a vector register, where they are multiplied by the query's value and added to
-//! the children's sums. Implements (etter2022mscm, sections 4 and 5). Differs in: sibling masks,
+//! the children's sums. Implements `[etter2022mscm]`, sections 4 and 5. Differs in: sibling masks,
 //! half-precision values, a rank directory as the hash iterator, a choice of iterator for each (query,
 //! chunk) pair.
 //!

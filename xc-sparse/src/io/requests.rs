@@ -457,7 +457,7 @@ mod tests {
             (" \t", None, "line 1: a blank line"),
             (r#"{"id":7,"title":5}"#, id(), "line 1, column 17: title: invalid type: integer `5`, expected"),
             (r#"{"title":5,"id":7}"#, id(), "line 1, column 10: title: invalid type"),
-            (r#"{"id":7,"text":"a"#, id(), "line 1, column 17: torn JSON"),
+            (r#"{"id":7,"text":"a"#, id(), "line 1, column 17: incomplete JSON"),
             (r#"{"id":7,"text":"a"} x"#, id(), "line 1, column 21: malformed JSON: trailing characters"),
             (r#"{"id":7}"#, id(), r#"line 1: the object has none of the fields "title", "body", "text""#),
             (r#"{"text":"a","top_k":0}"#, None, "line 1, column 21: top_k: 0, expected at least 1"),

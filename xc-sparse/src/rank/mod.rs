@@ -1,7 +1,7 @@
 //! Ranked labels: the total order, the k best, and lists of lists.
 //!
 //! Order: larger score first; equal scores by ascending label. `-0.0` equals `0.0`. NaN has no
-//! place in a ranking: producers reject it at the door, [`rank_order`] puts it last, and [`TopK`]
+//! place in a ranking: producers reject it, [`rank_order`] puts it last, and [`TopK`]
 //! does not keep it.
 //!
 //! ```

@@ -86,7 +86,7 @@ impl OpenFolder {
 }
 
 impl OpenFolder {
-    /// Whether something else stands in its place, or was seen there before.
+    /// Whether something else is in its place, or was seen there before.
     pub(super) fn was_replaced(&self) -> bool {
         let is_replaced = self.seen_replaced.load(Ordering::Relaxed) || self.is_replaced();
         self.seen_replaced.fetch_or(is_replaced, Ordering::Relaxed);

@@ -110,7 +110,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     File::open(to)?.sync_all()
 }
 
-/// What stands at the destination.
+/// What is at the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     /// Nothing, or an empty folder.
@@ -152,7 +152,7 @@ fn is_member(path: &Path) -> bool {
     matches!(inspect_folder(path, Inside::Part), Ok(Standing::Model))
 }
 
-/// Which folders may stand in one of ours.
+/// Which folders may be in one of ours.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Inside {
     Nothing,

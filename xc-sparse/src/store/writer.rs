@@ -71,7 +71,7 @@ struct SharedFile {
 }
 
 impl SharedFile {
-    /// Notes an array behind the last one, with padding before it, and has `write` write it or leave
+    /// Notes an array after the last one, with padding before it, and has `write` write it or leave
     /// room for it; where it begins in the data part.
     fn append(
         &mut self,
@@ -358,7 +358,7 @@ impl ContainerWriter {
         }
     }
 
-    /// A new file of the folder under construction, positioned behind the room for its header.
+    /// A new file of the folder under construction, positioned after the room for its header.
     fn new_file(&self, name: &str, reserve: usize) -> Result<(PathBuf, File), WriteFileError> {
         let path = self.building.path().join(name);
         let mut file = File::create_new(&path).map_err(failed(&path, "create it"))?;

@@ -1,5 +1,5 @@
 //! Sparse output layers: each label is connected with a few inputs, in the uniform case with
-//! exactly `s` of them (schultheis2023uniform).
+//! exactly `s` of them (`[schultheis2023uniform]`).
 //!
 //! ```text
 //!   label 0   inputs 5 17 240      weights  0.3 -0.1 0.02        row of s, label-major:

@@ -184,7 +184,10 @@ fn malformed_json_is_named_by_line_and_column() {
         &format(Format::Jsonl),
         &[
             (b"", "the file is empty, expected one JSON object a line"),
-            (b"{\"text\": \"a\"}\n{\"text\": \"a\", \"lab", "line 2, column 18: torn JSON: EOF while parsing a string"),
+            (
+                b"{\"text\": \"a\"}\n{\"text\": \"a\", \"lab",
+                "line 2, column 18: incomplete JSON: EOF while parsing a string",
+            ),
             (b"{\"text\": \"a\"}\n\n", "line 2: got \"\", expected a JSON object"),
             (b"{\"text\": \"a\"} x\n", "line 1, column 15: malformed JSON: trailing characters"),
             (b"{\"text\": \"a\"}\n{\"text\" \"a\"}\n", "line 2, column 9: malformed JSON: expected `:`"),

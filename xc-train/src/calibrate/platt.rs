@@ -1,8 +1,8 @@
 //! The logistic curve that fits best, with two parameters.
 
 /// The line `slope * x + bias` of the log-odds of truth that fits `points` (x, is it true?) best,
-/// by Newton's method with backtracking (lin2007note). Targets are those of
-/// (platt1999probabilistic): instead of 0 and 1, the estimates that this number of false or true
+/// by Newton's method with backtracking (`[lin2007note]`). Targets are those of
+/// (`[platt1999probabilistic]`): instead of 0 and 1, the estimates that this number of false or true
 /// observations supports. The slope is at least 0.
 ///
 /// *Cost*: about ten passes.

@@ -1,4 +1,4 @@
-//! What a training will take, before any of it is taken.
+//! What memory training will take, before any of it is taken.
 
 use super::params::{ClassifierParams, HeadParams, InputKind, SparseHeadParams, Wiring};
 use crate::encoder::lsa;
@@ -6,7 +6,7 @@ use crate::head::{Sampled, Sparse};
 use crate::optim::Moments;
 use xc_sparse::uniform::Indices;
 
-/// What the memory of a training depends on beside the classifier.
+/// What the memory of training depends on, apart from the classifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workload {
     /// Training instances.
@@ -27,7 +27,7 @@ pub struct Workload {
     pub clips: bool,
 }
 
-/// Bytes of a training, by part. The program itself (threads, files, log) takes some 10 MB more.
+/// Bytes of a training run, by part. The program itself (threads, files, log) takes some 10 MB more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     /// Learned values and indices.

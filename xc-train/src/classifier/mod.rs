@@ -28,7 +28,7 @@
 //! ```
 //!
 //! # When not to use it
-//! Where labels are few enough, or features linear enough, for a tree (`xc-tree`): it trains in
+//! For few labels, or labels that are linear in the features, use a tree (`xc-tree`), which trains in
 //! seconds. Where even a sparse layer is too large: [`crate::mach`].
 //!
 //! # References

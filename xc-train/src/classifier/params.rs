@@ -95,7 +95,7 @@ pub struct EncoderParams {
 pub enum HeadParams {
     /// Each label is connected with every unit.
     Dense,
-    /// Each label is connected with a few units (schultheis2023uniform).
+    /// Each label is connected with a few units (`[schultheis2023uniform]`).
     Sparse(SparseHeadParams),
     /// Each label is connected with every unit; a step scores some labels.
     Candidates(CandidateHeadParams),
@@ -206,7 +206,7 @@ impl CandidateHeadParams {
         if loss == Loss::Nce {
             let got = match () {
                 () if !sampler.knows_log_q() => "a sampler that does not know the chance of every label",
-                () if uniform > 0 => "uniform labels beside those of the sampler",
+                () if uniform > 0 => "uniform labels in addition to those of the sampler",
                 () if weighting != Weighting::LogQ => "another weighting than log-q",
                 () => return Ok(()),
             };

@@ -1,9 +1,8 @@
 //! Latent semantic analysis of sparse rows: a truncated SVD, as the initial embeddings of a bag.
 //!
 //! A randomised range finder (`[halko2011finding]`, algorithm 4.4): random columns are multiplied
-//! by `X^T X` and made orthonormal, a few times. What comes out spans about what the right singular
-//! vectors of the largest singular values do, rotated among themselves: a layer above does not
-//! mind.
+//! by `X^T X` and made orthonormal, a few times. The result spans approximately the space of the
+//! leading right singular vectors, up to a rotation, which a layer above can undo.
 //!
 //! ```text
 //!   V: features x k, even in +-1          pass: V <- Q of ( X^T X V ) = Q R         rows of X at length 1

@@ -6,8 +6,7 @@
 //! use xc_train::head::{Dense, Ranked};
 //! use xc_train::{Batch, Examples, Features, Init, Network, Scratch};
 //!
-//! // Vectors that were computed elsewhere, under a layer of three outputs that knows nothing yet but
-//! // its biases.
+//! // Vectors that were computed elsewhere, below a layer of three outputs whose weights are still 0.
 //! let (vectors, labels) = ([1.0, 0.0, 0.0, 1.0], LabelRows::from_lists([[2], [1]], 3)?);
 //! let examples = Examples::try_new(Features::Dense(DenseRows::new(&vectors, 2)), &labels)?;
 //! let mut head = Dense::new(3, 2, Init::Zeros);
@@ -107,7 +106,7 @@ pub trait Head: State {
     /// result is exactly the same, but if the loss is not finite, some labels may already have changed. A
     /// training ends there.
     ///
-    /// A training that clips gradients needs their norm before anything changes, and calls the three
+    /// A training run that clips gradients needs their norm before anything changes, and calls the three
     /// methods instead.
     ///
     /// # Errors

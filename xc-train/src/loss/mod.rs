@@ -1,18 +1,18 @@
 //! Losses: what an error costs, and its gradient with respect to the logits.
 //!
-//! A loss is data: its name is all that a file, a log or a kernel has to say. Where it looks at all
+//! A loss is data: a file, a log or a kernel only needs its name. Where it looks at all
 //! logits of an instance at once, as softmax does, it splits into a maximum, a sum and then the
 //! gradient, so that a head can go over its labels a tile at a time.
 //!
 //! ```text
 //!   softmax         ln sum_j e^z_j - 1/n sum_(true) z_j       p_j - (1/n if true)                 n true labels
 //!   bce             sum_j ln(1 + e^z_j) - [j true] z_j        sigmoid(z_j) - [j true]
-//!   nce             as bce, of z_j - log q_j: over labels of which each is there with chance q_j; over all labels q_j = 1
+//!   nce             as bce, of z_j - log q_j: over labels where label j is present with probability q_j; over all labels q_j = 1
 //!   squared-hinge   sum_j max(0, 1 - y_j z_j)^2               -2 y_j max(0, 1 - y_j z_j)          y_j: 1 where true, else -1
 //! ```
 //!
-//! The loss of a batch is the mean over its instances. Sums over labels are not averaged: a rare
-//! label counts as it stands.
+//! The loss of a batch is the mean over its instances. Sums over labels are not averaged: every label
+//! has weight 1.
 
 mod candidates;
 mod softmax;

@@ -16,7 +16,7 @@ use xc_sparse::store::{Container, ContainerWriter, Layout, OpenError, OpenMode, 
 /// The kind that `config.json` names.
 pub const KIND: &str = "mach";
 
-/// The checkpoints of a training: finished repetitions, each a model of its own, and the states of
+/// The checkpoints of a training run: finished repetitions, each a model of its own, and the states of
 /// unfinished ones.
 pub const CHECKPOINT: Layout = Layout { system: KIND, parts: &["finished-#", "running-#"] };
 

@@ -1,4 +1,4 @@
-//! MACH: R networks over B buckets of labels, trained alone, asked together.
+//! MACH: R networks over B buckets of labels, trained separately, queried together.
 //!
 //! ```text
 //!   labels ──▶ Assignment ──▶ buckets of repetition j ──▶ Repetition j: bag ──▶ (layers) ──▶ B outputs, trained on its own
@@ -11,9 +11,9 @@
 //! [`MachModel`].
 //!
 //! # When not to use it
-//! Where one output layer over the labels fits ([`crate::classifier`]): it tells labels apart that
-//! share buckets here. Where labels are few enough, or features linear enough, for a tree
-//! (`xc-tree`): it trains in seconds.
+//! Where one output layer over the labels fits ([`crate::classifier`]): it distinguishes labels that
+//! share buckets here. For few labels, or labels that are linear in the features, use a tree
+//! (`xc-tree`), which trains in seconds.
 //!
 //! # References
 //! `[medini2019mach]`. *Differs in*: labels are found by an exact decode that looks at few of them.

@@ -15,15 +15,15 @@ pub enum Metric {
     /// `P@k`: mean of (1/k) * sum of y_ir over r <= k.
     Precision(usize),
     /// `nDCG@k`: mean of DCG_i / N_i, where DCG_i = sum over r <= k of y_ir / log2(r + 1) and
-    /// N_i = sum over r <= min(k, |T_i|) of 1 / log2(r + 1) (jarvelin2002ndcg).
+    /// N_i = sum over r <= min(k, |T_i|) of 1 / log2(r + 1) (`[jarvelin2002ndcg]`).
     Ndcg(usize),
     /// `PSP@k`: (sum of w_i * sum over r <= k of g_ir) / (sum of w_i * the sum of the min(k, |T_i|)
     /// largest 1/p_l of l in T_i): a ratio of two sums over all instances, 1 for a perfect ranking
-    /// (jain2016propensity).
+    /// (`[jain2016propensity]`).
     Psp(usize),
     /// `PSnDCG@k`: as `PSP@k` with each gain divided by log2(r + 1) and each instance's two sums
     /// divided by its N_i (see [`Metric::Ndcg`]); the best order takes the largest 1/p_l first
-    /// (jain2016propensity).
+    /// (`[jain2016propensity]`).
     Psndcg(usize),
     /// `recall@k`: mean of (sum of y_ir over r <= k) / |T_i|.
     Recall(usize),
@@ -92,7 +92,7 @@ impl Decision {
 /// A name that is no metric.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "`{name}` is no metric; expected P@k, nDCG@k, PSP@k, PSnDCG@k, recall@k, MAP@k, coverage@k, macro-F1@k, micro-F1@k, MAP, MRR, or precision, recall or F1 behind micro-, macro- or instance-"
+    "`{name}` is no metric; expected P@k, nDCG@k, PSP@k, PSnDCG@k, recall@k, MAP@k, coverage@k, macro-F1@k, micro-F1@k, MAP, MRR, or precision, recall or F1 after micro-, macro- or instance-"
 )]
 pub struct ParseMetricError {
     /// What was given.

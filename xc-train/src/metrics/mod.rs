@@ -44,8 +44,8 @@
 //! | [`MetricReport`] | the values, as JSON (serde) or as a table |
 //! | [`BootstrapParams`], [`Interval`], [`Comparison`] | uncertainty of one report, or of the difference of two |
 //!
-//! References: (jain2016propensity) (propensities, PSP, PSnDCG), (jarvelin2002ndcg) (nDCG),
-//! (efron1993bootstrap) (percentile intervals).
+//! References: `[jain2016propensity]` (propensities, PSP, PSnDCG), `[jarvelin2002ndcg]` (nDCG),
+//! `[efron1993bootstrap]` (percentile intervals).
 
 mod bootstrap;
 mod contributions;

@@ -6,7 +6,7 @@ use xc_sparse::LabelRows;
 /// Inverse propensities 1/p_l of all labels.
 ///
 /// p_l = 1 / (1 + C (N_l + B)^-A), where N is the number of training instances, N_l the number that
-/// carry label l, and C = (ln N - 1) (B + 1)^A (jain2016propensity). Usual values: A = 0.55, B =
+/// carry label l, and C = (ln N - 1) (B + 1)^A (`[jain2016propensity]`). Usual values: A = 0.55, B =
 /// 1.5; the Wikipedia sets take A = 0.5, B = 0.4, the Amazon sets A = 0.6, B = 2.6.
 ///
 /// A label past the end of the training set counts as N_l = 0.

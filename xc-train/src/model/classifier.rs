@@ -1,4 +1,4 @@
-//! Classifiers behind the front door.
+//! Classifiers as a [`Model`](super::Model).
 
 use super::index::take_index;
 use super::query::{Answers, CELLS, Candidates, QueryError, WIDTH};

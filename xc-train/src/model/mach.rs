@@ -1,4 +1,4 @@
-//! MACH behind the front door.
+//! MACH as a [`Model`](super::Model).
 
 use super::query::{Answers, QueryError};
 use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, Told, scratch_of};

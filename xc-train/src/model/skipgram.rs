@@ -1,4 +1,4 @@
-//! Word vectors behind the front door: labels are words, an answer the words nearest to a text's.
+//! Word vectors as a [`Model`](super::Model): labels are words, an answer the words nearest to a text's.
 
 use super::query::{Answers, QueryError};
 use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, Told, scratch_of};

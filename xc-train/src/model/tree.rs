@@ -1,4 +1,4 @@
-//! Label trees behind the front door.
+//! Label trees as a [`Model`](super::Model).
 
 use super::query::{Answers, Candidates, QueryError};
 use super::system::{Ask, Batch, Cell, Check, Kind, Opened, Row, Shape, System, Table, Told, scratch_of};

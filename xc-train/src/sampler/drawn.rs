@@ -24,7 +24,7 @@ use xc_hash::stream::Stream;
 /// L is the number of labels, n the number of draws, and k the rank by decreasing frequency, from
 /// 0. A draw costs O(1).
 ///
-/// By default one list per batch and [`Weighting::LogQ`]. An instance's own list is drawn from a
+/// By default one list per batch and [`Weighting::LogQ`]. The list of a single instance is drawn from a
 /// stream of the instance and the epoch. If at least as many labels are wanted as there are, a list
 /// has all labels of positive probability, with pi = 1. By frequency, a label that is never true
 /// has probability 0: it is never trained as false, and only its bias can keep its score low.

@@ -47,10 +47,10 @@
 //! | any of these and `uniform`: [`Mixture`] | its labels, true ones, uniform ones | not needed | + 25 | + 0.4 |
 //!
 //! Costs are CPU time per instance on one thread, for 100,000 labels, vectors of 128 values and a
-//! batch of 256: 500 labels in an own list; 2,000 draws, or 10 labels per instance, in a shared
-//! list (`examples/sampler_speed.rs`; bench/runs also has 10,000 and a million labels). Upkeep of
-//! tables adds at most 4 us (512 labels per step). The probabilities of LSH add 114 us and 16 us if
-//! [`Weighting`] uses them.
+//! batch of 256: one list of 500 labels per instance; 2,000 draws, or 10 labels per instance, in a
+//! shared list (`examples/sampler_speed.rs`; bench/runs also has 10,000 and a million labels). Upkeep
+//! of tables (512 labels per step) adds 3 to 4 us, and 5 to 7 with a million labels. The probabilities
+//! of LSH add 114 us and 16 us if [`Weighting`] uses them.
 //!
 //! - **All labels** if there are few of them, and as the baseline for everything else.
 //! - **Log-uniform**, **frequency** and **in-batch** for a sampled softmax: in training runs over

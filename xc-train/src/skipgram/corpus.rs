@@ -33,7 +33,7 @@ pub enum CorpusError {
     #[error("more than {} words in the text", u32::MAX)]
     TooLong,
     /// Every line holds a single word at most.
-    #[error("no line has two of the words that are kept; nothing is beside a word")]
+    #[error("no line has two of the words that are kept; no word has a neighbour")]
     NoNeighbours,
 }
 

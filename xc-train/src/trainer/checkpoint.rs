@@ -1,4 +1,4 @@
-//! The whole state of a training as one part of a checkpoint, always whole.
+//! The whole state of a training run as one part of a checkpoint, always whole.
 //!
 //! ```text
 //!   CHECKPOINT/PART/      a container of kind "checkpoint", exchanged in one step at each save
@@ -15,7 +15,7 @@ use xc_sparse::store::{CHECKPOINT_KIND, CheckpointError, Container};
 /// Before the names of the best state's arrays.
 const BEST: &str = "best.";
 
-/// Where a training stands. Everything that the coming steps depend on beside the parameters.
+/// The position of a training run: everything that the coming steps depend on, apart from the parameters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Position {

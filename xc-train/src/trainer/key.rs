@@ -16,7 +16,7 @@ pub const STATE: &str = "state";
 impl Trainer<'_> {
     /// Hash of everything that the result depends on: data, settings, and `model`, which says all
     /// that the network and its first values follow from beside the data (shape, seed). Two
-    /// trainings of one key end with the same bytes.
+    /// training runs of one key end with the same bytes.
     ///
     /// *Cost*: one pass over the data, some GB a second.
     pub fn key(

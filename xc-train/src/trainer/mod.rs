@@ -8,7 +8,7 @@
 //!
 //! # Determinism
 //! Parameters depend on the network's first values, the data, [`TrainParams`], loss, optimiser and
-//! schedule; not on threads, times or interruptions. A training that was killed and continues from its
+//! schedule; not on threads, times or interruptions. A training run that was killed and continues from its
 //! checkpoint ends with the same bytes.
 
 mod checkpoint;
@@ -91,7 +91,7 @@ pub enum TrainError {
     },
 }
 
-/// The result of a training other than the network.
+/// The result of a training run other than the network.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Summary {

@@ -92,7 +92,7 @@ pub struct UnknownMonitor {
     pub name: Box<str>,
 }
 
-/// Ends a training that no longer gets better.
+/// Ends a training run that no longer gets better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EarlyStopping {
     /// Validations without improvement after which training ends.

@@ -49,7 +49,7 @@ pub enum Event<'a> {
         /// Whether nothing before was better.
         is_best: bool,
     },
-    /// The state is about to be written: what an observer keeps of a training that goes on from
+    /// The state is about to be written: what an observer keeps of a training run that goes on from
     /// there belongs on disk now. Should the process end before the state is, training goes on from
     /// an earlier one.
     Saving {

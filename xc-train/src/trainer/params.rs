@@ -1,4 +1,4 @@
-//! Settings of a training.
+//! Settings of a training run.
 
 use super::{EarlyStopping, Monitor};
 use crate::Rule;
@@ -10,7 +10,7 @@ use xc_sparse::store::Checkpoint;
 /// Instances of a step, at most.
 const MAX_BATCH: usize = 1 << 24;
 
-/// Parameters of a training. The result depends on all of them.
+/// Parameters of a training run. The result depends on all of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainParams {

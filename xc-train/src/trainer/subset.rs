@@ -85,7 +85,7 @@ impl<'a> Subset<'a> {
     }
 }
 
-/// Order of the rows in an epoch: which of them stands at each position.
+/// Order of the rows in an epoch: which of them is at each position.
 pub(super) fn order(subset: &Subset<'_>, seed: u64, epoch: u32) -> Order {
     Order::new(subset.rows.len() as u64, name(seed, Purpose::Order, &[u64::from(epoch)]))
 }

@@ -1,5 +1,5 @@
-//! Which settings are best for some data: successive halving over settings, judged on rows that were
-//! not learned from.
+//! Which settings are best for some data: successive halving over settings, evaluated on rows that were
+//! not trained on.
 //!
 //! ```text
 //!   rung       0            1            2                 a rung costs more than the one below it, and tells more
@@ -11,13 +11,13 @@
 //! ```
 //!
 //! A [`Space`] lists the settings: for each of them a few values, one of which is the default. A
-//! [`Search`] says what to try next and is told, row by row, how good it was. It does no work and
-//! knows no clock: whoever runs it decides what a rung is and when to stop.
+//! [`Search`] chooses the next setting and receives its score for each row. It neither trains nor
+//! measures time: the caller decides what a rung is and when to stop.
 //!
 //! *Determinism*: what comes next is a function of the space, the parameters and what was recorded,
 //! in the order of recording. A search goes on after an interruption when the same is recorded again.
 //!
-//! The asynchronous rule of promotion is that of (li2020asha); new settings are drawn at random at
+//! The asynchronous rule of promotion is that of `[li2020asha]`; new settings are drawn at random at
 //! first, and then mostly near the best ones.
 //!
 //! ```

@@ -179,7 +179,7 @@ impl Search {
         Some(self.job(if default.rungs[rung + 1].is_none() { 0 } else { next }, rung + 1))
     }
 
-    /// Trials beside the default settings that were recorded on a rung, best first.
+    /// Trials other than the default settings that were recorded on a rung, best first.
     fn ranked(&self, rung: usize) -> Vec<usize> {
         let scored = (1..self.trials.len()).filter_map(|trial| Some((trial, self.score(trial, rung)?)));
         let mut scored: Vec<(usize, f64)> = scored.collect();

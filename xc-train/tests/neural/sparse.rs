@@ -278,7 +278,7 @@ fn all(network: &Network<Stack<Precomputed>, Sparse>) -> Vec<(String, Vec<u8>)> 
     all.arrays().map(|(name, _, array)| (name.to_owned(), array.bytes.to_vec())).collect()
 }
 
-/// Ends a training after so many steps, if not 0.
+/// Ends a training run after so many steps, if not 0.
 struct Until(u64, std::sync::atomic::AtomicU64);
 
 impl Cancel for Until {

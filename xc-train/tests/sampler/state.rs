@@ -1,4 +1,4 @@
-//! A training that is interrupted goes on with the samplers that it had.
+//! A training run that is interrupted goes on with the samplers that it had.
 
 use crate::given::{Given, step};
 use crate::lists::{ALL, ANN, LSH, build, lists};

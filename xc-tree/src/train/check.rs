@@ -95,7 +95,7 @@ impl From<WriteError> for TrainError {
     }
 }
 
-/// What foresees the memory of a training.
+/// What foresees the memory of a training run.
 pub(super) type Foresee = fn(&TrainInput<'_>, &TreeParams, usize) -> TreeMemory;
 
 /// Refuses what cannot be trained on.

@@ -20,7 +20,7 @@ const VERSION: u64 = 1;
 /// The checkpoints of [`train_trees`](super::train_trees).
 pub const CHECKPOINT: Layout = Layout { system: crate::KIND, parts: &["tree-#-topology", "tree-#-level-#"] };
 
-/// The key of a training's checkpoint: everything that the rankers depend on. It excludes the number of
+/// The key of a training run's checkpoint: everything that the rankers depend on. It excludes the number of
 /// trees (finished trees can be reused in a training of more), the memory limit, and parameters that
 /// affect only prediction.
 ///

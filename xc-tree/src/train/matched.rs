@@ -1,4 +1,4 @@
-//! Where the beam of a training stands.
+//! Where the beam of a training run is.
 
 /// For each cluster of a level, the instances whose beam holds it, with their scores.
 pub(super) struct Matched {

@@ -1,4 +1,4 @@
-//! Estimate of the memory that a training needs; `docs/decisions/tree-memory.md` has the arithmetic.
+//! Estimate of the memory that a training run needs; `docs/decisions/tree-memory.md` has the arithmetic.
 
 use super::cluster::ClusterMethod;
 use super::input::TrainInput;
@@ -17,7 +17,7 @@ const PACKED: u64 = 40;
 /// Bytes of the buffers of the files.
 const BUFFERS: u64 = 2 << 20;
 
-/// Bytes that a training holds in addition to its input, by stage. Stages follow one another, tree by
+/// Bytes that a training run holds in addition to its input, by stage. Stages follow one another, tree by
 /// tree, so the peak is that of the largest stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TreeMemory {
@@ -34,7 +34,7 @@ pub struct TreeMemory {
 }
 
 impl TreeMemory {
-    /// Estimate for a training whose weights go to a checkpoint ([`train_kept`](super::train_kept)).
+    /// Estimate for a training run whose weights go to a checkpoint ([`train_kept`](super::train_kept)).
     ///
     /// *Cost*: a pass over some thousand labels' instances.
     pub fn kept(input: &TrainInput<'_>, params: &TreeParams, n_threads: usize) -> Self {
@@ -49,7 +49,7 @@ impl TreeMemory {
         }
     }
 
-    /// Estimate for a training whose weights stay in memory ([`train_trees`](super::train_trees)).
+    /// Estimate for a training run whose weights stay in memory ([`train_trees`](super::train_trees)).
     pub fn in_memory(input: &TrainInput<'_>, params: &TreeParams, n_threads: usize) -> Self {
         // A ranker of a label keeps most features of its positives, with a column and a value each;
         // those of the levels above have about as many together.

@@ -72,11 +72,11 @@ pub enum Negatives {
 pub enum Preset {
     /// The best trade-off measured.
     Default,
-    /// Three binary balanced trees (prabhu2018parabel).
+    /// Three binary balanced trees (`[prabhu2018parabel]`).
     Parabel,
-    /// Three shallow unbalanced trees of branching 100 (khandagale2020bonsai).
+    /// Three shallow unbalanced trees of branching 100 (`[khandagale2020bonsai]`).
     Bonsai,
-    /// One balanced tree of branching 16 (yu2022pecos).
+    /// One balanced tree of branching 16 (`[yu2022pecos]`).
     XrLinear,
 }
 
@@ -151,7 +151,7 @@ impl Default for TreeParams {
 
 impl TreeParams {
     /// Three binary balanced trees, at most 100 labels a leaf cluster, 20 passes
-    /// (prabhu2018parabel).
+    /// (`[prabhu2018parabel]`).
     pub fn parabel() -> Self {
         Self {
             n_trees: 3,
@@ -163,7 +163,7 @@ impl TreeParams {
         }
     }
 
-    /// Three shallow unbalanced trees of branching 100, depth 3 (khandagale2020bonsai).
+    /// Three shallow unbalanced trees of branching 100, depth 3 (`[khandagale2020bonsai]`).
     pub fn bonsai() -> Self {
         Self {
             n_trees: 3,
@@ -179,7 +179,7 @@ impl TreeParams {
         }
     }
 
-    /// One balanced tree of branching 16, at most 100 labels a leaf cluster (yu2022pecos).
+    /// One balanced tree of branching 16, at most 100 labels a leaf cluster (`[yu2022pecos]`).
     ///
     /// Its clustering is more thorough than that of the ensembles, which compensate for a poor cut by
     /// averaging: cuts have slack and use more labels, and rows with many labels count less (measured:

@@ -1,4 +1,4 @@
-//! `xc bench curves`: trainings beside each other in one picture.
+//! `xc bench curves`: several training runs in one picture.
 
 use crate::context::Context;
 use crate::error::{CliError, chain};
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use xc_train::metrics::Metric;
 
-/// Plot the validation curves of several trainings
+/// Plot the validation curves of several training runs
 ///
-/// Reads the log.jsonl of each training (MODEL.log, or the file itself) and plots a metric and
-/// the loss on the validation instances against steps, epochs or training time: wall-clock
-/// seconds or seconds of all cores, without validation. A table shows the best value of each
-/// training and where it was reached.
+/// Reads the log.jsonl of each run (MODEL.log, or the file itself) and plots a metric and the
+/// loss on the validation instances against steps, epochs or training time: wall-clock seconds
+/// or seconds of all cores, without validation. A table shows the best value of each run and
+/// where it was reached.
 ///
 /// Examples:
 ///   xc bench curves --log a.model.log --log b.model.log --output race.svg
@@ -22,7 +22,7 @@ use xc_train::metrics::Metric;
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// Log of a training, with a name for the plot if NAME= comes before; repeat for each training
+    /// Log of a training run, with a name for the plot if NAME= comes before; repeat for each run
     #[arg(long = "log", value_name = "[NAME=]PATH", required = true)]
     logs: Vec<String>,
     /// What the x axis shows
@@ -73,7 +73,7 @@ impl Over {
     }
 }
 
-/// The validations of a training.
+/// The validations of a training run.
 struct Curve {
     name: String,
     metric: Vec<(f64, f64)>,
@@ -90,7 +90,9 @@ impl Curve {
         let shown = file.display();
         let text = std::fs::read_to_string(&file).map_err(|e| {
             let e = chain(&e);
-            CliError::usage(format_args!("{shown}: {e}; expected the log of a training: MODEL.log, or its log.jsonl"))
+            CliError::usage(format_args!(
+                "{shown}: {e}; expected the log of a training run: MODEL.log, or its log.jsonl"
+            ))
         })?;
         let mut curve = Self { name, metric: Vec::new(), loss: Vec::new() };
         for (number, line) in text.lines().enumerate() {
@@ -103,7 +105,7 @@ impl Curve {
         if curve.metric.is_empty() {
             let metric = args.metric;
             return Err(CliError::usage(format_args!(
-                "{shown}: no validation with {metric} and its {}; expected the log of a training with --validation \
+                "{shown}: no validation with {metric} and its {}; expected the log of a training run with --validation \
                  or --validation-fraction",
                 args.x.axis()
             )));

@@ -1,4 +1,4 @@
-//! `xc bench distributions`: what samplers choose beside what a network would.
+//! `xc bench distributions`: what samplers choose, compared with what a network would.
 
 use crate::context::Context;
 use crate::error::{CliError, chain};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Plot how the distributions of samplers change during a training
+/// Plot how the distributions of samplers change during training
 ///
 /// Reads the output of the example sampler_distributions of xc-train. There is one chart for each
 /// step that has points: the probabilities of the labels of one instance, most likely first, of the
@@ -28,7 +28,7 @@ pub(super) struct Args {
     output: PathBuf,
 }
 
-/// A step of a training.
+/// A step of a training run.
 #[derive(Debug, Deserialize)]
 struct Line {
     step: u64,

@@ -1,4 +1,4 @@
-//! `xc bench`: how fast a model answers, and how trainings compare.
+//! `xc bench`: how fast a model answers, and how training runs compare.
 
 mod curves;
 mod distributions;
@@ -21,7 +21,7 @@ use xc_sparse::{CsrMatrix, DenseMatrix};
 use xc_train::Model;
 use xc_train::model::{self, Answer, BatchError, QueryOptions, Scratch};
 
-/// Measure speed and compare trainings
+/// Measure speed and compare training runs
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -41,9 +41,10 @@ enum What {
 /// pass is followed by --repeat timed passes; with --cold only the first pass is timed,
 /// for a model that is not in the page cache.
 ///
-///   online   one query after the other, on one thread (a uniform model: all threads on each query); mean and
-///            percentiles over all queries of all passes
-///   batch    all queries together on all threads; mean_ms is the fastest pass divided by the number of queries
+///   online   one query after the other, on one thread (a uniform model: all threads on each
+///            query); mean and percentiles over all queries of all passes
+///   batch    all queries together on all threads; mean_ms is the fastest pass divided by the
+///            number of queries
 ///
 /// Examples:
 ///   xc bench predict --model my.model --input test.txt --mode online --top-k 10

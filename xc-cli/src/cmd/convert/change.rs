@@ -22,7 +22,7 @@ pub(super) struct ChangeArgs {
     /// Keep the first T trees of an ensemble
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..))]
     trees: Option<u32>,
-    /// Answer only these labels: ids or names, one per line. Labels keep their ids and names; the clusters and weights
+    /// Predict only these labels: ids or names, one per line. Labels keep their ids and names; the clusters and weights
     /// of the others are dropped (trees)
     #[arg(long, value_name = "FILE")]
     keep_labels: Option<PathBuf>,

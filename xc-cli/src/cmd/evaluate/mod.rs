@@ -31,7 +31,8 @@ use xc_train::metrics::{
 ///
 /// Examples:
 ///   xc evaluate --truth test.txt --predictions predictions.txt
-///   xc evaluate --truth test.txt --predictions predictions.txt --k 1,3,5,100 --propensity-from train.txt --json
+///   xc evaluate --truth test.txt --predictions predictions.txt --k 1,3,5,100
+///     --propensity-from train.txt --json
 ///   xc evaluate --truth test.txt --predictions new.txt --compare old.txt
 ///   xc evaluate --truth test.txt --predictions top50.txt --threshold 0.3
 #[derive(clap::Args, Debug)]

@@ -1,4 +1,4 @@
-//! `xc generate`: made-up data of a wanted shape.
+//! `xc generate`: synthetic data of a given shape.
 
 mod untrained;
 

@@ -21,15 +21,15 @@ use xc_train::classifier::LostPrecision;
 /// The search width is fitted so that --target-recall of the --top-k best are found: with
 /// --fit-queries if given, else with vectors made from neighbours; queries that are
 /// distributed differently from the vectors may be harder. The recall reached is printed,
-/// and --min-recall refuses an index below it. The time that the build took is kept beside the
+/// and --min-recall refuses an index below it. The time that the build took is kept next to the
 /// index of --vectors, in INDEX.log, for xc index evaluate.
 ///
 /// With --model the vectors are those of the labels: weights and biases of an output layer
 /// that connects each label with all units. The index is stored in the model's folder, and
-/// xc predict scores the labels that it finds. Fit it to instances (--fit-queries), best to
+/// xc predict scores the labels that it finds. Fit it to instances (--fit-queries), preferably
 /// ones that the model was not trained on: label vectors are distributed differently from the
-/// vectors that the network makes of instances. If the instances have labels, the index is
-/// searched as far as P@1, P@3 and P@5 need to stay within --max-loss of scoring all labels.
+/// vectors that the network makes of instances. If the instances have labels, the search goes
+/// only as far as is needed to keep P@1, P@3 and P@5 within --max-loss of scoring all labels.
 /// A sparse output layer gets lists of labels by unit, which answer a single query over all
 /// labels sooner.
 ///
@@ -37,7 +37,7 @@ use xc_train::classifier::LostPrecision;
 ///   xc index build --vectors rows.npy --metric cosine --output my.index
 ///   xc index build --vectors rows.npy --metric ip --fit-queries sample.npy --output my.index
 ///   xc index build --vectors rows.txt --metric cosine --output my.index
-///   xc index build --model my.model --fit-queries train.txt
+///   xc index build --model my.model --fit-queries dev.txt
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, group = clap::ArgGroup::new("of").required(true).args(["vectors", "model"]))]
 pub(super) struct Args {
@@ -76,8 +76,8 @@ pub(super) struct Args {
     /// Answers per query that the width is fitted for
     #[arg(long, value_name = "K", default_value_t = 10)]
     top_k: usize,
-    /// Share of the best to find; of a model's labels, also the share of queries whose best label is found [default:
-    /// 0.95; with --model --max-loss counts if instances have labels, else 0.99]
+    /// Share of the best to find. For a model, also the share of queries whose best label must be found [default: 0.95;
+    /// for a model 0.99, or --max-loss instead if the instances have labels]
     #[arg(long, value_name = "R", conflicts_with = "max_loss")]
     target_recall: Option<f64>,
     /// Refuse an index that finds a smaller share of the best than this
@@ -86,7 +86,7 @@ pub(super) struct Args {
 }
 
 /// Share of a query's best labels that an index of a model finds where nothing tells which are true.
-/// Answers should be those of all labels but for rare cases, and 0.95 costs points of precision
+/// Answers should be those of all labels except in rare cases, and 0.95 costs points of precision
 /// (`bench/results/ann-heads.md`).
 const OF_LABELS: f64 = 0.99;
 

@@ -17,16 +17,18 @@ use xc_sparse::{DenseMatrix, DenseRows};
 /// Measure an index: recall against the exact answers, and queries per second
 ///
 /// Recall is the share of the exact answers that are found. Without --search-width or --cells,
-/// several of both are tried, or, with --target-recall, the least that reaches it. That one is
-/// fitted to every second query and measured with the others, or fitted to --fit-queries and
-/// measured with all. A line for each shows the recall, the queries per second of all threads
-/// together, the latency of single queries in microseconds (50th and 99th percentile), and the
-/// work per query: distances, hops. The time of the build is that of INDEX.log.
+/// several widths and numbers of cells are tried. With --target-recall, only the smallest that
+/// reaches the target: it is found on every second query and measured on the rest, or found on
+/// --fit-queries and measured on all queries. A line for each shows the recall, the queries per
+/// second of all threads together, the latency of single queries in microseconds (50th and 99th
+/// percentile), and the work per query: distances, hops. The time of the build is that of
+/// INDEX.log.
 ///
 /// Examples:
 ///   xc index evaluate --index my.index --queries queries.npy --threads 1
 ///   xc index evaluate --index my.index --queries queries.npy --target-recall 0.95 --json
-///   xc index evaluate --index my.index --queries queries.npy --target-recall 0.9,0.95,0.99 --fit-queries sample.npy
+///   xc index evaluate --index my.index --queries queries.npy --target-recall 0.9,0.95,0.99
+///     --fit-queries sample.npy
 ///   xc index evaluate --index my.index --queries queries.npy --plot recall.svg
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
@@ -35,7 +37,8 @@ pub(super) struct Args {
     asked: Asked,
     #[command(flatten)]
     scope: ScopeArgs,
-    /// Measure at the least width, or number of cells, that finds this share of the best; or at those of several shares
+    /// Measure at the smallest width, or number of cells, that finds this share of the best; or at those of several
+    /// shares
     #[arg(long, value_name = "R,...", value_delimiter = ',', conflicts_with_all = ["search_width", "cells"])]
     target_recall: Vec<f64>,
     /// Queries to fit to [default: every second one of --queries]
@@ -308,9 +311,9 @@ fn plot(all: &[Measured], k: usize, path: &Path) -> Result<(), CliError> {
     let series = named.into_iter().filter(|(_, points)| !points.is_empty());
     let series = series.map(|(name, points)| Series { name, points }).collect();
     let picture = Picture {
-        title: "Recall and queries a second",
+        title: "Recall and queries per second",
         x: Axis { name: &recall, scale: Scale::Linear },
-        charts: vec![Chart { y: Axis { name: "queries a second", scale: Scale::Log }, series }],
+        charts: vec![Chart { y: Axis { name: "queries per second", scale: Scale::Log }, series }],
     };
     picture.write(path).map_err(|e| CliError::write(&path.display().to_string(), &e.source))
 }

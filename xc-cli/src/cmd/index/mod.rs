@@ -91,7 +91,7 @@ struct ScopeArgs {
     /// distance; 16 compares all vectors by their codes [default: as fitted]
     #[arg(long, value_name = "W", allow_negative_numbers = true)]
     search_width: Option<f32>,
-    /// Compare the vectors of N cells instead, if the index has cells
+    /// Compare the vectors of the N nearest cells instead of searching the graph, if the index has cells
     #[arg(long, value_name = "N", conflicts_with_all = ["search_width", "filter"],
         value_parser = clap::value_parser!(u32).range(1..))]
     cells: Option<u32>,
@@ -160,8 +160,8 @@ const MAX_LOSS: f64 = 0.1;
 /// What an index is fitted to, and edges are made for.
 #[derive(clap::Args, Debug)]
 struct Instances {
-    /// Queries like those that will be asked (for a model, instances as it takes them): the width is fitted to them;
-    /// with inner products it is fitted to the first half, at most 1,000, and the others make edges
+    /// Queries like those that will be asked (for a model, instances in the form that it takes): the width is fitted to
+    /// them; with inner products it is fitted to the first half, at most 1,000, and the others make edges
     #[arg(long, value_name = "FILE")]
     fit_queries: Option<PathBuf>,
     /// Number of instances of a file to use for a model's index

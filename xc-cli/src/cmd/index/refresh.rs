@@ -13,13 +13,13 @@ use xc_ann::{BuildParams, Metric, Refresh, Refreshed};
 use xc_sparse::buffer::Pages;
 use xc_train::classifier::LostPrecision;
 
-/// Update an index to vectors that moved, or to the weights of a model
+/// Update an index to vectors that changed, or to the weights of a model
 ///
-/// The vectors are as many as those of the index, in the same order, each moved a little: codes
-/// are recomputed, and edges are updated by --policy. Without --policy, the cheapest one that finds
-/// as much as before is chosen on a sample. If nothing moved, nothing changes. An index that was
-/// built for queries (--fit-queries) needs them again: their edges are remade, and the width is
-/// fitted; of a model, to --max-loss if they have labels.
+/// --vectors has as many vectors as the index, in the same order, each changed a little: codes
+/// are recomputed, and edges are updated by --policy. Without --policy, the cheapest one that keeps
+/// the recall is chosen on a sample. If no vector changed, nothing changes. An index that was built
+/// for queries (--fit-queries) needs them again: their edges are rebuilt, and the width is fitted
+/// again (for a model whose queries have labels, to --max-loss).
 ///
 /// Examples:
 ///   xc index refresh --index my.index --vectors moved.npy
@@ -31,7 +31,7 @@ pub(super) struct Args {
     /// Folder of the index
     #[arg(long, value_name = "DIR", requires = "vectors")]
     index: Option<PathBuf>,
-    /// The moved vectors
+    /// The changed vectors
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     vectors: Option<PathBuf>,
     /// The model that was trained further, with the index in its folder

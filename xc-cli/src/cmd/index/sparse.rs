@@ -112,7 +112,7 @@ impl Opened {
         Ok((found.map_err(|e| CliError::input(&asked.queries, &e))?.0, self.index.len()))
     }
 
-    /// Measures queries a second.
+    /// Measures queries per second.
     pub(super) fn evaluate(&self, asked: &Asked, runs: usize, context: &Context) -> Result<(), CliError> {
         let Self { index, queries, bits } = self;
         let (filter, queries) = (bits.as_deref().map(Filter::Bits), Rows::new(queries.view()));

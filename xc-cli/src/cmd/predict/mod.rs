@@ -46,8 +46,10 @@ use xc_train::model::{Excluded, QueryOptions, ScoreOptions};
 ///   xc predict --model my.model --input test.jsonl --names --output -
 ///   echo "lorem ipsum" | xc predict --model text.model --input - --top-k 3
 ///   xc predict --model text.model --input - --output-format jsonl < requests.jsonl
-///   xc predict --model my.model --input test.txt --only-labels wanted.txt --min-score 0.1 --output out.txt
-///   xc predict --model my.model --input test.txt --candidates shown.txt --top-k 20 --output reranked.txt
+///   xc predict --model my.model --input test.txt --only-labels some.txt --min-score 0.1
+///     --output out.txt
+///   xc predict --model my.model --input test.txt --candidates shown.txt --top-k 20
+///     --output reranked.txt
 ///   xc predict --model my.model --input users.txt --exclude seen.txt --output new.txt
 ///   xc predict --model calibrated.model --input test.txt --threshold micro --output decided.txt
 #[derive(clap::Args, Debug)]
@@ -79,11 +81,11 @@ pub(crate) struct Args {
     /// Leave out labels that score less than S
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     min_score: Option<f32>,
-    /// Answer every label that scores at least T; or use the thresholds that `xc calibrate` found: micro (or
+    /// Return every label that scores at least T; or use the thresholds that `xc calibrate` found: micro (or
     /// calibrated), macro or label
     #[arg(long, value_name = "T", allow_negative_numbers = true, conflicts_with = "min_score", value_parser = parse_threshold)]
     threshold: Option<Threshold>,
-    /// Answer the raw scores of a calibrated model instead of probabilities
+    /// Return the raw scores of a calibrated model instead of probabilities
     #[arg(long)]
     raw_scores: bool,
     /// Format of the answers
@@ -106,7 +108,7 @@ pub(crate) struct Args {
     format: InputArgs,
 }
 
-/// Which labels are answered.
+/// Which labels are returned.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Threshold {
     /// Those with at least this score.

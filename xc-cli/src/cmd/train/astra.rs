@@ -28,8 +28,8 @@ use xc_train::model::HoldOut;
 /// and trains nothing.
 ///
 /// The time of each stage of a step is reported at the end and in MODEL.log (log.jsonl,
-/// curve.svg, train.json). --resume continues an interrupted training, which ends with the
-/// same bytes as without the interruption.
+/// curve.svg, train.json). --resume continues an interrupted run, which ends with the same
+/// bytes as without the interruption.
 ///
 /// Examples:
 ///   xc train astra --train train.txt --tfidf --model astra.model

@@ -188,7 +188,7 @@ impl AstraArgs {
         }
     }
 
-    /// What a training would do, and why.
+    /// What training would do, and why.
     pub(super) fn explain(&self, session: &Session<'_>, plan: &mut Plan) {
         let n_labels = session.shape.n_labels;
         let mut out = Vec::new();
@@ -196,38 +196,41 @@ impl AstraArgs {
             Loss::Softmax => "one label is right",
             _ => "each label is right or not",
         };
-        out.push(("loss", format!("{decay}; biases begin at how often each label is true")));
+        out.push(("loss", format!("{decay}; biases are initialised from the frequency of each label")));
         let of = self.params(n_labels).unwrap_or_default();
         let uniform = of.n_uniform(n_labels);
         let hard = match (self.negatives, self.retrieval) {
             (Strategy::All, _) => "all labels: nothing is left out".to_owned(),
-            (Strategy::Random, _) => format!("{uniform} uniform labels a list"),
+            (Strategy::Random, _) => format!("{uniform} uniform labels per list"),
             (Strategy::InBatch, _) => format!("true labels of the batch, {uniform} uniform ones"),
             (_, Retrieval::InStep) if of.hard.is_exact(n_labels) => format!(
-                "{} hard labels an instance by a look at all (up to {} labels that is cheaper), {uniform} uniform ones a list",
+                "{} hard labels per instance by comparing all (cheaper up to {} labels), {uniform} uniform ones per list",
                 of.hard.per_instance, of.hard.exact_below
             ),
             (_, Retrieval::InStep) => format!(
-                "{} hard labels an instance by an index of recall {}, repaired {}, {uniform} uniform ones a list",
+                "{} hard labels per instance by an index of recall {}, repaired {}, {uniform} uniform ones per list",
                 of.hard.per_instance,
                 of.hard.recall,
                 repairs(of.hard.every)
             ),
             (_, Retrieval::Exact) => {
                 format!(
-                    "{} hard labels an instance by a look at all, {uniform} uniform ones a list",
+                    "{} hard labels per instance by comparing all, {uniform} uniform ones per list",
                     of.hard.per_instance
                 )
             }
             (_, Retrieval::Schedule) => format!(
-                "{} hard labels an instance, found beside the training every {} epochs, {uniform} uniform ones a list",
+                "{} hard labels per instance, found every {} epochs in parallel with training, {uniform} uniform ones per \
+                 list",
                 of.hard.per_instance, of.every_epochs
             ),
         };
         out.push(("negatives", hard));
         let weight = match of.weighting {
             Weighting::Inverse { cap: Some(cap) } => {
-                format!("as many labels as it stands for, at most {cap}: larger weights own the optimiser's moments")
+                format!(
+                    "as many labels as it stands for, at most {cap}: larger weights dominate the optimiser's moments"
+                )
             }
             Weighting::Inverse { cap: None } => "as many labels as it stands for: sums are unbiased".to_owned(),
             _ => "1".to_owned(),
@@ -235,7 +238,8 @@ impl AstraArgs {
         out.push(("weights", format!("a uniform label counts {weight}")));
         let advice = match n_labels {
             0..SOME_LABELS if self.negatives != Strategy::All => {
-                "--negatives all: on a CPU lists save little below 30,000 labels; all labels learn best at a lower rate"
+                "--negatives all: on a CPU sampling saves little below 30,000 labels; training on all labels needs a \
+                 lower rate"
             }
             0..SOME_LABELS => "all labels, as asked",
             _ => "lists: a step over all labels would take several times as long",
@@ -272,7 +276,7 @@ impl AstraArgs {
     }
 }
 
-/// Labels below which lists save little.
+/// Labels below which sampling saves little.
 const SOME_LABELS: usize = 30_000;
 
 /// What is impossible, by the option that says it.

@@ -30,16 +30,16 @@ pub(crate) struct CandidateArgs {
     #[arg(long, value_name = "WHOSE", value_parser = named::<Lists, _>(["shared", "own"]))]
     lists: Option<Lists>,
     /// Labels per list if the sampler draws them independently of the instances [default: 2000], else per instance
-    /// [default: 10 in a shared list, 500 in its own]
+    /// [default: 10 for a shared list, 500 for separate lists]
     #[arg(long, value_name = "N")]
     candidates: Option<usize>,
     /// Uniform labels per list in addition to those of the sampler; they stand for all others [default: 2000 in a
     /// shared list unless the sampler draws independently of the instances, else 0]
     #[arg(long, value_name = "N")]
     uniform: Option<usize>,
-    /// Weight of a false candidate: 1 (none), by its chance in a softmax (log-q), or one over its chance (inverse)
-    /// [default: inverse with uniform labels; else none with tables and top-k, log-q with softmax and nce, inverse with
-    /// other losses]
+    /// Weight of a false candidate. none: 1. log-q: the log of its probability is subtracted from its logit (softmax,
+    /// nce). inverse: 1 / its probability, at most --weight-cap [default: inverse with uniform labels; else none with
+    /// tables and top-k, log-q with softmax and nce, inverse with other losses]
     #[arg(long, value_name = "WHAT", value_parser = ["none", "log-q", "inverse"])]
     weighting: Option<String>,
     /// Largest weight (--weighting inverse); 0: no limit

@@ -1,4 +1,4 @@
-//! What the steps of a training took, stage by stage.
+//! What the steps of a training run took, stage by stage.
 
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -93,14 +93,14 @@ impl Costs {
                 ("list", hash + query + check, "uniform labels drawn, the list put together"),
                 ("head", score + backward, "logits, loss, gradients, change of the rows"),
                 ("refresh", upkeep.saturating_sub(wait), "index brought up to the rows"),
-                ("wait", wait, "for a retrieval beside the training"),
+                ("wait", wait, "for a retrieval in parallel with training"),
                 ("step", step, "all of it"),
             ];
             let ms = |time: Duration| 1e3 * time.as_secs_f64() / self.n_steps as f64;
             let share = |time: Duration| 100.0 * time.as_secs_f64() / step.as_secs_f64().max(f64::MIN_POSITIVE);
-            let mut out = format!("{:<9} {:>9} {:>6}", "stage", "ms a step", "%");
+            let mut out = format!("{:<9} {:>11} {:>6}", "stage", "ms per step", "%");
             for (name, time, what) in stages {
-                out += &format!("\n{name:<9} {:>9.2} {:>6.1}  {what}", ms(time), share(time));
+                out += &format!("\n{name:<9} {:>11.2} {:>6.1}  {what}", ms(time), share(time));
             }
             let n = self.n_steps as f64;
             out += &format!(

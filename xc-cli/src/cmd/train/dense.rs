@@ -13,12 +13,12 @@ use xc_train::head::BlockShare;
 /// Train a network with one output per label
 ///
 /// Embeddings of the features are summed into a vector, which goes through the hidden
-/// layers to one output per label. Weights and time grow with the number of labels: it is
-/// the baseline for the systems for very many labels, and a good choice for some thousands.
-/// Prediction scores every label.
+/// layers to one output per label. Weights and time grow with the number of labels. This
+/// kind is the baseline that the others are compared with, and a good choice for a few
+/// thousand labels. Prediction scores every label.
 ///
 /// Progress is logged to MODEL.log (log.jsonl, curve.svg, train.json). --resume continues
-/// an interrupted training, which ends with the same bytes as without the interruption.
+/// an interrupted run, which ends with the same bytes as without the interruption.
 ///
 /// Examples:
 ///   xc train dense --train train.txt --tfidf --model dense.model

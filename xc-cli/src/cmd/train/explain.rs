@@ -1,4 +1,4 @@
-//! `--explain`: the value of every option of a training, where it comes from, and what follows for
+//! `--explain`: the value of every option of a training run, where it comes from, and what follows for
 //! the data.
 
 use crate::bytes::format_bytes;
@@ -62,7 +62,7 @@ impl Resolved {
     }
 }
 
-/// A training, resolved.
+/// A training run, resolved.
 pub(super) struct Plan {
     pub(super) kind: &'static str,
     /// What a line is about, and what it says.

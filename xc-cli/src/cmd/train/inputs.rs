@@ -1,4 +1,4 @@
-//! What every kind of training reads: instances with labels, and others to judge by.
+//! What training reads for every kind of model: instances with labels, and others to judge by.
 
 use crate::context::Context;
 use crate::data::{
@@ -38,7 +38,7 @@ pub(crate) struct PlaceArgs {
     pub(in crate::cmd) explain: bool,
 }
 
-/// Options of every kind of training that learns from instances with labels.
+/// Options of every kind of model that is trained on instances with labels.
 #[derive(clap::Args, Debug)]
 pub(crate) struct DataArgs {
     #[command(flatten)]
@@ -53,8 +53,8 @@ pub(crate) struct DataArgs {
     /// Labels of the validation instances, if --validation does not contain them
     #[arg(long, value_name = "FILE", requires = "validation")]
     pub(in crate::cmd) validation_labels: Option<PathBuf>,
-    /// After the training with --validation-fraction, train again on all instances, for as long, and save that model in
-    /// this folder
+    /// After the run with --validation-fraction, train again on all instances (networks: for the same number of epochs),
+    /// and save that model in this folder
     #[arg(long, value_name = "DIR")]
     pub(in crate::cmd) refit: Option<PathBuf>,
     #[command(flatten)]

@@ -28,8 +28,8 @@ use xc_train::classifier::{ClassifierParams, Preset, preset};
 /// instances: few means below 12,000, long means 100 features or more on average.
 ///
 /// The time of each stage of a step is reported at the end and in MODEL.log (log.jsonl,
-/// curve.svg, train.json). --resume continues an interrupted training, which ends with the
-/// same bytes as without the interruption.
+/// curve.svg, train.json). --resume continues an interrupted run, which ends with the same
+/// bytes as without the interruption.
 ///
 /// Examples:
 ///   xc train lns --train train.txt --tfidf --model lns.model
@@ -98,19 +98,17 @@ pub(super) fn of_data_or_preset(option: &str, shape: &Shape, preset: Option<&str
     }
 }
 
-/// What width, first embeddings, loss, rate and epochs follow from.
+/// What width, initial embeddings, loss, rate and epochs follow from.
 pub(super) fn few_or_long(shape: &Shape) -> (&'static str, String) {
     let said = match shape.sparse_data() {
         Some(data) => {
-            let kind = match (data.has_few_instances(), data.has_long_instances(), data.has_many_labels()) {
-                (true, ..) => "few instances",
-                (_, true, _) => "long instances",
-                (.., true) => "many short instances, many labels",
-                _ => "many short instances",
-            };
+            let number = if data.has_few_instances() { "fewer than" } else { "at least" };
+            let length = if data.has_long_instances() { "at least" } else { "fewer than" };
+            let labels = if data.has_many_labels() { "at least" } else { "fewer than" };
             format!(
-                "{kind} (few are below {FEW}, long ones have {LONG} features or more, many labels are {MANY} or more): \
-                 width, initial embeddings, dropout, loss, rate and epochs follow from that"
+                "{number} {FEW} instances, of {length} {LONG} features on average, {labels} {MANY} labels: width, initial \
+                 embeddings, dropout, loss, rate and epochs follow from this; few instances come before long ones, long \
+                 ones before many labels"
             )
         }
         None => "vectors: nothing follows from their number".to_owned(),

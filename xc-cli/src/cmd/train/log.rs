@@ -27,7 +27,7 @@ use xc_train::trainer::{Event, Monitor, Observer, Validation};
 /// The loss of a step's line is the mean since the line before. `wall_s` and `cpu_s` are the time of
 /// the training up to there: initial values and steps, but neither validation nor what an
 /// interrupted run did after its last checkpoint. What belongs to no line yet when a
-/// checkpoint is saved is kept in a line of its own: a training that goes on from there writes the
+/// checkpoint is saved is kept in a line of its own: a training run that goes on from there writes the
 /// lines that it would have written.
 pub(super) struct Log<'a> {
     every: u64,
@@ -40,7 +40,7 @@ struct Lines {
     folder: PathBuf,
     file: File,
     curve: Curve,
-    /// Whether the lines of other trainings have been cut off.
+    /// Whether the lines of other training runs have been cut off.
     begun: bool,
     losses: f64,
     n_losses: u64,

@@ -62,8 +62,9 @@ pub(crate) struct Args {
     /// --labels) [default: multiply-shift; prime for more than a million labels]
     #[arg(long = "hash.family", value_name = "FAMILY", value_parser = named::<Family, _>(["prime", "mersenne61", "multiply-shift", "tabulation"]), help_heading = "MACH options")]
     family: Option<Family>,
-    /// How bucket scores are combined into a label's score, unless a query asks for another decoder: the median ranked
-    /// labels best on every data set measured, the mean decodes several times faster with millions of labels
+    /// How bucket scores are combined into a label's score, unless a query asks for another decoder. The median was
+    /// best, or within 0.1 points of P@1, on every data set measured; with tens of millions of labels the mean decodes
+    /// ten times as fast
     #[arg(long, value_name = "NAME", value_parser = named::<Decoder, _>(["mean", "min", "median"]), default_value = "median", help_heading = "MACH options")]
     decoder: Decoder,
     #[command(flatten)]

@@ -8,13 +8,13 @@ use xc_sparse::dtype::DType;
 use xc_train::classifier::{ClassifierParams, HeadParams, Memory, SparseHeadParams, Workload};
 use xc_train::sampler::{LshParams, SamplerParams};
 
-/// Threads, files and the log of a training.
+/// Threads, files and the log of a training run.
 const PROGRAM: u64 = 12 << 20;
 
 /// Units to which a layer is narrowed, at least.
 const LEAST_WIDTH: usize = 16;
 
-/// A training whose memory is foreseen.
+/// A training run whose memory is foreseen.
 #[derive(Clone)]
 pub(super) struct Forecast {
     pub(super) params: ClassifierParams,

@@ -130,7 +130,7 @@ type Save<'t> = Box<dyn FnOnce(Extras<'_>) -> Result<(), CliError> + 't>;
 /// Answers instances.
 type Ask<'t> = Box<dyn FnOnce(Features<'_>) -> Result<RankedBatch, CliError> + 't>;
 
-/// What came out of a training.
+/// What came out of a training run.
 pub(super) struct Trained<'t> {
     /// Begins the model folder and adds to it.
     pub(super) save: Save<'t>,
@@ -152,7 +152,7 @@ pub(super) struct Learned {
     pub(super) figures: Map<String, Value>,
 }
 
-/// Where a training leaves its state and its log.
+/// Where a training run leaves its state and its log.
 pub(super) struct Keep {
     /// Part of the checkpoint.
     pub(super) part: String,
@@ -520,7 +520,7 @@ impl Session<'_> {
         })
     }
 
-    /// A training's error as the program says it.
+    /// A training run's error as the program says it.
     pub(super) fn error(&self, error: &TrainError) -> CliError {
         training_error(&self.place.train, error)
     }

@@ -71,7 +71,8 @@ pub(crate) struct NetworkArgs {
     #[arg(long, value_name = "X", help_heading = "Training options")]
     clip_norm: Option<f64>,
     /// Hold out this share of the training instances, to evaluate the network after each epoch; the same file and
-    /// --seed give the same instances for every kind of model [default: --validation, if given]
+    /// --seed give the same instances for every kind of model [default: none; the instances of --validation, if given,
+    /// are evaluated instead]
     #[arg(long, value_name = "SHARE", help_heading = "Training options")]
     validation_fraction: Option<f64>,
     /// Stop after N epochs in which the --monitor value did not improve [default: never]

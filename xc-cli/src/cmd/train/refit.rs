@@ -6,7 +6,7 @@ use crate::model;
 use std::path::Path;
 use xc_train::model::HoldOut;
 
-/// The second of two trainings.
+/// The second of two training runs.
 pub(super) struct Refit {
     /// Where it leaves its model.
     pub(super) place: PlaceArgs,
@@ -33,7 +33,7 @@ impl Refit {
         }
         if place.checkpoint.is_some() {
             return Err(CliError::usage(format_args!(
-                "--refit {shown}: two trainings do not share one --checkpoint; expected without it"
+                "--refit {shown}: two training runs cannot share one --checkpoint; expected without it"
             )));
         }
         if folder.components().eq(place.model.components()) {
@@ -47,7 +47,7 @@ impl Refit {
     }
 }
 
-/// Epochs that the training of a model took, where its folder says so.
+/// Epochs that a model was trained for, where its folder says so.
 pub(super) fn epochs_of(folder: &Path) -> Result<Option<u32>, CliError> {
     let container = model::open_container(folder)?;
     let epochs = container.parameters().get("training").and_then(|training| training.get("epochs"));

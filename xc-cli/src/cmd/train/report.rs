@@ -1,4 +1,4 @@
-//! What a training says at its end.
+//! What a training run says at its end.
 
 use super::inputs::PlaceArgs;
 use crate::bytes::format_bytes;
@@ -29,7 +29,7 @@ impl Default for Judging {
     }
 }
 
-/// Figures of a training.
+/// Figures of a training run.
 pub(in crate::cmd) struct Report {
     /// Which system: `tree`, `mach`, ...
     pub(super) kind: &'static str,

@@ -24,15 +24,15 @@ use xc_train::skipgram::SkipgramModel;
 /// Train word vectors on a text
 ///
 /// The text is a file of lines, or JSONL. Each word is an instance: its vector, unchanged,
-/// predicts the words beside it (skip-gram). A step scores the true words of its batch and
+/// predicts the words near it (skip-gram). A step scores the true words of its batch and
 /// those that a sampler chooses, as in xc train lns, whose options apply.
 ///
 /// The answers of the model are words: for each line, xc predict gives the words nearest to
 /// those of the line by cosine, and leaves out the line's own. The vectors are also written
 /// to MODEL.vectors.txt in word2vec's text format.
 ///
-/// Progress is logged to MODEL.log. --resume continues an interrupted training, which ends
-/// with the same bytes as without the interruption.
+/// Progress is logged to MODEL.log. --resume continues an interrupted run, which ends with
+/// the same bytes as without the interruption.
 ///
 /// Examples:
 ///   xc train skipgram --train text.txt --model words.model
@@ -51,11 +51,14 @@ use xc_train::skipgram::SkipgramModel;
 ))]
 #[command(mut_arg("widths", |arg| arg.help("Width of a vector [default: 200]")))]
 #[command(mut_arg("init", |arg| arg.hide(true)))]
+#[command(mut_arg("embedding_rate", |arg| arg.help(
+    "Learning rate of the vectors, as a share of the learning rate; 0: they stay fixed [default: 1]"
+)))]
 #[command(mut_arg("dropout", |arg| arg.hide(true)))]
 #[command(mut_arg("input_dropout", |arg| arg.help("Dropout probability of the values of a vector [default: 0]")))]
 #[command(mut_arg("loss", |arg| arg
     .value_parser(named::<Loss, _>(["softmax", "bce", "nce", "squared-hinge"]))
-    .help("softmax, bce or squared-hinge (each word is beside it or not), nce (true words against drawn ones; with \
+    .help("softmax, bce or squared-hinge (each word is near it or not), nce (true words against drawn ones; with \
            --sampler uniform, log-uniform, frequency or midx) [default: softmax]")
 ))]
 pub(crate) struct Args {

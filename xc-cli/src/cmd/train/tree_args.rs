@@ -13,23 +13,24 @@ use xc_tree::{ClusterMethod, LabelRepresentation, Loss, Negatives, PostProcessor
 
 /// Train a label tree
 ///
-/// Labels are grouped into a tree by the similarity of their instances. A linear ranker
-/// for each child of a node decides whether an instance belongs to it. The model stores how its features are made, so `xc predict` takes the same
-/// kind of input.
+/// Labels are grouped into a tree by the similarity of their instances. Each node below the
+/// root has a linear ranker, which decides whether an instance belongs to that node. The
+/// model stores how its features are made, so `xc predict` takes the same kind of input.
 ///
-/// Rows of features (XC text, svmlight, npz) are scaled to length 1, and weighted
-/// with --tfidf; text (JSONL, fastText) goes through the pipeline of the --text
-/// options.
+/// Rows of features (XC text, svmlight, npz) are scaled to length 1, and weighted with
+/// --tfidf; text (JSONL, fastText) goes through the pipeline of the --text options.
 ///
-/// The model folder appears when it is complete. Until then finished work is kept
-/// in MODEL.checkpoint, and --resume continues from there. The report of the run is
-/// written to MODEL.log/train.json.
+/// The model folder appears when it is complete. Until then finished work is kept in
+/// MODEL.checkpoint, and --resume continues from there. The report of the run is written to
+/// MODEL.log/train.json.
 ///
 /// Examples:
 ///   xc train tree --train train.txt --model my.model
-///   xc train tree --train train.jsonl --text-fields title,text --validation dev.jsonl --model my.model
+///   xc train tree --train train.jsonl --text-fields title,text --validation dev.jsonl
+///     --model my.model
 ///   xc train tree --train counts.txt --tfidf --preset parabel --model parabel.model
-///   xc train tree --train x.npz --train-labels y.npz --trees 3 --tree.branching 16 --model my.model
+///   xc train tree --train x.npz --train-labels y.npz --trees 3 --tree.branching 16
+///     --model my.model
 ///   xc train tree --train train.txt --model my.model --explain
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
@@ -65,7 +66,7 @@ pub(crate) struct ShapeArgs {
     /// Children of a cluster
     #[arg(long = "tree.branching", value_name = "B")]
     branching: Option<usize>,
-    /// Labels of a lowest cluster, at most; balanced trees may exceed it by half
+    /// Target for the number of labels in a leaf cluster; a balanced tree may exceed it by half
     #[arg(long = "cluster.max-leaf", value_name = "N")]
     max_leaf: Option<usize>,
     /// How far a cut may move from the middle, as a share of the smaller part, below 1; 0 for parts

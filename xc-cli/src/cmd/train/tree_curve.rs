@@ -10,6 +10,7 @@ use crate::output::{self, Output};
 use crate::plot::{Axis, Chart, Picture, Scale, Series};
 use serde_json::json;
 use std::path::Path;
+use xc_sparse::atomic::WriteFileError;
 use xc_train::metrics::{Metric, MetricReport};
 
 /// Numbers of trees up to which each has a point; beyond, each point has twice the trees of the one before.
@@ -66,28 +67,29 @@ impl TreeCurve {
         }
     }
 
-    fn draw(&self, path: &Path) -> Result<(), xc_sparse::atomic::WriteFileError> {
+    fn draw(&self, path: &Path) -> Result<(), WriteFileError> {
         let linear = |name| Axis { name, scale: Scale::Linear };
-        let of = |metric: fn(usize) -> Metric| -> Vec<(String, Vec<(f64, f64)>)> {
-            let at = |metric| {
-                let value = |(n, metrics): &(usize, MetricReport)| Some((*n as f64, metrics.value(metric)?));
-                (metric.to_string(), self.points.iter().filter_map(value).collect())
-            };
-            [1, 3, 5]
-                .map(|k| at(metric(k)))
-                .into_iter()
-                .filter(|(_, points): &(_, Vec<_>)| !points.is_empty())
-                .collect()
-        };
-        let (precision, propensity) = (of(Metric::Precision), of(Metric::Psp));
-        let chart = |name, lines: &'_ [(String, Vec<(f64, f64)>)]| -> Option<Chart<'_>> {
+        let precision = self.lines(Metric::Precision);
+        let propensity = self.lines(Metric::Psp);
+        let mut charts = Vec::new();
+        for (name, lines) in [("P@k", &precision), ("PSP@k", &propensity)] {
             let series: Vec<_> = lines.iter().map(|(name, points)| Series { name, points }).collect();
-            (!series.is_empty()).then(|| Chart { y: linear(name), series })
-        };
-        let charts = [chart("P@k", &precision), chart("PSP@k", &propensity)].into_iter().flatten().collect();
+            charts.extend((!series.is_empty()).then(|| Chart { y: linear(name), series }));
+        }
         Picture { title: "Validation metrics", x: linear("trees"), charts }.write(path)
     }
+
+    /// A metric at each k that was computed, over trees.
+    fn lines(&self, metric: fn(usize) -> Metric) -> Vec<(String, Points)> {
+        let at = |k| {
+            let value = |(n, metrics): &(usize, MetricReport)| Some((*n as f64, metrics.value(metric(k))?));
+            (metric(k).to_string(), self.points.iter().filter_map(value).collect::<Points>())
+        };
+        [1, 3, 5].map(at).into_iter().filter(|(_, points)| !points.is_empty()).collect()
+    }
 }
+
+type Points = Vec<(f64, f64)>;
 
 /// Numbers of trees below all of them that get a point.
 fn numbers(n_trees: usize) -> Vec<usize> {

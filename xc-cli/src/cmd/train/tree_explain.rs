@@ -23,7 +23,7 @@ pub(super) fn summary(params: &TreeParams, data: &Dataset, needed: u64) -> Strin
     )
 }
 
-/// A training, resolved.
+/// A training run, resolved.
 pub(super) fn plan(args: &Args, params: &TreeParams, data: &Dataset, memory: u64) -> Plan {
     let rows = data.len();
     let figures = json!({

@@ -3,7 +3,7 @@
 use super::explain::{Origin, Plan, counted};
 use super::instances::FileArgs;
 use super::network::{self, Session, Shape, System, params_error};
-use super::network_args::{NetworkArgs, show_default};
+use super::network_args::{NetworkArgs, rates_of_others, show_default, with_default};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::named::{label_of, number_type};
@@ -27,8 +27,8 @@ use xc_train::sampler::SamplerParams;
 /// only the labels. A file of plain f32 stays on disk.
 ///
 /// The memory that training needs is printed before it begins; --max-memory refuses more.
-/// Progress is logged to MODEL.log. --resume continues an interrupted training, which ends
-/// with the same bytes as without the interruption.
+/// Progress is logged to MODEL.log. --resume continues an interrupted run, which ends with
+/// the same bytes as without the interruption.
 ///
 /// Examples:
 ///   xc train uniform --train train.txt --tfidf --model my.model
@@ -39,7 +39,7 @@ use xc_train::sampler::SamplerParams;
 ///     --monitor P@3 --patience 1 --patience-from lowest-rate --model my.model
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
-#[command(mut_args(|arg| show_default(&preset::uniform(), arg)))]
+#[command(mut_args(show_default_of_data))]
 #[command(mut_arg("widths", |arg| arg.help(
     "Units of each layer below the intermediate one, input first, e.g. 512,512: for sparse features the first is the width of \
      their embeddings [default: 512 for sparse features, none for vectors]"
@@ -60,12 +60,24 @@ pub(crate) struct Args {
     pub(super) network: NetworkArgs,
 }
 
+/// Adds the default to the help of an option. Batches and learning rate follow from the data
+/// ([`preset::uniform_for`]).
+fn show_default_of_data(arg: clap::Arg) -> clap::Arg {
+    let by = "by the number of instances";
+    let shown = match arg.get_id().as_str() {
+        "batch_size" => by.to_owned(),
+        "rate" => format!("{by} with adam and adamw; {}", rates_of_others()),
+        _ => return show_default(&preset::uniform(), arg),
+    };
+    with_default(arg, &shown)
+}
+
 /// What the output layer is.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Output layer options")]
 struct HeadArgs {
     /// Units of the layer that labels are connected with; none: labels are connected with the layer below it [default:
-    /// half the number of labels, as a power of two from 512 to 32768]
+    /// half the number of labels, rounded up to a power of two, from 512 to 32768]
     #[arg(long = "network.intermediate", value_name = "N|none", value_parser = parse_units)]
     intermediate: Option<Units>,
     /// Connections per label
@@ -198,11 +210,11 @@ impl System for Args {
         plan.lines.push((
             "sizes",
             format!(
-                "{labels} labels: intermediate layer of {}; {}: batches of {}, {}",
+                "{labels} labels: intermediate layer of {}; {} ({}): batches of {}",
                 units.map_or_else(|| "no units".to_owned(), |units| counted(units, "unit")),
                 counted(instances, "instance"),
+                if has_few { format!("fewer than {FEW}") } else { format!("{FEW} or more") },
                 training.batch_size,
-                if has_few { format!("few are below {FEW}") } else { format!("{FEW} or more are many") },
             ),
         ));
         let out = &mut plan.resolved;

@@ -43,7 +43,7 @@ pub(crate) struct TuneArgs {
     /// [default: 20m; none with --trials]
     #[arg(long, value_name = "TIME", value_parser = budget::parse_time)]
     budget: Option<Duration>,
-    /// Number of options to try, including the defaults: 2 or more. Without --budget the same seed gives the same
+    /// Number of settings to try, the default one included: 2 or more. Without --budget the same seed gives the same
     /// choice on any machine
     #[arg(long, value_name = "N")]
     trials: Option<usize>,
@@ -55,7 +55,7 @@ pub(crate) struct TuneArgs {
     no_model: bool,
 }
 
-/// Options of `xc train` that have no use in a search: trials learn as the final model does, without
+/// Options of `xc train` that have no use in a search: trials are trained as the final model is, without
 /// instances that choose an epoch.
 const NOT_TUNED: [&str; 7] =
     ["checkpoint", "refit", "monitor", "keep", "patience", "patience-from", "repetitions-range"];
@@ -75,10 +75,11 @@ Trains with the default options, then with others, and keeps those that predict 
 instances best. Any option of `xc train {kind}` may be given: it holds for every trial
 and is not searched. --explain lists the options that are searched, with their values.
 
-Trials begin on a third of the training instances. The best third of them is trained on
-four fifths and evaluated on the remaining fifth; the best of these on the other parts in
-turn (or, with --validation, on that file). The defaults are evaluated on the same instances,
-and win unless another trial is better by more than the standard error of the difference.
+Each trial begins on a third of the training instances. The best third of the trials is then
+trained on four fifths and evaluated on the remaining fifth; the best of those on the other
+parts in turn (or, with --validation, on that file). The defaults are evaluated on the same
+instances, and win unless another trial is better by more than the standard error of the
+difference.
 
 The folder --output gets best.toml (for xc train {kind} --config best.toml), trials.jsonl
 and trials.svg (every trial), and model: trained with the best options on all training

@@ -18,13 +18,13 @@ use xc_train::model::HoldOut;
 pub(super) struct Rung {
     /// What is said of it.
     pub(super) name: String,
-    /// What each of the trainings holds out.
+    /// What each of the training runs holds out.
     pub(super) hold_outs: Vec<Option<HoldOut>>,
     /// Rows to learn from in all, as a share of those of the file.
     pub(super) work: f64,
 }
 
-/// The first rung whose trainings learn from about as many rows as the final model.
+/// The first rung whose training runs learn from about as many rows as the final model.
 pub(super) const DECIDES_FROM: usize = 1;
 
 /// Share of the rows of a part unless another is asked for.

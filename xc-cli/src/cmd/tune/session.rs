@@ -141,7 +141,7 @@ fn is_text(train: &Path, input: &InputArgs) -> Result<bool, CliError> {
     Ok(holds_text(train, format, &options)?)
 }
 
-/// Options of a training that leaves its model in a folder.
+/// Options of a training run that leaves its model in a folder.
 fn with_model(given: &[Given], model: &Path) -> Vec<Given> {
     let model = Given { name: "model".to_owned(), values: vec![model.into()] };
     given.iter().cloned().chain([model]).collect()
@@ -261,7 +261,7 @@ impl<A: Tuned> Session<'_, A> {
         job.filter(|job| self.clock.has_time_for(job.trial, job.rung))
     }
 
-    /// The options of a training with settings.
+    /// The options of a training run with settings.
     fn options(&self, changes: &[(&str, &str)], model: &str) -> Vec<Given> {
         let changed = changes.iter().map(|(name, value)| Given::new::<A>(name, value));
         let restart = Given { name: "restart".to_owned(), values: Vec::new() };

@@ -136,7 +136,7 @@ pub(super) const TREE: Listed = Listed {
             default: 0,
             scale: Scale::Named,
             of: Of::All,
-            why: "how much an upper level counts beside the label's own ranker",
+            why: "how much an upper level counts compared with the label's own ranker",
         },
         NGRAMS,
         CHARS,
@@ -205,7 +205,7 @@ const WIDTHS: Searched = usual(
 const INIT: Searched = usual(
     "network.init",
     &[USUAL, "random", "linear", "lsa"],
-    "long texts want lsa, many labels no ReLU behind the embeddings (linear)",
+    "lsa suits long texts; many labels: no ReLU after the embeddings (linear)",
 );
 
 const DROPOUT: Searched = usual(
@@ -267,7 +267,7 @@ const HARD: Searched = Searched {
     default: 1,
     scale: Scale::Ordered,
     of: Of::All,
-    why: "more of the labels that are confused are set right in a step",
+    why: "a step corrects more of the labels that are confused",
 };
 
 const UNIFORM_LABELS: Searched = usual("uniform", &[USUAL, "500", "2000", "8000"], "they stand for all other labels");

@@ -1,4 +1,4 @@
-//! What was typed: the options of a training, which hold for every trial, and those of the search.
+//! What was typed: the options of a training run, which hold for every trial, and those of the search.
 
 use super::TuneArgs;
 use super::kinds::Tuned;
@@ -50,7 +50,7 @@ fn command<A: clap::Args>() -> Command {
     A::augment_args(Command::new("xc train").no_binary_name(true))
 }
 
-/// What options of a training come to when they are typed.
+/// What options of a training run come to when they are typed.
 pub(super) fn parse<A: clap::Args>(options: &[Given]) -> Result<A, clap::Error> {
     let typed: Vec<OsString> = options.iter().flat_map(Given::typed).collect();
     A::from_arg_matches(&command::<A>().try_get_matches_from(typed)?)

@@ -45,7 +45,7 @@ pub struct PipelineParams {
     pub min_token_chars: u32,
     /// Kinds of features, each with its own slots.
     pub blocks: Vec<Block>,
-    /// Slots behind all blocks for the terms that a vocabulary block without own slots does not
+    /// Slots after all blocks for the terms that a vocabulary block without own slots does not
     /// know, by hash (seeded with the number of the block). Default 0: such terms are dropped.
     #[serde(skip_serializing_if = "is_zero")]
     pub oov_slots: u32,

@@ -293,7 +293,7 @@ fn split<T: SplitRows>(tile_rows: usize, first: usize, n: usize, rows: T, leaf: 
     rayon::join(|| split(tile_rows, first, half, a, leaf), || split(tile_rows, first + half, n - half, b, leaf));
 }
 
-/// The values along k that stand in the places from `place` on that a panel holds at a time, and
+/// The values along k that are in the places from `place` on that a panel holds at a time, and
 /// the number of those places.
 fn values_of(tile: Tile, inner: &std::ops::Range<usize>, place: usize) -> (std::ops::Range<usize>, usize) {
     let begin = inner.start + place * tile.words.values();

@@ -9,7 +9,7 @@ use super::{avx2, avx512};
 use crate::simd::Isa;
 use std::sync::OnceLock;
 
-/// What stands in a place of a packed panel.
+/// What is in a place of a packed panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Words {
     /// A value.

@@ -32,7 +32,7 @@ struct Records {
     is_ended: bool,
     /// Line (from 1) of the next byte.
     line: u64,
-    /// Fields of the record, one behind the other.
+    /// Fields of the record, one after the other.
     bytes: Vec<u8>,
     ends: Vec<usize>,
     n_fields: usize,
@@ -135,7 +135,7 @@ impl Records {
                 ReadRecordResult::Record | ReadRecordResult::End => return Ok(Some(first)),
                 ReadRecordResult::OutputFull => self.bytes.resize(2 * self.bytes.len(), 0),
                 ReadRecordResult::OutputEndsFull => self.ends.resize(2 * self.ends.len(), 0),
-                // A line end behind the last byte closes any field but a quoted one.
+                // A line end after the last byte closes any field but a quoted one.
                 ReadRecordResult::InputEmpty if closing => return fail(source, ReadErrorKind::OpenQuote),
                 ReadRecordResult::InputEmpty => closing = !self.fill(source)?,
             }
@@ -234,7 +234,7 @@ impl CsvReader {
     }
 
     /// Reads the next row; gives the line that it begins on, or `None` at the end. After an error
-    /// about one row the next call goes on with the row behind it.
+    /// about one row the next call goes on with the row after it.
     ///
     /// # Errors
     /// No header, or one without the columns that are read; a row of another width; a field that is

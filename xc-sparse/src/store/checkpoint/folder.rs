@@ -98,7 +98,7 @@ impl Folder {
         Err(CheckpointError::InUse { path: path.to_owned() })
     }
 
-    /// The marker, if a training has begun here.
+    /// The marker, if a training run has begun here.
     pub(super) fn marker(&self) -> Result<Option<Marker>, CheckpointError> {
         read_marker(&self.path)
     }

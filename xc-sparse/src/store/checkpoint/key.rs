@@ -1,10 +1,10 @@
-//! The key that ties a checkpoint to a training.
+//! The key that ties a checkpoint to a training run.
 
 use crate::{LabelRows, Rows};
 use serde::Serialize;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Hash of everything that a training's result depends on: its settings and its data. Trainings with the
+/// Hash of everything that a training run's result depends on: its settings and its data. Runs with the
 /// same key give the same bytes; a checkpoint with another key is rejected.
 ///
 /// Every part is added with its length, so that parts cannot be confused; their order matters.
@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::Xxh3;
 pub struct CheckpointKey(Xxh3);
 
 impl CheckpointKey {
-    /// Begins the key of a training. `system` names what is trained; `version` increases when training
+    /// Begins the key of a training run. `system` names what is trained; `version` increases when training
     /// changes its results.
     pub fn new(system: &str, version: u64) -> Self {
         let mut key = Self(Xxh3::new());

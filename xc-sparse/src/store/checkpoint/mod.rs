@@ -1,4 +1,4 @@
-//! The finished parts of a long training, in a folder.
+//! The finished parts of a long training run, in a folder.
 //!
 //! ```text
 //!   CHECKPOINT/config.json      a container of kind "checkpoint" without arrays: which training this belongs to
@@ -111,7 +111,7 @@ pub enum CheckpointError {
         /// The key that it was saved under.
         key: String,
     },
-    /// The folder belongs to a training with other data or settings.
+    /// The folder belongs to a training run with other data or settings.
     #[error(
         "checkpoint {} belongs to other data or settings ({got}; expected {expected}); remove it or choose another folder",
         path.display()
@@ -188,7 +188,7 @@ impl CheckpointFolder {
         &self.folder().path
     }
 
-    /// Whether there are parts from which a training can resume.
+    /// Whether there are parts from which a training run can resume.
     ///
     /// # Errors
     /// The folder cannot be listed.
@@ -207,7 +207,7 @@ impl CheckpointFolder {
     /// The checkpoint of the training with this key. A folder without parts is assigned to it.
     ///
     /// # Errors
-    /// There are parts of a training with another key or of another system.
+    /// There are parts of a training run with another key or of another system.
     pub fn begin(mut self, key: String) -> Result<Checkpoint, CheckpointError> {
         let folder = self.folder();
         let expected = format!("{} {key}", folder.layout.system);

@@ -39,7 +39,7 @@ use xc_sparse::dense::MatmulPrecision;
 use xc_sparse::dtype::DType;
 use xc_sparse::sums::Blocks;
 
-/// What a [`Sampled`] head is, beside its sizes and its sampler.
+/// What a [`Sampled`] head is, apart from its sizes and its sampler.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SampledParams {
     /// Type of the rows: f32 or bf16. Moments are f32.

@@ -1,4 +1,4 @@
-//! Every output is connected with a few inputs (schultheis2023uniform).
+//! Every output is connected with a few inputs (`[schultheis2023uniform]`).
 //!
 //! ```text
 //!   input (batch x H) ──▶ Lines (bf16, instances innermost) ─┐
@@ -61,7 +61,7 @@ pub struct Rewire {
     pub fraction: f64,
 }
 
-/// What a sparse head is, beside its sizes.
+/// What a sparse head is, apart from its sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SparseParams {
     /// Connections of an output: exactly so many, or so many on average.
@@ -207,7 +207,7 @@ impl Sparse {
         self.bias.values_mut()
     }
 
-    /// Bytes of connections, biases and moments for a training.
+    /// Bytes of connections, biases and moments for a training run.
     pub fn n_bytes(n_outputs: u64, width: usize, params: &SparseParams, n_moments: usize) -> u64 {
         let connection = Indices::bytes_each(width) + params.weights.n_bytes() + n_moments * params.moments.n_bytes();
         let starts = if params.uniform { 0 } else { 8 };

@@ -12,11 +12,11 @@
 //! ```
 //!
 //! The cut falls where scores change their sign, as near to it as [`ClusterParams::slack`] allows,
-//! so that a group is not torn where its half ends; a lowest cluster never gets more than one and a
+//! so that a group is not torn where its half ends; a leaf cluster never gets more than one and a
 //! half times `max_leaf` labels.
 //!
 //! A node with k children is cut k - 1 times, into ceil(k/2) and floor(k/2) children first, so that
-//! any branching works; (prabhu2018parabel) is k = 2 and no slack. Differs in: sums are updated by
+//! any branching works; `[prabhu2018parabel]` is k = 2 and no slack. Differs in: sums are updated by
 //! the labels that changed sides; splits below [`LOCAL_NNZ`] work on a copy with renumbered
 //! coordinates, which keeps centroids in the first caches.
 
@@ -60,10 +60,10 @@ const WIDE: usize = 8;
 
 /// Children of a cluster on each level above the labels.
 ///
-/// Where lowest clusters of up to one and a half times `max_leaf` labels save a level, they grow.
+/// Where leaf clusters of up to one and a half times `max_leaf` labels save a level, they grow.
 /// Of the levels that are left, one is narrow: the last, or with slack the first. Measured on
 /// 69,008 labels: with parts of equal size, the narrow level does better at the end (PSP@5 30.06
-/// rather than 29.59). With slack, and a branching of a power of two, the number of lowest clusters
+/// rather than 29.59). With slack, and a branching of a power of two, the number of leaf clusters
 /// is rounded up to one, so that all cuts are halves and clusters have room to differ.
 pub(super) fn plan(n_labels: usize, params: &ClusterParams) -> Vec<usize> {
     let (branching, slack) = (params.branching, params.slack > 0.0);

@@ -3,7 +3,7 @@
 //! Balanced: every node's labels are cut into at most `branching` parts of nearly equal size by
 //! repeated 2-means with a cut near the middle, until a part holds at most `max_leaf` labels; the
 //! labels of a part are its children. Unbalanced: plain spherical k-means per node, to a maximal
-//! depth (khandagale2020bonsai).
+//! depth (`[khandagale2020bonsai]`).
 //!
 //! The depth of a balanced tree and the number of its clusters depend on the number of labels
 //! alone, and without slack so do their sizes: clustering only decides which label goes where.

@@ -1,6 +1,6 @@
 //! Unbalanced splits: spherical k-means per node, as wide as the data wants.
 //!
-//! Implements (khandagale2020bonsai): every node with more than `max_leaf` labels is cut into at
+//! Implements `[khandagale2020bonsai]`: every node with more than `max_leaf` labels is cut into at
 //! most `branching` clusters, down to `max_depth` levels of clusters. Empty clusters vanish. All
 //! branches end on the same level: a cluster that needs no further cut gets single children until
 //! then.

@@ -21,9 +21,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {
-    /// `max(0, 1 - m)^2`, by dual coordinate descent with shrinking (hsieh2008dual).
+    /// `max(0, 1 - m)^2`, by dual coordinate descent with shrinking (`[hsieh2008dual]`).
     SquaredHinge,
-    /// `ln(1 + exp(-m))`, by dual coordinate descent (yu2011dual), one ranker at a time.
+    /// `ln(1 + exp(-m))`, by dual coordinate descent (`[yu2011dual]`), one ranker at a time.
     Logistic,
 }
 

@@ -93,7 +93,7 @@ pub(crate) fn json_error(error: &serde_json::Error) -> LineError {
     let place = format!(" at line {} column {}", error.line(), error.column());
     let problem = message.strip_suffix(&place).unwrap_or(&message);
     let problem = match error.classify() {
-        serde_json::error::Category::Eof => format!("torn JSON: {problem}"),
+        serde_json::error::Category::Eof => format!("incomplete JSON: {problem}"),
         serde_json::error::Category::Syntax => format!("malformed JSON: {problem}"),
         _ => problem.to_owned(),
     };
