@@ -197,3 +197,39 @@ fn a_damaged_calibration_is_refused_when_the_model_opens() {
         assert!(outcome.stderr.contains("tree: calibration: "), "{}", outcome.stderr);
     }
 }
+
+#[test]
+fn a_blend_of_models_of_text_is_calibrated_from_text() {
+    let folder = Folder::new();
+    let line = |row: usize| {
+        let label = row % 5;
+        let words = ["ant", "bee", "cat", "dog", "elk"];
+        let text = format!("{} {} {}", words[label], words[(row / 5) % 5], words[(row / 25) % 5]);
+        format!("{{\"id\": {row}, \"text\": \"{text}\", \"labels\": [{label}]}}\n")
+    };
+    folder.write("train.jsonl", (0..600).map(line).collect::<String>());
+    let train = format!("--train train.jsonl {HELD_OUT} --text.min-df 1");
+    folder.ok(&format!("train tree {train} --model tree"));
+    folder.ok(&format!("train dense {train} --model dense --network.widths 16 --epochs 5"));
+    let validation = "--validation train.jsonl --held-out";
+    folder.ok(&format!("blend tree dense {validation} --output blend"));
+    let report = json(&folder.ok(&format!("calibrate --model blend {validation} --output calibrated --json")));
+    assert!(report["instances"].as_u64() > Some(30), "{report}");
+    folder.ok("predict --model calibrated --input train.jsonl --threshold micro --output decided");
+    folder.ok("inspect calibrated --verify");
+}
+
+#[test]
+fn another_post_processor_takes_no_calibration_and_says_so() {
+    let folder = Folder::new();
+    tree(&folder);
+    folder.ok(&format!("{CALIBRATE} --model tree --output calibrated"));
+    let predict = "predict --input data/test.txt --post-processor sigmoid --top-k 3";
+    let raw = folder.ok(&format!("{predict} --model tree"));
+    let outcome = run(&mut folder.command(&format!("{predict} --model calibrated")));
+    assert_eq!((outcome.code, &outcome.stdout), (0, &raw));
+    assert!(outcome.stderr.contains("the calibration of the model was fitted to"), "{}", outcome.stderr);
+    folder
+        .xc(&format!("{predict} --model calibrated --threshold micro"))
+        .refused(2, "--threshold micro: thresholds are of calibrated scores, which --post-processor sigmoid replaces");
+}

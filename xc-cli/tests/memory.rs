@@ -54,6 +54,12 @@ fn a_refused_training_names_options_with_which_it_fits() {
         ("dense --train data/train.txt --epochs 1 --network.widths 128 --batch 2048", "--batch 32"),
         ("lns --train data/train.txt --epochs 1 --network.widths 128 --sampler all --batch 2048", "--batch 32"),
         ("mach --train data/train.txt --epochs 1 --buckets 2000 --repetitions 1 --batch 2048", "--batch 32"),
+        ("dense --train data/train.txt --epochs 1 --network.widths 768 --batch 32", "--network.widths 384"),
+        (
+            "mach --train data/train.txt --epochs 1 --repetitions 1 --network.widths 512 --batch 32",
+            "--network.widths 256",
+        ),
+        ("lns --train data/train.txt --epochs 1 --sampler all --network.widths 512 --batch 256", "--"),
     ] {
         let train = format!("{train} --model m --threads 2");
         let (estimate, _) = trained(&folder, &train);
