@@ -30,8 +30,13 @@ pub(crate) fn report(error: &clap::Error, root: &clap::Command, arguments: &Argu
         (ErrorKind::UnknownArgument, Some(argument), _) => unknown_argument(argument, &path, root, command),
         (_, _, Some(name)) => {
             let names: Vec<_> = subcommands(command).collect();
-            let near = nearest(name, names.iter().copied()).map(|near| format!("; a similar one is '{near}'"));
-            format!("unknown command '{path} {name}'{}", near.unwrap_or_default())
+            let further = match nearest(name, names.iter().copied()) {
+                Some(near) => format!("; a similar one is '{near}'"),
+                // The list of all commands is long.
+                None if path == root.get_name() => String::new(),
+                None => format!("; {} is expected", one_of(&names)),
+            };
+            format!("unknown command '{path} {name}'{further}")
         }
         (ErrorKind::InvalidValue, ..) => {
             let value = said(ContextKind::InvalidValue).unwrap_or_default();
@@ -60,18 +65,22 @@ fn rendered(error: &clap::Error) -> String {
 fn unknown_argument(argument: &str, path: &str, root: &clap::Command, command: &clap::Command) -> String {
     if command.has_subcommands() {
         let names: Vec<_> = subcommands(command).collect();
-        let (last, others) = names.split_last().unwrap_or((&"", &[]));
         let what = command.get_subcommand_value_name().map(str::to_lowercase);
         let what = what.unwrap_or_else(|| "command".to_owned());
-        return format!(
-            "unexpected argument '{argument}'; '{path}' takes a {what} first: {} or {last}",
-            others.join(", ")
-        );
+        return format!("unexpected argument '{argument}'; '{path}' takes a {what} first: {}", one_of(&names));
     }
     let Some(name) = argument.strip_prefix("--") else { return format!("unexpected argument '{argument}'") };
     match nearest_option(name, root, command) {
         Some(near) => format!("unexpected argument '{argument}'; a similar one is '--{near}'"),
         None => format!("unexpected argument '{argument}'"),
+    }
+}
+
+/// `a, b or c`.
+fn one_of(names: &[&str]) -> String {
+    match names.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => names.join(""),
     }
 }
 

@@ -33,6 +33,10 @@ fn a_wrong_option_or_command_is_told_in_a_sentence_and_tips_are_near() {
     for (arguments, expected) in [
         ("serve".to_owned(), "unknown command 'xc serve' (see 'xc --help')".to_owned()),
         (
+            "train svm".to_owned(),
+            format!("unknown command 'xc train svm'; {kinds} is expected (see 'xc train --help')"),
+        ),
+        (
             "train tre".to_owned(),
             "unknown command 'xc train tre'; a similar one is 'tree' (see 'xc train --help')".to_owned(),
         ),

@@ -377,7 +377,7 @@ impl Session<'_> {
         drop(watch);
         // The stages of a step are what ASTRA is about: a table of them, as its paper has.
         let said = if kind == ASTRA { costs.table() } else { costs.line() };
-        said.into_iter().for_each(|said| self.context.note(said));
+        said.iter().flat_map(|said| said.lines()).for_each(|line| self.context.note(line));
         let (steps, epochs) = steps;
         let n_values = classifier.network().n_values();
         let figures = [("parameters", json!(n_values)), ("steps", json!(steps)), ("epochs", json!(epochs))];
