@@ -11,7 +11,7 @@ also be from `prepare.py counts` or `rows`. A system leaves OUT/NAME.json, with 
 another model, in lines, whose label numbers are places in --labels.
 
 Training CPU seconds and peak memory are those of the training alone (PECOS's include reading the features, which is some
-of it); ms a query is the mean of 300 test rows asked one at a time on one thread, from text for xc where it is given, from features for PECOS.
+of it); ms per query is the mean of 300 test rows asked one at a time on one thread, from text for xc where it is given, from features for PECOS.
 `report --against` gives paired bootstrap intervals over test rows, `--across` a table of systems and sets for each of the
 columns named (P@1, cpu_s, peak_bytes, ms, bytes).
 """
@@ -148,7 +148,7 @@ def report(a):
     for out in () if a.across else a.out:
         names = [n for n in (*XC, *PEERS) if os.path.exists(os.path.join(out, n + ".json"))]
         names += sorted(f[:-5] for f in os.listdir(out) if f.endswith(".json") and f[:-5] not in names)
-        print(f"\n| {os.path.basename(os.path.normpath(out))} | " + " | ".join(SHOWN) + " | training CPU s | peak MiB | ms a query | model MiB |")
+        print(f"\n| {os.path.basename(os.path.normpath(out))} | " + " | ".join(SHOWN) + " | training CPU s | peak MiB | ms per query | model MiB |")
         print("|---" * (len(SHOWN) + 5) + "|")
         of = {name: values(out, name, kept) for name in names}
         for name in names:

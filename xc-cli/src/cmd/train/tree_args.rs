@@ -22,7 +22,8 @@ use xc_tree::{ClusterMethod, LabelRepresentation, Loss, Negatives, PostProcessor
 ///
 /// The model folder appears when it is complete. Until then finished work is kept in
 /// MODEL.checkpoint, and --resume continues from there. The report of the run is written to
-/// MODEL.log/train.json.
+/// MODEL.log/train.json; with validation instances, their metrics by number of trees to log.jsonl
+/// and curve.svg there.
 ///
 /// Examples:
 ///   xc train tree --train train.txt --model my.model
