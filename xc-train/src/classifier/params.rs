@@ -1,5 +1,6 @@
 //! What a classifier is made of, and what is impossible about one.
 
+#[cfg(feature = "train")]
 use super::memory::Workload;
 use super::{Input, Output};
 use crate::encoder::{Bag, Precomputed, Stack};

@@ -151,12 +151,13 @@ impl DataShape {
 /// Labels up to which [`uniform_for`] has its smallest intermediate layer, and from which its largest.
 const HIDDEN: std::ops::RangeInclusive<usize> = 512..=32_768;
 
-/// [`uniform`] with an intermediate layer and batches that suit sets of such a shape: half a unit per
-/// label, as a power of two from 512 to 32,768; batches of 128 at rate 0.002 with 12,000 instances or
+/// [`uniform`] with an intermediate layer and batches that suit sets of such a shape: five units for four
+/// labels, as a multiple of 512 from 512 to 32,768; batches of 128 at rate 0.002 with 12,000 instances or
 /// more, of 32 at 0.003 with fewer. How they were found: `docs/decisions/uniform-mach-defaults.md`.
 pub fn uniform_for(data: DataShape) -> Preset {
     let mut preset = uniform();
-    let hidden = (data.n_labels / 2).clamp(*HIDDEN.start(), *HIDDEN.end()).next_power_of_two();
+    let hidden = data.n_labels.saturating_mul(5).div_ceil(4).clamp(*HIDDEN.start(), *HIDDEN.end());
+    let hidden = hidden.next_multiple_of(*HIDDEN.start());
     if let Some(width) = preset.params.encoder.widths.last_mut() {
         *width = hidden;
     }
@@ -294,6 +295,16 @@ mod tests {
             assert_eq!((preset.name, &preset.params.encoder.widths[..]), (SKIPGRAM, &[200][..]));
         }
         assert!(named("tree").is_none() && lns_of("tree").is_none());
+    }
+
+    #[test]
+    fn the_intermediate_layer_follows_from_the_number_of_labels() {
+        let units = |n_labels| {
+            let preset = uniform_for(DataShape { n_instances: 20_000, n_entries: 800_000, n_labels });
+            preset.params.check(1000, n_labels).unwrap();
+            *preset.params.encoder.widths.last().unwrap()
+        };
+        assert_eq!([1, 581, 20_253, 26_215, 50_000_000].map(units), [512, 1024, 25_600, 32_768, 32_768]);
     }
 
     #[test]

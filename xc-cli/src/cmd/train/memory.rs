@@ -9,7 +9,7 @@ use xc_train::classifier::{ClassifierParams, HeadParams, Memory, SparseHeadParam
 use xc_train::sampler::{LshParams, SamplerParams};
 
 /// Threads, files and the log of a training run.
-const PROGRAM: u64 = 12 << 20;
+const PROGRAM: u64 = 13 << 20;
 
 /// Units to which a layer is narrowed, at least.
 const LEAST_WIDTH: usize = 16;

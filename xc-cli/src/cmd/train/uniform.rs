@@ -77,7 +77,7 @@ fn show_default_of_data(arg: clap::Arg) -> clap::Arg {
 #[command(next_help_heading = "Output layer options")]
 struct HeadArgs {
     /// Units of the layer that labels are connected with; none: labels are connected with the layer below it [default:
-    /// half the number of labels, rounded up to a power of two, from 512 to 32768]
+    /// five for four labels, as a multiple of 512, from 512 to 32768]
     #[arg(long = "network.intermediate", value_name = "N|none", value_parser = parse_units)]
     intermediate: Option<Units>,
     /// Connections per label
