@@ -27,7 +27,8 @@ pub(crate) struct CommonArgs {
     ///
     /// The limit applies to what the system reports as resident, including mapped files while they are touched. Work
     /// expected to need more is refused before it begins, naming an option that would help; work that turns out to need
-    /// more ends with exit code 3, and --resume continues a training run from its last finished part.
+    /// more ends with exit code 3, and --resume continues a training run from its last finished part. Below 24 MiB, of
+    /// which the program itself takes about half, only the estimate counts.
     #[arg(long, global = true, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Common options")]
     pub(crate) max_memory: Option<u64>,
     /// Report as JSON on stdout

@@ -16,9 +16,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(4);
 const TOUCHED_PER_US: u64 = 4096;
 /// The same where no limit is given.
 const LOOK_SELDOM: Duration = Duration::from_millis(50);
-/// The least limit that is watched: the program itself takes up to three quarters of it. Smaller ones
+/// The least limit that is watched: the program itself takes up to half of it. Smaller ones
 /// bound only what is foreseen.
-const WATCHED: u64 = 16 << 20;
+const WATCHED: u64 = 24 << 20;
 /// What the process has resident before its work differs by so much from run to run: what is advised
 /// leaves room for it.
 const ROOM: u64 = 1 << 20;
