@@ -25,6 +25,9 @@ MODELS = {
     "lists": [f"train uniform {TRAIN} {SMALL} --network.intermediate 64 --model NAME", "index build --model NAME"],
     "astra": [f"train astra {TRAIN} {SMALL} --model NAME", "index build --model NAME"],
     "vectors": [f"train dense --train d/x.npy --train-labels d/y.npz {SMALL} --model NAME"],
+    "mach-vectors": [
+        f"train mach --train d/x.npy --train-labels d/y.npz --repetitions 3 --buckets 8 {SMALL} --model NAME"
+    ],
     "skipgram": ["train skipgram --train d/train.jsonl --epochs 1 --network.widths 8 --model NAME"],
     "blend": [
         f"train tree {TRAIN} --trees 1 {HELD} --model NAME.a",
@@ -42,6 +45,7 @@ ASKED = {
     "text": ("predict --input d/test.jsonl --names --model", ""),
     "dense": ("predict --input d/test.jsonl --names --model", ""),
     "vectors": ("predict --input d/x.npy --model", ""),
+    "mach-vectors": ("predict --input d/x.npy --model", ""),
     "skipgram": ("predict --input d/words.txt --format fasttext --names --model", ""),
     "graph": ("index search --queries d/q.npy --top-k 5 --output - --index", ""),
     "cells": ("index search --queries d/q.npy --top-k 5 --output - --index", ""),
