@@ -7,11 +7,13 @@
 
 DIR holds train.jsonl and test.jsonl, FEATURES what `prepare.py text` made of them. xc reads the texts, with its own
 features; PECOS (one tree of 16 branches) and omikuji (three trees) read FEATURES. Without --data all read FEATURES, which may
-also be from `prepare.py counts` or `rows`. A system leaves OUT/NAME.json, with what it cost, and OUT/NAME.npz, with the metrics of each test row; one that is there is not run again. `add` takes the answers of
+also be from `prepare.py counts` or `rows`. A system leaves OUT/NAME.json, with what it cost, and OUT/NAME.npz, with the
+metrics of each test row; one that is there is not run again. `add` takes the answers of
 another model, in lines, whose label numbers are places in --labels.
 
 Training CPU seconds and peak memory are those of the training alone (PECOS's include reading the features, which is some
-of it); ms per query is the mean of 300 test rows asked one at a time on one thread, from text for xc where it is given, from features for PECOS.
+of it); ms per query is the mean of 300 test rows asked one at a time on one thread, from text for xc where it is given, from
+features for PECOS.
 `report --against` gives paired bootstrap intervals over test rows, `--across` a table of systems and sets for each of the
 columns named (P@1, cpu_s, peak_bytes, ms, bytes).
 """

@@ -1,6 +1,6 @@
 //! Instances with labels, for training, validation and conversion.
 
-use super::{Dataset, FeatureRows, InputArgs, NamesArgs, is_vectors, require_labels};
+use super::{Dataset, FeatureRows, InputArgs, NamesArgs, require_labels};
 use crate::context::Context;
 use crate::error::{CliError, chain};
 use crate::interrupt;
@@ -156,7 +156,7 @@ fn read_feature_rows(
     let hashes: Vec<u64> = (0..rows.len()).into_par_iter().map(|row| hash_sparse(rows.row(row))).collect();
     if let Making::Fit { weighting, .. } = &making
         && weighting.is_none_or(|weighting| weighting.idf == Idf::None)
-        && !is_vectors(path, options.format)
+        && options.format != Some(Format::Npy)
         && are_whole_numbers(features.data())
     {
         let more = if weighting.is_none() { ", and rows learn best at length 1 (--normalise true)" } else { "" };

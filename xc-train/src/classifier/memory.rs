@@ -1,9 +1,10 @@
 //! What memory training will take, before any of it is taken.
 
-use super::params::{ClassifierParams, HeadParams, InputKind, SparseHeadParams, Wiring};
+use super::params::{CandidateHeadParams, ClassifierParams, HeadParams, InputKind, SparseHeadParams, Wiring};
 use crate::encoder::lsa;
 use crate::head::{Sampled, Sparse};
 use crate::optim::Moments;
+use crate::sampler::SamplerParams;
 use xc_sparse::uniform::Indices;
 
 /// What the memory of training depends on, apart from the classifier.
@@ -145,6 +146,27 @@ impl ClassifierParams {
         };
         let buffers = step.max(analysis.saturating_sub(moments.saturating_add(best)));
         Memory { parameters, moments, best, buffers }
+    }
+}
+
+impl CandidateHeadParams {
+    /// Bytes of the sampler's tables.
+    fn table_bytes(&self, work: &Workload, width: usize) -> u64 {
+        let &Workload { n_instances, n_labels, batch_size, n_epochs, .. } = work;
+        match self.negatives.sampler {
+            SamplerParams::LshEmbedding(params) | SamplerParams::LshLabel(params) => {
+                params.bytes(n_labels as u64, width).unwrap_or(u64::MAX)
+            }
+            SamplerParams::Ann(params) if params.is_built(n_instances.div_ceil(batch_size.max(1)), n_epochs) => {
+                params.bytes(n_labels, width)
+            }
+            SamplerParams::Schedule(params) => params.bytes(n_instances, n_labels, width),
+            SamplerParams::LabelText(params) => {
+                let texts = (n_labels as u64).saturating_mul(width as u64).saturating_mul(4);
+                params.bytes(n_labels, width).saturating_add(texts)
+            }
+            _ => 0,
+        }
     }
 }
 

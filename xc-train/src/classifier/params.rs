@@ -1,7 +1,5 @@
 //! What a classifier is made of, and what is impossible about one.
 
-#[cfg(feature = "train")]
-use super::memory::Workload;
 use super::{Input, Output};
 use crate::encoder::{Bag, Precomputed, Stack};
 use crate::head::differentiated::Layout;
@@ -168,28 +166,6 @@ impl CandidateHeadParams {
         // True labels of the batch: eight an instance is a guess.
         let lists = if self.negatives.lists == Lists::Own { batch } else { 1 };
         Some(list.saturating_mul(lists).saturating_add(batch.saturating_mul(8)))
-    }
-
-    /// Bytes of the sampler's tables.
-    #[cfg(feature = "train")]
-    pub(super) fn table_bytes(&self, work: &Workload, width: usize) -> u64 {
-        let &Workload { n_instances, n_labels, .. } = work;
-        match self.negatives.sampler {
-            SamplerParams::LshEmbedding(params) | SamplerParams::LshLabel(params) => {
-                params.bytes(n_labels as u64, width).unwrap_or(u64::MAX)
-            }
-            SamplerParams::Ann(params)
-                if params.is_built(n_instances.div_ceil(work.batch_size.max(1)), work.n_epochs) =>
-            {
-                params.bytes(n_labels, width)
-            }
-            SamplerParams::Schedule(params) => params.bytes(n_instances, n_labels, width),
-            SamplerParams::LabelText(params) => {
-                let texts = (n_labels as u64).saturating_mul(width as u64).saturating_mul(4);
-                params.bytes(n_labels, width).saturating_add(texts)
-            }
-            _ => 0,
-        }
     }
 
     fn check(&self, loss: Loss, n_labels: usize, width: usize) -> Result<(), ClassifierParamsError> {

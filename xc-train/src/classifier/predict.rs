@@ -53,12 +53,6 @@ pub enum QueryRow<'a> {
     Dense(&'a [f32]),
 }
 
-impl<'a> From<SparseRow<'a>> for QueryRow<'a> {
-    fn from(row: SparseRow<'a>) -> Self {
-        Self::Sparse(row)
-    }
-}
-
 impl QueryRow<'_> {
     /// The batch of this query alone.
     fn fill(self, batch: &mut Batch, n_features: usize) {

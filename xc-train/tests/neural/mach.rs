@@ -7,7 +7,7 @@ use xc_mach::{Decoder, Effort};
 use xc_sparse::rank::{Scored, rank_order};
 use xc_sparse::store::OpenMode;
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
-use xc_train::classifier::ClassifierParams;
+use xc_train::classifier::{ClassifierParams, QueryRow};
 use xc_train::mach::{self, Asking, MachContainer, MachModel, MachParams, MachScratch, OpenMachError};
 use xc_train::mach::{Repetition, bucket_rows, repetition_seed};
 use xc_train::schedule::Constant;
@@ -138,7 +138,9 @@ fn batch_one_candidates_and_a_plain_loop_agree() {
                 assert_eq!(scores_of(batch.ranked.row(i)), scores_of(&expected), "{family} {decoder} row {i}");
                 assert_eq!(restricted.row(i), plain(i, &some[i], decoder, 4), "{family} {decoder} row {i}");
                 let mut one = Vec::new();
-                model.predict_one(Rows::new(x.view()).row(i).into(), &asking, &mut scratch, &mut one).unwrap();
+                model
+                    .predict_one(QueryRow::Sparse(Rows::new(x.view()).row(i)), &asking, &mut scratch, &mut one)
+                    .unwrap();
                 assert_eq!(one, batch.ranked.row(i));
             }
         }

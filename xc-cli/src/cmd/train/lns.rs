@@ -5,11 +5,11 @@ use super::dense::loss_for;
 use super::explain::{Origin, Plan};
 use super::instances::FileArgs;
 use super::network::{self, Session, Shape, System};
-use super::network_args::{NetworkArgs, rates_of_others, show_default, with_default};
+use super::network_args::{NetworkArgs, show_defaults};
 use super::network_explain::resolve_candidates;
 use crate::context::Context;
 use crate::error::CliError;
-use crate::named::{name_of, named};
+use crate::named::named;
 use xc_train::Loss;
 use xc_train::classifier::preset::{DataShape, FEW, LONG, MANY};
 use xc_train::classifier::{ClassifierParams, Preset, preset};
@@ -56,26 +56,12 @@ pub(crate) struct Args {
 /// Adds the default to the help of an option, where it follows from the data too.
 pub(super) fn show_default_of_data(of: &dyn Fn(DataShape) -> Preset, arg: clap::Arg) -> clap::Arg {
     let of = |n_instances, n_entries, n_labels| of(DataShape { n_instances, n_entries, n_labels });
-    let (usual, few, long) = (of(usize::MAX, 0, 0), of(0, 0, 0), of(usize::MAX, usize::MAX, 0));
-    let many_labels = of(usize::MAX, 0, usize::MAX);
-    let width = |of: &Preset| of.params.encoder.widths.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
-    let init = |of: &Preset| name_of(&of.params.encoder.init);
-    let shown = match arg.get_id().as_str() {
-        "widths" => format!("{}; {} for few instances, {} for long ones", width(&usual), width(&few), width(&long)),
-        "init" => {
-            format!("{}; {} for long instances, {} for many labels", init(&usual), init(&long), init(&many_labels))
-        }
-        "dropout" => {
-            format!("{}; {} for many labels", usual.params.encoder.dropout, many_labels.params.encoder.dropout)
-        }
-        "epochs" => format!("{}; {} for few instances", usual.training.epochs, few.training.epochs),
-        "rate" => {
-            let (usual, few) = (usual.training.rate, few.training.rate);
-            format!("{usual}, or {few} for few instances, with adam and adamw; {}", rates_of_others())
-        }
-        _ => return show_default(&usual, arg),
-    };
-    with_default(arg, &shown)
+    let others = [
+        ("few instances", of(0, 0, 0)),
+        ("long instances", of(usize::MAX, usize::MAX, 0)),
+        ("many labels", of(usize::MAX, 0, usize::MAX)),
+    ];
+    show_defaults(&of(usize::MAX, 0, 0), &others, arg)
 }
 
 /// Where a value comes from that follows from the data, or from a preset that was chosen.
@@ -98,7 +84,7 @@ pub(super) fn of_data_or_preset(option: &str, shape: &Shape, preset: Option<&str
     }
 }
 
-/// What width, initial embeddings, loss, rate and epochs follow from.
+/// What width, initial embeddings, dropout, loss, rate and epochs follow from.
 pub(super) fn few_or_long(shape: &Shape) -> (&'static str, String) {
     let said = match shape.sparse_data() {
         Some(data) => {

@@ -117,8 +117,27 @@ enum ScheduleName {
 
 /// Adds the preset's value to the help of an option that takes it from there.
 pub(super) fn show_default(preset: &Preset, arg: clap::Arg) -> clap::Arg {
+    show_defaults(preset, &[], arg)
+}
+
+/// The same where the preset follows from the data: what others have, of whom is said.
+pub(super) fn show_defaults(usual: &Preset, others: &[(&str, Preset)], arg: clap::Arg) -> clap::Arg {
+    let option = arg.get_id().as_str();
+    let Some(mut shown) = value_of(option, usual) else { return arg };
+    for (whom, preset) in others {
+        let differs = value_of(option, preset).filter(|value| value_of(option, usual).as_ref() != Some(value));
+        shown.extend(differs.map(|value| format!("; {value} for {whom}")));
+    }
+    if option == "rate" {
+        shown += &format!(" (adam and adamw); {}", rates_of_others());
+    }
+    with_default(arg, &shown)
+}
+
+/// What an option is in a preset, if it is there.
+fn value_of(option: &str, preset: &Preset) -> Option<String> {
     let (encoder, training) = (&preset.params.encoder, &preset.training);
-    let shown = match arg.get_id().as_str() {
+    Some(match option {
         "widths" => encoder.widths.iter().map(usize::to_string).collect::<Vec<_>>().join(","),
         "init" => name_of(&encoder.init),
         "input_dropout" if encoder.input_dropout == encoder.dropout => "that of --network.dropout".to_owned(),
@@ -128,10 +147,9 @@ pub(super) fn show_default(preset: &Preset, arg: clap::Arg) -> clap::Arg {
         "loss" => name_of(&preset.params.loss),
         "epochs" => training.epochs.to_string(),
         "batch_size" => training.batch_size.to_string(),
-        "rate" => format!("{} for adam and adamw; {}", training.rate, rates_of_others()),
-        _ => return arg,
-    };
-    with_default(arg, &shown)
+        "rate" => training.rate.to_string(),
+        _ => return None,
+    })
 }
 
 /// The rate of an optimiser where none is given; a preset's is that of Adam.
@@ -145,7 +163,7 @@ fn usual_rate(optimizer: OptimizerName, of_preset: f64) -> f64 {
 }
 
 /// The rates that no preset says, for the help.
-pub(super) fn rates_of_others() -> String {
+fn rates_of_others() -> String {
     let others = [OptimizerName::Momentum, OptimizerName::Sgd, OptimizerName::RowAdagrad];
     let name = |of: OptimizerName| of.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
     others.map(|of| format!("{} for {}", usual_rate(of, 0.0), name(of))).join(", ")

@@ -3,7 +3,6 @@
 use super::inputs::PlaceArgs;
 use crate::bytes::format_bytes;
 use crate::context::Context;
-use crate::data::Datasets;
 use crate::error::{CliError, chain};
 use crate::measure::Usage;
 use crate::model::{self, beside};
@@ -44,16 +43,6 @@ pub(in crate::cmd) struct Report {
     pub(super) further: Map<String, Value>,
     /// What only the log gets.
     pub(super) logged: Map<String, Value>,
-}
-
-/// The metrics of answers to the validation instances.
-pub(super) fn score(
-    instances: &Datasets,
-    answers: &RankedBatch,
-    judging: &Judging,
-) -> Result<Option<MetricReport>, CliError> {
-    let Some(validation) = &instances.validation else { return Ok(None) };
-    score_against(&instances.train.labels, &validation.labels, answers, judging).map(Some)
 }
 
 /// The metrics of answers to instances with these labels, propensities from those of the training.

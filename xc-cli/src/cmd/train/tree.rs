@@ -3,10 +3,10 @@
 use super::explain::counted;
 use super::inputs::{PlaceArgs, checkpoint_error, drop_checkpoint, hold_out};
 use super::refit::Refit;
-use super::report::{Judging, Report, score};
+use super::report::{Judging, Report};
 use super::tree_args::{Args, kept_parameters};
-use super::tree_curve::TreeCurve;
 use super::tree_explain;
+use super::tree_judge::judge;
 use super::tree_memory::Forecast;
 use super::watch::Watch;
 use crate::context::Context;
@@ -21,13 +21,9 @@ use std::time::Instant;
 use xc_hash::text::Featurizer;
 use xc_sparse::CsrMatrix;
 use xc_sparse::io::UnknownLabels;
-use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::ContainerWriter;
 use xc_train::model::{HoldOut, TrainingRows};
-use xc_tree::{BuildError, CHECKPOINT, KeptError, PredictParams, TrainError, TrainInput, checkpoint_key, train_kept};
-
-/// Rows that a finished model answers at once: their answers touch some tens of MiB of it.
-const AT_ONCE: usize = 256;
+use xc_tree::{BuildError, CHECKPOINT, KeptError, TrainError, TrainInput, checkpoint_key, train_kept};
 
 /// Everything that was named, opened and checked.
 struct Inputs {
@@ -135,17 +131,7 @@ pub(in crate::cmd) fn train(
     let save_s = start.elapsed().as_secs_f64();
     drop_checkpoint(checkpoint, context);
 
-    let metrics = match &inputs.instances.validation {
-        Some(validation) => {
-            let answers = answer(&place.model, None, validation.sparse(), context)?;
-            score(&inputs.instances, &answers, judging)?
-        }
-        None => None,
-    };
-    if let Some(metrics) = metrics.as_ref().filter(|_| judging.curve) {
-        let curve = TreeCurve::of(&place.model, n_trees, metrics, &inputs.instances, judging, context)?;
-        curve.write(&place.model, context);
-    }
+    let metrics = judge(&place.model, &inputs.instances, judging, context)?;
     Ok(Some(Report {
         kind: "tree",
         usage: meter.usage(),
@@ -160,28 +146,6 @@ pub(in crate::cmd) fn train(
             ("parameters".to_owned(), kept_parameters(&params)),
         ]),
     }))
-}
-
-/// The five best labels of each row, by the model that was just saved, or by its first trees. It is
-/// mapped, and what rows touch of it does not stay resident.
-pub(super) fn answer(
-    folder: &Path,
-    n_trees: Option<usize>,
-    rows: &CsrMatrix,
-    context: &Context,
-) -> Result<RankedBatch, CliError> {
-    let container = model::open_container(folder)?;
-    let tree = model::open_just_saved(&container)?;
-    let tree = if let Some(n) = n_trees { tree.first(n) } else { tree };
-    let params = PredictParams::new(&tree, 5);
-    let mut answers = RankedBatch::new();
-    for first in (0..rows.rows()).step_by(AT_ONCE) {
-        context.check_interrupt()?;
-        let some = rows.slice_outer(first..rows.rows().min(first + AT_ONCE));
-        answers.append(&tree.predict_batch(some, &params));
-        container.release();
-    }
-    Ok(answers)
 }
 
 fn read_inputs(

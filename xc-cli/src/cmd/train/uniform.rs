@@ -3,13 +3,13 @@
 use super::explain::{Origin, Plan, counted};
 use super::instances::FileArgs;
 use super::network::{self, Session, Shape, System, params_error};
-use super::network_args::{NetworkArgs, rates_of_others, show_default, with_default};
+use super::network_args::{NetworkArgs, show_defaults};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::named::{label_of, number_type};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use xc_sparse::dtype::DType;
-use xc_train::classifier::preset::FEW;
+use xc_train::classifier::preset::{DataShape, FEW};
 use xc_train::classifier::{
     ClassifierParams, EmbeddingInit, HeadParams, InputKind, MAX_UNITS, Preset, SparseHeadParams, Wiring, preset,
 };
@@ -60,16 +60,10 @@ pub(crate) struct Args {
     pub(super) network: NetworkArgs,
 }
 
-/// Adds the default to the help of an option. Batches and learning rate follow from the data
-/// ([`preset::uniform_for`]).
+/// Adds the default to the help of an option; vectors have that of the preset.
 fn show_default_of_data(arg: clap::Arg) -> clap::Arg {
-    let by = "by the number of instances";
-    let shown = match arg.get_id().as_str() {
-        "batch_size" => by.to_owned(),
-        "rate" => format!("{by} with adam and adamw; {}", rates_of_others()),
-        _ => return show_default(&preset::uniform(), arg),
-    };
-    with_default(arg, &shown)
+    let of = |n_instances| preset::uniform_for(DataShape { n_instances, n_entries: 0, n_labels: 0 });
+    show_defaults(&of(usize::MAX), &[("few instances", of(0)), ("vectors", preset::uniform())], arg)
 }
 
 /// What the output layer is.

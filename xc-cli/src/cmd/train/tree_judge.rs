@@ -1,52 +1,82 @@
-//! What each further tree of an ensemble gains, on the validation instances.
+//! What a tree model that was just saved answers to the validation instances, and what each further tree of an
+//! ensemble gains.
 
-use super::report::{Judging, score};
-use super::tree::answer;
+use super::report::{Judging, score_against};
 use crate::context::Context;
 use crate::data::Datasets;
 use crate::error::{CliError, chain};
-use crate::model::beside;
+use crate::model::{self, beside};
 use crate::output::{self, Output};
 use crate::plot::{Axis, Chart, Picture, Scale, Series};
 use serde_json::json;
 use std::path::Path;
+use xc_sparse::CsrMatrix;
 use xc_sparse::atomic::WriteFileError;
+use xc_sparse::rank::RankedBatch;
+use xc_sparse::store::Container;
 use xc_train::metrics::{Metric, MetricReport};
+use xc_tree::{PredictParams, TreeModel};
 
+/// Rows that a finished model answers at once: their answers touch some tens of MiB of it.
+const AT_ONCE: usize = 256;
 /// Numbers of trees up to which each has a point; beyond, each point has twice the trees of the one before.
 const EACH: usize = 8;
 
+/// The metrics of the validation instances, if there are any. Writes their curve over the number of trees beside the
+/// model, where that is asked for.
+///
+/// *Cost*: with a curve, as many predictions as two ensembles and some more make.
+pub(super) fn judge(
+    folder: &Path,
+    instances: &Datasets,
+    judging: &Judging,
+    context: &Context,
+) -> Result<Option<MetricReport>, CliError> {
+    let Some(validation) = &instances.validation else { return Ok(None) };
+    let container = model::open_container(folder)?;
+    let whole = model::open_just_saved(&container)?;
+    let score = |model: &TreeModel| {
+        let answers = answer(model, &container, validation.sparse(), context)?;
+        score_against(&instances.train.labels, &validation.labels, &answers, judging)
+    };
+    let metrics = score(&whole)?;
+    if judging.curve {
+        let n_trees = whole.trees().len();
+        let parts = numbers(n_trees).into_iter().map(|n| Ok((n, score(&whole.first(n))?)));
+        let mut points = parts.collect::<Result<Vec<_>, CliError>>()?;
+        points.push((n_trees, metrics.clone()));
+        TreeCurve { points }.write(folder, context);
+    }
+    Ok(Some(metrics))
+}
+
+/// The five best labels of each row. The model is mapped, and what rows touch of it does not stay resident.
+fn answer(
+    model: &TreeModel,
+    container: &Container,
+    rows: &CsrMatrix,
+    context: &Context,
+) -> Result<RankedBatch, CliError> {
+    let params = PredictParams::new(model, 5);
+    let mut answers = RankedBatch::new();
+    for first in (0..rows.rows()).step_by(AT_ONCE) {
+        context.check_interrupt()?;
+        let some = rows.slice_outer(first..rows.rows().min(first + AT_ONCE));
+        answers.append(&model.predict_batch(some, &params));
+        container.release();
+    }
+    Ok(answers)
+}
+
 /// Metrics of the first trees of an ensemble.
-pub(super) struct TreeCurve {
+struct TreeCurve {
     /// Number of trees, and what the mean of their scores reaches.
     points: Vec<(usize, MetricReport)>,
 }
 
 impl TreeCurve {
-    /// Asks parts of the ensemble that was saved in `model`; `whole` are the metrics of all its trees.
-    ///
-    /// *Cost*: as many predictions as two ensembles and some more make.
-    pub(super) fn of(
-        model: &Path,
-        n_trees: usize,
-        whole: &MetricReport,
-        instances: &Datasets,
-        judging: &Judging,
-        context: &Context,
-    ) -> Result<Self, CliError> {
-        let mut points = Vec::new();
-        if let Some(validation) = &instances.validation {
-            for n in numbers(n_trees) {
-                let answers = answer(model, Some(n), validation.sparse(), context)?;
-                points.extend(score(instances, &answers, judging)?.map(|metrics| (n, metrics)));
-            }
-        }
-        points.push((n_trees, whole.clone()));
-        Ok(Self { points })
-    }
-
     /// Writes `log.jsonl` and `curve.svg` beside the model; says so where that fails.
-    pub(super) fn write(&self, model: &Path, context: &Context) {
+    fn write(&self, model: &Path, context: &Context) {
         let folder = beside(model, "log");
         let lines = || {
             output::make_folder(&folder)?;
