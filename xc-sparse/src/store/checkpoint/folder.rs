@@ -6,7 +6,7 @@ use crate::atomic::{name_of_partial, partial_path, write_file};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -42,8 +42,8 @@ pub(super) struct Folder {
     pub(super) path: PathBuf,
     pub(super) layout: Layout,
     pub(super) made: bool,
-    /// Held, never read.
-    _lock: File,
+    /// Held until the folder is dropped.
+    lock: File,
 }
 
 /// What one entry of the folder is.
@@ -87,11 +87,11 @@ impl Folder {
                     let _ = std::fs::remove_dir(path);
                 }
             });
-            let Some(mut lock) = lock? else { continue };
+            let Some(lock) = lock? else { continue };
             // A process that was killed before it wrote the marker may have made it.
-            let made = note_made(&mut lock, made).map_err(io_error(path))?;
+            let made = note_made(&lock, made).map_err(io_error(path))?;
             let made = read_marker(path)?.map_or(made, |marker| marker.made_folder);
-            let folder = Self { path: path.to_owned(), layout, made, _lock: lock };
+            let folder = Self { path: path.to_owned(), layout, made, lock };
             folder.check()?;
             return Ok(folder);
         }
@@ -177,16 +177,15 @@ impl Folder {
         remove_container(&aside).map_err(io_error(&path))
     }
 
-    /// Removes the marker, and the folder if it was made for the checkpoint and nothing else is in
-    /// it.
+    /// Removes the marker and the lock, and the folder if it was made for the checkpoint and nothing else is in it.
     pub(super) fn remove(&self) -> Result<(), CheckpointError> {
         for name in [CONFIG_FILE, LOCK_FILE] {
             let path = self.path.join(name);
             gone(std::fs::remove_file(&path)).map_err(io_error(&path))?;
         }
-        if self.made {
-            // It stays where something of others is in it.
-            let _ = std::fs::remove_dir(&self.path);
+        // Who made it may have written so into the lock before that lost its name: see [`remove_made`].
+        if self.made || is_noted(&self.lock).map_err(io_error(&self.path))? {
+            remove_made(&self.path);
         }
         Ok(())
     }
@@ -275,14 +274,40 @@ fn remove_container(path: &Path) -> io::Result<()> {
     std::fs::remove_dir(path)
 }
 
-/// Keeps in the file of the lock that the folder was made for a checkpoint; gives whether it was.
-fn note_made(lock: &mut File, made: bool) -> io::Result<bool> {
+/// Removes a folder that was made for a checkpoint, unless something of others is in it. Another process that took it
+/// before it was gone took it for one that was there: it is told that the folder goes with its checkpoint.
+fn remove_made(folder: &Path) {
+    let path = folder.join(LOCK_FILE);
+    for _ in 0..TRIES {
+        if std::fs::remove_dir(folder).is_ok() {
+            return;
+        }
+        // A lock that lost its name meanwhile was read too early, or not: then the folder is empty again.
+        if let Ok(mut lock) = File::options().write(true).open(&path)
+            && lock.write_all(MADE).is_ok()
+            && is_same(&lock, &path)
+        {
+            return;
+        }
+    }
+}
+
+/// Whether the file of the lock says that the folder was made for a checkpoint.
+fn is_noted(mut lock: &File) -> io::Result<bool> {
     let mut noted = Vec::new();
-    (&*lock).take(MADE.len() as u64 + 1).read_to_end(&mut noted)?;
-    if made && noted.is_empty() {
+    lock.seek(SeekFrom::Start(0))?;
+    lock.take(MADE.len() as u64 + 1).read_to_end(&mut noted)?;
+    Ok(noted == MADE)
+}
+
+/// Keeps in the file of the lock that the folder was made for a checkpoint; gives whether it was.
+fn note_made(mut lock: &File, made: bool) -> io::Result<bool> {
+    let noted = is_noted(lock)?;
+    if made && !noted {
+        lock.seek(SeekFrom::Start(0))?;
         lock.write_all(MADE)?;
     }
-    Ok(made || noted == MADE)
+    Ok(made || noted)
 }
 
 /// Locks the folder for this process. `None`: the folder was removed meanwhile.
@@ -319,4 +344,44 @@ fn is_same(file: &File, path: &Path) -> bool {
 fn is_same(_: &File, path: &Path) -> bool {
     // A file that is open cannot be removed there.
     path.exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAYOUT: Layout = Layout { system: "test", parts: &["state"] };
+
+    /// A process that removes its folder has removed its lock when another one takes the folder.
+    #[test]
+    fn a_folder_that_is_taken_while_it_is_removed_goes_with_the_other_checkpoint() {
+        let place = tempfile::tempdir().unwrap();
+        for is_early in [true, false] {
+            let path = place.path().join("c");
+            let first = Folder::claim(&path, LAYOUT).unwrap();
+            assert!(first.made);
+            std::fs::remove_file(path.join(LOCK_FILE)).unwrap();
+            let second = Folder::claim(&path, LAYOUT).unwrap();
+            assert!(!second.made);
+            if is_early {
+                remove_made(&path);
+                assert!(path.exists());
+                second.remove().unwrap();
+            } else {
+                second.remove().unwrap();
+                assert!(path.exists());
+                remove_made(&path);
+            }
+            assert!(!path.exists());
+        }
+        // One that was there before stays, and so does what others put into it.
+        let (own, filled) = (place.path().join("own"), place.path().join("filled"));
+        std::fs::create_dir(&own).unwrap();
+        Folder::claim(&own, LAYOUT).unwrap().remove().unwrap();
+        assert!(own.is_dir());
+        let folder = Folder::claim(&filled, LAYOUT).unwrap();
+        std::fs::write(filled.join("mine"), "x").unwrap();
+        folder.remove().unwrap();
+        assert_eq!(std::fs::read_dir(&filled).unwrap().count(), 1);
+    }
 }
