@@ -19,7 +19,7 @@ fuzz_target!(|input: (u8, &[u8])| {
     let indices: Vec<u32> = (0..index.n_columns().min(9) as u32).collect();
     let values: Vec<f32> = indices.iter().map(|&column| column as f32 - 1.5).collect();
     let answers = |index: &InvertedIndex| {
-        let query = SparseRow { indices: &indices, values: &values };
+        let query = SparseRow::from_checked(&indices, &values);
         let found = index.nearest(query, 5, &mut InvertedScratch::default());
         found.map(|found| found.iter().map(|s| (s.label, s.score.to_bits())).collect::<Vec<_>>())
     };

@@ -28,7 +28,7 @@ fn made(n: usize, n_columns: usize, per_row: usize, seed: u64, whole: bool) -> C
 }
 
 fn dot(a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
-    let of_b = |column: u32| b.indices.binary_search(&column).map_or(0.0, |at| f64::from(b.values[at]));
+    let of_b = |column: u32| b.indices().binary_search(&column).map_or(0.0, |at| f64::from(b.values()[at]));
     a.iter().map(|(column, value)| of_b(column) * f64::from(value)).sum()
 }
 
@@ -83,7 +83,7 @@ proptest! {
         for query in 0..queries.len() {
             let query = queries.row(query);
             let found = index.search(query, k, filter.as_ref(), &mut scratch, &mut out);
-            if metric == Metric::Cosine && query.values.iter().all(|v| *v == 0.0) {
+            if metric == Metric::Cosine && query.values().iter().all(|v| *v == 0.0) {
                 prop_assert_eq!(found, Err(QueryError::Zero { query: 0 }));
                 continue;
             }
@@ -120,7 +120,7 @@ fn what_is_no_row_or_query_is_refused() {
     }
     let index = InvertedIndex::build(one(1e19).view(), Metric::L2).unwrap();
     let ask = |indices: &[u32], values: &[f32]| {
-        index.nearest(SparseRow { indices, values }, 2, &mut InvertedScratch::default())
+        index.nearest(SparseRow::from_checked(indices, values), 2, &mut InvertedScratch::default())
     };
     assert_eq!(ask(&[3], &[1.0]), Err(QueryError::Width { found: 4, expected: 3 }));
     assert_eq!(ask(&[1], &[f32::NAN]), Err(QueryError::NotFinite { query: 0 }));

@@ -13,6 +13,7 @@
 use crate::error::CliError;
 use crate::similar::nearest_option;
 use std::ffi::OsString;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
@@ -115,6 +116,23 @@ fn find_argument<'a>(root: &'a clap::Command, command: &'a clap::Command, name: 
     command.get_arguments().find(long).or_else(|| root.get_arguments().find(long))
 }
 
+/// Bytes of an options file, at most.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// The text of an options file. A device or pipe may have no end.
+fn read_text(file: &Path) -> Result<String, CliError> {
+    let mut text = String::new();
+    let opened = std::fs::File::open(file).map_err(|e| CliError::input(file, &e))?;
+    opened.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(|e| CliError::input(file, &e))?;
+    if text.len() as u64 > MOST_BYTES {
+        let file = file.display();
+        return Err(CliError::usage(format_args!(
+            "{file}: more than {MOST_BYTES} bytes; a file of options is expected"
+        )));
+    }
+    Ok(text)
+}
+
 /// Each option of the file with the arguments it stands for (none for a switch that is `false`).
 fn read_options(
     file: &Path,
@@ -122,7 +140,7 @@ fn read_options(
     command: &clap::Command,
     path: &str,
 ) -> Result<Vec<(String, Vec<String>)>, CliError> {
-    let text = std::fs::read_to_string(file).map_err(|e| CliError::input(file, &e))?;
+    let text = read_text(file)?;
     let line_of = |at: usize| 1 + text.as_bytes()[..at.min(text.len())].iter().filter(|&&b| b == b'\n').count();
     let bad =
         |at: usize, what: String| CliError::usage(format_args!("{}: line {}: {what}", file.display(), line_of(at)));
@@ -132,11 +150,14 @@ fn read_options(
     flatten("", table.get_ref(), &mut flat);
     let mut options = Vec::new();
     for (name, value, at) in flat {
+        if name == "config" {
+            return Err(bad(at, "config: a file of options cannot name another one".to_owned()));
+        }
         let unknown = || {
             let near = nearest_option(&name, root, command).map(|near| format!("; a similar one is --{near}"));
             bad(at, format!("`{path}` has no option --{name}{}", near.unwrap_or_default()))
         };
-        let argument = find_argument(root, command, &name).filter(|_| name != "config").ok_or_else(unknown)?;
+        let argument = find_argument(root, command, &name).ok_or_else(unknown)?;
         let takes_value = argument.get_action().takes_values();
         let values = match (scalar(&value), takes_value) {
             (Some(text), true) => vec![format!("--{name}={text}")],

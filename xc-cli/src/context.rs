@@ -8,7 +8,7 @@ use crate::options::Options;
 use crate::progress::{Form, Progress, Task};
 use clap::{Args, ValueEnum};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Options that every command takes.
 #[derive(Args, Debug)]
@@ -80,6 +80,9 @@ impl Context {
         }
         if args.device == Device::Cuda {
             return Err(CliError::missing("--device cuda: this build of xc has no GPU support; use --device cpu"));
+        }
+        if args.json {
+            crate::output::check(Path::new("-"))?;
         }
         rayon::ThreadPoolBuilder::new()
             .num_threads(threads)

@@ -4,6 +4,8 @@ use std::error::Error;
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
+use xc_sparse::atomic::WriteFileError;
+use xc_sparse::store::is_control;
 
 /// Why a command ends, by exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +56,18 @@ impl CliError {
         Self::new(Kind::Missing, line)
     }
 
+    /// An output cannot be begun or put in its place: exit code 2 where the path cannot be (no such folder,
+    /// something else in its place), 1 where the system refuses to write there.
+    pub(crate) fn unwritable(error: &WriteFileError) -> Self {
+        let kind = if error.is_misnamed() { Kind::Input } else { Kind::Failed };
+        Self::new(kind, chain(error))
+    }
+
+    /// The same of what is written without a partial file.
+    pub(crate) fn unwritable_at(path: &Path, error: io::Error) -> Self {
+        Self::unwritable(&WriteFileError { path: path.to_owned(), doing: "write", source: error })
+    }
+
     /// An output could not be written; a reader that went away is success.
     pub(crate) fn write(what: &str, error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
@@ -92,11 +106,17 @@ impl CliError {
     }
 }
 
+/// What caused an error, what caused that, and so on.
+pub(crate) fn causes<'e>(error: &'e dyn Error) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(error.source(), |&cause| cause.source())
+}
+
 /// An error and what caused it, in one line: control characters in what came from outside are
-/// escaped.
+/// escaped, and a cause that the error itself ends with is said once.
 pub(crate) fn chain(error: &dyn Error) -> String {
-    let causes = std::iter::successors(error.source(), |&cause| cause.source());
-    let text = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
+    let text = causes(error)
+        .map(ToString::to_string)
+        .fold(error.to_string(), |text, cause| if text.ends_with(&cause) { text } else { format!("{text}: {cause}") });
     without_os_numbers(&escaped(&text))
 }
 
@@ -117,7 +137,7 @@ pub(crate) fn one_line(text: &str) -> String {
 
 /// Control characters as they are written in a program: a terminal would obey them.
 pub(crate) fn escaped(text: &str) -> String {
-    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    let escape = |c: char| if is_control(c) { c.escape_default().to_string() } else { c.to_string() };
     text.chars().map(escape).collect()
 }
 
@@ -159,6 +179,25 @@ mod tests {
         let system = io::Error::from_raw_os_error(2);
         let error = xc_sparse::io::ReadError::path(Path::new("a\nb"), xc_sparse::io::ReadErrorKind::Io(system));
         assert_eq!(chain(&error), "a\\nb: cannot be read: No such file or directory");
+    }
+
+    #[test]
+    fn a_cause_that_an_error_says_itself_is_not_said_again() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("cannot start: {0}")]
+        struct Outer(#[source] io::Error);
+        let error = Outer(io::Error::from_raw_os_error(11));
+        assert_eq!(chain(&error), "cannot start: Resource temporarily unavailable");
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_is_exit_code_2_and_one_that_may_not_be_written_1() {
+        use io::ErrorKind as E;
+        let code = |kind: E| CliError::unwritable_at(Path::new("a"), kind.into()).exit_code();
+        let misnamed = [E::NotFound, E::NotADirectory, E::IsADirectory, E::InvalidFilename, E::DirectoryNotEmpty];
+        assert_eq!(misnamed.map(code), [2; 5]);
+        let refused = [E::PermissionDenied, E::ReadOnlyFilesystem, E::StorageFull, E::QuotaExceeded, E::FileTooLarge];
+        assert_eq!(refused.map(code), [1; 5]);
     }
 
     #[test]

@@ -117,8 +117,11 @@ fn report_panics_as_one_line() {
         let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(|s| &**s));
         let what = text.unwrap_or("a panic without a text").replace('\n', " ");
         let place = info.location().map(|l| format!(" at {}:{}", l.file(), l.line())).unwrap_or_default();
-        let _ =
-            writeln!(std::io::stderr(), "xc: error: internal error{place}: {what} (a defect of xc, not of the input)");
+        let _ = writeln!(
+            std::io::stderr(),
+            "xc: error: internal error{place}: {what} (a defect of xc, unless another program wrote to a model or data file \
+             while it was open)"
+        );
     }));
 }
 

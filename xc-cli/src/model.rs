@@ -142,13 +142,10 @@ pub(crate) fn save_created(
     writer.finish().map_err(failed)
 }
 
-/// A model folder that may not be written is exit code 2 when the user named something that must
-/// not be replaced, otherwise 1.
+/// A model folder that may not be written is exit code 2 when the path cannot be (something that must not
+/// be replaced is there, or no folder to put it in), otherwise 1.
 pub(crate) fn write_error(error: &WriteError) -> CliError {
-    match error {
-        WriteError::Occupied { .. } => CliError::usage(chain(error)),
-        _ => CliError::failed(chain(error)),
-    }
+    if error.is_misnamed() { CliError::usage(chain(error)) } else { CliError::failed(chain(error)) }
 }
 
 /// `MODEL` + `.suffix`, beside the model.

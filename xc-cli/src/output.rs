@@ -1,10 +1,10 @@
 //! Where commands write: stdout, or files that appear only when they are whole.
 
 use crate::closed::stdout_was_closed;
-use crate::error::{CliError, chain};
+use crate::error::CliError;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use xc_sparse::atomic::{OutputFile, WriteFileError};
+use xc_sparse::atomic::{OutputFile, OutputFolder, WriteFileError, parent_of};
 
 const BUFFER_BYTES: usize = 1 << 18;
 
@@ -37,7 +37,7 @@ impl Output {
             io::ErrorKind::IsADirectory => {
                 CliError::usage(format_args!("{name}: is a folder; a file name is expected"))
             }
-            _ => failed(&name, &e),
+            _ => CliError::unwritable(&e),
         })?;
         Ok(Self { sink: Sink::File(Box::new(file)), name })
     }
@@ -62,13 +62,34 @@ impl Output {
         self.send()?;
         match self.sink {
             Sink::Stdout(_) => Ok(()),
-            Sink::File(file) => file.commit().map_err(|e| failed(&self.name, &e)),
+            Sink::File(file) => file.commit().map_err(|e| CliError::write(&self.name, &e.source)),
         }
     }
 }
 
-fn failed(name: &str, error: &WriteFileError) -> CliError {
-    CliError::write(name, &error.source)
+/// Refuses a file that cannot be written, before the work whose result it is to hold: nothing is changed.
+///
+/// # Errors
+/// As [`Output::create`].
+pub(crate) fn check(path: &Path) -> Result<(), CliError> {
+    // A pipe would end for its reader.
+    let is_special = path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir());
+    if is_special { Ok(()) } else { Output::create(path).map(drop) }
+}
+
+/// The same of a file whose folder is made where there is none.
+///
+/// # Errors
+/// As [`check`] and [`make_folder`].
+pub(crate) fn check_in_folder(path: &Path) -> Result<(), CliError> {
+    let folder = parent_of(path);
+    if folder.is_dir() {
+        return check(path);
+    }
+    // The first folder of those that would be made.
+    let missing = folder.ancestors().take_while(|folder| std::fs::symlink_metadata(folder).is_err()).last();
+    let made = missing.filter(|missing| !missing.as_os_str().is_empty()).unwrap_or(folder);
+    OutputFolder::create(made).map(drop).map_err(|e| CliError::unwritable(&e))
 }
 
 impl Write for Output {
@@ -99,8 +120,12 @@ pub(crate) fn print(text: &str) -> Result<(), CliError> {
 
 /// Makes an output folder, and its parents, unless it is there.
 pub(crate) fn make_folder(path: &Path) -> Result<(), CliError> {
-    std::fs::create_dir_all(path)
-        .map_err(|e| CliError::failed(format_args!("{}: cannot make the folder: {}", path.display(), chain(&e))))
+    std::fs::create_dir_all(path).map_err(|source| {
+        // Parents are made: none can be absent.
+        let source =
+            if source.kind() == io::ErrorKind::NotFound { io::ErrorKind::PermissionDenied.into() } else { source };
+        CliError::unwritable(&WriteFileError { path: path.to_owned(), doing: "make the folder", source })
+    })
 }
 
 #[cfg(test)]

@@ -19,7 +19,8 @@ fn answers(model: &Model) -> Vec<(u32, u32)> {
     assert_eq!(model.warnings().count(), 0, "{:?}", model.warnings().next().map(ToString::to_string));
     let (mut scratch, mut answer, mut all) = (Scratch::default(), Answer::default(), Vec::new());
     for feature in [3, 50, 120, 200] {
-        let row = xc_sparse::SparseRow { indices: &[feature, feature + 1], values: &[1.0, 0.5] };
+        let features = [feature, feature + 1];
+        let row = xc_sparse::SparseRow::try_new(&features, &[1.0, 0.5]).unwrap();
         model.predict(&Query::Sparse(row), &QueryOptions::top(5), &mut scratch, &mut answer).unwrap();
         all.extend(answer.labels.iter().map(|best| (best.label, best.score.to_bits())));
     }

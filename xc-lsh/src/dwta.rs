@@ -16,9 +16,9 @@
 //! let kind = Kind::dwta_for(8, 6, 50, 3);
 //! let dwta = Dwta::new(FamilyParams { kind, width: 1_000_000, n_codes: 6, n_tables: 50, key_bits: 32, seed: 1 })?;
 //! let (mut a, mut b, mut scratch) = ([0; 50], [0; 50], Scratch::default());
-//! dwta.hash_sparse(SparseRow { indices: &[7, 99, 123_456], values: &[0.5, 2.0, 1.0] }, &mut a, &mut scratch)?;
+//! dwta.hash_sparse(SparseRow::try_new(&[7, 99, 123_456], &[0.5, 2.0, 1.0])?, &mut a, &mut scratch)?;
 //! // The same order of features, other values.
-//! dwta.hash_sparse(SparseRow { indices: &[7, 99, 123_456], values: &[0.1, 9.0, 0.2] }, &mut b, &mut scratch)?;
+//! dwta.hash_sparse(SparseRow::try_new(&[7, 99, 123_456], &[0.1, 9.0, 0.2])?, &mut b, &mut scratch)?;
 //! assert_eq!(a, b);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -103,7 +103,7 @@ impl Dwta {
         bins.resize(self.params.codes(), 0);
         for Permutation { first_bin, n_bins, hash } in &self.permutations {
             let bins = &mut bins[*first_bin..][..*n_bins as usize];
-            for (&feature, &value) in row.indices.iter().zip(row.values) {
+            for (&feature, &value) in row.indices().iter().zip(row.values()) {
                 // The upper part of a product is the bin, the rest of it scaled again the position.
                 let scaled = u64::from(hash.value(feature)) * u64::from(*n_bins);
                 let position = ((scaled & u64::from(u32::MAX)) * u64::from(self.bin)) >> 32;
@@ -163,14 +163,14 @@ impl Family for Dwta {
                 features.push(feature as u32);
                 feature_values.push(value);
             }
-            self.keys(SparseRow { indices: features, values: feature_values }, keys, bins, Rest { codes, empty, wide });
+            self.keys(SparseRow::from_checked(features, feature_values), keys, bins, Rest { codes, empty, wide });
         }
         Ok(n_zero)
     }
 
     fn hash_sparse(&self, row: SparseRow<'_>, keys: &mut [u32], scratch: &mut Scratch) -> Result<bool, HashError> {
         check_sparse(&self.params, row, keys);
-        let zero = all_zero(row.values, 0, |at| row.indices[at] as usize)?;
+        let zero = all_zero(row.values(), 0, |at| row.indices()[at] as usize)?;
         let Scratch { bins, codes, empty, wide, .. } = scratch;
         self.keys(row, keys, bins, Rest { codes, empty, wide });
         Ok(zero)

@@ -234,15 +234,16 @@ pub(crate) fn all_zero(values: &[f32], row: usize, column: impl Fn(usize) -> usi
 /// The parts of a contract that every family checks.
 pub(crate) fn check_dense(params: &FamilyParams, rows: DenseRows<'_>, keys: &[u32]) {
     assert_eq!(rows.width(), params.width, "width of the rows, and of the family");
-    assert_eq!(keys.len(), rows.len() * params.n_tables as usize, "keys, and rows times tables");
+    let expected = rows.len().checked_mul(params.n_tables as usize);
+    assert_eq!(Some(keys.len()), expected, "keys, and rows times tables");
 }
 
 /// [`check_dense`] for a sparse row.
 pub(crate) fn check_sparse(params: &FamilyParams, row: SparseRow<'_>, keys: &[u32]) {
-    if let Some(&last) = row.indices.last() {
+    if let Some(&last) = row.indices().last() {
         assert!((last as usize) < params.width, "feature {last}, in rows of {}", params.width);
     }
-    assert_eq!(row.indices.len(), row.values.len(), "features, and values");
+    assert_eq!(row.indices().len(), row.values().len(), "features, and values");
     assert_eq!(keys.len(), params.n_tables as usize, "keys, and tables");
 }
 

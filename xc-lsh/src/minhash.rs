@@ -180,7 +180,7 @@ impl Family for MinHash {
 
     fn hash_sparse(&self, row: SparseRow<'_>, keys: &mut [u32], scratch: &mut Scratch) -> Result<bool, HashError> {
         check_sparse(&self.params, row, keys);
-        let zero = all_zero(row.values, 0, |at| row.indices[at] as usize)?;
+        let zero = all_zero(row.values(), 0, |at| row.indices()[at] as usize)?;
         self.hash_features(row.iter().filter(|e| e.1 != 0.0).map(|e| e.0), keys, scratch);
         Ok(zero)
     }

@@ -96,7 +96,7 @@ proptest! {
                 prop_assert_eq!(keys.row(i), keys_of(&family, row), "{:?}, row {} alone", projection, i);
                 let indices: Vec<u32> = (0..width as u32).filter(|&j| row[j as usize] != 0.0).collect();
                 let values: Vec<f32> = indices.iter().map(|&j| row[j as usize]).collect();
-                let sparse = keys_of_sparse(&family, SparseRow { indices: &indices, values: &values });
+                let sparse = keys_of_sparse(&family, SparseRow::from_checked(&indices, &values));
                 prop_assert_eq!(keys.row(i), sparse, "{:?}, row {} sparse", projection, i);
             }
         }

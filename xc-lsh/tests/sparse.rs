@@ -11,7 +11,7 @@ use xc_sparse::SparseRow;
 type Row = (Vec<u32>, Vec<f32>);
 
 fn view(row: &Row) -> SparseRow<'_> {
-    SparseRow { indices: &row.0, values: &row.1 }
+    SparseRow::from_checked(&row.0, &row.1)
 }
 
 /// Two rows that share `shared` features and have `own` more each; values of shared ones differ by
@@ -157,7 +157,7 @@ fn a_set_is_the_set_of_its_features() {
         let family = MinHash::new(params(Kind::MinHash { minima, code_bits: 4 }, 100, 2, 30, 1)).unwrap();
         let (mut keys, mut scratch) = (vec![0; 30], Scratch::default());
         assert!(!family.hash_set(&[90, 3, 17, 3], &mut keys, &mut scratch));
-        assert_eq!(keys, keys_of_sparse(&family, SparseRow { indices: &[3, 17, 90], values: &[1.0, -2.0, 0.5] }));
+        assert_eq!(keys, keys_of_sparse(&family, SparseRow::from_checked(&[3, 17, 90], &[1.0, -2.0, 0.5])));
         assert!(family.hash_set(&[], &mut keys, &mut scratch));
         assert_eq!(keys, [0; 30]);
     }
@@ -166,7 +166,7 @@ fn a_set_is_the_set_of_its_features() {
 #[test]
 fn a_single_feature_fills_all_bins() {
     let dwta = Dwta::new(params(Kind::Dwta { bin: 8, permutations: 1 }, 10, 6, 400, 1)).unwrap();
-    let keys = keys_of_sparse(&dwta, SparseRow { indices: &[7], values: &[1.0] });
+    let keys = keys_of_sparse(&dwta, SparseRow::from_checked(&[7], &[1.0]));
     // One bin is filled: all codes are its code.
     let code = keys[0] & 7;
     assert!(keys.iter().all(|&key| key == (0..6).fold(0, |key, _| key << 3 | code)));

@@ -47,7 +47,7 @@ proptest! {
         let stored: Vec<usize> = (0..vector.len()).filter(|&i| vector[i] != 0.0).collect();
         let indices: Vec<u32> = stored.iter().map(|&i| i as u32).collect();
         let values: Vec<f32> = stored.iter().map(|&i| vector[i]).collect();
-        prop_assert_eq!(&keys_of_sparse(&wta, SparseRow { indices: &indices, values: &values }), &expected);
+        prop_assert_eq!(&keys_of_sparse(&wta, SparseRow::from_checked(&indices, &values)), &expected);
     }
 
     #[test]

@@ -108,7 +108,7 @@ proptest! {
             let view = level.view();
             let expected = reference(&parents, precision, &query, &wanted);
             let (mut scratch, mut slots) = (ProductScratch::default(), QueryScratch::default());
-            let row = SparseRow { indices: &indices, values: &values };
+            let row = SparseRow::from_checked(&indices, &values);
             let prepared = slots.prepare(row, level.slot_map());
             for isa in Isa::available() {
                 for choice in Intersect::ALL.map(Choice::Fixed).into_iter().chain([Choice::Auto]) {
@@ -132,7 +132,7 @@ proptest! {
         let prepared: Vec<QueryView<'_>> = queries
             .iter()
             .zip(&mut slots)
-            .map(|((indices, values), slots)| slots.prepare(SparseRow { indices, values }, level.slot_map()))
+            .map(|((indices, values), slots)| slots.prepare(SparseRow::from_checked(indices, values), level.slot_map()))
             .collect();
         let visits: Vec<Visit> = (0..parents.len() as u32)
             .flat_map(|parent| (0..n_queries as u32).step_by(stride).map(move |query| Visit { parent, query }))
@@ -206,7 +206,7 @@ fn crowded_features_are_found() {
     let query: Vec<(u32, f32)> = indices.iter().copied().zip(values.iter().copied()).collect();
     let expected = reference(&parents, DType::F32, &query, &[0]);
     let (mut scratch, mut slots) = (ProductScratch::default(), QueryScratch::default());
-    let prepared = slots.prepare(SparseRow { indices: &indices, values: &values }, level.slot_map());
+    let prepared = slots.prepare(SparseRow::from_checked(&indices, &values), level.slot_map());
     for isa in Isa::available() {
         let mut out = Vec::new();
         margins_with(isa, &view, &prepared, &[0], Choice::Fixed(Intersect::Hashed), &mut scratch, &mut out);
@@ -290,7 +290,7 @@ fn a_scratch_serves_on_after_a_panic() {
 fn rows_out_of_order_are_refused_where_a_query_is_prepared() {
     let map = SlotMap::new(&[0; 10]);
     for (indices, wanted) in [(&[7, 1][..], "feature 1 stands after feature 7"), (&[1, 1], "feature 1 stands after")] {
-        let row = SparseRow { indices, values: &[1.0, 0.5] };
+        let row = SparseRow::from_checked(indices, &[1.0, 0.5]);
         assert!(row.check().unwrap_err().to_string().contains(wanted));
         let message = panic_message(|| {
             QueryScratch::default().prepare(row, &map);

@@ -43,7 +43,7 @@ impl<'a> OneHot<'a> {
     /// # Panics
     /// If there is none.
     pub fn row(&self, i: usize) -> SparseRow<'a> {
-        SparseRow { indices: std::slice::from_ref(&self.features[i]), values: &[1.0] }
+        SparseRow::from_checked(std::slice::from_ref(&self.features[i]), &[1.0])
     }
 }
 
@@ -75,7 +75,7 @@ impl Features<'_> {
     fn not_finite(&self) -> Option<usize> {
         (0..self.len()).find(|&i| {
             let row = match self {
-                Self::Sparse(rows) => rows.row(i).values,
+                Self::Sparse(rows) => rows.row(i).values(),
                 Self::Dense(rows) => rows.row(i),
                 Self::OneHot(_) => &[],
             };
@@ -185,8 +185,8 @@ impl Batch {
 
     fn push_sparse(&mut self, instance: u32, row: SparseRow<'_>) {
         self.instances.push(instance);
-        self.features.extend_from_slice(row.indices);
-        self.values.extend_from_slice(row.values);
+        self.features.extend_from_slice(row.indices());
+        self.values.extend_from_slice(row.values());
         self.indptr.push(self.features.len() as u32);
         self.target_ptr.push(0);
     }
@@ -202,7 +202,7 @@ impl Batch {
     /// # Panics
     /// If a feature is not below `n_features`.
     pub fn fill_one(&mut self, query: SparseRow<'_>, n_features: usize) {
-        assert!(query.indices.iter().all(|&f| (f as usize) < n_features), "a feature is not below {n_features}");
+        assert!(query.indices().iter().all(|&f| (f as usize) < n_features), "a feature is not below {n_features}");
         self.begin(n_features, false);
         self.push_sparse(0, query);
     }
@@ -266,7 +266,7 @@ impl Batch {
     /// If there is no such position, or the rows are dense.
     pub fn row(&self, place: usize) -> SparseRow<'_> {
         let range = self.indptr[place] as usize..self.indptr[place + 1] as usize;
-        SparseRow { indices: &self.features[range.clone()], values: &self.values[range] }
+        SparseRow::from_checked(&self.features[range.clone()], &self.values[range])
     }
 
     /// The vectors of all instances, if the rows are dense.
@@ -352,7 +352,7 @@ mod tests {
         batch.fill(&examples, &[2, 0]);
         assert_eq!((batch.len(), batch.width(), batch.instances()), (2, 9, &[2, 0][..]));
         assert!(batch.dense().is_none());
-        assert_eq!((batch.row(1).indices, batch.row(1).values), (&[2, 7][..], &[0.5, 1.0][..]));
+        assert_eq!((batch.row(1).indices(), batch.row(1).values()), (&[2, 7][..], &[0.5, 1.0][..]));
         let entries = batch.by_feature();
         assert_eq!(entries.rows(), [2, 7]);
         assert_eq!(entries.of(0), (&[0, 1][..], &[2.0, 0.5][..]));

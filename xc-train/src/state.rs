@@ -178,7 +178,11 @@ impl<'a> Array<'a> {
     /// # Panics
     /// If their number is not that of the shape.
     pub fn new<T: Element>(name: &'a str, role: Role, [rows, width]: [usize; 2], values: &'a [T]) -> Self {
-        assert!(values.len() == rows * width, "array {name}: {} elements for {rows} x {width}", values.len());
+        assert!(
+            Some(values.len()) == rows.checked_mul(width),
+            "array {name}: {} elements for {rows} x {width}",
+            values.len()
+        );
         let rows = rows as u64;
         let of = Slice { name, role, dtype: T::DTYPE, axis_len: rows, range: 0..rows, width };
         Self { of, bytes: bytemuck::cast_slice(values) }
@@ -228,7 +232,7 @@ pub fn read<T: Element>(
     [rows, width]: [usize; 2],
     into: &mut [T],
 ) -> Result<(), StateError> {
-    assert!(into.len() == rows * width, "array {name}: {} elements for {rows} x {width}", into.len());
+    assert!(Some(into.len()) == rows.checked_mul(width), "array {name}: {} elements for {rows} x {width}", into.len());
     let of = Slice::whole(name, role, T::DTYPE, [rows, width]);
     from.read(&of, bytemuck::cast_slice_mut(into))
 }

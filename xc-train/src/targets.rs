@@ -98,7 +98,7 @@ impl<'a> Windows<'a> {
 
     fn append(&self, i: usize, out: &mut Vec<u32>) {
         let before = (0..self.window.min(i)).take_while(|back| !self.begins[i - back]).count();
-        let behind = &self.begins[i + 1..self.begins.len().min(i.saturating_add(self.window + 1))];
+        let behind = &self.begins[i + 1..self.begins.len().min(i.saturating_add(self.window).saturating_add(1))];
         let behind = behind.iter().take_while(|begins| !**begins).count();
         let start = out.len();
         out.extend_from_slice(&self.words[i - before..i]);

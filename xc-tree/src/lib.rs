@@ -30,7 +30,7 @@
 //! model.save(&path)?;
 //!
 //! let model = TreeModel::open(&path)?;
-//! let answer = model.predict(SparseRow { indices: &[0, 1], values: &[1.0, 1.0] }, 5);
+//! let answer = model.predict(SparseRow::try_new(&[0, 1], &[1.0, 1.0])?, 5);
 //! assert_eq!(answer[0].label, 0);
 //! # Ok(())
 //! # }

@@ -94,11 +94,11 @@ impl InvertedIndex {
             longest: 0.0,
         };
         let is_row = |row: &SparseRow<'_>| {
-            row.check().is_ok() && row.indices.last().is_none_or(|&last| (last as usize) < n_columns)
+            row.check().is_ok() && row.indices().last().is_none_or(|&last| (last as usize) < n_columns)
         };
         let mut squares = Vec::with_capacity(n);
         for row in (0..n).map(|row| index.row(row)) {
-            let square = square(row.values);
+            let square = square(row.values());
             if !is_row(&row) || is_beyond(square) {
                 return Err(bad("a row with columns out of order or range, or a value that is not finite"));
             }

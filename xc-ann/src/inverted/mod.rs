@@ -35,7 +35,7 @@ pub const INVERTED_KIND: &str = "inverted-index";
 ///
 /// let rows = CsrMatrix::new((3, 4), vec![0, 2, 3, 4], vec![0, 2, 2, 3], vec![1.0, 2.0, 0.5, 4.0]);
 /// let index = InvertedIndex::build(rows.view(), Metric::InnerProduct)?;
-/// let query = SparseRow { indices: &[2], values: &[1.0] };
+/// let query = SparseRow::try_new(&[2], &[1.0])?;
 /// let found = index.nearest(query, 2, &mut InvertedScratch::default())?;
 /// assert_eq!(found.iter().map(|f| (f.label, f.score)).collect::<Vec<_>>(), [(0, 2.0), (1, 0.5)]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -76,7 +76,7 @@ impl InvertedIndex {
             return Err(BuildError::Rows { n: given.len() });
         }
         let (n, n_columns) = (given.len(), given.n_features());
-        let squares: Vec<f64> = (0..n).into_par_iter().map(|row| square(given.row(row).values)).collect();
+        let squares: Vec<f64> = (0..n).into_par_iter().map(|row| square(given.row(row).values())).collect();
         if let Some(row) = squares.iter().position(|square| is_beyond(*square)) {
             return Err(BuildError::Row { row });
         }
@@ -98,8 +98,8 @@ impl InvertedIndex {
         let longest = longest(metric, &squares);
         let (mut columns, mut values) = (Vec::with_capacity(given.nnz()), Vec::with_capacity(given.nnz()));
         for row in (0..n).map(|row| given.row(row)) {
-            columns.extend_from_slice(row.indices);
-            values.extend_from_slice(row.values);
+            columns.extend_from_slice(row.indices());
+            values.extend_from_slice(row.values());
         }
         let base = given.indptr()[0];
         let starts: Vec<u64> = given.indptr().iter().map(|&at| (at - base) as u64).collect();
@@ -162,7 +162,7 @@ impl InvertedIndex {
     /// If there is no such row.
     pub fn row(&self, i: usize) -> SparseRow<'_> {
         let range = self.starts[i] as usize..self.starts[i + 1] as usize;
-        SparseRow { indices: &self.columns[range.clone()], values: &self.values[range] }
+        SparseRow::from_checked(&self.columns[range.clone()], &self.values[range])
     }
 
     /// Rows and weights of a column.

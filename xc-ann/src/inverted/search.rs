@@ -123,10 +123,10 @@ impl InvertedIndex {
 
     fn check(&self, number: usize, query: SparseRow<'_>) -> Result<f64, QueryError> {
         query.check().map_err(|source| QueryError::Sparse { query: number, source })?;
-        if let Some(&last) = query.indices.last().filter(|&&last| last as usize >= self.n_columns) {
+        if let Some(&last) = query.indices().last().filter(|&&last| last as usize >= self.n_columns) {
             return Err(QueryError::Width { found: last as usize + 1, expected: self.n_columns });
         }
-        let squares = square(query.values);
+        let squares = square(query.values());
         if is_beyond(squares) {
             return Err(QueryError::NotFinite { query: number });
         }
@@ -200,7 +200,7 @@ impl InvertedIndex {
             }
             limit
         });
-        query.indices.iter().for_each(|&column| dense[column as usize] = 0.0);
+        query.indices().iter().for_each(|&column| dense[column as usize] = 0.0);
         Ok(effort)
     }
 
@@ -244,9 +244,9 @@ impl InvertedIndex {
         let product: f64 = row.iter().map(|(c, v)| f64::from(query[c as usize]) * f64::from(v)).sum();
         match self.metric {
             Metric::InnerProduct => Some(product as f32 + 0.0),
-            Metric::L2 => Some((2.0 * product - of_query - square(row.values)).min(0.0) as f32 + 0.0),
+            Metric::L2 => Some((2.0 * product - of_query - square(row.values())).min(0.0) as f32 + 0.0),
             Metric::Cosine => {
-                let squares = square(row.values);
+                let squares = square(row.values());
                 (squares > 0.0).then(|| (product / (squares * of_query).sqrt()) as f32 + 0.0)
             }
         }

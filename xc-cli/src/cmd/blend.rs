@@ -77,10 +77,10 @@ pub(crate) struct Args {
     /// Folds of the validation instances in cross-validation
     #[arg(long, value_name = "N", default_value_t = FitParams::default().folds)]
     folds: usize,
-    /// Hidden units of a network (--rule net)
+    /// Hidden units of a network, at most 65536 (--rule net)
     #[arg(long, value_name = "N", default_value_t = FitParams::default().hidden)]
     hidden: usize,
-    /// Networks whose answers are averaged (--rule net)
+    /// Networks whose answers are averaged, at most 1024 (--rule net)
     #[arg(long, value_name = "N", default_value_t = FitParams::default().networks)]
     networks: usize,
     #[command(flatten)]
@@ -90,6 +90,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let meter = Meter::start();
     ContainerWriter::check(&args.output).map_err(|e| model::write_error(&e))?;
+    output::check(Path::new("-"))?;
     let params = FitParams {
         rule: args.rule,
         folds: args.folds,
@@ -183,7 +184,7 @@ fn fit_error(error: &FitError, validation: &Path) -> CliError {
     match error {
         FitError::Train { source: TrainError::Cancelled { .. }, .. } => CliError::interrupted(),
         FitError::Train { .. } => CliError::failed(chain(error)),
-        FitError::Setting { .. } => CliError::usage(chain(error)),
+        FitError::Setting { .. } | FitError::TooLarge { .. } => CliError::usage(chain(error)),
         _ => CliError::usage(format_args!("{}: {}", validation.display(), chain(error))),
     }
 }

@@ -11,6 +11,7 @@ use crate::plot::{Axis, Chart, Picture, Scale, Series};
 use crate::validation::{Source, Validation};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use xc_sparse::atomic::parent_of;
 use xc_sparse::store::ContainerWriter;
 use xc_train::calibrate::fit::{CalibrateParams, FitError, Fitted, fit};
 use xc_train::calibrate::{Method, Reliability, ThresholdKind};
@@ -85,6 +86,12 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let meter = Meter::start();
     let destination = args.output.as_ref().unwrap_or(&args.model);
     ContainerWriter::check(destination).map_err(|e| model::write_error(&e))?;
+    let picture = match &args.picture {
+        Some(path) => path.clone(),
+        None => beside(destination, "log").join("calibration.svg"),
+    };
+    output::check_in_folder(&picture)?;
+    output::check(Path::new("-"))?;
     let params = CalibrateParams {
         method: args.method,
         folds: args.folds,
@@ -113,10 +120,6 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let fitted = context.on_threads(|| fit(&answers[0], &validation.labels, n_labels, &params));
     let fitted = fitted.map_err(|e| fit_error(&e, &args.validation))?;
     context.check_interrupt()?;
-    let picture = match &args.picture {
-        Some(path) => path.clone(),
-        None => beside(destination, "log").join("calibration.svg"),
-    };
     draw(&fitted, destination, &picture)?;
     model.save_calibrated(&fitted.calibration, destination).map_err(|e| model::write_error(&e))?;
     let report = Report { args, destination, validation: &validation, fitted: &fitted, picture: &picture };
@@ -150,10 +153,8 @@ fn draw(fitted: &Fitted, model: &Path, path: &Path) -> Result<(), CliError> {
     let title = format!("Reliability of {}", model.display());
     let charts = vec![Chart { y: linear("share of true labels"), series }];
     let picture = Picture { title: &title, x: linear("mean score"), charts };
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).map_err(|e| CliError::write(&folder.display().to_string(), &e))?;
-    }
-    picture.write(path).map_err(|e| CliError::write(&path.display().to_string(), &e.source))
+    output::make_folder(parent_of(path))?;
+    picture.write(path).map_err(|e| CliError::unwritable(&e))
 }
 
 /// What is printed.

@@ -5,14 +5,14 @@ mod change;
 
 use crate::context::Context;
 use crate::data::{Dataset, InputArgs, Making, NamesArgs, TextArgs, read_labelled};
-use crate::error::{CliError, chain};
+use crate::error::{CliError, causes, chain};
 use crate::model::{self, Extras, OpenArgs, dictionary};
 use crate::named::weight_type;
-use crate::output::Output;
+use crate::output::{self, Output};
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use xc_hash::text::{Featurizer, Weighting};
-use xc_sparse::atomic::parent_of;
+use xc_sparse::atomic::{OutputFolder, is_misnamed, parent_of};
 use xc_sparse::dtype::DType;
 use xc_sparse::io::{
     Format, IndexBase, LabelNames, LabelSeparator, SvmlightBases, UnknownLabels, holds_text, read_text, write_csv,
@@ -201,6 +201,7 @@ fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Res
     let mut input = args.input.clone();
     input.format = Some(from);
     let out = Output::create(&args.destination)?;
+    args.output_labels.as_deref().map_or(Ok(()), output::check)?;
     let is_text = holds_text(&args.source, from, &input.options())?;
     if is_text && to.may_hold_text() && fixed.is_none() {
         if args.save_pipeline.is_some() {
@@ -377,6 +378,7 @@ fn import_model(args: &Args, format: &str, context: &Context) -> Result<(), CliE
 }
 
 fn export_model(args: &Args, format: &str, context: &Context) -> Result<(), CliError> {
+    OutputFolder::create(&args.destination).map(drop).map_err(|e| CliError::unwritable(&e))?;
     let source = OpenArgs::default().open_whole(&args.source, context)?;
     source.export(format, &args.destination, args.tree).map_err(|e| convert_error(args, &e))?;
     if source.pipeline().is_some() {
@@ -389,7 +391,9 @@ fn export_model(args: &Args, format: &str, context: &Context) -> Result<(), CliE
 /// What the user named is to blame, but for a destination that the system does not let us write.
 fn convert_error(args: &Args, error: &ConvertError) -> CliError {
     match error {
-        ConvertError::Write(_) => CliError::failed(chain(error)),
+        ConvertError::Write(_) if !causes(error).filter_map(|cause| cause.downcast_ref()).any(is_misnamed) => {
+            CliError::failed(chain(error))
+        }
         ConvertError::Tree { n_trees, .. } => CliError::usage(match args.tree {
             Some(tree) => format!("--tree {tree}: {} has {n_trees} trees", args.source.display()),
             None => format!("{}; --tree N chooses", chain(error)),

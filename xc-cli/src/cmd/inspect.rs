@@ -38,23 +38,18 @@ pub(crate) struct Args {
     verify: bool,
 }
 
+/// How often a model that is replaced meanwhile is looked at again.
+const TRIES: usize = 1000;
+
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
-    let container = open_container(&args.model, OpenMode::Map).map_err(|e| open_error(&e))?;
-    let found = if args.verify {
-        let task = context.task("model verified", 1);
-        let found = context.on_threads(|| verify(&container)).map_err(|e| open_error(&e))?;
-        task.advance(1);
-        Some(found)
-    } else {
-        None
-    };
-    if found.as_ref().is_some_and(Vec::is_empty) && container.lost().len() == 0 {
-        context.on_threads(|| check(&args.model, &container))?;
-    }
-    let tables = match &found {
-        // Damaged arrays may not make a model at all; the damage is what is to be said.
-        Some(found) if !found.is_empty() => Vec::new(),
-        _ => tables(&container).map_err(|e| open_error(&e))?,
+    let mut tries = 0..TRIES;
+    let (container, Seen { found, tables }) = loop {
+        let container = open_container(&args.model, OpenMode::Map).map_err(|e| open_error(&e))?;
+        match look(args, &container, context) {
+            // What stands in a folder is gone with it.
+            Err(_) if container.replacement()() && tries.next().is_some() => context.check_interrupt()?,
+            seen => break (container, seen?),
+        }
     };
     let show = if context.json { as_json } else { as_text };
     output::print(&show(&container, &tables, found.as_deref()))?;
@@ -70,6 +65,33 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         }
         _ => Ok(()),
     }
+}
+
+/// What was found in a model.
+struct Seen {
+    /// With `--verify`.
+    found: Option<Vec<Mismatch>>,
+    tables: Vec<Table>,
+}
+
+fn look(args: &Args, container: &Container, context: &Context) -> Result<Seen, CliError> {
+    let found = if args.verify {
+        let task = context.task("model verified", 1);
+        let found = context.on_threads(|| verify(container)).map_err(|e| open_error(&e))?;
+        task.advance(1);
+        Some(found)
+    } else {
+        None
+    };
+    if found.as_ref().is_some_and(Vec::is_empty) && container.lost().len() == 0 {
+        context.on_threads(|| check(&args.model, container))?;
+    }
+    let tables = match &found {
+        // Damaged arrays may not make a model at all; the damage is what is to be said.
+        Some(found) if !found.is_empty() => Vec::new(),
+        _ => tables(container).map_err(|e| open_error(&e))?,
+    };
+    Ok(Seen { found, tables })
 }
 
 /// What differs from what was saved, in the container and all that stand in it.

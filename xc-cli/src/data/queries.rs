@@ -209,8 +209,8 @@ impl Queries {
         let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
         while indptr.len() <= max_rows {
             let Some(Query::Sparse(row)) = self.one()? else { break };
-            indices.extend_from_slice(row.indices);
-            values.extend_from_slice(row.values);
+            indices.extend_from_slice(row.indices());
+            values.extend_from_slice(row.values());
             indptr.push(indices.len());
         }
         let n_rows = indptr.len() - 1;

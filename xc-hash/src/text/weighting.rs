@@ -200,7 +200,10 @@ impl RowWeights {
         check(counts.view())?;
         let (n_rows, n_features) = counts.shape();
         let whole = std::mem::replace(counts, CsMatI::empty(sprs::CompressedStorage::CSR, 0));
-        let (indptr, indices, mut values) = whole.into_raw_storage();
+        let (mut indptr, indices, mut values) = whole.into_raw_storage();
+        // A slice of a matrix keeps the pointers of the whole.
+        let base = indptr[0];
+        indptr.iter_mut().for_each(|end| *end -= base);
         // Pieces of about equal nnz, cut at row borders.
         const PIECE: usize = 1 << 15;
         let mut pieces = Vec::new();

@@ -57,7 +57,8 @@ pub(crate) fn winners(ranks: &[[u8; RANKED]], bins: &Bins, codes: &mut [u8]) {
 
 fn winners_with(isa: Isa, ranks: &[[u8; RANKED]], bins: &Bins, codes: &mut [u8]) {
     assert!(!ranks.is_empty(), "no ranks");
-    assert_eq!(codes.len() * bins.size, bins.places.len(), "codes times coordinates of a bin, and places");
+    let expected = codes.len().checked_mul(bins.size);
+    assert_eq!(expected, Some(bins.places.len()), "codes times coordinates of a bin, and places");
     match isa {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the instruction set is available, and what it does not include was just found.

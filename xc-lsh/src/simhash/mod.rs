@@ -188,13 +188,13 @@ impl Family for SimHash {
 
     fn hash_sparse(&self, row: SparseRow<'_>, keys: &mut [u32], scratch: &mut Scratch) -> Result<bool, HashError> {
         check_sparse(&self.params, row, keys);
-        let zero = all_zero(row.values, 0, |at| row.indices[at] as usize)?;
+        let zero = all_zero(row.values(), 0, |at| row.indices()[at] as usize)?;
         let n_bits = self.params.codes();
         let Scratch { values, feature_values, lanes, codes, wide, .. } = scratch;
         match &self.functions {
             Functions::Matrix(matrix) => {
                 values.resize(n_bits, 0.0);
-                combine(Combination { matrix, rows: Some(row.indices), factors: row.values }, values);
+                combine(Combination { matrix, rows: Some(row.indices()), factors: row.values() }, values);
             }
             Functions::Hadamard(hadamard) => {
                 scatter(row, self.params.width, feature_values);

@@ -182,7 +182,7 @@ mod tests {
         // bins.
         let row = |range: std::ops::Range<u32>| (range.clone().collect::<Vec<_>>(), vec![1.0f32; range.len()]);
         let ((a, av), (b, bv)) = (row(0..30), row(10..40));
-        let (x, y) = (SparseRow { indices: &a, values: &av }, SparseRow { indices: &b, values: &bv });
+        let (x, y) = (SparseRow::from_checked(&a, &av), SparseRow::from_checked(&b, &bv));
         // Of equal values the lower feature wins; features 0 to 9, of one row alone, win over the
         // shared ones.
         let p = winner_of_sparse(x, y, 1_000_000, 8);

@@ -190,7 +190,7 @@ impl Family for Wta {
 
     fn hash_sparse(&self, row: SparseRow<'_>, keys: &mut [u32], scratch: &mut Scratch) -> Result<bool, HashError> {
         check_sparse(&self.params, row, keys);
-        let zero = all_zero(row.values, 0, |at| row.indices[at] as usize)?;
+        let zero = all_zero(row.values(), 0, |at| row.indices()[at] as usize)?;
         let mut values = std::mem::take(&mut scratch.values);
         scatter(row, self.params.width, &mut values);
         self.codes(&values, scratch);

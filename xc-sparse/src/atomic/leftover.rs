@@ -2,6 +2,7 @@
 
 use super::{name_in_partial, parent_of, parts_of_partial, remove};
 use std::fs::File;
+use std::io;
 use std::path::Path;
 
 /// Number of hexadecimal digits that tell writers apart.
@@ -16,11 +17,15 @@ pub(super) struct Hold {
 
 impl Hold {
     /// Holds what was just made. `None`: another process took it for a leftover in between.
-    pub(super) fn take(path: &Path) -> Option<Self> {
+    ///
+    /// # Errors
+    /// There are no more file descriptors: what is in a folder could be neither written nor removed.
+    pub(super) fn take(path: &Path) -> io::Result<Option<Self>> {
         match locked(path) {
-            Ok(lock) => Some(Self { _lock: Some(lock) }),
-            Err(Free::No) => None,
-            Err(Free::Unknown) => Some(Self { _lock: None }),
+            Ok(lock) => Ok(Some(Self { _lock: Some(lock) })),
+            Err(Free::No) => Ok(None),
+            Err(Free::Unknown) => Ok(Some(Self { _lock: None })),
+            Err(Free::NoMoreFiles(error)) => Err(error),
         }
     }
 }
@@ -32,14 +37,22 @@ enum Free {
     No,
     /// The system does not say.
     Unknown,
+    /// The process or the system has no file descriptor left.
+    #[cfg_attr(not(unix), allow(dead_code, reason = "nothing is opened there"))]
+    NoMoreFiles(io::Error),
 }
 
 #[cfg(unix)]
 fn locked(path: &Path) -> Result<File, Free> {
+    use rustix::io::Errno;
     use std::fs::TryLockError;
     use std::io::ErrorKind::NotFound;
     use std::os::unix::fs::MetadataExt as _;
-    let gone = |error: std::io::Error| if error.kind() == NotFound { Free::No } else { Free::Unknown };
+    let gone = |error: io::Error| match Errno::from_io_error(&error) {
+        _ if error.kind() == NotFound => Free::No,
+        Some(Errno::MFILE | Errno::NFILE) => Free::NoMoreFiles(error),
+        _ => Free::Unknown,
+    };
     let file = File::open(path).map_err(gone)?;
     match file.try_lock() {
         Ok(()) => {}
@@ -55,6 +68,26 @@ fn locked(_: &Path) -> Result<File, Free> {
     Err(Free::Unknown)
 }
 
+/// What a partial file or folder is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leftover {
+    /// Written by nobody any more.
+    Left,
+    /// Being written, or the system does not say.
+    Held,
+}
+
+/// Whether this is a partial file or folder as [`atomic`](super) makes them, and whether one is still at it.
+pub(crate) fn leftover(path: &Path) -> Option<Leftover> {
+    let name = path.file_name()?.to_str()?;
+    parts_of_partial(name).filter(|(_, mark)| is_mark(mark))?;
+    Some(if locked(path).is_ok() { Leftover::Left } else { Leftover::Held })
+}
+
+fn is_mark(mark: &str) -> bool {
+    mark.len() == MARK_DIGITS && mark.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
 /// Removes what was to be at `destination` and is written by nobody. What cannot be removed is in
 /// nobody's way.
 pub(super) fn remove_leftovers(destination: &Path) {
@@ -62,8 +95,7 @@ pub(super) fn remove_leftovers(destination: &Path) {
     for entry in std::fs::read_dir(parent_of(destination)).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let Some((name, mark)) = name.to_str().and_then(parts_of_partial) else { continue };
-        let is_mark = mark.len() == MARK_DIGITS && mark.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-        if name == wanted && is_mark {
+        if name == wanted && is_mark(mark) {
             // Held while it is removed: whoever has just made it takes another name.
             if let Ok(_held) = locked(&entry.path()) {
                 remove(&entry.path());

@@ -37,6 +37,8 @@ pub use file::{OutputFile, write_file};
 pub use folder::OutputFolder;
 
 use leftover::{Hold, MARK_DIGITS, remove_leftovers};
+#[cfg(feature = "store")]
+pub(crate) use leftover::{Leftover, leftover};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::hash::{BuildHasher as _, RandomState};
@@ -64,6 +66,47 @@ impl WriteFileError {
     pub fn is_occupied(&self) -> bool {
         use ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotADirectory};
         matches!(self.source.kind(), AlreadyExists | DirectoryNotEmpty | NotADirectory)
+    }
+
+    /// Whether the path is at fault (its folder is absent, or something else is in its place) and not the
+    /// system, which may refuse to write at a path that is right.
+    pub fn is_misnamed(&self) -> bool {
+        is_misnamed(&self.source)
+    }
+}
+
+/// Whether the system's answer says that a path cannot be.
+pub fn is_misnamed(error: &io::Error) -> bool {
+    use ErrorKind::{
+        AlreadyExists, DirectoryNotEmpty, InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound,
+    };
+    let is_of_path = |kind| {
+        matches!(
+            kind,
+            NotFound
+                | NotADirectory
+                | IsADirectory
+                | AlreadyExists
+                | DirectoryNotEmpty
+                | InvalidFilename
+                | InvalidInput
+        )
+    };
+    #[cfg(unix)]
+    let is_loop = rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::LOOP);
+    #[cfg(not(unix))]
+    let is_loop = false;
+    is_loop || is_of_path(error.kind())
+}
+
+/// What it means that something could not be made at `path`: a file system that makes nothing new says
+/// "not found" of a folder that is there.
+pub(crate) fn refused_to_make(path: &Path, error: io::Error) -> io::Error {
+    match error.kind() {
+        ErrorKind::NotFound if parent_of(path).is_dir() => {
+            io::Error::new(ErrorKind::PermissionDenied, "nothing can be made in this folder")
+        }
+        _ => error,
     }
 }
 
@@ -154,7 +197,21 @@ pub fn remove_partial() {
 
 /// Removes a file or a folder. What cannot be removed is in nobody's way.
 fn remove(path: &Path) {
-    let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    if fs::remove_file(path).is_err() && fs::remove_dir_all(path).is_err() {
+        remove_one_by_one(path);
+    }
+}
+
+/// Removes a folder with one file descriptor at a time, where there are no more.
+fn remove_one_by_one(path: &Path) {
+    let entries: Vec<_> = fs::read_dir(path).into_iter().flatten().flatten().collect();
+    for entry in entries {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => remove_one_by_one(&entry.path()),
+            _ => drop(fs::remove_file(entry.path())),
+        }
+    }
+    let _ = fs::remove_dir(path);
 }
 
 /// A partial file or folder, which is removed when it is dropped.
@@ -163,7 +220,7 @@ struct Partial {
     /// Empty once it was renamed.
     path: PathBuf,
     /// Until it is dropped, other processes leave it alone.
-    _hold: Hold,
+    hold: Option<Hold>,
 }
 
 impl Partial {
@@ -179,15 +236,16 @@ impl Partial {
             match make(&path) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists && tries.next().is_some() => {}
                 made => {
-                    let made = made?;
-                    let Some(hold) = Hold::take(&path) else {
+                    let made = made.map_err(|error| refused_to_make(&path, error))?;
+                    let hold = Hold::take(&path).inspect_err(|_| remove(&path))?;
+                    if hold.is_none() {
                         if tries.next().is_some() {
                             continue;
                         }
                         return Err(ErrorKind::AlreadyExists.into());
-                    };
+                    }
                     paths.insert(path.clone());
-                    return Ok((Self { path, _hold: hold }, made));
+                    return Ok((Self { path, hold }, made));
                 }
             }
         }
@@ -209,6 +267,11 @@ impl Drop for Partial {
     fn drop(&mut self) {
         if !self.path.as_os_str().is_empty() {
             remove(&self.path);
+            if self.path.symlink_metadata().is_ok() {
+                // The descriptor of the lock may be the one that it takes to look into a folder.
+                self.hold = None;
+                remove(&self.path);
+            }
             under_way().remove(&self.path);
         }
     }

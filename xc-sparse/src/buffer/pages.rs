@@ -40,16 +40,21 @@ impl<T: Pod> Pages<T> {
     /// If there is not so much memory, as a vector would.
     pub fn resize(&mut self, len: usize) {
         if let Err(e) = self.try_resize(len) {
-            panic!("{} bytes of memory: {e}", len * size_of::<T>());
+            panic!("memory for {len} values of {} bytes: {e}", size_of::<T>());
         }
     }
 
     /// [`Pages::resize`] that says when there is not so much memory.
     ///
     /// # Errors
-    /// The system refuses; there is no value then.
+    /// The system refuses, or no memory has so many bytes; there is no value then.
     pub fn try_resize(&mut self, len: usize) -> io::Result<()> {
-        let bytes = len * size_of::<T>();
+        // Slices are made of it: those have at most `isize::MAX` bytes.
+        let bytes = len.checked_mul(size_of::<T>()).filter(|&bytes| isize::try_from(bytes).is_ok());
+        let Some(bytes) = bytes else {
+            (self.memory, self.len) = (None, 0);
+            return Err(io::ErrorKind::OutOfMemory.into());
+        };
         if self.memory.as_ref().map_or(0, |m| m.len()) < bytes {
             (self.memory, self.len) = (None, 0);
             self.memory = Some(map(bytes)?);
@@ -115,6 +120,29 @@ fn map(n_bytes: usize) -> io::Result<MmapMut> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_that_no_memory_has_are_refused() {
+        fn refuses<T: Pod + std::fmt::Debug>() {
+            let each = size_of::<T>();
+            for len in
+                [usize::MAX, usize::MAX / each, usize::MAX / each + 1, usize::MAX / each + 2, isize::MAX as usize]
+            {
+                let mut pages = Pages::<T>::zeros(3);
+                assert!(pages.try_resize(len).is_err(), "{len} of {each} bytes");
+                assert!(pages.is_empty() && pages.clone().is_empty());
+                assert!(std::panic::catch_unwind(|| Pages::<T>::zeros(len).len()).is_err());
+                pages.resize(2);
+                assert_eq!(pages.len(), 2);
+            }
+        }
+        refuses::<u8>();
+        refuses::<u16>();
+        refuses::<u32>();
+        refuses::<u64>();
+        refuses::<[u32; 4]>();
+        assert_eq!(Pages::<u64>::default().try_resize((1 << 61) + 1).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
+    }
 
     #[test]
     fn a_buffer_grows_and_shrinks() {

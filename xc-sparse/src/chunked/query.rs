@@ -48,17 +48,17 @@ impl QueryScratch {
     /// cannot match anything and are left out (they can only be at the end of the row).
     ///
     /// # Panics
-    /// If the row's features are not ascending, or it has a different number of values: see
-    /// [`SparseRow::try_new`].
+    /// If the row's features are not ascending, or a value is not finite: see
+    /// [`SparseRow::from_checked`].
     pub fn prepare<'a>(&'a mut self, row: SparseRow<'a>, slot_map: &'a SlotMap) -> QueryView<'a> {
         if let Err(error) = row.check() {
             panic!("{error}");
         }
         let slot_map = slot_map.as_slice();
-        let n = row.indices.partition_point(|&f| (f as usize) < slot_map.len());
+        let n = row.indices().partition_point(|&f| (f as usize) < slot_map.len());
         self.slots.clear();
-        self.slots.extend(row.indices[..n].iter().map(|&f| slot_map[f as usize]));
-        QueryView { indices: &row.indices[..n], values: &row.values[..n], slots: &self.slots, map: slot_map }
+        self.slots.extend(row.indices()[..n].iter().map(|&f| slot_map[f as usize]));
+        QueryView { indices: &row.indices()[..n], values: &row.values()[..n], slots: &self.slots, map: slot_map }
     }
 }
 

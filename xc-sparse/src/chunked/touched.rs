@@ -128,7 +128,7 @@ mod tests {
         let level = ChunkedLevel::pack(&rows, &map, DType::F32).unwrap();
         let view = level.view();
         let mut slots = QueryScratch::default();
-        let row = SparseRow { indices: &[0, 1, 2, 1001, 1998], values: &[1.0; 5] };
+        let row = SparseRow::from_checked(&[0, 1, 2, 1001, 1998], &[1.0; 5]);
         let query = slots.prepare(row, level.slot_map());
         let mut hashed = Touched::default();
         hashed.add(&view, &query, 0, Choice::Fixed(Intersect::Hashed));

@@ -2,10 +2,14 @@
 
 use super::error::{ReadErrorKind, Snippet};
 use crate::rows::LabelRows;
+use crate::store::is_control;
 use std::collections::HashMap;
 use std::sync::Arc;
 use thiserror::Error;
 use xxhash_rust::xxh3::Xxh3Builder;
+
+/// What is expected where a label's name has a control character ([`is_control`]).
+pub(crate) const PRINTABLE: &str = "a printable label name, without control characters";
 
 /// A label in a text format.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -192,8 +196,8 @@ impl LabelCollector {
     /// Adds one instance.
     ///
     /// # Errors
-    /// A name among ids or an id among names; an unknown name under [`UnknownLabels::Refuse`]; an
-    /// id out of bounds.
+    /// A name among ids or an id among names; an unknown name under [`UnknownLabels::Refuse`], or one
+    /// with a control character; an id out of bounds.
     pub fn push(&mut self, labels: &[LabelRef]) -> Result<(), ReadErrorKind> {
         for label in labels {
             let form = match label {
@@ -252,6 +256,10 @@ impl LabelCollector {
                 }
                 UnknownLabels::Append => {}
             }
+        }
+        if name.contains(is_control) {
+            let got = Snippet::new(name.as_bytes());
+            return Err(ReadErrorKind::Malformed { got, expected: PRINTABLE });
         }
         // Fresh names are numbered after the known ones in the order found, and renumbered
         // at the end.

@@ -2,8 +2,9 @@
 
 use super::error::{ReadError, ReadErrorKind, Snippet};
 use super::fasttext::utf8_error;
-use super::label::LabelNames;
+use super::label::{LabelNames, PRINTABLE};
 use super::source::Source;
+use crate::store::is_control;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -27,8 +28,8 @@ const MAX_NAME_BYTES: usize = 1 << 20;
 /// Reads a file of label names.
 ///
 /// # Errors
-/// An empty file, an empty name, a repeated name, a tab under [`NameColumn::Line`], a line without the
-/// column, bytes that are not UTF-8.
+/// An empty file, an empty name, a repeated name, one with a control character, a tab under
+/// [`NameColumn::Line`], a line without the column, bytes that are not UTF-8.
 pub fn read_label_names(path: &Path, column: NameColumn) -> Result<LabelNames, ReadError> {
     let mut source = Source::open(path, None)?;
     let file = source.name().to_owned();
@@ -53,6 +54,9 @@ pub fn read_label_names(path: &Path, column: NameColumn) -> Result<LabelNames, R
         if name.is_empty() {
             return malformed("a label name, not an empty one");
         }
+        if name.contains(is_control) {
+            return malformed(PRINTABLE);
+        }
         names.push(name.to_owned());
     }
     if names.is_empty() {
@@ -68,12 +72,12 @@ pub fn read_label_names(path: &Path, column: NameColumn) -> Result<LabelNames, R
 /// Writes label names, one per line.
 ///
 /// # Errors
-/// A name that is empty or has a tab or line break.
+/// A name that is empty or has a tab, line break or another control character.
 pub fn write_label_names<S: AsRef<str>>(into: &mut impl Write, names: &[S]) -> io::Result<()> {
     for (i, name) in names.iter().enumerate() {
         let name = name.as_ref();
-        if name.is_empty() || name.contains(['\t', '\n', '\r']) {
-            let what = format!("the name {name:?} of label {i} is empty or has a tab or line break");
+        if name.is_empty() || name.contains(is_control) {
+            let what = format!("the name {name:?} of label {i} is empty or has a control character");
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
         into.write_all(name.as_bytes())?;

@@ -50,7 +50,7 @@ impl RowBuffer {
 
     /// Features, ascending and unique, without entries of value 0.
     pub fn features(&self) -> SparseRow<'_> {
-        SparseRow { indices: &self.store.indices, values: &self.store.values }
+        SparseRow::from_checked(&self.store.indices, &self.store.values)
     }
 
     /// Gives the features away.

@@ -1,6 +1,7 @@
 //! Compressed rows: features and their values.
 
 use super::LabelRows;
+use std::ops::Range;
 use thiserror::Error;
 
 /// Features of many instances: one compressed row per instance, with `u32` feature ids ascending and unique.
@@ -15,16 +16,24 @@ pub type CscMatrix = sprs::CsMatI<f32, u32, usize>;
 pub type CscView<'a> = sprs::CsMatViewI<'a, f32, u32, usize>;
 
 /// One instance: feature ids (ascending, unique) and their values.
+///
+/// ```
+/// use xc_sparse::SparseRow;
+///
+/// let row = SparseRow::try_new(&[2, 7], &[0.5, 1.0])?;
+/// assert_eq!((row.nnz(), row.iter().last()), (2, Some((7, 1.0))));
+/// assert!(SparseRow::try_new(&[7, 2], &[0.5, 1.0]).is_err());
+/// assert!(SparseRow::try_new(&[2, 7], &[0.5, f32::NAN]).is_err());
+/// # Ok::<(), xc_sparse::SparseRowError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SparseRow<'a> {
-    /// Feature ids, ascending and unique.
-    pub indices: &'a [u32],
-    /// As many values as `indices`.
-    pub values: &'a [f32],
+    indices: &'a [u32],
+    values: &'a [f32],
 }
 
 /// Why two lists are not a sparse row.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum SparseRowError {
     /// The numbers of features and values differ.
@@ -43,33 +52,69 @@ pub enum SparseRowError {
         /// The feature found.
         next: u32,
     },
+    /// A value is infinite or not a number.
+    #[error("feature {feature} has the value {value}, expected a finite number")]
+    NotFinite {
+        /// The feature.
+        feature: u32,
+        /// Its value.
+        value: f32,
+    },
 }
 
 impl<'a> SparseRow<'a> {
-    /// Checks that the features ascend and that there is one value per feature. *Cost*: O(features).
+    /// Checks that the features ascend, that there is one value per feature, and that values are
+    /// finite. *Cost*: O(features).
     ///
     /// # Errors
     /// See [`SparseRowError`].
     pub fn try_new(indices: &'a [u32], values: &'a [f32]) -> Result<Self, SparseRowError> {
+        if indices.len() != values.len() {
+            return Err(SparseRowError::Lengths { features: indices.len(), values: values.len() });
+        }
         let row = Self { indices, values };
         row.check()?;
         Ok(row)
     }
 
-    /// Checks a row that was built field by field.
+    /// Takes the lists of a row that is known to be one, such as a row of a checked matrix, without a
+    /// pass over them. A row that is none gives wrong answers or a panic where it is used.
+    ///
+    /// # Panics
+    /// If there is not one value per feature.
+    #[inline]
+    pub fn from_checked(indices: &'a [u32], values: &'a [f32]) -> Self {
+        assert_eq!(indices.len(), values.len(), "features and values of a row");
+        Self { indices, values }
+    }
+
+    /// Checks the features and values of a row that was made by [`SparseRow::from_checked`].
     ///
     /// # Errors
     /// See [`SparseRowError`].
     pub fn check(&self) -> Result<(), SparseRowError> {
-        if self.indices.len() != self.values.len() {
-            return Err(SparseRowError::Lengths { features: self.indices.len(), values: self.values.len() });
-        }
         // Without a branch for each, so that the compiler makes vectors of it.
         let ascends = self.indices.windows(2).fold(true, |all, w| all & (w[0] < w[1]));
-        match self.indices.windows(2).find(|w| !ascends && w[0] >= w[1]) {
-            Some(w) => Err(SparseRowError::Order { previous: w[0], next: w[1] }),
+        if let Some(w) = self.indices.windows(2).find(|w| !ascends && w[0] >= w[1]) {
+            return Err(SparseRowError::Order { previous: w[0], next: w[1] });
+        }
+        let is_finite = self.values.iter().fold(true, |all, value| all & value.is_finite());
+        match self.iter().find(|(_, value)| !is_finite && !value.is_finite()) {
+            Some((feature, value)) => Err(SparseRowError::NotFinite { feature, value }),
             None => Ok(()),
         }
+    }
+
+    /// Feature ids, ascending and unique.
+    #[inline]
+    pub fn indices(&self) -> &'a [u32] {
+        self.indices
+    }
+
+    /// As many values as [`SparseRow::indices`].
+    #[inline]
+    pub fn values(&self) -> &'a [f32] {
+        self.values
     }
 
     /// Number of stored features.
@@ -134,10 +179,16 @@ impl<'a> Rows<'a> {
     /// # Panics
     /// If `i >= len()`.
     pub fn row(&self, i: usize) -> SparseRow<'a> {
+        let range = self.range(i);
+        SparseRow::from_checked(&self.indices[range.clone()], &self.values[range])
+    }
+
+    /// Where instance `i` is among the values.
+    #[inline]
+    pub(super) fn range(&self, i: usize) -> Range<usize> {
         // A slice of a matrix keeps the indptr of the whole: offsets count from its first entry.
         let base = self.indptr[0];
-        let range = self.indptr[i] - base..self.indptr[i + 1] - base;
-        SparseRow { indices: &self.indices[range.clone()], values: &self.values[range] }
+        self.indptr[i] - base..self.indptr[i + 1] - base
     }
 
     /// A matrix of the instances with these numbers, in this order.

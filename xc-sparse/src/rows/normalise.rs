@@ -1,6 +1,6 @@
 //! Rows of length 1: training and serving scale them by the same code, to the bit.
 
-use super::{CsrMatrix, SparseRow};
+use super::{CsrMatrix, Rows, SparseRow};
 
 /// What multiplies values, in f64, to make their Euclidean length 1; 1 where the length is 0.
 ///
@@ -20,17 +20,20 @@ pub fn normalise(values: &mut [f32]) {
 /// [`normalise`] of a row that belongs to somebody else; `scratch` takes the values.
 pub fn normalised<'a>(row: SparseRow<'a>, scratch: &'a mut Vec<f32>) -> SparseRow<'a> {
     scratch.clear();
-    scratch.extend_from_slice(row.values);
+    scratch.extend_from_slice(row.values());
     normalise(scratch);
-    SparseRow { indices: row.indices, values: scratch }
+    SparseRow::from_checked(row.indices(), scratch)
 }
 
 /// [`normalise`] of each row.
+///
+/// # Panics
+/// If the matrix is stored by columns.
 pub fn normalise_rows(rows: &mut CsrMatrix) {
-    assert!(rows.is_csr(), "rows of a matrix by rows, got one by columns");
-    let bounds = rows.indptr().raw_storage().to_vec();
+    let plain = Rows::new(rows.view());
+    let ranges: Vec<_> = (0..plain.len()).map(|row| plain.range(row)).collect();
     let values = rows.data_mut();
-    bounds.windows(2).for_each(|row| normalise(&mut values[row[0]..row[1]]));
+    ranges.into_iter().for_each(|row| normalise(&mut values[row]));
 }
 
 #[cfg(test)]
@@ -52,11 +55,27 @@ mod tests {
             // One row or many: the same bits.
             let indices: Vec<u32> = (0..values.len() as u32).collect();
             let mut scratch = Vec::new();
-            let one = normalised(SparseRow { indices: &indices, values: &values }, &mut scratch);
-            prop_assert_eq!(one.values, &scaled[..]);
+            let one = normalised(SparseRow::from_checked(&indices, &values), &mut scratch);
+            prop_assert_eq!(one.values(), &scaled[..]);
             let mut rows = CsrMatrix::new((1, values.len()), vec![0, values.len()], indices.clone(), values.clone());
             normalise_rows(&mut rows);
             prop_assert_eq!(rows.data(), &scaled[..]);
+        }
+
+        #[test]
+        fn a_slice_of_a_matrix_becomes_what_a_copy_of_its_rows_becomes(
+            lists in prop::collection::vec(prop::collection::vec(-9f32..9.0, 0..6), 0..8), cut in (0usize..9, 0usize..9)
+        ) {
+            let mut indptr = vec![0];
+            lists.iter().for_each(|row| indptr.push(indptr[indptr.len() - 1] + row.len()));
+            let indices = lists.iter().flat_map(|row| 0..row.len() as u32).collect();
+            let whole = CsrMatrix::new((lists.len(), 6), indptr, indices, lists.concat());
+            let (from, to) = (cut.0.min(cut.1).min(lists.len()), cut.0.max(cut.1).min(lists.len()));
+            let mut slice = whole.slice_outer(from..to).to_owned();
+            normalise_rows(&mut slice);
+            let mut expected = lists[from..to].to_vec();
+            expected.iter_mut().for_each(|row| normalise(row));
+            prop_assert_eq!(slice.data(), &expected.concat()[..]);
         }
     }
 }

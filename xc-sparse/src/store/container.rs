@@ -1,7 +1,7 @@
 //! Opening a model folder.
 
 use super::OpenError;
-use super::config::{ArrayEntry, Config, ConfigHash, LABELS_FILE, LABELS_LIMIT, open_folder};
+use super::config::{ArrayEntry, Config, ConfigHash, LABELS_FILE, LABELS_LIMIT, is_control, open_folder};
 use super::header::{HEADER_LIMIT, Header, PAD_PREFIX};
 use super::opened::{OpenFolder, read_all};
 use super::replace::is_model_file;
@@ -380,6 +380,12 @@ impl Container {
         let names: Vec<String> = text.lines().map(str::to_owned).collect();
         if names.len() != entry.count {
             return Err(OpenError::LabelCount { path, got: names.len(), expected: entry.count });
+        }
+        // A look at the bytes of all is quicker than one at the characters of each.
+        if text.contains(|c| c != '\n' && is_control(c))
+            && let Some(at) = names.iter().position(|name| name.contains(is_control))
+        {
+            return Err(OpenError::LabelName { path, line: at + 1, name: names[at].clone() });
         }
         Ok(Some(names))
     }

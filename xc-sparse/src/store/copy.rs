@@ -36,21 +36,17 @@ impl ContainerWriter {
     pub fn copy_of(model: &Container, destination: &Path) -> Result<Self, WriteError> {
         let mut writer = Self::create(destination, model.kind())?;
         let to = writer.building().path().to_owned();
-        let link = |name: &str| {
-            link_or_copy(&model.folder().join(name), &to.join(name)).map_err(failed(&to, "link a model into it"))
-        };
+        let link = |name: &str| link_or_copy(&model.folder().join(name), &to.join(name));
         let mut files: Vec<&str> = model.config.arrays.values().map(|entry| &*entry.file).collect();
+        files.extend(model.config.labels.as_ref().map(|_| LABELS_FILE));
         files.sort_unstable();
         files.dedup();
-        files.into_iter().try_for_each(link)?;
-        if model.config.labels.is_some() {
-            link(LABELS_FILE)?;
-        }
-        link_folders(model.folder(), &to).map_err(failed(&to, "link parts of a model into it"))?;
+        let linked = files.into_iter().try_for_each(link).and_then(|()| link_folders(model.folder(), &to));
         // The configuration names the hash of every file: what was linked is what was opened.
         if !Config::read(model.folder()).is_ok_and(|(_, hash)| hash.got == model.config_hash()) {
             return Err(WriteError::Replaced { path: model.folder().to_owned() });
         }
+        linked.map_err(failed(&to, "link a model into it"))?;
         writer.config = model.config.clone();
         writer.config.arrays.clear();
         let arrays = model.config.arrays.iter().map(|(name, entry)| (name.clone(), Some(entry.clone())));

@@ -55,14 +55,26 @@ pub enum WriteError {
         /// The array.
         name: String,
     },
-    /// A label name would break `labels.txt`.
-    #[error("label {label}: the name {name:?} holds a line break")]
+    /// A label name that is not printable, or would break `labels.txt`.
+    #[error("label {label}: the name {name:?} has a control character, expected a printable name")]
     LabelName {
         /// The label.
         label: usize,
         /// Its name.
         name: String,
     },
+}
+
+impl WriteError {
+    /// Whether the destination is at fault (something else is there, its folder is absent) and not the
+    /// system, which may refuse to write at a path that is right.
+    pub fn is_misnamed(&self) -> bool {
+        match self {
+            Self::Occupied { .. } => true,
+            Self::Io(error) => error.is_misnamed(),
+            _ => false,
+        }
+    }
 }
 
 impl From<OpenError> for WriteError {
@@ -238,6 +250,16 @@ pub enum OpenError {
         got: usize,
         /// Names expected.
         expected: usize,
+    },
+    /// A name in `labels.txt` that is not printable.
+    #[error("{}: line {line}: the label name {name:?} has a control character, expected a printable name", path.display())]
+    LabelName {
+        /// The file.
+        path: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// The name.
+        name: String,
     },
     /// `labels.txt` is not UTF-8.
     #[error("{}: line {line}: not UTF-8", path.display())]

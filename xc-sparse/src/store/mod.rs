@@ -47,7 +47,7 @@ mod view;
 mod writer;
 
 pub use checkpoint::{Checkpoint, CheckpointError, CheckpointFolder, CheckpointKey, KIND as CHECKPOINT_KIND, Layout};
-pub use config::{ArrayEntry, FORMAT_VERSION, to_parameter};
+pub use config::{ArrayEntry, FORMAT_VERSION, is_control, to_parameter};
 pub use container::{Advice, Container, OpenMode};
 pub use error::{OpenError, WriteError};
 pub use replace::{PART_FOLDER, member_folder};

@@ -2,7 +2,7 @@
 
 use super::config::{CONFIG_FILE, LABELS_FILE, is_ours};
 use super::error::WriteError;
-use crate::atomic::failed;
+use crate::atomic::{Leftover, failed, leftover, name_of_partial};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -56,20 +56,23 @@ pub(super) fn link_folders(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Makes a folder that holds the files of another one, without what killed writers left there.
 fn link_files(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::create_dir(to)?;
     for entry in std::fs::read_dir(from)? {
         let name = entry?.file_name();
         let (from, to) = (from.join(&name), to.join(&name));
-        if from.is_file() {
+        if from.is_file() && leftover(&from).is_none() {
             link_or_copy(&from, &to)?;
         }
     }
-    std::fs::set_permissions(to, std::fs::metadata(from)?.permissions())
+    // Whoever may read it may change their copy, whose parts are still to be written.
+    keep_folder_permissions(from, to, true)
 }
 
 /// Gives the files of a folder that is being built the permissions of those that they replace: each
-/// those of its namesake, a further one those of the configuration.
+/// those of its namesake, a further one those of the configuration. A file that is a link to one of
+/// another model, whose permissions are not to change, becomes a copy.
 pub(super) fn keep_permissions(of: &Path, building: &Path) -> io::Result<()> {
     let others = std::fs::metadata(of.join(CONFIG_FILE))?.permissions();
     for entry in std::fs::read_dir(building)? {
@@ -77,7 +80,10 @@ pub(super) fn keep_permissions(of: &Path, building: &Path) -> io::Result<()> {
         if path.is_file() {
             let namesake = path.file_name().map(|name| std::fs::metadata(of.join(name)));
             let permissions = namesake.and_then(Result::ok).map_or(others.clone(), |found| found.permissions());
-            std::fs::set_permissions(path, permissions)?;
+            if std::fs::metadata(&path)?.permissions() != permissions {
+                unshare(&path)?;
+                std::fs::set_permissions(path, permissions)?;
+            }
         }
     }
     keep_folder_permissions(of, building, false)
@@ -100,9 +106,30 @@ pub(super) fn keep_folder_permissions(of: &Path, building: &Path, open: bool) ->
     std::fs::set_permissions(building, permissions)
 }
 
-/// Makes a file that holds what another one does: by a link where the file system can.
+/// Makes a file that holds what another one does, wherever symbolic links to that lead: by a hard link
+/// where the file system can.
 pub(super) fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
-    std::fs::hard_link(from, to).or_else(|_| copy(from, to))
+    // A hard link to a symbolic link leads somewhere else, or depends on what it leads to.
+    let from = std::fs::canonicalize(from)?;
+    std::fs::hard_link(&from, to).or_else(|_| copy(&from, to))
+}
+
+/// Makes a file with other hard links one of its own.
+#[cfg(unix)]
+fn unshare(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt as _;
+    if std::fs::metadata(path)?.nlink() == 1 {
+        return Ok(());
+    }
+    let mut own = path.as_os_str().to_owned();
+    own.push(".own");
+    copy(path, Path::new(&own))?;
+    std::fs::rename(own, path)
+}
+
+#[cfg(not(unix))]
+fn unshare(_: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
@@ -142,6 +169,17 @@ pub(super) fn inspect(path: &Path) -> Result<Standing, WriteError> {
     inspect_folder(path, Inside::Members)
 }
 
+/// Refuses a model in which something is being written, which would be lost with it.
+pub(super) fn refuse_under_way(path: &Path) -> Result<(), WriteError> {
+    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+        if leftover(&entry.path()) == Some(Leftover::Held) {
+            let why = format!("a model folder in which {:?} is being written", entry.file_name());
+            return Err(WriteError::Occupied { path: path.to_owned(), why });
+        }
+    }
+    Ok(())
+}
+
 /// Whether a folder holds a part and nothing else.
 fn is_part(path: &Path) -> bool {
     matches!(inspect_folder(path, Inside::Nothing), Ok(Standing::Model))
@@ -161,6 +199,24 @@ enum Inside {
     Members,
 }
 
+/// An entry of a model folder.
+enum Entry {
+    File,
+    Part,
+    Member,
+}
+
+/// What an entry of this name is in a folder of ours.
+fn expected(name: &str, inside: Inside) -> Option<Entry> {
+    if is_model_file(name) || name == CONFIG_FILE || name == LABELS_FILE {
+        Some(Entry::File)
+    } else if inside >= Inside::Part && name == PART_FOLDER {
+        Some(Entry::Part)
+    } else {
+        (inside == Inside::Members && is_member_name(name)).then_some(Entry::Member)
+    }
+}
+
 fn inspect_folder(path: &Path, inside: Inside) -> Result<Standing, WriteError> {
     let occupied = |why: String| Err(WriteError::Occupied { path: path.to_owned(), why });
     let entries = match std::fs::read_dir(path) {
@@ -176,9 +232,17 @@ fn inspect_folder(path: &Path, inside: Inside) -> Result<Standing, WriteError> {
         is_empty = false;
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = entry.path();
-        let is_part = || inside >= Inside::Part && name == PART_FOLDER && is_part(&path);
-        let is_member = || inside == Inside::Members && is_member_name(&name) && is_member(&path);
-        if !is_model_file(&name) && name != CONFIG_FILE && name != LABELS_FILE && !is_part() && !is_member() {
+        let is_ours = match name_of_partial(&name) {
+            // What a killed writer left of it may hold anything.
+            Some(of) => leftover(&path).is_some() && expected(of, inside).is_some(),
+            None => match expected(&name, inside) {
+                None => false,
+                Some(Entry::File) => true,
+                Some(Entry::Part) => is_part(&path),
+                Some(Entry::Member) => is_member(&path),
+            },
+        };
+        if !is_ours {
             foreign = Some(name);
         }
     }

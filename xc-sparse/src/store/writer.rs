@@ -1,10 +1,10 @@
 //! Saving a model folder.
 
-use super::config::{ArrayEntry, CONFIG_FILE, Config, LABELS_FILE, LabelsEntry, hex};
+use super::config::{ArrayEntry, CONFIG_FILE, Config, LABELS_FILE, LabelsEntry, hex, is_control};
 use super::header::{HeaderText, MAX_NAME_BYTES, MAX_RANK, PAD_PREFIX, SHARED_RESERVE, STREAM_RESERVE, gap};
 use super::replace;
 use super::{Container, WriteError};
-use crate::atomic::{OutputFolder, WriteFileError, Writing, failed, parent_of};
+use crate::atomic::{OutputFolder, WriteFileError, Writing, failed};
 use crate::dtype::{DType, Element};
 use serde_json::Value;
 use std::{
@@ -47,10 +47,11 @@ impl<'a> ArrayRef<'a> {
 #[derive(Debug)]
 pub struct ContainerWriter {
     destination: PathBuf,
-    building: OutputFolder,
     pub(super) config: Config,
     registry: Arc<Mutex<Registry>>,
+    /// Closed before the folder is removed, which takes a file descriptor.
     shared: Option<SharedFile>,
+    building: OutputFolder,
     /// What the name of the shared file begins with.
     stem: String,
     n_shared: usize,
@@ -123,13 +124,15 @@ impl ContainerWriter {
     ///
     /// # Errors
     /// [`WriteError::Occupied`] if the destination is a file, or a folder with content other than
-    /// an xc model.
+    /// an xc model, or a model in which another process writes an index; [`WriteError::Io`] if no folder
+    /// can be made beside it.
     pub fn check(destination: &Path) -> Result<(), WriteError> {
         let destination = replace::resolve(destination)?;
-        replace::inspect(&destination)?;
-        let parent = parent_of(&destination);
-        std::fs::metadata(parent).map_err(failed(parent, "look at the parent folder"))?;
-        Ok(())
+        if replace::inspect(&destination)? == replace::Standing::Model {
+            replace::refuse_under_way(&destination)?;
+        }
+        // Nothing but a try tells whether the system lets us.
+        Ok(OutputFolder::create(&destination).map(drop)?)
     }
 
     /// Stores a value under `parameters` in `config.json`; the last value of a key is kept.
@@ -150,11 +153,11 @@ impl ContainerWriter {
     /// Stores the labels' names, in label order, in place of any existing ones.
     ///
     /// # Errors
-    /// A name with a line break; a write fails.
+    /// A name with a line break or another control character; a write fails.
     pub fn labels(&mut self, names: &[String]) -> Result<(), WriteError> {
         let mut text = Vec::with_capacity(names.iter().map(|name| name.len() + 1).sum());
         for (label, name) in names.iter().enumerate() {
-            if name.contains(['\n', '\r']) {
+            if name.contains(is_control) {
                 return Err(WriteError::LabelName { label, name: name.clone() });
             }
             text.extend_from_slice(name.as_bytes());
@@ -193,9 +196,13 @@ impl ContainerWriter {
     /// The model was replaced since it was opened; a file system error.
     pub fn add_member(&mut self, number: usize, model: &Container) -> Result<(), WriteError> {
         let path = self.building.path().join(replace::member_folder(number));
-        replace::link_model(model.folder(), &path).map_err(failed(&path, "link a model into it"))?;
-        let linked = Config::read(&path).is_ok_and(|(_, hash)| hash.got == model.config_hash());
-        if linked { Ok(()) } else { Err(WriteError::Replaced { path: model.folder().to_owned() }) }
+        let linked = replace::link_model(model.folder(), &path);
+        let is_same = |folder: &Path| Config::read(folder).is_ok_and(|(_, hash)| hash.got == model.config_hash());
+        match linked {
+            Ok(()) if is_same(&path) => Ok(()),
+            Err(error) if is_same(model.folder()) => Err(failed(&path, "link a model into it")(error).into()),
+            _ => Err(WriteError::Replaced { path: model.folder().to_owned() }),
+        }
     }
 
     /// Writes the arrays that are added from now on to a separate file, `model-NAME.safetensors`: a part

@@ -40,7 +40,8 @@ impl Connections {
         }
         let (n_inputs, n_labels) = (matrix.rows(), matrix.cols());
         let (indptr, indices, weights) = matrix.into_raw_storage();
-        let (first, last) = (indptr[0], indptr[n_labels]);
+        // A slice of a matrix keeps the pointers of the whole.
+        let first = indptr[0];
         let length = |label: usize| indptr[label + 1] - indptr[label];
         let fan_in = if uniform {
             let expected = if n_labels == 0 { 1 } else { length(0) };
@@ -51,12 +52,13 @@ impl Connections {
         } else {
             FanIn::Varying(indptr.iter().map(|&at| (at - first) as u64).collect::<Vec<_>>().into())
         };
-        let inputs = indices[first..last].iter().map(|&i| i as usize);
-        if let Some(input) = inputs.clone().find(|&input| input >= n_inputs) {
-            return Err(ConnectionsError::OutOfRange { label: 0, input, n_inputs }.into());
+        let inputs = indices.iter().map(|&i| i as usize);
+        if let Some((at, input)) = inputs.clone().enumerate().find(|&(_, input)| input >= n_inputs) {
+            let label = indptr.partition_point(|&start| start - first <= at) - 1;
+            return Err(ConnectionsError::OutOfRange { label, input, n_inputs }.into());
         }
         let indices = Indices::new(n_inputs, inputs);
-        let weights = FloatBuffer::nearest(of, weights[first..last].iter().copied());
+        let weights = FloatBuffer::nearest(of, weights.iter().copied());
         Ok(Self::from_parts(n_labels, n_inputs, fan_in, indices, weights)?)
     }
 

@@ -57,7 +57,8 @@ impl Lines {
     /// # Panics
     /// If the number of values is not `len * n_inputs`.
     pub fn fill(&mut self, values: &[f32], len: usize, n_inputs: usize) {
-        assert!(values.len() == len * n_inputs, "{} values, expected {len} x {n_inputs}", values.len());
+        let expected = len.checked_mul(n_inputs);
+        assert!(Some(values.len()) == expected, "{} values, expected {len} x {n_inputs}", values.len());
         let n = len.div_ceil(LANES) * n_inputs;
         // Every line is written below: what it held before does not matter.
         self.lines.resize(n);

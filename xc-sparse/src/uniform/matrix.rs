@@ -124,8 +124,13 @@ impl Indices {
     /// Largest number of inputs that two bytes can distinguish.
     pub const MOST_U16: usize = 1 << 16;
 
-    /// Stores the values, each below `n_inputs`, in the narrower type that can hold them all.
+    /// Stores the values in the narrower type that can hold all numbers below `n_inputs`.
+    ///
+    /// # Panics
+    /// If a value is not below `n_inputs`, or there are more than 2^32 inputs.
     pub fn new(n_inputs: usize, values: impl Iterator<Item = usize>) -> Self {
+        assert!(n_inputs as u64 <= 1 << 32, "{n_inputs} inputs, expected at most 2^32");
+        let values = values.inspect(|&value| assert!(value < n_inputs, "input {value} of {n_inputs}"));
         if n_inputs <= Self::MOST_U16 {
             Self::U16(values.map(u16::of).collect::<Vec<_>>().into())
         } else {
@@ -258,6 +263,9 @@ impl Connections {
     ///
     /// # Errors
     /// See [`ConnectionsError`].
+    ///
+    /// # Panics
+    /// If `draw` gives another number of inputs.
     pub fn uniform(
         n_labels: usize,
         n_inputs: usize,
@@ -266,14 +274,19 @@ impl Connections {
         mut draw: impl FnMut(usize, &mut Vec<usize>),
     ) -> Result<Self, ConnectionsError> {
         check_shape(n_inputs, fan_in)?;
-        let mut row = Vec::new();
-        let inputs = (0..n_labels).flat_map(|label| {
-            row.clear();
+        let mut refused = None;
+        let inputs = (0..n_labels).map_while(|label| {
+            let mut row = Vec::new();
             draw(label, &mut row);
             assert!(row.len() == fan_in, "{} inputs for label {label}, expected {fan_in}", row.len());
-            std::mem::take(&mut row)
+            let wrong = row.iter().copied().find(|&input| input >= n_inputs);
+            refused = wrong.map(|input| ConnectionsError::OutOfRange { label, input, n_inputs });
+            refused.is_none().then_some(row)
         });
-        let indices = Indices::new(n_inputs, inputs);
+        let indices = Indices::new(n_inputs, inputs.flatten());
+        if let Some(error) = refused {
+            return Err(error);
+        }
         let weights = FloatBuffer::zeros(of, indices.len());
         Self::from_parts(n_labels, n_inputs, FanIn::Uniform(fan_in), indices, weights)
     }

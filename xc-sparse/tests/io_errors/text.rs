@@ -246,7 +246,7 @@ fn malformed_json_is_named_by_line_and_column() {
             ),
             (
                 b"{\"text\": \"a\", \"labels\": [\"\"]}\n",
-                "line 1, column 27: a label name is empty or has a tab or line break, expected a printable name",
+                "line 1, column 27: a label name is empty or has a control character, expected a printable name",
             ),
             (b"{\"text\": \"\xff\"}\n", "line 1, column 11: bytes that are not UTF-8, got \"\u{fffd}\\\"}\""),
         ],

@@ -94,7 +94,7 @@ impl LabelLists {
         }
         indices.push(units.len() as u32);
         values.push(1.0);
-        let query = SparseRow { indices, values };
+        let query = SparseRow::from_checked(indices, values);
         // The layer rounds sums in an order of its own: labels that are equal but for that are among some more.
         self.index.search(query, xc_ann::spared(k).min(self.index.len()), None, search, found)?;
         labels.clear();

@@ -259,7 +259,7 @@ impl Classifier {
         match query {
             QueryRow::Sparse(row) => {
                 self.check_width(InputKind::Sparse, self.n_features)?;
-                if let Some(&feature) = row.indices.iter().find(|&&f| f as usize >= self.n_features) {
+                if let Some(&feature) = row.indices().iter().find(|&&f| f as usize >= self.n_features) {
                     return Err(PredictError::Feature { feature, n_features: self.n_features });
                 }
             }

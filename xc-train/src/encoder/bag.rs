@@ -74,7 +74,7 @@ impl Encoder for Bag {
             for (at, row) in rows.chunks_exact_mut(width).enumerate() {
                 let of_one = batch.row(block * BLOCK + at);
                 row.copy_from_slice(self.bias.values());
-                table::add_rows(row, self.table.values(), of_one.indices, of_one.values);
+                table::add_rows(row, self.table.values(), of_one.indices(), of_one.values());
             }
             self.finish.forward(mode, &instances[block * BLOCK..], width, rows);
         });

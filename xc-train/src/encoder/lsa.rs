@@ -147,7 +147,7 @@ impl Loop for Multiply<'_> {
         let Self { rows, which, v, stripe, n_stripes, to: Stripe { columns, energy } } = self;
         for &i in which {
             let row = rows.row(i as usize);
-            let length = row.values.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+            let length = row.values().iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
             let scale = 1.0 / length;
             // Rows of nothing have no direction.
             if !(scale.is_finite() && scale > 0.0) {
@@ -155,16 +155,16 @@ impl Loop for Multiply<'_> {
             }
             let weight = |x: f32| (f64::from(x) * scale) as f32;
             let mut sums = [0.0f32; STRIPE];
-            for (at, (&f, &x)) in row.indices.iter().zip(row.values).enumerate() {
+            for (at, (&f, &x)) in row.indices().iter().zip(row.values()).enumerate() {
                 // Parts lie anywhere, in both matrices: those of later features are asked for now.
-                if let Some(&f) = row.indices.get(at + AHEAD) {
+                if let Some(&f) = row.indices().get(at + AHEAD) {
                     prefetch_start(&v[f as usize * n_stripes + stripe]);
                     prefetch_start(&columns[f as usize]);
                 }
                 let (from, x) = (&v[f as usize * n_stripes + stripe], weight(x));
                 sums.iter_mut().zip(from).for_each(|(sum, v)| *sum += x * v);
             }
-            for (&f, &x) in row.indices.iter().zip(row.values) {
+            for (&f, &x) in row.indices().iter().zip(row.values()) {
                 let (to, x) = (&mut columns[f as usize], weight(x));
                 to.iter_mut().zip(&sums).for_each(|(to, sum)| *to += x * sum);
             }

@@ -206,7 +206,7 @@ impl Model {
         let ask = Ask { candidates: ask.candidates.at(0), ..ask };
         let row = self.row(query, making)?;
         if let (Query::Text(_) | Query::Fields(_), Row::Sparse(row)) = (query, row) {
-            out.known_terms = Some(row.indices.len());
+            out.known_terms = Some(row.indices().len());
         }
         if options.top_k > 0 && out.known_terms != Some(0) {
             let told = self.system.one(row, &ask, &mut **system, &mut out.labels)?;
@@ -392,9 +392,9 @@ impl Model {
                 let (mut made, plain) = (rows.to_owned(), Rows::new(rows));
                 let bounds = plain.indptr();
                 for (i, values) in bounds.windows(2).enumerate() {
-                    check_values(plain.row(i).values).map_err(|source| BatchError { query: i, source })?;
+                    check_values(plain.row(i).values()).map_err(|source| BatchError { query: i, source })?;
                     let values = values[0] - bounds[0]..values[1] - bounds[0];
-                    weights.weigh(plain.row(i).indices, &mut made.data_mut()[values]);
+                    weights.weigh(plain.row(i).indices(), &mut made.data_mut()[values]);
                 }
                 Ok(made)
             }
@@ -480,7 +480,7 @@ impl Model {
         let (row, got) = match (*query, &self.maker) {
             (Query::Text(words), Some(Featurizer::Text(pipeline))) => {
                 let (indices, values) = pipeline.transform_one(words, text);
-                return Ok(Row::Sparse(SparseRow { indices, values }));
+                return Ok(Row::Sparse(SparseRow::from_checked(indices, values)));
             }
             (Query::Text(words), None) if self.shape.takes == InputKind::Text => return Ok(Row::Text(words)),
             (Query::Fields(fields), None) if self.shape.takes == InputKind::Text => {
@@ -490,14 +490,14 @@ impl Model {
             (Query::Fields(fields), Some(Featurizer::Text(pipeline))) => {
                 join(fields, joined);
                 let (indices, values) = pipeline.transform_one(joined, text);
-                return Ok(Row::Sparse(SparseRow { indices, values }));
+                return Ok(Row::Sparse(SparseRow::from_checked(indices, values)));
             }
             (Query::Sparse(row), Some(Featurizer::Rows(weights))) => {
                 check_row(row, n_features)?;
                 values.clear();
-                values.extend_from_slice(row.values);
-                weights.weigh(row.indices, values);
-                return Ok(Row::Sparse(SparseRow { indices: row.indices, values }));
+                values.extend_from_slice(row.values());
+                weights.weigh(row.indices(), values);
+                return Ok(Row::Sparse(SparseRow::from_checked(row.indices(), values)));
             }
             (Query::Sparse(row), None) | (Query::Made(row), _) => (Some(row), InputKind::Sparse),
             (Query::Dense(values), _) if self.shape.takes == InputKind::Dense => {
@@ -561,7 +561,7 @@ fn check_batch(batch: Batch<'_>) -> Result<(), BatchError> {
     match batch {
         Batch::Sparse(rows) => {
             let rows = Rows::new(rows);
-            (0..rows.len()).try_for_each(|i| check_values(rows.row(i).values).map_err(|e| at(i, e)))
+            (0..rows.len()).try_for_each(|i| check_values(rows.row(i).values()).map_err(|e| at(i, e)))
         }
         Batch::Dense(rows) => (0..rows.len()).try_for_each(|i| check_values(rows.row(i)).map_err(|e| at(i, e))),
         Batch::Text(_) => Ok(()),

@@ -457,14 +457,19 @@ impl fmt::Display for InputKind {
 
 /// A sparse row that a model may be asked with. *Cost*: one pass.
 pub(super) fn check_row(row: SparseRow<'_>, n_features: usize) -> Result<(), QueryError> {
-    row.check()?;
-    let SparseRow { indices, values } = row;
+    let checked = row.check();
+    // Values are looked at last, with their position.
+    if let Err(error @ (SparseRowError::Lengths { .. } | SparseRowError::Order { .. })) = checked {
+        return Err(error.into());
+    }
+    let indices = row.indices();
     match indices.last() {
         Some(&feature) if feature as usize >= n_features => {
             let position = indices.partition_point(|&f| (f as usize) < n_features);
             Err(QueryError::Feature { feature: indices[position], position, n_features })
         }
-        _ => check_values(values),
+        _ if checked.is_ok() => Ok(()),
+        _ => check_values(row.values()),
     }
 }
 

@@ -113,7 +113,7 @@ mod tests {
         let query = |i: u32| ([i % 4], [1.0 + i as f32]);
         let ask = |model: &Model, i: u32, scratch: &mut Scratch, out: &mut Answer| {
             let (indices, values) = query(i);
-            let row = SparseRow { indices: &indices, values: &values };
+            let row = SparseRow::from_checked(&indices, &values);
             model.predict(&Query::Sparse(row), &QueryOptions::top(3), scratch, out).unwrap();
         };
         let expected: Vec<Answer> = (0..4)

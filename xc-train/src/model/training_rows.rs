@@ -216,10 +216,10 @@ mod tests {
     #[test]
     fn stored_zeros_and_the_kind_of_container_do_not_change_a_rows_hash() {
         let (indices, values) = ([2, 5, 9], [1.0, 0.0, -2.5]);
-        let row = SparseRow { indices: &indices, values: &values };
-        let plain = SparseRow { indices: &[2, 9], values: &[1.0, -2.5] };
+        let row = SparseRow::from_checked(&indices, &values);
+        let plain = SparseRow::from_checked(&[2, 9], &[1.0, -2.5]);
         assert_eq!(hash_sparse(row), hash_sparse(plain));
-        assert_ne!(hash_sparse(row), hash_sparse(SparseRow { indices: &[2, 8], values: &[1.0, -2.5] }));
+        assert_ne!(hash_sparse(row), hash_sparse(SparseRow::from_checked(&[2, 8], &[1.0, -2.5])));
         // Frozen: models are compared with files of later versions.
         assert_eq!(hash_text(""), 0x2d06_8005_38d3_94c2);
         assert_eq!(hash_dense(&[]), hash_text(""));

@@ -20,7 +20,7 @@ impl<'a> LabelWeights<'a> {
     /// If the number of rows is not that of the biases.
     pub fn new(rows: FloatSlice<'a>, width: usize, biases: &'a [f32]) -> Self {
         let n = biases.len();
-        assert!(rows.len() == n * width, "{} values for {n} rows of {width}", rows.len());
+        assert!(Some(rows.len()) == n.checked_mul(width), "{} values for {n} rows of {width}", rows.len());
         Self { rows, width, biases }
     }
 

@@ -77,7 +77,7 @@ impl SkipgramModel {
     /// If the lengths do not go together, or a number is no word.
     pub fn new(vectors: Vec<f32>, width: usize, of_feature: Vec<u32>) -> Self {
         let n = of_feature.len();
-        assert!(vectors.len() == n * width, "{} values for {n} words of {width}", vectors.len());
+        assert!(Some(vectors.len()) == n.checked_mul(width), "{} values for {n} words of {width}", vectors.len());
         assert!(of_feature.iter().all(|&word| (word as usize) < n), "a word is not below {n}");
         Self::of_parts(vectors.into(), width, of_feature.into())
     }
@@ -187,7 +187,7 @@ impl SkipgramModel {
             let row = query(i);
             sum.clear();
             sum.resize(width, 0.0);
-            for (&feature, &times) in row.indices.iter().zip(row.values) {
+            for (&feature, &times) in row.indices().iter().zip(row.values()) {
                 let vector = self.vector(self.of_feature[feature as usize]);
                 sum.iter_mut().zip(vector).for_each(|(sum, &v)| *sum += f64::from(times) * f64::from(v));
             }
@@ -209,7 +209,7 @@ impl SkipgramModel {
         cosines: &mut [f32],
         top: &'t mut TopK,
     ) -> &'t [Scored] {
-        query.indices.iter().for_each(|&feature| cosines[self.of_feature[feature as usize] as usize] = f32::NAN);
+        query.indices().iter().for_each(|&feature| cosines[self.of_feature[feature as usize] as usize] = f32::NAN);
         top.reset(k);
         let scored = |label: LabelId| {
             let at = label as usize;
@@ -290,7 +290,7 @@ mod tests {
 
     fn nearest(model: &SkipgramModel, features: &[u32], k: usize, only: Option<&[u32]>) -> Vec<(u32, f32)> {
         let (ones, mut out) = (vec![1.0; features.len()], Vec::new());
-        let query = SparseRow { indices: features, values: &ones };
+        let query = SparseRow::from_checked(features, &ones);
         model.nearest(query, k, only, &mut NearestScratch::default(), &mut out);
         out.iter().map(|s| (s.label, s.score)).collect()
     }

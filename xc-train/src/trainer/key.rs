@@ -38,11 +38,11 @@ impl Trainer<'_> {
             for i in sample.rows().iter().map(|&i| i as usize) {
                 match examples.features() {
                     Features::Sparse(rows) => {
-                        key.bytes(bytemuck::cast_slice(rows.row(i).indices));
-                        key.bytes(bytemuck::cast_slice(rows.row(i).values));
+                        key.bytes(bytemuck::cast_slice(rows.row(i).indices()));
+                        key.bytes(bytemuck::cast_slice(rows.row(i).values()));
                     }
                     Features::Dense(rows) => key.bytes(bytemuck::cast_slice(rows.row(i))),
-                    Features::OneHot(rows) => key.bytes(bytemuck::cast_slice(rows.row(i).indices)),
+                    Features::OneHot(rows) => key.bytes(bytemuck::cast_slice(rows.row(i).indices())),
                 }
                 labels.clear();
                 examples.targets().append(i, &mut labels);

@@ -23,7 +23,7 @@ fn refused(model: &Model, query: Query<'_>, options: &QueryOptions<'_>) -> Query
 }
 
 fn row<'a>(indices: &'a [u32], values: &'a [f32]) -> Query<'a> {
-    Query::Sparse(SparseRow { indices, values })
+    Query::Sparse(SparseRow::from_checked(indices, values))
 }
 
 #[test]
@@ -32,7 +32,8 @@ fn rows_that_no_model_may_see_are_refused_with_their_place() {
     let refused = |indices: &[u32], values: &[f32]| refused(&model, row(indices, values), &options);
     assert_eq!(refused(&[7, 3], &[1.0, 1.0]), QueryError::Row(SparseRowError::Order { previous: 7, next: 3 }));
     assert_eq!(refused(&[3, 3], &[1.0, 1.0]), QueryError::Row(SparseRowError::Order { previous: 3, next: 3 }));
-    assert_eq!(refused(&[3, 4], &[1.0]), QueryError::Row(SparseRowError::Lengths { features: 2, values: 1 }));
+    let lengths = SparseRow::try_new(&[3, 4], &[1.0]);
+    assert_eq!(lengths, Err(SparseRowError::Lengths { features: 2, values: 1 }));
     let n_features = N_FEATURES;
     assert_eq!(refused(&[3, 90], &[1.0, 2.0]), QueryError::Feature { feature: 90, position: 1, n_features });
     let error = refused(&[3, 4], &[1.0, f32::INFINITY]);
@@ -61,7 +62,7 @@ fn inputs_of_another_kind_or_width_are_refused() {
     assert_eq!(got, QueryError::Width { got: WIDTH + 1, expected: WIDTH, dense: true });
     assert!(matches!(refused(&model, row(&[0], &[1.0]), &options), QueryError::Input { .. }));
     assert!(matches!(
-        refused(&model, Query::Made(SparseRow { indices: &[], values: &[] }), &options),
+        refused(&model, Query::Made(SparseRow::from_checked(&[], &[])), &options),
         QueryError::Input { .. }
     ));
     let mut values = vec![0.5; 3 * WIDTH];

@@ -274,10 +274,10 @@ fn queries_of_another_kind_or_width_and_candidates_that_are_no_labels_are_refuse
     let queries = data.features(InputKind::Sparse);
     let refused = sparse.predict(queries, 5, Only::Labels(&[3, 40]), &mut scratch).unwrap_err();
     assert_eq!(said(refused), "query 0: candidate 40 is out of range, expected an id below 40");
-    let row = xc_sparse::SparseRow { indices: &[60], values: &[1.0] };
+    let row = xc_sparse::SparseRow::from_checked(&[60], &[1.0]);
     let refused = sparse.predict_one(QueryRow::Sparse(row), 5, Only::All, &mut scratch, &mut Vec::new()).unwrap_err();
     assert_eq!(said(refused), "feature 60 is out of range, expected an id below 60");
-    let large = xc_sparse::SparseRow { indices: &[1, 2, 3], values: &[3e38, -3e38, 3e38] };
+    let large = xc_sparse::SparseRow::from_checked(&[1, 2, 3], &[3e38, -3e38, 3e38]);
     for params in compositions().into_iter().filter(|p| p.encoder.input == InputKind::Sparse) {
         let got =
             trained(&data, &params).predict_one(QueryRow::Sparse(large), 5, Only::All, &mut scratch, &mut Vec::new());
@@ -374,8 +374,9 @@ fn embeddings_begin_at_an_lsa_of_the_rows_learned_from_and_learn_at_their_share(
     let [table, bias] = &first[..] else { panic!("a table and a bias") };
     let sums = |i: usize| {
         let row = Rows::new(data.x.view()).row(i);
-        let of =
-            |k: usize| row.indices.iter().zip(row.values).map(|(&f, v)| v * table[f as usize * 12 + k]).sum::<f32>();
+        let of = |k: usize| {
+            row.indices().iter().zip(row.values()).map(|(&f, v)| v * table[f as usize * 12 + k]).sum::<f32>()
+        };
         (0..12).map(|k| f64::from(of(k)).powi(2)).sum::<f64>()
     };
     let mean = (0..N).map(sums).sum::<f64>() / (12 * N) as f64;

@@ -66,6 +66,9 @@ impl TreeModel {
     /// O(threads x tile x (beam + top_k)).
     ///
     /// *Determinism*: the same bits as [`TreeModel::predict_one`], for any thread count.
+    ///
+    /// # Panics
+    /// If the matrix is stored by columns, or a value is not finite.
     pub fn predict_batch(&self, queries: CsrView<'_>, params: &PredictParams) -> RankedBatch {
         let rows = Rows::new(queries);
         let n = rows.len();

@@ -20,6 +20,10 @@ impl TreeModel {
     ///
     /// *Cost*: that of [`TreeModel::predict_one`], and new scratch memory for each call: a server should
     /// keep its scratch and call that.
+    ///
+    /// # Panics
+    /// If the row is none: features that do not ascend, or a value that is not finite
+    /// ([`SparseRow::from_checked`]).
     pub fn predict(&self, row: SparseRow<'_>, top_k: usize) -> Vec<Scored> {
         let mut out = Vec::new();
         self.predict_one(row, &PredictParams::new(self, top_k), &mut PredictScratch::default(), &mut out);

@@ -66,6 +66,10 @@ impl TreeModel {
     ///
     /// *Determinism*: the same labels and score bits as [`TreeModel::predict_batch`], for any
     /// thread count.
+    ///
+    /// # Panics
+    /// If the row is none: features that do not ascend, or a value that is not finite
+    /// ([`SparseRow::from_checked`]).
     pub fn predict_one(
         &self,
         row: SparseRow<'_>,
@@ -79,6 +83,9 @@ impl TreeModel {
     /// [`TreeModel::predict_one`] that reports every product to `trace` before computing it: the level,
     /// the query and the parents whose children are scored. For instrumentation; a trace that does nothing
     /// costs nothing.
+    ///
+    /// # Panics
+    /// As [`TreeModel::predict_one`].
     pub fn predict_traced(
         &self,
         row: SparseRow<'_>,

@@ -89,7 +89,7 @@ impl TreeModel {
     /// of a search with an unlimited beam.
     ///
     /// # Panics
-    /// If `restriction` was prepared for a model of another shape.
+    /// If `restriction` was prepared for a model of another shape; as [`TreeModel::predict_one`].
     pub fn predict_restricted(
         &self,
         row: SparseRow<'_>,

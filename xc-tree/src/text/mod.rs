@@ -141,7 +141,7 @@ impl TextModel {
     /// `out` have grown.
     pub fn predict_one(&self, text: &str, params: &PredictParams, scratch: &mut TextScratch, out: &mut Vec<Scored>) {
         let (indices, values) = self.pipeline.transform_one(text, &mut scratch.pipeline);
-        self.tree.predict_one(SparseRow { indices, values }, params, &mut scratch.tree, out);
+        self.tree.predict_one(SparseRow::from_checked(indices, values), params, &mut scratch.tree, out);
     }
 }
 

@@ -37,7 +37,7 @@ impl UnitRows {
         let (mut indptr, mut values) = (vec![0], Vec::with_capacity(rows.nnz()));
         for i in 0..rows.len() {
             let start = values.len();
-            values.extend_from_slice(rows.row(i).values);
+            values.extend_from_slice(rows.row(i).values());
             normalise(&mut values[start..]);
             indptr.push(values.len());
         }

@@ -117,7 +117,7 @@ fn pifa(features: Rows<'_>, labels: &[&[(u32, u32)]]) -> (u64, u64) {
         let (mut counted, mut of) = (0u64, 0u64);
         for pairs in labels.iter().step_by(step) {
             seen.clear();
-            seen.extend(pairs.iter().flat_map(|&(_, i)| features.row(i as usize).indices));
+            seen.extend(pairs.iter().flat_map(|&(_, i)| features.row(i as usize).indices()));
             largest = largest.max(seen.len() as u64);
             counted += seen.len() as u64;
             of += summed(pairs);

@@ -121,6 +121,7 @@ impl Curve {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
+    output::check(&args.output)?;
     let curves: Vec<Curve> = args.logs.iter().map(|log| Curve::read(log, args)).collect::<Result<_, _>>()?;
     let metric = args.metric.to_string();
     let linear = |name| Axis { name, scale: Scale::Linear };
@@ -133,9 +134,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     ];
     let scale = if args.log_x { Scale::Log } else { Scale::Linear };
     let x = Axis { name: args.x.axis(), scale };
-    Picture { title: "Validation", x, charts }
-        .write(&args.output)
-        .map_err(|e| CliError::failed(format_args!("{}: {}", args.output.display(), chain(&e))))?;
+    Picture { title: "Validation", x, charts }.write(&args.output).map_err(|e| CliError::unwritable(&e))?;
     if context.json {
         let best = |curve: &Curve| json!({ "name": curve.name, "best": curve.best().1, "at": curve.best().0 });
         let report =

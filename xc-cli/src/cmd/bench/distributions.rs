@@ -51,6 +51,7 @@ const TABLES: &str = "LSH, tables";
 const TARGET: &str = "target";
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
+    output::check(&args.output)?;
     let shown = args.input.display();
     let wrong = |why: String| CliError::usage(format_args!("{shown}: {why}"));
     let text = std::fs::read_to_string(&args.input).map_err(|e| wrong(chain(&e)))?;
@@ -98,6 +99,5 @@ fn draw(lines: &[Line], moments: &[&Line], args: &Args) -> Result<(), CliError> 
             charts: vec![chart("total variation", Scale::Linear, &far)],
         },
     ];
-    write_all(&pictures, &args.output)
-        .map_err(|e| CliError::failed(format_args!("{}: {}", args.output.display(), chain(&e))))
+    write_all(&pictures, &args.output).map_err(|e| CliError::unwritable(&e))
 }

@@ -125,6 +125,7 @@ struct Truth {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
+    output::check(Path::new("-"))?;
     let bootstrap = BootstrapParams { resamples: args.resamples, level: args.level, seed: context.seed };
     bootstrap.check().map_err(|e| CliError::usage(format_args!("--resamples, --level: {}", chain(&e))))?;
     let keep = args.intervals || args.compare.is_some();

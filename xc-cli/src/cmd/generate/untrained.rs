@@ -168,7 +168,7 @@ fn write_queries(tree: &Untrained, shape: Shape, file: &mut Output) -> Result<()
     push_xc_header(&mut buffer, &header);
     for number in 0..shape.test_instances {
         let (label, indices, values) = tree.query(number);
-        push_xc_row(&mut buffer, SparseRow { indices: &indices, values: &values }, &[label]);
+        push_xc_row(&mut buffer, SparseRow::from_checked(&indices, &values), &[label]);
         file.put(&buffer)?;
         buffer.clear();
     }

@@ -209,10 +209,9 @@ impl Args {
 
 /// Nothing where labels have lists, of which all is said.
 fn of_labels(folder: &Path, params: &BuildParams, args: &Args, context: &Context) -> Result<Option<Built>, CliError> {
-    if let Some(output) = &args.output {
-        ContainerWriter::check(output).map_err(|e| write_error(&e))?;
-    }
+    let output = args.output.clone().unwrap_or_else(|| folder.join(PART_FOLDER));
     let model = OpenArgs::default().open_whole(folder, context)?;
+    ContainerWriter::check(&output).map_err(|e| write_error(&e))?;
     let needed = model.index_bytes(params).map_err(|e| label_error(folder, &e))?;
     context.foresee_memory("the index", needed as u64 + needed as u64 / 10)?;
     let asked = args.instances.read(&model)?;
@@ -234,7 +233,6 @@ fn of_labels(folder: &Path, params: &BuildParams, args: &Args, context: &Context
         let (recall, k) = (fitted.recall, fitted.k);
         return Err(build_error(folder, &BuildError::TooFewFound { recall, k, least }));
     }
-    let output = args.output.clone().unwrap_or_else(|| folder.join(PART_FOLDER));
     let save = || model.save_index(&index, args.output.as_deref()).map_err(|e| label_error(folder, &e));
     let Some(graph) = index.graph() else {
         args.refuse_settings_of_a_graph()?;

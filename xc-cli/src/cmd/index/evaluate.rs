@@ -157,10 +157,12 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if let Some(target) = args.target_recall.iter().find(|target| !(0.0..=1.0).contains(*target)) {
         return Err(CliError::usage(format_args!("--target-recall {target}: a share from 0 to 1 is expected")));
     }
+    output::check(Path::new("-"))?;
     let is_fitted = !args.target_recall.is_empty();
     if is_fitted && args.asked.filter.is_some() {
         return Err(CliError::usage("--target-recall with --filter: a width is fitted for all rows"));
     }
+    args.plot.as_deref().map_or(Ok(()), output::check)?;
     let (mut index, asked, bits) = match args.asked.open()? {
         Opened::Vectors(index, asked, bits) => (index, asked, bits),
         Opened::Sparse(opened) => {
@@ -315,5 +317,5 @@ fn plot(all: &[Measured], k: usize, path: &Path) -> Result<(), CliError> {
         x: Axis { name: &recall, scale: Scale::Linear },
         charts: vec![Chart { y: Axis { name: "queries per second", scale: Scale::Log }, series }],
     };
-    picture.write(path).map_err(|e| CliError::write(&path.display().to_string(), &e.source))
+    picture.write(path).map_err(|e| CliError::unwritable(&e))
 }

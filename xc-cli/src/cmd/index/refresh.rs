@@ -10,7 +10,9 @@ use clap::ValueEnum;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use xc_ann::{BuildParams, Metric, Refresh, Refreshed};
+use xc_sparse::atomic::parent_of;
 use xc_sparse::buffer::Pages;
+use xc_sparse::store::{ContainerWriter, PART_FOLDER};
 use xc_train::classifier::LostPrecision;
 
 /// Update an index to vectors that changed, or to the weights of a model
@@ -71,6 +73,11 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         Policy::Rebuild => Refresh::Rebuild,
     });
     args.instances.check()?;
+    let own = args.model.as_ref().map(|model| model.join(PART_FOLDER)).or(args.index.clone());
+    // A folder to be read that is absent is said when it is opened.
+    if let Some(output) = args.output.clone().or(own.filter(|own| parent_of(own).is_dir())) {
+        ContainerWriter::check(&output).map_err(|e| write_error(&e))?;
+    }
     let (done, lost) = match (&args.model, &args.index, &args.vectors) {
         (Some(model), ..) => of_labels(model, policy, args, context)?,
         (None, Some(index), Some(path)) => (Some(of_vectors(index, path, policy, args, context)?), None),

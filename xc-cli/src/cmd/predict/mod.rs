@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::data::{InputArgs, NamesArgs, Queries, read_label_set};
 use crate::error::CliError;
 use crate::model::{OpenArgs, dictionary, open_error};
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::stdin;
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
@@ -146,8 +146,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if args.names && args.output_format == Form::Npz {
         return Err(CliError::usage("--names: an npz matrix has no names; lines or jsonl is expected"));
     }
-    let model = args.open.open(&args.model, &args.search, context)?;
     refuse_inside(&args.output, &args.model)?;
+    output::check(&args.output)?;
+    let model = args.open.open(&args.model, &args.search, context)?;
     let by_name = args.only_labels.is_some() || args.candidates.is_some() || args.exclude.is_some();
     let with_names = args.names || args.output_format == Form::Jsonl || by_name;
     let given = args.known.read()?;

@@ -385,7 +385,7 @@ impl Stream<'_> {
         };
         let query = match &request.asked {
             Asked::Text(text) => Query::Text(text),
-            Asked::Features { indices, values } => Query::Sparse(SparseRow { indices, values }),
+            Asked::Features { indices, values } => Query::Sparse(SparseRow::from_checked(indices, values)),
             Asked::Vector(values) => Query::Dense(values),
         };
         let mut scratch = self.scratches().pop().unwrap_or_default();

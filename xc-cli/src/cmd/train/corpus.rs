@@ -5,6 +5,7 @@ use crate::data::TokenArgs;
 use crate::error::{CliError, chain};
 use std::path::Path;
 use xc_sparse::io::{Format, ReadError, ReadErrorKind, ReadOptions, open_text};
+use xc_sparse::store::is_control;
 use xc_train::skipgram::{Corpus, CorpusBuilder, CorpusError, WordCounts, Words, WordsParams};
 
 /// Which words there are, and which are beside one another.
@@ -39,7 +40,9 @@ impl WordArgs {
     pub(super) fn check(&self) -> Result<(), CliError> {
         let refused = |line: String| Err(CliError::usage(line));
         match self {
-            Self { window: 0, .. } => refused("--window 0: at least 1 is expected".to_owned()),
+            Self { window, .. } if !(1..=u32::MAX as usize).contains(window) => {
+                refused(format!("--window {window}: from 1 to {} is expected", u32::MAX))
+            }
             Self { vocabulary: Some(n @ (0 | 1)), .. } => refused(format!("--vocabulary {n}: at least 2 is expected")),
             Self { subsample, .. } if !(*subsample >= 0.0 && subsample.is_finite()) => {
                 refused(format!("--subsample {subsample}: a share from 0 on is expected"))
@@ -76,6 +79,12 @@ impl WordArgs {
         each_line(path, context, |line| counts.add(line))?;
         let params = WordsParams { min_count: self.min_count, most: self.vocabulary };
         let words = counts.finish(&params).map_err(refused)?;
+        if let Some(word) = words.names().iter().find(|word| word.contains(is_control)) {
+            return Err(CliError::usage(format_args!(
+                "{}: the word {word:?} has a control character; printable words are expected",
+                path.display()
+            )));
+        }
         let mut builder = CorpusBuilder::new(&words, self.subsample, context.seed);
         each_line(path, context, |line| builder.add_line(line))?;
         let corpus = builder.finish(self.window).map_err(refused)?;

@@ -6,7 +6,8 @@ use crate::data::{
 };
 use crate::error::{CliError, chain};
 use crate::interrupt;
-use crate::model::beside;
+use crate::model::{beside, write_error};
+use crate::output::check_in_folder;
 use std::io;
 use std::path::{Path, PathBuf};
 use xc_hash::text::{Idf, Norm, PipelineParams, Tf, Weighting};
@@ -84,12 +85,12 @@ impl PlaceArgs {
             let model = self.model.display();
             return Err(CliError::usage(format_args!("--model {model}: a path that ends in a name is expected")));
         }
-        ContainerWriter::check(&self.model).map_err(|e| CliError::usage(chain(&e)))?;
+        ContainerWriter::check(&self.model).map_err(|e| write_error(&e))?;
         let log = beside(&self.model, "log");
         if log.exists() && !log.is_dir() {
             return Err(CliError::usage(format_args!("{}: a file; the log's folder is expected there", log.display())));
         }
-        Ok(())
+        check_in_folder(&log.join("train.json"))
     }
 
     /// Takes the checkpoint folder for this run alone, before the long work. What another run left
@@ -108,7 +109,7 @@ impl PlaceArgs {
                 path.display()
             )));
         }
-        let refused = |e: CheckpointError| CliError::usage(chain(&e));
+        let refused = |e: CheckpointError| checkpoint_error(&e);
         let folder = CheckpointFolder::claim(&path, layout).map_err(refused)?;
         match folder.has_parts().map_err(refused)? {
             true if self.restart => folder.clear().map_err(|e| checkpoint_error(&e))?,

@@ -96,7 +96,7 @@ impl<'a> Log<'a> {
             std::fs::create_dir_all(folder)?;
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)
         };
-        let file = open().map_err(|e| CliError::usage(format_args!("{}: {}", path.display(), chain(&e))))?;
+        let file = open().map_err(|e| CliError::unwritable_at(&path, e))?;
         let metric = if let Monitor::Metric(metric) = monitor { metric } else { Metric::Precision(1) };
         let curve = Curve { training: Vec::new(), validation: Vec::new(), metric, metrics: Vec::new() };
         let folder = folder.to_owned();

@@ -103,7 +103,7 @@ fn candidates(head: &CandidateHeadParams, batch: usize) -> String {
 
 /// Sums of long rows leave the range that initial values and learning rates are made for.
 fn warn_of_long_rows(rows: Rows<'_>, context: &Context) {
-    let longest = (0..rows.len()).map(|i| rows.row(i).values.iter().map(|v| v * v).sum::<f32>()).fold(0.0, f32::max);
+    let longest = (0..rows.len()).map(|i| rows.row(i).values().iter().map(|v| v * v).sum::<f32>()).fold(0.0, f32::max);
     if longest > 100.0 * 100.0 {
         context.warn(format_args!(
             "the longest row of features has length {:.0}; networks learn best from rows of length 1 (--normalise)",

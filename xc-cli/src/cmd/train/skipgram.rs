@@ -9,9 +9,10 @@ use super::network::{self, Learned, Session, Shape, System, Trained};
 use super::network_args::{NetworkArgs, show_default};
 use super::network_explain::resolve_candidates;
 use crate::context::Context;
-use crate::error::{CliError, chain};
+use crate::error::CliError;
 use crate::model::{self, Extras, beside};
 use crate::named::named;
+use crate::output;
 use std::path::PathBuf;
 use xc_hash::text::Featurizer;
 use xc_sparse::atomic::write_file;
@@ -95,6 +96,7 @@ impl Source for Args {
         if vectors.is_dir() {
             return Err(CliError::usage(format_args!("{}: a folder; a file is expected there", vectors.display())));
         }
+        output::check(&vectors)?;
         self.words.check()
     }
 
@@ -154,7 +156,7 @@ impl System for Args {
                     found.write(writer)
                 })?;
                 write_file(&self.vectors(), |out| found.write_text(words.names(), out))
-                    .map_err(|e| CliError::failed(chain(&e)))
+                    .map_err(|e| CliError::unwritable(&e))
             }),
             answer: None,
             what,

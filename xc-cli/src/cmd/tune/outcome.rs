@@ -240,7 +240,7 @@ impl Outcome {
         let title = format!("xc tune {}: {} trials", self.kind, self.n_trials);
         let charts = vec![Chart { y: linear(&metric), series }];
         let picture = Picture { title: &title, x: linear("seconds"), charts };
-        picture.write(path).map_err(|e| CliError::write(&path.display().to_string(), &e.source))
+        picture.write(path).map_err(|e| CliError::unwritable(&e))
     }
 
     /// Says what was found.

@@ -54,6 +54,7 @@ pub(super) fn run<A: Tuned>(typed: &Typed<A>, context: &Context) -> Result<(), C
         }
     }
     check(tune)?;
+    crate::output::check(Path::new("-"))?;
     args.check(context.seed)?;
     let place = &args.data().place;
     let rungs = rungs(args.data().validation.is_some(), args.validation_fraction(), context.seed)?;

@@ -62,7 +62,7 @@ pub fn product_in_leaves(
     if inner.n_leaves() == 1 || m == 0 || n == 0 {
         return product(c, a, b, Start::Zero, products, scratch);
     }
-    assert!(c.len() == m * n, "{} values for a product of {m} x {n}", c.len());
+    assert!(Some(c.len()) == m.checked_mul(n), "{} values for a product of {m} x {n}", c.len());
     let tile = Tile::current(products);
     // Any power of two gives the same bits: subtrees are added as the whole tree adds them.
     let n_subtrees = (2 * rayon::current_num_threads()).next_power_of_two().min(inner.n_leaves());

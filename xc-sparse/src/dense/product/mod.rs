@@ -83,7 +83,8 @@ impl<'a> MatRef<'a> {
     /// # Panics
     /// If there are not `rows * columns` values.
     pub fn new(values: &'a [f32], rows: usize, columns: usize) -> Self {
-        assert!(values.len() == rows * columns, "{} values, expected {rows} x {columns}", values.len());
+        let expected = rows.checked_mul(columns);
+        assert!(Some(values.len()) == expected, "{} values, expected {rows} x {columns}", values.len());
         Self { values, rows, columns, row_stride: columns, column_stride: 1 }
     }
 
@@ -162,7 +163,7 @@ pub fn product(
 fn product_with(tile: Tile, c: &mut [f32], a: MatRef<'_>, b: MatRef<'_>, start: Start<'_>, scratch: &mut Scratch) {
     assert!(a.columns == b.rows, "inner lengths {} and {}", a.columns, b.rows);
     let (m, n, k) = (a.rows, b.columns, a.columns);
-    assert!(c.len() == m * n, "{} values for a product of {m} x {n}", c.len());
+    assert!(Some(c.len()) == m.checked_mul(n), "{} values for a product of {m} x {n}", c.len());
     if let Start::Bias(bias) = start {
         assert!(bias.len() == n, "bias of {} for {n} columns", bias.len());
     }

@@ -95,14 +95,23 @@ impl Tile {
     /// If a slice is too short for the tile.
     #[inline]
     pub(super) fn run(&self, k: usize, a: &[f32], b: &[f32], c: &mut [f32], stride: usize) {
-        let expected = ((self.rows - 1) * stride) + self.columns;
         assert!(
-            a.len() >= k * self.rows && b.len() >= k * self.columns && c.len() >= expected && stride >= self.columns
+            holds(a, k, self.rows, self.rows)
+                && holds(b, k, self.columns, self.columns)
+                && holds(c, self.rows, stride, self.columns)
+                && stride >= self.columns
         );
         // SAFETY: the lengths were just compared with what the kernel reads and writes, and `of`
         // chooses a kernel only where `Isa` found its instructions.
         unsafe { (self.run)(k, a.as_ptr(), b.as_ptr(), c.as_mut_ptr(), stride) }
     }
+}
+
+/// Whether there are `n` lines of `k` values, `stride` apart.
+#[inline(always)]
+fn holds<T>(values: &[T], n: usize, stride: usize, k: usize) -> bool {
+    let end = |last: usize| last.checked_mul(stride)?.checked_add(k);
+    n == 0 || end(n - 1).is_some_and(|end| values.len() >= end)
 }
 
 /// `out[p * group + i]`: value p of line i. Lines are of `k` values, `stride` apart. Whether this
@@ -111,7 +120,7 @@ impl Tile {
 /// # Panics
 /// If a slice is too short.
 pub(super) fn plain_lines(lines: &[f32], stride: usize, n: usize, k: usize, out: &mut [f32], group: usize) -> bool {
-    assert!(n <= group && out.len() >= k * group && (n == 0 || lines.len() >= (n - 1) * stride + k));
+    assert!(n <= group && holds(out, k, group, group) && holds(lines, n, stride, k));
     #[cfg(target_arch = "x86_64")]
     if Isa::current() == Isa::Avx512 {
         // SAFETY: the instructions are there, and the lengths were just compared with what is read
@@ -129,7 +138,7 @@ pub(super) fn plain_lines(lines: &[f32], stride: usize, n: usize, k: usize, out:
 /// # Panics
 /// If a slice is too short.
 pub(super) fn pair_lines(lines: &[f32], stride: usize, n: usize, k: usize, out: &mut [u32], group: usize) {
-    assert!(n <= group && out.len() >= k.div_ceil(2) * group && (n == 0 || lines.len() >= (n - 1) * stride + k));
+    assert!(n <= group && holds(out, k.div_ceil(2), group, group) && holds(lines, n, stride, k));
     #[cfg(target_arch = "x86_64")]
     if has_pairs() {
         // SAFETY: the instructions are there, and the lengths were just compared with what is read
@@ -202,6 +211,16 @@ mod tests {
             pair_rows(&[value], &[value], &mut got);
             assert!([got[0] & 0xffff_0000, got[0] << 16].iter().all(|&bits| f32::from_bits(bits).is_nan()));
         }
+    }
+
+    #[test]
+    fn lines_whose_places_no_memory_has_are_none() {
+        let values = [0f32; 4108];
+        assert!(holds(&values, 3, 4, 4) && holds(&values, 0, usize::MAX, 9) && holds(&values, 1, usize::MAX, 9));
+        // Products that wrap around to a few values.
+        let wraps = (usize::MAX / 31).wrapping_add(1 + 4107 / 31);
+        assert!(wraps.wrapping_mul(31) <= 4107, "{}", wraps.wrapping_mul(31));
+        assert!(!holds(&values, 32, wraps, 9) && !holds(&values, wraps, 31, 31) && !holds(&values, 2, usize::MAX, 2));
     }
 
     #[test]

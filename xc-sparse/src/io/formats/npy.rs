@@ -408,7 +408,8 @@ pub(crate) fn push_header(out: &mut Vec<u8>, descr: &str, shape: &[usize]) {
 /// # Panics
 /// If the number of values is not `rows * columns`.
 pub fn write_npy(into: &mut impl Write, rows: usize, columns: usize, values: &[f32]) -> io::Result<()> {
-    assert_eq!(values.len(), rows * columns, "{} values for {rows} rows of {columns}", values.len());
+    let expected = rows.checked_mul(columns);
+    assert_eq!(Some(values.len()), expected, "{} values for {rows} rows of {columns}", values.len());
     let mut head = Vec::new();
     push_header(&mut head, "<f4", &[rows, columns]);
     into.write_all(&head)?;

@@ -2,7 +2,7 @@
 
 use super::super::config::{ArrayEntry, CONFIG_FILE, Config};
 use super::{CheckpointError, Layout, OpenError, WriteError, damaged};
-use crate::atomic::{name_of_partial, partial_path, write_file};
+use crate::atomic::{name_of_partial, partial_path, refused_to_make, write_file};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
@@ -75,7 +75,7 @@ impl Folder {
             let made = match std::fs::create_dir(path) {
                 Ok(()) => true,
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
-                Err(error) => return Err(io_error(path)(error)),
+                Err(error) => return Err(io_error(path)(refused_to_make(path, error))),
             };
             // Names and the marker alone: another process may be at work in it.
             if let Some(entry) = foreign_name(path, layout)? {

@@ -53,8 +53,8 @@ impl CheckpointKey {
         self.numbers(&[rows.len() as u64, rows.n_features() as u64]);
         for i in 0..rows.len() {
             let row = rows.row(i);
-            self.bytes(bytemuck::cast_slice(row.indices));
-            self.0.update(bytemuck::cast_slice(row.values));
+            self.bytes(bytemuck::cast_slice(row.indices()));
+            self.0.update(bytemuck::cast_slice(row.values()));
         }
     }
 

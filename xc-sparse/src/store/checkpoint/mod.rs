@@ -40,7 +40,7 @@ mod key;
 pub use key::CheckpointKey;
 
 use super::{Container, ContainerWriter, Mismatch, OpenError, OpenMode, WriteError};
-use crate::atomic::name_of_partial;
+use crate::atomic::{is_misnamed, name_of_partial};
 use folder::{Folder, OWNER, Part};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -149,9 +149,13 @@ pub enum CheckpointError {
 }
 
 impl CheckpointError {
-    /// True if the file system failed, false if the content found cannot be used.
+    /// True if the file system failed, false if the path cannot be, or the content found cannot be used.
     pub fn is_failure(&self) -> bool {
-        matches!(self, Self::Write(_) | Self::Io { .. })
+        match self {
+            Self::Write(error) => !error.is_misnamed(),
+            Self::Io { source, .. } => !is_misnamed(source),
+            _ => false,
+        }
     }
 }
 

@@ -192,7 +192,8 @@ impl Kernels {
     #[inline]
     pub fn forward_one<I: Index>(self, values: &[f32], inputs: &[I], weights: &[f32], fan_in: usize, out: &mut [f32]) {
         check(inputs, values.len(), weights.len());
-        assert!(inputs.len() == out.len() * fan_in, "{} inputs for {} x {fan_in}", inputs.len(), out.len());
+        let expected = out.len().checked_mul(fan_in);
+        assert!(Some(inputs.len()) == expected, "{} inputs for {} x {fan_in}", inputs.len(), out.len());
         match self.isa {
             // SAFETY: `self` is made only where the machine has the instructions.
             #[cfg(target_arch = "x86_64")]

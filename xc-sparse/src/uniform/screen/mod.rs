@@ -166,7 +166,8 @@ impl ByteLines {
     /// # Panics
     /// If the number of values is not `len * n_inputs`.
     pub fn fill(&mut self, values: &[f32], len: usize, n_inputs: usize) {
-        assert!(values.len() == len * n_inputs, "{} values, expected {len} x {n_inputs}", values.len());
+        let expected = len.checked_mul(n_inputs);
+        assert!(Some(values.len()) == expected, "{} values, expected {len} x {n_inputs}", values.len());
         let n_blocks = len.div_ceil(BYTE_LANES);
         self.lines.resize(n_blocks * n_inputs);
         self.n_inputs = n_inputs;

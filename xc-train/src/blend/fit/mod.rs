@@ -30,9 +30,9 @@ pub struct FitParams {
     pub rule: Option<RuleKind>,
     /// Number of folds of the cross-validation, at least 2.
     pub folds: usize,
-    /// Number of hidden units of a network.
+    /// Number of hidden units of a network, at most 65,536.
     pub hidden: usize,
-    /// Number of networks whose logits are averaged.
+    /// Number of networks whose logits are averaged, at most 1024.
     pub networks: usize,
     /// Minimum number of passes over the candidates; few candidates get more passes.
     pub epochs: u32,
@@ -56,18 +56,23 @@ impl FitParams {
     /// A setting out of range.
     pub fn check(&self) -> Result<(), FitError> {
         let settings = [
-            ("folds", self.folds, 2),
-            ("hidden units", self.hidden, 1),
-            ("networks", self.networks, 1),
-            ("epochs", self.epochs as usize, 1),
+            ("folds", self.folds, 2..=usize::MAX),
+            ("hidden units", self.hidden, 1..=MOST_HIDDEN),
+            ("networks", self.networks, 1..=MOST_NETWORKS),
+            ("epochs", self.epochs as usize, 1..=usize::MAX),
         ];
-        match settings.iter().find(|&&(_, got, least)| got < least) {
-            Some(&(name, got, least)) => Err(FitError::Setting { name, got, least }),
+        match settings.into_iter().find(|(_, got, range)| !range.contains(got)) {
+            Some((name, got, range)) if got > *range.end() => Err(FitError::TooLarge { name, got, most: *range.end() }),
+            Some((name, got, range)) => Err(FitError::Setting { name, got, least: *range.start() }),
             None => Ok(()),
         }
     }
 }
 
+/// Hidden units of a network, at most: of candidates with a few features each.
+const MOST_HIDDEN: usize = 1 << 16;
+/// Networks, at most.
+const MOST_NETWORKS: usize = 1 << 10;
 /// Candidates per step.
 const BATCH: usize = 256;
 /// Minimum number of steps of a network, however few candidates there are.
@@ -101,6 +106,16 @@ pub enum FitError {
         got: usize,
         /// Its minimum.
         least: usize,
+    },
+    /// A setting beyond what a rule may have.
+    #[error("{name} {got}; at most {most} is expected")]
+    TooLarge {
+        /// The setting.
+        name: &'static str,
+        /// Its value.
+        got: usize,
+        /// Its maximum.
+        most: usize,
     },
     /// A rule cannot be trained.
     #[error("fitting the {rule} rule")]

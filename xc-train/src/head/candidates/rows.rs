@@ -25,7 +25,7 @@ impl Rows {
     /// If there is not a row for each bias.
     pub(super) fn new(weights: FloatBuffer, width: usize, bias: Parameter) -> Self {
         let n = bias.values().len();
-        assert!(weights.len() == n * width, "{} weights for {n} rows of {width}", weights.len());
+        assert!(Some(weights.len()) == n.checked_mul(width), "{} weights for {n} rows of {width}", weights.len());
         Self { weights, moments: Vec::new(), width, bias }
     }
 

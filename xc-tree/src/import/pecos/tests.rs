@@ -531,7 +531,7 @@ fn libpecos_answers_are_reproduced() {
         let batch = packed.predict_batch(queries.view(), &PredictParams::new(&packed, k).with_beam(beam));
         for row in 0..queries.rows() {
             let query = Rows::new(queries.view()).row(row);
-            let got = predict(&model, post, (query.indices, query.values), beam, k);
+            let got = predict(&model, post, (query.indices(), query.values()), beam, k);
             let got_packed: Vec<_> = batch.row(row).iter().map(|s| (s.label, s.score)).collect();
             if got_packed != got {
                 // Equal scores are broken by label there and by place here; anything else is a

@@ -39,7 +39,7 @@ impl<'a> Block<'a> {
     pub(crate) fn gather(all: Rows<'a>, instances: &[u32], bias: f32, numbering: &mut Numbering) -> Self {
         let squares = instances
             .iter()
-            .map(|&i| all.row(i as usize).values.iter().fold(bias * bias, |sum, v| sum + v * v))
+            .map(|&i| all.row(i as usize).values().iter().fold(bias * bias, |sum, v| sum + v * v))
             .collect();
         if instances.len() * 2 >= all.len() {
             let source = Source::Shared(instances.iter().map(|&i| all.row(i as usize)).collect());
@@ -52,7 +52,7 @@ impl<'a> Block<'a> {
         let nnz = instances.iter().map(|&i| all.row(i as usize).nnz()).sum();
         let mut features = Vec::new();
         for &i in instances {
-            for &f in all.row(i as usize).indices {
+            for &f in all.row(i as usize).indices() {
                 if number[f as usize] == u32::MAX {
                     number[f as usize] = 0;
                     features.push(f);
@@ -68,8 +68,8 @@ impl<'a> Block<'a> {
         let (mut indices, mut values) = (Vec::with_capacity(nnz), Vec::with_capacity(nnz));
         for &i in instances {
             let row = all.row(i as usize);
-            indices.extend(row.indices.iter().map(|&f| number[f as usize]));
-            values.extend_from_slice(row.values);
+            indices.extend(row.indices().iter().map(|&f| number[f as usize]));
+            values.extend_from_slice(row.values());
             indptr.push(indices.len());
         }
         features.iter().for_each(|&f| number[f as usize] = u32::MAX);
@@ -92,7 +92,7 @@ impl<'a> Block<'a> {
     #[inline(always)]
     pub(crate) fn row(&self, i: usize) -> (&[u32], &[f32]) {
         match &self.source {
-            Source::Shared(rows) => (rows[i].indices, rows[i].values),
+            Source::Shared(rows) => (rows[i].indices(), rows[i].values()),
             Source::Own { indptr, indices, values } => {
                 let range = indptr[i]..indptr[i + 1];
                 (&indices[range.clone()], &values[range])
@@ -130,7 +130,7 @@ mod tests {
             for (r, &i) in instances.iter().enumerate() {
                 let (local, values) = block.row(r);
                 let global: Vec<u32> = local.iter().map(|&l| block.feature(l)).collect();
-                assert_eq!((&global[..], values), (rows.row(i as usize).indices, rows.row(i as usize).values));
+                assert_eq!((&global[..], values), (rows.row(i as usize).indices(), rows.row(i as usize).values()));
                 assert_eq!(block.squares[r], 4.0 + values.iter().map(|v| v * v).sum::<f32>());
                 assert!(local.iter().all(|&l| (l as usize) < block.n_features()));
             }

@@ -5,6 +5,7 @@ use crate::io::fields::split_labels;
 use crate::io::label::LabelRef;
 use crate::io::options::ReadOptions;
 use crate::io::row::MAX_IDS;
+use crate::store::is_control;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, SeqAccess, Unexpected, Visitor};
 use std::fmt;
 
@@ -77,8 +78,8 @@ impl Visitor<'_> for LabelSeed {
         Err(E::invalid_value(Unexpected::Signed(id), &self))
     }
     fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<LabelRef, E> {
-        if name.is_empty() || name.contains(['\t', '\n', '\r']) {
-            return Err(E::custom("a label name is empty or has a tab or line break, expected a printable name"));
+        if name.is_empty() || name.contains(is_control) {
+            return Err(E::custom("a label name is empty or has a control character, expected a printable name"));
         }
         Ok(LabelRef::Name(name.to_owned()))
     }
