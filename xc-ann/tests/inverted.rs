@@ -93,6 +93,29 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn an_index_of_a_slice_is_that_of_a_copy_of_its_rows(n in 1usize..40, cut in (0usize..40, 0usize..40), metric in 0usize..3, seed: u64) {
+        let whole = made(n, 30, 8, seed, false);
+        let (from, to) = (cut.0.min(cut.1).min(n), cut.0.max(cut.1).min(n));
+        let numbers: Vec<u32> = (from as u32..to as u32).collect();
+        let copy = Rows::new(whole.view()).select(&numbers);
+        let of = |rows: xc_sparse::CsrView<'_>| InvertedIndex::build(rows, Metric::ALL[metric]).unwrap();
+        let slice = whole.slice_outer(from..to);
+        let (expected, queries) = (of(copy.view()), made(5, 30, 8, !seed, false));
+        for index in [of(slice.view()), of(slice.to_owned().view())] {
+            prop_assert_eq!(index.len(), to - from);
+            prop_assert!((0..to - from).all(|row| index.row(row) == expected.row(row)));
+            let answers = |index: &InvertedIndex| {
+                let queries = Rows::new(queries.view());
+                (0..5).map(|i| index.nearest(queries.row(i), 3, &mut InvertedScratch::default())).collect::<Vec<_>>()
+            };
+            prop_assert_eq!(answers(&index), answers(&expected));
+        }
+    }
+}
+
 #[test]
 fn long_lists_are_left_where_they_change_nothing() {
     let (matrix, queries) = (made(20_000, 3000, 60, 1, false), made(50, 3000, 60, 2, false));

@@ -129,6 +129,41 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
+    fn a_slice_of_queries_is_answered_as_they_are(seed in any::<u64>(), n in 1usize..12, cut in (0usize..13, 0usize..13), normalise_rows: bool) {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let parts = random_tree(&mut rng, 50, 4);
+        let queries = random_queries(&mut rng, n);
+        let info = ModelInfo { normalise_rows, ..info(50, PostProcessor::Sigmoid) };
+        let model = TreeModel::from_parts(info, vec![parts], DType::F32).unwrap();
+        let params = PredictParams::new(&model, 5);
+        let (from, to) = (cut.0.min(cut.1).min(n), cut.0.max(cut.1).min(n));
+        let all = model.predict_batch(queries.view(), &params);
+        let slice = queries.slice_outer(from..to);
+        for some in [model.predict_batch(slice.view(), &params), model.predict_batch(slice.to_owned().view(), &params)] {
+            prop_assert_eq!(some.len(), to - from);
+            prop_assert!((from..to).all(|i| bits(some.row(i - from)) == bits(all.row(i))));
+        }
+    }
+
+    #[test]
+    fn a_row_that_is_none_is_no_answer_without_a_word(seed in any::<u64>(), at in 0usize..3, value in prop_oneof![Just(f32::NAN), Just(f32::INFINITY), Just(f32::NEG_INFINITY)], normalise_rows: bool) {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let parts = random_tree(&mut rng, 30, 4);
+        let info = ModelInfo { normalise_rows, ..info(30, PostProcessor::Sigmoid) };
+        let model = TreeModel::from_parts(info, vec![parts], DType::F32).unwrap();
+        let mut values = [1.0, 0.5, 2.0];
+        values[at] = value;
+        prop_assert!(SparseRow::try_new(&[1, 5, 90], &values).is_err());
+        let row = SparseRow::from_checked(&[1, 5, 90], &values);
+        prop_assert!(std::panic::catch_unwind(|| model.predict(row, 5)).is_err());
+        let matrix = CsrMatrix::new((1, D), vec![0, 3], vec![1, 5, 90], values.to_vec());
+        let params = PredictParams::new(&model, 5);
+        prop_assert!(std::panic::catch_unwind(|| model.predict_batch(matrix.view(), &params)).is_err());
+        let unsorted = SparseRow::from_checked(&[5, 1, 90], &[1.0; 3]);
+        prop_assert!(std::panic::catch_unwind(|| model.predict(unsorted, 5)).is_err());
+    }
+
+    #[test]
     fn online_and_batch_equal_the_plain_search(seed in any::<u64>(), n_labels in 1usize..400, branching in 2usize..40, beam in 1usize..20, k in 0usize..30, n in 0usize..12) {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let parts = random_tree(&mut rng, n_labels, branching);

@@ -378,7 +378,7 @@ fn import_model(args: &Args, format: &str, context: &Context) -> Result<(), CliE
 }
 
 fn export_model(args: &Args, format: &str, context: &Context) -> Result<(), CliError> {
-    OutputFolder::create(&args.destination).map(drop).map_err(|e| CliError::unwritable(&e))?;
+    check_new_folder(&args.destination)?;
     let source = OpenArgs::default().open_whole(&args.source, context)?;
     source.export(format, &args.destination, args.tree).map_err(|e| convert_error(args, &e))?;
     if source.pipeline().is_some() {
@@ -386,6 +386,19 @@ fn export_model(args: &Args, format: &str, context: &Context) -> Result<(), CliE
         context.warn(format_args!("{name}: what makes its features is not part of a {format} model and is left out"));
     }
     Ok(())
+}
+
+/// Refuses a folder that is not new, or cannot be made, before the model is read.
+fn check_new_folder(path: &Path) -> Result<(), CliError> {
+    match std::fs::read_dir(path).map(|mut entries| entries.next().is_some()) {
+        Ok(true) => {
+            let path = path.display();
+            return Err(CliError::usage(format_args!("{path}: is not empty; expected a new path or an empty folder")));
+        }
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(CliError::unwritable_at(path, error)),
+        _ => {}
+    }
+    OutputFolder::create(path).map(drop).map_err(|e| CliError::unwritable(&e))
 }
 
 /// What the user named is to blame, but for a destination that the system does not let us write.

@@ -381,6 +381,23 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
+        fn a_slice_of_a_matrix_gets_the_bits_of_a_copy_of_its_rows(
+            lists in prop::collection::vec(prop::collection::btree_map(0u32..50, 0u8..9, 0..20), 1..9),
+            cut in (0usize..9, 0usize..9),
+        ) {
+            let lists: Vec<Vec<(u32, f32)>> =
+                lists.iter().map(|row| row.iter().map(|(&f, &v)| (f, v as f32)).collect()).collect();
+            let (from, to) = (cut.0.min(cut.1).min(lists.len()), cut.0.max(cut.1).min(lists.len()));
+            let (whole, mut copy) = (rows(50, &lists), rows(50, &lists[from..to]));
+            let mut slice = whole.slice_outer(from..to).to_owned();
+            let weights = RowWeights::fit(Weighting::default(), slice.view()).unwrap();
+            prop_assert_eq!(&weights, &RowWeights::fit(Weighting::default(), copy.view()).unwrap());
+            weights.apply(&mut slice).unwrap();
+            weights.apply(&mut copy).unwrap();
+            prop_assert_eq!((slice.shape(), slice.data()), (copy.shape(), copy.data()));
+        }
+
+        #[test]
         fn matrices_and_single_rows_get_the_same_bits(
             lists in prop::collection::vec(prop::collection::btree_map(0u32..50, 0u8..9, 0..20), 0..40),
             pieces in 1usize..4,

@@ -53,6 +53,11 @@ fn locked(path: &Path) -> Result<File, Free> {
         Some(Errno::MFILE | Errno::NFILE) => Free::NoMoreFiles(error),
         _ => Free::Unknown,
     };
+    // A pipe would keep its reader waiting.
+    let named = std::fs::symlink_metadata(path).map_err(gone)?;
+    if !named.is_file() && !named.is_dir() {
+        return Err(Free::Unknown);
+    }
     let file = File::open(path).map_err(gone)?;
     match file.try_lock() {
         Ok(()) => {}

@@ -42,9 +42,10 @@ impl<T: Element> Spill<T> {
         let place = match folder {
             None => Place::Memory(vec![T::zeroed(); len]),
             Some(folder) => {
+                let bytes = len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::FileTooLarge)?;
                 let file = tempfile::tempfile_in(folder)?;
                 // What is never written stays a hole: it takes no room, and reads as zeros.
-                file.set_len((len * size_of::<T>()) as u64)?;
+                file.set_len(bytes as u64)?;
                 Place::File { file, len }
             }
         };
@@ -85,7 +86,7 @@ impl<T: Element> Spill<T> {
     /// # Panics
     /// If there are fewer values from `at` on.
     pub fn write(&mut self, at: usize, values: &[T]) -> io::Result<()> {
-        let end = at + values.len();
+        let end = at.saturating_add(values.len());
         assert!(end <= self.len(), "values {at} to {end} of {}", self.len());
         match &mut self.place {
             Place::Memory(all) => {

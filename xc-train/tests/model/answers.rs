@@ -104,6 +104,22 @@ fn exclude_by_query(labels: &[u32], n: usize) -> Vec<Vec<u32>> {
     (0..n).map(|i| labels.iter().take(i % 7).map(|&label| (label + i as u32) % N_LABELS as u32).collect()).collect()
 }
 
+#[test]
+fn a_slice_of_queries_is_answered_as_they_are() {
+    let (rows, options) = (folders::rows(12), QueryOptions::top(5));
+    let ask =
+        |model: &Model, rows| POOL.install(|| model.predict_batch(Queries::Sparse(rows), &options)).unwrap().ranked;
+    for model in MODELS.1.iter().filter(|model| model.describe().takes == InputKind::Sparse) {
+        let all = ask(model, rows.view());
+        for (from, to) in [(0, 12), (3, 9), (11, 12), (5, 5)] {
+            let slice = rows.slice_outer(from..to);
+            for some in [ask(model, slice.view()), ask(model, slice.to_owned().view())] {
+                assert!(some.iter().eq((from..to).map(|i| all.row(i))), "{} {from} to {to}", model.describe().kind);
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 

@@ -114,7 +114,8 @@ impl Args {
         };
         let id_max = u64::from(u32::MAX);
         match shape {
-            s if s.instances == 0 => refuse("instances", &s.instances, "at least 1 is"),
+            s if s.instances == 0 || s.instances > id_max => refuse("instances", &s.instances, "1 to 4294967295 are"),
+            s if s.test_instances > id_max => refuse("test-instances", &s.test_instances, "0 to 4294967295 are"),
             s if s.features == 0 || s.features > id_max => refuse("features", &s.features, "1 to 4294967295 are"),
             s if s.labels == 0 || s.labels > id_max => refuse("labels", &s.labels, "1 to 4294967295 are"),
             s if !(s.words >= 1.0 && s.words <= 1e6) => refuse("words", &s.words, "1 to 1000000 are"),

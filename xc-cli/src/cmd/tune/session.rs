@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::data::InputArgs;
 use crate::error::{CliError, chain};
 use crate::interrupt;
-use crate::output::{make_folder, print};
+use crate::output::{check as check_output, check_in_folder, make_folder, print};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use xc_sparse::io::{Format, holds_text};
@@ -54,7 +54,10 @@ pub(super) fn run<A: Tuned>(typed: &Typed<A>, context: &Context) -> Result<(), C
         }
     }
     check(tune)?;
-    crate::output::check(Path::new("-"))?;
+    if !args.data().place.explain {
+        check_in_folder(&args.data().place.model.join(BEST))?;
+    }
+    check_output(Path::new("-"))?;
     args.check(context.seed)?;
     let place = &args.data().place;
     let rungs = rungs(args.data().validation.is_some(), args.validation_fraction(), context.seed)?;

@@ -95,7 +95,7 @@ pub(super) fn plan(n_labels: usize, params: &ClusterParams) -> Vec<usize> {
 /// True when `clusters` hold the labels of `wanted` ones, grown by up to a half where branching is
 /// wide.
 fn fits(wanted: usize, clusters: usize, branching: usize) -> bool {
-    if branching < WIDE { wanted <= clusters } else { 2 * wanted <= 3 * clusters }
+    if branching < WIDE { wanted <= clusters } else { 2 * wanted as u128 <= 3 * clusters as u128 }
 }
 
 /// True for 1, `branching`, its square, and so on.
