@@ -1,6 +1,6 @@
 //! What a query is told: search options, and the labels to choose from.
 
-use crate::data::{InputArgs, label_format};
+use crate::data::{InputArgs, label_format, strings_for};
 use crate::error::{CliError, chain};
 use crate::named::named;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use xc_ann::Scope;
 use xc_mach::Decoder;
 use xc_sparse::LabelRows;
-use xc_sparse::io::{LabelNames, LabelStrings, ReadOptions, UnknownLabels, read_labels};
+use xc_sparse::io::{Format, LabelNames, ReadErrorKind, ReadOptions, UnknownLabels, first_fields, read_labels};
 use xc_sparse::rank::LabelId;
 use xc_train::model::{BatchError, Candidates, QueryError, SearchOptions, UseIndex};
 
@@ -105,6 +105,9 @@ impl SearchArgs {
     }
 }
 
+/// What labels to leave out are called.
+pub(crate) const EXCLUDED: &str = "excluded labels";
+
 /// Lists of labels of a file, a row an instance.
 pub(crate) struct LabelLists {
     pub(crate) path: PathBuf,
@@ -130,11 +133,49 @@ impl LabelLists {
             n_labels: Some(n_labels),
             label_names: names.cloned().map(Arc::new),
             unknown_labels: UnknownLabels::Refuse,
-            // Labels without names can only be meant by number.
-            label_strings: if names.is_some() { LabelStrings::Names } else { LabelStrings::Ids },
+            label_strings: strings_for(names),
             ..options
         };
         Ok(Self { path: path.to_owned(), what, rows: read_labels(path, &options)?.labels })
+    }
+
+    /// Reads the lists of one field of the instances' own file.
+    pub(crate) fn read_field(
+        path: &Path,
+        field: &str,
+        n_labels: usize,
+        names: Option<&LabelNames>,
+        input: &InputArgs,
+    ) -> Result<Self, CliError> {
+        let mut options = input.options();
+        let format = Format::detect(path, &options)?;
+        if !matches!(format, Format::Jsonl | Format::Csv | Format::Tsv) {
+            return Err(CliError::usage(format_args!(
+                "--exclude-field {field}: {} is {format}, which has no fields; jsonl, csv or tsv is expected",
+                path.display()
+            )));
+        }
+        options.format = Some(format);
+        options.fields.labels = field.to_owned();
+        options.n_labels = Some(n_labels);
+        options.label_names = names.cloned().map(Arc::new);
+        options.label_strings = strings_for(names);
+        let rows = read_labels(path, &options).map_err(|e| match e.kind() {
+            ReadErrorKind::MissingColumn { .. } => CliError::usage(format_args!("--exclude-field {field}: {e}")),
+            _ => e.into(),
+        })?;
+        // A field that no object has is a wrong name rather than an empty history.
+        if format == Format::Jsonl && rows.labels.nnz() == 0 {
+            let found = first_fields(path, &options)?;
+            if !found.iter().any(|name| name == field) {
+                let found = found.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+                return Err(CliError::usage(format_args!(
+                    "--exclude-field {field}: {}: no object lists a label there; the first object has {found}",
+                    path.display()
+                )));
+            }
+        }
+        Ok(Self { path: path.to_owned(), what: EXCLUDED, rows: rows.labels })
     }
 
     /// There is a row for each instance, and no row more; `is_end`: there are no more instances.

@@ -10,6 +10,7 @@
 //! A file's options become arguments, so both are checked by the same code; one that is typed as
 //! well is left out.
 
+use crate::data::without_mark;
 use crate::error::CliError;
 use crate::similar::nearest_option;
 use std::ffi::OsString;
@@ -130,7 +131,7 @@ fn read_text(file: &Path) -> Result<String, CliError> {
             "{file}: more than {MOST_BYTES} bytes; a file of options is expected"
         )));
     }
-    Ok(text)
+    Ok(without_mark(&text).to_owned())
 }
 
 /// Each option of the file with the arguments it stands for (none for a switch that is `false`).

@@ -9,6 +9,7 @@
 
 mod allocator;
 mod answer;
+mod answer_file;
 mod bytes;
 mod closed;
 mod cmd;

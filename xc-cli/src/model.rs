@@ -78,8 +78,10 @@ pub(crate) fn open_error(error: &OpenModelError) -> CliError {
 
 /// The names of a folder's labels as a dictionary.
 pub(crate) fn dictionary(names: Option<Vec<String>>, folder: &Path) -> Result<Option<LabelNames>, CliError> {
-    let names = names.map(LabelNames::try_new).transpose();
-    names.map_err(|e| CliError::input(&folder.join("labels.txt"), &e))
+    let path = folder.join("labels.txt");
+    let of_file = |names: LabelNames| names.of_file(&path.display().to_string());
+    let names = names.map(|names| LabelNames::try_new(names).map(of_file)).transpose();
+    names.map_err(|e| CliError::input(&path, &e))
 }
 
 /// Maps the files of a folder, all of which have to be sound.
@@ -146,6 +148,21 @@ pub(crate) fn save_created(
 /// be replaced is there, or no folder to put it in), otherwise 1.
 pub(crate) fn write_error(error: &WriteError) -> CliError {
     if error.is_misnamed() { CliError::usage(chain(error)) } else { CliError::failed(chain(error)) }
+}
+
+/// What is written must not take the place of the model's own files.
+pub(crate) fn refuse_inside(option: &str, output: &Path, model: &Path) -> Result<(), CliError> {
+    if output == Path::new("-") {
+        return Ok(());
+    }
+    // A folder that is absent is said when the file is made.
+    match (xc_sparse::atomic::parent_of(output).canonicalize(), model.canonicalize()) {
+        (Ok(folder), Ok(model)) if folder.starts_with(&model) => Err(CliError::usage(format_args!(
+            "{option} {}: inside the folder of the model, which answers must not change",
+            output.display()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// `MODEL` + `.suffix`, beside the model.

@@ -2,7 +2,7 @@
 
 use crate::closed::stdout_was_closed;
 use crate::error::CliError;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 use xc_sparse::atomic::{OutputFile, OutputFolder, WriteFileError, parent_of};
 
@@ -40,6 +40,21 @@ impl Output {
             _ => CliError::unwritable(&e),
         })?;
         Ok(Self { sink: Sink::File(Box::new(file)), name })
+    }
+
+    /// Refuses to write bytes that are no text to a terminal; `what` they are.
+    ///
+    /// # Errors
+    /// `path` is stdout, and stdout is a terminal, or `path` is the terminal itself.
+    pub(crate) fn refuse_terminal(path: &Path, what: &str) -> Result<(), CliError> {
+        let name = path.to_str().unwrap_or_default();
+        let is_stdout = matches!(name, "-" | "/dev/stdout" | "/dev/fd/1") && io::stdout().is_terminal();
+        if is_stdout || name == "/dev/tty" {
+            return Err(CliError::usage(format_args!(
+                "{what} is binary and is not written to a terminal; a file is expected"
+            )));
+        }
+        Ok(())
     }
 
     /// Where this writes, for messages.

@@ -100,7 +100,7 @@ fn members_of_every_kind_hold_out_the_same_rows_and_say_which() {
         arrays.map(|a| (a["name"].clone(), a["xxh3"].clone())).collect::<Vec<_>>()
     };
     let expected = arrays("tree");
-    assert_eq!(expected.len(), 3);
+    assert_eq!(expected.len(), 4);
     for kind in ["mach", "dense", "lns", "uniform"] {
         assert_eq!(arrays(kind), expected, "{kind}");
     }

@@ -170,7 +170,8 @@ fn names_in_the_truth_need_the_names_of_the_model() {
     let arguments = ["--truth", "truth.jsonl", "--predictions", "predictions.txt", "--k", "1"];
     folder.refused(
         &arguments,
-        "truth.jsonl: labels are names, predictions are ids; expected --label-names FILE, such as labels.txt of the model",
+        "truth.jsonl: labels are names, predictions are ids; expected --model DIR, or --label-names FILE, such as \
+         labels.txt of the model",
     );
     let with_names: Vec<&str> = arguments.into_iter().chain(["--label-names", "labels.txt"]).collect();
     let (code, stdout, stderr) = folder.evaluate(&with_names);
@@ -178,10 +179,7 @@ fn names_in_the_truth_need_the_names_of_the_model() {
     assert!(stdout.contains("unknown labels in the truth: 1, in 1 (instance, label) pairs"), "{stdout}");
     assert!(stdout.contains("recall     75.00\n"), "{stdout}");
     folder.file("predictions.txt", "1:1 0:0.5\n2:1\n");
-    folder.refused(
-        &with_names,
-        "predictions.txt: line 2, column 1: label 2 is out of range, expected an id below 2 (the number given)",
-    );
+    folder.refused(&with_names, "predictions.txt: line 2: label 2 has no name: labels.txt names 2 labels, from 0 on");
 }
 
 #[test]
@@ -297,7 +295,7 @@ fn predictions_that_hold_names_are_read_where_names_are_given() {
     let folder = Folder::new();
     folder.file("names.txt", "0\ta b\n1\tb\n2\tc:d\n3\td\n4\t7\n");
     folder.file("ids.txt", "0:0.9 2:0.5 1:0.25\n1:0.75 2:0.75\n4:1\n\n");
-    folder.file("named.txt", "a b:0.9\tc:d:0.5\tb:0.25\nb:0.75\tc:d:0.75\n7:1\n\n");
+    folder.file("named.txt", "a b:0.9\tc:d:0.5\tb:0.25\nb:0.75\tc:d:0.75\n\"7\":1\n\n");
     let evaluate = |predictions: &str, more: &[&str]| {
         folder
             .evaluate(&[&["--truth", "truth.txt", "--predictions", predictions, "--k", "1,3", "--json"], more].concat())
@@ -310,10 +308,11 @@ fn predictions_that_hold_names_are_read_where_names_are_given() {
     let (code, _, stderr) = evaluate("named.txt", &[]);
     assert_eq!(code, 2, "{stderr}");
     assert!(stderr.starts_with("xc: error: named.txt: line 1"), "{stderr}");
-    let help = "predictions that hold names are read with --label-names FILE, such as labels.txt of the model\n";
+    let help = "predictions that hold names are read with --model DIR, or with --label-names FILE, such as labels.txt of the \
+                model\n";
     assert!(stderr.ends_with(help), "{stderr}");
     for (line, problem) in [
-        ("b:0.5\tq:0.25", "named.txt: line 1, column 7: label name \"q\" is not among the 5 known names\n"),
+        ("b:0.5\tq:0.25", "named.txt: line 1, column 7: label name \"q\" is not among the 5 names of names.txt\n"),
         ("b:0.5\tb:0.25", "named.txt: line 1: label 1 is named twice in this row, expected each label once\n"),
         ("b:0.5\td", "named.txt: line 1, column 7: got \"d\", expected name:score\n"),
         ("b:NaN", "named.txt: line 1, column 1: got \"b:NaN\", expected name:score, where the score is a number\n"),

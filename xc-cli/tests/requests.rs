@@ -97,7 +97,7 @@ fn json_answers_carry_the_id_and_the_error() {
     assert_eq!((&answers[2]["id"], labels(2)), (&json("[1,2]"), &json("[1]")));
     for (at, id, error) in [
         (3, 9, "label 2 is not in the model, which has 2 labels"),
-        (4, 10, "label name \"meow\" is not among the 2 known names"),
+        (4, 10, "label name \"meow\" is not among the 2 names of m/labels.txt"),
         (5, 11, "unknown field \"topK\"; \"top_k\" is meant?"),
         (6, 12, "the object has none of the fields \"title\", \"body\", \"text\""),
         (9, 14, "incomplete JSON"),

@@ -197,7 +197,7 @@ fn bad_fields_are_named_by_line_and_column() {
     refused(
         "text,labels\na,b\n",
         &ids,
-        "line 2: in column \"labels\": got \"b\", expected a label id from 0 to 4294967294",
+        "line 2: in column \"labels\": got \"b\", expected a label id from 0 to 4294967294, since the labels have no names",
     );
     let known = LabelNames::try_new(vec!["a".into()]).unwrap();
     let known = ReadOptions { label_names: Some(known.into()), ..csv.clone() };

@@ -200,6 +200,9 @@ fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Res
     let names = given.or_else(|| fixed.as_ref().and_then(|f| f.names.clone()));
     let mut input = args.input.clone();
     input.format = Some(from);
+    if to == Format::Npz {
+        Output::refuse_terminal(&args.destination, "npz")?;
+    }
     let out = Output::create(&args.destination)?;
     args.output_labels.as_deref().map_or(Ok(()), output::check)?;
     let is_text = holds_text(&args.source, from, &input.options())?;
@@ -221,7 +224,8 @@ fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Res
         Some(f) => Making::Apply { maker: f.maker.as_ref(), n_features: f.n_features },
         None => Making::Fit { text: &text, weighting: args.tfidf.then(Weighting::default), hold_out: None },
     };
-    let unknown = if fixed.is_some() { UnknownLabels::Append } else { UnknownLabels::Refuse };
+    let has_labels = fixed.as_ref().is_some_and(|fixed| fixed.n_labels > 0);
+    let unknown = if has_labels { UnknownLabels::Append } else { UnknownLabels::Refuse };
     let labels = args.input_labels.as_deref();
     let mut data = read_labelled(&args.source, labels.into(), names.as_ref(), unknown, &input, making, context)?;
     if let Some(fixed) = &fixed {

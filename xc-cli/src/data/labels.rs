@@ -1,8 +1,12 @@
 //! Files about labels: names, and sets of ids.
 
+use super::read_side_file;
 use crate::error::CliError;
 use std::path::{Path, PathBuf};
-use xc_sparse::io::{Format, HeaderRule, LabelNames, NameColumn, ReadErrorKind, ReadOptions, read_label_names};
+use xc_sparse::io::{
+    Format, HeaderRule, LabelNames, LabelStrings, NameColumn, ReadErrorKind, ReadOptions, read_label_names,
+    read_label_names_field,
+};
 
 /// Names of labels, given by the user.
 #[derive(clap::Args, Clone, Debug)]
@@ -13,6 +17,9 @@ pub(crate) struct NamesArgs {
     /// Column of --label-names that holds the names, from 1; columns are separated by tabs
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) label_names_column: u32,
+    /// Field of --label-names that holds the names, if the file has a JSON object per line
+    #[arg(long, value_name = "NAME", conflicts_with = "label_names_column", requires = "label_names")]
+    pub(crate) label_names_field: Option<String>,
 }
 
 impl NamesArgs {
@@ -24,7 +31,11 @@ impl NamesArgs {
     /// Reads the names, where a file is given.
     pub(crate) fn read(&self) -> Result<Option<LabelNames>, CliError> {
         let column = NameColumn::At(self.label_names_column as usize - 1);
-        Ok(self.path().map(|path| read_label_names(path, column)).transpose()?)
+        let read = |path| match &self.label_names_field {
+            Some(field) => read_label_names_field(path, field),
+            None => read_label_names(path, column),
+        };
+        Ok(self.path().map(read).transpose()?)
     }
 
     /// Refuses names that are fewer or more than the labels.
@@ -40,18 +51,6 @@ impl NamesArgs {
     }
 }
 
-fn read_lines(path: &Path) -> Result<Vec<String>, CliError> {
-    let bytes = std::fs::read(path).map_err(|e| CliError::input(path, &e))?;
-    let text = match std::str::from_utf8(&bytes) {
-        Ok(text) => text,
-        Err(e) => {
-            let line = 1 + bytes[..e.valid_up_to()].iter().filter(|&&b| b == b'\n').count();
-            return Err(CliError::usage(format_args!("{}: line {line}: not UTF-8", path.display())));
-        }
-    };
-    Ok(text.lines().map(str::to_owned).collect())
-}
-
 /// The format of a file that is read for its labels alone, which may be lists of ids without
 /// anything else.
 pub(crate) fn label_format(path: &Path, options: &ReadOptions) -> Result<(Format, HeaderRule), CliError> {
@@ -64,17 +63,40 @@ pub(crate) fn label_format(path: &Path, options: &ReadOptions) -> Result<(Format
     }
 }
 
+/// How strings name labels for a model with these label names: without names they are ids, and nothing else.
+pub(crate) fn strings_for(names: Option<&LabelNames>) -> LabelStrings {
+    if names.is_some() { LabelStrings::Names } else { LabelStrings::Ids }
+}
+
 /// A set of labels: ids, or names where the model knows some, separated by line breaks; ascending
-/// and unique.
+/// and unique. A name may stand in quotes, as a JSON string; a number that is the id of one label and the name of
+/// another has to.
 pub(crate) fn read_label_set(path: &Path, n_labels: usize, names: Option<&LabelNames>) -> Result<Vec<u32>, CliError> {
     let expected = if names.is_some() { "a label name or an id" } else { "a label id" };
-    let name = |line: &str| names.and_then(|names| names.id(line).or_else(|| names.id(line.trim())));
-    read_set(path, n_labels, "label", expected, name)
+    let quoted = |line: &str| serde_json::from_str::<String>(line).ok();
+    let named = |names: &LabelNames, line: &str| {
+        let word = line.trim();
+        names.id(line).or_else(|| names.id(word)).or_else(|| names.id(&quoted(word)?))
+    };
+    read_set(path, n_labels, "label", expected, |line| {
+        let (name, id) = (names.and_then(|names| named(names, line)), id_below(line.trim(), n_labels));
+        match (name, id) {
+            (Some(name), Some(id)) if name != id => Err(format!(
+                "{id} is the id of a label and the name of label {name}; expected the id {name} for the latter, or its \
+                 name in quotes"
+            )),
+            (name, id) => Ok(name.or(id)),
+        }
+    })
+}
+
+fn id_below(word: &str, n: usize) -> Option<u32> {
+    word.parse::<u32>().ok().filter(|&id| (id as usize) < n)
 }
 
 /// A set of rows: their numbers, separated by line breaks; ascending and unique.
 pub(crate) fn read_rows(path: &Path, n_rows: usize) -> Result<Vec<u32>, CliError> {
-    read_set(path, n_rows, "row", "the number of a row", |_| None)
+    read_set(path, n_rows, "row", "the number of a row", |line| Ok(id_below(line.trim(), n_rows)))
 }
 
 fn read_set(
@@ -82,19 +104,19 @@ fn read_set(
     n: usize,
     what: &str,
     expected: &str,
-    named: impl Fn(&str) -> Option<u32>,
+    read: impl Fn(&str) -> Result<Option<u32>, String>,
 ) -> Result<Vec<u32>, CliError> {
     let mut ids = Vec::new();
-    for (at, line) in read_lines(path)?.iter().enumerate() {
+    for (at, line) in read_side_file(path)?.lines().enumerate() {
         let word = line.trim();
         if word.is_empty() {
             continue;
         }
-        let id = named(line).or_else(|| word.parse::<u32>().ok().filter(|&id| (id as usize) < n));
+        let (path, line_no) = (path.display(), at + 1);
+        let id = read(line).map_err(|why| CliError::usage(format_args!("{path}: line {line_no}: {why}")))?;
         let Some(id) = id else {
-            let (path, line) = (path.display(), at + 1);
             return Err(CliError::usage(format_args!(
-                "{path}: line {line}: got {:?}, expected {expected} below {n}",
+                "{path}: line {line_no}: got {:?}, expected {expected} below {n}",
                 shortened(word)
             )));
         };
@@ -110,14 +132,14 @@ fn read_set(
 
 /// One number a line (weights, costs), finite and as `fits` says; `which` are those.
 pub(crate) fn read_numbers(path: &Path, which: &str, fits: impl Fn(f32) -> bool) -> Result<Vec<f32>, CliError> {
-    let parse = |(at, line): (usize, &String)| {
+    let parse = |(at, line): (usize, &str)| {
         let number = line.trim().parse::<f32>().ok().filter(|&number| number.is_finite() && fits(number));
         number.ok_or_else(|| {
             let (path, at, got) = (path.display(), at + 1, shortened(line));
             CliError::usage(format_args!("{path}: line {at}: got {got:?}, expected one number {which}"))
         })
     };
-    read_lines(path)?.iter().enumerate().map(parse).collect()
+    read_side_file(path)?.lines().enumerate().map(parse).collect()
 }
 
 /// The beginning of a text that nobody wants to read whole.
@@ -162,5 +184,17 @@ mod tests {
         let error = read_label_set(file("0\n3\n").path(), 3, None).unwrap_err();
         assert!(error.line().unwrap().ends_with("line 2: got \"3\", expected a label id below 3"), "{error:?}");
         assert!(read_label_set(file("\n").path(), 3, None).is_err());
+    }
+
+    #[test]
+    fn a_number_that_is_an_id_and_another_labels_name_is_refused_unless_it_says_which() {
+        let names = LabelNames::try_new(vec!["1".into(), "0".into(), "2".into(), "9".into()]).unwrap();
+        let read =
+            |text: &str| read_label_set(file(text).path(), 4, Some(&names)).map_err(|e| e.line().unwrap().to_owned());
+        assert_eq!(read("2\n9\n"), Ok(vec![2, 3]));
+        assert_eq!(read("\"0\"\n3\n"), Ok(vec![1, 3]));
+        for text in ["0\n", "2\n1\n"] {
+            assert!(read(text).unwrap_err().contains("is the id of a label and the name of label"), "{text}");
+        }
     }
 }

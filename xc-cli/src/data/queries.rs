@@ -146,6 +146,11 @@ impl Queries {
         self.ids.get(at)?.as_ref().map(RowId::as_json)
     }
 
+    /// Ids of the queries that [`Self::next_batch`] gave last; none where the file has none.
+    pub(crate) fn ids(&self) -> &[Option<RowId>] {
+        &self.ids
+    }
+
     /// Number of queries, where it is known before they are read.
     pub(crate) fn known_len(&self) -> Option<usize> {
         match &self.reader {

@@ -1,6 +1,6 @@
 //! Instances with labels, for training, validation and conversion.
 
-use super::{Dataset, FeatureRows, InputArgs, NamesArgs, require_labels};
+use super::{Dataset, FeatureRows, InputArgs, NamesArgs, require_labels, strings_for};
 use crate::context::Context;
 use crate::error::{CliError, chain};
 use crate::interrupt;
@@ -73,7 +73,8 @@ pub(crate) fn read_training(
     Ok(data)
 }
 
-/// Reads a file with features or text, and its labels.
+/// Reads a file with features or text, and its labels. Where unknown names are appended, the labels are those of a model
+/// or of a training file, and `names` are all that these have: without names, labels are ids.
 pub(crate) fn read_labelled(
     path: &Path,
     labels: LabelsFrom<'_>,
@@ -86,6 +87,9 @@ pub(crate) fn read_labelled(
     let mut options = input.options();
     options.label_names = names.cloned().map(Arc::new);
     options.unknown_labels = unknown;
+    if unknown == UnknownLabels::Append {
+        options.label_strings = strings_for(names);
+    }
     options.fields.needs_id = false;
     let format = Format::detect(path, &options)?;
     options.format = Some(format);
@@ -313,6 +317,7 @@ impl From<ReadError> for CliError {
         let option = match error.kind() {
             ReadErrorKind::BaseNotStated => " (--svmlight-base 0 or 1)",
             ReadErrorKind::UnknownFormat => " (--format)",
+            ReadErrorKind::NameField { .. } => " (--label-names-field NAME)",
             kind => field_option(kind),
         };
         CliError::usage(format_args!("{}{option}", chain(&error)))

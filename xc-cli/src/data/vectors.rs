@@ -1,6 +1,6 @@
 //! Vectors that were computed elsewhere, with labels of another file.
 
-use super::{Dataset, FeatureRows, InputArgs, label_format, with_names};
+use super::{Dataset, FeatureRows, InputArgs, label_format, strings_for, with_names};
 use crate::context::Context;
 use crate::error::CliError;
 use rayon::prelude::*;
@@ -77,6 +77,9 @@ pub(crate) fn read_vectors(
     }
     options.label_names = known.names.cloned().map(Arc::new);
     options.unknown_labels = known.unknown;
+    if known.unknown == UnknownLabels::Append {
+        options.label_strings = strings_for(known.names);
+    }
     let vectors = Vectors::open(source.vectors, &options)?;
     if vectors.rows() == 0 {
         return Err(CliError::usage(format_args!(

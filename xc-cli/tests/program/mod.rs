@@ -194,6 +194,27 @@ pub(crate) fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     all
 }
 
+/// Rows of a CSV file, the header first.
+pub(crate) fn table(text: &str) -> Vec<Vec<String>> {
+    let mut rows = vec![vec![String::new()]];
+    let mut quoted = false;
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        let row = rows.last_mut().unwrap();
+        match c {
+            '"' if quoted && characters.peek() == Some(&'"') => {
+                row.last_mut().unwrap().push(characters.next().unwrap());
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => row.push(String::new()),
+            '\n' if !quoted => rows.push(vec![String::new()]),
+            c => row.last_mut().unwrap().push(c),
+        }
+    }
+    assert_eq!(rows.pop().unwrap(), [""]);
+    rows
+}
+
 /// A JSON document.
 #[track_caller]
 pub(crate) fn json(text: &str) -> Value {

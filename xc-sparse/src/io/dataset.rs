@@ -5,7 +5,7 @@ use super::csv::CsvBlocks;
 use super::entries::IdKind;
 use super::error::{ArrayProblem, ReadError, ReadErrorKind};
 use super::fasttext::{FastTextParser, TextRows};
-use super::fields::Parts;
+use super::fields::{Parts, RowId};
 use super::form::{Begun, Form};
 use super::format::Format;
 use super::jsonl::{JsonlFeaturesParser, JsonlTextParser};
@@ -141,25 +141,50 @@ pub fn holds_text(path: &Path, format: Format, options: &ReadOptions) -> Result<
 /// # Errors
 /// As [`read_dataset`]; npy does not hold labels.
 pub fn read_labels(path: &Path, options: &ReadOptions) -> Result<LabelLists, ReadError> {
+    read_lists(path, Parts::Labels, options).map(|(lists, _)| lists)
+}
+
+/// Reads the labels of a file, and the ids of its instances: one per instance, or none where no instance has one.
+///
+/// # Errors
+/// As [`read_labels`].
+pub fn read_labels_and_ids(path: &Path, options: &ReadOptions) -> Result<(LabelLists, Vec<Option<RowId>>), ReadError> {
+    read_lists(path, Parts::LabelsAndIds, options)
+}
+
+fn read_lists(path: &Path, parts: Parts, options: &ReadOptions) -> Result<(LabelLists, Vec<Option<RowId>>), ReadError> {
     let format = format_of(path, options)?;
+    let mut ids = Vec::new();
     let from_data = |data: Dataset| LabelLists { labels: data.labels, label_names: data.label_names };
     // Bounds on features are for the file with the features.
-    let options =
-        &ReadOptions { format: Some(format), labels: None, n_features: None, parts: Parts::Labels, ..options.clone() };
-    Ok(match format {
+    let options = &ReadOptions { format: Some(format), labels: None, n_features: None, parts, ..options.clone() };
+    let lists = match format {
         Format::Xc | Format::Svmlight => {
             from_data(Lines::open(path, format, IdKind::Label, options)?.dataset(options)?)
         }
         Format::Jsonl | Format::FastText | Format::Csv | Format::Tsv => {
-            let data = read_text(path, options)?;
-            LabelLists { labels: data.labels, label_names: data.label_names }
+            let mut labels = label_collector(options);
+            for block in open_text(path, options)? {
+                let block = block?;
+                for (instance, &line) in block.instances.into_iter().zip(&block.lines) {
+                    let pushed = labels.push(&instance.labels);
+                    pushed.map_err(|kind| ReadError::line(&path.display().to_string(), line, kind))?;
+                    ids.push(instance.id);
+                }
+            }
+            let found = labels.finish();
+            LabelLists { labels: found.labels, label_names: found.names }
         }
         Format::Npz => LabelLists { labels: read_label_lists(path, options)?, label_names: None },
         Format::Npy => {
             let kind = ReadErrorKind::WrongFormat { format: "npy", expected: "label lists" };
             return Err(ReadError::path(path, kind));
         }
-    })
+    };
+    if ids.iter().all(Option::is_none) {
+        ids.clear();
+    }
+    Ok((lists, ids))
 }
 
 /// The fields of the first object of a JSONL file, in ascending order; empty if it is not an object.
@@ -194,11 +219,6 @@ fn check_rows(path: &Path, labels: &LabelRows, n_rows: usize, features: &Path) -
         features: features.display().to_string(),
     };
     Err(ReadError::path(path, kind))
-}
-
-pub(crate) fn open_blocks(path: &Path, options: &ReadOptions) -> Result<BlockReader, ReadError> {
-    let source = Source::open(path, options.max_expanded_bytes)?;
-    Ok(BlockReader::new(source, options.block_bytes, options.max_line_bytes))
 }
 
 pub(crate) fn label_collector(options: &ReadOptions) -> LabelCollector {

@@ -302,13 +302,49 @@ pub enum ReadErrorKind {
         names: usize,
     },
     /// A label name that is not in the given list.
-    #[error("label name {got} is not among the {known} known names")]
+    #[error("label name {got} is not among the {known} {}", .file.as_ref().map_or("known names".into(), |file| format!("names of {file}")))]
     UnknownLabel {
         /// The name.
         got: Snippet,
         /// Number of known names.
         known: usize,
+        /// Where the names come from, if that is known.
+        file: Option<Box<str>>,
     },
+    /// JSON objects where names are expected.
+    #[error("a JSON object, expected a label name; a field of the object holds the name: state which of {fields}")]
+    NameField {
+        /// The fields of the object.
+        fields: Box<str>,
+    },
+    /// A label id beyond the labels, whose digits are a label's name.
+    #[error(
+        "{label} is read as a label id, and there are {names} labels; the label with the name {label} is written \
+         \"{label}\", in quotes"
+    )]
+    NumberName {
+        /// The id.
+        label: u32,
+        /// Number of names.
+        names: usize,
+    },
+    /// A ranked list whose entries may be ids or names.
+    #[error(
+        "the list may hold ids or names, since its numbers are also label names: expected ids with blanks between \
+         them, or names in quotes with tabs between them"
+    )]
+    NamesOrIds,
+    /// A list of ids in a file whose other lists hold names.
+    #[error(
+        "label ids, where line {names} has names: expected one of both (a name that is a number is written in quotes)"
+    )]
+    IdsAmongNames {
+        /// The line with names, from 1.
+        names: u64,
+    },
+    /// An npz archive where the bytes come one after the other.
+    #[error("npz is not read from a stream: expected lines or jsonl, or a file")]
+    ArchiveStream,
     /// A name that occurs twice in a list of names.
     #[error("label name {got} was already given on line {first}")]
     RepeatedName {

@@ -3,6 +3,7 @@
 use super::error::{ReadErrorKind, Snippet};
 use super::label::{LabelRef, LabelStrings};
 use super::row::MAX_IDS;
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::str::FromStr;
 
@@ -69,6 +70,22 @@ pub enum Parts {
     Labels,
     /// Text or features, and ids; no labels (JSONL, CSV, TSV; other formats have no ids).
     Queries,
+    /// Labels and ids (JSONL, CSV, TSV; other formats are read whole and have no ids).
+    LabelsAndIds,
+}
+
+impl Parts {
+    pub(crate) fn have_text(self) -> bool {
+        matches!(self, Self::Instances | Self::Queries)
+    }
+
+    pub(crate) fn have_labels(self) -> bool {
+        self != Self::Queries
+    }
+
+    pub(crate) fn have_ids(self) -> bool {
+        matches!(self, Self::Queries | Self::LabelsAndIds)
+    }
 }
 
 /// The id of an instance, as JSON: a string in quotes, or a number as it was written.
@@ -92,6 +109,20 @@ impl RowId {
     /// The id in JSON.
     pub fn as_json(&self) -> &str {
         &self.0
+    }
+
+    /// The id as text: a string without its quotes, a number as it was written. Files of different formats write one id
+    /// in both ways.
+    pub fn text(&self) -> Cow<'_, str> {
+        id_text(&self.0)
+    }
+}
+
+/// An id in JSON as text.
+pub(crate) fn id_text(json: &str) -> Cow<'_, str> {
+    match serde_json::from_str::<String>(json) {
+        Ok(text) => text.into(),
+        Err(_) => json.into(),
     }
 }
 
@@ -127,7 +158,8 @@ pub(crate) fn split_labels(
     Ok(())
 }
 
-fn label_of(text: &str, strings: LabelStrings) -> Result<LabelRef, ReadErrorKind> {
+/// The label that a string means.
+pub(crate) fn label_of(text: &str, strings: LabelStrings) -> Result<LabelRef, ReadErrorKind> {
     let malformed = |expected| Err(ReadErrorKind::Malformed { got: Snippet::new(text.as_bytes()), expected });
     match strings {
         LabelStrings::Names if text.contains(['\t', '\n', '\r']) => {
@@ -136,7 +168,7 @@ fn label_of(text: &str, strings: LabelStrings) -> Result<LabelRef, ReadErrorKind
         LabelStrings::Names => Ok(LabelRef::Name(text.to_owned())),
         LabelStrings::Ids => match text.parse() {
             Ok(id) if text.as_bytes()[0].is_ascii_digit() && u64::from(id) < MAX_IDS => Ok(LabelRef::Id(id)),
-            _ => malformed("a label id from 0 to 4294967294"),
+            _ => malformed("a label id from 0 to 4294967294, since the labels have no names"),
         },
     }
 }

@@ -73,8 +73,8 @@ impl LabelNames {
         Ok(Self { names, ids, file: None })
     }
 
-    /// The same names, as those of a file.
-    pub(crate) fn of_file(self, file: &str) -> Self {
+    /// The same names, as those of a file, which messages name.
+    pub fn of_file(self, file: &str) -> Self {
         Self { file: Some(file.into()), ..self }
     }
 
@@ -107,6 +107,11 @@ impl LabelNames {
     pub(crate) fn has_no_name(&self, label: u32) -> ReadErrorKind {
         let file = self.file.clone().unwrap_or_else(|| "the list of names".into());
         ReadErrorKind::NoName { label, file, names: self.len() }
+    }
+
+    /// What is wrong about a name that no label has.
+    pub fn has_no_label(&self, name: &str) -> ReadErrorKind {
+        ReadErrorKind::UnknownLabel { got: Snippet::new(name.as_bytes()), known: self.len(), file: self.file.clone() }
     }
 
     /// Id of a name.
@@ -247,8 +252,7 @@ impl LabelCollector {
         if self.given {
             match self.unknown {
                 UnknownLabels::Refuse => {
-                    let got = Snippet::new(name.as_bytes());
-                    return Err(ReadErrorKind::UnknownLabel { got, known: self.known.len() });
+                    return Err(self.known.has_no_label(name));
                 }
                 UnknownLabels::Drop => {
                     self.dropped += 1;

@@ -62,10 +62,10 @@ mod write;
 
 use formats::{csv, fasttext, jsonl, npy, npz, svmlight, vecs, xc_text};
 
-pub use csv::write_csv;
+pub use csv::{push_field as push_csv_field, write_csv};
 pub use dataset::{
     Instances, LabelLists, TextBlocks, TextDataset, first_fields, holds_text, open_text, read_dataset, read_instances,
-    read_labels, read_text,
+    read_labels, read_labels_and_ids, read_text,
 };
 pub use digits::push_f32;
 pub use entries::IndexBase;
@@ -77,13 +77,14 @@ pub use instance::TextInstance;
 pub use jsonl::{push_jsonl_features, push_jsonl_text, write_jsonl_features, write_jsonl_text};
 pub use label::{LabelCollector, LabelNames, LabelRef, LabelStrings, RepeatedName, UnknownLabels};
 pub use lines::{Line, LineBlock, LineBlocks};
-pub use names::{NameColumn, read_label_names, write_label_names};
+pub use names::{NameColumn, read_label_names, read_label_names_field, write_label_names};
 pub use npy::{read_npy, write_npy};
 pub use npz::{Layout, NpzMatrix, read_npz, read_npz_matrix, write_npz, write_npz_arrays};
 pub use options::ReadOptions;
 pub use predictions::{
-    AnswerNotes, PredictionFormat, push_prediction_error, push_prediction_json, push_prediction_line,
-    push_prediction_names, read_predictions, write_prediction_jsonl, write_prediction_lines, write_prediction_npz,
+    AnswerNotes, PREDICTION_CSV_HEADER, PredictionFormat, Predictions, push_prediction_csv, push_prediction_error,
+    push_prediction_json, push_prediction_line, push_prediction_names, read_prediction_stream, read_predictions,
+    read_predictions_of, write_prediction_jsonl, write_prediction_lines, write_prediction_npz,
 };
 pub use requests::{Asked, PlainLines, Request, RequestParser};
 pub use source::{Compression, Source};

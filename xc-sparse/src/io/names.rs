@@ -2,9 +2,15 @@
 
 use super::error::{ReadError, ReadErrorKind, Snippet};
 use super::fasttext::utf8_error;
+use super::fields::{RowId, quoted};
+use super::jsonl;
 use super::label::{LabelNames, PRINTABLE};
 use super::source::Source;
 use crate::store::is_control;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -29,35 +35,75 @@ const MAX_NAME_BYTES: usize = 1 << 20;
 ///
 /// # Errors
 /// An empty file, an empty name, a repeated name, one with a control character, a tab under
-/// [`NameColumn::Line`], a line without the column, bytes that are not UTF-8.
+/// [`NameColumn::Line`], a line without the column, bytes that are not UTF-8; a JSON object in the first line, which
+/// [`read_label_names_field`] reads.
 pub fn read_label_names(path: &Path, column: NameColumn) -> Result<LabelNames, ReadError> {
+    read_names(path, MAX_NAME_BYTES, |text, line_no| {
+        let malformed = |expected| Err(ReadErrorKind::Malformed { got: Snippet::new(text.as_bytes()), expected });
+        if line_no == 1 && text.starts_with('{') {
+            let object: BTreeMap<String, IgnoredAny> = serde_json::from_str(text).unwrap_or_default();
+            if !object.is_empty() {
+                return Err(ReadErrorKind::NameField { fields: quoted(object.keys()) });
+            }
+        }
+        match column {
+            NameColumn::At(column) => match text.split('\t').nth(column) {
+                Some(name) => Ok(name.to_owned()),
+                None => malformed("a column of label names: columns are separated by tabs"),
+            },
+            NameColumn::Line if text.contains('\t') => malformed("one label name per line, without a tab"),
+            NameColumn::Line => Ok(text.to_owned()),
+        }
+    })
+}
+
+/// Reads a file with a JSON object per line, whose `field` is the name of a label: a string or a number.
+///
+/// # Errors
+/// As [`read_label_names`]; a line that is no object, or whose field is missing or of another type.
+pub fn read_label_names_field(path: &Path, field: &str) -> Result<LabelNames, ReadError> {
+    read_names(path, MAX_OBJECT_BYTES, |text, _| {
+        let problem = |problem: String| ReadErrorKind::Json { problem: problem.into() };
+        let object: BTreeMap<Cow<'_, str>, &RawValue> =
+            serde_json::from_str(text).map_err(|e| jsonl::json_error(&e).kind)?;
+        let Some(value) = object.get(field) else {
+            let fields = object.keys().map(|key| &**key);
+            return Err(problem(format!("the object has no field {field:?}; its fields are {}", quoted(fields))));
+        };
+        let Some(name) = RowId::of_json(value.get()) else {
+            return Err(problem(format!("the field {field:?} is no string and no number")));
+        };
+        Ok(name.text().into_owned())
+    })
+}
+
+/// Longest line of a file with objects, which may hold more than names.
+const MAX_OBJECT_BYTES: usize = 1 << 26;
+
+fn read_names(
+    path: &Path,
+    max_line_bytes: usize,
+    name_of: impl Fn(&str, u64) -> Result<String, ReadErrorKind>,
+) -> Result<LabelNames, ReadError> {
     let mut source = Source::open(path, None)?;
     let file = source.name().to_owned();
     let mut names: Vec<String> = Vec::new();
     let mut line = Vec::new();
-    while source.read_line(&mut line, names.len() as u64 + 1, MAX_NAME_BYTES)? {
+    while source.read_line(&mut line, names.len() as u64 + 1, max_line_bytes)? {
         let line_no = names.len() as u64 + 1;
         let text = std::str::from_utf8(&line).map_err(|e| utf8_error(&line, e.valid_up_to()).locate(&file, line_no))?;
         let text = if line_no == 1 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
-        let malformed = |expected| {
-            let got = Snippet::new(text.as_bytes());
-            Err(ReadError::line(&file, line_no, ReadErrorKind::Malformed { got, expected }))
-        };
-        let name = match column {
-            NameColumn::At(column) => match text.split('\t').nth(column) {
-                Some(name) => name,
-                None => return malformed("a column of label names: columns are separated by tabs"),
-            },
-            NameColumn::Line if text.contains('\t') => return malformed("one label name per line, without a tab"),
-            NameColumn::Line => text,
-        };
+        let name = name_of(text, line_no).map_err(|kind| ReadError::line(&file, line_no, kind))?;
         if name.is_empty() {
-            return malformed("a label name, not an empty one");
+            let expected = "a label name, not an empty one";
+            let kind = ReadErrorKind::Malformed { got: Snippet::new(text.as_bytes()), expected };
+            return Err(ReadError::line(&file, line_no, kind));
         }
         if name.contains(is_control) {
-            return malformed(PRINTABLE);
+            let kind = ReadErrorKind::Malformed { got: Snippet::new(text.as_bytes()), expected: PRINTABLE };
+            return Err(ReadError::line(&file, line_no, kind));
         }
-        names.push(name.to_owned());
+        names.push(name);
     }
     if names.is_empty() {
         return Err(ReadError::path(path, ReadErrorKind::Empty { expected: "one label name per line" }));

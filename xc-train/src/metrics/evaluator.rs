@@ -5,6 +5,7 @@ use super::{
     filter::PairFilter,
     instance::{Layout, Source},
     labels::LabelCounts,
+    per_label::{Confusions, LabelFigures},
     propensity::Propensity,
     report::{Counts, MetricReport, MetricValue},
 };
@@ -47,6 +48,9 @@ pub struct EvaluatorParams {
     pub threshold: Option<f32>,
     /// Whether intervals and comparisons will be asked for.
     pub keep_rows: KeepRows,
+    /// Whether [`Evaluator::labels`] tells which labels are predicted in place of others. *Cost*: a number for each pair
+    /// of labels that occurs.
+    pub confusions: bool,
 }
 
 impl EvaluatorParams {
@@ -61,6 +65,7 @@ impl EvaluatorParams {
             exclude: Vec::new(),
             threshold: None,
             keep_rows: KeepRows::No,
+            confusions: false,
         }
     }
 
@@ -232,6 +237,7 @@ pub struct Evaluator {
     sums: Vec<f64>,
     rows: Vec<f64>,
     labels: LabelCounts,
+    confusions: Confusions,
     unknown: BTreeSet<u32>,
     counts: Counts,
     truth_digest: u64,
@@ -291,6 +297,7 @@ impl Evaluator {
             sums: vec![0.0; layout.width()],
             rows: Vec::new(),
             labels: LabelCounts::new(params.n_labels, layout.n_cuts()),
+            confusions: Confusions::default(),
             unknown: BTreeSet::new(),
             counts: Counts::default(),
             truth_digest: 0,
@@ -354,6 +361,7 @@ impl Evaluator {
         self.sums.iter_mut().zip(&part.sums).for_each(|(a, b)| *a += b);
         self.rows.extend_from_slice(&part.rows);
         self.labels.merge(&part.labels);
+        self.confusions.merge(&part.confusions);
         self.unknown.extend(&part.unknown);
         self.counts.add(&part.counts);
         self.truth_digest = self.truth_digest.wrapping_add(part.truth_digest);
@@ -460,9 +468,15 @@ impl Evaluator {
             self.sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
             let ranked = block.ranked.range(i);
             let decided = self.params.threshold.map(|_| block.decided[i]);
+            let truth = &block.truth.items[block.truth.range(i)];
+            if self.params.confusions {
+                let cut = decided.unwrap_or(self.layout.ks[0]).min(ranked.len());
+                let cut = ranked.start..ranked.start + cut;
+                self.confusions.add(truth, &block.ranked.items[cut.clone()], &block.hits[cut], row[0]);
+            }
             self.labels.add(
                 self.layout.ks.iter().copied().chain(decided),
-                &block.truth.items[block.truth.range(i)],
+                truth,
                 &block.ranked.items[ranked.clone()],
                 &block.hits[ranked],
                 row[0],
@@ -474,6 +488,14 @@ impl Evaluator {
         self.unknown.extend(&block.unknown);
         self.counts.add(&block.counts);
         self.truth_digest = self.truth_digest.wrapping_add(block.digest);
+    }
+
+    /// What each label that is true or predicted shows of the instances so far, ascending.
+    pub fn labels(&self) -> Vec<LabelFigures> {
+        let most = self.confusions.most();
+        let mut all = self.labels.figures(self.layout.ks.len(), self.params.threshold.is_some());
+        all.iter_mut().for_each(|figures| figures.confused = most.get(&figures.label).copied());
+        all
     }
 
     /// Divides the sums.

@@ -1,6 +1,7 @@
 //! Counts of each label: what macro F1 and coverage are made of.
 
 use super::contributions::ratio;
+use super::per_label::{LabelCut, LabelFigures};
 use std::collections::BTreeMap;
 
 /// Weighted numbers of true, predicted and correctly predicted instances of each label, for each
@@ -57,6 +58,32 @@ impl LabelCounts {
                 }
             }
         }
+    }
+
+    /// What each label that is true or predicted shows, ascending, without confusions.
+    pub(super) fn figures(&self, n_ks: usize, threshold: bool) -> Vec<LabelFigures> {
+        let of = |label: usize| {
+            let support = self.n_true[label];
+            let cut = |at: usize| {
+                let at = at * self.n_labels + label;
+                LabelCut::new(support, self.predicted[at], self.tp[at])
+            };
+            let at_k: Vec<LabelCut> = (0..n_ks).map(cut).collect();
+            let at_threshold = threshold.then(|| cut(n_ks));
+            let is_predicted = at_k.iter().chain(&at_threshold).any(|cut| cut.predicted > 0.0);
+            let figures = LabelFigures { label: label as u32, support, at_k, at_threshold, confused: None };
+            (support > 0.0 || is_predicted).then_some(figures)
+        };
+        let never = LabelCut::default();
+        let beyond = self.out_of_range.iter().filter(|&(_, &support)| support > 0.0);
+        let beyond = beyond.map(|(&label, &support)| LabelFigures {
+            label,
+            support,
+            at_k: vec![never; n_ks],
+            at_threshold: threshold.then_some(never),
+            confused: None,
+        });
+        (0..self.n_labels).filter_map(of).chain(beyond).collect()
     }
 
     pub(super) fn merge(&mut self, other: &Self) {

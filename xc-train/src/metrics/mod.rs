@@ -41,6 +41,7 @@
 //! | [`Evaluator`] | the running sums; fed row by row, in batches, or in parts that are merged |
 //! | [`EvaluatorParams`] | the ks, propensities, weights, pairs and rows to leave out |
 //! | [`Propensity`] | how likely each true label was recorded |
+//! | [`LabelFigures`], [`InstanceFigures`] | the same of each label, and of the instances that are ranked worst |
 //! | [`MetricReport`] | the values, as JSON (serde) or as a table |
 //! | [`BootstrapParams`], [`Interval`], [`Comparison`] | uncertainty of one report, or of the difference of two |
 //!
@@ -54,6 +55,8 @@ mod filter;
 mod instance;
 mod labels;
 mod metric;
+mod per_instance;
+mod per_label;
 mod propensity;
 mod report;
 mod table;
@@ -62,6 +65,8 @@ pub use bootstrap::{BootstrapError, BootstrapParams, Interval};
 pub use evaluator::{EvaluateError, Evaluator, EvaluatorParams, KeepRows, ParamsError, evaluate};
 pub use filter::{PairFilter, PairFilterError};
 pub use metric::{Average, Decision, Metric, ParseMetricError};
+pub use per_instance::{InstanceFigures, worst_instances};
+pub use per_label::{LabelCut, LabelFigures};
 pub use propensity::{Propensity, PropensityError};
 pub use report::{Comparison, Counts, Difference, MetricReport, MetricValue};
 pub use table::{ComparisonTable, ReportTable};

@@ -7,6 +7,7 @@
 //! ```text
 //!   training.rows          U64   hashes of the rows, ascending, each once
 //!   training.label_counts  U32   rows that carry each label
+//!   training.instances     U64   number of the rows, each time that they occur counted
 //!   training.held_out      U32   numbers of the rows that were held out, ascending
 //! ```
 //!
@@ -22,6 +23,7 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 const ROWS: &str = "training.rows";
 const LABEL_COUNTS: &str = "training.label_counts";
+const INSTANCES: &str = "training.instances";
 const HELD_OUT: &str = "training.held_out";
 
 /// The hash of a text.
@@ -79,6 +81,7 @@ impl HoldOut {
 pub struct TrainingRows {
     hashes: Vec<u64>,
     label_counts: Vec<u32>,
+    n_instances: u64,
     held_out: Vec<u32>,
 }
 
@@ -117,7 +120,7 @@ impl TrainingRows {
         for &label in kept.iter().flat_map(|&row| labels.row(row as usize)) {
             label_counts[label as usize] += 1;
         }
-        Self { hashes: own, label_counts, held_out }
+        Self { hashes: own, label_counts, n_instances: kept.len() as u64, held_out }
     }
 
     /// The rows that a folder keeps; nothing where it keeps none.
@@ -130,6 +133,7 @@ impl TrainingRows {
         }
         let hashes = container.array::<u64>(ROWS)?.to_vec();
         let label_counts = container.array::<u32>(LABEL_COUNTS)?.to_vec();
+        let n_instances = container.array::<u64>(INSTANCES)?.iter().sum();
         let held_out = match container.entry(HELD_OUT) {
             Some(_) => container.array::<u32>(HELD_OUT)?.to_vec(),
             None => Vec::new(),
@@ -140,7 +144,7 @@ impl TrainingRows {
         }
         match not_rising(&held_out) {
             Some(at) => Err(TrainingRowsError::Order { path: path(), array: HELD_OUT, at }),
-            None => Ok(Some(Self { hashes, label_counts, held_out })),
+            None => Ok(Some(Self { hashes, label_counts, n_instances, held_out })),
         }
     }
 
@@ -151,6 +155,7 @@ impl TrainingRows {
     pub fn write(&self, writer: &mut ContainerWriter) -> Result<(), WriteError> {
         writer.add_slice(ROWS, &self.hashes)?;
         writer.add_slice(LABEL_COUNTS, &self.label_counts)?;
+        writer.add_slice(INSTANCES, &[self.n_instances])?;
         if !self.held_out.is_empty() {
             writer.add_slice(HELD_OUT, &self.held_out)?;
         }
@@ -172,6 +177,11 @@ impl TrainingRows {
         self.hashes.binary_search(&hash).is_ok()
     }
 
+    /// Number of rows, equal ones counted each time.
+    pub fn n_instances(&self) -> usize {
+        self.n_instances as usize
+    }
+
     /// Rows that carry each label.
     pub fn label_counts(&self) -> &[u32] {
         &self.label_counts
@@ -188,6 +198,7 @@ impl TrainingRows {
         let mut all = Self { label_counts: vec![0; n_labels], ..Self::default() };
         for part in parts {
             all.hashes.extend_from_slice(&part.hashes);
+            all.n_instances = all.n_instances.max(part.n_instances);
             let counts = all.label_counts.iter_mut().zip(&part.label_counts);
             counts.for_each(|(most, &count)| *most = count.max(*most));
         }
@@ -262,6 +273,7 @@ mod tests {
         let labels = LabelRows::from_lists([vec![0u32, 2], vec![2], vec![1]], 4).unwrap();
         let rows = TrainingRows::new(&[9, 4, 9], &labels, &[0, 2], vec![1]);
         assert_eq!((rows.len(), rows.label_counts(), rows.held_out()), (1, &[1, 1, 1, 0][..], &[1][..]));
+        assert_eq!(rows.n_instances(), 2);
         assert!(rows.contains(9) && !rows.contains(4));
         let path = folder.path().join("m");
         let mut writer = ContainerWriter::create(&path, "other").unwrap();
@@ -278,6 +290,7 @@ mod tests {
         let mut writer = ContainerWriter::create(&path, "other").unwrap();
         writer.add_slice(ROWS, &[7u64, 7]).unwrap();
         writer.add_slice(LABEL_COUNTS, &[0u32]).unwrap();
+        writer.add_slice(INSTANCES, &[2u64]).unwrap();
         writer.finish().unwrap();
         let error = TrainingRows::read(&Container::open(&path, OpenMode::Map).unwrap()).unwrap_err();
         assert!(error.to_string().ends_with("array training.rows: number 1 is not above the one before it"), "{error}");

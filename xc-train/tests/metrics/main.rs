@@ -3,6 +3,7 @@
 mod edges;
 mod golden;
 mod intervals;
+mod per_label;
 mod properties;
 mod threshold;
 

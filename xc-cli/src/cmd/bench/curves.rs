@@ -1,6 +1,7 @@
 //! `xc bench curves`: several training runs in one picture.
 
 use crate::context::Context;
+use crate::data::without_mark;
 use crate::error::{CliError, chain};
 use crate::output;
 use crate::plot::{Axis, Chart, Picture, Scale, Series};
@@ -95,7 +96,7 @@ impl Curve {
             ))
         })?;
         let mut curve = Self { name, metric: Vec::new(), loss: Vec::new() };
-        for (number, line) in text.lines().enumerate() {
+        for (number, line) in without_mark(&text).lines().enumerate() {
             let line: Value = serde_json::from_str(line)
                 .map_err(|e| CliError::usage(format_args!("{shown}: line {}: {}", number + 1, chain(&e))))?;
             let (true, Some(x)) = (line["event"] == "validation", args.x.of(&line)) else { continue };

@@ -1,6 +1,7 @@
 //! `xc bench distributions`: what samplers choose, compared with what a network would.
 
 use crate::context::Context;
+use crate::data::without_mark;
 use crate::error::{CliError, chain};
 use crate::output;
 use crate::plot::{Axis, Chart, Picture, Scale, Series, write_all};
@@ -56,7 +57,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let wrong = |why: String| CliError::usage(format_args!("{shown}: {why}"));
     let text = std::fs::read_to_string(&args.input).map_err(|e| wrong(chain(&e)))?;
     let read = |(at, line)| serde_json::from_str(line).map_err(|e| wrong(format!("line {}: {e}", at + 1)));
-    let lines: Vec<Line> = text.lines().enumerate().map(read).collect::<Result<_, _>>()?;
+    let lines: Vec<Line> = without_mark(&text).lines().enumerate().map(read).collect::<Result<_, _>>()?;
     let moments: Vec<&Line> = lines.iter().filter(|line| !line.points.is_empty()).collect();
     if moments.is_empty() {
         return Err(wrong("no points; expected what the example sampler_distributions writes".to_owned()));

@@ -1,5 +1,6 @@
 //! The small files beside truth and predictions: weights, pairs to ignore, rows to leave out.
 
+use crate::data::read_side_file;
 use crate::error::CliError;
 use std::fmt::Display;
 use std::path::Path;
@@ -66,12 +67,7 @@ fn out_of_range(instance: usize, n_instances: usize) -> String {
 }
 
 fn lines(path: &Path) -> Result<Vec<String>, CliError> {
-    let bytes = std::fs::read(path).map_err(|e| CliError::input(path, &e))?;
-    let text = String::from_utf8(bytes).map_err(|e| {
-        let valid = &e.as_bytes()[..e.utf8_error().valid_up_to()];
-        bad(path, valid.iter().filter(|&&b| b == b'\n').count(), "not UTF-8")
-    })?;
-    Ok(text.lines().map(str::to_owned).collect())
+    Ok(read_side_file(path)?.lines().map(str::to_owned).collect())
 }
 
 /// `line` counts from 0.

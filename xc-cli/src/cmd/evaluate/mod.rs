@@ -1,24 +1,25 @@
 //! `xc evaluate`: how good are the predictions?
 
+mod files;
+mod found;
 mod lists;
+mod truth;
 
 use crate::context::Context;
-use crate::data::{InputArgs, NamesArgs, require_labels};
+use crate::data::{InputArgs, NamesArgs};
 use crate::error::{CliError, chain};
-use crate::output;
+use crate::model::{OpenArgs, refuse_inside};
+use crate::output::{self, Output};
+use found::Found;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use truth::Setting;
 use xc_sparse::LabelRows;
-use xc_sparse::io::{
-    Format, HeaderRule, LabelNames, ReadError, ReadErrorKind, ReadOptions, Snippet, UnknownLabels, read_labels,
-    read_predictions,
-};
 use xc_sparse::rank::{RankedBatch, Scored};
 use xc_train::calibrate::{Pair, best_micro};
 use xc_train::metrics::{
     BootstrapParams, Comparison, EvaluateError, Evaluator, EvaluatorParams, KeepRows, MetricReport, PairFilter,
-    Propensity,
+    Propensity, worst_instances,
 };
 
 /// Score predictions against the truth
@@ -29,7 +30,16 @@ use xc_train::metrics::{
 /// the end of a list is a miss. An instance without true labels counts 0 and stays in
 /// every mean. docs/metrics.md defines every metric.
 ///
+/// --model DIR gives what is known of the labels: their names, the fields they are read from,
+/// their numbers in training (for PSP). Without --predictions the model answers first.
+/// If both the truth and the predictions have ids, those of each instance must be the same.
+///
 /// Examples:
+///   xc evaluate --model my.model --input test.csv
+///   xc evaluate --model my.model --input test.csv --per-label labels.csv --worst worst.jsonl
+///   xc evaluate --model my.model --truth test.csv --predictions answers.jsonl
+///   xc predict --model my.model --input test.csv | xc evaluate --model my.model
+///     --truth test.csv --predictions -
 ///   xc evaluate --truth test.txt --predictions predictions.txt
 ///   xc evaluate --truth test.txt --predictions predictions.txt --k 1,3,5,100
 ///     --propensity-from train.txt --json
@@ -38,16 +48,29 @@ use xc_train::metrics::{
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// File with the true labels, in any input format; its features or text are ignored
-    #[arg(long, value_name = "FILE")]
-    truth: PathBuf,
-    /// Output of `xc predict`: a line of `id:score` pairs per instance, JSONL or npz
-    #[arg(long, value_name = "FILE")]
-    predictions: PathBuf,
+    /// File with the true labels, in any input format; its features or text are ignored [default: --input]
+    #[arg(long, value_name = "FILE", required_unless_present = "input")]
+    truth: Option<PathBuf>,
+    /// Output of `xc predict`: a line of `id:score` pairs per instance, JSONL or npz; - is stdin (lines or JSONL)
+    /// [default: the answers of --model]
+    #[arg(long, value_name = "FILE", required_unless_present = "model")]
+    predictions: Option<PathBuf>,
+    /// The model folder: gives names of labels, fields, and the label counts of PSP, unless options give others, and
+    /// answers where --predictions is not given
+    #[arg(long, value_name = "DIR")]
+    model: Option<PathBuf>,
+    /// Instances that the model answers [default: --truth]
+    #[arg(long, value_name = "FILE", requires = "model", conflicts_with = "predictions")]
+    input: Option<PathBuf>,
+    /// Labels per instance that the model answers with [default: 5, or the largest k if that is more; with --threshold
+    /// as many as the calibration used, or 50]
+    #[arg(long, value_name = "K", requires = "model", conflicts_with = "predictions")]
+    top_k: Option<usize>,
     /// Values of k for every metric
     #[arg(long, value_name = "K", value_delimiter = ',', default_value = "1,3,5")]
     k: Vec<usize>,
-    /// Training file: gives propensities (PSP, PSnDCG), and shows which true labels were never trained on
+    /// Training file: gives propensities (PSP, PSnDCG), and shows which true labels were never trained on [default: the
+    /// label counts that the model keeps]
     #[arg(long, value_name = "TRAIN")]
     propensity_from: Option<PathBuf>,
     /// A of the propensity model 1 / (1 + C (n + B)^-A)
@@ -74,6 +97,16 @@ pub(crate) struct Args {
     /// threshold with the largest micro F1 on these same rows
     #[arg(long, value_name = "T", allow_negative_numbers = true, value_parser = parse_threshold)]
     threshold: Option<Threshold>,
+    /// Write support, precision, recall and F1 of each label as CSV, at each k and at the threshold, and the label that
+    /// is most often predicted in its place
+    #[arg(long, value_name = "FILE.csv")]
+    per_label: Option<PathBuf>,
+    /// Write the instances with the smallest nDCG at the largest k, as JSONL: true and predicted labels
+    #[arg(long, value_name = "FILE.jsonl")]
+    worst: Option<PathBuf>,
+    /// Number of instances of --worst
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "worst")]
+    worst_rows: usize,
     /// Add a bootstrap interval to every metric
     #[arg(long)]
     intervals: bool,
@@ -84,7 +117,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SHARE", default_value_t = BootstrapParams::default().level)]
     level: f64,
     #[command(flatten)]
-    input: InputArgs,
+    format: InputArgs,
 }
 
 /// Where answers are cut.
@@ -118,12 +151,6 @@ struct Report<'a> {
     comparison: Option<&'a Comparison>,
 }
 
-/// The true labels, and how many labels there are when something says so.
-struct Truth {
-    labels: LabelRows,
-    n_labels: Option<usize>,
-}
-
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     output::check(Path::new("-"))?;
     let bootstrap = BootstrapParams { resamples: args.resamples, level: args.level, seed: context.seed };
@@ -135,27 +162,40 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         ..EvaluatorParams::new(0)
     };
     params.check().map_err(|e| CliError::usage(format_args!("--k: {}", chain(&e))))?;
-    let names = args.names.read()?.map(Arc::new);
-
-    let truth = read_truth(args, names.clone())?;
-    let training = match &args.propensity_from {
-        Some(path) => Some(read_propensity(args, path, names.clone())?),
-        None => None,
-    };
-    // A training file without a bound of its own still names labels that predictions may hold.
-    let bound = truth.n_labels.map(|n| n.max(training.as_ref().map_or(0, Propensity::n_labels)));
-    let n_instances = truth.labels.len();
-    let read = |path: &Path| -> Result<RankedBatch, CliError> {
-        let options = ReadOptions { n_labels: bound, label_names: names.clone(), ..ReadOptions::default() };
-        let batch = read_predictions(path, &options).map_err(|e| unreadable(e, names.is_some()))?;
-        if batch.len() != n_instances {
-            let (got, truth) = (batch.len(), args.truth.display());
-            let what = format_args!("{}: {got} instances, expected {n_instances} as in {truth}", path.display());
-            return Err(CliError::usage(what));
+    if args.top_k == Some(0) {
+        return Err(CliError::usage("--top-k 0: at least 1 is expected"));
+    }
+    let of_stdin = [&args.predictions, &args.compare].into_iter().flatten().filter(|path| **path == Path::new("-"));
+    if of_stdin.count() == 2 {
+        return Err(CliError::usage("--predictions - --compare -: stdin is read once; one file is expected"));
+    }
+    let create = |option: &str, path: &Option<PathBuf>| -> Result<Option<Output>, CliError> {
+        let Some(path) = path else { return Ok(None) };
+        if let Some(model) = &args.model {
+            refuse_inside(option, path, model)?;
         }
-        Ok(batch)
+        Output::create(path).map(Some)
     };
-    let predicted = read(&args.predictions)?;
+    let per_label = create("--per-label", &args.per_label)?;
+    let worst = create("--worst", &args.worst)?;
+    params.confusions = per_label.is_some();
+    let open = |folder: &Path| OpenArgs::default().open_as_saved(folder, context);
+    let model = args.model.as_deref().map(open).transpose()?;
+    let setting = Setting::new(args, model.as_ref())?;
+    let truth = setting.read_truth()?;
+    let training = setting.propensity(&truth)?;
+    // A training file without a bound of its own still names labels that predictions may hold.
+    let bound = match &model {
+        Some(model) => Some(model.describe().n_labels),
+        None => truth.n_labels.map(|n| n.max(training.as_ref().map_or(0, Propensity::n_labels))),
+    };
+    let n_instances = truth.labels.len();
+    let read = |path: &Path| found::read(path, &setting, &truth, bound);
+    let predicted = match (&args.predictions, &model) {
+        (Some(path), _) => read(path)?,
+        (None, Some(model)) => found::predict(model, &setting, &truth, context)?,
+        (None, None) => return Err(CliError::usage("--predictions FILE is expected, or --model DIR, which answers")),
+    };
     let other = args.compare.as_deref().map(read).transpose()?;
     params.weights = args.weights.as_deref().map(|path| lists::read_weights(path, n_instances)).transpose()?;
     params.filter = match &args.filter {
@@ -168,7 +208,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     };
     params.n_labels = bound.unwrap_or_else(|| {
         let largest = |batch: &RankedBatch| batch.iter().flatten().map(|s| s.label as usize + 1).max().unwrap_or(0);
-        let named = largest(&predicted).max(other.as_ref().map_or(0, largest));
+        let named = largest(&predicted.ranked).max(other.as_ref().map_or(0, |other| largest(&other.ranked)));
         truth.labels.n_labels().max(named).max(training.as_ref().map_or(0, Propensity::n_labels))
     });
     params.propensity = training;
@@ -179,27 +219,39 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     };
     context.check_interrupt()?;
 
-    let lists = [Some((&args.predictions, &predicted)), args.compare.as_ref().zip(other.as_ref())];
-    let lists = lists.into_iter().flatten();
-    let short: Vec<String> = lists.filter_map(|(path, batch)| short_lists(path, batch, &params)).collect();
+    let lists = [Some(&predicted), other.as_ref()].into_iter().flatten();
+    let short: Vec<String> = lists.filter_map(|lists| short_lists(lists, &params)).collect();
     let new = |params| Evaluator::new(params).map_err(|e| CliError::usage(e.to_string()));
     let unweighted = params.weights.is_some().then(|| new(EvaluatorParams { weights: None, ..params.clone() }));
     let unweighted = unweighted.transpose()?;
-    let evaluator = new(params)?;
-    let evaluate = |evaluator: &Evaluator, path: &Path, batch: &RankedBatch| -> Result<MetricReport, CliError> {
-        let mut evaluator = evaluator.part(0);
-        let done = evaluator.add_batch(&truth.labels, batch);
-        done.and_then(|()| evaluator.finish()).map_err(|e| evaluation_error(args, path, &e))
+    let largest_k = params.ks.iter().copied().max().unwrap_or(1);
+    let worst_of = |params: &EvaluatorParams| {
+        worst_instances(&truth.labels, &predicted.ranked, params, largest_k, args.worst_rows)
+            .map_err(|e| evaluation_error(&setting, &predicted.path, &e))
     };
-    let mut report = evaluate(&evaluator, &args.predictions, &predicted)?;
-    let mut unweighted = unweighted.map(|e| evaluate(&e, &args.predictions, &predicted)).transpose()?;
-    let comparison = match (&args.compare, other) {
-        (Some(path), Some(other)) => {
-            let other = evaluate(&evaluator, path, &other)?;
-            let failed = |e| CliError::input(path, &e);
-            Some(report.compare(&other, &bootstrap).map_err(failed)?)
+    let worst = worst.map(|out| Ok::<_, CliError>((out, worst_of(&params)?))).transpose()?;
+    let (mut ks, has_threshold) = (params.ks.clone(), params.threshold.is_some());
+    ks.sort_unstable();
+    let evaluator = new(params)?;
+    let added = |evaluator: &Evaluator, found: &Found| -> Result<Evaluator, CliError> {
+        let mut evaluator = evaluator.part(0);
+        let done = evaluator.add_batch(&truth.labels, &found.ranked);
+        done.map(|()| evaluator).map_err(|e| evaluation_error(&setting, &found.path, &e))
+    };
+    let evaluate = |evaluator: Evaluator, found: &Found| -> Result<MetricReport, CliError> {
+        evaluator.finish().map_err(|e| evaluation_error(&setting, &found.path, &e))
+    };
+    let own = added(&evaluator, &predicted)?;
+    let labels = per_label.map(|out| (out, own.labels()));
+    let mut report = evaluate(own, &predicted)?;
+    let mut unweighted = unweighted.map(|e| evaluate(added(&e, &predicted)?, &predicted)).transpose()?;
+    let comparison = match other {
+        Some(other) => {
+            let failed = |e| CliError::input(&other.path, &e);
+            let other_report = evaluate(added(&evaluator, &other)?, &other)?;
+            Some(report.compare(&other_report, &bootstrap).map_err(failed)?)
         }
-        _ => None,
+        None => None,
     };
     if args.intervals {
         for report in std::iter::once(&mut report).chain(&mut unweighted) {
@@ -207,6 +259,12 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         }
     }
     context.check_interrupt()?;
+    if let Some((out, labels)) = labels {
+        files::write_labels(out, &labels, &ks, has_threshold, &truth)?;
+    }
+    if let Some((out, worst)) = worst {
+        files::write_worst(out, &worst, largest_k, &truth, &predicted.ranked)?;
+    }
     short.iter().for_each(|line| context.warn(line));
     let threshold_chosen_on_these_rows = args.threshold == Some(Threshold::Best);
     let (unweighted, comparison) = (unweighted.as_ref(), comparison.as_ref());
@@ -214,7 +272,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 }
 
 /// The threshold at which micro F1 of these predictions is largest.
-fn best_threshold(args: &Args, truth: &LabelRows, predicted: &RankedBatch) -> Result<f32, CliError> {
+fn best_threshold(args: &Args, truth: &LabelRows, predicted: &Found) -> Result<f32, CliError> {
     let changed = [
         (args.weights.is_some(), "--weights"),
         (args.filter.is_some(), "--filter"),
@@ -224,7 +282,7 @@ fn best_threshold(args: &Args, truth: &LabelRows, predicted: &RankedBatch) -> Re
         return Err(CliError::usage(format_args!("--threshold best: with {option} a number is expected")));
     }
     let mut pairs: Vec<Pair> = Vec::new();
-    for (list, labels) in predicted.iter().zip(truth.iter()) {
+    for (list, labels) in predicted.ranked.iter().zip(truth.iter()) {
         let is_true = |label: u32| labels.binary_search(&label).is_ok();
         pairs.extend(list.iter().map(|s| Pair { score: s.score, label: s.label, is_true: is_true(s.label) }));
     }
@@ -233,21 +291,21 @@ fn best_threshold(args: &Args, truth: &LabelRows, predicted: &RankedBatch) -> Re
     best.map(|best| best.threshold).ok_or_else(|| {
         CliError::usage(format_args!(
             "--threshold best: {}: no prediction is true, so there is none",
-            args.predictions.display()
+            predicted.path.display()
         ))
     })
 }
 
 /// What there is to say where metrics at k tell too little, of lists that all end before k.
-fn short_lists(path: &Path, lists: &RankedBatch, params: &EvaluatorParams) -> Option<String> {
-    let longest = lists.iter().map(<[Scored]>::len).max().unwrap_or(0);
+fn short_lists(found: &Found, params: &EvaluatorParams) -> Option<String> {
+    let longest = found.ranked.iter().map(<[Scored]>::len).max().unwrap_or(0);
     let beyond: Vec<usize> = params.ks.iter().copied().filter(|&k| k > longest && longest < params.n_labels).collect();
     let largest = *beyond.iter().max()?;
     let names: Vec<String> = beyond.iter().map(|k| format!("@{k}")).collect();
     let bounds = if beyond.len() == 1 { "is a lower bound" } else { "are lower bounds" };
     Some(format!(
         "{}: lists hold at most {longest} labels: {} {bounds} (predict with --top-k {largest})",
-        path.display(),
+        found.path.display(),
         names.join(", ")
     ))
 }
@@ -271,79 +329,14 @@ fn print(context: &Context, shown: &Report<'_>) -> Result<(), CliError> {
     output::print(&text)
 }
 
-/// Predictions with names in place of ids do not read as ids.
-fn unreadable(error: ReadError, has_names: bool) -> CliError {
-    let is_name = |got: &Snippet| got.to_string().trim_start_matches('"').starts_with(char::is_alphabetic);
-    match error.kind() {
-        ReadErrorKind::Malformed { got, .. } if !has_names && error.column() == Some(1) && is_name(got) => {
-            CliError::usage(format_args!(
-                "{error}; predictions that hold names are read with --label-names FILE, such as labels.txt of the model"
-            ))
-        }
-        _ => error.into(),
-    }
-}
-
 /// What is left to go wrong after the files were checked on reading.
-fn evaluation_error(args: &Args, predictions: &Path, error: &EvaluateError) -> CliError {
-    match (error, &args.weights, &args.exclude_rows) {
+fn evaluation_error(setting: &Setting<'_>, predictions: &Path, error: &EvaluateError) -> CliError {
+    match (error, &setting.args.weights, &setting.args.exclude_rows) {
         (EvaluateError::NoWeight { .. }, Some(path), _) => CliError::input(path, error),
         (EvaluateError::NoInstances, _, Some(path)) => {
             CliError::usage(format_args!("{}: every instance is excluded", path.display()))
         }
-        (EvaluateError::NoInstances, ..) => CliError::input(&args.truth, error),
+        (EvaluateError::NoInstances, ..) => CliError::input(setting.truth, error),
         _ => CliError::input(predictions, error),
     }
-}
-
-fn options(args: &Args, names: Option<Arc<LabelNames>>) -> ReadOptions {
-    ReadOptions { label_names: names, unknown_labels: UnknownLabels::Append, ..args.input.options() }
-}
-
-/// The labels of the truth. Their number is known from the names, or from a header.
-fn read_truth(args: &Args, names: Option<Arc<LabelNames>>) -> Result<Truth, CliError> {
-    let path = &args.truth;
-    let known = names.as_ref().map(|names| names.len());
-    let mut options = options(args, names);
-    if options.format.is_none() {
-        options.format = Some(Format::detect(path, &options)?);
-    }
-    let has_header = match options.format {
-        Some(Format::Npz) => true,
-        // A file without header is told by its first line, so the second reading costs little.
-        Some(Format::Xc) => {
-            let strict = ReadOptions { header: HeaderRule::Required, ..options.clone() };
-            match read_labels(path, &strict) {
-                Ok(lists) => {
-                    let n_labels = Some(known.unwrap_or(lists.labels.n_labels()));
-                    return Ok(Truth { labels: lists.labels, n_labels });
-                }
-                Err(e) if e.line_number() == Some(1) => false,
-                Err(e) => return Err(e.into()),
-            }
-        }
-        _ => false,
-    };
-    let lists = read_labels(path, &options)?;
-    if lists.label_names.is_some() && known.is_none() {
-        return Err(CliError::usage(format_args!(
-            "{}: labels are names, predictions are ids; expected --label-names FILE, such as labels.txt of the model",
-            path.display()
-        )));
-    }
-    require_labels(path, &lists.labels, options.format, &options, None)?;
-    let n_labels = known.or_else(|| has_header.then(|| lists.labels.n_labels()));
-    Ok(Truth { labels: lists.labels, n_labels })
-}
-
-fn read_propensity(args: &Args, path: &Path, names: Option<Arc<LabelNames>>) -> Result<Propensity, CliError> {
-    let lists = read_labels(path, &options(args, names))?;
-    if lists.label_names.is_some() && args.names.label_names.is_none() {
-        return Err(CliError::usage(format_args!(
-            "{}: labels are names, predictions are ids; expected --label-names FILE",
-            path.display()
-        )));
-    }
-    Propensity::from_training(&lists.labels, args.propensity_a, args.propensity_b)
-        .map_err(|e| CliError::input(path, &e))
 }

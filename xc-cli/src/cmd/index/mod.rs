@@ -9,7 +9,7 @@ mod sparse;
 
 use crate::answer::scope_of;
 use crate::context::Context;
-use crate::data::{InputArgs, Queries, QueryRows, read_rows};
+use crate::data::{InputArgs, Queries, QueryRows, read_rows, strings_for};
 use crate::error::{CliError, chain};
 use crate::interrupt::interrupted;
 use crate::model::{dictionary, open_error as open_error_of_model, write_error};
@@ -189,6 +189,7 @@ impl Instances {
         let Some(path) = &self.fit_queries else { return Ok(None) };
         let names = dictionary(model.label_names().map_err(|e| open_error_of_model(&e))?, folder)?;
         let mut options = self.format.or(model.input()).options();
+        options.label_strings = strings_for(names.as_ref());
         options.label_names = names.map(Arc::new);
         options.unknown_labels = UnknownLabels::Drop;
         let n_labels = model.describe().n_labels;

@@ -1,14 +1,13 @@
 //! `xc index search`.
 
 use super::{Asked, Opened, ScopeArgs, rows};
+use crate::answer_file::{Form, Style, Writer};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output::Output;
-use clap::ValueEnum;
-use std::io::{Cursor, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use xc_ann::{Filter, SearchParams};
-use xc_sparse::io::{write_prediction_jsonl, write_prediction_lines, write_prediction_npz};
+use xc_sparse::io::AnswerNotes;
 use xc_sparse::rank::RankedBatch;
 
 /// Find the best vectors of an index for each query
@@ -16,7 +15,8 @@ use xc_sparse::rank::RankedBatch;
 /// A line of the answers holds `row:score` for each of the best, best first; rows count from 0.
 /// The score is the cosine, the inner product, or the negative squared distance. A file whose name
 /// ends in .npz gets a scipy csr matrix of queries x rows, whose entries are best first in each
-/// row; one that ends in .jsonl gets an object per query.
+/// row; one that ends in .jsonl gets an object per query; one that ends in .csv the columns
+/// id,rank,label,name,score, where id is the number of the query and label the row of the index.
 ///
 /// Examples:
 ///   xc index search --index my.index --queries queries.npy --top-k 10 --output answers.txt
@@ -39,46 +39,19 @@ pub(super) struct Args {
     /// File for the answers, or - for stdout
     #[arg(long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Format of the answers [default: npz or jsonl if the file's name ends so, else lines]
+    /// Format of the answers [default: npz, jsonl or csv if the name of --output ends so, else lines]
     #[arg(long, value_name = "FORMAT", value_enum)]
     output_format: Option<Form>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Form {
-    Lines,
-    Jsonl,
-    Npz,
-}
-
-impl Form {
-    /// What a file's name asks for.
-    fn of_name(path: &Path) -> Self {
-        let extension = path.extension().and_then(|extension| extension.to_str());
-        match extension.map(str::to_ascii_lowercase).as_deref() {
-            Some("npz") => Self::Npz,
-            Some("jsonl") => Self::Jsonl,
-            _ => Self::Lines,
-        }
-    }
-}
-
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
-    let mut output = Output::create(&args.output)?;
+    let form = Form::choose(args.output_format, &args.output)?;
+    let output = Output::create(&args.output)?;
     let (found, n_rows) = search(args, context)?;
     context.check_interrupt()?;
-    let name = output.name().to_owned();
-    let failed = |e| CliError::write(&name, &e);
-    match args.output_format.unwrap_or_else(|| Form::of_name(&args.output)) {
-        Form::Lines => write_prediction_lines(&mut output, &found, None).map_err(failed)?,
-        Form::Jsonl => write_prediction_jsonl(&mut output, &found, None).map_err(failed)?,
-        Form::Npz => {
-            let mut whole = Cursor::new(Vec::new());
-            write_prediction_npz(&mut whole, &found, n_rows).map_err(failed)?;
-            output.write_all(whole.get_ref()).map_err(failed)?;
-        }
-    }
-    output.commit()
+    let mut writer = Writer::new(Style { form, names: None }, output, n_rows)?;
+    found.iter().try_for_each(|row| writer.row(row, &AnswerNotes::default()))?;
+    writer.finish()
 }
 
 /// Answers, and how many rows they are of.

@@ -1,19 +1,18 @@
 //! `xc predict`: the best labels of each instance.
 
 mod stream;
-mod writer;
 
-use crate::answer::{LabelLists, Only, SearchArgs, query_error};
+use crate::answer::{EXCLUDED, LabelLists, Only, SearchArgs, query_error};
+use crate::answer_file::{Form, Style, Writer};
 use crate::context::Context;
-use crate::data::{InputArgs, NamesArgs, Queries, read_label_set};
+use crate::data::{InputArgs, NamesArgs, Queries, label_format, read_label_set};
 use crate::error::CliError;
-use crate::model::{OpenArgs, dictionary, open_error};
+use crate::model::{OpenArgs, dictionary, is_same, open_error, refuse_inside};
 use crate::output::{self, Output};
 use crate::stdin;
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
-use writer::{Form, Style, Writer};
-use xc_sparse::io::{AnswerNotes, LabelNames};
+use xc_sparse::io::{AnswerNotes, Fields, Format, LabelNames};
 use xc_sparse::rank::Scored;
 use xc_train::Model;
 use xc_train::calibrate::ThresholdKind;
@@ -31,6 +30,10 @@ use xc_train::model::{Excluded, QueryOptions, ScoreOptions};
 ///   jsonl   {"labels":[17,4],"scores":[0.93,0.51],"names":["red fox","dog"]}, and "id" if the
 ///           input has that field or column (--id-field)
 ///   npz     a scipy csr matrix of instances x labels; entries of a row are best first
+///   csv     the columns id,rank,label,name,score, with a row for each label
+///
+/// The format follows the name of --output: p.npz, p.jsonl, p.csv; any other name gets lines.
+/// With --names, a name that is a number is in quotes ("2019":0.93), as no label id is.
 ///
 /// With `--input -` each line of stdin is answered by one line, in order and at once.
 /// A line that begins with { is a request, whatever the model was trained on:
@@ -51,6 +54,7 @@ use xc_train::model::{Excluded, QueryOptions, ScoreOptions};
 ///   xc predict --model my.model --input test.txt --candidates shown.txt --top-k 20
 ///     --output reranked.txt
 ///   xc predict --model my.model --input users.txt --exclude seen.txt --output new.txt
+///   xc predict --model my.model --input users.jsonl --exclude-field seen --output new.csv
 ///   xc predict --model calibrated.model --input test.txt --threshold micro --output decided.txt
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
@@ -78,6 +82,13 @@ pub(crate) struct Args {
     /// their places. One row per instance, in the formats of --candidates
     #[arg(long, value_name = "FILE")]
     exclude: Option<PathBuf>,
+    /// Leave out the labels that this field or column of --input lists for each instance (JSONL, CSV, TSV)
+    #[arg(long, value_name = "NAME", conflicts_with = "exclude")]
+    exclude_field: Option<String>,
+    /// Let --exclude and --exclude-field leave out the labels of --input in the model's own label field, which are the
+    /// true labels wherever there are some
+    #[arg(long)]
+    exclude_own_labels: bool,
     /// Leave out labels that score less than S
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     min_score: Option<f32>,
@@ -88,9 +99,9 @@ pub(crate) struct Args {
     /// Return the raw scores of a calibrated model instead of probabilities
     #[arg(long)]
     raw_scores: bool,
-    /// Format of the answers
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Form::Lines)]
-    output_format: Form,
+    /// Format of the answers [default: npz, jsonl or csv if the name of --output ends so, else lines]
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    output_format: Option<Form>,
     /// What to do about a line of stdin that cannot be answered: write an answer that says so, write no line, or stop
     /// with exit code 2
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnError::Answer)]
@@ -143,14 +154,19 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if args.min_score.is_some_and(f32::is_nan) {
         return Err(CliError::usage("--min-score NaN: a number is expected"));
     }
-    if args.names && args.output_format == Form::Npz {
-        return Err(CliError::usage("--names: an npz matrix has no names; lines or jsonl is expected"));
+    refuse_inside("--output", &args.output, &args.model)?;
+    let form = Form::choose(args.output_format, &args.output)?;
+    if args.names && form == Form::Npz {
+        return Err(CliError::usage("--names: an npz matrix has no names; lines, jsonl or csv is expected"));
     }
-    refuse_inside(&args.output, &args.model)?;
     output::check(&args.output)?;
     let model = args.open.open(&args.model, &args.search, context)?;
-    let by_name = args.only_labels.is_some() || args.candidates.is_some() || args.exclude.is_some();
-    let with_names = args.names || args.output_format == Form::Jsonl || by_name;
+    let excludes = args.exclude.is_some() || args.exclude_field.is_some();
+    if args.exclude_own_labels && !excludes {
+        return Err(CliError::usage("--exclude-own-labels: --exclude FILE or --exclude-field NAME is expected"));
+    }
+    let by_name = args.only_labels.is_some() || args.candidates.is_some() || excludes;
+    let with_names = args.names || form.has_names() || by_name;
     let given = args.known.read()?;
     args.known.check(given.as_ref(), model.describe().n_labels)?;
     let names = match given {
@@ -189,15 +205,16 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         (None, Some(path)) => Only::Candidates(read(path, "candidates")?),
         (None, None) => Only::All,
     };
-    let exclude = args.exclude.as_deref();
-    let exclude = exclude.map(|path| read(path, "excluded labels")).transpose()?;
+    refuse_true_labels(args, &model, &input)?;
+    let exclude = match (&args.exclude, &args.exclude_field) {
+        (Some(path), _) => Some(read(path, EXCLUDED)?),
+        (None, Some(field)) => Some(LabelLists::read_field(&args.input, field, n_labels, names.as_ref(), &input)?),
+        (None, None) => None,
+    };
     let from_stdin = args.input == Path::new("-");
     let input = if from_stdin { stdin::NAME.to_owned() } else { args.input.display().to_string() };
     let queries = if from_stdin { None } else { Some(Queries::open(&args.input, &args.format, &model)?) };
-    let style = Style {
-        form: args.output_format,
-        names: names.as_ref().filter(|_| args.names || args.output_format == Form::Jsonl),
-    };
+    let style = Style { form, names: names.as_ref().filter(|_| args.names || form.has_names()) };
     let top_k = args.top_k.unwrap_or_else(|| match args.threshold {
         None => 5,
         Some(_) => model.calibration().map_or(CalibrateParams::default().top_k, |of| of.top_k),
@@ -207,7 +224,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if let Some(n) = queries.as_ref().and_then(Queries::known_len) {
         run.lists().try_for_each(|lists| lists.check(n, true))?;
     }
-    let writer = Writer::new(style, Output::create(&args.output)?, n_labels);
+    let writer = Writer::new(style, Output::create(&args.output)?, n_labels)?;
     match queries {
         Some(mut queries) => run.file(&mut queries, writer, context)?,
         None => stream::answer(&mut run, writer, context)?,
@@ -223,19 +240,33 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Answers must not take the place of the model's own files.
-fn refuse_inside(output: &Path, model: &Path) -> Result<(), CliError> {
-    if output == Path::new("-") {
-        return Ok(());
+/// Refuses to leave out the labels of the instances themselves, unless that is said to be wanted.
+fn refuse_true_labels(args: &Args, model: &Model, input: &InputArgs) -> Result<(), CliError> {
+    let usual = Fields::default().labels;
+    let own = model.input().label_field.as_ref().unwrap_or(&usual);
+    if args.exclude_field.is_some() && args.input == Path::new("-") {
+        return Err(CliError::usage(
+            "--exclude-field: the lines of stdin have a field \"exclude\" of their own; --input FILE is expected",
+        ));
     }
-    // A folder that is absent is said when the file is made.
-    match (xc_sparse::atomic::parent_of(output).canonicalize(), model.canonicalize()) {
-        (Ok(folder), Ok(model)) if folder.starts_with(&model) => Err(CliError::usage(format_args!(
-            "--output {}: inside the folder of the model, which answers must not change",
-            output.display()
-        ))),
-        _ => Ok(()),
-    }
+    let (option, advice) = match (&args.exclude, &args.exclude_field) {
+        _ if args.exclude_own_labels => return Ok(()),
+        (Some(path), _) if is_same(path, &args.input) => {
+            let (format, _) = label_format(path, &input.options())?;
+            let has_fields = matches!(format, Format::Jsonl | Format::Csv | Format::Tsv);
+            if has_fields && input.label_field.as_ref().unwrap_or(&usual) != own {
+                return Ok(());
+            }
+            let advice = if has_fields { "--exclude-field NAME reads another field, " } else { "" };
+            (format!("--exclude {}: the file is also --input", path.display()), advice)
+        }
+        (None, Some(field)) if field == own => (format!("--exclude-field {field}"), ""),
+        _ => return Ok(()),
+    };
+    Err(CliError::usage(format_args!(
+        "{option}: these are the instances' own labels, in the field that the model was trained on ({own:?}), and no \
+         true label would be answered; {advice}--exclude-own-labels leaves them out all the same"
+    )))
 }
 
 /// Queries that are being answered.

@@ -1,9 +1,9 @@
 //! Queries of stdin, a line each: as many lines as are there are answered together, on all threads,
 //! and their answers sent in order before more is read.
 
-use super::writer::{Form, Style, Writer};
 use super::{OnError, Run};
 use crate::answer::{Only, query_error};
+use crate::answer_file::{Form, Style, Writer};
 use crate::context::Context;
 use crate::data::QueryRows;
 use crate::error::{CliError, chain};
@@ -13,9 +13,7 @@ use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
-use xc_sparse::io::{
-    AnswerNotes, Asked, LabelNames, LabelRef, Line, LineError, PlainLines, ReadErrorKind, Request, RequestParser,
-};
+use xc_sparse::io::{AnswerNotes, Asked, LabelNames, LabelRef, Line, LineError, PlainLines, Request, RequestParser};
 use xc_sparse::rank::LabelId;
 use xc_sparse::{CsrMatrix, DenseMatrix, SparseRow};
 use xc_train::model::{
@@ -160,6 +158,8 @@ impl From<QueryError> for Problem {
 /// A line and its answer.
 struct Item {
     number: u64,
+    /// Which query it is, from 0.
+    row: usize,
     id: Option<String>,
     outcome: Result<Answer, Problem>,
 }
@@ -168,7 +168,10 @@ impl Item {
     fn push(&self, style: Style<'_>, on_error: OnError, out: &mut Vec<u8>) {
         let id = self.id.as_deref();
         match &self.outcome {
-            Ok(answer) => style.push(out, &answer.labels, &AnswerNotes { id, known_terms: answer.known_terms }),
+            Ok(answer) => {
+                let notes = AnswerNotes { id, known_terms: answer.known_terms };
+                style.push(out, &answer.labels, &notes, self.row);
+            }
             Err(_) if on_error == OnError::Skip => {}
             Err(problem) => {
                 let column = problem.column.map(|column| format!("column {column}: ")).unwrap_or_default();
@@ -227,8 +230,8 @@ impl Stream<'_> {
                 (Ok(wanted), None) => self.alone(run, &wanted, rows.start + at),
             });
         let outcomes: Vec<Result<Answer, Problem>> = rest.collect::<Result<_, CliError>>()?;
-        let items = lines.iter().zip(ids).zip(outcomes);
-        Ok(items.map(|((line, id), outcome)| Item { number: line.number(), id, outcome }).collect())
+        let items = lines.iter().zip(ids).zip(outcomes).zip(rows);
+        Ok(items.map(|(((line, id), outcome), row)| Item { number: line.number(), row, id, outcome }).collect())
     }
 
     fn read(&self, line: &Line<'_>) -> (Option<String>, Result<Wanted, Problem>) {
@@ -286,10 +289,7 @@ impl Stream<'_> {
                         Err(error) => return Err(unknown(error.clone())),
                     },
                 };
-                names.id(name).ok_or_else(|| {
-                    let got = xc_sparse::io::Snippet::new(name.as_bytes());
-                    unknown(chain(&ReadErrorKind::UnknownLabel { got, known: names.len() }))
-                })
+                names.id(name).ok_or_else(|| unknown(chain(&names.has_no_label(name))))
             }
         };
         labels.iter().map(number).collect()

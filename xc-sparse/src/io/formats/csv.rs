@@ -184,14 +184,14 @@ impl Columns {
                 Err(ReadErrorKind::MissingColumn { what, expected, columns: quoted(&names) })
             }
         };
-        let (with_text, with_labels) = (options.parts != Parts::Labels, options.parts != Parts::Queries);
+        let (with_text, with_labels) = (options.parts.have_text(), options.parts.have_labels());
         let text = text.iter().filter(|_| with_text).map(|name| find(name, FieldOf::Text)).collect::<Result<_, _>>()?;
         let labels = match with_labels && !labels.is_empty() {
             true => Some(find(labels, FieldOf::Labels)?),
             false => None,
         };
-        let id = match (options.parts == Parts::Queries, find(id, FieldOf::Id)) {
-            (true, Err(e)) if *needs_id => return Err(e),
+        let id = match (options.parts.have_ids(), find(id, FieldOf::Id)) {
+            (true, Err(e)) if *needs_id && options.parts == Parts::Queries => return Err(e),
             (true, found) => found.ok(),
             (false, _) => None,
         };
@@ -325,7 +325,7 @@ impl Iterator for CsvBlocks {
 }
 
 /// Appends a field, in quotes where it needs them.
-fn push_field(out: &mut Vec<u8>, field: &str, delimiter: u8) {
+pub fn push_field(out: &mut Vec<u8>, field: &str, delimiter: u8) {
     let special = |b: &u8| *b == delimiter || matches!(b, b'"' | b'\n' | b'\r');
     // A byte order mark would be taken off the first field.
     if !field.as_bytes().iter().any(special) && !field.starts_with('\u{feff}') {

@@ -179,6 +179,16 @@ impl Entry for f32 {
     }
 }
 
+impl Entry for f64 {
+    const EXPECTED: &'static str = "a finite value";
+    fn from_int(value: i128) -> Option<Self> {
+        Some(value as f64)
+    }
+    fn from_float(value: f64) -> Option<Self> {
+        value.is_finite().then_some(value)
+    }
+}
+
 macro_rules! whole_entry {
     ($type:ty, $expected:literal) => {
         impl Entry for $type {

@@ -233,6 +233,20 @@ pub fn read_npz(path: &Path, options: &ReadOptions) -> Result<NpzMatrix, ReadErr
     Ok(NpzMatrix { layout, rows: rows as usize, columns: columns as usize, indptr, indices, values })
 }
 
+/// The values of [`read_npz`], in the same order, as f64.
+pub(crate) fn read_npz_values(path: &Path, options: &ReadOptions) -> Result<Vec<f64>, ReadError> {
+    let file = path.display().to_string();
+    let mut archive = Archive::open(path, &file, options)?;
+    let values: Vec<f64> = archive.list("data.npy")?;
+    if archive.format()? != "coo" {
+        return Ok(values);
+    }
+    let shape: Vec<u64> = archive.list("shape.npy")?;
+    let rows: Vec<u32> = archive.list("row.npy")?;
+    let n_rows = shape.first().map_or(0, |&n| n as usize);
+    Ok(group_by(n_rows, rows.into_iter().zip(values)).into_parts().1)
+}
+
 fn ids(archive: &mut Archive<'_>, member: &'static str, below: u64, n_values: usize) -> Result<Vec<u32>, ReadError> {
     if below > MAX_IDS {
         return Err(archive.wrong("shape.npy", 0, below, "at most 4294967295 for ids of 32 bits"));

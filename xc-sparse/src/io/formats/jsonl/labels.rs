@@ -1,8 +1,8 @@
 //! The labels of an object.
 
 use crate::io::error::ReadErrorKind;
-use crate::io::fields::split_labels;
-use crate::io::label::LabelRef;
+use crate::io::fields::{label_of, split_labels};
+use crate::io::label::{LabelRef, LabelStrings};
 use crate::io::options::ReadOptions;
 use crate::io::row::MAX_IDS;
 use crate::store::is_control;
@@ -35,15 +35,15 @@ impl<'de> Visitor<'de> for LabelsSeed<'_> {
         })
     }
     fn visit_u64<E: serde::de::Error>(self, id: u64) -> Result<(), E> {
-        self.labels.push(LabelSeed.visit_u64(id)?);
+        self.labels.push(LabelSeed { strings: self.options.label_strings }.visit_u64(id)?);
         Ok(())
     }
     fn visit_unit<E>(self) -> Result<(), E> {
         Ok(())
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        let mut first = None;
-        while let Some(label) = seq.next_element_seed(LabelSeed)? {
+        let (mut first, strings) = (None, self.options.label_strings);
+        while let Some(label) = seq.next_element_seed(LabelSeed { strings })? {
             let is_id = matches!(label, LabelRef::Id(_));
             if *first.get_or_insert(is_id) != is_id {
                 return Err(A::Error::custom("labels are ids and names in one list, expected all ids or all names"));
@@ -54,7 +54,9 @@ impl<'de> Visitor<'de> for LabelsSeed<'_> {
     }
 }
 
-struct LabelSeed;
+struct LabelSeed {
+    strings: LabelStrings,
+}
 
 impl<'de> DeserializeSeed<'de> for LabelSeed {
     type Value = LabelRef;
@@ -81,7 +83,10 @@ impl Visitor<'_> for LabelSeed {
         if name.is_empty() || name.contains(is_control) {
             return Err(E::custom("a label name is empty or has a control character, expected a printable name"));
         }
-        Ok(LabelRef::Name(name.to_owned()))
+        match self.strings {
+            LabelStrings::Names => Ok(LabelRef::Name(name.to_owned())),
+            LabelStrings::Ids => label_of(name, self.strings).map_err(E::custom),
+        }
     }
 }
 

@@ -36,7 +36,7 @@ use std::fmt;
 pub(crate) fn parse_jsonl_text(line: &[u8], options: &ReadOptions, into: &mut TextInstance) -> Result<(), LineError> {
     into.clear();
     let fields = &options.fields;
-    let with_text = options.parts != Parts::Labels;
+    let with_text = options.parts.have_text();
     let mut texts: Vec<Option<String>> = vec![None; if with_text { fields.text.len() } else { 0 }];
     read_object(line, options, into, Content::Text(&mut texts))?;
     if texts.iter().all(Option::is_none) && !texts.is_empty() {
@@ -170,7 +170,8 @@ impl<'de> Visitor<'de> for ObjectSeed<'_, '_, '_> {
                         return Err(repeated(&fields.id));
                     }
                     into.id = RowId::of_json(json);
-                    if into.id.is_none() && json != "null" {
+                    // Beside labels an id only serves to compare.
+                    if into.id.is_none() && json != "null" && options.parts == Parts::Queries {
                         let expected = format_args!("the field {:?} is no string and no number", fields.id);
                         return Err(A::Error::custom(expected));
                     }
@@ -203,10 +204,10 @@ impl Visitor<'_> for KeySeed<'_, '_, '_> {
         let ReadOptions { fields, parts, .. } = self.options;
         let text = || fields.text.iter().position(|field| field == key).map(Field::Text);
         Ok(match self.content {
-            _ if *parts != Parts::Queries && key == fields.labels => Field::Labels,
+            _ if parts.have_labels() && key == fields.labels => Field::Labels,
             Content::Features(_) if key == fields.features => Field::Features,
             Content::Text(texts) if !texts.is_empty() && text().is_some() => text().unwrap_or(Field::Other),
-            _ if *parts == Parts::Queries && key == fields.id => Field::Id,
+            _ if parts.have_ids() && key == fields.id => Field::Id,
             _ => Field::Other,
         })
     }

@@ -1,0 +1,207 @@
+//! The true labels, what predictions may name, and whether both belong together.
+
+use super::{Args, Threshold};
+use crate::data::{InputArgs, require_labels, strings_for};
+use crate::error::{CliError, chain};
+use crate::model::{dictionary, open_error};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use xc_sparse::LabelRows;
+use xc_sparse::io::{
+    Format, HeaderRule, LabelNames, LabelStrings, ReadOptions, RowId, UnknownLabels, read_labels, read_labels_and_ids,
+};
+use xc_train::Model;
+use xc_train::calibrate::fit::CalibrateParams;
+use xc_train::metrics::Propensity;
+
+/// What is evaluated, and what the model says about it.
+pub(super) struct Setting<'a> {
+    pub(super) args: &'a Args,
+    pub(super) model: Option<&'a Model>,
+    /// Of the labels that may be predicted.
+    pub(super) names: Option<Arc<LabelNames>>,
+    /// The form of the input, and where nothing is said that of the model.
+    pub(super) format: InputArgs,
+    pub(super) truth: &'a Path,
+}
+
+/// The true labels, and how many labels there are when something says so.
+pub(super) struct Truth {
+    pub(super) labels: LabelRows,
+    pub(super) n_labels: Option<usize>,
+    /// Names of all labels, those that only the truth has behind the others.
+    pub(super) names: Option<Vec<String>>,
+    /// Ids of the instances; empty where the file has none.
+    pub(super) ids: Vec<Option<RowId>>,
+    /// Columns of a matrix.
+    pub(super) n_columns: Option<usize>,
+}
+
+impl<'a> Setting<'a> {
+    /// # Errors
+    /// Options that do not go together, names that cannot be read or are not as many as the model's labels.
+    pub(super) fn new(args: &'a Args, model: Option<&'a Model>) -> Result<Self, CliError> {
+        let given = args.names.read()?;
+        let names = match model {
+            None => given,
+            Some(model) => {
+                args.names.check(given.as_ref(), model.describe().n_labels)?;
+                match given {
+                    None => dictionary(model.label_names().map_err(|e| open_error(&e))?, model.folder())?,
+                    given => given,
+                }
+            }
+        };
+        let Some(truth) = args.truth.as_deref().or(args.input.as_deref()) else {
+            return Err(CliError::usage("--truth FILE is expected, or --model DIR and --input FILE"));
+        };
+        let format = model.map_or_else(|| args.format.clone(), |model| args.format.or(model.input()));
+        Ok(Self { args, model, names: names.map(Arc::new), format, truth })
+    }
+
+    /// The instances that the model answers, where it does.
+    pub(super) fn input(&self) -> &Path {
+        self.args.input.as_deref().unwrap_or(self.truth)
+    }
+
+    /// Labels that the model answers with.
+    pub(super) fn top_k(&self, model: &Model) -> usize {
+        let largest = self.args.k.iter().copied().max().unwrap_or(1);
+        // As many as `xc predict` gives, unless a metric looks further.
+        let usual = match self.args.threshold {
+            None => 5,
+            Some(Threshold::At(_) | Threshold::Best) => {
+                model.calibration().map_or(CalibrateParams::default().top_k, |of| of.top_k)
+            }
+        };
+        self.args.top_k.unwrap_or_else(|| usual.max(largest))
+    }
+
+    /// Number of labels that is known beforehand.
+    fn n_labels(&self) -> Option<usize> {
+        self.model.map(|model| model.describe().n_labels).or(self.names.as_ref().map(|names| names.len()))
+    }
+
+    fn options(&self) -> ReadOptions {
+        // Of the labels of a model without names only ids are known; without a model the labels' names are
+        // refused below, with what to do.
+        let label_strings = if self.model.is_some() { strings_for(self.names.as_deref()) } else { LabelStrings::Names };
+        // A format that was stated is that of the instances, which may stand in another file.
+        let apart = self.args.truth.is_some() && self.args.input.is_some();
+        let format = if apart { self.format.of_any_format() } else { self.format.clone() };
+        ReadOptions {
+            label_names: self.names.clone(),
+            unknown_labels: UnknownLabels::Append,
+            label_strings,
+            ..format.options()
+        }
+    }
+
+    /// The labels of the truth. Their number is known from the model, the names, or a header.
+    pub(super) fn read_truth(&self) -> Result<Truth, CliError> {
+        let (path, known) = (self.truth, self.n_labels());
+        let mut options = self.options();
+        if options.format.is_none() {
+            options.format = Some(Format::detect(path, &options)?);
+        }
+        // A file without header is told by its first line, so the second reading costs little.
+        if options.format == Some(Format::Xc) {
+            let strict = ReadOptions { header: HeaderRule::Required, ..options.clone() };
+            match read_labels(path, &strict) {
+                Ok(lists) => {
+                    let n_labels = Some(known.unwrap_or(lists.labels.n_labels()));
+                    let names = self.names.as_ref().map(|names| names.names().to_vec());
+                    return Ok(Truth { labels: lists.labels, n_labels, names, ids: Vec::new(), n_columns: None });
+                }
+                Err(e) if e.line_number() == Some(1) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        let (lists, ids) = read_labels_and_ids(path, &options)?;
+        if lists.label_names.is_some() && self.names.is_none() {
+            return Err(CliError::usage(format_args!(
+                "{}: labels are names, predictions are ids; expected --model DIR, or --label-names FILE, such as \
+                 labels.txt of the model",
+                path.display()
+            )));
+        }
+        require_labels(path, &lists.labels, options.format, &options, None)?;
+        let n_columns = (options.format == Some(Format::Npz)).then(|| lists.labels.n_labels());
+        let names = lists.label_names.or_else(|| self.names.as_ref().map(|names| names.names().to_vec()));
+        let truth = Truth { labels: lists.labels, n_labels: known.or(n_columns), names, ids, n_columns };
+        self.check_columns(path, n_columns, &truth)?;
+        Ok(truth)
+    }
+
+    /// Propensities of the training labels: those of a file, or else those that the model keeps.
+    pub(super) fn propensity(&self, truth: &Truth) -> Result<Option<Propensity>, CliError> {
+        let (a, b) = (self.args.propensity_a, self.args.propensity_b);
+        let Some(path) = &self.args.propensity_from else {
+            let rows = self.model.map(|model| model.training_rows().map_err(|e| CliError::usage(chain(&e))));
+            let Some(rows) = rows.transpose()?.flatten() else { return Ok(None) };
+            // Too few training instances leave the propensity metrics out, as in training.
+            if rows.n_instances() < 3 {
+                return Ok(None);
+            }
+            let made = Propensity::from_counts(rows.n_instances(), rows.label_counts(), a, b);
+            return made.map(Some).map_err(|e| CliError::usage(chain(&e)));
+        };
+        let lists = read_labels(path, &self.options())?;
+        if lists.label_names.is_some() && self.names.is_none() {
+            return Err(CliError::usage(format_args!(
+                "{}: labels are names, predictions are ids; expected --label-names FILE",
+                path.display()
+            )));
+        }
+        let is_matrix = Format::detect(path, &self.options()).is_ok_and(|format| format == Format::Npz);
+        self.check_columns(path, is_matrix.then(|| lists.labels.n_labels()), truth)?;
+        Propensity::from_training(&lists.labels, a, b).map(Some).map_err(|e| CliError::input(path, &e))
+    }
+
+    /// Refuses matrices that do not have the same labels as columns.
+    pub(super) fn check_columns(&self, path: &Path, columns: Option<usize>, truth: &Truth) -> Result<(), CliError> {
+        let Some(got) = columns else { return Ok(()) };
+        let other = match (self.model, &self.names, truth.n_columns) {
+            (Some(model), ..) => Some((model.describe().n_labels, format!("{} has", model.folder().display()))),
+            (None, Some(names), _) => Some((names.len(), format!("{} gives", names.file().unwrap_or("--label-names")))),
+            (None, None, Some(n)) => Some((n, format!("{} has", self.truth.display()))),
+            (None, None, None) => None,
+        };
+        match other {
+            Some((expected, whose)) if got != expected => Err(CliError::usage(format_args!(
+                "{}: a matrix of {got} columns; {whose} {expected} labels, and a column for each is expected",
+                path.display()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses answers that are known to belong to other instances than the truth.
+    pub(super) fn check_ids(&self, path: &Path, ids: &[Option<RowId>], truth: &Truth) -> Result<(), CliError> {
+        let differs = |(row, pair): (usize, (&Option<RowId>, &Option<RowId>))| match pair {
+            (Some(got), Some(expected)) if got.text() != expected.text() => {
+                Some((row, got.text().into_owned(), expected.text().into_owned()))
+            }
+            _ => None,
+        };
+        let both = || ids.iter().zip(&truth.ids).enumerate();
+        let Some((row, got, expected)) = both().find_map(differs) else { return Ok(()) };
+        let hint = if counted(ids) == counted(&truth.ids) {
+            "; the ids are the same in another order: the rows of both are expected in one order, such as sorted by id"
+                .to_owned()
+        } else {
+            let n = both().filter_map(differs).count();
+            format!("; {n} of {} ids differ, and the same instances in one order are expected", truth.ids.len())
+        };
+        let (path, whole) = (path.display(), self.truth.display());
+        Err(CliError::usage(format_args!("{path}: instance {row} is {got:?}, in {whole} it is {expected:?}{hint}")))
+    }
+}
+
+/// How often each id occurs.
+fn counted(ids: &[Option<RowId>]) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    ids.iter().flatten().for_each(|id| *counts.entry(id.text().into_owned()).or_default() += 1);
+    counts
+}
