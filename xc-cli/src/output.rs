@@ -102,8 +102,8 @@ pub(crate) fn check_in_folder(path: &Path) -> Result<(), CliError> {
         return check(path);
     }
     // The first folder of those that would be made.
-    let missing = folder.ancestors().take_while(|folder| std::fs::symlink_metadata(folder).is_err()).last();
-    let made = missing.filter(|missing| !missing.as_os_str().is_empty()).unwrap_or(folder);
+    let is_missing = |folder: &Path| !folder.as_os_str().is_empty() && std::fs::symlink_metadata(folder).is_err();
+    let made = folder.ancestors().take_while(|folder| is_missing(folder)).last().unwrap_or(folder);
     OutputFolder::create(made).map(drop).map_err(|e| CliError::unwritable(&e))
 }
 

@@ -125,9 +125,13 @@ mod tests {
     fn sizes_that_no_memory_has_are_refused() {
         fn refuses<T: Pod + std::fmt::Debug>() {
             let each = size_of::<T>();
-            for len in
-                [usize::MAX, usize::MAX / each, usize::MAX / each + 1, usize::MAX / each + 2, isize::MAX as usize]
-            {
+            for len in [
+                usize::MAX,
+                usize::MAX / each,
+                (usize::MAX / each).saturating_add(1),
+                (usize::MAX / each).saturating_add(2),
+                isize::MAX as usize + 1,
+            ] {
                 let mut pages = Pages::<T>::zeros(3);
                 assert!(pages.try_resize(len).is_err(), "{len} of {each} bytes");
                 assert!(pages.is_empty() && pages.clone().is_empty());
