@@ -51,7 +51,7 @@ Score predictions: xc evaluate --truth test.txt --predictions predictions.txt
 
 Data goes to stdout; progress, notes and errors go to stderr.
 Exit codes: 0 success; 1 failure during the work (disk full, output not writable);
-2 faulty file or option; 3 missing device, feature or memory; 130 ended by Ctrl-C, 143 by SIGTERM.";
+2 faulty file, path or option; 3 missing device, feature or memory; 130 ended by Ctrl-C, 143 by SIGTERM.";
 
 #[derive(Parser)]
 #[command(

@@ -9,7 +9,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use xc_sparse::store::{Container, ContainerWriter, OpenMode};
+use xc_sparse::atomic::{OutputFolder, WriteFileError};
 
 const DATA: &str = "generate --instances 160 --test-instances 30 --features 80 --labels 20 --words 12 --output d";
 const TRAIN: &str = "--train d/train.txt --validation-fraction 0.3";
@@ -249,21 +249,23 @@ fn what_is_being_written_in_a_model_or_is_of_others_is_not_lost() {
 fn a_killed_index_build_does_not_keep_the_model_from_being_replaced() {
     let folder = Folder::new();
     models(&folder);
-    for wait in 0..30 {
-        let mut build = folder.command("index build --model store/lns --quiet").spawn().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(4 * wait));
-        build.kill().unwrap();
-        build.wait().unwrap();
+    let is_partial = |entry: std::io::Result<fs::DirEntry>| {
+        entry.is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with(".index."))
+    };
+    let is_left = || fs::read_dir(folder.path("store/lns")).unwrap().any(is_partial);
+    for save in &saves("lns")[..2] {
+        let is_killed = (0..200).any(|_| {
+            let mut build = folder.command("index build --model store/lns --quiet").spawn().unwrap();
+            while !is_left() && build.try_wait().unwrap().is_none() {}
+            build.kill().unwrap();
+            build.wait().unwrap();
+            is_left()
+        });
+        assert!(is_killed, "no build was killed while it was writing");
+        folder.ok(save);
+        assert!(!is_left(), "{save}");
+        folder.ok("inspect store/lns --verify");
     }
-    folder.ok(&saves("lns")[0]);
-    folder.ok(&saves("lns")[1]);
-    assert!(
-        !folder.path("store/lns").read_dir().unwrap().any(|e| e
-            .unwrap()
-            .file_name()
-            .to_string_lossy()
-            .starts_with('.'))
-    );
 }
 
 /// Commands with an output; `OUT` stands for it. Inputs are absent: whoever cannot write says so before it reads.
@@ -417,25 +419,30 @@ fn contents_of(folder: &Folder) -> Vec<String> {
     names
 }
 
+/// A folder of hard links to the files of another one.
+fn linked(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() { linked(&from, &to) } else { fs::hard_link(from, to).unwrap() }
+    }
+}
+
 #[test]
 fn a_sound_model_is_verified_while_others_take_its_place() {
     let folder = Folder::new();
     models(&folder);
-    let change = |precision: &str| format!("convert --from xc store/tree --to xc live --precision {precision}");
-    let kept = [0, 1].map(|n| folder.path(&format!("model-{n}")));
-    for (path, precision) in kept.iter().zip(["f16", "bf16"]) {
-        folder.ok(&change(precision));
-        folder.ok("index build --vectors d/train.txt --metric ip --output live/index");
-        fs::rename(folder.path("live"), path).unwrap();
-    }
+    let (live, kept) = (folder.path("live"), ["store/blend", "store/lns", "store/blend"].map(|name| folder.path(name)));
+    linked(&kept[0], &live);
     let is_done = AtomicBool::new(false);
-    let models = kept.each_ref().map(|path| Container::open(path, OpenMode::Map).unwrap());
-    let replace = |model| ContainerWriter::copy_of(model, &folder.path("live")).unwrap().finish().unwrap();
-    replace(&models[0]);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !is_done.load(Ordering::Relaxed) {
-                models.iter().for_each(replace);
+                for model in &kept {
+                    let new = OutputFolder::create(&live).unwrap();
+                    linked(model, new.path());
+                    new.commit_over(|_| Ok::<_, WriteFileError>(())).unwrap();
+                }
             }
         });
         let failed: Vec<_> = (0..150).map(|_| folder.xc("inspect live --verify")).filter(|got| got.code != 0).collect();
@@ -443,6 +450,8 @@ fn a_sound_model_is_verified_while_others_take_its_place() {
         assert!(failed.is_empty(), "{} of 150: {failed:?}", failed.len());
     });
     // Damage is still found.
-    fs::write(folder.path("live/index/config.json"), "{}").unwrap();
+    fs::write(folder.path("damaged.json"), "{}").unwrap();
+    let config = folder.path("live/config.json");
+    fs::rename(folder.path("damaged.json"), config).unwrap();
     assert_eq!(folder.xc("inspect live --verify").code, 2);
 }
