@@ -155,12 +155,12 @@ proptest! {
         values[at] = value;
         prop_assert!(SparseRow::try_new(&[1, 5, 90], &values).is_err());
         let row = SparseRow::from_checked(&[1, 5, 90], &values);
-        prop_assert!(std::panic::catch_unwind(|| model.predict(row, 5)).is_err());
+        prop_assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| model.predict(row, 5))).is_err());
         let matrix = CsrMatrix::new((1, D), vec![0, 3], vec![1, 5, 90], values.to_vec());
         let params = PredictParams::new(&model, 5);
-        prop_assert!(std::panic::catch_unwind(|| model.predict_batch(matrix.view(), &params)).is_err());
+        prop_assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| model.predict_batch(matrix.view(), &params))).is_err());
         let unsorted = SparseRow::from_checked(&[5, 1, 90], &[1.0; 3]);
-        prop_assert!(std::panic::catch_unwind(|| model.predict(unsorted, 5)).is_err());
+        prop_assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| model.predict(unsorted, 5))).is_err());
     }
 
     #[test]

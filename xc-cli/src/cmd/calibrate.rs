@@ -113,8 +113,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let validation = source.read(&models, &rows, names, context)?;
     let n_labels = model.describe().n_labels;
     let n = validation.labels.len();
-    let n_pairs = (n as u64).saturating_mul(args.top_k.min(n_labels) as u64);
-    context.foresee_memory("xc calibrate", n_pairs.saturating_mul(PAIR_BYTES).saturating_mul(args.folds as u64))?;
+    let n_pairs = n as u64 * args.top_k.min(n_labels) as u64;
+    context.foresee_memory("xc calibrate", n_pairs * PAIR_BYTES * args.folds.min(n) as u64)?;
     let options = QueryOptions { scores: ScoreOptions { raw: true, threshold: None }, ..QueryOptions::top(args.top_k) };
     let answers = validation.ask(&source, &models, &options, context)?;
     let fitted = context.on_threads(|| fit(&answers[0], &validation.labels, n_labels, &params));
