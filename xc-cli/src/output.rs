@@ -98,8 +98,10 @@ pub(crate) fn check(path: &Path) -> Result<(), CliError> {
 /// As [`check`] and [`make_folder`].
 pub(crate) fn check_in_folder(path: &Path) -> Result<(), CliError> {
     let folder = parent_of(path);
-    if folder.is_dir() {
-        return check(path);
+    match std::fs::metadata(folder) {
+        Ok(found) if found.is_dir() => return check(path),
+        Ok(_) => return Err(CliError::unwritable_at(folder, io::ErrorKind::NotADirectory.into())),
+        Err(_) => {}
     }
     // The first folder of those that would be made.
     let is_missing = |folder: &Path| !folder.as_os_str().is_empty() && std::fs::symlink_metadata(folder).is_err();

@@ -169,7 +169,8 @@ fn label_names_with_characters_that_nobody_sees_are_refused_wherever_they_are_re
         folder.write("m/labels.txt", labels);
     }
     // Blanks and letters of any script are names.
-    folder.write("a.jsonl", "{\"text\": \"some words\", \"labels\": [\"red wine\", \"vin rouge à 12 °\", \"赤\"]}\n");
+    let row = "{\"text\": \"some words\", \"labels\": [\"red wine\", \"vin rouge à 12 °\", \"赤\"]}\n";
+    folder.write("a.jsonl", row.repeat(4));
     folder.ok("train tree --train a.jsonl --trees 1 --model n");
     assert!(folder.ok("predict --model n --input a.jsonl --names").contains("赤"));
 }

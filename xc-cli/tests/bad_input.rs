@@ -314,14 +314,14 @@ fn a_folder_that_is_no_model_is_never_replaced_and_a_model_is() {
 }
 
 #[test]
-fn an_output_that_cannot_be_written_is_exit_code_1_and_leaves_nothing() {
+fn an_output_that_cannot_be_is_exit_code_2_one_that_cannot_be_written_1_and_both_leave_nothing() {
     let folder = with_model();
     folder
         .xc("predict --model m --input test.txt --output absent/p.txt")
-        .refused(1, "absent/p.txt: cannot write: No such file or directory");
+        .refused(2, "absent/p.txt: cannot write: No such file or directory");
     folder
         .xc("predict --model m --input test.txt --output ok.txt/p.txt")
-        .refused(1, "ok.txt/p.txt: cannot write: Not a directory");
+        .refused(2, "ok.txt/p.txt: cannot write: Not a directory");
     folder.xc("predict --model m --input test.txt --output m").refused(2, "m: is a folder; a file name is expected");
     if cfg!(target_os = "linux") {
         for arguments in [

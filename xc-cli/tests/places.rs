@@ -88,7 +88,7 @@ fn has_links(folder: &Path) -> bool {
 const COPIES: [(&str, &[&str]); 5] = [
     ("calibrate --model MODEL --validation d/train.txt --held-out --folds 2 --output out", &MODELS),
     (
-        "blend MODEL store/tree --validation d/train.txt --held-out --rule reciprocal-ranks --output out",
+        "blend MODEL other --validation d/train.txt --held-out --rule reciprocal-ranks --output out",
         &["tree", "lns", "mach"],
     ),
     ("convert --from xc MODEL --to xc out --label-names names.txt", &MODELS),
@@ -101,6 +101,7 @@ fn models_of_links_are_copied_as_those_of_files_are() {
     let folder = Folder::new();
     models(&folder);
     folder.write("names.txt", (0..20).map(|label| format!("label {label}\n")).collect::<String>());
+    folder.ok(&format!("train tree {TRAIN} --trees 1 --seed 3 --model other"));
     fs::create_dir_all(folder.path("deep/er")).unwrap();
     for (command, kinds) in COPIES {
         for kind in kinds {
