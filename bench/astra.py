@@ -98,7 +98,8 @@ def train(a, name, rate, seed):
     os.makedirs(folder, exist_ok=True)
     path = lambda part: os.path.join(folder, part)
     test = rows_file(a.data, "test")
-    command = [a.xc, "train", "astra", "--train", rows_file(a.data, "train"), "--validation", test, "--text-fields", a.fields,
+    fields = ["--text-fields", a.fields] if test.endswith(".jsonl") else []
+    command = [a.xc, "train", "astra", "--train", rows_file(a.data, "train"), "--validation", test, *fields,
                "--validation-fraction", str(a.held_out), "--model", path("model"), "--restart", "--optimizer.rate", str(rate),
                "--threads", str(a.threads), "--seed", str(seed), "--json", *options_of(a, name), *a.options]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -109,7 +110,7 @@ def train(a, name, rate, seed):
         return None
     told = dict(json.loads(done.stdout), run=name, rate=rate, seed=seed, command=command[1:])
     asked = [a.xc, "predict", "--model", path("model"), "--input", test, "--top-k", "5", "--output", path("answers"), "--exact",
-             "--text-fields", a.fields, "--threads", str(a.threads), "--quiet"]
+             *fields, "--threads", str(a.threads), "--quiet"]
     done = subprocess.run(asked, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{name}: {done.stderr[-400:]}")

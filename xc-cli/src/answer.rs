@@ -33,15 +33,16 @@ pub(crate) struct SearchArgs {
     /// Use only these repetitions of a MACH model, e.g. 0-3,7
     #[arg(long, value_name = "LIST", value_parser = parse_numbers)]
     repetitions: Option<Numbers>,
-    /// How far to search the index of the labels, if the model has one: follow labels that are further off than the
-    /// last answer by up to this share of its logit; 16 compares all labels by their codes [default: as fitted]
+    /// Search effort in the index of the labels: higher finds more and is slower. Labels are followed that are further
+    /// off than the last answer by up to this share of its logit; 16 compares all labels by their codes [default: as
+    /// fitted]
     #[arg(long, value_name = "W", allow_negative_numbers = true, conflicts_with = "exact")]
     search_width: Option<f32>,
     /// Compare the labels of the N nearest cells of the index instead of searching its graph, if it has cells
     #[arg(long, value_name = "N", conflicts_with_all = ["exact", "search_width"],
         value_parser = clap::value_parser!(u32).range(1..))]
     cells: Option<u32>,
-    /// Score all labels, even if the model has an index of them
+    /// Score all labels, even if the model has an index of them (without an index, a network always does)
     #[arg(long)]
     exact: bool,
     /// Use an index of the labels even if the weights have been trained for up to this many steps since it was built

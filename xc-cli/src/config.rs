@@ -44,6 +44,15 @@ impl Arguments {
         self.from_file.iter().any(|given| given == name)
     }
 
+    /// An error about an option of the configuration file, with the name of the file.
+    pub(crate) fn located(&self, error: CliError) -> CliError {
+        let option = error.line().and_then(|line| line.strip_prefix("--")?.split([' ', ':', ',']).next());
+        match (&self.file, option) {
+            (Some(file), Some(option)) if self.is_from_file(option) => error.within(file),
+            _ => error,
+        }
+    }
+
     /// The configuration file when it, and not the command line, gave the argument that clap
     /// refused.
     pub(crate) fn config_file_of(&self, error: &clap::Error) -> Option<&Path> {

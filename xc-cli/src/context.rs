@@ -2,11 +2,12 @@
 
 use crate::bytes::parse_bytes;
 use crate::error::{CliError, chain, one_line};
+use crate::help::without_use;
 use crate::interrupt;
 use crate::memory::Budget;
 use crate::options::Options;
 use crate::progress::{Form, Progress, Task};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -19,9 +20,6 @@ pub(crate) struct CommonArgs {
     /// Seed of all randomness; the same seed gives the same bytes at any number of threads
     #[arg(long, global = true, value_name = "S", default_value_t = 0, help_heading = "Common options")]
     pub(crate) seed: u64,
-    /// Where to compute: cpu, cuda or auto
-    #[arg(long, global = true, value_name = "DEVICE", default_value = "auto", help_heading = "Common options")]
-    pub(crate) device: Device,
     /// Maximum resident memory, e.g. 8GiB or 500M; work that would need more is refused (exit code 3) [default: what is
     /// free]
     ///
@@ -49,14 +47,6 @@ pub(crate) struct CommonArgs {
     pub(crate) config: Option<PathBuf>,
 }
 
-/// Where to compute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Device {
-    Cpu,
-    Cuda,
-    Auto,
-}
-
 /// The common options, resolved; the thread pool is built.
 #[derive(Clone)]
 pub(crate) struct Context {
@@ -72,14 +62,16 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn new(args: &CommonArgs, options: Options) -> Result<Self, CliError> {
+    /// Resolves the common options of a command.
+    ///
+    /// # Errors
+    /// One that the command has no use for, or a number of threads that cannot be started.
+    pub(crate) fn new(args: &CommonArgs, command: &str, options: Options) -> Result<Self, CliError> {
+        options.refuse(without_use(command), format_args!("`xc {command}` has no use for it"))?;
         let available = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = args.threads.unwrap_or(available);
         if threads == 0 || threads > 4096 {
             return Err(CliError::usage(format_args!("--threads {threads}: between 1 and 4096 are expected")));
-        }
-        if args.device == Device::Cuda {
-            return Err(CliError::missing("--device cuda: this build of xc has no GPU support; use --device cpu"));
         }
         if args.json {
             crate::output::check(Path::new("-"))?;

@@ -14,7 +14,7 @@ enum Kind {
     Failed,
     /// 2: something the user named is absent, malformed or impossible.
     Input,
-    /// 3: a device, a feature or memory is missing.
+    /// 3: a feature or memory is missing.
     Missing,
     /// 128 and the number of a signal: 130 for Ctrl-C, 143 for SIGTERM.
     Interrupted,
@@ -83,6 +83,11 @@ impl CliError {
 
     pub(crate) fn reported_panic() -> Self {
         Self::new(Kind::Panicked, "")
+    }
+
+    /// The same, of a file that it stands in.
+    pub(crate) fn within(self, file: &Path) -> Self {
+        Self::new(self.kind, format_args!("{}: {}", file.display(), self.line))
     }
 
     /// The line to print, unless there is nothing to say.

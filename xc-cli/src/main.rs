@@ -15,8 +15,10 @@ mod closed;
 mod cmd;
 mod config;
 mod context;
+mod counted;
 mod data;
 mod error;
+mod help;
 mod interrupt;
 mod mapped;
 mod measure;
@@ -51,7 +53,7 @@ Score predictions: xc evaluate --truth test.txt --predictions predictions.txt
 
 Data goes to stdout; progress, notes and errors go to stderr.
 Exit codes: 0 success; 1 failure during the work (disk full, output not writable);
-2 faulty file, path or option; 3 missing device, feature or memory; 130 ended by Ctrl-C, 143 by SIGTERM.";
+2 faulty file, path or option; 3 missing feature or memory; 130 ended by Ctrl-C, 143 by SIGTERM.";
 
 #[derive(Parser)]
 #[command(
@@ -90,7 +92,7 @@ fn run() -> Result<(), CliError> {
     interrupt::install();
     mapped::end_with_a_line();
     let typed: Vec<_> = std::env::args_os().collect();
-    let mut root = Cli::command();
+    let mut root = help::arrange(Cli::command());
     let arguments = config::insert_config_file(&root, typed)?;
     let matches = match root.try_get_matches_from_mut(&arguments.all) {
         Ok(matches) => matches,
@@ -98,8 +100,11 @@ fn run() -> Result<(), CliError> {
     };
     let cli = Cli::from_arg_matches(&matches).map_err(|e| CliError::usage(e.to_string()))?;
     xc_sparse::Isa::from_env().map_err(|e| CliError::usage(e.to_string()))?;
-    let context = Context::new(&cli.common, Options::new(&root, &matches, &arguments))?;
-    cli.command.run(&context)
+    let options = Options::new(&root, &matches, &arguments);
+    let command = arguments.command_path();
+    let command = command.strip_prefix("xc ").unwrap_or_default();
+    let context = Context::new(&cli.common, command, options).map_err(|e| arguments.located(e))?;
+    cli.command.run(&context).map_err(|e| arguments.located(e))
 }
 
 /// A panic is a defect of the program: it is said in one line, once, without a backtrace unless one
@@ -132,6 +137,6 @@ mod tests {
 
     #[test]
     fn the_command_line_definition_is_consistent() {
-        Cli::command().debug_assert();
+        help::arrange(Cli::command()).debug_assert();
     }
 }

@@ -92,7 +92,7 @@ impl Budget {
             Self::Given(_) => format!("--max-memory {}", format_bytes(limit)),
             _ => {
                 format!(
-                    "the {} that are free (--max-memory {} tries all the same)",
+                    "the {} that are free (--max-memory {} overrides this)",
                     format_bytes(limit),
                     whole_bytes(needed)
                 )

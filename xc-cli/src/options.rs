@@ -1,8 +1,10 @@
 //! The options of a command as they were typed: what was given, and by whom.
 
 use crate::config::Arguments;
+use crate::error::CliError;
 use clap::parser::ValueSource;
 use std::ffi::OsStr;
+use std::fmt::Display;
 
 /// Every option of the command that was typed, in the order of its help.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +19,7 @@ pub(crate) struct CommandOption {
     pub(crate) source: Source,
     /// What was given, or the default that the help shows; nothing where neither is.
     pub(crate) value: Option<String>,
+    is_switch: bool,
 }
 
 /// Who gave a value.
@@ -29,6 +32,16 @@ pub(crate) enum Source {
     Nobody,
 }
 
+impl CommandOption {
+    /// As it is typed, for a message.
+    fn typed(&self) -> String {
+        match (&self.value, self.is_switch) {
+            (Some(value), false) => format!("--{} {value}", self.name),
+            _ => format!("--{}", self.name),
+        }
+    }
+}
+
 impl Options {
     /// Those of the command that was parsed, by `root`: options of all commands are among its own since then.
     pub(crate) fn new(root: &clap::Command, matches: &clap::ArgMatches, arguments: &Arguments) -> Self {
@@ -37,24 +50,51 @@ impl Options {
             leaf = matches;
         }
         let command = arguments.command(root);
-        let hidden = ["help", "version", "config"];
         let described = command.get_arguments().filter_map(|option| {
-            let name = option.get_long().filter(|name| !hidden.contains(name) && !option.is_hide_set())?;
+            let name = option.get_long().filter(|name| *name != "help" && *name != "version")?;
             let id = option.get_id().as_str();
             let source = match leaf.value_source(id) {
                 Some(ValueSource::CommandLine) if arguments.is_from_file(name) => Source::File,
                 Some(ValueSource::CommandLine) => Source::Typed,
                 _ => Source::Nobody,
             };
+            let is_shown = !option.is_hide_set() && name != "config";
+            if !is_shown && source == Source::Nobody {
+                return None;
+            }
             let values = leaf.try_get_raw(id).ok().flatten().map(|values| values.map(OsStr::to_string_lossy));
             let value = values.map(|values| values.collect::<Vec<_>>().join(","));
             let heading = option.get_help_heading().unwrap_or("Options").to_owned();
-            Some(CommandOption { name: name.to_owned(), heading, source, value })
+            let is_switch = !option.get_action().takes_values();
+            Some(CommandOption { name: name.to_owned(), heading, source, value, is_switch })
         });
         Self(described.collect())
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &CommandOption> {
         self.0.iter()
+    }
+
+    /// Those that somebody gave.
+    fn given(&self) -> impl Iterator<Item = &CommandOption> {
+        self.0.iter().filter(|option| option.source != Source::Nobody)
+    }
+
+    /// Whether somebody gave an option.
+    pub(crate) fn is_given(&self, name: &str) -> bool {
+        self.given().any(|option| option.name == name)
+    }
+
+    /// Refuses each of some options that was given: nothing would read it, and `why` says what it needs.
+    pub(crate) fn refuse(&self, names: &[&str], why: impl Display) -> Result<(), CliError> {
+        self.refuse_if(|name| names.contains(&name), why)
+    }
+
+    /// The same of all options that fit.
+    pub(crate) fn refuse_if(&self, fits: impl Fn(&str) -> bool, why: impl Display) -> Result<(), CliError> {
+        match self.given().find(|option| fits(&option.name)) {
+            Some(option) => Err(CliError::usage(format_args!("{}: {why}", option.typed()))),
+            None => Ok(()),
+        }
     }
 }

@@ -51,7 +51,7 @@ impl Source<'_> {
             if found.is_none() {
                 let line = format!("{}: does not say which rows it was trained on", model.folder().display());
                 if !self.unknown_rows {
-                    return Err(CliError::usage(format_args!("{line}; --unknown-rows takes it all the same")));
+                    return Err(CliError::usage(format_args!("{line}; --unknown-rows overrides this")));
                 }
                 context.warn(line);
             }

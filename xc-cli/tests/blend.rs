@@ -203,7 +203,7 @@ fn what_makes_no_blend_is_said_in_one_line_and_leaves_nothing() {
     refused(&format!("tree text {rows}"), "text: takes text; tree takes sparse features");
     refused(
         &format!("imported dense {rows}"),
-        "imported: does not say which rows it was trained on; --unknown-rows takes it all the same",
+        "imported: does not say which rows it was trained on; --unknown-rows overrides this",
     );
     let (a, b) = (names.last().unwrap(), &names[0]);
     refused(&format!("named turned {rows}"), &format!("turned: label 0 is called {b:?}; in named it is {a:?}"));

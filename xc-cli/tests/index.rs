@@ -331,7 +331,7 @@ fn what_does_not_fit_is_said_in_one_line() {
         ("index build --vectors rows.npy --metric cosine --output x --fit-queries zero.npy", 2, "zero.npy: query 1"),
         ("index build --vectors rows.npy --metric l2 --output x --fit-queries none.npy", 2, "none.npy: no queries"),
         ("index build --vectors rows.npy --metric l2 --output x --keep 0", 2, "keep is 0"),
-        ("index build --vectors rows.npy --metric l2 --output x --top-k 0", 2, "top k is 0"),
+        ("index build --vectors rows.npy --metric l2 --output x --top-k 0", 2, "--top-k 0: at least 1"),
         ("index build --vectors rows.npy --metric l2 --output x --max-memory 100k", 3, "--max-memory"),
         (
             "index build --vectors rows.npy --metric l2 --output x --target-recall 0 --min-recall 1",
@@ -412,7 +412,10 @@ fn sparse_rows_are_answered_exactly() {
             "--plot: an index of sparse rows answers exactly",
         ),
         ("refresh --index s.index --vectors rows.npy", "kind \"inverted-index\""),
-        ("build --vectors data/train.txt --metric ip --output t.index --degree 8", "--degree: an index of sparse rows"),
+        (
+            "build --vectors data/train.txt --metric ip --output t.index --degree 8",
+            "--degree 8: an index of sparse rows",
+        ),
         ("build --vectors text.jsonl --metric ip --output t.index", "text.jsonl: jsonl, expected vectors"),
     ] {
         let got = folder.xc(&format!("index {arguments}"));

@@ -167,7 +167,7 @@ fn what_is_explained_is_true_of_every_preset_of_trees() {
     let (_, of) = explained(&folder, "train tree --train data/train.txt --model n --linear.loss logistic --trees 2");
     assert_eq!(of("linear.cost"), pair("10", "follows from --linear.loss"));
     assert_eq!((of("linear.loss"), of("trees")), (pair("logistic", "given"), pair("2", "given")));
-    let (_, of) = explained(&folder, "train tree --train data/train.txt --model n --text.preset mach --text.pairs 9");
+    let (_, of) = explained(&folder, "train tree --train data/train.jsonl --model n --text.preset mach --text.pairs 9");
     assert_eq!((of("text.words"), of("text.pairs")), (pair("125000", "preset mach"), pair("9", "given")));
     folder.write("o.toml", "trees = 2\n[linear]\ncost = 3\n");
     let (_, of) = explained(&folder, "train tree --train data/train.txt --model n --config o.toml --trees 5");

@@ -100,6 +100,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         ..FitParams::default()
     };
     params.check().map_err(|e| CliError::usage(chain(&e)))?;
+    if args.rule.is_some_and(|rule| rule != RuleKind::Net) {
+        context.options.refuse(&["hidden", "networks"], "--rule net, or no --rule, is expected with it")?;
+    }
     let named = args.members.iter().chain(args.refit_members.iter().flatten());
     if let Some(path) = named.clone().find(|path| is_same(path, &args.output)) {
         let (path, output) = (path.display(), args.output.display());
@@ -119,6 +122,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if let Some(refits) = &refits {
         context.on_threads(|| Model::check_refits(&members, refits)).map_err(|e| members_error(&e))?;
     }
+    let files = std::iter::once(&args.validation).chain(&args.validation_labels);
+    args.format.or(members[0].input()).refuse_idle(files.map(PathBuf::as_path), context)?;
     let source = Source {
         main: &args.validation,
         labels: args.validation_labels.as_deref(),

@@ -41,6 +41,7 @@ use xc_train::model::{QueryOptions, ScoreOptions};
 ///   xc calibrate --model my.model --validation dev.txt --method platt --output calibrated.model
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
+#[command(mut_arg("id_field", |arg| arg.hide(true)))]
 pub(crate) struct Args {
     /// The model folder
     #[arg(long, value_name = "DIR")]
@@ -75,7 +76,7 @@ pub(crate) struct Args {
     /// rows is in --validation
     #[arg(long)]
     unknown_rows: bool,
-    /// File for the picture of the table [default: calibration.svg in MODEL.log]
+    /// Reliability diagram, SVG [default: calibration.svg in MODEL.log]
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
     #[command(flatten)]
@@ -84,6 +85,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let meter = Meter::start();
+    if args.top_k == 0 {
+        return Err(CliError::usage("--top-k 0: at least 1 is expected"));
+    }
     let destination = args.output.as_ref().unwrap_or(&args.model);
     ContainerWriter::check(destination).map_err(|e| model::write_error(&e))?;
     let picture = match &args.picture {
@@ -101,6 +105,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     };
     let models = [OpenArgs::default().open_as_saved(&args.model, context)?];
     let model = &models[0];
+    context.options.refuse(&["id-field"], "ids of instances are not read")?;
+    let files = std::iter::once(&args.validation).chain(&args.validation_labels);
+    args.format.or(model.input()).refuse_idle(files.map(PathBuf::as_path), context)?;
     let source = Source {
         main: &args.validation,
         labels: args.validation_labels.as_deref(),

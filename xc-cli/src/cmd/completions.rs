@@ -19,6 +19,6 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, _: &Context) -> Result<(), CliError> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut crate::Cli::command(), "xc", &mut script);
+    clap_complete::generate(args.shell, &mut crate::help::arrange(crate::Cli::command()), "xc", &mut script);
     output::print(&String::from_utf8_lossy(&script))
 }

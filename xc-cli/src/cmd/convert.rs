@@ -55,6 +55,8 @@ pub(crate) const PIPELINE_KIND: &str = "pipeline";
 ///   xc convert --from xc my.model --to xc named.model --label-names labels.txt
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
+#[command(mut_arg("format", |arg| arg.hide(true)))]
+#[command(mut_arg("id_field", |arg| arg.hide(true)))]
 pub(crate) struct Args {
     /// What SRC is
     #[arg(long, value_name = "KIND")]
@@ -139,6 +141,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if let Some(option) = args.change.given().filter(|_| (args.from, args.to) != (Kind::Xc, Kind::Xc)) {
         return Err(CliError::usage(format_args!("convert: {option} changes a model: --from xc --to xc is expected")));
     }
+    args.refuse_idle(context)?;
     match (args.from, args.to) {
         (Kind::Xc, Kind::Xc) => change::run(args, context),
         (Kind::Data(from), Kind::Data(to)) => convert_data(args, from, to, context),
@@ -149,6 +152,82 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         )),
         (from, _) if from == args.to => Err(CliError::usage("convert: --from and --to are the same kind of model")),
         _ => Err(CliError::usage("convert: models of other systems become xc models, or xc models theirs")),
+    }
+}
+
+/// Options about models, and the directions that read them.
+const OF_MODELS: [&str; 3] = ["precision", "labels", "tree"];
+/// Options about data.
+const OF_DATA: [&str; 13] = [
+    "input-labels",
+    "output-labels",
+    "output-base",
+    "tfidf",
+    "save-pipeline",
+    "pipeline",
+    "format",
+    "text-fields",
+    "label-field",
+    "label-separator",
+    "id-field",
+    "svmlight-base",
+    "svmlight-label-base",
+];
+
+impl Args {
+    /// Refuses options that nothing reads in this direction.
+    fn refuse_idle(&self, context: &Context) -> Result<(), CliError> {
+        let options = &context.options;
+        let (from, to) = match (self.from, self.to) {
+            (Kind::Data(from), Kind::Data(to)) => (from, to),
+            (from, to) => {
+                let is_of_data = |option: &str| OF_DATA.contains(&option) || option.starts_with("text.");
+                options.refuse_if(is_of_data, "data are expected with it; models are converted here")?;
+                if matches!(to, Kind::Foreign(_)) {
+                    let idle = ["precision", "labels", "label-names"];
+                    return options.refuse(&idle, "--to xc is expected with it");
+                }
+                options.refuse(&["tree"], "--to pecos is expected with it")?;
+                return match from {
+                    Kind::Xc => options.refuse(&["labels"], "a model of another system is expected with it"),
+                    _ => Ok(()),
+                };
+            }
+        };
+        options.refuse(&OF_MODELS, "a model is expected with it; data are converted here")?;
+        if to != Format::Svmlight {
+            options.refuse(&["output-base"], "--to svmlight is expected with it")?;
+        }
+        if to != Format::Npz {
+            options.refuse(&["output-labels"], "--to npz is expected with it: other formats hold the labels too")?;
+        }
+        if self.pipeline.is_some() {
+            let fits = |option: &str| option.starts_with("text.");
+            options.refuse_if(fits, "--pipeline says how features are made; expected without it")?;
+        }
+        options.refuse(&["id-field"], "ids are not converted")?;
+        if let Some(labels) = &self.input_labels {
+            let mut input = self.input.clone();
+            input.format = Some(from);
+            // A separator and a base are of the output too.
+            return match to {
+                Format::Csv | Format::Tsv | Format::Svmlight => Ok(()),
+                _ => input.refuse_idle([&*self.source, &**labels], context),
+            };
+        }
+        if !matches!(from, Format::Jsonl | Format::Csv | Format::Tsv) {
+            options.refuse(&["text-fields", "label-field"], "jsonl, csv or tsv is expected with it, as --from")?;
+            if !matches!(to, Format::Csv | Format::Tsv) {
+                options.refuse(&["label-separator"], "jsonl, csv or tsv is expected with it")?;
+            }
+        }
+        if from != Format::Svmlight {
+            options.refuse(&["svmlight-base"], "--from svmlight is expected with it")?;
+            if to != Format::Svmlight {
+                options.refuse(&["svmlight-label-base"], "svmlight is expected with it")?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -210,7 +289,20 @@ fn convert_data(args: &Args, from: Format, to: Format, context: &Context) -> Res
         if args.save_pipeline.is_some() {
             return Err(CliError::usage("convert: text stays text here; there is no pipeline to save"));
         }
+        let is_idle = |option: &str| option == "tfidf" || option.starts_with("text.");
+        context.options.refuse_if(is_idle, "text stays text here; no features are made")?;
         return convert_text(args, &input, names, to, out);
+    }
+    if is_text {
+        context.options.refuse(&["tfidf"], "features are expected with it; text is weighted already")?;
+    } else {
+        let name = args.source.display();
+        if from != Format::Jsonl && to != Format::Jsonl && args.save_pipeline.is_none() {
+            let why = "--to jsonl or --save-pipeline is expected with it: other formats hold ids";
+            context.options.refuse(&["label-names"], why)?;
+        }
+        let of_text = |option: &str| option.starts_with("text.");
+        context.options.refuse_if(of_text, format_args!("text is expected with it; {name} holds features"))?;
     }
     if to.may_hold_text() && to != Format::Jsonl {
         return Err(CliError::usage(format_args!(

@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::options::Options;
 use crate::output;
 use clap::Parser;
 use std::path::PathBuf;
@@ -32,6 +33,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         &["predict", "--model", &model, "--input", &test, "--top-k", "5", "--output", &predictions],
         &["evaluate", "--truth", &test, "--predictions", &predictions, "--propensity-from", &train],
     ];
+    // What was typed are no options of the steps.
+    let of_steps = Context { options: Options::default(), ..context.clone() };
     for step in steps {
         context.check_interrupt()?;
         if !context.json && !context.quiet {
@@ -39,7 +42,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         }
         let cli = crate::Cli::try_parse_from(std::iter::once(&"xc").chain(step))
             .map_err(|e| CliError::usage(format_args!("quickstart: {e}")))?;
-        cli.command.run(context)?;
+        cli.command.run(&of_steps)?;
     }
     Ok(())
 }

@@ -45,6 +45,28 @@ pub(crate) struct InputArgs {
     kept_id: bool,
 }
 
+/// Options about the form of sparse rows without labels.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Input options")]
+pub(crate) struct RowArgs {
+    /// Format of sparse rows: xc, svmlight, jsonl or npz [default: detected from name and content]
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// Number of the first svmlight feature; required, since svmlight files differ
+    #[arg(long, value_name = "0|1", value_parser = parse_base)]
+    svmlight_base: Option<IndexBase>,
+}
+
+impl RowArgs {
+    /// What they are called.
+    pub(crate) const NAMES: [&str; 2] = ["format", "svmlight-base"];
+
+    /// The readers' options that these say.
+    pub(crate) fn options(&self) -> ReadOptions {
+        ReadOptions { format: self.format, svmlight_base: self.svmlight_base, ..ReadOptions::default() }
+    }
+}
+
 fn parse_base(text: &str) -> Result<IndexBase, &'static str> {
     match text {
         "0" => Ok(IndexBase::Zero),
@@ -58,6 +80,10 @@ fn base_of(number: u8) -> IndexBase {
 }
 
 impl InputArgs {
+    /// What the options are called.
+    pub(crate) const NAMES: [&str; 7] =
+        ["format", "text-fields", "label-field", "label-separator", "id-field", "svmlight-base", "svmlight-label-base"];
+
     /// These, and where they say nothing what a model was trained with.
     pub(crate) fn or(&self, kept: &InputForm) -> Self {
         let kept_separator = || kept.label_separator.as_deref().map(separator_of);
@@ -72,6 +98,11 @@ impl InputArgs {
             usual_format: self.usual_format.or_else(|| kept.format.as_deref()?.parse().ok()),
             kept_id: self.kept_id || (self.id_field.is_none() && kept.id_field.is_some()),
         }
+    }
+
+    /// Whether a file is svmlight, as stated or as the model's was.
+    pub(crate) fn is_svmlight(&self) -> bool {
+        self.format.or(self.usual_format) == Some(Format::Svmlight)
     }
 
     /// The same for a further file, whose format is its own affair.

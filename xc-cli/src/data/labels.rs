@@ -15,7 +15,7 @@ pub(crate) struct NamesArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) label_names: Option<PathBuf>,
     /// Column of --label-names that holds the names, from 1; columns are separated by tabs
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value = "1", requires = "label_names", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) label_names_column: u32,
     /// Field of --label-names that holds the names, if the file has a JSON object per line
     #[arg(long, value_name = "NAME", conflicts_with = "label_names_column", requires = "label_names")]

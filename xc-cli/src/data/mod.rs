@@ -1,6 +1,7 @@
 //! From files that the user named to rows and labels in memory.
 
 mod dataset;
+mod idle;
 mod input;
 mod label_rows;
 mod labels;
@@ -11,7 +12,7 @@ mod training;
 mod vectors;
 
 pub(crate) use dataset::{Dataset, Datasets, FeatureRows, Split};
-pub(crate) use input::{InputArgs, require_labels};
+pub(crate) use input::{InputArgs, RowArgs, require_labels};
 pub(crate) use label_rows::add_label_rows;
 pub(crate) use labels::{NamesArgs, label_format, read_label_set, read_numbers, read_rows, strings_for};
 pub(crate) use queries::{Queries, QueryRows};

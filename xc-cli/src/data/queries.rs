@@ -130,8 +130,8 @@ impl Queries {
     fn check_content(&mut self) -> Result<bool, CliError> {
         let content = match &mut self.reader {
             Reader::Lines { reader, .. } => reader.content()?,
-            Reader::Whole { .. } => Some(Content::Features),
-            Reader::Vectors { .. } => return Ok(false),
+            Reader::Whole { features, .. } => (features.rows() > 0).then_some(Content::Features),
+            Reader::Vectors { vectors, .. } => return Ok(vectors.rows() == 0),
         };
         match content {
             Some(content) if (content == Content::Text) != (self.takes == InputKind::Text) => {

@@ -150,6 +150,11 @@ impl Classifier {
         self.scale = Some(scale);
     }
 
+    /// What scores are made of logits: by default what the loss makes of them.
+    pub fn scale(&self) -> ScoreScale {
+        self.scale.unwrap_or(ScoreScale::Of(self.params.loss))
+    }
+
     /// What it is made of.
     pub fn params(&self) -> &ClassifierParams {
         &self.params

@@ -305,7 +305,7 @@ impl Classifier {
         scratch: &mut PredictScratch,
         mut push: impl FnMut(&[Scored]),
     ) -> Result<(), PredictError> {
-        let scale = self.scale.unwrap_or(ScoreScale::Of(self.params.loss));
+        let scale = self.scale();
         // Logits need no look at the others, as scores of this loss do not.
         let loss = if let ScoreScale::Of(loss) = scale { loss } else { Loss::Bce };
         let PredictScratch { batch, vectors, logits, network, encoder, ranked, ranks, one, row, scores, near } =

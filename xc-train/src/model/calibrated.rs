@@ -11,6 +11,11 @@ impl Model {
         self.calibration.as_ref()
     }
 
+    /// Whether its scores are at most 1; `raw`: those behind a calibration.
+    pub fn scores_at_most_one(&self, raw: bool) -> bool {
+        (self.calibration.is_some() && !raw) || self.system.scores_at_most_one()
+    }
+
     /// Saves the model with this calibration instead of its own, in one step; the destination may
     /// be the model's own folder. Files are linked if the file system supports it, otherwise
     /// copied.

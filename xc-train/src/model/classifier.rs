@@ -86,6 +86,10 @@ fn only<'a>(classifier: &Classifier, ask: &Ask<'a>) -> Result<Only<'a>, QueryErr
 }
 
 impl System for Classifier {
+    fn scores_at_most_one(&self) -> bool {
+        !matches!(self.scale(), ScoreScale::Logit)
+    }
+
     fn one(
         &self,
         row: Row<'_>,

@@ -167,6 +167,11 @@ pub(super) trait System: Any + Send + Sync {
     /// Answers queries.
     fn batch(&self, rows: Batch<'_>, ask: &Ask<'_>, scratch: &mut dyn Any) -> Result<Answers, (usize, QueryError)>;
 
+    /// Whether scores are at most 1: probabilities, products of them, cosines.
+    fn scores_at_most_one(&self) -> bool {
+        true
+    }
+
     /// Adds the memory that a query touches, where the kind can tell; else gives false.
     fn touched(&self, _row: SparseRow<'_>, _ask: &Ask<'_>, _scratch: &mut dyn Any, _touched: &mut Touched) -> bool {
         false

@@ -9,7 +9,7 @@ use xc_sparse::chunked::{LevelSizes, Touched};
 use xc_sparse::rank::{LabelId, RankedBatch, Scored};
 use xc_sparse::store::Container;
 use xc_sparse::{Rows, SparseRow};
-use xc_tree::{PredictParams, PredictScratch, Restriction, TreeChanges, TreeModel, UnknownLabel};
+use xc_tree::{PostProcessor, PredictParams, PredictScratch, Restriction, TreeChanges, TreeModel, UnknownLabel};
 
 pub(super) const TREE: Kind = Kind {
     name: xc_tree::KIND,
@@ -88,6 +88,10 @@ fn params(model: &TreeModel, ask: &Ask<'_>) -> PredictParams {
 }
 
 impl System for TreeModel {
+    fn scores_at_most_one(&self) -> bool {
+        self.info().post != PostProcessor::Noop
+    }
+
     fn one(
         &self,
         row: Row<'_>,

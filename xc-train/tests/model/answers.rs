@@ -107,8 +107,9 @@ fn exclude_by_query(labels: &[u32], n: usize) -> Vec<Vec<u32>> {
 #[test]
 fn a_slice_of_queries_is_answered_as_they_are() {
     let (rows, options) = (folders::rows(12), QueryOptions::top(5));
-    let ask =
-        |model: &Model, rows| POOL.install(|| model.predict_batch(Queries::Sparse(rows), &options)).unwrap().ranked;
+    let ask = |model: &Model, rows: xc_sparse::CsrView<'_>| {
+        POOL.install(|| model.predict_batch(Queries::Sparse(rows), &options)).unwrap().ranked
+    };
     for model in MODELS.1.iter().filter(|model| model.describe().takes == InputKind::Sparse) {
         let all = ask(model, rows.view());
         for (from, to) in [(0, 12), (3, 9), (11, 12), (5, 5)] {

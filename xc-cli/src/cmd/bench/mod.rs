@@ -17,6 +17,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Instant;
 use xc_sparse::chunked::{Choice, Intersect, Touched};
+use xc_sparse::store::PART_FOLDER;
 use xc_sparse::{CsrMatrix, DenseMatrix};
 use xc_train::Model;
 use xc_train::model::{self, Answer, BatchError, QueryOptions, Scratch};
@@ -51,6 +52,10 @@ enum What {
 ///   xc bench predict --model my.model --input test.txt --mode batch --threads 1 --json
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
+#[command(mut_arg("label_field", |arg| arg.hide(true)))]
+#[command(mut_arg("label_separator", |arg| arg.hide(true)))]
+#[command(mut_arg("id_field", |arg| arg.hide(true)))]
+#[command(mut_arg("svmlight_label_base", |arg| arg.hide(true)))]
 pub(crate) struct PredictArgs {
     /// The model folder
     #[arg(long, value_name = "DIR")]
@@ -59,7 +64,7 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_name = "FILE")]
     input: PathBuf,
     /// One query after the other, or all together
-    #[arg(long, value_name = "MODE", value_enum)]
+    #[arg(long, value_name = "MODE", value_enum, default_value_t = Mode::Online)]
     mode: Mode,
     /// Labels per query
     #[arg(long, value_name = "K", default_value_t = 10)]
@@ -137,6 +142,12 @@ fn bench_predict(args: &PredictArgs, context: &Context) -> Result<(), CliError> 
     let start = Instant::now();
     let model = args.open.open(&args.model, &args.search, context)?;
     let load_ms = start.elapsed().as_secs_f64() * 1e3;
+    args.format.or(model.input()).refuse_idle([&*args.input], context)?;
+    let of_answers = ["label-field", "label-separator", "id-field", "svmlight-label-base"];
+    context.options.refuse(&of_answers, "queries alone are read, without labels and ids")?;
+    if !args.model.join(PART_FOLDER).exists() {
+        context.options.refuse(&["max-age"], "a model with an index of its labels is expected with it")?;
+    }
     let mut queries = Queries::open(&args.input, &args.format, &model)?;
     let rows = queries
         .next_batch(args.queries.unwrap_or(usize::MAX - 1))?

@@ -131,7 +131,15 @@ impl Args {
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let shape = args.shape()?;
     match (&args.untrained.model, &args.output) {
-        (Some(model), _) => untrained::run(args, model, shape, context),
+        (Some(model), output) => {
+            let of_data = ["instances", "words", "labels-per-instance", "values", "no-text", "no-names"];
+            context.options.refuse(&of_data, "--model makes no training data; expected without --model")?;
+            if output.is_none() {
+                let of_queries = ["test-instances", "query-features"];
+                context.options.refuse(&of_queries, "--output is expected with it, which gets queries for --model")?;
+            }
+            untrained::run(args, model, shape, context)
+        }
         (None, Some(output)) => generate_data(args, output, shape, context),
         // clap asks for one of the two.
         (None, None) => Err(CliError::usage("generate: --output is expected")),

@@ -3,6 +3,7 @@
 use super::{Instances, Watch, build_error, label_error, log, rows, say_lost, sparse, vectors, vectors_of_width};
 use crate::bytes::format_bytes;
 use crate::context::Context;
+use crate::counted::counted;
 use crate::error::CliError;
 use crate::measure::Meter;
 use crate::model::{OpenArgs, write_error};
@@ -40,6 +41,7 @@ use xc_train::classifier::LostPrecision;
 ///   xc index build --model my.model --fit-queries dev.txt
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, group = clap::ArgGroup::new("of").required(true).args(["vectors", "model"]))]
+#[command(mut_arg("id_field", |arg| arg.hide(true)))]
 pub(super) struct Args {
     /// The vectors, or sparse rows
     #[arg(long, value_name = "FILE", requires_all = ["metric", "output"])]
@@ -54,13 +56,13 @@ pub(super) struct Args {
     /// model's folder]
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Maximum number of edges of a vector
+    /// Maximum number of edges of a vector (elsewhere M)
     #[arg(long, value_name = "R", default_value_t = 32)]
     degree: usize,
-    /// Vectors that the search for edges keeps: more give better edges and take longer
+    /// Construction beam (elsewhere efConstruction): a wider one gives better edges and takes longer
     #[arg(long, value_name = "N", default_value_t = 100)]
     keep: usize,
-    /// Passes over all vectors: a later pass finds better edges
+    /// Build passes: a later pass finds better edges
     #[arg(long, value_name = "N", default_value_t = 2)]
     passes: usize,
     /// Pruning factor: more edges above 1 for distances, below 1 for inner products [default: 1; for inner products the
@@ -71,8 +73,6 @@ pub(super) struct Args {
     /// number of vectors, kept if they are faster than the graph]
     #[arg(long, value_name = "N")]
     cells: Option<usize>,
-    #[command(flatten)]
-    instances: Instances,
     /// Answers per query that the width is fitted for
     #[arg(long, value_name = "K", default_value_t = 10)]
     top_k: usize,
@@ -83,6 +83,8 @@ pub(super) struct Args {
     /// Refuse an index that finds a smaller share of the best than this
     #[arg(long, value_name = "R")]
     min_recall: Option<f64>,
+    #[command(flatten)]
+    instances: Instances,
 }
 
 /// Share of a query's best labels that an index of a model finds where nothing tells which are true.
@@ -92,6 +94,9 @@ const OF_LABELS: f64 = 0.99;
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let meter = Meter::start();
+    if args.top_k == 0 {
+        return Err(CliError::usage("--top-k 0: at least 1 is expected"));
+    }
     if let Some(least) = args.min_recall.filter(|v| !(0.0..=1.0).contains(v)) {
         return Err(CliError::usage(format_args!("--min-recall {least}: a share from 0 to 1 is expected")));
     }
@@ -113,11 +118,15 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         ..usual
     };
     if let (Some(path), Some(output)) = (&args.vectors, &args.output)
-        && sparse::holds_rows(path, &args.instances.format)?
+        && sparse::holds_rows(path, &args.instances.format.options())?
     {
-        args.refuse_settings_of_a_graph()?;
+        args.refuse_settings_of_a_graph(context)?;
+        args.instances.format.refuse_idle([&**path], context)?;
+        let of_labels = ["text-fields", "label-field", "label-separator", "id-field", "svmlight-label-base"];
+        context.options.refuse(&of_labels, "rows alone are indexed, without their labels")?;
         return sparse::build(path, output, params.metric, &args.instances.format, context);
     }
+    args.instances.refuse_idle(args.model.is_some(), context)?;
     let built = match (&args.model, &args.vectors, &args.output) {
         (Some(model), ..) => match of_labels(model, &params, args, context)? {
             Some(built) => built,
@@ -138,7 +147,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         return output::print(&report.to_string());
     }
     context.note(format_args!(
-        "index: {n} {what} of {width} values ({metric}), {:.1} edges each, linked in {build_s:.1} s; {}, {}",
+        "index: {n} {what} of {width} values ({metric}), {:.1} edges each, built in {build_s:.1} s; {}, {}",
         stats.mean_degree,
         format_bytes(n_bytes as u64),
         fitted.map_or("nothing to fit".to_owned(), |f| format!(
@@ -151,10 +160,11 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     ));
     say_lost(lost, context);
     if stats.n_vertices < stats.n_rows {
-        context.note(format_args!("index: {} {what} equal others", stats.n_rows - stats.n_vertices));
+        context.note(format_args!("index: {}", counted(stats.n_rows - stats.n_vertices, "duplicate")));
     }
     if stats.n_rows < n {
-        context.note(format_args!("index: {} vectors of zeros have no direction and are no answers", n - stats.n_rows));
+        let zeros = counted(n - stats.n_rows, "zero vector");
+        context.note(format_args!("index: {zeros} without a direction: never an answer"));
     }
     context.note(format_args!("index: saved {}", built.output.display()));
     Ok(())
@@ -183,27 +193,23 @@ struct Built {
 }
 
 impl Args {
-    /// Lists have no settings: an option that is not as it is by default would do nothing.
-    fn refuse_settings_of_a_graph(&self) -> Result<(), CliError> {
-        let usual = BuildParams::new(Metric::L2);
-        let given = [
-            ("--degree", self.degree != usual.degree),
-            ("--keep", self.keep != usual.keep),
-            ("--passes", self.passes != usual.passes),
-            ("--factor", self.factor.is_some()),
-            ("--cells", self.cells.is_some()),
-            ("--fit-queries", self.instances.fit_queries.is_some()),
-            ("--max-loss", self.instances.max_loss.is_some()),
-            ("--top-k", self.top_k != usual.top_k),
-            ("--target-recall", self.target_recall.is_some()),
-            ("--min-recall", self.min_recall.is_some()),
+    /// Lists have no settings: such an option would do nothing.
+    fn refuse_settings_of_a_graph(&self, context: &Context) -> Result<(), CliError> {
+        let of_graphs = [
+            "degree",
+            "keep",
+            "passes",
+            "factor",
+            "cells",
+            "fit-queries",
+            "fit-instances",
+            "max-loss",
+            "top-k",
+            "target-recall",
+            "min-recall",
+            "seed",
         ];
-        match given.into_iter().find(|option| option.1) {
-            Some((option, _)) => Err(CliError::usage(format_args!(
-                "{option}: an index of sparse rows has no graph to fit; it answers exactly"
-            ))),
-            None => Ok(()),
-        }
+        context.options.refuse(&of_graphs, "an index of sparse rows has no graph to fit; it answers exactly")
     }
 }
 
@@ -235,7 +241,7 @@ fn of_labels(folder: &Path, params: &BuildParams, args: &Args, context: &Context
     }
     let save = || model.save_index(&index, args.output.as_deref()).map_err(|e| label_error(folder, &e));
     let Some(graph) = index.graph() else {
-        args.refuse_settings_of_a_graph()?;
+        args.refuse_settings_of_a_graph(context)?;
         save()?;
         if let Some(lists) = index.lists() {
             sparse::say(lists, "labels", build_s, &output, context)?;

@@ -34,8 +34,6 @@ use xc_sparse::{DenseMatrix, DenseRows};
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
     #[command(flatten)]
-    asked: Asked,
-    #[command(flatten)]
     scope: ScopeArgs,
     /// Measure at the smallest width, or number of cells, that finds this share of the best; or at those of several
     /// shares
@@ -50,6 +48,8 @@ pub(super) struct Args {
     /// File for a plot of recall and queries per second, SVG
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
+    #[command(flatten)]
+    asked: Asked,
 }
 
 /// Widths that are tried.
@@ -163,7 +163,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         return Err(CliError::usage("--target-recall with --filter: a width is fitted for all rows"));
     }
     args.plot.as_deref().map_or(Ok(()), output::check)?;
-    let (mut index, asked, bits) = match args.asked.open()? {
+    let (mut index, asked, bits) = match args.asked.open(context)? {
         Opened::Vectors(index, asked, bits) => (index, asked, bits),
         Opened::Sparse(opened) => {
             let given = args.scope.given();
@@ -209,7 +209,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let build_s = log::build_s(&args.asked.index);
     if context.json {
         // Of several that are wanted none is the one.
-        let wanted = <[Tried; 1]>::try_from(wanted).ok().map(|[wanted]| wanted.scope);
+        let wanted = <[Tried; 1]>::try_from(wanted.clone()).ok().map(|[wanted]| wanted.scope);
         let at = all.iter().find(|m| wanted.is_some_and(|p| (m.search_width, m.cells) == (p.width, p.cells)));
         let mut report = json!({
             "queries": measured.len(), "k": k, "threads": context.threads, "exact_qps": exact_qps, "build_s": build_s,
@@ -230,7 +230,12 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         "{:>12} {:>8} {:>12} {:>8} {:>8} {:>10} {:>8}\n",
         "search width", "recall", "queries/s", "p50 us", "p99 us", "distances", "hops"
     );
-    for m in &all {
+    // The others are for the plot.
+    let is_shown = |m: &&Measured| {
+        let at = Scope { width: m.search_width, cells: m.cells };
+        wanted.is_empty() || wanted.iter().any(|wanted| wanted.scope == at)
+    };
+    for m in all.iter().filter(is_shown) {
         let name = reach(Scope { width: m.search_width, cells: m.cells });
         text += &format!(
             "{name:>12} {:>8.4} {:>12.0} {:>8.1} {:>8.1} {:>10.0} {:>8.1}\n",

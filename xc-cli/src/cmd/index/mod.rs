@@ -9,7 +9,7 @@ mod sparse;
 
 use crate::answer::scope_of;
 use crate::context::Context;
-use crate::data::{InputArgs, Queries, QueryRows, read_rows, strings_for};
+use crate::data::{InputArgs, Queries, QueryRows, RowArgs, read_rows, strings_for};
 use crate::error::{CliError, chain};
 use crate::interrupt::interrupted;
 use crate::model::{dictionary, open_error as open_error_of_model, write_error};
@@ -81,14 +81,14 @@ struct Asked {
     #[arg(long)]
     in_memory: bool,
     #[command(flatten)]
-    format: InputArgs,
+    format: RowArgs,
 }
 
 /// How far an index is searched.
 #[derive(clap::Args, Clone, Copy, Debug)]
 struct ScopeArgs {
-    /// How far to search the graph: follow vectors that are further off than the last answer by up to this share of its
-    /// distance; 16 compares all vectors by their codes [default: as fitted]
+    /// Search effort in the graph: higher finds more and is slower. Vectors are followed that are further off than the
+    /// last answer by up to this share of its distance; 16 compares all vectors by their codes [default: as fitted]
     #[arg(long, value_name = "W", allow_negative_numbers = true)]
     search_width: Option<f32>,
     /// Compare the vectors of the N nearest cells instead of searching the graph, if the index has cells
@@ -121,14 +121,18 @@ enum Opened {
 }
 
 impl Asked {
-    fn open(&self) -> Result<Opened, CliError> {
+    fn open(&self, context: &Context) -> Result<Opened, CliError> {
         let container = Container::open(&self.index, mode(self.in_memory)).map_err(|e| open_error(&e.into()))?;
         if container.kind() == INVERTED_KIND {
-            return Ok(Opened::Sparse(sparse::Opened::new(self, &container)?));
+            return Ok(Opened::Sparse(sparse::Opened::new(self, &container, context)?));
         }
         container.expect_kind(KIND).map_err(|e| open_error(&e.into()))?;
+        context.options.refuse(&RowArgs::NAMES, "an index of sparse rows is expected with it; this one has vectors")?;
         let index = Index::read(&container).map_err(|e| open_error(&e))?;
         let queries = vectors_of_width(&self.queries, index.graph().width())?;
+        if queries.rows() == 0 {
+            return Err(CliError::usage(format_args!("{}: no queries", self.queries.display())));
+        }
         let filter = self.row_bits(index.rows().len())?;
         Ok(Opened::Vectors(index, queries, filter))
     }
@@ -165,7 +169,7 @@ struct Instances {
     #[arg(long, value_name = "FILE")]
     fit_queries: Option<PathBuf>,
     /// Number of instances of a file to use for a model's index
-    #[arg(long, value_name = "N", default_value_t = 10_000, requires = "model")]
+    #[arg(long, value_name = "N", default_value_t = 10_000, requires_all = ["model", "fit_queries"])]
     fit_instances: usize,
     /// Points that P@1, P@3 and P@5 may lose against scoring all labels, of instances of --fit-queries that have labels
     /// [default: 0.1]
@@ -182,6 +186,19 @@ impl Instances {
             Some(loss) => Err(CliError::usage(format_args!("--max-loss {loss}: points from 0 to 100 are expected"))),
             None => Ok(()),
         }
+    }
+
+    /// Refuses options about the form of --fit-queries where there is no such file, or vectors are in it.
+    fn refuse_idle(&self, is_of_model: bool, context: &Context) -> Result<(), CliError> {
+        if let (true, Some(path)) = (is_of_model, &self.fit_queries) {
+            context.options.refuse(&["id-field"], "ids of queries are not read")?;
+            return self.format.refuse_idle([&**path], context);
+        }
+        let why = match is_of_model {
+            true => "--fit-queries is expected with it",
+            false => "sparse rows, or --model with --fit-queries, are expected with it",
+        };
+        context.options.refuse(&InputArgs::NAMES, why)
     }
 
     /// Labels of the instances that were read, if the file has some.

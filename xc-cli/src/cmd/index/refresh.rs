@@ -29,6 +29,7 @@ use xc_train::classifier::LostPrecision;
 ///   xc index refresh --model my.model --fit-queries train.txt
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment, group = clap::ArgGroup::new("of").required(true).args(["index", "model"]))]
+#[command(mut_arg("id_field", |arg| arg.hide(true)))]
 pub(super) struct Args {
     /// Folder of the index
     #[arg(long, value_name = "DIR", requires = "vectors")]
@@ -42,11 +43,11 @@ pub(super) struct Args {
     /// How edges are updated
     #[arg(long, value_name = "POLICY", value_enum)]
     policy: Option<Policy>,
-    #[command(flatten)]
-    instances: Instances,
     /// Folder of the new index [default: that of the old one]
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    instances: Instances,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -73,6 +74,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         Policy::Rebuild => Refresh::Rebuild,
     });
     args.instances.check()?;
+    args.instances.refuse_idle(args.model.is_some(), context)?;
     let own = args.model.as_ref().map(|model| model.join(PART_FOLDER)).or(args.index.clone());
     // A folder to be read that is absent is said when it is opened.
     if let Some(output) = args.output.clone().or(own.filter(|own| parent_of(own).is_dir())) {

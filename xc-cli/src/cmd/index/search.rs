@@ -26,8 +26,6 @@ use xc_sparse::rank::RankedBatch;
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
     #[command(flatten)]
-    asked: Asked,
-    #[command(flatten)]
     scope: ScopeArgs,
     /// Compare all vectors
     #[arg(long, conflicts_with_all = ["search_width", "cells"])]
@@ -42,9 +40,14 @@ pub(super) struct Args {
     /// Format of the answers [default: npz, jsonl or csv if the name of --output ends so, else lines]
     #[arg(long, value_name = "FORMAT", value_enum)]
     output_format: Option<Form>,
+    #[command(flatten)]
+    asked: Asked,
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
+    if args.asked.top_k == 0 {
+        return Err(CliError::usage("--top-k 0: at least 1 is expected"));
+    }
     let form = Form::choose(args.output_format, &args.output)?;
     let output = Output::create(&args.output)?;
     let (found, n_rows) = search(args, context)?;
@@ -56,7 +59,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 
 /// Answers, and how many rows they are of.
 fn search(args: &Args, context: &Context) -> Result<(RankedBatch, usize), CliError> {
-    let (index, asked, bits) = match args.asked.open()? {
+    let (index, asked, bits) = match args.asked.open(context)? {
         Opened::Vectors(index, asked, bits) => (index, asked, bits),
         Opened::Sparse(opened) => {
             if let Some(option) = args.scope.given().or(args.prove.map(|_| "--prove")) {

@@ -17,11 +17,11 @@ use xc_sparse::store::{Container, ContainerWriter};
 use xc_sparse::{CsrMatrix, Rows};
 
 /// Whether a file holds sparse rows.
-pub(super) fn holds_rows(path: &Path, input: &InputArgs) -> Result<bool, CliError> {
+pub(super) fn holds_rows(path: &Path, options: &ReadOptions) -> Result<bool, CliError> {
     if Vectors::has_name(path) {
         return Ok(false);
     }
-    let format = Format::detect(path, &input.options())?;
+    let format = Format::detect(path, options)?;
     if format.may_hold_text() {
         let path = path.display();
         return Err(CliError::usage(format_args!(
@@ -91,15 +91,18 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    pub(super) fn new(asked: &Asked, container: &Container) -> Result<Self, CliError> {
+    pub(super) fn new(asked: &Asked, container: &Container, context: &Context) -> Result<Self, CliError> {
         let index = InvertedIndex::read(container).map_err(|e| open_error(&e))?;
-        if !holds_rows(&asked.queries, &asked.format)? {
+        if !holds_rows(&asked.queries, &asked.format.options())? {
             let path = asked.queries.display();
             return Err(CliError::usage(format_args!(
                 "{path}: vectors; the index has sparse rows, and wants such queries"
             )));
         }
         let options = ReadOptions { n_features: Some(index.n_columns()), ..asked.format.options() };
+        if asked.queries.is_file() && Format::detect(&asked.queries, &options)? != Format::Svmlight {
+            context.options.refuse(&["svmlight-base"], "svmlight is expected with it")?;
+        }
         let queries = read(&asked.queries, &options)?;
         let bits = asked.row_bits(index.len())?;
         Ok(Self { index, queries, bits })

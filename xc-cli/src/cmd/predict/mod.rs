@@ -14,10 +14,11 @@ use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use xc_sparse::io::{AnswerNotes, Fields, Format, LabelNames};
 use xc_sparse::rank::Scored;
+use xc_sparse::store::PART_FOLDER;
 use xc_train::Model;
 use xc_train::calibrate::ThresholdKind;
 use xc_train::calibrate::fit::CalibrateParams;
-use xc_train::model::{Excluded, QueryOptions, ScoreOptions};
+use xc_train::model::{Excluded, InputKind, QueryOptions, ScoreOptions};
 
 /// Predict the best labels of each instance
 ///
@@ -96,7 +97,8 @@ pub(crate) struct Args {
     /// calibrated), macro or label
     #[arg(long, value_name = "T", allow_negative_numbers = true, conflicts_with = "min_score", value_parser = parse_threshold)]
     threshold: Option<Threshold>,
-    /// Return the raw scores of a calibrated model instead of probabilities
+    /// Return the raw scores of a calibrated model instead of probabilities (a model without a calibration has no
+    /// others)
     #[arg(long)]
     raw_scores: bool,
     /// Format of the answers [default: npz, jsonl or csv if the name of --output ends so, else lines]
@@ -106,15 +108,15 @@ pub(crate) struct Args {
     /// with exit code 2
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnError::Answer)]
     on_error: OnError,
-    /// Write label names instead of ids (lines)
+    /// Write label names instead of ids (lines; jsonl always has them)
     #[arg(long)]
     names: bool,
     #[command(flatten)]
     known: NamesArgs,
     #[command(flatten)]
-    search: SearchArgs,
-    #[command(flatten)]
     open: OpenArgs,
+    #[command(flatten)]
+    search: SearchArgs,
     #[command(flatten)]
     format: InputArgs,
 }
@@ -134,7 +136,7 @@ fn parse_threshold(text: &str) -> Result<Threshold, String> {
     }
     match text.parse::<f32>() {
         _ if text == "calibrated" => Ok(Threshold::Calibrated(ThresholdKind::Micro)),
-        Ok(score) if !score.is_nan() => Ok(Threshold::Score(score)),
+        Ok(score) if score.is_finite() => Ok(Threshold::Score(score)),
         _ => Err(format!("got {text:?}, expected a number, micro, macro, label or calibrated")),
     }
 }
@@ -151,8 +153,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     if args.top_k == Some(0) {
         return Err(CliError::usage("--top-k 0: at least 1 is expected"));
     }
-    if args.min_score.is_some_and(f32::is_nan) {
-        return Err(CliError::usage("--min-score NaN: a number is expected"));
+    if let Some(score) = args.min_score.filter(|score| !score.is_finite()) {
+        return Err(CliError::usage(format_args!("--min-score {score}: a number is expected")));
     }
     refuse_inside("--output", &args.output, &args.model)?;
     let form = Form::choose(args.output_format, &args.output)?;
@@ -197,6 +199,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
             return Err(CliError::usage(format_args!("--threshold {kind} cuts probabilities, not --raw-scores")));
         }
     }
+    let from_stdin = args.input == Path::new("-");
+    args.refuse_idle(&model, form, by_name, context)?;
+    args.check_bounds(&model)?;
     let n_labels = model.describe().n_labels;
     let input = args.format.or(model.input());
     let read = |path: &Path, what| LabelLists::read(path, what, n_labels, names.as_ref(), &input);
@@ -211,7 +216,6 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         (None, Some(field)) => Some(LabelLists::read_field(&args.input, field, n_labels, names.as_ref(), &input)?),
         (None, None) => None,
     };
-    let from_stdin = args.input == Path::new("-");
     let input = if from_stdin { stdin::NAME.to_owned() } else { args.input.display().to_string() };
     let queries = if from_stdin { None } else { Some(Queries::open(&args.input, &args.format, &model)?) };
     let style = Style { form, names: names.as_ref().filter(|_| args.names || form.has_names()) };
@@ -238,6 +242,62 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         context.note(format_args!("{} of {all} answers are proven to be those of a full scan", run.proven));
     }
     Ok(())
+}
+
+impl Args {
+    /// Refuses a bound that no score reaches.
+    fn check_bounds(&self, model: &Model) -> Result<(), CliError> {
+        let threshold = match self.threshold {
+            Some(Threshold::Score(score)) => Some(("threshold", score)),
+            _ => None,
+        };
+        let bounds = [threshold, self.min_score.map(|score| ("min-score", score))];
+        match bounds.into_iter().flatten().find(|(_, score)| *score > 1.0) {
+            Some((option, score)) if model.scores_at_most_one(self.raw_scores) => {
+                Err(CliError::usage(format_args!("--{option} {score}: scores of this model are at most 1")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses options that were given and that nothing reads here.
+    fn refuse_idle(&self, model: &Model, form: Form, by_name: bool, context: &Context) -> Result<(), CliError> {
+        let from_stdin = self.input == Path::new("-");
+        if !from_stdin {
+            context
+                .options
+                .refuse(&["on-error"], "--input - is expected with it: a file is answered whole or refused")?;
+        }
+        let has_index = self.model.join(PART_FOLDER).exists();
+        if !has_index {
+            context.options.refuse(&["max-age"], "a model with an index of its labels is expected with it")?;
+        }
+        if !form.has_names() {
+            context.options.refuse(&["id-field"], "--output-format jsonl or csv is expected with it")?;
+        }
+        if self.candidates.is_none() && self.exclude.is_none() && self.exclude_field.is_none() {
+            let of_labels = ["label-field", "label-separator", "svmlight-label-base"];
+            let why = "--candidates or --exclude is expected with it: labels of the input are ignored";
+            context.options.refuse(&of_labels, why)?;
+        }
+        let input = self.format.or(model.input());
+        let files = [&self.candidates, &self.exclude].into_iter().flatten().map(PathBuf::as_path);
+        if !from_stdin {
+            input.refuse_idle(std::iter::once(&*self.input).chain(files), context)?;
+        } else if model.describe().takes != InputKind::Text {
+            context.options.refuse(&["text-fields"], "a model of text is expected with it")?;
+        }
+        if from_stdin && !input.is_svmlight() {
+            context.options.refuse(&["svmlight-base"], "--format svmlight is expected with it")?;
+        }
+        let shows_names = self.names || form.has_names();
+        if !shows_names && !by_name && !from_stdin {
+            context
+                .options
+                .refuse(&["label-names"], "--names, or --output-format jsonl or csv, is expected with it")?;
+        }
+        Ok(())
+    }
 }
 
 /// Refuses to leave out the labels of the instances themselves, unless that is said to be wanted.

@@ -11,7 +11,7 @@ use super::network_args::NetworkArgs;
 use crate::context::Context;
 use crate::data::add_label_rows;
 use crate::error::{CliError, chain};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use xc_train::classifier::{ClassifierParams, InputKind, Preset, preset};
 use xc_train::model::HoldOut;
 
@@ -44,16 +44,16 @@ use xc_train::model::HoldOut;
      [default: softmax if no training instance has more than one label, else bce; squared-hinge for long instances]"
 )))]
 pub(crate) struct Args {
-    #[command(flatten)]
-    pub(super) data: FileArgs,
     /// Texts or features of the labels, one row per label: each becomes a training instance with that label, and its
     /// features are made as those of the others
-    #[arg(long, value_name = "FILE", help_heading = "Options")]
+    #[arg(long, value_name = "FILE")]
     label_features: Option<PathBuf>,
     #[command(flatten)]
     head: AstraArgs,
     #[command(flatten)]
     pub(super) network: NetworkArgs,
+    #[command(flatten, next_help_heading = None::<&str>)]
+    pub(super) data: FileArgs,
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
@@ -67,6 +67,10 @@ impl Source for Args {
 
     fn input(&self) -> InputKind {
         self.data.input()
+    }
+
+    fn refit(&self) -> Option<&Path> {
+        self.data.refit()
     }
 
     fn has_validation(&self) -> bool {
@@ -88,7 +92,8 @@ impl Source for Args {
     }
 
     fn read(&self, hold_out: Option<HoldOut>, context: &Context) -> Result<Instances, CliError> {
-        let mut instances = self.data.read(hold_out, context)?;
+        self.data.data.refuse_idle(self.data.features(), self.label_features.as_deref(), context)?;
+        let mut instances = Instances::Files(self.data.read_files(hold_out, context)?);
         if let (Some(path), Instances::Files(sets)) = (&self.label_features, &mut instances) {
             let input = &self.data.data.input;
             sets.label_texts = Some(add_label_rows(&mut sets.train, path, input, context)?);

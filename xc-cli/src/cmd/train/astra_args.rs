@@ -3,7 +3,7 @@
 use super::explain::{Origin, Plan, Resolved};
 use super::network::{Session, Shape, params_error};
 use crate::error::{CliError, chain};
-use crate::named::{named, number_type};
+use crate::named::{name_of, named, number_type};
 use xc_sparse::dtype::DType;
 use xc_train::Loss;
 use xc_train::astra::{AstraParams, Retrieval, Strategy};
@@ -27,9 +27,9 @@ pub(crate) struct AstraArgs {
     /// Epochs between retrievals (--retrieval schedule) [default: 5]
     #[arg(long = "retrieval.every", value_name = "EPOCHS")]
     every_epochs: Option<u32>,
-    /// One list of negatives per batch, or one per instance as in the paper
-    #[arg(long, value_name = "WHOSE", value_parser = named::<Lists, _>(["shared", "own"]), default_value = "shared")]
-    lists: Lists,
+    /// One list of negatives per batch, or one per instance as in the paper [default: shared]
+    #[arg(long, value_name = "WHOSE", value_parser = named::<Lists, _>(["shared", "own"]))]
+    lists: Option<Lists>,
     /// Hard labels per instance [default: 10]
     #[arg(long, value_name = "N")]
     hard: Option<usize>,
@@ -38,12 +38,12 @@ pub(crate) struct AstraArgs {
     #[arg(long, value_name = "N")]
     uniform: Option<usize>,
     /// Weight of a uniform label: the number of labels that it stands for, at most --weight-cap (capped), or without a
-    /// limit (unbiased, lemma 4.1 of the paper), or 1 (none)
-    #[arg(long, value_name = "WHAT", value_parser = ["capped", "unbiased", "none"], default_value = "capped")]
-    weighting: String,
-    /// Largest weight (--weighting capped)
-    #[arg(long, value_name = "X", default_value_t = 4.0, allow_negative_numbers = true)]
-    weight_cap: f32,
+    /// limit (unbiased, lemma 4.1 of the paper), or 1 (none) [default: capped]
+    #[arg(long, value_name = "WHAT", value_parser = ["capped", "unbiased", "none"])]
+    weighting: Option<String>,
+    /// Largest weight (--weighting capped); 0: no limit [default: 4]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    weight_cap: Option<f32>,
     /// First epoch with hard labels, from 1; earlier epochs have uniform labels in their place [default: 1; 3 with
     /// --retrieval schedule, which needs two epochs]
     #[arg(long, value_name = "EPOCH")]
@@ -82,15 +82,15 @@ impl AstraArgs {
             recall: self.recall.unwrap_or(of.recall),
             ..of
         };
-        let weighting = match &*self.weighting {
-            "none" => Weighting::None,
-            "unbiased" => Weighting::Inverse { cap: None },
-            _ => Weighting::Inverse { cap: Some(self.weight_cap) },
+        let weighting = match self.weighting.as_deref() {
+            Some("none") => Weighting::None,
+            Some("unbiased") => Weighting::Inverse { cap: None },
+            _ => Weighting::Inverse { cap: Some(self.weight_cap.unwrap_or(4.0)).filter(|cap| *cap != 0.0) },
         };
         let params = AstraParams {
             strategy: self.negatives,
             retrieval: self.retrieval,
-            lists: self.lists,
+            lists: self.lists.unwrap_or_default(),
             hard,
             uniform: self.uniform,
             weighting,
@@ -133,7 +133,18 @@ impl AstraArgs {
         let has_index = has_hard && self.retrieval != Retrieval::Exact;
         let hard = "--negatives weights or label-text";
         let index = "--negatives weights or label-text, and an index (--retrieval in-step)";
+        let is_all = self.negatives == Strategy::All;
+        let has_uniform = match self.negatives {
+            Strategy::All => false,
+            Strategy::InBatch => self.uniform.is_some_and(|n| n > 0),
+            _ => self.uniform != Some(0),
+        };
+        let caps = self.weighting.as_deref().is_none_or(|weighting| weighting == "capped");
         let given = [
+            ("lists", "--negatives other than all", self.lists.is_some() && is_all),
+            ("weighting", "a number of --uniform labels", self.weighting.is_some() && !has_uniform),
+            ("weight-cap", "a number of --uniform labels", self.weight_cap.is_some() && !has_uniform),
+            ("weight-cap", "--weighting capped", self.weight_cap.is_some() && !caps),
             ("hard", hard, self.hard.is_some() && !has_hard),
             ("hard-from-epoch", hard, self.hard_from_epoch.is_some() && !has_hard),
             ("retrieval", hard, self.retrieval != Retrieval::InStep && !has_hard),
@@ -198,31 +209,29 @@ impl AstraArgs {
         };
         out.push(("loss", format!("{decay}; biases are initialised from the frequency of each label")));
         let of = self.params(n_labels).unwrap_or_default();
-        let uniform = of.n_uniform(n_labels);
+        let uniform = of.n_uniform(n_labels).min(n_labels);
+        let hard_labels = of.hard.per_instance.min(n_labels);
         let hard = match (self.negatives, self.retrieval) {
             (Strategy::All, _) => "all labels: nothing is left out".to_owned(),
             (Strategy::Random, _) => format!("{uniform} uniform labels per list"),
             (Strategy::InBatch, _) => format!("true labels of the batch, {uniform} uniform ones"),
             (_, Retrieval::InStep) if of.hard.is_exact(n_labels) => format!(
                 "{} hard labels per instance by comparing all (cheaper up to {} labels), {uniform} uniform ones per list",
-                of.hard.per_instance, of.hard.exact_below
+                hard_labels, of.hard.exact_below
             ),
             (_, Retrieval::InStep) => format!(
                 "{} hard labels per instance by an index of recall {}, repaired {}, {uniform} uniform ones per list",
-                of.hard.per_instance,
+                hard_labels,
                 of.hard.recall,
                 repairs(of.hard.every)
             ),
             (_, Retrieval::Exact) => {
-                format!(
-                    "{} hard labels per instance by comparing all, {uniform} uniform ones per list",
-                    of.hard.per_instance
-                )
+                format!("{} hard labels per instance by comparing all, {uniform} uniform ones per list", hard_labels)
             }
             (_, Retrieval::Schedule) => format!(
                 "{} hard labels per instance, found every {} epochs in parallel with training, {uniform} uniform ones per \
                  list",
-                of.hard.per_instance, of.every_epochs
+                hard_labels, of.every_epochs
             ),
         };
         out.push(("negatives", hard));
@@ -253,11 +262,21 @@ impl AstraArgs {
     fn resolve(&self, of: &AstraParams, n_labels: usize, out: &mut Resolved) {
         let strategy = || Origin::Follows("negatives");
         let has_hard = matches!(self.negatives, Strategy::Weights | Strategy::LabelText);
-        let hard = has_hard.then_some(of.hard.per_instance);
+        let hard = has_hard.then_some(of.hard.per_instance.min(n_labels));
         out.set_some("hard", hard, "none", if has_hard { Origin::Default } else { strategy() });
-        let uniform = (self.negatives != Strategy::All).then(|| of.n_uniform(n_labels));
+        let uniform = (self.negatives != Strategy::All).then(|| of.n_uniform(n_labels).min(n_labels));
         let by_labels = has_hard || self.negatives == Strategy::Random;
         out.set_some("uniform", uniform, "none: all labels", if by_labels { Origin::Data } else { strategy() });
+        let lists = (self.negatives != Strategy::All).then(|| name_of(&of.lists));
+        out.set_some("lists", lists, "none: all labels", Origin::Default);
+        let has_uniform = self.negatives != Strategy::All && of.n_uniform(n_labels) > 0;
+        let weighting = self.weighting.as_deref().unwrap_or("capped");
+        out.set_some("weighting", has_uniform.then_some(weighting), "none", strategy());
+        let cap = match of.weighting {
+            Weighting::Inverse { cap } => cap.filter(|_| has_uniform),
+            _ => None,
+        };
+        out.set_some("weight-cap", cap, "none", Origin::Follows("weighting"));
         let schedule = has_hard && self.retrieval == Retrieval::Schedule;
         out.set_some("retrieval.every", schedule.then_some(of.every_epochs), "none", Origin::Default);
         let first = of.negatives(n_labels).from_epoch + 1;

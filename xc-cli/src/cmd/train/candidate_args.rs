@@ -1,6 +1,7 @@
 //! Options of a head whose steps score some labels, which kinds of networks share.
 
 use super::network::{Session, Shape, params_error};
+use super::network_args::refuse_idle;
 use crate::error::{CliError, chain};
 use crate::named::{named, number_type};
 use clap::builder::PossibleValuesParser;
@@ -29,25 +30,26 @@ pub(crate) struct CandidateArgs {
     /// One list of candidates per batch, or one per instance [default: shared]
     #[arg(long, value_name = "WHOSE", value_parser = named::<Lists, _>(["shared", "own"]))]
     lists: Option<Lists>,
-    /// Labels per list if the sampler draws them independently of the instances [default: 2000], else per instance
+    /// Sampled labels: per list for samplers that do not look at the instances [default: 2000], else per instance
     /// [default: 10 for a shared list, 500 for separate lists]
     #[arg(long, value_name = "N")]
     candidates: Option<usize>,
-    /// Uniform labels per list in addition to those of the sampler; they stand for all others [default: 2000 in a
-    /// shared list unless the sampler draws independently of the instances, else 0]
+    /// Uniform labels per list in addition to those of the sampler, weighted to represent all remaining labels [default:
+    /// 2000 in a shared list of a sampler that looks at the instances, else 0]
     #[arg(long, value_name = "N")]
     uniform: Option<usize>,
-    /// Weight of a false candidate. none: 1. log-q: the log of its probability is subtracted from its logit (softmax,
+    /// Importance weight of sampled negatives. none: 1. log-q: the log of its probability is subtracted from its logit (softmax,
     /// nce). inverse: 1 / its probability, at most --weight-cap [default: inverse with uniform labels; else none with
     /// tables and top-k, log-q with softmax and nce, inverse with other losses]
     #[arg(long, value_name = "WHAT", value_parser = ["none", "log-q", "inverse"])]
     weighting: Option<String>,
-    /// Largest weight (--weighting inverse); 0: no limit
-    #[arg(long, value_name = "X", default_value_t = 4.0, allow_negative_numbers = true)]
-    weight_cap: f32,
+    /// Largest weight (--weighting inverse); 0: no limit [default: 4]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    weight_cap: Option<f32>,
     /// The chance of a label is proportional to this power of its frequency (--sampler frequency)
-    #[arg(long = "sampler.power", value_name = "X", default_value_t = 0.75)]
-    power: f64,
+    /// [default: 0.75]
+    #[arg(long = "sampler.power", value_name = "X")]
+    power: Option<f64>,
     /// Type of the rows of label weights, in training and in the model
     #[arg(long = "head.precision", value_name = "TYPE", value_parser = number_type([DType::F32, DType::Bf16]), default_value = "f32")]
     rows: DType,
@@ -62,35 +64,38 @@ struct TableArgs {
     /// Number of tables, L; without --codes, the largest number [default: 50]
     #[arg(long, value_name = "N")]
     tables: Option<u32>,
-    /// Codes per key, K [default: enough to make unrelated labels rare]
+    /// Codes per key, K [default: chosen so that few unrelated labels collide]
     #[arg(long, value_name = "N")]
     codes: Option<u32>,
     /// Hash functions: winner-take-all over 8 coordinates, or signs of projections, for which the chance that a label
     /// is found is known (--weighting log-q, inverse) [default: wta]
     #[arg(long = "tables.family", value_name = "NAME", value_parser = ["wta", "sim-hash"])]
     family: Option<String>,
-    /// Keys looked up per table: the vector's own key, and those that it nearly had [default: 1]
+    /// Probes per table, above 1 multi-probe [default: 1]
     #[arg(long = "tables.probes", value_name = "N")]
     probes: Option<u32>,
     /// Maximum number of labels per bucket [default: 128]
     #[arg(long = "tables.per-bucket", value_name = "N")]
     per_bucket: Option<usize>,
-    /// When labels are rehashed: as they drift (drift), all at intervals (rebuild), or in every step that changes them
+    /// Rehash policy: as labels drift (drift), all at intervals (rebuild), or in every step that changes them
     /// (immediate) [default: drift]
     #[arg(long, value_name = "WHEN", value_parser = ["drift", "rebuild", "immediate"])]
     upkeep: Option<String>,
     /// Steps until the first rebuild; each further interval is a tenth longer (--upkeep rebuild)
-    #[arg(long = "upkeep.every", value_name = "STEPS", default_value_t = 50)]
-    every: u64,
+    /// [default: 50]
+    #[arg(long = "upkeep.every", value_name = "STEPS")]
+    every: Option<u64>,
     /// How far a label's row may move before it is rehashed, as a share of its length (--upkeep drift)
-    #[arg(long = "upkeep.share", value_name = "X", default_value_t = 0.05)]
-    share: f32,
-    /// Maximum number of labels rehashed per step (--upkeep drift)
-    #[arg(long = "upkeep.per-step", value_name = "N", default_value_t = 512)]
-    per_step: usize,
+    /// [default: 0.05]
+    #[arg(long = "upkeep.share", value_name = "X")]
+    share: Option<f32>,
+    /// Maximum number of labels rehashed per step (--upkeep drift) [default: 512]
+    #[arg(long = "upkeep.per-step", value_name = "N")]
+    per_step: Option<usize>,
     /// Steps between the sorting of one table and the next (--upkeep drift, immediate)
-    #[arg(long = "upkeep.sort-every", value_name = "STEPS", default_value_t = 20)]
-    sort_every: u64,
+    /// [default: 20]
+    #[arg(long = "upkeep.sort-every", value_name = "STEPS")]
+    sort_every: Option<u64>,
 }
 
 const SAMPLERS: [&str; 10] =
@@ -189,6 +194,16 @@ impl CandidateArgs {
             return refused(option, &format!("--sampler {name} has no tables"));
         }
         if self.scores_all(n_labels) {
+            if let Some(option) = self.of_lists() {
+                let wanted = self.wanted();
+                return refused(
+                    option,
+                    &format!(
+                        "changes nothing here: {n_labels} labels are no more than the {wanted} that a step would choose, so \
+                         it scores all of them; --candidates and --uniform choose fewer"
+                    ),
+                );
+            }
             return Ok(SamplerParams::All.into());
         }
         if n_labels > 0 && wanted >= n_labels {
@@ -204,11 +219,48 @@ impl CandidateArgs {
             _ => self.named(name),
         };
         let (lists, uniform, weighting) = (self.lists(), self.uniform(), self.weighting(loss));
+        self.refuse_idle(&sampler, weighting)?;
         Ok(NegativeParams { lists, uniform, weighting, ..sampler.into() })
     }
 
+    /// Refuses options that were given and belong to a choice that is not made.
+    fn refuse_idle(&self, sampler: &SamplerParams, weighting: Weighting) -> Result<(), CliError> {
+        let is_all = *sampler == SamplerParams::All;
+        let is_frequency = matches!(sampler, SamplerParams::Frequency { .. });
+        let is_inverse = matches!(weighting, Weighting::Inverse { .. });
+        let (is_rebuild, is_drift) = match sampler {
+            SamplerParams::LshEmbedding(tables) | SamplerParams::LshLabel(tables) => {
+                (matches!(tables.schedule, Schedule::Rebuild { .. }), matches!(tables.schedule, Schedule::Drift { .. }))
+            }
+            _ => (false, false),
+        };
+        let TableArgs { every, share, per_step, sort_every, .. } = &self.tables;
+        refuse_idle(&[
+            ("lists", self.lists.is_some() && is_all, "a --sampler that chooses labels"),
+            ("weighting", self.weighting.is_some() && is_all, "a --sampler that chooses labels"),
+            ("weight-cap", self.weight_cap.is_some() && (is_all || !is_inverse), "--weighting inverse"),
+            ("sampler.power", self.power.is_some() && !is_frequency, "--sampler frequency"),
+            ("upkeep.every", every.is_some() && !is_rebuild, "--upkeep rebuild"),
+            ("upkeep.share", share.is_some() && !is_drift, "--upkeep drift"),
+            ("upkeep.per-step", per_step.is_some() && !is_drift, "--upkeep drift"),
+            ("upkeep.sort-every", sort_every.is_some() && is_rebuild, "--upkeep drift or immediate"),
+        ])
+    }
+
+    /// An option that was given and says how labels of lists are chosen.
+    fn of_lists(&self) -> Option<&'static str> {
+        let given = [
+            ("lists", self.lists.is_some()),
+            ("weighting", self.weighting.is_some()),
+            ("weight-cap", self.weight_cap.is_some()),
+            ("sampler.power", self.power.is_some()),
+        ];
+        let given = given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option);
+        given.or_else(|| self.tables.given())
+    }
+
     fn named(&self, name: &str) -> SamplerParams {
-        let (n, power) = (self.candidates(), self.power);
+        let (n, power) = (self.candidates(), self.power.unwrap_or(0.75));
         let tables = || self.with_tables(LshParams { candidates: n, ..LshParams::default() });
         match name {
             "all" => SamplerParams::All,
@@ -238,20 +290,31 @@ impl CandidateArgs {
             probes: probes.unwrap_or(of.probes),
             candidates: self.candidates.unwrap_or(of.candidates),
             per_bucket: per_bucket.unwrap_or(of.per_bucket),
-            schedule: match self.tables.upkeep.as_deref() {
-                Some("rebuild") => Schedule::Rebuild { every, growth: 1.1 },
-                Some("immediate") => Schedule::Immediate { sort_every },
-                Some(_) => Schedule::Drift { share, per_step, sort_every },
-                None => match of.schedule {
-                    Schedule::Drift { .. } => Schedule::Drift { share, per_step, sort_every },
-                    other => other,
+            schedule: match self.upkeep(of.schedule) {
+                Schedule::Rebuild { every: of, growth } => Schedule::Rebuild { every: every.unwrap_or(of), growth },
+                Schedule::Immediate { sort_every: of } => Schedule::Immediate { sort_every: sort_every.unwrap_or(of) },
+                Schedule::Drift { share: of_share, per_step: of_step, sort_every: of } => Schedule::Drift {
+                    share: share.unwrap_or(of_share),
+                    per_step: per_step.unwrap_or(of_step),
+                    sort_every: sort_every.unwrap_or(of),
                 },
             },
         }
     }
 
+    /// The upkeep that was asked for, with the values that it usually has, or else this one.
+    fn upkeep(&self, of: Schedule) -> Schedule {
+        match self.tables.upkeep.as_deref() {
+            Some("rebuild") => Schedule::Rebuild { every: 50, growth: 1.1 },
+            Some("immediate") => Schedule::Immediate { sort_every: 20 },
+            Some(_) => Schedule::Drift { share: 0.05, per_step: 512, sort_every: 20 },
+            None => of,
+        }
+    }
+
     fn weighting(&self, loss: Loss) -> Weighting {
-        let inverse = Weighting::Inverse { cap: (self.weight_cap != 0.0).then_some(self.weight_cap) };
+        let cap = self.weight_cap.unwrap_or(4.0);
+        let inverse = Weighting::Inverse { cap: (cap != 0.0).then_some(cap) };
         match self.weighting.as_deref() {
             Some("none") => Weighting::None,
             Some("log-q") => Weighting::LogQ,
@@ -286,7 +349,7 @@ impl CandidateArgs {
 impl TableArgs {
     /// An option of tables that was given.
     fn given(&self) -> Option<&'static str> {
-        let Self { tables, codes, family, probes, per_bucket, upkeep, .. } = self;
+        let Self { tables, codes, family, probes, per_bucket, upkeep, every, share, per_step, sort_every } = self;
         let given = [
             ("tables", tables.is_some()),
             ("codes", codes.is_some()),
@@ -294,6 +357,10 @@ impl TableArgs {
             ("tables.probes", probes.is_some()),
             ("tables.per-bucket", per_bucket.is_some()),
             ("upkeep", upkeep.is_some()),
+            ("upkeep.every", every.is_some()),
+            ("upkeep.share", share.is_some()),
+            ("upkeep.per-step", per_step.is_some()),
+            ("upkeep.sort-every", sort_every.is_some()),
         ];
         given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
     }

@@ -12,7 +12,7 @@ use xc_train::skipgram::{Corpus, CorpusBuilder, CorpusError, WordCounts, Words, 
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Word options")]
 pub(crate) struct WordArgs {
-    /// Window: the words to the left and to the right of a word, in its line, that count as beside it
+    /// Context window: words on each side, within a line
     #[arg(long, value_name = "N", default_value_t = 2)]
     window: usize,
     /// Keep words that occur at least N times

@@ -23,6 +23,11 @@ impl Costs {
         self.sum.n_scored > 0
     }
 
+    /// Whether a stage took more of a step than nothing, to two digits of a millisecond.
+    fn is_shown(&self, time: Duration) -> bool {
+        1e3 * time.as_secs_f64() >= 0.005 * self.n_steps as f64
+    }
+
     fn stages(&self) -> [(&'static str, Duration); 8] {
         let StepCost { encode, sampling, score, backward, upkeep, .. } = self.sum;
         let (hash, query) = (sampling.hash, sampling.query);
@@ -81,8 +86,8 @@ impl Costs {
     }
 
     /// The stages of a step of ASTRA as a table, as table 3 of its paper has them: milliseconds of a step,
-    /// and their share.
-    pub(super) fn table(&self) -> Option<String> {
+    /// and their share. Where nothing is searched, stages that did not happen are left out.
+    pub(super) fn table(&self, batch: usize) -> Option<String> {
         self.is_counted().then(|| {
             let StepCost { encode, sampling, score, backward, upkeep, .. } = self.sum;
             let SampleCost { hash, search, query, check, wait, .. } = sampling;
@@ -99,24 +104,27 @@ impl Costs {
             let ms = |time: Duration| 1e3 * time.as_secs_f64() / self.n_steps as f64;
             let share = |time: Duration| 100.0 * time.as_secs_f64() / step.as_secs_f64().max(f64::MIN_POSITIVE);
             let mut out = format!("{:<9} {:>11} {:>6}", "stage", "ms per step", "%");
-            for (name, time, what) in stages {
+            for (name, time, what) in
+                stages.into_iter().filter(|(_, time, _)| sampling.n_found > 0 || self.is_shown(*time))
+            {
                 out += &format!("\n{name:<9} {:>11.2} {:>6.1}  {what}", ms(time), share(time));
             }
             let n = self.n_steps as f64;
-            out += &format!(
-                "\na step scores {:.0} labels, {:.0} of them found",
-                self.sum.n_read as f64 / n,
-                sampling.n_found as f64 / n
-            );
+            out += &format!("\na step scores {:.0} labels", self.sum.n_read as f64 / n);
+            if sampling.n_found > 0 {
+                out += &format!("; {:.1} are found for an instance", sampling.n_found as f64 / n / batch.max(1) as f64);
+            }
             out
         })
     }
 
-    /// The same for a person; counts of what did not happen are left out.
+    /// The same for a person; stages and counts of what did not happen are left out.
     pub(super) fn line(&self) -> Option<String> {
         self.is_counted().then(|| {
             let n = self.n_steps as f64;
-            let times = self.stages().map(|(name, time)| format!("{name} {:.2}", 1e3 * time.as_secs_f64() / n));
+            let stages = self.stages().into_iter().filter(|(_, time)| self.is_shown(*time));
+            let times = stages.map(|(name, time)| format!("{name} {:.2}", 1e3 * time.as_secs_f64() / n));
+            let times: Vec<String> = times.collect();
             let counts = self.counts().into_iter().filter(|&(_, count)| count > 0);
             let counts = counts.map(|(name, count)| {
                 let count = if name == "queue" { count as f64 } else { count as f64 / n };
@@ -124,7 +132,8 @@ impl Costs {
             });
             let stale = self.staleness().map(|share| format!("{:.2} % of keys stale", 100.0 * share));
             let counts: Vec<String> = counts.chain(stale).collect();
-            format!("a step: {} ms; {}", times.join(", "), counts.join(", "))
+            let times = if times.is_empty() { String::new() } else { times.join(", ") + " ms; " };
+            format!("a step: {times}{}", counts.join(", "))
         })
     }
 }
@@ -149,7 +158,7 @@ mod tests {
         assert_eq!(json["staleness"], 0.05);
         let line = costs.line().unwrap();
         assert!(
-            line.contains("query 2.00, score 0.00")
+            line.starts_with("a step: query 2.00 ms; ")
                 && line.ends_with("rows read 20, scored 100, empty 2, queue 5, 5.00 % of keys stale"),
             "{line}"
         );

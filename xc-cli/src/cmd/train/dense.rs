@@ -34,11 +34,11 @@ use xc_train::head::BlockShare;
 )))]
 pub(crate) struct Args {
     #[command(flatten)]
-    pub(super) data: FileArgs,
-    #[command(flatten)]
     head: HeadArgs,
     #[command(flatten)]
     pub(super) network: NetworkArgs,
+    #[command(flatten, next_help_heading = None::<&str>)]
+    pub(super) data: FileArgs,
 }
 
 /// What the output layer is.

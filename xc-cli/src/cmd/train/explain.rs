@@ -3,6 +3,7 @@
 
 use crate::bytes::format_bytes;
 use crate::context::Context;
+pub(super) use crate::counted::counted;
 use crate::data::sizes_of_preset;
 use crate::error::CliError;
 use crate::options::Source;
@@ -172,9 +173,4 @@ pub(super) fn seen_labels(labels: &LabelRows) -> usize {
     let mut seen = vec![false; labels.n_labels()];
     labels.labels().iter().for_each(|&l| seen[l as usize] = true);
     seen.iter().filter(|&&s| s).count()
-}
-
-/// A number and what it counts.
-pub(super) fn counted(n: usize, one: &str) -> String {
-    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
 }

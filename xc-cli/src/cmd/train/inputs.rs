@@ -22,19 +22,24 @@ pub(crate) struct PlaceArgs {
     #[arg(long, value_name = "FILE")]
     pub(in crate::cmd) train: PathBuf,
     /// Folder to save the model in; an existing model is replaced when the new one is complete
-    #[arg(long, value_name = "DIR")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        required_unless_present = "explain",
+        default_value = "MODEL",
+        hide_default_value = true
+    )]
     pub(in crate::cmd) model: PathBuf,
-    /// Folder for finished parts of the training: new, empty or from an interrupted run; what was written into it is
-    /// removed on success [default: MODEL.checkpoint]
+    /// Checkpoint folder: new, empty or from an interrupted run; deleted on success [default: MODEL.checkpoint]
     #[arg(long, value_name = "DIR")]
     pub(in crate::cmd) checkpoint: Option<PathBuf>,
     /// Continue from the checkpoint of an interrupted run with the same data and options
     #[arg(long)]
     pub(in crate::cmd) resume: bool,
-    /// Remove what an interrupted run left in the checkpoint, and start again
+    /// Discard an unfinished checkpoint, if there is one, and start over
     #[arg(long, conflicts_with = "resume")]
     pub(in crate::cmd) restart: bool,
-    /// Read the data; print the value of every option, where it comes from, and what training would need; train nothing
+    /// Dry run: read the data, and show every option, its origin and the memory needed
     #[arg(long)]
     pub(in crate::cmd) explain: bool,
 }
@@ -44,11 +49,11 @@ pub(crate) struct PlaceArgs {
 pub(crate) struct DataArgs {
     #[command(flatten)]
     pub(in crate::cmd) place: PlaceArgs,
-    /// Labels of the training instances, if --train does not contain them (npz, npy, two-file form)
+    /// Labels of the training instances, if --train is npz, npy or the two-file form: a scipy npz, or any input format
     #[arg(long, value_name = "FILE")]
     pub(in crate::cmd) train_labels: Option<PathBuf>,
-    /// Instances to score the finished model on. For networks they also choose the epoch whose parameters are kept
-    /// (--monitor, --keep), unless --validation-fraction does
+    /// Validation instances; networks also use them for model selection (--monitor, --keep), unless
+    /// --validation-fraction is given
     #[arg(long, value_name = "FILE")]
     pub(in crate::cmd) validation: Option<PathBuf>,
     /// Labels of the validation instances, if --validation does not contain them
@@ -63,8 +68,8 @@ pub(crate) struct DataArgs {
     /// Weight the features: (1 + ln tf) * (ln((1 + N)/(1 + df)) + 1); stored in the model
     #[arg(long)]
     pub(in crate::cmd) tfidf: bool,
-    /// Scale rows of sparse features to length 1, in training and in prediction (stored in the model) [default: true;
-    /// vectors are used as they are]
+    /// L2-normalise rows of sparse features, in training and in prediction (stored in the model) [default: true; vectors
+    /// are used as they are]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub(in crate::cmd) normalise: Option<bool>,
     #[command(flatten)]
@@ -133,6 +138,26 @@ impl DataArgs {
     /// Whether rows are scaled to length 1: unless an option says otherwise all but vectors are.
     pub(in crate::cmd) fn normalises(&self) -> bool {
         self.normalise.unwrap_or_else(|| !is_vectors(&self.place.train, self.input.format))
+    }
+
+    /// Refuses options about forms of files that none of them has; `vectors` are those of the instances, where
+    /// they are apart, `further` a file that text may stand in too.
+    pub(in crate::cmd) fn refuse_idle(
+        &self,
+        vectors: Option<&Path>,
+        further: Option<&Path>,
+        context: &Context,
+    ) -> Result<(), CliError> {
+        let train = &*self.place.train;
+        let labels = [&self.train_labels, &self.validation, &self.validation_labels];
+        let files = std::iter::once(train).chain(labels.into_iter().flatten().map(PathBuf::as_path)).chain(further);
+        self.input.refuse_idle(files, context)?;
+        let is_vectors = vectors.is_some() || is_vectors(train, self.input.format);
+        self.input.refuse_idle_of_text(train, is_vectors, further, context)?;
+        match is_vectors {
+            true => context.options.refuse(&["normalise"], "vectors are used as they are"),
+            false => Ok(()),
+        }
     }
 
     /// How sparse features are weighted; `None`: not at all.

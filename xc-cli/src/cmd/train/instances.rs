@@ -95,20 +95,14 @@ impl Instances {
 /// Files of instances, sparse or as vectors.
 #[derive(clap::Args, Debug)]
 pub(crate) struct FileArgs {
-    #[command(flatten)]
-    pub(super) data: DataArgs,
     /// Vectors of the training instances, npy; --train then gives only their labels
-    #[arg(long, value_name = "FILE.npy", conflicts_with_all = ["train_labels", "tfidf"], help_heading = "Options")]
+    #[arg(long, value_name = "FILE.npy", conflicts_with_all = ["train_labels", "tfidf"])]
     features: Option<PathBuf>,
     /// Vectors of the validation instances, npy; --validation then gives only their labels
-    #[arg(
-        long,
-        value_name = "FILE.npy",
-        requires = "validation",
-        conflicts_with = "validation_labels",
-        help_heading = "Options"
-    )]
+    #[arg(long, value_name = "FILE.npy", requires = "validation", conflicts_with = "validation_labels")]
     validation_features: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) data: DataArgs,
 }
 
 impl Source for FileArgs {
@@ -133,7 +127,20 @@ impl Source for FileArgs {
     }
 
     fn read(&self, hold_out: Option<HoldOut>, context: &Context) -> Result<Instances, CliError> {
-        read(self, hold_out, context).map(Instances::Files)
+        self.data.refuse_idle(self.features.as_deref(), None, context)?;
+        self.read_files(hold_out, context).map(Instances::Files)
+    }
+}
+
+impl FileArgs {
+    /// Vectors of the training instances, where they are apart.
+    pub(super) fn features(&self) -> Option<&Path> {
+        self.features.as_deref()
+    }
+
+    /// Reads everything that the options name.
+    pub(super) fn read_files(&self, hold_out: Option<HoldOut>, context: &Context) -> Result<Datasets, CliError> {
+        read(self, hold_out, context)
     }
 }
 

@@ -25,7 +25,7 @@ use xc_train::classifier::{ClassifierParams, Preset, preset};
 /// once. With --lists own, each instance has its own list.
 ///
 /// Unless given, width, initial embeddings, loss, rate and epochs follow from the training
-/// instances: few means below 12,000, long means 100 features or more on average.
+/// instances: fewer than 12,000 ("few"), 100 features or more on average ("long").
 ///
 /// The time of each stage of a step is reported at the end and in MODEL.log (log.jsonl,
 /// curve.svg, train.json). --resume continues an interrupted run, which ends with the same
@@ -46,11 +46,11 @@ use xc_train::classifier::{ClassifierParams, Preset, preset};
 ))]
 pub(crate) struct Args {
     #[command(flatten)]
-    pub(super) data: FileArgs,
-    #[command(flatten)]
     head: CandidateArgs,
     #[command(flatten)]
     pub(super) network: NetworkArgs,
+    #[command(flatten, next_help_heading = None::<&str>)]
+    pub(super) data: FileArgs,
 }
 
 /// Adds the default to the help of an option, where it follows from the data too.

@@ -45,8 +45,6 @@ use xc_train::mach::{self, CHECKPOINT, KIND, MachContainer, MachParams, Repetiti
      [default: softmax if no training instance has more than one label, else bce]"
 )))]
 pub(crate) struct Args {
-    #[command(flatten)]
-    pub(super) data: FileArgs,
     /// Repetitions: more distinguish labels better, at proportional cost [default: 8 for up to 160000 labels, rising to
     /// 32 for 640000]
     #[arg(long, value_name = "R", conflicts_with = "repetitions_range", help_heading = "MACH options")]
@@ -69,6 +67,8 @@ pub(crate) struct Args {
     decoder: Decoder,
     #[command(flatten)]
     pub(super) network: NetworkArgs,
+    #[command(flatten, next_help_heading = None::<&str>)]
+    pub(super) data: FileArgs,
 }
 
 fn parse_range(text: &str) -> Result<Range<u32>, String> {

@@ -194,6 +194,10 @@ pub(super) fn run(
     context: &Context,
 ) -> Result<(), CliError> {
     let (place, hold_out) = (source.place(), args.hold_out(context.seed)?);
+    if !source.has_validation() && args.held_out().is_none() {
+        let why = "held-out instances are expected with it (--validation or --validation-fraction)";
+        context.options.refuse(&["keep"], why)?;
+    }
     let refit = Refit::plan(source.refit(), place, hold_out)?;
     if !refit.as_ref().is_some_and(|refit| refit.is_under_way) {
         run_once(system, source, place, args, hold_out, context)?;
@@ -228,7 +232,8 @@ pub(super) fn check(
     args.train_params(&system.preset(), seed, has_validation)?;
     args.optimizer()?;
     let widest = Shape { input: source.input(), n_features: usize::MAX, n_labels: 0, most_labels: 0, data: None };
-    system.params(&widest, seed)?;
+    let params = system.params(&widest, seed)?;
+    args.refuse_idle(&system.preset(), &params)?;
     source.check()
 }
 
@@ -261,6 +266,7 @@ pub(super) fn train(
     let read_s = start.elapsed().as_secs_f64();
     let shape = shape(&instances);
     let params = system.params(&shape, context.seed)?;
+    args.refuse_idle(&system.preset_for(&shape), &params)?;
     let training = args.train_params(&system.preset_for(&shape), context.seed, has_validation)?;
     let judged = instances.validation().filter(|_| judges.choose_epoch);
     let judged = judged.map(|set| set.labels.within(shape.n_labels));
@@ -376,7 +382,7 @@ impl Session<'_> {
         let costs = watch.costs();
         drop(watch);
         // The stages of a step are what ASTRA is about: a table of them, as its paper has.
-        let said = if kind == ASTRA { costs.table() } else { costs.line() };
+        let said = if kind == ASTRA { costs.table(self.training.batch_size) } else { costs.line() };
         said.iter().flat_map(|said| said.lines()).for_each(|line| self.context.note(line));
         let (steps, epochs) = steps;
         let n_values = classifier.network().n_values();

@@ -48,7 +48,7 @@ impl Session<'_> {
             .collect();
         let head = match &params.head {
             HeadParams::Dense => String::new(),
-            HeadParams::Candidates(head) => candidates(head, self.training.batch_size),
+            HeadParams::Candidates(head) => candidates(head, self.training.batch_size, forecast.work.n_labels),
             HeadParams::Differentiated(head) => format!(", {} blocks of labels", head.blocks.len()),
             HeadParams::Sparse(head) => {
                 format!(", {} connections per label, {}", head.fan_in, head.weights.short_name())
@@ -92,13 +92,16 @@ impl Session<'_> {
 }
 
 /// What is said of a head whose steps score some labels.
-fn candidates(head: &CandidateHeadParams, batch: usize) -> String {
-    let listed = match head.listed(batch) {
-        None => "all labels".to_owned(),
-        Some(n) => format!("about {n} labels"),
+fn candidates(head: &CandidateHeadParams, batch: usize, n_labels: usize) -> String {
+    let (lists, whose) = match head.negatives.lists {
+        Lists::Shared => (1, ""),
+        Lists::Own => (batch.max(1), " for each instance"),
     };
-    let lists = if head.negatives.lists == Lists::Own { " in lists of each instance" } else { "" };
-    format!(", a step scores {listed}{lists}, {}", head.rows.short_name())
+    let listed = match head.listed(batch).map(|n| n / lists).filter(|&n| n < n_labels) {
+        None => format!("all {}", counted(n_labels, "label")),
+        Some(n) => format!("about {}", counted(n, "label")),
+    };
+    format!(", a step scores {listed}{whose}, {}", head.rows.short_name())
 }
 
 /// Sums of long rows leave the range that initial values and learning rates are made for.

@@ -17,7 +17,7 @@ use xc_train::{Loss, Optimizer, Schedule, TrainParams};
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Network options")]
 pub(crate) struct NetworkArgs {
-    /// Units of each layer, input first, e.g. 512,512: for sparse features the first is the width of their embeddings;
+    /// Hidden layer sizes, input side first, e.g. 512,512: for sparse features the first is the width of their embeddings;
     /// vectors need none
     #[arg(long = "network.widths", value_name = "N,...", value_delimiter = ',')]
     widths: Option<Vec<usize>>,
@@ -61,9 +61,9 @@ pub(crate) struct NetworkArgs {
     /// value stops improving)
     #[arg(long, value_name = "NAME", value_enum, default_value_t = ScheduleName::Cosine, help_heading = "Training options")]
     schedule: ScheduleName,
-    /// Share of the steps in which the rate rises from 0 (cosine)
-    #[arg(long = "schedule.warmup", value_name = "SHARE", default_value_t = 0.05, help_heading = "Training options")]
-    warmup: f64,
+    /// Share of the steps in which the rate rises from 0 (cosine) [default: 0.05]
+    #[arg(long = "schedule.warmup", value_name = "SHARE", help_heading = "Training options")]
+    warmup: Option<f64>,
     /// Lowest learning rate, as a share of the initial one (plateau) [default: 0]
     #[arg(long = "schedule.lowest", value_name = "SHARE", help_heading = "Training options")]
     lowest: Option<f64>,
@@ -81,7 +81,7 @@ pub(crate) struct NetworkArgs {
     /// Count these epochs from the start, or once the learning rate is at its lowest
     #[arg(long, value_name = "WHEN", value_parser = named::<PatienceFrom, _>(["start", "lowest-rate"]), requires = "patience", default_value = "start", help_heading = "Training options")]
     patience_from: PatienceFrom,
-    /// What decides which epoch is better: loss, or a metric of `xc evaluate` such as P@3 or PSP@5, on the held-out
+    /// Metric for model selection and early stopping: loss, or a metric of `xc evaluate` such as P@3 or PSP@5, on the held-out
     /// instances [default: P@1; the training loss if none are held out]
     #[arg(long, value_name = "WHAT", help_heading = "Training options")]
     monitor: Option<Monitor>,
@@ -103,7 +103,7 @@ enum OptimizerName {
     Adamw,
     Momentum,
     Sgd,
-    /// Adagrad with one number for each row of weights
+    /// Row-wise Adagrad
     RowAdagrad,
 }
 
@@ -114,6 +114,9 @@ enum ScheduleName {
     Cosine,
     Plateau,
 }
+
+/// Share of the steps in which the learning rate rises, unless it is said.
+const WARMUP: f64 = 0.05;
 
 /// Adds the preset's value to the help of an option that takes it from there.
 pub(super) fn show_default(preset: &Preset, arg: clap::Arg) -> clap::Arg {
@@ -169,6 +172,17 @@ fn rates_of_others() -> String {
     others.map(|of| format!("{} for {}", usual_rate(of, 0.0), name(of))).join(", ")
 }
 
+/// Refuses the first option that was given and changes nothing: each with whether it is such a one, and what it
+/// goes with.
+pub(super) fn refuse_idle(options: &[(&str, bool, &str)]) -> Result<(), CliError> {
+    match options.iter().find(|(_, is_idle, _)| *is_idle) {
+        Some((option, _, needs)) => {
+            Err(CliError::usage(format_args!("--{option}: changes nothing here; {needs} is expected with it")))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Adds a default to the help of an option.
 pub(super) fn with_default(arg: clap::Arg, shown: &str) -> clap::Arg {
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
@@ -205,6 +219,16 @@ impl NetworkArgs {
         }
     }
 
+    /// Refuses options of layers that a network does not have.
+    pub(super) fn refuse_idle(&self, preset: &Preset, params: &ClassifierParams) -> Result<(), CliError> {
+        let encoder = &params.encoder;
+        let embeddings = usize::from(encoder.input == InputKind::Sparse);
+        let of_preset = &preset.params.encoder;
+        let is_of_input = self.input_dropout.is_none() && of_preset.input_dropout == of_preset.dropout;
+        let is_idle = self.dropout.is_some() && encoder.widths.len() <= embeddings && !is_of_input;
+        refuse_idle(&[("network.dropout", is_idle, "a hidden layer above the input (--network.widths)")])
+    }
+
     /// Whether initial embeddings were asked for.
     pub(super) fn has_init(&self) -> bool {
         self.init.is_some()
@@ -218,6 +242,11 @@ impl NetworkArgs {
     /// Whether one rate of dropout was asked for, which may be that of all layers.
     pub(super) fn has_dropout_alone(&self) -> bool {
         self.dropout.is_some() && self.input_dropout.is_none()
+    }
+
+    /// Share of the steps in which the learning rate rises.
+    pub(super) fn warmup(&self) -> Option<f64> {
+        (self.schedule == ScheduleName::Cosine).then(|| self.warmup.unwrap_or(WARMUP))
     }
 
     /// Share of the learning rate below which it is not halved.
@@ -268,8 +297,12 @@ impl NetworkArgs {
             }
         }
         self.hold_out(seed)?;
-        if !(0.0..1.0).contains(&self.warmup) {
-            let got = self.warmup;
+        refuse_idle(&[(
+            "schedule.warmup",
+            self.warmup.is_some() && self.schedule != ScheduleName::Cosine,
+            "--schedule cosine",
+        )])?;
+        if let Some(got) = self.warmup.filter(|share| !(0.0..1.0).contains(share)) {
             return Err(CliError::usage(format_args!(
                 "--schedule.warmup {got}: a share from 0 to below 1 is expected"
             )));
@@ -362,7 +395,7 @@ impl NetworkArgs {
     pub(super) fn schedule_name(&self) -> String {
         match self.schedule {
             ScheduleName::Constant => "constant".to_owned(),
-            ScheduleName::Cosine => format!("cosine, warm-up {}", self.warmup),
+            ScheduleName::Cosine => format!("cosine, warm-up {}", self.warmup.unwrap_or(WARMUP)),
             ScheduleName::Plateau => match self.lowest {
                 None => "plateau".to_owned(),
                 Some(lowest) => format!("plateau, lowest {lowest}"),
@@ -375,7 +408,7 @@ impl NetworkArgs {
         match self.schedule {
             ScheduleName::Constant => Box::new(Constant),
             ScheduleName::Cosine => {
-                let warmup = (steps as f64 * self.warmup).round() as u64;
+                let warmup = (steps as f64 * self.warmup.unwrap_or(WARMUP)).round() as u64;
                 Box::new(WarmupCosine { warmup, total: steps, floor: 0.0 })
             }
             ScheduleName::Plateau => Box::new(HalveOnPlateau::new(1).down_to(self.lowest.unwrap_or(0.0))),

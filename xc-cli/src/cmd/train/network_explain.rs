@@ -9,7 +9,7 @@ use xc_lsh::Kind;
 use xc_lsh::upkeep::Schedule;
 use xc_sparse::store::to_parameter;
 use xc_train::classifier::{CandidateHeadParams, HeadParams, InputKind};
-use xc_train::sampler::{AnnParams, LshParams, MidxParams, SamplerParams, ScheduleParams};
+use xc_train::sampler::{AnnParams, LshParams, MidxParams, SamplerParams, ScheduleParams, Weighting};
 
 impl Session<'_> {
     /// The training, resolved.
@@ -73,6 +73,7 @@ impl Session<'_> {
         let rate = if self.args.has_usual_rate() { of("optimizer.rate") } else { Origin::Follows("optimizer") };
         out.set("optimizer.rate", training.rate, rate);
         out.set("optimizer.weight-decay", self.optimizer.weight_decay(), Origin::Follows("optimizer"));
+        out.set_some("schedule.warmup", self.args.warmup(), "none", Origin::Follows("schedule"));
         out.set_some("schedule.lowest", self.args.lowest(), "none", Origin::Follows("schedule"));
         out.set_some("clip-norm", training.clip_norm, "no clipping", Origin::Default);
         out.set("validation-fraction", self.args.held_out().unwrap_or(0.0), Origin::Default);
@@ -136,4 +137,29 @@ pub(super) fn resolve_candidates(args: &CandidateArgs, session: &Session<'_>, ou
         Schedule::Drift { .. } => "drift",
     });
     out.set_some("upkeep", upkeep, NO_TABLES, of());
+    let (mut every, mut share, mut per_step, mut sort) = (None, None, None, None);
+    match tables.map(|tables| tables.schedule) {
+        Some(Schedule::Rebuild { every: n, .. }) => every = Some(n),
+        Some(Schedule::Immediate { sort_every }) => sort = Some(sort_every),
+        Some(Schedule::Drift { share: of, per_step: n, sort_every }) => {
+            (share, per_step, sort) = (Some(of), Some(n), Some(sort_every));
+        }
+        None => {}
+    }
+    const NO_UPKEEP: &str = "none";
+    let of_upkeep = || Origin::Follows("upkeep");
+    out.set_some("upkeep.every", every, NO_UPKEEP, of_upkeep());
+    out.set_some("upkeep.share", share, NO_UPKEEP, of_upkeep());
+    out.set_some("upkeep.per-step", per_step, NO_UPKEEP, of_upkeep());
+    out.set_some("upkeep.sort-every", sort, NO_UPKEEP, of_upkeep());
+    let power = match negatives.sampler {
+        SamplerParams::Frequency { power, .. } => Some(power),
+        _ => None,
+    };
+    out.set_some("sampler.power", power, "none", Origin::Follows("sampler"));
+    let cap = match negatives.weighting {
+        Weighting::Inverse { cap } if negatives.sampler != SamplerParams::All => Some(cap.unwrap_or(0.0)),
+        _ => None,
+    };
+    out.set_some("weight-cap", cap, "none", Origin::Follows("weighting"));
 }

@@ -69,11 +69,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     vectors: Option<PathBuf>,
     #[command(flatten)]
-    words: WordArgs,
-    #[command(flatten)]
     head: CandidateArgs,
     #[command(flatten)]
     network: NetworkArgs,
+    #[command(flatten)]
+    words: WordArgs,
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {

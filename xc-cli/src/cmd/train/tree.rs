@@ -91,6 +91,7 @@ pub(in crate::cmd) fn train(
             Some(place.claim_checkpoint(CHECKPOINT, context)?)
         }
     };
+    args.data.refuse_idle(None, args.label_features.as_deref(), context)?;
     let start = Instant::now();
     let inputs = read_inputs(args, &text, hold_out, context)?;
     let data = &inputs.instances.train;

@@ -1,7 +1,7 @@
 //! The options of `xc train tree`, and the parameters that they resolve to.
 
 use super::inputs::DataArgs;
-use super::network_args::with_default;
+use super::network_args::{refuse_idle, with_default};
 use crate::error::{CliError, chain};
 use crate::named::{name_of, named, weight_type};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -37,27 +37,27 @@ use xc_tree::{ClusterMethod, LabelRepresentation, Loss, Negatives, PostProcessor
 #[command(verbatim_doc_comment)]
 #[command(mut_args(show_default))]
 pub(crate) struct Args {
-    #[command(flatten)]
-    pub(in crate::cmd) data: DataArgs,
-    /// Features or text of the labels, one row per label, for --cluster.representation
-    #[arg(long, value_name = "FILE", help_heading = "Options")]
-    pub(in crate::cmd) label_features: Option<PathBuf>,
     /// Named settings: default, parabel, bonsai or xr-linear; other options override them
-    #[arg(long, value_name = "NAME", default_value = "default", help_heading = "Options")]
+    #[arg(long, value_name = "NAME", default_value = "default")]
     pub(super) preset: Preset,
     /// Trees whose scores are averaged
-    #[arg(long, value_name = "T", help_heading = "Options")]
+    #[arg(long, value_name = "T")]
     pub(super) trees: Option<usize>,
     /// Hold out this share of the training instances and score the model on them, unless --validation is given; the
     /// same file and --seed give the same instances for every kind of model
-    #[arg(long, value_name = "SHARE", help_heading = "Options")]
+    #[arg(long, value_name = "SHARE")]
     pub(in crate::cmd) validation_fraction: Option<f64>,
+    /// Features or text of the labels, one row per label, for --cluster.representation
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cmd) label_features: Option<PathBuf>,
     #[command(flatten)]
     pub(super) shape: ShapeArgs,
     #[command(flatten)]
     pub(super) linear: LinearArgs,
     #[command(flatten)]
     pub(super) saved: SavedArgs,
+    #[command(flatten, next_help_heading = None::<&str>)]
+    pub(in crate::cmd) data: DataArgs,
 }
 
 /// How labels are grouped.
@@ -70,8 +70,7 @@ pub(crate) struct ShapeArgs {
     /// Target for the number of labels in a leaf cluster; a balanced tree may exceed it by half
     #[arg(long = "cluster.max-leaf", value_name = "N")]
     max_leaf: Option<usize>,
-    /// How far a cut may move from the middle, as a share of the smaller part, below 1; 0 for parts
-    /// of equal size (balanced)
+    /// Allowed imbalance of a split, from 0 (parts of equal size) to below 1 (balanced)
     #[arg(long = "cluster.slack", value_name = "SHARE")]
     slack: Option<f32>,
     /// balanced (parts of nearly equal size) or unbalanced (parts as k-means finds them)
@@ -83,10 +82,10 @@ pub(crate) struct ShapeArgs {
     /// Maximum number of k-means iterations per split
     #[arg(long = "cluster.max-iterations", value_name = "N")]
     max_iterations: Option<usize>,
-    /// Maximum number of labels used in the iterations of one split
+    /// Labels sampled for k-means per split, at most
     #[arg(long = "cluster.max-sample", value_name = "N")]
     max_sample: Option<usize>,
-    /// What labels are compared by: the features of their instances (pifa), their instances (pii), --label-features, or
+    /// Label representation for clustering: the features of their instances (pifa), their instances (pii), --label-features, or
     /// the first and the third combined
     #[arg(long = "cluster.representation", value_name = "WHAT", value_parser = named::<LabelRepresentation, _>(["pifa", "pii", "label-features", "pifa-and-label-features"]))]
     representation: Option<LabelRepresentation>,
@@ -133,13 +132,12 @@ pub(crate) struct LinearArgs {
     /// Maximum number of weights kept per ranker; the largest are kept
     #[arg(long = "linear.max-weights", value_name = "N")]
     max_weights: Option<usize>,
-    /// Instances that a ranker learns from in addition to those of its cluster: none (teacher-forced), or those that
-    /// the levels above send there (matcher-aware)
+    /// Negatives of a ranker: from its parent (teacher-forced), or also what the beam routes there (matcher-aware)
     #[arg(long = "negatives", value_name = "WHICH", value_parser = negatives())]
     negatives: Option<Negatives>,
-    /// Clusters that matcher-aware negatives reach per level
-    #[arg(long = "negatives.beam", value_name = "B", default_value_t = 10)]
-    negatives_beam: usize,
+    /// Clusters that matcher-aware negatives reach per level [default: 10]
+    #[arg(long = "negatives.beam", value_name = "B")]
+    negatives_beam: Option<usize>,
     /// Weight of each training instance in the loss, one number per line
     #[arg(long, value_name = "FILE")]
     pub(super) instance_weights: Option<PathBuf>,
@@ -152,7 +150,7 @@ pub(crate) struct LinearArgs {
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Prediction defaults kept in the model")]
 pub(crate) struct SavedArgs {
-    /// How margins become scores: sigmoid, log-sigmoid, noop, lP-hinge or log-lP-hinge with P from
+    /// Maps margins to scores: sigmoid, log-sigmoid, noop, lP-hinge or log-lP-hinge with P from
     /// 1 to 9 [default: l3-hinge; l2-hinge with --preset parabel; sigmoid with --linear.loss
     /// logistic]
     #[arg(long, value_name = "NAME")]
@@ -209,7 +207,9 @@ impl Args {
         set(linear.max_weights.map(Some), &mut rankers.max_weights);
         let negatives = linear.negatives.map(|n| match n {
             Negatives::TeacherForced => n,
-            Negatives::MatcherAware { .. } => Negatives::MatcherAware { beam: linear.negatives_beam },
+            Negatives::MatcherAware { .. } => {
+                Negatives::MatcherAware { beam: linear.negatives_beam.unwrap_or(NEGATIVES_BEAM) }
+            }
         });
         set(negatives, &mut params.negatives);
         params.post = self.saved.post_processor.or(params.post);
@@ -219,9 +219,40 @@ impl Args {
         if params.representation.needs_label_features() && self.label_features.is_none() {
             return Err(CliError::usage("--cluster.representation asks for label features; expected --label-features"));
         }
+        self.refuse_idle(&params)?;
         Ok(params)
     }
+
+    /// Refuses options that were given and belong to a choice that is not made.
+    fn refuse_idle(&self, params: &TreeParams) -> Result<(), CliError> {
+        let (shape, linear) = (&self.shape, &self.linear);
+        let is_balanced = params.cluster.method == ClusterMethod::Balanced;
+        let representation = params.representation;
+        let is_of_features = !matches!(representation, LabelRepresentation::LabelFeatures | LabelRepresentation::Pii);
+        refuse_idle(&[
+            ("cluster.max-depth", shape.max_depth.is_some() && is_balanced, "--cluster.method unbalanced"),
+            ("cluster.slack", shape.slack.is_some() && !is_balanced, "--cluster.method balanced"),
+            (
+                "cluster.normalise-labels",
+                shape.normalise_labels.is_some() && !is_of_features,
+                "--cluster.representation pifa or pifa-and-label-features",
+            ),
+            (
+                "negatives.beam",
+                linear.negatives_beam.is_some() && params.negatives == Negatives::TeacherForced,
+                "--negatives matcher-aware",
+            ),
+            (
+                "label-features",
+                self.label_features.is_some() && !representation.needs_label_features(),
+                "--cluster.representation label-features or pifa-and-label-features",
+            ),
+        ])
+    }
 }
+
+/// Clusters that negatives reach per level, unless it is said.
+const NEGATIVES_BEAM: usize = 10;
 
 /// Puts what was given in the place of what the preset says.
 fn set<T>(given: Option<T>, field: &mut T) {

@@ -3,12 +3,13 @@
 use super::explain::{Origin, Plan, counted};
 use super::instances::FileArgs;
 use super::network::{self, Session, Shape, System, params_error};
-use super::network_args::{NetworkArgs, show_defaults};
+use super::network_args::{NetworkArgs, refuse_idle, show_defaults, with_default};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::named::{label_of, number_type};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use xc_sparse::dtype::DType;
+use xc_train::Loss;
 use xc_train::classifier::preset::{DataShape, FEW};
 use xc_train::classifier::{
     ClassifierParams, EmbeddingInit, HeadParams, InputKind, MAX_UNITS, Preset, SparseHeadParams, Wiring, preset,
@@ -41,7 +42,7 @@ use xc_train::sampler::SamplerParams;
 #[command(verbatim_doc_comment)]
 #[command(mut_args(show_default_of_data))]
 #[command(mut_arg("widths", |arg| arg.help(
-    "Units of each layer below the intermediate one, input first, e.g. 512,512: for sparse features the first is the width of \
+    "Hidden layer sizes below the intermediate one, input side first, e.g. 512,512: for sparse features the first is the width of \
      their embeddings [default: 512 for sparse features, none for vectors]"
 )))]
 #[command(mut_arg("init", |arg| arg.help(
@@ -53,15 +54,21 @@ use xc_train::sampler::SamplerParams;
 )))]
 pub(crate) struct Args {
     #[command(flatten)]
-    pub(super) data: FileArgs,
-    #[command(flatten)]
     head: HeadArgs,
     #[command(flatten)]
     pub(super) network: NetworkArgs,
+    #[command(flatten, next_help_heading = None::<&str>)]
+    pub(super) data: FileArgs,
 }
 
 /// Adds the default to the help of an option; vectors have that of the preset.
 fn show_default_of_data(arg: clap::Arg) -> clap::Arg {
+    let head = SparseHeadParams::default();
+    match arg.get_id().as_str() {
+        "fan_in" => return with_default(arg, &head.fan_in.to_string()),
+        "rewire_fraction" => return with_default(arg, &head.rewire_fraction.to_string()),
+        _ => {}
+    }
     let of = |n_instances| preset::uniform_for(DataShape { n_instances, n_entries: 0, n_labels: 0 });
     show_defaults(&of(usize::MAX), &[("few instances", of(0)), ("vectors", preset::uniform())], arg)
 }
@@ -75,18 +82,18 @@ struct HeadArgs {
     #[arg(long = "network.intermediate", value_name = "N|none", value_parser = parse_units)]
     intermediate: Option<Units>,
     /// Connections per label
-    #[arg(long = "head.fan-in", value_name = "N", default_value_t = SparseHeadParams::default().fan_in)]
-    fan_in: usize,
+    #[arg(long = "head.fan-in", value_name = "N")]
+    fan_in: Option<usize>,
     /// The same number of connections for every label, the same number on average, or connections with all units (for
     /// comparison)
     #[arg(long = "head.wiring", value_name = "WIRING", value_parser = wiring(), default_value = "uniform")]
     wiring: Connections,
-    /// Type of the connections' weights, in training and in the model
-    #[arg(long = "head.precision", value_name = "TYPE", value_parser = number_type([DType::F32, DType::Bf16, DType::F16, DType::E4m3, DType::E5m2]), default_value = "f32")]
-    weights: DType,
-    /// Type of the optimiser's moments of the connections
-    #[arg(long = "head.moments", value_name = "TYPE", value_parser = number_type([DType::F32, DType::Bf16]), default_value = "f32")]
-    moments: DType,
+    /// Type of the connections' weights, in training and in the model [default: f32]
+    #[arg(long = "head.precision", value_name = "TYPE", value_parser = number_type([DType::F32, DType::Bf16, DType::F16, DType::E4m3, DType::E5m2]))]
+    weights: Option<DType>,
+    /// Type of the optimiser's moments of the connections [default: f32]
+    #[arg(long = "head.moments", value_name = "TYPE", value_parser = number_type([DType::F32, DType::Bf16]))]
+    moments: Option<DType>,
     /// Score every label in full in each step. By default, with the squared hinge, batches of more than 64 and many
     /// labels, a step first screens labels in 8 bits and scores those that may be within the margin
     #[arg(long = "head.no-screening")]
@@ -95,8 +102,8 @@ struct HeadArgs {
     #[arg(long = "head.rewire-every", value_name = "STEPS")]
     rewire_every: Option<u64>,
     /// Share of the connections, the weakest, that are redrawn in a rewiring; 0: none
-    #[arg(long = "head.rewire-fraction", value_name = "SHARE", default_value_t = SparseHeadParams::default().rewire_fraction)]
-    rewire_fraction: f64,
+    #[arg(long = "head.rewire-fraction", value_name = "SHARE")]
+    rewire_fraction: Option<f64>,
     /// Labels that a step scores in addition to the true ones of its batch: all, uniform negatives, or negatives drawn
     /// by the frequency of labels or by its rank [default: all; uniform with --negatives]
     #[arg(long, value_name = "SAMPLER", value_parser = sampler())]
@@ -109,8 +116,9 @@ struct HeadArgs {
     ]))]
     negatives: Option<usize>,
     /// The chance of a label is proportional to this power of its frequency (--sampler frequency)
-    #[arg(long = "sampler.power", value_name = "X", default_value_t = 0.75)]
-    power: f64,
+    /// [default: 0.75]
+    #[arg(long = "sampler.power", value_name = "X")]
+    power: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,7 +192,7 @@ impl System for Args {
             return Err(CliError::usage("--network.intermediate 0: at least 1 unit is expected, or none"));
         }
         params.encoder.widths.extend(intermediate);
-        params.head = self.head.params(self.network.batch_size(&preset))?;
+        params.head = self.head.params(self.network.batch_size(&preset), params.loss)?;
         params.check(shape.n_features, shape.n_labels).map_err(|e| params_error(&e))?;
         Ok(params)
     }
@@ -214,6 +222,15 @@ impl System for Args {
         let out = &mut plan.resolved;
         out.set_some("network.intermediate", units, "none", Origin::Data);
         if let HeadParams::Sparse(head) = &params.head {
+            out.set("head.fan-in", head.fan_in, Origin::Default);
+            out.set("head.precision", head.weights.short_name(), Origin::Default);
+            out.set("head.moments", head.moments.short_name(), Origin::Default);
+            out.set("head.rewire-fraction", head.rewire_fraction, Origin::Default);
+            let power = match head.sampler {
+                SamplerParams::Frequency { power, .. } => Some(power),
+                _ => None,
+            };
+            out.set_some("sampler.power", power, "none", Origin::Follows("sampler"));
             out.set("head.rewire-every", head.rewire_every, Origin::Follows("batch"));
             out.set("sampler", label_of(&head.sampler), Origin::Follows("negatives"));
         }
@@ -235,17 +252,34 @@ impl HeadArgs {
         !matches!(self.intermediate, Some(Units(None)))
     }
 
-    fn params(&self, batch_size: usize) -> Result<HeadParams, CliError> {
+    fn params(&self, batch_size: usize, loss: Loss) -> Result<HeadParams, CliError> {
         let Some(wiring) = self.wiring.0 else { return self.dense() };
+        let (usual, sampler) = (SparseHeadParams::default(), self.sampler()?);
+        let is_frequency = matches!(sampler, SamplerParams::Frequency { .. });
+        let screens = sampler == SamplerParams::All && loss == Loss::SquaredHinge;
+        refuse_idle(&[
+            ("sampler.power", self.power.is_some() && !is_frequency, "--sampler frequency"),
+            ("head.no-screening", self.no_screening && !screens, "--loss squared-hinge over all labels"),
+            (
+                "head.rewire-fraction",
+                self.rewire_fraction.is_some_and(|share| share > 0.0) && self.rewire_every == Some(0),
+                "a --head.rewire-every above 0",
+            ),
+            (
+                "head.rewire-every",
+                self.rewire_every.is_some_and(|steps| steps > 0) && self.rewire_fraction == Some(0.0),
+                "a --head.rewire-fraction above 0",
+            ),
+        ])?;
         Ok(HeadParams::Sparse(SparseHeadParams {
-            fan_in: self.fan_in,
+            fan_in: self.fan_in.unwrap_or(usual.fan_in),
             wiring,
-            weights: self.weights,
-            moments: self.moments,
+            weights: self.weights.unwrap_or(DType::F32),
+            moments: self.moments.unwrap_or(DType::F32),
             screening: !self.no_screening,
             rewire_every: self.rewire_every.unwrap_or(SparseHeadParams::usual_rewire_every(batch_size)),
-            rewire_fraction: self.rewire_fraction,
-            sampler: self.sampler()?,
+            rewire_fraction: self.rewire_fraction.unwrap_or(usual.rewire_fraction),
+            sampler,
         }))
     }
 
@@ -256,20 +290,27 @@ impl HeadArgs {
                 Err(CliError::usage("--negatives: --sampler all scores every label; one of the two is expected"))
             }
             Some(SamplerParams::LogUniform { .. }) => Ok(SamplerParams::LogUniform { per_list }),
-            Some(SamplerParams::Frequency { .. }) => Ok(SamplerParams::Frequency { per_list, power: self.power }),
+            Some(SamplerParams::Frequency { .. }) => {
+                Ok(SamplerParams::Frequency { per_list, power: self.power.unwrap_or(0.75) })
+            }
             _ => Ok(SamplerParams::Uniform { per_list }),
         }
     }
 
     /// The dense layer that sparse ones are compared with: what belongs to sparse ones is refused.
     fn dense(&self) -> Result<HeadParams, CliError> {
-        let sparse_only = [
-            ("head.precision", self.weights != DType::F32),
-            ("head.moments", self.moments != DType::F32),
-            ("negatives", self.negatives.is_some()),
+        let given = [
+            ("head.fan-in", self.fan_in.is_some()),
+            ("head.precision", self.weights.is_some()),
+            ("head.moments", self.moments.is_some()),
+            ("head.no-screening", self.no_screening),
+            ("head.rewire-every", self.rewire_every.is_some()),
+            ("head.rewire-fraction", self.rewire_fraction.is_some()),
             ("sampler", self.sampler.is_some_and(|sampler| sampler != SamplerParams::All)),
+            ("negatives", self.negatives.is_some()),
+            ("sampler.power", self.power.is_some()),
         ];
-        match sparse_only.iter().find(|(_, is_given)| *is_given) {
+        match given.iter().find(|(_, is_given)| *is_given) {
             Some((option, _)) => Err(CliError::usage(format_args!(
                 "--{option} belongs to sparse output layers; --head.wiring dense has none"
             ))),

@@ -82,7 +82,8 @@ impl<A: Tuned> FromArgMatches for Typed<A> {
 
 impl<A: Tuned> clap::Args for Typed<A> {
     fn augment_args(command: Command) -> Command {
-        let command = TuneArgs::augment_args(A::augment_args(command)).next_help_heading(None::<&str>);
+        let command = TuneArgs::augment_args(command).next_help_heading(None::<&str>);
+        let command = A::augment_args(command).next_help_heading(None::<&str>);
         let command = super::NOT_TUNED.iter().fold(command, |command, name| {
             let id = command.get_arguments().find(|arg| arg.get_long() == Some(name)).map(|arg| arg.get_id().clone());
             id.into_iter().fold(command, |command, id| command.mut_arg(id, |arg| arg.hide(true)))
@@ -90,7 +91,7 @@ impl<A: Tuned> clap::Args for Typed<A> {
         command
             .mut_arg("model", |arg| arg.long("output").help(super::OUTPUT_HELP))
             .mut_arg("resume", |arg| arg.help("Continue the search in --output, with the same data and options"))
-            .mut_arg("restart", |arg| arg.help("Remove the search in --output, and start again"))
+            .mut_arg("restart", |arg| arg.help("Discard the search in --output, and start over"))
             .mut_arg("validation", |arg| arg.help("Evaluation instances [default: parts of the training instances]"))
             .mut_arg("validation_fraction", |arg| arg.help(super::FRACTION_HELP))
             .about(A::ABOUT)

@@ -1,0 +1,86 @@
+//! Options about files that no file of a command has a use for.
+
+use super::InputArgs;
+use crate::context::Context;
+use crate::error::CliError;
+use std::path::Path;
+use xc_sparse::io::{Format, ReadOptions, holds_text};
+
+/// Options about fields and columns.
+const OF_FIELDS: [&str; 4] = ["text-fields", "label-field", "label-separator", "id-field"];
+/// Options about svmlight files.
+const OF_SVMLIGHT: [&str; 2] = ["svmlight-base", "svmlight-label-base"];
+/// How the options of text are called.
+const OF_TEXT: &str = "text.";
+
+/// The format of a file; nothing where it cannot be told before the file is read.
+fn format_of(path: &Path, options: &ReadOptions) -> Option<Format> {
+    // A pipe can be read once.
+    path.is_file().then(|| Format::detect(path, options).ok()).flatten()
+}
+
+impl InputArgs {
+    /// Refuses options about forms that none of the files has. A stated format is that of the first one.
+    pub(crate) fn refuse_idle<'a>(
+        &self,
+        files: impl IntoIterator<Item = &'a Path>,
+        context: &Context,
+    ) -> Result<(), CliError> {
+        let is_given = |option: &&str| context.options.is_given(option);
+        if !OF_FIELDS.iter().chain(&OF_SVMLIGHT).any(is_given) {
+            return Ok(());
+        }
+        let mut options = self.options();
+        let mut formats = Vec::new();
+        for path in files {
+            // What is wrong with it is said where it is read.
+            let Some(format) = format_of(path, &options) else { return Ok(()) };
+            formats.push(format);
+            (options.format, options.usual_format) = (None, None);
+        }
+        let found = match formats.first() {
+            Some(first) if formats.len() == 1 => format!("the file is {first}"),
+            _ => "none of the files is one".to_owned(),
+        };
+        if !formats.iter().any(|format| matches!(format, Format::Jsonl | Format::Csv | Format::Tsv)) {
+            context.options.refuse(&OF_FIELDS, format_args!("jsonl, csv or tsv is expected with it; {found}"))?;
+        }
+        if !formats.contains(&Format::Svmlight) {
+            context.options.refuse(&OF_SVMLIGHT, format_args!("svmlight is expected with it; {found}"))?;
+        }
+        Ok(())
+    }
+
+    /// Refuses options of text where neither the training file nor a `further` one holds text, and options of
+    /// features where the training file does not hold features. `is_vectors`: the instances are vectors.
+    pub(crate) fn refuse_idle_of_text(
+        &self,
+        train: &Path,
+        is_vectors: bool,
+        further: Option<&Path>,
+        context: &Context,
+    ) -> Result<(), CliError> {
+        let options = self.options();
+        let is_text = |path: &Path, options: &ReadOptions| {
+            let format = format_of(path, options)?;
+            holds_text(path, format, &ReadOptions { format: Some(format), ..options.clone() }).ok()
+        };
+        let of_train = if is_vectors { Some(false) } else { is_text(train, &options) };
+        let of_further =
+            further.map(|path| is_text(path, &ReadOptions { format: None, usual_format: None, ..options }));
+        // What is wrong with a file is said where it is read.
+        let (Some(of_train), Some(of_further)) = (of_train, of_further.unwrap_or(Some(false))) else { return Ok(()) };
+        let name = train.display();
+        if !of_train && !of_further {
+            let what = if is_vectors { "instances are vectors" } else { "the file holds features" };
+            let why = format_args!("text is expected with it; {name}: {what}");
+            context.options.refuse_if(|option| option.starts_with(OF_TEXT), why)?;
+        }
+        if of_train {
+            let why =
+                format_args!("features are expected with it; {name} holds text, which is weighted and scaled already");
+            context.options.refuse(&["tfidf", "normalise"], why)?;
+        }
+        Ok(())
+    }
+}

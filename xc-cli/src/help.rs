@@ -1,0 +1,87 @@
+//! How help screens are arranged, and which common options a command has.
+
+use clap::{Arg, Command};
+
+/// Headings of options that many commands share: the short help leaves them out.
+const SHARED: [&str; 3] = ["Input options", "Text options", "Common options"];
+
+/// Options without a heading that many commands share: they follow a command's own.
+const SHARED_NAMES: [&str; 16] = [
+    "checkpoint",
+    "resume",
+    "restart",
+    "explain",
+    "train-labels",
+    "features",
+    "validation",
+    "validation-labels",
+    "validation-features",
+    "validation-fraction",
+    "refit",
+    "label-names",
+    "label-names-field",
+    "label-names-column",
+    "tfidf",
+    "normalise",
+];
+
+/// Options that come first though some other option may stand in for them.
+const IN_FRONT: [&str; 1] = ["model"];
+
+/// Each command with the common options that it can use.
+pub(crate) fn arrange(root: Command) -> Command {
+    let root = root.mut_args(|arg| match arg.is_global_set() {
+        true => arg.hide_short_help(true),
+        false => arg,
+    });
+    let common: Vec<Arg> = root.get_arguments().filter(|arg| arg.is_global_set()).cloned().collect();
+    arranged(root, &mut Vec::new(), &common)
+}
+
+fn arranged(command: Command, path: &mut Vec<String>, common: &[Arg]) -> Command {
+    if command.has_subcommands() {
+        return command.mut_subcommands(|sub| {
+            path.push(sub.get_name().to_owned());
+            let sub = arranged(sub, path, common);
+            path.pop();
+            sub
+        });
+    }
+    let unused = without_use(&path.join(" "));
+    let hidden = common.iter().filter(|arg| arg.get_long().is_some_and(|name| unused.contains(&name)));
+    let command = command.args(hidden.map(|arg| arg.clone().hide(true)));
+    let mut order: Vec<_> = command.get_arguments().map(|arg| (rank(arg), arg.get_id().clone())).collect();
+    // A stable sort: within a rank the order is that of the definition.
+    order.sort_by_key(|(rank, _)| *rank);
+    command.mut_args(|arg| {
+        let at = order.iter().position(|(_, id)| id == arg.get_id()).unwrap_or(order.len());
+        let is_shared = arg.get_help_heading().is_some_and(|heading| SHARED.contains(&heading));
+        let arg = if is_shared { arg.hide_short_help(true) } else { arg };
+        arg.display_order(at)
+    })
+}
+
+/// What is required comes first, what many commands share last.
+fn rank(arg: &Arg) -> u8 {
+    let is_shared = arg.get_long().is_some_and(|name| SHARED_NAMES.contains(&name));
+    match () {
+        () if arg.is_required_set() || IN_FRONT.contains(&arg.get_id().as_str()) => 0,
+        () if is_shared => 2,
+        () => 1,
+    }
+}
+
+/// Common options that a command has no use for: they are not listed, and refused.
+pub(crate) fn without_use(command: &str) -> &'static [&'static str] {
+    match command {
+        "completions" => &["threads", "seed", "max-memory", "json", "progress", "quiet", "config"],
+        "bench curves" | "bench distributions" => &["threads", "seed", "progress"],
+        "bench predict" | "index evaluate" => &["seed", "progress"],
+        "evaluate" => &["progress"],
+        "index search" | "convert" => &["seed", "json", "progress"],
+        "predict" => &["seed", "json"],
+        "index refresh" | "inspect" | "merge" => &["seed"],
+        command if command.starts_with("tune ") => &["progress"],
+        _ => &[],
+    }
+}
