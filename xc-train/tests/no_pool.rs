@@ -1,4 +1,4 @@
-//! Opening a model and answering makes no pool of threads of the whole process.
+//! Opening a model and answering one query makes no pool of threads of the whole process; a batch takes all cores.
 
 #[expect(dead_code, reason = "not every model is asked here")]
 #[path = "model/folders.rs"]
@@ -6,12 +6,13 @@ mod folders;
 
 use folders::{Front, N_LABELS};
 use rayon::ThreadPoolBuilder;
-use xc_sparse::rank::Scored;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use xc_train::Loss;
 use xc_train::model::{Answer, Model, Queries, Query, QueryOptions, Scratch};
 
 #[test]
-fn models_of_every_kind_open_and_answer_without_a_global_pool() {
+fn models_of_every_kind_open_and_answer_a_query_without_a_global_pool_and_a_batch_in_it() {
     let folder = tempfile::tempdir().unwrap();
     let names = ["tree", "mach", "dense", "uniform"];
     let at = |name: &str| folder.path().join(name);
@@ -22,6 +23,7 @@ fn models_of_every_kind_open_and_answer_without_a_global_pool() {
         folders::dense(&at("dense"), Front::Text, Loss::Bce);
         folders::uniform(&at("uniform"), xc_train::classifier::InputKind::Sparse, Loss::SquaredHinge);
     });
+    let (mut models, mut first) = (Vec::new(), Vec::new());
     for name in names {
         let model = Model::open(at(name)).unwrap();
         let (mut scratch, mut answer) = (Scratch::default(), Answer::default());
@@ -31,11 +33,27 @@ fn models_of_every_kind_open_and_answer_without_a_global_pool() {
         let query: Query<'_> = queries.get(0);
         let options = QueryOptions::top(N_LABELS);
         model.predict(&query, &options, &mut scratch, &mut answer).unwrap();
-        let batch = model.predict_batch(queries, &options).unwrap();
-        let first: &[Scored] = batch.ranked.row(0);
-        assert_eq!(first, answer.labels, "{name}");
-        model.features(queries).unwrap();
+        let one = match queries {
+            Queries::Text(texts) => model.predict_batch(Queries::Text(&texts[..1]), &options),
+            _ => model.predict_batch(Queries::Sparse(rows.slice_outer(0..1)), &options),
+        };
+        assert_eq!(one.unwrap().ranked.row(0), answer.labels, "{name}");
+        models.push(model);
+        first.push(answer.labels);
     }
     // It can be made as long as nobody has made it.
-    ThreadPoolBuilder::new().num_threads(1).build_global().expect("answering made a global pool");
+    let threads = Arc::new(AtomicUsize::new(0));
+    let started = Arc::clone(&threads);
+    let count = move |_| _ = started.fetch_add(1, Ordering::Relaxed);
+    let global = ThreadPoolBuilder::new().num_threads(3).start_handler(count).build_global();
+    global.expect("one query made a global pool");
+    for ((name, model), first) in names.iter().zip(&models).zip(&first) {
+        let rows = folders::rows(5);
+        let queries =
+            if *name == "uniform" { Queries::Sparse(rows.view()) } else { Queries::Text(&["alpha3", "beta1"]) };
+        let batch = model.predict_batch(queries, &QueryOptions::top(N_LABELS)).unwrap();
+        assert_eq!(batch.ranked.row(0), first, "{name}");
+        assert_eq!(model.features(queries).unwrap().rows(), queries.len(), "{name}");
+    }
+    assert_eq!(threads.load(Ordering::Relaxed), 3);
 }

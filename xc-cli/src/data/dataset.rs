@@ -4,6 +4,7 @@ use crate::error::CliError;
 use std::path::Path;
 use xc_hash::text::Featurizer;
 use xc_sparse::io::Vectors;
+use xc_sparse::rank::RankedBatch;
 use xc_sparse::{CsrMatrix, LabelRows, Rows};
 use xc_train::model::{HoldOut, InputForm, TrainingRows};
 use xc_train::{DenseRows, Features};
@@ -24,6 +25,9 @@ pub(crate) struct Dataset {
     pub(crate) names: Option<Vec<String>>,
     /// How the features were made, when they were not simply read.
     pub(crate) maker: Option<Featurizer>,
+    /// Whether the instances are texts: those without a known word, which are rows without a feature, have no
+    /// answer.
+    pub(crate) of_texts: bool,
     /// What each instance is known by, whatever is made of it.
     pub(crate) hashes: Vec<u64>,
     /// What the file looks like.
@@ -118,9 +122,23 @@ impl Dataset {
             labels: self.labels.select(rows),
             names: self.names.clone(),
             maker: self.maker.clone(),
+            of_texts: self.of_texts,
             hashes: rows.iter().map(|&row| self.hashes[row as usize]).collect(),
             form: self.form.clone(),
         }
+    }
+
+    /// Answers of a model to these instances, as it gives them to whoever asks: to texts without a known word none.
+    pub(crate) fn answered(&self, answers: RankedBatch) -> RankedBatch {
+        let FeatureRows::Sparse(features) = &self.features else { return answers };
+        let rows = Rows::new(features.view());
+        let is_known = |row: usize| !self.of_texts || !rows.row(row).indices().is_empty();
+        if (0..rows.len()).all(is_known) {
+            return answers;
+        }
+        let mut given = RankedBatch::new();
+        answers.iter().enumerate().for_each(|(row, best)| given.push_row(if is_known(row) { best } else { &[] }));
+        given
     }
 
     /// Bytes of features and labels in memory.

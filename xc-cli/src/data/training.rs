@@ -113,9 +113,9 @@ pub(crate) fn read_labelled(
         data.labels = lists.labels;
         data.names = lists.label_names;
     }
-    let Dataset { features, labels, names: found, maker, hashes, .. } = data;
+    let Dataset { features, labels, names: found, maker, of_texts, hashes, .. } = data;
     let (labels, names) = with_names(path, labels, found, names, unknown)?;
-    Ok(Dataset { features, labels, names, maker, hashes, form: input.form(format) })
+    Ok(Dataset { features, labels, names, maker, of_texts, hashes, form: input.form(format) })
 }
 
 /// Labels of a file, and a name for each where names were given or found.
@@ -193,6 +193,7 @@ fn read_feature_rows(
         labels,
         names: data.label_names,
         maker,
+        of_texts: false,
         hashes,
         form: Default::default(),
     })
@@ -284,6 +285,7 @@ fn read_text_rows(
         labels: found.labels,
         names: found.names,
         maker,
+        of_texts: true,
         hashes,
         form: Default::default(),
     })

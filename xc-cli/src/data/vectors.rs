@@ -106,6 +106,7 @@ pub(crate) fn read_vectors(
         labels,
         names,
         maker: None,
+        of_texts: false,
         hashes,
         form: input.form(Format::Npy),
     })

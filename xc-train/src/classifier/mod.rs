@@ -47,6 +47,7 @@ mod params;
 mod precision_fit;
 mod predict;
 pub mod preset;
+mod scores;
 #[cfg(feature = "train")]
 mod train;
 

@@ -21,7 +21,7 @@ use xc_ann::{
     SearchParams,
 };
 use xc_sparse::buffer::FloatSlice;
-use xc_sparse::dense::dot;
+use xc_sparse::dense::{MatRef, MatmulPrecision, Scratch, Start, product};
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
 use xc_sparse::store::{Container, ContainerWriter, OpenError, WriteError};
 use xc_sparse::{DenseMatrix, DenseRows};
@@ -220,6 +220,38 @@ impl Classifier {
         self.index.as_ref()
     }
 
+    /// Appends the logits of some labels, as the product over all labels has them, to the bit.
+    fn score(
+        &self,
+        weights: LabelWeights<'_>,
+        units: &[f32],
+        labels: &[Scored],
+        SomeLabels { rows, biases, product: scratch }: &mut SomeLabels,
+        logits: &mut Vec<f32>,
+    ) {
+        /// Rows between asking for a row and copying it.
+        const AHEAD: usize = 6;
+        let precision = match self.network().head() {
+            Output::Candidates(head) => head.params().precision,
+            Output::Dense(head) => head.products(),
+            Output::Sparse(_) | Output::Differentiated(_) => MatmulPrecision::F32,
+        };
+        let (n, width, first) = (labels.len(), weights.width(), logits.len());
+        let row = |s: &Scored| s.label as usize * width..(s.label as usize + 1) * width;
+        rows.resize(rows.len().max(n * width), 0.0);
+        for (at, (s, to)) in labels.iter().zip(rows.chunks_exact_mut(width.max(1))).enumerate() {
+            if let Some(next) = labels.get(at + AHEAD) {
+                weights.rows().prefetch(row(next));
+            }
+            weights.rows().widen(row(s), to);
+        }
+        biases.clear();
+        biases.extend(labels.iter().map(|s| weights.bias(s.label)));
+        logits.resize(first + n, 0.0);
+        let rows = MatRef::new(&rows[..n * width], n, width);
+        product(&mut logits[first..], MatRef::new(units, 1, width), rows.t(), Start::Bias(biases), precision, scratch);
+    }
+
     /// The `k` best of the labels that the index finds for each row of units, by their logits. All labels that
     /// were found, and their logits, are left in `near`.
     pub(super) fn rank_near(
@@ -231,7 +263,7 @@ impl Classifier {
         near: &mut NearScratch,
         out: &mut RankedBatch,
     ) -> Result<(), xc_ann::QueryError> {
-        let NearScratch { queries, found, search, one, logits, buffer, top, lists } = near;
+        let NearScratch { queries, found, search, one, logits, some, top, lists } = near;
         let (graph, scale) = match (&index.searched, self.network().head()) {
             (Searched::Near { graph, scale }, _) => (graph, *scale),
             (Searched::Lists(of_units), Output::Sparse(head)) => {
@@ -260,12 +292,10 @@ impl Classifier {
         logits.clear();
         out.clear();
         for (row, near) in found.iter().enumerate() {
+            let first = logits.len();
+            self.score(weights, units.row(row), near, some, logits);
             top.reset(k);
-            for label in near.iter().map(|s| s.label) {
-                let score = dot(units.row(row), weights.row(label, buffer)) + weights.bias(label);
-                logits.push(score);
-                top.push(Scored { label, score });
-            }
+            near.iter().zip(&logits[first..]).for_each(|(s, &score)| top.push(Scored { label: s.label, score }));
             out.push_row(top.sorted());
         }
         Ok(())
@@ -286,9 +316,17 @@ pub(super) struct NearScratch {
     pub(super) logits: Vec<f32>,
     search: xc_ann::Scratch,
     one: Vec<Scored>,
-    buffer: Vec<f32>,
+    some: SomeLabels,
     top: TopK,
     lists: (ListScratch, OneScratch),
+}
+
+/// Rows and biases of the labels that were found for a query, side by side.
+#[derive(Default)]
+struct SomeLabels {
+    rows: Vec<f32>,
+    biases: Vec<f32>,
+    product: Scratch,
 }
 
 const SCALE: &str = "bias_scale";

@@ -1,6 +1,7 @@
 //! Answers: labels ranked by their logits, then scored.
 
 use super::nearest::{LabelIndex, NearScratch};
+use super::scores::{Scores, rivals};
 use super::{Classifier, Input, InputKind, Output, ScoreScale};
 use crate::encoder::Stack;
 use crate::head::sparse::OneScratch;
@@ -125,15 +126,9 @@ pub struct PredictScratch {
     ranks: RowScratch,
     one: OneScratch,
     row: Vec<Scored>,
+    list: Vec<Scored>,
     scores: Scores,
     near: NearScratch,
-}
-
-/// Scores of a row, and their bits.
-#[derive(Default)]
-struct Scores {
-    values: Vec<f32>,
-    bits: Vec<i64>,
 }
 
 /// Queries and their logits under one classifier after the other.
@@ -308,11 +303,13 @@ impl Classifier {
         let scale = self.scale();
         // Logits need no look at the others, as scores of this loss do not.
         let loss = if let ScoreScale::Of(loss) = scale { loss } else { Loss::Bce };
-        let PredictScratch { batch, vectors, logits, network, encoder, ranked, ranks, one, row, scores, near } =
+        let PredictScratch { batch, vectors, logits, network, encoder, ranked, ranks, one, row, list, scores, near } =
             scratch;
         let not_finite = |at: usize| PredictError::NotFinite { query: first + at };
         // Scores of all labels, where the loss does not make each of its own logit.
         let mut of_all: Option<&Activations> = None;
+        // Of candidates, labels that are none and rank among them.
+        let mut others: &[RowRank] = &[];
         let answers = |index: &&LabelIndex| matches!(only, Only::Near(_)) && index.answers(batch.len(), loss);
         let index = self.index.as_ref().filter(answers);
         match (self.network.head(), only, index) {
@@ -333,7 +330,7 @@ impl Classifier {
             }
             _ => {
                 in_memory(self.network.logits(batch, logits, network));
-                let ranks = each_row(logits, ranks, |at, row, RowRank { top, loss: worst, .. }| {
+                let ranks = each_row(logits, ranks, |at, row, RowRank { top, loss: worst, above, .. }| {
                     *worst = if row.iter().all(|z| z.is_finite()) { 0.0 } else { f64::NAN };
                     top.reset(k);
                     let mut push = |label: LabelId| top.push(Scored { label, score: row[label as usize] });
@@ -341,7 +338,11 @@ impl Classifier {
                         Some(labels) => labels.iter().for_each(|&label| push(label)),
                         None => (0..row.len() as u32).for_each(push),
                     }
-                    top.sorted();
+                    above.clear();
+                    let best = top.sorted();
+                    if only.of(first + at).is_some() && scale != ScoreScale::Logit {
+                        rivals(row, best, loss, above);
+                    }
                     if !loss.is_separable() {
                         loss.scores(row);
                     }
@@ -353,6 +354,7 @@ impl Classifier {
                     }
                     ranked.best.push_row(top.best());
                 }
+                others = ranks;
                 of_all = (!loss.is_separable()).then_some(&*logits);
             }
         }
@@ -360,22 +362,31 @@ impl Classifier {
         for (at, best) in ranked.best.iter().enumerate() {
             best.clone_into(row);
             let found = index.filter(|index| index.graph().is_some()).map(|_| near.found.row(at));
+            let candidates = found.map(<[Scored]>::len).or(only.of(first + at).map(<[LabelId]>::len));
+            let expected = k.min(candidates.unwrap_or(self.n_labels()));
+            let is_short = row.len() < expected;
+            let above = others.get(at).map_or(&[][..], |of| &of.above);
+            let lowest = above.last().map_or(f32::INFINITY, |s| s.score);
+            list.clear();
+            list.extend_from_slice(above);
+            list.extend(row.iter().filter(|s| s.score < lowest));
             match (of_all, found) {
-                (Some(all), _) => scores.pick(row, all.row(at)),
+                (Some(all), _) => scores.pick(list, all.row(at)),
                 (None, Some(found)) if !loss.is_separable() => {
                     let all = of_found.split_off_mut(..found.len()).unwrap_or_default();
                     loss.scores(all);
-                    scores.of_found(row, found, all);
+                    scores.of_found(list, found, all);
                 }
-                _ => scores.of(row, loss),
+                _ => scores.of(list, loss),
             }
-            let candidates = found.map(<[Scored]>::len).or(only.of(first + at).map(<[LabelId]>::len));
-            let expected = k.min(candidates.unwrap_or(self.n_labels()));
-            if row.len() < expected || !scores.are_finite(row) {
+            if is_short || !scores.are_finite(list) {
                 return Err(not_finite(at));
             }
             if scale != ScoreScale::Logit {
-                scores.order(row);
+                scores.order(list);
+                // Those of the row stand in the list, in the same order.
+                let mut listed = list.iter();
+                row.iter_mut().for_each(|s| s.score = listed.find(|l| l.label == s.label).map_or(s.score, |l| l.score));
             }
             push(row);
         }
@@ -443,96 +454,4 @@ fn choose_together(
         out.push_row(top.sorted());
     }
     out
-}
-
-impl Scores {
-    /// What a loss makes of the logits of a row, each for itself.
-    fn of(&mut self, row: &[Scored], loss: Loss) {
-        self.values.clear();
-        self.values.extend(row.iter().map(|s| s.score));
-        loss.scores(&mut self.values);
-    }
-
-    /// Those of a row among the scores of all labels.
-    fn pick(&mut self, row: &[Scored], all: &[f32]) {
-        self.values.clear();
-        self.values.extend(row.iter().map(|s| all[s.label as usize]));
-    }
-
-    /// Those of a row among the scores of the labels that were found.
-    fn of_found(&mut self, row: &[Scored], found: &[Scored], all: &[f32]) {
-        self.values.clear();
-        let place = |label: LabelId| found.iter().position(|s| s.label == label);
-        self.values.extend(row.iter().map(|s| place(s.label).map_or(f32::NAN, |at| all[at])));
-    }
-
-    /// Whether they and the logits of their row are finite.
-    fn are_finite(&self, row: &[Scored]) -> bool {
-        row.iter().all(|s| s.score.is_finite()) && self.values.iter().all(|s| s.is_finite())
-    }
-
-    /// Replaces the logits of a row, best first, by scores in [0, 1] that fall strictly where
-    /// logits do: scores that the loss does not tell apart are set one step of f32 apart, so that
-    /// whoever sorts by score gets the ranking. Equal logits share a score.
-    fn order(&mut self, row: &mut [Scored]) {
-        let Self { values, bits } = self;
-        // The bits of numbers from 0 on are ordered as the numbers are.
-        bits.clear();
-        bits.extend(values.iter().map(|s| i64::from(s.max(0.0).to_bits())));
-        let same = |a: usize, b: usize| row[a].score == row[b].score;
-        for i in 1..bits.len() {
-            bits[i] = if same(i, i - 1) { bits[i - 1] } else { bits[i].min(bits[i - 1] - 1) };
-        }
-        // Many labels at 0 are below it now: from the last one upwards.
-        for i in (0..bits.len()).rev() {
-            bits[i] = bits[i].max(match bits.get(i + 1) {
-                None => 0,
-                Some(&below) if same(i, i + 1) => below,
-                Some(&below) => below + 1,
-            });
-        }
-        // Scores are finite and their number is far below that of the steps of f32.
-        row.iter_mut().zip(bits).for_each(|(item, bits)| item.score = f32::from_bits(*bits as u32));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Loss;
-    use proptest::prelude::*;
-
-    fn ordered(logits: &[f32], loss: Loss) -> Vec<f32> {
-        let mut row: Vec<Scored> = logits.iter().zip(0..).map(|(&score, label)| Scored { label, score }).collect();
-        let mut scores = Scores::default();
-        scores.of(&row, loss);
-        scores.order(&mut row);
-        row.iter().map(|s| s.score).collect()
-    }
-
-    #[test]
-    fn scores_keep_the_order_of_logits_that_a_loss_does_not_tell_apart() {
-        let scores = ordered(&[3.0, 2.0, 2.0, 1.5, 0.0, -40.0, -41.0], Loss::SquaredHinge);
-        assert_eq!(scores[0], 1.0);
-        assert_eq!(scores[1], scores[2]);
-        assert!(scores[0] > scores[1] && scores[2] > scores[3] && scores[3] > 0.9999 && scores[3] > scores[4]);
-        assert!((scores[4] - (-1.0f32).exp()).abs() < 1e-6);
-        assert!(scores[5] > scores[6] && scores[5] < 1e-40 && scores[6] == 0.0);
-    }
-
-    proptest! {
-        #[test]
-        fn a_smaller_logit_has_a_smaller_score(
-            logits in prop::collection::vec(prop_oneof![-200.0f32..200.0, -1.5f32..1.5, Just(0.0f32)], 0..80),
-            loss in prop::sample::select(vec![Loss::Bce, Loss::SquaredHinge, Loss::Softmax]),
-        ) {
-            let mut logits = logits;
-            logits.sort_by(|a, b| b.total_cmp(a));
-            let scores = ordered(&logits, loss);
-            prop_assert!(scores.iter().all(|s| (0.0..=1.0).contains(s)));
-            for (z, s) in logits.windows(2).zip(scores.windows(2)) {
-                prop_assert!(if z[0] == z[1] { s[0] == s[1] } else { s[0] > s[1] }, "{z:?} {s:?}");
-            }
-        }
-    }
 }

@@ -44,6 +44,11 @@ impl Dense {
         self
     }
 
+    /// What it multiplies.
+    pub fn products(&self) -> MatmulPrecision {
+        self.linear.products
+    }
+
     /// Weights, one row an output.
     pub fn weights(&self) -> &Parameter {
         &self.linear.weights

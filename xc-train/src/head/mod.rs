@@ -178,11 +178,13 @@ pub(crate) struct RowRank {
     pub(crate) loss: f64,
     /// What is known of its logits so far, where a loss wants to know all.
     pub(crate) total: Total,
+    /// Labels that rank among the answered ones, and these, where answers are chosen from some labels.
+    pub(crate) above: Vec<Scored>,
 }
 
 impl Default for RowRank {
     fn default() -> Self {
-        Self { top: TopK::default(), loss: 0.0, total: Total::EMPTY }
+        Self { top: TopK::default(), loss: 0.0, total: Total::EMPTY, above: Vec::new() }
     }
 }
 

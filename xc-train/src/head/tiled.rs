@@ -462,13 +462,13 @@ pub(super) fn rank(
     let order = Blocks::whole(weights.n());
     let pass = Pass { input, truth, list: None, loss, precision, order, rows: Blocks::whole(input.len()), tile: TILE };
     ranks.resize_with(ranks.len().max(input.len()), RowRank::default);
-    for RowRank { top, loss, total } in &mut ranks[..input.len()] {
+    for RowRank { top, loss, total, .. } in &mut ranks[..input.len()] {
         top.reset(k);
         (*loss, *total) = (0.0, Total::EMPTY);
     }
     for tile in pieces(0..weights.n(), TILE) {
         pass.logits(weights, tile.clone(), scratch);
-        each_row(&mut scratch.logits, ranks, |i, row, RowRank { top, loss: value, total }| {
+        each_row(&mut scratch.logits, ranks, |i, row, RowRank { top, loss: value, total, .. }| {
             let labels = tile.start as u32..;
             row.iter().zip(labels).for_each(|(&score, label)| top.push(Scored { label, score }));
             if judged_by.is_some() {
@@ -481,7 +481,7 @@ pub(super) fn rank(
     }
     out.best.clear();
     out.losses.clear();
-    for (i, RowRank { top, loss: value, total }) in ranks[..input.len()].iter_mut().enumerate() {
+    for (i, RowRank { top, loss: value, total, .. }) in ranks[..input.len()].iter_mut().enumerate() {
         out.best.push_row(top.sorted());
         let judged = judged_by.map(|_| *value + loss.of_total(*total, truth.row(i).len()));
         out.losses.extend(judged);

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! A [`Model`] can be shared by any number of threads; each has its own [`Scratch`] and [`Answer`].
-//! Work is divided among the threads of the rayon pool that the caller is in (`pool.install(|| ...)`);
-//! outside a pool, the calling thread answers a query alone. No pool outlives a call.
+//! Batches are divided among the threads of the rayon pool that the caller is in (`pool.install(|| ...)`),
+//! or else of the global one. A single query outside a pool is answered by the calling thread alone, and
+//! starts no pool.
 //!
 //! # When not to use it
 //! To train, merge or take a model apart: each kind has its own module or crate for that.
@@ -65,6 +66,7 @@ use std::path::Path;
 use system::{Ask, Batch, Kind, Row, Shape, System};
 use xc_hash::text::Featurizer;
 use xc_sparse::chunked::Touched;
+use xc_sparse::parallel::in_pool;
 use xc_sparse::rank::{LabelId, RankedBatch, Scored};
 use xc_sparse::store::Container;
 use xc_sparse::{CsrMatrix, LabelRows, Rows, SparseRow};
@@ -205,7 +207,7 @@ impl Model {
         let ask = self.ask(options, 1, lists)?;
         let ask = Ask { candidates: ask.candidates.at(0), ..ask };
         let row = self.row(query, making)?;
-        if let (Query::Text(_) | Query::Fields(_), Row::Sparse(row)) = (query, row) {
+        if let (true, Row::Sparse(row)) = (self.knows_terms(), row) {
             out.known_terms = Some(row.indices().len());
         }
         if options.top_k > 0 && out.known_terms != Some(0) {
@@ -218,10 +220,16 @@ impl Model {
         Ok(())
     }
 
+    /// Whether features are those of texts: a query without one has no term that is known.
+    fn knows_terms(&self) -> bool {
+        matches!(self.maker, Some(Featurizer::Text(_)))
+    }
+
     /// Answers queries.
     ///
     /// *Cost*: per query less than [`Model::predict`] if weights are read once for several queries, and
-    /// divided among the threads of the caller's pool. Outside a pool it is that of [`Model::predict`].
+    /// divided among the threads of the caller's pool; outside of one, of rayon's global pool, which the
+    /// first batch of more than one query starts.
     ///
     /// *Determinism*: the bits of [`Model::predict`].
     ///
@@ -229,8 +237,11 @@ impl Model {
     /// The first query that the model does not take, or options that it does not take (as of query
     /// 0).
     pub fn predict_batch(&self, queries: Queries<'_>, options: &QueryOptions<'_>) -> Result<Answers, BatchError> {
-        if rayon::current_thread_index().is_none() {
-            return self.predict_each(queries, options);
+        if !in_pool() {
+            return match queries.len() {
+                0 | 1 => self.predict_each(queries, options),
+                _ => rayon::scope(|_| self.predict_batch(queries, options)),
+            };
         }
         if let Excluded::ByQuery { rows, first } = options.exclude {
             return self.predict_without(queries, rows, first, options);
@@ -267,7 +278,7 @@ impl Model {
             _ => return Err(of_all(QueryError::Input { got: kind_of(&queries), expected: self.takes() })),
         };
         check_batch(batch)?;
-        if let (Queries::Text(_), Batch::Sparse(rows)) = (queries, batch) {
+        if let (true, Batch::Sparse(rows)) = (self.knows_terms(), batch) {
             known_terms = rows.indptr().raw_storage().windows(2).map(|w| w[1] - w[0]).collect();
         }
         if options.top_k == 0 {
@@ -369,7 +380,7 @@ impl Model {
     pub fn features(&self, queries: Queries<'_>) -> Result<CsrMatrix, BatchError> {
         let of_all = |source| BatchError { query: 0, source };
         match (queries, &self.maker) {
-            (Queries::Text(texts), Some(Featurizer::Text(pipeline))) if rayon::current_thread_index().is_some() => {
+            (Queries::Text(texts), Some(Featurizer::Text(pipeline))) if in_pool() || texts.len() > 1 => {
                 Ok(pipeline.transform_batch(texts))
             }
             (Queries::Text(texts), Some(Featurizer::Text(pipeline))) => {

@@ -262,8 +262,8 @@ pub struct Answer {
     pub labels: Vec<Scored>,
     /// Whether these are proven to be the best, if the kind of model can tell.
     pub certificate: Option<Certificate>,
-    /// For a text: the number of its different terms that the model knows; for a blend, the largest of
-    /// its members. If it is 0, `labels` is empty.
+    /// For a text, or features made of one: the number of its different terms that the model knows; for a
+    /// blend, the largest of its members. If it is 0, `labels` is empty.
     pub known_terms: Option<usize>,
 }
 
@@ -274,7 +274,7 @@ pub struct Answers {
     pub ranked: RankedBatch,
     /// A certificate for each query, if the kind of model has them; else empty.
     pub certificates: Vec<Certificate>,
-    /// The number of known terms of each query, if the queries are texts; else empty.
+    /// The number of known terms of each query, if the queries are texts or features made of them; else empty.
     pub known_terms: Vec<usize>,
 }
 

@@ -49,7 +49,8 @@ impl ValidationParams {
     }
 }
 
-/// Evaluates a network on a subset: the mean loss, and metrics.
+/// Evaluates a network on a subset: the mean loss, and metrics. Answers are counted as a model gives them: texts
+/// without a known word ([`Subset::with_texts`]) have none.
 ///
 /// *Cost*: a forward pass over all rows of the subset.
 ///
@@ -71,6 +72,7 @@ pub fn evaluate<E: Encoder, H: Head<Input = E::Output>>(
         network.rank(&batch, Some(loss), params.depth, scratch, &mut ranked)?;
         for (i, best) in ranked.best.iter().enumerate() {
             sum += ranked.losses[i];
+            let best = if subset.is_unanswered(rows[i]) { &[] } else { best };
             evaluator.add(targets.row(i), best)?;
         }
     }

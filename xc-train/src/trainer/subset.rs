@@ -1,6 +1,6 @@
 //! Which instances are learned from, in which order, and the thread that gathers them.
 
-use crate::{Batch, Examples};
+use crate::{Batch, Examples, Features};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread::Scope;
 use xc_hash::stream::{Order, Purpose, Stream, name};
@@ -11,12 +11,13 @@ pub struct Subset<'a> {
     examples: Examples<'a>,
     rows: Vec<u32>,
     label_texts: Option<u32>,
+    of_texts: bool,
 }
 
 impl<'a> Subset<'a> {
     /// All rows.
     pub fn all(examples: Examples<'a>) -> Self {
-        Self { examples, rows: (0..examples.len() as u32).collect(), label_texts: None }
+        Self { examples, rows: (0..examples.len() as u32).collect(), label_texts: None, of_texts: false }
     }
 
     /// The rows with these numbers, ascending.
@@ -25,7 +26,7 @@ impl<'a> Subset<'a> {
     /// If there is no such row.
     pub fn some(examples: Examples<'a>, rows: Vec<u32>) -> Self {
         assert!(rows.iter().all(|&row| (row as usize) < examples.len()), "a row is not below {}", examples.len());
-        Self { examples, rows, label_texts: None }
+        Self { examples, rows, label_texts: None, of_texts: false }
     }
 
     /// Parts rows at random: one for training, one that holds `fraction` of the rows (rounded to
@@ -47,13 +48,25 @@ impl<'a> Subset<'a> {
         self.label_texts
     }
 
+    /// The rows are features of texts: one without a feature is a text without a known word, which has no
+    /// answer ([`crate::model::Answer::known_terms`]), and counts so in validation.
+    pub fn with_texts(self, of_texts: bool) -> Self {
+        Self { of_texts, ..self }
+    }
+
+    /// Whether a row has no answer, whatever the network makes of it.
+    pub(super) fn is_unanswered(&self, row: u32) -> bool {
+        let row = row as usize;
+        self.of_texts && matches!(self.examples.features(), Features::Sparse(rows) if rows.row(row).indices().is_empty())
+    }
+
     /// As [`Subset::split`], of these rows. Texts of labels are never held out.
     ///
     /// # Panics
     /// If `fraction` is not in [0, 1].
     pub fn hold_out(self, fraction: f64, seed: u64) -> (Self, Self) {
         assert!((0.0..=1.0).contains(&fraction), "fraction {fraction}, expected 0 to 1");
-        let Self { examples, rows, label_texts } = self;
+        let Self { examples, rows, label_texts, of_texts } = self;
         let is_instance = |row: &u32| label_texts.is_none_or(|first| *row < first);
         let (mut rows, texts): (Vec<u32>, Vec<u32>) = rows.into_iter().partition(is_instance);
         Stream::new(name(seed, Purpose::Split, &[0])).shuffle(&mut rows);
@@ -61,7 +74,8 @@ impl<'a> Subset<'a> {
         train.extend(texts);
         rows.sort_unstable();
         train.sort_unstable();
-        (Self { examples, rows: train, label_texts }, Self { examples, rows, label_texts: None })
+        let held_out = Self { examples, rows, label_texts: None, of_texts };
+        (Self { examples, rows: train, label_texts, of_texts }, held_out)
     }
 
     /// Number of rows.
@@ -140,7 +154,7 @@ impl Prefetch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DenseRows, Features};
+    use crate::DenseRows;
     use xc_sparse::LabelRows;
 
     #[test]

@@ -2,8 +2,8 @@
 //! chunk's weights enter the cache once for all the queries of a tile that reach it (etter2022mscm,
 //! Alg. 3).
 
-use super::ensemble::{Pooled, mean_of_trees, pool_size};
-use super::online::PredictParams;
+use super::ensemble::{MORE, Pool, Pooled, pool_size};
+use super::online::{PredictParams, PredictScratch};
 use super::scores::{normalised, offer_children};
 use super::top;
 use crate::model::{Tree, TreeModel};
@@ -39,6 +39,10 @@ struct TileScratch {
     normalised: Vec<Vec<f32>>,
     selects: Vec<TopK>,
     beams: Beams,
+    // Clusters of leaves that each query's beam reached in each tree, where there are several.
+    reached: Vec<Vec<Scored>>,
+    pool: Pool,
+    online: PredictScratch,
 }
 
 /// What a tile's queries have to score at a level.
@@ -102,13 +106,16 @@ impl TreeModel {
         scratch.slots.resize_with(n.max(scratch.slots.len()), QueryScratch::default);
         scratch.normalised.resize_with(n.max(scratch.normalised.len()), Vec::new);
         scratch.selects.resize_with(n.max(scratch.selects.len()), TopK::default);
-        let TileScratch { product, slots, normalised: rooms, selects, beams } = scratch;
+        let n_trees = self.trees.len();
+        let n_reached = if n_trees == 1 { 0 } else { n * n_trees };
+        scratch.reached.resize_with(n_reached.max(scratch.reached.len()), Vec::new);
+        let TileScratch { product, slots, normalised: rooms, selects, beams, reached, pool, online } = scratch;
         let queries: Vec<SparseRow<'_>> = range
             .zip(rooms.iter_mut())
             .map(|(i, room)| normalised(rows.row(i), self.info.normalise_rows, room))
             .collect();
         let mut pooled: Vec<Vec<Pooled>> = Vec::new();
-        if self.trees.len() > 1 {
+        if n_trees > 1 {
             pooled.resize_with(n, Vec::new);
         }
         let mut out = RankedBatch::new();
@@ -116,8 +123,9 @@ impl TreeModel {
             let map = tree.slot_map();
             let views: Vec<QueryView<'_>> =
                 queries.iter().zip(slots.iter_mut()).map(|(&row, slots)| slots.prepare(row, map)).collect();
-            self.search_tile(tree, &views, params, per_tree, product, &mut selects[..n], beams);
-            if self.trees.len() == 1 {
+            let reached = if n_trees == 1 { &mut [][..] } else { &mut reached[number * n..][..n] };
+            self.search_tile(tree, &views, params, per_tree, product, &mut selects[..n], beams, reached);
+            if n_trees == 1 {
                 for select in &mut selects[..n] {
                     // Exponentials can tie where logarithms do not: the order of the ranking scale
                     // stands.
@@ -129,11 +137,17 @@ impl TreeModel {
                 self.pool(number, select, pool);
             }
         }
-        let mut row = Vec::new();
-        for pool in &mut pooled {
-            row.clear();
-            mean_of_trees(self.trees.len(), params.top_k, pool, &mut selects[0], &mut row);
-            out.push_row(&row);
+        let mut answer = Vec::new();
+        for (at, (offered, &row)) in pooled.iter_mut().zip(&queries).enumerate() {
+            answer.clear();
+            std::mem::swap(&mut pool.offered, offered);
+            let of_tree = |number: usize| &reached[number * n + at][..];
+            let PredictScratch { query, search, .. } = &mut *online;
+            let trace = &mut |_: &ChunkedView<'_>, _: &QueryView<'_>, _: &[u32]| {};
+            if !self.combine(row, params, per_tree, of_tree, pool, query, search, trace, &mut answer) {
+                self.ask_all(row, params, per_tree.saturating_mul(MORE), online, &mut answer, trace);
+            }
+            out.push_row(&answer);
         }
         out
     }
@@ -147,6 +161,7 @@ impl TreeModel {
         product: &mut ProductScratch,
         selects: &mut [TopK],
         beams: &mut Beams,
+        reached: &mut [Vec<Scored>],
     ) {
         let Beams { all, visits, scores, nodes } = beams;
         let last = tree.depth() - 1;
@@ -159,6 +174,11 @@ impl TreeModel {
                 let kept = (params.beam, per_tree);
                 shared_margins(&top.level.view(), visits, query, params.choice, product, |at, _, margins| {
                     top::search(tree, top.depth, self.info.post, margins, kept, nodes, &mut selects[at]);
+                    if top.depth > last
+                        && let Some(reached) = reached.get_mut(at)
+                    {
+                        nodes.clone_into(reached);
+                    }
                 });
                 if top.depth <= last {
                     self.descend(&tree.level(top.depth), params, selects, all);
@@ -172,6 +192,9 @@ impl TreeModel {
             }
         };
         for number in searched..=last {
+            if number == last && !reached.is_empty() {
+                take_reached(number, selects, reached);
+            }
             let level = tree.level(number);
             let leaves = (number == last).then(|| tree.labels());
             for select in selects.iter_mut() {
@@ -217,5 +240,16 @@ impl TreeModel {
             }));
         }
         all.sort_unstable_by_key(|c| (c.wave, c.visit.parent, c.visit.query));
+    }
+}
+
+/// Keeps the clusters that each query's beam reached above the last level, `number`; the root where that
+/// is the first.
+fn take_reached(number: usize, selects: &mut [TopK], reached: &mut [Vec<Scored>]) {
+    for (select, reached) in selects.iter_mut().zip(reached) {
+        match number {
+            0 => *reached = vec![Scored { label: 0, score: 0.0 }],
+            _ => select.sorted().clone_into(reached),
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Beam search of one query, online: no allocation once the scratch has grown.
 
-use super::ensemble::{Pooled, mean_of_trees, pool_size};
+use super::ensemble::{MORE, Pool, pool_size};
 use super::scores::{normalised, offer_children};
 use super::top;
 use crate::model::{PostProcessor, Top, Tree, TreeModel};
@@ -42,7 +42,10 @@ pub struct PredictScratch {
     pub(super) query: QueryScratch,
     pub(super) normalised: Vec<f32>,
     pub(super) search: SearchScratch,
-    pub(super) pooled: Vec<Pooled>,
+    pub(super) pool: Pool,
+    // Clusters of leaves that the beams reached, tree after tree, and where those of each end.
+    reached: Vec<Scored>,
+    ends: Vec<usize>,
 }
 
 /// Memory of the search of one tree.
@@ -95,21 +98,51 @@ impl TreeModel {
         mut trace: impl FnMut(&ChunkedView<'_>, &QueryView<'_>, &[u32]),
     ) {
         out.clear();
-        let PredictScratch { query, normalised: room, search, pooled } = scratch;
-        let row = normalised(row, self.info.normalise_rows, room);
-        let per_tree = pool_size(params.top_k, self.trees.len());
-        pooled.clear();
-        for (number, tree) in self.trees.iter().enumerate() {
+        let mut room = std::mem::take(&mut scratch.normalised);
+        let row = normalised(row, self.info.normalise_rows, &mut room);
+        if let [tree] = &self.trees[..] {
+            let PredictScratch { query, search, .. } = scratch;
             let view = query.prepare(row, tree.slot_map());
             let post = self.info.post;
-            Search { tree, post, params, scratch: search, trace: &mut trace }.run(&view, per_tree);
-            if self.trees.len() == 1 {
-                out.extend(search.select.sorted().iter().map(|s| self.finished(*s)));
+            Search { tree, post, params, scratch: search, trace: &mut trace }.run(&view, params.top_k);
+            out.extend(search.select.sorted().iter().map(|s| self.finished(*s)));
+        } else {
+            self.ask_all(row, params, pool_size(params.top_k, self.trees.len()), scratch, out, &mut trace);
+        }
+        scratch.normalised = room;
+    }
+
+    /// The answer of several trees to a row as they take it, which offer `per_tree` labels each, or more.
+    pub(super) fn ask_all(
+        &self,
+        row: SparseRow<'_>,
+        params: &PredictParams,
+        mut per_tree: usize,
+        scratch: &mut PredictScratch,
+        out: &mut Vec<Scored>,
+        trace: &mut impl FnMut(&ChunkedView<'_>, &QueryView<'_>, &[u32]),
+    ) {
+        let PredictScratch { query, search, pool, reached, ends, .. } = scratch;
+        loop {
+            pool.offered.clear();
+            reached.clear();
+            ends.clear();
+            for (number, tree) in self.trees.iter().enumerate() {
+                let view = query.prepare(row, tree.slot_map());
+                let post = self.info.post;
+                Search { tree, post, params, scratch: search, trace: &mut *trace }.run(&view, per_tree);
+                self.pool(number, &mut search.select, &mut pool.offered);
+                let clusters = search.parents.iter().zip(&search.parent_scores);
+                reached.extend(clusters.map(|(&label, &score)| Scored { label, score }));
+                ends.push(reached.len());
+            }
+            out.clear();
+            let of_tree = |number: usize| &reached[number.checked_sub(1).map_or(0, |at| ends[at])..ends[number]];
+            if self.combine(row, params, per_tree, of_tree, pool, query, search, trace, out) {
                 return;
             }
-            self.pool(number, &mut search.select, pooled);
+            per_tree = per_tree.saturating_mul(MORE);
         }
-        mean_of_trees(self.trees.len(), params.top_k, pooled, &mut search.select, out);
     }
 }
 
@@ -128,7 +161,8 @@ struct Search<'s, T> {
 }
 
 impl<T: FnMut(&ChunkedView<'_>, &QueryView<'_>, &[u32])> Search<'_, T> {
-    /// Leaves the best `per_tree` labels in `select`, on the ranking scale.
+    /// Leaves the best `per_tree` labels in `select`, on the ranking scale, and the clusters of leaves that
+    /// the beam reached in `parents`.
     fn run(&mut self, query: &QueryView<'_>, per_tree: usize) {
         let tree = self.tree;
         self.scratch.parents.clear();
@@ -140,6 +174,11 @@ impl<T: FnMut(&ChunkedView<'_>, &QueryView<'_>, &[u32])> Search<'_, T> {
         if let Some(top) = &tree.top {
             self.top(top, query, per_tree);
             if top.depth > last {
+                let SearchScratch { nodes, parents, parent_scores, .. } = &mut *self.scratch;
+                parents.clear();
+                parents.extend(nodes.iter().map(|s| s.label));
+                parent_scores.clear();
+                parent_scores.extend(nodes.iter().map(|s| s.score));
                 return;
             }
             searched = top.depth;

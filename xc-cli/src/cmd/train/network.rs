@@ -408,12 +408,10 @@ impl Session<'_> {
     fn score(&self, answer: Ask<'_>, judging: &Judging) -> Result<Option<MetricReport>, CliError> {
         let Some(sets) = self.instances.files() else { return Ok(None) };
         match (&sets.validation, &sets.split) {
-            (Some(set), _) => {
-                score_against(&sets.train.labels, &set.labels, &answer(set.features())?, judging).map(Some)
-            }
+            (Some(set), _) => score_against(&sets.train.labels, set, answer(set.features())?, judging).map(Some),
             (None, Some(Split { kept, held_out })) if !self.choose_epoch => {
                 let (learned, set) = (sets.train.labels.select(kept), sets.train.select(held_out));
-                score_against(&learned, &set.labels, &answer(set.features())?, judging).map(Some)
+                score_against(&learned, &set, answer(set.features())?, judging).map(Some)
             }
             _ => Ok(None),
         }
@@ -456,14 +454,15 @@ impl Session<'_> {
         let all = examples(self.instances.features(), targets)?;
         let others = self.instances.validation().zip(judged);
         let label_texts = self.instances.files().and_then(|sets| sets.label_texts).map(|first| first as u32);
-        let train = Subset::all(all).with_label_texts(label_texts);
+        let of_texts = self.instances.files().is_some_and(|sets| sets.train.of_texts);
+        let train = Subset::all(all).with_label_texts(label_texts).with_texts(of_texts);
         let split = self.instances.files().and_then(|sets| sets.split.as_ref());
         let (train, validation) = match (split, self.args.held_out(), others) {
             (Some(Split { kept, held_out }), ..) => {
                 // Texts of labels, behind all instances, are never held out.
                 let texts = label_texts.into_iter().flat_map(|first| first..all.len() as u32);
                 let kept = kept.iter().copied().chain(texts).collect();
-                let judges = self.choose_epoch.then(|| Subset::some(all, held_out.clone()));
+                let judges = self.choose_epoch.then(|| Subset::some(all, held_out.clone()).with_texts(of_texts));
                 (Subset::some(all, kept).with_label_texts(label_texts), judges)
             }
             // Words of a text, which are no rows of a file.
@@ -471,7 +470,10 @@ impl Session<'_> {
                 let (train, held_out) = train.hold_out(share, self.context.seed);
                 (train, Some(held_out))
             }
-            (None, None, Some((set, targets))) => (train, Some(Subset::all(examples(set.features(), targets.into())?))),
+            (None, None, Some((set, targets))) => {
+                let others = Subset::all(examples(set.features(), targets.into())?);
+                (train, Some(others.with_texts(set.of_texts)))
+            }
             (None, None, None) => (train, None),
         };
         let steps = train.rows().len().div_ceil(self.training.batch_size) as u64 * u64::from(self.training.epochs);

@@ -3,6 +3,7 @@
 use super::inputs::PlaceArgs;
 use crate::bytes::format_bytes;
 use crate::context::Context;
+use crate::data::Dataset;
 use crate::error::{CliError, chain};
 use crate::measure::Usage;
 use crate::model::{self, beside};
@@ -45,18 +46,19 @@ pub(in crate::cmd) struct Report {
     pub(super) logged: Map<String, Value>,
 }
 
-/// The metrics of answers to instances with these labels, propensities from those of the training.
+/// The metrics of what a model answers to labelled instances, propensities from the labels of the training.
 pub(super) fn score_against(
     labels: &LabelRows,
-    truth: &LabelRows,
-    answers: &RankedBatch,
+    truth: &Dataset,
+    answers: RankedBatch,
     judging: &Judging,
 ) -> Result<MetricReport, CliError> {
     let (ks, keep_rows) = (judging.ks.clone(), judging.keep_rows);
     let mut params = EvaluatorParams { ks, keep_rows, ..EvaluatorParams::new(labels.n_labels()) };
     // The constants of the literature; too few training instances leave the propensity metrics out.
     params.propensity = Propensity::from_training(labels, 0.55, 1.5).ok();
-    evaluate(truth, answers, params).map_err(|e| CliError::failed(format_args!("validation: {}", chain(&e))))
+    evaluate(&truth.labels, &truth.answered(answers), params)
+        .map_err(|e| CliError::failed(format_args!("validation: {}", chain(&e))))
 }
 
 impl Report {

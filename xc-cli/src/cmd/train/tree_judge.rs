@@ -37,7 +37,7 @@ pub(super) fn judge(
     let whole = model::open_just_saved(&container)?;
     let score = |model: &TreeModel| {
         let answers = answer(model, &container, validation.sparse(), context)?;
-        score_against(&instances.train.labels, &validation.labels, &answers, judging)
+        score_against(&instances.train.labels, validation, answers, judging)
     };
     let metrics = score(&whole)?;
     if judging.curve {
