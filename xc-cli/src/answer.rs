@@ -16,7 +16,8 @@ use xc_train::model::{BatchError, Candidates, QueryError, SearchOptions, UseInde
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Search options")]
 pub(crate) struct SearchArgs {
-    /// Clusters kept per level of a tree: a wider beam is slower and finds more [default: the model's]
+    /// Clusters kept per level of a tree: a wider beam is slower and finds more. In the mean of several trees, trees
+    /// whose beam does not reach a label count 0 for it [default: the model's]
     #[arg(long, value_name = "B")]
     beam: Option<usize>,
     /// How margins become scores [default: the model's]. Trees: sigmoid, l1-hinge to l9-hinge; a single tree also noop
@@ -34,15 +35,16 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_name = "LIST", value_parser = parse_numbers)]
     repetitions: Option<Numbers>,
     /// Search effort in the index of the labels: higher finds more and is slower. Labels are followed that are further
-    /// off than the last answer by up to this share of its logit; 16 compares all labels by their codes [default: as
-    /// fitted]
+    /// off than the last answer by up to this share of its logit; 16 compares all labels by their codes. Labels have
+    /// the scores of --exact, but those of softmax are shares among the labels that were found [default: as fitted]
     #[arg(long, value_name = "W", allow_negative_numbers = true, conflicts_with = "exact")]
     search_width: Option<f32>,
     /// Compare the labels of the N nearest cells of the index instead of searching its graph, if it has cells
     #[arg(long, value_name = "N", conflicts_with_all = ["exact", "search_width"],
         value_parser = clap::value_parser!(u32).range(1..))]
     cells: Option<u32>,
-    /// Score all labels, even if the model has an index of them (without an index, a network always does)
+    /// Score all labels, even if the model has an index of them (without an index, a network always does). Labels that
+    /// the index finds have the same scores, but those of softmax, which are shares among all labels
     #[arg(long)]
     exact: bool,
     /// Use an index of the labels even if the weights have been trained for up to this many steps since it was built

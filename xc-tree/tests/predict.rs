@@ -205,30 +205,40 @@ proptest! {
     }
 
     #[test]
-    fn an_ensemble_is_the_mean_of_its_trees(seed in any::<u64>(), n_labels in 1usize..100, n in 0usize..8) {
+    fn an_ensemble_is_the_mean_of_its_trees_however_many_labels_are_asked_for(
+        seed in any::<u64>(), n_labels in 1usize..300, branching in 2usize..20, n in 0usize..8, beam in 1usize..12,
+        k in 0usize..60, n_trees in 2usize..5,
+    ) {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let trees: Vec<TreeParts> = (0..3).map(|_| random_tree(&mut rng, n_labels, 8)).collect();
+        let trees: Vec<TreeParts> = (0..n_trees).map(|_| random_tree(&mut rng, n_labels, branching)).collect();
         let queries = random_queries(&mut rng, n);
         let rows = Rows::new(queries.view());
-        let post = PostProcessor::Hinge { p: 3 };
-        let model = TreeModel::from_parts(info(n_labels, post), trees.clone(), DType::F32).unwrap();
-        // A beam and a k as wide as the tree: nothing is cut off anywhere.
-        let params = PredictParams { top_k: n_labels, beam: n_labels, choice: Choice::Auto };
-        let batch = model.predict_batch(queries.view(), &params);
-        let (mut scratch, mut out) = (PredictScratch::default(), vec![]);
-        for i in 0..n {
-            let mut sums = vec![0.0f32; n_labels];
-            for tree in &trees {
-                for s in reference_tree(tree, post, rows.row(i), n_labels, n_labels) {
-                    sums[s.label as usize] += s.score;
+        // Scores of a cubic hinge are often 0, where only ids tell labels apart.
+        for post in [PostProcessor::Hinge { p: 3 }, PostProcessor::Sigmoid] {
+            let model = TreeModel::from_parts(info(n_labels, post), trees.clone(), DType::F32).unwrap();
+            let (mut scratch, mut out) = (PredictScratch::default(), vec![]);
+            for k in [k, n_labels] {
+                let params = PredictParams { top_k: k, beam, choice: Choice::Auto };
+                let batch = model.predict_batch(queries.view(), &params);
+                for i in 0..n {
+                    // All labels that a tree's beam reaches; those that it does not reach count 0.
+                    let mut sums = vec![None; n_labels];
+                    for tree in &trees {
+                        for s in reference_tree(tree, post, rows.row(i), beam, n_labels) {
+                            sums[s.label as usize] = Some(sums[s.label as usize].unwrap_or(0.0f32) + s.score);
+                        }
+                    }
+                    let mean = |(label, sum): (usize, &Option<f32>)| {
+                        Some(Scored { label: label as u32, score: (*sum)? / n_trees as f32 })
+                    };
+                    let mut expected: Vec<Scored> = sums.iter().enumerate().filter_map(mean).collect();
+                    expected.sort_by(|&a, &b| rank_order(a, b));
+                    expected.truncate(k);
+                    model.predict_one(rows.row(i), &params, &mut scratch, &mut out);
+                    prop_assert_eq!(bits(&out), bits(&expected), "{} query {}", post, i);
+                    prop_assert_eq!(bits(batch.row(i)), bits(&expected), "{} batch {}", post, i);
                 }
             }
-            let mut expected: Vec<Scored> =
-                sums.iter().enumerate().map(|(l, s)| Scored { label: l as u32, score: s / 3.0 }).collect();
-            expected.sort_by(|&a, &b| rank_order(a, b));
-            model.predict_one(rows.row(i), &params, &mut scratch, &mut out);
-            prop_assert_eq!(bits(&out), bits(&expected));
-            prop_assert_eq!(bits(batch.row(i)), bits(&expected));
         }
     }
 

@@ -167,6 +167,13 @@ impl Model {
     ) -> Result<Option<(Fitted, LostPrecision)>, IndexError> {
         let classifier = self.classifier()?;
         self.with_features(Some(queries), |features| match features {
+            Some(Features::Sparse(rows)) if matches!(queries, Queries::Text(_)) => {
+                // Texts without a known word have no answer, whatever the network makes of them.
+                let of = |row: usize| if rows.row(row).indices().is_empty() { &[][..] } else { labels.row(row) };
+                let known = LabelRows::from_lists((0..labels.len()).map(of), labels.n_labels());
+                let known = known.unwrap_or_else(|e| panic!("label lists of label lists: {e}"));
+                Ok(classifier.fit_index(index, Features::Sparse(rows), &known, k, most)?)
+            }
             Some(features) => Ok(classifier.fit_index(index, features, labels, k, most)?),
             None => Ok(None),
         })

@@ -2,7 +2,7 @@
 //! chunk's weights enter the cache once for all the queries of a tile that reach it (etter2022mscm,
 //! Alg. 3).
 
-use super::ensemble::{MORE, Pool, Pooled, pool_size};
+use super::ensemble::{ALL, Pool, Pooled, pool_size};
 use super::online::{PredictParams, PredictScratch};
 use super::scores::{normalised, offer_children};
 use super::top;
@@ -145,7 +145,7 @@ impl TreeModel {
             let PredictScratch { query, search, .. } = &mut *online;
             let trace = &mut |_: &ChunkedView<'_>, _: &QueryView<'_>, _: &[u32]| {};
             if !self.combine(row, params, per_tree, of_tree, pool, query, search, trace, &mut answer) {
-                self.ask_all(row, params, per_tree.saturating_mul(MORE), online, &mut answer, trace);
+                self.ask_all(row, params, ALL, online, &mut answer, trace);
             }
             out.push_row(&answer);
         }

@@ -29,8 +29,8 @@ pub(crate) fn pool_size(top_k: usize, n_trees: usize) -> usize {
     if n_trees == 1 { top_k } else { top_k.saturating_mul(3).max(top_k.saturating_add(20)) }
 }
 
-/// How many times as many labels each tree offers where the best may not be among them.
-pub(crate) const MORE: usize = 4;
+/// What each tree offers where the best may not be among so many: all labels that it reaches.
+pub(crate) const ALL: usize = usize::MAX;
 
 /// Memory of one query's pool.
 #[derive(Clone, Debug, Default)]
@@ -124,7 +124,7 @@ impl TreeModel {
         // Of a label that is in no pool.
         let others = rest.iter().fold(0.0, |sum, (_, most)| sum + most) / n_trees as f32;
         let worst = out[before..].get(params.top_k.wrapping_sub(1)).map_or(f32::NEG_INFINITY, |worst| worst.score);
-        others == 0.0 || worst > others
+        worst > others || params.top_k == 0 || rest.iter().all(|(n, _)| *n < per_tree)
     }
 }
 

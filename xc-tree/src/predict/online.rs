@@ -1,6 +1,6 @@
 //! Beam search of one query, online: no allocation once the scratch has grown.
 
-use super::ensemble::{MORE, Pool, pool_size};
+use super::ensemble::{ALL, Pool, pool_size};
 use super::scores::{normalised, offer_children};
 use super::top;
 use crate::model::{PostProcessor, Top, Tree, TreeModel};
@@ -112,7 +112,8 @@ impl TreeModel {
         scratch.normalised = room;
     }
 
-    /// The answer of several trees to a row as they take it, which offer `per_tree` labels each, or more.
+    /// The answer of several trees to a row as they take it, which offer `per_tree` labels each, or
+    /// all.
     pub(super) fn ask_all(
         &self,
         row: SparseRow<'_>,
@@ -141,7 +142,7 @@ impl TreeModel {
             if self.combine(row, params, per_tree, of_tree, pool, query, search, trace, out) {
                 return;
             }
-            per_tree = per_tree.saturating_mul(MORE);
+            per_tree = ALL;
         }
     }
 }

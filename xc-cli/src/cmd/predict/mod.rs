@@ -72,11 +72,15 @@ pub(crate) struct Args {
     /// File for the answers; - is stdout
     #[arg(long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Score only these labels, whether or not a search would reach them; ids or names, one per line
+    /// Score only these labels, whether or not a search would reach them; ids or names, one per line. They have the
+    /// scores that they have among all labels, with the exceptions of --candidates
     #[arg(long, value_name = "FILE", conflicts_with_all = ["beam", "max_labels"])]
     only_labels: Option<PathBuf>,
     /// Score for each instance only the labels that this file lists for it: one row per instance, ids separated by
-    /// commas, or the labels of any input format
+    /// commas, or the labels of any input format. They have the scores that they have among all labels, with three
+    /// exceptions. Several trees: in a search, trees whose beam does not reach a label count 0 for it. A blend: scores
+    /// follow from ranks among its members' answers. A sparse output layer: labels that its loss scores alike are set
+    /// one step apart, and labels that are not listed take no steps
     #[arg(long, value_name = "FILE", conflicts_with_all = ["beam", "max_labels", "only_labels"])]
     candidates: Option<PathBuf>,
     /// Leave out the labels that this file lists for each instance, such as those that a user has seen; others take
