@@ -55,7 +55,12 @@ const KINDS: [Kind; 12] = [
         train: "train uniform --network.intermediate 128 --head.fan-in 12",
         then: &[],
     },
-    Kind { name: "lns", of_vectors: false, train: "train lns --loss squared-hinge --candidates 20", then: &[] },
+    Kind {
+        name: "lns",
+        of_vectors: false,
+        train: "train lns --loss squared-hinge --candidates 20 --uniform 30",
+        then: &[],
+    },
     Kind { name: "astra", of_vectors: false, train: "train astra --hard 5 --uniform 30 --loss bce", then: &[] },
     Kind {
         name: "index",

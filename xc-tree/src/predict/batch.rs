@@ -2,9 +2,9 @@
 //! chunk's weights enter the cache once for all the queries of a tile that reach it (etter2022mscm,
 //! Alg. 3).
 
-use super::ensemble::{ALL, Pool, Pooled, pool_size};
+use super::ensemble::{ALL, Missing, NOWHERE, Others, Pooled, choose, locate, mean_of_trees, pool_size};
 use super::online::{PredictParams, PredictScratch};
-use super::scores::{normalised, offer_children};
+use super::scores::{normalised, offer_children, rank_scores};
 use super::top;
 use crate::model::{Tree, TreeModel};
 use rayon::prelude::*;
@@ -41,7 +41,9 @@ struct TileScratch {
     beams: Beams,
     // Clusters of leaves that each query's beam reached in each tree, where there are several.
     reached: Vec<Vec<Scored>>,
-    pool: Pool,
+    // What is missing in each tree of the labels that may be the best.
+    missing: Vec<Vec<Missing>>,
+    rest: Vec<(usize, f32)>,
     online: PredictScratch,
 }
 
@@ -109,7 +111,8 @@ impl TreeModel {
         let n_trees = self.trees.len();
         let n_reached = if n_trees == 1 { 0 } else { n * n_trees };
         scratch.reached.resize_with(n_reached.max(scratch.reached.len()), Vec::new);
-        let TileScratch { product, slots, normalised: rooms, selects, beams, reached, pool, online } = scratch;
+        let TileScratch { product, slots, normalised: rooms, selects, beams, reached, missing, rest, online } = scratch;
+        missing.resize_with(n_trees, Vec::new);
         let queries: Vec<SparseRow<'_>> = range
             .zip(rooms.iter_mut())
             .map(|(i, room)| normalised(rows.row(i), self.info.normalise_rows, room))
@@ -137,19 +140,63 @@ impl TreeModel {
                 self.pool(number, select, pool);
             }
         }
+        missing.iter_mut().for_each(Vec::clear);
+        let sizes = (n_trees, params.top_k, per_tree);
+        let choose = |(at, pool)| choose(sizes, at, pool, rest, &mut selects[0], missing);
+        let others: Vec<Others> = pooled.iter_mut().enumerate().map(choose).collect();
+        for (number, missing) in missing.iter_mut().enumerate() {
+            self.fill_in(number, &queries, params, &reached[number * n..][..n], missing, &mut pooled, (product, slots));
+        }
         let mut answer = Vec::new();
-        for (at, (offered, &row)) in pooled.iter_mut().zip(&queries).enumerate() {
+        for ((pool, others), &row) in pooled.iter_mut().zip(others).zip(&queries) {
             answer.clear();
-            std::mem::swap(&mut pool.offered, offered);
-            let of_tree = |number: usize| &reached[number * n + at][..];
-            let PredictScratch { query, search, .. } = &mut *online;
-            let trace = &mut |_: &ChunkedView<'_>, _: &QueryView<'_>, _: &[u32]| {};
-            if !self.combine(row, params, per_tree, of_tree, pool, query, search, trace, &mut answer) {
-                self.ask_all(row, params, ALL, online, &mut answer, trace);
+            mean_of_trees(n_trees, params.top_k, pool, &mut selects[0], &mut answer);
+            if !others.are_behind(&answer, params.top_k) {
+                self.ask_all(row, params, ALL, online, &mut answer, &mut |_, _, _| {});
             }
             out.push_row(&answer);
         }
         out
+    }
+
+    /// Adds to the pools of a tile's queries what is missing in a tree, where its beam reached it.
+    fn fill_in(
+        &self,
+        number: usize,
+        queries: &[SparseRow<'_>],
+        params: &PredictParams,
+        reached: &[Vec<Scored>],
+        missing: &mut Vec<Missing>,
+        pooled: &mut [Vec<Pooled>],
+        (product, slots): (&mut ProductScratch, &mut [QueryScratch]),
+    ) {
+        let (tree, post) = (&self.trees[number], self.info.post);
+        for of_query in missing.chunk_by_mut(|a, b| a.query == b.query) {
+            locate(tree, &reached[of_query[0].query as usize], of_query);
+        }
+        missing.retain(|one| one.cluster != NOWHERE);
+        let node = |one: &Missing| reached[one.query as usize][one.cluster as usize];
+        // Queries that something is missing of, and the clusters that they visit once more, each once.
+        let mut asked: Vec<u32> = missing.iter().map(|one| one.query).collect();
+        asked.dedup();
+        let numbers = asked.iter().zip(slots.iter_mut());
+        let views: Vec<QueryView<'_>> =
+            numbers.map(|(&query, slots)| slots.prepare(queries[query as usize], tree.slot_map())).collect();
+        missing.sort_unstable_by_key(|one| (node(one).label, one.query));
+        let same = |a: &Missing, b: &Missing| (a.query, a.cluster) == (b.query, b.cluster);
+        let groups: Vec<&[Missing]> = missing.chunk_by(same).collect();
+        let visit = |group: &&[Missing]| Visit { parent: node(&group[0]).label, query: group[0].query };
+        let visits: Vec<Visit> = groups.iter().map(visit).collect();
+        let query = |number: u32| views[asked.partition_point(|&query| query < number)];
+        let level = tree.level(tree.depth() - 1);
+        shared_margins(&level, &visits, query, params.choice, product, |at, first, margins| {
+            rank_scores(post, node(&groups[at][0]).score, margins);
+            for &Missing { query, tree, label, leaf, .. } in groups[at] {
+                // A cluster of many leaves comes in parts.
+                let Some(&score) = leaf.checked_sub(first).and_then(|at| margins.get(at as usize)) else { continue };
+                pooled[query as usize].push(Pooled { label, tree, score: post.finish(score) });
+            }
+        });
     }
 
     fn search_tile(

@@ -1,7 +1,7 @@
 //! Beam search of one query, online: no allocation once the scratch has grown.
 
-use super::ensemble::{ALL, Pool, pool_size};
-use super::scores::{normalised, offer_children};
+use super::ensemble::{ALL, Missing, NOWHERE, Pooled, choose, locate, mean_of_trees, pool_size};
+use super::scores::{normalised, offer_children, rank_scores};
 use super::top;
 use crate::model::{PostProcessor, Top, Tree, TreeModel};
 use xc_sparse::SparseRow;
@@ -42,10 +42,15 @@ pub struct PredictScratch {
     pub(super) query: QueryScratch,
     pub(super) normalised: Vec<f32>,
     pub(super) search: SearchScratch,
-    pub(super) pool: Pool,
-    // Clusters of leaves that the beams reached, tree after tree, and where those of each end.
+    // What several trees say of labels.
+    pub(super) pooled: Vec<Pooled>,
+    missing: Vec<Vec<Missing>>,
+    rest: Vec<(usize, f32)>,
+    // Clusters of leaves that the beams reached, tree after tree, the scores of leaves that were computed, and where
+    // those of each tree end.
     reached: Vec<Scored>,
-    ends: Vec<usize>,
+    leaves: Vec<f32>,
+    ends: Vec<(usize, usize)>,
 }
 
 /// Memory of the search of one tree.
@@ -57,6 +62,8 @@ pub(super) struct SearchScratch {
     // Of the nodes one level below the parents, where a restricted search keeps them all.
     pub(super) child_scores: Vec<f32>,
     pub(super) margins: Vec<f32>,
+    // Ranking scores of the leaves of the first parents, one parent after the other.
+    pub(super) leaves: Vec<f32>,
     pub(super) nodes: Vec<Scored>,
     pub(super) select: TopK,
 }
@@ -123,23 +130,67 @@ impl TreeModel {
         out: &mut Vec<Scored>,
         trace: &mut impl FnMut(&ChunkedView<'_>, &QueryView<'_>, &[u32]),
     ) {
-        let PredictScratch { query, search, pool, reached, ends, .. } = scratch;
+        let n_trees = self.trees.len();
+        let post = self.info.post;
+        let PredictScratch { query, search, pooled, missing, rest, reached, leaves, ends, .. } = scratch;
+        missing.resize_with(n_trees, Vec::new);
         loop {
-            pool.offered.clear();
+            pooled.clear();
             reached.clear();
+            leaves.clear();
             ends.clear();
             for (number, tree) in self.trees.iter().enumerate() {
                 let view = query.prepare(row, tree.slot_map());
-                let post = self.info.post;
                 Search { tree, post, params, scratch: search, trace: &mut *trace }.run(&view, per_tree);
-                self.pool(number, &mut search.select, &mut pool.offered);
+                self.pool(number, &mut search.select, pooled);
                 let clusters = search.parents.iter().zip(&search.parent_scores);
                 reached.extend(clusters.map(|(&label, &score)| Scored { label, score }));
-                ends.push(reached.len());
+                leaves.extend_from_slice(&search.leaves);
+                ends.push((reached.len(), leaves.len()));
+            }
+            missing.iter_mut().for_each(Vec::clear);
+            let sizes = (n_trees, params.top_k, per_tree);
+            let others = choose(sizes, 0, pooled, rest, &mut search.select, missing);
+            let (mut from, mut first) = (0, 0);
+            for ((tree, missing), &(end, end_of_leaves)) in self.trees.iter().zip(&mut *missing).zip(&*ends) {
+                let (clusters, leaves) = (&reached[from..end], &leaves[first..end_of_leaves]);
+                (from, first) = (end, end_of_leaves);
+                if missing.is_empty() {
+                    continue;
+                }
+                locate(tree, clusters, missing);
+                // Those of clusters that were passed over, which could not change what the tree offers.
+                missing.retain(|one| match leaves.get(one.place as usize) {
+                    Some(&score) if one.cluster != NOWHERE => {
+                        let Missing { label, tree, .. } = *one;
+                        pooled.push(Pooled { label, tree, score: post.finish(score) });
+                        false
+                    }
+                    _ => one.cluster != NOWHERE,
+                });
+                if missing.is_empty() {
+                    continue;
+                }
+                missing.sort_unstable_by_key(|one| one.cluster);
+                let (level, view) = (tree.level(tree.depth() - 1), query.prepare(row, tree.slot_map()));
+                for together in missing.chunk_by(|a, b| a.cluster == b.cluster) {
+                    let cluster = clusters[together[0].cluster as usize];
+                    trace(&level, &view, &[cluster.label]);
+                    let SearchScratch { product, margins: room, .. } = &mut *search;
+                    room.clear();
+                    margins(&level, &view, &[cluster.label], params.choice, product, room);
+                    rank_scores(post, cluster.score, room);
+                    let first = level.children(cluster.label as usize).start;
+                    pooled.extend(together.iter().map(|&Missing { tree, label, leaf, .. }| Pooled {
+                        label,
+                        tree,
+                        score: post.finish(room[(leaf - first) as usize]),
+                    }));
+                }
             }
             out.clear();
-            let of_tree = |number: usize| &reached[number.checked_sub(1).map_or(0, |at| ends[at])..ends[number]];
-            if self.combine(row, params, per_tree, of_tree, pool, query, search, trace, out) {
+            mean_of_trees(n_trees, params.top_k, pooled, &mut search.select, out);
+            if others.are_behind(out, params.top_k) {
                 return;
             }
             per_tree = ALL;
@@ -162,10 +213,11 @@ struct Search<'s, T> {
 }
 
 impl<T: FnMut(&ChunkedView<'_>, &QueryView<'_>, &[u32])> Search<'_, T> {
-    /// Leaves the best `per_tree` labels in `select`, on the ranking scale, and the clusters of leaves that
-    /// the beam reached in `parents`.
+    /// Leaves the best `per_tree` labels in `select`, on the ranking scale, the clusters of leaves that the beam
+    /// reached in `parents`, and in `leaves` the scores of the leaves of those that were not passed over.
     fn run(&mut self, query: &QueryView<'_>, per_tree: usize) {
         let tree = self.tree;
+        self.scratch.leaves.clear();
         self.scratch.parents.clear();
         self.scratch.parents.push(0);
         self.scratch.parent_scores.clear();
@@ -228,7 +280,8 @@ impl<T: FnMut(&ChunkedView<'_>, &QueryView<'_>, &[u32])> Search<'_, T> {
 
     /// Scores the children of some of the parents.
     fn score(&mut self, number: usize, query: &QueryView<'_>, range: std::ops::Range<usize>) {
-        let SearchScratch { product, parents, parent_scores, margins: room, select, .. } = &mut *self.scratch;
+        let SearchScratch { product, parents, parent_scores, margins: room, leaves: kept, select, .. } =
+            &mut *self.scratch;
         let level = self.tree.levels[number].view();
         let leaves = (number + 1 == self.tree.levels.len()).then(|| self.tree.labels());
         let (parents, scores) = (&parents[range.clone()], &parent_scores[range]);
@@ -241,6 +294,9 @@ impl<T: FnMut(&ChunkedView<'_>, &QueryView<'_>, &[u32])> Search<'_, T> {
             let (here, others) = rest.split_at_mut(children.len());
             rest = others;
             offer_children(self.post, score, children.start, here, leaves, select);
+        }
+        if leaves.is_some() {
+            kept.extend_from_slice(room);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Scores of given labels only: just the paths to them are scored.
 
-use super::ensemble::{Pool, Pooled, mean_of_trees};
+use super::ensemble::{Pooled, mean_of_trees};
 use super::online::{PredictScratch, SearchScratch};
 use super::scores::{normalised, rank_scores};
 use crate::model::{Tree, TreeModel};
@@ -100,7 +100,7 @@ impl TreeModel {
     ) {
         assert_eq!(restriction.trees.len(), self.trees.len(), "a restriction belongs to its model");
         out.clear();
-        let PredictScratch { query, normalised: room, search, pool: Pool { offered: pooled, .. }, .. } = scratch;
+        let PredictScratch { query, normalised: room, search, pooled, .. } = scratch;
         let SearchScratch { product, parent_scores, child_scores, margins: room_margins, select, .. } = search;
         let row = normalised(row, self.info.normalise_rows, room);
         pooled.clear();
