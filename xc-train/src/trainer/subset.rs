@@ -57,7 +57,8 @@ impl<'a> Subset<'a> {
     /// Whether a row has no answer, whatever the network makes of it.
     pub(super) fn is_unanswered(&self, row: u32) -> bool {
         let row = row as usize;
-        self.of_texts && matches!(self.examples.features(), Features::Sparse(rows) if rows.row(row).indices().is_empty())
+        self.of_texts
+            && matches!(self.examples.features(), Features::Sparse(rows) if rows.row(row).indices().is_empty())
     }
 
     /// As [`Subset::split`], of these rows. Texts of labels are never held out.
