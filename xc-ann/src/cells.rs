@@ -12,6 +12,7 @@
 
 use crate::best::{Best, nearer};
 use crate::codes::{Blocks, Codes, QueryCode, block_stride};
+use crate::fit::SCANNED;
 use crate::items::{Items, LAST};
 use crate::kmeans::Codebook;
 use crate::metric::Metric;
@@ -86,7 +87,7 @@ impl Placed<'_> {
 impl Cells {
     /// So many cells for `n` vertices, where nothing else is asked for; 0 where a scan of all is as fast.
     pub(crate) fn usual(n: usize) -> usize {
-        if n < 2000 { 0 } else { 2 * n.isqrt() }
+        if n <= SCANNED { 0 } else { 2 * n.isqrt() }
     }
 
     /// Cells of all vertices that have rows; nothing where there are none.

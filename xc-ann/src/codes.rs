@@ -164,11 +164,12 @@ impl Codes {
         debug_assert_eq!(row.len(), self.width, "coordinates of a row");
         centred.clear();
         let unit = if self.metric.is_angular() { unit_scale(row.iter().copied()) } else { 1.0 };
-        let scaled = row.iter().map(|&value| if unit == 1.0 { value } else { (f64::from(value) * unit) as f32 });
         if self.mean.is_empty() {
-            centred.extend(scaled);
+            centred.extend(row.iter().map(|&value| (f64::from(value) * unit) as f32));
         } else {
-            centred.extend(scaled.zip(&self.mean[..]).map(|(value, mean)| value - mean));
+            // Rows that are nearly parallel differ by less than f32 holds of one of length 1.
+            let beyond = |(&value, &mean): (&f32, &f32)| (f64::from(value) * unit - f64::from(mean)) as f32;
+            centred.extend(row.iter().zip(&self.mean[..]).map(beyond));
         }
     }
 

@@ -103,12 +103,6 @@ pub enum QueryError {
         /// What is wrong.
         source: SparseRowError,
     },
-    /// A query of zeros, which has no direction.
-    #[error("query {query}: all values are 0, which has no cosine")]
-    Zero {
-        /// The query, from 0.
-        query: usize,
-    },
     /// Cells were asked for, and the index has none.
     #[error("{asked} cells to look into; the index has none")]
     NoCells {

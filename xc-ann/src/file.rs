@@ -89,6 +89,9 @@ impl Graph {
             next_rows: container.array_shaped("next_rows", &[n_chained])?,
         };
         let mut graph = Self::restore(&params, width, state).map_err(|e| bad(e.what))?;
+        if fitted.is_some_and(|fitted| !fitted.is_sound()) {
+            return Err(bad("a fitted search width, count or recall that no fit finds"));
+        }
         graph.fitted = fitted;
         graph.is_behind = container.parameter("is_behind")?;
         (graph.n_attached, graph.found_itself) =

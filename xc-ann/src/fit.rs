@@ -2,9 +2,11 @@
 
 use crate::choose::Shares;
 use crate::error::QueryError;
-use crate::exact::{recall, recall_of_best};
+use crate::exact::Share;
 use crate::graph::Graph;
+use crate::metric::Metric;
 use crate::params::{Fitted, SCANS_FROM, Scope, SearchParams};
+use crate::precise::Scorer;
 use crate::search::Effort;
 use xc_hash::stream::{Purpose, Stream, name};
 use xc_sparse::rank::RankedBatch;
@@ -20,6 +22,10 @@ const HALVINGS: usize = 8;
 /// Answers and vectors that a graph is measured with before and after a change.
 pub(crate) const USUAL_K: usize = 10;
 pub(crate) const SAMPLE: usize = 256;
+/// Vectors that a width is fitted to where there are no queries.
+const TO_FIT: usize = 1000;
+/// So few vertices are always scanned: a search of the graph would compare a good part of them, out of order.
+pub(crate) const SCANNED: usize = 2000;
 
 /// Whether cells answer so many queries sooner than a walk does, or a scan where the width is one: by what a
 /// comparison costs where codes lie side by side (4 to 6 ns without AVX-512).
@@ -39,10 +45,12 @@ const FIRST: u64 = 200;
 /// What a fit looks for.
 struct Aim<'a> {
     k: usize,
+    /// The vertex of each query, where queries are rows that are to be searched as if they were not there.
+    hidden: Option<&'a [u32]>,
     /// The recall that is stored as the one to reach.
     target: f64,
-    /// The `k` best rows of each query.
-    truth: &'a RankedBatch,
+    /// The share of the `k` best rows among answers.
+    recall: &'a dyn Fn(&RankedBatch) -> f64,
     /// Whether answers are good enough.
     enough: &'a dyn Fn(&RankedBatch) -> bool,
 }
@@ -56,19 +64,75 @@ struct Reached {
 
 impl Aim<'_> {
     fn of(&self, found: &RankedBatch) -> Reached {
-        Reached { recall: recall(found, self.truth), is_enough: (self.enough)(found) }
+        Reached { recall: (self.recall)(found), is_enough: (self.enough)(found) }
     }
 }
 
-/// The recall, or less of the very best rows where they have to be found, too.
-fn least_recall(found: &RankedBatch, truth: &RankedBatch, best_too: bool) -> f64 {
-    let of_best = if best_too { recall_of_best(found, truth) } else { 1.0 };
-    recall(found, truth).min(of_best)
+/// What share of the `k` best rows is to be found, less so many standard errors.
+struct Wish<'a> {
+    k: usize,
+    target: f64,
+    /// As of [`Aim`].
+    hidden: Option<&'a [u32]>,
+    /// As of [`Truth`].
+    missed: f64,
+    errors: f64,
+}
+
+/// Of other vectors up to so many times as many rows are missed as of vectors made of rows, whose neighbours are
+/// linked to each other (docs/decisions/graph-search.md).
+const MISSED_OF_OTHERS: f64 = 2.0;
+
+/// The `k` best rows of queries, and what is found of them.
+struct Truth<'a> {
+    graph: &'a Graph,
+    rows: DenseRows<'a>,
+    queries: DenseRows<'a>,
+    best: &'a RankedBatch,
+    /// What a row that is not found counts.
+    missed: f64,
+}
+
+impl Truth<'_> {
+    /// Rows whose scores are equal as f32 may differ in f64.
+    fn is_as_good(&self, query: usize, row: u32, than: u32) -> bool {
+        let scorer = Scorer::new(self.graph.params.metric, self.queries.row(query));
+        scorer.score(self.rows.row(row as usize)) >= scorer.score(self.rows.row(than as usize))
+    }
+
+    fn share(&self, found: &RankedBatch, k: usize) -> Share {
+        Share::of(found, self.best, k, |query, row, than| self.is_as_good(query, row, than))
+    }
+
+    fn recall(&self, found: &RankedBatch) -> f64 {
+        1.0 - self.missed * (1.0 - self.share(found, usize::MAX).mean)
+    }
+
+    /// The recall, or less of the very best rows where they have to be found, too; less so many standard errors.
+    fn least_recall(&self, found: &RankedBatch, best_too: bool, errors: f64) -> f64 {
+        let least = |k: usize| {
+            let Share { mean, error } = self.share(found, k);
+            1.0 - self.missed * (1.0 - mean + errors * error)
+        };
+        if best_too { least(usize::MAX).min(least(1)) } else { least(usize::MAX) }
+    }
 }
 
 impl Graph {
-    /// Finds and keeps the least width at which `target` of the `k` best rows are found; an infinite one if
-    /// none reaches it.
+    /// The share of the exact answers that were found: [`recall`](fn@crate::recall), where rows whose scores are equal
+    /// as f32 are compared in f64.
+    ///
+    /// # Panics
+    /// If numbers of queries or widths differ, or rows are missing.
+    pub fn recall(&self, rows: DenseRows<'_>, queries: DenseRows<'_>, found: &RankedBatch, exact: &RankedBatch) -> f64 {
+        Truth { graph: self, rows, queries, best: exact, missed: 1.0 }.recall(found)
+    }
+
+    /// Finds and keeps the least width at which `target` of the `k` best rows are found, of other queries like these,
+    /// too: what these find is more by a standard error. An infinite one if none reaches it.
+    ///
+    /// A search with the fitted scope for fewer than `k` answers looks as far as one for `k`, and finds no smaller
+    /// share of them.
     ///
     /// *Cost*: an exact scan for each query, and some fifteen searches.
     ///
@@ -81,11 +145,29 @@ impl Graph {
         k: usize,
         target: f64,
     ) -> Result<Fitted, QueryError> {
-        self.fit_to(rows, queries, &self.exact(rows, queries, k, None), k, target)
+        let best = &self.exact(rows, queries, k, None);
+        self.fit_with(rows, queries, best, Wish { k, target, hidden: None, missed: 1.0, errors: 1.0 })
     }
 
-    /// [`Graph::fit`] where the `k` best rows of each query are known, as [`Graph::exact`] gives them: several
-    /// recalls of the same queries need only one scan.
+    /// [`Graph::fit`] to some of the rows, each as if it were not there.
+    fn fit_to_itself(&mut self, rows: DenseRows<'_>, k: usize, target: f64) -> Result<(), QueryError> {
+        let mut alone: Vec<u32> = (0..self.codes.len() as u32).filter(|&v| self.items.rows(v).count() == 1).collect();
+        Stream::new(name(self.params.seed, Purpose::Split, &[3])).shuffle(&mut alone);
+        alone.truncate(TO_FIT);
+        alone.sort_unstable();
+        let first = self.items.first();
+        let values: Vec<f32> = alone.iter().flat_map(|&v| rows.row(first[v as usize] as usize)).copied().collect();
+        let queries = DenseRows::new(&values, rows.width());
+        let mut best = RankedBatch::new();
+        for (others, &vertex) in self.exact(rows, queries, k.saturating_add(1), None).iter().zip(&alone) {
+            best.push_items(others.iter().filter(|s| s.label != first[vertex as usize]).take(k).copied());
+        }
+        self.fit_with(rows, queries, &best, Wish { k, target, hidden: Some(&alone), missed: 1.0, errors: 1.0 })?;
+        Ok(())
+    }
+
+    /// The least width at which `target` of the `k` best rows of these very queries are found, which are known, as
+    /// [`Graph::exact`] gives them: several recalls of the same queries need only one scan.
     ///
     /// # Errors
     /// See [`QueryError`].
@@ -100,9 +182,20 @@ impl Graph {
         k: usize,
         target: f64,
     ) -> Result<Fitted, QueryError> {
-        let best_too = self.params.best_too;
-        let enough = |found: &RankedBatch| least_recall(found, truth, best_too) >= target;
-        let fitted = self.fit_aim(rows, queries, &Aim { k, target, truth, enough: &enough })?;
+        self.fit_with(rows, queries, truth, Wish { k, target, hidden: None, missed: 1.0, errors: 0.0 })
+    }
+
+    fn fit_with(
+        &mut self,
+        rows: DenseRows<'_>,
+        queries: DenseRows<'_>,
+        best: &RankedBatch,
+        Wish { k, target, hidden, missed, errors }: Wish<'_>,
+    ) -> Result<Fitted, QueryError> {
+        let (truth, best_too) = (Truth { graph: self, rows, queries, best, missed }, self.params.best_too);
+        let enough = |found: &RankedBatch| truth.least_recall(found, best_too, errors) >= target;
+        let recall = |found: &RankedBatch| truth.recall(found);
+        let fitted = self.fit_aim(rows, queries, &Aim { k, hidden, target, recall: &recall, enough: &enough })?;
         self.fitted = Some(fitted);
         Ok(fitted)
     }
@@ -123,7 +216,9 @@ impl Graph {
         k: usize,
         enough: &dyn Fn(&RankedBatch) -> bool,
     ) -> Result<Fitted, QueryError> {
-        let fitted = self.fit_aim(rows, queries, &Aim { k, target: 0.0, truth, enough })?;
+        let truth = Truth { graph: self, rows, queries, best: truth, missed: 1.0 };
+        let recall = |found: &RankedBatch| truth.recall(found);
+        let fitted = self.fit_aim(rows, queries, &Aim { k, hidden: None, target: 0.0, recall: &recall, enough })?;
         let fitted = Fitted { target: fitted.recall, ..fitted };
         self.fitted = Some(fitted);
         Ok(fitted)
@@ -136,7 +231,7 @@ impl Graph {
     }
 
     fn fit_aim(&self, rows: DenseRows<'_>, queries: DenseRows<'_>, aim: &Aim<'_>) -> Result<Fitted, QueryError> {
-        let (mut fitted, effort) = self.least_width_of(rows, queries, aim)?;
+        let (mut fitted, effort) = self.least_width_of(rows, queries, aim, self.codes.len() <= SCANNED)?;
         if let Some((cells, recall, compared)) = self.least_cells(rows, queries, aim)?
             && cells_are_faster(queries.len() as u64, compared, effort, fitted.width)
         {
@@ -157,7 +252,8 @@ impl Graph {
             return Ok(None);
         }
         let reached = |cells: usize| -> Result<(Reached, u64), QueryError> {
-            let (found, effort) = self.search_batch(rows, queries, SearchParams::in_cells(aim.k, cells), None)?;
+            let (found, effort) =
+                self.search_hidden(rows, queries, SearchParams::in_cells(aim.k, cells), aim.hidden)?;
             Ok((aim.of(&found), effort.distances))
         };
         let (mut low, mut high) = (0, 1);
@@ -178,22 +274,31 @@ impl Graph {
         Ok(best.0.is_enough.then_some((high, best.0.recall, best.1)))
     }
 
-    /// Measures what a build has made, and fits a width to it: with queries, or vectors made of its rows.
+    /// Measures what a build has made, and fits a width to it: with queries, or vectors made of its rows. Under inner
+    /// products these are no queries like others, whose answers are seldom near to them: the rows themselves are.
     pub(crate) fn measure(&mut self, rows: DenseRows<'_>, queries: Option<DenseRows<'_>>) -> Result<(), QueryError> {
         let (sample, nearest) = self.probe(rows);
-        self.found_itself = recall(&self.nearest_to(rows, sample.view(), 0.0), &nearest);
-        let queries = queries.unwrap_or(sample.view());
-        if !queries.is_empty() {
-            self.fit(rows, queries, self.params.top_k, self.params.target_recall)?;
+        self.found_itself = self.recall(rows, sample.view(), &self.nearest_to(rows, sample.view(), 0.0), &nearest);
+        let (k, target) = (self.params.top_k, self.params.target_recall);
+        let is_alone = |vertex: u32| self.items.rows(vertex).count() == 1;
+        let is_product = self.params.metric == Metric::InnerProduct;
+        if let Some(queries) = queries {
+            self.fit(rows, queries, k, target)?;
+        } else if is_product && (0..self.codes.len() as u32).any(is_alone) {
+            self.fit_to_itself(rows, k, target)?;
+        } else if sample.rows > 0 {
+            let sample = self.sample(rows, TO_FIT);
+            let best = &self.exact(rows, sample.view(), k, None);
+            let wish = Wish { k, target, hidden: None, missed: MISSED_OF_OTHERS, errors: 0.0 };
+            self.fit_with(rows, sample.view(), best, wish)?;
         }
         Ok(())
     }
 
-    /// Vectors between rows, and the rows nearest to them: of a scan of all codes, which costs half of an
-    /// exact one and finds the same but for ties.
+    /// Vectors between rows, and the rows nearest to them.
     fn probe(&self, rows: DenseRows<'_>) -> (DenseMatrix, RankedBatch) {
         let sample = self.sample(rows, SAMPLE);
-        let nearest = self.nearest_to(rows, sample.view(), SCANS_FROM);
+        let nearest = self.exact(rows, sample.view(), USUAL_K, None);
         (sample, nearest)
     }
 
@@ -206,7 +311,7 @@ impl Graph {
     /// Share of the ten rows nearest to each of a sample that a search of width 0 finds.
     pub(crate) fn recall_of_itself(&self, rows: DenseRows<'_>) -> f64 {
         let (sample, nearest) = self.probe(rows);
-        recall(&self.nearest_to(rows, sample.view(), 0.0), &nearest)
+        self.recall(rows, sample.view(), &self.nearest_to(rows, sample.view(), 0.0), &nearest)
     }
 
     /// The least width that reaches a recall, and what all queries look at.
@@ -217,9 +322,10 @@ impl Graph {
         k: usize,
         target: f64,
     ) -> Result<(Fitted, Effort), QueryError> {
-        let truth = &self.exact(rows, queries, k, None);
-        let enough = |found: &RankedBatch| least_recall(found, truth, self.params.best_too) >= target;
-        self.least_width_of(rows, queries, &Aim { k, target, truth, enough: &enough })
+        let truth = Truth { graph: self, rows, queries, best: &self.exact(rows, queries, k, None), missed: 1.0 };
+        let enough = |found: &RankedBatch| truth.least_recall(found, self.params.best_too, 0.0) >= target;
+        let recall = |found: &RankedBatch| truth.recall(found);
+        self.least_width_of(rows, queries, &Aim { k, hidden: None, target, recall: &recall, enough: &enough }, false)
     }
 
     fn least_width_of(
@@ -227,22 +333,20 @@ impl Graph {
         rows: DenseRows<'_>,
         queries: DenseRows<'_>,
         aim: &Aim<'_>,
+        scans: bool,
     ) -> Result<(Fitted, Effort), QueryError> {
         let reached = |width: f32| -> Result<(Reached, Effort), QueryError> {
-            let (found, effort) = self.search_batch(rows, queries, SearchParams::new(aim.k, width), None)?;
+            let (found, effort) = self.search_hidden(rows, queries, SearchParams::new(aim.k, width), aim.hidden)?;
             Ok((aim.of(&found), effort))
         };
-        let (mut low, mut high) = (NARROWEST, 0.0);
+        let (mut low, mut high) = (NARROWEST, if scans { WIDEST } else { 0.0 });
         let mut best = reached(high)?;
         let mut step = 0.1;
         while !best.0.is_enough && high < WIDEST {
             (low, high, step) = (high, high + step, 2.0 * step);
             best = reached(high)?;
         }
-        if !best.0.is_enough {
-            high = f32::INFINITY;
-            best = reached(high)?;
-        } else {
+        if best.0.is_enough && !scans {
             for _ in 0..HALVINGS {
                 let middle = 0.5 * (low + high);
                 let of_middle = reached(middle)?;
@@ -259,6 +363,10 @@ impl Graph {
                 best = reached(high)?;
             }
         }
+        if !best.0.is_enough {
+            high = f32::INFINITY;
+            best = reached(high)?;
+        }
         let (k, target) = (aim.k, aim.target);
         Ok((Fitted { k, target, width: high, cells: 0, recall: best.0.recall, n_queries: queries.len() }, best.1))
     }
@@ -271,6 +379,13 @@ impl Graph {
     /// The default scope of a search: the fitted one, or a width of 0.1 along the graph if nothing was fitted.
     pub fn usual(&self) -> Scope {
         self.fitted.map_or(Scope::width(DEFAULT_WIDTH), |fitted| fitted.scope())
+    }
+
+    /// Whether the default scope is a scan: it compares all codes, or at least half of all cells. That is so for few
+    /// rows, and where neither edges nor cells lead to the best ones; comparing all rows costs about as much then.
+    pub fn is_scan(&self) -> bool {
+        let of_cells = |cells: usize| 2 * cells >= self.n_cells();
+        self.fitted.is_some_and(|of| if of.cells > 0 { of_cells(of.cells) } else { of.width >= SCANS_FROM })
     }
 
     /// At most `n` vectors to fit with if there are no queries. Each is `(a + b) / 2 + (c - d) / 2` of a row
@@ -298,33 +413,5 @@ impl Graph {
             }
         }
         DenseMatrix { rows: live.len(), columns, values }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use xc_sparse::rank::Scored;
-
-    fn lists(of: &[&[u32]]) -> RankedBatch {
-        let mut batch = RankedBatch::new();
-        for labels in of {
-            let row: Vec<Scored> = labels.iter().map(|&label| Scored { label, score: -(label as f32) }).collect();
-            batch.push_row(&row);
-        }
-        batch
-    }
-
-    #[test]
-    fn the_best_rows_have_to_be_found_where_they_are_asked_for() {
-        let truth = lists(&[&[0, 1, 2, 3], &[4, 5, 6, 7], &[], &[8, 9]]);
-        // The best of one query of three is missing, and one row of ten.
-        let found = lists(&[&[1, 2, 3, 10], &[4, 5, 6, 7], &[], &[8, 9]]);
-        assert_eq!(least_recall(&found, &truth, false), 0.9);
-        assert_eq!(least_recall(&found, &truth, true), 2.0 / 3.0);
-        assert_eq!(least_recall(&truth, &truth, true), 1.0);
-        // Nothing is missing where there is nothing to find.
-        assert_eq!(recall_of_best(&lists(&[&[]]), &lists(&[&[]])), 1.0);
-        assert_eq!(recall_of_best(&lists(&[&[]]), &lists(&[&[1]])), 0.0);
     }
 }

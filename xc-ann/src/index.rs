@@ -132,6 +132,14 @@ impl Index {
         self.graph.exact(self.rows(), queries, k, filter)
     }
 
+    /// The share of the exact answers that were found. See [`Graph::recall`].
+    ///
+    /// # Panics
+    /// If numbers of queries or widths differ.
+    pub fn recall(&self, queries: DenseRows<'_>, found: &RankedBatch, exact: &RankedBatch) -> f64 {
+        self.graph.recall(self.rows(), queries, found, exact)
+    }
+
     /// The lengths of all rows that are not deleted, with which answers can be proven under inner products.
     pub fn lengths(&self) -> Option<Lengths> {
         let is_product = self.metric() == Metric::InnerProduct;

@@ -1,7 +1,6 @@
 //! Whether a graph whose rows moved still finds what it should.
 
 use crate::error::QueryError;
-use crate::exact::recall;
 use crate::fit::{SAMPLE, USUAL_K};
 use crate::graph::Graph;
 use crate::params::{SCANS_FROM, SearchParams};
@@ -34,7 +33,9 @@ impl<'a> Judge<'a> {
         };
         let some = &queries.values()[..queries.values().len().min(SAMPLE * queries.width())];
         let some = DenseRows::new(some, queries.width());
-        let (nearest, _) = graph.search_batch(rows, some, SearchParams::new(fitted.k, SCANS_FROM), None)?;
+        // Whether they are queries shows as they are answered.
+        graph.search_batch(rows, some, SearchParams::new(0, fitted.width), None)?;
+        let nearest = graph.exact(rows, some, fitted.k, None);
         let params = SearchParams::new(fitted.k, fitted.width);
         Ok(Self::Queries { some, nearest, params, wanted: fitted.recall })
     }
@@ -51,7 +52,8 @@ impl<'a> Judge<'a> {
             Self::Queries { some, nearest, params, .. } => {
                 let found = graph.search_batch(rows, *some, *params, None);
                 // The same queries were answered when this was made.
-                recall(&found.unwrap_or_else(|e| panic!("queries that were answered: {e}")).0, nearest)
+                let found = found.unwrap_or_else(|e| panic!("queries that were answered: {e}")).0;
+                graph.recall(rows, *some, &found, nearest)
             }
         }
     }

@@ -3,8 +3,9 @@
 use crate::items::square;
 use crate::metric::Metric;
 use crate::parts::in_parts;
+use crate::precise::{Nearest, Scorer};
 use xc_sparse::DenseRows;
-use xc_sparse::rank::{RankedBatch, Scored, TopK};
+use xc_sparse::rank::{RankedBatch, Scored};
 
 /// Queries of a task.
 const SOME: usize = 16;
@@ -81,7 +82,7 @@ impl Lengths {
         found: &RankedBatch,
     ) -> (RankedBatch, usize) {
         assert_eq!(queries.len(), found.len(), "queries and their answers");
-        let done = in_parts(queries.len(), SOME, |(best, scores): &mut (TopK, Vec<f32>), range| {
+        let done = in_parts(queries.len(), SOME, |(best, scores): &mut (Nearest, Vec<f64>), range| {
             let (mut all, mut n_proven) = (RankedBatch::new(), 0);
             for at in range {
                 let (query, answers) = (queries.row(at), found.row(at));
@@ -90,9 +91,9 @@ impl Lengths {
                     all.push_row(answers);
                     continue;
                 }
-                Metric::InnerProduct.scores(query, rows, open, scores);
+                Scorer::new(Metric::InnerProduct, query).scores(rows, open, scores);
                 best.reset(k);
-                open.iter().zip(&*scores).for_each(|(&label, &score)| best.push(Scored { label, score }));
+                open.iter().zip(&*scores).for_each(|(&label, &score)| best.push(label, score));
                 all.push_row(best.sorted());
                 n_proven += 1;
             }

@@ -49,7 +49,7 @@
 //! visited. In addition to the graph there may be cells ([`BuildParams::cells`]) of rows near each
 //! other; a search may compare [`Scope::cells`] of them instead. [`Graph::fit`] finds the smallest width
 //! and number of cells that reach a recall, and which of the two compares less; a build does so with
-//! vectors between rows, for a recall of 0.95. Fitting with real queries is more accurate, and under
+//! vectors between rows (under inner products with rows), for a recall of 0.95 among ten answers or fewer. Fitting with real queries is more accurate, and under
 //! inner products [`Graph::build_for`] also makes edges for them, since queries may be distributed
 //! differently from rows.
 //!
@@ -63,7 +63,7 @@
 //! [`InvertedIndex`] has lists of rows by column. Its answers are exact.
 //!
 //! # When not to use it
-//! For a few hundred rows an exact scan ([`exact`]) is as fast. For candidates whose probability must be
+//! For a few thousand rows an exact scan ([`exact`](fn@exact)) is as fast; [`Graph::is_scan`] says where a search is one. For candidates whose probability must be
 //! known, and for rows that change constantly, use xc-lsh.
 //!
 //! # Main types
@@ -104,6 +104,7 @@ mod exact;
 mod file;
 mod filter;
 mod fit;
+mod frame;
 mod graph;
 mod index;
 mod inverted;
@@ -117,6 +118,7 @@ mod params;
 mod parts;
 mod policy;
 mod pool;
+mod precise;
 mod product;
 mod prune;
 mod query;

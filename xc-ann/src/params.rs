@@ -97,17 +97,21 @@ pub struct Scope {
     /// If not 0, all rows of this many cells, the nearest ones, are compared instead of following edges.
     /// Ignored with a filter, and in searches for all rows above a score.
     pub cells: usize,
+    /// A search for fewer answers than this looks as far as one for so many does: a width that finds the share it was
+    /// fitted for among ten answers finds less where one is sought, as the search then ends at the first. 0: a search
+    /// looks for as many as are wanted.
+    pub answers: usize,
 }
 
 impl Scope {
     /// Along the graph.
     pub const fn width(width: f32) -> Self {
-        Self { width, cells: 0 }
+        Self { width, cells: 0, answers: 0 }
     }
 
     /// In cells; with a filter all codes.
     pub const fn cells(cells: usize) -> Self {
-        Self { width: SCANS_FROM, cells }
+        Self { width: SCANS_FROM, cells, answers: 0 }
     }
 }
 
@@ -157,8 +161,14 @@ fn null_is_infinite<'de, D: Deserializer<'de>>(from: D) -> Result<f32, D::Error>
 }
 
 impl Fitted {
-    /// The scope of a search that reaches the recall.
+    /// The scope of a search that reaches the recall, whether `k` answers are sought or fewer.
     pub fn scope(&self) -> Scope {
-        Scope { width: self.width, cells: self.cells }
+        Scope { width: self.width, cells: self.cells, answers: self.k }
+    }
+
+    /// Whether it is what a fit may have found; a search of another one may find nothing, or be refused.
+    pub(crate) fn is_sound(&self) -> bool {
+        let shares = [self.target, self.recall];
+        self.k > 0 && self.width > -1.0 && shares.iter().all(|share| (0.0..=1.0).contains(share))
     }
 }

@@ -8,6 +8,7 @@ use crate::graph::Graph;
 use crate::items::{is_beyond, square};
 use crate::params::{SCANS_FROM, Scope, SearchParams};
 use crate::parts::in_parts;
+use crate::precise::{Nearest, Scorer, rounded};
 use crate::product::{self, TOGETHER};
 use crate::search::{Effort, Reach, Searched, Slot, TURNS, interleaved};
 use xc_sparse::DenseRows;
@@ -42,40 +43,55 @@ pub struct Scratch {
 /// What was found, and its scores.
 #[derive(Clone, Debug, Default)]
 struct Ranking {
-    best: TopK,
+    best: Nearest,
     kept: Vec<(f32, u32)>,
     labels: Vec<u32>,
-    scores: Vec<f32>,
+    scores: Vec<f64>,
 }
 
 /// What is wanted of each query.
 #[derive(Clone, Copy, Debug)]
 enum Wanted {
-    Nearest(usize),
+    /// So many, of a search for at least as many as `sought`.
+    Nearest { k: usize, sought: usize },
     /// At most so many of those whose score is at least this.
     Above(f32, usize),
 }
 
 /// And how it is looked for.
 #[derive(Clone, Copy, Debug)]
-struct How {
+struct How<'a> {
     wanted: Wanted,
     scope: Scope,
+    /// A vertex for each query that is as if it were not there.
+    hidden: Option<&'a [u32]>,
 }
 
-impl From<SearchParams> for How {
+impl From<SearchParams> for How<'_> {
     fn from(SearchParams { k, scope }: SearchParams) -> Self {
-        Self { wanted: Wanted::Nearest(k), scope }
+        Self { wanted: Wanted::Nearest { k, sought: k.max(scope.answers) }, scope, hidden: None }
     }
 }
 
-impl How {
-    /// How many answers are wanted, where they are looked for in cells.
+impl How<'_> {
+    fn hidden(&self, query: usize) -> Option<u32> {
+        self.hidden.map(|hidden| hidden[query])
+    }
+
+    /// How many answers are looked for, where that is in cells.
     fn cells(&self, allowed: &Allowed<'_>) -> Option<usize> {
         match self.wanted {
-            Wanted::Nearest(k) if self.scope.cells > 0 && !allowed.is_filtered() => Some(k),
+            Wanted::Nearest { sought, .. } if self.scope.cells > 0 && !allowed.is_filtered() => Some(sought),
             _ => None,
         }
+    }
+
+    /// Vertices to keep for `sought` answers: some more where their rows are looked at, and never fewer than the width
+    /// was fitted with. The widest search keeps all.
+    fn keep(&self, sought: usize, rows: Option<DenseRows<'_>>, width: f32, allowed: &Allowed<'_>) -> usize {
+        let fitted = if self.scope.answers > 0 { spared(self.scope.answers) } else { 0 };
+        let candidates = if rows.is_some() { spared(sought) } else { sought };
+        keep(candidates.max(fitted), width, allowed)
     }
 }
 
@@ -138,6 +154,17 @@ impl Graph {
         self.batch(Some(rows), queries, params.into(), filter)
     }
 
+    /// [`Graph::search_batch`] as if a vertex of each query were not there.
+    pub(crate) fn search_hidden(
+        &self,
+        rows: DenseRows<'_>,
+        queries: DenseRows<'_>,
+        params: SearchParams,
+        hidden: Option<&[u32]>,
+    ) -> Result<(RankedBatch, Effort), QueryError> {
+        self.batch(Some(rows), queries, How { hidden, ..params.into() }, None)
+    }
+
     /// [`Graph::search`] without rows: answers are ranked and scored by codes. For callers that rank them
     /// again by their own scores: [`spared`](crate::spared) says how many to ask for.
     ///
@@ -183,14 +210,15 @@ impl Graph {
         width: f32,
         filter: Option<&Filter<'_>>,
     ) -> Result<(RankedBatch, Effort), QueryError> {
-        self.batch(Some(rows), queries, How { wanted: Wanted::Above(score, most), scope: Scope::width(width) }, filter)
+        let wanted = Wanted::Above(score, most);
+        self.batch(Some(rows), queries, How { wanted, scope: Scope::width(width), hidden: None }, filter)
     }
 
     fn batch(
         &self,
         rows: Option<DenseRows<'_>>,
         queries: DenseRows<'_>,
-        how: How,
+        how: How<'_>,
         filter: Option<&Filter<'_>>,
     ) -> Result<(RankedBatch, Effort), QueryError> {
         self.check(rows, queries.width())?;
@@ -214,11 +242,11 @@ impl Graph {
     }
 
     /// How many of `n` queries are a task of one thread.
-    fn together(&self, n: usize, rows: Option<DenseRows<'_>>, how: How, allowed: &Allowed<'_>) -> usize {
+    fn together(&self, n: usize, rows: Option<DenseRows<'_>>, how: How<'_>, allowed: &Allowed<'_>) -> usize {
         let Some(k) = how.cells(allowed) else { return SOME };
         // The more there are, the less often codes come from memory; but each thread has its share.
         let share = n.div_ceil(rayon::current_num_threads());
-        let kept = 2 * size_of::<Scored>() * keep(candidates(k, rows), how.scope.width.min(SCANS_FROM), allowed);
+        let kept = 2 * size_of::<Scored>() * how.keep(k, rows, how.scope.width.min(SCANS_FROM), allowed);
         share.min(KEPT_BYTES / kept).clamp(SOME, IN_CELLS)
     }
 
@@ -238,60 +266,86 @@ impl Graph {
         rows: Option<DenseRows<'_>>,
         queries: DenseRows<'_>,
         first: usize,
-        how: How,
+        how: How<'_>,
         allowed: &Allowed<'_>,
         scratch: &mut Scratch,
         mut each: impl FnMut(usize, &[Scored]),
     ) -> Result<Effort, QueryError> {
+        let mut n_zeros = 0;
         for (query, vector) in queries.iter().enumerate() {
             let squares = square(vector);
             if is_beyond(squares) {
                 return Err(QueryError::NotFinite { query: first + query });
             }
-            if self.params.metric.is_angular() && squares == 0.0 {
-                return Err(QueryError::Zero { query: first + query });
-            }
+            n_zeros += usize::from(squares == 0.0);
         }
-        let How { wanted, scope: Scope { width, .. } } = how;
+        if self.params.metric.is_angular() && n_zeros > 0 {
+            return self.answer_others(rows, queries, first, how, allowed, scratch, each);
+        }
+        let How { wanted, scope: Scope { width, .. }, .. } = how;
         if width.is_nan() || width <= -1.0 {
             return Err(QueryError::SearchWidth { width });
         }
-        let k = match wanted {
-            Wanted::Nearest(k) => k,
-            Wanted::Above(_, most) => most,
+        let (k, sought) = match wanted {
+            Wanted::Nearest { k, sought } => (k, sought),
+            Wanted::Above(_, most) => (most, most),
         };
         if k == 0 || allowed.n_vertices == 0 {
             (0..queries.len()).for_each(|query| each(query, &[]));
             return Ok(Effort::default());
         }
-        if let Some(k) = how.cells(allowed) {
+        if how.cells(allowed).is_some() {
             let Some(cells) = &self.cells else { return Err(QueryError::NoCells { asked: how.scope.cells }) };
-            return Ok(self.look_into(cells, rows, queries, k, how.scope, allowed, scratch, each));
+            return Ok(self.look_into(cells, rows, (queries, first), sought, how, allowed, scratch, each));
         }
-        match (&allowed.bits, width >= SCANS_FROM || allowed.scans(k)) {
-            (None, false) => self.run(rows, queries, how, allowed, |_| true, scratch, each),
+        match (&allowed.bits, width >= SCANS_FROM || allowed.scans(sought)) {
+            (None, false) => self.run(rows, (queries, first), how, allowed, |_| true, scratch, each),
             (Some(bits), false) => {
                 let passes = |vertex: u32| bits[vertex as usize / 64] >> (vertex % 64) & 1 == 1;
-                self.run(rows, queries, how, allowed, passes, scratch, each)
+                self.run(rows, (queries, first), how, allowed, passes, scratch, each)
             }
-            (_, true) => Ok(self.scan_all(rows, queries, how, allowed, scratch, each)),
+            (_, true) => Ok(self.scan_all(rows, (queries, first), how, allowed, scratch, each)),
         }
+    }
+
+    /// [`Graph::answer`] where some queries have no direction, and no answers.
+    fn answer_others(
+        &self,
+        rows: Option<DenseRows<'_>>,
+        queries: DenseRows<'_>,
+        first: usize,
+        how: How<'_>,
+        allowed: &Allowed<'_>,
+        scratch: &mut Scratch,
+        mut each: impl FnMut(usize, &[Scored]),
+    ) -> Result<Effort, QueryError> {
+        let (others, zeros): (Vec<usize>, Vec<usize>) =
+            (0..queries.len()).partition(|&query| square(queries.row(query)) > 0.0);
+        zeros.iter().for_each(|&query| each(query, &[]));
+        let mut effort = Effort::default();
+        for query in others {
+            let alone = DenseRows::new(queries.row(query), queries.width());
+            let mut found = |_, found: &[Scored]| each(query, found);
+            effort +=
+                self.answer(rows, alone, first + query, how, allowed, scratch, &mut found as &mut dyn FnMut(_, &_))?;
+        }
+        Ok(effort)
     }
 
     fn run(
         &self,
         rows: Option<DenseRows<'_>>,
-        queries: DenseRows<'_>,
-        how: How,
+        (queries, number): (DenseRows<'_>, usize),
+        how: How<'_>,
         allowed: &Allowed<'_>,
         passes: impl Fn(u32) -> bool,
         scratch: &mut Scratch,
         mut each: impl FnMut(usize, &[Scored]),
     ) -> Result<Effort, QueryError> {
-        let How { wanted, scope: Scope { width, .. } } = how;
+        let How { wanted, scope: Scope { width, .. }, .. } = how;
         let (keep, within) = match wanted {
-            Wanted::Nearest(k) => (keep(candidates(k, rows), width, allowed), f32::NEG_INFINITY),
-            Wanted::Above(score, _) => (keep(candidates(1, rows), width, allowed), self.key_of(score, width)),
+            Wanted::Nearest { sought, .. } => (how.keep(sought, rows, width, allowed), f32::NEG_INFINITY),
+            Wanted::Above(score, _) => (how.keep(1, rows, width, allowed), self.key_of(score, width)),
         };
         // A search that looks at too many, as one does among few that pass, gives way to a scan.
         let distances = allowed.n_vertices as u64 / 8 + 200;
@@ -308,7 +362,13 @@ impl Graph {
         let (mut effort, first) = (Effort::default(), self.items.first());
         let begin = |query: usize, slot: &mut Slot| {
             self.codes.query(queries.row(query), centred, &mut slot.query);
-            self.entry
+            slot.hidden = how.hidden(number + query);
+            // Where the search begins is there, or another that it leads to.
+            let beside = slot
+                .hidden
+                .filter(|&hidden| hidden == self.entry)
+                .and_then(|entry| self.edges.view().of(entry).first());
+            beside.copied().unwrap_or(self.entry)
         };
         let ask = |slot: &mut Slot| {
             let Some(rows) = rows else { return };
@@ -326,7 +386,7 @@ impl Graph {
             } else {
                 ranking.kept.extend(slot.best.kept());
             }
-            effort.exact += self.rank(rows, queries.row(query), wanted, allowed, ranking);
+            effort.exact += self.rank(rows, queries.row(query), how, how.hidden(number + query), allowed, ranking);
             each(query, ranking.best.sorted());
         };
         interleaved(&searched, &mut slots[..TURNS], queries.len(), begin, ask, done);
@@ -339,16 +399,17 @@ impl Graph {
         &self,
         cells: &Cells,
         rows: Option<DenseRows<'_>>,
-        queries: DenseRows<'_>,
-        k: usize,
-        scope: Scope,
+        (queries, number): (DenseRows<'_>, usize),
+        sought: usize,
+        how: How<'_>,
         allowed: &Allowed<'_>,
         scratch: &mut Scratch,
         mut each: impl FnMut(usize, &[Scored]),
     ) -> Effort {
+        let scope = how.scope;
         let Scratch { slots, centred, ranking, cells: of_cells, visits, .. } = scratch;
         slots.resize_with(slots.len().max(queries.len()), Slot::default);
-        let keep = keep(candidates(k, rows), scope.width.min(SCANS_FROM), allowed);
+        let keep = how.keep(sought, rows, scope.width.min(SCANS_FROM), allowed);
         let (isa, mut effort, first) = (Isa::current(), Effort::default(), self.items.first());
         visits.clear();
         for (query, slot) in slots[..queries.len()].iter_mut().enumerate() {
@@ -383,7 +444,7 @@ impl Graph {
             slots[..queries.len()].get_mut(query + 1).into_iter().for_each(ask);
             ranking.kept.clear();
             ranking.kept.extend(slots[query].best.kept());
-            effort.exact += self.rank(rows, queries.row(query), Wanted::Nearest(k), allowed, ranking);
+            effort.exact += self.rank(rows, queries.row(query), how, how.hidden(number + query), allowed, ranking);
             each(query, ranking.best.sorted());
         }
         effort
@@ -394,12 +455,13 @@ impl Graph {
         &self,
         rows: Option<DenseRows<'_>>,
         query: &[f32],
-        wanted: Wanted,
+        how: How<'_>,
+        hidden: Option<u32>,
         allowed: &Allowed<'_>,
         ranking: &mut Ranking,
     ) -> u64 {
-        let (k, least) = match wanted {
-            Wanted::Nearest(k) => (k, f32::NEG_INFINITY),
+        let (k, least) = match how.wanted {
+            Wanted::Nearest { k, .. } => (k, f32::NEG_INFINITY),
             Wanted::Above(score, most) => (most, score),
         };
         let (first, metric) = (self.items.first(), self.params.metric);
@@ -408,16 +470,16 @@ impl Graph {
         if let Some(rows) = rows {
             labels.clear();
             labels.extend(kept.iter().map(|&(_, vertex)| first[vertex as usize]));
-            metric.scores(query, rows, labels, scores);
+            Scorer::new(metric, query).scores(rows, labels, scores);
         } else {
             scores.clear();
-            scores.extend(kept.iter().map(|&(key, _)| metric.score_of_key(key)));
+            scores.extend(kept.iter().map(|&(key, _)| f64::from(metric.score_of_key(key))));
         }
         for (&(_, vertex), &score) in kept.iter().zip(&*scores) {
-            if score >= least {
+            if hidden != Some(vertex) && (least == f32::NEG_INFINITY || rounded(score) >= least) {
                 // All rows of a vertex are equal.
                 let passing = self.items.rows(vertex).filter(|&row| allowed.row_passes(row));
-                passing.for_each(|label| best.push(Scored { label, score }));
+                passing.for_each(|label| best.push(label, score));
             }
         }
         if rows.is_some() { kept.len() as u64 } else { 0 }
@@ -428,8 +490,8 @@ impl Graph {
     fn scan_all(
         &self,
         rows: Option<DenseRows<'_>>,
-        queries: DenseRows<'_>,
-        how: How,
+        (queries, number): (DenseRows<'_>, usize),
+        how: How<'_>,
         allowed: &Allowed<'_>,
         scratch: &mut Scratch,
         mut each: impl FnMut(usize, &[Scored]),
@@ -445,7 +507,7 @@ impl Graph {
             effort += self.scan(&slots[..n], allowed, how, rows, scanned);
             for (query, best) in (first..).zip(&mut scanned[..n]) {
                 take_scanned(best, &mut ranking.kept);
-                effort.exact += self.rank(rows, queries.row(query), how.wanted, allowed, ranking);
+                effort.exact += self.rank(rows, queries.row(query), how, how.hidden(number + query), allowed, ranking);
                 each(query, ranking.best.sorted());
             }
         }
@@ -457,12 +519,12 @@ impl Graph {
         &self,
         slots: &[Slot],
         allowed: &Allowed<'_>,
-        How { wanted, scope: Scope { width, .. } }: How,
+        how: How<'_>,
         rows: Option<DenseRows<'_>>,
         scanned: &mut Vec<TopK>,
     ) -> Effort {
-        let keep = match wanted {
-            Wanted::Nearest(k) => keep(candidates(k, rows), width, allowed),
+        let keep = match how.wanted {
+            Wanted::Nearest { sought, .. } => how.keep(sought, rows, how.scope.width, allowed),
             Wanted::Above(..) => allowed.n_vertices,
         };
         scanned.resize_with(slots.len().max(scanned.len()), TopK::default);
@@ -497,12 +559,7 @@ fn take_scanned(best: &mut TopK, kept: &mut Vec<(f32, u32)>) {
     kept.extend(best.best().iter().map(|s| (-s.score, s.label)));
 }
 
-/// Vertices to keep for `k` answers: some more where their rows are looked at.
-fn candidates(k: usize, rows: Option<DenseRows<'_>>) -> usize {
-    if rows.is_some() { spared(k) } else { k }
-}
-
-/// The same at a search width: the widest search keeps all.
+/// Vertices to keep of so many candidates: at least one, even where there is none.
 fn keep(candidates: usize, width: f32, allowed: &Allowed<'_>) -> usize {
-    if width == f32::INFINITY { allowed.n_vertices } else { candidates.clamp(1, allowed.n_vertices) }
+    if width == f32::INFINITY { allowed.n_vertices } else { candidates.min(allowed.n_vertices).max(1) }
 }

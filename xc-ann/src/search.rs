@@ -65,6 +65,8 @@ impl std::ops::AddAssign for Effort {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slot {
     pub(crate) query: QueryCode,
+    /// A vertex that the search is to know nothing of.
+    pub(crate) hidden: Option<u32>,
     visited: Visited,
     pool: Pool,
     pub(crate) best: Best,
@@ -119,6 +121,9 @@ impl<F: Fn(u32) -> bool> Searched<'_, F> {
     pub(crate) fn begin(&self, slot: &mut Slot, from: u32) {
         slot.reset(self.coded.sides.len(), self.reach.keep);
         slot.visited.insert(from);
+        slot.hidden.into_iter().for_each(|vertex| {
+            slot.visited.insert(vertex);
+        });
         (slot.fresh.vertices[0], slot.fresh.len) = (from, 1);
         self.coded.prefetch(slot.query.view().bytes.len(), from);
         slot.phase = Phase::Compare;

@@ -94,8 +94,8 @@ impl Graph {
             recall: f64::from_bits(recall),
             n_queries: n as usize,
         });
-        if fitted.is_some_and(|of| of.width.is_nan() || of.width <= -1.0) {
-            return bad("a search width that no search has");
+        if fitted.is_some_and(|of| !of.is_sound()) {
+            return bad("a fitted search width, count or recall that no fit finds");
         }
         let n = sides.len();
         if n >= NONE as usize || n > 0 && entry >= n as u64 {

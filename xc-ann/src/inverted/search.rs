@@ -7,6 +7,7 @@ use crate::filter::Filter;
 use crate::items::{is_beyond, square};
 use crate::metric::Metric;
 use crate::parts::in_parts;
+use crate::precise::{Nearest, cosine};
 use xc_sparse::rank::{RankedBatch, Scored, TopK};
 use xc_sparse::{Rows, SparseRow};
 
@@ -27,6 +28,7 @@ pub struct InvertedScratch {
     query: Vec<f32>,
     terms: Vec<Term>,
     best: TopK,
+    nearest: Nearest,
 }
 
 /// What a search read.
@@ -62,7 +64,7 @@ struct Term {
 impl InvertedIndex {
     /// The `k` best rows of a query, best first, of equal scores the lower row: those of a comparison with all
     /// rows. A row that shares no column with the query has an inner product of 0 and may be an answer; under
-    /// the cosine a row of zeros is none.
+    /// the cosine a row of zeros is none, and a query of zeros has none.
     ///
     /// # Errors
     /// See [`QueryError`].
@@ -94,7 +96,7 @@ impl InvertedIndex {
     ) -> Result<SparseEffort, QueryError> {
         let effort = self.answer(0, query, k, filter, scratch)?;
         out.clear();
-        out.extend_from_slice(scratch.best.sorted());
+        out.extend_from_slice(scratch.nearest.sorted());
         Ok(effort)
     }
 
@@ -115,7 +117,7 @@ impl InvertedIndex {
             let (mut found, mut effort) = (RankedBatch::new(), SparseEffort::default());
             for query in range {
                 effort += self.answer(query, queries.row(query), k, filter, scratch)?;
-                found.push_row(scratch.best.sorted());
+                found.push_row(scratch.nearest.sorted());
             }
             Ok((found, effort))
         })
@@ -130,13 +132,10 @@ impl InvertedIndex {
         if is_beyond(squares) {
             return Err(QueryError::NotFinite { query: number });
         }
-        if self.metric.is_angular() && squares == 0.0 {
-            return Err(QueryError::Zero { query: number });
-        }
         Ok(squares)
     }
 
-    /// Leaves the answers in `scratch.best`.
+    /// Leaves the answers in `scratch.nearest`.
     fn answer(
         &self,
         number: usize,
@@ -147,14 +146,15 @@ impl InvertedIndex {
     ) -> Result<SparseEffort, QueryError> {
         let of_query = self.check(number, query)?;
         let mut effort = SparseEffort::default();
-        let k = k.min(self.len());
-        scratch.best.reset(k);
+        let has_direction = !self.metric.is_angular() || of_query > 0.0;
+        let k = if has_direction { k.min(self.len()) } else { 0 };
+        scratch.nearest.reset(k);
         if k == 0 {
             return Ok(effort);
         }
         self.begin(query, scratch);
         let passes = |row: u32| filter.is_none_or(|filter| filter.passes(row));
-        let InvertedScratch { sums, query: dense, terms, best } = scratch;
+        let InvertedScratch { sums, query: dense, terms, best, nearest } = scratch;
         // What is to come lies in a span as wide as this, and all that rounding may have changed is below `error`.
         let mut open: f64 = terms.iter().map(|t| t.most - t.least).sum();
         let largest = f64::from(self.longest) + terms.iter().map(|t| t.most.max(-t.least)).sum::<f64>();
@@ -188,13 +188,12 @@ impl InvertedIndex {
         // Of many rows without a column of the query each is an answer where there are too few others. Products that are
         // too small for a float leave no trace in a sum.
         let tells_untouched = unread == 0 && self.metric != Metric::L2 && largest >= LEAST_TRACE;
-        best.reset(k);
         each_at_least(sums, limit, |row, sum| {
             if passes(row) {
                 if tells_untouched && sum.to_bits() == UNTOUCHED.to_bits() {
-                    best.push(Scored { label: row, score: 0.0 });
-                } else if let Some(score) = self.score(row as usize, dense, of_query) {
-                    best.push(Scored { label: row, score });
+                    nearest.push(row, 0.0);
+                } else if let Some(score) = self.score(row as usize, query, dense, of_query) {
+                    nearest.push(row, score);
                     effort.exact += 1;
                 }
             }
@@ -239,18 +238,33 @@ impl InvertedIndex {
     }
 
     /// The score of a row, from its own values; none of a row without a direction.
-    fn score(&self, row: usize, query: &[f32], of_query: f64) -> Option<f32> {
+    fn score(&self, row: usize, query: SparseRow<'_>, dense: &[f32], of_query: f64) -> Option<f64> {
         let row = self.row(row);
-        let product: f64 = row.iter().map(|(c, v)| f64::from(query[c as usize]) * f64::from(v)).sum();
+        let product = || row.iter().map(|(c, v)| f64::from(dense[c as usize]) * f64::from(v)).sum::<f64>();
         match self.metric {
-            Metric::InnerProduct => Some(product as f32 + 0.0),
-            Metric::L2 => Some((2.0 * product - of_query - square(row.values())).min(0.0) as f32 + 0.0),
+            Metric::InnerProduct => Some(product()),
+            Metric::L2 => Some(-squared_distance(row, query)),
             Metric::Cosine => {
                 let squares = square(row.values());
-                (squares > 0.0).then(|| (product / (squares * of_query).sqrt()) as f32 + 0.0)
+                (squares > 0.0).then(|| cosine(product(), of_query, squares))
             }
         }
     }
+}
+
+/// The squared distance of two rows: of differences, which are exact where squares of lengths are rounded.
+fn squared_distance(a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
+    let (mut at_a, mut at_b, mut sum) = (0, 0, 0.0);
+    let value = |row: SparseRow<'_>, at: usize| row.values().get(at).map_or(0.0, |&v| f64::from(v));
+    let column = |row: SparseRow<'_>, at: usize| row.indices().get(at).map_or(u64::MAX, |&c| u64::from(c));
+    while at_a < a.indices().len() || at_b < b.indices().len() {
+        let (of_a, of_b) = (column(a, at_a), column(b, at_b));
+        let left = if of_a <= of_b { value(a, at_a) } else { 0.0 };
+        let right = if of_b <= of_a { value(b, at_b) } else { 0.0 };
+        sum += (left - right) * (left - right);
+        (at_a, at_b) = (at_a + usize::from(of_a <= of_b), at_b + usize::from(of_b <= of_a));
+    }
+    sum
 }
 
 /// The k-th largest sum of the rows that pass; minus infinity where there are fewer.

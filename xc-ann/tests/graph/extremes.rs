@@ -19,7 +19,7 @@ fn thousands_of_equal_rows_are_one_vertex_and_as_many_answers_as_are_asked_for()
         let truth = exact(rows.view(), queries.view(), metric, 10);
         let (found, effort) = graph.search_batch(rows.view(), queries.view(), params(10), None).unwrap();
         assert!(recall(&found, &truth) >= 0.9, "{metric}: {}", recall(&found, &truth));
-        assert!(effort.distances < 50 * 2000, "{metric}: {effort:?}");
+        assert!(effort.distances <= 50 * 2000, "{metric}: {effort:?}");
         let (mut scratch, mut found) = (Scratch::default(), Vec::new());
         graph.search(rows.view(), rows.view().row(0), params(3000), None, &mut scratch, &mut found).unwrap();
         assert_eq!(found.len(), 3000, "{metric}");
@@ -121,7 +121,7 @@ fn one_row_of_huge_length_does_not_hide_others() {
 
 #[test]
 fn a_build_that_finds_less_than_is_asked_for_fails() {
-    let rows = clustered(2000, 24, 40, 1);
+    let rows = clustered(2500, 24, 40, 1);
     // A narrow search finds some, and not all.
     let params = BuildParams { target_recall: 0.2, cells: Some(0), ..BuildParams::new(Metric::L2) };
     let reached = build_with(&rows, &params).unwrap().fitted().unwrap().recall;

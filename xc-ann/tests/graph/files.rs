@@ -68,7 +68,9 @@ fn damaged_arrays_are_refused() {
             Err(_) => refused += 1,
             Ok(graph) if graph.n_rows_needed() <= 200 => {
                 let cells = graph.n_cells().min(3);
-                for params in [SearchParams::new(3, 0.2), SearchParams { k: 3, scope: Scope { width: 0.2, cells } }] {
+                for params in
+                    [SearchParams::new(3, 0.2), SearchParams { k: 3, scope: Scope { width: 0.2, cells, answers: 0 } }]
+                {
                     graph.search_batch(rows.view(), rows.view(), params, None).unwrap();
                 }
                 answered += 1;

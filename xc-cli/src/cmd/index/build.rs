@@ -1,6 +1,9 @@
 //! `xc index build`.
 
-use super::{Instances, Watch, build_error, label_error, log, rows, say_lost, sparse, vectors, vectors_of_width};
+use super::{
+    Instances, Watch, build_error, label_error, log, rows, say_lost, say_without_direction, sparse, vectors,
+    vectors_of_width, zeros,
+};
 use crate::bytes::format_bytes;
 use crate::context::Context;
 use crate::counted::counted;
@@ -140,7 +143,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let metric = params.metric;
     if context.json {
         let report = json!({
-            what: n, "columns": width, "metric": metric, "graph": stats, "cells": built.n_cells, "fitted": fitted,
+            what: n, "columns": width, "metric": metric, "graph": stats, "cells": built.n_cells, "fitted": fitted, "scan": built.is_scan,
             "lost": lost, "build_s": build_s, "cpu_s": usage.cpu_s, "peak_rss_bytes": usage.peak_rss_bytes,
             "bytes_per_vector": n_bytes as f64 / n.max(1) as f64,
         });
@@ -152,12 +155,21 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
         format_bytes(n_bytes as u64),
         fitted.map_or("nothing to fit".to_owned(), |f| format!(
             "{} {} {:.1} % of the {} best",
-            reach(f, built.n_cells),
+            reach(f, built.n_cells, built.is_scan),
             if f.cells > 1 { "find" } else { "finds" },
             100.0 * f.recall,
             f.k
         )),
     ));
+    if built.is_scan {
+        context.note(format_args!(
+            "index: a search is a scan, since it compares {} {what}: an index does not pay here",
+            match fitted {
+                Some(Fitted { cells: 1.., .. }) => "at least half of all",
+                _ => "all",
+            }
+        ));
+    }
     say_lost(lost, context);
     if stats.n_vertices < stats.n_rows {
         context.note(format_args!("index: {}", counted(stats.n_rows - stats.n_vertices, "duplicate")));
@@ -171,8 +183,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
 }
 
 /// How far an index is searched.
-fn reach(fitted: Fitted, n_cells: usize) -> String {
+fn reach(fitted: Fitted, n_cells: usize, is_scan: bool) -> String {
     match fitted.cells {
+        0 if fitted.width.is_infinite() => "comparing all rows".to_owned(),
+        0 if is_scan => "comparing all codes".to_owned(),
         0 => format!("search width {:.3}", fitted.width),
         cells => format!("{cells} of {n_cells} cells"),
     }
@@ -186,6 +200,7 @@ struct Built {
     stats: GraphStats,
     n_cells: usize,
     fitted: Option<Fitted>,
+    is_scan: bool,
     lost: Option<LostPrecision>,
     build_s: f64,
     n_bytes: usize,
@@ -256,6 +271,7 @@ fn of_labels(folder: &Path, params: &BuildParams, args: &Args, context: &Context
         stats: graph.stats(),
         n_cells: graph.n_cells(),
         fitted: graph.fitted(),
+        is_scan: graph.is_scan(),
         lost,
         build_s,
         n_bytes: graph.n_bytes(),
@@ -285,6 +301,7 @@ fn of_vectors(
     }
     let (begin, watch) = (Instant::now(), Watch::new(context));
     let asked = sample.as_ref().map(rows);
+    say_without_direction(params.metric, asked.map_or(0, zeros), context);
     let built = context.on_threads(|| Index::build_for(values, width, asked, params, &watch));
     let from = args.instances.fit_queries.as_deref().unwrap_or(path);
     let index = built.map_err(|e| match e {
@@ -294,9 +311,9 @@ fn of_vectors(
     drop(watch);
     let build_s = begin.elapsed().as_secs_f64();
     let (fitted, stats, n_bytes) = (index.graph().fitted(), index.graph().stats(), index.n_bytes());
-    let n_cells = index.graph().n_cells();
+    let (n_cells, is_scan) = (index.graph().n_cells(), index.graph().is_scan());
     index.save(output).map_err(|e| write_error(&e))?;
     log::write(output, build_s, context);
     let (what, lost, output) = ("vectors", None, output.to_owned());
-    Ok(Built { n, width, what, stats, n_cells, fitted, lost, build_s, n_bytes, output })
+    Ok(Built { n, width, what, stats, n_cells, fitted, is_scan, lost, build_s, n_bytes, output })
 }

@@ -1,6 +1,6 @@
 //! `xc index evaluate`.
 
-use super::{Asked, Opened, ScopeArgs, log, percentiles, rows, vectors_of_width};
+use super::{Asked, Opened, ScopeArgs, log, percentiles, rows, say_without_direction, vectors_of_width, zeros};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use xc_ann::{Filter, Fitted, Index, QueryError, Scope, Scratch, SearchParams, recall};
+use xc_ann::{Filter, Fitted, Index, QueryError, Scope, Scratch, SearchParams};
 use xc_sparse::io::Vectors;
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::{DenseMatrix, DenseRows};
@@ -177,6 +177,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     let filter = bits.as_deref().map(Filter::Bits);
     let queries = Queries::new(args, &index, &asked)?;
     let measured = queries.measured(&asked);
+    say_without_direction(index.metric(), zeros(measured), context);
     let begin = Instant::now();
     let truth = context.on_threads(|| index.exact(measured, k, filter.as_ref()));
     let exact_qps = measured.len() as f64 / begin.elapsed().as_secs_f64();
@@ -232,11 +233,11 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), CliError> {
     );
     // The others are for the plot.
     let is_shown = |m: &&Measured| {
-        let at = Scope { width: m.search_width, cells: m.cells };
-        wanted.is_empty() || wanted.iter().any(|wanted| wanted.scope == at)
+        let is_it = |wanted: &Tried| (wanted.scope.width, wanted.scope.cells) == (m.search_width, m.cells);
+        wanted.is_empty() || wanted.iter().any(is_it)
     };
     for m in all.iter().filter(is_shown) {
-        let name = reach(Scope { width: m.search_width, cells: m.cells });
+        let name = reach(Scope { width: m.search_width, cells: m.cells, answers: 0 });
         text += &format!(
             "{name:>12} {:>8.4} {:>12.0} {:>8.1} {:>8.1} {:>10.0} {:>8.1}\n",
             m.recall, m.qps, m.p50_us, m.p99_us, m.distances, m.hops
@@ -287,11 +288,12 @@ fn measure(
         context.check_interrupt()?;
     }
     let n = asked.len() as f64;
-    let (recall, effort) = last.map_or((0.0, Default::default()), |(found, effort)| (recall(&found, truth), effort));
+    let (recall, effort) =
+        last.map_or((0.0, Default::default()), |(found, effort)| (index.recall(asked, &found, truth), effort));
     let per_query = |count: u64| count as f64 / n;
     let (distances, hops) = (per_query(effort.distances), per_query(effort.hops));
     let [p50_us, p99_us] = alone(index, asked, filter, params).map_err(|e| CliError::input(&args.asked.queries, &e))?;
-    let Scope { width: search_width, cells } = scope;
+    let Scope { width: search_width, cells, .. } = scope;
     Ok(Measured { search_width, cells, recall, qps: n / best, p50_us, p99_us, distances, hops, fitted })
 }
 

@@ -17,8 +17,8 @@ use crate::progress::Task;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use xc_ann::{BuildError, Event, INVERTED_KIND, Index, KIND, Observer, OpenGraphError, Scope};
-use xc_sparse::io::{ReadOptions, UnknownLabels, Vectors, read_labels};
+use xc_ann::{BuildError, Event, INVERTED_KIND, Index, KIND, Metric, Observer, OpenGraphError, Scope};
+use xc_sparse::io::{ReadErrorKind, ReadOptions, UnknownLabels, Vectors, read_labels};
 use xc_sparse::store::{Container, OpenMode};
 use xc_sparse::{Cancel, DenseRows, LabelRows};
 use xc_train::Model;
@@ -265,9 +265,28 @@ fn say_lost(lost: Option<LostPrecision>, context: &Context) {
     }
 }
 
+/// Says how many queries have no direction, and no answers.
+fn say_without_direction(metric: Metric, n: usize, context: &Context) {
+    if metric == Metric::Cosine && n > 0 {
+        let what = if n == 1 { "1 query of zeros has" } else { &format!("{n} queries of zeros have") };
+        context.note(format_args!("index: {what} no direction, and no answers"));
+    }
+}
+
+/// How many queries are all zeros.
+fn zeros(queries: DenseRows<'_>) -> usize {
+    queries.iter().filter(|query| query.iter().all(|value| *value == 0.0)).count()
+}
+
+/// Files that hold vectors.
+const VECTOR_FILES: &str = "npy, fvecs, bvecs, ivecs, fbin or u8bin";
+
 /// Vectors of a file, all finite.
 fn vectors(path: &Path) -> Result<Vectors, CliError> {
-    let vectors = Vectors::open(path, &ReadOptions::default())?;
+    let vectors = Vectors::open(path, &ReadOptions::default()).map_err(|error| match error.kind() {
+        ReadErrorKind::UnknownFormat => unknown_format(path),
+        _ => error.into(),
+    })?;
     if vectors.columns() == 0 {
         return Err(CliError::usage(format_args!(
             "{}: rows without values; expected at least one column",
@@ -276,6 +295,14 @@ fn vectors(path: &Path) -> Result<Vectors, CliError> {
     }
     vectors.check(0..vectors.rows())?;
     Ok(vectors)
+}
+
+fn unknown_format(path: &Path) -> CliError {
+    CliError::usage(format_args!(
+        "{}: format not recognised; vectors ({VECTOR_FILES}, by the file's name) or sparse rows (xc, svmlight or npz) are \
+         expected",
+        path.display()
+    ))
 }
 
 /// Queries of a file, as wide as the vectors of an index.

@@ -1,6 +1,6 @@
 //! `xc index search`.
 
-use super::{Asked, Opened, ScopeArgs, rows};
+use super::{Asked, Opened, ScopeArgs, rows, say_without_direction, zeros};
 use crate::answer_file::{Form, Style, Writer};
 use crate::context::Context;
 use crate::error::CliError;
@@ -13,7 +13,8 @@ use xc_sparse::rank::RankedBatch;
 /// Find the best vectors of an index for each query
 ///
 /// A line of the answers holds `row:score` for each of the best, best first; rows count from 0.
-/// The score is the cosine, the inner product, or the negative squared distance. A file whose name
+/// The score is the cosine, the inner product, or the negative squared distance, computed in
+/// double precision. Under the cosine a query of zeros has an empty line. A file whose name
 /// ends in .npz gets a scipy csr matrix of queries x rows, whose entries are best first in each
 /// row; one that ends in .jsonl gets an object per query; one that ends in .csv the columns
 /// id,rank,label,name,score, where id is the number of the query and label the row of the index.
@@ -84,6 +85,7 @@ fn search(args: &Args, context: &Context) -> Result<(RankedBatch, usize), CliErr
         let found = context.on_threads(|| index.search_batch(rows(&asked), params, filter.as_ref()));
         found.map_err(|e| CliError::input(&args.asked.queries, &e))?.0
     };
+    say_without_direction(index.metric(), zeros(rows(&asked)), context);
     if let (Some(lengths), Some(most)) = (lengths, args.prove) {
         let prove = || lengths.complete(index.rows(), rows(&asked), (params.k, most as usize), &found);
         let (proven, n) = context.on_threads(prove);

@@ -1,6 +1,6 @@
 //! Indexes of sparse rows: lists of rows by column, which answer exactly.
 
-use super::{Asked, build_error, log, open_error, percentiles};
+use super::{Asked, VECTOR_FILES, build_error, log, open_error, percentiles, say_without_direction, unknown_format};
 use crate::bytes::format_bytes;
 use crate::context::Context;
 use crate::data::InputArgs;
@@ -11,7 +11,7 @@ use serde_json::json;
 use std::path::Path;
 use std::time::Instant;
 use xc_ann::{Filter, InvertedIndex, InvertedScratch, Metric};
-use xc_sparse::io::{Format, ReadOptions, Vectors, read_dataset};
+use xc_sparse::io::{Format, ReadErrorKind, ReadOptions, Vectors, read_dataset};
 use xc_sparse::rank::RankedBatch;
 use xc_sparse::store::{Container, ContainerWriter};
 use xc_sparse::{CsrMatrix, Rows};
@@ -21,11 +21,14 @@ pub(super) fn holds_rows(path: &Path, options: &ReadOptions) -> Result<bool, Cli
     if Vectors::has_name(path) {
         return Ok(false);
     }
-    let format = Format::detect(path, options)?;
+    let format = Format::detect(path, options).map_err(|error| match error.kind() {
+        ReadErrorKind::UnknownFormat => unknown_format(path),
+        _ => error.into(),
+    })?;
     if format.may_hold_text() {
         let path = path.display();
         return Err(CliError::usage(format_args!(
-            "{path}: {format}, expected vectors (npy, fvecs and their like) or sparse rows (xc, svmlight, npz)"
+            "{path}: {format}, expected vectors ({VECTOR_FILES}) or sparse rows (xc, svmlight, npz)"
         )));
     }
     Ok(format != Format::Npy)
@@ -108,10 +111,18 @@ impl Opened {
         Ok(Self { index, queries, bits })
     }
 
+    /// Says how many queries have no direction.
+    fn say_without_direction(&self, context: &Context) {
+        let zeros = |row: &usize| self.queries.outer_view(*row).is_none_or(|row| row.data().iter().all(|v| *v == 0.0));
+        let n = (0..self.queries.rows()).filter(zeros).count();
+        say_without_direction(self.index.metric(), n, context);
+    }
+
     /// Answers, and how many rows they are of.
     pub(super) fn search(&self, asked: &Asked, context: &Context) -> Result<(RankedBatch, usize), CliError> {
         let (filter, queries) = (self.bits.as_deref().map(Filter::Bits), Rows::new(self.queries.view()));
         let found = context.on_threads(|| self.index.search_batch(queries, asked.top_k, filter.as_ref()));
+        self.say_without_direction(context);
         Ok((found.map_err(|e| CliError::input(&asked.queries, &e))?.0, self.index.len()))
     }
 
@@ -120,6 +131,7 @@ impl Opened {
         let Self { index, queries, bits } = self;
         let (filter, queries) = (bits.as_deref().map(Filter::Bits), Rows::new(queries.view()));
         let failed = |e| CliError::input(&asked.queries, &e);
+        self.say_without_direction(context);
         let (mut best, mut effort) = (f64::INFINITY, Default::default());
         for _ in 0..runs {
             let begin = Instant::now();

@@ -50,8 +50,8 @@ const KINDS: [VectorFile; 5] = [
 impl VectorFile {
     /// By the ending of the name, before that of a compression.
     pub(crate) fn of_name(path: &Path) -> Option<Self> {
-        let name = path.file_name()?.to_str()?;
-        let name = [".gz", ".zst"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+        let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+        let name = [".gz", ".zst"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
         KINDS.into_iter().find(|kind| name.strip_suffix(kind.name).is_some_and(|rest| rest.ends_with('.')))
     }
 
