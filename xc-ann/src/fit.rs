@@ -105,14 +105,14 @@ impl Truth<'_> {
     }
 
     fn recall(&self, found: &RankedBatch) -> f64 {
-        1.0 - self.missed * (1.0 - self.share(found, usize::MAX).mean)
+        (1.0 - self.missed * (1.0 - self.share(found, usize::MAX).mean)).max(0.0)
     }
 
     /// The recall, or less of the very best rows where they have to be found, too; less so many standard errors.
     fn least_recall(&self, found: &RankedBatch, best_too: bool, errors: f64) -> f64 {
         let least = |k: usize| {
             let Share { mean, error } = self.share(found, k);
-            1.0 - self.missed * (1.0 - mean + errors * error)
+            (1.0 - self.missed * (1.0 - mean + errors * error)).max(0.0)
         };
         if best_too { least(usize::MAX).min(least(1)) } else { least(usize::MAX) }
     }

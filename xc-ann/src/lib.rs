@@ -63,8 +63,8 @@
 //! [`InvertedIndex`] has lists of rows by column. Its answers are exact.
 //!
 //! # When not to use it
-//! For a few thousand rows an exact scan ([`exact`](fn@exact)) is as fast; [`Graph::is_scan`] says where a search is one. For candidates whose probability must be
-//! known, and for rows that change constantly, use xc-lsh.
+//! For a few thousand rows an exact scan ([`exact`](fn@exact)) is as fast; [`Graph::is_scan`] says where a search is
+//! one. For candidates whose probability must be known, and for rows that change constantly, use xc-lsh.
 //!
 //! # Main types
 //!

@@ -212,11 +212,12 @@ impl Nearest {
         self.kept.clear();
     }
 
+    /// Offers a row; one whose score is no number is not kept.
     #[inline]
     pub(crate) fn push(&mut self, label: u32, score: f64) {
         // Without a sign zeros are equal.
         let item = Ranked { score: score + 0.0, label };
-        if self.last.is_some_and(|last| order(&item, &last).is_ge()) {
+        if score.is_nan() || self.last.is_some_and(|last| order(&item, &last).is_ge()) {
             return;
         }
         self.kept.push(item);

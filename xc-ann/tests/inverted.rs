@@ -1,9 +1,10 @@
 //! The inverted index gives what a comparison with all rows gives.
 
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 use xc_ann::{BuildError, Filter, InvertedIndex, InvertedScratch, Metric, OpenGraphError, QueryError};
 use xc_hash::stream::Stream;
-use xc_sparse::rank::{Scored, rank_order};
+use xc_sparse::rank::Scored;
 use xc_sparse::store::OpenMode;
 use xc_sparse::{CsrMatrix, Rows, SparseRow};
 
@@ -32,6 +33,12 @@ fn dot(a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
     a.iter().map(|(column, value)| of_b(column) * f64::from(value)).sum()
 }
 
+fn squared_distance(a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
+    let columns: BTreeSet<u32> = a.indices.iter().chain(b.indices).copied().collect();
+    let value = |row: SparseRow<'_>, c: u32| row.indices.binary_search(&c).map_or(0.0, |at| f64::from(row.values[at]));
+    columns.into_iter().map(|column| (value(a, column) - value(b, column)).powi(2)).sum()
+}
+
 /// All rows scored in f64, the best first.
 fn by_hand(
     rows: Rows<'_>,
@@ -44,17 +51,16 @@ fn by_hand(
         let (product, squares, of_query) = (dot(query, row), dot(row, row), dot(query, query));
         match metric {
             Metric::InnerProduct => Some(product),
-            Metric::L2 => Some((2.0 * product - of_query - squares).min(0.0)),
+            Metric::L2 => Some(-squared_distance(query, row)),
             Metric::Cosine => (squares > 0.0).then(|| product / (squares * of_query).sqrt()),
         }
     };
-    let mut all: Vec<Scored> = (0..rows.len())
-        .filter(|&row| passes(row as u32))
-        .filter_map(|row| score(rows.row(row)).map(|s| Scored { label: row as u32, score: s as f32 + 0.0 }))
+    let mut all: Vec<(f64, u32)> = (0..rows.len() as u32)
+        .filter(|&row| passes(row))
+        .filter_map(|row| score(rows.row(row as usize)).map(|score| (score, row)))
         .collect();
-    all.sort_by(|&a, &b| rank_order(a, b));
-    all.truncate(k);
-    all
+    all.sort_by(|a, b| b.0.partial_cmp(&a.0).unwrap().then(a.1.cmp(&b.1)));
+    all.into_iter().take(k).map(|(score, label)| Scored { label, score: score as f32 + 0.0 }).collect()
 }
 
 proptest! {
