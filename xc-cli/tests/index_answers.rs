@@ -26,9 +26,10 @@ fn answers(text: &str) -> Vec<Vec<u32>> {
 /// In f64, one after the other.
 fn by_hand(metric: &str, rows: &[Vec<f32>], query: &[f32], k: usize) -> Vec<u32> {
     let product = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum::<f64>();
-    let distance = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(&a, &b)| (f64::from(a) - f64::from(b)).powi(2)).sum();
+    let distance =
+        |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(&a, &b)| (f64::from(a) - f64::from(b)).powi(2)).sum::<f64>();
     let score = |row: &[f32]| match metric {
-        "l2" => -Vec::from([distance(query, row)])[0],
+        "l2" => -distance(query, row),
         "ip" => product(query, row),
         _ => product(query, row) / (product(query, query) * product(row, row)).sqrt(),
     };
