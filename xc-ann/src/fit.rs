@@ -282,7 +282,11 @@ impl Graph {
         let (k, target) = (self.params.top_k, self.params.target_recall);
         let is_alone = |vertex: u32| self.items.rows(vertex).count() == 1;
         let is_product = self.params.metric == Metric::InnerProduct;
-        if let Some(queries) = queries {
+        // Queries without a direction have nothing to find.
+        let has_answers = |queries: &DenseRows<'_>| {
+            !self.params.metric.is_angular() || queries.values().iter().any(|value| *value != 0.0)
+        };
+        if let Some(queries) = queries.filter(has_answers) {
             self.fit(rows, queries, k, target)?;
         } else if is_product && (0..self.codes.len() as u32).any(is_alone) {
             self.fit_to_itself(rows, k, target)?;

@@ -295,13 +295,11 @@ fn what_does_not_fit_is_said_in_one_line() {
     folder.ok("index build --vectors rows.npy --metric cosine --output m.index");
     folder.write("narrow.npy", npy(3, 7, value));
     folder.write("nan.npy", npy(3, 20, |row, column| if (row, column) == (2, 4) { f32::NAN } else { 1.0 }));
-    folder.write("zero.npy", npy(3, 20, |row, _| if row == 1 { 0.0 } else { 1.0 }));
     folder.write("none.npy", npy(0, 20, value));
     folder.write("one.npy", npy(1, 20, value));
     for (arguments, code, expected) in [
         ("index search --index m.index --queries narrow.npy", 2, "vectors of 7 values; those of the index have 20"),
         ("index search --index m.index --queries nan.npy", 2, "nan.npy"),
-        ("index search --index m.index --queries zero.npy", 2, "query 1: all values are 0"),
         (
             "index search --index m.index --queries queries.npy --search-width -1",
             2,
@@ -313,7 +311,6 @@ fn what_does_not_fit_is_said_in_one_line() {
         ("index evaluate --index m.index --queries queries.npy --target-recall 2", 2, "a share from 0 to 1"),
         ("index evaluate --index m.index --queries queries.npy --target-recall 0.9,-1", 2, "-1: a share from 0 to 1"),
         ("index evaluate --index m.index --queries one.npy --target-recall 0.9", 2, "one.npy: one query"),
-        ("index evaluate --index m.index --queries zero.npy --target-recall 0.9", 2, "zero.npy: query 1: all values"),
         ("index evaluate --index m.index --queries queries.npy --fit-queries one.npy", 2, "--target-recall"),
         (
             "index evaluate --index m.index --queries queries.npy --target-recall 0.9 --fit-queries narrow.npy",
@@ -328,7 +325,6 @@ fn what_does_not_fit_is_said_in_one_line() {
         ("index refresh --index m.index --vectors queries.npy", 2, "60 vectors of 20 values; the index has 900 of 20"),
         ("index build --vectors nan.npy --metric l2 --output x", 2, "nan.npy"),
         ("index build --vectors rows.npy --metric l2 --output x --degree 65", 2, "degree 65"),
-        ("index build --vectors rows.npy --metric cosine --output x --fit-queries zero.npy", 2, "zero.npy: query 1"),
         ("index build --vectors rows.npy --metric l2 --output x --fit-queries none.npy", 2, "none.npy: no queries"),
         ("index build --vectors rows.npy --metric l2 --output x --keep 0", 2, "keep is 0"),
         ("index build --vectors rows.npy --metric l2 --output x --top-k 0", 2, "--top-k 0: at least 1"),

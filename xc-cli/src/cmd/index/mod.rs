@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use xc_ann::{BuildError, Event, INVERTED_KIND, Index, KIND, Metric, Observer, OpenGraphError, Scope};
-use xc_sparse::io::{ReadErrorKind, ReadOptions, UnknownLabels, Vectors, read_labels};
+use xc_sparse::io::{Format, ReadError, ReadErrorKind, ReadOptions, UnknownLabels, Vectors, read_labels};
 use xc_sparse::store::{Container, OpenMode};
 use xc_sparse::{Cancel, DenseRows, LabelRows};
 use xc_train::Model;
@@ -283,10 +283,12 @@ const VECTOR_FILES: &str = "npy, fvecs, bvecs, ivecs, fbin or u8bin";
 
 /// Vectors of a file, all finite.
 fn vectors(path: &Path) -> Result<Vectors, CliError> {
-    let vectors = Vectors::open(path, &ReadOptions::default()).map_err(|error| match error.kind() {
-        ReadErrorKind::UnknownFormat => unknown_format(path),
-        _ => error.into(),
-    })?;
+    let options = ReadOptions::default();
+    let is_unknown = |error: &ReadError| matches!(error.kind(), ReadErrorKind::UnknownFormat);
+    if !Vectors::has_name(path) && path.is_file() && Format::detect(path, &options).as_ref().is_err_and(is_unknown) {
+        return Err(unknown_format(path));
+    }
+    let vectors = Vectors::open(path, &options)?;
     if vectors.columns() == 0 {
         return Err(CliError::usage(format_args!(
             "{}: rows without values; expected at least one column",
