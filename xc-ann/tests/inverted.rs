@@ -34,8 +34,9 @@ fn dot(a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
 }
 
 fn squared_distance(a: SparseRow<'_>, b: SparseRow<'_>) -> f64 {
-    let columns: BTreeSet<u32> = a.indices.iter().chain(b.indices).copied().collect();
-    let value = |row: SparseRow<'_>, c: u32| row.indices.binary_search(&c).map_or(0.0, |at| f64::from(row.values[at]));
+    let columns: BTreeSet<u32> = a.indices().iter().chain(b.indices()).copied().collect();
+    let value =
+        |row: SparseRow<'_>, c: u32| row.indices().binary_search(&c).map_or(0.0, |at| f64::from(row.values()[at]));
     columns.into_iter().map(|column| (value(a, column) - value(b, column)).powi(2)).sum()
 }
 
