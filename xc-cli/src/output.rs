@@ -101,6 +101,7 @@ pub(crate) fn check_in_folder(path: &Path) -> Result<(), CliError> {
     match std::fs::metadata(folder) {
         Ok(found) if found.is_dir() => return check(path),
         Ok(_) => return Err(CliError::unwritable_at(folder, io::ErrorKind::NotADirectory.into())),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(CliError::unwritable_at(folder, error)),
         Err(_) => {}
     }
     // The first folder of those that would be made.

@@ -101,6 +101,23 @@ fn absurd_numbers_of_skip_grams_are_refused_or_served() {
 }
 
 #[test]
+fn numbers_whose_sums_and_products_overflow_are_refused_or_served() {
+    let folder = Folder::new();
+    for option in ["instances", "test-instances"] {
+        for number in ["4294967296", "9223372036854775807", "18446744073709551615"] {
+            let got = folder.xc(&format!("generate --labels 9 --features 9 --{option} {number} --output d"));
+            assert_eq!((got.code, got.stderr.lines().count()), (2, 1), "{got:?}");
+        }
+    }
+    folder.ok(DATA);
+    for number in ["9223372036854775807", "18446744073709551615"] {
+        folder.ok(&format!("train tree --train d/train.txt --trees 1 --tree.branching {number} --model a"));
+        let held_out = "--validation d/test.txt";
+        folder.ok(&format!("calibrate --model a {held_out} --folds {number} --top-k {number} --output b"));
+    }
+}
+
+#[test]
 fn a_file_of_options_has_an_end_and_names_no_other() {
     let folder = Folder::new();
     let evaluate = "evaluate --truth t --predictions p --config";

@@ -40,8 +40,9 @@ impl WordArgs {
     pub(super) fn check(&self) -> Result<(), CliError> {
         let refused = |line: String| Err(CliError::usage(line));
         match self {
-            Self { window, .. } if !(1..=u32::MAX as usize).contains(window) => {
-                refused(format!("--window {window}: from 1 to {} is expected", u32::MAX))
+            Self { window: 0, .. } => refused("--window 0: at least 1 is expected".to_owned()),
+            Self { window, .. } if *window > u32::MAX as usize => {
+                refused(format!("--window {window}: at most {} is expected", u32::MAX))
             }
             Self { vocabulary: Some(n @ (0 | 1)), .. } => refused(format!("--vocabulary {n}: at least 2 is expected")),
             Self { subsample, .. } if !(*subsample >= 0.0 && subsample.is_finite()) => {
